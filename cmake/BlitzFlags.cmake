@@ -1,0 +1,52 @@
+# How every C file of ours is compiled. Anything a preset changes is a cache variable here:
+#
+#   BLITZ_WERROR     warnings are errors (ON in every preset of ours; OFF for packagers by default)
+#   BLITZ_SANITIZE   "", "address,undefined" or "thread"
+#   BLITZ_COVERAGE   count lines
+#   BLITZ_PLAIN      the dull form of every protocol: no fast paths
+#   BLITZ_BREAK      a number: plant that bug (see tools/canaries)
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON) # one set of objects serves both libraries
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+option(BLITZ_WERROR "Treat warnings as errors" OFF)
+option(BLITZ_COVERAGE "Count executed lines" OFF)
+option(BLITZ_PLAIN "Build the dull form of every protocol" OFF)
+set(BLITZ_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
+set(BLITZ_BREAK "" CACHE STRING "Plant the bug of this number")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+find_package(Threads REQUIRED)
+
+# Flags for our own objects and for nobody who links with us.
+add_library(blitz_flags INTERFACE)
+target_compile_options(blitz_flags INTERFACE
+    -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
+    -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer)
+target_compile_definitions(blitz_flags INTERFACE
+    _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
+    $<$<CONFIG:Debug>:BZ_DEBUG=1>
+    $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>
+    $<$<NOT:$<STREQUAL:${BLITZ_BREAK},>>:BZ_BREAK=${BLITZ_BREAK}>)
+if(BLITZ_WERROR)
+    target_compile_options(blitz_flags INTERFACE -Werror)
+endif()
+if(BLITZ_SANITIZE)
+    target_compile_options(blitz_flags INTERFACE
+        -fsanitize=${BLITZ_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(blitz_flags INTERFACE -fsanitize=${BLITZ_SANITIZE})
+endif()
+if(BLITZ_COVERAGE)
+    target_compile_options(blitz_flags INTERFACE --coverage -fprofile-update=atomic)
+    target_link_options(blitz_flags INTERFACE --coverage)
+endif()

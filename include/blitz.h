@@ -1,0 +1,14 @@
+/*
+ * blitz.h - everything blitz offers, in one include.
+ *
+ * Each header beneath stands on its own and is the manual of one idea; include them singly if you
+ * like. All of them compile as C11 and as C++17.
+ */
+#ifndef BLITZ_H
+#define BLITZ_H
+
+#include "blitz/api.h"
+#include "blitz/hooks.h"
+#include "blitz/version.h"
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * blitz/api.h - the words the other headers are written in.
+ *
+ * BLITZ_API        the function is exported by the library
+ * BLITZ_SUSPENDS   the function may suspend the calling task; see its "Suspends:" line
+ * BLITZ_MUST_USE   the compiler warns if the result is dropped
+ *
+ * Every function answers the same three questions in its comment:
+ *   Owns:     whose memory is it, before and after?
+ *   Suspends: can it wait, for what, and where may it be called?
+ *   Returns:  0 or more on success, a negative errno on failure, and what then holds.
+ */
+#ifndef BLITZ_API_H
+#define BLITZ_API_H
+
+#if defined(__GNUC__)
+#define BLITZ_API __attribute__((visibility("default")))
+#define BLITZ_MUST_USE __attribute__((warn_unused_result))
+#define BLITZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
+#else
+#define BLITZ_API
+#define BLITZ_MUST_USE
+#define BLITZ_PRINTF(at, first)
+#endif
+
+/* A mark for readers and for tools/lint; the compiler does nothing with it. */
+#define BLITZ_SUSPENDS
+
+#if defined(__cplusplus)
+#define BLITZ_BEGIN_DECLS extern "C" {
+#define BLITZ_END_DECLS }
+#else
+#define BLITZ_BEGIN_DECLS
+#define BLITZ_END_DECLS
+#endif
+
+#endif

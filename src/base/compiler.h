@@ -1,0 +1,46 @@
+/*
+ * compiler.h - the compiler's extras behind names of our own.
+ *
+ * The code is C11; what goes beyond it (attributes, hints) is spelled here once, so that a compiler
+ * without it needs one file. Also the cache-line constants: BZ_LINE is the distance at which two
+ * CPUs writing two fields no longer disturb each other. On x86_64 the prefetcher fetches lines in
+ * pairs, on aarch64 several makers have 128-byte lines, so it is 128 there and 64 elsewhere.
+ */
+#ifndef BZ_COMPILER_H
+#define BZ_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BZ_MUST_USE __attribute__((warn_unused_result))
+#define BZ_NOINLINE __attribute__((noinline))
+#define BZ_ALWAYS_INLINE inline __attribute__((always_inline))
+#define BZ_NORETURN __attribute__((noreturn))
+#define BZ_COLD __attribute__((cold))
+#define BZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
+#define BZ_ALIGNED(n) __attribute__((aligned(n)))
+#define BZ_MAYBE_UNUSED __attribute__((unused))
+#define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
+#define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define BZ_LINE 128
+#else
+#define BZ_LINE 64
+#endif
+
+/* Put before a field: it starts a line of its own. */
+#define BZ_OWN_LINE BZ_ALIGNED(BZ_LINE)
+
+/* From the address of a member to the structure it is in. */
+#define BZ_CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+#define BZ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#if !defined(BZ_BREAK)
+#define BZ_BREAK 0
+#endif
+/* True in a build with that planted bug; see tools/canaries. Constant, so it costs nothing. */
+#define BZ_BROKEN(n) (BZ_BREAK == (n))
+
+#endif
