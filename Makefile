@@ -1,23 +1,73 @@
 # blitz: short names for what CMake, the tests and the tools do. `make help` lists them.
 #
-# Every target that builds calls tools/setup first; on a fresh Debian with git and make that is the
-# whole installation.
+# Every target calls tools/setup for the tools it needs; on a fresh Debian with git, make and root
+# that is the whole installation. A target says in a line what it is doing and shows the rest only
+# when something fails; V=1 shows everything. J=n sets the number of jobs.
 
 .DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
 J ?= $(shell nproc)
+export J V
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+LIBDIR ?=
 
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z][a-zA-Z_%-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
 	    awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-# $(call build,PRESET): configure if new, then build.
-build = cmake --preset $(1) >build/$(1).log 2>&1 || { cat build/$(1).log; exit 1; }; \
-        cmake --build --preset $(1) -j $(J)
-build/:
-	@mkdir -p build
+# -- build and use ---------------------------------------------------------------------------------
 
-.PHONY: test
-test: | build/ ## build and run the tests
-	@$(call build,release)
-	@ctest --test-dir build/release -j $(J) --output-on-failure
+.PHONY: all lib debug install
+all: ## build everything: library, tests, examples (build/release)
+	@tools/setup build
+	@tools/build release
+
+lib: ## build the library alone: libblitz.so and libblitz.a
+	@tools/setup build
+	@tools/build release blitz_libraries
+
+debug: ## build everything with assertions (build/debug)
+	@tools/setup build
+	@tools/build debug
+
+install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
+	@tools/setup build
+	@tools/build package -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(LIBDIR:%=-DCMAKE_INSTALL_LIBDIR=%)
+	@DESTDIR=$(DESTDIR) cmake --install build/package
+
+# -- tests -----------------------------------------------------------------------------------------
+
+.PHONY: test asan tsan plain clang check-install
+test: ## build and run the tests
+	@tools/setup build test
+	@tools/build release
+	@tools/run-tests release
+
+asan: ## the tests under AddressSanitizer and UBSan
+	@tools/setup build test
+	@tools/build asan
+	@tools/run-tests asan
+
+tsan: ## the tests under ThreadSanitizer (clang)
+	@tools/setup build test clang tsan
+	@tools/build tsan
+	@tools/run-tests tsan
+
+plain: ## the tests of the dull form of every protocol, with assertions
+	@tools/setup build test
+	@tools/build plain
+	@tools/run-tests plain
+
+clang: ## the tests, built by clang
+	@tools/setup build test clang
+	@tools/build clang
+	@tools/run-tests clang
+
+# -- tidy ------------------------------------------------------------------------------------------
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@rm -rf build compile_commands.json

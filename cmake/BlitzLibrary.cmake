@@ -1,0 +1,112 @@
+# The libraries people link, and what is installed with them.
+#
+#   BLITZ_SHARED    libblitz.so.0, target blitz::shared
+#   BLITZ_STATIC    libblitz.a,    target blitz::static
+#
+# Both by default; a distribution that wants one says so, or sets BUILD_SHARED_LIBS, which chooses
+# the one kind. blitz::blitz is the shared one if there is one. Both are made of blitz_objects, the
+# objects our tests run, so what is shipped is what was tested.
+#
+# The soname changes with the binary interface: BLITZ_ABI below, and the symbol blitz_abi_N that the
+# headers' inline functions refer to, change together.
+include(CMakePackageConfigHelpers)
+
+set(BLITZ_ABI 0)
+set(default_shared ON)
+set(default_static ON)
+if(DEFINED BUILD_SHARED_LIBS)
+    set(default_shared ${BUILD_SHARED_LIBS})
+    if(BUILD_SHARED_LIBS)
+        set(default_static OFF)
+    endif()
+endif()
+option(BLITZ_SHARED "Build libblitz.so" ${default_shared})
+option(BLITZ_STATIC "Build libblitz.a" ${default_static})
+if(NOT BLITZ_SHARED AND NOT BLITZ_STATIC)
+    message(FATAL_ERROR "blitz: BLITZ_SHARED and BLITZ_STATIC are both OFF; nothing is left to build")
+endif()
+
+add_custom_target(blitz_libraries)
+set(libraries "")
+
+# blitz_library(NAME EXPORT_NAME): what the two have in common.
+function(blitz_library name export_name)
+    target_include_directories(${name} PUBLIC
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME blitz EXPORT_NAME ${export_name})
+    add_library(blitz::${export_name} ALIAS ${name})
+    add_dependencies(blitz_libraries ${name})
+endfunction()
+
+if(BLITZ_SHARED)
+    add_library(blitz_shared SHARED $<TARGET_OBJECTS:blitz_objects>)
+    blitz_library(blitz_shared shared)
+    set_target_properties(blitz_shared PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${BLITZ_ABI}
+        LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/blitz.map)
+    # The flags are for this link alone: $<BUILD_INTERFACE> of a private library would be exported.
+    get_target_property(link_options blitz_flags INTERFACE_LINK_OPTIONS)
+    if(link_options)
+        target_link_options(blitz_shared PRIVATE ${link_options})
+    endif()
+    target_link_options(blitz_shared PRIVATE
+        -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed)
+    if(NOT BLITZ_SANITIZE) # whose runtime comes with the program
+        target_link_options(blitz_shared PRIVATE -Wl,-z,defs)
+    endif()
+    target_link_libraries(blitz_shared PRIVATE Threads::Threads)
+    list(APPEND libraries blitz_shared)
+endif()
+if(BLITZ_STATIC)
+    add_library(blitz_static STATIC $<TARGET_OBJECTS:blitz_objects>)
+    blitz_library(blitz_static static)
+    target_link_libraries(blitz_static PUBLIC Threads::Threads)
+    list(APPEND libraries blitz_static)
+endif()
+
+add_library(blitz INTERFACE)
+add_library(blitz::blitz ALIAS blitz)
+list(GET libraries 0 first)
+target_link_libraries(blitz INTERFACE ${first})
+
+# -- installed --
+
+install(TARGETS blitz ${libraries} EXPORT blitz-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/docs/man/blitz.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
+    COMPONENT development)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/blitz)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/blitz-config.cmake.in
+    ${CMAKE_CURRENT_BINARY_DIR}/blitz-config.cmake INSTALL_DESTINATION ${package_dir}
+    NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor release may change the interface.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/blitz-config-version.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz-config.cmake
+    ${CMAKE_CURRENT_BINARY_DIR}/blitz-config-version.cmake
+    DESTINATION ${package_dir} COMPONENT development)
+install(EXPORT blitz-targets NAMESPACE blitz:: DESTINATION ${package_dir} COMPONENT development)
+
+# blitz.pc finds its prefix from where it lies, so that an installed tree can be moved. A libdir or
+# includedir that was given as an absolute path stays one.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+    set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+    set(pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+else()
+    file(RELATIVE_PATH up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+    string(REGEX REPLACE "/$" "" up "${up}")
+    set(pc_prefix "\${pcfiledir}/${up}")
+    set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+endif()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+    set(pc_includedir "${CMAKE_INSTALL_INCLUDEDIR}")
+else()
+    set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/blitz.pc.in ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
