@@ -44,8 +44,7 @@
 #define BZ_A_LOAD(p, order) atomic_load_explicit(p, order)
 #define BZ_A_STORE(p, v, order) atomic_store_explicit(p, v, order)
 #define BZ_A_XCHG(p, v, order) atomic_exchange_explicit(p, v, order)
-#define BZ_A_CAS_WEAK(p, e, v, won, lost) \
-    atomic_compare_exchange_weak_explicit(p, e, v, won, lost)
+#define BZ_A_CAS_WEAK(p, e, v, won, lost) atomic_compare_exchange_weak_explicit(p, e, v, won, lost)
 #define BZ_A_CAS_STRONG(p, e, v, won, lost) \
     atomic_compare_exchange_strong_explicit(p, e, v, won, lost)
 #define BZ_A_FETCH(op, p, v, order) atomic_fetch_##op##_explicit(p, v, order)

@@ -14,11 +14,11 @@
 BZ_COLD BZ_PRINTF(2, 3) void bz_log(blitz_log_level level, const char *format, ...);
 
 /* Once per process and place: for warnings that would repeat. */
-#define bz_log_once(level, ...)                                                    \
-    do {                                                                           \
-        static bz_atomic(int) said_;                                               \
-        if (!bz_xchg_relaxed(&said_, 1)) /* relaxed: guards nothing but itself */  \
-            bz_log(level, __VA_ARGS__);                                            \
+#define bz_log_once(level, ...)                                                   \
+    do {                                                                          \
+        static bz_atomic(int) said_;                                              \
+        if (!bz_xchg_relaxed(&said_, 1)) /* relaxed: guards nothing but itself */ \
+            bz_log(level, __VA_ARGS__);                                           \
     } while (0)
 
 #endif
