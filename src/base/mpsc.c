@@ -1,0 +1,22 @@
+/*
+ * mpsc.c - the validator of the intrusive queue; the queue itself is inline in mpsc.h.
+ */
+#include "base/mpsc.h"
+
+#include "base/check.h"
+
+size_t bz_mpsc_check(struct bz_mpsc *q)
+{
+    struct bz_mpsc_node *last = bz_load_relaxed(&q->last); /* relaxed: nobody is pushing */
+    struct bz_mpsc_node *node = q->first;
+    size_t count = node == &q->stub ? 0 : 1;
+    while (node != last) {
+        struct bz_mpsc_node *next = bz_load_relaxed(&node->next); /* relaxed: as above */
+        BZ_CHECK(next != NULL, "mpsc %p: node %p leads nowhere, last is %p", (void *)q,
+                 (void *)node, (void *)last);                                 /* I1 */
+        BZ_CHECK(next != &q->stub, "mpsc %p: the stub is inside", (void *)q); /* I2 */
+        node = next;
+        count++;
+    }
+    return count;
+}
