@@ -1,0 +1,399 @@
+/*
+ * slab.c - fixed-size objects: chunks of one owner, free lists, batches to go home.
+ *
+ * Memory comes from the allocator in chunks of BZ_SLAB_CHUNK bytes, aligned to that size, so that
+ * an object finds its chunk's header by clearing the low bits of its address, and the header names
+ * its home: the slab whose owner made the chunk. A chunk keeps its own free list and counts its
+ * used objects; when none is left and another empty chunk is at hand, it goes back to the
+ * allocator. Fresh chunks are not threaded into a list: `fresh` counts how many have ever been
+ * used, so an untouched page stays untouched.
+ *
+ *   current   the chunk allocations come from
+ *   partial   chunks with room; the next current is the first of these
+ *   full      chunks without room, watched only so that fini can find them
+ *
+ * Freeing: home's own owner pushes on the chunk's free list. Another owner puts the object into
+ * the batch for that home (4 homes at a time, by hash; a fifth evicts) and sends a batch of 32
+ * with one CAS onto home's inbox. The inbox is a stack that is only ever emptied whole (xchg), so
+ * the CAS has no ABA: it does not matter what became of the old top, only that it is the top.
+ *
+ * Rejected: a global pool per class (a locked instruction for each object that crosses); returning
+ * foreign objects to the freer's own list (objects pile up where they die, and a producer-consumer
+ * pair never reuses anything); a remote list per chunk (one RMW per chunk instead of per batch).
+ *
+ * Debug builds fill a freed object with 0xdb, mark it with its own address and look at both again
+ * when it is allocated: a write after free and a second free abort with the class's name. ASan
+ * builds poison it as well.
+ *
+ * I1  Every chunk of a slab is current, or in partial (used < per_chunk), or in full (used ==
+ *     per_chunk).
+ * I2  used == fresh - length of the chunk's free list.
+ * I3  s->used is the sum of used over its chunks; objects in an inbox or a batch count as used.
+ * I4  home is written before the first object of the chunk is handed out, and never again.
+ *
+ * [A] send: inbox release -> collect: inbox acquire   the links, and the freer's last writes to
+ *                                                     the object, come before its reuse
+ */
+#include "base/slab.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/poison.h"
+
+enum { FREE_FILL = 0xdb, FRESH_FILL = 0xa5 };
+
+struct bz_slab_chunk {
+    bz_shared(struct bz_slab *) home; /* constant once visible, I4 */
+    struct bz_list in;                /* partial or full; the owner's */
+    struct bz_slab_object *free;      /* the owner's */
+    uint32_t used, fresh;             /* the owner's, I2 */
+};
+
+static_assert((BZ_SLAB_CHUNK & (BZ_SLAB_CHUNK - 1)) == 0, "found by masking");
+static_assert(sizeof(struct bz_slab_chunk) <= BZ_SLAB_CHUNK / 4, "the header is small");
+
+static struct bz_slab_chunk *chunk_of(const void *object)
+{
+    return (struct bz_slab_chunk *)((uintptr_t)object & ~(uintptr_t)(BZ_SLAB_CHUNK - 1));
+}
+
+static struct bz_slab_chunk *chunk_in(struct bz_list *link)
+{
+    return BZ_CONTAINER_OF(link, struct bz_slab_chunk, in);
+}
+
+/* ---- free objects: link, mark, fill ---- */
+
+#if defined(BZ_DEBUG)
+static uintptr_t mark_of(const struct bz_slab_object *o)
+{
+    return (uintptr_t)o ^ (uintptr_t)UINT64_C(0xf4eef4eef4eef4ee);
+}
+
+/* The part of a free object that link and mark leave over. */
+static unsigned char *rest_of(struct bz_slab_object *o)
+{
+    return (unsigned char *)o + sizeof *o;
+}
+
+static void debug_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    BZ_CHECK(bz_get(&o->mark) != mark_of(o), "%s %p: freed twice", c->name, (void *)o);
+    memset(rest_of(o), FREE_FILL, c->size - sizeof *o);
+    bz_set(&o->mark, mark_of(o));
+}
+
+static void debug_revive(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    BZ_CHECK(bz_get(&o->mark) == mark_of(o), "%s %p: written after free", c->name, (void *)o);
+    for (size_t i = 0; i < c->size - sizeof *o; i++)
+        BZ_CHECK(rest_of(o)[i] == FREE_FILL, "%s %p: byte %zu written after free", c->name,
+                 (void *)o, i + sizeof *o);
+}
+
+static void debug_fill(void *object, const struct bz_slab_class *c)
+{
+    memset(object, FRESH_FILL, c->size);
+}
+#else
+static void debug_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    (void)o;
+    (void)c;
+}
+
+static void debug_revive(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    (void)o;
+    (void)c;
+}
+
+static void debug_fill(void *object, const struct bz_slab_class *c)
+{
+    (void)object;
+    (void)c;
+}
+#endif
+
+static struct bz_slab_object *link_get(struct bz_slab_object *o)
+{
+    bz_unpoison(o, sizeof *o);
+    struct bz_slab_object *next = bz_get(&o->next);
+    bz_poison(o, sizeof *o);
+    return next;
+}
+
+static void link_set(struct bz_slab_object *o, struct bz_slab_object *next)
+{
+    bz_unpoison(o, sizeof *o);
+    bz_set(&o->next, next);
+    bz_poison(o, sizeof *o);
+}
+
+/* ---- classes and slabs ---- */
+
+int bz_slab_class_init(struct bz_slab_class *c, const char *name, size_t size, size_t align,
+                       const blitz_allocator *from)
+{
+    if (align == 0)
+        align = alignof(max_align_t);
+    if (size == 0 || !bz_is_pow2(align) || align > BZ_SLAB_CHUNK / 4 || size > BZ_SLAB_CHUNK / 4)
+        return -EINVAL;
+    if (size < sizeof(struct bz_slab_object))
+        size = sizeof(struct bz_slab_object);
+    c->name = name;
+    c->size = bz_align_up(size, align);
+    c->first = bz_align_up(sizeof(struct bz_slab_chunk), align);
+    c->per_chunk = (uint32_t)((BZ_SLAB_CHUNK - c->first) / c->size);
+    c->from = *from;
+    return 0;
+}
+
+void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
+{
+    memset(s->batch, 0, sizeof s->batch);
+    s->kind = c;
+    s->current = NULL;
+    bz_list_init(&s->partial);
+    bz_list_init(&s->full);
+    s->empty_count = 0;
+    s->chunk_count = 0;
+    s->used = 0;
+    bz_atomic_init(&s->inbox, NULL);
+}
+
+/* ---- chunks ---- */
+
+static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
+{
+    struct bz_slab_chunk *chunk = bz_alloc(&s->kind->from, BZ_SLAB_CHUNK, BZ_SLAB_CHUNK);
+    if (chunk == NULL)
+        return NULL;
+    bz_set(&chunk->home, s); /* I4 */
+    bz_list_init(&chunk->in);
+    chunk->free = NULL;
+    chunk->used = 0;
+    chunk->fresh = 0;
+    s->chunk_count++;
+    s->empty_count++;
+    return chunk;
+}
+
+static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    BZ_ASSERT(chunk->used == 0);
+    bz_list_remove(&chunk->in);
+    bz_unpoison(chunk, BZ_SLAB_CHUNK);
+    s->chunk_count--;
+    s->empty_count--;
+    bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
+}
+
+static bool chunk_is_full(const struct bz_slab *s, const struct bz_slab_chunk *chunk)
+{
+    return chunk->used == s->kind->per_chunk;
+}
+
+/* An object of the chunk, whose room the caller has made sure of. */
+static void *chunk_take(struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    struct bz_slab_object *o = chunk->free;
+    if (chunk->used++ == 0)
+        s->empty_count--;
+    s->used++;
+    if (o == NULL) {
+        o = (void *)((char *)chunk + s->kind->first + s->kind->size * chunk->fresh++);
+    } else {
+        chunk->free = link_get(o);
+        bz_unpoison(o, s->kind->size);
+        debug_revive(o, s->kind);
+    }
+    debug_fill(o, s->kind);
+    return o;
+}
+
+/* The object has been given up by its user. From here on it is poisoned. */
+static void object_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    debug_retire(o, c);
+    bz_poison(o, c->size);
+}
+
+/* A free object comes back to the chunk it is from; s is its home. */
+static void chunk_put(struct bz_slab *s, struct bz_slab_object *o)
+{
+    struct bz_slab_chunk *chunk = chunk_of(o);
+    link_set(o, chunk->free);
+    chunk->free = o;
+    s->used--;
+    if (chunk_is_full(s, chunk) && chunk != s->current) { /* I1: it has room now */
+        bz_list_remove(&chunk->in);
+        bz_list_push_front(&s->partial, &chunk->in);
+    }
+    if (--chunk->used > 0)
+        return;
+    s->empty_count++;
+    if (s->empty_count > 1 && chunk != s->current) /* one stays, so that a lone object that comes */
+        chunk_free(s, chunk);                      /* and goes does not drag a chunk with it */
+}
+
+/* ---- allocating ---- */
+
+/* A chunk with room becomes current; false if there is no memory. */
+static bool find_room(struct bz_slab *s)
+{
+    if (s->current != NULL) { /* it is full, I1 */
+        bz_list_push_front(&s->full, &s->current->in);
+        s->current = NULL;
+    }
+    if (bz_list_is_empty(&s->partial))
+        bz_slab_collect(s);
+    struct bz_list *first = bz_list_take_front(&s->partial);
+    s->current = first != NULL ? chunk_in(first) : chunk_new(s);
+    return s->current != NULL;
+}
+
+void *bz_slab_alloc(struct bz_slab *s)
+{
+    if (BZ_UNLIKELY(s->current == NULL || chunk_is_full(s, s->current)))
+        if (!find_room(s))
+            return NULL;
+    return chunk_take(s, s->current);
+}
+
+/* ---- freeing ---- */
+
+/* Push a list of objects, first .. last, on home's inbox. */
+static void inbox_send(struct bz_slab *home, struct bz_slab_object *first,
+                       struct bz_slab_object *last)
+{
+    struct bz_slab_object *top = bz_load_relaxed(&home->inbox); /* relaxed: the CAS decides */
+    do {
+        link_set(last, top);
+    } while (!bz_cas_weak_rel_rlx(&home->inbox, &top, first)); /* [A] */
+}
+
+static void batch_send(struct bz_slab_batch *b)
+{
+    if (b->home != NULL)
+        inbox_send(b->home, b->first, b->last);
+    *b = (struct bz_slab_batch){NULL, NULL, NULL, 0};
+}
+
+static void batch_add(struct bz_slab *s, struct bz_slab *home, struct bz_slab_object *o)
+{
+    uintptr_t hash = (uintptr_t)home / sizeof *home;
+    struct bz_slab_batch *b = &s->batch[hash % BZ_SLAB_HOMES];
+    if (b->home != home) {
+        batch_send(b);
+        b->home = home;
+        b->last = o;
+    }
+    link_set(o, b->first);
+    b->first = o;
+    if (++b->count == BZ_SLAB_BATCH)
+        batch_send(b);
+}
+
+void bz_slab_free(struct bz_slab *s, void *object)
+{
+    if (object == NULL)
+        return;
+    struct bz_slab *home = bz_get(&chunk_of(object)->home); /* I4 */
+    BZ_ASSERT(home->kind == s->kind);
+    object_retire(object, s->kind);
+    if (home == s)
+        chunk_put(s, object);
+    else
+        batch_add(s, home, object);
+}
+
+void bz_slab_free_outside(void *object)
+{
+    if (object == NULL)
+        return;
+    struct bz_slab *home = bz_get(&chunk_of(object)->home); /* I4 */
+    object_retire(object, home->kind);
+    inbox_send(home, object, object);
+}
+
+void bz_slab_flush(struct bz_slab *s)
+{
+    for (unsigned i = 0; i < BZ_SLAB_HOMES; i++)
+        batch_send(&s->batch[i]);
+}
+
+void bz_slab_collect(struct bz_slab *s)
+{
+    if (bz_load_relaxed(&s->inbox) == NULL) /* relaxed: saves the RMW; a miss is found next time */
+        return;
+    struct bz_slab_object *o = bz_xchg_acquire(&s->inbox, NULL); /* [A] */
+    while (o != NULL) {
+        struct bz_slab_object *next = link_get(o);
+        chunk_put(s, o);
+        o = next;
+    }
+}
+
+size_t bz_slab_fini(struct bz_slab *s)
+{
+    for (unsigned i = 0; i < BZ_SLAB_HOMES; i++)
+        BZ_CHECK(s->batch[i].home == NULL, "slab of %s not flushed", s->kind->name);
+    bz_slab_collect(s);
+    if (s->current != NULL) {
+        bz_list_push_front(&s->partial, &s->current->in);
+        s->current = NULL;
+    }
+    BZ_LIST_FOR_EACH_SAFE (link, &s->partial)
+        if (chunk_in(link)->used == 0)
+            chunk_free(s, chunk_in(link));
+    return s->used;
+}
+
+/* ---- checking ---- */
+
+static void chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    size_t free = 0;
+    BZ_CHECK(bz_get(&chunk->home) == s, "slab of %s: a chunk of another", s->kind->name);
+    for (struct bz_slab_object *o = chunk->free; o != NULL; o = link_get(o)) {
+        BZ_CHECK(chunk_of(o) == chunk, "slab of %s: %p in a foreign chunk", s->kind->name,
+                 (void *)o);
+        free++;
+    }
+    BZ_CHECK(chunk->used + free == chunk->fresh, "slab of %s: %u used + %zu free of %u",
+             s->kind->name, chunk->used, free, chunk->fresh); /* I2 */
+}
+
+void bz_slab_check(struct bz_slab *s)
+{
+    size_t used = 0, chunks = 0, empty = 0;
+    struct bz_list *lists[] = {&s->partial, &s->full};
+    for (unsigned l = 0; l < BZ_ARRAY_LEN(lists); l++) {
+        bz_list_check(lists[l]);
+        BZ_LIST_FOR_EACH (link, lists[l]) {
+            chunk_check(s, chunk_in(link));
+            BZ_CHECK(chunk_is_full(s, chunk_in(link)) == (l == 1), "slab of %s: %u used, list %u",
+                     s->kind->name, chunk_in(link)->used, l); /* I1 */
+            used += chunk_in(link)->used;
+            empty += chunk_in(link)->used == 0;
+            chunks++;
+        }
+    }
+    if (s->current != NULL) {
+        chunk_check(s, s->current);
+        used += s->current->used;
+        empty += s->current->used == 0;
+        chunks++;
+    }
+    BZ_CHECK(used == s->used, "slab of %s: %zu used, says %zu", s->kind->name, used, s->used);
+    BZ_CHECK(chunks == s->chunk_count, "slab of %s: %zu chunks, says %zu", s->kind->name, chunks,
+             s->chunk_count);
+    BZ_CHECK(empty == s->empty_count, "slab of %s: %zu empty, says %u", s->kind->name, empty,
+             s->empty_count);
+}
