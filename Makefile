@@ -61,6 +61,11 @@ plain: ## the tests of the dull form of every protocol, with assertions
 	@tools/build plain
 	@tools/run-tests plain
 
+check-install: ## install into a temporary place, build and run consumers, check the exports
+	@tools/setup build test
+	@tools/build release blitz_libraries
+	@tests/install/check build/release
+
 clang: ## the tests, built by clang
 	@tools/setup build test clang
 	@tools/build clang

@@ -12,7 +12,7 @@ set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON) # one set of objects serves both libraries
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(NOT CMAKE_BUILD_TYPE)
+if(BLITZ_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
@@ -33,7 +33,9 @@ find_package(Threads REQUIRED)
 add_library(blitz_flags INTERFACE)
 target_compile_options(blitz_flags INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
-    -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer)
+    -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer
+    # A failed check says src/base/slab.c, wherever that was compiled, and builds are reproducible.
+    -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(blitz_flags INTERFACE
     _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
     $<$<CONFIG:Debug>:BZ_DEBUG=1>

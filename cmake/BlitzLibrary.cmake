@@ -44,7 +44,7 @@ if(BLITZ_SHARED)
     set_target_properties(blitz_shared PROPERTIES
         VERSION ${PROJECT_VERSION} SOVERSION ${BLITZ_ABI}
         LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/blitz.map)
-    # The flags are for this link alone: $<BUILD_INTERFACE> of a private library would be exported.
+    # Taken one by one: a library linked here, even privately, would have to be exported too.
     get_target_property(link_options blitz_flags INTERFACE_LINK_OPTIONS)
     if(link_options)
         target_link_options(blitz_shared PRIVATE ${link_options})
@@ -69,7 +69,9 @@ add_library(blitz::blitz ALIAS blitz)
 list(GET libraries 0 first)
 target_link_libraries(blitz INTERFACE ${first})
 
-# -- installed --
+if(NOT BLITZ_INSTALL)
+    return()
+endif()
 
 install(TARGETS blitz ${libraries} EXPORT blitz-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
