@@ -71,6 +71,13 @@ clang: ## the tests, built by clang
 	@tools/build clang
 	@tools/run-tests clang
 
+# -- documents -------------------------------------------------------------------------------------
+
+.PHONY: acceptance
+acceptance: ## what was asked for: check the tables in docs/ and count the rows
+	@tools/setup python
+	@tools/acceptance
+
 # -- tidy ------------------------------------------------------------------------------------------
 
 .PHONY: clean
