@@ -1,0 +1,76 @@
+/*
+ * linux.c - the Linux keeper: its table, and randomness.
+ *
+ * The other nouns have files of their own (linux_clock.c, linux_cpus.c, linux_pages.c,
+ * linux_thread.c, linux_word.c). All of them talk to the kernel by system call numbers and constants
+ * spelled out where Debian's headers are older than the kernel, and find out at run time what it
+ * offers: blitz is built once and runs on whatever is there.
+ *
+ * Entropy: getrandom(2) without waiting. Early in a boot it may say "not yet", and old kernels and
+ * tight sandboxes do not have it at all; then /dev/urandom, which never waits. With neither we say
+ * -EIO and invent nothing: whoever needs variety only (a scheduler's dice) can mix the clock, and
+ * whoever needs secrecy must know.
+ */
+#include "os/linux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static int entropy_from_device(unsigned char *out, size_t bytes)
+{
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -EIO;
+    while (bytes > 0) {
+        ssize_t n = read(fd, out, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        out += n;
+        bytes -= (size_t)n;
+    }
+    close(fd);
+    return bytes == 0 ? 0 : -EIO;
+}
+
+int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes)
+{
+    unsigned char *at = out;
+
+    (void)os;
+    while (bytes > 0) {
+        ssize_t n = getrandom(at, bytes, GRND_NONBLOCK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return entropy_from_device(at, bytes);
+        at += n; /* above 256 bytes a signal may cut it short */
+        bytes -= (size_t)n;
+    }
+    return 0;
+}
+
+const struct bz_os bz_os_linux = {
+    .name = "linux",
+    .now = bz_linux_now,
+    .wait = bz_linux_wait,
+    .wake = bz_linux_wake,
+    .relax = bz_linux_relax,
+    .delay = NULL,
+    .barrier = bz_linux_barrier,
+    .barrier_register = bz_linux_barrier_register,
+    .thread_start = bz_linux_thread_start,
+    .thread_join = bz_linux_thread_join,
+    .cpu_time = bz_linux_cpu_time,
+    .thread_cpu_time = bz_linux_thread_cpu_time,
+    .page_bytes = bz_linux_page_bytes,
+    .slab_reserve = bz_linux_slab_reserve,
+    .slab_release = bz_linux_slab_release,
+    .slab_guard = bz_linux_slab_guard,
+    .pages_discard = bz_linux_pages_discard,
+    .cpus = bz_linux_cpus,
+    .entropy = bz_linux_entropy,
+};

@@ -1,0 +1,152 @@
+/*
+ * linux_thread.c - threads on pthreads, each with an alternate signal stack.
+ *
+ * A fiber's stack is small and ends in a guard. A signal handler that starts there needs room for
+ * the CPU's state (12 KB with AVX-512 and AMX, told by AT_MINSIGSTKSZ), and the handler of the fault
+ * at the guard itself has no room at all. So every thread gets an alternate stack, before it runs
+ * anything, whether or not somebody installs a handler: a handler with SA_ONSTACK then just works.
+ * Its mapping ends in a guard page of its own, so that a handler that runs out of it faults too
+ * instead of writing into a neighbour. A sanitizer may have given the thread an alternate stack
+ * already and will want it back when the thread ends: it is restored.
+ *
+ * Everything that can fail happens in the starter, before the thread exists: mapping the signal
+ * stack, and pthread_create with stack size and affinity in its attributes. Rejected: setting the
+ * affinity from inside the thread (it would run elsewhere first, and could not report a bad mask).
+ * The name is set by the thread itself: the kernel names only the calling thread without a path
+ * through /proc, and naming cannot fail in a way that matters.
+ *
+ * I1  What the thread reads of *t is written before pthread_create, which publishes it; `native` is
+ *     for the starter's side alone.
+ */
+#include "os/linux.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#if !defined(AT_MINSIGSTKSZ)
+#define AT_MINSIGSTKSZ 51
+#endif
+
+#define SIGFRAME_BYTES_MIN 4096     /* kernels without AT_MINSIGSTKSZ have small frames */
+#define SIGHANDLER_BYTES (48 << 10) /* what a handler may use: formats text, walks a stack */
+
+static_assert(sizeof(unsigned long) == sizeof(uint64_t),
+              "affinity is given to the kernel as it is");
+
+static size_t round_up(size_t n, size_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static int sigstack_map(struct bz_os_thread *t, size_t page)
+{
+    size_t frame = getauxval(AT_MINSIGSTKSZ);
+    size_t bytes = page + round_up(SIGHANDLER_BYTES +
+                                       (frame > SIGFRAME_BYTES_MIN ? frame : SIGFRAME_BYTES_MIN),
+                                   page);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+
+    if (map == MAP_FAILED)
+        return -ENOMEM;
+    if (mprotect(map, page, PROT_NONE) != 0) {
+        munmap(map, bytes);
+        return -ENOMEM;
+    }
+    bz_linux_pages_name(map, bytes, "blitz-signal-stack");
+    t->sigstack = map;
+    t->sigstack_bytes = bytes;
+    return 0;
+}
+
+static void sigstack_unmap(struct bz_os_thread *t)
+{
+    munmap(t->sigstack, t->sigstack_bytes);
+    t->sigstack = NULL;
+}
+
+static void *thread_main(void *arg)
+{
+    struct bz_os_thread *t = arg;
+    size_t page = bz_linux_page_bytes(NULL);
+    stack_t ours = {.ss_sp = (char *)t->sigstack + page, .ss_size = t->sigstack_bytes - page};
+    stack_t before;
+
+    int err = sigaltstack(&ours, &before);
+    BZ_CHECK(err == 0, "sigaltstack of %zu bytes: errno %d", ours.ss_size, errno);
+    if (t->is_named)
+        prctl(PR_SET_NAME, t->name);
+    t->fn(t->arg);
+    sigaltstack(&before, NULL);
+    return NULL;
+}
+
+static int attr_fill(pthread_attr_t *attr, const struct bz_os_thread_opts *opts, size_t page)
+{
+    if (opts->stack_bytes > 0) {
+        /* The C library takes its own needs (thread-locals, its descriptor) out of the stack. */
+        size_t own = (size_t)sysconf(_SC_THREAD_STACK_MIN);
+        if (opts->stack_bytes > SIZE_MAX / 2)
+            return -EINVAL;
+        if (pthread_attr_setstacksize(attr, round_up(own + opts->stack_bytes, page)) != 0)
+            return -EINVAL;
+    }
+    if (opts->affinity == NULL)
+        return 0;
+    /* A cpu_set_t is an array of unsigned long, which is what ours is; it is copied. */
+    return -pthread_attr_setaffinity_np(attr, opts->affinity_words * sizeof(uint64_t),
+                                        (const cpu_set_t *)(const void *)opts->affinity);
+}
+
+int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
+                          const struct bz_os_thread_opts *opts, void (*fn)(void *), void *arg)
+{
+    static const struct bz_os_thread_opts defaults;
+    size_t page = bz_linux_page_bytes(os);
+    pthread_attr_t attr;
+    pthread_t native;
+
+    if (opts == NULL)
+        opts = &defaults;
+    *t = (struct bz_os_thread){.fn = fn, .arg = arg, .is_named = opts->name != NULL};
+    if (t->is_named)
+        memcpy(t->name, opts->name, strnlen(opts->name, BZ_OS_NAME_MAX - 1));
+    int err = sigstack_map(t, page);
+    if (err != 0)
+        return err;
+    err = -pthread_attr_init(&attr);
+    if (err != 0)
+        goto unmap_sigstack;
+    err = attr_fill(&attr, opts, page);
+    if (err == 0)
+        err = -pthread_create(&native, &attr, thread_main, t); /* I1 */
+    pthread_attr_destroy(&attr);
+    if (err != 0)
+        goto unmap_sigstack;
+    t->native = (uintptr_t)native;
+    return 0;
+
+unmap_sigstack:
+    sigstack_unmap(t);
+    return err;
+}
+
+int bz_linux_thread_join(const struct bz_os *os, struct bz_os_thread *t)
+{
+    (void)os;
+    int err = pthread_join((pthread_t)t->native, NULL);
+    if (err == EDEADLK)
+        return -EDEADLK;
+    BZ_CHECK(err == 0, "join of thread %s: error %d", t->name, err);
+    sigstack_unmap(t);
+    return 0;
+}

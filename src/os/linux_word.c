@@ -1,0 +1,107 @@
+/*
+ * linux_word.c - sleep words on futex(2), pauses for spins, and membarrier(2).
+ *
+ * Sleep words park on the futex and on nothing of the C library, whose condition variables have
+ * lost wakes (bug class 26). FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC deadline, so a wait
+ * that a signal interrupted is simply asked for again with the same arguments: no remaining time is
+ * computed, and a storm of signals cannot stretch the sleep. Private: words are not shared between
+ * processes, which saves the kernel a look at the mapping.
+ *
+ * relax: pauses double from 1 to 64 (a pause is 10 to 40 ns on x86_64, so a late round is 1 to 2 µs,
+ * about a cache miss under contention); from round RELAX_YIELD_FROM on the thread also yields,
+ * because with more threads than CPUs the one we wait for may be standing in line behind us.
+ *
+ * [M] A barrier is the heavy half of an asymmetric pair: the light half, in whatever path the
+ *     runtime wants cheap, is a compiler barrier (bz_compiler_barrier) between its store and its
+ *     load. PRIVATE_EXPEDITED interrupts the CPUs that run threads of ours and no others.
+ *     MEMBARRIER_CMD_GLOBAL is refused as a fallback: it waits for an RCU grace period, milliseconds
+ *     on a path that runs before every sleep.
+ */
+#include "os/linux.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* linux/membarrier.h is missing from old kernel headers; the numbers are the kernel's ABI. */
+#define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
+#define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
+
+#define RELAX_PAUSES_LOG2_MAX 6u
+#define RELAX_YIELD_FROM 10u
+
+static_assert(sizeof(bz_os_word) == 4, "the kernel compares 32 bits");
+static_assert(sizeof(time_t) == 8, "deadlines are 64-bit; a 32-bit time_t needs futex_time64");
+
+int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                             .tv_nsec = (long)(until_ns % 1000000000u)};
+    const struct timespec *deadline = until_ns == BZ_OS_FOREVER ? NULL : &until;
+
+    (void)os;
+    for (;;) {
+        if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, NULL,
+                    FUTEX_BITSET_MATCH_ANY) == 0)
+            return 0;
+        int err = errno;
+        if (err == EAGAIN || err == ETIMEDOUT)
+            return -err;
+        BZ_CHECK(err == EINTR, "futex wait on %p: errno %d", (void *)word, err);
+    }
+}
+
+int bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+{
+    uint32_t count = count_max < INT_MAX ? count_max : INT_MAX;
+
+    (void)os;
+    if (count == 0)
+        return 0; /* the kernel rouses one even if asked for none */
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    /* EFAULT: the word was freed and its page unmapped, which os.h allows. Nobody sleeps there. */
+    return woken < 0 ? 0 : (int)woken;
+}
+
+/* One pause of the CPU: tells it (and its hyperthread) that this is a spin. */
+#if defined(__x86_64__) || defined(__i386__)
+#define PAUSE_ASM "pause"
+#elif defined(__aarch64__)
+#define PAUSE_ASM "isb" /* `yield` is a nop on most cores; isb waits about 10 ns */
+#elif defined(__riscv)
+#define PAUSE_ASM ".4byte 0x0100000f" /* pause, of Zihintpause; a nop without it */
+#else
+#define PAUSE_ASM ""
+#endif
+
+void bz_linux_relax(const struct bz_os *os, unsigned round)
+{
+    unsigned log2 = round < RELAX_PAUSES_LOG2_MAX ? round : RELAX_PAUSES_LOG2_MAX;
+
+    (void)os;
+    for (unsigned n = 1u << log2; n > 0; n--)
+        __asm__ volatile(PAUSE_ASM ::: "memory");
+    if (round >= RELAX_YIELD_FROM)
+        sched_yield();
+}
+
+int bz_linux_barrier_register(const struct bz_os *os)
+{
+    (void)os;
+    if (syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
+        return 0;
+    return errno == EPERM ? -EPERM : -ENOSYS; /* EINVAL: a kernel without this command */
+}
+
+int bz_linux_barrier(const struct bz_os *os)
+{
+    (void)os;
+    if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0) /* [M] */
+        return 0;
+    return errno == EPERM ? -EPERM : -ENOSYS; /* EPERM: nobody registered */
+}

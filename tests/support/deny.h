@@ -1,0 +1,46 @@
+/*
+ * deny.h - make the kernel refuse a system call, for the rest of this process.
+ *
+ * How code behaves on a kernel that lacks something is tested on the kernel that has it: a seccomp
+ * filter answers for it. Each case of the harness is a process of its own, so a filter binds that
+ * case only. An error of 0 makes the call succeed without doing anything, which is what qemu-user
+ * does with advice it does not know.
+ */
+#ifndef T_DENY_H
+#define T_DENY_H
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "harness.h"
+
+/* Answer call number `nr` with `err` if its argument `arg` (0 to 5) is `value`; -1: any argument. */
+static inline void t_deny_arg(int nr, int arg, uint32_t value, int err)
+{
+    size_t at = arg < 0 ? 0 : (size_t)arg;
+    uint32_t low = (uint32_t)(offsetof(struct seccomp_data, args) + 8 * at);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, low),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ((uint32_t)err & SECCOMP_RET_DATA)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    if (arg < 0)
+        code[3].jf = 0; /* whatever it is */
+    struct sock_fprog program = {sizeof code / sizeof code[0], code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        t_skip("seccomp filters are not to be had here: %s", strerror(errno));
+}
+
+static inline void t_deny(int nr, int err)
+{
+    t_deny_arg(nr, -1, 0, err);
+}
+
+#endif
