@@ -40,7 +40,7 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
-.PHONY: test asan tsan plain clang check-install
+.PHONY: test asan tsan plain clang check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
@@ -65,6 +65,10 @@ check-install: ## install into a temporary place, build and run consumers, check
 	@tools/setup build test
 	@tools/build release blitz_libraries
 	@tests/install/check build/release
+
+check-bare: ## the README's two commands on a bare Debian made by debootstrap (root)
+	@tools/setup bare
+	@tools/check-bare
 
 clang: ## the tests, built by clang
 	@tools/setup build test clang
