@@ -1,0 +1,16 @@
+/* scenes.h - the programme, in the order it is played. */
+#ifndef SCENES_H
+#define SCENES_H
+
+#include "demo.h"
+
+#define DEMO_SCENES(SCENE) \
+    SCENE(mailbox)         \
+    SCENE(ring)            \
+    SCENE(slab)
+
+#define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
+DEMO_SCENES(DEMO_DECLARE)
+#undef DEMO_DECLARE
+
+#endif
