@@ -25,8 +25,9 @@ BLITZ_BEGIN_DECLS
 BLITZ_API extern const char blitz_abi_0;
 
 /*
- * The version of the library that is running, as BLITZ_VERSION spells it.
+ * The version of the library that is running.
  * Suspends: never. Call from any thread, at any time.
+ * Returns:  the number, as BLITZ_VERSION spells it.
  */
 BLITZ_API int blitz_version_number(void);
 
@@ -34,6 +35,7 @@ BLITZ_API int blitz_version_number(void);
  * The same for people: "0.1.0".
  * Owns:     the string is constant; do not free it.
  * Suspends: never. Call from any thread, at any time.
+ * Returns:  the string, never NULL.
  */
 BLITZ_API const char *blitz_version_string(void);
 
