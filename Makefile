@@ -82,6 +82,13 @@ acceptance: ## what was asked for: check the tables in docs/ and count the rows
 	@tools/setup python
 	@tools/acceptance
 
+# -- what the tree says of itself ------------------------------------------------------------------
+
+.PHONY: lint
+lint: ## format, clang-tidy, shellcheck and our own rules (tools/lint --list)
+	@tools/setup lint python
+	@tools/lint
+
 # -- tidy ------------------------------------------------------------------------------------------
 
 .PHONY: clean

@@ -118,7 +118,7 @@ int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
     if (opts == NULL)
         opts = &defaults;
     *t = (struct bz_os_thread){.fn = fn, .arg = arg, .is_named = opts->name != NULL};
-    if (t->is_named)
+    if (opts->name != NULL)
         memcpy(t->name, opts->name, strnlen(opts->name, BZ_OS_NAME_MAX - 1));
     int err = sigstack_map(t, page);
     if (err != 0)

@@ -12,7 +12,7 @@
  * because with more threads than CPUs the one we wait for may be standing in line behind us.
  *
  * [M] A barrier is the heavy half of an asymmetric pair: the light half, in whatever path the
- *     runtime wants cheap, is a compiler barrier (bz_compiler_barrier) between its store and its
+ *     runtime wants cheap, is a compiler barrier (base/bz_atomic.h) between its store and its
  *     load. PRIVATE_EXPEDITED interrupts the CPUs that run threads of ours and no others.
  *     MEMBARRIER_CMD_GLOBAL is refused as a fallback: it waits for an RCU grace period, milliseconds
  *     on a path that runs before every sleep.

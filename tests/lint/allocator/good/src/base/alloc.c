@@ -1,0 +1,5 @@
+/* alloc.c - a fixture of the lint tests, and more words to make it an essay. */
+void *f(void)
+{
+    return malloc(10);
+}

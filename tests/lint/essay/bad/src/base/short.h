@@ -1,0 +1,1 @@
+/* short.h - list. */

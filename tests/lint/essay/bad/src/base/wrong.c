@@ -1,0 +1,3 @@
+/*
+ * right.c - a file that was renamed, but its essay was not, which happens.
+ */

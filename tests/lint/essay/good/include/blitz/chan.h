@@ -1,0 +1,3 @@
+/*
+ * blitz/chan.h - pass values between tasks, in order, from any to any.
+ */

@@ -1,0 +1,3 @@
+#include "base/list.h"
+#include <blitz/nothing.h>
+int main(void);

@@ -1,0 +1,3 @@
+/* blitz/task.h - a fixture of the lint tests, and more words to make it an essay. */
+#include <pthread.h>
+#include "base/list.h"

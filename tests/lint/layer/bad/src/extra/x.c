@@ -1,0 +1,1 @@
+/* x.c - a fixture of the lint tests, and more words to make it an essay. */

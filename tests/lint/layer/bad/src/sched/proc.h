@@ -1,0 +1,3 @@
+/* proc.h - a fixture of the lint tests, and more words to make it an essay. */
+#include <blitz/task.h>
+#include "blitz.h"

@@ -1,0 +1,2 @@
+/* mutex.c - a fixture of the lint tests, and more words to make it an essay. */
+#include "par/for.h"

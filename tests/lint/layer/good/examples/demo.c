@@ -1,0 +1,4 @@
+#include <blitz.h>
+#include <unistd.h>
+
+#include "scene.h"

@@ -1,0 +1,2 @@
+/* blitz.h - a fixture of the lint tests, and more words to make it an essay. */
+#include "blitz/api.h"

@@ -1,0 +1,2 @@
+/* blitz/api.h - a fixture of the lint tests, and more words to make it an essay. */
+#include <stddef.h>

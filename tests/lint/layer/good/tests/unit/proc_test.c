@@ -1,0 +1,2 @@
+#include "sched/proc.h"
+#include "harness.h"

@@ -1,0 +1,4 @@
+void f(void)
+{
+    pthread_create(&id, NULL, run, NULL);
+}

@@ -1,0 +1,3 @@
+/* proc.c - a fixture of the lint tests, and more words to make it an essay. */
+#include <sys/mman.h>
+#  include <unistd.h>

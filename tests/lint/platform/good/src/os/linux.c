@@ -1,0 +1,2 @@
+/* linux.c - a fixture of the lint tests, and more words to make it an essay. */
+#include <sys/mman.h>

@@ -1,0 +1,3 @@
+"""other.py - needs more than Python."""
+import numpy
+from yaml import load

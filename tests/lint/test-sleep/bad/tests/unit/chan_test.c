@@ -1,0 +1,5 @@
+TEST(chan, waits)
+{
+    usleep(1000);
+    sleep(1); /* lint: allow test-sleep: */
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# sleep 1 is not needed
+echo "no sleep 1 here"

@@ -1,0 +1,4 @@
+int f(const char *p)
+{
+    return p[0];
+}

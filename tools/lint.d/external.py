@@ -1,0 +1,159 @@
+"""external.py - the checks other programs make: clang-format, clang-tidy, shellcheck, Python.
+
+clang-tidy is slow, so its verdict on a file is kept under build/lint, by the hash of everything it
+depends on: the file, every header of ours, the flags, the configuration and clang-tidy itself.
+"""
+import ast
+import concurrent.futures
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from lintlib import Finding, rule
+
+TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1", "-Iinclude", "-Isrc",
+              "-Itests",
+              "-Itests/harness", "-Wall", "-Wextra", "-Wno-unknown-warning-option"]
+TIDY_FOLDERS = ("src/", "examples/", "tests/harness/", "tests/unit/", "tests/stress/")
+
+
+def missing(program):
+    return Finding("tools/lint", 1, f"{program} is not installed: tools/setup installs it")
+
+
+def have(program):
+    return shutil.which(program) is not None
+
+
+def call(tree, args, stdin=None):
+    return subprocess.run(args, cwd=tree.root, input=stdin, capture_output=True, text=True)
+
+
+@rule("format", "clang-format, as .clang-format has it; --fix writes it", tool="clang-format")
+def clang_format(tree):
+    if not have("clang-format"):
+        yield missing("clang-format")
+        return
+    paths = [f.path for f in tree.files if f.path.endswith((".c", ".h"))]
+    for path, line in misformatted(tree, paths):
+        yield Finding(path, line, "not as clang-format has it: tools/lint --fix " + path)
+    for f in tree.files:
+        if f.path == "docs/style.md":
+            yield from examples(tree, f)
+
+
+def misformatted(tree, paths):
+    """(path, first differing line) of each file that clang-format would change."""
+    seen = set()
+    for i in range(0, len(paths), 64):
+        out = call(tree, ["clang-format", "--dry-run", "--style=file"] + paths[i:i + 64])
+        for m in re.finditer(r"^(.+?):(\d+):\d+: warning: code should be clang-formatted", out.stderr, re.M):
+            if m.group(1) not in seen:
+                seen.add(m.group(1))
+                yield m.group(1), int(m.group(2))
+
+
+def examples(tree, f):
+    """The examples of the style guide are formatted as the guide says."""
+    for m in re.finditer(r"^```c\n(.*?)^```", f.text, re.M | re.S):
+        out = call(tree, ["clang-format", "--style=file", "--assume-filename=example.c"], m.group(1))
+        if out.stdout != m.group(1):
+            pairs = zip(m.group(1).split("\n"), out.stdout.split("\n"))
+            off = next((i for i, (a, b) in enumerate(pairs) if a != b), 0)
+            line = f.text.count("\n", 0, m.start()) + 2 + off
+            yield Finding(f.path, line, "this example is not as clang-format has it: mend one of the two")
+
+
+def fix(tree):
+    """Let clang-format write. Returns the paths that changed."""
+    paths = [p for p, _ in misformatted(tree, [f.path for f in tree.files if f.path.endswith((".c", ".h"))])]
+    if paths:
+        subprocess.run(["clang-format", "-i", "--style=file"] + paths, cwd=tree.root, check=True)
+    return paths
+
+
+@rule("tidy", "clang-tidy over src, examples, unit and stress tests, as .clang-tidy has it", tool="clang-tidy")
+def clang_tidy(tree):
+    if not have("clang-tidy"):
+        yield missing("clang-tidy")
+        return
+    files = [f for f in tree.files if f.path.endswith(".c") and f.under(*TIDY_FOLDERS)
+             and not foreign(f)]
+    if not files:
+        return
+    version = call(tree, ["clang-tidy", "--version"]).stdout
+    shared = hashlib.sha256((version + " ".join(TIDY_FLAGS)).encode())
+    for path in [".clang-tidy"] + [p for p in tree.all if p.endswith(".h")]:
+        if tree.has(path):
+            shared.update(path.encode() + b"\0" + tree.file(path).text.encode())
+    cache = os.path.join(tree.root, "build", "lint")
+    os.makedirs(cache, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        for found in pool.map(lambda f: tidy_one(tree, f, shared.copy(), cache), files):
+            yield from found
+
+
+def foreign(f):
+    """Keepers for other systems: their headers are not here."""
+    return f.name in ("windows.c", "darwin.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
+
+
+def tidy_one(tree, f, key, cache):
+    key.update(f.path.encode() + b"\0" + f.text.encode())
+    kept = os.path.join(cache, key.hexdigest()[:32])
+    if os.path.exists(kept):
+        with open(kept, encoding="utf-8") as k:
+            out = k.read()
+    else:
+        done = call(tree, ["clang-tidy", "--quiet", f.path, "--"] + TIDY_FLAGS)
+        out = done.stdout + done.stderr if done.returncode else done.stdout
+        with open(f"{kept}.{os.getpid()}", "w", encoding="utf-8") as k:
+            k.write(out)
+        os.replace(f"{kept}.{os.getpid()}", kept)
+    return list(tidy_findings(tree, f, out))
+
+
+def tidy_findings(tree, f, out):
+    for m in re.finditer(r"^(.+?):(\d+):\d+: (?:warning|error): (.*)$", out, re.M):
+        path = os.path.relpath(os.path.join(tree.root, m.group(1)), tree.root)
+        inside = not path.startswith("..") and tree.has(path)
+        yield Finding(path if inside else f.path, int(m.group(2)) if inside else 1, m.group(3))
+
+
+@rule("shell", "shellcheck over every shell script", tool="shellcheck")
+def shell(tree):
+    scripts = [f.path for f in tree.files if f.text and f.is_shell]
+    if scripts and not have("shellcheck"):
+        yield missing("shellcheck")
+    elif scripts:
+        out = call(tree, ["shellcheck", "--format=gcc", "--severity=style"] + scripts)
+        for m in re.finditer(r"^(.+?):(\d+):\d+: \w+: (.*)$", out.stdout, re.M):
+            yield Finding(m.group(1), int(m.group(2)), m.group(3))
+
+
+@rule("python", "every Python file compiles, and is of the standard library alone")
+def python(tree):
+    ours = {part for p in tree.all if p.endswith(".py") for part in p[:-3].split("/")}
+    for f in tree.files:
+        if not f.text or not f.is_python:
+            continue
+        try:
+            parsed = ast.parse(f.text, f.path)
+        except SyntaxError as e:
+            yield Finding(f.path, e.lineno or 1, e.msg)
+            continue
+        for line, name in imports(parsed):
+            if name not in sys.stdlib_module_names and name not in ours:
+                yield Finding(f.path, line, f"{name} is not in the standard library: the tools need Python alone")
+
+
+def imports(parsed):
+    """(line, top-level name) of each import."""
+    for node in ast.walk(parsed):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module.split(".")[0]

@@ -1,0 +1,91 @@
+"""layers.py - the tree is the architecture: an include may only go to a layer above."""
+from lintlib import Finding, rule
+
+# Reading order of docs/architecture.md: each may include those before it and itself.
+LAYERS = ("base os arch task time io sched par sync chan net fs process signal stream actor").split()
+
+# Beyond the order: these stand on park and wake alone.
+NEVER = {"sync": {"par"}, "chan": {"par"}}
+
+# What base may know of the public headers: words and hooks, nothing of the runtime.
+BASE_PUBLIC = {"blitz/api.h", "blitz/hooks.h", "blitz/version.h"}
+
+ISO_C = {h + ".h" for h in (
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "
+    "stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath time uchar wchar "
+    "wctype").split()}
+IN_PUBLIC = {h + ".h" for h in "stddef stdint stdbool stdarg limits errno inttypes".split()}
+CHECKERS = ("sanitizer/", "valgrind/")  # annotations for tools that run our tests
+
+
+def public_header(tree, f):
+    for line, quote, name in f.includes():
+        if quote == '"' and name.startswith("blitz/") and tree.has("include/" + name):
+            continue
+        if quote == "<" and name in IN_PUBLIC:
+            continue
+        yield Finding(f.path, line, f"a public header includes {name}: only \"blitz/...\" and plain "
+                                    f"C headers ({', '.join(sorted(IN_PUBLIC))}) may leak to users")
+
+
+def source(tree, f):
+    here = LAYERS.index(f.layer)
+    for line, quote, name in f.includes():
+        if quote == "<":
+            if name.startswith("blitz"):
+                yield Finding(f.path, line, f"our own header in brackets: write \"{name}\"")
+            continue
+        if name == "blitz.h":
+            yield Finding(f.path, line, "include the one public header that is meant, not blitz.h")
+        elif name.startswith("blitz/"):
+            if f.layer == "base" and name not in BASE_PUBLIC:
+                yield Finding(f.path, line, f"base knows nothing of {name}: only of "
+                                            f"{', '.join(sorted(BASE_PUBLIC))}")
+        elif not tree.has("src/" + name):
+            yield Finding(f.path, line, f"no src/{name}: name a header by its folder and file")
+        else:
+            there = name.split("/")[0]
+            if there not in LAYERS:
+                yield Finding(f.path, line, f"src/{there} is no layer of the architecture")
+            elif LAYERS.index(there) > here:
+                yield Finding(f.path, line, f"{f.layer} includes {name}, a layer below it: return "
+                                            f"what {there} needs instead, or move the code")
+            elif there in NEVER.get(f.layer, ()):
+                yield Finding(f.path, line, f"{f.layer} stands on park and wake alone, not on {there}")
+
+
+def example(tree, f):
+    folder = f.path.rsplit("/", 1)[0]
+    for line, quote, name in f.includes():
+        if name == "blitz.h" or name.startswith("blitz/"):
+            if tree.has("include/" + name):
+                continue
+        elif quote == "<" or tree.has(f"{folder}/{name}"):
+            continue
+        yield Finding(f.path, line, f"an example includes {name}: public headers only, as a user would")
+
+
+@rule("layer", "an include goes only to a layer above; public headers and examples see only public ones")
+def layer(tree):
+    for f in tree.c_files():
+        if f.under("include/"):
+            yield from public_header(tree, f)
+        elif f.under("examples/"):
+            yield from example(tree, f)
+        elif f.under("src/"):
+            if f.layer in LAYERS:
+                yield from source(tree, f)
+            else:
+                yield Finding(f.path, 1, f"src/{f.layer} is no layer of the architecture: the layers "
+                                         f"are {' '.join(LAYERS)}")
+
+
+@rule("platform", "platform headers only in src/os and src/io: the rest is C11")
+def platform(tree):
+    for f in tree.c_files("src/"):
+        if f.layer in ("os", "io"):
+            continue
+        for line, quote, name in f.includes():
+            if quote == "<" and name not in ISO_C and not name.startswith(CHECKERS + ("blitz",)):
+                yield Finding(f.path, line, f"<{name}> belongs to a platform: ask for what it gives "
+                                            f"through os/os.h or io/poll.h")
