@@ -4,7 +4,9 @@
  * The code is C11; what goes beyond it (attributes, hints) is spelled here once, so that a compiler
  * without it needs one file. Also the cache-line constants: BZ_LINE is the distance at which two
  * CPUs writing two fields no longer disturb each other. On x86_64 the prefetcher fetches lines in
- * pairs, on aarch64 several makers have 128-byte lines, so it is 128 there and 64 elsewhere.
+ * pairs, on aarch64 several makers have 128-byte lines, so it is 128 there; ppc64's lines are 128
+ * bytes and s390x's 256. Elsewhere it is 64, also on 32-bit ARM and MIPS, whose older cores have
+ * lines of 32 bytes: too wide wastes a few bytes, too narrow shares lines.
  */
 #ifndef BZ_COMPILER_H
 #define BZ_COMPILER_H
@@ -23,7 +25,9 @@
 #define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__s390x__)
+#define BZ_LINE 256
+#elif defined(__x86_64__) || defined(__aarch64__) || defined(__powerpc64__)
 #define BZ_LINE 128
 #else
 #define BZ_LINE 64
