@@ -34,6 +34,7 @@ add_library(blitz_flags INTERFACE)
 target_compile_options(blitz_flags INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
     -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer
+    -fasynchronous-unwind-tables # not the default on riscv64; a stack can be walked from anywhere
     # A failed check says src/base/slab.c, wherever that was compiled, and builds are reproducible.
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(blitz_flags INTERFACE

@@ -1,0 +1,71 @@
+/*
+ * ctx.c - how a context begins.
+ *
+ * A fresh stack's top holds a start block; the first switch to it arrives at the thunk with the
+ * stack pointer on that block, and the thunk calls start->main with what came through the switch.
+ * The address of `main` lies in the block rather than in the thunk's code, so that no symbol of C
+ * is named by top-level assembly: link-time optimisation may rename or split what it likes.
+ *
+ *     top   +---------------+
+ *           | arg           |
+ *           | entry         |
+ *           | fpcw          |
+ *           | main          |   +16: the thunk says so
+ *           | 0             |   the end of every walk along the frame records
+ *      sp > | 0             | < fp (minus BZ_CTX_FP_BIAS)
+ *           +---------------+
+ *           | main's frame  |
+ */
+#include "arch/ctx.h"
+
+#include "base/check.h"
+
+struct ctx_start {
+    void *record[2]; /* zeros: frame pointer and return address of nobody */
+    void (*main)(struct ctx_start *, bz_ctx_hook *, void *, struct bz_ctx *, uint64_t);
+    uint64_t fpcw;
+    void (*entry)(void *arg);
+    void *arg;
+};
+_Static_assert(offsetof(struct ctx_start, main) == 16, "the thunk says 16");
+_Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned");
+
+__asm__(BZ_CTX_THUNK);
+extern const char bz_ctx_thunk[] __attribute__((visibility("hidden")));
+
+static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, struct bz_ctx *left,
+                     uint64_t fpcw)
+{
+    struct bz_ctx_landing l = {hook, arg, left, fpcw};
+    bz_ctx_landed(NULL, &l, start->fpcw);
+    start->entry(start->arg);
+    BZ_CHECK(false, "the entry function of a stack returned");
+}
+
+void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg), void *arg,
+                 uint64_t fpcw)
+{
+    BZ_CHECK(bz_ctx_shadow_stack() == 0, "this process runs with shadow stacks; blitz was built "
+                                         "without them and the loader should have known");
+    BZ_CHECK((uintptr_t)low % 16 == 0, "low %p", low);
+    BZ_CHECK((uintptr_t)top % 16 == 0, "top %p", top);
+    BZ_CHECK((char *)top - (char *)low >= 1024, "a stack of %td bytes", (char *)top - (char *)low);
+    struct ctx_start *start = (struct ctx_start *)top - 1;
+    *start = (struct ctx_start){.main = ctx_main, .fpcw = fpcw, .entry = entry, .arg = arg};
+    c->sp = start;
+    c->fp = (char *)start + BZ_CTX_FP_BIAS;
+    c->pc = (void *)(uintptr_t)bz_ctx_thunk;
+    bz_note_ctx_init(&c->notes, low, (size_t)((char *)top - (char *)low));
+}
+
+void bz_ctx_adopt(struct bz_ctx *c)
+{
+    c->sp = c->fp = c->pc = NULL; /* filled in when it is left */
+    bz_note_ctx_init(&c->notes, NULL, 0);
+}
+
+void bz_ctx_fini(struct bz_ctx *c)
+{
+    bz_note_ctx_fini(&c->notes);
+    c->sp = c->fp = c->pc = NULL;
+}

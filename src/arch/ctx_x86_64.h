@@ -1,0 +1,132 @@
+/*
+ * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract.
+ *
+ * Registers through the switch: rdi hook, rsi its argument, rdx the left context, rcx the control
+ * words; rax is the target, r8 scratch. rsp, rbp and the address are stored; everything else is
+ * named as clobbered. The vector and mask registers of AVX-512 and the second sixteen general ones
+ * of APX are named only where the compiler may use them.
+ *
+ * Control-flow protection: with indirect-branch tracking the places a `jmp *reg` lands on begin
+ * with endbr64 (a no-op elsewhere, and left out when the compiler does not ask for it). Shadow
+ * stacks are refused: a switch would have to change the shadow stack as well, which needs one
+ * mapped beside every stack, and no machine of ours can run that. cmake/BlitzCet.cmake marks our
+ * objects accordingly, so that the loader leaves them off; bz_ctx_init checks that it did.
+ */
+#ifndef BZ_CTX_X86_64_H
+#define BZ_CTX_X86_64_H
+
+#if defined(__CET__) && (__CET__ & 1)
+#define BZ_CTX_LANDING_PAD "endbr64\n\t"
+#else
+#define BZ_CTX_LANDING_PAD ""
+#endif
+
+#if defined(__AVX512F__)
+#define BZ_CTX_AVX512                                                                             \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
+        "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", \
+        "k7"
+#else
+#define BZ_CTX_AVX512
+#endif
+
+#if defined(__APX_F__)
+#define BZ_CTX_APX                                                                               \
+    , "r16", "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", \
+        "r29", "r30", "r31"
+#else
+#define BZ_CTX_APX
+#endif
+
+#define BZ_CTX_CLOBBERED                                                                         \
+    "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", \
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",      \
+        "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)",   \
+        "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "cc",                            \
+        "memory" BZ_CTX_AVX512 BZ_CTX_APX
+
+/* MXCSR without its six status bits, and the x87 control word above it. */
+#define BZ_FPCW_MXCSR_CONTROL 0xffc0u
+#define BZ_FPCW_DEFAULT ((uint64_t)0x037f << 16 | 0x1f80)
+
+static BZ_ALWAYS_INLINE uint64_t bz_fpcw_read(void)
+{
+    uint32_t mxcsr;
+    uint16_t x87;
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    return (mxcsr & BZ_FPCW_MXCSR_CONTROL) | (uint64_t)x87 << 16;
+}
+
+static inline void bz_fpcw_load(uint64_t fpcw)
+{
+    uint32_t mxcsr;
+    uint16_t x87 = (uint16_t)(fpcw >> 16);
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    mxcsr = (mxcsr & ~BZ_FPCW_MXCSR_CONTROL) | (uint32_t)(fpcw & BZ_FPCW_MXCSR_CONTROL);
+    __asm__ volatile("ldmxcsr %0" ::"m"(mxcsr));
+    __asm__ volatile("fldcw %0" ::"m"(x87));
+}
+
+static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
+                                         struct bz_ctx_landing *l)
+{
+    (void)from; /* it is l->left */
+    __asm__ volatile("leaq 1f(%%rip), %%r8\n\t"
+                     "movq %%rsp, 0(%%rdx)\n\t"
+                     "movq %%rbp, 8(%%rdx)\n\t"
+                     "movq %%r8, 16(%%rdx)\n\t"
+                     "movq 16(%%rax), %%r8\n\t"
+                     "movq 0(%%rax), %%rsp\n\t"
+                     "movq 8(%%rax), %%rbp\n\t"
+                     "jmp *%%r8\n"
+                     "1:\n\t" BZ_CTX_LANDING_PAD
+                     : "+D"(l->hook), "+S"(l->arg), "+d"(l->left), "+c"(l->fpcw), "+a"(to)
+                     :
+                     : BZ_CTX_CLOBBERED);
+}
+
+BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
+                                                          struct bz_ctx_landing *l)
+{
+    __asm__ volatile("movq 16(%%rax), %%r8\n\t"
+                     "movq 0(%%rax), %%rsp\n\t"
+                     "movq 8(%%rax), %%rbp\n\t"
+                     "jmp *%%r8"
+                     :
+                     : "D"(l->hook), "S"(l->arg), "d"(l->left), "c"(l->fpcw), "a"(to)
+                     : "r8", "memory");
+    __builtin_unreachable();
+}
+
+/* The shadow stack pointer: 0 if there is none (the instruction is then a no-op). */
+static inline uint64_t bz_ctx_shadow_stack(void)
+{
+    uint64_t ssp = 0;
+    __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(ssp)); /* rdsspq %rax */
+    return ssp;
+}
+
+#define BZ_CTX_FP_BIAS 0
+#define BZ_CTX_THUNK                                     \
+    ".pushsection .text.bz_ctx_thunk,\"ax\",@progbits\n" \
+    ".p2align 4\n"                                       \
+    ".globl bz_ctx_thunk\n"                              \
+    ".hidden bz_ctx_thunk\n"                             \
+    ".type bz_ctx_thunk, @function\n"                    \
+    "bz_ctx_thunk:\n"                                    \
+    "    .cfi_startproc\n"                               \
+    "    .cfi_undefined rip\n"                           \
+    "    " BZ_CTX_LANDING_PAD "\n"                       \
+    "    movq %rcx, %r8\n"                               \
+    "    movq %rdx, %rcx\n"                              \
+    "    movq %rsi, %rdx\n"                              \
+    "    movq %rdi, %rsi\n"                              \
+    "    movq %rsp, %rdi\n"                              \
+    "    call *16(%rdi)\n"                               \
+    "    ud2\n"                                          \
+    "    .cfi_endproc\n"                                 \
+    ".size bz_ctx_thunk, . - bz_ctx_thunk\n"             \
+    ".popsection\n"
+
+#endif
