@@ -1,0 +1,71 @@
+/*
+ * lock.h - the runtime's own lock: short sections, a little spinning, then sleep.
+ *
+ * For what is rare or slow enough that a lock-free protocol would be a risk without a gain: the
+ * injector, a timer wheel, the global pool of stacks. Never held across a suspension, a system
+ * call or a call into user code, so whoever waits waits for nanoseconds, unless the holder has
+ * lost its CPU; then the waiter sleeps on the word instead of burning the CPU the holder needs.
+ *
+ *   FREE -> HELD -> FREE             nobody else came: one CAS and one exchange
+ *   HELD -> CONTENDED -> FREE + wake somebody sleeps, or may
+ *
+ * A waiter that has slept takes the lock as CONTENDED, because it cannot know whether it was the
+ * only sleeper: the price is one useless wake at the end of a spell of contention.
+ *
+ * Not fair, not recursive, not for users.
+ *
+ * [A] unlock: word release -> lock: word acquire    what one holder wrote, the next one sees
+ */
+#ifndef BZ_OS_LOCK_H
+#define BZ_OS_LOCK_H
+
+#include "base/bz_atomic.h"
+#include "base/check.h"
+#include "os/os.h"
+
+enum { BZ_LOCK_FREE = 0, BZ_LOCK_HELD = 1, BZ_LOCK_CONTENDED = 2 };
+
+/* Turns of a spin before the first sleep: about a microsecond. */
+#if !defined(BZ_LOCK_SPINS)
+#define BZ_LOCK_SPINS 6
+#endif
+
+struct bz_lock {
+    bz_os_word word;
+};
+
+#define BZ_LOCK_INIT \
+    {                \
+        BZ_LOCK_FREE \
+    }
+
+static inline void bz_lock_init(struct bz_lock *l)
+{
+    bz_atomic_init(&l->word, BZ_LOCK_FREE);
+}
+
+/* One try. Returns true if the caller now holds it. */
+BZ_MUST_USE static inline bool bz_lock_try(struct bz_lock *l)
+{
+    uint32_t seen = BZ_LOCK_FREE;
+    return bz_cas_strong_acq_rlx(&l->word, &seen, BZ_LOCK_HELD); /* [A] */
+}
+
+/* The slow half of bz_lock_take: spin, then sleep. */
+void bz_lock_wait(struct bz_lock *l, const struct bz_os *os);
+
+static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
+{
+    if (!bz_lock_try(l))
+        bz_lock_wait(l, os);
+}
+
+static inline void bz_lock_drop(struct bz_lock *l, const struct bz_os *os)
+{
+    uint32_t was = bz_xchg_release(&l->word, BZ_LOCK_FREE); /* [A] */
+    BZ_ASSERT(was != BZ_LOCK_FREE);
+    if (was == BZ_LOCK_CONTENDED)
+        bz_os_wake(os, &l->word, 1);
+}
+
+#endif
