@@ -1,0 +1,75 @@
+/*
+ * names.c - what numbers and paths are called.
+ */
+#include "record.h"
+
+#include <signal.h>
+
+#define NAME(x) \
+    {           \
+        x, #x   \
+    }
+
+const char *t_signal_name(int signo)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        NAME(SIGABRT), NAME(SIGALRM), NAME(SIGBUS),  NAME(SIGCHLD),   NAME(SIGFPE),  NAME(SIGHUP),
+        NAME(SIGILL),  NAME(SIGINT),  NAME(SIGKILL), NAME(SIGPIPE),   NAME(SIGPROF), NAME(SIGQUIT),
+        NAME(SIGSEGV), NAME(SIGSYS),  NAME(SIGTERM), NAME(SIGTRAP),   NAME(SIGURG),  NAME(SIGUSR1),
+        NAME(SIGUSR2), NAME(SIGXCPU), NAME(SIGXFSZ), NAME(SIGVTALRM),
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].number == signo)
+            return names[i].name;
+    return "a signal";
+}
+
+const char *t_errno_name(int err)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        NAME(EPERM),           NAME(ENOENT),       NAME(ESRCH),
+        NAME(EINTR),           NAME(EIO),          NAME(ENXIO),
+        NAME(E2BIG),           NAME(ENOEXEC),      NAME(EBADF),
+        NAME(ECHILD),          NAME(EAGAIN),       NAME(ENOMEM),
+        NAME(EACCES),          NAME(EFAULT),       NAME(EBUSY),
+        NAME(EEXIST),          NAME(EXDEV),        NAME(ENODEV),
+        NAME(ENOTDIR),         NAME(EISDIR),       NAME(EINVAL),
+        NAME(ENFILE),          NAME(EMFILE),       NAME(ENOTTY),
+        NAME(ETXTBSY),         NAME(EFBIG),        NAME(ENOSPC),
+        NAME(ESPIPE),          NAME(EROFS),        NAME(EMLINK),
+        NAME(EPIPE),           NAME(EDOM),         NAME(ERANGE),
+        NAME(EDEADLK),         NAME(ENAMETOOLONG), NAME(ENOLCK),
+        NAME(ENOSYS),          NAME(ENOTEMPTY),    NAME(ELOOP),
+        NAME(ENODATA),         NAME(ETIME),        NAME(EPROTO),
+        NAME(EBADMSG),         NAME(EOVERFLOW),    NAME(EILSEQ),
+        NAME(ENOTSOCK),        NAME(EDESTADDRREQ), NAME(EMSGSIZE),
+        NAME(EPROTOTYPE),      NAME(ENOPROTOOPT),  NAME(EPROTONOSUPPORT),
+        NAME(EOPNOTSUPP),      NAME(EAFNOSUPPORT), NAME(EADDRINUSE),
+        NAME(EADDRNOTAVAIL),   NAME(ENETDOWN),     NAME(ENETUNREACH),
+        NAME(ECONNABORTED),    NAME(ECONNRESET),   NAME(ENOBUFS),
+        NAME(EISCONN),         NAME(ENOTCONN),     NAME(ETIMEDOUT),
+        NAME(ECONNREFUSED),    NAME(EHOSTDOWN),    NAME(EHOSTUNREACH),
+        NAME(EALREADY),        NAME(EINPROGRESS),  NAME(ESTALE),
+        NAME(EDQUOT),          NAME(ECANCELED),    NAME(EOWNERDEAD),
+        NAME(ENOTRECOVERABLE),
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].number == err)
+            return names[i].name;
+    return NULL;
+}
+
+/* The path from the root of the tree: what our own path has in front of it is left out. */
+const char *t_short_path(const char *file)
+{
+    static const char own[] = __FILE__, tail[] = "tests/harness/names.c";
+    size_t root = sizeof own > sizeof tail ? sizeof own - sizeof tail : 0;
+
+    return root > 0 && strncmp(file, own, root) == 0 ? file + root : file;
+}
