@@ -118,6 +118,7 @@ TEST(ctx, an_entry_function_that_returns_aborts_and_says_so)
     CHECK_GT(read(out[0], said, sizeof said - 1), 0);
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
+    close(out[0]);
 
     CHECK(WIFSIGNALED(status));
     CHECK_EQ(WTERMSIG(status), SIGABRT);
