@@ -89,6 +89,11 @@ lint: ## format, clang-tidy, shellcheck and our own rules (tools/lint --list)
 	@tools/setup lint python
 	@tools/lint
 
+.PHONY: canaries
+canaries: ## every net catches the bug that was planted for it (tools/canaries --list)
+	@tools/setup build test python clang tsan
+	@tools/canaries
+
 # -- tidy ------------------------------------------------------------------------------------------
 
 .PHONY: clean

@@ -25,6 +25,8 @@ int bz_mpmc_init(struct bz_mpmc *q, size_t capacity, const blitz_allocator *from
         return -ENOMEM;
     q->mask = cells - 1;
     q->spread = bz_bits_highest(cells) > 3 ? bz_bits_highest(cells) - 3 : 0;
+    if (BZ_BROKEN(12))
+        q->spread = 64; /* planted: a shift by the whole width */
     q->from = from;
     bz_atomic_init(&q->push_at, 0);
     bz_atomic_init(&q->take_at, 0);

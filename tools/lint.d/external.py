@@ -86,7 +86,7 @@ def clang_tidy(tree):
         return
     version = call(tree, ["clang-tidy", "--version"]).stdout
     shared = hashlib.sha256((version + " ".join(TIDY_FLAGS)).encode())
-    for path in [".clang-tidy"] + [p for p in tree.all if p.endswith(".h")]:
+    for path in [p for p in tree.all if p.endswith((".h", ".clang-tidy"))]:
         if tree.has(path):
             shared.update(path.encode() + b"\0" + tree.file(path).text.encode())
     cache = os.path.join(tree.root, "build", "lint")

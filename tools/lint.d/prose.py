@@ -38,8 +38,9 @@ URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[\w\[$]", re.I)
 ROOTS = "usr|home|root|etc|opt|var|work|mnt|media|srv|bin|sbin|lib|lib64|boot|run|data|workspace|Users|Volumes"
 PATH = re.compile(r"(?<![\w.$})\]*~/>-])/(?:" + ROOTS + r")(?:/[\w.+*-]*)*(?![\w-])|\b[A-Z]:\\\\?\w")
 PATH_OK = re.compile(r"/usr/bin/env|/bin/(?:sh|bash)|/etc/os-release|/(?:bin|lib|usr|etc|run)/?")
-HOST = re.compile(r"(?<![\w./@-])(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|local|lan|internal|corp|cloud|"
-                  r"cn|ru|de|uk|eu)(?![\w(.-])|[\w.]+@[\w-]+\.\w+")
+HOST = re.compile(r"(?<![\w./@-])(?:[a-z0-9-]+\.)+(?:com|org|edu|gov)(?![\w(.-])|"
+                  r"(?<![\w./@-])(?:[a-z0-9-]+\.){2,}(?:net|io|dev|local|lan|internal|corp|cloud)(?![\w(.-])|"
+                  r"[\w.]+@[\w-]+\.\w+")
 ADDRESS = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0|255\.|192\.0\.2\.|198\.51\.100\.)(?:\d{1,3}\.){3}\d{1,3}(?![\w.])")
 REGISTRY = re.compile(r"\b(github|gitlab|bitbucket|sourceforge|pypi|npmjs|dockerhub|docker\.io|ghcr|quay\.io|"
                       r"crates\.io|artifactory|maven central)\b", re.I)
