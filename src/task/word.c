@@ -1,0 +1,152 @@
+/*
+ * word.c - the life of a task, as a table.
+ *
+ *                        WAKE       RUN       YIELD       PARK        EXIT
+ *   idle (parked)        scheduled+
+ *   scheduled            scheduled  running
+ *   running              notified             scheduled+  idle        complete!
+ *   running, notified    notified             scheduled+  scheduled+  complete!
+ *   complete             complete
+ *                                             + owes an enqueue       ! owes the finish
+ *
+ * An empty cell is a bug, and aborts with its name.
+ *
+ * PARK and YIELD are stepped by the worker on the *next* stack, once the task's own has been left:
+ * as soon as idle or scheduled is visible another worker may resume it there. A wake that comes
+ * before that step finds it running, sets notified, and the PARK becomes an enqueue: no wake-up is
+ * lost, and the task is never in a queue and on a worker at once.
+ *
+ * This is the dull form: every step is a read-modify-write, also one that changes nothing.
+ *
+ * [T] step: word acq_rel -> step: word acq_rel   A waker that merely looked would not publish what
+ *     it wrote before waking, and the run that follows could miss it. So WAKE of a scheduled task
+ *     writes the same value again, and RUN acquires it. The same pairing carries what the task
+ *     wrote (on its stack, in its result) from one worker to the next and to whoever joins.
+ * [R] unref: word acq_rel -> unref: word acq_rel   everything anybody did with the task comes
+ *     before the last reference frees it
+ * [C] cancel: word acq_rel -> is_cancelled: word acquire   why it was cancelled is visible to the
+ *     task that finds itself cancelled
+ */
+#include "task/word.h"
+
+#include "base/check.h"
+
+enum cell { BAD, TO_IDLE, TO_SCHEDULED, TO_RUNNING, TO_NOTIFIED, TO_COMPLETE };
+
+/* The rows: life, with "running, notified" as a state of its own. */
+enum row { ROW_IDLE, ROW_SCHEDULED, ROW_RUNNING, ROW_NOTIFIED, ROW_COMPLETE, ROWS };
+
+static const struct {
+    uint8_t to, owes;
+} table[ROWS][BZ_EVENTS] = {
+    [ROW_IDLE] = {[BZ_WAKE] = {TO_SCHEDULED, BZ_OWES_ENQUEUE}},
+    [ROW_SCHEDULED] =
+        {[BZ_WAKE] = {TO_SCHEDULED, BZ_OWES_NOTHING}, [BZ_RUN] = {TO_RUNNING, BZ_OWES_NOTHING}},
+    [ROW_RUNNING] = {[BZ_WAKE] = {TO_NOTIFIED, BZ_OWES_NOTHING},
+                     [BZ_YIELD] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
+                     [BZ_PARK] = {TO_IDLE, BZ_OWES_NOTHING},
+                     [BZ_EXIT] = {TO_COMPLETE, BZ_OWES_FINISH}},
+    [ROW_NOTIFIED] = {[BZ_WAKE] = {TO_NOTIFIED, BZ_OWES_NOTHING},
+                      [BZ_YIELD] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
+                      [BZ_PARK] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
+                      [BZ_EXIT] = {TO_COMPLETE, BZ_OWES_FINISH}},
+    [ROW_COMPLETE] = {[BZ_WAKE] = {TO_COMPLETE, BZ_OWES_NOTHING}},
+}; /* BAD is 0, so a cell left out is BAD */
+
+static const uint64_t bits_of[] = {
+    [TO_IDLE] = BZ_IDLE,         [TO_SCHEDULED] = BZ_SCHEDULED,
+    [TO_RUNNING] = BZ_RUNNING,   [TO_NOTIFIED] = BZ_RUNNING | BZ_WORD_NOTIFIED,
+    [TO_COMPLETE] = BZ_COMPLETE,
+};
+
+static const char *const event_name[BZ_EVENTS] = {"wake", "run", "yield", "park", "exit"};
+static const char *const row_name[ROWS] = {"idle", "scheduled", "running", "notified", "complete"};
+
+static enum row row_of(uint64_t word)
+{
+    static const uint8_t rows[BZ_LIVES] = {ROW_IDLE, ROW_SCHEDULED, ROW_RUNNING, ROW_COMPLETE};
+    BZ_CHECK((word & BZ_WORD_LIFE) < BZ_LIVES, "task word %llx", (unsigned long long)word);
+    if (word & BZ_WORD_NOTIFIED)
+        return ROW_NOTIFIED;
+    return (enum row)rows[word & BZ_WORD_LIFE];
+}
+
+void bz_word_init(bz_word *w, enum bz_life life, unsigned refs)
+{
+    bz_atomic_init(w, (uint64_t)life | refs * BZ_WORD_REF_ONE);
+}
+
+enum bz_owes bz_word_step(bz_word *w, enum bz_event event)
+{
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
+    for (;;) {
+        enum row row = row_of(word);
+        uint8_t to = table[row][event].to;
+        BZ_CHECK(to != BAD, "task word %p: %s while %s", (void *)w, event_name[event],
+                 row_name[row]);
+        uint64_t next = (word & ~(BZ_WORD_LIFE | BZ_WORD_NOTIFIED)) | bits_of[to];
+        if (bz_cas_weak_acqrel_rlx(w, &word, next)) /* [T] */
+            return (enum bz_owes)table[row][event].owes;
+    }
+}
+
+void bz_word_ref(bz_word *w)
+{
+    /* relaxed: whoever adds one has one, so nothing can be freed meanwhile */
+    uint64_t was = bz_fetch_add_relaxed(w, BZ_WORD_REF_ONE);
+    BZ_CHECK((was & BZ_WORD_REF_MASK) != 0, "task word %p: a reference to a dead task", (void *)w);
+    BZ_CHECK((was & BZ_WORD_REF_MASK) != BZ_WORD_REF_MASK, "task word %p: too many references",
+             (void *)w);
+}
+
+bool bz_word_unref(bz_word *w)
+{
+    uint64_t was = bz_fetch_sub_acqrel(w, BZ_WORD_REF_ONE); /* [R] */
+    BZ_CHECK((was & BZ_WORD_REF_MASK) != 0, "task word %p: one reference too few", (void *)w);
+    return (was & BZ_WORD_REF_MASK) == BZ_WORD_REF_ONE;
+}
+
+bool bz_word_cancel(bz_word *w)
+{
+    return !(bz_fetch_or_acqrel(w, BZ_WORD_CANCELLED) & BZ_WORD_CANCELLED); /* [C] */
+}
+
+bool bz_word_is_cancelled(bz_word *w)
+{
+    uint64_t word = bz_load_acquire(w); /* [C] */
+    return (word & BZ_WORD_CANCELLED) && !(word & BZ_WORD_SHIELD_MASK);
+}
+
+void bz_word_shield(bz_word *w)
+{
+    uint64_t was = bz_fetch_add_relaxed(w, BZ_WORD_SHIELD_ONE); /* relaxed: the task's own field */
+    BZ_CHECK((was & BZ_WORD_SHIELD_MASK) != BZ_WORD_SHIELD_MASK, "task word %p: shields too deep",
+             (void *)w);
+}
+
+void bz_word_unshield(bz_word *w)
+{
+    uint64_t was = bz_fetch_sub_relaxed(w, BZ_WORD_SHIELD_ONE); /* relaxed: the task's own field */
+    BZ_CHECK((was & BZ_WORD_SHIELD_MASK) != 0, "task word %p: one unshield too many", (void *)w);
+}
+
+enum bz_life bz_word_life(bz_word *w)
+{
+    return (enum bz_life)(bz_load_relaxed(w) & BZ_WORD_LIFE); /* relaxed: a guess */
+}
+
+bool bz_word_is_complete(bz_word *w)
+{
+    return (bz_load_acquire(w) & BZ_WORD_LIFE) == BZ_COMPLETE; /* [T] */
+}
+
+void bz_word_check(bz_word *w)
+{
+    uint64_t word = bz_load_relaxed(w); /* relaxed: one look */
+    BZ_CHECK((word & BZ_WORD_LIFE) < BZ_LIVES, "task word %llx: no such life",
+             (unsigned long long)word);
+    BZ_CHECK(!(word & BZ_WORD_NOTIFIED) || (word & BZ_WORD_LIFE) == BZ_RUNNING,
+             "task word %llx: notified but not running", (unsigned long long)word);
+    BZ_CHECK((word & BZ_WORD_REF_MASK) != 0, "task word %llx: nobody's", (unsigned long long)word);
+    BZ_CHECK(word >> 48 == 0, "task word %llx: a field overflowed", (unsigned long long)word);
+}

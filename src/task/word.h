@@ -1,0 +1,90 @@
+/*
+ * word.h - the state word of a task: one 64-bit atomic that everyone who meets a task meets in.
+ *
+ * Wakers, the worker that runs it, whoever holds a handle and whoever cancels it all change this
+ * one word, so that whatever two of them do at once has an order. word.c has the table.
+ *
+ *     63      48 47            24 23      16 15       8 7        0
+ *     | unused  |   references   |  shield  |  flags   |  life   |
+ *
+ *   life        idle, scheduled, running, complete
+ *   flags       notified: woken while it ran; cancelled: asked to stop
+ *   shield      how many shields the task stands under; a cancel waits until it is 0
+ *   references  one for whoever is to run it next (the scheduler), one for each handle and waker
+ */
+#ifndef BZ_TASK_WORD_H
+#define BZ_TASK_WORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+
+typedef bz_atomic(uint64_t) bz_word;
+
+enum bz_life { BZ_IDLE, BZ_SCHEDULED, BZ_RUNNING, BZ_COMPLETE, BZ_LIVES };
+
+#define BZ_WORD_LIFE UINT64_C(0xff)
+#define BZ_WORD_NOTIFIED (UINT64_C(1) << 8)
+#define BZ_WORD_CANCELLED (UINT64_C(1) << 9)
+#define BZ_WORD_SHIELD_ONE (UINT64_C(1) << 16)
+#define BZ_WORD_SHIELD_MASK (UINT64_C(0xff) << 16)
+#define BZ_WORD_REF_ONE (UINT64_C(1) << 24)
+#define BZ_WORD_REF_MASK (UINT64_C(0xffffff) << 24)
+
+/* What happens to a task. */
+enum bz_event {
+    BZ_WAKE,  /* anybody: what it waited for may have come */
+    BZ_RUN,   /* the worker that took it from a queue is about to run it */
+    BZ_YIELD, /* its worker, on the next stack: it goes to the back of the queue */
+    BZ_PARK,  /* its worker, on the next stack: it waits */
+    BZ_EXIT,  /* its worker: it has returned */
+    BZ_EVENTS
+};
+
+/* What the one who caused the event now owes. */
+enum bz_owes {
+    BZ_OWES_NOTHING,
+    BZ_OWES_ENQUEUE, /* put it into a queue */
+    BZ_OWES_FINISH   /* tell those who wait for its end, then drop the scheduler's reference */
+};
+
+/* A task that is about to be queued for the first time, with `refs` references. */
+void bz_word_init(bz_word *w, enum bz_life life, unsigned refs);
+
+/* Take one step of the table. Aborts if the table has no such step. */
+BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
+
+/* ---- references ---- */
+
+/* One more. The caller holds one, or knows who does. Aborts at 2^24 - 1, which is a leak. */
+void bz_word_ref(bz_word *w);
+
+/* One less. True if it was the last: the task is the caller's to free. */
+BZ_MUST_USE bool bz_word_unref(bz_word *w);
+
+/* ---- cancelling ---- */
+
+/* Ask the task to stop. True the first time; the caller then owes a BZ_WAKE. */
+BZ_MUST_USE bool bz_word_cancel(bz_word *w);
+
+/* Should the task's current wait end? Asked by the task itself. */
+bool bz_word_is_cancelled(bz_word *w);
+
+/* The task itself enters or leaves a shield. 255 deep at most; more aborts. */
+void bz_word_shield(bz_word *w);
+void bz_word_unshield(bz_word *w);
+
+/* ---- looking ---- */
+
+/* Its life now, for statistics and dumps; it may be another one already. */
+enum bz_life bz_word_life(bz_word *w);
+
+/* Has it returned? If so, what it wrote before is visible. */
+bool bz_word_is_complete(bz_word *w);
+
+/* The fields are within bounds and go together. Aborts with what it saw. */
+void bz_word_check(bz_word *w);
+
+#endif

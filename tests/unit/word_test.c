@@ -1,0 +1,163 @@
+/* task/word.h: the table, cell by cell, and the fields around it. */
+#include "harness.h"
+
+#include "support/death.h"
+#include "task/word.h"
+
+static bz_word word;
+
+/* The rows of the table in word.c, brought about by the events that lead there. */
+enum row { IDLE, SCHEDULED, RUNNING, NOTIFIED, COMPLETE, ROWS };
+
+static void given(enum row row)
+{
+    static const enum bz_event way[ROWS][4] = {
+        [IDLE] = {BZ_RUN, BZ_PARK, BZ_EVENTS},     [SCHEDULED] = {BZ_EVENTS},
+        [RUNNING] = {BZ_RUN, BZ_EVENTS},           [NOTIFIED] = {BZ_RUN, BZ_WAKE, BZ_EVENTS},
+        [COMPLETE] = {BZ_RUN, BZ_EXIT, BZ_EVENTS},
+    };
+    bz_word_init(&word, BZ_SCHEDULED, 1);
+    for (const enum bz_event *e = way[row]; *e != BZ_EVENTS; e++)
+        (void)!bz_word_step(&word, *e);
+    bz_word_check(&word);
+}
+
+static enum row row_now(void)
+{
+    static const enum row rows[BZ_LIVES] = {IDLE, SCHEDULED, RUNNING, COMPLETE};
+    uint64_t w = bz_load_relaxed(&word);
+    return (w & BZ_WORD_NOTIFIED) ? NOTIFIED : rows[w & BZ_WORD_LIFE];
+}
+
+struct cell {
+    enum row from;
+    enum bz_event event;
+    enum row to;
+    enum bz_owes owes;
+};
+static const struct cell cells[] = {
+    {IDLE, BZ_WAKE, SCHEDULED, BZ_OWES_ENQUEUE},
+    {SCHEDULED, BZ_WAKE, SCHEDULED, BZ_OWES_NOTHING},
+    {SCHEDULED, BZ_RUN, RUNNING, BZ_OWES_NOTHING},
+    {RUNNING, BZ_WAKE, NOTIFIED, BZ_OWES_NOTHING},
+    {RUNNING, BZ_YIELD, SCHEDULED, BZ_OWES_ENQUEUE},
+    {RUNNING, BZ_PARK, IDLE, BZ_OWES_NOTHING},
+    {RUNNING, BZ_EXIT, COMPLETE, BZ_OWES_FINISH},
+    {NOTIFIED, BZ_WAKE, NOTIFIED, BZ_OWES_NOTHING},
+    {NOTIFIED, BZ_YIELD, SCHEDULED, BZ_OWES_ENQUEUE},
+    {NOTIFIED, BZ_PARK, SCHEDULED, BZ_OWES_ENQUEUE},
+    {NOTIFIED, BZ_EXIT, COMPLETE, BZ_OWES_FINISH},
+    {COMPLETE, BZ_WAKE, COMPLETE, BZ_OWES_NOTHING},
+};
+enum { CELLS = sizeof cells / sizeof cells[0] };
+
+TEST(word, every_step_of_the_table_leads_where_it_says)
+{
+    for (int i = 0; i < CELLS; i++) {
+        const struct cell *c = &cells[i];
+        given(c->from);
+        CHECK_EQ((int)bz_word_step(&word, c->event), (int)c->owes);
+        CHECK_EQ((int)row_now(), (int)c->to);
+        bz_word_check(&word);
+    }
+}
+
+TEST(word, every_other_step_is_a_bug_that_names_itself)
+{
+    int bad = 0;
+    for (int row = 0; row < ROWS; row++)
+        for (int event = 0; event < BZ_EVENTS; event++) {
+            bool is_there = false;
+            for (int i = 0; i < CELLS; i++)
+                is_there |= (int)cells[i].from == row && (int)cells[i].event == event;
+            if (is_there)
+                continue;
+            given((enum row)row);
+            DIES(" while ", (void)!bz_word_step(&word, (enum bz_event)event));
+            bad++;
+        }
+    CHECK_EQ(bad, ROWS * BZ_EVENTS - CELLS);
+}
+
+/* The steps of life leave the other fields alone, and the other way round. */
+TEST(word, fields_do_not_disturb_one_another)
+{
+    for (int i = 0; i < CELLS; i++) {
+        given(cells[i].from);
+        bz_word_ref(&word);
+        bz_word_ref(&word);
+        bz_word_shield(&word);
+        CHECK(bz_word_cancel(&word));
+        (void)!bz_word_step(&word, cells[i].event);
+        CHECK_EQ((int)row_now(), (int)cells[i].to);
+        CHECK(!bz_word_is_cancelled(&word));
+        bz_word_unshield(&word);
+        CHECK(bz_word_is_cancelled(&word));
+        CHECK(!bz_word_unref(&word));
+        CHECK(!bz_word_unref(&word));
+        CHECK_EQ((int)row_now(), (int)cells[i].to);
+        CHECK(bz_word_unref(&word));
+    }
+}
+
+TEST(word, only_the_first_cancel_owes_a_wake)
+{
+    given(RUNNING);
+    CHECK(!bz_word_is_cancelled(&word));
+    CHECK(bz_word_cancel(&word));
+    CHECK(!bz_word_cancel(&word));
+    CHECK(bz_word_is_cancelled(&word));
+}
+
+TEST(word, a_cancel_waits_for_the_outermost_shield)
+{
+    given(RUNNING);
+    for (int i = 0; i < 255; i++)
+        bz_word_shield(&word);
+    CHECK(bz_word_cancel(&word));
+    for (int i = 0; i < 255; i++) {
+        CHECK(!bz_word_is_cancelled(&word));
+        bz_word_unshield(&word);
+    }
+    CHECK(bz_word_is_cancelled(&word));
+}
+
+TEST(word, the_last_reference_is_told)
+{
+    bz_word_init(&word, BZ_SCHEDULED, 3);
+    CHECK(!bz_word_unref(&word));
+    CHECK(!bz_word_unref(&word));
+    CHECK(bz_word_unref(&word));
+}
+
+TEST(word, completion_is_seen)
+{
+    given(RUNNING);
+    CHECK(!bz_word_is_complete(&word));
+    CHECK_EQ((int)bz_word_life(&word), (int)BZ_RUNNING);
+    (void)!bz_word_step(&word, BZ_EXIT);
+    CHECK(bz_word_is_complete(&word));
+}
+
+TEST(word, fields_that_would_overflow_abort_instead)
+{
+    given(RUNNING);
+    DIES("shields too deep", for (int i = 0; i < 256; i++) bz_word_shield(&word));
+    DIES("one unshield too many", bz_word_unshield(&word));
+    DIES("too many references", bz_store_relaxed(&word, BZ_WORD_REF_MASK); bz_word_ref(&word));
+    DIES("a reference to a dead task", bz_store_relaxed(&word, 0); bz_word_ref(&word));
+    DIES("one reference too few", bz_store_relaxed(&word, 0); (void)!bz_word_unref(&word));
+}
+
+TEST(word, check_names_what_is_wrong)
+{
+    DIES("no such life", bz_store_relaxed(&word, BZ_WORD_REF_ONE | 9); bz_word_check(&word));
+    DIES("notified but not running",
+         bz_store_relaxed(&word, BZ_WORD_REF_ONE | BZ_WORD_NOTIFIED | BZ_IDLE);
+         bz_word_check(&word));
+    DIES("nobody's", bz_store_relaxed(&word, BZ_RUNNING); bz_word_check(&word));
+    DIES("a field overflowed",
+         bz_store_relaxed(&word, UINT64_C(1) << 60 | BZ_WORD_REF_ONE | BZ_RUNNING);
+         bz_word_check(&word));
+    DIES("task word", bz_store_relaxed(&word, 9); (void)!bz_word_step(&word, BZ_WAKE));
+}
