@@ -1,0 +1,68 @@
+/* sched/runq.h on real threads: an owner and thieves, every entry exactly once. */
+#include "harness.h"
+
+#include <sched.h>
+
+#include "base/rng.h"
+#include "sched/runq.h"
+
+enum { WORKERS = 3 };
+static struct bz_runq ring[WORKERS];
+static uint64_t total;
+static unsigned char *seen;
+static bz_atomic(uint64_t) run_count;
+static struct bz_rng seeds[WORKERS];
+
+static void run(bz_entry e)
+{
+    CHECK_EQ(seen[e]++, 0); /* plain: whoever has the entry has its mark */
+    bz_fetch_add_relaxed(&run_count, 1);
+}
+
+/* The owner of ring 0 pushes all; what spills it runs itself. Everybody takes, then steals. */
+static void worker(void *arg, int me)
+{
+    bz_entry spill[BZ_RUNQ_SPILL], next = 1;
+    unsigned count;
+    (void)arg;
+    struct bz_rng r = seeds[me];
+    while (bz_load_relaxed(&run_count) < total) {
+        for (uint32_t n = bz_rng_below(&r, 40); me == 0 && n > 0 && next <= total; n--, next++) {
+            enum bz_pushed how = bz_runq_push(&ring[0], next, spill, &count);
+            for (unsigned i = 0; how == BZ_PUSH_SPILL && i < count; i++)
+                run(spill[i]);
+            if (how == BZ_PUSH_BUSY)
+                run(next);
+        }
+        bz_entry e = 0;
+        for (uint32_t n = bz_rng_below(&r, 30) + 1; n > 0; n--)
+            if ((e = bz_runq_take(&ring[me])) != 0)
+                run(e);
+        if (e == 0 &&
+            (e = bz_runq_steal(&ring[((uint32_t)me + 1 + bz_rng_below(&r, WORKERS - 1)) % WORKERS],
+                               &ring[me])) != 0)
+            run(e);
+        if (e == 0)
+            sched_yield();
+    }
+}
+
+TEST(runq, every_entry_runs_exactly_once)
+{
+    struct bz_rng root;
+    bz_rng_init(&root, t_seed());
+    total = t_scaled(1000000);
+    CHECK_NOT_NULL(seen = calloc(total + 1, 1));
+    for (int i = 0; i < WORKERS; i++) {
+        bz_runq_init(&ring[i]);
+        seeds[i] = bz_rng_split(&root);
+    }
+    t_threads(WORKERS, worker, NULL);
+    for (int i = 0; i < WORKERS; i++) {
+        bz_runq_check(&ring[i]);
+        CHECK_EQ(bz_runq_count(&ring[i]), 0u);
+    }
+    for (uint64_t e = 1; e <= total; e++)
+        CHECK_EQ(seen[e], 1);
+    free(seen);
+}
