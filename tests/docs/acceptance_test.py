@@ -111,6 +111,13 @@ class Acceptance(unittest.TestCase):
         self.tree.rows[0] = "| S0-1 | | asked | served | ring.in_a_comment | shown |"
         self.refused("not in the tree: ring.in_a_comment")
 
+    def test_a_test_among_the_samples_of_lint_is_no_test(self):
+        sample = self.tree.root / "tests" / "lint" / "rule" / "bad"
+        sample.mkdir(parents=True)
+        (sample / "sample_test.c").write_text("TEST(ring, sample)\n{\n}\n")
+        self.tree.rows[0] = "| S0-1 | | asked | served | ring.sample | shown |"
+        self.refused("not in the tree: ring.sample")
+
     def test_every_test_of_a_list_must_exist(self):
         self.tree.rows[0] = "| S0-1 | | asked | served | ring.keeps_order, ring.gone | shown |"
         self.refused("not in the tree: ring.gone")
