@@ -82,6 +82,18 @@ acceptance: ## what was asked for: check the tables in docs/ and count the rows
 	@tools/setup python
 	@tools/acceptance
 
+# -- figures ---------------------------------------------------------------------------------------
+
+# Not .PHONY: a phony target is never made by a pattern rule.
+bench-%: ## ours against its peers; NAMEs: tools/bench --list; ARGS=--quick for a minute's look
+	@tools/setup build python valgrind
+	@tools/bench $* $(ARGS)
+
+.PHONY: bench-report
+bench-report: ## all figures so far as one page, build/bench/report.html
+	@tools/setup python
+	@tools/bench --report
+
 # -- what the tree says of itself ------------------------------------------------------------------
 
 .PHONY: lint

@@ -1,0 +1,508 @@
+#!/usr/bin/env python3
+"""Tests of the bench frame: does tools/bench tell the truth about programs whose figures we know?
+
+The contenders are small shell scripts that print what they are told to, in a tree of their own, so
+nothing is built and nothing is timed: figures are never a test, but what the frame makes of them is.
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+_loader = SourceFileLoader("bench_tool", str(ROOT / "tools" / "bench"))
+_spec = importlib.util.spec_from_loader("bench_tool", _loader)
+bench = importlib.util.module_from_spec(_spec)
+_loader.exec_module(bench)
+
+from bench_frame import build, measure, report, spec, stats, table  # noqa: E402
+
+
+class Tree(unittest.TestCase):
+    """A tree with a bench/ folder; benchmarks are written into it as the test goes."""
+
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="bench-frame-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        (self.root / "bench").mkdir()
+
+    def program(self, name, body):
+        """A shell script; $1 is the case, $2 --seconds=S or --ops=N."""
+        path = self.root / name
+        path.write_text("#!/bin/sh\n" + body + "\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def prints(self, name, *values):
+        """A program that prints the given values, one per run, round and round."""
+        log = self.root / f"{name}.runs"
+        cases = "\n".join(f"{i}) echo $1 {v} ;;" for i, v in enumerate(values))
+        self.program(name, f'n=$(cat "{log}" 2>/dev/null || echo 0)\n'
+                           f'echo $((n + 1)) >"{log}"\n'
+                           f'echo "{name} $1 $2" >>"{self.root}/order"\n'
+                           f"case $((n % {len(values)})) in\n{cases}\nesac")
+
+    def describe(self, text, name="toy"):
+        (self.root / "bench" / f"{name}.toml").write_text(text, encoding="utf-8")
+
+    def toy(self, better="lower", extra="", peers='"peer"'):
+        self.describe(f"""
+title = "Toy"
+[contender.blitz]
+run = "{{root}}/ours"
+[contender.peer]
+run = "{{root}}/peer"
+{extra}
+[[case]]
+name = "work"
+unit = "ns"
+better = "{better}"
+peers = [{peers}]
+""")
+
+    def bench(self, *args):
+        """(exit status, what was printed)"""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                status = bench.main([*args, "--root", str(self.root), "--instructions=none"]
+                                    if "--instructions=all" not in args
+                                    else [*args, "--root", str(self.root)])
+            except SystemExit as end:
+                status = end.code
+        return status, out.getvalue() + err.getvalue()
+
+    def rows(self, name="toy"):
+        return json.loads((self.root / "build" / "bench" / f"{name}.json").read_text("utf-8"))
+
+
+class TheJson(Tree):
+    def test_has_the_promised_keys_and_types(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy()
+        status, _ = self.bench("toy", "--quick")
+        self.assertEqual(status, 0)
+        rows = self.rows()
+        self.assertEqual(len(rows), 1)
+        row = rows[0]
+        self.assertEqual(row["case"], "work")
+        self.assertEqual(row["unit"], "ns")
+        self.assertEqual(row["better"], "lower")
+        self.assertEqual(row["blitz"], 10)
+        self.assertEqual(row["peers"], {"peer": 20})
+        self.assertEqual(row["runs"], 5)
+        self.assertEqual(row["spread"], 0)
+        self.assertEqual(row["aa"], 1)
+        self.assertIsInstance(row["run"]["machine"]["cpu"], str)
+
+    def test_the_figure_is_the_median_and_the_best_is_kept(self):
+        row = stats.row(spec.Case("c", "ns"), {spec.OURS: [9, 1, 5], spec.AGAIN: [5, 5, 5],
+                                               "p": [4, 40, 6]}, {})
+        self.assertEqual(row["blitz"], 5)
+        self.assertEqual(row["peers"], {"p": 6})
+        self.assertEqual(row["best"], {spec.OURS: 1, spec.AGAIN: 5, "p": 4})
+
+    def test_the_best_of_a_throughput_is_the_highest(self):
+        case = spec.Case("c", "M/s", better="higher")
+        row = stats.row(case, {spec.OURS: [9, 1, 5], spec.AGAIN: [5, 5, 5]}, {})
+        self.assertEqual(row["best"][spec.OURS], 9)
+
+
+class Ratios(Tree):
+    def test_lower_is_better_twice_as_fast_is_two(self):
+        self.assertEqual(stats.ratio(10, 20, "lower"), 2)
+
+    def test_higher_is_better_twice_as_much_is_two(self):
+        self.assertEqual(stats.ratio(20, 10, "higher"), 2)
+
+    def test_zero_is_refused(self):
+        with self.assertRaises(ValueError):
+            stats.ratio(0, 10, "lower")
+
+    def test_the_table_shows_both_ways(self):
+        for better, ours, peer in (("lower", 10, 25), ("higher", 25, 10)):
+            self.prints("ours", ours)
+            self.prints("peer", peer)
+            self.toy(better)
+            _, text = self.bench("toy", "--quick")
+            self.assertIn("2.50x +", text)
+
+    def test_behind_both_ways(self):
+        for better, ours, peer in (("lower", 20, 10), ("higher", 10, 20)):
+            self.prints("ours", ours)
+            self.prints("peer", peer)
+            self.toy(better)
+            _, text = self.bench("toy", "--quick")
+            self.assertIn("0.50x -", text)
+
+
+class TheSpread(unittest.TestCase):
+    def test_is_zero_for_equal_samples(self):
+        self.assertEqual(stats.aa_spread([7] * 5, [7] * 5), 0)
+
+    def test_is_at_least_what_ours_differed_from_ours(self):
+        self.assertGreaterEqual(stats.aa_spread([10] * 5, [13] * 5), 0.3)
+
+    def test_is_the_same_whichever_comes_first(self):
+        a, b = [10, 11, 12, 13, 14], [9, 12, 15, 10, 11]
+        self.assertEqual(stats.aa_spread(a, b), stats.aa_spread(b, a))
+
+    def test_one_outlier_does_not_make_it_wide(self):
+        steady = [100, 101, 99, 100, 102, 98, 100]
+        self.assertLess(stats.aa_spread(steady, steady[:-1] + [900]), 0.05)
+
+    def test_more_rounds_make_it_smaller(self):
+        wild = [80, 120, 90, 110, 100]
+        self.assertLess(stats.aa_spread(wild * 6, wild * 6), stats.aa_spread(wild, wild))
+
+    def test_is_the_same_every_time(self):
+        wild = [80, 120, 90, 110, 100, 77] * 4  # more deals than can be tried
+        self.assertEqual(stats.aa_spread(wild, wild), stats.aa_spread(wild, wild))
+
+
+class Verdicts(unittest.TestCase):
+    def test_outside_the_spread(self):
+        self.assertEqual(stats.verdict(1.2, 0.1), stats.AHEAD)
+        self.assertEqual(stats.verdict(0.8, 0.1), stats.BEHIND)
+
+    def test_within_the_spread_is_level(self):
+        for ratio in (1.09, 1.0, 0.92):
+            self.assertEqual(stats.verdict(ratio, 0.1), stats.LEVEL)
+
+    def test_a_wide_spread_proves_nothing(self):
+        self.assertEqual(stats.verdict(1.0, 0.5), stats.UNCLEAR)
+        self.assertEqual(stats.verdict(2.0, 0.5), stats.AHEAD)
+        self.assertEqual(stats.verdict(0.5, 0.5), stats.BEHIND)
+
+    def test_below_ten_percent_instructions_decide(self):
+        self.assertEqual(stats.verdict(0.95, 0.01), stats.BEHIND)
+        self.assertEqual(stats.verdict(0.95, 0.01, (30, 30)), stats.LEVEL)
+        self.assertEqual(stats.verdict(0.95, 0.01, (40, 30)), stats.BEHIND)
+
+    def test_above_ten_percent_they_do_not(self):
+        self.assertEqual(stats.verdict(0.80, 0.01, (10, 30)), stats.BEHIND)
+
+    def test_counts_of_one_side_alone_decide_nothing(self):
+        row = stats.row(spec.Case("c", "ns", peers=["p"]),
+                        {spec.OURS: [20] * 5, spec.AGAIN: [20] * 5, "p": [19] * 5}, {})
+        self.assertEqual(stats.with_instructions(row, {spec.OURS: 1})["verdicts"]["p"],
+                         stats.BEHIND)
+        both = stats.with_instructions(row, {spec.OURS: 1, "p": 2})
+        self.assertEqual(both["verdicts"]["p"], stats.LEVEL)
+
+
+class TheExitStatus(Tree):
+    def verdict_of(self, ours, peer, target="true"):
+        self.prints("ours", *ours)
+        self.prints("peer", *peer)
+        self.toy()
+        path = self.root / "bench" / "toy.toml"
+        path.write_text(path.read_text("utf-8") + f"target = {target}\n", encoding="utf-8")
+        return self.bench("toy", "--quick", "--verdict")
+
+    def test_ahead_is_0(self):
+        self.assertEqual(self.verdict_of([10], [20])[0], 0)
+
+    def test_level_is_0(self):
+        self.assertEqual(self.verdict_of([10], [10])[0], 0)
+
+    def test_behind_is_1_and_names_the_case_and_the_peer(self):
+        status, text = self.verdict_of([20], [10])
+        self.assertEqual(status, 1)
+        self.assertIn("behind: work against peer", text)
+
+    def test_behind_where_nothing_is_promised_is_0(self):
+        self.assertEqual(self.verdict_of([20], [10], target="false")[0], 0)
+
+    def test_too_noisy_is_77_after_more_rounds(self):
+        status, text = self.verdict_of([10, 30, 90, 20, 60], [30])
+        self.assertEqual(status, 77)
+        self.assertIn("too noisy", text)
+        self.assertEqual(self.rows()[0]["runs"], 5 * bench.RUNS_MORE)
+
+    def test_a_missing_peer_is_77_with_the_reason(self):
+        self.prints("ours", 10)
+        self.toy(extra='build = ["sh -c false"]')
+        status, text = self.bench("toy", "--quick", "--verdict")
+        self.assertEqual(status, 77)
+        self.assertIn("peer is missing: does not build", text)
+
+    def test_last_judges_without_running(self):
+        self.verdict_of([20], [10])
+        os.remove(self.root / "ours")
+        status, _ = self.bench("toy", "--last", "--verdict")
+        self.assertEqual(status, 1)
+
+
+class SkippedPeers(Tree):
+    def test_one_that_does_not_build_is_named_with_its_first_error(self):
+        self.prints("ours", 10)
+        self.toy(extra="build = [['sh', '-c', 'echo warming up; echo x.c:1: error: no ring.h; "
+                       "echo collect2: error: bye; exit 1']]")
+        status, text = self.bench("toy", "--quick")
+        self.assertEqual(status, 0)
+        self.assertIn("skipped peer: does not build: x.c:1: error: no ring.h", text)
+        self.assertIn("no ring.h", self.rows()[0]["skipped"]["peer"])
+        self.assertEqual(self.rows()[0]["peers"], {})
+
+    def test_one_whose_compiler_is_not_there(self):
+        self.prints("ours", 10)
+        self.toy(extra='build = ["no-such-compiler x"]')
+        _, text = self.bench("toy", "--quick")
+        self.assertIn("no-such-compiler: No such file", text)
+
+    def test_what_setup_says_is_added_to_the_reason(self):
+        self.prints("ours", 10)
+        (self.root / "tools").mkdir()
+        self.program("tools/setup", 'echo "setup: not root, please install $1"; exit 1')
+        self.toy(extra='setup = ["bench-toy"]\nbuild = ["sh -c false"]')
+        _, text = self.bench("toy", "--quick")
+        self.assertIn("please install bench-toy", text)
+
+    def test_one_that_crashes_halfway_is_out_of_the_case(self):
+        self.prints("ours", 10)
+        self.program("peer", "echo 'queue lost a message' >&2; exit 3")
+        self.toy()
+        status, text = self.bench("toy", "--quick")
+        self.assertEqual(status, 0)
+        self.assertIn("skipped peer: fails: ended with 3: queue lost a message", text)
+
+    def test_without_any_peer_nothing_counts_as_won(self):
+        self.prints("ours", 10)
+        self.toy(extra='build = ["sh -c false"]')
+        _, text = self.bench("toy", "--quick")
+        self.assertIn("ahead or level in 0 of 0 cases; 1 without a peer", text)
+
+
+class OursFailing(Tree):
+    def test_is_the_end(self):
+        self.program("ours", "exit 9")
+        self.prints("peer", 1)
+        self.toy()
+        with self.assertRaisesRegex(measure.RunError, "blitz, case work: ended with 9"):
+            self.bench("toy", "--quick")
+
+    def test_not_building_is_the_end(self):
+        self.describe("[contender.blitz]\nbuild = ['sh -c false']\nrun = 'x'\n"
+                      "[[case]]\nname = 'c'\nunit = 'ns'\n")
+        with self.assertRaises(build.BuildError):
+            self.bench("toy", "--quick")
+
+
+class TheProtocol(unittest.TestCase):
+    def test_reads_the_line_of_the_case_among_remarks(self):
+        self.assertEqual(measure.value_of("# warm\nwork 12.5\nother 3\n", "work"), 12.5)
+
+    def test_refuses_everything_else(self):
+        for text in ("", "work\n", "work 1 2\n", "work 1\nwork 2\n", "work fast\n", "work 0\n",
+                     "work -1\n", "work nan\n", "work inf\n"):
+            with self.assertRaises(measure.RunError, msg=repr(text)):
+                measure.value_of(text, "work")
+
+
+class Rounds(Tree):
+    def order(self):
+        return (self.root / "order").read_text("utf-8").splitlines()
+
+    def test_everyone_runs_once_a_round_and_nobody_is_always_first(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy()
+        self.bench("toy", "--quick")
+        order = [line.split()[0] for line in self.order()]
+        turns = [order[i:i + 3] for i in range(0, len(order), 3)]
+        self.assertEqual(len(turns), 1 + 5)  # one to warm up
+        for turn in turns:
+            self.assertEqual(sorted(turn), ["ours", "ours", "peer"])
+        self.assertGreater(len({tuple(turn) for turn in turns}), 1)
+
+    def test_the_warm_up_is_not_counted(self):
+        self.prints("ours", 999, 999, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10)
+        self.prints("peer", 20)
+        self.toy()
+        self.bench("toy", "--quick")
+        self.assertEqual(self.rows()[0]["blitz"], 10)
+        self.assertEqual(self.rows()[0]["spread"], 0)
+
+    def test_runs_and_seconds_are_passed_on(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy()
+        self.bench("toy", "--runs=6", "--seconds=0.5")
+        self.assertEqual(self.rows()[0]["runs"], 6)
+        self.assertTrue(all(line.endswith("work --seconds=0.5") for line in self.order()))
+
+    def test_a_peer_takes_part_only_where_the_case_names_it(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy(peers="")
+        self.bench("toy", "--quick")
+        self.assertNotIn("peer", {line.split()[0] for line in self.order()})
+
+    @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here")
+    def test_instructions_are_the_difference_of_two_counts(self):
+        self.program("ours", 'case $2 in --ops=*) i=${2#--ops=}; while [ $i -gt 0 ]; do '
+                             "i=$((i - 1)); done;; esac; echo $1 10")
+        self.program("peer", 'case $2 in --ops=*) i=${2#--ops=}; while [ $i -gt 0 ]; do '
+                             "i=$((i - 1)); i=$((i + 0)); done;; esac; echo $1 10")
+        self.toy()
+        path = self.root / "bench" / "toy.toml"
+        path.write_text(path.read_text("utf-8") + "count_ops = 100\n", encoding="utf-8")
+        self.bench("toy", "--quick", "--instructions=all")
+        counts = self.rows()[0]["instructions"]
+        self.assertGreater(counts["blitz"], 10)
+        self.assertGreater(counts["peer"], counts["blitz"])
+
+
+class Descriptions(unittest.TestCase):
+    good = ("[contender.blitz]\nrun = 'a b'\n[contender.p]\nrun = ['c d', 'e']\n"
+            "[[case]]\nname = 'x'\nunit = 'ns'\npeers = ['p']\n")
+
+    def refused(self, text, why):
+        with self.assertRaisesRegex(spec.SpecError, why):
+            spec.parse(text, "toy", "bench/toy.toml")
+
+    def test_commands_are_strings_or_lists(self):
+        s = spec.parse(self.good, "toy", "bench/toy.toml")
+        self.assertEqual(s.contenders["blitz"].run, ["a", "b"])
+        self.assertEqual(s.contenders["p"].run, ["c d", "e"])
+
+    def test_mistakes_are_told_with_their_place(self):
+        self.refused("title = ", "bench/toy.toml")
+        self.refused(self.good.replace("blitz", "blits"), r"no \[contender.blitz\]")
+        self.refused(self.good.replace("unit", "units"), "unknown key 'units'")
+        self.refused(self.good.replace("unit = 'ns'\n", ""), "unit")
+        self.refused(self.good.replace("['p']", "['q']"), "no peer 'q'")
+        self.refused(self.good.replace("['p']", "['blitz']"), "no peer 'blitz'")
+        self.refused(self.good + "better = 'smaller'\n", "better is")
+        self.refused(self.good + "count = 'y'\n", "count names no case")
+        self.refused(self.good.replace("'x'", "'x y'"), "no spaces")
+        self.refused(self.good + "[[case]]\nname = 'x'\nunit = 'ns'\n", "two cases")
+        self.refused("[contender.blitz]\nrun = 'a'\n", r"no \[\[case\]\]")
+        self.refused("titel = 'x'\n" + self.good, "unknown key 'titel'")
+        self.refused(self.good.replace("'a b'", "''"), "not empty")
+
+    def test_every_benchmark_of_the_tree_can_be_read(self):
+        names = spec.names(ROOT / "bench")
+        self.assertIn("base", names)
+        for name in names:
+            spec.load(ROOT / "bench", name)
+
+
+class TheCommandLine(Tree):
+    def test_list(self):
+        self.toy()
+        self.assertIn("toy          Toy", self.bench("--list")[1])
+        self.assertIn("against peer", self.bench("toy", "--list")[1])
+
+    def test_only_and_peer_choose(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy()
+        with self.assertRaisesRegex(spec.SpecError, "no case"):
+            self.bench("toy", "--only=nothing")
+        with self.assertRaisesRegex(spec.SpecError, "no such peer"):
+            self.bench("toy", "--peer=nobody")
+        self.assertEqual(self.bench("toy", "--quick", "--only=wor", "--peer=peer")[0], 0)
+
+    def test_wrong_usage_is_2(self):
+        self.assertEqual(self.bench()[0], 2)
+        self.assertEqual(self.bench("toy", "--runs=4")[0], 2)
+        self.assertEqual(self.bench("toy", "--seconds=0")[0], 2)
+        self.assertEqual(self.bench("toy", "--seconds=soon")[0], 2)
+
+    def test_an_unknown_benchmark_names_the_known_ones(self):
+        self.toy()
+        with self.assertRaisesRegex(spec.SpecError, "there are: toy"):
+            self.bench("toi", "--quick")
+
+
+class ThePage(Tree):
+    def rows_of(self, **more):
+        row = {"case": "c", "unit": "ns", "better": "lower", "blitz": 10, "peers": {"p": 20},
+               "runs": 5, "spread": 0.05}
+        return [dict(row, **more)]
+
+    def write(self, name, rows):
+        folder = self.root / "build" / "bench"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
+        return folder
+
+    def page(self, **more):
+        return report.page({"toy": self.rows_of(**more)})
+
+    def test_is_written_from_all_files_of_a_real_run(self):
+        self.prints("ours", 10)
+        self.prints("peer", 20)
+        self.toy()
+        self.bench("toy", "--quick")
+        self.write("other", self.rows_of())
+        self.write("compile_commands", {"not": "ours"})
+        status, text = self.bench("--report")
+        self.assertEqual(status, 0)
+        html = Path(text.strip()).read_text("utf-8")
+        self.assertIn('<section id="toy">', html)
+        self.assertIn('<section id="other">', html)
+
+    def test_needs_no_network_and_no_script(self):
+        html = self.page()
+        for word in ("http:", "https:", "<script", "@import", "url("):
+            self.assertNotIn(word, html)
+
+    def test_the_promised_keys_are_enough(self):
+        self.assertIn("2.00&#215; ahead", self.page())
+
+    def test_higher_is_better_turns_the_ratio_round(self):
+        self.assertIn("0.50&#215; behind", self.page(better="higher"))
+
+    def test_the_band_is_the_spread_around_ours(self):
+        html = self.page(blitz=10, peers={"p": 12}, spread=0.25)  # the scale ends at 12.75
+        self.assertIn("left:62.75%;width:35.29%", html)
+
+    def test_a_bar_far_beyond_ours_is_cut_and_says_its_figure(self):
+        html = self.page(peers={"p": 12345})
+        self.assertIn('class="bar peer cut" style="width:100.00%"', html)
+        self.assertIn("12,345", html)
+
+    def test_a_skipped_peer_is_there_with_its_reason(self):
+        self.assertIn("skipped: no &lt;ring&gt;", self.page(skipped={"q": "no <ring>"}))
+
+    def test_only_targets_are_tallied(self):
+        self.assertIn("<b>1</b> ahead", self.page())
+        self.assertIn("<b>0</b> ahead", self.page(target=False))
+
+    def test_names_cannot_break_the_page(self):
+        self.assertNotIn("<b>evil", self.page(case="<b>evil", peers={"<b>evil": 3}))
+
+    def test_a_file_that_is_no_figures_is_named(self):
+        for rows in ([], {}, [{}], self.rows_of(blitz="fast"), self.rows_of(better="smaller")):
+            folder = self.write("bad", rows)
+            with self.assertRaisesRegex(report.ReportError, "bad.json"):
+                report.load(folder)
+        (folder / "bad.json").write_text("{", encoding="utf-8")
+        with self.assertRaisesRegex(report.ReportError, "bad.json"):
+            report.load(folder)
+
+    def test_no_figures_at_all_says_what_to_do(self):
+        with self.assertRaisesRegex(report.ReportError, "make bench-base"):
+            report.load(self.root)
+
+
+class Numbers(unittest.TestCase):
+    def test_have_as_many_figures_as_matter(self):
+        shown = [table.number(x) for x in (0.5, 9.876, 12.34, 123.4, 1234.5)]
+        self.assertEqual(shown, ["0.50", "9.88", "12.3", "123", "1,234"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,150 @@
+"""Runs the programs of a benchmark and collects what they print.
+
+Interleaved: a round runs every contender of every case once, and each round starts with the next
+contender, so that whatever disturbs the machine disturbs all of them alike and nobody is always
+first. One round before the first is thrown away (caches, page cache, CPU clock).
+
+Line protocol: the program is called as `PROGRAM [args] CASE --seconds=S` (measure for about that
+long) or `PROGRAM [args] CASE --ops=N` (do exactly N operations, for callgrind), prints `CASE VALUE`
+on a line of its own and ends with status 0. Lines that begin with # are remarks.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .spec import AGAIN, OURS
+
+RUN_LIMIT_S = 60
+COUNT_LIMIT_S = 120
+
+
+class RunError(Exception):
+    """A program did not deliver: it crashed, hung, or printed something else."""
+
+
+@dataclass
+class Entry:
+    """A contender as it takes part: a name and a command."""
+
+    name: str
+    argv: list
+
+
+def entries(spec, shop, case, skipped):
+    """Who runs in a case: ours, ours again, the peers that are not skipped."""
+    ours = spec.contenders[OURS]
+    argv = shop.spell(spec, ours, ours.run)
+    found = [Entry(OURS, argv), Entry(AGAIN, argv)]
+    for name in case.peers:
+        if name not in skipped:
+            peer = spec.contenders[name]
+            found.append(Entry(name, shop.spell(spec, peer, peer.run)))
+    return found
+
+
+def _call(argv, limit_s):
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              errors="replace", timeout=limit_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise RunError(f"no end after {limit_s} s") from None
+    except OSError as error:
+        raise RunError(f"{argv[0]}: {error.strerror}") from None
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+        raise RunError(f"ended with {done.returncode}: {said}")
+    return done
+
+
+def value_of(output, case_name):
+    """The value a program printed for its case."""
+    found = []
+    for line in output.splitlines():
+        words = line.split()
+        if words and words[0] == case_name:
+            found.append(words[1:])
+    if len(found) != 1 or len(found[0]) != 1:
+        raise RunError(f"printed {len(found)} lines '{case_name} VALUE' instead of one")
+    try:
+        value = float(found[0][0])
+    except ValueError:
+        raise RunError(f"'{found[0][0]}' is no number") from None
+    if not 0 < value < float("inf"):
+        raise RunError(f"{value} is no figure: it must be above zero")
+    return value
+
+
+def sample(entry, case, seconds):
+    done = _call(entry.argv + [case.name, f"--seconds={seconds:g}"], RUN_LIMIT_S)
+    return value_of(done.stdout, case.name)
+
+
+class Sampler:
+    """The samples of a run: {case: {contender: [values]}}, and who failed: {case: {peer: why}}.
+
+    plan: [(case, [entries])]. A peer that fails is out of that case from then on; ours failing is
+    the end of the run.
+    """
+
+    def __init__(self, plan, seconds, progress):
+        self.plan = plan
+        self.seconds = seconds
+        self.progress = progress
+        self.turn = -1  # the warm-up round
+        self.samples = {case.name: {e.name: [] for e in who} for case, who in plan}
+        self.failed = {case.name: {} for case, _ in plan}
+
+    def rounds(self, until, cases=None):
+        """Measure until so many rounds are done, in all cases or in those of these names."""
+        while self.turn < until:
+            for case, who in self.plan:
+                if cases is None or case.name in cases:
+                    self._round(case, who, until)
+            self.turn += 1
+
+    def _round(self, case, who, until):
+        start = self.turn % len(who)
+        for entry in who[start:] + who[:start]:
+            if entry.name in self.failed[case.name]:
+                continue
+            self.progress(self.turn, until, case, entry)
+            try:
+                value = sample(entry, case, self.seconds)
+            except RunError as error:
+                self._fail(case, entry, error)
+                continue
+            if self.turn >= 0:
+                self.samples[case.name][entry.name].append(value)
+
+    def _fail(self, case, entry, error):
+        if entry.name in (OURS, AGAIN):
+            raise RunError(f"blitz, case {case.name}: {error}")
+        self.failed[case.name][entry.name] = f"fails: {error}"
+        del self.samples[case.name][entry.name]
+
+
+def _instructions(argv, case_name, ops):
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "callgrind.out"
+        done = _call(["valgrind", "--tool=callgrind", "--fair-sched=yes",
+                      f"--callgrind-out-file={out}"] + argv + [case_name, f"--ops={ops}"],
+                     COUNT_LIMIT_S)
+    total = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
+    if not total:
+        raise RunError("valgrind printed no count")
+    return int(total.group(1))
+
+
+def can_count():
+    return shutil.which("valgrind") is not None
+
+
+def instructions_per_op(entry, case_name, ops):
+    """Start-up and set-up fall out: count N operations and 2N, and take the difference."""
+    once = _instructions(entry.argv, case_name, ops)
+    twice = _instructions(entry.argv, case_name, 2 * ops)
+    return (twice - once) / ops

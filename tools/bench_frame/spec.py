@@ -1,0 +1,135 @@
+"""Reads bench/NAME.toml, the description of a benchmark, and refuses what it cannot mean.
+
+A description is data, so that a new benchmark is a table and not a script: the contenders (how each
+is built and started) and the cases (what is measured, in which unit, by whom). Every mistake is told
+with the file and the key; an unknown key is a mistake too, because a misspelt one would be ignored
+for years.
+"""
+
+import tomllib
+from dataclasses import dataclass, field
+
+OURS = "blitz"
+AGAIN = "blitz again"  # ours a second time: the A/A row
+
+
+class SpecError(Exception):
+    """The description of a benchmark says something that cannot be meant."""
+
+
+@dataclass
+class Contender:
+    name: str
+    run: list  # argv; {placeholders} as in build.py
+    label: str = ""
+    setup: list = field(default_factory=list)  # groups of tools/setup
+    build: list = field(default_factory=list)  # commands, each an argv
+    targets: list = field(default_factory=list)  # CMake targets of preset bench
+
+
+@dataclass
+class Case:
+    name: str
+    unit: str
+    title: str = ""
+    better: str = "lower"
+    peers: list = field(default_factory=list)
+    target: bool = True  # ahead or level is promised; else it is shown for information
+    count: str = ""  # the case whose instructions stand for this one's; "" is itself
+    count_ops: int = 20000  # operations counted under callgrind
+
+
+@dataclass
+class Spec:
+    name: str
+    title: str
+    about: str
+    contenders: dict
+    cases: list
+
+    def peers(self):
+        return [c for c in self.contenders.values() if c.name != OURS]
+
+    def case(self, name):
+        return next((c for c in self.cases if c.name == name), None)
+
+
+def _fields(kind, where, table, name=None):
+    """Build a dataclass from a TOML table; complain about keys it does not have."""
+    known = kind.__dataclass_fields__
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise SpecError(f"{where}: unknown key '{unknown[0]}'")
+    if name is not None:
+        table = dict(table, name=name)
+    try:
+        return kind(**table)
+    except TypeError as missing:
+        raise SpecError(f"{where}: {str(missing).split('() ')[-1]}") from None
+
+
+def _argv(where, command):
+    """A command is written as one string or as a list of words."""
+    words = command.split() if isinstance(command, str) else command
+    if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
+        raise SpecError(f"{where}: a command is a string or a list of words, not empty")
+    return words
+
+
+def _contender(where, name, table):
+    c = _fields(Contender, where, table, name)
+    c.run = _argv(f"{where}.run", c.run)
+    c.build = [_argv(f"{where}.build", b) for b in c.build]
+    c.label = c.label or name
+    return c
+
+
+def _check_case(where, case, contenders, names):
+    if case.better not in ("lower", "higher"):
+        raise SpecError(f"{where}: better is 'lower' or 'higher', not '{case.better}'")
+    if any(ch.isspace() for ch in case.name) or not case.name:
+        raise SpecError(f"{where}: the name is an argument and a word of the output: no spaces")
+    for peer in case.peers:
+        if peer not in contenders or peer == OURS:
+            raise SpecError(f"{where}: no peer '{peer}' in [contender]")
+    if case.count and case.count not in names:
+        raise SpecError(f"{where}: count names no case: '{case.count}'")
+
+
+def parse(text, name, where):
+    """Text of a description -> Spec."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{where}: {error}") from None
+    unknown = sorted(set(data) - {"title", "about", "contender", "case"})
+    if unknown:
+        raise SpecError(f"{where}: unknown key '{unknown[0]}'")
+    contenders = {
+        n: _contender(f"{where}: contender.{n}", n, t)
+        for n, t in data.get("contender", {}).items()
+    }
+    if OURS not in contenders:
+        raise SpecError(f"{where}: no [contender.{OURS}]")
+    cases = [_fields(Case, f"{where}: case {i + 1}", t) for i, t in enumerate(data.get("case", []))]
+    if not cases:
+        raise SpecError(f"{where}: no [[case]]")
+    names = [c.name for c in cases]
+    for case in cases:
+        if names.count(case.name) > 1:
+            raise SpecError(f"{where}: two cases are named '{case.name}'")
+        _check_case(f"{where}: case {case.name}", case, contenders, names)
+        case.title = case.title or case.name
+    return Spec(name, data.get("title", name), data.get("about", "").strip(), contenders, cases)
+
+
+def load(bench_dir, name):
+    path = bench_dir / f"{name}.toml"
+    if not path.is_file():
+        there = ", ".join(names(bench_dir)) or "none"
+        raise SpecError(f"no benchmark '{name}' (there are: {there})")
+    return parse(path.read_text(encoding="utf-8"), name, f"bench/{name}.toml")
+
+
+def names(bench_dir):
+    return sorted(p.stem for p in bench_dir.glob("*.toml"))
