@@ -10,34 +10,32 @@
  */
 #include "record.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { FD_MAX = 4096, LEAVE_WAIT_MS = 3000 };
+enum { FD_MAX = 4096, LEAVE_WAIT_MS = 3000, STACKS_WAIT_MS = 30000 };
 
 struct t_record *t_record;
 const struct t_options *t_options;
+bool t_is_quick;
 
 static struct {
     unsigned char has_fd[FD_MAX];
     unsigned threads;
+    struct rlimit fds;
 } before;
 static unsigned may_leave;
 
 int t_self_tid(void)
 {
     return (int)syscall(SYS_gettid);
-}
-
-static void nap_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
 /* ---- telling ---- */
@@ -51,9 +49,9 @@ static bool claimed_from(enum t_state from, enum t_state to)
 /* Somebody else is ending this case; give them the time to say why. */
 static _Noreturn void wait_for_the_end(void)
 {
-    for (int i = 0; i < LEAVE_WAIT_MS && !atomic_load(&t_record->is_told); i++)
-        nap_ms(1);
-    nap_ms(500); /* their exit ends us, too, unless we are another process */
+    for (uint64_t until = 0; !atomic_load(&t_record->is_told) && t_waits(&until, LEAVE_WAIT_MS);)
+        continue;
+    t_nap_ms(500); /* their exit ends us, too, unless we are another process */
     _exit(T_EXIT_FAILED);
 }
 
@@ -64,8 +62,7 @@ void t_record_claim(enum t_state to)
         _exit(0);
     }
     if (!claimed_from(T_RUNNING, to) && !(to == T_FAILED && claimed_from(T_RETURNED, to)))
-        if (!T_BROKEN(7))
-            wait_for_the_end();
+        wait_for_the_end();
 }
 
 static const char *own_watch(void)
@@ -125,12 +122,27 @@ static void *nothing(void *p)
     return p;
 }
 
+static void note_strangers(void)
+{
+    size_t used = 0, max = sizeof t_record->strangers / sizeof t_record->strangers[0];
+    struct dirent *entry;
+    DIR *tasks = opendir("/proc/self/task");
+
+    while (tasks != NULL && used < max && (entry = readdir(tasks)) != NULL)
+        if (entry->d_name[0] != '.' && atoi(entry->d_name) != t_self_tid())
+            t_record->strangers[used++] = atoi(entry->d_name);
+    if (tasks != NULL)
+        closedir(tasks);
+}
+
 static void count_before(void)
 {
     pthread_t id;
     /* TSan starts a thread of its own with our first; so that it is among those counted before. */
     if (t_slowdown() > 1 && pthread_create(&id, NULL, nothing, NULL) == 0)
         pthread_join(id, NULL);
+    note_strangers();
+    getrlimit(RLIMIT_NOFILE, &before.fds);
     before.threads = count_threads();
     for (int fd = 0; fd < FD_MAX; fd++)
         before.has_fd[fd] = fd_is_open(fd);
@@ -159,8 +171,8 @@ static bool has_children(void)
 /* A joined thread may linger for a moment in the kernel's list: wait for it, not for long. */
 static unsigned threads_left(void)
 {
-    for (int i = 0; i < LEAVE_WAIT_MS && count_threads() > before.threads; i++)
-        nap_ms(1);
+    for (uint64_t until = 0; count_threads() > before.threads && t_waits(&until, LEAVE_WAIT_MS);)
+        continue;
     unsigned now = count_threads();
     return now > before.threads ? now - before.threads : 0;
 }
@@ -182,9 +194,22 @@ static void add_fd(int fd)
     add("leaks file descriptor %d (%s)", fd, target);
 }
 
+/* The parent can say where the threads stand that are still there. */
+static void await_stacks(void)
+{
+    if (t_options->here)
+        return;
+    atomic_store(&t_record->wants_stacks, 1);
+    for (uint64_t until = 0;
+         atomic_load(&t_record->wants_stacks) && t_waits(&until, STACKS_WAIT_MS);)
+        continue;
+}
+
 static _Noreturn void tell_leaks(const struct t_case *c, unsigned threads, bool children, int fd)
 {
     t_record_claim(T_LEAKED);
+    if (threads > 0)
+        await_stacks();
     snprintf(t_record->text, sizeof t_record->text, "the case leaves something behind");
     if (threads > 0)
         add("leaks %u thread%s: still running", threads, threads == 1 ? "" : "s");
@@ -195,15 +220,28 @@ static _Noreturn void tell_leaks(const struct t_case *c, unsigned threads, bool 
     t_record_tell(c->file, c->line);
 }
 
+/* LeakSanitizer needs a descriptor to look around. */
+static bool leaks_memory(void)
+{
+    setrlimit(RLIMIT_NOFILE, &before.fds);
+    int fd = dup(STDIN_FILENO);
+    if (fd == -1) {
+        t_note("memory leaks are not looked for: no descriptor is free");
+        return false;
+    }
+    close(fd);
+    return t_leak_check() != 0;
+}
+
 static void check_leaks(const struct t_case *c)
 {
     unsigned threads = may_leave & T_THREADS ? 0 : threads_left();
-    bool children = !(may_leave & T_CHILDREN) && has_children();
+    bool children = !(may_leave & T_CHILDREN) && !T_BROKEN(7) && has_children();
     int fd = may_leave & T_FDS || T_BROKEN(4) ? -1 : leaked_fd_after(-1);
 
     if (threads > 0 || children || fd != -1)
         tell_leaks(c, threads, children, fd);
-    if (!(may_leave & T_MEMORY) && t_leak_check() != 0) {
+    if (!(may_leave & T_MEMORY) && leaks_memory()) {
         t_record_claim(T_LEAKED);
         snprintf(t_record->text, sizeof t_record->text, "the case leaves something behind");
         add("leaks memory");

@@ -71,6 +71,9 @@ struct t_record {
         struct t_stack stack;
     } crash;
 
+    int strangers[8];         /* threads that were there before the case: a sanitizer's */
+    _Atomic int wants_stacks; /* 1: the case waits until its parent has taken them */
+
     /* Filled by the thread that the parent asks for its stack. */
     struct {
         _Atomic int is_told;
@@ -85,7 +88,8 @@ struct t_options {
     uint64_t seed;
     unsigned repeat, jobs;
     double time_limit_s; /* 0: as each case says */
-    bool list, verbose, quick, here, gdb, stop;
+    uint64_t quick_from; /* cases started at this Unix time or later are quick */
+    bool list, verbose, here, gdb, stop;
 };
 
 /* options.c: exits with 2 and a message when they make no sense, with 0 after --help. */
@@ -94,6 +98,7 @@ void t_options_parse(struct t_options *o, int argc, char **argv);
 /* case.c, the child's side */
 extern struct t_record *t_record; /* of the case we are in; private memory with --here */
 extern const struct t_options *t_options;
+extern bool t_is_quick; /* do less, see t_scaled */
 _Noreturn void t_case_run(struct t_case *c, uint64_t seed);
 void t_record_claim(enum t_state to); /* returns to the first alone: tell, and end */
 _Noreturn void t_record_tell(const char *file, int line); /* after text and detail are filled */
@@ -131,8 +136,8 @@ struct t_run {
     int output_fd;
     uint64_t began_ns, seen_ns, awake_ns; /* awake: while we, too, were not stopped */
     double limit_s;
-    bool is_expired, is_flooding, has_orphans;
-    char *stacks; /* told on expiry */
+    bool is_quick, is_expired, is_flooding, has_orphans;
+    char *stacks; /* taken on expiry, or when the case asked */
     struct t_record *record;
 };
 struct t_totals {
@@ -143,6 +148,11 @@ bool t_report(const struct t_run *run, struct t_totals *totals); /* true unless 
 const char *t_short_path(const char *file);
 const char *t_signal_name(int signo);
 const char *t_errno_name(int err);
+
+/* time.c */
+uint64_t t_now_ns(void);
+void t_nap_ms(long ms); /* below a second */
+bool t_waits(uint64_t *until_ns, unsigned ms);
 
 /* tool.c: run a program, append what it prints to `out`; its exit status or -1. */
 int t_tool_run(FILE *out, const char *const argv[], double limit_s);

@@ -181,7 +181,7 @@ static void print_again(const struct t_run *run, const char *name)
 {
     printf("     again with: %s %s --seed=0x%llx", t_options->program, name,
            (unsigned long long)run->seed);
-    if (t_options->quick)
+    if (run->is_quick)
         printf(" --quick");
     if (t_options->time_limit_s > 0)
         printf(" --time-limit=%g", t_options->time_limit_s);

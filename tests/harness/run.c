@@ -121,14 +121,13 @@ static _Noreturn void child_main(struct t_run *run, pid_t parent)
     close_all_from(STDERR_FILENO + 1);
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
     t_record = run->record;
+    t_is_quick = run->is_quick;
     t_case_run(run->c, run->seed);
 }
 
-static uint64_t now_ns(void)
+static bool is_quick(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)time(NULL) >= options.quick_from;
 }
 
 static double limit_of(const struct t_case *c)
@@ -151,11 +150,12 @@ static void run_start(struct t_run *run, struct t_case *c, unsigned round)
 
     memset(record, 0, sizeof *record);
     *run = (struct t_run){.c = c, .record = record, .limit_s = limit_of(c)};
+    run->is_quick = is_quick();
     run->seed = round == 0 ? options.seed : t_mix(options.seed + round) & UINT32_MAX;
     run->output_fd = memfd_create("output", MFD_CLOEXEC);
     if (run->output_fd == -1)
         give_up("cannot make a file for a case's output");
-    run->began_ns = run->seen_ns = now_ns();
+    run->began_ns = run->seen_ns = t_now_ns();
     fflush(NULL);
     run->pid = fork();
     if (run->pid == -1)
@@ -194,7 +194,7 @@ static double starved_s(pid_t pid)
 
 static bool is_over_time(struct t_run *run)
 {
-    uint64_t now = now_ns(), passed = now - run->seen_ns;
+    uint64_t now = t_now_ns(), passed = now - run->seen_ns;
 
     run->seen_ns = now;
     run->awake_ns += passed < 1000000000u ? passed : 1000000000u;
@@ -204,17 +204,15 @@ static bool is_over_time(struct t_run *run)
     return awake_s > 4 * run->limit_s || awake_s - starved_s(run->pid) > run->limit_s;
 }
 
-static void run_expire(struct t_run *run)
+static void run_take_stacks(struct t_run *run)
 {
     size_t size;
     FILE *out = open_memstream(&run->stacks, &size);
 
-    run->is_expired = true;
-    if (out != NULL) {
-        t_stacks_of_process(out, run->pid, run->record);
-        fclose(out);
-    }
-    kill(-run->pid, SIGKILL);
+    if (out == NULL)
+        return;
+    t_stacks_of_process(out, run->pid, run->record);
+    fclose(out);
 }
 
 static void run_watch(struct t_run *run)
@@ -226,8 +224,13 @@ static void run_watch(struct t_run *run)
     if (fstat(run->output_fd, &st) == 0 && st.st_size > output_max) {
         run->is_flooding = true;
         kill(-run->pid, SIGKILL);
+    } else if (atomic_load(&run->record->wants_stacks)) {
+        run_take_stacks(run);
+        atomic_store(&run->record->wants_stacks, 0);
     } else if (is_over_time(run)) {
-        run_expire(run);
+        run->is_expired = true;
+        run_take_stacks(run);
+        kill(-run->pid, SIGKILL);
     }
 }
 
@@ -243,18 +246,16 @@ static bool group_is_alive(pid_t group)
 
 static void run_clear_group(struct t_run *run)
 {
-    for (int i = 0; i < ORPHAN_WAIT_MS && group_is_alive(run->pid); i += 10) {
+    for (uint64_t until = 0; group_is_alive(run->pid) && t_waits(&until, ORPHAN_WAIT_MS);)
         if (atomic_load(&run->record->state) != T_RETURNED)
             kill(-run->pid, SIGKILL); /* it has failed already: nothing to find out */
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
     run->has_orphans = group_is_alive(run->pid);
     kill(-run->pid, SIGKILL);
 }
 
 static bool run_end(struct t_run *run, struct t_totals *totals)
 {
-    run->seen_ns = now_ns();
+    run->seen_ns = t_now_ns();
     run_clear_group(run);
     bool ok = t_report(run, totals);
     close(run->output_fd);
@@ -358,6 +359,7 @@ static void run_here(void)
     static struct t_record record;
 
     t_record = &record;
+    t_is_quick = is_quick();
     for (struct t_case *c = cases; c != NULL; c = c->next)
         if (is_chosen(c))
             t_case_run(c, options.seed);

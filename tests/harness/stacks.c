@@ -16,7 +16,6 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -52,6 +51,8 @@ static void on_ask(int signo)
     int err = errno;
 
     (void)signo;
+    atomic_load(
+        &t_record->dump.is_told); /* the parent asks one at a time; TSan sees it here alone */
     stack_take(&t_record->dump.stack);
     atomic_store(&t_record->dump.is_told, 1);
     errno = err;
@@ -130,8 +131,8 @@ static bool ask(pid_t pid, int tid, struct t_record *r)
     atomic_store(&r->dump.is_told, 0);
     if (!answers(pid, tid) || syscall(SYS_tgkill, pid, tid, ASK) != 0)
         return false;
-    for (int i = 0; i < ANSWER_WAIT_MS && !atomic_load(&r->dump.is_told); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (uint64_t until = 0; !atomic_load(&r->dump.is_told) && t_waits(&until, ANSWER_WAIT_MS);)
+        continue;
     return atomic_load(&r->dump.is_told);
 }
 
@@ -146,6 +147,15 @@ static void print_thread_title(FILE *out, pid_t pid, int tid)
     if (where[0] != '\0' && where[0] != '0')
         fprintf(out, ", in %s", where);
     fprintf(out, "\n");
+}
+
+/* A sanitizer's own thread does not know what to do with a signal. */
+static bool is_stranger(const struct t_record *r, int tid)
+{
+    for (size_t i = 0; i < sizeof r->strangers / sizeof r->strangers[0]; i++)
+        if (r->strangers[i] == tid)
+            return true;
+    return false;
 }
 
 static bool print_thread(FILE *out, pid_t pid, int tid, struct t_record *r)
@@ -169,7 +179,7 @@ void t_stacks_of_process(FILE *out, pid_t pid, struct t_record *r)
     kill(pid, SIGCONT); /* it may have been stopped */
     DIR *tasks = opendir(path);
     while (tasks != NULL && (entry = readdir(tasks)) != NULL)
-        if (entry->d_name[0] != '.')
+        if (entry->d_name[0] != '.' && !is_stranger(r, atoi(entry->d_name)))
             all &= print_thread(out, pid, atoi(entry->d_name), r);
     if (tasks != NULL)
         closedir(tasks);

@@ -78,7 +78,7 @@ unsigned t_patience(void)
 uint64_t t_scaled(uint64_t full)
 {
     uint64_t part = full / t_slowdown();
-    if (t_options->quick)
+    if (t_is_quick)
         part /= 10;
     return part > 0 ? part : 1;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -107,6 +108,11 @@ TEST(pass, scaled_is_at_least_one)
     t_note("a million becomes %llu", (unsigned long long)t_scaled(1000000));
 }
 
+static void do_nothing(void *arg, int index)
+{
+    (void)arg, (void)index;
+}
+
 static void abort_with_words(void *words)
 {
     fprintf(stderr, "before: %s: after\n", (const char *)words);
@@ -130,6 +136,22 @@ TEST(pass, input_is_empty)
 {
     char c;
     CHECK_EQ(read(STDIN_FILENO, &c, 1), 0);
+}
+
+TEST(pass, a_thousand_threads)
+{
+    t_threads((int)t_scaled(1000), do_nothing, NULL);
+}
+
+/* A case that has used up its descriptors is still judged. */
+TEST(pass, no_descriptor_is_free)
+{
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 3;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CHECK_EQ(open("/dev/null", O_RDONLY), -1);
+    CHECK_EQ(errno, EMFILE);
 }
 
 /* ---- skipping ---- */
@@ -195,6 +217,16 @@ TEST(fail, text)
     CHECK_STR_EQ("the quick\tbrown fox", "the quick brown fox");
 }
 
+TEST(fail, long_text)
+{
+    char got[601], want[601];
+    memset(got, 'x', 600);
+    got[600] = '\0';
+    memcpy(want, got, sizeof want);
+    got[500] = 'y';
+    CHECK_STR_EQ(got, want);
+}
+
 TEST(fail, text_missing)
 {
     CHECK_STR_EQ(NULL, "something");
@@ -244,6 +276,15 @@ static void fail_at_once(void *arg, int index)
 TEST(fail, on_all_threads_at_once)
 {
     t_threads(8, fail_at_once, NULL);
+}
+
+TEST(fail, thread_that_cannot_be_made)
+{
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, (size_t)1 << 50);
+    pthread_setattr_default_np(&huge);
+    t_threads(2, fail_at_once, NULL);
 }
 
 static ucontext_t main_context, fiber_context;
@@ -505,7 +546,7 @@ TEST(sanitize, heap_use_after_free)
 {
     char *volatile p = malloc(10);
     free(p);
-    p[3] = 1;
+    ((volatile char *)p)[3] = 1;
 }
 
 TEST(sanitize, overflow)

@@ -1,0 +1,3 @@
+/*
+ * empty.c - a test program without a case.
+ */
