@@ -1,0 +1,55 @@
+/*
+ * injector.h - the queue all procs share.
+ *
+ * For what has no proc of its own to go to: tasks spawned or woken by plain threads, and what
+ * spills out of a full ring. First in, first out; taken in batches, so that a proc that comes here
+ * pays for its lock once and takes its share of what there is.
+ *
+ * A lock and a list, on purpose. Procs look here every N ticks and when they have nothing else, a
+ * batch at a time; the lock is taken once for dozens of tasks, and a lock-free list would have to
+ * give up batches, order or the count. What is hot is the question "is there anything?", asked
+ * without the lock.
+ *
+ * I1  length is chain.count whenever the lock is free.
+ *
+ * [A] push, take: lock -> push, take: lock     the chain (os/lock.h)
+ * [B] push: length store, then the pusher's full fence -> sleeper's full fence, then is_empty:
+ *     length load. Who announces its sleep and then finds the injector empty is seen by the
+ *     pusher; see sched/idle.c, which has both fences.
+ */
+#ifndef BZ_INJECTOR_H
+#define BZ_INJECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/bz_atomic.h"
+#include "base/list.h"
+#include "os/lock.h"
+
+struct bz_injector {
+    const struct bz_os *os; /* constant after init */
+    BZ_OWN_LINE struct bz_lock lock;
+    struct bz_chain chain;    /* guarded by lock */
+    bz_atomic(size_t) length; /* written under lock, read by anybody */
+};
+
+void bz_injector_init(struct bz_injector *in, const struct bz_os *os);
+
+/* Append one, or a whole chain (empty afterwards). Any thread. */
+void bz_injector_push(struct bz_injector *in, struct bz_link *link);
+void bz_injector_push_all(struct bz_injector *in, struct bz_chain *chain);
+
+/* Take a proc's share: clamp(length / procs, 4, 64) from the front, or what there is. Any thread. */
+struct bz_chain bz_injector_take(struct bz_injector *in, unsigned procs);
+
+/* How many are in it, without the lock: true of a moment. */
+static inline size_t bz_injector_length(struct bz_injector *in)
+{
+    return bz_load_relaxed(&in->length); /* relaxed: [B]'s fences order it where that matters */
+}
+
+/* I1. Takes the lock. Aborts with what it saw. */
+void bz_injector_check(struct bz_injector *in);
+
+#endif
