@@ -106,6 +106,15 @@ canaries: ## every net catches the bug that was planted for it (tools/canaries -
 	@tools/setup build test python clang tsan
 	@tools/canaries
 
+.PHONY: coverage
+coverage: ## which lines the tests run, as a table and as a page (tools/coverage --help)
+	@tools/setup build test python coverage
+	@tools/coverage --html build/coverage.html
+
+show-%: ## every sentence that was to be shown under that tag, shown (tools/show names the tags)
+	@tools/setup build test python
+	@tools/show $*
+
 # -- tidy ------------------------------------------------------------------------------------------
 
 .PHONY: clean

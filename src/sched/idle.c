@@ -23,7 +23,7 @@
  * proc's first look other publishers need not rouse yet another. Clearing the bit decides who
  * rouses: one fetch_and wins. The order matters: first claim, then count. A publisher that counted
  * first, found no bit and took the count back would for a moment be a searcher that answers for
- * nobody, and another publisher that trusted it would leave its work behind (BZ_BREAK 12 does so).
+ * nobody, and another publisher that trusted it would leave its work behind (BZ_BREAK 50 does so).
  * The price is that two publishers at once may rouse two procs.
  *
  * This is the dull form: publishers fence. The fast form has them store only, and lets the last
@@ -99,7 +99,7 @@ static int published_broken(struct bz_idle *idle)
 int bz_idle_published(struct bz_idle *idle)
 {
     bz_fence_seqcst(); /* [F] */
-    if (BZ_BROKEN(12))
+    if (BZ_BROKEN(50))
         return published_broken(idle);
     if (bz_load_relaxed(&idle->searching) > 0) /* relaxed: [F] */
         return BZ_NOBODY;                      /* a searcher answers for it */
