@@ -40,7 +40,7 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
-.PHONY: test asan tsan plain clang check-install check-bare
+.PHONY: test asan tsan plain clang model check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
@@ -60,6 +60,11 @@ plain: ## the tests of the dull form of every protocol, with assertions
 	@tools/setup build test
 	@tools/build plain
 	@tools/run-tests plain
+
+model: ## the lock-free code in every order of events the memory model allows
+	@tools/setup build test
+	@tools/build model
+	@tools/run-tests model
 
 check-install: ## install into a temporary place, build and run consumers, check the exports
 	@tools/setup build test
