@@ -1,9 +1,5 @@
 /*
  * mpmc.c - making, unmaking and checking a ring; pushing and taking are inline in mpmc.h.
- *
- * The spread: with 2^n cells of 16 bytes, 8 to a 128-byte line, index bits are rotated left by 3,
- * so position p and p + 1 are 8 cells apart. Rings of 8 cells or fewer lie in one line whatever
- * one does; there the shift by n turns the rotation into the identity.
  */
 #include "base/mpmc.h"
 
@@ -24,9 +20,8 @@ int bz_mpmc_init(struct bz_mpmc *q, size_t capacity, const blitz_allocator *from
     if (q->cells == NULL)
         return -ENOMEM;
     q->mask = cells - 1;
-    q->spread = bz_bits_highest(cells) > 3 ? bz_bits_highest(cells) - 3 : 0;
     if (BZ_BROKEN(12))
-        q->spread = 64; /* planted: a shift by the whole width */
+        q->mask = UINT64_MAX >> (65 - bz_bits_highest(cells)); /* planted: 64 for two cells */
     q->from = from;
     bz_atomic_init(&q->push_at, 0);
     bz_atomic_init(&q->take_at, 0);
