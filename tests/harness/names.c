@@ -65,11 +65,9 @@ const char *t_errno_name(int err)
     return NULL;
 }
 
-/* The path from the root of the tree: what our own path has in front of it is left out. */
+/* The path from the root of the tree: debuggers' tables have it whole. */
 const char *t_short_path(const char *file)
 {
-    static const char own[] = __FILE__, tail[] = "tests/harness/names.c";
-    size_t root = sizeof own > sizeof tail ? sizeof own - sizeof tail : 0;
-
-    return root > 0 && strncmp(file, own, root) == 0 ? file + root : file;
+    size_t root = strlen(T_ROOT);
+    return strncmp(file, T_ROOT, root) == 0 ? file + root : file;
 }

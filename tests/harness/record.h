@@ -111,7 +111,7 @@ void t_watch_end(void);
 uint64_t t_mix(uint64_t x);
 void t_random_start(uint64_t seed);
 
-void *t_thread_main(void *start); /* threads.c */
+void *t_thread_main(void *p); /* threads.c */
 
 /* stacks.c, the child's side: catch crashes and the parent's question. */
 void t_stacks_catch(void);

@@ -15,6 +15,7 @@ uint64_t t_now_ns(void)
 
 void t_nap_ms(long ms)
 {
+    /* lint: allow test-sleep: between two looks at a condition, see t_waits */
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 

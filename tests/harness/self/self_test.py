@@ -3,7 +3,7 @@
 
 A script and not a test program of the harness, because a broken harness would pass its own cases.
 
-usage: self_test.py --bin=FOLDER [--sanitize=LIST] [UNITTEST-ARGUMENT...]
+usage: self_test.py --bin=FOLDER [--sanitize=LIST] [--patience=SECONDS] [UNITTEST-ARGUMENT...]
 FOLDER holds harness_self, harness_empty and harness_twice.
 """
 
@@ -463,12 +463,12 @@ class Interrupting(unittest.TestCase):
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as parent:
             until = time.monotonic() + PATIENCE_S
             while not (cases := children_of(parent.pid)) and time.monotonic() < until:
-                time.sleep(0.01)
+                time.sleep(0.01)  # lint: allow test-sleep: between two looks
             self.assertTrue(cases)
             parent.send_signal(signo)
             self.assertEqual(parent.wait(timeout=PATIENCE_S), -signo)
             while any(map(is_running, cases)) and time.monotonic() < until:
-                time.sleep(0.01)
+                time.sleep(0.01)  # lint: allow test-sleep: between two looks
             self.assertFalse(any(map(is_running, cases)))
 
     def test_interrupt(self):
@@ -482,12 +482,14 @@ class Interrupting(unittest.TestCase):
 
 
 def main():
-    global BIN, SANITIZE  # pylint: disable=global-statement
+    global BIN, SANITIZE, PATIENCE_S  # pylint: disable=global-statement
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=Path, help="where harness_self is")
     parser.add_argument("--sanitize", default="", help="what it was built with")
+    parser.add_argument("--patience", default=PATIENCE_S, type=float, metavar="SECONDS",
+                        help="after which a run of harness_self counts as hanging")
     ours, rest = parser.parse_known_args()
-    BIN, SANITIZE = ours.bin.resolve(), ours.sanitize
+    BIN, SANITIZE, PATIENCE_S = ours.bin.resolve(), ours.sanitize, ours.patience
     unittest.main(argv=[sys.argv[0], *rest])
 
 
