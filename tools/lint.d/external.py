@@ -1,7 +1,7 @@
 """external.py - the checks other programs make: clang-format, clang-tidy, shellcheck, Python.
 
 clang-tidy is slow, so its verdict on a file is kept under build/lint, by the hash of everything it
-depends on: the file, every header of ours, the flags, the configuration and clang-tidy itself.
+depends on: the file, the headers of ours it includes, the flags, the configuration and clang-tidy.
 """
 import ast
 import concurrent.futures
@@ -14,9 +14,9 @@ import sys
 
 from lintlib import Finding, rule
 
-TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1", "-Iinclude", "-Isrc",
-              "-Itests",
-              "-Itests/harness", "-Wall", "-Wextra", "-Wno-unknown-warning-option"]
+INCLUDES = ("include", "src", "tests", "tests/harness")
+TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1",
+              *("-I" + folder for folder in INCLUDES), "-Wall", "-Wextra", "-Wno-unknown-warning-option"]
 TIDY_FOLDERS = ("src/", "examples/", "tests/harness/", "tests/unit/", "tests/stress/")
 
 
@@ -86,9 +86,8 @@ def clang_tidy(tree):
         return
     version = call(tree, ["clang-tidy", "--version"]).stdout
     shared = hashlib.sha256((version + " ".join(TIDY_FLAGS)).encode())
-    for path in [p for p in tree.all if p.endswith((".h", ".clang-tidy"))]:
-        if tree.has(path):
-            shared.update(path.encode() + b"\0" + tree.file(path).text.encode())
+    for path in [p for p in tree.all if p.endswith(".clang-tidy")]:
+        shared.update(path.encode() + b"\0" + tree.file(path).text.encode())
     cache = os.path.join(tree.root, "build", "lint")
     os.makedirs(cache, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
@@ -101,8 +100,23 @@ def foreign(f):
     return f.name in ("windows.c", "darwin.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
 
 
+def reached(tree, f):
+    """The file and every file of ours that it includes, directly or not."""
+    found, left = {f.path: f}, [f]
+    while left:
+        here = left.pop()
+        for _, _, name in here.includes():
+            for folder in (os.path.dirname(here.path), *INCLUDES):
+                path = os.path.normpath(os.path.join(folder, name))
+                if path not in found and tree.has(path):
+                    found[path] = tree.file(path)
+                    left.append(found[path])
+    return [found[path] for path in sorted(found)]
+
+
 def tidy_one(tree, f, key, cache):
-    key.update(f.path.encode() + b"\0" + f.text.encode())
+    for each in reached(tree, f):
+        key.update(each.path.encode() + b"\0" + each.text.encode() + b"\0")
     kept = os.path.join(cache, key.hexdigest()[:32])
     if os.path.exists(kept):
         with open(kept, encoding="utf-8") as k:
