@@ -64,6 +64,13 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #endif
 #endif
 
+/* For functions that look at memory other frames may have poisoned, on purpose. */
+#if BZ_ASAN
+#define BZ_NO_SANITIZE __attribute__((noinline, no_sanitize("address")))
+#else
+#define BZ_NO_SANITIZE
+#endif
+
 /* What the checkers remember about one context; part of struct bz_ctx. */
 struct bz_notes {
 #if BZ_ASAN

@@ -1,0 +1,80 @@
+/*
+ * overflow.c - from a faulting address to the fiber that overflowed.
+ *
+ * The watched pools are a list behind a lock, and so are the slabs of each. A handler cannot wait
+ * for a lock that its own thread may hold (an overflow inside the pool's code), so it tries for some
+ * time and then lets the fault pass unexplained: it still happens, and still ends the process. A
+ * lock-free index of all stacks was rejected: this path is taken once in the life of a process.
+ */
+#include "task/overflow.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "os/segv.h"
+
+static struct bz_lock watch_lock = BZ_LOCK_INIT;
+static struct bz_list watched = {&watched, &watched}; /* guarded by watch_lock */
+
+static size_t describe(const struct bz_stack *s, const char *guard, const void *address, char *text,
+                       size_t room)
+{
+    size_t bytes = (size_t)((const char *)s - guard) / 1024 + 1;
+    int length =
+        snprintf(text, room,
+                 "blitz: stack overflow in fiber \"%s\": address %p is in the guard of "
+                 "its stack, %zu KiB at %p\n",
+                 s->name[0] != '\0' ? s->name : "(unnamed)", address, bytes, (void *)s->low);
+    return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
+}
+
+/* Under watch_lock. 0 if no pool of ours has a guard there. */
+static size_t explain_locked(const void *address, char *text, size_t room)
+{
+    BZ_LIST_FOR_EACH (node, &watched) {
+        struct bz_stack_pool *p = BZ_CONTAINER_OF(node, struct bz_stack_pool, watched);
+        char *guard;
+        struct bz_stack *s = bz_stack_pool_find(p, address, &guard);
+        if (s != NULL && s->guard != BZ_STACK_GUARD_CANARY && (const char *)address < s->low)
+            return describe(s, guard, address, text, room);
+    }
+    return 0;
+}
+
+static size_t explain(const void *address, char *text, size_t room)
+{
+    size_t length = 0;
+    for (int round = 0; round < 1000 && length == 0; round++) {
+        if (!bz_lock_try(&watch_lock))
+            continue;
+        length = explain_locked(address, text, room);
+        bz_lock_drop(&watch_lock, &bz_os_linux);
+        break;
+    }
+    return length;
+}
+
+int bz_overflow_watch(struct bz_stack_pool *p)
+{
+    int err = 0;
+    bz_lock_take(&watch_lock, &bz_os_linux);
+    if (bz_list_is_linked(&p->watched))
+        err = -EALREADY;
+    else if (bz_list_is_empty(&watched))
+        err = bz_segv_watch(explain);
+    if (err == 0)
+        bz_list_push_back(&watched, &p->watched);
+    bz_lock_drop(&watch_lock, &bz_os_linux);
+    return err;
+}
+
+void bz_overflow_unwatch(struct bz_stack_pool *p)
+{
+    bz_lock_take(&watch_lock, &bz_os_linux);
+    BZ_CHECK(bz_list_is_linked(&p->watched), "pool %p is not watched", (void *)p);
+    bz_list_remove(&p->watched);
+    if (bz_list_is_empty(&watched))
+        bz_segv_unwatch();
+    bz_lock_drop(&watch_lock, &bz_os_linux);
+}

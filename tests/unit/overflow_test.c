@@ -1,0 +1,307 @@
+/*
+ * The opt-in report of an overflow (src/task/overflow.c, src/os/segv.c): who it was, and that nobody
+ * else's faults, handlers or defaults are disturbed.
+ */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "os/segv.h"
+#include "support/stacks.h"
+#include "task/coro.h"
+#include "task/overflow.h"
+
+/* ---- a child that faults ---------------------------------------------------------------------- */
+
+struct death {
+    int status;
+    char said[4096];
+};
+
+/* fn(arg) in a child on a thread of ours, which has an alternate signal stack. */
+static struct death death_of(void (*fn)(void *), void *arg)
+{
+    struct death d = {0};
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        signal(SIGSEGV, SIG_DFL); /* the harness's handlers are not what is tested */
+        signal(SIGBUS, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        struct bz_os_thread thread;
+        if (bz_os_thread_start(&bz_os_linux, &thread, NULL, fn, arg) != 0)
+            _exit(2);
+        bz_os_thread_join(&bz_os_linux, &thread);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t n; (n = read(ends[0], d.said + length, sizeof d.said - 1 - length)) > 0;)
+        length += (size_t)n;
+    close(ends[0]);
+    CHECK_EQ(waitpid(child, &d.status, 0), child);
+    return d;
+}
+
+static BZ_NOINLINE int fall_for_ever(int depth)
+{
+    volatile char frame[512];
+    frame[depth & 511] = (char)depth;
+    return depth < 0 ? 0 : fall_for_ever(depth + 1) + frame[depth & 511];
+}
+static void fall(struct bz_coro *c, void *arg)
+{
+    (void)c;
+    *(int *)arg = fall_for_ever(1);
+}
+
+static struct t_stacks t;
+static void overflow_a_fiber_named(const char *name)
+{
+    struct bz_stack *s = t_stack_take(&t, BZ_STACK_64K);
+    struct bz_coro c;
+    int result;
+    bz_stack_name(s, name);
+    bz_coro_init(&c, s->low, bz_stack_top(s), fall, &result);
+    bz_coro_resume(&c);
+}
+
+static void watched_overflow(void *arg)
+{
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    overflow_a_fiber_named(arg);
+}
+
+static void skip_under_sanitizers(void)
+{
+    if (BZ_ASAN || BZ_TSAN)
+        t_skip("the sanitizer reports the overflow before we can");
+}
+
+/* ---- ours ------------------------------------------------------------------------------------- */
+
+/* The row's words: a deliberate overflow names its fiber. And the process still dies of it. */
+TEST(overflow, bug_32_a_deliberate_overflow_names_its_fiber)
+{
+    skip_under_sanitizers();
+    struct death d = death_of(watched_overflow, (void *)(uintptr_t) "the parser of the tale");
+    CHECK(WIFSIGNALED(d.status));
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+    CHECK(strstr(d.said, "stack overflow in fiber \"the parser of the tale\": address 0x") != NULL);
+    CHECK(strstr(d.said, " 64 KiB at 0x") != NULL);
+    int frames = 0;
+    for (const char *at = d.said; (at = strchr(at, '\n')) != NULL; at++)
+        frames++;
+    CHECK_GE(frames, 10); /* a line of explanation, the rest is the backtrace */
+}
+
+TEST(overflow, of_a_fiber_without_a_name_is_explained_too)
+{
+    skip_under_sanitizers();
+    struct death d = death_of(watched_overflow, NULL);
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+    CHECK(strstr(d.said, "stack overflow in fiber \"(unnamed)\"") != NULL);
+}
+
+static void second_pool_overflow(void *arg)
+{
+    static struct t_stacks first;
+    t_stacks_init(&first, (struct bz_stack_config){0});
+    t_stack_take(&first, BZ_STACK_64K);
+    CHECK_EQ(bz_overflow_watch(&first.pool), 0);
+    watched_overflow(arg);
+}
+
+TEST(overflow, is_found_in_whichever_pool_it_happens)
+{
+    skip_under_sanitizers();
+    struct death d = death_of(second_pool_overflow, (void *)(uintptr_t) "in the second");
+    CHECK(strstr(d.said, "fiber \"in the second\"") != NULL);
+}
+
+/* ---- not ours --------------------------------------------------------------------------------- */
+
+static volatile char *volatile nowhere;
+static void foreign_fault(void *arg)
+{
+    (void)arg;
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    *nowhere = 1;
+}
+
+TEST(overflow, a_foreign_fault_ends_as_it_would_have_without_us)
+{
+    skip_under_sanitizers();
+    struct death d = death_of(foreign_fault, NULL);
+    CHECK(WIFSIGNALED(d.status));
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+    CHECK_STR_EQ(d.said, "");
+}
+
+static void sent_signal(void *arg)
+{
+    (void)arg;
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    raise(SIGSEGV);
+    _exit(3); /* not reached: the default action follows although nothing faults again */
+}
+
+TEST(overflow, a_signal_that_was_sent_has_its_default_action)
+{
+    skip_under_sanitizers();
+    struct death d = death_of(sent_signal, NULL);
+    CHECK(WIFSIGNALED(d.status));
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+}
+
+static void on_info(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    _exit(context != NULL && info->si_addr == (void *)nowhere ? 77 : 78);
+}
+static void on_plain(int signal)
+{
+    _exit(signal == SIGSEGV ? 79 : 80);
+}
+
+static void chained_info(void *arg)
+{
+    struct sigaction a = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    a.sa_sigaction = on_info;
+    sigaction(SIGSEGV, &a, NULL);
+    foreign_fault(arg);
+}
+static void chained_plain(void *arg)
+{
+    signal(SIGSEGV, on_plain);
+    foreign_fault(arg);
+}
+static void ignored_and_sent(void *arg)
+{
+    (void)arg;
+    signal(SIGSEGV, SIG_IGN);
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    raise(SIGSEGV);
+    _exit(81);
+}
+
+TEST(overflow, an_earlier_handler_gets_the_faults_that_are_not_ours)
+{
+    skip_under_sanitizers();
+    CHECK_EQ(WEXITSTATUS(death_of(chained_info, NULL).status), 77);
+    CHECK_EQ(WEXITSTATUS(death_of(chained_plain, NULL).status), 79);
+    CHECK_EQ(WEXITSTATUS(death_of(ignored_and_sent, NULL).status), 81);
+}
+
+/* ---- asking and leaving ----------------------------------------------------------------------- */
+
+static void *handler_of(int signal)
+{
+    struct sigaction a;
+    CHECK_EQ(sigaction(signal, NULL, &a), 0);
+    return a.sa_flags & SA_SIGINFO ? (void *)(uintptr_t)a.sa_sigaction
+                                   : (void *)(uintptr_t)a.sa_handler;
+}
+
+/* What a user can hold us to, number 6: no signal handler unless asked for. */
+TEST(overflow, nothing_is_installed_unless_asked_for_and_nothing_is_left)
+{
+    void *segv = handler_of(SIGSEGV), *bus = handler_of(SIGBUS);
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    bz_stack_give(&t.cache, t_stack_take(&t, BZ_STACK_64K));
+    CHECK_EQ(handler_of(SIGSEGV), segv);
+
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    CHECK_NE(handler_of(SIGSEGV), segv);
+    CHECK_NE(handler_of(SIGBUS), bus);
+    CHECK_EQ(bz_overflow_watch(&t.pool), -EALREADY);
+    bz_overflow_unwatch(&t.pool);
+
+    CHECK_EQ(handler_of(SIGSEGV), segv);
+    CHECK_EQ(handler_of(SIGBUS), bus);
+    t_stacks_fini(&t);
+}
+
+TEST(overflow, the_handler_goes_with_the_last_pool)
+{
+    static struct t_stacks other;
+    void *segv = handler_of(SIGSEGV);
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    t_stacks_init(&other, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    CHECK_EQ(bz_overflow_watch(&other.pool), 0);
+    bz_overflow_unwatch(&t.pool);
+    CHECK_NE(handler_of(SIGSEGV), segv);
+    bz_overflow_unwatch(&other.pool);
+    CHECK_EQ(handler_of(SIGSEGV), segv);
+    t_stacks_fini(&t);
+    t_stacks_fini(&other);
+}
+
+static size_t explain_nothing(const void *address, char *text, size_t room)
+{
+    (void)address, (void)room;
+    text[0] = '\0';
+    return 0;
+}
+
+TEST(overflow, one_watcher_at_a_time)
+{
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_segv_watch(explain_nothing), 0);
+    CHECK_EQ(bz_overflow_watch(&t.pool), -EBUSY);
+    CHECK(!bz_list_is_linked(&t.pool.watched));
+    bz_segv_unwatch();
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    bz_overflow_unwatch(&t.pool);
+    t_stacks_fini(&t);
+}
+
+/* Somebody who installed a handler after us keeps it, and may still pass faults down to ours. */
+TEST(overflow, a_handler_put_over_ours_is_left_in_place)
+{
+    struct sigaction theirs = {.sa_handler = on_plain}, ours;
+    void *before = handler_of(SIGSEGV);
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    CHECK_EQ(sigaction(SIGSEGV, &theirs, &ours), 0);
+
+    bz_overflow_unwatch(&t.pool);
+    CHECK_EQ(handler_of(SIGSEGV), (void *)(uintptr_t)on_plain);
+
+    sigaction(SIGSEGV, &ours, NULL); /* they leave, and put back what they found */
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    bz_overflow_unwatch(&t.pool);
+    CHECK_EQ(handler_of(SIGSEGV), before);
+    t_stacks_fini(&t);
+}
+
+static void fini_while_watched(void *arg)
+{
+    (void)arg;
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    CHECK_EQ(bz_overflow_watch(&t.pool), 0);
+    bz_stack_pool_fini(&t.pool);
+}
+static void unwatch_a_stranger(void *arg)
+{
+    (void)arg;
+    t_stacks_init(&t, (struct bz_stack_config){0});
+    bz_overflow_unwatch(&t.pool);
+}
+
+TEST(overflow, misuse_aborts)
+{
+    CHECK_ABORTS(fini_while_watched, NULL, "a pool ends while its overflows are watched");
+    CHECK_ABORTS(unwatch_a_stranger, NULL, "is not watched");
+}
