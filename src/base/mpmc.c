@@ -21,7 +21,7 @@ int bz_mpmc_init(struct bz_mpmc *q, size_t capacity, const blitz_allocator *from
         return -ENOMEM;
     q->mask = cells - 1;
     if (BZ_BROKEN(12))
-        q->mask = UINT64_MAX >> (65 - bz_bits_highest(cells)); /* planted: 64 for two cells */
+        q->mask |= (cells >> 63) << (63 + (cells > 1)); /* planted: a shift by the whole width */
     q->from = from;
     bz_atomic_init(&q->push_at, 0);
     bz_atomic_init(&q->take_at, 0);
