@@ -2,30 +2,34 @@
  * mpsc.h - an intrusive queue: any number of threads push, one takes, in order.
  *
  * The inbox of an actor, the list of requests to a proc. A push is one exchange and one store and
- * never waits for anybody; a take is usually two loads. The node is a member of what is queued and
- * belongs to the taker as soon as it is taken: it may be freed or pushed again at once.
+ * never waits for anybody; a take is usually two loads and a store. The node is a member of what is
+ * queued and belongs to the taker as soon as it is taken: it may be freed or pushed again at once.
  *
- *        taker                                            pushers
- *     first -> [n1] -next-> [n2] -next-> [n3] <- last       xchg(last), then link the old last
+ *       taker                                                     pushers
+ *     [stub] -next-> [n1] -next-> [n2] -next-> [n3] <- last         xchg(last), then link the old
  *
  * Between the exchange and the link there is a gap: the new node is in the queue but cannot be
  * reached yet. A take that runs into the gap returns NULL although the queue is not empty;
  * bz_mpsc_is_empty() tells the two apart, and the taker comes back later. (Whoever schedules a
  * taker on push does so after the link, so it need not spin.)
  *
- * To take the only node, the taker puts the stub in its place with a compare-and-swap. The usual
- * form pushes the stub like a node instead; that costs the same one locked instruction, but leaves
+ * The stub is the head of the list and never a member of it: its next is the oldest node. To take
+ * the only node, the taker makes the stub the last again with a compare-and-swap. The usual form
+ * pushes the stub like a node instead; that costs the same one locked instruction, but leaves
  * queues that are empty with the stub in any place. Here *empty* has one shape, `last == &stub`,
  * and so a push knows exactly whether it made the queue non-empty: of the pushes since the queue
  * was last empty precisely one returns true. That is the push that owes a wake-up.
  *
- * Rejected: a lock-free stack taken whole and reversed (one CAS that retries under contention, and
- * the reversal touches every node twice); a dummy that stays behind as in a non-intrusive queue
- * (then the node taken is not the node whose memory is free).
+ * Rejected: a pointer to the first node beside the stub (when a message finds the queue empty the
+ * taker has to step over the stub: a quarter more time); a look at last before the compare-and-swap
+ * (two trips for the line instead of one); a lock-free stack taken whole and reversed (one CAS that
+ * retries under contention, and the reversal touches every node twice); a dummy that stays behind
+ * as in a non-intrusive queue (then the node taken is not the node whose memory is free).
  *
- * I1  Following next from first reaches last, but for gaps of pushes under way.
- * I2  Only the taker touches first. first == &stub exactly when the taker has taken all it has
- *     reached; then stub.next leads on.
+ * I1  Following next from the stub reaches last, but for gaps of pushes under way.
+ * I2  Only the taker reads stub.next. A push writes it only if its exchange returned the stub; the
+ *     taker only while it is set, or to set again what it has cleared when last turned out not to be
+ *     the stub. So never both at once.
  * I3  A node is in at most one queue; its next is its own once it has been taken.
  *
  * [A] push: next release -> take: next acquire    the node is filled before it can be reached
@@ -49,15 +53,13 @@ struct bz_mpsc_node {
 
 struct bz_mpsc {
     BZ_OWN_LINE bz_atomic(struct bz_mpsc_node *) last; /* exchanged by pushers */
-    BZ_OWN_LINE struct bz_mpsc_node *first;            /* the taker's alone */
-    struct bz_mpsc_node stub;                          /* stands in for a node when empty */
+    BZ_OWN_LINE struct bz_mpsc_node stub;              /* leads to the oldest node, I2 */
 };
 
 static inline void bz_mpsc_init(struct bz_mpsc *q)
 {
     bz_atomic_init(&q->stub.next, NULL);
     bz_atomic_init(&q->last, &q->stub);
-    q->first = &q->stub;
 }
 
 /*
@@ -83,14 +85,15 @@ static inline bool bz_mpsc_is_empty(struct bz_mpsc *q)
     return bz_load_relaxed(&q->last) == &q->stub;
 }
 
-/* Put the stub in place of the only node, so that it can be taken. False: somebody is pushing. */
-static inline bool mpsc_replace_only(struct bz_mpsc *q, struct bz_mpsc_node *only)
+/* Make the stub the last again, so that the only node can be taken. False: somebody is pushing. */
+static inline bool mpsc_detach_only(struct bz_mpsc *q, struct bz_mpsc_node *only)
 {
-    bz_store_relaxed(&q->stub.next, NULL);                 /* relaxed: [C] publishes it */
-    if (!bz_cas_strong_rel_rlx(&q->last, &only, &q->stub)) /* [C] */
-        return false;
-    q->first = &q->stub;
-    return true;
+    struct bz_mpsc_node *last = only;
+    bz_store_relaxed(&q->stub.next, NULL);                /* relaxed: [C] publishes it */
+    if (bz_cas_strong_rel_rlx(&q->last, &last, &q->stub)) /* [C] */
+        return true;
+    bz_store_relaxed(&q->stub.next, only); /* relaxed: no pusher has seen the stub, I2 */
+    return false;
 }
 
 /*
@@ -99,19 +102,14 @@ static inline bool mpsc_replace_only(struct bz_mpsc *q, struct bz_mpsc_node *onl
  */
 static inline struct bz_mpsc_node *bz_mpsc_take(struct bz_mpsc *q)
 {
-    struct bz_mpsc_node *first = q->first;
+    struct bz_mpsc_node *first = bz_load_acquire(&q->stub.next); /* [A] */
+    if (first == NULL)
+        return NULL; /* empty, or the first push is in its gap */
     struct bz_mpsc_node *next = bz_load_acquire(&first->next); /* [A] */
-    if (first == &q->stub) {
-        if (next == NULL)
-            return NULL;                      /* empty, or the first push is in its gap */
-        q->first = first = next;              /* I2: past the stub */
-        next = bz_load_acquire(&first->next); /* [A] */
-    }
-    if (next != NULL) {
-        q->first = next;
-        return first;
-    }
-    return mpsc_replace_only(q, first) ? first : NULL;
+    if (next == NULL)
+        return mpsc_detach_only(q, first) ? first : NULL;
+    bz_store_relaxed(&q->stub.next, next); /* relaxed: only we read it, I2 */
+    return first;
 }
 
 /* I1 and I2, for a queue nobody is pushing to. Returns the number of nodes; aborts if broken. */

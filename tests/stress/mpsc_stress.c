@@ -41,10 +41,10 @@ static void take_all(void)
         struct item *it = BZ_CONTAINER_OF(n, struct item, node);
         CHECK_EQ(it->number, next[it->pusher]);
         next[it->pusher]++;
+        if (bz_load_relaxed(&n->next) == NULL)
+            spells++;               /* the take emptied it: there was nothing to go on with */
         memset(n, 0xee, sizeof *n); /* it is ours: nobody may touch it any more */
         left--;
-        if (queue.first == &queue.stub)
-            spells++; /* the take emptied it */
     }
     CHECK(bz_mpsc_is_empty(&queue));
     CHECK_EQ(bz_mpsc_check(&queue), 0u);
