@@ -341,6 +341,15 @@ class Rounds(Tree):
         self.assertEqual(self.rows()[0]["runs"], 6)
         self.assertTrue(all(line.endswith("work --seconds=0.5") for line in self.order()))
 
+    def test_priority_is_the_programs_and_not_ours(self):
+        before = os.nice(0)
+        self.program("ours", f'nice >>"{self.root}/nice"; echo $1 10')
+        self.toy(peers="")
+        self.bench("toy", "--quick")
+        self.assertEqual(os.nice(0), before)
+        for level in (self.root / "nice").read_text("utf-8").split():
+            self.assertLessEqual(int(level), before)
+
     def test_a_peer_takes_part_only_where_the_case_names_it(self):
         self.prints("ours", 10)
         self.prints("peer", 20)
