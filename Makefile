@@ -15,12 +15,12 @@ LIBDIR ?=
 
 .PHONY: help
 help: ## this list
-	@grep -hE '^[a-z][a-zA-Z_%-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
+	@grep -hE '^[a-z][a-zA-Z0-9_% -]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
 	    awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 # -- build and use ---------------------------------------------------------------------------------
 
-.PHONY: all lib debug install
+.PHONY: all lib demo debug install
 all: ## build everything: library, tests, examples (build/release)
 	@tools/setup build
 	@tools/build release
@@ -28,6 +28,11 @@ all: ## build everything: library, tests, examples (build/release)
 lib: ## build the library alone: libblitz.so and libblitz.a
 	@tools/setup build
 	@tools/build release blitz_libraries
+
+demo: ## build the library and run the demo; ARGS=--list names its scenes
+	@tools/setup build
+	@tools/build release demo
+	@build/release/examples/demo/demo $(ARGS)
 
 debug: ## build everything with assertions (build/debug)
 	@tools/setup build
@@ -79,6 +84,33 @@ clang: ## the tests, built by clang
 	@tools/setup build test clang
 	@tools/build clang
 	@tools/run-tests clang
+
+# -- the long sweep --------------------------------------------------------------------------------
+
+.PHONY: check-all lto cet valgrind aarch64 riscv64
+check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some stages
+	@tools/setup python
+	@tools/stages tools/check-all.toml --keep-going $(ARGS)
+
+lto: ## the tests with link-time optimization of position-independent code
+	@tools/setup build test
+	@tools/build lto
+	@tools/run-tests lto
+
+cet: ## the tests with -fcf-protection=full
+	@tools/setup build test
+	@tools/build cet
+	@tools/run-tests cet
+
+valgrind: ## unit tests and stress under valgrind's memcheck
+	@tools/setup build test valgrind
+	@tools/build valgrind
+	@tools/run-tests valgrind -L 'unit|stress'
+
+aarch64 riscv64: ## unit tests and stress for that architecture, under qemu-user
+	@tools/setup build test cross
+	@tools/build $@
+	@tools/run-tests $@ -L 'unit|stress'
 
 # -- documents -------------------------------------------------------------------------------------
 
