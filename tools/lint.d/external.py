@@ -15,7 +15,7 @@ import sys
 from lintlib import Finding, rule
 
 INCLUDES = ("include", "src", "tests", "tests/harness")
-TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1",
+TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1", "-DT_ROOT=\"\"",
               *("-I" + folder for folder in INCLUDES), "-Wall", "-Wextra", "-Wno-unknown-warning-option"]
 TIDY_FOLDERS = ("src/", "examples/", "tests/harness/", "tests/unit/", "tests/stress/")
 
