@@ -5,6 +5,9 @@
 
 #include <signal.h>
 
+#if !defined(T_ROOT) /* CMake knows where the tree is */
+#define T_ROOT ""
+#endif
 #define NAME(x) \
     {           \
         x, #x   \

@@ -125,6 +125,7 @@ void t_stack_print(FILE *out, pid_t pid, const struct t_stack *s, const char *in
 /* tune.c: what we run under */
 unsigned t_slowdown(void); /* by how much it slows us, about */
 unsigned t_patience(void); /* by how much longer a case may take under it */
+int t_ask_signal(void);    /* by which a thread is asked for its stack, see stacks.c */
 int t_leak_check(void);    /* LeakSanitizer's; not 0: it found some and has reported them */
 
 /* run.c and report.c, the parent's side */

@@ -7,9 +7,10 @@
  * the threads one by one by a signal. gdb was rejected as the first means: it is not everywhere, may
  * be forbidden to attach and takes seconds; it is called with --gdb and for threads that do not answer.
  *
- * The asking signal is SIGSYS. TSan holds back ordinary signals until the thread next enters the
- * sanitizer's runtime, which a thread in a tight loop never does; those that a thread's own
- * instruction may raise are delivered at once, and of these SIGSYS is the one nobody else needs.
+ * The asking signal is a real-time one that nobody else uses; under TSan it is SIGSYS. TSan holds
+ * back ordinary signals until the thread next enters the sanitizer's runtime, which a thread in a tight
+ * loop never does; those that a thread's own instruction may raise are delivered at once. (valgrind in
+ * turn dies of such a one if it was sent.)
  */
 #include "record.h"
 
@@ -19,7 +20,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-enum { ASK = SIGSYS, ANSWER_WAIT_MS = 3000 };
+enum { ANSWER_WAIT_MS = 3000 };
 
 /* ---- the child's side ---- */
 
@@ -93,7 +94,7 @@ void t_stacks_catch(void)
     case_pid = getpid();
     stack_take(&warm_up);
     catch_on_own_stack();
-    sigaction(ASK, &ask, NULL);
+    sigaction(t_ask_signal(), &ask, NULL);
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
         sigaction(crashes[i], &crash, NULL);
 }
@@ -123,13 +124,13 @@ static bool answers(pid_t pid, int tid)
 
     if (blocked == NULL)
         return false;
-    return !(strtoull(blocked + strlen("SigBlk:"), NULL, 16) >> (ASK - 1) & 1);
+    return !(strtoull(blocked + strlen("SigBlk:"), NULL, 16) >> (t_ask_signal() - 1) & 1);
 }
 
 static bool ask(pid_t pid, int tid, struct t_record *r)
 {
     atomic_store(&r->dump.is_told, 0);
-    if (!answers(pid, tid) || syscall(SYS_tgkill, pid, tid, ASK) != 0)
+    if (!answers(pid, tid) || syscall(SYS_tgkill, pid, tid, t_ask_signal()) != 0)
         return false;
     for (uint64_t until = 0; !atomic_load(&r->dump.is_told) && t_waits(&until, ANSWER_WAIT_MS);)
         continue;

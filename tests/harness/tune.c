@@ -8,6 +8,8 @@
  */
 #include "record.h"
 
+#include <signal.h>
+
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
 #else
@@ -67,6 +69,11 @@ static bool under_valgrind(void)
 unsigned t_slowdown(void)
 {
     return under_valgrind() ? 30 : UNDER_TSAN ? 8 : UNDER_ASAN ? 3 : 1;
+}
+
+int t_ask_signal(void)
+{
+    return UNDER_TSAN ? SIGSYS : SIGRTMIN + 5;
 }
 
 /* Less than the slowdown: t_scaled has taken its part already. */
