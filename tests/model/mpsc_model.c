@@ -17,8 +17,8 @@ struct item {
 };
 
 static struct bz_mpsc q;
-static struct item items[4];
-static int taken[4]; /* what the taker got, in order */
+static struct item items[6];
+static int taken[6]; /* what the taker got, in order */
 static int taken_count;
 static int firsts; /* pushes that were told the queue had been empty */
 
@@ -62,6 +62,17 @@ static void pushes_0_and_1(void)
 static void pushes_2(void)
 {
     push(2);
+}
+
+static void pushes_all_six(void)
+{
+    for (int i = 0; i < 6; i++)
+        push(i);
+}
+
+static void takes_six(void)
+{
+    take_until(6);
 }
 
 static void pushes_3(void)
@@ -212,5 +223,15 @@ MODEL(mpsc, takes_one_of_one)
 {
     given_an_empty_queue();
     m_threads(pushes_2, takes_one);
+    m_finally(it_is_empty);
+}
+
+/* The longest of these, and the one whose speed is watched (`make show-model`). */
+MODEL(mpsc, six_items_pass_from_one_thread_to_another)
+{
+    given_an_empty_queue();
+    m_threads(pushes_all_six, takes_six);
+    for (int i = 0; i < 6; i++)
+        m_assert(taken[i] == i + 1);
     m_finally(it_is_empty);
 }

@@ -1,0 +1,187 @@
+/*
+ * runq_model.c - sched/runq.c: an owner and thieves on rings of two slots.
+ *
+ *   covers: src/sched/runq.c src/sched/runq.h
+ *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3
+ *
+ * Indices of three bits wrap after eight. An entry leads to a plain field: whoever takes it must see
+ * it as it was pushed, and nobody else may have it.
+ */
+#include "sched/runq.h"
+
+#include "base/check.h"
+#include "model.h"
+
+static struct bz_runq mine, yours, hers;
+static bz_shared(int) payload[8];
+static int taken[8]; /* how often each entry was; 0 is none */
+static int busy;
+
+static void take(bz_entry e)
+{
+    if (e == 0)
+        return;
+    m_assert(bz_get(&payload[e]) == (int)e);
+    bz_set(&payload[e], -1); /* ours */
+    taken[e]++;
+}
+
+static void push(bz_entry e)
+{
+    bz_entry spill[BZ_RUNQ_SPILL];
+    unsigned count = 0;
+    bz_set(&payload[e], (int)e);
+    switch (bz_runq_push(&mine, e, spill, &count)) {
+    case BZ_PUSHED:
+        break;
+    case BZ_PUSH_SPILL:
+        for (unsigned i = 0; i < count; i++)
+            take(spill[i]);
+        break;
+    case BZ_PUSH_BUSY:
+        busy++;
+        take(e);
+        break;
+    }
+}
+
+static void given_rings(unsigned position, bz_entry queued)
+{
+    bz_runq_init(&mine);
+    bz_runq_init(&yours);
+    bz_runq_init(&hers);
+    for (unsigned i = 0; i < position; i++) {
+        push(7);
+        take(bz_runq_take(&mine));
+    }
+    for (int i = 0; i < 8; i++)
+        taken[i] = 0;
+    busy = 0;
+    for (bz_entry e = 1; e <= queued; e++)
+        push(e);
+    m_settings()->spurious = 0;
+}
+
+static void each_was_taken_once(bz_entry pushed)
+{
+    bz_runq_check(&mine);
+    bz_runq_check(&yours);
+    bz_runq_check(&hers);
+    for (bz_entry e; (e = bz_runq_take(&mine)) != 0;)
+        take(e);
+    for (bz_entry e; (e = bz_runq_take(&yours)) != 0;)
+        take(e);
+    for (bz_entry e; (e = bz_runq_take(&hers)) != 0;)
+        take(e);
+    for (bz_entry e = 1; e <= pushed; e++)
+        m_assert(taken[e] == 1);
+}
+
+static void owner_pushes_3(void)
+{
+    push(3);
+}
+
+static void owner_pushes_1_and_2(void)
+{
+    push(1);
+    push(2);
+}
+
+static void owner_takes_two(void)
+{
+    take(bz_runq_take(&mine));
+    take(bz_runq_take(&mine));
+}
+
+static void owner_takes_and_pushes_3(void)
+{
+    take(bz_runq_take(&mine));
+    push(3);
+}
+
+static void owner_pushes_three(void)
+{
+    push(1);
+    push(2);
+    push(3);
+}
+
+static void thief_steals(void)
+{
+    take(bz_runq_steal(&mine, &yours));
+}
+
+static void thief_steals_twice(void)
+{
+    take(bz_runq_steal(&mine, &yours));
+    take(bz_runq_take(&yours));
+    take(bz_runq_steal(&mine, &yours));
+}
+
+static void another_thief_steals(void)
+{
+    take(bz_runq_steal(&mine, &hers));
+}
+
+/* [A]: a slot is filled before it can be claimed. */
+MODEL(runq, what_is_pushed_under_a_thief_is_taken_once)
+{
+    given_rings(0, 0);
+    m_threads(owner_pushes_1_and_2, thief_steals);
+    each_was_taken_once(2);
+}
+
+MODEL(runq, an_owner_and_a_thief_share_what_is_there)
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_two, thief_steals);
+    each_was_taken_once(2);
+}
+
+/* [B]: a slot is copied before it is filled again; the ring is full. */
+MODEL(runq, a_push_does_not_fill_what_a_thief_is_copying)
+{
+    given_rings(0, 2);
+    m_threads(owner_pushes_3, thief_steals);
+    m_sometimes(busy == 1);
+    m_sometimes(busy == 0);
+    each_was_taken_once(3);
+}
+
+MODEL(runq, taking_pushing_and_stealing_meet)
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_and_pushes_3, thief_steals);
+    each_was_taken_once(3);
+}
+
+MODEL(runq, filling_under_a_thief_spills)
+{
+    given_rings(0, 0);
+    m_threads(owner_pushes_three, thief_steals_twice);
+    each_was_taken_once(3);
+}
+
+/* [C]: two thieves, one after another or at once. */
+MODEL(runq, every_task_is_taken_exactly_once)
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_and_pushes_3, thief_steals, another_thief_steals);
+    each_was_taken_once(3);
+}
+
+/* Bug class 2: the indices stand at 7 of 8. */
+MODEL(runq, bug_02_indices_wrap)
+{
+    given_rings(7, 0);
+    m_threads(owner_pushes_1_and_2, thief_steals);
+    each_was_taken_once(2);
+}
+
+MODEL(runq, bug_02_indices_wrap_under_two_thieves)
+{
+    given_rings(6, 2);
+    m_threads(owner_takes_and_pushes_3, thief_steals, another_thief_steals);
+    each_was_taken_once(3);
+}
