@@ -117,10 +117,11 @@ struct m_thread {
     uint64_t turn, old_turn;           /* digest of what it did since the last relax; before */
     bool waited_for_news, watches_too_many;
     int relaxes, tries, streak;
-    uint32_t owes;   /* bit per membarrier whose fence it has yet to run */
-    int16_t owed_to; /* M_FENCING: the membarrier */
-    int set_event;   /* the m_set under way */
-    int priority;    /* random phase */
+    uint32_t owes;     /* bit per membarrier whose fence it has yet to run */
+    int16_t owed_to;   /* M_FENCING: the membarrier */
+    int set_event;     /* the m_set under way */
+    int32_t last_read; /* the decision of its last read, or M_NONE */
+    int priority;      /* random phase */
     void (*fn)(void);
     int points; /* positions at which a fence for a membarrier could have been */
     struct {

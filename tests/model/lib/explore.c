@@ -159,9 +159,11 @@ int m_choose_or_defer(int count, struct m_site *at)
 void m_flag_readers(const struct m_loc *x)
 {
     const struct m_thread *t = m_me();
+    if (!m.in_threads)
+        return;
     for (int16_t i = x->accesses; i != M_NONE; i = m.event[i].loc_prev) {
         const struct m_event *r = &m.event[i];
-        if (r->thread != m.current && r->node != M_NONE && r->kind != M_WAKE &&
+        if (r->node != M_NONE && r->thread != m.current && r->kind != M_WAKE &&
             t->porf.at[r->thread] < r->index)
             m.node[r->node].is_wanted = true;
     }
@@ -365,6 +367,7 @@ int m_self(void)
 void m_thread_reset(struct m_thread *t)
 {
     memset(t, 0, offsetof(struct m_thread, point));
+    t->last_read = M_NONE;
 }
 
 static void (*the_body)(void);
@@ -430,8 +433,15 @@ struct m_settings *m_settings(void)
     return &m.set;
 }
 
+/*
+ * An execution that ends here keeps the other threads from what they would still have done, and that
+ * might have asked for a deferral. So ask for one: of the last thing this thread did, so that they
+ * get to run in its stead.
+ */
 void m_ignore(void)
 {
+    if (m.mode == M_SEARCH && m_me()->last_read != M_NONE)
+        m.node[m_me()->last_read].is_wanted = true;
     m_stop(M_END_PRUNED);
 }
 

@@ -15,7 +15,7 @@
 
 #define ARENA_SIZE (1 << 18)
 
-static char arena[ARENA_SIZE] __attribute__((aligned(128)));
+static char arena[ARENA_SIZE] __attribute__((aligned(4096)));
 static size_t arena_used;
 
 void m_heap_reset(void)

@@ -60,7 +60,7 @@ void m_goal(struct m_goal *g, bool is_reached)
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* CPU time: others on the machine do not count */
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -247,8 +247,10 @@ static bool run_case(const struct m_case *c)
     if (end == M_END_FAILED)
         snprintf(verdict, sizeof verdict, is_good ? "fails, as it must" : "FAILED");
     snprintf(name, sizeof name, "%s.%s", c->noun, c->property);
-    printf("%s %-58s %9" PRIu64 " %9" PRIu64 "  %-18s %6.2f s\n", is_good ? "ok  " : "FAIL", name,
-           m.executions, m.pruned, verdict, now() - started);
+    double seconds = now() - started;
+    printf("%s %-64s %9" PRIu64 " %9" PRIu64 "  %-17s %6.2f s", is_good ? "ok  " : "FAIL", name,
+           m.executions, m.pruned, verdict, seconds);
+    printf(seconds > 0.1 ? "  %.0f/s\n" : "\n", (double)m.executions / seconds);
     if (strncmp(verdict, "complete", 8) != 0 && end != M_END_FAILED)
         print_explosion();
     fflush(stdout);

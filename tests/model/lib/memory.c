@@ -32,8 +32,6 @@
  * is the only one the body can read. A location's first sight takes what real memory holds as a
  * store that happens before everything, and the end of the execution puts that back.
  */
-#include <string.h>
-
 #include "engine.h"
 
 #define SLOTS 1024 /* of the table from addresses to locations; a power of two */
@@ -44,16 +42,41 @@ static struct {
     int16_t loc;
 } slot[SLOTS];
 
+/* By cases: a memcpy of unknown size is a call, and these are done millions of times. */
 static uint64_t memory_get(uintptr_t addr, size_t size)
 {
-    uint64_t v = 0;
-    memcpy(&v, (const void *)addr, size < sizeof v ? size : sizeof v);
-    return v;
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)addr;
+    case 2:
+        return *(const uint16_t *)addr;
+    case 4:
+        return *(const uint32_t *)addr;
+    case 8:
+        return *(const uint64_t *)addr;
+    default:
+        return 0; /* a structure: only plain fields may be one, and those have no history */
+    }
 }
 
 void m_memory_put(struct m_loc *x, uint64_t value)
 {
-    memcpy((void *)x->addr, &value, x->size);
+    switch (x->size) {
+    case 1:
+        *(uint8_t *)x->addr = (uint8_t)value;
+        break;
+    case 2:
+        *(uint16_t *)x->addr = (uint16_t)value;
+        break;
+    case 4:
+        *(uint32_t *)x->addr = (uint32_t)value;
+        break;
+    case 8:
+        *(uint64_t *)x->addr = value;
+        break;
+    default:
+        break;
+    }
 }
 
 void m_memory_reset(void)
@@ -67,8 +90,7 @@ void m_memory_reset(void)
 void m_memory_restore(void)
 {
     for (int i = 0; i < m.locs; i++)
-        if (m.loc[i].size <= sizeof(uint64_t))
-            m_memory_put(&m.loc[i], m.loc[i].original);
+        m_memory_put(&m.loc[i], m.loc[i].original);
 }
 
 static struct m_loc *loc_new(uintptr_t addr, size_t size, struct m_site *at)
@@ -76,9 +98,10 @@ static struct m_loc *loc_new(uintptr_t addr, size_t size, struct m_site *at)
     if (m.locs == M_LOCS_MAX)
         m_fail(M_FAULT_LIMIT, at, "more than %d locations: make the test smaller", M_LOCS_MAX);
     struct m_loc *x = &m.loc[m.locs++];
-    memset(x, 0, sizeof *x);
+    const union m_clock none = {{0}};
     x->addr = addr;
     x->size = (uint8_t)(size <= 8 ? size : 9);
+    x->plain_read = x->read = x->written = x->wake_hb = x->queue_porf = none;
     x->mo_first = x->mo_last = x->accesses = x->plain_write = M_NONE;
     x->block = m_heap_find(addr);
     x->original = memory_get(addr, size);
@@ -108,9 +131,14 @@ void m_history(struct m_loc *x)
 {
     if (x->mo_last != M_NONE)
         return;
+    const union m_clock none = {{0}};
     struct m_event *e = &m.event[m.events];
-    memset(e, 0, sizeof *e);
     e->kind = M_FIRST;
+    e->thread = e->order = e->outcome = 0;
+    e->index = 0;
+    e->is_rmw = false;
+    e->hb = e->porf = e->rel = none;
+    e->got = e->expected = 0;
     e->loc = (int16_t)(x - m.loc);
     e->is_write = true;
     e->rf = e->mo_prev = e->mo_next = e->loc_prev = M_NONE;

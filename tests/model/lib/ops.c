@@ -66,7 +66,7 @@ struct m_option m_read_decide(struct m_loc *x, const struct m_wish *wish, struct
             return replay_option(o, n, at);
         int pick = n == 0 ? M_NONE : m_choose_or_defer(n, at);
         if (pick != M_NONE) {
-            *node = m.mode == M_SEARCH ? m.last_node : M_NONE;
+            t->last_read = *node = m.last_node;
             return o[pick];
         }
         if (n > 0)
@@ -135,7 +135,6 @@ void m_store(volatile void *p, size_t size, uint64_t v, enum m_order o, struct m
     m_flag_readers(x);
     m_write_after(e, after, v);
     m_event_done(e);
-    m_watch_read(x, (int16_t)(e - m.event));
     m_me()->streak = 0;
     check_sc(e);
 }
@@ -171,7 +170,7 @@ static void read_and_write(struct m_event *e, struct m_option r, uint64_t put)
         m_write_after(e, r.store, put);
     }
     m_event_done(e);
-    m_watch_read(x, e->is_write ? (int16_t)(e - m.event) : r.store);
+    m_watch_read(x, r.store);
     count_streak(e);
     check_sc(e);
 }
@@ -236,8 +235,8 @@ const volatile void *m_get(const volatile void *p, size_t size, struct m_site *a
 {
     struct m_loc *x = m_begin(p, size, at);
     struct m_event *e = m_event_new(M_GET, BZ_RELAXED, x, at);
-    m_race_plain(x, false, at, "a plain read meets a write");
     memcpy(&e->got, (const void *)(uintptr_t)p, size <= 8 ? size : 0);
+    m_race_plain(x, false, at, "a plain read meets a write");
     m_event_done(e);
     return p;
 }
@@ -256,6 +255,7 @@ void m_set_done(void)
 {
     struct m_event *e = &m.event[m_me()->set_event];
     struct m_loc *x = &m.loc[e->loc];
+    e->pick = 1; /* done: the value is known */
     if (x->size <= 8)
         memcpy(&e->put, (const void *)x->addr, x->size);
     m_turn_add(e);

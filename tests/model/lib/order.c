@@ -24,11 +24,12 @@
 
 static bool is_out[M_EVENTS_MAX]; /* already put in order */
 static union m_clock kept;        /* events of each thread that matter */
+static bool is_all;               /* all of them do */
 
 static void decide_what_matters(void)
 {
-    bool is_all = m.current == 0 || m.fault == M_FAULT_DEADLOCK || m.fault == M_FAULT_LOST_WAKEUP ||
-                  (m.fault == M_FAULT_LIVELOCK && m.fault_at == NULL);
+    is_all = m.current == 0 || m.fault == M_FAULT_DEADLOCK || m.fault == M_FAULT_LOST_WAKEUP ||
+             (m.fault == M_FAULT_LIVELOCK && m.fault_at == NULL);
     kept = m_me()->porf;
     if (m.other_event != M_NONE)
         m_clock_join(&kept, &m.event[m.other_event].porf);
@@ -73,7 +74,7 @@ static bool is_early(const struct m_event *e)
 static bool is_finale(int i, int left)
 {
     const struct m_event *e = &m.event[i];
-    return m.current > 0 && e->thread == m.current && e->index == kept.at[m.current] && left > 1;
+    return !is_all && e->thread == m.current && e->index == kept.at[m.current] && left > 1;
 }
 
 static int pick_next(int lane_now, const int16_t *done, int left, bool *is_weak)

@@ -56,6 +56,23 @@ static const char *place(const struct m_site *at, char *out, size_t size)
     return out;
 }
 
+/* One expression may have stood for several locations, slot[i]: which of them, from 1; 0 if not. */
+static int which(const struct m_event *e)
+{
+    bool is_met[M_LOCS_MAX] = {false};
+    int before = 0, others = 0;
+    for (int i = 0; i < m.events && e->loc != M_NONE; i++) {
+        const struct m_event *o = &m.event[i];
+        if (o->loc == M_NONE || o->kind == M_FIRST || is_met[o->loc] ||
+            strcmp(o->at->expr, e->at->expr) != 0)
+            continue;
+        is_met[o->loc] = true;
+        others += o->loc != e->loc;
+        before += o->loc < e->loc;
+    }
+    return others > 0 ? before + 1 : 0;
+}
+
 /* "&q->head" is q->head to a reader. */
 static void print_expr(char *out, size_t size, const struct m_event *e)
 {
@@ -65,7 +82,9 @@ static void print_expr(char *out, size_t size, const struct m_event *e)
         n -= *s == '(' ? 2 : 1;
         s++;
     }
-    snprintf(out, size, "%.*s", (int)(n < 24 ? n : 24), s);
+    int used = snprintf(out, size, "%.*s", (int)(n < 24 ? n : 24), s), k = which(e);
+    if (k > 0)
+        snprintf(out + used, size - (size_t)used, "@%d", k);
 }
 
 /* Small numbers as they are; addresses by the allocation they lie in, or as P1, P2, ... */
@@ -157,7 +176,7 @@ static void describe(const struct m_event *e, char *out, size_t size)
         snprintf(out, size, "%s.get  %s", x, got);
         break;
     case M_SET:
-        snprintf(out, size, "%s.set  %s", x, put);
+        snprintf(out, size, e->pick ? "%s.set  %s" : "%s.set", x, put);
         break;
     case M_RELAX:
         snprintf(out, size, "relax");
@@ -324,6 +343,16 @@ static void print_again(const struct m_case *c, const char *program, const int16
     printf("  again with: %s %s.%s --replay=%s\n", program, c->noun, c->property, text);
 }
 
+/* What kind of order it takes. A missing happens-before is wrong in any. */
+static void print_nature(bool is_weak)
+{
+    if (m.threads == 0 || m.fault == M_FAULT_RACE || m.fault == M_FAULT_USE_AFTER_FREE ||
+        m.fault == M_FAULT_DOUBLE_FREE)
+        return;
+    printf("  %s\n", is_weak ? "No interleaving does this: it takes reordering, by compiler or CPU."
+                             : "An interleaving of the threads: no reordering is needed.");
+}
+
 void m_report(const struct m_case *c, const char *program)
 {
     static int16_t order[M_EVENTS_MAX];
@@ -341,10 +370,8 @@ void m_report(const struct m_case *c, const char *program)
     print_steps(order, count);
     print_ending(count);
     print_other();
-    if (m.threads > 0)
-        printf("  %s\n",
-               is_weak
-                   ? "No interleaving does this: it takes reordering, by the compiler or the CPU."
-                   : "An interleaving of the threads: no reordering is needed.");
+    print_nature(is_weak);
+    printf("  found after %llu executions, %llu pruned\n", (unsigned long long)m.executions,
+           (unsigned long long)m.pruned);
     print_again(c, program, order, count);
 }

@@ -47,10 +47,8 @@ void m_watch_read(struct m_loc *x, int16_t store)
     struct m_thread *t = m_me();
     int16_t loc = (int16_t)(x - m.loc);
     for (int i = 0; i < t->watches; i++)
-        if (t->watch[i].loc == loc) {
-            t->watch[i].store = store;
-            return;
-        }
+        if (t->watch[i].loc == loc)
+            return; /* the first of a turn counts: anything newer may change the next turn */
     if (t->watches < M_WATCH_MAX)
         t->watch[t->watches++] = (struct m_watch){loc, store};
     else
@@ -63,19 +61,22 @@ void m_turn_add(const struct m_event *e)
 {
     struct m_thread *t = &m.thread[e->thread];
     bool is_foreign = e->rf != M_NONE && m.event[e->rf].thread != e->thread;
-    uint64_t h =
-        t->turn ^ ((uint64_t)(uintptr_t)e->at << 16) ^ ((uint64_t)e->kind << 8) ^ e->outcome;
-    h = (h ^ (uint16_t)e->loc) * 0x9E3779B97F4A7C15u;
-    h = (h ^ (h >> 32) ^ e->got) * 0xBF58476D1CE4E5B9u;
-    h = (h ^ (h >> 32) ^ e->put) * 0x94D049BB133111EBu;
-    t->turn = (h ^ (h >> 29)) + (is_foreign ? (uint64_t)e->rf : 0);
+    uint64_t h = (uint64_t)(uintptr_t)e->at ^ (uint64_t)e->kind << 56 ^ (uint64_t)e->outcome << 52;
+    h ^= e->got * 0xBF58476D1CE4E5B9u;
+    h += e->put * 0x94D049BB133111EBu;
+    h ^= ((uint64_t)(uint16_t)e->loc << 32) + (is_foreign ? (uint64_t)e->rf : 0);
+    t->turn = (t->turn ^ (t->turn >> 29) ^ h) * 0x9E3779B97F4A7C15u;
 }
 
+/* Has another thread stored to something it read, since? */
 static bool has_news(const struct m_thread *t)
 {
-    for (int i = 0; i < t->watches; i++)
-        if (m.event[t->watch[i].store].mo_next != M_NONE)
-            return true;
+    for (int i = 0; i < t->watches; i++) {
+        int16_t s = t->watch[i].store;
+        while ((s = m.event[s].mo_next) != M_NONE)
+            if (&m.thread[m.event[s].thread] != t)
+                return true;
+    }
     return false;
 }
 
@@ -130,7 +131,7 @@ void m_relax_at(struct m_site *at)
         m_fail(M_FAULT_LIVELOCK, at, "thread %d went round %d times and got nowhere", m.current,
                t->relaxes - 1);
     if (t->waited_for_news && t->turn == t->old_turn && m.mode != M_REPLAY)
-        m_stop(M_END_PRUNED);
+        m_ignore();
     t->waited_for_news = !tries_on(t, at);
     if (t->waited_for_news && !has_news(t)) {
         t->state = M_SPINNING;
