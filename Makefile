@@ -16,7 +16,7 @@ LIBDIR ?=
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z][a-zA-Z0-9_% -]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
-	    awk -F'\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+	    awk -F'\t' '{gsub("%", "NAME", $$1); printf "  make %-16s %s\n", $$1, $$2}'
 
 # -- build and use ---------------------------------------------------------------------------------
 

@@ -191,6 +191,8 @@ def halves(tree, f, near, letter, line, text):
     cited = sum(1 for p in near for _, l, home in citations(p)
                 if l == letter and (home is None or any(p2.path.endswith(home) for p2 in near)))
     partner = [n for n in FILE_NAME.findall(text) if not any(p.path.endswith(n) for p in near)]
+    if partner and re.search(r"\block", text):
+        return  # a lock of that file has both halves
     if cited == 0 and not ops:
         yield Finding(f.path, line, f"nothing cites {mark}: put the letter on both its halves, or drop it")
     elif partner:
