@@ -22,6 +22,8 @@
  * TSan's switch is made with flag 0: switching synchronises, as the hand-over of a stack between
  * two threads does by other means that TSan cannot see (a switch carries no atomic). Use clang's
  * TSan with many fibers; gcc's stops at about eight thousand.
+ * The notes around a switch must be inlined, always: TSan counts the calls and returns of each fiber,
+ * and a function that is entered on one and left on another puts both counts wrong.
  * LSan gets one region a stack, not one a slab: it reads what it is given, and a slab holds guards.
  */
 #ifndef BZ_NOTES_H
@@ -89,12 +91,12 @@ static inline void bz_note_asan_init(struct bz_notes *n, const void *low, size_t
 {
     *n = (struct bz_notes){.low = low, .size = size};
 }
-static inline void bz_note_asan_leaving(struct bz_notes *to, void **save)
+static BZ_ALWAYS_INLINE void bz_note_asan_leaving(struct bz_notes *to, void **save)
 {
     __sanitizer_start_switch_fiber(save, to->low, to->size);
 }
 /* `left` is what we came from: nobody else can touch it before the hook has run. */
-static inline void bz_note_asan_landed(void *fake_stack, struct bz_notes *left)
+static BZ_ALWAYS_INLINE void bz_note_asan_landed(void *fake_stack, struct bz_notes *left)
 {
     const void *low = NULL;
     size_t size = 0;
@@ -110,11 +112,11 @@ static inline void bz_note_asan_init(struct bz_notes *n, const void *low, size_t
 {
     (void)n, (void)low, (void)size;
 }
-static inline void bz_note_asan_leaving(struct bz_notes *to, void **save)
+static BZ_ALWAYS_INLINE void bz_note_asan_leaving(struct bz_notes *to, void **save)
 {
     (void)to, (void)save;
 }
-static inline void bz_note_asan_landed(void *fake_stack, struct bz_notes *left)
+static BZ_ALWAYS_INLINE void bz_note_asan_landed(void *fake_stack, struct bz_notes *left)
 {
     (void)fake_stack, (void)left;
 }
@@ -132,7 +134,7 @@ static inline void bz_note_tsan_fini(struct bz_notes *n)
     if (!n->is_native)
         __tsan_destroy_fiber(n->fiber);
 }
-static inline void bz_note_tsan_leaving(struct bz_notes *to)
+static BZ_ALWAYS_INLINE void bz_note_tsan_leaving(struct bz_notes *to)
 {
     __tsan_switch_to_fiber(to->fiber, 0);
 }
@@ -145,7 +147,7 @@ static inline void bz_note_tsan_fini(struct bz_notes *n)
 {
     (void)n;
 }
-static inline void bz_note_tsan_leaving(struct bz_notes *to)
+static BZ_ALWAYS_INLINE void bz_note_tsan_leaving(struct bz_notes *to)
 {
     (void)to;
 }
@@ -164,14 +166,14 @@ static inline void bz_note_ctx_fini(struct bz_notes *n)
 }
 
 /* The last things before the switch. `from` is NULL when the context ends with it. */
-static inline void bz_note_leaving(struct bz_notes *from, struct bz_notes *to)
+static BZ_ALWAYS_INLINE void bz_note_leaving(struct bz_notes *from, struct bz_notes *to)
 {
     bz_note_asan_leaving(to, from != NULL ? BZ_NOTE_FAKE_STACK(from) : NULL);
     bz_note_tsan_leaving(to);
 }
 
 /* The first thing after it. `me` is NULL on a stack entered for the first time. */
-static inline void bz_note_landed(struct bz_notes *me, struct bz_notes *left)
+static BZ_ALWAYS_INLINE void bz_note_landed(struct bz_notes *me, struct bz_notes *left)
 {
     void **fake_stack = me != NULL ? BZ_NOTE_FAKE_STACK(me) : NULL;
     bz_note_asan_landed(fake_stack != NULL ? *fake_stack : NULL, left);
