@@ -54,3 +54,5 @@ if(BLITZ_COVERAGE)
     target_compile_options(blitz_flags INTERFACE --coverage -fprofile-update=atomic)
     target_link_options(blitz_flags INTERFACE --coverage)
 endif()
+
+include(BlitzCet)
