@@ -78,16 +78,20 @@ static inline void bench_relax(void)
 }
 
 /*
- * What to do when a queue is empty or full: look again a few times, then let somebody else run.
- * Start with *spins = 0, and set it back to 0 after a success. The same for everyone.
+ * What to do when a queue is empty or full: wait a little, twice as long each time, then let somebody
+ * else run. Start with *tries = 0, and set it back to 0 after a success. The same for everyone.
+ * (Looking again at once, all the time, pulls the line to and fro under the one who is to fill it.)
  */
-#define BENCH_SPINS 64
-static inline void bench_backoff(unsigned *spins)
+#define BENCH_TRIES 7
+static inline void bench_backoff(unsigned *tries)
 {
-    if (++*spins < BENCH_SPINS)
-        bench_relax();
-    else
+    if (*tries == BENCH_TRIES) {
         sched_yield();
+        return;
+    }
+    for (unsigned i = 0; i < 1u << *tries; i++)
+        bench_relax();
+    ++*tries;
 }
 
 /* The CPUs the process may use: looked up by bench_main, before any thread is pinned. */

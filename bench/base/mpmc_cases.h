@@ -37,28 +37,29 @@ struct rq_role {
 
 static inline void rq_send(uint64_t value)
 {
-    unsigned spins = 0;
+    unsigned tries = 0;
     while (!rq_push(&rq_queue, (void *)(uintptr_t)value))
-        bench_backoff(&spins);
+        bench_backoff(&tries);
 }
 
 static inline uint64_t rq_receive(void)
 {
-    unsigned spins = 0;
+    unsigned tries = 0;
     void *value;
     while (!rq_take(&rq_queue, &value))
-        bench_backoff(&spins);
+        bench_backoff(&tries);
     return (uintptr_t)value;
 }
 
 static inline void rq_produce(struct rq_role *r)
 {
-    uint64_t sent = 0;
+    uint64_t sent = 0, sum = 0;
     for (; sent < r->count && !bench_is_over(); sent++) {
         rq_send(RQ_FIRST + sent);
-        r->sum += RQ_FIRST + sent;
+        sum += RQ_FIRST + sent;
     }
     r->count = sent;
+    r->sum = sum;
     if (atomic_fetch_sub(r->busy, 1) == 1) {
         for (unsigned i = 0; i < r->consumers; i++)
             rq_send(RQ_STOP);
@@ -67,13 +68,16 @@ static inline void rq_produce(struct rq_role *r)
 
 static inline void rq_consume(struct rq_role *r)
 {
+    uint64_t got = 0, sum = 0;
     for (;;) {
         uint64_t value = rq_receive();
         if (value == RQ_STOP)
-            return;
-        r->sum += value;
-        r->count++;
+            break;
+        got++;
+        sum += value;
     }
+    r->count = got;
+    r->sum = sum;
 }
 
 static void rq_role_main(void *arg)
@@ -112,12 +116,14 @@ static inline double rq_run(unsigned producers, unsigned consumers, uint64_t ops
 static void rq_alone_main(void *arg)
 {
     struct rq_role *r = arg;
+    uint64_t sum = 0;
     uint64_t began = bench_thread_ns();
     for (uint64_t i = 0; i < r->count; i++) {
         rq_send(RQ_FIRST + i);
-        r->sum += rq_receive();
+        sum += rq_receive();
     }
     r->ns = bench_thread_ns() - began;
+    r->sum = sum;
 }
 
 static double rq_run_alone(uint64_t ops)

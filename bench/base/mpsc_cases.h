@@ -39,43 +39,47 @@ struct mq_role {
 
 static inline void mq_produce(struct mq_role *r)
 {
-    unsigned spins = 0;
+    unsigned tries = 0;
     unsigned next = 0;
-    uint64_t sent = 0;
+    uint64_t sent = 0, sum = 0;
     for (; sent < r->count && !bench_is_over(); sent++) {
         struct mq_msg *m = &r->pool[next];
         next = next + 1 < r->pool_count ? next + 1 : 0;
         while (atomic_load_explicit(&m->load.is_out, memory_order_acquire))
-            bench_backoff(&spins);
-        spins = 0;
+            bench_backoff(&tries);
+        tries = 0;
         atomic_store_explicit(&m->load.is_out, 1, memory_order_relaxed);
         m->load.value = sent;
-        r->sum += sent;
+        sum += sent;
         mq_push(&mq_queue, m);
     }
     r->count = sent;
+    r->sum = sum;
     atomic_fetch_sub(r->busy, 1);
 }
 
 /* Until the producers had finished before it found the queue empty. */
 static inline void mq_consume(struct mq_role *r)
 {
-    unsigned spins = 0;
+    unsigned tries = 0;
     bool were_finished = false;
+    uint64_t got = 0, sum = 0;
     for (;;) {
         struct mq_msg *m = mq_take(&mq_queue);
-        if (m == NULL) {
-            if (were_finished)
-                return;
-            were_finished = atomic_load(r->busy) == 0;
-            bench_backoff(&spins);
+        if (m != NULL) {
+            tries = 0;
+            got++;
+            sum += m->load.value;
+            atomic_store_explicit(&m->load.is_out, 0, memory_order_release);
             continue;
         }
-        spins = 0;
-        r->sum += m->load.value;
-        r->count++;
-        atomic_store_explicit(&m->load.is_out, 0, memory_order_release);
+        if (were_finished)
+            break;
+        were_finished = atomic_load(r->busy) == 0;
+        bench_backoff(&tries);
     }
+    r->count = got;
+    r->sum = sum;
 }
 
 static void mq_role_main(void *arg)
@@ -114,13 +118,15 @@ static inline double mq_run(unsigned producers, uint64_t ops)
 static void mq_alone_main(void *arg)
 {
     struct mq_role *r = arg;
+    uint64_t sum = 0;
     uint64_t began = bench_thread_ns();
     for (uint64_t i = 0; i < r->count; i++) {
         mq_pool[0].load.value = i;
         mq_push(&mq_queue, &mq_pool[0]);
-        r->sum += mq_take(&mq_queue)->load.value;
+        sum += mq_take(&mq_queue)->load.value;
     }
     r->ns = bench_thread_ns() - began;
+    r->sum = sum;
 }
 
 static double mq_run_alone(uint64_t ops)

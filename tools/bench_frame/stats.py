@@ -3,24 +3,27 @@
 The figure is the median of all rounds. Not the minimum: for a queue between threads the best round
 is the one where the threads happened not to meet, which is not what we want to know.
 
-The spread is the A/A spread: how far apart the medians of *the same program* come in this very run.
-Ours runs as two contenders; we pool the samples of both, deal them into two hands over and over
-(every way there is, if there are few), and take the ratio of the two medians that 95% of the deals
-stay under, or the ratio the two contenders really had if that is further from 1. A difference
-smaller than that is noise, whatever the reason for the noise. More rounds make it smaller. Where it
-stays wider than NOISE_MAX, not being behind is no merit: the verdict is "unclear".
+The ratio says how many times better ours is (above 1: ahead), whichever way the unit points. It is
+the median, over the rounds, of the ratio within the round: a machine has good and bad minutes, and
+those of one round are the same for all. (Dividing the medians compares one's good minutes with
+another's bad ones; where figures fall into two heaps that alone is a factor of two.)
 
-A ratio says how many times better ours is (above 1: ahead), whichever way the unit points.
+The spread is the A/A spread: how far from 1 such a ratio comes when it compares *the same program*
+in this very run. Ours runs as two contenders. Which of the two is which means nothing, so we swap
+them in a random half of the rounds, over and over (in every way there is, if there are few), and
+take the ratio that 95% of those stay under; or what the two really had, if that is further from 1. A
+difference smaller than that is noise, whatever the reason. More rounds make it smaller. Where it
+stays wider than NOISE_MAX, not being behind is no merit: the verdict is "unclear".
 """
 
 import itertools
 import random
-from math import comb
+from math import exp, log
 from statistics import median
 
 from .spec import AGAIN, OURS
 
-DEALS = 2000
+SWAPS = 2000
 CLOSE = 0.10  # nearer than this, time on a shared machine does not decide: count instructions
 INSTRUCTIONS_LEVEL = 1.02  # as many instructions, give or take what start-up leaves in the count
 
@@ -36,32 +39,29 @@ def ratio(ours, theirs, better):
     return theirs / ours if better == "lower" else ours / theirs
 
 
-def _deals(count, half):
-    """Which samples the first hand gets: all ways if few, else random ones, the same each time."""
-    if comb(count, half) <= DEALS:
-        yield from itertools.combinations(range(count), half)
+def paired(ours, theirs, better):
+    """The median of the ratios within the rounds."""
+    return median(ratio(a, b, better) for a, b in zip(ours, theirs, strict=True))
+
+
+def _swaps(rounds):
+    """In which rounds to swap: all ways if few, else random ones, the same each time."""
+    if 2**rounds <= SWAPS:
+        yield from itertools.product((1, -1), repeat=rounds)
         return
-    rng = random.Random(count)
-    for _ in range(DEALS):
-        yield rng.sample(range(count), half)
-
-
-def _apart(a, b):
-    """The distance of a ratio from 1, the same both ways round."""
-    return max(a, b) / min(a, b) - 1
+    rng = random.Random(rounds)
+    for _ in range(SWAPS):
+        yield rng.choices((1, -1), k=rounds)
 
 
 def aa_spread(first, second):
     """The A/A spread of two sets of samples of the same program, as a fraction."""
-    pool = sorted(first) + sorted(second)
-    gaps = []
-    for hand in _deals(len(pool), len(first)):
-        taken = set(hand)
-        left = [pool[i] for i in range(len(pool)) if i not in taken]
-        gaps.append(_apart(median(pool[i] for i in taken), median(left)))
-    gaps.sort()
-    dealt = gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))]
-    return max(dealt, _apart(median(first), median(second)))
+    logs = [log(a / b) for a, b in zip(first, second, strict=True)]
+    gaps = sorted(abs(median(sign * gap for sign, gap in zip(signs, logs)))
+                  for signs in _swaps(len(logs)))
+    swapped = gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))]
+    real = abs(median(logs)), abs(log(median(first) / median(second)))
+    return exp(max(swapped, *real)) - 1
 
 
 def verdict(how_many_times, spread, instructions=None):
@@ -90,7 +90,7 @@ def row(case, samples, skipped):
     ours = figures[OURS]
     peers = {n: f for n, f in figures.items() if n not in (OURS, AGAIN)}
     spread = aa_spread(samples[OURS], samples[AGAIN])
-    ratios = {n: ratio(ours, f, case.better) for n, f in peers.items()}
+    ratios = {n: paired(samples[OURS], samples[n], case.better) for n in peers}
     return {
         "case": case.name,
         "title": case.title,
@@ -101,7 +101,7 @@ def row(case, samples, skipped):
         "peers": peers,
         "runs": min(len(values) for values in samples.values()),
         "spread": spread,
-        "aa": ratio(ours, figures[AGAIN], case.better),
+        "aa": paired(samples[OURS], samples[AGAIN], case.better),
         "again": figures[AGAIN],
         "ratios": ratios,
         "verdicts": {n: verdict(r, spread) for n, r in ratios.items()},
