@@ -19,12 +19,12 @@
  * another one to look, because there may be more. It finds none: then it goes through the
  * announcement above, and its look at step 3 sees the work.
  *
- * Who is roused is counted as searching at once, by the publisher: between the rousing and the
- * proc's first look other publishers need not rouse yet another. Clearing the bit decides who
- * rouses: one fetch_and wins. The order matters: first claim, then count. A publisher that counted
- * first, found no bit and took the count back would for a moment be a searcher that answers for
- * nobody, and another publisher that trusted it would leave its work behind (BZ_BREAK 50 does so).
- * The price is that two publishers at once may rouse two procs.
+ * Who is roused is counted as searching before its bit is cleared, by the publisher, who stands in
+ * for it until then. (Cleared first and counted then, the roused proc could wake by itself, find
+ * work and take itself out of a count it was not in yet.) A publisher that stood in and found no
+ * bit to clear was a searcher that answers for nobody, and others may have trusted it meanwhile; so
+ * it gives up like any searcher does: it leaves the count, fences, and looks again. BZ_BREAK 50
+ * leaves that out. Clearing the bit decides who rouses: one fetch_and wins.
  *
  * This is the dull form: publishers fence. The fast form has them store only, and lets the last
  * searcher pay for both sides with a membarrier.
@@ -84,29 +84,34 @@ static int claim_any(struct bz_idle *idle)
     return BZ_NOBODY;
 }
 
-/* The planted bug: count first, claim then. */
-static int published_broken(struct bz_idle *idle)
+static bool has_sleeper(struct bz_idle *idle)
+{
+    for (unsigned w = 0; w * 64 < idle->procs; w++)
+        if (bz_load_relaxed(&idle->sleeper[w]) != 0) /* relaxed: after the fence, [F] */
+            return true;
+    return false;
+}
+
+/* Count as the only searcher, on behalf of whoever will be claimed. False if there is one. */
+static bool stand_in(struct bz_idle *idle)
 {
     uint32_t none = 0;
-    if (!bz_cas_strong_rlx_rlx(&idle->searching, &none, 1)) /* relaxed: as below */
-        return BZ_NOBODY;
-    int proc = claim_any(idle);
-    if (proc == BZ_NOBODY)
-        bz_fetch_sub_relaxed(&idle->searching, 1); /* relaxed: as below */
-    return proc;
+    return bz_cas_strong_rlx_rlx(&idle->searching, &none, 1); /* relaxed: after the fence, [F] */
 }
 
 int bz_idle_published(struct bz_idle *idle)
 {
-    bz_fence_seqcst(); /* [F] */
-    if (BZ_BROKEN(50))
-        return published_broken(idle);
-    if (bz_load_relaxed(&idle->searching) > 0) /* relaxed: [F] */
-        return BZ_NOBODY;                      /* a searcher answers for it */
-    int proc = claim_any(idle);
-    if (proc != BZ_NOBODY)
-        bz_fetch_add_relaxed(&idle->searching, 1); /* relaxed: a count, I3 */
-    return proc;
+    for (;;) {
+        bz_fence_seqcst(); /* [F] */
+        if (!has_sleeper(idle) || !stand_in(idle))
+            return BZ_NOBODY; /* all are awake, or a searcher answers for it */
+        int proc = claim_any(idle);
+        if (proc != BZ_NOBODY)
+            return proc;                           /* the count is its now, I3 */
+        bz_fetch_sub_relaxed(&idle->searching, 1); /* relaxed: the fence follows, [F] */
+        if (BZ_BROKEN(50))
+            return BZ_NOBODY;
+    }
 }
 
 bool bz_idle_search(struct bz_idle *idle)

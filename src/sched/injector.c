@@ -18,7 +18,7 @@ void bz_injector_init(struct bz_injector *in, const struct bz_os *os)
 /* I1, before the lock is dropped. */
 static void publish_length(struct bz_injector *in)
 {
-    bz_store_relaxed(&in->length, in->chain.count); /* relaxed: the caller fences, [B] */
+    bz_store_relaxed(&in->length, in->chain.count); /* relaxed: the caller fences, [A] */
 }
 
 void bz_injector_push(struct bz_injector *in, struct bz_link *link)

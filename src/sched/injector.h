@@ -12,8 +12,7 @@
  *
  * I1  length is chain.count whenever the lock is free.
  *
- * [A] push, take: lock -> push, take: lock     the chain (os/lock.h)
- * [B] push: length store, then the pusher's full fence -> sleeper's full fence, then is_empty:
+ * [A] push: length store, then the pusher's full fence -> sleeper's full fence, then is_empty:
  *     length load. Who announces its sleep and then finds the injector empty is seen by the
  *     pusher; see sched/idle.c, which has both fences.
  */
@@ -46,7 +45,7 @@ struct bz_chain bz_injector_take(struct bz_injector *in, unsigned procs);
 /* How many are in it, without the lock: true of a moment. */
 static inline size_t bz_injector_length(struct bz_injector *in)
 {
-    return bz_load_relaxed(&in->length); /* relaxed: [B]'s fences order it where that matters */
+    return bz_load_relaxed(&in->length); /* relaxed: [A]'s fences order it where that matters */
 }
 
 /* I1. Takes the lock. Aborts with what it saw. */
