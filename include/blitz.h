@@ -8,7 +8,11 @@
 #define BLITZ_H
 
 #include "blitz/api.h"
+#include "blitz/future.h"
 #include "blitz/hooks.h"
+#include "blitz/runtime.h"
+#include "blitz/task.h"
+#include "blitz/time.h"
 #include "blitz/version.h"
 
 #endif

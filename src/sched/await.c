@@ -1,0 +1,217 @@
+/*
+ * await.c - waiting for a future, from a task or from a plain thread.
+ *
+ * Both are the same loop: ask the future; if it is not ready and there is no reason to give up,
+ * stop until somebody says "look again". A task stops by parking, a thread by sleeping on a word;
+ * a waker hides which. Wakes may come early, late or for nothing: the loop asks again, so the
+ * future decides and nothing else.
+ *
+ * Giving up (a deadline, a cancel) is a request to the future, which answers by its class: a
+ * revocable or detachable one is done with at once, a pinned one is asked until it is ready.
+ *
+ * The waker of a plain thread outlives the call if somebody keeps a clone, so it is counted and
+ * comes from the C library's allocator: the one place where waiting allocates. If there is no
+ * memory the thread looks again every millisecond instead.
+ *
+ * This is the dull form: a timer per wait with a deadline, a full step of the state word per park.
+ *
+ * [A] parker wake: woken release -> parker sleep: woken acquire   what the waker did is visible to
+ *     the thread that asks again
+ * [B] parker drop: refs acq_rel -> parker drop: refs acq_rel      all uses come before the free
+ */
+#include <errno.h>
+
+#include "sched/sched.h"
+
+/* ---- wakers ---- */
+
+blitz_waker blitz_waker_clone(const blitz_waker *w)
+{
+    if (w->ops != NULL)
+        w->ops->clone(w->data);
+    return *w;
+}
+
+void blitz_waker_wake(const blitz_waker *w)
+{
+    if (w->ops != NULL)
+        w->ops->wake(w->data);
+}
+
+void blitz_waker_drop(blitz_waker *w)
+{
+    if (w->ops != NULL)
+        w->ops->drop(w->data);
+    *w = (blitz_waker){NULL, NULL};
+}
+
+static void task_waker_clone(void *task)
+{
+    bz_task_ref(task);
+}
+
+static void task_waker_wake(void *task)
+{
+    bz_task_wake(task);
+}
+
+static void task_waker_drop(void *task)
+{
+    bz_task_unref(task);
+}
+
+static const blitz_waker_ops task_waker = {task_waker_clone, task_waker_wake, task_waker_drop};
+
+/* ---- a plain thread that waits ---- */
+
+struct parker {
+    const struct bz_os *os;
+    bz_os_word woken;
+    bz_atomic(uint32_t) refs;
+};
+
+static void parker_clone(void *data)
+{
+    bz_fetch_add_relaxed(&((struct parker *)data)->refs, 1); /* relaxed: the cloner holds one */
+}
+
+static void parker_wake(void *data)
+{
+    struct parker *p = data;
+    bz_store_release(&p->woken, 1); /* [A] */
+    bz_os_wake(p->os, &p->woken, 1);
+}
+
+static void parker_drop(void *data)
+{
+    struct parker *p = data;
+    if (bz_fetch_sub_acqrel(&p->refs, 1) == 1) /* [B] */
+        bz_free(&bz_allocator_libc, p, sizeof *p);
+}
+
+static const blitz_waker_ops parker_waker = {parker_clone, parker_wake, parker_drop};
+
+static struct parker *parker_new(const struct bz_os *os)
+{
+    struct parker *p = bz_alloc(&bz_allocator_libc, sizeof *p, _Alignof(struct parker));
+    if (p == NULL)
+        return NULL;
+    p->os = os;
+    bz_atomic_init(&p->woken, 0);
+    bz_atomic_init(&p->refs, 1);
+    return p;
+}
+
+static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadline until)
+{
+    struct parker *p = parker_new(os);
+    bz_os_word alone = 0; /* without a parker: nobody wakes it */
+    blitz_waker w = p != NULL ? (blitz_waker){&parker_waker, p} : (blitz_waker){NULL, NULL};
+    bz_os_word *word = p != NULL ? &p->woken : &alone;
+    int err = 0;
+    while (f->ops->poll(f, &w) == BLITZ_PENDING) {
+        uint64_t now = bz_os_now(os);
+        if (err == 0 && now >= until) {
+            err = -ETIMEDOUT;
+            f->ops->cancel(f);
+            if (f->ops->kind != BLITZ_PINNED)
+                break;
+            continue;
+        }
+        uint64_t sleep = err == 0 ? until : BLITZ_FOREVER;
+        if (p == NULL && sleep > now + BLITZ_MS)
+            sleep = now + BLITZ_MS;
+        bz_os_wait(os, word, 0, sleep);
+        bz_xchg_acquire(word, 0); /* [A] */
+    }
+    blitz_waker_drop(&w);
+    return err;
+}
+
+/* ---- a task that waits ---- */
+
+/* Why the task should give up waiting now: 0, -ECANCELED or -ETIMEDOUT. */
+static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
+{
+    if (bz_word_is_cancelled(&t->word))
+        return -ECANCELED;
+    if (until != BLITZ_FOREVER && bz_os_now(t->rt->os) >= until)
+        return -ETIMEDOUT;
+    return 0;
+}
+
+static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline until)
+{
+    blitz_waker w = {&task_waker, t}; /* borrowed: the task is here, so it lives */
+    struct bz_timer timer = {.proc = NULL};
+    int err = 0;
+    while (f->ops->poll(f, &w) == BLITZ_PENDING) {
+        if (err == 0 && (err = reason_to_give_up(t, until)) != 0) {
+            f->ops->cancel(f);
+            if (f->ops->kind != BLITZ_PINNED)
+                break;
+            continue; /* it may be ready by now */
+        }
+        if (until != BLITZ_FOREVER && timer.proc == NULL)
+            bz_timer_arm(&timer, bz_machine_self()->proc, until, t);
+        bz_park();
+    }
+    if (timer.proc != NULL)
+        bz_timer_disarm(&timer);
+    return err;
+}
+
+int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until)
+{
+    struct bz_task *t = bz_task_self();
+    return t != NULL ? await_in_task(t, f, until) : await_on_thread(os, f, until);
+}
+
+int blitz_await(blitz_future *f, blitz_deadline until)
+{
+    return bz_await(&bz_os_linux, f, until);
+}
+
+/* ---- time ---- */
+
+static const struct bz_os *os_here(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->rt->os : &bz_os_linux;
+}
+
+uint64_t blitz_now(void)
+{
+    return bz_os_now(os_here());
+}
+
+blitz_deadline blitz_after(uint64_t ns)
+{
+    uint64_t now = blitz_now();
+    return ns < BLITZ_FOREVER - now ? now + ns : BLITZ_FOREVER;
+}
+
+static blitz_poll never_poll(blitz_future *f, const blitz_waker *w)
+{
+    (void)f;
+    (void)w;
+    return BLITZ_PENDING;
+}
+
+static void never_cancel(blitz_future *f)
+{
+    (void)f;
+}
+
+int blitz_sleep_until(blitz_deadline when)
+{
+    static const blitz_future_ops never = {"sleep", BLITZ_REVOCABLE, never_poll, never_cancel};
+    blitz_future f = {&never};
+    int err = blitz_await(&f, when);
+    return err == -ETIMEDOUT ? 0 : err;
+}
+
+int blitz_sleep(uint64_t ns)
+{
+    return blitz_sleep_until(blitz_after(ns));
+}

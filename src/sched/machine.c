@@ -1,0 +1,210 @@
+/*
+ * machine.c - a thread that runs tasks: its loop, and how a task leaves the stack it stands on.
+ *
+ * Stacks are interchangeable runner loops. At the bottom of every runner stack stands the same
+ * loop: find a task, run it, again. A fresh task is *called* on the stack the machine happens to
+ * be on, and most return without having waited: they cost a call. A task that has to wait keeps
+ * the stack, loop frame and all, and the machine goes on looping on another one. When it is woken,
+ * whichever machine takes it switches to that stack; the task goes on, returns into the loop frame
+ * beneath it, and that loop carries on there, for the machine that is now on it.
+ *
+ *     machine 1: [loop|task A    suspend] --> [loop|task B ...          ]
+ *     machine 2:                                  [loop] --resume A--> [loop|task A ... return]loop
+ *
+ * So nothing in the loop may remember which machine it is: "who am I" is read afresh after every
+ * call that may suspend. The machine's own (native) stack, g0, is where the thread starts and ends;
+ * no task runs there.
+ *
+ * A suspension cannot fail: while a task runs its machine has a spare stack. It takes one before it
+ * runs a fresh task; if there is none to be had the task stays hungry and the machine runs only
+ * tasks that have a stack, each of which frees the one the machine stood on.
+ *
+ * A task is published (stepped to idle or scheduled) by a hook that runs on the next stack, when
+ * its own has been left: see word.c.
+ *
+ * I1  While `current` is set, `spare` is.
+ * I2  `runner` is the stack under the thread's feet, or NULL on g0.
+ * I3  A task that does not run either has no stack, or stands on task->stack, whose ctx is valid.
+ *
+ * This is the dull form: a suspension always goes through a fresh loop, even when the successor is
+ * known.
+ */
+#include "sched/sched.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+
+static void runner_main(void *arg);
+
+bool bz_machine_has_spare(struct bz_machine *m)
+{
+    if (m->spare != NULL)
+        return true;
+    int err = bz_stack_take(&m->stacks, m->rt->stack_class, &m->spare);
+    if (err != 0)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "no stack to be had (error %d): tasks that have not started wait", -err);
+    return err == 0;
+}
+
+/* ---- leaving a stack ---- */
+
+/* The one place where a task's stack is left in the middle. */
+BZ_NOINLINE void bz_suspend(bz_ctx_hook *hook, void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_stack *from = m->runner, *to = m->spare;
+    BZ_ASSERT(m->current != NULL && to != NULL); /* I1 */
+    m->current->stack = from;                    /* I3 */
+    m->current = NULL;
+    m->runner = to;
+    m->spare = NULL;
+    bz_stack_settle(from);
+    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
+    bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
+}
+
+static void step_then_place(struct bz_task *t, enum bz_event event)
+{
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
+    if (bz_word_step(&t->word, event) == BZ_OWES_ENQUEUE)
+        bz_place(t);
+}
+
+static void hook_park(void *task)
+{
+    step_then_place(task, BZ_PARK);
+}
+
+static void hook_yield(void *task)
+{
+    step_then_place(task, BZ_YIELD);
+}
+
+void bz_park(void)
+{
+    bz_suspend(hook_park, bz_task_self());
+}
+
+void bz_yield(void)
+{
+    bz_suspend(hook_yield, bz_task_self());
+}
+
+/* A runner's loop has been left for good; its stack is the machine's spare, or goes to its cache. */
+static void hook_give_back(void *stack)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_stack *left = stack;
+    bz_ctx_fini(&left->ctx);
+    if (m->spare == NULL)
+        m->spare = left; /* I1, also when there is no memory for another */
+    else
+        bz_stack_give(&m->stacks, left);
+}
+
+/* Go on with a task that has a stack; this loop ends here. */
+BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_stack *mine = m->runner, *to = t->stack;
+    t->stack = NULL;
+    m->current = t;
+    m->runner = to;
+    bz_ctx_leave(&to->ctx, hook_give_back, mine);
+}
+
+/* ---- the loop ---- */
+
+static void call(struct bz_task *t)
+{
+    bz_machine_self()->current = t;
+    enum bz_ran ran = t->ops->run(t);
+    bz_machine_self()->current = NULL; /* whoever we are now */
+    switch (ran) {
+    case BZ_RAN_DONE:
+        bz_task_finish(t);
+        break;
+    case BZ_RAN_PENDING:
+        step_then_place(t, BZ_PARK);
+        break;
+    case BZ_RAN_AGAIN:
+        step_then_place(t, BZ_YIELD);
+        break;
+    }
+}
+
+static void runner_main(void *arg)
+{
+    struct bz_task *t;
+    (void)arg;
+    while ((t = bz_find(bz_machine_self())) != NULL) {
+        struct bz_machine *m = bz_machine_self();
+        enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
+        BZ_ASSERT(owes == BZ_OWES_NOTHING);
+        (void)owes;
+        m->proc->tick++;
+        if (t->stack != NULL)
+            resume(m, t);
+        call(t);
+    }
+    struct bz_machine *m = bz_machine_self();
+    struct bz_stack *mine = m->runner;
+    m->runner = NULL;
+    bz_ctx_leave(&m->g0, hook_give_back, mine);
+}
+
+/* ---- the thread ---- */
+
+static void machine_main(void *arg)
+{
+    struct bz_machine *m = arg;
+    bz_self_set(m);
+    bz_ctx_adopt(&m->g0);
+    struct bz_stack *first = m->runner;
+    bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, m->rt->fpcw);
+    bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
+    /* The loop has ended; the hook has given its stack back. */
+    if (m->spare != NULL)
+        bz_stack_give(&m->stacks, m->spare);
+    bz_stack_cache_fini(&m->stacks);
+    bz_self_set(NULL);
+}
+
+static void machine_free(struct bz_machine *m)
+{
+    bz_free(&m->rt->alloc, m, sizeof *m);
+}
+
+int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
+{
+    struct bz_machine *m = bz_alloc(&rt->alloc, sizeof *m, _Alignof(struct bz_machine));
+    if (m == NULL)
+        return -ENOMEM;
+    *m = (struct bz_machine){.rt = rt, .proc = p, .is_searching = p->index != 0};
+    bz_chain_init(&m->hungry);
+    bz_stack_cache_init(&m->stacks, &rt->stacks);
+    int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
+    if (err != 0)
+        goto drop_cache;
+    struct bz_os_thread_opts opts = {.name = rt->name};
+    p->machine = m;
+    err = bz_os_thread_start(rt->os, &m->thread, &opts, machine_main, m);
+    if (err == 0) {
+        bz_store_release(&p->has_machine, 1); /* place.c [B] */
+        return 0;
+    }
+    p->machine = NULL;
+    bz_stack_give(&m->stacks, m->runner);
+drop_cache:
+    bz_stack_cache_fini(&m->stacks);
+    machine_free(m);
+    return err;
+}
+
+void bz_machine_join(struct bz_machine *m)
+{
+    bz_os_thread_join(m->rt->os, &m->thread);
+    machine_free(m);
+}

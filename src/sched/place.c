@@ -1,0 +1,85 @@
+/*
+ * place.c - where a task goes that has become runnable, and whom to rouse for it.
+ *
+ * On a worker of its runtime it goes into that worker's ring: what it is about to touch is likely
+ * to be in that CPU's cache. From anywhere else it goes to the injector. Then the idle set says
+ * whether somebody must be roused.
+ *
+ * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
+ * start its thread. If the system refuses, that proc is out of the game for good and another one is
+ * roused in its stead; proc 0's machine is started with the runtime, so there is always one.
+ *
+ * This is the dull form: every placing fences and looks for a sleeper.
+ *
+ * [A] rouse: roused release -> find.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
+ * [B] machine.c, start: has_machine release -> rouse: has_machine acquire   its thread exists
+ */
+#include "sched/sched.h"
+
+#include "base/log.h"
+
+static void inject(struct bz_runtime *rt, const bz_entry *entries, unsigned count)
+{
+    struct bz_chain chain;
+    bz_chain_init(&chain);
+    for (unsigned i = 0; i < count; i++)
+        bz_chain_push_back(&chain, &((struct bz_task *)entries[i])->link);
+    bz_injector_push_all(&rt->injector, &chain);
+}
+
+void bz_push_here(struct bz_machine *m, struct bz_task *t)
+{
+    bz_entry spill[BZ_RUNQ_SPILL], one = (bz_entry)t;
+    unsigned count = 0;
+    switch (bz_runq_push(&m->proc->ring, one, spill, &count)) {
+    case BZ_PUSHED:
+        break;
+    case BZ_PUSH_SPILL:
+        inject(m->rt, spill, count);
+        break;
+    case BZ_PUSH_BUSY:
+        inject(m->rt, &one, 1);
+        break;
+    }
+}
+
+/* Start the thread of a proc that has none. True if it has one now. */
+static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
+{
+    int err = 0;
+    bz_lock_take(&rt->start_lock, rt->os);
+    if (p->machine == NULL && !bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
+        err = bz_machine_start(rt, p);
+    bz_lock_drop(&rt->start_lock, rt->os);
+    if (err != 0)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "a worker thread could not be started (error %d): going on with fewer", -err);
+    return err == 0;
+}
+
+void bz_rouse(struct bz_runtime *rt, int proc)
+{
+    while (proc != BZ_NOBODY) {
+        struct bz_proc *p = &rt->procs[proc];
+        if (bz_load_acquire(&p->has_machine)) { /* [B] */
+            bz_store_release(&p->roused, 1);    /* [A] */
+            bz_os_wake(rt->os, &p->roused, 1);
+            return;
+        }
+        if (start_machine(rt, p))
+            return;                      /* it starts as a searcher */
+        proc = bz_idle_found(&rt->idle); /* send another instead */
+    }
+}
+
+void bz_place(struct bz_task *t)
+{
+    struct bz_runtime *rt = t->rt;
+    struct bz_machine *m = bz_machine_self();
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (m != NULL && m->rt == rt)
+        bz_push_here(m, t);
+    else
+        bz_injector_push(&rt->injector, &t->link);
+    bz_rouse(rt, bz_idle_published(&rt->idle)); /* t may be gone already */
+}

@@ -1,0 +1,323 @@
+/*
+ * runtime.c - a runtime from its config to its end, and the registry of its tasks.
+ *
+ * Life: new -> running -> stopping (no more spawns, everyone cancelled) -> drained (the last task
+ * has ended) -> ending (machines leave) -> freed. The memory itself stays until the last task
+ * header is dropped, because a handle or a waker may outlive everything else.
+ *
+ * The registry is a list under the runtime's lock: shutdown cancels what is on it, and says who
+ * would not end. A lock per spawn is the dull form.
+ *
+ * I1  live is the length of tasks, under the lock.
+ * I2  drained is 1 exactly when is_stopping and live is 0.
+ *
+ * [A] free: is_ending release -> find.c, is_ending: acquire    machines leave a finished runtime
+ * [B] strike: drained release -> shutdown: drained acquire     what the last task did is visible
+ * [D] free: is_ending, fence, roused -> find.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
+ *     a machine about to sleep sees that it is to leave, or its sleep word is set after it cleared it
+ * [C] unref: references acq_rel -> unref: references acq_rel   all uses come before the free
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/log.h"
+#include "sched/sched.h"
+
+/* ---- config ---- */
+
+/* A number from the environment, with K or M behind it; `fallback` if unset, 0 if malformed. */
+static uint64_t env_number(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile */
+    if (text == NULL || *text == '\0')
+        return fallback;
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
+    end += shift != 0;
+    if (errno != 0 || *end != '\0' || text[0] == '-' || n > UINT64_MAX >> shift) {
+        bz_log(BLITZ_LOG_ERROR, "%s=%s is not a number", name, text);
+        return 0;
+    }
+    return n << shift;
+}
+
+static int choose_procs(struct bz_runtime *rt, const blitz_config *c)
+{
+    uint64_t procs = c->procs;
+    if (procs == 0)
+        procs = env_number("BLITZ_PROCS", (uint64_t)bz_os_cpus(rt->os));
+    if (procs < 1 || procs > BZ_PROCS_MAX) {
+        bz_log(BLITZ_LOG_ERROR, "procs must be 1 to %d, not %llu", BZ_PROCS_MAX,
+               (unsigned long long)procs);
+        return -EINVAL;
+    }
+    rt->proc_count = (unsigned)procs;
+    return 0;
+}
+
+static int choose_stack(struct bz_runtime *rt, const blitz_config *c)
+{
+    static const uint64_t bytes_of[BZ_STACK_CLASSES] = {64 << 10, 256 << 10, 1 << 20, 8 << 20};
+    uint64_t bytes = c->stack_bytes;
+    if (bytes == 0)
+        bytes = env_number("BLITZ_STACK", bytes_of[BZ_STACK_256K]);
+    for (int class = 0; bytes != 0 && class < BZ_STACK_CLASSES; class ++)
+        if (bytes <= bytes_of[class]) {
+            rt->stack_class = (enum bz_stack_class) class;
+            return 0;
+        }
+    bz_log(BLITZ_LOG_ERROR, "stacks of %llu bytes: 1 to 8M can be had", (unsigned long long)bytes);
+    return -EINVAL;
+}
+
+/* ---- making ---- */
+
+static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, uint64_t seed)
+{
+    p->rt = rt;
+    p->index = index;
+    bz_runq_init(&p->ring);
+    p->machine = NULL;
+    bz_atomic_init(&p->has_machine, 0);
+    p->tick = 1;
+    bz_rng_init(&p->rng, seed + index);
+    bz_lock_init(&p->timer_lock);
+    bz_list_init(&p->timers);
+    bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
+    bz_atomic_init(&p->roused, 0);
+}
+
+static int procs_new(struct bz_runtime *rt)
+{
+    uint64_t seed = 0;
+    rt->procs = bz_alloc(&rt->alloc, rt->proc_count * sizeof *rt->procs, BZ_LINE);
+    if (rt->procs == NULL)
+        return -ENOMEM;
+    if (bz_os_entropy(rt->os, &seed, sizeof seed) != 0)
+        seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        proc_init(&rt->procs[i], rt, i, seed);
+    bz_idle_init(&rt->idle, rt->proc_count);
+    for (unsigned i = 1; i < rt->proc_count; i++)
+        bz_idle_announce(&rt->idle, i, false); /* to rouse one is to start its thread */
+    return 0;
+}
+
+static void procs_free(struct bz_runtime *rt)
+{
+    bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
+}
+
+static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
+{
+    snprintf(rt->name, sizeof rt->name, "%s", c->name != NULL ? c->name : "blitz");
+    rt->fpcw = bz_fpcw_read();
+    bz_injector_init(&rt->injector, rt->os);
+    bz_atomic_init(&rt->is_ending, 0);
+    bz_atomic_init(&rt->references, 1);
+    bz_atomic_init(&rt->drained, 0);
+    bz_lock_init(&rt->lock);
+    bz_lock_init(&rt->start_lock);
+    bz_list_init(&rt->tasks);
+    rt->live = 0;
+    rt->is_stopping = false;
+    int err = choose_procs(rt, c);
+    if (err == 0)
+        err = choose_stack(rt, c);
+    if (err != 0)
+        return err;
+    struct bz_stack_config stacks = {.os = rt->os,
+                                     .alloc = &rt->alloc,
+                                     .guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED
+                                                                 : BZ_STACK_GUARDS_BEST};
+    return bz_stack_pool_init(&rt->stacks, &stacks);
+}
+
+int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz_runtime **out)
+{
+    static const blitz_config defaults;
+    const blitz_config *c = config != NULL ? config : &defaults;
+    const blitz_allocator *a = c->allocator != NULL ? c->allocator : &bz_allocator_libc;
+    struct bz_runtime *rt = bz_alloc(a, sizeof *rt, _Alignof(struct bz_runtime));
+    if (rt == NULL)
+        return -ENOMEM;
+    rt->os = os;
+    rt->alloc = *a;
+    int err = runtime_fill(rt, c);
+    if (err != 0)
+        goto free_runtime;
+    err = procs_new(rt);
+    if (err != 0)
+        goto fini_stacks;
+    err = bz_machine_start(rt, &rt->procs[0]); /* so that there always is one */
+    if (err != 0)
+        goto free_procs;
+    *out = rt;
+    return 0;
+
+free_procs:
+    procs_free(rt);
+fini_stacks:
+    bz_stack_pool_fini(&rt->stacks);
+free_runtime:
+    bz_free(a, rt, sizeof *rt);
+    return err;
+}
+
+void bz_runtime_ref(struct bz_runtime *rt)
+{
+    bz_fetch_add_relaxed(&rt->references, 1); /* relaxed: the caller has one */
+}
+
+void bz_runtime_unref(struct bz_runtime *rt)
+{
+    if (bz_fetch_sub_acqrel(&rt->references, 1) == 1) { /* [C] */
+        blitz_allocator from = rt->alloc;
+        procs_free(rt); /* not before: a waker may have been about to rouse one */
+        bz_free(&from, rt, sizeof *rt);
+    }
+}
+
+/* ---- the registry ---- */
+
+int bz_runtime_enlist(struct bz_runtime *rt, struct bz_task *t)
+{
+    bz_lock_take(&rt->lock, rt->os);
+    bool is_refused = rt->is_stopping;
+    if (!is_refused) {
+        bz_list_push_back(&rt->tasks, &t->all);
+        rt->live++; /* I1 */
+    }
+    bz_lock_drop(&rt->lock, rt->os);
+    if (is_refused)
+        return -ESHUTDOWN;
+    bz_runtime_ref(rt); /* the header's */
+    return 0;
+}
+
+/* I2, under the lock. */
+static bool note_drained(struct bz_runtime *rt)
+{
+    if (!rt->is_stopping || rt->live > 0)
+        return false;
+    bz_store_release(&rt->drained, 1); /* [B] */
+    return true;
+}
+
+void bz_runtime_strike(struct bz_runtime *rt, struct bz_task *t)
+{
+    const struct bz_os *os = rt->os;
+    bz_lock_take(&rt->lock, os);
+    bz_list_remove(&t->all);
+    rt->live--;
+    if (note_drained(rt))
+        bz_os_wake(os, &rt->drained, UINT32_MAX);
+    bz_lock_drop(&rt->lock, os);
+}
+
+/* ---- ending ---- */
+
+/* Cancel all. A cancel wakes and so may take locks after ours in rank, but never ours. */
+static void stop(struct bz_runtime *rt)
+{
+    bz_lock_take(&rt->lock, rt->os);
+    rt->is_stopping = true;
+    BZ_LIST_FOR_EACH (l, &rt->tasks)
+        bz_task_cancel(BZ_CONTAINER_OF(l, struct bz_task, all));
+    note_drained(rt);
+    bz_lock_drop(&rt->lock, rt->os);
+}
+
+static void name_the_living(struct bz_runtime *rt)
+{
+    enum { NAMED_MAX = 10 };
+    int named = 0;
+    bz_lock_take(&rt->lock, rt->os);
+    BZ_LIST_FOR_EACH (l, &rt->tasks) {
+        struct bz_task *t = BZ_CONTAINER_OF(l, struct bz_task, all);
+        if (named++ == NAMED_MAX)
+            break;
+        bz_log(BLITZ_LOG_WARN, "shutdown: task %llu (%s) has not ended", (unsigned long long)t->id,
+               t->name != NULL ? t->name : "unnamed");
+    }
+    bz_lock_drop(&rt->lock, rt->os);
+}
+
+int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
+{
+    struct bz_runtime *rt = (struct bz_runtime *)runtime;
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL && m->rt == rt)
+        return -EBUSY;
+    stop(rt);
+    while (bz_load_acquire(&rt->drained) == 0) /* [B] */
+        if (bz_os_wait(rt->os, &rt->drained, 0, until) == -ETIMEDOUT) {
+            name_the_living(rt);
+            return -ETIMEDOUT;
+        }
+    return 0;
+}
+
+int blitz_runtime_free(blitz_runtime *runtime)
+{
+    struct bz_runtime *rt = (struct bz_runtime *)runtime;
+    if (rt == NULL)
+        return 0;
+    if (bz_load_acquire(&rt->drained) == 0) /* [B] */
+        return -EBUSY;
+    bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */
+    bz_store_release(&rt->is_ending, 1);   /* [A] */
+    bz_lock_drop(&rt->start_lock, rt->os);
+    bz_fence_seqcst(); /* [D] */
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (p->machine == NULL)
+            continue;
+        bz_store_release(&p->roused, 1); /* place.c [A] */
+        bz_os_wake(rt->os, &p->roused, 1);
+        bz_machine_join(p->machine);
+    }
+    bz_stack_pool_fini(&rt->stacks);
+    bz_runtime_unref(rt);
+    return 0;
+}
+
+/* ---- the public face ---- */
+
+int blitz_runtime_new(const blitz_config *config, blitz_runtime **out)
+{
+    return bz_runtime_new(&bz_os_linux, config, (struct bz_runtime **)out);
+}
+
+int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    blitz_spawn_opts opts = {.runtime = rt, .name = "main"};
+    blitz_task *t;
+    int result = 0;
+    if (m != NULL)
+        return -EBUSY;
+    int err = blitz_spawn(fn, arg, &opts, &t);
+    if (err == 0)
+        err = blitz_task_join(t, BLITZ_FOREVER, &result);
+    return err != 0 ? err : result;
+}
+
+int blitz_run(int (*fn)(void *arg), void *arg, const blitz_config *config)
+{
+    blitz_runtime *rt;
+    if (bz_machine_self() != NULL)
+        return -EBUSY;
+    int err = blitz_runtime_new(config, &rt);
+    if (err != 0)
+        return err;
+    int result = blitz_runtime_block_on(rt, fn, arg);
+    blitz_runtime_shutdown(rt, BLITZ_FOREVER);
+    blitz_runtime_free(rt);
+    return result;
+}

@@ -1,0 +1,152 @@
+/*
+ * sched.h - the scheduler's inside: runtime, procs and machines, and who calls whom.
+ *
+ *   runtime.c   makes and unmakes a runtime; config; the registry of tasks; shutdown
+ *   machine.c   threads: g0, the runner's loop, suspend
+ *   find.c      what to run next; searching, sleeping
+ *   place.c     where a task that became runnable goes, and whom to rouse for it
+ *   fiber.c     spawn, join, cancel: the public face of tasks
+ *   await.c     futures, wakers, deadlines
+ *
+ * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
+ * (the dull one) a machine keeps its proc from start to end.
+ */
+#ifndef BZ_SCHED_H
+#define BZ_SCHED_H
+
+#include "base/rng.h"
+#include "base/slab.h"
+#include "blitz/future.h"
+#include "blitz/runtime.h"
+#include "blitz/task.h"
+#include "os/self.h"
+#include "sched/idle.h"
+#include "sched/injector.h"
+#include "sched/runq.h"
+#include "task/stack.h"
+#include "task/task.h"
+
+struct bz_machine;
+
+/* A moment at which a task is to be woken. The memory is the waiting frame's. */
+struct bz_timer {
+    struct bz_list in;    /* proc->timers while armed; guarded by the proc's timer_lock */
+    struct bz_proc *proc; /* whose; constant while armed */
+    uint64_t when;
+    struct bz_task *task; /* alive while armed: it waits in the frame this lies in */
+};
+
+struct bz_proc {
+    struct bz_runtime *rt; /* constant */
+    unsigned index;        /* constant */
+    struct bz_runq ring;
+    struct bz_machine *machine;      /* NULL: not started; guarded by rt->start_lock */
+    bz_atomic(uint32_t) has_machine; /* written under start_lock, read by anybody */
+    uint32_t tick;                   /* tasks run; the machine's alone */
+    struct bz_rng rng;               /* the machine's alone */
+    struct bz_lock timer_lock;
+    struct bz_list timers;           /* sorted by moment; guarded by timer_lock */
+    bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
+    BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
+};
+
+struct bz_machine {
+    struct bz_runtime *rt; /* constant */
+    struct bz_proc *proc;  /* constant in this form */
+    struct bz_os_thread thread;
+    /* The rest is the thread's own. */
+    struct bz_ctx g0;        /* its native stack, while it runs on another */
+    struct bz_stack *runner; /* the stack it stands on; NULL on g0 */
+    struct bz_stack *spare;  /* so that a suspension cannot fail */
+    struct bz_task *current; /* NULL in the loop */
+    bool is_searching;       /* counted so in rt->idle */
+    struct bz_chain hungry;  /* fresh tasks that cannot start for want of a spare stack */
+    struct bz_stack_cache stacks;
+};
+
+struct bz_runtime {
+    const struct bz_os *os; /* constant, as are the next ones */
+    blitz_allocator alloc;
+    unsigned proc_count;
+    enum bz_stack_class stack_class;
+    uint64_t fpcw; /* the founder's floating-point control words */
+    char name[BZ_OS_NAME_MAX];
+    struct bz_proc *procs;
+    struct bz_injector injector;
+    struct bz_idle idle;
+    struct bz_stack_pool stacks;
+    bz_atomic(uint32_t) is_ending;   /* machines leave */
+    bz_atomic(uint64_t) references;  /* the user's, and one of each task header */
+    BZ_OWN_LINE struct bz_lock lock; /* rank: first */
+    struct bz_list tasks;            /* every task that has not ended; guarded by lock */
+    size_t live;                     /* of them; guarded by lock */
+    bool is_stopping;                /* no more spawns; guarded by lock */
+    bz_os_word drained;              /* 1: stopping, and live is 0 */
+    struct bz_lock start_lock;       /* rank: after `lock`; held while a thread is started */
+};
+
+/* What a plain thread is in: NULL. */
+static inline struct bz_machine *bz_machine_self(void)
+{
+    return bz_self_get();
+}
+
+/* The task that calls, or NULL on a plain thread. */
+static inline struct bz_task *bz_task_self(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->current : NULL;
+}
+
+/* runtime.c */
+BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *config,
+                               struct bz_runtime **out);
+void bz_runtime_ref(struct bz_runtime *rt);
+void bz_runtime_unref(struct bz_runtime *rt);
+/* Enter a new task into the registry; -ESHUTDOWN if the runtime is stopping. */
+BZ_MUST_USE int bz_runtime_enlist(struct bz_runtime *rt, struct bz_task *t);
+/* It has ended. */
+void bz_runtime_strike(struct bz_runtime *rt, struct bz_task *t);
+
+/* machine.c */
+BZ_MUST_USE int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p);
+void bz_machine_join(struct bz_machine *m); /* frees it */
+/* Leave the stack the current task stands on; hook(arg) runs once it is left. Returns when the
+ * task is resumed, perhaps on another machine. */
+void bz_suspend(bz_ctx_hook *hook, void *arg);
+/* The current task waits until it is woken; returns at once if it was since it last ran. */
+void bz_park(void);
+void bz_yield(void);
+/* Make sure of a spare stack; false if there is none to be had. */
+BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
+
+/* find.c: the next task to run on this machine; sleeps if there is none. NULL: the runtime ends. */
+struct bz_task *bz_find(struct bz_machine *m);
+
+/* place.c */
+/* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
+void bz_place(struct bz_task *t);
+/* The same on a given proc's account: through the injector, and rouse that proc's machine. */
+void bz_rouse(struct bz_runtime *rt, int proc);
+/* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
+void bz_push_here(struct bz_machine *m, struct bz_task *t);
+
+/* fiber.c */
+void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
+void bz_task_cancel(struct bz_task *t); /* likewise */
+void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
+
+/* await.c: blitz_await for one who may be a plain thread of `os`. */
+int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
+
+/* timer.c */
+void bz_timer_arm(struct bz_timer *timer, struct bz_proc *p, uint64_t when, struct bz_task *t);
+void bz_timer_disarm(struct bz_timer *timer);
+/* Wake the tasks of all timers due; true if there were any. The proc's machine only. */
+bool bz_timers_fire(struct bz_proc *p, uint64_t now);
+static inline uint64_t bz_timers_first(struct bz_proc *p)
+{
+    return bz_load_relaxed(&p->timer_first); /* relaxed: its machine armed what matters to it */
+}
+
+#endif

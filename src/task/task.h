@@ -1,0 +1,66 @@
+/*
+ * task.h - the one thing the scheduler runs: a header with a state word and two functions.
+ *
+ * A fiber's `run` calls a function, a stackless task's calls `poll`, an actor's will drain its
+ * mailbox. The scheduler knows no more than that. `run` is called on a runner's stack and may
+ * suspend there, any number of times, in any function it calls; it returns what is to become of
+ * the task:
+ *
+ *   BZ_RAN_DONE      it is over; result is set
+ *   BZ_RAN_PENDING   it waits and owns no stack: whoever holds its waker will see it run again
+ *   BZ_RAN_AGAIN     it waits for nothing but its next turn
+ *
+ * Who may touch what: the word, anybody; everything marked "the runner's" only the worker that is
+ * running the task or has it in hand between two queues, which is one at a time (the word sees to
+ * it, and the pairing T of word.c carries what one wrote to the next).
+ */
+#ifndef BZ_TASK_H
+#define BZ_TASK_H
+
+#include "base/list.h"
+#include "os/lock.h"
+#include "task/word.h"
+
+struct bz_task;
+struct bz_runtime;
+struct bz_stack;
+
+enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN };
+
+struct bz_task_ops {
+    const char *kind;                      /* for dumps: "fiber", "poll" */
+    enum bz_ran (*run)(struct bz_task *t); /* on a worker; may suspend */
+    void (*drop)(struct bz_task *t);       /* the last reference is gone: free it. Any thread. */
+};
+
+struct bz_task {
+    bz_word word;
+    const struct bz_task_ops *ops; /* constant */
+    struct bz_runtime *rt;  /* constant; the runtime outlives the task's run, not the header */
+    struct bz_link link;    /* of the queue it is in; the runner's */
+    struct bz_stack *stack; /* where it stands while it does not run; NULL: nowhere. The runner's */
+    struct bz_list all;     /* in the runtime's registry; guarded by that */
+    uint64_t id;            /* constant */
+    const char *name;       /* constant; may be NULL */
+    struct bz_lock lock;    /* guards joiners */
+    int result;             /* written before EXIT, read after */
+    struct bz_list joiners; /* waiting for its end; guarded by lock */
+};
+
+static inline struct bz_task *bz_task_of_link(struct bz_link *l)
+{
+    return BZ_CONTAINER_OF(l, struct bz_task, link);
+}
+
+static inline void bz_task_ref(struct bz_task *t)
+{
+    bz_word_ref(&t->word);
+}
+
+static inline void bz_task_unref(struct bz_task *t)
+{
+    if (bz_word_unref(&t->word))
+        t->ops->drop(t);
+}
+
+#endif
