@@ -45,7 +45,7 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
-.PHONY: test asan tsan plain clang model check-install check-bare
+.PHONY: test asan tsan plain clang model mutants check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
@@ -70,6 +70,11 @@ model: ## the lock-free code in every order of events the memory model allows
 	@tools/setup build test
 	@tools/build model
 	@tools/run-tests model
+
+mutants: ## weaken every memory order in turn: do the model tests notice? FILE=src/...
+	@tools/setup build test python
+	@tools/build model
+	@tools/mutants $(FILE)
 
 check-install: ## install into a temporary place, build and run consumers, check the exports
 	@tools/setup build test

@@ -32,7 +32,7 @@ struct m_settings {
     int spurious;   /* failures for no reason (weak CAS, waits) in one execution; 1 */
     int spin_tries; /* times a thread may pass m_relax without news; 0 */
     int livelock;   /* times a thread may pass m_relax at all; 32 */
-    int streak;     /* reads without news and without m_relax that make a stuck spin; 64 */
+    int streak;     /* reads without news and without m_relax that make a stuck spin; 24 */
     bool leaks_are_fine;
     bool reuse_memory; /* hand out freed blocks again, the last first */
 };

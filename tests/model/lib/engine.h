@@ -116,6 +116,7 @@ struct m_thread {
     struct m_watch watch[M_WATCH_MAX]; /* read since the last relax */
     uint64_t turn, old_turn;           /* digest of what it did since the last relax; before */
     bool waited_for_news, watches_too_many;
+    bool declines; /* something in the streak of reads was not the newest */
     int relaxes, tries, streak;
     uint32_t owes;     /* bit per membarrier whose fence it has yet to run */
     int16_t owed_to;   /* M_FENCING: the membarrier */

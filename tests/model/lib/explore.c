@@ -415,7 +415,7 @@ enum m_end m_execute(void (*body)(void))
     m.in_threads = false;
     m.fault = M_FAULT_NONE;
     m.other_event = m.ended_at = M_NONE;
-    m.set = (struct m_settings){.spurious = 1, .livelock = 32, .streak = 64};
+    m.set = (struct m_settings){.spurious = 1, .livelock = 32, .streak = 24};
     m.spurious_left = 0;
     m_thread_reset(&m.thread[0]);
     the_body = body;

@@ -10,6 +10,7 @@
  *     --bound=N                        at most N deferrals in an execution, and no more than that
  *     --random --seed=N                random schedules only
  *     --all-orders                     without the reduction: slow, the same executions
+ *     --fail-fast                      stop at the first test that fails
  *     --report                         print the failures that were expected, too
  *
  * A test is searched completely if the budget allows. If it does not, bounds 0, 1, 2, ... are tried
@@ -32,7 +33,7 @@ static struct {
     int bound;
     uint64_t seed;
     const char *replay;
-    bool is_random, all_orders, report, list;
+    bool is_random, all_orders, report, list, fail_fast;
     const char *program;
 } opt = {.budget = 20, .bound = M_NONE, .seed = 1};
 
@@ -292,7 +293,7 @@ static void usage(FILE *out)
 {
     fprintf(out,
             "usage: %s [PATTERN...] [--list] [--budget=SECONDS] [--bound=N] [--random] [--seed=N]\n"
-            "       [--all-orders] [--report] [--replay=STEPS]\n",
+            "       [--all-orders] [--fail-fast] [--report] [--replay=STEPS]\n",
             opt.program);
 }
 
@@ -304,6 +305,8 @@ static bool take_option(const char *a)
         opt.is_random = true;
     else if (strcmp(a, "--all-orders") == 0)
         opt.all_orders = true;
+    else if (strcmp(a, "--fail-fast") == 0)
+        opt.fail_fast = true;
     else if (strcmp(a, "--report") == 0)
         opt.report = true;
     else if (strncmp(a, "--budget=", 9) == 0)
@@ -356,6 +359,8 @@ int main(int argc, char **argv)
         bool is_good = opt.replay != NULL ? replay_case(c) : run_case(c);
         passed += is_good;
         failed += !is_good;
+        if (failed > 0 && opt.fail_fast)
+            break;
     }
     if (passed + failed == 0) {
         fprintf(stderr, "%s: no test matches\n", opt.program);

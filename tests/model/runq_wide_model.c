@@ -1,0 +1,138 @@
+/*
+ * runq_wide_model.c - sched/runq.c with four slots, where a thief's own ring comes into play.
+ *
+ *   covers: src/sched/runq.c src/sched/runq.h
+ *   defines: BZ_RUNQ_LOG2=2 BZ_RUNQ_BITS=4
+ *
+ * A steal of half of two takes one, which is run at once; only from three on something is copied into
+ * the thief's ring, from where somebody else may steal it again.
+ */
+#include "sched/runq.h"
+
+#include "model.h"
+
+static struct bz_runq mine, yours, hers;
+static bz_shared(int) payload[8];
+static int taken[8]; /* how often each entry was; 0 is none */
+
+static void take(bz_entry e)
+{
+    if (e == 0)
+        return;
+    m_assert(bz_get(&payload[e]) == (int)e);
+    bz_set(&payload[e], -1); /* ours */
+    taken[e]++;
+}
+
+static void push(struct bz_runq *q, bz_entry e)
+{
+    bz_entry spill[BZ_RUNQ_SPILL];
+    unsigned count = 0;
+    bz_set(&payload[e], (int)e);
+    m_assert(bz_runq_push(q, e, spill, &count) == BZ_PUSHED);
+}
+
+static void given_rings(bz_entry queued)
+{
+    bz_runq_init(&mine);
+    bz_runq_init(&yours);
+    bz_runq_init(&hers);
+    for (int i = 0; i < 8; i++)
+        taken[i] = 0;
+    for (bz_entry e = 1; e <= queued; e++)
+        push(&mine, e);
+    m_settings()->spurious = 0;
+}
+
+static void take_all(struct bz_runq *q)
+{
+    bz_runq_check(q);
+    for (bz_entry e; (e = bz_runq_take(q)) != 0;)
+        take(e);
+}
+
+static void each_was_taken_once(bz_entry pushed)
+{
+    take_all(&mine);
+    take_all(&yours);
+    take_all(&hers);
+    for (bz_entry e = 1; e <= pushed; e++)
+        m_assert(taken[e] == 1);
+}
+
+static void thief_steals(void)
+{
+    take(bz_runq_steal(&mine, &yours));
+}
+
+static void another_steals_from_the_thief(void)
+{
+    take(bz_runq_steal(&yours, &hers));
+}
+
+static void owner_takes_one(void)
+{
+    take(bz_runq_take(&mine));
+}
+
+/* [A]: what a thief has put into its own ring may be stolen in its turn. */
+MODEL(runq, a_thief_is_robbed)
+{
+    given_rings(4);
+    m_threads(thief_steals, another_steals_from_the_thief);
+    m_sometimes(bz_runq_count(&yours) == 0);
+    m_sometimes(bz_runq_count(&yours) == 1);
+    each_was_taken_once(4);
+}
+
+MODEL(runq, a_thief_is_robbed_while_the_owner_takes)
+{
+    given_rings(4);
+    m_threads(owner_takes_one, thief_steals, another_steals_from_the_thief);
+    each_was_taken_once(4);
+}
+
+/* [B]: the thief, whose ring is full, fills the slots that another is copying from it. */
+static void given_a_thief_with_a_full_ring(void)
+{
+    given_rings(3);
+    for (bz_entry e = 4; e <= 7; e++)
+        push(&yours, e);
+}
+
+MODEL(runq, a_thief_does_not_fill_what_is_being_copied_from_it)
+{
+    given_a_thief_with_a_full_ring();
+    m_threads(another_steals_from_the_thief, thief_steals);
+    m_sometimes(bz_runq_count(&mine) == 1);
+    m_sometimes(bz_runq_count(&mine) == 3);
+    each_was_taken_once(7);
+}
+
+/* [C]: the head has moved, and the tail that goes with it must be seen. */
+static void owner_pushes_and_takes(void)
+{
+    push(&mine, 1);
+    take(bz_runq_take(&mine));
+}
+
+static void owner_takes_pushes_and_takes(void)
+{
+    take(bz_runq_take(&mine));
+    push(&mine, 2);
+    take(bz_runq_take(&mine));
+}
+
+MODEL(runq, who_sees_the_head_moved_sees_the_tail)
+{
+    given_rings(0);
+    m_threads(owner_pushes_and_takes, thief_steals);
+    each_was_taken_once(1);
+}
+
+MODEL(runq, who_loses_the_claim_sees_the_tail)
+{
+    given_rings(1);
+    m_threads(owner_takes_pushes_and_takes, thief_steals);
+    each_was_taken_once(2);
+}
