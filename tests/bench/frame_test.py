@@ -173,6 +173,13 @@ class TheSpread(unittest.TestCase):
         minutes = [10, 50, 10, 50, 51, 11, 50]
         self.assertLess(stats.aa_spread(minutes, [m * 1.01 for m in minutes]), 0.02)
 
+    def test_covers_what_dividing_the_figures_would_say_of_a_close_peer(self):
+        ours, close, far = [10, 50, 10, 50, 50], [10, 50, 10, 50, 47], [30, 99, 30, 20, 20]
+        case = spec.Case("c", "ns", peers=["close", "far"])
+        row = stats.row(case, {spec.OURS: ours, spec.AGAIN: ours, "close": close, "far": far}, {})
+        self.assertAlmostEqual(row["spread"], 50 / 47 - 1)
+        self.assertEqual(row["verdicts"]["close"], stats.LEVEL)
+
     def test_is_the_same_every_time(self):
         a, b = [80, 120, 90, 110, 100, 77] * 4, [90, 77, 120, 80, 100, 110] * 4  # 2^24 ways
         self.assertEqual(stats.aa_spread(a, b), stats.aa_spread(a, b))
@@ -479,6 +486,9 @@ class ThePage(Tree):
 
     def test_the_promised_keys_are_enough(self):
         self.assertIn("2.00&#215; ahead", self.page())
+
+    def test_a_ratio_that_is_given_is_not_worked_out_anew(self):
+        self.assertIn("2.34&#215; ahead", self.page(ratios={"p": 2.34}))
 
     def test_higher_is_better_turns_the_ratio_round(self):
         self.assertIn("0.50&#215; behind", self.page(better="higher"))

@@ -56,12 +56,17 @@ def load(folder):
     return found
 
 
+def _ratio(row, peer):
+    """How many times better ours is; worked out here if whoever wrote the row did not."""
+    given = row.get("ratios", {}).get(peer)
+    return given or stats.ratio(row["blitz"], row["peers"][peer], row["better"])
+
+
 def _verdicts(row):
-    """{peer: verdict}; worked out here if whoever wrote the row did not."""
+    """{peer: verdict}; the same."""
     given = row.get("verdicts", {})
-    return {peer: given.get(peer) or stats.verdict(
-        stats.ratio(row["blitz"], figure, row["better"]), row["spread"])
-        for peer, figure in row["peers"].items()}
+    return {peer: given.get(peer) or stats.verdict(_ratio(row, peer), row["spread"])
+            for peer in row["peers"]}
 
 
 class Scale:
@@ -101,9 +106,8 @@ def _chart(row, labels):
     parts = [_bar(scale, OURS, "ours", row["blitz"], f"&#177;{percent(row['spread'])}")]
     for peer, figure in sorted(row["peers"].items(), key=lambda p: p[1],
                                reverse=row["better"] == "higher"):
-        times = stats.ratio(row["blitz"], figure, row["better"])
         word = verdicts[peer]
-        note = f'<span class="v {word}">{times:.2f}&#215; {WORDS[word]}</span>'
+        note = f'<span class="v {word}">{_ratio(row, peer):.2f}&#215; {WORDS[word]}</span>'
         parts.append(_bar(scale, peer, labels.get(peer, peer), figure, note))
     for peer, why in row.get("skipped", {}).items():
         parts.append(f'<div class="name">{escape(peer)}</div>'
@@ -192,7 +196,7 @@ def page(found):
 <h1><span>blitz</span> measured</h1>
 <p>Ours and its peers in one interleaved run each; the bar is the median. The shaded band is the
 A/A spread: how far apart two runs of <em>ours</em> came in that same run. A bar that ends inside
-it is level. N&#215; means ours is N times better.</p>
+it is level. N&#215; means ours is N times better: the median of the ratios within the rounds.</p>
 <ul class="tally">{_tally(found)}</ul>
 {nav}
 </header>

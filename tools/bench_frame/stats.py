@@ -11,8 +11,9 @@ another's bad ones; where figures fall into two heaps that alone is a factor of 
 The spread is the A/A spread: how far from 1 such a ratio comes when it compares *the same program*
 in this very run. Ours runs as two contenders. Which of the two is which means nothing, so we swap
 them in a random half of the rounds, over and over (in every way there is, if there are few), and
-take the ratio that 95% of those stay under; or what the two really had, if that is further from 1. A
-difference smaller than that is noise, whatever the reason. More rounds make it smaller. Where it
+take the ratio that 95% of those stay under; or what the two really had, if that is further from 1; or
+what the quotient of the figures differs from the ratio for a peer close to ours, so that nobody who
+divides the figures comes to another verdict than we. A difference smaller than that is noise, whatever the reason. More rounds make it smaller. Where it
 stays wider than NOISE_MAX, not being behind is no merit: the verdict is "unclear".
 """
 
@@ -64,6 +65,15 @@ def aa_spread(first, second):
     return exp(max(swapped, *real)) - 1
 
 
+def _quotient_gap(ours, theirs, times, better):
+    """How far the quotient of the figures is from the ratio, if that is near 1; else 0."""
+    return _apart(ratio(ours, theirs, better), times) if is_close(times) else 0.0
+
+
+def _apart(a, b):
+    return max(a, b) / min(a, b) - 1
+
+
 def verdict(how_many_times, spread, instructions=None):
     """ahead, level, behind or unclear. instructions: (ours, theirs), if counted."""
     if how_many_times > 1 + spread:
@@ -89,8 +99,9 @@ def row(case, samples, skipped):
     figures = {name: median(values) for name, values in samples.items()}
     ours = figures[OURS]
     peers = {n: f for n, f in figures.items() if n not in (OURS, AGAIN)}
-    spread = aa_spread(samples[OURS], samples[AGAIN])
     ratios = {n: paired(samples[OURS], samples[n], case.better) for n in peers}
+    spread = max([aa_spread(samples[OURS], samples[AGAIN])]
+                 + [_quotient_gap(ours, peers[n], ratios[n], case.better) for n in peers])
     return {
         "case": case.name,
         "title": case.title,
