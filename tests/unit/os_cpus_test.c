@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../support/deny.h"
+#include "support/deny.h"
 #include "harness.h"
 #include "os/linux.h"
 #include "os/os.h"

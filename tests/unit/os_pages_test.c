@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../support/deny.h"
+#include "support/deny.h"
 #include "harness.h"
 #include "os/os.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "../support/deny.h"
-#include "../support/tasks.h"
+#include "support/deny.h"
+#include "support/tasks.h"
 #include "harness.h"
 #include "os/os.h"
 #include "os/self.h"

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "../support/deny.h"
-#include "../support/tasks.h"
+#include "support/deny.h"
+#include "support/tasks.h"
 #include "harness.h"
 #include "os/os.h"
 

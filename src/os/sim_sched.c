@@ -1,0 +1,229 @@
+/*
+ * sim_sched.c - who runs next, and what time it is.
+ *
+ * Two ways of choosing. The random walk picks any thread that can run, evenly, but goes on with the
+ * current one k times of 8, where k is drawn from the seed: restless walks find races between
+ * neighbouring steps, steady ones those that need one thread to get far. The priority mode follows
+ * the idea of probabilistic concurrency testing: threads have random priorities, the highest that
+ * can run does, and at random points (one in N steps, N from the seed) the running one falls below
+ * all others. An order that needs d such changes is found with a probability that does not sink with
+ * the length of the run. A thread that relaxes or yields falls too, or a spinner on top would starve
+ * whom it waits for.
+ *
+ * The clock moves in two places: when nobody can run, to the next deadline or end of burning; and by
+ * a few nanoseconds when it is read. b burning threads on c CPUs get c/b of the time each if there
+ * are more of them than CPUs. Rounding is down, and the jump is rounded up, so that whoever was to
+ * finish first has finished.
+ *
+ * I1  A thread is READY whenever it runs, and while it stands in bz_sim_step and may be chosen.
+ * I2  now_ns never goes back and stays below BZ_OS_FOREVER.
+ * I3  Nothing here depends on an address, or two processes would disagree: threads are counted in
+ *     the order of the list, which is that of their starts.
+ */
+#include "os/sim_inner.h"
+
+#include <errno.h>
+
+#define STEPS_MAX_DEFAULT UINT64_C(10000000)
+
+void bz_sim_sched_init(struct bz_sim *sim)
+{
+    static const unsigned stays[] = {0, 0, 4, 6, 7};
+    struct bz_rng seed;
+
+    bz_rng_init(&seed, sim->config.seed);
+    sim->choices = bz_rng_split(&seed);
+    sim->entropy = bz_rng_split(&seed);
+    uint32_t dice = bz_rng_below(&seed, 3);
+    sim->mode = sim->config.mode;
+    if (sim->mode == BZ_SIM_BY_SEED)
+        sim->mode = dice == 0 ? BZ_SIM_PRIORITY : BZ_SIM_RANDOM;
+    sim->stay_in_8 = stays[bz_rng_below(&seed, BZ_ARRAY_LEN(stays))];
+    sim->demote_one_in = 4u << bz_rng_below(&seed, 8); /* 4 to 512 */
+    sim->priority_lowest = UINT32_MAX;
+    sim->result.hash = sim->config.seed;
+    if (sim->config.steps_max == 0)
+        sim->config.steps_max = STEPS_MAX_DEFAULT;
+}
+
+bool bz_sim_coin(struct bz_sim *sim, uint32_t n)
+{
+    return bz_rng_below(&sim->choices, n) == 0;
+}
+
+void bz_sim_mix(struct bz_sim *sim, enum sim_event what, uint64_t value)
+{
+    struct bz_rng mixer;
+    uint64_t who = BZ_BROKEN(36) ? (uint64_t)(uintptr_t)sim : sim->current->id;
+
+    bz_rng_init(&mixer, sim->result.hash ^ (uint64_t)what << 56 ^ who << 40 ^ value);
+    sim->result.hash = bz_rng_next(&mixer);
+}
+
+/* ---- the clock -------------------------------------------------------------------------------- */
+
+static uint32_t count_in(const struct bz_sim *sim, enum sim_state state)
+{
+    uint32_t count = 0;
+    BZ_LIST_FOR_EACH (node, &sim->threads)
+        count += SIM_THREAD_OF(node)->state == state;
+    return count;
+}
+
+/* CPU time that each of `burners` gets while the clock moves by ns. */
+static uint64_t share_down(uint64_t ns, uint64_t burners, uint64_t cpus)
+{
+    if (burners <= cpus)
+        return ns;
+    return ns / burners * cpus + ns % burners * cpus / burners;
+}
+
+/* When each of `burners` will have had at least ns more; the end of time at the latest. */
+static uint64_t burnt_at(uint64_t now, uint64_t ns, uint64_t burners, uint64_t cpus)
+{
+    uint64_t whole, at;
+
+    if (burners <= cpus)
+        burners = cpus = 1;
+    uint64_t rest = (ns % cpus * burners + cpus - 1) / cpus;
+    if (__builtin_mul_overflow(ns / cpus, burners, &whole) ||
+        __builtin_add_overflow(whole, rest, &at) || __builtin_add_overflow(at, now, &at))
+        return BZ_OS_FOREVER - 1;
+    return at < BZ_OS_FOREVER ? at : BZ_OS_FOREVER - 1;
+}
+
+static void burn_some(struct sim_thread *t, uint64_t share_ns)
+{
+    uint64_t had = t->burn_ns < share_ns ? t->burn_ns : share_ns;
+    t->burn_ns -= had;
+    t->cpu_ns += had;
+    if (t->burn_ns == 0)
+        t->state = SIM_READY;
+}
+
+void bz_sim_clock_move(struct bz_sim *sim, uint64_t to_ns)
+{
+    if (to_ns < sim->now_ns || to_ns == BZ_OS_FOREVER)
+        to_ns = BZ_OS_FOREVER - 1; /* I2: the end of time */
+    uint64_t share =
+        share_down(to_ns - sim->now_ns, count_in(sim, SIM_BURNING), (uint64_t)sim->config.cpus);
+    if (to_ns == BZ_OS_FOREVER - 1)
+        share = UINT64_MAX; /* the end of time ends everything */
+    sim->now_ns = to_ns;
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        struct sim_thread *t = SIM_THREAD_OF(node);
+        if (t->state == SIM_BURNING) {
+            burn_some(t, share);
+        } else if (t->state == SIM_ASLEEP && t->until_ns <= to_ns) {
+            t->state = SIM_READY;
+            t->result = -ETIMEDOUT;
+        }
+    }
+}
+
+/* Nobody can run: on to the next thing that happens by itself. False if there is none. */
+static bool clock_jump(struct bz_sim *sim)
+{
+    uint32_t burners = count_in(sim, SIM_BURNING);
+    uint64_t next = BZ_OS_FOREVER;
+
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        struct sim_thread *t = SIM_THREAD_OF(node);
+        uint64_t at = BZ_OS_FOREVER;
+        if (t->state == SIM_ASLEEP)
+            at = t->until_ns;
+        if (t->state == SIM_BURNING)
+            at = burnt_at(sim->now_ns, t->burn_ns, burners, (uint64_t)sim->config.cpus);
+        next = at < next ? at : next;
+    }
+    if (next == BZ_OS_FOREVER)
+        return false;
+    bz_sim_clock_move(sim, next);
+    bz_sim_mix(sim, SIM_EV_CLOCK, sim->now_ns);
+    return true;
+}
+
+/* ---- who is next ------------------------------------------------------------------------------ */
+
+static struct sim_thread *choose_random(struct bz_sim *sim, uint32_t ready)
+{
+    bool stays = bz_rng_below(&sim->choices, 8) < sim->stay_in_8;
+    uint32_t pick = bz_rng_below(&sim->choices, ready);
+
+    if (stays && sim->current->state == SIM_READY)
+        return sim->current;
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        if (SIM_THREAD_OF(node)->state == SIM_READY && pick-- == 0)
+            return SIM_THREAD_OF(node);
+    }
+    return NULL;
+}
+
+static struct sim_thread *choose_highest(struct bz_sim *sim)
+{
+    struct sim_thread *best = NULL;
+
+    if (bz_sim_coin(sim, sim->demote_one_in))
+        sim->current->priority = sim->priority_lowest--;
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        struct sim_thread *t = SIM_THREAD_OF(node);
+        if (t->state == SIM_READY && (best == NULL || t->priority > best->priority))
+            best = t;
+    }
+    return best;
+}
+
+static struct sim_thread *choose(struct bz_sim *sim)
+{
+    uint32_t ready;
+
+    while ((ready = count_in(sim, SIM_READY)) == 0) {
+        if (!clock_jump(sim))
+            return NULL;
+    }
+    struct sim_thread *next =
+        sim->mode == BZ_SIM_PRIORITY ? choose_highest(sim) : choose_random(sim, ready);
+    BZ_CHECK(next != NULL, "%u threads can run and none was chosen", ready);
+    bz_sim_mix(sim, SIM_EV_CHOICE, next->id);
+    return next;
+}
+
+/* ---- points of choice ------------------------------------------------------------------------- */
+
+void bz_sim_end(struct bz_sim *sim, int err)
+{
+    sim->end = err;
+    bz_sim_coro_switch(&sim->current->coro, &sim->home, SIM_NEVER_COMES_BACK, &sim->home);
+    BZ_CHECK(false, "a simulation that had ended was resumed");
+    __builtin_unreachable();
+}
+
+void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
+{
+    struct sim_thread *from = sim->current;
+
+    bz_sim_mix(sim, what, value);
+    if (++sim->result.steps > sim->config.steps_max)
+        bz_sim_end(sim, -ETIME);
+    struct sim_thread *to = choose(sim);
+    if (to == NULL)
+        bz_sim_end(sim, -EDEADLK);
+    if (to == from)
+        return;
+    sim->result.switches++;
+    sim->current = to;
+    bz_sim_coro_switch(&from->coro, &to->coro, SIM_COMES_BACK, &sim->home);
+}
+
+void bz_sim_leave(struct bz_sim *sim)
+{
+    struct sim_thread *from = sim->current, *to = choose(sim);
+
+    if (to == NULL)
+        bz_sim_end(sim, -EDEADLK);
+    sim->result.switches++;
+    sim->current = to;
+    bz_sim_coro_switch(&from->coro, &to->coro, SIM_NEVER_COMES_BACK, &sim->home);
+    BZ_CHECK(false, "thread %u was resumed after its end", from->id);
+    __builtin_unreachable();
+}
