@@ -143,9 +143,9 @@ unmap_sigstack:
 int bz_linux_thread_join(const struct bz_os *os, struct bz_os_thread *t)
 {
     (void)os;
-    int err = pthread_join((pthread_t)t->native, NULL);
-    if (err == EDEADLK)
+    if (pthread_equal(pthread_self(), (pthread_t)t->native))
         return -EDEADLK;
+    int err = pthread_join((pthread_t)t->native, NULL);
     BZ_CHECK(err == 0, "join of thread %s: error %d", t->name, err);
     sigstack_unmap(t);
     return 0;

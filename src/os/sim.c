@@ -189,7 +189,6 @@ static void thread_main(void *arg)
     me->fn(me->arg);
     bz_sim_step(me->sim, SIM_EV_END, 0); /* whatever follows the last instruction may come first */
     me->state = SIM_DONE;
-    bz_sim_coro_note_end(me);
     BZ_LIST_FOR_EACH (node, &me->sim->threads) {
         if (SIM_THREAD_OF(node)->joins == me)
             SIM_THREAD_OF(node)->state = SIM_READY;
@@ -285,7 +284,6 @@ static int sim_thread_join(const struct bz_os *os, struct bz_os_thread *t)
         bz_sim_step(sim, SIM_EV_JOIN, it->id);
         me->joins = NULL;
     }
-    bz_sim_coro_note_join(it);
     thread_free(it); /* I2 */
     return 0;
 }

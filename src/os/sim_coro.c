@@ -1,13 +1,13 @@
 /*
  * sim_coro.c - coroutines for the simulated keeper: stacks, the switch, and what sanitizers ask.
  *
- * The switch is swapcontext(3). It is slow (a quarter of a microsecond, most of it a system call for
- * the signal mask), and here that does not matter: a simulated step costs more than that anyway, and
- * what it buys is independence. src/arch lies above src/os and tests of src/arch run under
+ * The switch is getcontext(3) and setcontext(3). They are slow (half a microsecond, most of it system
+ * calls for the signal mask), and here that does not matter: it buys independence. src/arch lies above src/os and tests of src/arch run under
  * simulation; were the simulator built on the switch it helps to test, a bug in the switch would
- * show up as a simulator gone mad. swapcontext also knows shadow stacks and every architecture the C
- * library knows. Rejected: OS threads that hand a baton around (10 µs a step, and a schedule that
- * the kernel can perturb).
+ * show up as a simulator gone mad. They also know shadow stacks and every architecture the C library
+ * knows. Rejected: swapcontext (AddressSanitizer intercepts it, warns, and clears whole stacks of
+ * shadow at each call, although we tell it all it needs), and OS threads that hand a baton around
+ * (10 µs a step, and a schedule that the kernel can perturb).
  *
  * What belongs to a thread and not to a stack is carried along: the self slot and errno.
  *
@@ -16,7 +16,8 @@
  * switch for synchronization, so that two simulated threads race in its eyes exactly when two real
  * ones would; src/os/CMakeLists.txt compiles these files without its instrumentation, because the
  * simulator's own data is shared by all coroutines without any. Start and join do synchronize:
- * creating a fiber does by itself, a join is told by note_end and note_join.
+ * creating a fiber does by itself, a join because whoever leaves a coroutine releases to it and
+ * whoever takes it apart acquires from it.
  *
  * I1  Only one coroutine of a run executes, and the others stand inside bz_sim_coro_switch.
  */
@@ -34,10 +35,14 @@
 #endif
 #endif
 
-/* These files are compiled without thread instrumentation, so the build says whether the program
- * is linked with it. */
 #if defined(HAS_ASAN)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+/* Frames that never returned leave their poison on the stack, for whoever maps the place next. */
+static void asan_clean(const struct sim_coro *c)
+{
+    __asan_unpoison_memory_region(c->stack, c->stack_bytes);
+}
 static void asan_leave(struct sim_coro *from, struct sim_coro *to, enum sim_leave leave)
 {
     __sanitizer_start_switch_fiber(leave == SIM_COMES_BACK ? &from->fake_stack : NULL, to->stack,
@@ -54,6 +59,10 @@ static void asan_arrive(struct sim_coro *c, struct sim_coro *home)
     }
 }
 #else
+static void asan_clean(const struct sim_coro *c)
+{
+    (void)c;
+}
 static void asan_leave(struct sim_coro *from, struct sim_coro *to, enum sim_leave leave)
 {
     (void)from;
@@ -67,6 +76,8 @@ static void asan_arrive(struct sim_coro *c, struct sim_coro *home)
 }
 #endif
 
+/* These files are compiled without thread instrumentation, so the build says whether the program
+ * is linked with it. */
 #if defined(BZ_SIM_TSAN)
 #include <sanitizer/tsan_interface.h>
 static void *tsan_new(void)
@@ -77,21 +88,15 @@ static void *tsan_here(void)
 {
     return __tsan_get_current_fiber();
 }
-static void tsan_drop(void *fiber)
+static void tsan_drop(struct sim_coro *c)
 {
-    __tsan_destroy_fiber(fiber);
+    __tsan_acquire(c); /* all it did precedes whatever its joiner does next */
+    __tsan_destroy_fiber(c->fiber);
 }
-static void tsan_switch(void *fiber, bool orders)
+static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 {
-    __tsan_switch_to_fiber(fiber, orders ? 0 : __tsan_switch_to_fiber_no_sync);
-}
-void bz_sim_coro_note_end(void *thread)
-{
-    __tsan_release(thread);
-}
-void bz_sim_coro_note_join(void *thread)
-{
-    __tsan_acquire(thread);
+    __tsan_release(from);
+    __tsan_switch_to_fiber(to->fiber, orders ? 0 : __tsan_switch_to_fiber_no_sync);
 }
 #else
 static void *tsan_new(void)
@@ -102,22 +107,15 @@ static void *tsan_here(void)
 {
     return NULL;
 }
-static void tsan_drop(void *fiber)
+static void tsan_drop(struct sim_coro *c)
 {
-    (void)fiber;
+    (void)c;
 }
-static void tsan_switch(void *fiber, bool orders)
+static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 {
-    (void)fiber;
+    (void)from;
+    (void)to;
     (void)orders;
-}
-void bz_sim_coro_note_end(void *thread)
-{
-    (void)thread;
-}
-void bz_sim_coro_note_join(void *thread)
-{
-    (void)thread;
 }
 #endif
 
@@ -155,7 +153,21 @@ void bz_sim_coro_init_home(struct sim_coro *home)
 
 void bz_sim_coro_fini(struct sim_coro *c)
 {
-    tsan_drop(c->fiber);
+    asan_clean(c);
+    tsan_drop(c);
+}
+
+/* getcontext returns twice: at once, and when somebody sets this context again. */
+static BZ_NOINLINE void swap(ucontext_t *from, const ucontext_t *to)
+{
+    volatile bool is_back = false; /* on the stack, so it survives the way there and back */
+
+    getcontext(from);
+    if (is_back)
+        return;
+    is_back = true;
+    setcontext(to);
+    BZ_CHECK(false, "setcontext: errno %d", errno);
 }
 
 BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
@@ -166,9 +178,8 @@ BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
     from->saved_errno = errno;
     starting_home = home;
     asan_leave(from, to, leave);
-    tsan_switch(to->fiber, from == home || to == home);
-    int err = swapcontext(&from->context, &to->context);
-    BZ_CHECK(err == 0, "swapcontext: errno %d", errno);
+    tsan_switch(from, to, from == home || to == home);
+    swap(&from->context, &to->context);
     asan_arrive(from, home);
     bz_self_set(from->self);
     errno = from->saved_errno;

@@ -34,7 +34,7 @@ struct sim_coro {
 /* Make `c` run main(arg) on that stack when it is first switched to. It must never return. */
 void bz_sim_coro_init(struct sim_coro *c, void *stack, size_t stack_bytes, void (*main)(void *),
                       void *arg);
-/* `c` does not run and never will again. */
+/* `c` does not run and never will again; all it did precedes what the caller does next. */
 void bz_sim_coro_fini(struct sim_coro *c);
 /* The context that bz_sim_run() was called in. */
 void bz_sim_coro_init_home(struct sim_coro *home);
@@ -42,10 +42,6 @@ void bz_sim_coro_init_home(struct sim_coro *home);
 enum sim_leave { SIM_COMES_BACK, SIM_NEVER_COMES_BACK };
 void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to, enum sim_leave leave,
                         struct sim_coro *home);
-
-/* A thread has ended; its joiner goes on. Tells ThreadSanitizer that the one precedes the other. */
-void bz_sim_coro_note_end(void *thread);
-void bz_sim_coro_note_join(void *thread);
 
 /* ---- threads and the run ---------------------------------------------------------------------- */
 

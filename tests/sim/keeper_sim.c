@@ -1,6 +1,7 @@
 /* The simulated keeper keeps the contract of os.h: the same questions the real one was asked. */
 #include <stdatomic.h>
 
+#include "support/sanitizers.h"
 #include "support/sim.h"
 #include "os/self.h"
 
@@ -148,14 +149,15 @@ static void is_itself(void *arg)
     CHECK_NULL(bz_self_get());
     bz_self_set(&mine);
     for (int i = 0; i < 20; i++) {
-        errno = 100 + (int)((uintptr_t)&mine / 4096 % 50);
-        int err = errno;
+        int err = 100 + (int)((uintptr_t)&mine / 4096 % 50);
+        if (!T_TSAN) /* to it, one errno for all simulated threads is a race */
+            errno = err;
         bz_os_relax(os, (unsigned)i);
         bz_os_delay_here(os, BZ_OS_AT_SWITCH);
         bz_os_wake(os, &never, 1);
         (void)bz_os_wait(os, &never, 0, bz_os_now(os) + (uint64_t)i);
         CHECK_EQ(bz_self_get(), (void *)&mine);
-        CHECK_EQ(errno, err);
+        CHECK(T_TSAN || errno == err);
     }
 }
 

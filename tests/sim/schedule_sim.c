@@ -172,7 +172,7 @@ TEST(schedule, both_ways_of_choosing_end_every_run)
 struct two {
     const struct bz_os *os;
     char order[8];
-    int count;
+    atomic_int count;
 };
 
 static void writes_a(void *arg)
@@ -180,7 +180,7 @@ static void writes_a(void *arg)
     struct two *two = arg;
     for (int i = 0; i < 2; i++) {
         bz_os_delay_here(two->os, BZ_OS_AT_PUBLISH);
-        two->order[two->count++] = 'a';
+        two->order[atomic_fetch_add(&two->count, 1)] = 'a';
     }
 }
 static void writes_b(void *arg)
@@ -188,7 +188,7 @@ static void writes_b(void *arg)
     struct two *two = arg;
     for (int i = 0; i < 2; i++) {
         bz_os_delay_here(two->os, BZ_OS_AT_PUBLISH);
-        two->order[two->count++] = 'b';
+        two->order[atomic_fetch_add(&two->count, 1)] = 'b';
     }
 }
 
@@ -229,7 +229,8 @@ TEST(schedule, all_six_orders_of_two_times_two_steps_are_found)
 struct alarm {
     const struct bz_os *os;
     uint64_t at, rang;
-    int *next, place;
+    atomic_int *next;
+    int place;
 };
 
 static void rings(void *arg)
@@ -237,7 +238,7 @@ static void rings(void *arg)
     struct alarm *a = arg;
     sleep_until(a->os, a->at);
     a->rang = bz_os_now(a->os);
-    a->place = (*a->next)++;
+    a->place = atomic_fetch_add(a->next, 1);
 }
 
 static void alarms_ring(const struct bz_os *os, void *arg)
@@ -245,7 +246,7 @@ static void alarms_ring(const struct bz_os *os, void *arg)
     static const uint64_t after_ms[] = {30, 10, 50, 20, 40, 3600000};
     struct alarm a[6];
     struct bz_os_thread t[6];
-    int next = 0;
+    atomic_int next = 0;
     uint64_t start = bz_os_now(os);
     (void)arg;
     for (int i = 0; i < 6; i++) {

@@ -216,12 +216,12 @@ TEST(os_cpus, the_mount_that_shows_our_group_is_preferred)
 {
     root_make();
     put("/proc/self/cgroup", "0::/b/x\n");
-    put("/proc/self/mountinfo", "30 23 0:26 /a /mnt/a rw - cgroup2 cgroup2 rw\n"
-                                "31 23 0:26 /b /mnt/b rw - cgroup2 cgroup2 rw\n"
-                                "32 23 0:26 /c /mnt/c rw - cgroup2 cgroup2 rw\n");
-    put("/mnt/a/cpu.max", "100000 100000\n");
-    put("/mnt/c/cpu.max", "100000 100000\n");
-    put("/mnt/b/x/cpu.max", "700000 100000\n");
+    put("/proc/self/mountinfo", "30 23 0:26 /a /groups/a rw - cgroup2 cgroup2 rw\n"
+                                "31 23 0:26 /b /groups/b rw - cgroup2 cgroup2 rw\n"
+                                "32 23 0:26 /c /groups/c rw - cgroup2 cgroup2 rw\n");
+    put("/groups/a/cpu.max", "100000 100000\n");
+    put("/groups/c/cpu.max", "100000 100000\n");
+    put("/groups/b/x/cpu.max", "700000 100000\n");
     CHECK_EQ(bz_linux_cpus_quota(root), 7);
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "support/deny.h"
+#include "support/sanitizers.h"
 #include "support/tasks.h"
 #include "harness.h"
 #include "os/os.h"
@@ -194,6 +195,7 @@ static void on_its_own_stack(int sig)
 
 TEST(os_thread, bug_34_a_handler_runs_on_the_signal_stack)
 {
+    t_skip_if_signals_are_deferred();
     struct sigaction act = {.sa_handler = on_its_own_stack, .sa_flags = SA_ONSTACK};
     struct witness w;
     CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
@@ -233,6 +235,7 @@ static int maps(void)
 
 TEST(os_thread, a_joined_thread_leaves_nothing)
 {
+    t_skip_if_mappings_are_not_ours();
     struct witness w;
     for (int i = 0; i < 8; i++) { /* let the C library fill its caches */
         witness_start(&w, NULL);
@@ -254,6 +257,7 @@ static void nothing(void *arg)
 
 static void a_refused_start_leaves_nothing(const struct bz_os_thread_opts *opts, int want)
 {
+    t_skip_if_mappings_are_not_ours();
     struct bz_os_thread t;
     CHECK_EQ(bz_os_thread_start(os, &t, opts, nothing, NULL), want);
     int before = maps(); /* the C library has cached a stack now, and will use it again */

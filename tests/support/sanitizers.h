@@ -1,0 +1,45 @@
+/*
+ * sanitizers.h - what cannot be observed under a sanitizer, with the reason in the skip.
+ */
+#ifndef T_SANITIZERS_H
+#define T_SANITIZERS_H
+
+#include "harness.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define T_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define T_TSAN 1
+#endif
+#endif
+#if !defined(T_TSAN)
+#define T_TSAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define T_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define T_ASAN 1
+#endif
+#endif
+#if !defined(T_ASAN)
+#define T_ASAN 0
+#endif
+
+/* ThreadSanitizer holds a signal back until the thread enters a function it intercepts, and the
+ * system call a sleep word makes is none: the handler would not run during the sleep. */
+static inline void t_skip_if_signals_are_deferred(void)
+{
+    if (T_TSAN)
+        t_skip("ThreadSanitizer defers signals for a thread that sleeps on a word");
+}
+
+/* Sanitizers map shadow memory and thread states when they like: counting mappings is vain. */
+static inline void t_skip_if_mappings_are_not_ours(void)
+{
+    if (T_TSAN || T_ASAN)
+        t_skip("a sanitizer's own mappings come and go");
+}
+
+#endif
