@@ -186,10 +186,10 @@ static inline int bz_os_wait(const struct bz_os *os, bz_os_word *word, uint32_t 
 }
 
 /*
- * Rouse up to `count_max` threads that sleep on `word`; which ones is not promised. The
- * word may be gone already (its owner woke by itself and freed it): its address is a name, its
- * memory is not touched. A reused address may so get a wake meant for the old word, which is one of
- * the reasons for which waits return 0.
+ * Rouse up to `count_max` threads that sleep on `word`; which ones is not promised. The word may be
+ * gone already (its owner woke by itself and freed it): its address is a name, its memory is not
+ * touched. A reused address may so get a wake meant for the old word, which is one of the reasons
+ * for which waits return 0.
  * Returns:  how many were roused; never fails.
  */
 static inline int bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)

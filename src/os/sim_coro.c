@@ -160,7 +160,8 @@ void bz_sim_coro_fini(struct sim_coro *c)
 /* getcontext returns twice: at once, and when somebody sets this context again. */
 static BZ_NOINLINE void swap(ucontext_t *from, const ucontext_t *to)
 {
-    volatile bool is_back = false; /* on the stack, so it survives the way there and back */
+    /* On the stack, so it survives the way there and back. lint: allow raw-atomic: one thread */
+    volatile bool is_back = false;
 
     getcontext(from);
     if (is_back)
