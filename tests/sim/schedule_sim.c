@@ -469,6 +469,7 @@ TEST(schedule, a_report_goes_to_standard_error)
     ssize_t n;
     while (used < sizeof text - 1 && (n = read(ends[0], text + used, sizeof text - 1 - used)) > 0)
         used += (size_t)n;
+    close(ends[0]);
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -33,18 +33,17 @@ static inline bool t_task_read(int tid, const char *file, char *text, size_t roo
     return n > 0;
 }
 
-/* Return once the thread sleeps in the kernel. */
-static inline void t_until_asleep(int tid)
+/* Return once the thread sleeps in the kernel; false if it ends instead. */
+static inline bool t_until_asleep(int tid)
 {
     char text[512];
-    for (;;) {
-        if (t_task_read(tid, "stat", text, sizeof text)) {
-            const char *after_name = strrchr(text, ')');
-            if (after_name != NULL && after_name[1] == ' ' && after_name[2] == 'S')
-                return;
-        }
+    while (t_task_read(tid, "stat", text, sizeof text)) {
+        const char *after_name = strrchr(text, ')');
+        if (after_name != NULL && after_name[1] == ' ' && after_name[2] == 'S')
+            return true;
         sched_yield();
     }
+    return false;
 }
 
 /* Return once the thread is no more. */

@@ -350,7 +350,7 @@ TEST(os_thread, a_burning_thread_uses_cpu_time_and_a_sleeping_one_does_not)
     witness_start(&sleeper, NULL);
     while (atomic_load(&burner.tid) == 0)
         sched_yield();
-    t_until_asleep(atomic_load(&sleeper.tid));
+    CHECK(t_until_asleep(atomic_load(&sleeper.tid)));
 
     CHECK_EQ(bz_os_thread_cpu_time(os, &burner.thread, &burnt), 0);
     CHECK_EQ(bz_os_thread_cpu_time(os, &sleeper.thread, &slept), 0);

@@ -44,7 +44,7 @@ static void waiter_start(struct waiter *w, bz_os_word *word, uint64_t until_ns)
 static void waiter_start_asleep(struct waiter *w, bz_os_word *word, uint64_t until_ns)
 {
     waiter_start(w, word, until_ns);
-    t_until_asleep(atomic_load(&w->tid));
+    CHECK(t_until_asleep(atomic_load(&w->tid)));
 }
 
 /* ---- waits that do not sleep ---- */
@@ -150,7 +150,7 @@ TEST(os_word, a_wake_rouses_as_many_as_asked_and_no_more)
         sched_yield();
     for (int i = 0; i < 6; i++) {
         if (!atomic_load(&w[i].done))
-            t_until_asleep(atomic_load(&w[i].tid));
+            CHECK(t_until_asleep(atomic_load(&w[i].tid)));
     }
     CHECK_EQ(count_done(w, 6), 2);
     CHECK_EQ(bz_os_wake(os, &word, UINT32_MAX), 4);
@@ -198,30 +198,36 @@ static void handle_without_restart(void)
     CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
 }
 
-/* Bug class 34. A timer signal every millisecond must neither cut a sleep short nor stretch it. */
-TEST(os_word, bug_34_a_storm_of_signals_neither_ends_nor_stretches_a_sleep)
+/* One sleep of that long with a signal at every moment of it; how many were handled. */
+static int sleep_through_a_storm(uint64_t ns)
 {
-    handle_without_restart();
     bz_os_word word = 0;
     struct waiter w;
-    waiter_start_asleep(&w, &word, bz_os_now(os) + 60 * MS);
+    int first = atomic_load(&handled);
 
-    int sent = 0;
+    waiter_start(&w, &word, bz_os_now(os) + ns);
     while (!atomic_load(&w.done)) {
         int before = atomic_load(&handled);
         if (pthread_kill((pthread_t)w.thread.native, SIGUSR1) != 0)
             break;
-        sent++;
         while (atomic_load(&handled) == before && !atomic_load(&w.done))
             sched_yield();
     }
-
     CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
     CHECK_EQ(w.result, -ETIMEDOUT);
     CHECK_GE(w.returned_ns, w.until_ns);
-    CHECK_GE(atomic_load(&handled), 2);
-    t_note("%d signals handled in 60 ms of sleep", atomic_load(&handled));
-    (void)sent;
+    return atomic_load(&handled) - first;
+}
+
+/* Bug class 34. A timer signal every millisecond must neither cut a sleep short nor stretch it. */
+TEST(os_word, bug_34_a_storm_of_signals_neither_ends_nor_stretches_a_sleep)
+{
+    uint64_t ms = 30;
+    int signals;
+    handle_without_restart();
+    while ((signals = sleep_through_a_storm(ms * MS)) < 10)
+        ms *= 2; /* the machine is busy: the storm was none */
+    t_note("%d signals handled in %llu ms of sleep", signals, (unsigned long long)ms);
 }
 
 TEST(os_word, bug_34_a_sleeper_is_still_roused_after_a_storm_of_signals)
@@ -236,7 +242,7 @@ TEST(os_word, bug_34_a_sleeper_is_still_roused_after_a_storm_of_signals)
             sched_yield();
     }
     CHECK_EQ(atomic_load(&w.done), 0);
-    t_until_asleep(atomic_load(&w.tid));
+    CHECK(t_until_asleep(atomic_load(&w.tid)));
     CHECK_EQ(bz_os_wake(os, &word, 1), 1);
     CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
     CHECK_EQ(w.result, 0);
