@@ -45,6 +45,11 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
+# The tools and the documents are the same in every build: `make test` checks them, once.
+code_only := -LE 'tools|docs'
+# Programs that something else runs (qemu, valgrind): those that are theirs to run.
+programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
+
 .PHONY: test asan tsan plain clang model mutants check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
@@ -54,17 +59,17 @@ test: ## build and run the tests
 asan: ## the tests under AddressSanitizer and UBSan
 	@tools/setup build test
 	@tools/build asan
-	@tools/run-tests asan
+	@tools/run-tests asan $(code_only)
 
 tsan: ## the tests under ThreadSanitizer (clang)
 	@tools/setup build test clang tsan
 	@tools/build tsan
-	@tools/run-tests tsan
+	@tools/run-tests tsan $(code_only)
 
 plain: ## the tests of the dull form of every protocol, with assertions
 	@tools/setup build test
 	@tools/build plain
-	@tools/run-tests plain
+	@tools/run-tests plain $(code_only)
 
 model: ## the lock-free code in every order of events the memory model allows
 	@tools/setup build test
@@ -88,7 +93,7 @@ check-bare: ## the README's two commands on a bare Debian made by debootstrap (r
 clang: ## the tests, built by clang
 	@tools/setup build test clang
 	@tools/build clang
-	@tools/run-tests clang
+	@tools/run-tests clang $(code_only)
 
 # -- the long sweep --------------------------------------------------------------------------------
 
@@ -100,22 +105,22 @@ check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some s
 lto: ## the tests with link-time optimization of position-independent code
 	@tools/setup build test
 	@tools/build lto
-	@tools/run-tests lto
+	@tools/run-tests lto $(code_only)
 
 cet: ## the tests with -fcf-protection=full
 	@tools/setup build test
 	@tools/build cet
-	@tools/run-tests cet
+	@tools/run-tests cet $(code_only)
 
 valgrind: ## unit tests and stress under valgrind's memcheck
 	@tools/setup build test valgrind
 	@tools/build valgrind
-	@tools/run-tests valgrind -L 'unit|stress'
+	@tools/run-tests valgrind $(programs_only)
 
 aarch64 riscv64: ## unit tests and stress for that architecture, under qemu-user
 	@tools/setup build test cross
 	@tools/build $@
-	@tools/run-tests $@ -L 'unit|stress'
+	@tools/run-tests $@ $(programs_only)
 
 # -- documents -------------------------------------------------------------------------------------
 
