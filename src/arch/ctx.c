@@ -22,7 +22,7 @@
 
 struct ctx_start {
     void *record[2]; /* zeros: frame pointer and return address of nobody */
-    void (*main)(struct ctx_start *, bz_ctx_hook *, void *, struct bz_ctx *, uint64_t);
+    void (*main)(struct ctx_start *, bz_ctx_hook *, void *, struct bz_ctx *);
     uint64_t fpcw;
     void (*entry)(void *arg);
     void *arg;
@@ -33,14 +33,31 @@ _Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned")
 __asm__(BZ_CTX_THUNK);
 extern const char bz_ctx_thunk[] __attribute__((visibility("hidden")));
 
-static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, struct bz_ctx *left,
-                     uint64_t fpcw)
+static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, struct bz_ctx *left)
 {
-    struct bz_ctx_landing l = {hook, arg, left, fpcw};
-    bz_ctx_landed(NULL, &l, start->fpcw);
+    bz_note_landed(NULL, left != NULL ? &left->notes : NULL);
+    if (bz_fpcw_read() != start->fpcw)
+        bz_fpcw_load(start->fpcw);
+    if (hook != NULL)
+        hook(arg);
     start->entry(start->arg);
     BZ_CHECK(false, "the entry function of a stack returned");
 }
+
+#if defined(__x86_64__)
+bz_atomic(int) bz_fpcw_loads_are_cheap;
+
+/* AMD renames MXCSR; who else does is for a measurement to say (bench-switch, "between divisions"). */
+static void fpcw_find_out(void)
+{
+    unsigned most, b = 0, c = 0, d = 0;
+    __asm__("cpuid" : "=a"(most), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
+    bool is_amd = b == 0x68747541 && d == 0x69746e65 && c == 0x444d4163; /* AuthenticAMD */
+    bz_store_relaxed(&bz_fpcw_loads_are_cheap, is_amd); /* relaxed: a constant, guards nothing */
+}
+#else
+static void fpcw_find_out(void) {}
+#endif
 
 void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg), void *arg,
                  uint64_t fpcw)
@@ -50,6 +67,11 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     BZ_CHECK((uintptr_t)low % 16 == 0, "low %p", low);
     BZ_CHECK((uintptr_t)top % 16 == 0, "top %p", top);
     BZ_CHECK((char *)top - (char *)low >= 1024, "a stack of %td bytes", (char *)top - (char *)low);
+    static bz_atomic(int) is_known;
+    if (!bz_load_relaxed(&is_known)) { /* relaxed: twice is as good as once */
+        fpcw_find_out();
+        bz_store_relaxed(&is_known, 1); /* relaxed: as above */
+    }
     struct ctx_start *start = (struct ctx_start *)top - 1;
     *start = (struct ctx_start){.main = ctx_main, .fpcw = fpcw, .entry = entry, .arg = arg};
     c->sp = start;

@@ -25,10 +25,11 @@
  * not have it named, so it is saved by hand, and serves debuggers that way.
  *
  * Floating point: rounding mode, flush-to-zero and exception masks belong to the context, as they
- * do to a thread; the sticky status flags do not survive a switch. Reading the control words costs
- * 1-2 ns and loading them tens, so they are compared with the ones that come through the switch
- * and loaded only if they differ; the status flags are masked out of the comparison, or else every
- * inexact division would make the next switch load them (70 ns).
+ * do to a thread; the sticky status flags do not: they may or may not survive a switch. The control
+ * words are stored when a context is left, and on arrival compared with those of the context one came
+ * from and loaded only if they differ, because loading can cost tens of nanoseconds; the status flags
+ * are masked out of the comparison, or else every inexact division would make the next switch load
+ * them. (Where loading is cheaper than looking, it is done without: ctx_x86_64.h.)
  *
  * Unwinding: a stack's bottom frame is the thunk of ctx.c, whose unwind information says "no
  * caller" and whose frame record is two zeros: debuggers, backtrace() and frame-pointer walkers all
@@ -37,12 +38,15 @@
  * site, whose frames all look alike; a fresh stack begins with a record that ends the walk.
  *
  * What an architecture's header owes:
- *   bz_fpcw, bz_fpcw_read(), bz_fpcw_load()  the floating-point control words, no status bits
- *   bz_ctx_jump(from, to, &landing)          the switch itself; *landing goes through it
+ *   struct bz_fpcw, bz_fpcw_save(), bz_fpcw_restore(mine, theirs)
+ *                                            the floating-point control words; theirs are in force
+ *   bz_fpcw_read(), bz_fpcw_load()           the same as a number, no status bits
+ *   bz_ctx_jump(to, &landing)                the switch itself; landing->left is filled in, and
+ *                                            *landing goes through it
  *   bz_ctx_jump_last(to, &landing)           the same, saving nothing; does not return
  *   BZ_CTX_FP_BIAS                           from a frame record's address to the frame pointer
  *   BZ_CTX_THUNK                             the first code on a fresh stack: calls start->main
- *                                            (start, hook, arg, left, fpcw), start being at sp
+ *                                            (start, hook, arg, left), start being at sp
  *
  * Thread identity: a context may go on on another thread than it left. Nothing here reads
  * thread-local storage; what does so above must read it afresh after a switch (docs/architecture.md).
@@ -54,20 +58,10 @@
 #include <stdint.h>
 
 #include "arch/notes.h"
+#include "base/bz_atomic.h"
 #include "base/compiler.h"
 
-/* Where somebody stopped. Written by the switch that leaves it, read by the one that goes there;
- * whoever hands a context to another thread orders the two. The assembly knows these offsets. */
-struct bz_ctx {
-    void *sp;
-    void *fp;
-    void *pc;
-    struct bz_notes notes;
-};
-_Static_assert(offsetof(struct bz_ctx, sp) == 0, "the assembly says 0");
-_Static_assert(offsetof(struct bz_ctx, fp) == 8, "the assembly says 8");
-_Static_assert(offsetof(struct bz_ctx, pc) == 16, "the assembly says 16");
-
+struct bz_ctx;
 typedef void bz_ctx_hook(void *arg);
 
 /* What goes through the switch in registers, from the leaver to the target. */
@@ -75,7 +69,6 @@ struct bz_ctx_landing {
     bz_ctx_hook *hook; /* NULL: nothing to do */
     void *arg;
     struct bz_ctx *left; /* valid until the hook publishes it; NULL if it ended */
-    uint64_t fpcw;       /* the leaver's control words, in force on arrival */
 };
 
 #if defined(__x86_64__)
@@ -87,6 +80,19 @@ struct bz_ctx_landing {
 #else
 #error "blitz has no context switch for this architecture: see arch/ctx.h for what one owes"
 #endif
+
+/* Where somebody stopped. Written by the switch that leaves it, read by the one that goes there;
+ * whoever hands a context to another thread orders the two. The assembly knows these offsets. */
+struct bz_ctx {
+    void *sp;
+    void *fp;
+    void *pc;
+    struct bz_fpcw fpcw;
+    struct bz_notes notes;
+};
+_Static_assert(offsetof(struct bz_ctx, sp) == 0, "the assembly says 0");
+_Static_assert(offsetof(struct bz_ctx, fp) == 8, "the assembly says 8");
+_Static_assert(offsetof(struct bz_ctx, pc) == 16, "the assembly says 16");
 
 /*
  * Make `c` a context that begins with entry(arg) on the stack [low, top). It starts with the
@@ -105,13 +111,12 @@ void bz_ctx_adopt(struct bz_ctx *c);
 /* The context is over or was never entered; nobody stands on its stack. */
 void bz_ctx_fini(struct bz_ctx *c);
 
-/* After arriving: the left one's words are in force. Load ours if they differ. */
-static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_notes *me, const struct bz_ctx_landing *l,
-                                           uint64_t mine)
+/* After arriving: the left one's control words are in force, and its hook is to be run. */
+static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_ctx *me, const struct bz_ctx_landing *l)
 {
-    bz_note_landed(me, l->left != NULL ? &l->left->notes : NULL);
-    if (BZ_UNLIKELY(l->fpcw != mine))
-        bz_fpcw_load(mine);
+    bz_note_landed(&me->notes, l->left != NULL ? &l->left->notes : NULL);
+    if (!BZ_BROKEN(41))
+        bz_fpcw_restore(&me->fpcw, l->left != NULL ? &l->left->fpcw : NULL);
     if (l->hook != NULL)
         l->hook(l->arg);
 }
@@ -123,24 +128,22 @@ static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_notes *me, const struct bz_
 static BZ_ALWAYS_INLINE void bz_ctx_switch(struct bz_ctx *from, struct bz_ctx *to,
                                            bz_ctx_hook *hook, void *arg)
 {
-    uint64_t mine = BZ_BROKEN(41) ? 0 : bz_fpcw_read();
-    struct bz_ctx_landing l = {hook, arg, from, mine};
+    struct bz_ctx_landing l = {hook, arg, from};
+    bz_fpcw_save(&from->fpcw);
     bz_note_leaving(&from->notes, &to->notes);
     if (BZ_BROKEN(40) && hook != NULL) { /* the classic: published before it is saved */
         hook(arg);
         l.hook = NULL;
     }
-    bz_ctx_jump(from, to, &l);
-    if (BZ_BROKEN(41))
-        l.fpcw = mine;
-    bz_ctx_landed(&from->notes, &l, mine);
+    bz_ctx_jump(to, &l);
+    bz_ctx_landed(from, &l);
 }
 
 /* The same for good: this context ends. Its stack may be used again as soon as the hook runs. */
 BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_leave(struct bz_ctx *to, bz_ctx_hook *hook,
                                                       void *arg)
 {
-    struct bz_ctx_landing l = {hook, arg, NULL, bz_fpcw_read()};
+    struct bz_ctx_landing l = {hook, arg, NULL};
     bz_note_leaving(NULL, &to->notes);
     bz_ctx_jump_last(to, &l);
 }

@@ -1,8 +1,8 @@
 /*
  * ctx_aarch64.h - the switch for 64-bit Arm, AAPCS64. See ctx.h for the contract.
  *
- * Registers through the switch: x0 hook, x1 its argument, x2 the left context, x3 the control word;
- * x4 is the target, x9-x11 scratch. sp, x29 and the address are stored; everything else is named as
+ * Registers through the switch: x0 hook, x1 its argument, x2 the left context; x4 is the
+ * target, x9-x11 scratch. sp, x29 and the address are stored; everything else is named as
  * clobbered, the link register too (the return address then lies in the frame). x18 is an ordinary
  * register on Linux; elsewhere the platform owns it. With SVE the predicates are named as well.
  *
@@ -37,11 +37,11 @@
 #endif
 
 #define BZ_CTX_CLOBBERED                                                                           \
-    "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x19",   \
-        "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1", "v2",    \
-        "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", \
-        "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", \
-        "v30", "v31", "cc", "memory" BZ_CTX_X18 BZ_CTX_SVE
+    "x3", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",    \
+        "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "v0", "v1",   \
+        "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",  \
+        "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", \
+        "v29", "v30", "v31", "cc", "memory" BZ_CTX_X18 BZ_CTX_SVE
 
 #define BZ_FPCW_DEFAULT ((uint64_t)0)
 
@@ -57,14 +57,27 @@ static inline void bz_fpcw_load(uint64_t fpcw)
     __asm__ volatile("msr fpcr, %0" ::"r"(fpcw));
 }
 
-static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
-                                         struct bz_ctx_landing *l)
+struct bz_fpcw {
+    uint64_t word;
+};
+
+static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
 {
-    (void)from; /* it is l->left */
+    w->word = bz_fpcw_read();
+}
+
+static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
+                                             const struct bz_fpcw *theirs)
+{
+    if (theirs == NULL || mine->word != theirs->word)
+        bz_fpcw_load(mine->word);
+}
+
+static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
+{
     register bz_ctx_hook *hook __asm__("x0") = l->hook;
     register void *arg __asm__("x1") = l->arg;
     register struct bz_ctx *left __asm__("x2") = l->left;
-    register uint64_t fpcw __asm__("x3") = l->fpcw;
     register struct bz_ctx *target __asm__("x4") = to;
     __asm__ volatile("adr x9, 1f\n\t"
                      "mov x10, sp\n\t"
@@ -75,10 +88,10 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
                      "mov sp, x10\n\t"
                      "br x11\n"
                      "1:\n\t" BZ_CTX_BTI_J
-                     : "+r"(hook), "+r"(arg), "+r"(left), "+r"(fpcw), "+r"(target)
+                     : "+r"(hook), "+r"(arg), "+r"(left), "+r"(target)
                      :
                      : BZ_CTX_CLOBBERED);
-    *l = (struct bz_ctx_landing){hook, arg, left, fpcw};
+    *l = (struct bz_ctx_landing){hook, arg, left};
 }
 
 BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
@@ -87,14 +100,13 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
     register bz_ctx_hook *hook __asm__("x0") = l->hook;
     register void *arg __asm__("x1") = l->arg;
     register struct bz_ctx *left __asm__("x2") = l->left;
-    register uint64_t fpcw __asm__("x3") = l->fpcw;
     register struct bz_ctx *target __asm__("x4") = to;
     __asm__ volatile("ldp x10, x29, [x4]\n\t"
                      "ldr x11, [x4, #16]\n\t"
                      "mov sp, x10\n\t"
                      "br x11"
                      :
-                     : "r"(hook), "r"(arg), "r"(left), "r"(fpcw), "r"(target)
+                     : "r"(hook), "r"(arg), "r"(left), "r"(target)
                      : "x10", "x11", "memory");
     __builtin_unreachable();
 }
@@ -116,7 +128,6 @@ static inline uint64_t bz_ctx_shadow_stack(void)
     "    .cfi_startproc\n"                               \
     "    .cfi_undefined x30\n"                           \
     "    " BZ_CTX_BTI_JC "\n"                            \
-    "    mov x4, x3\n"                                   \
     "    mov x3, x2\n"                                   \
     "    mov x2, x1\n"                                   \
     "    mov x1, x0\n"                                   \

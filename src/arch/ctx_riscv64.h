@@ -2,8 +2,8 @@
  * ctx_riscv64.h - the switch for 64-bit RISC-V, the lp64 calling conventions. See ctx.h for the
  * contract.
  *
- * Registers through the switch: a0 hook, a1 its argument, a2 the left context, a3 the control word;
- * a4 is the target, t0 and t1 scratch. sp, s0 (the frame pointer) and the address are stored, gp
+ * Registers through the switch: a0 hook, a1 its argument, a2 the left context; a4 is the
+ * target, t0 and t1 scratch. sp, s0 (the frame pointer) and the address are stored, gp
  * and tp are the program's and the thread's and are left alone, everything else is named as
  * clobbered. The vector state is named where the compiler may use it.
  *
@@ -32,8 +32,8 @@
 #endif
 
 #define BZ_CTX_CLOBBERED                                                                      \
-    "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a5", "a6", "a7", "s1", "s2", "s3", "s4", \
-        "s5", "s6", "s7", "s8", "s9", "s10", "s11", "memory" BZ_CTX_FLOAT BZ_CTX_VECTOR
+    "ra", "t0", "t1", "t2", "t3", "t4", "t5", "t6", "a3", "a5", "a6", "a7", "s1", "s2", "s3", \
+        "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "memory" BZ_CTX_FLOAT BZ_CTX_VECTOR
 
 #define BZ_FPCW_DEFAULT ((uint64_t)0)
 
@@ -60,14 +60,27 @@ static inline void bz_fpcw_load(uint64_t fpcw)
 }
 #endif
 
-static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
-                                         struct bz_ctx_landing *l)
+struct bz_fpcw {
+    uint64_t word;
+};
+
+static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
 {
-    (void)from; /* it is l->left */
+    w->word = bz_fpcw_read();
+}
+
+static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
+                                             const struct bz_fpcw *theirs)
+{
+    if (theirs == NULL || mine->word != theirs->word)
+        bz_fpcw_load(mine->word);
+}
+
+static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
+{
     register bz_ctx_hook *hook __asm__("a0") = l->hook;
     register void *arg __asm__("a1") = l->arg;
     register struct bz_ctx *left __asm__("a2") = l->left;
-    register uint64_t fpcw __asm__("a3") = l->fpcw;
     register struct bz_ctx *target __asm__("a4") = to;
     __asm__ volatile("lla t0, 1f\n\t"
                      "sd sp, 0(a2)\n\t"
@@ -78,10 +91,10 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
                      "ld s0, 8(a4)\n\t"
                      "jr t1\n"
                      "1:\n"
-                     : "+r"(hook), "+r"(arg), "+r"(left), "+r"(fpcw), "+r"(target)
+                     : "+r"(hook), "+r"(arg), "+r"(left), "+r"(target)
                      :
                      : BZ_CTX_CLOBBERED);
-    *l = (struct bz_ctx_landing){hook, arg, left, fpcw};
+    *l = (struct bz_ctx_landing){hook, arg, left};
 }
 
 BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
@@ -90,14 +103,13 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
     register bz_ctx_hook *hook __asm__("a0") = l->hook;
     register void *arg __asm__("a1") = l->arg;
     register struct bz_ctx *left __asm__("a2") = l->left;
-    register uint64_t fpcw __asm__("a3") = l->fpcw;
     register struct bz_ctx *target __asm__("a4") = to;
     __asm__ volatile("ld t1, 16(a4)\n\t"
                      "ld sp, 0(a4)\n\t"
                      "ld s0, 8(a4)\n\t"
                      "jr t1"
                      :
-                     : "r"(hook), "r"(arg), "r"(left), "r"(fpcw), "r"(target)
+                     : "r"(hook), "r"(arg), "r"(left), "r"(target)
                      : "t1", "memory");
     __builtin_unreachable();
 }
@@ -118,7 +130,6 @@ static inline uint64_t bz_ctx_shadow_stack(void)
     "bz_ctx_thunk:\n"                                    \
     "    .cfi_startproc\n"                               \
     "    .cfi_undefined ra\n"                            \
-    "    mv a4, a3\n"                                    \
     "    mv a3, a2\n"                                    \
     "    mv a2, a1\n"                                    \
     "    mv a1, a0\n"                                    \

@@ -1,8 +1,8 @@
 /*
  * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract.
  *
- * Registers through the switch: rdi hook, rsi its argument, rdx the left context, rcx the control
- * words; rax is the target, r8 scratch. rsp, rbp and the address are stored; everything else is
+ * Registers through the switch: rdi hook, rsi its argument, rdx the left context; rax is the target,
+ * r8 scratch. rsp, rbp and the address are stored; everything else is
  * named as clobbered. The vector and mask registers of AVX-512 and the second sixteen general ones
  * of APX are named only where the compiler may use them.
  *
@@ -38,40 +38,68 @@
 #define BZ_CTX_APX
 #endif
 
-#define BZ_CTX_CLOBBERED                                                                         \
-    "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", \
-        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",      \
-        "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)",   \
-        "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "cc",                            \
+#define BZ_CTX_CLOBBERED                                                                        \
+    "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", \
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",      \
+        "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",  \
+        "st(7)", "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "cc",                  \
         "memory" BZ_CTX_AVX512 BZ_CTX_APX
 
-/* MXCSR without its six status bits, and the x87 control word above it. */
-#define BZ_FPCW_MXCSR_CONTROL 0xffc0u
-#define BZ_FPCW_DEFAULT ((uint64_t)0x037f << 16 | 0x1f80)
-
-static BZ_ALWAYS_INLINE uint64_t bz_fpcw_read(void)
-{
+/*
+ * Floating point. Storing MXCSR is what everybody pays; then CPUs differ (ns here and there):
+ *                                     Xeon         EPYC
+ *   stmxcsr                           1-2          4.2
+ *   and looking at what it stored     little       2.8 more
+ *   ldmxcsr, same control bits        2-70 (70 if a sticky flag differs)     0.5
+ * So the control words are compared before they are loaded, except on CPUs that rename MXCSR, where
+ * comparing is what costs: there they are simply loaded.
+ */
+struct bz_fpcw {
     uint32_t mxcsr;
     uint16_t x87;
-    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
-    __asm__ volatile("fnstcw %0" : "=m"(x87));
-    return (mxcsr & BZ_FPCW_MXCSR_CONTROL) | (uint64_t)x87 << 16;
+    uint16_t unused;
+};
+#define BZ_FPCW_MXCSR_CONTROL 0xffc0u /* all but the six status bits */
+#define BZ_FPCW_DEFAULT ((uint64_t)0x037f << 16 | 0x1f80)
+
+extern bz_atomic(int) bz_fpcw_loads_are_cheap; /* found out by the first bz_ctx_init */
+
+static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
+{
+    __asm__ volatile("fnstcw %0" : "=m"(w->x87));
+    __asm__ volatile("stmxcsr %0" : "=m"(w->mxcsr));
+}
+
+static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
+                                             const struct bz_fpcw *theirs)
+{
+    /* relaxed: a constant that is found out once; either way is right */
+    if (!bz_load_relaxed(&bz_fpcw_loads_are_cheap) && theirs != NULL &&
+        (((mine->mxcsr ^ theirs->mxcsr) & BZ_FPCW_MXCSR_CONTROL) | (mine->x87 ^ theirs->x87)) == 0)
+        return;
+    __asm__ volatile("ldmxcsr %0" ::"m"(mine->mxcsr));
+    __asm__ volatile("fldcw %0" ::"m"(mine->x87));
+}
+
+/* As one number: MXCSR without its status bits, the x87 control word above it. */
+static inline uint64_t bz_fpcw_read(void)
+{
+    struct bz_fpcw now;
+    bz_fpcw_save(&now);
+    return (now.mxcsr & BZ_FPCW_MXCSR_CONTROL) | (uint64_t)now.x87 << 16;
 }
 
 static inline void bz_fpcw_load(uint64_t fpcw)
 {
-    uint32_t mxcsr;
-    uint16_t x87 = (uint16_t)(fpcw >> 16);
-    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
-    mxcsr = (mxcsr & ~BZ_FPCW_MXCSR_CONTROL) | (uint32_t)(fpcw & BZ_FPCW_MXCSR_CONTROL);
-    __asm__ volatile("ldmxcsr %0" ::"m"(mxcsr));
-    __asm__ volatile("fldcw %0" ::"m"(x87));
+    struct bz_fpcw now;
+    bz_fpcw_save(&now);
+    now.mxcsr = (now.mxcsr & ~BZ_FPCW_MXCSR_CONTROL) | (uint32_t)(fpcw & BZ_FPCW_MXCSR_CONTROL);
+    now.x87 = (uint16_t)(fpcw >> 16);
+    bz_fpcw_restore(&now, NULL);
 }
 
-static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
-                                         struct bz_ctx_landing *l)
+static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
 {
-    (void)from; /* it is l->left */
     __asm__ volatile("leaq 1f(%%rip), %%r8\n\t"
                      "movq %%rsp, 0(%%rdx)\n\t"
                      "movq %%rbp, 8(%%rdx)\n\t"
@@ -81,7 +109,7 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *from, struct bz_ctx *to,
                      "movq 8(%%rax), %%rbp\n\t"
                      "jmp *%%r8\n"
                      "1:\n\t" BZ_CTX_LANDING_PAD
-                     : "+D"(l->hook), "+S"(l->arg), "+d"(l->left), "+c"(l->fpcw), "+a"(to)
+                     : "+D"(l->hook), "+S"(l->arg), "+d"(l->left), "+a"(to)
                      :
                      : BZ_CTX_CLOBBERED);
 }
@@ -94,7 +122,7 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
                      "movq 8(%%rax), %%rbp\n\t"
                      "jmp *%%r8"
                      :
-                     : "D"(l->hook), "S"(l->arg), "d"(l->left), "c"(l->fpcw), "a"(to)
+                     : "D"(l->hook), "S"(l->arg), "d"(l->left), "a"(to)
                      : "r8", "memory");
     __builtin_unreachable();
 }
@@ -118,7 +146,6 @@ static inline uint64_t bz_ctx_shadow_stack(void)
     "    .cfi_startproc\n"                               \
     "    .cfi_undefined rip\n"                           \
     "    " BZ_CTX_LANDING_PAD "\n"                       \
-    "    movq %rcx, %r8\n"                               \
     "    movq %rdx, %rcx\n"                              \
     "    movq %rsi, %rdx\n"                              \
     "    movq %rdi, %rsi\n"                              \

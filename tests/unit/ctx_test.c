@@ -295,8 +295,8 @@ static BZ_NOINLINE uint64_t leaf_across(struct bz_ctx *me, struct bz_ctx *to)
     volatile uint64_t red[12];
     for (int i = 0; i < 12; i++)
         red[i] = 0x0101010101010101u * (unsigned)i;
-    struct bz_ctx_landing l = {NULL, NULL, me, 0};
-    bz_ctx_jump(me, to, &l);
+    struct bz_ctx_landing l = {NULL, NULL, me};
+    bz_ctx_jump(to, &l);
     uint64_t bad = 0;
     for (int i = 0; i < 12; i++)
         bad |= red[i] ^ 0x0101010101010101u * (unsigned)i;
