@@ -214,6 +214,8 @@ class Verdicts(unittest.TestCase):
                          stats.BEHIND)
         both = stats.with_instructions(row, {spec.OURS: 1, "p": 2})
         self.assertEqual(both["verdicts"]["p"], stats.LEVEL)
+        self.assertEqual(both["by_instructions"], ["p"])
+        self.assertIn("level by instructions", "\n".join(table.render("t", [both])))
 
 
 class TheExitStatus(Tree):

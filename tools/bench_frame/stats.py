@@ -119,17 +119,22 @@ def row(case, samples, skipped):
         "best": {n: best(v, case.better) for n, v in samples.items()},
         "skipped": {n: why for n, why in skipped.items() if n in case.peers},
         "instructions": {},
+        "by_instructions": [],
         "samples": samples,
     }
 
 
 def with_instructions(line, counts):
-    """The row with instruction counts {contender: per operation}, its verdicts judged anew."""
+    """The row with instruction counts {contender: per operation}, its verdicts judged anew.
+
+    by_instructions names the peers that time alone would have put ahead of ours.
+    """
     verdicts = {}
     for name, times in line["ratios"].items():
         both = (counts[OURS], counts[name]) if OURS in counts and name in counts else None
         verdicts[name] = verdict(times, line["spread"], both)
-    return dict(line, instructions=counts, verdicts=verdicts)
+    turned = [n for n, v in verdicts.items() if v != line["verdicts"][n]]
+    return dict(line, instructions=counts, verdicts=verdicts, by_instructions=turned)
 
 
 def is_met(line):

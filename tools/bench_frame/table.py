@@ -54,6 +54,9 @@ def _notes(rows):
         if line["instructions"]:
             counts = ", ".join(f"{n} {number(c)}" for n, c in line["instructions"].items())
             notes.append(f"{line['case']}: instructions an operation (callgrind): {counts}")
+        for name in line["by_instructions"]:
+            notes.append(f"{line['case']}: in time behind {name} by less than 10% and more than the "
+                         "spread; level by instructions")
     skipped = {name: why for line in rows for name, why in line["skipped"].items()}
     notes += [f"skipped {name}: {why}" for name, why in skipped.items()]
     return notes
