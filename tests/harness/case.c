@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/resource.h>
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FD_MAX = 4096, LEAVE_WAIT_MS = 3000, STACKS_WAIT_MS = 30000 };
+enum { FD_MAX = 4096, LEAVE_WAIT_MS = 3000, TELL_WAIT_MS = 60000, STACKS_WAIT_MS = 60000 };
 
 struct t_record *t_record;
 const struct t_options *t_options;
@@ -49,7 +50,7 @@ static bool claimed_from(enum t_state from, enum t_state to)
 /* Somebody else is ending this case; give them the time to say why. */
 static _Noreturn void wait_for_the_end(void)
 {
-    for (uint64_t until = 0; !atomic_load(&t_record->is_told) && t_waits(&until, LEAVE_WAIT_MS);)
+    for (uint64_t until = 0; !atomic_load(&t_record->is_told) && t_waits(&until, TELL_WAIT_MS);)
         continue;
     t_nap_ms(500); /* their exit ends us, too, unless we are another process */
     _exit(T_EXIT_FAILED);
@@ -117,9 +118,26 @@ static bool fd_is_open(int fd)
     return fcntl(fd, F_GETFD) != -1;
 }
 
-static void *nothing(void *p)
+static void *store_tid(void *tid)
 {
-    return p;
+    *(int *)tid = t_self_tid();
+    return NULL;
+}
+
+/*
+ * TSan starts a thread of its own with our first: have it start before we count. Our thread must be
+ * gone by then from the kernel's list, where it lingers for a moment after the join.
+ */
+static void start_strangers(void)
+{
+    pthread_t id;
+    int tid = 0;
+
+    if (t_slowdown() == 1 || pthread_create(&id, NULL, store_tid, &tid) != 0)
+        return;
+    pthread_join(id, NULL);
+    for (uint64_t until = 0; tgkill(getpid(), tid, 0) == 0 && t_waits(&until, LEAVE_WAIT_MS);)
+        continue;
 }
 
 static void note_strangers(void)
@@ -137,10 +155,7 @@ static void note_strangers(void)
 
 static void count_before(void)
 {
-    pthread_t id;
-    /* TSan starts a thread of its own with our first; so that it is among those counted before. */
-    if (t_slowdown() > 1 && pthread_create(&id, NULL, nothing, NULL) == 0)
-        pthread_join(id, NULL);
+    start_strangers();
     note_strangers();
     getrlimit(RLIMIT_NOFILE, &before.fds);
     before.threads = count_threads();
@@ -254,6 +269,7 @@ void t_case_run(struct t_case *c, uint64_t seed)
     t_random_start(seed);
     t_stacks_catch();
     count_before();
+    atomic_store(&t_record->has_begun, 1);
     c->body();
     check_leaks(c);
     fflush(NULL);

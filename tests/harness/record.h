@@ -52,7 +52,8 @@ struct t_watch_slot {
 
 struct t_record {
     _Atomic int state;
-    _Atomic int is_told; /* file, line, text and detail are whole */
+    _Atomic int has_begun; /* the body: from here on its time counts */
+    _Atomic int is_told;   /* file, line, text and detail are whole */
     int line;
     int told_by; /* the thread */
     char file[256];

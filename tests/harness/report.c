@@ -119,7 +119,7 @@ static void tell_all(struct story *s, const struct t_run *run, const char *outpu
     else if (run->is_expired)
         tell(s, "the case does not end", "given %g s; its stacks:", run->limit_s);
     else if (run->is_flooding)
-        tell(s, "the case prints without end", "stopped at 64 MiB");
+        tell(s, "the case prints without end", "stopped at 16 MiB");
     else if (WIFSIGNALED(run->status))
         tell_signal(s, run);
     else

@@ -5,9 +5,10 @@
  * waited for, a tick at a time. A case is the leader of a process group, so that whatever it started
  * can be found and ended with it; and we adopt orphans, so that they can be waited for.
  *
- * Time. The limit is of wall time, for a case that waits for ever uses no other. Two kinds of it do
- * not count: that in which we were not running ourselves (a suspended machine), and that which the
- * case's threads spent runnable but waiting for a CPU (a loaded one), up to four times the limit.
+ * Time. The limit is of wall time, for a case that waits for ever uses no other. Three kinds of it do
+ * not count: that before the body begins (up to a minute), that in which we were not running ourselves
+ * (a suspended machine), and that which the case's threads spent runnable but waiting for a CPU (a
+ * loaded one), up to four times the limit.
  */
 #include "record.h"
 
@@ -23,8 +24,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 60, TICK_MS = 50, ORPHAN_WAIT_MS = 2000 };
-static const off_t output_max = 64 << 20;
+enum { LIMIT_S = 60, BEGIN_S = 60, TICK_MS = 50, ORPHAN_WAIT_MS = 2000 };
+static const off_t output_max = 16 << 20;
 
 static struct t_options options;
 static struct t_case *cases, **cases_end = &cases;
@@ -197,6 +198,9 @@ static bool is_over_time(struct t_run *run)
     uint64_t now = t_now_ns(), passed = now - run->seen_ns;
 
     run->seen_ns = now;
+    if (!atomic_load(&run->record->has_begun) &&
+        now - run->began_ns < BEGIN_S * UINT64_C(1000000000))
+        return false;
     run->awake_ns += passed < 1000000000u ? passed : 1000000000u;
     double awake_s = (double)run->awake_ns / 1e9;
     if (awake_s < run->limit_s || T_BROKEN(3))
