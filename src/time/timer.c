@@ -1,0 +1,97 @@
+/*
+ * timer.c - a list of timers, sorted by deadline.
+ *
+ * A merge sort of what it finds: the list is cut where it is out of order, and the pieces are merged
+ * two by two, equals of about the same size, like the carries of a binary counter. Timers of one
+ * timeout are armed in the order they fire, and slots are gathered in the order of time, so pieces
+ * are long in practice, and two that follow each other are joined without walking either. Nothing
+ * is allocated and nothing recurses: a million timers may be due when a machine wakes from a suspend.
+ * Rejected: qsort over an array of pointers, which would have to be allocated where nothing may fail.
+ *
+ * I1  A run is a chain by `next`, ended by NULL, in order, with its last node known. `prev` is
+ *     meaningless until the end.
+ * I2  pile[i] is empty or holds a merger of 2^i runs; what is in pile[i + 1] stood before it.
+ */
+#include "time/timer.h"
+
+struct run {
+    struct bz_list *first, *last;
+};
+
+/* 2^32 runs are 2^32 timers of 48 bytes at the least: more than there is. */
+enum { PILES = 32 };
+
+static bool is_before(struct bz_list *a, struct bz_list *b)
+{
+    return bz_wheel_timer_before(bz_wheel_timer_of(a), bz_wheel_timer_of(b));
+}
+
+/* The longest run at the front of *rest, cut off. */
+static struct run run_cut(struct bz_list **rest)
+{
+    struct run r = {*rest, *rest};
+    while (r.last->next != NULL && is_before(r.last, r.last->next))
+        r.last = r.last->next;
+    *rest = r.last->next;
+    r.last->next = NULL;
+    return r;
+}
+
+static struct run run_merge(struct run a, struct run b)
+{
+    if (is_before(a.last, b.first)) {
+        a.last->next = b.first;
+        return (struct run){a.first, b.last};
+    }
+    struct bz_list merged, *tail = &merged;
+    struct bz_list *last = is_before(a.last, b.last) ? b.last : a.last;
+    while (a.first != NULL && b.first != NULL) {
+        struct run *from = is_before(a.first, b.first) ? &a : &b;
+        tail->next = from->first;
+        tail = from->first;
+        from->first = tail->next;
+    }
+    tail->next = a.first != NULL ? a.first : b.first;
+    return (struct run){merged.next, last};
+}
+
+/* A run is put on the piles: as long as there is one of its size, they become one. */
+static void run_pile(struct run *pile, struct run r)
+{
+    unsigned i = 0;
+    for (; pile[i].first != NULL; i++) {
+        BZ_ASSERT(i + 1 < PILES);
+        r = run_merge(pile[i], r); /* I2 */
+        pile[i].first = NULL;
+    }
+    pile[i] = r;
+}
+
+/* The chain becomes the list again. */
+static void list_restore(struct bz_list *head, struct run r)
+{
+    struct bz_list *before = head;
+    head->next = r.first;
+    for (struct bz_list *at = r.first; at != NULL; before = at, at = at->next)
+        at->prev = before;
+    r.last->next = head;
+    head->prev = r.last;
+}
+
+void bz_wheel_timers_sort(struct bz_list *timers)
+{
+    struct run pile[PILES] = {{NULL, NULL}};
+    struct bz_list *rest = bz_list_first(timers);
+    if (rest == NULL)
+        return;
+    timers->prev->next = NULL; /* I1 */
+    struct run all = run_cut(&rest);
+    while (rest != NULL) {
+        run_pile(pile, all);
+        all = run_cut(&rest);
+    }
+    for (unsigned i = 0; i < PILES; i++)
+        if (pile[i].first != NULL)
+            all = run_merge(pile[i], all);
+    list_restore(timers, all);
+}
