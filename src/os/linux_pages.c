@@ -56,6 +56,8 @@ static bz_atomic(uint32_t) protect_guards_max; /* 0: not read yet */
 /* Is this page a guard? Asks the kernel to write there; true if it cannot. */
 static bool page_refuses_writes(void *page)
 {
+    if (BZ_BROKEN(34))
+        return true; /* believe the answer */
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, page) != 0 && errno == EFAULT;
 }
 

@@ -50,6 +50,8 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
                     FUTEX_BITSET_MATCH_ANY) == 0)
             return 0;
         int err = errno;
+        if (BZ_BROKEN(33) && err == EINTR)
+            err = ETIMEDOUT;
         if (err == EAGAIN || err == ETIMEDOUT)
             return -err;
         BZ_CHECK(err == EINTR, "futex wait on %p: errno %d", (void *)word, err);
