@@ -7,7 +7,8 @@
 #define DEMO_SCENES(SCENE) \
     SCENE(mailbox)         \
     SCENE(ring)            \
-    SCENE(slab)
+    SCENE(slab)            \
+    SCENE(stacks)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
 DEMO_SCENES(DEMO_DECLARE)
