@@ -133,7 +133,7 @@ TEST(overflow, a_foreign_fault_ends_as_it_would_have_without_us)
     struct death d = death_of(foreign_fault, NULL);
     CHECK(WIFSIGNALED(d.status));
     CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
-    CHECK_STR_EQ(d.said, "");
+    CHECK_NULL(strstr(d.said, "blitz:")); /* an emulator may have its say */
 }
 
 static void sent_signal(void *arg)
