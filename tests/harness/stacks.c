@@ -20,7 +20,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-enum { ANSWER_WAIT_MS = 10000 };
+enum { ANSWER_WAIT_MS = 20000 };
 
 /* ---- the child's side ---- */
 
