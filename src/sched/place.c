@@ -61,13 +61,13 @@ void bz_rouse(struct bz_runtime *rt, int proc)
 {
     while (proc != BZ_NOBODY) {
         struct bz_proc *p = &rt->procs[proc];
-        if (bz_load_acquire(&p->has_machine)) { /* [B] */
-            bz_store_release(&p->roused, 1);    /* [A] */
+        /* Not only those that were there: one that somebody else is just starting may have looked,
+         * found nothing and gone to sleep before its starter said that it exists. */
+        if (bz_load_acquire(&p->has_machine) || start_machine(rt, p)) { /* [B] */
+            bz_store_release(&p->roused, 1);                            /* [A] */
             bz_os_wake(rt->os, &p->roused, 1);
             return;
         }
-        if (start_machine(rt, p))
-            return;                      /* it starts as a searcher */
         proc = bz_idle_found(&rt->idle); /* send another instead */
     }
 }
