@@ -87,7 +87,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->tick = 1;
     bz_rng_init(&p->rng, seed + index);
     bz_lock_init(&p->timer_lock);
-    bz_list_init(&p->timers);
+    bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
     bz_atomic_init(&p->roused, 0);
 }

@@ -25,15 +25,15 @@
 #include "sched/runq.h"
 #include "task/stack.h"
 #include "task/task.h"
+#include "time/wheel.h"
 
 struct bz_machine;
 
 /* A moment at which a task is to be woken. The memory is the waiting frame's. */
 struct bz_timer {
-    struct bz_list in;    /* proc->timers while armed; guarded by the proc's timer_lock */
-    struct bz_proc *proc; /* whose; constant while armed */
-    uint64_t when;
-    struct bz_task *task; /* alive while armed: it waits in the frame this lies in */
+    struct bz_wheel_timer in; /* proc->wheel while armed; guarded by the proc's timer_lock */
+    struct bz_proc *proc;     /* whose; constant while armed */
+    struct bz_task *task;     /* alive while armed: it waits in the frame this lies in */
 };
 
 struct bz_proc {
@@ -45,7 +45,7 @@ struct bz_proc {
     uint32_t tick;                   /* tasks run; the machine's alone */
     struct bz_rng rng;               /* the machine's alone */
     struct bz_lock timer_lock;
-    struct bz_list timers;           /* sorted by moment; guarded by timer_lock */
+    struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
     BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
 };
