@@ -3,9 +3,9 @@
  *
  * A merge sort of what it finds: the list is cut where it is out of order, and the pieces are merged
  * two by two, equals of about the same size, like the carries of a binary counter. Timers of one
- * timeout are armed in the order they fire, and slots are gathered in the order of time, so pieces
- * are long in practice, and two that follow each other are joined without walking either. Nothing
- * is allocated and nothing recurses: a million timers may be due when a machine wakes from a suspend.
+ * timeout are armed in the order they fire, so pieces are long in practice, and often there is just
+ * one. Nothing is allocated and nothing recurses: a million timers may be due when a machine wakes
+ * from a suspend.
  * Rejected: qsort over an array of pointers, which would have to be allocated where nothing may fail.
  *
  * I1  A run is a chain by `next`, ended by NULL, in order, with its last node known. `prev` is
@@ -39,10 +39,6 @@ static struct run run_cut(struct bz_list **rest)
 
 static struct run run_merge(struct run a, struct run b)
 {
-    if (is_before(a.last, b.first)) {
-        a.last->next = b.first;
-        return (struct run){a.first, b.last};
-    }
     struct bz_list merged, *tail = &merged;
     struct bz_list *last = is_before(a.last, b.last) ? b.last : a.last;
     while (a.first != NULL && b.first != NULL) {

@@ -21,7 +21,8 @@
  * When time moves on, the highest digit that changed tells it all. Every slot of the levels below it,
  * and the slots in its own level that were passed, are due as a whole: their lists are taken as they
  * are. The one slot we have come to stand in is dealt out again, below. Nothing else is touched, be
- * it a millisecond or a month that has passed. A slot holds no order; what is due is sorted (timer.c).
+ * it a millisecond or a month that has passed. A slot holds no order; it is sorted when it is due
+ * (timer.c).
  *
  * A slot is a millisecond, but deadlines are nanoseconds. The slot of the current millisecond is a
  * heap (near.c), so a sleep of 30 µs is exact. Every other slot remembers the earliest deadline that
@@ -206,11 +207,14 @@ static void near_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due
     }
 }
 
-/* The slots of `mask` are due as a whole. */
+/* The slots of `mask` are due as a whole. Slot by slot is sorted, so `passed` stays sorted. */
 static void slots_pass(struct bz_wheel *w, unsigned level, uint64_t mask, struct bz_list *passed)
 {
-    BZ_BITS_FOR_EACH (digit, w->occupied[level] & mask)
-        bz_list_splice(passed, &w->slot[level * BZ_WHEEL_SLOTS + digit].timers);
+    BZ_BITS_FOR_EACH (digit, w->occupied[level] & mask) {
+        struct bz_list *timers = &w->slot[level * BZ_WHEEL_SLOTS + digit].timers;
+        bz_wheel_timers_sort(timers);
+        bz_list_splice(passed, timers);
+    }
     w->occupied[level] &= ~mask;
 }
 
@@ -218,16 +222,19 @@ static void slots_pass(struct bz_wheel *w, unsigned level, uint64_t mask, struct
 static void slot_deal(struct bz_wheel *w, struct bz_wheel_slot *s, uint64_t now_ns,
                       struct bz_list *passed)
 {
-    struct bz_list timers; /* off the slot first: one of far may go back to far */
+    struct bz_list timers, due; /* off the slot first: one of far may go back to far */
     bz_list_init(&timers);
+    bz_list_init(&due);
     bz_list_splice(&timers, &s->timers);
     for (struct bz_list *in; (in = bz_list_take_front(&timers)) != NULL;) {
         struct bz_wheel_timer *t = bz_wheel_timer_of(in);
         if (t->deadline_ns <= now_ns)
-            bz_list_push_back(passed, in);
+            bz_list_push_back(&due, in);
         else
             wheel_put(w, t);
     }
+    bz_wheel_timers_sort(&due);
+    bz_list_splice(passed, &due);
 }
 
 /* The overflow list, once its first comes within reach of the last level. */
@@ -239,7 +246,7 @@ static void far_deal(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed
     slot_deal(w, &w->far, now_ns, passed);
 }
 
-/* From w->tick to that of now_ns, which is later; near is empty. Passed timers come in slot order. */
+/* From w->tick to that of now_ns, which is later; near is empty. Slots pass in the order of time. */
 static void wheel_turn(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed)
 {
     uint64_t tick = tick_of(now_ns);
@@ -265,7 +272,6 @@ size_t bz_wheel_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due)
         struct bz_list passed;
         bz_list_init(&passed);
         wheel_turn(w, now_ns, &passed); /* near is empty: all in it were due, I2 */
-        bz_wheel_timers_sort(&passed);
         for (struct bz_list *in; (in = bz_list_take_front(&passed)) != NULL;)
             due_put(w, bz_wheel_timer_of(in), due);
     }
