@@ -12,6 +12,8 @@
  *   before switch   start_switch_fiber      switch_to_fiber
  *   after switch    finish_switch_fiber
  *   context ended   start with a NULL save  destroy_fiber
+ *   stack reused    unpoison                                                       MAKE_MEM_UNDEFINED
+ *   looked at       (not instrumented)                                             MAKE_MEM_DEFINED
  *   stack returned  unpoison                                   root region gone    STACK_DEREGISTER
  *
  * Without a checker every note is an empty inline function and struct bz_notes is empty of fields,
@@ -61,8 +63,8 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #endif
 
 #if defined(__has_include)
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
 #endif
 #endif
 
@@ -179,7 +181,18 @@ static BZ_ALWAYS_INLINE void bz_note_landed(struct bz_notes *me, struct bz_notes
     bz_note_asan_landed(fake_stack != NULL ? *fake_stack : NULL, left);
 }
 
-/* A stack begins to hold what may be the only pointer to something. Returns Valgrind's id of it. */
+/* For tests of what its CPU does not do. */
+static inline bool bz_note_on_valgrind(void)
+{
+#if defined(RUNNING_ON_VALGRIND)
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
+/* A stack begins to hold what may be the only pointer to something. Returns Valgrind's id of it, 0 if
+ * Valgrind is not about. */
 static inline unsigned bz_note_stack_made(void *low, size_t size)
 {
     (void)low, (void)size;
@@ -207,11 +220,25 @@ static inline void bz_note_stack_gone(void *low, size_t size, unsigned id)
 }
 
 /* Another user begins on it: what the last one's frames left poisoned is nobody's now. */
-static inline void bz_note_stack_reused(void *low, size_t size)
+static inline void bz_note_stack_reused(void *low, size_t size, unsigned id)
 {
-    (void)low, (void)size;
+    (void)low, (void)size, (void)id;
 #if BZ_ASAN
     __asan_unpoison_memory_region(low, size);
+#endif
+#if defined(VALGRIND_MAKE_MEM_UNDEFINED)
+    if (id != 0)
+        VALGRIND_MAKE_MEM_UNDEFINED(low, size);
+#endif
+}
+
+/* We are about to look at, or write, a few words that may lie below somebody's stack pointer. */
+static inline void bz_note_stack_looked_at(const void *at, size_t size, unsigned id)
+{
+    (void)at, (void)size, (void)id;
+#if defined(VALGRIND_MAKE_MEM_DEFINED)
+    if (id != 0)
+        VALGRIND_MAKE_MEM_DEFINED(at, size);
 #endif
 }
 

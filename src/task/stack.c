@@ -56,14 +56,16 @@ enum { SPILL = BZ_STACK_CACHE_MAX / 2 };
 /* ---- patterns --------------------------------------------------------------------------------- */
 
 /* They lie where frames of another context may have poisoned redzones. */
-BZ_NO_SANITIZE static void pattern_plant(uint64_t *at, int words)
+BZ_NO_SANITIZE static void pattern_plant(const struct bz_stack *s, uint64_t *at, int words)
 {
+    bz_note_stack_looked_at(at, (size_t)words * sizeof *at, s->note);
     for (int i = 0; i < words; i++)
         at[i] = (uintptr_t)(at + i) ^ UINT64_C(0x9e3779b97f4a7c15);
 }
 
-BZ_NO_SANITIZE static bool pattern_is_whole(const uint64_t *at, int words)
+BZ_NO_SANITIZE static bool pattern_is_whole(const struct bz_stack *s, const uint64_t *at, int words)
 {
+    bz_note_stack_looked_at(at, (size_t)words * sizeof *at, s->note);
     uint64_t difference = 0;
     for (int i = 0; i < words; i++)
         difference |= at[i] ^ (uintptr_t)(at + i) ^ UINT64_C(0x9e3779b97f4a7c15);
@@ -102,7 +104,7 @@ static void deep_pages_discard(struct bz_stack *s)
 /* The rare part of settling: the stack is wide, or is found to be. */
 static void depth_settle(struct bz_stack *s, const void *sp)
 {
-    bool is_broken = !s->is_wide || !pattern_is_whole(s->mark, MARK_WORDS);
+    bool is_broken = !s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS);
     if (!s->is_wide) {
         s->is_wide = true;
         s->mark = (uint64_t *)(void *)(end_of(s) - KEPT_PAGES * page_of(s));
@@ -110,7 +112,7 @@ static void depth_settle(struct bz_stack *s, const void *sp)
     if (!is_above_mark(s, sp))
         return; /* in the deep as we speak; somebody will settle when it has come up */
     if (is_broken) {
-        pattern_plant(s->mark, MARK_WORDS);
+        pattern_plant(s, s->mark, MARK_WORDS);
         s->deep_left = DEEP_USES;
     } else if (s->deep_left > 0 && --s->deep_left == 0 && !BZ_BROKEN(44)) {
         deep_pages_discard(s);
@@ -119,7 +121,7 @@ static void depth_settle(struct bz_stack *s, const void *sp)
 
 static void canary_check(const struct bz_stack *s)
 {
-    BZ_CHECK(pattern_is_whole((const uint64_t *)(const void *)s->low, CANARY_WORDS),
+    BZ_CHECK(pattern_is_whole(s, (const uint64_t *)(const void *)s->low, CANARY_WORDS),
              "stack overflow in fiber \"%s\": the canary at %p is dead", s->name, (void *)s->low);
 }
 
@@ -128,7 +130,7 @@ BZ_NOINLINE void bz_stack_settle(struct bz_stack *s)
 {
     if (s->guard == BZ_STACK_GUARD_CANARY && !BZ_BROKEN(43))
         canary_check(s);
-    if (s->is_wide || !pattern_is_whole(s->mark, MARK_WORDS))
+    if (s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS))
         depth_settle(s, __builtin_frame_address(0));
 }
 
@@ -146,9 +148,9 @@ static struct bz_stack *stack_make(const struct bz_stack_found *found)
     s->low = bz_stack_slab_low(slab, i) + slab->pool->kind[slab->class].guard_bytes;
     s->mark = (uint64_t *)(void *)(bz_stack_slab_low(slab, i + 1) - slab->pool->page);
     s->note = bz_note_stack_made(s->low, bz_stack_bytes(s));
-    pattern_plant(s->mark, MARK_WORDS);
+    pattern_plant(s, s->mark, MARK_WORDS);
     if (s->guard == BZ_STACK_GUARD_CANARY)
-        pattern_plant((uint64_t *)(void *)s->low, CANARY_WORDS);
+        pattern_plant(s, (uint64_t *)(void *)s->low, CANARY_WORDS);
     return s;
 }
 
@@ -226,7 +228,7 @@ int bz_stack_take(struct bz_stack_cache *c, enum bz_stack_class class, struct bz
         if (err < 0)
             return err;
     }
-    bz_note_stack_reused(s->low, bz_stack_bytes(s));
+    bz_note_stack_reused(s->low, bz_stack_bytes(s), s->note);
     s->name[0] = '\0';
     *out = s;
     return 0;
