@@ -409,21 +409,20 @@ TEST(os_entropy, comes_from_the_device_when_the_pool_is_not_ready)
     entropy_is_random();
 }
 
+/* The filters below match no other call than the one meant: a coverage build still reads and writes
+ * its counts when the case ends. */
 TEST(os_entropy, a_system_without_any_says_so)
 {
     char out[16];
     t_deny(SYS_getrandom, ENOSYS);
-    t_deny(SYS_openat, EACCES);
-#if defined(SYS_open)
-    t_deny(SYS_open, EACCES);
-#endif
+    t_deny_arg(SYS_openat, 2, O_RDONLY | O_CLOEXEC, EACCES);
     CHECK_EQ(bz_os_entropy(os, out, sizeof out), -EIO);
 }
 
 TEST(os_entropy, a_device_that_fails_is_an_error)
 {
-    char out[16];
+    char out[77];
     t_deny(SYS_getrandom, ENOSYS);
-    t_deny(SYS_read, EIO);
+    t_deny_arg(SYS_read, 2, sizeof out, EIO);
     CHECK_EQ(bz_os_entropy(os, out, sizeof out), -EIO);
 }
