@@ -11,7 +11,7 @@
  * bz_os_now(os), bz_os_wait(os, word, ...).
  *
  * What the table costs: an indirect call that the predictor always guesses, 1 to 2 ns. A clock read
- * is about 25 ns, a futex call above 100 ns and a pause 10 to 40 ns, so nothing here is worth a
+ * is 25 to 60 ns, a futex call above 200 ns and a pause 10 to 40 ns, so nothing here is worth a
  * direct call. The two things that are cheaper than that call do not go through the table: thread
  * identity (os/self.h, one load) and delay points (compiled out of release builds).
  *

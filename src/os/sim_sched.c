@@ -73,6 +73,7 @@ static uint32_t count_in(const struct bz_sim *sim, enum sim_state state)
 /* CPU time that each of `burners` gets while the clock moves by ns. */
 static uint64_t share_down(uint64_t ns, uint64_t burners, uint64_t cpus)
 {
+    BZ_CHECK(cpus > 0, "a simulation without CPUs");
     if (burners <= cpus)
         return ns;
     return ns / burners * cpus + ns % burners * cpus / burners;
@@ -83,6 +84,7 @@ static uint64_t burnt_at(uint64_t now, uint64_t ns, uint64_t burners, uint64_t c
 {
     uint64_t whole, at;
 
+    BZ_CHECK(cpus > 0, "a simulation without CPUs");
     if (burners <= cpus)
         burners = cpus = 1;
     uint64_t rest = (ns % cpus * burners + cpus - 1) / cpus;

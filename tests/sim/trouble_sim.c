@@ -1,4 +1,6 @@
 /* The simulator as a net: what goes wrong under it is found, and told with every stack. */
+#include <dlfcn.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +42,24 @@ static void deadlocks(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_os_thread_join(os, &t), 0);
 }
 
+/* A static program has no table of names: then addresses must do. */
+static bool has_name(void *fn)
+{
+    Dl_info info;
+    return dladdr(fn, &info) != 0 && info.dli_sname != NULL;
+}
+
+/* Does a line "#N 0xADDRESS" of the report lie in the first bytes of fn? */
+static bool report_shows_a_frame_of(uintptr_t fn)
+{
+    for (const char *at = t_sim_report.text; (at = strchr(at, '#')) != NULL; at++) {
+        uintptr_t address = 0;
+        if (sscanf(at, "#%*d %" SCNxPTR, &address) == 1 && address > fn && address < fn + 512)
+            return true;
+    }
+    return false;
+}
+
 TEST(trouble, a_deadlock_is_reported_with_every_stack_and_the_seed)
 {
     for (uint64_t seed = 0; seed < 50; seed++) {
@@ -51,7 +71,9 @@ TEST(trouble, a_deadlock_is_reported_with_every_stack_and_the_seed)
         CHECK(t_sim_report_has("thread 0 main: joins thread 1 waiter"));
         CHECK(t_sim_report_has("thread 1 waiter: asleep on word"));
         CHECK(t_sim_report_has("for ever"));
-        CHECK(t_sim_report_has("t_waits_for_a_word_nobody_sets+0x"));
+        CHECK(report_shows_a_frame_of((uintptr_t)t_waits_for_a_word_nobody_sets));
+        if (has_name((void *)t_waits_for_a_word_nobody_sets))
+            CHECK(t_sim_report_has("t_waits_for_a_word_nobody_sets+0x"));
     }
 }
 

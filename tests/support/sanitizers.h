@@ -1,8 +1,12 @@
 /*
- * sanitizers.h - what cannot be observed under a sanitizer, with the reason in the skip.
+ * sanitizers.h - what cannot be observed under a sanitizer or an emulator, with the reason in the
+ * skip.
  */
 #ifndef T_SANITIZERS_H
 #define T_SANITIZERS_H
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -40,6 +44,22 @@ static inline void t_skip_if_mappings_are_not_ours(void)
 {
     if (T_TSAN || T_ASAN)
         t_skip("a sanitizer's own mappings come and go");
+}
+
+/* qemu-user says yes to advice that does not exist; a kernel never does. */
+static inline bool t_is_emulated(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *p = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool says_yes = p != MAP_FAILED && madvise(p, page, 9999) == 0;
+    munmap(p, page);
+    return says_yes;
+}
+
+static inline void t_skip_if_emulated(const char *what)
+{
+    if (t_is_emulated())
+        t_skip("an emulator %s", what);
 }
 
 #endif

@@ -211,6 +211,7 @@ TEST(os_pages, discarded_pages_read_as_zero_and_cost_nothing)
 
 TEST(os_pages, discarding_what_is_not_ours_is_an_error)
 {
+    t_skip_if_emulated("discards what is not there");
     struct bz_os_slab slab = slab_of(page());
     char *gone = slab.base;
     CHECK_EQ(bz_os_pages_discard(os, slab.base + 1, page()), -EINVAL);
@@ -220,6 +221,7 @@ TEST(os_pages, discarding_what_is_not_ours_is_an_error)
 
 TEST(os_pages, a_full_address_space_is_an_error_and_not_a_crash)
 {
+    t_skip_if_emulated("does not limit its guest's address space");
     struct rlimit before, tight;
     struct bz_os_slab slab;
     CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
