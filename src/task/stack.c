@@ -96,8 +96,7 @@ static bool is_above_mark(const struct bz_stack *s, const void *sp)
 static void deep_pages_discard(struct bz_stack *s)
 {
     char *low = s->guard == BZ_STACK_GUARD_CANARY ? s->low + page_of(s) : s->low;
-    int err = bz_os_pages_discard(s->slab->pool->os, low, (size_t)((char *)s->mark - low));
-    BZ_CHECK(err == 0, "pages of stack %p cannot be given back: %d", (void *)s->low, err);
+    bz_stack_pool_discard(s->slab->pool, low, (size_t)((char *)s->mark - low));
     s->deep_left = 0;
 }
 

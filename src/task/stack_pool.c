@@ -174,19 +174,20 @@ static bool slab_retire(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 
 /* ---- sweeping --------------------------------------------------------------------------------- */
 
-/* The pages of `run` stacks from number `first` on. The guards between them stay. */
-static void discard_run(struct bz_stack_pool *p, struct bz_stack_slab *slab, uint32_t first,
-                        uint32_t run)
+/* It is an economy: pages that will not go (locked ones, for example) stay, and nothing depends on it.
+ * In particular a stack that is clean in the books is made anew when it is taken. */
+void bz_stack_pool_discard(struct bz_stack_pool *p, char *low, size_t bytes)
 {
-    char *low = bz_stack_slab_low(slab, first);
-    int err = bz_os_pages_discard(p->os, low, run * p->kind[slab->class].bytes);
-    BZ_CHECK(err == 0, "pages of stack %p cannot be given back: %d", (void *)low, err);
+    int err = bz_os_pages_discard(p->os, low, bytes);
+    if (err < 0)
+        bz_log_once(BLITZ_LOG_WARN, "pages of idle stacks cannot be given back (error %d)", -err);
 }
 
 /* Without the lock: these stacks, all of one slab and counted as used, become clean. */
 static void discard_stacks(struct bz_stack_pool *p, struct bz_stack_slab *slab,
                            struct bz_chain *stacks, uint64_t *set)
 {
+    size_t bytes = p->kind[slab->class].bytes;
     for (struct bz_link *l = stacks->first, *next; l != NULL; l = next) {
         next = l->next;
         bz_bitset_add(set, bz_stack_slab_index(slab, l));
@@ -195,8 +196,8 @@ static void discard_stacks(struct bz_stack_pool *p, struct bz_stack_slab *slab,
     for (uint32_t i = 0, run; i < slab->count; i += run + 1) {
         for (run = 0; i + run < slab->count && bz_bitset_has(set, i + run); run++)
             ;
-        if (run > 0)
-            discard_run(p, slab, i, run);
+        if (run > 0) /* the guards between them stay */
+            bz_stack_pool_discard(p, bz_stack_slab_low(slab, i), run * bytes);
     }
 }
 

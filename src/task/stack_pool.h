@@ -26,8 +26,8 @@ struct bz_stack_slab {
     uint8_t guard; /* enum bz_stack_guard_kind */
 };
 
-/* A stack out of the pool: either it is one that has been used, or `is_fresh` and its memory is as
- * the system gave it (zeros), the control block, too. */
+/* A stack out of the pool: either it is one that has been used, or `is_fresh` and nothing of
+ * it has been written, or nothing that counts: the control block is to be made. */
 struct bz_stack_found {
     struct bz_stack *stack;
     struct bz_stack_slab *slab;
@@ -42,6 +42,9 @@ BZ_MUST_USE int bz_stack_pool_take(struct bz_stack_pool *p, enum bz_stack_class 
 /* Stacks of one class come back; the chain is empty afterwards. */
 void bz_stack_pool_give(struct bz_stack_pool *p, enum bz_stack_class class,
                         struct bz_chain *stacks);
+
+/* Give the memory behind whole pages of a slab back, or log once why not. */
+void bz_stack_pool_discard(struct bz_stack_pool *p, char *low, size_t bytes);
 
 /* Stack number i of a slab: where its guard begins, and where its control block is. The blocks
  * start in different cache sets, or else the hot lines of a thousand stacks would share a few. */
