@@ -35,9 +35,8 @@
  *
  * [F] published: fence, loads of searching and sleeper -> announce: store of the bit and of
  *     searching, fence; the store-buffer pattern, forbidden by a full fence on each side
- * [G] announce: bit release -> published: bit acquire   what the sleeper did before is visible to
- *     whoever rouses it (it may take over its proc)
- * [H] published: bit release -> stay: bit acquire   and the other way round
+ * [G] announce: bit release -> published: bit acquire   the sleeper has cleared its sleep word before
+ *     whoever claims it sets it
  */
 #include "sched/idle.h"
 
@@ -62,7 +61,7 @@ static uint64_t bit_of(unsigned proc)
 /* Clear the bit. True if it was us who did. */
 static bool claim(struct bz_idle *idle, unsigned proc)
 {
-    uint64_t was = bz_fetch_and_acqrel(&idle->sleeper[proc / 64], ~bit_of(proc)); /* [G] [H] */
+    uint64_t was = bz_fetch_and_acquire(&idle->sleeper[proc / 64], ~bit_of(proc)); /* [G] */
     if (!(was & bit_of(proc)))
         return false;
     bz_fetch_sub_relaxed(&idle->sleeping, 1); /* relaxed: a hint, I1 */
@@ -132,7 +131,7 @@ int bz_idle_found(struct bz_idle *idle)
 
 void bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
 {
-    uint64_t was = bz_fetch_or_acqrel(&idle->sleeper[me / 64], bit_of(me)); /* [G] */
+    uint64_t was = bz_fetch_or_release(&idle->sleeper[me / 64], bit_of(me)); /* [G] */
     BZ_ASSERT(!(was & bit_of(me)));
     (void)was;
     bz_fetch_add_relaxed(&idle->sleeping, 1); /* relaxed: a hint, I1 */

@@ -16,6 +16,10 @@
  * before that step finds it running, sets notified, and the PARK becomes an enqueue: no wake-up is
  * lost, and the task is never in a queue and on a worker at once.
  *
+ * RUN, YIELD, PARK and EXIT are steps of whoever has the task, and it has it from a queue that
+ * orders (release to acquire), so its first look at the word is not older than the last step. WAKE
+ * is anybody's and may look at an old word; no cell of its column is empty.
+ *
  * This is the dull form: every step is a read-modify-write, also one that changes nothing.
  *
  * [T] step: word acq_rel -> step: word acq_rel   A waker that merely looked would not publish what
@@ -24,7 +28,7 @@
  *     wrote (on its stack, in its result) from one worker to the next and to whoever joins.
  * [R] unref: word acq_rel -> unref: word acq_rel   everything anybody did with the task comes
  *     before the last reference frees it
- * [C] cancel: word acq_rel -> is_cancelled: word acquire   why it was cancelled is visible to the
+ * [C] cancel: word release -> is_cancelled: word acquire   why it was cancelled is visible to the
  *     task that finds itself cancelled
  */
 #include "task/word.h"
@@ -108,7 +112,7 @@ bool bz_word_unref(bz_word *w)
 
 bool bz_word_cancel(bz_word *w)
 {
-    return !(bz_fetch_or_acqrel(w, BZ_WORD_CANCELLED) & BZ_WORD_CANCELLED); /* [C] */
+    return !(bz_fetch_or_release(w, BZ_WORD_CANCELLED) & BZ_WORD_CANCELLED); /* [C] */
 }
 
 bool bz_word_is_cancelled(bz_word *w)

@@ -151,3 +151,61 @@ MODEL(idle, two_procs_share_what_one_publishes)
     m_threads(publishes_both, proc_0_runs_one, proc_1_runs_one);
     m_assert(bz_load_relaxed(&done) == 2);
 }
+
+/* ---- the counts ---- */
+
+static void searches_and_finds(void)
+{
+    if (bz_idle_search(&idle))
+        rouse(bz_idle_found(&idle));
+}
+
+static void searches_and_gives_up(void)
+{
+    bool is_searching = bz_idle_search(&idle);
+    bz_idle_announce(&idle, 0, is_searching);
+    if (!bz_idle_stay(&idle, 0))
+        rouse(bz_idle_found(&idle));
+}
+
+/* Everybody who joined the searchers has left them, whatever met whatever. */
+static void nobody_searches(void)
+{
+    m_assert(bz_idle_searching(&idle) == 0);
+    bz_idle_check(&idle);
+}
+
+MODEL(idle, two_that_search_and_find_leave_the_count)
+{
+    bz_idle_init(&idle, 2);
+    m_threads(searches_and_finds, searches_and_finds);
+    m_finally(nobody_searches);
+}
+
+MODEL(idle, one_that_gives_up_beside_one_that_finds)
+{
+    bz_idle_init(&idle, 2);
+    m_threads(searches_and_gives_up, searches_and_finds);
+    m_finally(nobody_searches);
+}
+
+static void wakes_by_itself(void)
+{
+    if (!bz_idle_stay(&idle, 0))
+        rouse(bz_idle_found(&idle));
+}
+
+static void publishes_only(void)
+{
+    int proc = bz_idle_published(&idle);
+    m_assert(proc == BZ_NOBODY || proc == 0);
+}
+
+/* A publisher that stands in while its sleeper wakes by itself and a third begins to search. */
+MODEL(idle, a_publisher_that_stood_in_for_nobody_leaves_the_count)
+{
+    bz_idle_init(&idle, 2);
+    bz_idle_announce(&idle, 0, false);
+    m_threads(publishes_only, wakes_by_itself, searches_and_finds);
+    m_finally(nobody_searches);
+}
