@@ -1,0 +1,123 @@
+/*
+ * The scheduler when the system says no: every call of a run fails in turn, on real threads and in
+ * simulation. Whatever fails, the run either works with less or says so, ends, and leaves nothing.
+ */
+#include "harness.h"
+
+#include "blitz.h"
+#include "os/fault.h"
+#include "os/sim.h"
+#include "sched/sched.h"
+
+static int naps(void *arg)
+{
+    blitz_yield();
+    return blitz_sleep((uint64_t)(intptr_t)arg * BLITZ_US);
+}
+
+/* Spawns as many as it can; a spawn that fails is told and the rest goes on. */
+static int crowd(void *arg)
+{
+    enum { N = 6 };
+    blitz_task *t[N];
+    int started = 0, refused = 0;
+    (void)arg;
+    for (int i = 0; i < N; i++) {
+        int err = blitz_spawn(naps, (void *)(intptr_t)(10 * i), NULL, &t[started]);
+        CHECK(err == 0 || err == -ENOMEM);
+        started += err == 0;
+        refused += err != 0;
+    }
+    for (int i = 0; i < started; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return refused;
+}
+
+struct faulty {
+    struct bz_fault_plan plan;
+    enum bz_fault_kind failed;
+    int err;
+};
+
+static void run_faulty(const struct bz_os *os, void *arg)
+{
+    struct faulty *f = arg;
+    struct bz_fault fault;
+    struct bz_runtime *rt;
+    bz_fault_init(&fault, os, NULL, &f->plan);
+    f->err =
+        bz_runtime_new(&fault.os, &(blitz_config){.procs = 3, .allocator = &fault.allocator}, &rt);
+    if (f->err == 0) {
+        f->err = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
+        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    }
+    f->failed = bz_fault_failed(&fault);
+    struct bz_fault_books left = bz_fault_books(&fault);
+    CHECK_EQ(left.threads, 0);
+    CHECK_EQ(left.slabs, 0);
+    CHECK_EQ(left.blocks, 0);
+}
+
+/* With n = 1, 2, 3 ... until the plan is not reached: then it must have gone well. */
+static uint64_t each_fault(enum bz_fault_kind kind, void (*run)(struct faulty *f))
+{
+    for (uint64_t n = 1;; n++) {
+        struct faulty f = {.plan = {.kind = kind, .nth = n}};
+        t_watch("the %llu-th call of kind %d fails", (unsigned long long)n, (int)kind);
+        run(&f);
+        if (f.failed == BZ_FAULT_NONE) {
+            CHECK_EQ(f.err, 0);
+            return n;
+        }
+        CHECK(f.err == 0 || f.err == 1 || f.err == -ENOMEM || f.err == -EAGAIN);
+        if (kind == BZ_FAULT_THREAD && n > 1)
+            CHECK_EQ(f.err, 0); /* going on with fewer */
+    }
+}
+
+static void on_threads(struct faulty *f)
+{
+    run_faulty(&bz_os_linux, f);
+}
+
+static void on_a_seed(struct faulty *f)
+{
+    uint64_t seed = t_random();
+    t_watch("simulation seed 0x%llx, call %llu of kind %d fails", (unsigned long long)seed,
+            (unsigned long long)f->plan.nth, (int)f->plan.kind);
+    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, run_faulty, f, NULL), 0);
+}
+
+/* Bug class 30: a thread that cannot be made costs speed, never a task. */
+TEST(run_fault, bug_30_every_thread_that_fails_to_start)
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_GE(each_fault(BZ_FAULT_THREAD, on_threads), 2u);
+    for (int i = 0; i < 20; i++)
+        each_fault(BZ_FAULT_THREAD, on_a_seed);
+}
+
+TEST(run_fault, every_allocation_that_fails)
+{
+    CHECK_GE(each_fault(BZ_FAULT_MEMORY, on_threads), 8u);
+    for (int i = 0; i < 5; i++)
+        each_fault(BZ_FAULT_MEMORY, on_a_seed);
+}
+
+TEST(run_fault, every_mapping_and_guard_that_fails)
+{
+    CHECK_GE(each_fault(BZ_FAULT_RESERVE, on_threads), 2u);
+    CHECK_GE(each_fault(BZ_FAULT_GUARD, on_threads), 2u);
+    for (int i = 0; i < 20; i++) {
+        each_fault(BZ_FAULT_RESERVE, on_a_seed);
+        each_fault(BZ_FAULT_GUARD, on_a_seed);
+    }
+}
+
+TEST(run_fault, every_wait_that_returns_for_no_reason_and_no_entropy)
+{
+    each_fault(BZ_FAULT_ENTROPY, on_threads);
+    for (int i = 0; i < 5; i++)
+        each_fault(BZ_FAULT_WAIT, on_a_seed);
+}
