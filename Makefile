@@ -50,7 +50,7 @@ code_only := -LE 'tools|docs'
 # Programs that something else runs (qemu, valgrind): those that are theirs to run.
 programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
 
-.PHONY: test asan tsan plain clang model mutants check-install check-bare
+.PHONY: test asan tsan plain clang model model-docs mutants check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
@@ -75,6 +75,11 @@ model: ## the lock-free code in every order of events the memory model allows
 	@tools/setup build test
 	@tools/build model
 	@tools/run-tests model
+
+model-docs: ## write the reports of the planted bugs into docs/model-checking.md
+	@tools/setup build test python
+	@tools/build model model_planted
+	@tests/model/docs.py build/model/tests/model/model_planted --write
 
 mutants: ## weaken every memory order in turn: do the model tests notice? FILE=src/...
 	@tools/setup build test python

@@ -4,8 +4,8 @@
     orders.py PROGRAM...
 
 A model program explores a deferral only where something asked for it (lib/explore.c). With --all-orders
-it explores every one. The number of complete executions of each test must be the same; the second way
-only runs into more walls. Tests that must fail stop at the first failure and are left out, and so are
+it explores every one. The number of different executions (--distinct) of each test must be the same; the
+second way only runs into more walls. Tests that must fail stop at the first failure and are left out, and so are
 those that are too large to be searched completely either way.
 """
 import re
@@ -16,7 +16,7 @@ ROW = re.compile(r"^ok +(\S+) +(\d+) +(\d+) +complete", re.M)
 
 
 def counts(program, *options):
-    done = subprocess.run([program, "--budget=30", *options], capture_output=True, text=True)
+    done = subprocess.run([program, "--budget=2", "--distinct", *options], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"orders: {program} {' '.join(options)} failed:\n{done.stdout}{done.stderr}")
     return {name: (int(n), int(pruned)) for name, n, pruned in ROW.findall(done.stdout)}

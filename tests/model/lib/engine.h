@@ -80,7 +80,6 @@ struct m_loc {
     int16_t plain_write;                     /* last plain write, or M_NONE */
     union m_clock plain_read, read, written; /* last event of each thread */
     union m_clock wake_hb;                   /* what the wakes on this word knew */
-    union m_clock queue_porf;                /* what the waits and wakes on it depend on */
     uint64_t original;                       /* real memory at first sight, put back at the end */
     const struct m_site *at;
 };
@@ -111,7 +110,7 @@ struct m_thread {
     uint8_t pending_kind; /* M_ASLEEP: the m_kind it sleeps before */
     bool is_timed;        /* M_WAITING with a deadline */
     uint32_t expected;    /* M_WAITING */
-    int waits_since;      /* M_WAITING: the first asleep is the first in the queue */
+    int16_t woken_by;     /* the wake that ended it */
     int16_t watches;
     struct m_watch watch[M_WATCH_MAX]; /* read since the last relax */
     uint64_t turn, old_turn;           /* digest of what it did since the last relax; before */
@@ -301,6 +300,10 @@ void m_heap_reset(void);
 int16_t m_heap_find(uintptr_t addr);
 void m_heap_check_access(struct m_loc *x, struct m_site *at);
 void m_heap_check_leaks(void);
+
+/* digest.c */
+void m_digest_reset(void);
+bool m_digest_is_new(void);
 
 /* order.c */
 int m_order_steps(int16_t *order, bool *is_weak);

@@ -10,6 +10,7 @@
  *     --bound=N                        at most N deferrals in an execution, and no more than that
  *     --random --seed=N                random schedules only
  *     --all-orders                     without the reduction: slow, the same executions
+ *     --distinct                       count an execution only if it is not one seen before
  *     --fail-fast                      stop at the first test that fails
  *     --report                         print the failures that were expected, too
  *
@@ -33,7 +34,7 @@ static struct {
     int bound;
     uint64_t seed;
     const char *replay;
-    bool is_random, all_orders, report, list, fail_fast;
+    bool is_random, all_orders, report, list, fail_fast, distinct;
     const char *program;
 } opt = {.budget = 20, .bound = M_NONE, .seed = 1};
 
@@ -83,7 +84,7 @@ static void progress_end(void)
 
 static void count(enum m_end end)
 {
-    m.executions += end == M_END_COMPLETE;
+    m.executions += end == M_END_COMPLETE && (!opt.distinct || m_digest_is_new());
     m.pruned += end == M_END_PRUNED;
 }
 
@@ -153,6 +154,7 @@ static enum m_end search_bounds(const struct m_case *c, double until, int *reach
 static void reset(void)
 {
     m.mode = M_SEARCH;
+    m_digest_reset();
     m.executions = m.pruned = m.inconsistent = 0;
     m.uses_barrier = m.found_barrier = m.found_sc = false;
     m.always_defer = opt.all_orders;
@@ -201,7 +203,7 @@ static enum m_end explore(const struct m_case *c, char *verdict, size_t size)
     enum m_end end = M_END_NONE;
     snprintf(verdict, size, "random");
     if (opt.is_random)
-        m_execute(c->body); /* how long is one? */
+        m_execute(c->body); /* how long is one, and does it use a membarrier? */
     else
         end = search(c, started + opt.budget * (opt.bound == M_NONE ? 0.4 : 1));
     if (end == M_END_FAILED)
@@ -216,6 +218,7 @@ static enum m_end explore(const struct m_case *c, char *verdict, size_t size)
         return end;
     if (reached != M_NONE)
         snprintf(verdict, size, "bound %d", reached);
+    m.uses_barrier = m.found_barrier;
     return random_runs(c, started + opt.budget);
 }
 
@@ -293,7 +296,7 @@ static void usage(FILE *out)
 {
     fprintf(out,
             "usage: %s [PATTERN...] [--list] [--budget=SECONDS] [--bound=N] [--random] [--seed=N]\n"
-            "       [--all-orders] [--fail-fast] [--report] [--replay=STEPS]\n",
+            "       [--all-orders] [--distinct] [--fail-fast] [--report] [--replay=STEPS]\n",
             opt.program);
 }
 
@@ -305,6 +308,8 @@ static bool take_option(const char *a)
         opt.is_random = true;
     else if (strcmp(a, "--all-orders") == 0)
         opt.all_orders = true;
+    else if (strcmp(a, "--distinct") == 0)
+        opt.distinct = true;
     else if (strcmp(a, "--fail-fast") == 0)
         opt.fail_fast = true;
     else if (strcmp(a, "--report") == 0)

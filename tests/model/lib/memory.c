@@ -101,7 +101,7 @@ static struct m_loc *loc_new(uintptr_t addr, size_t size, struct m_site *at)
     const union m_clock none = {{0}};
     x->addr = addr;
     x->size = (uint8_t)(size <= 8 ? size : 9);
-    x->plain_read = x->read = x->written = x->wake_hb = x->queue_porf = none;
+    x->plain_read = x->read = x->written = x->wake_hb = none;
     x->mo_first = x->mo_last = x->accesses = x->plain_write = M_NONE;
     x->block = m_heap_find(addr);
     x->original = memory_get(addr, size);

@@ -83,6 +83,7 @@ struct m_option m_read_decide(struct m_loc *x, const struct m_wish *wish, struct
         t->pending = (int16_t)(x - m.loc);
         t->pending_kind = (uint8_t)wish->kind;
         m_block();
+        t->pending_kind = M_FIRST;
     }
 }
 
@@ -269,4 +270,13 @@ void m_set_done(void)
     m_turn_add(e);
     if (x->mo_last != M_NONE) /* the field is an atomic at other times */
         m_write_after(e, x->mo_last, e->put);
+}
+
+void m_note_at(const char *text, uint64_t value, struct m_site *at)
+{
+    (void)text; /* it is the place's expression, too */
+    m_step_begin();
+    struct m_event *e = m_event_new(M_NOTE, BZ_RELAXED, NULL, at);
+    e->got = value;
+    m_event_done(e);
 }

@@ -132,7 +132,7 @@ void m_order_script(const int16_t *order, int count, struct m_step *script)
         is_out[order[k]] = false;
     for (int k = 0; k < count; k++) {
         const struct m_event *e = &m.event[order[k]];
-        int16_t choice = e->pick;
+        int16_t choice = e->kind == M_WAKE ? e->pick : 0;
         if (e->rf != M_NONE)
             choice = (int16_t)newer_than(e->rf);
         else if (e->is_write)

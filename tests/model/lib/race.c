@@ -53,8 +53,9 @@ void m_race_atomic(struct m_loc *x, bool is_write, struct m_site *at)
 void m_race_plain(struct m_loc *x, bool is_write, struct m_site *at, const char *what)
 {
     m_heap_check_access(x, at);
-    if (!BZ_BROKEN(22))
-        check_plain_write(x, at, what);
+    if (BZ_BROKEN(22))
+        return;
+    check_plain_write(x, at, what);
     check_lanes(is_write ? &x->read : &x->written, at, what);
     if (is_write)
         check_lanes(&x->plain_read, at, what);

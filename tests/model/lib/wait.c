@@ -17,7 +17,8 @@
  * synchronises anything else (code that relies on more should put it on its own accesses), a wait
  * may read a stale value otherwise, and which of several sleepers is woken is any. A wait may return
  * for no reason (settings.spurious), one with a deadline at any moment. For the search a wait is a
- * read that a store or a wake can race with, a wake is a read that a wait can race with.
+ * read that a store or a wake can race with, and a wake is a read that a wait can race with, or another
+ * wake that takes a sleeper from it.
  *
  * membarrier is: a seq_cst fence here; one in every other thread, at some moment after that, ordered
  * after the first; another here when all have been. "At some moment" is any place in the other
@@ -145,36 +146,49 @@ void m_relax_at(struct m_site *at)
 
 /* ---- sleep words ---- */
 
-/* A wait or wake by the current thread: those of the other kind that went before it without need. */
+/*
+ * Which of two operations on a word depend on their order: a wait and a wake; and two wakes if the
+ * first roused somebody, whom the other might have roused instead. Two waits do not.
+ */
+static bool depends_on(enum m_kind kind, const struct m_event *earlier)
+{
+    if (earlier->kind == M_WAIT)
+        return kind == M_WAKE;
+    return earlier->kind == M_WAKE && (kind == M_WAIT || earlier->got > 0);
+}
+
+/* A wait or wake by the current thread: those that went before it without need. */
 static void flag_queue(const struct m_loc *x, enum m_kind kind)
 {
     for (int16_t i = x->accesses; i != M_NONE; i = m.event[i].loc_prev) {
         const struct m_event *r = &m.event[i];
-        if (r->kind == kind && r->thread != m.current && r->node != M_NONE &&
+        if (r->thread != m.current && r->node != M_NONE && depends_on(kind, r) &&
             m_me()->porf.at[r->thread] < r->index)
             m.node[r->node].is_wanted = true;
     }
+}
+
+/* It depends on those of them that came before. */
+static void queue_enter(struct m_event *e, struct m_loc *x)
+{
+    struct m_thread *t = m_me();
+    for (int16_t i = x->accesses; i != M_NONE; i = m.event[i].loc_prev)
+        if (depends_on((enum m_kind)e->kind, &m.event[i]))
+            m_clock_join(&t->porf, &m.event[i].porf);
+    e->loc_prev = x->accesses;
+    x->accesses = (int16_t)(e - m.event);
 }
 
 static void wake_deferred(int16_t loc, enum m_kind kind)
 {
     for (int i = 1; i <= m.threads; i++) {
         struct m_thread *t = &m.thread[i];
-        if (t->state == M_ASLEEP && t->pending == loc && t->pending_kind == kind) {
+        if (t->pending_kind != kind || t->pending != loc)
+            continue; /* it may be awake already, by a store, and not have come to it */
+        if (t->state == M_ASLEEP)
             t->state = M_RUNNABLE;
-            t->since = 0; /* the order of wait and wake is new, so every store is */
-        }
+        t->since = 0; /* the order of wait and wake is new, so every store is */
     }
-}
-
-/* The event takes its place in the order of waits and wakes on the word. */
-static void queue_enter(struct m_event *e, struct m_loc *x)
-{
-    struct m_thread *t = m_me();
-    e->loc_prev = x->accesses;
-    x->accesses = (int16_t)(e - m.event);
-    m_clock_join(&t->porf, &x->queue_porf);
-    m_clock_join(&x->queue_porf, &t->porf);
 }
 
 static int wait_sleeps(struct m_loc *x, uint32_t expected, bool is_timed, struct m_site *at)
@@ -184,10 +198,11 @@ static int wait_sleeps(struct m_loc *x, uint32_t expected, bool is_timed, struct
     t->pending = (int16_t)(x - m.loc);
     t->expected = expected;
     t->is_timed = is_timed;
-    t->waits_since = m.events;
     m_block();
     m_step_begin();
-    m_event_done(m_event_new(M_WOKEN, BZ_RELAXED, x, at));
+    struct m_event *e = m_event_new(M_WOKEN, BZ_RELAXED, x, at);
+    e->pick = m_me()->woken_by;
+    m_event_done(e);
     return 0;
 }
 
@@ -205,7 +220,7 @@ int m_word_wait_at(const volatile uint32_t *word, uint32_t expected, bool is_tim
     e->node = node;
     e->outcome = r.outcome;
     e->expected = expected;
-    flag_queue(x, M_WAKE);
+    flag_queue(x, M_WAIT);
     queue_enter(e, x);
     m_read_from(e, r.store);
     m_event_done(e);
@@ -220,22 +235,17 @@ int m_word_wait_at(const volatile uint32_t *word, uint32_t expected, bool is_tim
     return wait_sleeps(x, expected, is_timed, at);
 }
 
-/* Who sleeps on the word, longest first. */
+/* Who sleeps on the word, by number: any of them may be the first to be woken, and those after it. */
 static int sleepers(int16_t loc, int *lanes)
 {
     int n = 0;
-    for (int i = 1; i <= m.threads; i++) {
-        if (m.thread[i].state != M_WAITING || m.thread[i].pending != loc)
-            continue;
-        int k = n++;
-        for (; k > 0 && m.thread[lanes[k - 1]].waits_since > m.thread[i].waits_since; k--)
-            lanes[k] = lanes[k - 1];
-        lanes[k] = i;
-    }
+    for (int i = 1; i <= m.threads; i++)
+        if (m.thread[i].state == M_WAITING && m.thread[i].pending == loc)
+            lanes[n++] = i;
     return n;
 }
 
-/* Whom to wake first: a place in the queue. The search may let somebody fall asleep before. */
+/* Whom to wake first. The search may let somebody fall asleep before. */
 static int wake_decide(int16_t loc, int n, struct m_site *at, int32_t *node)
 {
     struct m_thread *t = m_me();
@@ -253,6 +263,7 @@ static int wake_decide(int16_t loc, int n, struct m_site *at, int32_t *node)
         t->pending = loc;
         t->pending_kind = M_WAKE;
         m_block();
+        t->pending_kind = M_FIRST;
     }
 }
 
@@ -266,7 +277,7 @@ int m_word_wake_at(const volatile uint32_t *word, int n, struct m_site *at)
     struct m_event *e = m_event_new(M_WAKE, BZ_RELAXED, x, at);
     e->node = node;
     e->pick = (int16_t)first;
-    flag_queue(x, M_WAIT);
+    flag_queue(x, M_WAKE);
     queue_enter(e, x);
     m_event_done(e);
     m_clock_join(&x->wake_hb, &e->hb);
@@ -275,9 +286,12 @@ int m_word_wake_at(const volatile uint32_t *word, int n, struct m_site *at)
     for (int i = 0; i < woken; i++) {
         struct m_thread *t = &m.thread[lanes[(first + i) % found]];
         t->state = M_RUNNABLE;
+        t->woken_by = (int16_t)(e - m.event);
         m_clock_join(&t->porf, &e->porf);
     }
     e->got = (uint64_t)woken;
+    if (woken > 0)
+        wake_deferred(loc, M_WAKE);
     return woken;
 }
 
