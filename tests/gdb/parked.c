@@ -14,15 +14,24 @@ BZ_NOINLINE static int third(struct bz_coro *c, int n)
     bz_coro_yield(c); /* parked here */
     return n + passed++;
 }
-BZ_NOINLINE static int second(struct bz_coro *c, int n) { return third(c, n + 1) + 1; }
-BZ_NOINLINE static int first(struct bz_coro *c, int n) { return second(c, n + 1) + 1; }
+BZ_NOINLINE static int second(struct bz_coro *c, int n)
+{
+    return third(c, n + 1) + 1;
+}
+BZ_NOINLINE static int first(struct bz_coro *c, int n)
+{
+    return second(c, n + 1) + 1;
+}
 static void body(struct bz_coro *c, void *arg)
 {
     for (int i = 0; i < 3; i++)
         passed += first(c, *(int *)arg);
 }
 
-BZ_NOINLINE static void stop_here(void) { __asm__ volatile(""); }
+BZ_NOINLINE static void stop_here(void)
+{
+    __asm__ volatile("");
+}
 
 int main(void)
 {
