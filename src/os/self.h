@@ -43,7 +43,10 @@ static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
 static BZ_ALWAYS_INLINE void *bz_self_get(void)
 {
     void *self;
-    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
+    if (BZ_BROKEN(46)) /* two reads may be merged then, over a migration as well */
+        __asm__("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
+    else
+        __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
     return self;
 }
 static BZ_ALWAYS_INLINE void bz_self_set(void *self)
