@@ -74,7 +74,7 @@ plain: ## the tests of the dull form of every protocol, with assertions
 model: ## the lock-free code in every order of events the memory model allows
 	@tools/setup build test
 	@tools/build model
-	@tools/run-tests model
+	@tools/run-tests model; status=$$?; tests/model/table.py build/model && exit $$status
 
 model-docs: ## write the reports of the planted bugs into docs/model-checking.md
 	@tools/setup build test python

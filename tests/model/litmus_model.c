@@ -23,9 +23,9 @@ static void orders(int store, int load)
     ld = load;
 }
 
-#define STORE(p, v) BZ_A_STORE(p, v, (enum m_order)st)
-#define LOAD(p) BZ_A_LOAD(p, (enum m_order)ld)
-#define FENCE() BZ_A_FENCE((enum m_order)fence)
+#define STORE(p, v) BZ_A_STORE(p, v, M_ORDER(st))
+#define LOAD(p) BZ_A_LOAD(p, M_ORDER(ld))
+#define FENCE() BZ_A_FENCE(M_ORDER(fence))
 
 /* ---- MP: data, then a flag ---- */
 
@@ -137,13 +137,13 @@ MODEL(sb, a_fence_on_one_side_is_not_enough)
 
 static void sb_left_rmw(void)
 {
-    (void)BZ_A_XCHG(&x, 1, (enum m_order)st);
+    (void)BZ_A_XCHG(&x, 1, M_ORDER(st));
     r[0] = LOAD(&y);
 }
 
 static void sb_right_rmw(void)
 {
-    (void)BZ_A_XCHG(&y, 1, (enum m_order)st);
+    (void)BZ_A_XCHG(&y, 1, M_ORDER(st));
     r[1] = LOAD(&x);
 }
 

@@ -20,12 +20,19 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#if defined(M_PLAIN_C11)
+#include "model_c11.h" /* the same tests as ordinary programs */
+#else
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/bz_atomic.h"
 #include "blitz/hooks.h"
+
+/* An order kept in a variable. */
+#define M_ORDER(o) ((enum m_order)(o))
 
 /* What a test may change, with m_set_...() in its body before m_threads. */
 struct m_settings {
@@ -125,4 +132,5 @@ extern const blitz_allocator m_allocator;
 #define m_note(text, value) m_note_at(text, (uint64_t)(value), M_SITE(text))
 void m_note_at(const char *text, uint64_t value, struct m_site *at);
 
+#endif
 #endif
