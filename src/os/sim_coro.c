@@ -91,11 +91,12 @@ static void *tsan_here(void)
 static void tsan_drop(struct sim_coro *c)
 {
     __tsan_acquire(c); /* all it did precedes whatever its joiner does next */
-    __tsan_destroy_fiber(c->fiber);
+    __tsan_destroy_fiber(c->own_fiber);
 }
 static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 {
     __tsan_release(from);
+    from->fiber = __tsan_get_current_fiber(); /* it may stand on a fiber of the program's own */
     __tsan_switch_to_fiber(to->fiber, orders ? 0 : __tsan_switch_to_fiber_no_sync);
 }
 #else
@@ -143,7 +144,8 @@ void bz_sim_coro_init(struct sim_coro *c, void *stack, size_t stack_bytes, void 
     c->context.uc_link = NULL;
     makecontext(&c->context, (void (*)(void))coro_main, 2, (unsigned)(self >> 32),
                 (unsigned)(self & UINT32_MAX));
-    c->fiber = tsan_new();
+    c->own_fiber = tsan_new();
+    c->fiber = c->own_fiber;
 }
 
 void bz_sim_coro_init_home(struct sim_coro *home)
