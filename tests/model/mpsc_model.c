@@ -226,7 +226,7 @@ MODEL(mpsc, takes_one_of_one)
     m_finally(it_is_empty);
 }
 
-/* The longest of these, and the one whose speed is watched (`make show-model`). */
+/* The longest of these: about a hundred operations in an execution. */
 MODEL(mpsc, six_items_pass_from_one_thread_to_another)
 {
     given_an_empty_queue();

@@ -38,6 +38,25 @@ static inline bool m_clock_touches(const union m_clock *c, const union m_clock *
     return (in.half[0] | in.half[1]) != 0;
 }
 
+/* Is some lane of `a` beyond `c`: is there anything in it that c does not know of? */
+static inline bool m_clock_exceeds(const union m_clock *a, const union m_clock *c)
+{
+    union {
+        m_lanes v;
+        uint64_t half[2];
+    } out = {a->v > c->v};
+    return (out.half[0] | out.half[1]) != 0;
+}
+
+/* Lane by lane, but written as a whole: a vector read right after a narrow write would have to wait
+ * until the write has reached the cache, and these follow each other all the time. */
+static inline void m_clock_put(union m_clock *c, int lane, int16_t value)
+{
+    static const m_lanes numbers = {0, 1, 2, 3, 4, 5, 6, 7};
+    m_lanes is_it = numbers == (int16_t)lane;
+    c->v = (c->v & ~is_it) | (is_it & value);
+}
+
 static inline void m_clock_set_never(union m_clock *c)
 {
     m_lanes never = {M_NEVER, M_NEVER, M_NEVER, M_NEVER, M_NEVER, M_NEVER, M_NEVER, M_NEVER};

@@ -250,8 +250,7 @@ uint64_t m_random(void);
 
 /* memory.c */
 struct m_option {
-    int16_t store;
-    uint8_t outcome;
+    uint32_t store : 20, outcome : 12; /* one word: written and read as such */
 };
 struct m_wish {
     enum m_kind kind;

@@ -11,6 +11,7 @@
  *     --random --seed=N                random schedules only
  *     --all-orders                     without the reduction: slow, the same executions
  *     --distinct                       count an execution only if it is not one seen before
+ *     --repeat=N                       search each test N times: to measure the speed
  *     --fail-fast                      stop at the first test that fails
  *     --report                         print the failures that were expected, too
  *
@@ -31,7 +32,7 @@
 
 static struct {
     double budget;
-    int bound;
+    int bound, repeat;
     uint64_t seed;
     const char *replay;
     bool is_random, all_orders, report, list, fail_fast, distinct;
@@ -91,6 +92,7 @@ static void count(enum m_end end)
 /* One search from the start, until a failure, the end, or the time. */
 static enum m_end search(const struct m_case *c, double until)
 {
+    int rounds = 0;
     m.nodes = 0;
     m.bound_hit = false;
     for (uint64_t i = 1;; i++) {
@@ -104,7 +106,7 @@ static enum m_end search(const struct m_case *c, double until)
             m.executions = m.pruned = 0;
             continue;
         }
-        if (!m_backtrack())
+        if (!m_backtrack() && ++rounds >= opt.repeat)
             return M_END_COMPLETE;
         if (i % 1024 == 0 && now() > until)
             return M_END_NONE;
@@ -296,7 +298,8 @@ static bool is_wanted(const struct m_case *c, char **patterns)
 static void usage(FILE *out)
 {
     fprintf(out,
-            "usage: %s [PATTERN...] [--list] [--budget=SECONDS] [--bound=N] [--random] [--seed=N]\n"
+            "usage: %s [PATTERN...] [--list] [--budget=SECONDS] [--bound=N] [--repeat=N] "
+            "[--random] [--seed=N]\n"
             "       [--all-orders] [--distinct] [--fail-fast] [--report] [--replay=STEPS]\n",
             opt.program);
 }
@@ -319,6 +322,8 @@ static bool take_option(const char *a)
         opt.budget = atof(a + 9);
     else if (strncmp(a, "--bound=", 8) == 0)
         opt.bound = atoi(a + 8);
+    else if (strncmp(a, "--repeat=", 9) == 0)
+        opt.repeat = atoi(a + 9);
     else if (strncmp(a, "--seed=", 7) == 0)
         opt.seed = strtoull(a + 7, NULL, 0);
     else if (strncmp(a, "--replay=", 9) == 0)

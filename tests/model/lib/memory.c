@@ -171,7 +171,8 @@ struct m_event *m_event_new(enum m_kind kind, enum m_order order, struct m_loc *
     e->node = M_NONE;
     e->got = e->put = e->expected = 0;
     e->at = at;
-    t->hb.at[m.current] = t->porf.at[m.current] = e->index;
+    m_clock_put(&t->hb, m.current, e->index);
+    m_clock_put(&t->porf, m.current, e->index);
     if (order == BZ_SEQCST)
         m.sc_events++;
     if (m.mode == M_REPLAY && m.current > 0 && m.in_threads)
@@ -210,23 +211,23 @@ static int options_of(int16_t s, const struct m_wish *wish, struct m_option *out
     switch (wish->kind) {
     case M_RMW:
         if (has_room_behind(s))
-            out[n++] = (struct m_option){s, M_WRITES};
+            out[n++] = (struct m_option){(uint16_t)s, M_WRITES};
         break;
     case M_CAS:
         if (!is_equal)
-            out[n++] = (struct m_option){s, M_READS};
+            out[n++] = (struct m_option){(uint16_t)s, M_READS};
         else if (has_room_behind(s))
-            out[n++] = (struct m_option){s, M_WRITES};
+            out[n++] = (struct m_option){(uint16_t)s, M_WRITES};
         if (is_equal && wish->is_weak)
-            out[n++] = (struct m_option){s, M_FOR_NO_REASON};
+            out[n++] = (struct m_option){(uint16_t)s, M_FOR_NO_REASON};
         break;
     case M_WAIT:
-        out[n++] = (struct m_option){s, M_READS};
+        out[n++] = (struct m_option){(uint16_t)s, M_READS};
         if (is_equal && wish->is_weak)
-            out[n++] = (struct m_option){s, M_FOR_NO_REASON};
+            out[n++] = (struct m_option){(uint16_t)s, M_FOR_NO_REASON};
         break;
     default:
-        out[n++] = (struct m_option){s, M_READS};
+        out[n++] = (struct m_option){(uint16_t)s, M_READS};
     }
     return n;
 }
@@ -270,7 +271,7 @@ void m_read_from(struct m_event *e, int16_t store)
     else
         m_clock_join(&t->acq, &s->rel);
     if (s->seen.at[e->thread] > e->index)
-        s->seen.at[e->thread] = e->index;
+        m_clock_put(&s->seen, e->thread, e->index);
 }
 
 static uint64_t cut(uint64_t v, int size)
@@ -289,7 +290,7 @@ void m_write_after(struct m_event *e, int16_t after, uint64_t value)
     if (e->is_rmw && !BZ_BROKEN(21))
         m_clock_join(&e->rel, &m.event[e->rf].rel);
     m_clock_set_never(&e->seen);
-    e->seen.at[e->thread] = e->index;
+    m_clock_put(&e->seen, e->thread, e->index);
     e->mo_prev = after;
     e->mo_next = after == M_NONE ? x->mo_first : m.event[after].mo_next;
     *(after == M_NONE ? &x->mo_first : &m.event[after].mo_next) = id;

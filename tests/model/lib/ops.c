@@ -50,7 +50,8 @@ static struct m_option replay_option(const struct m_option *o, int n, struct m_s
 {
     const struct m_step *s = &m.script[m.script_at];
     for (int i = 0; i < n; i++)
-        if (m_age(o[i].store) == s->choice && (o[i].outcome == M_FOR_NO_REASON) == s->is_odd)
+        if (m_age((int16_t)o[i].store) == s->choice &&
+            (o[i].outcome == M_FOR_NO_REASON) == s->is_odd)
             return o[i];
     m_fail(M_FAULT_LIMIT, at, "the replay does not fit this program");
 }
@@ -113,9 +114,9 @@ uint64_t m_load(const volatile void *p, size_t size, enum m_order o, struct m_si
     m_race_atomic(x, false, at);
     e->node = node;
     chain(e);
-    m_read_from(e, r.store);
+    m_read_from(e, (int16_t)r.store);
     m_event_done(e);
-    m_watch_read(x, r.store);
+    m_watch_read(x, (int16_t)r.store);
     count_streak(e);
     check_sc(e);
     return e->got;
@@ -170,16 +171,16 @@ static void read_and_write(struct m_event *e, struct m_option r, uint64_t put)
 {
     struct m_loc *x = &m.loc[e->loc];
     chain(e);
-    e->outcome = r.outcome;
+    e->outcome = (uint8_t)r.outcome;
     m_race_atomic(x, r.outcome == M_WRITES, (struct m_site *)(uintptr_t)e->at);
     m_flag_readers(x); /* even if it failed: another order might have let it win */
-    m_read_from(e, r.store);
+    m_read_from(e, (int16_t)r.store);
     if (r.outcome == M_WRITES) {
         e->is_rmw = true;
-        m_write_after(e, r.store, put);
+        m_write_after(e, (int16_t)r.store, put);
     }
     m_event_done(e);
-    m_watch_read(x, r.store);
+    m_watch_read(x, (int16_t)r.store);
     count_streak(e);
     check_sc(e);
 }

@@ -21,12 +21,13 @@ static int event_at(int lane, int index)
 static void check_lanes(const union m_clock *last, struct m_site *at, const char *what)
 {
     const struct m_thread *t = m_me();
-    for (int lane = 0; lane <= m.threads; lane++) {
-        if (lane == m.current || last->at[lane] <= t->hb.at[lane])
-            continue;
-        m.other_event = event_at(lane, last->at[lane]);
-        m_fail(M_FAULT_RACE, at, "%s, with nothing that orders the two", what);
-    }
+    if (!m_clock_exceeds(last, &t->hb))
+        return;
+    int lane = 0;
+    while (last->at[lane] <= t->hb.at[lane])
+        lane++;
+    m.other_event = event_at(lane, last->at[lane]);
+    m_fail(M_FAULT_RACE, at, "%s, with nothing that orders the two", what);
 }
 
 static void check_plain_write(const struct m_loc *x, struct m_site *at, const char *what)
@@ -46,8 +47,8 @@ void m_race_atomic(struct m_loc *x, bool is_write, struct m_site *at)
         check_lanes(&x->plain_read, at, "an atomic store meets a plain read");
     int16_t index = m_me()->index;
     if (is_write)
-        x->written.at[m.current] = index;
-    x->read.at[m.current] = index;
+        m_clock_put(&x->written, m.current, index);
+    m_clock_put(&x->read, m.current, index);
 }
 
 void m_race_plain(struct m_loc *x, bool is_write, struct m_site *at, const char *what)
@@ -62,5 +63,5 @@ void m_race_plain(struct m_loc *x, bool is_write, struct m_site *at, const char 
     if (is_write)
         x->plain_write = (int16_t)(m.events - 1);
     else
-        x->plain_read.at[m.current] = m_me()->index;
+        m_clock_put(&x->plain_read, m.current, m_me()->index);
 }

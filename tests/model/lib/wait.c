@@ -61,6 +61,8 @@ void m_watch_read(struct m_loc *x, int16_t store)
 void m_turn_add(const struct m_event *e)
 {
     struct m_thread *t = &m.thread[e->thread];
+    if (e->thread == 0)
+        return; /* the body does not spin */
     bool is_foreign = e->rf != M_NONE && m.event[e->rf].thread != e->thread;
     uint64_t h = (uint64_t)(uintptr_t)e->at ^ (uint64_t)e->kind << 56 ^ (uint64_t)e->outcome << 52;
     h ^= e->got * 0xBF58476D1CE4E5B9u;
@@ -218,11 +220,11 @@ int m_word_wait_at(const volatile uint32_t *word, uint32_t expected, bool is_tim
     struct m_event *e = m_event_new(M_WAIT, BZ_RELAXED, x, at);
     m_race_atomic(x, false, at);
     e->node = node;
-    e->outcome = r.outcome;
+    e->outcome = (uint8_t)r.outcome;
     e->expected = expected;
     flag_queue(x, M_WAIT);
     queue_enter(e, x);
-    m_read_from(e, r.store);
+    m_read_from(e, (int16_t)r.store);
     m_event_done(e);
     m_me()->streak = 0;
     wake_deferred(e->loc, M_WAKE);
