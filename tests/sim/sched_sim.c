@@ -121,6 +121,45 @@ TEST(sched, sleepers_wake_and_never_early)
     on_seeds(many_sleep, NULL, 0, 300);
 }
 
+struct order {
+    int count, woken[8];
+};
+static struct order order;
+
+static int sleeps_and_signs(void *arg)
+{
+    int me = (int)(intptr_t)arg;
+    CHECK_EQ(blitz_sleep((uint64_t)me * 300 * BLITZ_US), 0);
+    order.woken[order.count++] = me;
+    return 0;
+}
+
+static int sign_in_order(void *arg)
+{
+    enum { N = 8 };
+    blitz_task *t[N];
+    (void)arg;
+    order.count = 0;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(sleeps_and_signs, (void *)(intptr_t)(1 + i * 3 % N), NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(order.woken[i], i + 1);
+    return 0;
+}
+
+/* On one proc: in virtual time all fall asleep at nearly the same moment. */
+TEST(sched, sleepers_wake_in_the_order_of_their_deadlines)
+{
+    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
+        uint64_t seed = t_random();
+        struct scene s = {1, sign_in_order, NULL, 0};
+        t_watch("simulation seed 0x%llx", (unsigned long long)seed);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+    }
+}
+
 static int waits_for_ever(void *arg)
 {
     (void)arg;
