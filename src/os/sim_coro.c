@@ -120,6 +120,34 @@ static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 }
 #endif
 
+/* Valgrind must know where stacks are, or takes a switch for a very long jump of one. */
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+#endif
+#if defined(VALGRIND_STACK_REGISTER)
+static unsigned valgrind_new(const char *stack, size_t bytes)
+{
+    return (unsigned)VALGRIND_STACK_REGISTER(stack, stack + bytes);
+}
+static void valgrind_drop(unsigned id)
+{
+    VALGRIND_STACK_DEREGISTER(id);
+}
+#else
+static unsigned valgrind_new(const char *stack, size_t bytes)
+{
+    (void)stack;
+    (void)bytes;
+    return 0;
+}
+static void valgrind_drop(unsigned id)
+{
+    (void)id;
+}
+#endif
+
 static struct sim_coro *starting_home; /* for the first instruction of a new coroutine, I1 */
 
 /* makecontext passes ints: the pointer comes in two halves. */
@@ -145,6 +173,7 @@ void bz_sim_coro_init(struct sim_coro *c, void *stack, size_t stack_bytes, void 
     makecontext(&c->context, (void (*)(void))coro_main, 2, (unsigned)(self >> 32),
                 (unsigned)(self & UINT32_MAX));
     c->own_fiber = tsan_new();
+    c->valgrind_id = valgrind_new(stack, stack_bytes);
     c->fiber = c->own_fiber;
 }
 
@@ -157,6 +186,7 @@ void bz_sim_coro_fini(struct sim_coro *c)
 {
     asan_clean(c);
     tsan_drop(c);
+    valgrind_drop(c->valgrind_id);
 }
 
 /* getcontext returns twice: at once, and when somebody sets this context again. */

@@ -29,7 +29,8 @@ struct sim_coro {
     size_t stack_bytes;
     void *fake_stack; /* AddressSanitizer's */
     void *fiber;      /* ThreadSanitizer's, of the place where it was left */
-    void *own_fiber;  /* the one it began on, ours to destroy */
+    unsigned valgrind_id;
+    void *own_fiber; /* the one it began on, ours to destroy */
 };
 
 /* Make `c` run main(arg) on that stack when it is first switched to. It must never return. */
