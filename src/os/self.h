@@ -3,7 +3,7 @@
  *
  * A task may suspend on one thread and resume on another. Compilers know nothing of that: they keep
  * the *address* of a thread-local in a register across calls, in every TLS model, and so would read
- * the old thread's slot (FACTS: stale in 999 of 999 migrations). So the slot has no C access at all
+ * the old thread's slot (measured: stale in 999 of 999 migrations). So the slot has no C access at all
  * outside self.c. It is read by a volatile asm that names the thread register itself: two reads are
  * never merged, none is moved across another volatile asm (the switch is one) or an opaque call, and
  * no address of the slot ever exists. What may be kept is its *offset* from the thread register,

@@ -6,7 +6,8 @@
  *   find.c      what to run next; searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
  *   fiber.c     spawn, join, cancel: the public face of tasks
- *   await.c     futures, wakers, deadlines
+ *   await.c     futures, wakers
+ *   timer.c     deadlines: a wheel a proc
  *
  * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
  * (the dull one) a machine keeps its proc from start to end.
