@@ -11,7 +11,7 @@
  *
  * This is the dull form: every placing fences and looks for a sleeper.
  *
- * [A] rouse: roused release -> find.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
+ * [A] rouse: roused release -> search.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
  * [B] machine.c, start: has_machine release -> rouse: has_machine acquire   its thread exists
  */
 #include "sched/sched.h"

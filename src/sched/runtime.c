@@ -11,9 +11,9 @@
  * I1  live is the length of tasks, under the lock.
  * I2  drained is 1 exactly when is_stopping and live is 0.
  *
- * [A] free: is_ending release -> find.c, is_ending: acquire    machines leave a finished runtime
+ * [A] free: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
  * [B] strike: drained release -> shutdown: drained acquire     what the last task did is visible
- * [D] free: is_ending, fence, roused -> find.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
+ * [D] free: is_ending, fence, roused -> search.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
  *     a machine about to sleep sees that it is to leave, or its sleep word is set after it cleared it
  * [C] unref: references acq_rel -> unref: references acq_rel   all uses come before the free
  */

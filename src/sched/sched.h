@@ -3,9 +3,11 @@
  *
  *   runtime.c   makes and unmakes a runtime; config; the registry of tasks; shutdown
  *   machine.c   threads: g0, the runner's loop, suspend
- *   find.c      what to run next; searching, sleeping
+ *   find.c      what to run next
+ *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
- *   fiber.c     spawn, join, cancel: the public face of tasks
+ *   fiber.c     spawn, and the public face of tasks
+ *   join.c      waking, cancelling, ending a task, and waiting for its end
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
  *
@@ -123,6 +125,18 @@ BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 
 /* find.c: the next task to run on this machine; sleeps if there is none. NULL: the runtime ends. */
 struct bz_task *bz_find(struct bz_machine *m);
+/* Take a batch from the injector: one to run, the rest into the ring. */
+struct bz_task *bz_take_injected(struct bz_machine *m);
+/* The runtime has ended, machines leave. */
+static inline bool bz_is_ending(struct bz_machine *m)
+{
+    return bz_load_acquire(&m->rt->is_ending) != 0; /* runtime.c [A] */
+}
+
+/* search.c: take from others, if not too many do that already; or sleep until there is a reason
+ * not to. */
+struct bz_task *bz_search(struct bz_machine *m);
+void bz_go_to_sleep(struct bz_machine *m);
 
 /* place.c */
 /* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
@@ -132,7 +146,7 @@ void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
 void bz_push_here(struct bz_machine *m, struct bz_task *t);
 
-/* fiber.c */
+/* join.c */
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
 void bz_task_cancel(struct bz_task *t); /* likewise */
 void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */

@@ -1,0 +1,66 @@
+/*
+ * search.c - when a proc has nothing of its own: search the others, announce sleep, sleep.
+ *
+ * The rings of the others in random order, half of one at a time. If there is nothing the machine
+ * announces its sleep, looks at everything once more (idle.c has the reason), and sleeps until its
+ * first timer or until it is roused.
+ */
+#include "sched/sched.h"
+
+enum { HUNGRY_NS = 1000000 /* how long to wait for somebody to give a stack back */ };
+
+static struct bz_task *steal(struct bz_machine *m)
+{
+    unsigned count = m->rt->proc_count;
+    unsigned start = bz_rng_below(&m->proc->rng, count);
+    for (unsigned i = 0; i < count; i++) {
+        struct bz_proc *victim = &m->rt->procs[(start + i) % count];
+        if (victim == m->proc)
+            continue;
+        bz_entry e = bz_runq_steal(&victim->ring, &m->proc->ring);
+        if (e != 0)
+            return (struct bz_task *)e;
+    }
+    return NULL;
+}
+
+struct bz_task *bz_search(struct bz_machine *m)
+{
+    if (!m->is_searching && !bz_idle_search(&m->rt->idle))
+        return NULL;
+    m->is_searching = true;
+    struct bz_task *t = steal(m);
+    return t != NULL ? t : bz_take_injected(m);
+}
+
+/* Is there anything a proc could run? The look after the announcement. */
+static bool has_work(struct bz_machine *m)
+{
+    if (bz_is_ending(m) || bz_injector_length(&m->rt->injector) > 0)
+        return true;
+    for (unsigned i = 0; i < m->rt->proc_count; i++)
+        if (bz_runq_count(&m->rt->procs[i].ring) > 0)
+            return true;
+    return false;
+}
+
+static uint64_t sleep_until(struct bz_machine *m)
+{
+    uint64_t until = bz_timers_first(m->proc);
+    if (bz_chain_is_empty(&m->hungry))
+        return until;
+    uint64_t soon = bz_os_now(m->rt->os) + HUNGRY_NS;
+    return soon < until ? soon : until;
+}
+
+void bz_go_to_sleep(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
+                                        announcement, and the look after it sees its reason */
+    bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
+    if (!has_work(m))
+        bz_os_wait(m->rt->os, &p->roused, 0, sleep_until(m));
+    m->is_searching = !bz_idle_stay(&m->rt->idle, p->index);
+}
