@@ -15,8 +15,8 @@
  *             pinned      it is asked to stop; it must still be polled until it is ready
  *           A future that was never polled, or said BLITZ_READY, needs no cancel.
  *
- * A waker says "look again". It is 16 bytes and counted: clone it to keep it, drop it when done.
- * Waking is safe from any thread, also after the task has ended.
+ * A waker says "look again". It is 16 bytes and counted: clone it to keep it; wake it, which uses it
+ * up, or drop it when done. Waking is safe from any thread, also after the task has ended.
  */
 #ifndef BLITZ_FUTURE_H
 #define BLITZ_FUTURE_H
@@ -33,9 +33,10 @@ typedef struct blitz_waker {
 
 /* For those who make wakers. Every function may be called from any thread. */
 typedef struct blitz_waker_ops {
-    void (*clone)(void *data); /* one more holder */
-    void (*wake)(void *data);  /* does not change the number of holders */
-    void (*drop)(void *data);  /* one holder less */
+    void (*clone)(void *data);       /* one more holder */
+    void (*wake)(void *data);        /* "look again", and one holder less */
+    void (*wake_by_ref)(void *data); /* "look again"; the number of holders stays */
+    void (*drop)(void *data);        /* one holder less */
 } blitz_waker_ops;
 
 typedef enum blitz_poll { BLITZ_PENDING = 0, BLITZ_READY = 1 } blitz_poll;
@@ -69,11 +70,18 @@ struct blitz_future {
 BLITZ_API blitz_waker blitz_waker_clone(const blitz_waker *w);
 
 /*
- * Say "look again". May be said any number of times, early, late, or for nothing.
+ * Say "look again" and give the waker up. It is empty afterwards; waking an empty one does nothing.
+ * Owns:     takes the holder in *w.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_waker_wake(blitz_waker *w);
+
+/*
+ * Say "look again" and keep the waker. May be said any number of times, early, late, or for nothing.
  * Owns:     borrows the waker until it returns.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_waker_wake(const blitz_waker *w);
+BLITZ_API void blitz_waker_wake_by_ref(const blitz_waker *w);
 
 /*
  * Give a waker up. It is empty afterwards; dropping an empty one does nothing.

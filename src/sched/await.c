@@ -15,7 +15,7 @@
  *
  * This is the dull form: a timer per wait with a deadline, a full step of the state word per park.
  *
- * [A] parker wake: woken release -> parker sleep: woken acquire   what the waker did is visible to
+ * [A] parker wake_by_ref: woken release -> parker sleep: woken acquire   what the waker did is visible to
  *     the thread that asks again
  * [B] parker drop: refs acq_rel -> parker drop: refs acq_rel      all uses come before the free
  */
@@ -32,10 +32,18 @@ blitz_waker blitz_waker_clone(const blitz_waker *w)
     return *w;
 }
 
-void blitz_waker_wake(const blitz_waker *w)
+void blitz_waker_wake(blitz_waker *w)
+{
+    blitz_waker taken = *w;
+    *w = (blitz_waker){NULL, NULL}; /* first: *w may lie in memory that ends with the wake */
+    if (taken.ops != NULL)
+        taken.ops->wake(taken.data);
+}
+
+void blitz_waker_wake_by_ref(const blitz_waker *w)
 {
     if (w->ops != NULL)
-        w->ops->wake(w->data);
+        w->ops->wake_by_ref(w->data);
 }
 
 void blitz_waker_drop(blitz_waker *w)
@@ -50,7 +58,7 @@ static void task_waker_clone(void *task)
     bz_task_ref(task);
 }
 
-static void task_waker_wake(void *task)
+static void task_waker_wake_by_ref(void *task)
 {
     bz_task_wake(task);
 }
@@ -60,7 +68,14 @@ static void task_waker_drop(void *task)
     bz_task_unref(task);
 }
 
-static const blitz_waker_ops task_waker = {task_waker_clone, task_waker_wake, task_waker_drop};
+static void task_waker_wake(void *task)
+{
+    bz_task_wake(task);
+    bz_task_unref(task);
+}
+
+static const blitz_waker_ops task_waker = {task_waker_clone, task_waker_wake,
+                                           task_waker_wake_by_ref, task_waker_drop};
 
 /* ---- a plain thread that waits ---- */
 
@@ -75,7 +90,7 @@ static void parker_clone(void *data)
     bz_fetch_add_relaxed(&((struct parker *)data)->refs, 1); /* relaxed: the cloner holds one */
 }
 
-static void parker_wake(void *data)
+static void parker_wake_by_ref(void *data)
 {
     struct parker *p = data;
     bz_store_release(&p->woken, 1); /* [A] */
@@ -89,7 +104,14 @@ static void parker_drop(void *data)
         bz_free(&bz_allocator_libc, p, sizeof *p);
 }
 
-static const blitz_waker_ops parker_waker = {parker_clone, parker_wake, parker_drop};
+static void parker_wake(void *data)
+{
+    parker_wake_by_ref(data);
+    parker_drop(data);
+}
+
+static const blitz_waker_ops parker_waker = {parker_clone, parker_wake, parker_wake_by_ref,
+                                             parker_drop};
 
 static struct parker *parker_new(const struct bz_os *os)
 {

@@ -53,10 +53,8 @@ void bz_task_finish(struct bz_task *t)
     enum bz_owes owes = bz_word_step(&t->word, BZ_EXIT);
     BZ_ASSERT(owes == BZ_OWES_FINISH);
     (void)owes;
-    for (blitz_waker w; next_joiner(t, &w);) {
+    for (blitz_waker w; next_joiner(t, &w);)
         blitz_waker_wake(&w);
-        blitz_waker_drop(&w);
-    }
     bz_runtime_strike(rt, t);
     bz_task_unref(t); /* the scheduler's */
 }

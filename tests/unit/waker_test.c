@@ -1,0 +1,98 @@
+/*
+ * Wakers by themselves: who holds what after each of the four things one can do with them.
+ */
+#include <blitz.h>
+
+#include "harness.h"
+
+struct bell {
+    int holders, rung;
+};
+
+static void bell_clone(void *b)
+{
+    ((struct bell *)b)->holders++;
+}
+
+static void bell_wake_by_ref(void *b)
+{
+    ((struct bell *)b)->rung++;
+}
+
+static void bell_drop(void *b)
+{
+    ((struct bell *)b)->holders--;
+}
+
+static void bell_wake(void *b)
+{
+    bell_wake_by_ref(b);
+    bell_drop(b);
+}
+
+static const blitz_waker_ops bell_ops = {bell_clone, bell_wake, bell_wake_by_ref, bell_drop};
+
+/* A clone is a holder like the first: both have to be given up. */
+TEST(waker, clone_makes_one_more_holder)
+{
+    struct bell b = {1, 0};
+    blitz_waker w = {&bell_ops, &b};
+
+    blitz_waker other = blitz_waker_clone(&w);
+
+    CHECK_EQ(b.holders, 2);
+    blitz_waker_drop(&other);
+    blitz_waker_drop(&w);
+    CHECK_EQ(b.holders, 0);
+    CHECK_EQ(b.rung, 0);
+}
+
+/* Who wakes is done with it: waking uses the waker up, and a second wake is harmless. */
+TEST(waker, wake_uses_it_up)
+{
+    struct bell b = {1, 0};
+    blitz_waker w = {&bell_ops, &b};
+
+    blitz_waker_wake(&w);
+    blitz_waker_wake(&w);
+    blitz_waker_drop(&w);
+
+    CHECK_EQ(b.rung, 1);
+    CHECK_EQ(b.holders, 0);
+    CHECK_NULL(w.ops);
+}
+
+/* A source that rings again and again keeps its waker. */
+TEST(waker, wake_by_ref_keeps_it)
+{
+    struct bell b = {1, 0};
+    blitz_waker w = {&bell_ops, &b};
+
+    blitz_waker_wake_by_ref(&w);
+    blitz_waker_wake_by_ref(&w);
+
+    CHECK_EQ(b.rung, 2);
+    CHECK_EQ(b.holders, 1);
+    blitz_waker_drop(&w);
+    CHECK_EQ(b.holders, 0);
+}
+
+/* An empty waker stands for nobody; whoever has one need not ask. */
+TEST(waker, an_empty_one_does_nothing)
+{
+    blitz_waker w = {NULL, NULL};
+
+    blitz_waker c = blitz_waker_clone(&w);
+    blitz_waker_wake_by_ref(&w);
+    blitz_waker_wake(&w);
+    blitz_waker_drop(&w);
+
+    CHECK_NULL(c.ops);
+    CHECK_NULL(w.ops);
+}
+
+/* It is passed and kept by value, so its size is part of the contract. */
+TEST(waker, is_two_words)
+{
+    CHECK_EQ(sizeof(blitz_waker), 2 * sizeof(void *));
+}
