@@ -39,11 +39,11 @@ static struct bz_task *take_own(struct bz_machine *m)
     return (struct bz_task *)bz_runq_take(&m->proc->ring);
 }
 
-/* What is at hand without disturbing anybody. */
-static struct bz_task *take_near(struct bz_machine *m)
+struct bz_task *bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     struct bz_task *t = NULL;
+    p->tick++;
     if (p->tick % INJECTOR_EVERY == 0)
         t = bz_take_injected(m);
     if (p->tick % TIMERS_EVERY == 0)
@@ -73,11 +73,20 @@ static void feed(struct bz_machine *m)
         bz_push_here(m, bz_task_of_link(l));
 }
 
+static struct bz_task *take_handed(struct bz_machine *m)
+{
+    struct bz_task *t = m->handed;
+    m->handed = NULL;
+    return t;
+}
+
 struct bz_task *bz_find(struct bz_machine *m)
 {
     while (!bz_is_ending(m)) {
         feed(m);
-        struct bz_task *t = take_near(m);
+        struct bz_task *t = take_handed(m);
+        if (t == NULL)
+            t = bz_find_near(m);
         if (t == NULL)
             t = bz_search(m);
         if (t == NULL) {

@@ -26,8 +26,11 @@
  * I2  `runner` is the stack under the thread's feet, or NULL on g0.
  * I3  A task that does not run either has no stack, or stands on task->stack, whose ctx is valid.
  *
- * This is the dull form: a suspension always goes through a fresh loop, even when the successor is
- * known.
+ * A task that leaves its stack takes its successor first. If that has a stack it is switched to
+ * straight away; else a fresh loop is handed the successor. (The plain form always goes through a
+ * fresh loop.) A yield does not touch the state word: the task stays *running* in it while it is
+ * queued, a wake that comes meanwhile says notified, and the next park finds it. Nobody else ready:
+ * a yield returns at once.
  */
 #include "sched/sched.h"
 
@@ -50,20 +53,53 @@ bool bz_machine_has_spare(struct bz_machine *m)
 
 /* ---- leaving a stack ---- */
 
-/* The one place where a task's stack is left in the middle. */
-BZ_NOINLINE void bz_suspend(bz_ctx_hook *hook, void *arg)
+/* It was taken from a queue and is ours to run. One that only yielded is running in its word. */
+static void begin(struct bz_task *t)
 {
-    struct bz_machine *m = bz_machine_self();
-    struct bz_stack *from = m->runner, *to = m->spare;
-    BZ_ASSERT(m->current != NULL && to != NULL); /* I1 */
-    m->current->stack = from;                    /* I3 */
-    m->current = NULL;
-    m->runner = to;
+    if (bz_word_life(&t->word) == BZ_RUNNING)
+        return;
+    enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
+    BZ_ASSERT(owes == BZ_OWES_NOTHING);
+    (void)owes;
+}
+
+/* Stand on the successor's stack if it has one, else on a fresh loop that calls it. */
+static struct bz_stack *stack_for(struct bz_machine *m, struct bz_task *next)
+{
+    if (next != NULL && next->stack != NULL) {
+        struct bz_stack *to = next->stack;
+        begin(next);
+        next->stack = NULL;
+        m->current = next;
+        return to;
+    }
+    struct bz_stack *to = m->spare;
+    BZ_ASSERT(to != NULL); /* I1 */
     m->spare = NULL;
-    bz_stack_settle(from);
+    m->handed = next;
+    m->current = NULL;
     bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
+    return to;
+}
+
+/* The one place where a task's stack is left in the middle. */
+static BZ_NOINLINE void leave_for(struct bz_machine *m, struct bz_task *next, bz_ctx_hook *hook,
+                                  void *arg)
+{
+    struct bz_stack *from = m->runner;
+    BZ_ASSERT(m->current != NULL);
+    m->current->stack = from; /* I3 */
+    bz_stack_settle(from);
+    struct bz_stack *to = stack_for(m, next);
+    m->runner = to;
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
+}
+
+void bz_suspend(bz_ctx_hook *hook, void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    leave_for(m, bz_is_plain(m->rt) ? NULL : bz_find_near(m), hook, arg);
 }
 
 static void step_then_place(struct bz_task *t, enum bz_event event)
@@ -80,7 +116,11 @@ static void hook_park(void *task)
 
 static void hook_yield(void *task)
 {
-    step_then_place(task, BZ_YIELD);
+    struct bz_task *t = task;
+    if (bz_is_plain(t->rt))
+        step_then_place(t, BZ_YIELD);
+    else
+        bz_place_last(t); /* its word stays as it is: nobody looks at it */
 }
 
 void bz_park(void)
@@ -90,7 +130,10 @@ void bz_park(void)
 
 void bz_yield(void)
 {
-    bz_suspend(hook_yield, bz_task_self());
+    struct bz_machine *m = bz_machine_self();
+    struct bz_task *next = bz_is_plain(m->rt) ? NULL : bz_find_near(m);
+    if (next != NULL || bz_is_plain(m->rt))
+        leave_for(m, next, hook_yield, m->current);
 }
 
 /* A runner's loop has been left for good; its stack is the machine's spare, or goes to its cache. */
@@ -141,10 +184,7 @@ static void runner_main(void *arg)
     (void)arg;
     while ((t = bz_find(bz_machine_self())) != NULL) {
         struct bz_machine *m = bz_machine_self();
-        enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
-        BZ_ASSERT(owes == BZ_OWES_NOTHING);
-        (void)owes;
-        m->proc->tick++;
+        begin(t);
         if (t->stack != NULL)
             resume(m, t);
         call(t);

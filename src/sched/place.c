@@ -83,3 +83,12 @@ void bz_place(struct bz_task *t)
         bz_injector_push(&rt->injector, &t->link);
     bz_rouse(rt, bz_idle_published(&rt->idle)); /* t may be gone already */
 }
+
+void bz_place_last(struct bz_task *t)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_runtime *rt = m->rt;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    bz_push_here(m, t);
+    bz_rouse(rt, bz_idle_published(&rt->idle)); /* t may be gone already */
+}

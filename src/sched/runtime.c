@@ -86,6 +86,8 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->has_machine, 0);
     p->tick = 1;
     bz_rng_init(&p->rng, seed + index);
+    bz_atomic_init(&p->taken.where, BZ_IN_RUNTIME);
+    bz_atomic_init(&p->taken.retake, 0);
     bz_lock_init(&p->timer_lock);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
@@ -117,6 +119,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
 {
     snprintf(rt->name, sizeof rt->name, "%s", c->name != NULL ? c->name : "blitz");
     rt->fpcw = bz_fpcw_read();
+    rt->is_plain = bz_os_barrier_register(rt->os) != 0;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
     bz_atomic_init(&rt->references, 1);

@@ -25,6 +25,7 @@
 #include "os/self.h"
 #include "sched/idle.h"
 #include "sched/injector.h"
+#include "sched/retake.h"
 #include "sched/runq.h"
 #include "task/stack.h"
 #include "task/task.h"
@@ -47,6 +48,7 @@ struct bz_proc {
     bz_atomic(uint32_t) has_machine; /* written under start_lock, read by anybody */
     uint32_t tick;                   /* tasks run; the machine's alone */
     struct bz_rng rng;               /* the machine's alone */
+    struct bz_retake taken;          /* where the machine is: retake.h */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
@@ -62,6 +64,7 @@ struct bz_machine {
     struct bz_stack *runner; /* the stack it stands on; NULL on g0 */
     struct bz_stack *spare;  /* so that a suspension cannot fail */
     struct bz_task *current; /* NULL in the loop */
+    struct bz_task *handed;  /* found by whoever left for this loop: run it first */
     bool is_searching;       /* counted so in rt->idle */
     struct bz_chain hungry;  /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
@@ -71,6 +74,7 @@ struct bz_runtime {
     const struct bz_os *os; /* constant, as are the next ones */
     blitz_allocator alloc;
     unsigned proc_count;
+    bool is_plain; /* no fast paths: built so, or the system has no barriers */
     enum bz_stack_class stack_class;
     uint64_t fpcw; /* the founder's floating-point control words */
     char name[BZ_OS_NAME_MAX];
@@ -101,6 +105,29 @@ static inline struct bz_task *bz_task_self(void)
     return m != NULL ? m->current : NULL;
 }
 
+/* No fast paths here? In such a build the compiler knows. */
+static inline bool bz_is_plain(const struct bz_runtime *rt)
+{
+#if defined(BZ_PLAIN)
+    (void)rt;
+    return true;
+#else
+    return rt->is_plain;
+#endif
+}
+
+/* Begin to touch what is the proc's alone: retake.h. Returns what bz_leave wants. */
+static BZ_ALWAYS_INLINE uint32_t bz_enter(struct bz_machine *m)
+{
+    return bz_retake_enter(&m->proc->taken, m->rt->os);
+}
+
+/* Whoever we are now: a suspension may lie between. */
+static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
+{
+    bz_retake_leave(&bz_machine_self()->proc->taken, was);
+}
+
 /* runtime.c */
 BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *config,
                                struct bz_runtime **out);
@@ -123,7 +150,9 @@ void bz_yield(void);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 
-/* find.c: the next task to run on this machine; sleeps if there is none. NULL: the runtime ends. */
+/* find.c: what is at hand without disturbing anybody; NULL if there is nothing. */
+struct bz_task *bz_find_near(struct bz_machine *m);
+/* The next task to run on this machine; sleeps if there is none. NULL: the runtime ends. */
 struct bz_task *bz_find(struct bz_machine *m);
 /* Take a batch from the injector: one to run, the rest into the ring. */
 struct bz_task *bz_take_injected(struct bz_machine *m);
@@ -141,6 +170,8 @@ void bz_go_to_sleep(struct bz_machine *m);
 /* place.c */
 /* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
 void bz_place(struct bz_task *t);
+/* One that yielded: to the end of this machine's ring. */
+void bz_place_last(struct bz_task *t);
 /* The same on a given proc's account: through the injector, and rouse that proc's machine. */
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
