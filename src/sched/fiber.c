@@ -77,7 +77,7 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
     }
     if (out != NULL)
         *out = (blitz_task *)&f->task;
-    bz_place(&f->task);
+    bz_place(rt, bz_entry_first(&f->task));
     return 0;
 }
 

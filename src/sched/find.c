@@ -23,73 +23,72 @@ static uint64_t now(struct bz_machine *m)
 }
 
 /* Take a batch from the injector: one to run, the rest into the ring. */
-struct bz_task *bz_take_injected(struct bz_machine *m)
+bz_entry bz_take_injected(struct bz_machine *m)
 {
-    struct bz_chain batch = bz_injector_take(&m->rt->injector, m->rt->proc_count);
-    struct bz_link *first = bz_chain_take_front(&batch);
-    if (first == NULL)
-        return NULL;
-    for (struct bz_link *l; (l = bz_chain_take_front(&batch)) != NULL;)
-        bz_push_here(m, bz_task_of_link(l));
-    return bz_task_of_link(first);
+    bz_entry batch[BZ_INJECTOR_BATCH];
+    unsigned count =
+        bz_injector_take(&m->rt->injector, batch, BZ_INJECTOR_BATCH, m->rt->proc_count);
+    for (unsigned i = 1; i < count; i++)
+        bz_push_here(m, batch[i]);
+    return count > 0 ? batch[0] : 0;
 }
 
-static struct bz_task *take_own(struct bz_machine *m)
+static bz_entry take_own(struct bz_machine *m)
 {
-    return (struct bz_task *)bz_runq_take(&m->proc->ring);
+    return bz_runq_take(&m->proc->ring);
 }
 
-struct bz_task *bz_find_near(struct bz_machine *m)
+bz_entry bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    struct bz_task *t = NULL;
+    bz_entry e = 0;
     p->tick++;
     if (p->tick % INJECTOR_EVERY == 0)
-        t = bz_take_injected(m);
+        e = bz_take_injected(m);
     if (p->tick % TIMERS_EVERY == 0)
         bz_timers_fire(p, now(m));
-    if (t == NULL)
-        t = take_own(m);
-    if (t == NULL && bz_timers_fire(p, now(m)))
-        t = take_own(m);
-    return t != NULL ? t : bz_take_injected(m);
+    if (e == 0)
+        e = take_own(m);
+    if (e == 0 && bz_timers_fire(p, now(m)))
+        e = take_own(m);
+    return e != 0 ? e : bz_take_injected(m);
 }
 
 /* A fresh task needs a spare stack on its machine; without one it waits. */
-static bool may_run(struct bz_machine *m, struct bz_task *t)
+static bool may_run(struct bz_machine *m, bz_entry e)
 {
-    if (t->stack != NULL || bz_machine_has_spare(m))
+    if (bz_entry_task(e)->stack != NULL || bz_machine_has_spare(m))
         return true;
-    bz_chain_push_back(&m->hungry, &t->link);
+    bz_entries_push(&m->hungry, e);
     return false;
 }
 
 /* Hungry tasks go back into the ring once there is a spare stack again. */
 static void feed(struct bz_machine *m)
 {
-    if (bz_chain_is_empty(&m->hungry) || !bz_machine_has_spare(m))
+    if (bz_entries_is_empty(&m->hungry) || !bz_machine_has_spare(m))
         return;
-    for (struct bz_link *l; (l = bz_chain_take_front(&m->hungry)) != NULL;)
-        bz_push_here(m, bz_task_of_link(l));
+    for (bz_entry e; (e = bz_entries_take(&m->hungry)) != 0;)
+        bz_push_here(m, e);
 }
 
-static struct bz_task *take_handed(struct bz_machine *m)
+static bz_entry take_handed(struct bz_machine *m)
 {
-    struct bz_task *t = m->handed;
-    m->handed = NULL;
-    return t;
+    bz_entry e = m->handed;
+    m->handed = 0;
+    return e;
 }
 
-struct bz_task *bz_find(struct bz_machine *m)
+bz_entry bz_find(struct bz_machine *m)
 {
     while (!bz_is_ending(m)) {
         feed(m);
-        struct bz_task *t = take_handed(m);
-        if (t == NULL)
-            t = bz_find_near(m);
-        if (t == NULL)
-            t = bz_search(m);
-        if (t == NULL) {
+        bz_entry e = take_handed(m);
+        if (e == 0)
+            e = bz_find_near(m);
+        if (e == 0)
+            e = bz_search(m);
+        if (e == 0) {
             bz_go_to_sleep(m);
             continue;
         }
@@ -97,8 +96,8 @@ struct bz_task *bz_find(struct bz_machine *m)
             m->is_searching = false;
             bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
         }
-        if (may_run(m, t))
-            return t;
+        if (may_run(m, e))
+            return e;
     }
-    return NULL;
+    return 0;
 }

@@ -5,13 +5,13 @@
 
 #include "base/check.h"
 
-enum { BATCH_MIN = 4, BATCH_MAX = 64 };
+enum { BATCH_MIN = 4, BATCH_MAX = BZ_INJECTOR_BATCH };
 
 void bz_injector_init(struct bz_injector *in, const struct bz_os *os)
 {
     in->os = os;
     bz_lock_init(&in->lock);
-    bz_chain_init(&in->chain);
+    bz_entries_init(&in->chain);
     bz_atomic_init(&in->length, 0);
 }
 
@@ -21,32 +21,39 @@ static void publish_length(struct bz_injector *in)
     bz_store_relaxed(&in->length, in->chain.count); /* relaxed: the caller fences, [A] */
 }
 
-void bz_injector_push(struct bz_injector *in, struct bz_link *link)
+void bz_injector_push(struct bz_injector *in, bz_entry entry)
 {
-    struct bz_chain one;
-    bz_chain_init(&one);
-    bz_chain_push_back(&one, link);
-    bz_injector_push_all(in, &one);
+    bz_injector_push_all(in, &entry, 1);
 }
 
-void bz_injector_push_all(struct bz_injector *in, struct bz_chain *chain)
+void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsigned count)
 {
+    struct bz_entries chain; /* linked before the lock is taken: they are the caller's still */
+    bz_entries_init(&chain);
+    for (unsigned i = 0; i < count; i++)
+        bz_entries_push(&chain, entries[i]);
     bz_lock_take(&in->lock, in->os);
-    bz_chain_append(&in->chain, chain);
+    bz_entries_append(&in->chain, &chain);
     publish_length(in);
     bz_lock_drop(&in->lock, in->os);
 }
 
-struct bz_chain bz_injector_take(struct bz_injector *in, unsigned procs)
+/* What one proc of `procs` may have of `length`. */
+static unsigned share_of(size_t length, unsigned procs)
 {
-    struct bz_chain taken;
-    bz_chain_init(&taken);
+    size_t share = length / (procs > 0 ? procs : 1);
+    return share < BATCH_MIN ? BATCH_MIN : share > BATCH_MAX ? BATCH_MAX : (unsigned)share;
+}
+
+unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, unsigned procs)
+{
+    unsigned taken = 0;
     if (bz_injector_length(in) == 0)
-        return taken;
+        return 0;
     bz_lock_take(&in->lock, in->os);
-    size_t share = in->chain.count / (procs > 0 ? procs : 1);
-    share = share < BATCH_MIN ? BATCH_MIN : share > BATCH_MAX ? BATCH_MAX : share;
-    taken = bz_chain_cut(&in->chain, share);
+    unsigned share = share_of(in->chain.count, procs);
+    for (bz_entry e; taken < share && taken < max && (e = bz_entries_take(&in->chain)) != 0;)
+        out[taken++] = e;
     publish_length(in);
     bz_lock_drop(&in->lock, in->os);
     return taken;
@@ -55,7 +62,7 @@ struct bz_chain bz_injector_take(struct bz_injector *in, unsigned procs)
 void bz_injector_check(struct bz_injector *in)
 {
     bz_lock_take(&in->lock, in->os);
-    bz_chain_check(&in->chain);
+    bz_entries_check(&in->chain);
     size_t said = bz_injector_length(in);
     BZ_CHECK(said == in->chain.count, "injector %p: %zu inside, says %zu", (void *)in,
              in->chain.count, said); /* I1 */

@@ -23,24 +23,30 @@
 #include <stddef.h>
 
 #include "base/bz_atomic.h"
-#include "base/list.h"
 #include "os/lock.h"
+#include "task/chain.h"
+
+enum { BZ_INJECTOR_BATCH = 64 }; /* the most that one take gives */
 
 struct bz_injector {
     const struct bz_os *os; /* constant after init */
     BZ_OWN_LINE struct bz_lock lock;
-    struct bz_chain chain;    /* guarded by lock */
+    struct bz_entries chain;  /* guarded by lock */
     bz_atomic(size_t) length; /* written under lock, read by anybody */
 };
 
 void bz_injector_init(struct bz_injector *in, const struct bz_os *os);
 
-/* Append one, or a whole chain (empty afterwards). Any thread. */
-void bz_injector_push(struct bz_injector *in, struct bz_link *link);
-void bz_injector_push_all(struct bz_injector *in, struct bz_chain *chain);
+/* Append one, or many at once, in their order. Any thread. */
+void bz_injector_push(struct bz_injector *in, bz_entry entry);
+void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsigned count);
 
-/* Take a proc's share: clamp(length / procs, 4, 64) from the front, or what there is. Any thread. */
-struct bz_chain bz_injector_take(struct bz_injector *in, unsigned procs);
+/*
+ * Take a proc's share from the front, oldest first: clamp(length / procs, 4, 64), at most `max`, or
+ * what there is. Any thread.
+ * Returns: how many are in out[].
+ */
+unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, unsigned procs);
 
 /* How many are in it, without the lock: true of a moment. */
 static inline size_t bz_injector_length(struct bz_injector *in)

@@ -17,7 +17,7 @@
 void bz_task_wake(struct bz_task *t)
 {
     if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE)
-        bz_place(t);
+        bz_place(t->rt, bz_entry_resumed(t));
 }
 
 void bz_task_cancel(struct bz_task *t)

@@ -64,13 +64,14 @@ static void begin(struct bz_task *t)
 }
 
 /* Stand on the successor's stack if it has one, else on a fresh loop that calls it. */
-static struct bz_stack *stack_for(struct bz_machine *m, struct bz_task *next)
+static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
 {
-    if (next != NULL && next->stack != NULL) {
-        struct bz_stack *to = next->stack;
-        begin(next);
-        next->stack = NULL;
-        m->current = next;
+    struct bz_task *t = bz_entry_task(next);
+    if (t != NULL && t->stack != NULL) {
+        struct bz_stack *to = t->stack;
+        begin(t);
+        t->stack = NULL;
+        m->current = t;
         return to;
     }
     struct bz_stack *to = m->spare;
@@ -83,8 +84,7 @@ static struct bz_stack *stack_for(struct bz_machine *m, struct bz_task *next)
 }
 
 /* The one place where a task's stack is left in the middle. */
-static BZ_NOINLINE void leave_for(struct bz_machine *m, struct bz_task *next, bz_ctx_hook *hook,
-                                  void *arg)
+static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_hook *hook, void *arg)
 {
     struct bz_stack *from = m->runner;
     BZ_ASSERT(m->current != NULL);
@@ -99,14 +99,14 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, struct bz_task *next, bz
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     struct bz_machine *m = bz_machine_self();
-    leave_for(m, bz_is_plain(m->rt) ? NULL : bz_find_near(m), hook, arg);
+    leave_for(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m), hook, arg);
 }
 
 static void step_then_place(struct bz_task *t, enum bz_event event)
 {
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
     if (bz_word_step(&t->word, event) == BZ_OWES_ENQUEUE)
-        bz_place(t);
+        bz_place(t->rt, bz_entry_resumed(t));
 }
 
 static void hook_park(void *task)
@@ -120,7 +120,7 @@ static void hook_yield(void *task)
     if (bz_is_plain(t->rt))
         step_then_place(t, BZ_YIELD);
     else
-        bz_place_last(t); /* its word stays as it is: nobody looks at it */
+        bz_place_last(bz_entry_resumed(t)); /* its word stays as it is: nobody looks at it */
 }
 
 void bz_park(void)
@@ -131,8 +131,8 @@ void bz_park(void)
 void bz_yield(void)
 {
     struct bz_machine *m = bz_machine_self();
-    struct bz_task *next = bz_is_plain(m->rt) ? NULL : bz_find_near(m);
-    if (next != NULL || bz_is_plain(m->rt))
+    bz_entry next = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
+    if (next != 0 || bz_is_plain(m->rt))
         leave_for(m, next, hook_yield, m->current);
 }
 
@@ -180,10 +180,11 @@ static void call(struct bz_task *t)
 
 static void runner_main(void *arg)
 {
-    struct bz_task *t;
+    bz_entry e;
     (void)arg;
-    while ((t = bz_find(bz_machine_self())) != NULL) {
+    while ((e = bz_find(bz_machine_self())) != 0) {
         struct bz_machine *m = bz_machine_self();
+        struct bz_task *t = bz_entry_task(e);
         begin(t);
         if (t->stack != NULL)
             resume(m, t);
@@ -223,7 +224,7 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     if (m == NULL)
         return -ENOMEM;
     *m = (struct bz_machine){.rt = rt, .proc = p, .is_searching = p->index != 0};
-    bz_chain_init(&m->hungry);
+    bz_entries_init(&m->hungry);
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
     if (err != 0)

@@ -18,27 +18,18 @@
 
 #include "base/log.h"
 
-static void inject(struct bz_runtime *rt, const bz_entry *entries, unsigned count)
+void bz_push_here(struct bz_machine *m, bz_entry e)
 {
-    struct bz_chain chain;
-    bz_chain_init(&chain);
-    for (unsigned i = 0; i < count; i++)
-        bz_chain_push_back(&chain, &((struct bz_task *)entries[i])->link);
-    bz_injector_push_all(&rt->injector, &chain);
-}
-
-void bz_push_here(struct bz_machine *m, struct bz_task *t)
-{
-    bz_entry spill[BZ_RUNQ_SPILL], one = (bz_entry)t;
+    bz_entry spill[BZ_RUNQ_SPILL];
     unsigned count = 0;
-    switch (bz_runq_push(&m->proc->ring, one, spill, &count)) {
+    switch (bz_runq_push(&m->proc->ring, e, spill, &count)) {
     case BZ_PUSHED:
         break;
     case BZ_PUSH_SPILL:
-        inject(m->rt, spill, count);
+        bz_injector_push_all(&m->rt->injector, spill, count);
         break;
     case BZ_PUSH_BUSY:
-        inject(m->rt, &one, 1);
+        bz_injector_push(&m->rt->injector, e);
         break;
     }
 }
@@ -72,23 +63,22 @@ void bz_rouse(struct bz_runtime *rt, int proc)
     }
 }
 
-void bz_place(struct bz_task *t)
+void bz_place(struct bz_runtime *rt, bz_entry e)
 {
-    struct bz_runtime *rt = t->rt;
     struct bz_machine *m = bz_machine_self();
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (m != NULL && m->rt == rt)
-        bz_push_here(m, t);
+        bz_push_here(m, e);
     else
-        bz_injector_push(&rt->injector, &t->link);
-    bz_rouse(rt, bz_idle_published(&rt->idle)); /* t may be gone already */
+        bz_injector_push(&rt->injector, e);
+    bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
 }
 
-void bz_place_last(struct bz_task *t)
+void bz_place_last(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
     struct bz_runtime *rt = m->rt;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    bz_push_here(m, t);
-    bz_rouse(rt, bz_idle_published(&rt->idle)); /* t may be gone already */
+    bz_push_here(m, e);
+    bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
 }

@@ -1,8 +1,7 @@
 /*
  * runq.h - the run queue of a proc: a ring its owner pushes to and everybody takes from.
  *
- * runq.c has the design. An entry is a tagged word: the pointer to what is queued, with room in
- * the low bits for the scheduler's marks; 0 is not an entry.
+ * runq.c has the design, task/entry.h says what an entry is; 0 is none.
  */
 #ifndef BZ_RUNQ_H
 #define BZ_RUNQ_H
@@ -12,6 +11,7 @@
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
+#include "task/entry.h"
 
 /* log2 of the number of slots; the model checker shrinks it to 1 or 2. */
 #if !defined(BZ_RUNQ_LOG2)
@@ -23,8 +23,6 @@
 #if !defined(BZ_RUNQ_BITS)
 #define BZ_RUNQ_BITS 32
 #endif
-
-typedef uintptr_t bz_entry;
 
 struct bz_runq {
     BZ_OWN_LINE bz_atomic(uint64_t) head;  /* {steal, real}: CAS by owner and thieves */

@@ -60,13 +60,13 @@ struct bz_machine {
     struct bz_proc *proc;  /* constant in this form */
     struct bz_os_thread thread;
     /* The rest is the thread's own. */
-    struct bz_ctx g0;        /* its native stack, while it runs on another */
-    struct bz_stack *runner; /* the stack it stands on; NULL on g0 */
-    struct bz_stack *spare;  /* so that a suspension cannot fail */
-    struct bz_task *current; /* NULL in the loop */
-    struct bz_task *handed;  /* found by whoever left for this loop: run it first */
-    bool is_searching;       /* counted so in rt->idle */
-    struct bz_chain hungry;  /* fresh tasks that cannot start for want of a spare stack */
+    struct bz_ctx g0;         /* its native stack, while it runs on another */
+    struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */
+    struct bz_stack *spare;   /* so that a suspension cannot fail */
+    struct bz_task *current;  /* NULL in the loop */
+    bz_entry handed;          /* found by whoever left for this loop: run it first */
+    bool is_searching;        /* counted so in rt->idle */
+    struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
 };
 
@@ -150,12 +150,12 @@ void bz_yield(void);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 
-/* find.c: what is at hand without disturbing anybody; NULL if there is nothing. */
-struct bz_task *bz_find_near(struct bz_machine *m);
-/* The next task to run on this machine; sleeps if there is none. NULL: the runtime ends. */
-struct bz_task *bz_find(struct bz_machine *m);
+/* find.c: what is at hand without disturbing anybody; 0 if there is nothing. */
+bz_entry bz_find_near(struct bz_machine *m);
+/* The next task to run on this machine; sleeps if there is none. 0: the runtime ends. */
+bz_entry bz_find(struct bz_machine *m);
 /* Take a batch from the injector: one to run, the rest into the ring. */
-struct bz_task *bz_take_injected(struct bz_machine *m);
+bz_entry bz_take_injected(struct bz_machine *m);
 /* The runtime has ended, machines leave. */
 static inline bool bz_is_ending(struct bz_machine *m)
 {
@@ -164,18 +164,18 @@ static inline bool bz_is_ending(struct bz_machine *m)
 
 /* search.c: take from others, if not too many do that already; or sleep until there is a reason
  * not to. */
-struct bz_task *bz_search(struct bz_machine *m);
+bz_entry bz_search(struct bz_machine *m);
 void bz_go_to_sleep(struct bz_machine *m);
 
 /* place.c */
 /* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
-void bz_place(struct bz_task *t);
+void bz_place(struct bz_runtime *rt, bz_entry e);
 /* One that yielded: to the end of this machine's ring. */
-void bz_place_last(struct bz_task *t);
+void bz_place_last(bz_entry e);
 /* The same on a given proc's account: through the injector, and rouse that proc's machine. */
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
-void bz_push_here(struct bz_machine *m, struct bz_task *t);
+void bz_push_here(struct bz_machine *m, bz_entry e);
 
 /* join.c */
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */

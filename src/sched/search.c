@@ -9,7 +9,7 @@
 
 enum { HUNGRY_NS = 1000000 /* how long to wait for somebody to give a stack back */ };
 
-static struct bz_task *steal(struct bz_machine *m)
+static bz_entry steal(struct bz_machine *m)
 {
     unsigned count = m->rt->proc_count;
     unsigned start = bz_rng_below(&m->proc->rng, count);
@@ -19,18 +19,18 @@ static struct bz_task *steal(struct bz_machine *m)
             continue;
         bz_entry e = bz_runq_steal(&victim->ring, &m->proc->ring);
         if (e != 0)
-            return (struct bz_task *)e;
+            return e;
     }
-    return NULL;
+    return 0;
 }
 
-struct bz_task *bz_search(struct bz_machine *m)
+bz_entry bz_search(struct bz_machine *m)
 {
     if (!m->is_searching && !bz_idle_search(&m->rt->idle))
-        return NULL;
+        return 0;
     m->is_searching = true;
-    struct bz_task *t = steal(m);
-    return t != NULL ? t : bz_take_injected(m);
+    bz_entry e = steal(m);
+    return e != 0 ? e : bz_take_injected(m);
 }
 
 /* Is there anything a proc could run? The look after the announcement. */
@@ -47,7 +47,7 @@ static bool has_work(struct bz_machine *m)
 static uint64_t sleep_until(struct bz_machine *m)
 {
     uint64_t until = bz_timers_first(m->proc);
-    if (bz_chain_is_empty(&m->hungry))
+    if (bz_entries_is_empty(&m->hungry))
         return until;
     uint64_t soon = bz_os_now(m->rt->os) + HUNGRY_NS;
     return soon < until ? soon : until;

@@ -19,6 +19,7 @@
 
 #include "base/list.h"
 #include "os/lock.h"
+#include "task/entry.h"
 #include "task/word.h"
 
 struct bz_task;
@@ -36,8 +37,9 @@ struct bz_task_ops {
 struct bz_task {
     bz_word word;
     const struct bz_task_ops *ops; /* constant */
-    struct bz_runtime *rt;  /* constant; the runtime outlives the task's run, not the header */
-    struct bz_link link;    /* of the queue it is in; the runner's */
+    struct bz_runtime *rt;    /* constant; the runtime outlives the task's run, not the header */
+    bz_shared(bz_entry) next; /* link of its resumed entry: chain.h */
+    bz_shared(bz_entry) first_next; /* link of its first-run entry, a tombstone perhaps */
     struct bz_stack *stack; /* where it stands while it does not run; NULL: nowhere. The runner's */
     struct bz_list all;     /* in the runtime's registry; guarded by that */
     uint64_t id;            /* constant */
@@ -46,11 +48,6 @@ struct bz_task {
     int result;             /* written before EXIT, read after */
     struct bz_list joiners; /* waiting for its end; guarded by lock */
 };
-
-static inline struct bz_task *bz_task_of_link(struct bz_link *l)
-{
-    return BZ_CONTAINER_OF(l, struct bz_task, link);
-}
 
 static inline void bz_task_ref(struct bz_task *t)
 {

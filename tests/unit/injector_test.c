@@ -7,31 +7,21 @@
 
 enum { N = 400 };
 static struct bz_injector in;
-static struct item {
-    struct bz_link link;
-    int value;
-} items[N];
+static struct bz_task tasks[N];
+static bz_entry got[N];
 
 static void given_an_injector_of(int count)
 {
     bz_injector_init(&in, &bz_os_linux);
-    for (int i = 0; i < count; i++) {
-        items[i].value = i;
-        bz_injector_push(&in, &items[i].link);
-    }
+    for (int i = 0; i < count; i++)
+        bz_injector_push(&in, bz_entry_resumed(&tasks[i]));
     bz_injector_check(&in);
-}
-
-static int value_of(struct bz_link *l)
-{
-    return BZ_CONTAINER_OF(l, struct item, link)->value;
 }
 
 TEST(injector, an_empty_one_gives_nothing)
 {
     given_an_injector_of(0);
-    struct bz_chain got = bz_injector_take(&in, 2);
-    CHECK(bz_chain_is_empty(&got));
+    CHECK_EQ(bz_injector_take(&in, got, N, 2), 0u);
     CHECK_EQ(bz_injector_length(&in), 0u);
 }
 
@@ -40,68 +30,86 @@ TEST(injector, first_in_is_first_out_over_many_batches)
     given_an_injector_of(N);
     int next = 0;
     while (bz_injector_length(&in) > 0) {
-        struct bz_chain got = bz_injector_take(&in, 4);
-        CHECK(!bz_chain_is_empty(&got));
-        for (struct bz_link *l; (l = bz_chain_take_front(&got)) != NULL;)
-            CHECK_EQ(value_of(l), next++);
+        unsigned count = bz_injector_take(&in, got, N, 4);
+        CHECK_GT(count, 0u);
+        for (unsigned i = 0; i < count; i++)
+            CHECK_EQ(got[i], bz_entry_resumed(&tasks[next++]));
         bz_injector_check(&in);
     }
     CHECK_EQ(next, N);
 }
 
 /* A share of what is there, but never so little that the lock is not worth it, nor so much that
- * the others go hungry. */
+ * the others go hungry; and no more than the caller has room for. */
 TEST(injector, a_proc_takes_its_share_between_4_and_64)
 {
     static const struct {
         int length;
-        unsigned procs;
-        size_t share;
-    } rows[] = {{1, 2, 1},    {3, 8, 3},    {4, 8, 4},    {5, 1, 5},     {16, 8, 4},   {40, 8, 5},
-                {100, 2, 50}, {128, 2, 64}, {400, 2, 64}, {400, 100, 4}, {400, 1, 64}, {10, 0, 10}};
+        unsigned procs, max, share;
+    } rows[] = {{1, 2, N, 1},   {3, 8, N, 3},    {4, 8, N, 4},    {5, 1, N, 5},     {16, 8, N, 4},
+                {40, 8, N, 5},  {400, 8, N, 50}, {400, 4, N, 64}, {400, 100, N, 4}, {400, 1, N, 64},
+                {10, 0, N, 10}, {400, 4, 8, 8},  {400, 4, 1, 1},  {3, 1, 2, 2},     {400, 4, 0, 0}};
     for (size_t i = 0; i < BZ_ARRAY_LEN(rows); i++) {
         given_an_injector_of(rows[i].length);
-        struct bz_chain got = bz_injector_take(&in, rows[i].procs);
-        CHECK_EQ(got.count, rows[i].share);
+        CHECK_EQ(bz_injector_take(&in, got, rows[i].max, rows[i].procs), rows[i].share);
         CHECK_EQ(bz_injector_length(&in), (size_t)rows[i].length - rows[i].share);
+        bz_injector_check(&in);
     }
 }
 
-TEST(injector, a_whole_chain_goes_in_at_once_and_in_order)
+TEST(injector, many_go_in_at_once_and_in_order)
 {
-    struct bz_chain batch;
+    bz_entry batch[8];
     given_an_injector_of(2);
-    bz_chain_init(&batch);
-    for (int i = 2; i < 10; i++) {
-        items[i].value = i;
-        bz_chain_push_back(&batch, &items[i].link);
-    }
+    for (int i = 0; i < 8; i++)
+        batch[i] = bz_entry_first(&tasks[2 + i]);
 
-    bz_injector_push_all(&in, &batch);
+    bz_injector_push_all(&in, batch, 8);
+    bz_injector_push_all(&in, batch, 0);
 
-    CHECK(bz_chain_is_empty(&batch));
-    struct bz_chain got = bz_injector_take(&in, 1);
+    CHECK_EQ(bz_injector_length(&in), 10u);
+    CHECK_EQ(bz_injector_take(&in, got, N, 1), 10u);
     for (int i = 0; i < 10; i++)
-        CHECK_EQ(value_of(bz_chain_take_front(&got)), i);
+        CHECK_EQ(bz_entry_task(got[i]), &tasks[i]);
+}
+
+/* A claimed child's first entry is still linked when the child parks and is woken: it stands in the
+ * chain twice, once as its own tombstone. */
+TEST(injector, one_task_may_stand_in_it_as_first_and_as_resumed)
+{
+    for (int order = 0; order < 2; order++) {
+        struct {
+            bz_entry link;
+        } job;
+        bz_entry entries[4] = {bz_entry_first(&tasks[0]), bz_entry_resumed(&tasks[0]),
+                               bz_entry_of_job(&job), bz_entry_first(&tasks[1])};
+        given_an_injector_of(0);
+        for (int i = 0; i < 4; i++)
+            bz_injector_push(&in, entries[order == 0 ? i : 3 - i]);
+        bz_injector_check(&in);
+        CHECK_EQ(bz_injector_take(&in, got, N, 1), 4u);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(got[i], entries[order == 0 ? i : 3 - i]);
+    }
 }
 
 static bz_atomic(uint64_t) taken;
-static struct item *many;
+static struct bz_task *many;
 static uint64_t each;
 
 static void push_and_take(void *arg, int index)
 {
+    bz_entry batch[BZ_INJECTOR_BATCH];
     (void)arg;
     for (uint64_t i = 0; i < each; i++) {
-        struct item *it = &many[(uint64_t)index * each + i];
-        bz_injector_push(&in, &it->link);
-        if (i % 8 == 7) {
-            struct bz_chain got = bz_injector_take(&in, 4);
-            for (struct bz_link *l; (l = bz_chain_take_front(&got)) != NULL;) {
-                CHECK_EQ(BZ_CONTAINER_OF(l, struct item, link)->value++, 0);
-                bz_fetch_add_relaxed(&taken, 1);
-            }
-        }
+        struct bz_task *t = &many[(uint64_t)index * each + i];
+        bz_injector_push(&in, i % 2 != 0 ? bz_entry_first(t) : bz_entry_resumed(t));
+        if (i % 8 != 7)
+            continue;
+        unsigned count = bz_injector_take(&in, batch, BZ_INJECTOR_BATCH, 4);
+        for (unsigned k = 0; k < count; k++)
+            CHECK_EQ(bz_entry_task(batch[k])->id++, 0u);
+        bz_fetch_add_relaxed(&taken, count);
     }
 }
 
