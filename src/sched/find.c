@@ -2,8 +2,11 @@
  * find.c - what a machine runs next.
  *
  * In order: every so many ticks the injector, so that what waits there is not starved by a proc
- * that keeps itself busy; the proc's own ring; due timers; the injector. Then it searches, and
- * sleeps if there is nothing anywhere: search.c.
+ * that keeps itself busy; the `next` slot; the proc's own ring; due timers; the injector. Then it
+ * searches, and sleeps if there is nothing anywhere: search.c.
+ *
+ * Two tasks that wake each other could use the `next` slot for ever. After NEXT_ROW of it in a row,
+ * what is in it goes to the end of the ring.
  *
  * Timers are looked at every TIMERS_EVERY runs whatever the ring holds.
  *
@@ -14,7 +17,8 @@
 
 enum {
     INJECTOR_EVERY = 61, /* a prime: no rhythm of the program's meets it always */
-    TIMERS_EVERY = 32
+    TIMERS_EVERY = 32,
+    NEXT_ROW = 3
 };
 
 static uint64_t now(struct bz_machine *m)
@@ -33,9 +37,25 @@ bz_entry bz_take_injected(struct bz_machine *m)
     return count > 0 ? batch[0] : 0;
 }
 
+static bz_entry take_ring(struct bz_proc *p)
+{
+    bz_entry e = bz_runq_take(&p->ring);
+    if (e != 0)
+        p->next_row = 0;
+    return e;
+}
+
 static bz_entry take_own(struct bz_machine *m)
 {
-    return bz_runq_take(&m->proc->ring);
+    struct bz_proc *p = m->proc;
+    bz_entry next = bz_get(&p->next);
+    if (next == 0)
+        return take_ring(p);
+    bz_set(&p->next, 0);
+    if (p->next_row++ < NEXT_ROW)
+        return next;
+    bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
+    return take_ring(p);
 }
 
 bz_entry bz_find_near(struct bz_machine *m)

@@ -99,7 +99,9 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     struct bz_machine *m = bz_machine_self();
+    uint32_t was = bz_enter(m);
     leave_for(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m), hook, arg);
+    bz_leave(was);
 }
 
 static void step_then_place(struct bz_task *t, enum bz_event event)
@@ -131,9 +133,11 @@ void bz_park(void)
 void bz_yield(void)
 {
     struct bz_machine *m = bz_machine_self();
+    uint32_t was = bz_enter(m);
     bz_entry next = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
     if (next != 0 || bz_is_plain(m->rt))
         leave_for(m, next, hook_yield, m->current);
+    bz_leave(was);
 }
 
 /* A runner's loop has been left for good; its stack is the machine's spare, or goes to its cache. */
@@ -163,8 +167,11 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 static void call(struct bz_task *t)
 {
     bz_machine_self()->current = t;
+    bz_leave(BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
-    bz_machine_self()->current = NULL; /* whoever we are now */
+    struct bz_machine *m = bz_machine_self(); /* whoever we are now */
+    bz_enter(m);
+    m->current = NULL;
     switch (ran) {
     case BZ_RAN_DONE:
         bz_task_finish(t);
@@ -173,7 +180,7 @@ static void call(struct bz_task *t)
         step_then_place(t, BZ_PARK);
         break;
     case BZ_RAN_AGAIN:
-        step_then_place(t, BZ_YIELD);
+        hook_yield(t);
         break;
     }
 }

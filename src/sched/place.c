@@ -1,15 +1,19 @@
 /*
  * place.c - where a task goes that has become runnable, and whom to rouse for it.
  *
- * On a worker of its runtime it goes into that worker's ring: what it is about to touch is likely
- * to be in that CPU's cache. From anywhere else it goes to the injector. Then the idle set says
- * whether somebody must be roused.
+ * On a worker of its runtime it stays near: what it is about to touch is likely to be in that CPU's
+ * cache. It goes into the proc's `next` slot, and what stood there moves on into the ring. From
+ * anywhere else it goes to the injector.
+ *
+ * Whoever puts work where others can take it asks the idle set whether somebody must be roused. A
+ * lone task in `next` rouses nobody: usually it is about to run here, and a wake costs more than
+ * most tasks do. If its machine is long at what it does the monitor fetches it out.
  *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
  * roused in its stead; proc 0's machine is started with the runtime, so there is always one.
  *
- * This is the dull form: every placing fences and looks for a sleeper.
+ * The plain form has no slot: into the ring, and look for a sleeper.
  *
  * [A] rouse: roused release -> search.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
  * [B] machine.c, start: has_machine release -> rouse: has_machine acquire   its thread exists
@@ -63,22 +67,43 @@ void bz_rouse(struct bz_runtime *rt, int proc)
     }
 }
 
+/* To the end of the ring, for anybody to take. What e points to may be gone when it returns. */
+static void push_and_rouse(struct bz_machine *m, bz_entry e)
+{
+    struct bz_runtime *rt = m->rt;
+    bz_push_here(m, e);
+    bz_rouse(rt, bz_idle_published(&rt->idle));
+}
+
+static void place_near(struct bz_machine *m, bz_entry e)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t was = bz_enter(m);
+    bz_entry old = e;
+    if (!bz_is_plain(m->rt)) {
+        old = bz_get(&p->next);
+        bz_set(&p->next, e);
+    }
+    if (old != 0)
+        push_and_rouse(m, old);
+    bz_leave(was);
+}
+
 void bz_place(struct bz_runtime *rt, bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (m != NULL && m->rt == rt)
-        bz_push_here(m, e);
-    else
+    if (m != NULL && m->rt == rt) {
+        place_near(m, e);
+    } else {
         bz_injector_push(&rt->injector, e);
-    bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
+        bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
+    }
 }
 
 void bz_place_last(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
-    struct bz_runtime *rt = m->rt;
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    bz_push_here(m, e);
-    bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    push_and_rouse(m, e);
 }

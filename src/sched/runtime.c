@@ -88,6 +88,8 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_rng_init(&p->rng, seed + index);
     bz_atomic_init(&p->taken.where, BZ_IN_RUNTIME);
     bz_atomic_init(&p->taken.retake, 0);
+    p->next = 0;
+    p->next_row = 0;
     bz_lock_init(&p->timer_lock);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);

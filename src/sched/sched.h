@@ -49,6 +49,8 @@ struct bz_proc {
     uint32_t tick;                   /* tasks run; the machine's alone */
     struct bz_rng rng;               /* the machine's alone */
     struct bz_retake taken;          /* where the machine is: retake.h */
+    bz_shared(bz_entry) next;        /* runs next here; touched as retake.h says */
+    unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
