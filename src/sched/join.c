@@ -20,12 +20,6 @@ void bz_task_wake(struct bz_task *t)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
-void bz_task_cancel(struct bz_task *t)
-{
-    if (bz_word_cancel(&t->word))
-        bz_task_wake(t);
-}
-
 struct join {
     blitz_future f;
     struct bz_task *task;

@@ -10,6 +10,7 @@
  *   join.c      waking, cancelling, ending a task, and waiting for its end
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
+ *   wait.c      what a task waits in, and cancelling
  *
  * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
  * (the dull one) a machine keeps its proc from start to end.
@@ -181,8 +182,10 @@ void bz_push_here(struct bz_machine *m, bz_entry e);
 
 /* join.c */
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
-void bz_task_cancel(struct bz_task *t); /* likewise */
 void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
+
+/* wait.c */
+void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 
 /* await.c: blitz_await for one who may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);

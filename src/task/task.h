@@ -44,9 +44,10 @@ struct bz_task {
     struct bz_list all;     /* in the runtime's registry; guarded by that */
     uint64_t id;            /* constant */
     const char *name;       /* constant; may be NULL */
-    struct bz_lock lock;    /* guards joiners */
-    int result;             /* written before EXIT, read after */
-    struct bz_list joiners; /* waiting for its end; guarded by lock */
+    bz_atomic(uintptr_t) wait; /* what it waits in; the task's own to write: sched/wait.h */
+    struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
+    int result;                /* written before EXIT, read after */
+    struct bz_list joiners;    /* waiting for its end; guarded by lock */
 };
 
 static inline void bz_task_ref(struct bz_task *t)
