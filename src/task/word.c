@@ -1,13 +1,14 @@
 /*
  * word.c - the life of a task, as a table.
  *
- *                        WAKE       RUN       YIELD       PARK        EXIT
- *   idle (parked)        scheduled+
- *   scheduled            scheduled  running
- *   running              notified             scheduled+  idle        complete!
- *   running, notified    notified             scheduled+  scheduled+  complete!
- *   complete             complete
- *                                             + owes an enqueue       ! owes the finish
+ *                        WAKE       RUN       YIELD       PARK        EXIT        claim
+ *   scheduled, fresh     fresh      running                                       running
+ *   idle (parked)        scheduled+                                               -
+ *   scheduled            scheduled  running                                       -
+ *   running              notified             scheduled+  idle        complete!   -
+ *   running, notified    notified             scheduled+  scheduled+  complete!   -
+ *   complete             complete                                                 -
+ *                                   + owes an enqueue   ! owes the finish   - refused
  *
  * An empty cell is a bug, and aborts with its name.
  *
@@ -20,14 +21,31 @@
  * orders (release to acquire), so its first look at the word is not older than the last step. WAKE
  * is anybody's and may look at an old word; no cell of its column is empty.
  *
- * This is the dull form: every step is a read-modify-write, also one that changes nothing.
+ * The claim. A task that has not run is fresh: scheduled, and not yet started. Its entry may be in
+ * some queue or already on its way out of one while a joiner comes and would rather call it than
+ * wait. Both try to claim it; the flag *started* is set by whoever wins and never cleared. To ask for
+ * "scheduled" alone would not do: a claimed task may park and be woken, and is scheduled again while
+ * its first entry is still queued; whoever took that one would run it a second time (BZ_BREAK 54).
+ * The entry holds a reference that the winner by another way cannot take out of it, so that one adds
+ * a reference of its own in the same step.
+ *
+ * The end. Completing and dropping the references of the run are one step, because after it the
+ * task may be gone. Who wants to be told of the end sets *joined* first, and is refused once the
+ * task is complete; if the end finds joined set it drops nothing, so that the task is still there to
+ * find the joiners by. EXIT is the same without the references, for who drops them apart.
+ *
+ * Every step is a read-modify-write, also one that changes nothing.
  *
  * [T] step: word acq_rel -> step: word acq_rel   A waker that merely looked would not publish what
  *     it wrote before waking, and the run that follows could miss it. So WAKE of a scheduled task
  *     writes the same value again, and RUN acquires it. The same pairing carries what the task
  *     wrote (on its stack, in its result) from one worker to the next and to whoever joins.
- * [R] unref: word acq_rel -> unref: word acq_rel   everything anybody did with the task comes
- *     before the last reference frees it
+ *     claim acquires for the same reason as RUN: a wake of a fresh task came before it.
+ * [R] drop, exit: word acq_rel -> drop, exit: word acq_rel   everything anybody did with the task
+ *     comes before the last reference frees it
+ * [J] want_join: word acq_rel -> exit: word acq_rel   who is told to tell sees what the joiner linked;
+ *     and the other way round, who is refused sees what the task wrote
+ * [P] init: word release -> try_ref: word acquire   who finds a task by its word sees its fields
  * [C] cancel: word release -> is_cancelled: word acquire   why it was cancelled is visible to the
  *     task that finds itself cancelled
  */
@@ -58,8 +76,10 @@ static const struct {
 }; /* BAD is 0, so a cell left out is BAD */
 
 static const uint64_t bits_of[] = {
-    [TO_IDLE] = BZ_IDLE,         [TO_SCHEDULED] = BZ_SCHEDULED,
-    [TO_RUNNING] = BZ_RUNNING,   [TO_NOTIFIED] = BZ_RUNNING | BZ_WORD_NOTIFIED,
+    [TO_IDLE] = BZ_IDLE,
+    [TO_SCHEDULED] = BZ_SCHEDULED,
+    [TO_RUNNING] = BZ_RUNNING | BZ_WORD_STARTED,
+    [TO_NOTIFIED] = BZ_RUNNING | BZ_WORD_NOTIFIED,
     [TO_COMPLETE] = BZ_COMPLETE,
 };
 
@@ -77,7 +97,7 @@ static enum row row_of(uint64_t word)
 
 void bz_word_init(bz_word *w, enum bz_life life, unsigned refs)
 {
-    bz_atomic_init(w, (uint64_t)life | refs * BZ_WORD_REF_ONE);
+    bz_store_release(w, (uint64_t)life | refs * BZ_WORD_REF_ONE); /* [P] */
 }
 
 enum bz_owes bz_word_step(bz_word *w, enum bz_event event)
@@ -94,6 +114,55 @@ enum bz_owes bz_word_step(bz_word *w, enum bz_event event)
     }
 }
 
+bool bz_word_claim(bz_word *w, unsigned refs)
+{
+    const uint64_t asked = BZ_BROKEN(54) ? BZ_WORD_LIFE : BZ_WORD_LIFE | BZ_WORD_STARTED;
+    uint64_t word =
+        bz_load_relaxed(w); /* relaxed: a first guess; started once is started for good */
+    for (;;) {
+        if ((word & asked) != BZ_SCHEDULED)
+            return false;
+        uint64_t next = (word & ~BZ_WORD_LIFE) | BZ_RUNNING | BZ_WORD_STARTED;
+        if (bz_cas_weak_acq_rlx(w, &word, next + refs * BZ_WORD_REF_ONE)) /* [T] */
+            return true;
+    }
+}
+
+/* ---- the end ---- */
+
+static uint64_t minus(bz_word *w, uint64_t word, unsigned refs)
+{
+    BZ_CHECK((word & BZ_WORD_REF_MASK) >= refs * BZ_WORD_REF_ONE,
+             "task word %p: one reference too few", (void *)w);
+    return word - refs * BZ_WORD_REF_ONE;
+}
+
+enum bz_exit bz_word_exit(bz_word *w, unsigned drop)
+{
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
+    for (;;) {
+        BZ_CHECK((word & BZ_WORD_LIFE) == BZ_RUNNING, "task word %p: exit while %s", (void *)w,
+                 row_name[row_of(word)]);
+        bool is_awaited = word & BZ_WORD_JOINED;
+        uint64_t next = (word & ~(BZ_WORD_LIFE | BZ_WORD_NOTIFIED)) | BZ_COMPLETE;
+        if (!is_awaited)
+            next = minus(w, next, drop);
+        if (!bz_cas_weak_acqrel_rlx(w, &word, next)) /* [T] [R] [J] */
+            continue;
+        if (is_awaited)
+            return BZ_EXIT_TELL;
+        return (next & BZ_WORD_REF_MASK) != 0 ? BZ_EXIT_DONE : BZ_EXIT_LAST;
+    }
+}
+
+bool bz_word_want_join(bz_word *w)
+{
+    uint64_t was = bz_fetch_or_acqrel(w, BZ_WORD_JOINED); /* [J] */
+    return (was & BZ_WORD_LIFE) != BZ_COMPLETE;
+}
+
+/* ---- references ---- */
+
 void bz_word_ref(bz_word *w)
 {
     /* relaxed: whoever adds one has one, so nothing can be freed meanwhile */
@@ -103,12 +172,25 @@ void bz_word_ref(bz_word *w)
              (void *)w);
 }
 
-bool bz_word_unref(bz_word *w)
+bool bz_word_drop(bz_word *w, unsigned count)
 {
-    uint64_t was = bz_fetch_sub_acqrel(w, BZ_WORD_REF_ONE); /* [R] */
-    BZ_CHECK((was & BZ_WORD_REF_MASK) != 0, "task word %p: one reference too few", (void *)w);
-    return (was & BZ_WORD_REF_MASK) == BZ_WORD_REF_ONE;
+    uint64_t was = bz_fetch_sub_acqrel(w, count * BZ_WORD_REF_ONE); /* [R] */
+    return (minus(w, was, count) & BZ_WORD_REF_MASK) == 0;
 }
+
+bool bz_word_try_ref(bz_word *w)
+{
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
+    while ((word & BZ_WORD_REF_MASK) != 0) {
+        BZ_CHECK((word & BZ_WORD_REF_MASK) != BZ_WORD_REF_MASK, "task word %p: too many references",
+                 (void *)w);
+        if (bz_cas_weak_acq_rlx(w, &word, word + BZ_WORD_REF_ONE)) /* [P] */
+            return true;
+    }
+    return false;
+}
+
+/* ---- cancelling ---- */
 
 bool bz_word_cancel(bz_word *w)
 {

@@ -8,7 +8,8 @@
  *     | unused  |   references   |  shield  |  flags   |  life   |
  *
  *   life        idle, scheduled, running, complete
- *   flags       notified: woken while it ran; cancelled: asked to stop
+ *   flags       notified: woken while it ran; cancelled: asked to stop; started: has run; joined:
+ *               somebody waits for its end
  *   shield      how many shields the task stands under; a cancel waits until it is 0
  *   references  one for whoever is to run it next (the scheduler), one for each handle and waker
  */
@@ -28,6 +29,8 @@ enum bz_life { BZ_IDLE, BZ_SCHEDULED, BZ_RUNNING, BZ_COMPLETE, BZ_LIVES };
 #define BZ_WORD_LIFE UINT64_C(0xff)
 #define BZ_WORD_NOTIFIED (UINT64_C(1) << 8)
 #define BZ_WORD_CANCELLED (UINT64_C(1) << 9)
+#define BZ_WORD_STARTED (UINT64_C(1) << 10)
+#define BZ_WORD_JOINED (UINT64_C(1) << 11)
 #define BZ_WORD_SHIELD_ONE (UINT64_C(1) << 16)
 #define BZ_WORD_SHIELD_MASK (UINT64_C(0xff) << 16)
 #define BZ_WORD_REF_ONE (UINT64_C(1) << 24)
@@ -50,19 +53,52 @@ enum bz_owes {
     BZ_OWES_FINISH   /* tell those who wait for its end, then drop the scheduler's reference */
 };
 
-/* A task that is about to be queued for the first time, with `refs` references. */
+/* How bz_word_exit left the task. */
+enum bz_exit {
+    BZ_EXIT_TELL, /* it is complete; somebody waits: tell, then drop the references */
+    BZ_EXIT_DONE, /* it is complete, the references are dropped */
+    BZ_EXIT_LAST  /* likewise, and they were the last: it is the caller's to free */
+};
+
+/* A task that is about to be queued for the first time, with `refs` references. Its other fields
+ * are filled before: from here on bz_word_try_ref may find it. */
 void bz_word_init(bz_word *w, enum bz_life life, unsigned refs);
 
 /* Take one step of the table. Aborts if the table has no such step. */
 BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
+
+/*
+ * Win a task that has not run yet, for whoever took its first-run entry or wants to run it instead
+ * of waiting for it, and add `refs` references at once.
+ * Returns: true: it is running, by the caller. False: somebody has claimed it before.
+ */
+BZ_MUST_USE bool bz_word_claim(bz_word *w, unsigned refs);
+
+/* ---- the end ---- */
+
+/* The running task has returned: complete it, and drop `drop` references in the same step unless
+ * somebody waits for its end. Aborts if it does not run. */
+BZ_MUST_USE enum bz_exit bz_word_exit(bz_word *w, unsigned drop);
+
+/* Somebody is about to wait for its end, and has linked itself where bz_word_exit's caller will
+ * look. False: it has ended, and what it wrote is visible. */
+BZ_MUST_USE bool bz_word_want_join(bz_word *w);
 
 /* ---- references ---- */
 
 /* One more. The caller holds one, or knows who does. Aborts at 2^24 - 1, which is a leak. */
 void bz_word_ref(bz_word *w);
 
-/* One less. True if it was the last: the task is the caller's to free. */
-BZ_MUST_USE bool bz_word_unref(bz_word *w);
+/* One less, or `count`. True if it was the last: the task is the caller's to free. */
+BZ_MUST_USE bool bz_word_drop(bz_word *w, unsigned count);
+static inline bool bz_word_unref(bz_word *w)
+{
+    return bz_word_drop(w, 1);
+}
+
+/* One more, for somebody who holds none and found the word where words are known to lie, if there
+ * is one to begin with. False: the task is gone or not there yet. */
+BZ_MUST_USE bool bz_word_try_ref(bz_word *w);
 
 /* ---- cancelling ---- */
 

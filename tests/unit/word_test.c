@@ -139,12 +139,140 @@ TEST(word, completion_is_seen)
     CHECK(bz_word_is_complete(&word));
 }
 
+/* ---- the claim ---- */
+
+TEST(word, a_fresh_task_is_claimed_once)
+{
+    given(SCHEDULED);
+    CHECK(bz_word_claim(&word, 0));
+    CHECK_EQ((int)row_now(), (int)RUNNING);
+    CHECK(!bz_word_claim(&word, 0));
+    bz_word_check(&word);
+}
+
+TEST(word, a_claim_adds_references_only_if_it_wins)
+{
+    given(SCHEDULED);
+    CHECK(bz_word_claim(&word, 2));
+    CHECK(!bz_word_claim(&word, 2));
+    CHECK(!bz_word_unref(&word));
+    CHECK(!bz_word_unref(&word));
+    CHECK(bz_word_unref(&word));
+}
+
+/* Scheduled for the second time is not fresh, however it came there. */
+TEST(word, a_task_that_has_run_cannot_be_claimed)
+{
+    for (int row = 0; row < ROWS; row++) {
+        if (row == SCHEDULED)
+            continue;
+        given((enum row)row);
+        CHECK(!bz_word_claim(&word, 1));
+        CHECK_EQ((int)row_now(), row);
+    }
+    for (int by_claim = 0; by_claim < 2; by_claim++) {
+        given(SCHEDULED);
+        if (by_claim)
+            CHECK(bz_word_claim(&word, 0));
+        else
+            (void)!bz_word_step(&word, BZ_RUN);
+        (void)!bz_word_step(&word, BZ_PARK);
+        CHECK_EQ((int)bz_word_step(&word, BZ_WAKE), (int)BZ_OWES_ENQUEUE);
+        CHECK_EQ((int)row_now(), (int)SCHEDULED);
+        CHECK(!bz_word_claim(&word, 0));
+    }
+}
+
+/* A wake or a cancel of a task that has not run does not hurry it, and does not start it either. */
+TEST(word, a_woken_and_cancelled_fresh_task_is_still_to_be_claimed)
+{
+    given(SCHEDULED);
+    CHECK_EQ((int)bz_word_step(&word, BZ_WAKE), (int)BZ_OWES_NOTHING);
+    CHECK(bz_word_cancel(&word));
+    CHECK(bz_word_claim(&word, 0));
+    CHECK(bz_word_is_cancelled(&word));
+}
+
+/* ---- the end ---- */
+
+TEST(word, an_exit_drops_what_it_is_told_to)
+{
+    static const struct {
+        unsigned refs, drop;
+        enum bz_exit end;
+    } rows[] = {{1, 1, BZ_EXIT_LAST},
+                {2, 1, BZ_EXIT_DONE},
+                {2, 2, BZ_EXIT_LAST},
+                {3, 2, BZ_EXIT_DONE},
+                {2, 0, BZ_EXIT_DONE}};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(rows); i++) {
+        bz_word_init(&word, BZ_SCHEDULED, rows[i].refs);
+        CHECK(bz_word_claim(&word, 0));
+        CHECK_EQ((int)bz_word_exit(&word, rows[i].drop), (int)rows[i].end);
+        CHECK(bz_word_is_complete(&word));
+        if (rows[i].end == BZ_EXIT_DONE)
+            CHECK(bz_word_drop(&word, rows[i].refs - rows[i].drop));
+    }
+}
+
+TEST(word, an_exit_with_a_joiner_drops_nothing)
+{
+    given(NOTIFIED);
+    CHECK(bz_word_want_join(&word));
+    CHECK(bz_word_want_join(&word));
+    CHECK_EQ((int)bz_word_exit(&word, 1), (int)BZ_EXIT_TELL);
+    CHECK_EQ((int)row_now(), (int)COMPLETE);
+    CHECK(!bz_word_want_join(&word));
+    CHECK(bz_word_unref(&word));
+}
+
+TEST(word, an_exit_leaves_cancel_and_shield_alone)
+{
+    given(RUNNING);
+    bz_word_ref(&word);
+    CHECK(bz_word_cancel(&word));
+    bz_word_shield(&word);
+    CHECK_EQ((int)bz_word_exit(&word, 1), (int)BZ_EXIT_DONE);
+    CHECK(!bz_word_is_cancelled(&word));
+    bz_word_unshield(&word);
+    CHECK(bz_word_is_cancelled(&word));
+}
+
+TEST(word, an_exit_of_what_does_not_run_is_a_bug)
+{
+    static const enum row rows[] = {IDLE, SCHEDULED, COMPLETE};
+    static const char *const says[] = {"exit while idle", "exit while scheduled",
+                                       "exit while complete"};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(rows); i++) {
+        given(rows[i]);
+        DIES(says[i], (void)!bz_word_exit(&word, 1));
+    }
+    given(RUNNING);
+    DIES("one reference too few", (void)!bz_word_exit(&word, 2));
+}
+
+/* ---- found by its word ---- */
+
+TEST(word, a_reference_is_had_of_what_has_one)
+{
+    bz_word_init(&word, BZ_SCHEDULED, 1);
+    CHECK(bz_word_try_ref(&word));
+    CHECK(!bz_word_unref(&word));
+    CHECK(bz_word_unref(&word));
+    CHECK(!bz_word_try_ref(&word));
+    CHECK(!bz_word_try_ref(&word));
+    bz_store_relaxed(&word, 0); /* memory in which no task was ever made */
+    CHECK(!bz_word_try_ref(&word));
+}
+
 TEST(word, fields_that_would_overflow_abort_instead)
 {
     given(RUNNING);
     DIES("shields too deep", for (int i = 0; i < 256; i++) bz_word_shield(&word));
     DIES("one unshield too many", bz_word_unshield(&word));
     DIES("too many references", bz_store_relaxed(&word, BZ_WORD_REF_MASK); bz_word_ref(&word));
+    DIES("too many references", bz_store_relaxed(&word, BZ_WORD_REF_MASK);
+         (void)!bz_word_try_ref(&word));
     DIES("a reference to a dead task", bz_store_relaxed(&word, 0); bz_word_ref(&word));
     DIES("one reference too few", bz_store_relaxed(&word, 0); (void)!bz_word_unref(&word));
 }
