@@ -41,6 +41,12 @@
 
 #define BZ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Test builds watch themselves: locks held, tasks running, work left behind (os/held.h,
+ * sched/watch.h). Every debug build is one; the model checker looks at such things by itself. */
+#if defined(BZ_DEBUG) && !defined(BZ_MODEL) && !defined(BZ_WATCH)
+#define BZ_WATCH 1
+#endif
+
 #if !defined(BZ_BREAK)
 #define BZ_BREAK 0
 #endif

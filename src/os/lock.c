@@ -7,7 +7,7 @@ void bz_lock_wait(struct bz_lock *l, const struct bz_os *os)
 {
     for (unsigned round = 0; round < BZ_LOCK_SPINS; round++) {
         bz_os_relax(os, round);
-        if (bz_lock_try(l))
+        if (bz_lock_grab_(l))
             return;
     }
     bz_os_delay(os, BZ_OS_AT_LOCK);

@@ -12,7 +12,8 @@
  * A waiter that has slept takes the lock as CONTENDED, because it cannot know whether it was the
  * only sleeper: the price is one useless wake at the end of a spell of contention.
  *
- * Not fair, not recursive, not for users.
+ * Not fair, not recursive, not for users. Locks have ranks, and test builds check that they are
+ * taken in that order and never held over a suspension: os/held.h.
  *
  * [A] unlock: word release -> lock: word acquire    what one holder wrote, the next one sees
  */
@@ -21,6 +22,7 @@
 
 #include "base/bz_atomic.h"
 #include "base/check.h"
+#include "os/held.h"
 #include "os/os.h"
 
 enum { BZ_LOCK_FREE = 0, BZ_LOCK_HELD = 1, BZ_LOCK_CONTENDED = 2 };
@@ -32,23 +34,97 @@ enum { BZ_LOCK_FREE = 0, BZ_LOCK_HELD = 1, BZ_LOCK_CONTENDED = 2 };
 
 struct bz_lock {
     bz_os_word word;
+#if defined(BZ_WATCH)
+    uint16_t rank;      /* enum bz_rank; constant after init */
+    uint16_t is_passed; /* guarded by itself: whoever drops it does not hold it */
+#endif
 };
 
-#define BZ_LOCK_INIT \
-    {                \
-        BZ_LOCK_FREE \
+/* A leaf, for locks with static storage. */
+#define BZ_LOCK_INIT         \
+    {                        \
+        .word = BZ_LOCK_FREE \
     }
 
-static inline void bz_lock_init(struct bz_lock *l)
+/* ---- what test builds keep of it: os/held.h ---- */
+
+#if defined(BZ_WATCH)
+static inline void bz_lock_about_to_wait_(struct bz_lock *l)
+{
+    bz_held_order(l, l->rank);
+}
+static inline void bz_lock_taken_(struct bz_lock *l)
+{
+    bz_held_add(l, l->rank);
+}
+static inline void bz_lock_dropping_(struct bz_lock *l)
+{
+    if (!l->is_passed)
+        bz_held_remove(l);
+    l->is_passed = 0;
+}
+static inline void bz_lock_rank_(struct bz_lock *l, enum bz_rank rank)
+{
+    l->rank = (uint16_t)rank;
+    l->is_passed = 0;
+}
+/* The holder is about to leave its stack; a hook on the next one will drop the lock. */
+static inline void bz_lock_pass(struct bz_lock *l)
+{
+    bz_held_remove(l);
+    l->is_passed = 1;
+}
+#else
+static inline void bz_lock_about_to_wait_(struct bz_lock *l)
+{
+    (void)l;
+}
+static inline void bz_lock_taken_(struct bz_lock *l)
+{
+    (void)l;
+}
+static inline void bz_lock_dropping_(struct bz_lock *l)
+{
+    (void)l;
+}
+static inline void bz_lock_rank_(struct bz_lock *l, enum bz_rank rank)
+{
+    (void)l;
+    (void)rank;
+}
+static inline void bz_lock_pass(struct bz_lock *l)
+{
+    (void)l;
+}
+#endif
+
+static inline void bz_lock_init_ranked(struct bz_lock *l, enum bz_rank rank)
 {
     bz_atomic_init(&l->word, BZ_LOCK_FREE);
+    bz_lock_rank_(l, rank);
+}
+
+/* A leaf: nothing is taken while it is held. */
+static inline void bz_lock_init(struct bz_lock *l)
+{
+    bz_lock_init_ranked(l, BZ_RANK_LEAF);
+}
+
+/* ---- taking and dropping ---- */
+
+static inline bool bz_lock_grab_(struct bz_lock *l)
+{
+    uint32_t seen = BZ_LOCK_FREE;
+    return bz_cas_strong_acq_rlx(&l->word, &seen, BZ_LOCK_HELD); /* [A] */
 }
 
 /* One try. Returns true if the caller now holds it. */
 BZ_MUST_USE static inline bool bz_lock_try(struct bz_lock *l)
 {
-    uint32_t seen = BZ_LOCK_FREE;
-    return bz_cas_strong_acq_rlx(&l->word, &seen, BZ_LOCK_HELD); /* [A] */
+    if (!bz_lock_grab_(l))
+        return false;
+    bz_lock_taken_(l);
+    return true;
 }
 
 /* The slow half of bz_lock_take: spin, then sleep. */
@@ -56,12 +132,15 @@ void bz_lock_wait(struct bz_lock *l, const struct bz_os *os);
 
 static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
 {
-    if (!bz_lock_try(l))
+    bz_lock_about_to_wait_(l);
+    if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
+    bz_lock_taken_(l);
 }
 
 static inline void bz_lock_drop(struct bz_lock *l, const struct bz_os *os)
 {
+    bz_lock_dropping_(l);
     uint32_t was = bz_xchg_release(&l->word, BZ_LOCK_FREE); /* [A] */
     BZ_ASSERT(was != BZ_LOCK_FREE);
     if (was == BZ_LOCK_CONTENDED)

@@ -9,7 +9,8 @@
  * shadow at each call, although we tell it all it needs), and OS threads that hand a baton around
  * (10 µs a step, and a schedule that the kernel can perturb).
  *
- * What belongs to a thread and not to a stack is carried along: the self slot and errno.
+ * What belongs to a thread and not to a stack is carried along: the self slot, errno and, in
+ * test builds, the list of the locks it holds.
  *
  * Sanitizers. AddressSanitizer is told of every stack change, or it takes frames of one stack for
  * overflows of another. ThreadSanitizer gets a fiber per coroutine and is told *not* to take a
@@ -148,6 +149,19 @@ static void valgrind_drop(unsigned id)
 }
 #endif
 
+#if defined(BZ_WATCH)
+static void use_held(struct sim_coro *c, const struct sim_coro *home)
+{
+    bz_held_use(c == home ? NULL : &c->held);
+}
+#else
+static void use_held(struct sim_coro *c, const struct sim_coro *home)
+{
+    (void)c;
+    (void)home;
+}
+#endif
+
 static struct sim_coro *starting_home; /* for the first instruction of a new coroutine, I1 */
 
 /* makecontext passes ints: the pointer comes in two halves. */
@@ -156,6 +170,7 @@ static void coro_main(unsigned high, unsigned low)
     struct sim_coro *c = (struct sim_coro *)((uintptr_t)high << 32 | (uintptr_t)low);
     asan_arrive(c, starting_home);
     bz_self_set(NULL);
+    use_held(c, starting_home);
     c->main(c->arg);
     BZ_CHECK(false, "a simulated thread returned from its last frame");
 }
@@ -215,5 +230,6 @@ BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
     swap(&from->context, &to->context);
     asan_arrive(from, home);
     bz_self_set(from->self);
+    use_held(from, home);
     errno = from->saved_errno;
 }

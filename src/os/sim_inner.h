@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "base/rng.h"
+#include "os/held.h"
 #include "os/linux.h"
 #include "os/sim.h"
 
@@ -23,6 +24,9 @@ struct sim_coro {
     void *frame;     /* frame pointer where it was left: its stack is walked from here */
     void *self;      /* its bz_self_get() while it is left */
     int saved_errno; /* its errno while it is left */
+#if defined(BZ_WATCH)
+    struct bz_held held; /* the locks it holds */
+#endif
     void (*main)(void *arg);
     void *arg;
     const char *stack; /* lowest byte */

@@ -40,6 +40,7 @@ static void task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_
                       const char *name, unsigned refs)
 {
     bz_word_init(&t->word, BZ_SCHEDULED, refs);
+    bz_task_init_watch(t);
     t->ops = ops;
     t->rt = rt;
     t->stack = NULL;
@@ -47,7 +48,7 @@ static void task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_
     t->name = name;
     t->result = 0;
     bz_atomic_init(&t->wait, 0);
-    bz_lock_init(&t->lock);
+    bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
     bz_list_init(&t->all);
     bz_list_init(&t->joiners);
 }

@@ -155,6 +155,11 @@ unsigned bz_idle_searching(struct bz_idle *idle)
     return bz_load_relaxed(&idle->searching); /* relaxed: a hint */
 }
 
+bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc)
+{
+    return (bz_load_relaxed(&idle->sleeper[proc / 64]) & bit_of(proc)) != 0; /* relaxed: a hint */
+}
+
 void bz_idle_check(struct bz_idle *idle)
 {
     unsigned bits = 0;

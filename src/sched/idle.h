@@ -61,6 +61,7 @@ BZ_MUST_USE bool bz_idle_stay(struct bz_idle *idle, unsigned me);
 
 /* How many procs have announced sleep, and how many search: hints. */
 unsigned bz_idle_sleeping(struct bz_idle *idle);
+bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc);
 unsigned bz_idle_searching(struct bz_idle *idle);
 
 /* The bits agree with the count, for a set nobody is using. Aborts with what it saw. */

@@ -10,7 +10,7 @@ enum { BATCH_MIN = 4, BATCH_MAX = BZ_INJECTOR_BATCH };
 void bz_injector_init(struct bz_injector *in, const struct bz_os *os)
 {
     in->os = os;
-    bz_lock_init(&in->lock);
+    bz_lock_init_ranked(&in->lock, BZ_RANK_INJECTOR);
     bz_entries_init(&in->chain);
     bz_atomic_init(&in->length, 0);
 }

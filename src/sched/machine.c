@@ -72,6 +72,7 @@ static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
         begin(t);
         t->stack = NULL;
         m->current = t;
+        bz_watch_begin(m, t);
         return to;
     }
     struct bz_stack *to = m->spare;
@@ -90,6 +91,11 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     BZ_ASSERT(m->current != NULL);
     m->current->stack = from; /* I3 */
     bz_stack_settle(from);
+    if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
+        hook(arg);
+        hook = NULL;
+    }
+    bz_watch_leave(m, m->current, &hook, &arg);
     struct bz_stack *to = stack_for(m, next);
     m->runner = to;
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
@@ -159,6 +165,7 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
     t->stack = NULL;
     m->current = t;
     m->runner = to;
+    bz_watch_begin(m, t);
     bz_ctx_leave(&to->ctx, hook_give_back, mine);
 }
 
@@ -167,11 +174,13 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 static void call(struct bz_task *t)
 {
     bz_machine_self()->current = t;
+    bz_watch_begin(bz_machine_self(), t);
     bz_leave(BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
     struct bz_machine *m = bz_machine_self(); /* whoever we are now */
     bz_enter(m);
     m->current = NULL;
+    bz_watch_end(m, t);
     switch (ran) {
     case BZ_RAN_DONE:
         bz_task_finish(t);

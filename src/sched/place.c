@@ -42,6 +42,8 @@ void bz_push_here(struct bz_machine *m, bz_entry e)
 static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
 {
     int err = 0;
+    if (BZ_BROKEN(85))
+        bz_lock_take(&rt->injector.lock, rt->os);
     bz_lock_take(&rt->start_lock, rt->os);
     if (p->machine == NULL && !bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
         err = bz_machine_start(rt, p);
@@ -72,7 +74,8 @@ static void push_and_rouse(struct bz_machine *m, bz_entry e)
 {
     struct bz_runtime *rt = m->rt;
     bz_push_here(m, e);
-    bz_rouse(rt, bz_idle_published(&rt->idle));
+    if (!BZ_BROKEN(86))
+        bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
 static void place_near(struct bz_machine *m, bz_entry e)

@@ -187,6 +187,11 @@ unsigned bz_runq_count(struct bz_runq *q)
     return queued <= BZ_RUNQ_CAP ? queued : 0;
 }
 
+uint32_t bz_runq_taken(struct bz_runq *q)
+{
+    return unpack(bz_load_relaxed(&q->head)).real; /* relaxed: a guess */
+}
+
 void bz_runq_check(struct bz_runq *q)
 {
     struct head h = unpack(bz_load_relaxed(&q->head)); /* relaxed: nobody is at work */

@@ -63,6 +63,9 @@ bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to);
 /* How many entries are in it: exact for its owner if nobody steals, else a guess. */
 unsigned bz_runq_count(struct bz_runq *q);
 
+/* How many have been taken so far, modulo 2^32: tells whether the oldest one is still the same. */
+uint32_t bz_runq_taken(struct bz_runq *q);
+
 /* The invariants of runq.c for a ring nobody is using. Aborts with what it saw. */
 void bz_runq_check(struct bz_runq *q);
 

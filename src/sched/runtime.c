@@ -90,7 +90,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->taken.retake, 0);
     p->next = 0;
     p->next_row = 0;
-    bz_lock_init(&p->timer_lock);
+    bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
     bz_atomic_init(&p->roused, 0);
@@ -126,8 +126,8 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     bz_atomic_init(&rt->is_ending, 0);
     bz_atomic_init(&rt->references, 1);
     bz_atomic_init(&rt->drained, 0);
-    bz_lock_init(&rt->lock);
-    bz_lock_init(&rt->start_lock);
+    bz_lock_init_ranked(&rt->lock, BZ_RANK_RUNTIME);
+    bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     bz_list_init(&rt->tasks);
     rt->live = 0;
     rt->is_stopping = false;

@@ -10,6 +10,7 @@
  *   join.c      waking, cancelling, ending a task, and waiting for its end
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
+ *   watch.c     test builds look after themselves
  *   wait.c      what a task waits in, and cancelling
  *
  * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
@@ -28,6 +29,7 @@
 #include "sched/injector.h"
 #include "sched/retake.h"
 #include "sched/runq.h"
+#include "sched/watch.h"
 #include "task/stack.h"
 #include "task/task.h"
 #include "time/wheel.h"
@@ -71,6 +73,9 @@ struct bz_machine {
     bool is_searching;        /* counted so in rt->idle */
     struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
+#if defined(BZ_WATCH)
+    struct bz_watch watch; /* watch.h */
+#endif
 };
 
 struct bz_runtime {

@@ -53,6 +53,18 @@ static uint64_t sleep_until(struct bz_machine *m)
     return soon < until ? soon : until;
 }
 
+#if defined(BZ_WATCH)
+static void sleep_now(struct bz_machine *m, uint64_t until)
+{
+    bz_watch_sleep(m, until);
+}
+#else
+static void sleep_now(struct bz_machine *m, uint64_t until)
+{
+    bz_os_wait(m->rt->os, &m->proc->roused, 0, until);
+}
+#endif
+
 void bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -61,6 +73,6 @@ void bz_go_to_sleep(struct bz_machine *m)
     bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
     bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
     if (!has_work(m))
-        bz_os_wait(m->rt->os, &p->roused, 0, sleep_until(m));
+        sleep_now(m, sleep_until(m));
     m->is_searching = !bz_idle_stay(&m->rt->idle, p->index);
 }

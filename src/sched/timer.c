@@ -28,7 +28,8 @@ void bz_timer_arm(struct bz_timer *timer, struct bz_proc *p, uint64_t when, stru
     bz_lock_take(&p->timer_lock, p->rt->os);
     bz_wheel_arm(&p->wheel, &timer->in, when);
     publish_first(p);
-    bz_lock_drop(&p->timer_lock, p->rt->os);
+    if (!BZ_BROKEN(84))
+        bz_lock_drop(&p->timer_lock, p->rt->os);
 }
 
 void bz_timer_disarm(struct bz_timer *timer)

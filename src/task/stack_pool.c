@@ -345,7 +345,7 @@ int bz_stack_pool_init(struct bz_stack_pool *p, const struct bz_stack_config *co
     p->guards = config->guards;
     p->idle_max = config->idle_max != 0 ? config->idle_max : BZ_STACK_IDLE_MAX;
     p->page = bz_os_page_bytes(p->os);
-    bz_lock_init(&p->lock);
+    bz_lock_init_ranked(&p->lock, BZ_RANK_STACKS);
     bz_list_init(&p->slabs);
     bz_list_init(&p->watched);
     for (int i = 0; i < BZ_STACK_CLASSES; i++) {

@@ -48,7 +48,20 @@ struct bz_task {
     struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
     int result;                /* written before EXIT, read after */
     struct bz_list joiners;    /* waiting for its end; guarded by lock */
+#if defined(BZ_WATCH)
+    bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */
+#endif
 };
+
+/* What test builds keep about it; before its first run. */
+static inline void bz_task_init_watch(struct bz_task *t)
+{
+#if defined(BZ_WATCH)
+    bz_atomic_init(&t->runs_on, 0);
+#else
+    (void)t;
+#endif
+}
 
 static inline void bz_task_ref(struct bz_task *t)
 {

@@ -1,0 +1,146 @@
+/*
+ * watch.c - the checks of test builds. The essay is in watch.h.
+ *
+ * I1  A task's runs_on is 0, or 1 + the index of the one proc whose machine has it as its current
+ *     task or has not yet left its stack.
+ */
+#include "sched/watch.h"
+
+#include "base/log.h"
+#include "os/sim.h"
+#include "sched/sched.h"
+
+#if defined(BZ_WATCH)
+
+enum {
+    LOOK_NS = 20000000, /* between two looks of one looker */
+    LOOKS = 25          /* half a second in which nobody cared */
+};
+
+/* ---- one task, one worker ---- */
+
+void bz_watch_begin(struct bz_machine *m, struct bz_task *t)
+{
+    /* relaxed: one of two that meet sees the other, whatever else is ordered */
+    uint32_t was = bz_xchg_relaxed(&t->runs_on, m->proc->index + 1);
+    BZ_CHECK(was == 0, "task %llu (%s) runs on proc %u and on proc %u", (unsigned long long)t->id,
+             t->ops->kind, was - 1, m->proc->index); /* I1 */
+}
+
+void bz_watch_end(struct bz_machine *m, struct bz_task *t)
+{
+    uint32_t was = bz_xchg_relaxed(&t->runs_on, 0); /* relaxed: as above */
+    BZ_CHECK(was == m->proc->index + 1, "task %llu (%s) leaves proc %u, but runs on %d",
+             (unsigned long long)t->id, t->ops->kind, m->proc->index, (int)was - 1); /* I1 */
+}
+
+/* On the next stack: the task's own has been left, nobody knows of it yet. */
+static void hook_left(void *machine)
+{
+    struct bz_machine *m = machine;
+    bz_watch_end(m, m->watch.leaves);
+    if (m->watch.hook != NULL)
+        m->watch.hook(m->watch.arg);
+}
+
+void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook, void **arg)
+{
+    bz_held_none();
+    m->watch.hook = *hook;
+    m->watch.arg = *arg;
+    m->watch.leaves = t;
+    *hook = hook_left;
+    *arg = m;
+}
+
+/* ---- no work beside a sleeper ---- */
+
+static size_t queued(struct bz_runtime *rt, unsigned queue)
+{
+    return queue < rt->proc_count ? bz_runq_count(&rt->procs[queue].ring)
+                                  : bz_injector_length(&rt->injector);
+}
+
+static uint64_t position(struct bz_runtime *rt, unsigned queue)
+{
+    return queue < rt->proc_count ? bz_runq_taken(&rt->procs[queue].ring)
+                                  : bz_injector_length(&rt->injector);
+}
+
+static bool is_forgotten(struct bz_watch_dog *dog, struct bz_runtime *rt)
+{
+    return bz_idle_sleeping(&rt->idle) > 0 && bz_idle_searching(&rt->idle) == 0 &&
+           queued(rt, dog->queue) > 0 && position(rt, dog->queue) == dog->position;
+}
+
+/* Have an eye on another queue that has something in it. */
+static void turn(struct bz_watch_dog *dog, struct bz_runtime *rt)
+{
+    unsigned count = rt->proc_count + 1;
+    dog->looks = 0;
+    for (unsigned i = 1; i <= count; i++) {
+        unsigned queue = (dog->queue + i) % count;
+        if (queued(rt, queue) == 0)
+            continue;
+        dog->queue = queue;
+        dog->position = position(rt, queue);
+        return;
+    }
+}
+
+void bz_watch_dump(struct bz_runtime *rt)
+{
+    bz_log(BLITZ_LOG_ERROR, "runtime %s: %u procs, %u asleep, %u searching, injector %zu", rt->name,
+           rt->proc_count, bz_idle_sleeping(&rt->idle), bz_idle_searching(&rt->idle),
+           bz_injector_length(&rt->injector));
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        bool has_machine = bz_load_relaxed(&p->has_machine) != 0; /* relaxed: for a reader */
+        bz_log(BLITZ_LOG_ERROR, "  proc %u: ring %u at %u, %s%s%s", i, bz_runq_count(&p->ring),
+               bz_runq_taken(&p->ring), has_machine ? "started" : "no thread yet",
+               bz_idle_is_asleep(&rt->idle, i) ? ", asleep" : "",
+               bz_load_relaxed(&p->roused) != 0 ? ", roused" : ""); /* relaxed: for a reader */
+    }
+}
+
+uint64_t bz_watch_until(struct bz_watch_dog *dog, struct bz_runtime *rt, uint64_t until)
+{
+    if (bz_sim_is_running())
+        return until;
+    dog->due_ns = bz_os_now(rt->os) + LOOK_NS;
+    return dog->due_ns < until ? dog->due_ns : until;
+}
+
+void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
+{
+    if (bz_sim_is_running() || bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
+        return;
+    uint64_t now = bz_os_now(rt->os);
+    if (now < dog->due_ns)
+        return; /* this one does not count */
+    bool is_late = now > dog->due_ns + LOOK_NS;
+    dog->due_ns = now + LOOK_NS;
+    if (is_late || !is_forgotten(dog, rt)) {
+        turn(dog, rt);
+        return;
+    }
+    if (++dog->looks < LOOKS)
+        return;
+    bz_watch_dump(rt);
+    BZ_CHECK(dog->looks < LOOKS, "work waits beside a sleeper: queue %u of runtime %s, %d looks",
+             dog->queue, rt->name, LOOKS);
+}
+
+void bz_watch_sleep(struct bz_machine *m, uint64_t until)
+{
+    struct bz_proc *p = m->proc;
+    struct bz_watch_dog *dog = &m->watch.dog;
+    while (bz_os_wait(m->rt->os, &p->roused, 0, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
+        if (bz_os_now(m->rt->os) >= until)
+            return;
+        bz_watch_look(dog, m->rt);
+    }
+    dog->looks = 0;
+}
+
+#endif
