@@ -47,6 +47,7 @@ static void task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_
     t->id = bz_fetch_add_relaxed(&last_id, 1) + 1; /* relaxed: only uniqueness counts */
     t->name = name;
     t->result = 0;
+    t->traits = 0;
     bz_atomic_init(&t->wait, 0);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
     bz_list_init(&t->all);

@@ -26,23 +26,41 @@ static uint64_t now(struct bz_machine *m)
     return bz_os_now(m->rt->os);
 }
 
+/* What was taken is ours: begin a first run. 0 if it is a tombstone: claim.c. */
+static bz_entry win(bz_entry e)
+{
+    if (bz_entry_tag(e) != BZ_ENTRY_FIRST)
+        return e;
+    struct bz_task *t = bz_entry_task(e);
+    if (bz_word_claim(&t->word, 0))
+        return bz_entry_resumed(t);
+    bz_task_unref(t);
+    return 0;
+}
+
 /* Take a batch from the injector: one to run, the rest into the ring. */
 bz_entry bz_take_injected(struct bz_machine *m)
 {
     bz_entry batch[BZ_INJECTOR_BATCH];
-    unsigned count =
-        bz_injector_take(&m->rt->injector, batch, BZ_INJECTOR_BATCH, m->rt->proc_count);
-    for (unsigned i = 1; i < count; i++)
-        bz_push_here(m, batch[i]);
-    return count > 0 ? batch[0] : 0;
+    unsigned count, i;
+    bz_entry won = 0;
+    while (won == 0 && (count = bz_injector_take(&m->rt->injector, batch, BZ_INJECTOR_BATCH,
+                                                 m->rt->proc_count)) != 0) {
+        for (i = 0; won == 0 && i < count; i++)
+            won = win(batch[i]);
+        for (; i < count; i++)
+            bz_push_here(m, batch[i]);
+    }
+    return won;
 }
 
 static bz_entry take_ring(struct bz_proc *p)
 {
-    bz_entry e = bz_runq_take(&p->ring);
-    if (e != 0)
-        p->next_row = 0;
-    return e;
+    bz_entry e, won = 0;
+    p->next_row = 0;
+    while (won == 0 && (e = bz_runq_take(&p->ring)) != 0)
+        won = win(e);
+    return won;
 }
 
 static bz_entry take_own(struct bz_machine *m)
@@ -52,9 +70,10 @@ static bz_entry take_own(struct bz_machine *m)
     if (next == 0)
         return take_ring(p);
     bz_set(&p->next, 0);
-    if (p->next_row++ < NEXT_ROW)
+    if (p->next_row++ < NEXT_ROW && (next = win(next)) != 0)
         return next;
-    bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
+    if (next != 0)
+        bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
     return take_ring(p);
 }
 
@@ -106,8 +125,8 @@ bz_entry bz_find(struct bz_machine *m)
         bz_entry e = take_handed(m);
         if (e == 0)
             e = bz_find_near(m);
-        if (e == 0)
-            e = bz_search(m);
+        if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
+            continue;
         if (e == 0) {
             bz_go_to_sleep(m);
             continue;

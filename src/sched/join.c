@@ -1,9 +1,10 @@
 /*
  * join.c - waking a task, cancelling it, ending it, and waiting for its end.
  *
- * Joining is a future like any other. Whoever finishes a task first steps its word to complete and
- * then takes the list of joiners under the task's lock; a joiner that links itself looks at the
- * word under the same lock. So it either sees the end or is seen.
+ * A child that has not started is run by its joiner: claim.c. Else joining is a future like
+ * any other. A joiner links itself under the task's lock and says in its word that somebody waits;
+ * whoever completes the task finds that there, and takes the list under the same lock. So the joiner
+ * either sees the end or is seen. Nobody waits: the end is one step of the word.
  *
  * A cancel of a task that joins without a deadline is passed on to the child: the parent cannot go
  * away while the child works on its behalf, so it asks the child to hurry.
@@ -41,16 +42,28 @@ static bool next_joiner(struct bz_task *t, blitz_waker *out)
     return l != NULL;
 }
 
+/* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
+static void complete(struct bz_task *t, unsigned refs)
+{
+    bz_runtime_strike(t->rt, t);
+    switch (bz_word_exit(&t->word, refs)) {
+    case BZ_EXIT_TELL:
+        for (blitz_waker w; next_joiner(t, &w);)
+            blitz_waker_wake(&w);
+        if (bz_word_drop(&t->word, refs))
+            t->ops->drop(t);
+        break;
+    case BZ_EXIT_LAST:
+        t->ops->drop(t);
+        break;
+    case BZ_EXIT_DONE:
+        break;
+    }
+}
+
 void bz_task_finish(struct bz_task *t)
 {
-    struct bz_runtime *rt = t->rt;
-    enum bz_owes owes = bz_word_step(&t->word, BZ_EXIT);
-    BZ_ASSERT(owes == BZ_OWES_FINISH);
-    (void)owes;
-    for (blitz_waker w; next_joiner(t, &w);)
-        blitz_waker_wake(&w);
-    bz_runtime_strike(rt, t);
-    bz_task_unref(t); /* the scheduler's */
+    complete(t, 1); /* the scheduler's */
 }
 
 /* ---- joining ---- */
@@ -63,7 +76,7 @@ static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
         return BLITZ_READY;
     blitz_waker old = {NULL, NULL};
     bz_lock_take(&t->lock, t->rt->os);
-    bool is_over = bz_word_is_complete(&t->word);
+    bool is_over = !bz_word_want_join(&t->word);
     if (!is_over) {
         old = j->waker;
         j->waker = blitz_waker_clone(waker);
@@ -98,11 +111,11 @@ static int join_await(struct bz_task *t, blitz_deadline until)
     return err;
 }
 
-int blitz_task_join(blitz_task *task, blitz_deadline until, int *result)
+/* Wait for the end, whatever it takes; a cancel is passed on. */
+static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until)
 {
-    struct bz_task *t = (struct bz_task *)task, *me = bz_task_self();
-    if (t == me)
-        return -EDEADLK;
+    if (bz_word_is_complete(&t->word))
+        return 0;
     int err = join_await(t, until);
     if (err == -ECANCELED && until == BLITZ_FOREVER) {
         bz_task_cancel(t);
@@ -110,10 +123,25 @@ int blitz_task_join(blitz_task *task, blitz_deadline until, int *result)
         err = join_await(t, until);
         bz_word_unshield(&me->word);
     }
+    return err;
+}
+
+int blitz_task_join(blitz_task *task, blitz_deadline until, int *result)
+{
+    struct bz_task *t = (struct bz_task *)task, *me = bz_task_self();
+    enum bz_ran ran = BZ_RAN_PENDING;
+    if (t == me)
+        return -EDEADLK;
+    if (until == BLITZ_FOREVER && bz_claim(t, &ran) && ran != BZ_RAN_DONE)
+        bz_task_set_aside(t, ran); /* it stopped half-way, without a stack */
+    int err = ran == BZ_RAN_DONE ? 0 : join_wait(me, t, until);
     if (err != 0)
         return err;
     if (result != NULL)
         *result = t->result;
-    bz_task_unref(t);
+    if (ran == BZ_RAN_DONE)
+        complete(t, 2); /* the scheduler's and the handle's */
+    else
+        bz_task_unref(t);
     return 0;
 }

@@ -171,6 +171,14 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 
 /* ---- the loop ---- */
 
+void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
+{
+    if (ran == BZ_RAN_PENDING)
+        step_then_place(t, BZ_PARK);
+    else
+        hook_yield(t);
+}
+
 static void call(struct bz_task *t)
 {
     bz_machine_self()->current = t;
@@ -181,17 +189,10 @@ static void call(struct bz_task *t)
     bz_enter(m);
     m->current = NULL;
     bz_watch_end(m, t);
-    switch (ran) {
-    case BZ_RAN_DONE:
+    if (ran == BZ_RAN_DONE)
         bz_task_finish(t);
-        break;
-    case BZ_RAN_PENDING:
-        step_then_place(t, BZ_PARK);
-        break;
-    case BZ_RAN_AGAIN:
-        hook_yield(t);
-        break;
-    }
+    else
+        bz_task_set_aside(t, ran);
 }
 
 static void runner_main(void *arg)

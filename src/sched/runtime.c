@@ -287,6 +287,7 @@ int blitz_runtime_free(blitz_runtime *runtime)
         bz_os_wake(rt->os, &p->roused, 1);
         bz_machine_join(p->machine);
     }
+    bz_bury(rt);
     bz_stack_pool_fini(&rt->stacks);
     bz_runtime_unref(rt);
     return 0;

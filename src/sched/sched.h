@@ -158,6 +158,9 @@ void bz_yield(void);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 
+/* What ran has returned without being done, and stands on no stack: it waits, or for its turn. */
+void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
+
 /* find.c: what is at hand without disturbing anybody; 0 if there is nothing. */
 bz_entry bz_find_near(struct bz_machine *m);
 /* The next task to run on this machine; sleeps if there is none. 0: the runtime ends. */
@@ -184,6 +187,12 @@ void bz_place_last(bz_entry e);
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
 void bz_push_here(struct bz_machine *m, bz_entry e);
+
+/* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
+ * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
+BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
+/* Drop the tombstones that are left in the queues. Every machine has gone. */
+void bz_bury(struct bz_runtime *rt);
 
 /* join.c */
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */

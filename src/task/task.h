@@ -28,6 +28,10 @@ struct bz_stack;
 
 enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN };
 
+enum bz_task_traits {
+    BZ_TASK_STAYS = 1 /* is not to be run by whoever joins it */
+};
+
 struct bz_task_ops {
     const char *kind;                      /* for dumps: "fiber", "poll" */
     enum bz_ran (*run)(struct bz_task *t); /* on a worker; may suspend */
@@ -47,6 +51,7 @@ struct bz_task {
     bz_atomic(uintptr_t) wait; /* what it waits in; the task's own to write: sched/wait.h */
     struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
     int result;                /* written before EXIT, read after */
+    uint32_t traits;           /* enum bz_task_traits; constant */
     struct bz_list joiners;    /* waiting for its end; guarded by lock */
 #if defined(BZ_WATCH)
     bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */

@@ -1,0 +1,96 @@
+/*
+ * claim.c - a join of a child that has not started runs it here and now.
+ *
+ * Somebody who waits for a child that stands in a queue has nothing better to do than the child. So
+ * it *claims* it, by a CAS on the child's word, and calls it on its own stack, as a plain function
+ * call would: no switch, no wait, no wake. A tree of a million tasks becomes a million calls.
+ *
+ * The child's queue entry stays where it is, in some ring or in the injector; it is a tombstone now,
+ * and keeps the reference with which whoever takes it out finds that out (the claim adds one). Out
+ * of our own `next` slot the entry is taken instead. The claimed child may park: it stands on the
+ * joiner's stack then, the joiner's frames beneath it, and whoever resumes it later returns into the
+ * joiner. It may be queued again while its tombstone still is; each entry has its own link.
+ *
+ * A tombstone goes when it is taken out of its queue. Those that still are queued when the runtime
+ * ends go then (bz_bury); nothing else can be in a queue of a runtime whose tasks have all ended.
+ *
+ * Not claimed:
+ *   with a deadline               the joiner could not return before the child ends
+ *   from outside the runtime      there is no worker to run it on
+ *   a child that will not have it  a proc hint, another stack class (BZ_TASK_STAYS)
+ *   on the lower half of a stack   half of it is what the class promises to the child
+ *   in the plain form
+ *
+ * `current`, shields and task-locals are the child's while it runs. A cancel of the joiner is passed
+ * on to the child: wait.h, which needs no more than two stores here.
+ *
+ * Rejected: running any other task while waiting (Rayon's way): it re-enters locks the joiner holds
+ * and piles up strangers' frames on its stack. The one it waits for is the one it may run: whatever
+ * the child waits for, the joiner waits for as well.
+ */
+#include "sched/sched.h"
+#include "sched/wait.h"
+
+static bool has_room(struct bz_machine *m)
+{
+    char *here = __builtin_frame_address(0);
+    return (size_t)(here - m->runner->low) >= bz_stack_bytes(m->runner) / 2;
+}
+
+static bool may_claim(struct bz_machine *m, struct bz_task *t)
+{
+    return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) && has_room(m);
+}
+
+/* Take it out of its queue, or leave a tombstone there. False: somebody has begun it. */
+static bool claim(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t was = bz_enter(m);
+    bool is_next = bz_get(&p->next) == bz_entry_first(t);
+    bool is_ours = bz_word_claim(&t->word, is_next ? 0 : 1);
+    if (is_next && is_ours)
+        bz_set(&p->next, 0);
+    bz_leave(was);
+    return is_ours;
+}
+
+bool bz_claim(struct bz_task *t, enum bz_ran *ran)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->current == NULL || !may_claim(m, t) || !claim(m, t))
+        return false;
+    struct bz_task *me = m->current;
+    bz_wait_enter_child(me, t);
+    bz_watch_end(m, me);
+    m->current = t;
+    bz_watch_begin(m, t);
+    *ran = t->ops->run(t);
+    m = bz_machine_self(); /* whoever we are now */
+    bz_watch_end(m, t);
+    m->current = me;
+    bz_watch_begin(m, me);
+    bz_wait_leave_child(me, t);
+    return true;
+}
+
+static void bury(bz_entry e)
+{
+    BZ_CHECK(bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_complete(&bz_entry_task(e)->word),
+             "entry %llx is queued, and the runtime has ended", (unsigned long long)e);
+    bz_task_unref(bz_entry_task(e));
+}
+
+void bz_bury(struct bz_runtime *rt)
+{
+    bz_entry e;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        while ((e = bz_runq_take(&p->ring)) != 0)
+            bury(e);
+        if ((e = bz_get(&p->next)) != 0)
+            bury(e);
+    }
+    while (bz_injector_take(&rt->injector, &e, 1, 1) != 0)
+        bury(e);
+}
