@@ -117,6 +117,86 @@ class TheJson(Tree):
         self.assertEqual(row["best"][spec.OURS], 9)
 
 
+class Goals(Tree):
+    """A figure, a multiple of a peer, a multiple of ours: beyond being ahead."""
+
+    def two_cases(self, first="", second=""):
+        self.describe(f"""
+title = "Toy"
+[contender.blitz]
+run = "{{root}}/ours"
+[contender.peer]
+run = "{{root}}/peer"
+[[case]]
+name = "one"
+unit = "ns"
+peers = ["peer"]
+{first}
+[[case]]
+name = "two"
+unit = "ns"
+peers = ["peer"]
+{second}
+""")
+
+    def goals(self, at=0):
+        return [(g["kind"], g["met"]) for g in self.rows()[at]["goals"]]
+
+    def test_the_best_round_is_held_against_the_goal(self):
+        self.prints("ours", 30, 30, 30, 30, 19)
+        self.prints("peer", 100)
+        for goal, met in ((20, True), (18, False)):
+            self.two_cases(f"goal = {goal}")
+            _, said = self.bench("toy", "--quick")
+            self.assertEqual(self.goals(), [("goal", met)])
+            self.assertIn(f"{goal} {'met' if met else 'MISSED'}", said)
+
+    def test_ahead_is_not_enough_where_four_times_were_asked_for(self):
+        self.prints("ours", 10)
+        self.prints("peer", 30)
+        self.two_cases("times = {peer = 4}", "times = {peer = 3}")
+        status, said = self.bench("toy", "--quick", "--verdict")
+        self.assertEqual((self.goals(0), self.goals(1)), ([("times", False)], [("times", True)]))
+        self.assertEqual(status, 1)
+        self.assertIn("3.00x <4", said)
+        self.assertIn("one: 3.00x of peer instead of 4x", said)
+
+    def test_ours_is_compared_with_ours(self):
+        self.program("ours", "case $1 in one) echo one 100 ;; two) echo two 60 ;; esac")
+        self.prints("peer", 1000)
+        for speedup, met in ((1.6, True), (1.7, False)):
+            self.two_cases(second=f'beside = "one"\nspeedup = {speedup}')
+            _, said = self.bench("toy", "--quick")
+            self.assertEqual(self.goals(1), [("speedup", met)])
+            self.assertIn(f"1.67x of {speedup}x", said)
+
+    def test_all_met_is_a_verdict_of_0(self):
+        self.prints("ours", 10)
+        self.prints("peer", 50)
+        self.two_cases("goal = 10\ntimes = {peer = 5}")
+        self.assertEqual(self.bench("toy", "--quick", "--verdict")[0], 0)
+
+    def test_what_cannot_be_meant_is_refused(self):
+        for second in ("times = {nobody = 4}", 'beside = "later"\nspeedup = 1', 'beside = "one"',
+                       'beside = "two"\nspeedup = 1'):
+            self.two_cases(second=second)
+            self.assertIn("bench/toy.toml", str(self.refusal()))
+
+    def refusal(self):
+        with self.assertRaises(spec.SpecError) as caught:
+            spec.load(self.root / "bench", "toy")
+        return caught.exception
+
+    def test_a_slow_case_gets_a_third_of_the_rounds_and_no_warm_up(self):
+        self.prints("ours", 10)
+        self.prints("peer", 50)
+        self.two_cases("slow = true")
+        self.bench("toy", "--runs=9")
+        order = (self.root / "order").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(sum(line.startswith("peer one") for line in order), 3)
+        self.assertEqual(sum(line.startswith("peer two") for line in order), 10)
+
+
 class Ratios(Tree):
     def test_are_taken_within_the_round(self):
         ours, peer = [10, 50, 10, 50, 50], [20, 100, 20, 100, 20]

@@ -115,12 +115,24 @@ def _chart(row, labels):
     return f'<div class="chart">{_band(row, scale)}{"".join(parts)}</div>'
 
 
+def _goals(row):
+    """What was asked for beyond being ahead, as a line of the card."""
+    said = []
+    for goal in row.get("goals", []):
+        word = stats.AHEAD if goal["met"] else stats.BEHIND
+        what = (f"goal {goal['want']:g}, best {number(goal['has'])}" if goal["kind"] == "goal" else
+                f"{goal['want']:g}&#215; of {escape(goal.get('peer') or goal.get('beside', ''))}: "
+                f"{goal['has']:.2f}&#215;")
+        said.append(f'<span class="v {word}">{what}</span>')
+    return f'<p class="unit">{" &#183; ".join(said)}</p>' if said else ""
+
+
 def _card(row, labels):
     way = "lower" if row["better"] == "lower" else "higher"
     info = "" if row.get("target", True) else '<span class="info">for information</span>'
     return (f'<article><h3>{escape(row.get("title", row["case"]))}{info}</h3>'
             f'<p class="unit">{escape(row["unit"])}, {way} is better</p>'
-            f'{_chart(row, labels)}</article>')
+            f'{_chart(row, labels)}{_goals(row)}</article>')
 
 
 def _details(rows):

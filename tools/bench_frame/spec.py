@@ -37,6 +37,11 @@ class Case:
     target: bool = True  # ahead or level is promised; else it is shown for information
     count: str = ""  # the case whose instructions stand for this one's; "" is itself
     count_ops: int = 20000  # operations counted under callgrind
+    goal: float = 0  # our best round is to reach this; 0: no goal
+    times: dict = field(default_factory=dict)  # {peer: how many times better ours is to be}
+    beside: str = ""  # a case before this one, to compare ours with ours
+    speedup: float = 0  # how many times better than beside this one is to be
+    slow: bool = False  # a third of the rounds
 
 
 @dataclass
@@ -92,6 +97,13 @@ def _check_case(where, case, contenders, names):
     for peer in case.peers:
         if peer not in contenders or peer == OURS:
             raise SpecError(f"{where}: no peer '{peer}' in [contender]")
+    for peer in case.times:
+        if peer not in case.peers:
+            raise SpecError(f"{where}: times names no peer of the case: '{peer}'")
+    if case.beside and case.beside not in names[:names.index(case.name)]:
+        raise SpecError(f"{where}: beside names no case before it: '{case.beside}'")
+    if bool(case.beside) != bool(case.speedup):
+        raise SpecError(f"{where}: beside and speedup go together")
     if case.count and case.count not in names:
         raise SpecError(f"{where}: count names no case: '{case.count}'")
 

@@ -1,5 +1,7 @@
 """The rows of a benchmark as a table for a terminal."""
 
+from . import goals
+from .spec import OURS
 from .stats import AHEAD, BEHIND, LEVEL, UNCLEAR, is_met
 
 SIGN = {AHEAD: "+", LEVEL: "=", BEHIND: "-", UNCLEAR: "?"}
@@ -23,8 +25,23 @@ def percent(fraction):
 def _peer_cell(line, peer):
     if peer in line["peers"]:
         sign = SIGN[line["verdicts"][peer]]
+        short = [g for g in goals.of(line, "times") if g["peer"] == peer and not g["met"]]
+        if short and sign == SIGN[AHEAD]:
+            sign = f"<{short[0]['want']:g}"
         return f"{number(line['peers'][peer])}  {line['ratios'][peer]:.2f}x {sign}"
     return "skipped" if peer in line["skipped"] else ""
+
+
+def _goal_cells(line):
+    """Our best round, what it is to be, and ours against ours."""
+    best = line.get("best", {}).get(OURS)
+    cells = ["" if best is None else number(best), "", ""]
+    for at, kind in ((1, "goal"), (2, "speedup")):
+        for goal in goals.of(line, kind):
+            way = "" if kind == "goal" else f"{goal['has']:.2f}x of "
+            unit = "" if kind == "goal" else "x"
+            cells[at] = f"{way}{goal['want']:g}{unit} {'met' if goal['met'] else 'MISSED'}"
+    return cells
 
 
 def _columns(rows):
@@ -65,16 +82,22 @@ def _notes(rows):
 def render(title, rows):
     """Lines of text."""
     peers = _columns(rows)
-    cells = [["case", "unit", "blitz", "A/A", "spread"] + peers]
+    has_goals = any(line.get("goals") for line in rows)
+    extra = ["best", "goal", "to p1"] if has_goals else []
+    cells = [["case", "unit", "blitz"] + extra + ["A/A", "spread"] + peers]
     for line in rows:
         arrow = "" if line["better"] == "lower" else " (higher is better)"
         info = "" if line["target"] else " (i)"
-        cells.append([line["title"] + info, line["unit"] + arrow, number(line["blitz"]),
-                      f"{line['aa']:.2f}x", percent(line["spread"])]
+        cells.append([line["title"] + info, line["unit"] + arrow, number(line["blitz"])]
+                     + (_goal_cells(line) if has_goals else [])
+                     + [f"{line['aa']:.2f}x", percent(line["spread"])]
                      + [_peer_cell(line, p) for p in peers])
     lines = [title, ""] + _grid(cells) + [""]
     lines.append("median of %s rounds; Nx: ours is N times better; + ahead, = level within the A/A "
                  "spread, - behind, ? too noisy" % _span(line["runs"] for line in rows))
+    if has_goals:
+        lines.append("goal: of our best round; to p1: ours against the row before it; <N: ahead, and "
+                     "N times was asked for")
     return lines + _notes(rows) + [_summary(rows)]
 
 
@@ -89,6 +112,9 @@ def _summary(rows):
     text = f"ahead or level in {sum(map(is_met, compared))} of {len(compared)} cases"
     if len(compared) < len(targets):
         text += f"; {len(targets) - len(compared)} without a peer"
+    asked = [goal for line in rows for goal in line.get("goals", [])]
+    if asked:
+        text += f"; {sum(goal['met'] for goal in asked)} of {len(asked)} goals met"
     if len(targets) < len(rows):
         text += f" ({len(rows) - len(targets)} more for information, marked i)"
     return text
