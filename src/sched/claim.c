@@ -48,7 +48,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     struct bz_proc *p = m->proc;
     uint32_t was = bz_enter(m);
     bool is_next = bz_get(&p->next) == bz_entry_first(t);
-    bool is_ours = bz_word_claim(&t->word, is_next ? 0 : 1);
+    bool is_ours = bz_word_claim(&t->word, is_next || BZ_BROKEN(51) ? 0 : 1);
     if (is_next && is_ours)
         bz_set(&p->next, 0);
     bz_leave(was);

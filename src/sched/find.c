@@ -70,7 +70,7 @@ static bz_entry take_own(struct bz_machine *m)
     if (next == 0)
         return take_ring(p);
     bz_set(&p->next, 0);
-    if (p->next_row++ < NEXT_ROW && (next = win(next)) != 0)
+    if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0)
         return next;
     if (next != 0)
         bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */

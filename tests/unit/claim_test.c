@@ -1,0 +1,283 @@
+/* A join that runs the child itself: when it does, when it does not, and that nobody can tell. */
+#include "harness.h"
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+#include "blitz.h"
+#include "sched/sched.h"
+
+static void on_each(int (*fn)(void *), void *arg, int want)
+{
+    static const unsigned procs[] = {1, 2, 3, 8};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
+        t_watch("%u procs", procs[i]);
+        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), want);
+    }
+}
+
+static bool is_plain(void)
+{
+    return bz_is_plain(bz_machine_self()->rt);
+}
+
+/* The stack we stand on. */
+static struct bz_stack *stack_here(void)
+{
+    return bz_machine_self()->runner;
+}
+
+static int note_stack(void *arg)
+{
+    *(struct bz_stack **)arg = stack_here();
+    return 3;
+}
+
+/* ---- when ---- */
+
+static int join_at_once(void *arg)
+{
+    struct bz_stack *mine = stack_here(), *its = NULL;
+    blitz_task *t;
+    int result = 0;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(note_stack, &its, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(result, 3);
+    CHECK_EQ(its == mine, !is_plain());
+    return 0;
+}
+
+/* On one proc nobody else can have begun it. */
+TEST(claim, a_child_that_has_not_started_runs_on_its_joiners_stack)
+{
+    CHECK_EQ(blitz_run(join_at_once, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+static int join_with_deadline(void *arg)
+{
+    struct bz_stack *mine = stack_here(), *its = NULL;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(note_stack, &its, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, blitz_after(3600 * BLITZ_S), NULL), 0);
+    CHECK(its != mine);
+    return 0;
+}
+
+/* The joiner must be able to return when its time has come. */
+TEST(claim, a_join_with_a_deadline_leaves_the_child_to_others)
+{
+    CHECK_EQ(blitz_run(join_with_deadline, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+static int go_down(void *arg)
+{
+    intptr_t left = (intptr_t)arg;
+    volatile char frame[512]; /* as a function with some locals has it */
+    blitz_task *t;
+    int below = 0;
+    frame[left % 512] = 1;
+    if (left == 0)
+        return 1;
+    CHECK_EQ(blitz_spawn(go_down, (void *)(left - 1), NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &below), 0);
+    return below + frame[left % 512];
+}
+
+/* On the lower half of a stack nothing is claimed: however deep the tree, no stack overflows. */
+TEST(claim, a_chain_of_claims_goes_on_on_another_stack_in_time)
+{
+    on_each(go_down, (void *)(intptr_t)20000, 20001);
+}
+
+/* ---- what the child may do there ---- */
+
+static int wait_in_every_way(void *arg)
+{
+    blitz_task *t;
+    uint64_t me = blitz_task_id(NULL);
+    CHECK(me != *(uint64_t *)arg);
+    blitz_yield();
+    CHECK_EQ(blitz_sleep(1000), 0);
+    CHECK_EQ(blitz_spawn(go_down, (void *)(intptr_t)3, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, blitz_after(3600 * BLITZ_S), NULL), 0);
+    CHECK_EQ(blitz_task_id(NULL), me);
+    return 5;
+}
+
+static int join_a_waiting_child(void *arg)
+{
+    uint64_t me = blitz_task_id(NULL);
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        blitz_task *t, *other;
+        int result = 0;
+        CHECK_EQ(blitz_spawn(wait_in_every_way, &me, NULL, &t), 0);
+        CHECK_EQ(blitz_spawn(wait_in_every_way, &me, NULL, &other), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, 5);
+        CHECK_EQ(blitz_task_id(NULL), me);
+        CHECK_EQ(blitz_task_join(other, BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+/* It keeps the stack, its joiner's frames beneath it, and both go on wherever it is resumed. */
+TEST(claim, a_claimed_child_may_wait_and_its_joiner_is_itself_again)
+{
+    on_each(join_a_waiting_child, NULL, 0);
+}
+
+static int look_unshielded(void *arg)
+{
+    (void)arg;
+    return blitz_is_cancelled();
+}
+
+static int join_shielded(void *arg)
+{
+    blitz_task *t;
+    int result = -1;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(look_unshielded, NULL, NULL, &t), 0);
+    blitz_shield();
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    blitz_unshield();
+    CHECK_EQ(result, 1); /* its joiner's shield is not its own */
+    CHECK_EQ(blitz_is_cancelled(), 0);
+    return 0;
+}
+
+TEST(claim, shields_and_cancels_are_the_childs_own_while_it_runs)
+{
+    on_each(join_shielded, NULL, 0);
+}
+
+static bz_atomic(uint32_t) child_waits;
+
+static int wait_for_cancel(void *arg)
+{
+    (void)arg;
+    bz_store_release(&child_waits, 1); /* to cancel_it */
+    return blitz_sleep_until(BLITZ_FOREVER);
+}
+
+static int join_for_ever(void *arg)
+{
+    blitz_task *t;
+    int result = 0;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(wait_for_cancel, NULL, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+static int cancel_it(void *arg)
+{
+    blitz_task *t;
+    int result = 0;
+    (void)arg;
+    bz_store_relaxed(&child_waits, 0); /* relaxed: nobody else is there yet */
+    CHECK_EQ(blitz_spawn(join_for_ever, NULL, NULL, &t), 0);
+    while (!bz_load_acquire(&child_waits)) /* from wait_for_cancel */
+        blitz_yield();
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+/* One rule for claimed and unclaimed children: who joins without a deadline passes it on. */
+TEST(claim, a_cancel_of_the_joiner_reaches_the_child_it_runs)
+{
+    on_each(cancel_it, NULL, -ECANCELED);
+}
+
+/* ---- tombstones ---- */
+
+static int plus_one(void *arg)
+{
+    bz_fetch_add_relaxed((bz_atomic(int) *)arg, 1); /* relaxed: counted after the joins */
+    return 0;
+}
+
+/* More than a ring holds: tombstones in the ring, in the injector, and some never taken out. */
+static int join_newest_first(void *arg)
+{
+    enum { N = 1000 };
+    static blitz_task *t[N];
+    bz_atomic(int) ran;
+    (void)arg;
+    bz_atomic_init(&ran, 0);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < N; i++)
+            CHECK_EQ(blitz_spawn(plus_one, &ran, NULL, &t[i]), 0);
+        for (int i = N; i-- > 0;)
+            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(bz_load_relaxed(&ran), (round + 1) * N); /* relaxed: after the joins */
+    }
+    return 0;
+}
+
+TEST(claim, every_child_runs_once_whatever_became_of_its_entry)
+{
+    on_each(join_newest_first, NULL, 0);
+}
+
+/* A claimed child is queued again while its tombstone stands in the same queue. */
+static int yields(void *arg)
+{
+    for (int i = 0; i < 5; i++)
+        blitz_yield();
+    return plus_one(arg);
+}
+
+static int join_yielders(void *arg)
+{
+    enum { N = 600 };
+    static blitz_task *t[N];
+    bz_atomic(int) ran;
+    (void)arg;
+    bz_atomic_init(&ran, 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(yields, &ran, NULL, &t[i]), 0);
+    for (int i = N; i-- > 0;)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return bz_load_relaxed(&ran); /* relaxed: after the joins */
+}
+
+TEST(claim, a_claimed_child_is_queued_again_beside_its_tombstone)
+{
+    on_each(join_yielders, NULL, 600);
+}
+
+/* ---- from elsewhere ---- */
+
+static int join_handle(void *arg)
+{
+    int result = 0;
+    CHECK_EQ(blitz_task_join(arg, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+static int give_nine(void *arg)
+{
+    (void)arg;
+    return 9;
+}
+
+/* A plain thread spawns it, a task joins it: it may be found in the injector, or have run. */
+TEST(claim, a_child_of_a_plain_thread_can_be_claimed_by_a_task)
+{
+    for (unsigned procs = 1; procs <= 3; procs++) {
+        blitz_runtime *rt;
+        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+        for (int i = 0; i < 200; i++) {
+            blitz_task *t;
+            CHECK_EQ(blitz_spawn(give_nine, NULL, &(blitz_spawn_opts){.runtime = rt}, &t), 0);
+            CHECK_EQ(blitz_runtime_block_on(rt, join_handle, t), 9);
+        }
+        CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_free(rt), 0);
+    }
+}
