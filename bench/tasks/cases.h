@@ -24,7 +24,7 @@ static inline uint64_t skynet_size(uint64_t ops)
 static inline void work_a_microsecond(void)
 {
     uint64_t x = 88172645463325252u;
-    for (int i = 0; i < 340; i++) {
+    for (int i = 0; i < 620; i++) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
