@@ -10,6 +10,7 @@
 #include "blitz/api.h"
 #include "blitz/future.h"
 #include "blitz/hooks.h"
+#include "blitz/par.h"
 #include "blitz/runtime.h"
 #include "blitz/task.h"
 #include "blitz/time.h"

@@ -96,7 +96,10 @@ bz_entry bz_find_near(struct bz_machine *m)
 /* A fresh task needs a spare stack on its machine; without one it waits. */
 static bool may_run(struct bz_machine *m, bz_entry e)
 {
-    if (bz_entry_task(e)->stack != NULL || bz_machine_has_spare(m))
+    bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
+    if (!is_job && bz_entry_task(e)->stack != NULL)
+        return true;
+    if (bz_machine_has_spare(m) && (!is_job || bz_job_has_header(m)))
         return true;
     bz_entries_push(&m->hungry, e);
     return false;
@@ -136,7 +139,7 @@ bz_entry bz_find(struct bz_machine *m)
             bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
         }
         if (may_run(m, e))
-            return e;
+            return bz_entry_tag(e) == BZ_ENTRY_JOB ? bz_job_adopt(m, e) : e;
     }
     return 0;
 }

@@ -66,7 +66,7 @@ static void begin(struct bz_task *t)
 /* Stand on the successor's stack if it has one, else on a fresh loop that calls it. */
 static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
 {
-    struct bz_task *t = bz_entry_task(next);
+    struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
     if (t != NULL && t->stack != NULL) {
         struct bz_stack *to = t->stack;
         begin(t);
@@ -89,6 +89,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
 {
     struct bz_stack *from = m->runner;
     BZ_ASSERT(m->current != NULL);
+    bz_evacuate(m);
     m->current->stack = from; /* I3 */
     bz_stack_settle(from);
     if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
@@ -191,6 +192,8 @@ static void call(struct bz_task *t)
     bz_watch_end(m, t);
     if (ran == BZ_RAN_DONE)
         bz_task_finish(t);
+    else if (ran == BZ_RAN_JOB)
+        bz_job_finish(t);
     else
         bz_task_set_aside(t, ran);
 }
@@ -219,6 +222,9 @@ static void machine_main(void *arg)
 {
     struct bz_machine *m = arg;
     bz_self_set(m);
+    /* Not later by the starter alone: whoever looks for work or for jobs to cancel must look here
+     * as soon as there can be any. */
+    bz_store_release(&m->proc->has_machine, 1); /* place.c [B] */
     bz_ctx_adopt(&m->g0);
     struct bz_stack *first = m->runner;
     bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, m->rt->fpcw);
@@ -227,11 +233,13 @@ static void machine_main(void *arg)
     if (m->spare != NULL)
         bz_stack_give(&m->stacks, m->spare);
     bz_stack_cache_fini(&m->stacks);
+    bz_jobs_fini(m);
     bz_self_set(NULL);
 }
 
-static void machine_free(struct bz_machine *m)
+void bz_machine_free(struct bz_machine *m)
 {
+    bz_deque_fini(&m->deque);
     bz_free(&m->rt->alloc, m, sizeof *m);
 }
 
@@ -241,6 +249,8 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     if (m == NULL)
         return -ENOMEM;
     *m = (struct bz_machine){.rt = rt, .proc = p, .is_searching = p->index != 0};
+    bz_deque_init(&m->deque, &rt->alloc, bz_is_plain(rt));
+    bz_jobs_init(&m->jobs);
     bz_entries_init(&m->hungry);
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
@@ -257,12 +267,11 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     bz_stack_give(&m->stacks, m->runner);
 drop_cache:
     bz_stack_cache_fini(&m->stacks);
-    machine_free(m);
+    bz_machine_free(m);
     return err;
 }
 
 void bz_machine_join(struct bz_machine *m)
 {
     bz_os_thread_join(m->rt->os, &m->thread);
-    machine_free(m);
 }

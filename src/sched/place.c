@@ -16,7 +16,8 @@
  * The plain form has no slot: into the ring, and look for a sleeper.
  *
  * [A] rouse: roused release -> search.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
- * [B] machine.c, start: has_machine release -> rouse: has_machine acquire   its thread exists
+ * [B] machine.c, start and main: has_machine release -> rouse: has_machine acquire   its thread
+ *     exists; job.c: its deque does
  */
 #include "sched/sched.h"
 

@@ -114,6 +114,9 @@ static int procs_new(struct bz_runtime *rt)
 
 static void procs_free(struct bz_runtime *rt)
 {
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (rt->procs[i].machine != NULL)
+            bz_machine_free(rt->procs[i].machine);
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }
 

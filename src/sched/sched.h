@@ -8,6 +8,8 @@
  *   place.c     where a task that became runnable goes, and whom to rouse for it
  *   fiber.c     spawn, and the public face of tasks
  *   join.c      waking, cancelling, ending a task, and waiting for its end
+ *   deque.c     forked jobs of the frames that stand on a machine
+ *   job.c       forked jobs that somebody else runs
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
  *   watch.c     test builds look after themselves
@@ -25,8 +27,10 @@
 #include "blitz/runtime.h"
 #include "blitz/task.h"
 #include "os/self.h"
+#include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/injector.h"
+#include "sched/job.h"
 #include "sched/retake.h"
 #include "sched/runq.h"
 #include "sched/watch.h"
@@ -61,6 +65,8 @@ struct bz_proc {
 };
 
 struct bz_machine {
+    struct bz_deque deque; /* first: blitz/par.h */
+    struct bz_jobs jobs;
     struct bz_runtime *rt; /* constant */
     struct bz_proc *proc;  /* constant in this form */
     struct bz_os_thread thread;
@@ -136,6 +142,13 @@ static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
     bz_retake_leave(&bz_machine_self()->proc->taken, was);
 }
 
+/* job.c: the current task is about to leave its stack. Its pending jobs go to the queues. */
+static inline void bz_evacuate(struct bz_machine *m)
+{
+    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)))
+        bz_evacuate_slow(m);
+}
+
 /* runtime.c */
 BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *config,
                                struct bz_runtime **out);
@@ -148,7 +161,8 @@ void bz_runtime_strike(struct bz_runtime *rt, struct bz_task *t);
 
 /* machine.c */
 BZ_MUST_USE int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p);
-void bz_machine_join(struct bz_machine *m); /* frees it */
+void bz_machine_join(struct bz_machine *m); /* its thread has ended */
+void bz_machine_free(struct bz_machine *m); /* no thread looks at its deque any more */
 /* Leave the stack the current task stands on; hook(arg) runs once it is left. Returns when the
  * task is resumed, perhaps on another machine. */
 void bz_suspend(bz_ctx_hook *hook, void *arg);

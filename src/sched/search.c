@@ -17,7 +17,9 @@ static bz_entry steal(struct bz_machine *m)
         struct bz_proc *victim = &m->rt->procs[(start + i) % count];
         if (victim == m->proc)
             continue;
-        bz_entry e = bz_runq_steal(&victim->ring, &m->proc->ring);
+        bz_entry e = bz_job_steal(victim);
+        if (e == 0)
+            e = bz_runq_steal(&victim->ring, &m->proc->ring);
         if (e != 0)
             return e;
     }
@@ -39,7 +41,7 @@ static bool has_work(struct bz_machine *m)
     if (bz_is_ending(m) || bz_injector_length(&m->rt->injector) > 0)
         return true;
     for (unsigned i = 0; i < m->rt->proc_count; i++)
-        if (bz_runq_count(&m->rt->procs[i].ring) > 0)
+        if (bz_runq_count(&m->rt->procs[i].ring) > 0 || bz_job_is_exposed(&m->rt->procs[i]))
             return true;
     return false;
 }

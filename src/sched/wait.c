@@ -54,6 +54,7 @@ void bz_task_cancel_barrier(struct bz_runtime *rt)
 /* Deliver to one task. Returns the child to pass the cancel on to, with a reference, or NULL. */
 static struct bz_task *deliver(struct bz_task *t)
 {
+    bz_jobs_cancel(t);
     struct bz_task *child = NULL;
     bz_lock_take(&t->lock, t->rt->os);          /* I2 */
     uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] */

@@ -9,6 +9,7 @@
  *   BZ_RAN_DONE      it is over; result is set
  *   BZ_RAN_PENDING   it waits and owns no stack: whoever holds its waker will see it run again
  *   BZ_RAN_AGAIN     it waits for nothing but its next turn
+ *   BZ_RAN_JOB       a forked job is over; nobody joins the header it ran under
  *
  * Who may touch what: the word, anybody; everything marked "the runner's" only the worker that is
  * running the task or has it in hand between two queues, which is one at a time (the word sees to
@@ -26,7 +27,7 @@ struct bz_task;
 struct bz_runtime;
 struct bz_stack;
 
-enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN };
+enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
 enum bz_task_traits {
     BZ_TASK_STAYS = 1 /* is not to be run by whoever joins it */

@@ -1,0 +1,109 @@
+/*
+ * deque.h - the forked jobs of the frames that stand on a machine.
+ *
+ * The newest end is private: fork and join (blitz/par.h) push and pop there without an atomic
+ * operation. The oldest job is exposed in a slot of its own, where others take it. deque.c has the
+ * protocol.
+ */
+#ifndef BZ_DEQUE_H
+#define BZ_DEQUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/alloc.h"
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+#include "blitz/par.h"
+
+/* Places to begin with; more are allocated when they are needed. The model checker shrinks it. */
+#if !defined(BZ_DEQUE_FIRST)
+#define BZ_DEQUE_FIRST 64
+#endif
+
+/* What a job's latch says. Any other value is the task that waits for it. */
+enum { BZ_LATCH_OPEN = 0, BZ_LATCH_DONE = 1, BZ_LATCH_MINE = 2, BZ_LATCH_WORDS = 4 };
+
+/* The owner's, but for ends.limit_ and exposed. */
+struct bz_deque {
+    struct blitz_worker_ ends;    /* first: the inline code sees it through the machine's address */
+    struct blitz_job **base;      /* the first place; base[-1] is NULL */
+    struct blitz_job **top;       /* the oldest private job; NULL in all places below it */
+    struct blitz_job **end;       /* past the last place */
+    bool is_plain;                /* constant: every fork takes the long way */
+    const blitz_allocator *alloc; /* constant */
+    size_t marked;                /* places from base whose jobs know their task: deque.c */
+    uint32_t epoch;               /* grows when `marked` is void */
+    uint64_t exposures;           /* how often a job was exposed, for statistics */
+    struct blitz_job *first[1 + BZ_DEQUE_FIRST];
+    BZ_OWN_LINE bz_atomic(struct blitz_job *) exposed; /* the oldest job; taken by anybody */
+};
+
+void bz_deque_init(struct bz_deque *d, const blitz_allocator *alloc, bool is_plain);
+void bz_deque_fini(struct bz_deque *d);
+
+/* ---- the owner ---- */
+
+/*
+ * The long way of a fork, for `task`: the place for the job is full, or others want to be heard.
+ * Returns: true if a job can now be taken that could not before: see whether somebody sleeps.
+ */
+BZ_MUST_USE bool bz_deque_fork(struct bz_deque *d, struct blitz_job *job, void *task);
+
+/*
+ * The long way of a join: have it back, if nobody took it.
+ * Returns: true: it is the caller's to run. False: it has left this deque, see its latch.
+ */
+BZ_MUST_USE bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job);
+
+/* Take the oldest job out; NULL when there is none left, and the deque is as new. For `task`. */
+struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);
+
+/* Are there jobs in it? */
+static inline bool bz_deque_is_empty(struct bz_deque *d)
+{
+    return d->ends.bot_ == d->top &&
+           bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
+}
+
+/*
+ * Between mark and unmark another task runs on top of the frames whose jobs are in the deque: they
+ * belong to `task`, what is forked meanwhile does not.
+ */
+struct bz_deque_mark {
+    struct bz_deque *deque; /* NULL: there was nothing to mark */
+    size_t marked;
+    uint32_t epoch;
+};
+struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task);
+void bz_deque_unmark_slow(struct bz_deque *d, struct bz_deque_mark mark);
+
+static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
+{
+    if (BZ_LIKELY(d->ends.bot_ == d->top))
+        return (struct bz_deque_mark){NULL, 0, 0};
+    return bz_deque_mark_slow(d, task);
+}
+
+/* `d` is the deque of the machine the frames stand on now. */
+static inline void bz_deque_unmark(struct bz_deque *d, struct bz_deque_mark mark)
+{
+    if (BZ_UNLIKELY(mark.deque != NULL))
+        bz_deque_unmark_slow(d, mark);
+}
+
+/* ---- others ---- */
+
+/* Take the exposed job; NULL if there is none. */
+struct blitz_job *bz_deque_steal(struct bz_deque *d);
+
+/* Is there a job to take? */
+static inline bool bz_deque_has_work(struct bz_deque *d)
+{
+    return bz_load_relaxed(&d->exposed) != NULL; /* relaxed: idle.c's fences order it */
+}
+
+/* The invariants of deque.c, for an owner that is not forking. Aborts with what it saw. */
+void bz_deque_check(struct bz_deque *d);
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * job.c - jobs that have left the deque they were forked on: who runs them, and how their join waits.
+ *
+ * A job leaves its deque in two ways. It is *stolen*: a machine with nothing to do takes it out of
+ * the exposed slot. Or it is *evacuated*: its frame is about to be suspended, and since a deque holds
+ * only jobs of frames that stand on its machine, they go to the queues like tasks, linked through
+ * their first word; nothing is allocated. Either way it is an entry in somebody's hand, and is run
+ * from the loop, at the bottom of a runner's stack, never on top of a frame that waits.
+ *
+ * It may wait there itself, so it needs a header: the scheduler parks tasks and nothing else. The
+ * header is anonymous, has the id and name of the task that forked, and the machine keeps one in
+ * reserve; a job that leaves no waker behind gives it back. (Planned had been a header in the runner's
+ * control block. But a waker may outlive the runtime, and the stack must not; a header of its own
+ * may, as that of any task.) Without memory for one, the job waits in the queue of the hungry.
+ *
+ * The latch is where the runner and the join meet. It begins OPEN; whoever finishes the job
+ * exchanges it for DONE, and that is the last access to the job: its frame may return at once. A
+ * join that must wait leaves its stack, and the hook on the next one exchanges the latch for the
+ * task. Who comes second sees the other: the finisher finds a task and places it, on its own
+ * worker; the hook finds DONE and places it itself. There is one waker, so the task stays running in
+ * its word, and a cancel meanwhile does not resume it.
+ *
+ * Cancelling. A job in a queue or on another machine belongs to a task that cannot go away without
+ * it. So a cancel of that task is passed on: each machine lists the jobs it has begun, with the task
+ * each belongs to; the canceller walks the lists. A list is empty for most programs at most times,
+ * and its count says so. A job looks at its parent's flag after it has entered itself, so that
+ * either it sees the flag or the canceller sees it [C].
+ *
+ * I1  A job in a queue, or in a hand, was prepared by its deque: latch OPEN, task_ its forker.
+ * I2  task_ of a job that is not DONE is alive: it has yet to join.
+ * I3  A header is in its home's list from adopt to finish.
+ *
+ * [L] finish: latch acq_rel -> join, hook: latch acquire or acq_rel   the result, and all the job did
+ * [C] adopt: count, fence, the parent's flag -> cancel: flag, fence, count   one sees the other
+ */
+#include "sched/job.h"
+
+#include "sched/sched.h"
+
+struct bz_job_task {
+    struct bz_task task;
+    struct blitz_job *job;   /* the forker's memory; gone after the latch */
+    struct bz_task *parent;  /* I2; constant while it runs */
+    struct bz_machine *home; /* whose list it is in; likewise */
+    struct bz_list in;       /* home->jobs.running; guarded by that lock */
+};
+
+static struct bz_job_task *of_task(struct bz_task *t)
+{
+    return BZ_CONTAINER_OF(t, struct bz_job_task, task);
+}
+
+static bz_atomic(uintptr_t) *latch_of(struct blitz_job *job)
+{
+    return (bz_atomic(uintptr_t) *)&job->latch_;
+}
+
+/* ---- headers ---- */
+
+static enum bz_ran job_run(struct bz_task *t)
+{
+    struct blitz_job *job = of_task(t)->job;
+    job->result_ = job->fn_(job->arg_);
+    return BZ_RAN_JOB;
+}
+
+static void job_drop(struct bz_task *t)
+{
+    struct bz_runtime *rt = t->rt;
+    bz_free(&rt->alloc, of_task(t), sizeof(struct bz_job_task));
+    bz_runtime_unref(rt);
+}
+
+static const struct bz_task_ops job_ops = {"job", job_run, job_drop};
+
+bool bz_job_has_header(struct bz_machine *m)
+{
+    struct bz_job_task *jt = m->jobs.reserve;
+    if (jt != NULL)
+        return true;
+    jt = bz_alloc(&m->rt->alloc, sizeof *jt, _Alignof(struct bz_job_task));
+    if (jt == NULL)
+        return false;
+    jt->task = (struct bz_task){.ops = &job_ops, .rt = m->rt};
+    bz_task_init_watch(&jt->task);
+    bz_lock_init_ranked(&jt->task.lock, BZ_RANK_TASK);
+    bz_list_init(&jt->task.all);
+    bz_list_init(&jt->task.joiners);
+    bz_list_init(&jt->in);
+    bz_word_init(&jt->task.word, BZ_RUNNING, 1);
+    bz_runtime_ref(m->rt);
+    m->jobs.reserve = jt;
+    return true;
+}
+
+void bz_jobs_init(struct bz_jobs *jobs)
+{
+    bz_lock_init(&jobs->lock);
+    bz_list_init(&jobs->running);
+    bz_atomic_init(&jobs->count, 0);
+    jobs->reserve = NULL;
+}
+
+void bz_jobs_fini(struct bz_machine *m)
+{
+    BZ_ASSERT(bz_list_is_empty(&m->jobs.running));
+    if (m->jobs.reserve != NULL)
+        bz_task_unref(&m->jobs.reserve->task);
+}
+
+/* ---- running ---- */
+
+/* I3 */
+static void enter_list(struct bz_job_task *jt, struct bz_machine *home)
+{
+    struct bz_jobs *jobs = &home->jobs;
+    jt->home = home;
+    bz_lock_take(&jobs->lock, home->rt->os);
+    bz_list_push_back(&jobs->running, &jt->in);
+    bz_fetch_add_relaxed(&jobs->count, 1); /* relaxed: [C]'s fence follows */
+    bz_lock_drop(&jobs->lock, home->rt->os);
+}
+
+static void leave_list(struct bz_job_task *jt)
+{
+    struct bz_jobs *jobs = &jt->home->jobs;
+    const struct bz_os *os = jt->task.rt->os;
+    bz_lock_take(&jobs->lock, os);
+    bz_list_remove(&jt->in);
+    bz_fetch_sub_relaxed(&jobs->count, 1); /* relaxed: a canceller that sees 1 looks at the list */
+    bz_lock_drop(&jobs->lock, os);
+}
+
+bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
+{
+    struct bz_job_task *jt = m->jobs.reserve;
+    m->jobs.reserve = NULL;
+    jt->job = bz_entry_job(e);
+    jt->parent = jt->job->task_; /* I1 */
+    jt->task.id = jt->parent->id;
+    jt->task.name = jt->parent->name;
+    enter_list(jt, m);
+    bz_fence_seqcst(); /* [C] */
+    if (bz_word_is_cancelled(&jt->parent->word))
+        bz_task_cancel(&jt->task);
+    return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
+}
+
+/* The header has done its work. Keep it if nobody else does. */
+static void give_back(struct bz_machine *m, struct bz_job_task *jt)
+{
+    if (bz_word_exit(&jt->task.word, 1) != BZ_EXIT_LAST)
+        return; /* a waker is left somewhere */
+    bz_word_init(&jt->task.word, BZ_RUNNING, 1);
+    if (m->jobs.reserve == NULL)
+        m->jobs.reserve = jt;
+    else
+        job_drop(&jt->task);
+}
+
+void bz_job_finish(struct bz_task *t)
+{
+    struct bz_job_task *jt = of_task(t);
+    struct bz_runtime *rt = t->rt;
+    leave_list(jt);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    uintptr_t joiner = bz_xchg_acqrel(latch_of(jt->job), BZ_LATCH_DONE); /* [L] */
+    if (joiner != BZ_LATCH_OPEN)
+        bz_place(rt, bz_entry_resumed((struct bz_task *)joiner));
+    give_back(bz_machine_self(), jt);
+}
+
+/* ---- leaving a deque ---- */
+
+bz_entry bz_job_steal(struct bz_proc *victim)
+{
+    if (!bz_load_acquire(&victim->has_machine)) /* place.c [B] */
+        return 0;
+    struct blitz_job *job = bz_deque_steal(&victim->machine->deque);
+    return job != NULL ? bz_entry_of_job(job) : 0;
+}
+
+bool bz_job_is_exposed(struct bz_proc *victim)
+{
+    return bz_load_acquire(&victim->has_machine) && /* place.c [B] */
+           bz_deque_has_work(&victim->machine->deque);
+}
+
+/* A job can be taken that could not before. */
+static void published(struct bz_runtime *rt)
+{
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    bz_rouse(rt, bz_idle_published(&rt->idle));
+}
+
+void bz_evacuate_slow(struct bz_machine *m)
+{
+    for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;)
+        bz_push_here(m, bz_entry_of_job(job));
+    published(m->rt);
+}
+
+/* ---- fork and join, the long ways ---- */
+
+struct blitz_worker_ *blitz_worker_slow_(void)
+{
+    return bz_self_get();
+}
+
+void blitz_fork_slow_(blitz_job *job)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL)
+        return; /* the join on this thread will call it */
+    if (bz_deque_fork(&m->deque, job, m->current))
+        published(m->rt);
+}
+
+/* What the hook needs to know. In the frame that is left, and gone once the latch has the task. */
+struct waiting {
+    struct bz_task *task;
+    struct blitz_job *job;
+};
+
+static void hook_wait(void *arg)
+{
+    struct waiting *w = arg;
+    struct bz_task *t = w->task;
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
+    uintptr_t was = bz_xchg_acqrel(latch_of(w->job), (uintptr_t)t); /* [L] */
+    if (was == BZ_LATCH_DONE)
+        bz_place(t->rt, bz_entry_resumed(t));
+}
+
+/* It has left the deque: its latch says what it has come to. */
+static int join_elsewhere(struct bz_machine *m, blitz_job *job)
+{
+    switch (bz_load_acquire(latch_of(job))) { /* [L] */
+    case BZ_LATCH_DONE:
+        break;
+    case BZ_LATCH_MINE:
+        return job->fn_(job->arg_);
+    default:
+        bz_suspend(hook_wait, &(struct waiting){m->current, job});
+    }
+    return job->result_;
+}
+
+int blitz_join_slow_(blitz_job *job)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || bz_deque_take_back(&m->deque, job))
+        return job->fn_(job->arg_);
+    return join_elsewhere(m, job);
+}
+
+/* ---- cancelling ---- */
+
+/* One that `parent` has in that list and that was not cancelled yet, with a reference; or NULL. */
+static struct bz_job_task *next_of(struct bz_jobs *jobs, struct bz_task *parent)
+{
+    struct bz_job_task *found = NULL;
+    bz_lock_take(&jobs->lock, parent->rt->os);
+    for (struct bz_list *l = jobs->running.next; l != &jobs->running && found == NULL;
+         l = l->next) {
+        struct bz_job_task *jt = BZ_CONTAINER_OF(l, struct bz_job_task, in);
+        uint64_t word = bz_load_relaxed(&jt->task.word); /* relaxed: the mark decides */
+        if (jt->parent == parent && !(word & BZ_WORD_CANCELLED))
+            found = jt;
+    }
+    if (found != NULL)
+        bz_task_ref(&found->task); /* in the list, so it lives: I3 */
+    bz_lock_drop(&jobs->lock, parent->rt->os);
+    return found;
+}
+
+void bz_jobs_cancel(struct bz_task *parent)
+{
+    struct bz_runtime *rt = parent->rt;
+    bz_fence_seqcst(); /* [C] */
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (!bz_load_acquire(&p->has_machine)) /* place.c [B] */
+            continue;
+        struct bz_jobs *jobs = &p->machine->jobs;
+        if (bz_load_relaxed(&jobs->count) == 0) /* relaxed: after [C]'s fence */
+            continue;
+        for (struct bz_job_task *jt; (jt = next_of(jobs, parent)) != NULL;) {
+            bz_task_cancel(&jt->task);
+            bz_task_unref(&jt->task);
+        }
+    }
+}

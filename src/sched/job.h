@@ -1,0 +1,51 @@
+/*
+ * job.h - forked jobs that somebody else runs.
+ *
+ * deque.h holds the jobs of the frames that stand on a machine; here is what becomes of those that
+ * leave it: stolen, or evacuated when their frame is suspended. job.c has the rules.
+ */
+#ifndef BZ_JOB_H
+#define BZ_JOB_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "blitz/par.h"
+#include "os/lock.h"
+#include "task/entry.h"
+
+struct bz_machine;
+struct bz_proc;
+struct bz_task;
+struct bz_job_task;
+
+/* The jobs that a machine has begun to run for others, wherever they are now. */
+struct bz_jobs {
+    struct bz_lock lock;         /* rank: last */
+    struct bz_list running;      /* guarded by lock */
+    bz_atomic(uint32_t) count;   /* of them; written under lock, read by cancellers */
+    struct bz_job_task *reserve; /* a header for the next one; the machine's own */
+};
+
+void bz_jobs_init(struct bz_jobs *jobs);
+void bz_jobs_fini(struct bz_machine *m); /* nobody runs a job any more */
+
+/* Take the oldest job of that proc's machine; 0 if there is none to be had. Any machine. */
+bz_entry bz_job_steal(struct bz_proc *victim);
+/* Is there one? For the look before a sleep. */
+bool bz_job_is_exposed(struct bz_proc *victim);
+
+/* Can this machine run a job now, or does it want a header? */
+BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);
+/* A job was taken and is to be run here: the entry of the task that runs it. */
+bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e);
+/* Its `run` returned BZ_RAN_JOB: tell whoever waits for the job. */
+void bz_job_finish(struct bz_task *t);
+
+/* The current task is about to leave its stack: its pending jobs go to the queues. */
+void bz_evacuate_slow(struct bz_machine *m);
+
+/* A task was cancelled: so are the jobs that others run for it. */
+void bz_jobs_cancel(struct bz_task *parent);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Fork and join in virtual time, from seeds: whoever takes a job, whenever its frame is left, it runs
+ * once and its join returns.
+ */
+#include "support/sim.h"
+
+#include "blitz.h"
+#include "sched/sched.h"
+
+struct scene {
+    unsigned procs;
+    int (*fn)(void *);
+    void *arg;
+    int want;
+};
+
+static void play(const struct bz_os *os, void *arg)
+{
+    const struct scene *s = arg;
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    for (unsigned i = 0; i < s->procs; i++)
+        if (rt->procs[i].machine != NULL)
+            bz_deque_check(&rt->procs[i].machine->deque);
+    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+}
+
+static void on_seeds(int (*fn)(void *), void *arg, int want, uint64_t full)
+{
+    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
+        uint64_t seed = t_random();
+        struct scene s = {1 + (unsigned)(seed % 4), fn, arg, want};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+    }
+}
+
+/* Let the seed choose who goes on: inside a job there is nothing else to choose at. */
+static void waver(void)
+{
+    bz_os_delay_here(bz_machine_self()->rt->os, BZ_OS_AT_PUBLISH);
+}
+
+static int fib(void *arg)
+{
+    intptr_t n = (intptr_t)arg;
+    blitz_job job;
+    waver();
+    if (n < 2)
+        return (int)n;
+    blitz_fork(&job, fib, (void *)(n - 2));
+    int left = fib((void *)(n - 1));
+    return left + blitz_join(&job);
+}
+
+TEST(par_sim, a_tree_of_forks_adds_up)
+{
+    on_seeds(fib, (void *)(intptr_t)8, 21, 400);
+}
+
+/* Frames that are left with jobs pending, in jobs that were stolen or left themselves. */
+static int fib_that_waits(void *arg)
+{
+    intptr_t n = (intptr_t)arg;
+    blitz_job job;
+    if (n < 2)
+        return (int)n;
+    blitz_fork(&job, fib_that_waits, (void *)(n - 2));
+    if (n % 3 == 0)
+        blitz_yield();
+    int left = fib_that_waits((void *)(n - 1));
+    if (n % 4 == 1)
+        CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    return left + blitz_join(&job);
+}
+
+TEST(par_sim, frames_left_with_pending_jobs_find_them_done)
+{
+    on_seeds(fib_that_waits, (void *)(intptr_t)8, 21, 400);
+}
+
+static int spawn_and_fork(void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+    blitz_job job;
+    blitz_task *t;
+    int mine = 0;
+    if (depth == 0)
+        return 1;
+    blitz_fork(&job, spawn_and_fork, (void *)(depth - 1));
+    CHECK_EQ(blitz_spawn(spawn_and_fork, (void *)(depth - 1), NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &mine), 0);
+    return mine + blitz_join(&job);
+}
+
+TEST(par_sim, spawns_and_forks_mix)
+{
+    on_seeds(spawn_and_fork, (void *)(intptr_t)4, 16, 300);
+}
+
+static int waits_for_ever(void *arg)
+{
+    (void)arg;
+    return blitz_sleep_until(BLITZ_FOREVER);
+}
+
+static int forks_waiters(void *arg)
+{
+    blitz_job a, b;
+    (void)arg;
+    blitz_fork(&a, waits_for_ever, NULL);
+    blitz_fork(&b, waits_for_ever, NULL);
+    waver();
+    int err = blitz_join(&b);
+    CHECK_EQ(blitz_join(&a), -ECANCELED);
+    return err;
+}
+
+static int cancel_forkers(void *arg)
+{
+    blitz_task *t[3];
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(forks_waiters, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        int result = 0;
+        if (i == 1)
+            blitz_yield();
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, -ECANCELED);
+    }
+    return 0;
+}
+
+/* A cancel comes before a job is taken, while it is adopted, while it waits, while its join waits. */
+TEST(par_sim, a_cancel_at_any_moment_reaches_the_jobs)
+{
+    on_seeds(cancel_forkers, NULL, 0, 400);
+}
