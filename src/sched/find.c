@@ -48,8 +48,11 @@ bz_entry bz_take_injected(struct bz_machine *m)
                                                  m->rt->proc_count)) != 0) {
         for (i = 0; won == 0 && i < count; i++)
             won = win(batch[i]);
+        bool is_more = i < count;
         for (; i < count; i++)
             bz_push_here(m, batch[i]);
+        if (is_more) /* in between nobody saw them */
+            bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
     }
     return won;
 }
@@ -112,6 +115,7 @@ static void feed(struct bz_machine *m)
         return;
     for (bz_entry e; (e = bz_entries_take(&m->hungry)) != 0;)
         bz_push_here(m, e);
+    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
 }
 
 static bz_entry take_handed(struct bz_machine *m)

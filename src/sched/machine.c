@@ -91,7 +91,6 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     BZ_ASSERT(m->current != NULL);
     bz_evacuate(m);
     m->current->stack = from; /* I3 */
-    bz_stack_settle(from);
     if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
         hook(arg);
         hook = NULL;
@@ -107,6 +106,7 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     struct bz_machine *m = bz_machine_self();
     uint32_t was = bz_enter(m);
+    bz_stack_settle(m->runner); /* it may be for long */
     leave_for(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m), hook, arg);
     bz_leave(was);
 }

@@ -40,6 +40,8 @@ static bool has_work(struct bz_machine *m)
 {
     if (bz_is_ending(m) || bz_injector_length(&m->rt->injector) > 0)
         return true;
+    if (bz_get(&m->proc->next) != 0) /* our own: a destructor of the last task woke it */
+        return true;
     for (unsigned i = 0; i < m->rt->proc_count; i++)
         if (bz_runq_count(&m->rt->procs[i].ring) > 0 || bz_job_is_exposed(&m->rt->procs[i]))
             return true;
