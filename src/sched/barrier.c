@@ -1,0 +1,61 @@
+/*
+ * barrier.c - one barrier serves everybody who was waiting when it began.
+ *
+ * Barriers are numbered and run one at a time, under a lock. A caller reads the number of those
+ * begun: the next one begins after its call, so it waits for that one to have ended, or runs it.
+ *
+ *      caller                                  whoever runs barrier n
+ *      1  (stores of its own)                  1  begun = n
+ *      2  full fence                           2  the barrier: a fence here, one in every
+ *      3  mine = begun + 1                        thread, another here
+ *      4  lock; ended >= mine? done            3  ended = n
+ *         else run one
+ *
+ * Why the fence: the caller must know that barrier `mine` begins after its stores. If it read begun
+ * before n was written, then its fence comes before the one with which barrier n begins, and so
+ * before the fences that barrier puts into the other threads [A]. Without it the stores could still
+ * be on their way when the others have fenced already.
+ *
+ * Rejected: spinning for the end instead of a lock (a barrier takes tens of microseconds, and most
+ * callers are about to sleep anyway).
+ *
+ * I1  ended <= begun <= ended + 1; they are equal when the lock is free.
+ *
+ * [A] pay: (stores), fence, begun load -> pay: begun store, the barrier's first fence   see above
+ * [B] pay: ended, under the lock -> pay: ended, under the lock   what the barrier made visible to
+ *     its caller is visible to who shares it; the lock (os/lock.h [A]) carries it
+ */
+#include "sched/barrier.h"
+
+void bz_barrier_init(struct bz_barrier *b, const struct bz_os *os)
+{
+    b->os = os;
+    bz_lock_init(&b->lock);
+    bz_atomic_init(&b->begun, 0);
+    bz_atomic_init(&b->ended, 0);
+}
+
+/* Under the lock. */
+static void run(struct bz_barrier *b)
+{
+    uint64_t n = bz_load_relaxed(&b->begun) + 1; /* relaxed: written under the lock */
+    bz_store_relaxed(&b->begun, n);              /* relaxed: the barrier is its fence, [A] */
+    int err = bz_os_barrier(b->os);              /* [A] */
+    BZ_CHECK(err == 0, "barrier: error %d after a successful registration", -err);
+    bz_store_relaxed(&b->ended, n); /* relaxed: read under the lock, [B] */
+}
+
+void bz_barrier_pay(struct bz_barrier *b)
+{
+    bz_fence_seqcst();                              /* [A] */
+    uint64_t mine = bz_load_relaxed(&b->begun) + 1; /* relaxed: after the fence, [A] */
+    bz_lock_take(&b->lock, b->os);
+    if (bz_load_relaxed(&b->ended) < mine) /* relaxed: under the lock, [B] */
+        run(b);
+    bz_lock_drop(&b->lock, b->os);
+}
+
+uint64_t bz_barrier_count(struct bz_barrier *b)
+{
+    return bz_load_relaxed(&b->ended); /* relaxed: statistics */
+}
