@@ -3,81 +3,130 @@
  *
  * A proc without work searches the others' queues; at most half of them do at once, because a
  * crowd of searchers finds nothing but each other's cache lines. A proc that finds nothing
- * announces its sleep, looks at everything once more, and sleeps. Whoever publishes work looks
- * whether anybody has to be roused for it.
+ * announces its sleep, and sleeps. Whoever publishes work looks whether anybody has to be roused.
  *
- *      publisher                               proc that goes to sleep
- *      1  push the work                        1  set my bit, stop searching
- *      2  full fence                           2  full fence
- *      3  nobody searching? a bit set?         3  look at every queue
- *         clear the bit, rouse that proc          work? take the bit back : sleep
+ * How many search and how many sleep is one word, `counts`, so that a publisher's question is one
+ * load: nobody sleeps, or somebody searches, and there is nothing to do. And a proc that announces
+ * its sleep learns in the same step whether somebody still searches: then that one answers for
+ * everything, and it just sleeps. The last searcher has to make sure:
  *
- * Either the publisher sees the bit, or the sleeper sees the work: with a full fence between store
- * and load on both sides, they cannot both miss [F]. If the publisher sees a searcher it need not
- * rouse anybody: a searcher answers for all work published before it stops. It stops in one of two
- * ways. It finds work: then, if it was the last searcher, it does what a publisher does and sends
- * another one to look, because there may be more. It finds none: then it goes through the
- * announcement above, and its look at step 3 sees the work.
+ *      publisher                               the last searcher
+ *      1  push the work                        1  set my bit; count: one less searches, one more
+ *         (compiler barrier)                      sleeps
+ *      2  counts: nobody searches, one         2  a barrier on every thread
+ *         sleeps? rouse one                    3  look at every queue
+ *                                                 work? take the bit back : sleep
  *
- * Who is roused is counted as searching before its bit is cleared, by the publisher, who stands in
- * for it until then. (Cleared first and counted then, the roused proc could wake by itself, find
- * work and take itself out of a count it was not in yet.) A publisher that stood in and found no
- * bit to clear was a searcher that answers for nobody, and others may have trusted it meanwhile; so
- * it gives up like any searcher does: it leaves the count, fences, and looks again. BZ_BREAK 50
- * leaves that out. Clearing the bit decides who rouses: one fetch_and wins.
+ * The barrier puts a fence into the publisher. If that falls after the push, the last look sees
+ * the work; if before, the publisher's load comes after it, too, and sees the announcement or
+ * something later. So publishers pay nothing [F]. What they may read that is later:
+ *  - somebody searches. It will stop, in one of two ways. It finds nothing and is the last: then
+ *    there is another barrier and another look, and the publisher's load, which did not see this
+ *    searcher stop, came before that barrier, and so did its push. Or it finds work: then, if it is
+ *    the last and anybody sleeps, it rouses one in its stead, whatever the queues say. Nobody
+ *    sleeps: who does so later goes through the announcement, and the same holds for it.
+ *  - nobody sleeps any more: likewise.
+ * All of it leans on `counts` being one location: whatever was read there, everything later in its
+ * order of changes is still to come for this publisher.
  *
- * This is the dull form: publishers fence. The fast form has them store only, and lets the last
- * searcher pay for both sides with a membarrier.
+ * Fences instead of barriers. A barrier interrupts every CPU of the process. Where last looks come
+ * more often than about LOOKS_PER_WINDOW in OVER_NS the runtime goes over to fences in the pushes,
+ * which are then cheaper. Two flags in `counts`: FENCES tells publishers to fence and ask again;
+ * TRUSTED tells who goes to sleep that all of them do, so that a fence will do instead of the
+ * barrier.
+ *  - Going over: set FENCES; a barrier; set TRUSTED. A publisher that has not seen FENCES made its
+ *    load, and its push, before its fence of that barrier, so whoever announces after TRUSTED sees
+ *    the push.
+ *  - Going back: clear both in one step. A publisher that finds FENCES clear again has read a
+ *    later state than everybody who announced under TRUSTED: it sees them as asleep, or claimed,
+ *    or covered by a searcher that will pay. No barrier is needed.
+ * One at a time changes them: a second one that interfered could set TRUSTED on the ground of a
+ * barrier from before the FENCES it relies on. Without barriers in the system, or built plain,
+ * both are always set. With a single proc TRUSTED alone is: its worker cannot publish while it goes
+ * to sleep, and all other threads fence for themselves in published.
  *
- * I1  sleeping is the number of set bits, but for operations under way.
+ * Rousing. A publisher counts as searching on behalf of whom it will rouse *before* it clears that
+ * one's bit. (Cleared first and counted then, the roused proc could wake by itself, find work and
+ * take itself out of a count it was not in yet.) One that stood in and found no bit to clear was a
+ * searcher that answers for nobody, and others may have trusted it meanwhile; so it leaves the
+ * count and looks at the bits again: who announced while it counted has one. BZ_BREAK 50 leaves
+ * that out. Clearing the bit decides who rouses: one fetch_and wins.
+ *
+ * I1  The sleepers in counts are the set bits, but for operations under way: the bit is set before
+ *     it is counted, and cleared before it is discounted.
  * I2  A proc whose bit is clear is awake or has been roused; rousing is one-to-one with clearing.
- * I3  searching counts the procs between search (or being roused) and found (or announce).
+ * I3  The searchers in counts are the procs between search (or being roused) and found (or
+ *     announce), and publishers that stand in.
+ * I4  Whoever changes counts so that somebody sleeps and nobody searches has a look at everything
+ *     after it, or rouses somebody.
  *
- * [F] published: fence, loads of searching and sleeper -> announce: store of the bit and of
- *     searching, fence; the store-buffer pattern, forbidden by a full fence on each side
- * [G] announce: bit release -> published: bit acquire   the sleeper has cleared its sleep word before
+ * [F] publisher: work store, compiler barrier or fence, counts load -> announce: counts, barrier or
+ *     fence, the look at the queues   the store-buffer pattern, as above
+ * [G] announce: bit release -> claim: bit acquire   the sleeper has cleared its sleep word before
  *     whoever claims it sets it
+ * [H] announce: counts release -> stand-in leaving: counts acquire   it sees the bits of all that
+ *     counted on it
  */
 #include "sched/idle.h"
 
 #include "base/bits.h"
 #include "base/check.h"
 
-void bz_idle_init(struct bz_idle *idle, unsigned procs)
-{
-    BZ_CHECK(procs >= 1 && procs <= BZ_PROCS_MAX, "%u procs", procs);
-    idle->procs = procs;
-    bz_atomic_init(&idle->searching, 0);
-    bz_atomic_init(&idle->sleeping, 0);
-    for (unsigned w = 0; w < BZ_IDLE_WORDS; w++)
-        bz_atomic_init(&idle->sleeper[w], 0);
-}
+enum {
+    LOOKS_PER_WINDOW = 64,
+    OVER_NS = 32000000, /* in less than this: 2000 a second and more */
+    BACK_NS = 128000000 /* in more than this: 500 a second and less */
+};
 
 static uint64_t bit_of(unsigned proc)
 {
     return UINT64_C(1) << (proc % 64);
 }
 
-/* Clear the bit. True if it was us who did. */
-static bool claim(struct bz_idle *idle, unsigned proc)
+void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct bz_barrier *barrier,
+                  bool has_barrier)
+{
+    BZ_CHECK(procs >= 1 && procs <= BZ_PROCS_MAX, "%u procs", procs);
+    uint64_t counts = (procs - awake) * BZ_IDLE_SLEEPER;
+    if (!has_barrier)
+        counts |= BZ_IDLE_FENCES | BZ_IDLE_TRUSTED;
+    else if (procs == 1)
+        counts |= BZ_IDLE_TRUSTED;
+    idle->procs = procs;
+    idle->has_barrier = has_barrier;
+    idle->barrier = barrier;
+    bz_atomic_init(&idle->counts, counts);
+    for (unsigned w = 0; w < BZ_IDLE_WORDS; w++) {
+        uint64_t bits = 0;
+        for (unsigned p = w * 64; p < w * 64 + 64; p++)
+            bits |= p >= awake && p < procs ? bit_of(p) : 0;
+        bz_atomic_init(&idle->sleeper[w], bits);
+    }
+    bz_lock_init(&idle->mode_lock);
+    bz_atomic_init(&idle->looks, 0);
+    bz_atomic_init(&idle->window_ns, bz_os_now(barrier->os));
+}
+
+/* ---- the bits ---- */
+
+/* Clear the bit. True if it was us who did: then the count is owed. */
+static bool clear(struct bz_idle *idle, unsigned proc)
 {
     uint64_t was = bz_fetch_and_acquire(&idle->sleeper[proc / 64], ~bit_of(proc)); /* [G] */
-    if (!(was & bit_of(proc)))
-        return false;
-    bz_fetch_sub_relaxed(&idle->sleeping, 1); /* relaxed: a hint, I1 */
-    return true;
+    return (was & bit_of(proc)) != 0;
 }
 
 /* Claim any sleeper; BZ_NOBODY if there is none. */
 static int claim_any(struct bz_idle *idle)
 {
     for (unsigned w = 0; w * 64 < idle->procs; w++) {
-        uint64_t bits = bz_load_relaxed(&idle->sleeper[w]); /* relaxed: the claim decides; [F] */
-        while (bits != 0) {
+        uint64_t bits = bz_load_relaxed(&idle->sleeper[w]); /* relaxed: clearing decides */
+        for (; bits != 0; bits &= bits - 1) {
             unsigned proc = w * 64 + bz_bits_lowest(bits);
-            if (claim(idle, proc))
+            if (clear(idle, proc)) {
+                bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SLEEPER); /* relaxed: a count, I1 */
                 return (int)proc;
-            bits &= bits - 1;
+            }
         }
     }
     return BZ_NOBODY;
@@ -86,73 +135,174 @@ static int claim_any(struct bz_idle *idle)
 static bool has_sleeper(struct bz_idle *idle)
 {
     for (unsigned w = 0; w * 64 < idle->procs; w++)
-        if (bz_load_relaxed(&idle->sleeper[w]) != 0) /* relaxed: after the fence, [F] */
+        if (bz_load_relaxed(&idle->sleeper[w]) != 0) /* relaxed: [H] */
             return true;
     return false;
 }
 
-/* Count as the only searcher, on behalf of whoever will be claimed. False if there is one. */
-static bool stand_in(struct bz_idle *idle)
+/* ---- publishing ---- */
+
+static uint64_t searching(uint64_t counts)
 {
-    uint32_t none = 0;
-    return bz_cas_strong_rlx_rlx(&idle->searching, &none, 1); /* relaxed: after the fence, [F] */
+    return counts & BZ_IDLE_SEARCHING;
 }
 
-int bz_idle_published(struct bz_idle *idle)
+static uint64_t sleeping(uint64_t counts)
+{
+    return counts & BZ_IDLE_SLEEPING;
+}
+
+/* Count as the only searcher, on behalf of whoever will be claimed. False if there is one, or
+ * nobody sleeps. */
+static bool stand_in(struct bz_idle *idle)
+{
+    uint64_t counts = bz_load_relaxed(&idle->counts); /* relaxed: [F] */
+    do {
+        if (sleeping(counts) == 0 || searching(counts) > 0)
+            return false; /* all are awake, or a searcher answers for it */
+        /* relaxed: a count; what was read is as good as a load, [F] */
+    } while (!bz_cas_weak_rlx_rlx(&idle->counts, &counts, counts + BZ_IDLE_SEARCHER));
+    return true;
+}
+
+/* The caller counts as searching. Claim one who then does; BZ_NOBODY: nobody is asleep, and the
+ * caller no longer counts. */
+static int hand_on(struct bz_idle *idle)
 {
     for (;;) {
-        bz_fence_seqcst(); /* [F] */
-        if (!has_sleeper(idle) || !stand_in(idle))
-            return BZ_NOBODY; /* all are awake, or a searcher answers for it */
         int proc = claim_any(idle);
         if (proc != BZ_NOBODY)
-            return proc;                           /* the count is its now, I3 */
-        bz_fetch_sub_relaxed(&idle->searching, 1); /* relaxed: the fence follows, [F] */
-        if (BZ_BROKEN(50))
+            return proc;                                       /* the count is its now, I3 */
+        bz_fetch_sub_acquire(&idle->counts, BZ_IDLE_SEARCHER); /* [H] */
+        if (BZ_BROKEN(50) || !has_sleeper(idle) || !stand_in(idle))
             return BZ_NOBODY;
     }
 }
 
+int bz_idle_published(struct bz_idle *idle)
+{
+    bz_fence_seqcst(); /* [F] */
+    return stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
+}
+
+/* ---- searching ---- */
+
 bool bz_idle_search(struct bz_idle *idle)
 {
-    uint32_t searching = bz_load_relaxed(&idle->searching); /* relaxed: a limit, roughly kept */
-    if (2 * searching >= idle->procs && searching > 0)
+    uint64_t counts = bz_load_relaxed(&idle->counts); /* relaxed: a limit, roughly kept */
+    if (2 * searching(counts) >= idle->procs && searching(counts) > 0)
         return false;
-    bz_fetch_add_relaxed(&idle->searching, 1); /* relaxed: a count */
+    bz_fetch_add_relaxed(&idle->counts, BZ_IDLE_SEARCHER); /* relaxed: a count */
     return true;
 }
 
 int bz_idle_found(struct bz_idle *idle)
 {
-    uint32_t was = bz_fetch_sub_relaxed(&idle->searching, 1); /* relaxed: the fence follows, [F] */
-    BZ_ASSERT(was > 0);
-    return was == 1 ? bz_idle_published(idle) : BZ_NOBODY;
+    /* relaxed: a guess, perhaps from before we were counted; then one is roused too many */
+    uint64_t counts = bz_load_relaxed(&idle->counts);
+    while (searching(counts) > 1 || sleeping(counts) == 0)
+        /* relaxed: a count; nobody sleeps, or somebody still answers, I4 */
+        if (bz_cas_weak_rlx_rlx(&idle->counts, &counts, counts - BZ_IDLE_SEARCHER)) {
+            BZ_ASSERT(searching(counts) > 0);
+            return BZ_NOBODY;
+        }
+    return hand_on(idle);
 }
 
-void bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
+/* ---- going to sleep ---- */
+
+/* A last look is to be taken: are they so frequent that fences are cheaper? */
+static void count_look(struct bz_idle *idle)
 {
+    uint32_t looks = bz_fetch_add_relaxed(&idle->looks, 1) + 1; /* relaxed: statistics */
+    if (looks % LOOKS_PER_WINDOW != 0)
+        return;
+    uint64_t now = bz_os_now(idle->barrier->os);
+    uint64_t took = now - bz_xchg_relaxed(&idle->window_ns, now); /* relaxed: statistics */
+    if (took < OVER_NS)
+        bz_idle_go_over(idle);
+    else if (took > BACK_NS)
+        bz_idle_go_back(idle);
+}
+
+bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
+{
+    uint64_t by = BZ_IDLE_SLEEPER - (was_searching ? BZ_IDLE_SEARCHER : 0);
     uint64_t was = bz_fetch_or_release(&idle->sleeper[me / 64], bit_of(me)); /* [G] */
     BZ_ASSERT(!(was & bit_of(me)));
     (void)was;
-    bz_fetch_add_relaxed(&idle->sleeping, 1); /* relaxed: a hint, I1 */
-    if (was_searching)
-        bz_fetch_sub_relaxed(&idle->searching, 1); /* relaxed: the fence follows, [F] */
-    bz_fence_seqcst();                             /* [F] */
+    uint64_t counts = bz_fetch_add_release(&idle->counts, by); /* [H] */
+    if (!BZ_BROKEN(77))
+        counts += by;
+    bz_fence_seqcst(); /* [F], and runtime.c [D] */
+    if (searching(counts) > 0)
+        return false;
+    if (!(counts & BZ_IDLE_TRUSTED) && !BZ_BROKEN(76))
+        bz_barrier_pay(idle->barrier); /* [F] */
+    count_look(idle);
+    return true;
 }
 
-bool bz_idle_stay(struct bz_idle *idle, unsigned me)
+bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search)
 {
-    return claim(idle, me);
+    if (!clear(idle, me))
+        return true; /* claimed, and counted by whoever did it */
+    uint64_t by = BZ_IDLE_SLEEPER - (will_search ? BZ_IDLE_SEARCHER : 0);
+    bz_fetch_sub_relaxed(&idle->counts, by); /* relaxed: a count; we are awake, and look */
+    return will_search;
 }
+
+/* ---- fences instead of barriers ---- */
+
+static bool may_change_mode(struct bz_idle *idle)
+{
+    return idle->has_barrier && idle->procs > 1 && bz_lock_try(&idle->mode_lock);
+}
+
+void bz_idle_go_over(struct bz_idle *idle)
+{
+    if (!may_change_mode(idle))
+        return;
+    /* relaxed: the barrier orders them */
+    if (!(bz_fetch_or_relaxed(&idle->counts, BZ_IDLE_FENCES) & BZ_IDLE_TRUSTED)) {
+        bz_barrier_pay(idle->barrier);                       /* [F] */
+        bz_fetch_or_relaxed(&idle->counts, BZ_IDLE_TRUSTED); /* relaxed: announce's fence follows */
+    }
+    bz_lock_drop(&idle->mode_lock, idle->barrier->os);
+}
+
+void bz_idle_go_back(struct bz_idle *idle)
+{
+    if (!may_change_mode(idle))
+        return;
+    /* relaxed: who reads it reads what came before it in counts, and needs no more */
+    bz_fetch_and_relaxed(&idle->counts, ~(BZ_IDLE_FENCES | BZ_IDLE_TRUSTED));
+    bz_lock_drop(&idle->mode_lock, idle->barrier->os);
+}
+
+void bz_idle_review(struct bz_idle *idle, uint64_t now_ns)
+{
+    uint64_t began = bz_load_relaxed(&idle->window_ns); /* relaxed: statistics */
+    if (bz_idle_has_fences(idle) && now_ns > began && now_ns - began > BACK_NS)
+        bz_idle_go_back(idle);
+}
+
+/* ---- looking at it ---- */
 
 unsigned bz_idle_sleeping(struct bz_idle *idle)
 {
-    return bz_load_relaxed(&idle->sleeping); /* relaxed: a hint */
+    uint64_t counts = bz_load_relaxed(&idle->counts); /* relaxed: a hint */
+    return (unsigned)(sleeping(counts) / BZ_IDLE_SLEEPER);
 }
 
 unsigned bz_idle_searching(struct bz_idle *idle)
 {
-    return bz_load_relaxed(&idle->searching); /* relaxed: a hint */
+    return (unsigned)searching(bz_load_relaxed(&idle->counts)); /* relaxed: a hint */
+}
+
+bool bz_idle_has_fences(struct bz_idle *idle)
+{
+    return (bz_load_relaxed(&idle->counts) & BZ_IDLE_FENCES) != 0; /* relaxed: a hint */
 }
 
 bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc)

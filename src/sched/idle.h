@@ -1,8 +1,12 @@
 /*
  * idle.h - who sleeps, who searches, and who must be roused when work appears.
  *
- * The set of sleeping procs and the count of searching ones. It rouses nobody itself: it says whom
- * to rouse, and the scheduler does it, outside. idle.c has the protocol and why no wake-up is lost.
+ * The set of sleeping procs and the counts of sleeping and searching ones. It rouses nobody itself:
+ * it says whom to rouse, and the scheduler does it, outside. idle.c has the protocol and why no
+ * wake-up is lost.
+ *
+ * Whoever made work visible asks bz_idle_may_rouse(), one load; only if that says so it calls
+ * bz_idle_published(). Threads that are no workers always call the latter: it fences for them.
  */
 #ifndef BZ_IDLE_H
 #define BZ_IDLE_H
@@ -12,6 +16,7 @@
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
+#include "sched/barrier.h"
 
 /* Procs a runtime can have; a bit each. */
 #if !defined(BZ_PROCS_MAX)
@@ -19,16 +24,49 @@
 #endif
 #define BZ_IDLE_WORDS ((BZ_PROCS_MAX + 63) / 64)
 
+/* The counts, and how they are kept, in one word: see idle.c. */
+#define BZ_IDLE_SEARCHER UINT64_C(1)
+#define BZ_IDLE_SEARCHING UINT64_C(0xffff)
+#define BZ_IDLE_SLEEPER (UINT64_C(1) << 16)
+#define BZ_IDLE_SLEEPING (UINT64_C(0xffff) << 16)
+#define BZ_IDLE_FENCES (UINT64_C(1) << 32)  /* publishers fence */
+#define BZ_IDLE_TRUSTED (UINT64_C(1) << 33) /* ... and whoever goes to sleep may count on it */
+
 struct bz_idle {
-    unsigned procs;                             /* constant after init */
-    BZ_OWN_LINE bz_atomic(uint32_t) searching;  /* procs that look for work */
-    BZ_OWN_LINE bz_atomic(uint32_t) sleeping;   /* set bits in sleeper[]; a hint */
-    bz_atomic(uint64_t) sleeper[BZ_IDLE_WORDS]; /* bit p: proc p has announced its sleep */
+    unsigned procs;                         /* constant after init */
+    bool has_barrier;                       /* constant after init: else publishers always fence */
+    struct bz_barrier *barrier;             /* constant after init */
+    BZ_OWN_LINE bz_atomic(uint64_t) counts; /* searching, sleeping, FENCES, TRUSTED */
+    BZ_OWN_LINE bz_atomic(uint64_t) sleeper[BZ_IDLE_WORDS]; /* bit p: proc p announced its sleep */
+    struct bz_lock mode_lock;      /* held by whoever changes FENCES and TRUSTED; only tried */
+    bz_atomic(uint32_t) looks;     /* final looks since the window began */
+    bz_atomic(uint64_t) window_ns; /* when it began */
 };
 
 enum { BZ_NOBODY = -1 };
 
-void bz_idle_init(struct bz_idle *idle, unsigned procs);
+/* The first `awake` procs are at work, the others count as asleep. */
+void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct bz_barrier *barrier,
+                  bool has_barrier);
+
+/* What bz_idle_may_rouse asks, of counts it has loaded. */
+static inline bool bz_idle_wants(uint64_t counts)
+{
+    if (BZ_LIKELY(counts == 0))
+        return false;
+    return (counts & BZ_IDLE_FENCES) ||
+           ((counts & BZ_IDLE_SLEEPING) && !(counts & BZ_IDLE_SEARCHING));
+}
+
+/*
+ * A worker has made work visible to others. False: nobody need be roused for it. True: call
+ * bz_idle_published, which finds out.
+ */
+static BZ_ALWAYS_INLINE bool bz_idle_may_rouse(struct bz_idle *idle)
+{
+    bz_compiler_barrier();                                /* idle.c [F] */
+    return bz_idle_wants(bz_load_relaxed(&idle->counts)); /* relaxed: idle.c [F] */
+}
 
 /*
  * Work has been made visible to others (pushed, injected). Any thread.
@@ -46,23 +84,36 @@ BZ_MUST_USE bool bz_idle_search(struct bz_idle *idle);
 BZ_MUST_USE int bz_idle_found(struct bz_idle *idle);
 
 /*
- * Announce that proc `me` is about to sleep; it gives up its search if it `was_searching`. After
- * this the caller looks at every queue once more; if there is work it calls bz_idle_stay, else it
- * sleeps until it is roused.
+ * Announce that proc `me` is about to sleep; it gives up its search if it `was_searching`.
+ * Suspends: the thread, for a barrier, if nobody else searches.
+ * Returns:  true: look at every queue once more, and if there is work call bz_idle_stay instead of
+ *           sleeping. False: somebody searches and answers for everything; just sleep.
  */
-void bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching);
+BZ_MUST_USE bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching);
 
 /*
- * Proc `me` takes its announcement back, because it found work after all or woke by itself.
- * Returns: true if it was still announced; false if somebody has roused it meanwhile: then it is
- *          counted as searching.
+ * Proc `me` takes its announcement back, because it woke by itself, or its last look found work:
+ * then it `will_search` and counts as searching.
+ * Returns: true if it counts as searching now, be it that it will search or that somebody has
+ *          roused it meanwhile.
  */
-BZ_MUST_USE bool bz_idle_stay(struct bz_idle *idle, unsigned me);
+BZ_MUST_USE bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search);
+
+/*
+ * Go over to fences in the pushes, or back: idle.c does that by itself, by how often somebody has to
+ * take the last look. Harmless at any time, from any thread.
+ */
+void bz_idle_go_over(struct bz_idle *idle);
+void bz_idle_go_back(struct bz_idle *idle);
+/* Go back if the last looks have become rare. For a thread that looks now and then. */
+void bz_idle_review(struct bz_idle *idle, uint64_t now_ns);
 
 /* How many procs have announced sleep, and how many search: hints. */
 unsigned bz_idle_sleeping(struct bz_idle *idle);
 bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc);
 unsigned bz_idle_searching(struct bz_idle *idle);
+/* Do pushes fence at the moment? */
+bool bz_idle_has_fences(struct bz_idle *idle);
 
 /* The bits agree with the count, for a set nobody is using. Aborts with what it saw. */
 void bz_idle_check(struct bz_idle *idle);

@@ -13,7 +13,8 @@
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
  * roused in its stead; proc 0's machine is started with the runtime, so there is always one.
  *
- * The plain form has no slot: into the ring, and look for a sleeper.
+ * A worker pushes and asks with plain stores and loads; idle.c has the reason why that is enough. The
+ * plain form has no slot, and its idle set makes every push fence.
  *
  * [A] rouse: roused release -> search.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
  * [B] machine.c, start and main: has_machine release -> rouse: has_machine acquire   its thread
@@ -75,7 +76,7 @@ static void push_and_rouse(struct bz_machine *m, bz_entry e)
 {
     struct bz_runtime *rt = m->rt;
     bz_push_here(m, e);
-    if (!BZ_BROKEN(86))
+    if (bz_idle_may_rouse(&rt->idle) && !BZ_BROKEN(86))
         bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
@@ -101,6 +102,7 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
         place_near(m, e);
     } else {
         bz_injector_push(&rt->injector, e);
+        /* It is no worker: no first question, the second one fences. */
         bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
     }
 }

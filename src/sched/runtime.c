@@ -106,9 +106,9 @@ static int procs_new(struct bz_runtime *rt)
         seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
-    bz_idle_init(&rt->idle, rt->proc_count);
-    for (unsigned i = 1; i < rt->proc_count; i++)
-        bz_idle_announce(&rt->idle, i, false); /* to rouse one is to start its thread */
+    bz_barrier_init(&rt->barrier, rt->os);
+    /* All but the first count as asleep: to rouse one is to start its thread. */
+    bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
     return 0;
 }
 

@@ -94,6 +94,7 @@ struct bz_runtime {
     char name[BZ_OS_NAME_MAX];
     struct bz_proc *procs;
     struct bz_injector injector;
+    struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
     struct bz_stack_pool stacks;
     bz_atomic(uint32_t) is_ending;   /* machines leave */

@@ -74,9 +74,10 @@ void bz_go_to_sleep(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
                                         announcement, and the look after it sees its reason */
-    bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
+    bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
+    bool will_search = is_last ? has_work(m) : bz_is_ending(m);
     bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
-    if (!has_work(m))
+    if (!will_search)
         sleep_now(m, sleep_until(m));
-    m->is_searching = !bz_idle_stay(&m->rt->idle, p->index);
+    m->is_searching = bz_idle_stay(&m->rt->idle, p->index, will_search);
 }

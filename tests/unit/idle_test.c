@@ -1,14 +1,28 @@
 /* sched/idle.h: who is roused, step by step. Its races are in tests/model. */
 #include "harness.h"
 
+#include "os/sim.h"
 #include "sched/idle.h"
 #include "support/death.h"
 
 static struct bz_idle idle;
+static struct bz_barrier barrier;
+
+static void given(unsigned procs)
+{
+    bz_barrier_init(&barrier, &bz_os_linux);
+    bz_idle_init(&idle, procs, procs, &barrier, bz_os_barrier_register(&bz_os_linux) == 0);
+}
+
+/* Announce, whether or not a last look is owed. */
+static void sleeps(unsigned proc, bool was_searching)
+{
+    (void)!bz_idle_announce(&idle, proc, was_searching);
+}
 
 TEST(idle, nobody_asleep_means_nobody_roused)
 {
-    bz_idle_init(&idle, 4);
+    given(4);
     CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);
     CHECK_EQ(bz_idle_searching(&idle), 0u);
     bz_idle_check(&idle);
@@ -16,8 +30,8 @@ TEST(idle, nobody_asleep_means_nobody_roused)
 
 TEST(idle, work_rouses_one_sleeper_who_then_counts_as_searching)
 {
-    bz_idle_init(&idle, 4);
-    bz_idle_announce(&idle, 2, false);
+    given(4);
+    sleeps(2, false);
     CHECK_EQ(bz_idle_sleeping(&idle), 1u);
 
     CHECK_EQ(bz_idle_published(&idle), 2);
@@ -30,9 +44,9 @@ TEST(idle, work_rouses_one_sleeper_who_then_counts_as_searching)
 /* One searcher answers for all: the second push rouses nobody. */
 TEST(idle, while_somebody_searches_nobody_else_is_roused)
 {
-    bz_idle_init(&idle, 4);
-    bz_idle_announce(&idle, 1, false);
-    bz_idle_announce(&idle, 3, false);
+    given(4);
+    sleeps(1, false);
+    sleeps(3, false);
     CHECK_EQ(bz_idle_published(&idle), 1);
     CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);
     CHECK_EQ(bz_idle_sleeping(&idle), 1u);
@@ -41,9 +55,9 @@ TEST(idle, while_somebody_searches_nobody_else_is_roused)
 /* ... and when it has found work it passes the duty on. */
 TEST(idle, the_last_searcher_that_finds_work_sends_another)
 {
-    bz_idle_init(&idle, 4);
-    bz_idle_announce(&idle, 1, false);
-    bz_idle_announce(&idle, 3, false);
+    given(4);
+    sleeps(1, false);
+    sleeps(3, false);
     CHECK_EQ(bz_idle_published(&idle), 1);
     CHECK_EQ(bz_idle_found(&idle), 3);
     CHECK_EQ(bz_idle_found(&idle), BZ_NOBODY);
@@ -52,8 +66,8 @@ TEST(idle, the_last_searcher_that_finds_work_sends_another)
 
 TEST(idle, a_searcher_that_is_not_the_last_sends_nobody)
 {
-    bz_idle_init(&idle, 8);
-    bz_idle_announce(&idle, 5, false);
+    given(8);
+    sleeps(5, false);
     CHECK(bz_idle_search(&idle));
     CHECK(bz_idle_search(&idle));
     CHECK_EQ(bz_idle_found(&idle), BZ_NOBODY);
@@ -64,7 +78,7 @@ TEST(idle, at_most_half_search_but_always_one_may)
 {
     for (unsigned procs = 1; procs <= 9; procs++) {
         unsigned searching = 0;
-        bz_idle_init(&idle, procs);
+        given(procs);
         while (bz_idle_search(&idle))
             searching++;
         CHECK_EQ(searching, (procs + 1) / 2);
@@ -73,31 +87,31 @@ TEST(idle, at_most_half_search_but_always_one_may)
 
 TEST(idle, whoever_announces_stops_searching)
 {
-    bz_idle_init(&idle, 4);
+    given(4);
     CHECK(bz_idle_search(&idle));
-    bz_idle_announce(&idle, 0, true);
+    sleeps(0, true);
     CHECK_EQ(bz_idle_searching(&idle), 0u);
     CHECK_EQ(bz_idle_published(&idle), 0);
 }
 
 TEST(idle, staying_takes_the_announcement_back_once)
 {
-    bz_idle_init(&idle, 4);
-    bz_idle_announce(&idle, 0, false);
-    CHECK(bz_idle_stay(&idle, 0));
+    given(4);
+    sleeps(0, false);
+    CHECK(!bz_idle_stay(&idle, 0, false));
     CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);
 
-    bz_idle_announce(&idle, 0, false);
+    sleeps(0, false);
     CHECK_EQ(bz_idle_published(&idle), 0);
-    CHECK(!bz_idle_stay(&idle, 0)); /* roused already: it counts as searching */
+    CHECK(bz_idle_stay(&idle, 0, false)); /* roused already: it counts as searching */
     CHECK_EQ(bz_idle_searching(&idle), 1u);
 }
 
 TEST(idle, more_procs_than_a_word_has_bits)
 {
-    bz_idle_init(&idle, 200);
+    given(200);
     for (unsigned p = 0; p < 200; p++)
-        bz_idle_announce(&idle, p, false);
+        sleeps(p, false);
     bz_idle_check(&idle);
     CHECK_EQ(bz_idle_published(&idle), 0);
     for (int p = 1; p < 200; p++)
@@ -107,12 +121,164 @@ TEST(idle, more_procs_than_a_word_has_bits)
     bz_idle_check(&idle);
 }
 
+/* The question every push asks, one load: is there anybody who might have to be roused? */
+TEST(idle, a_push_asks_no_further_unless_one_sleeps_and_nobody_searches)
+{
+    given(4);
+    if (!idle.has_barrier)
+        t_skip("this system has no barriers: every push asks");
+    CHECK(!bz_idle_may_rouse(&idle)); /* all are at work */
+    sleeps(1, false);
+    CHECK(bz_idle_may_rouse(&idle));
+    CHECK(bz_idle_search(&idle));
+    CHECK(!bz_idle_may_rouse(&idle)); /* the searcher answers */
+    CHECK_EQ(bz_idle_found(&idle), 1);
+    CHECK(!bz_idle_may_rouse(&idle)); /* now the roused one does */
+}
+
+/* Only the last searcher pays; the others' sleep costs neither a barrier nor a look. */
+TEST(idle, only_who_leaves_nobody_searching_takes_the_last_look)
+{
+    given(8);
+    CHECK(bz_idle_search(&idle));
+    CHECK(bz_idle_search(&idle));
+    CHECK(!bz_idle_announce(&idle, 0, true));
+    CHECK(!bz_idle_announce(&idle, 1, false));
+    CHECK_EQ(bz_barrier_count(&barrier), 0u);
+    CHECK(bz_idle_announce(&idle, 2, true));
+    CHECK(bz_idle_announce(&idle, 3, false));
+    CHECK_EQ(bz_barrier_count(&barrier), idle.has_barrier ? 2u : 0u);
+}
+
+/* Whoever finds work at its last look goes on as a searcher: there may be more than it can run. */
+TEST(idle, who_stays_because_there_is_work_sends_another_when_it_has_it)
+{
+    given(4);
+    sleeps(3, false);
+    CHECK(bz_idle_announce(&idle, 0, false));
+    CHECK(bz_idle_stay(&idle, 0, true));
+    CHECK_EQ(bz_idle_searching(&idle), 1u);
+    CHECK_EQ(bz_idle_found(&idle), 3);
+}
+
+/* The single worker cannot push while it goes to sleep, and all others fence. */
+TEST(idle, a_single_proc_never_pays_for_a_barrier)
+{
+    given(1);
+    CHECK(bz_idle_announce(&idle, 0, false));
+    CHECK_EQ(bz_idle_published(&idle), 0);
+    CHECK(bz_idle_stay(&idle, 0, false));
+    CHECK_EQ(bz_idle_found(&idle), BZ_NOBODY);
+    bz_idle_go_back(&idle);
+    CHECK(bz_idle_announce(&idle, 0, false));
+    CHECK_EQ(bz_barrier_count(&barrier), 0u);
+}
+
+TEST(idle, procs_that_were_never_started_count_as_asleep)
+{
+    bz_barrier_init(&barrier, &bz_os_linux);
+    bz_idle_init(&idle, 70, 1, &barrier, false);
+    bz_idle_check(&idle);
+    CHECK_EQ(bz_idle_sleeping(&idle), 69u);
+    CHECK_EQ(bz_idle_published(&idle), 1);
+}
+
+/* ---- fences instead of barriers ---- */
+
+TEST(idle, without_barriers_every_push_fences_for_good)
+{
+    bz_barrier_init(&barrier, &bz_os_linux);
+    bz_idle_init(&idle, 4, 4, &barrier, false);
+    CHECK(bz_idle_may_rouse(&idle));
+    CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);
+    bz_idle_go_back(&idle);
+    CHECK(bz_idle_has_fences(&idle));
+    CHECK(bz_idle_announce(&idle, 0, false));
+    CHECK_EQ(bz_barrier_count(&barrier), 0u);
+}
+
+TEST(idle, gone_over_to_fences_a_last_look_costs_no_barrier_and_back_it_does)
+{
+    given(4);
+    if (!idle.has_barrier)
+        t_skip("this system has no barriers");
+    bz_idle_go_over(&idle);
+    bz_idle_go_over(&idle); /* there already */
+    CHECK(bz_idle_may_rouse(&idle));
+    uint64_t paid = bz_barrier_count(&barrier);
+    CHECK_EQ(paid, 1u);
+    CHECK(bz_idle_announce(&idle, 0, false));
+    CHECK_EQ(bz_barrier_count(&barrier), paid);
+
+    bz_idle_go_back(&idle);
+
+    CHECK(bz_idle_announce(&idle, 1, false));
+    CHECK_EQ(bz_barrier_count(&barrier), paid + 1);
+    bz_idle_check(&idle);
+}
+
+/* Virtual time: `looks` last looks, `ns` apart. */
+struct pace {
+    unsigned looks;
+    uint64_t ns;
+    bool has_fences, had_fences;
+};
+
+static void look_and_look(const struct bz_os *os, void *arg)
+{
+    struct pace *p = arg;
+    bz_os_word never = 0;
+    bz_barrier_init(&barrier, os);
+    bz_idle_init(&idle, 4, 4, &barrier, true);
+    if (p->had_fences)
+        bz_idle_go_over(&idle);
+    for (unsigned i = 0; i < p->looks; i++) {
+        uint64_t until = bz_os_now(os) + p->ns;
+        CHECK(bz_idle_announce(&idle, 0, false));
+        CHECK(!bz_idle_stay(&idle, 0, false));
+        while (bz_os_wait(os, &never, 0, until) != -ETIMEDOUT)
+            ;
+    }
+    p->has_fences = bz_idle_has_fences(&idle);
+}
+
+TEST(idle, frequent_last_looks_bring_fences_and_rare_ones_barriers)
+{
+    struct pace paces[] = {
+        {.looks = 200, .ns = 100000, .has_fences = true},
+        {.looks = 200, .ns = 1000000, .has_fences = false},
+        {.looks = 200, .ns = 1000000, .had_fences = true, .has_fences = true}, /* in between */
+        {.looks = 200, .ns = 3000000, .had_fences = true, .has_fences = false},
+    };
+    for (unsigned i = 0; i < BZ_ARRAY_LEN(paces); i++) {
+        struct pace p = paces[i];
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = t_random()}, look_and_look, &p, NULL),
+                 0);
+        CHECK_EQ(p.has_fences, paces[i].has_fences);
+    }
+}
+
+TEST(idle, fences_are_given_up_when_nobody_goes_to_sleep_any_more)
+{
+    given(4);
+    if (!idle.has_barrier)
+        t_skip("this system has no barriers");
+    bz_idle_go_over(&idle);
+    bz_store_relaxed(&idle.window_ns, 1000);
+    bz_idle_review(&idle, 1000 + 100000000);
+    CHECK(bz_idle_has_fences(&idle));
+    bz_idle_review(&idle, 1000 + 200000000);
+    CHECK(!bz_idle_has_fences(&idle));
+}
+
 TEST(idle, check_names_what_is_wrong)
 {
-    bz_idle_init(&idle, 4);
-    bz_idle_announce(&idle, 1, false);
-    DIES("1 bits, says 2", bz_store_relaxed(&idle.sleeping, 2); bz_idle_check(&idle));
-    DIES("9 of 4 procs search", bz_store_relaxed(&idle.searching, 9); bz_idle_check(&idle));
-    DIES("0 procs", bz_idle_init(&idle, 0));
-    DIES("procs", bz_idle_init(&idle, BZ_PROCS_MAX + 1));
+    given(4);
+    sleeps(1, false);
+    DIES("1 bits, says 2", bz_store_relaxed(&idle.counts, 2 * BZ_IDLE_SLEEPER);
+         bz_idle_check(&idle));
+    DIES("9 of 4 procs search", bz_store_relaxed(&idle.counts, BZ_IDLE_SLEEPER + 9);
+         bz_idle_check(&idle));
+    DIES("0 procs", given(0));
+    DIES("procs", given(BZ_PROCS_MAX + 1));
 }

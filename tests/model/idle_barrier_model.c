@@ -1,0 +1,166 @@
+/*
+ * idle_barrier_model.c - the idle set without fences in the pushes: the last searcher pays.
+ *
+ *   covers: src/sched/idle.h src/sched/idle.c
+ *   needs: src/sched/barrier.c src/os/lock.c
+ *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
+ *
+ * The same toy as in idle_model.c; its publishers are workers, which store and load and nothing
+ * more. Every operation of a thread may be where a barrier's fence falls, so each test is small:
+ * one race each.
+ */
+#include "idle_toy.h"
+
+static void given(unsigned procs, unsigned awake)
+{
+    bz_barrier_init(&barrier, &m_os);
+    bz_idle_init(&idle, procs, awake, &barrier, true);
+    m_settings()->spurious = 0;
+}
+
+static void publishes_first(void)
+{
+    publish(0);
+}
+
+/* Has one piece of work at the most to run, and then ends: who sleeps for ever has missed it. */
+static void sleeps_once(unsigned me, bool is_searching)
+{
+    bz_store_relaxed(&roused[me], 0);
+    bool will_search = bz_idle_announce(&idle, me, is_searching) && has_work();
+    if (!will_search)
+        m_word_wait(&roused[me], 0);
+    m_assert(bz_idle_stay(&idle, me, will_search));
+}
+
+static void last_searcher(void)
+{
+    sleeps_once(0, true);
+    m_assert(take());
+    rouse(bz_idle_found(&idle));
+}
+
+static void not_a_searcher(void)
+{
+    sleeps_once(0, false);
+    m_assert(take());
+    rouse(bz_idle_found(&idle));
+}
+
+/* idle.c [F]: a plain store and a plain load on the publisher's side. */
+MODEL(idle_barrier, bug_01_a_plain_push_is_not_left_behind_the_last_searcher)
+{
+    given(2, 2);
+    m_assert(bz_idle_search(&idle));
+    m_threads(publishes_first, last_searcher);
+    m_assert(bz_load_relaxed(&done) == 1);
+    bz_idle_check(&idle);
+}
+
+MODEL(idle_barrier, one_that_did_not_search_pays_too_if_nobody_does)
+{
+    given(2, 2);
+    m_threads(publishes_first, not_a_searcher);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
+/* The other searcher answers: it gives up, or finds the work and sends us. Two sleepers, one of
+ * which pays; one publisher. */
+static void searcher_0(void)
+{
+    sleeps_once(0, true);
+    bool has_run = take();
+    rouse(bz_idle_found(&idle));
+    if (has_run)
+        rouse(bz_idle_published(&idle)); /* so that the other can end, too */
+}
+
+static void searcher_1(void)
+{
+    sleeps_once(1, true);
+    bool has_run = take();
+    rouse(bz_idle_found(&idle));
+    if (has_run)
+        rouse(bz_idle_published(&idle));
+}
+
+MODEL(idle_barrier, of_two_searchers_one_answers)
+{
+    given(2, 2);
+    bz_store_relaxed(&idle.counts, 2 * BZ_IDLE_SEARCHER);
+    m_threads(publishes_first, searcher_0, searcher_1);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
+/* ---- the stand-in ---- */
+
+static void proc_1_wakes_by_itself(void)
+{
+    if (bz_idle_stay(&idle, 1, false))
+        rouse(bz_idle_found(&idle));
+}
+
+/* idle.c [H]: a publisher counts as searching for proc 1, which wakes by itself just then; proc 0
+ * goes to sleep meanwhile and trusts that searcher. */
+MODEL(idle_barrier, whoever_trusted_a_stand_in_is_seen_by_it)
+{
+    given(2, 1); /* proc 1 sleeps */
+    m_threads(publishes_first, proc_1_wakes_by_itself, not_a_searcher);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
+/* ---- over to fences, and back ---- */
+
+static void goes_over(void)
+{
+    bz_idle_go_over(&idle);
+}
+
+static void goes_back(void)
+{
+    bz_idle_go_back(&idle);
+}
+
+static void goes_over_and_sleeps(void)
+{
+    bz_idle_go_over(&idle);
+    uint64_t paid = bz_barrier_count(&barrier);
+    not_a_searcher();
+    m_assert(bz_barrier_count(&barrier) == paid); /* trusted */
+}
+
+MODEL(idle_barrier, gone_over_a_plain_push_from_before_is_seen)
+{
+    given(2, 2);
+    m_threads(publishes_first, goes_over_and_sleeps);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
+MODEL(idle_barrier, while_another_goes_over_nothing_is_left_behind)
+{
+    given(2, 2);
+    m_threads(publishes_first, not_a_searcher, goes_over);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
+MODEL(idle_barrier, while_another_goes_back_nothing_is_left_behind)
+{
+    given(2, 2);
+    bz_idle_go_over(&idle);
+    m_threads(publishes_first, not_a_searcher, goes_back);
+    m_assert(bz_load_relaxed(&done) == 1);
+    m_assert(!bz_idle_has_fences(&idle));
+}
+
+/* The bits alone, set where nothing has fenced: what canary 76 does, in the small. */
+static void trusts_too_early(void)
+{
+    (void)bz_fetch_or_relaxed(&idle.counts, BZ_IDLE_FENCES | BZ_IDLE_TRUSTED);
+    not_a_searcher();
+}
+
+MODEL_FAILS(idle_barrier, trust_without_a_barrier_leaves_work_behind, "deadlock")
+{
+    given(2, 2);
+    m_threads(publishes_first, trusts_too_early);
+}
