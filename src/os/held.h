@@ -37,6 +37,7 @@ enum bz_rank {
     BZ_RANK_START = 4,    /* sched: starting threads, which takes a stack */
     BZ_RANK_INJECTOR = 5, /* sched */
     BZ_RANK_STACKS = 6,   /* task: the pool of stacks */
+    BZ_RANK_IDLE = 7,     /* sched: going over to fences, which takes a barrier */
     BZ_RANKS
 };
 

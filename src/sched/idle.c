@@ -102,7 +102,7 @@ void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct b
             bits |= p >= awake && p < procs ? bit_of(p) : 0;
         bz_atomic_init(&idle->sleeper[w], bits);
     }
-    bz_lock_init(&idle->mode_lock);
+    bz_lock_init_ranked(&idle->mode_lock, BZ_RANK_IDLE);
     bz_atomic_init(&idle->looks, 0);
     bz_atomic_init(&idle->window_ns, bz_os_now(barrier->os));
 }
