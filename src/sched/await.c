@@ -21,7 +21,7 @@
  */
 #include <errno.h>
 
-#include "sched/sched.h"
+#include "sched/wait.h"
 
 /* ---- wakers ---- */
 
@@ -162,10 +162,22 @@ static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
     return 0;
 }
 
+/* A deadline of the loop below: one more reason to look again. */
+struct await_timer {
+    struct bz_timer timer;
+    struct bz_task *task; /* alive while the timer is armed: it stands in the frame this lies in */
+};
+
+static struct bz_fired await_timeout(struct bz_timer *timer)
+{
+    bz_task_wake(BZ_CONTAINER_OF(timer, struct await_timer, timer)->task);
+    return (struct bz_fired){.resume = NULL};
+}
+
 static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline until)
 {
     blitz_waker w = {&task_waker, t}; /* borrowed: the task is here, so it lives */
-    struct bz_timer timer = {.proc = NULL};
+    struct await_timer deadline = {.timer.proc = NULL, .task = t};
     int err = 0;
     while (f->ops->poll(f, &w) == BLITZ_PENDING) {
         if (err == 0 && (err = reason_to_give_up(t, until)) != 0) {
@@ -174,12 +186,14 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
                 break;
             continue; /* it may be ready by now */
         }
-        if (until != BLITZ_FOREVER && timer.proc == NULL)
-            bz_timer_arm(&timer, bz_machine_self()->proc, until, t);
+        if (until != BLITZ_FOREVER && deadline.timer.proc == NULL) {
+            bz_timer_init(&deadline.timer, bz_machine_self()->proc, await_timeout);
+            bz_timer_arm(&deadline.timer, until);
+        }
         bz_park();
     }
-    if (timer.proc != NULL)
-        bz_timer_disarm(&timer);
+    if (deadline.timer.proc != NULL)
+        bz_timer_disarm(&deadline.timer);
     return err;
 }
 
@@ -213,24 +227,14 @@ blitz_deadline blitz_after(uint64_t ns)
     return ns < BLITZ_FOREVER - now ? now + ns : BLITZ_FOREVER;
 }
 
-static blitz_poll never_poll(blitz_future *f, const blitz_waker *w)
-{
-    (void)f;
-    (void)w;
-    return BLITZ_PENDING;
-}
-
-static void never_cancel(blitz_future *f)
-{
-    (void)f;
-}
-
 int blitz_sleep_until(blitz_deadline when)
 {
-    static const blitz_future_ops never = {"sleep", BLITZ_REVOCABLE, never_poll, never_cancel};
-    blitz_future f = {&never};
-    int err = blitz_await(&f, when);
-    return err == -ETIMEDOUT ? 0 : err;
+    struct bz_wait w;
+    bz_wait_begin(&w, os_here(), "sleep", when);
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome == BZ_WAIT_OPEN)
+        outcome = bz_wait_park(&w, NULL, NULL);
+    return outcome == BZ_WAIT_CANCELLED ? -ECANCELED : 0;
 }
 
 int blitz_sleep(uint64_t ns)

@@ -40,11 +40,19 @@
 
 struct bz_machine;
 
-/* A moment at which a task is to be woken. The memory is the waiting frame's. */
+/* What is left to do for a timer that has fired, once the lock is dropped. Both may be empty. */
+struct bz_fired {
+    struct bz_task *resume; /* its wait is over; nobody else will resume it */
+    blitz_waker wake;
+};
+
+/* A moment at which something is to happen. The memory is the waiting frame's. */
 struct bz_timer {
     struct bz_wheel_timer in; /* proc->wheel while armed; guarded by the proc's timer_lock */
     struct bz_proc *proc;     /* whose; constant while armed */
-    struct bz_task *task;     /* alive while armed: it waits in the frame this lies in */
+    /* Called under the lock, once, when it is due; the timer is not armed any more then, and gone
+     * perhaps as soon as the lock is dropped. */
+    struct bz_fired (*fire)(struct bz_timer *timer);
 };
 
 struct bz_proc {
@@ -220,9 +228,17 @@ void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 
 /* timer.c */
-void bz_timer_arm(struct bz_timer *timer, struct bz_proc *p, uint64_t when, struct bz_task *t);
-void bz_timer_disarm(struct bz_timer *timer);
-/* Wake the tasks of all timers due; true if there were any. The proc's machine only. */
+/* A timer of proc p, not armed yet. */
+void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
+                   struct bz_fired (*fire)(struct bz_timer *timer));
+void bz_timer_arm(struct bz_timer *timer, uint64_t when); /* any thread */
+/* It will not fire; harmless if it has. Returns true if it was armed. Any thread. */
+bool bz_timer_disarm(struct bz_timer *timer);
+/* To arm as part of something larger. */
+void bz_timers_lock(struct bz_proc *p);
+void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when);
+void bz_timers_unlock(struct bz_proc *p);
+/* Fire what is due, a batch at most; true if there was anything. Any machine of the runtime. */
 bool bz_timers_fire(struct bz_proc *p, uint64_t now);
 static inline uint64_t bz_timers_first(struct bz_proc *p)
 {

@@ -1,57 +1,94 @@
 /*
- * timer.c - deadlines of waiting tasks: a wheel a proc, and a lock around it.
+ * timer.c - moments at which something is to happen: a wheel a proc, and a lock around it.
  *
  * A timer is armed on the proc its task waits on, and fired by that proc's machine; it may be
  * disarmed from any, because the task may have been woken elsewhere. The lock is nearly always
  * free: a contended one would mean that many tasks migrate between arming and disarming.
  *
+ * Firing takes a batch under the lock and lets each timer say what is to be done: its memory lies
+ * in the frame of whoever waits, which may be left as soon as the timer is disarmed, and disarming
+ * takes the lock. What is to be done (queueing a task, waking a waker, which may be anybody's code)
+ * is done when the lock is dropped. A million timers due at once are a million/BATCH turns of the
+ * loop, with tasks and other machines let in between.
+ *
+ * Whoever arms a timer on another's proc rouses that if the timer is now its first: it may sleep
+ * until a later one.
+ *
  * I1  timer_first is what bz_wheel_next says whenever the lock is free: never later than the first
  *     deadline.
- *
- * Firing wakes the task while the lock is held: the timer lies in the frame of the task, which may
- * return as soon as the timer is disarmed, and disarming takes the lock.
  */
-#include "sched/sched.h"
+#include "sched/wait.h"
 
-/* I1 */
-static void publish_first(struct bz_proc *p)
-{
-    /* relaxed: its reader is the machine that armed, or will look under the lock */
-    bz_store_relaxed(&p->timer_first, bz_wheel_next(&p->wheel));
-}
+enum { BATCH = 32 };
 
-void bz_timer_arm(struct bz_timer *timer, struct bz_proc *p, uint64_t when, struct bz_task *t)
+void bz_timers_lock(struct bz_proc *p)
 {
-    timer->proc = p;
-    timer->task = t;
-    bz_wheel_timer_init(&timer->in);
     bz_lock_take(&p->timer_lock, p->rt->os);
-    bz_wheel_arm(&p->wheel, &timer->in, when);
-    publish_first(p);
-    if (!BZ_BROKEN(84))
-        bz_lock_drop(&p->timer_lock, p->rt->os);
 }
 
-void bz_timer_disarm(struct bz_timer *timer)
+void bz_timers_unlock(struct bz_proc *p)
+{
+    /* relaxed: its reader is the machine that armed, or is roused, or will look under the lock */
+    bz_store_relaxed(&p->timer_first, bz_wheel_next(&p->wheel)); /* I1 */
+    bz_lock_drop(&p->timer_lock, p->rt->os);
+}
+
+void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
+                   struct bz_fired (*fire)(struct bz_timer *timer))
+{
+    bz_wheel_timer_init(&timer->in);
+    timer->proc = p;
+    timer->fire = fire;
+}
+
+void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when)
+{
+    bz_wheel_arm(&timer->proc->wheel, &timer->in, when);
+}
+
+void bz_timer_arm(struct bz_timer *timer, uint64_t when)
 {
     struct bz_proc *p = timer->proc;
-    bz_lock_take(&p->timer_lock, p->rt->os);
-    bz_wheel_disarm(&p->wheel, &timer->in); /* harmless if it has fired */
-    publish_first(p);
-    bz_lock_drop(&p->timer_lock, p->rt->os);
+    bz_timers_lock(p);
+    bz_timer_arm_locked(timer, when);
+    bz_timers_unlock(p); /* it may have fired and be gone when this returns */
+}
+
+bool bz_timer_disarm(struct bz_timer *timer)
+{
+    struct bz_proc *p = timer->proc;
+    bz_timers_lock(p);
+    bool was_armed = bz_wheel_disarm(&p->wheel, &timer->in);
+    bz_timers_unlock(p);
+    return was_armed;
+}
+
+/* Ask up to BATCH due timers what is to be done. Returns how many there were. */
+static size_t fire_batch(struct bz_proc *p, uint64_t now, struct bz_fired *fired)
+{
+    struct bz_list due;
+    size_t count = 0;
+    bz_list_init(&due);
+    bz_timers_lock(p);
+    bz_wheel_expire_some(&p->wheel, now, &due, BATCH);
+    for (struct bz_wheel_timer *t; (t = bz_wheel_take(&due)) != NULL;) {
+        struct bz_timer *timer = BZ_CONTAINER_OF(t, struct bz_timer, in);
+        fired[count++] = timer->fire(timer);
+    }
+    bz_timers_unlock(p);
+    return count;
 }
 
 bool bz_timers_fire(struct bz_proc *p, uint64_t now)
 {
-    struct bz_list due;
+    struct bz_fired fired[BATCH];
     if (bz_timers_first(p) > now)
         return false;
-    bz_list_init(&due);
-    bz_lock_take(&p->timer_lock, p->rt->os);
-    size_t fired = bz_wheel_expire(&p->wheel, now, &due);
-    for (struct bz_wheel_timer *t; (t = bz_wheel_take(&due)) != NULL;)
-        bz_task_wake(BZ_CONTAINER_OF(t, struct bz_timer, in)->task);
-    publish_first(p);
-    bz_lock_drop(&p->timer_lock, p->rt->os);
-    return fired > 0;
+    size_t count = fire_batch(p, now, fired);
+    for (size_t i = 0; i < count; i++) {
+        if (fired[i].resume != NULL)
+            bz_wait_resume(fired[i].resume);
+        blitz_waker_wake(&fired[i].wake);
+    }
+    return count > 0;
 }

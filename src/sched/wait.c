@@ -1,10 +1,45 @@
 /*
- * wait.c - cancelling a task that waits, wherever it waits.
+ * wait.c - one outcome for every wait, and cancelling wherever a task waits.
  *
- * The protocol is drawn in wait.h. A cancel is a mark, a barrier and a delivery; what the delivery
- * does depends on what the task waits in:
+ * Who may end a wait decides what it costs. Measured on a prototype: two fibers that wake each
+ * other through a slot, ns a wait, a switch included; and a round trip between a waiter and a waker
+ * on two CPUs (EPYC, best of many):
+ *
+ *   who may end it               form                              one CPU   with a lock   two CPUs
+ *   anybody, at any time         the state word: park, wake, run   16.7      22.5          166
+ *   waker, deadline, canceller   an arbiter in the frame: 1 CAS    10.3      10.6          117
+ *                                an arbiter in the task header     11.1      10.1          162
+ *   the waker alone              a token: no CAS                    8.2       9.8          115
+ *
+ * So: cloned wakers keep the state word (await.c), and tolerate wakes for nothing. Every other wait
+ * has an arbiter word in its node, where waker, deadline and canceller meet in one CAS; the waiter
+ * itself makes no read-modify-write, its task stays *running* in its word, and whoever wins queues
+ * it as a resumed entry. In the header the arbiter would need a sequence number and costs a line
+ * more that travels; the waker has the node's in hand anyway.
+ *
+ * When is it the waker alone? A deadline is one more, and nearly everybody can be cancelled: by a
+ * handle, by shutdown. Two waits remain: a join without a deadline, because a cancel is passed on
+ * to the child and the child's end still is what ends it; and a plain thread's without a deadline.
+ * (A wait whose registration is guarded by a lock could do without the arbiter too, if a canceller
+ * took the node off under that lock. Not done: it would save 1 to 3 ns here, and put the
+ * primitive's lock behind task->lock for every primitive.)
+ *
+ *                  WAKE       TIMEOUT      CANCEL
+ *   open           woken +    timed out +  cancelled +   + owes the resuming
+ *   timed out      late       (bug)        late          late: nothing changes, nothing is owed
+ *   cancelled      late       late         late          (the hook and a canceller may both come)
+ *   woken          (bug)      late         late
+ *
+ * The hook publishes on the next stack, so nobody can resume the task before its stack is left, and
+ * there is no state "about to park" to arbitrate. In return the frame may be left while the hook is
+ * still at it, so the hook holds a lock that every way out takes: the primitive's (wait.h, rule 1),
+ * or the timer's, or, with neither, the task's.
+ *
+ * A cancel is a mark, a barrier and a delivery (drawn in wait.h). What the delivery does depends on
+ * what the task waits in:
  *
  *   nothing we know of    it is woken: it runs, or it is parked behind a waker and asks again
+ *   a node                CANCEL of the table
  *   a child               the cancel is passed on to the child, whose end ends the wait. The parent
  *                         is not woken: it could only wait again. The chain of joins is walked in a
  *                         loop, with a reference to the link it has come to
@@ -17,12 +52,234 @@
  * I1  task->wait is written by the task alone, while it runs or by the hook that publishes it.
  * I2  What task->wait points to outlives the wait, and the wait is left after every canceller that
  *     could have seen it: [L].
+ * I3  After the hook's last unlock it touches neither node nor task, unless it has won the arbiter
+ *     itself or (plain form) the task waits for its PARK.
  *
- * [W] enter: wait release -> deliver: wait acquire   what is waited in was filled in before
- * [C] enter: wait, order, flag -> cancel: flag, barrier, wait   one of the two sees the other
- * [L] leave: wait, order, flag -> cancel: flag, barrier, wait   one of the two sees the other
+ * [W] publish, enter: wait release -> deliver: wait acquire   what is waited in was filled in before
+ * [C] publish, enter: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
+ * [L] leave: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
+ * [A] end: arbiter acq_rel -> park: arbiter acquire   what the waker did is visible to the waiter
  */
 #include "sched/wait.h"
+
+#include <errno.h>
+
+/* ---- the arbiter ---- */
+
+enum event { WAKE, TIMEOUT, CANCEL, EVENTS };
+enum { BUG, LATE };
+
+static const char *const event_name[EVENTS] = {"wake", "timeout", "cancel"};
+static const char *const row_name[] = {"open", "timed out", "cancelled", "woken"};
+
+/* What it means to come second. */
+static const uint8_t late[][EVENTS] = {
+    [BZ_WAIT_TIMED_OUT] = {[WAKE] = LATE, [CANCEL] = LATE},
+    [BZ_WAIT_CANCELLED] = {[WAKE] = LATE, [TIMEOUT] = LATE, [CANCEL] = LATE},
+    [BZ_WAIT_WOKEN] = {[TIMEOUT] = LATE, [CANCEL] = LATE},
+}; /* BUG is 0, so a cell left out is one */
+
+/* One step of the table. True: the outcome is ours, and so is the resuming. */
+static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
+{
+    uint32_t seen = BZ_WAIT_OPEN;
+    if (bz_cas_strong_acqrel_rlx(&w->arbiter, &seen, outcome)) /* [A] */
+        return true;
+    uint32_t row = seen < BZ_WAIT_WOKEN ? seen : BZ_WAIT_WOKEN;
+    BZ_CHECK(late[row][event] == LATE, "wait %p (%s): %s while %s", (void *)w, w->what,
+             event_name[event], row_name[row]);
+    return false;
+}
+
+/* Its wait has an outcome and its stack is left, or will be before the PARK of the plain form. */
+void bz_wait_resume(struct bz_task *t)
+{
+    if (bz_is_plain(t->rt))
+        bz_task_wake(t);
+    else
+        bz_place(t->rt, bz_entry_resumed(t));
+}
+
+bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
+{
+    struct bz_task *t = w->task;
+    const struct bz_os *os = w->os;
+    BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
+    if (w->is_sole)
+        bz_store_release(&w->arbiter, outcome); /* [A] */
+    else if (!end(w, WAKE, outcome))
+        return false;
+    if (t != NULL)
+        bz_wait_resume(t);
+    else
+        bz_os_wake(os, &w->arbiter, 1); /* w may be gone: an address, not a look */
+    return true;
+}
+
+/* Under the proc's timer lock; the task, if it is ours to resume, can wait until that is dropped. */
+static struct bz_fired wait_timeout(struct bz_timer *timer)
+{
+    struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
+    struct bz_task *t = w->task;
+    return (struct bz_fired){.resume = end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) ? t : NULL};
+}
+
+/* ---- waiting ---- */
+
+void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
+                   blitz_deadline until)
+{
+    bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
+    w->is_sole = false;
+    w->is_published = false;
+    w->task = bz_task_self();
+    w->os = os;
+    w->what = what;
+    w->until = until;
+    w->timer.proc = NULL;
+}
+
+void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *what)
+{
+    bz_wait_begin(w, os, what, BLITZ_FOREVER);
+    w->is_sole = true;
+}
+
+bool bz_wait_over(struct bz_wait *w, uint32_t outcome)
+{
+    bz_store_relaxed(&w->arbiter, outcome); /* relaxed: nobody else knows of it */
+    return false;
+}
+
+/* Set task->wait; false if the task is cancelled already and the wait ended by that. */
+static bool show(struct bz_wait *w, bool *goes_on)
+{
+    struct bz_task *t = w->task;
+    w->is_published = true;
+    bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
+    bz_wait_order(t->rt);
+    if (BZ_LIKELY(!bz_word_is_cancelled(&t->word))) /* [C] */
+        return true;
+    *goes_on = !end(w, CANCEL, BZ_WAIT_CANCELLED);
+    return false;
+}
+
+bool bz_wait_publish(struct bz_wait *w)
+{
+    bool goes_on = true;
+    if (w->task == NULL || w->is_sole)
+        return true;
+    if (w->until == BLITZ_FOREVER) {
+        show(w, &goes_on);
+        return goes_on;
+    }
+    struct bz_proc *p = bz_machine_self()->proc;
+    bz_timer_init(&w->timer, p, wait_timeout); /* also so that who leaves takes this lock */
+    bz_timers_lock(p);
+    if (show(w, &goes_on))
+        bz_timer_arm_locked(&w->timer, w->until);
+    bz_timers_unlock(p);
+    return goes_on;
+}
+
+/* A wait that only a deadline or a cancel ends: under the timer's lock, or else the task's. */
+static bool sleep_hook(struct bz_wait *w, void *arg)
+{
+    struct bz_task *t = w->task;
+    const struct bz_os *os = t->rt->os;
+    (void)arg;
+    if (w->until != BLITZ_FOREVER)
+        return bz_wait_publish(w);
+    bz_lock_take(&t->lock, os);
+    bool goes_on = bz_wait_publish(w);
+    bz_lock_drop(&t->lock, os);
+    return goes_on;
+}
+
+/* On the next stack: register, and see to it that the task goes on if there is nothing to wait for. */
+static void hook_wait(void *wait)
+{
+    struct bz_wait *w = wait;
+    struct bz_task *t = w->task;
+    struct bz_runtime *rt = t->rt;
+    bool is_plain = bz_is_plain(rt);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (!w->hook(w, w->arg))
+        bz_wait_resume(t);
+    if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* I3 */
+        bz_place(rt, bz_entry_resumed(t));
+}
+
+uint32_t bz_wait_refuse(struct bz_wait *w)
+{
+    if (w->task != NULL && !w->is_sole && bz_word_is_cancelled(&w->task->word))
+        return BZ_WAIT_CANCELLED;
+    if (w->until != BLITZ_FOREVER && bz_os_now(w->os) >= w->until)
+        return BZ_WAIT_TIMED_OUT;
+    return BZ_WAIT_OPEN;
+}
+
+static uint32_t wait_on_thread(struct bz_wait *w)
+{
+    uint32_t outcome;
+    if (w->hook != NULL)
+        (void)w->hook(w, w->arg);
+    while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) /* [A] */
+        if (bz_os_wait(w->os, &w->arbiter, BZ_WAIT_OPEN, w->until) == -ETIMEDOUT)
+            (void)end(w, TIMEOUT, BZ_WAIT_TIMED_OUT);
+    return outcome;
+}
+
+static uint32_t wait_in_task(struct bz_wait *w)
+{
+    uint32_t outcome;
+    if (BZ_BROKEN(84))
+        bz_timers_lock(bz_machine_self()->proc);
+    bz_suspend(hook_wait, w);
+    while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* [A] */
+        BZ_ASSERT(bz_is_plain(w->task->rt)); /* woken for nothing, by an old clone of its waker */
+        bz_park();
+    }
+    if (w->timer.proc != NULL && outcome != BZ_WAIT_TIMED_OUT)
+        bz_timer_disarm(&w->timer);
+    if (w->is_published)
+        bz_wait_leave(w->task); /* I2 */
+    return outcome;
+}
+
+uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *arg)
+{
+    w->hook = hook != NULL || w->task == NULL ? hook : sleep_hook;
+    w->arg = arg;
+    BZ_ASSERT_SLOW((bz_wait_check(w), true));
+    return w->task != NULL ? wait_in_task(w) : wait_on_thread(w);
+}
+
+int bz_wait_error(uint32_t outcome)
+{
+    switch (outcome) {
+    case BZ_WAIT_TIMED_OUT:
+        return -ETIMEDOUT;
+    case BZ_WAIT_CANCELLED:
+        return -ECANCELED;
+    default:
+        return 0;
+    }
+}
+
+void bz_wait_check(struct bz_wait *w)
+{
+    BZ_CHECK(!w->is_sole || w->until == BLITZ_FOREVER,
+             "wait %p (%s): a deadline, but only its waker may end it", (void *)w, w->what);
+    BZ_CHECK(!w->is_sole || !w->is_published, "wait %p (%s): nobody may see it", (void *)w,
+             w->what);
+    BZ_CHECK(w->task == NULL || w->os == w->task->rt->os, "wait %p (%s): of another system",
+             (void *)w, w->what);
+    BZ_CHECK(w->task != NULL || w->timer.proc == NULL, "wait %p (%s): a thread's timer", (void *)w,
+             w->what);
+}
+
+/* ---- cancelling ---- */
 
 void bz_wait_pass_on(struct bz_task *me, struct bz_task *child)
 {
@@ -51,18 +308,30 @@ void bz_task_cancel_barrier(struct bz_runtime *rt)
     BZ_CHECK(err == 0, "runtime %p: a barrier failed (error %d)", (void *)rt, -err);
 }
 
+/* What the task waits in is alive: we hold its lock. Returns a child, with a reference, or NULL. */
+static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
+{
+    void *in = (void *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK); /* NOLINT: a tagged pointer */
+    if (wait == 0 || !bz_word_is_cancelled(&t->word))
+        return NULL;
+    if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_CHILD) {
+        bz_task_ref(in);
+        return in;
+    }
+    if (end(in, CANCEL, BZ_WAIT_CANCELLED))
+        bz_wait_resume(t);
+    return NULL;
+}
+
 /* Deliver to one task. Returns the child to pass the cancel on to, with a reference, or NULL. */
 static struct bz_task *deliver(struct bz_task *t)
 {
+    const struct bz_os *os = t->rt->os;
     bz_jobs_cancel(t);
-    struct bz_task *child = NULL;
-    bz_lock_take(&t->lock, t->rt->os);          /* I2 */
-    uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] */
-    if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_CHILD && bz_word_is_cancelled(&t->word)) {
-        child = (struct bz_task *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK);
-        bz_task_ref(child);
-    }
-    bz_lock_drop(&t->lock, t->rt->os);
+    bz_lock_take(&t->lock, os);                 /* I2 */
+    uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] [L] */
+    struct bz_task *child = end_or_pass_on(t, wait);
+    bz_lock_drop(&t->lock, os);
     if (wait == 0)
         bz_task_wake(t);
     return child;

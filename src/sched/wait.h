@@ -1,10 +1,55 @@
 /*
- * wait.h - what a task waits in, and how a cancel finds it there.
+ * wait.h - how a task or a thread waits, and how a wake, a deadline or a cancel ends it.
  *
- * A task that waits says in what: `task->wait`. A canceller looks there, and so does whoever dumps
- * tasks. Only the task itself writes it.
+ * The manual for whoever builds something that can be waited for: a join, a lock, a channel.
+ *
+ *     struct bz_wait w;                                  // in the waiting frame; allocates nothing
+ *     bz_wait_begin(&w, os, "receive", until);
+ *     uint32_t outcome = bz_wait_refuse(&w);             // no use in beginning?
+ *     if (outcome == BZ_WAIT_OPEN) {
+ *         outcome = bz_wait_park(&w, receive_hook, &call);
+ *         if (outcome < BZ_WAIT_WOKEN) {                 // a deadline or a cancel
+ *             lock; unlink the node, if it still is linked; unlock
+ *         }
+ *     }
+ *     return bz_wait_error(outcome);
+ *
+ * The hook registers the wait where its waker will look. It runs once the waiter's stack has been
+ * left (on a plain thread: at once), and does three things under the primitive's lock:
+ *
+ *     static bool receive_hook(struct bz_wait *w, void *arg)
+ *     {
+ *         lock                                  // or it is held already, since the test
+ *         if (there is a value by now) {        // the test of the caller was without the lock
+ *             unlock
+ *             return bz_wait_over(w, BZ_WAIT_WOKEN);
+ *         }
+ *         link the node
+ *         bool waits = bz_wait_publish(w);      // from here on a deadline or a cancel may end it
+ *         unlock                                // the last thing: w may be gone after it
+ *         return waits;
+ *     }
+ *
+ * A waker takes the node off under the same lock and says bz_wait_wake(w, BZ_WAIT_WOKEN): true, the
+ * waiter goes on with what was done for it; false, a deadline or a cancel was first, and what was
+ * meant for it must be given to somebody else. After either the node is not the waker's any more.
+ *
+ * Rules, each of which closes a hole:
+ *   1  Publish under the lock, unlock last: a waiter that leaves by a deadline or a cancel takes
+ *      the lock to unlink itself, and so cannot be gone while the hook is still at it.
+ *   2  After an outcome below BZ_WAIT_WOKEN, always take the lock, even if the node may be off.
+ *   3  A waker decides what it gives before the wake and touches nothing of the waiter's after it.
+ *      "The value is ready" without the node taken off is no wake: the waiter may look, go and be
+ *      gone (so take the node off first, under the lock).
+ *   4  One wake for each registration; a second one aborts.
+ *
+ * Without a hook nobody but the deadline and a cancel ends the wait: a sleep.
+ *
+ * A task that waits says in what: `task->wait`. A canceller looks there. Only the task itself, or
+ * its hook, writes it:
  *
  *   0            it does not wait, or waits behind a cloned waker (await.c): a cancel wakes it
+ *   node         a struct bz_wait: a cancel tries to end it
  *   child | 1    it joins a child without a deadline, claimed or not: the cancel is the child's
  *
  * Waiting is frequent and cancelling is rare, so the waiter pays two plain stores and the canceller
@@ -24,7 +69,7 @@
  * canceller is looking any more, or the canceller sees that the wait is over. So what `wait` points
  * to, a frame or a child, is alive while a canceller looks at it.
  *
- * In the plain form both sides fence.
+ * In the plain form both sides fence, and parking and waking are steps of the state word.
  */
 #ifndef BZ_WAIT_H
 #define BZ_WAIT_H
@@ -77,6 +122,71 @@ static BZ_ALWAYS_INLINE void bz_wait_leave_child(struct bz_task *me, struct bz_t
     (void)child;
     bz_wait_leave(me);
 }
+
+/* ---- a wait ---- */
+
+/* How a wait ended. From BZ_WAIT_WOKEN up the number is the waker's to choose. */
+enum bz_outcome { BZ_WAIT_OPEN, BZ_WAIT_TIMED_OUT, BZ_WAIT_CANCELLED, BZ_WAIT_WOKEN };
+
+struct bz_wait;
+typedef bool bz_wait_hook(struct bz_wait *w, void *arg);
+
+struct bz_wait {
+    bz_os_word arbiter;     /* BZ_WAIT_OPEN, or the outcome; who changes it owes the resuming */
+    bool is_sole;           /* constant: nobody but the waker ends it, no arbiter is needed */
+    bool is_published;      /* task->wait was set; the hook's, then the waiter's */
+    struct bz_task *task;   /* constant: who waits; NULL: a plain thread */
+    const struct bz_os *os; /* constant: whose thread */
+    const char *what;       /* constant: for dumps */
+    blitz_deadline until;   /* constant */
+    bz_wait_hook *hook;     /* the rest: the waiter's before the switch, then the hook's */
+    void *arg;
+    struct bz_timer timer; /* timer.proc is NULL: never armed */
+};
+
+/* Whoever calls is going to wait: a task, or a plain thread of `os`. */
+void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
+                   blitz_deadline until);
+
+/* The same for a wait that only its waker can end: no deadline, and a cancel goes elsewhere (a join
+ * without a deadline, between bz_wait_enter_child and leave) or nowhere (a thread). No step of it
+ * is a read-modify-write. */
+void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *what);
+
+/* Why not to wait at all: the deadline has passed or the task was cancelled. BZ_WAIT_OPEN: none. A
+ * wait may be begun without asking, it ends soon enough then; asking saves the switch. */
+BZ_MUST_USE uint32_t bz_wait_refuse(struct bz_wait *w);
+
+/*
+ * Wait.
+ * Suspends: until an outcome. Call from a task or from any thread.
+ * Returns:  the outcome, which is not BZ_WAIT_OPEN.
+ */
+BZ_MUST_USE uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *arg);
+
+/* For the hook, under the primitive's lock: let deadline and cancel see the wait. Its result is the
+ * hook's: false if the task was cancelled meanwhile, and goes on. */
+BZ_MUST_USE bool bz_wait_publish(struct bz_wait *w);
+
+/* For the hook, instead of publishing: nobody will see this wait, it has this outcome. */
+BZ_MUST_USE bool bz_wait_over(struct bz_wait *w, uint32_t outcome);
+
+/*
+ * End a wait by what it waited for. Any thread; the caller has taken the registration.
+ * Returns: true: the waiter goes on, on this worker if this is one of its runtime. False: it had
+ *          another outcome.
+ */
+bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
+
+/* The second half of a wake whose first half was put off: its arbiter was ours, queue the task. */
+void bz_wait_resume(struct bz_task *t);
+
+/* An outcome as an error: 0, -ETIMEDOUT or -ECANCELED. */
+int bz_wait_error(uint32_t outcome);
+
+/* The fields go together. Aborts with what it saw. For its own side: the waiter, or a waker that
+ * holds the registration. */
+void bz_wait_check(struct bz_wait *w);
 
 /* ---- cancelling: any thread with a reference ---- */
 

@@ -31,6 +31,10 @@
  * remembered while its slot has others; that costs at most one wake for nothing, for it opens the
  * slot, whose timers are then dealt out with deadlines that are exact.
  *
+ * Whoever holds a lock meanwhile expires in bits (expire_some): from one first deadline to the next,
+ * through the heap, which sorts no more than it is asked for. A bit costs what it fires and the slots
+ * that are dealt out on the way to it, once each.
+ *
  * Rejected: one heap for all (a disarm costs O(log n) and its cache misses, 1M timers deep); firing
  * whole slots, as wheels without the heap do (a millisecond late, or early); a heap for the next few
  * milliseconds, as was planned (the remembered deadlines make slots as exact, and O(1)); three more
@@ -199,12 +203,16 @@ static void due_put(struct bz_wheel *w, struct bz_wheel_timer *t, struct bz_list
     bz_list_push_back(due, &t->in);
 }
 
-static void near_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due)
+/* Returns how many, `limit` at most. */
+static size_t near_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due, size_t limit)
 {
-    for (struct bz_wheel_timer *t; (t = w->near) != NULL && t->deadline_ns <= now_ns;) {
+    size_t moved = 0;
+    struct bz_wheel_timer *t;
+    for (; moved < limit && (t = w->near) != NULL && t->deadline_ns <= now_ns; moved++) {
         bz_near_remove(&w->near, t);
         due_put(w, t, due);
     }
+    return moved;
 }
 
 /* The slots of `mask` are due as a whole. Slot by slot is sorted, so `passed` stays sorted. */
@@ -246,10 +254,10 @@ static void far_deal(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed
     slot_deal(w, &w->far, now_ns, passed);
 }
 
-/* From w->tick to that of now_ns, which is later; near is empty. Slots pass in the order of time. */
-static void wheel_turn(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed)
+/* From w->tick to `tick`, which is later; near is empty. Slots pass in the order of time; of the one
+ * we come to stand in, what is due at now_ns passes. */
+static void wheel_turn(struct bz_wheel *w, uint64_t tick, uint64_t now_ns, struct bz_list *passed)
 {
-    uint64_t tick = tick_of(now_ns);
     unsigned top = level_of(tick, w->tick);
     w->tick = tick;
     for (unsigned level = 0; level < top && level < BZ_WHEEL_LEVELS && !BZ_BROKEN(60); level++)
@@ -267,15 +275,36 @@ static void wheel_turn(struct bz_wheel *w, uint64_t now_ns, struct bz_list *pass
 size_t bz_wheel_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due)
 {
     size_t count = w->count;
-    near_expire(w, now_ns, due);
+    near_expire(w, now_ns, due, SIZE_MAX);
     if (tick_of(now_ns) > w->tick) {
         struct bz_list passed;
         bz_list_init(&passed);
-        wheel_turn(w, now_ns, &passed); /* near is empty: all in it were due, I2 */
+        wheel_turn(w, tick_of(now_ns), now_ns, &passed); /* near is empty: all were due, I2 */
         for (struct bz_list *in; (in = bz_list_take_front(&passed)) != NULL;)
             due_put(w, bz_wheel_timer_of(in), due);
     }
     return count - w->count;
+}
+
+/* To the millisecond of the first deadline, or to now_ns if that is earlier: nothing is passed as a
+ * whole, because there is nothing before the first, and what is due comes out of near. */
+static void wheel_advance(struct bz_wheel *w, uint64_t now_ns)
+{
+    struct bz_list passed;
+    uint64_t first = bz_wheel_next(w), to = first < now_ns ? first : now_ns;
+    bz_list_init(&passed);
+    wheel_turn(w, tick_of(to), 0, &passed);
+    BZ_ASSERT(bz_list_is_empty(&passed));
+}
+
+size_t bz_wheel_expire_some(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due, size_t limit)
+{
+    size_t moved = near_expire(w, now_ns, due, limit);
+    while (moved < limit && tick_of(now_ns) > w->tick) {
+        wheel_advance(w, now_ns); /* near is empty: all in it were due, I2 */
+        moved += near_expire(w, now_ns, due, limit - moved);
+    }
+    return moved;
 }
 
 struct bz_wheel_timer *bz_wheel_take(struct bz_list *due)

@@ -80,6 +80,12 @@ bool bz_wheel_rearm(struct bz_wheel *w, struct bz_wheel_timer *t, uint64_t deadl
 size_t bz_wheel_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due);
 
 /*
+ * The same, but `limit` at most, the first ones; those behind stay armed. What is left shows in
+ * bz_wheel_next(). For whoever holds a lock and has a million due.
+ */
+size_t bz_wheel_expire_some(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due, size_t limit);
+
+/*
  * Take the first of a list of due timers: it may be armed again from here on, and its memory is its
  * owner's. NULL if there is none.
  */
