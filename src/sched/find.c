@@ -38,7 +38,8 @@ static bz_entry win(bz_entry e)
     return 0;
 }
 
-/* Take a batch from the injector: one to run, the rest into the ring. */
+/* Take a batch from the injector: one to run, the rest into the ring. On the way from one queue to
+ * the other they are in neither: somebody may have looked just then and gone to sleep. */
 bz_entry bz_take_injected(struct bz_machine *m)
 {
     bz_entry batch[BZ_INJECTOR_BATCH];
@@ -48,6 +49,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
                                                  m->rt->proc_count)) != 0) {
         for (i = 0; won == 0 && i < count; i++)
             won = win(batch[i]);
+        bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
         bool is_more = i < count;
         for (; i < count; i++)
             bz_push_here(m, batch[i]);

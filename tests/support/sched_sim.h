@@ -1,0 +1,69 @@
+/*
+ * sched_sim.h - whole runtimes under the simulated keeper.
+ *
+ *     sim_on_seeds(scene, arg, 0, 400);
+ *
+ * runs scene(arg) as the first task of a runtime, under 400 seeds (scaled), with a number of procs
+ * that the seed picks; the seed and the number are shown when it ends badly.
+ */
+#ifndef T_SCHED_SIM_H
+#define T_SCHED_SIM_H
+
+#include "blitz.h"
+#include "sched/sched.h"
+#include "support/sim.h"
+
+struct sim_scene {
+    unsigned procs;
+    int (*fn)(void *);
+    void *arg;
+    int want;
+};
+
+static inline void sim_play(const struct bz_os *os, void *arg)
+{
+    const struct sim_scene *s = arg;
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+}
+
+/* One seed, which must end well. */
+static inline void sim_one(uint64_t seed, struct sim_scene *s)
+{
+    t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s->procs);
+    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, s, NULL), 0);
+}
+
+/* A simulation takes its time in every build; what check-all asks for is a number of seeds. */
+static inline uint64_t sim_seeds(uint64_t full)
+{
+    const char *asked = getenv("BLITZ_SIM_SEEDS"); /* seeds a case, in spite of all scaling */
+    return asked != NULL && *asked != '\0' ? strtoull(asked, NULL, 0) : t_scaled(full);
+}
+
+/* From `least` to `most` procs, as the seed says. */
+static inline void sim_on_procs(int (*fn)(void *), void *arg, int want, uint64_t seeds,
+                                unsigned least, unsigned most)
+{
+    for (uint64_t i = 0, n = sim_seeds(seeds); i < n; i++) {
+        uint64_t seed = t_random();
+        struct sim_scene s = {least + (unsigned)(seed % (most - least + 1)), fn, arg, want};
+        sim_one(seed, &s);
+    }
+}
+
+static inline void sim_on_seeds(int (*fn)(void *), void *arg, int want, uint64_t seeds)
+{
+    sim_on_procs(fn, arg, want, seeds, 1, 4);
+}
+
+/* The proc the caller runs on. */
+static inline unsigned sim_proc(void)
+{
+    return bz_machine_self()->proc->index;
+}
+
+#endif

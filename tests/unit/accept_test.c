@@ -1,0 +1,325 @@
+/*
+ * What is asked of a scheduler of this kind, counted in runs: who goes first, and how long anybody
+ * is kept waiting. On one proc the order is a fact; tests/sim/accept_sim.c has what takes time.
+ */
+#include "support/event.h"
+
+#include <pthread.h>
+
+#include "base/bz_atomic.h"
+#include "blitz.h"
+#include "sched/sched.h"
+
+enum {
+    GLOBAL_EVERY = 256, /* the longest interval between two looks at the injector, in runs */
+    NEXT_ROW = 4        /* runs in a row out of the fast slot, and the one that ends them */
+};
+
+static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
+{
+    t_watch("%u procs", procs);
+    CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs}), 0);
+}
+
+static void on_each(int (*fn)(void *), void *arg)
+{
+    static const unsigned procs[] = {1, 2, 3, 8};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)
+        on_procs(procs[i], fn, arg);
+}
+
+/* ---- spawn and run ---- */
+
+static bz_atomic(unsigned) runs; /* of all the tasks of a scene: the clock of these tests */
+
+static int run_once(void *arg)
+{
+    unsigned place = bz_fetch_add_relaxed(&runs, 1);
+    if (arg != NULL)
+        *(unsigned *)arg = place;
+    return 0;
+}
+
+static int spawn_and_run(void *arg)
+{
+    enum { N = 100 };
+    blitz_task *t[N];
+    (void)arg;
+    bz_store_relaxed(&runs, 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(bz_load_relaxed(&runs), (unsigned)N);
+    return 0;
+}
+
+TEST(accept, what_is_spawned_runs_once)
+{
+    on_each(spawn_and_run, NULL);
+}
+
+/* ---- local before global, global often enough ---- */
+
+static blitz_runtime *the_runtime(void)
+{
+    return (blitz_runtime *)bz_machine_self()->rt;
+}
+
+static void *inject_one(void *arg)
+{
+    blitz_spawn_opts opts = {.runtime = ((void **)arg)[0]};
+    CHECK_EQ(blitz_spawn(run_once, ((void **)arg)[1], &opts, NULL), 0);
+    return NULL;
+}
+
+/* From a thread that is none of the runtime's, while this worker stands still. */
+static void inject(unsigned *place)
+{
+    void *args[2] = {the_runtime(), place};
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, inject_one, args), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static unsigned injected_early;
+
+static int six_runs(void *arg)
+{
+    enum { LOCAL = 5 };
+    blitz_task *t[LOCAL];
+    unsigned global = 0;
+    (void)arg;
+    bz_store_relaxed(&runs, 0);
+    inject(&global);
+    for (int i = 0; i < LOCAL; i++)
+        CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
+    while (bz_load_relaxed(&runs) < LOCAL + 1)
+        blitz_yield();
+    for (int i = 0; i < LOCAL; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    injected_early += global < LOCAL;
+    return 0;
+}
+
+static int rounds_of_six(void *arg)
+{
+    for (int i = 0; i < 100; i++)
+        six_runs(arg);
+    return 0;
+}
+
+/* What was injected first runs last, but for the rounds in which it was the injector's turn. */
+TEST(accept, what_is_local_goes_before_what_is_global)
+{
+    injected_early = 0;
+    on_procs(1, rounds_of_six, NULL);
+    t_note("in %u rounds of 100 it was the injector's turn", injected_early);
+    CHECK_LE(injected_early, 25u);
+}
+
+static bz_atomic(int) is_over;
+
+static int yield_until_over(void *arg)
+{
+    (void)arg;
+    while (!bz_load_relaxed(&is_over)) {
+        bz_fetch_add_relaxed(&runs, 1);
+        blitz_yield();
+    }
+    return 0;
+}
+
+static int busy_proc(void *arg)
+{
+    enum { N = 3 };
+    blitz_task *t[N];
+    unsigned worst = 0;
+    (void)arg;
+    bz_store_relaxed(&is_over, 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(yield_until_over, NULL, NULL, &t[i]), 0);
+    for (int round = 0; round < 50; round++) {
+        unsigned place = UINT32_MAX, begin = bz_load_relaxed(&runs);
+        inject(&place);
+        while (*(volatile unsigned *)&place == UINT32_MAX)
+            blitz_yield();
+        worst = place - begin > worst ? place - begin : worst;
+    }
+    bz_store_relaxed(&is_over, 1);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    t_note("the longest wait was %u runs", worst);
+    CHECK_LE(worst, GLOBAL_EVERY + NEXT_ROW);
+    return 0;
+}
+
+/* Bug class 5: those that yield keep the proc busy for ever, and the one outside waits. */
+TEST(accept, bug_05_the_injector_is_looked_at_however_busy_a_proc_keeps_itself)
+{
+    on_procs(1, busy_proc, NULL);
+}
+
+/* ---- overflow ---- */
+
+static int spawn_more_than_a_ring(void *arg)
+{
+    enum { N = BZ_RUNQ_CAP + 50 };
+    static blitz_task *t[N];
+    struct bz_machine *m = bz_machine_self();
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
+    CHECK_LE(bz_runq_count(&m->proc->ring), BZ_RUNQ_CAP);
+    CHECK_GE(bz_injector_length(&m->rt->injector), BZ_RUNQ_CAP / 2);
+    bz_injector_check(&m->rt->injector);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(bz_load_relaxed(&runs), (unsigned)N);
+    return 0;
+}
+
+TEST(accept, what_a_ring_cannot_hold_goes_to_the_injector)
+{
+    bz_store_relaxed(&runs, 0);
+    on_procs(1, spawn_more_than_a_ring, NULL);
+}
+
+/* ---- everybody's turn ---- */
+
+static int thousand(void *arg)
+{
+    enum { N = 1000 };
+    static blitz_task *t[N];
+    static unsigned place[N];
+    bool is_strict = arg != NULL;
+    unsigned worst = 0;
+    bz_store_relaxed(&runs, 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(run_once, &place[i], NULL, &t[i]), 0);
+    while (bz_load_relaxed(&runs) < N) /* no join: it would run the one it joins */
+        blitz_yield();
+    for (unsigned i = 0; i < N; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        unsigned fair = i < BZ_RUNQ_CAP ? BZ_RUNQ_CAP : i, late = place[i] * 100 / fair;
+        worst = late > worst ? late : worst;
+    }
+    if (is_strict) {
+        t_note("the latest ran at %u %% of its fair place", worst);
+        CHECK_LE(worst, 300u);
+    }
+    return 0;
+}
+
+/* Its fair place is its place in the line; those of the first ring share theirs. On more procs
+ * places depend on which thread the system lets run; there all that counts is that all do. */
+TEST(accept, of_a_thousand_none_runs_later_than_three_times_its_fair_place)
+{
+    static int strict;
+    on_procs(1, thousand, &strict);
+    on_each(thousand, NULL);
+}
+
+/* ---- the fast slot ---- */
+
+struct ball {
+    struct t_event there, back; /* set in turn */
+    int rounds;
+};
+
+static void renew(struct t_event *e)
+{
+    t_event_init(e, &bz_os_linux);
+}
+
+static int ping(void *arg)
+{
+    struct ball *b = arg;
+    for (int i = 0; i < b->rounds; i++) {
+        renew(&b->back);
+        bz_fetch_add_relaxed(&runs, 1);
+        t_event_set(&b->there);
+        t_event_await(&b->back);
+    }
+    return 0;
+}
+
+static int pong(void *arg)
+{
+    struct ball *b = arg;
+    for (int i = 0; i < b->rounds; i++) {
+        t_event_await(&b->there);
+        renew(&b->there);
+        bz_fetch_add_relaxed(&runs, 1);
+        t_event_set(&b->back);
+    }
+    return 0;
+}
+
+static int victim_beside_a_pair(void *arg)
+{
+    struct ball b = {.rounds = 2000};
+    blitz_task *t[3];
+    unsigned place = 0;
+    (void)arg;
+    bz_store_relaxed(&runs, 0);
+    renew(&b.there);
+    renew(&b.back);
+    CHECK_EQ(blitz_spawn(pong, &b, NULL, &t[0]), 0);
+    CHECK_EQ(blitz_spawn(ping, &b, NULL, &t[1]), 0);
+    while (bz_load_relaxed(&runs) < 100) /* they are at it */
+        blitz_yield();
+    unsigned begin = bz_load_relaxed(&runs);
+    CHECK_EQ(blitz_spawn(run_once, &place, NULL, &t[2]), 0);
+    blitz_yield(); /* into the ring behind it: when we are back it has run */
+    CHECK_NE(place, 0u);
+    CHECK_LE(place - begin, 3u * NEXT_ROW);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* Bug class 5: two tasks that wake each other could use the slot for ever. */
+TEST(accept, bug_05_a_pair_that_wakes_each_other_starves_nobody)
+{
+    on_procs(1, victim_beside_a_pair, NULL);
+}
+
+static int wait_and_sign(void *arg)
+{
+    t_event_await(((void **)arg)[0]);
+    *(unsigned *)((void **)arg)[1] = bz_fetch_add_relaxed(&runs, 1);
+    return 0;
+}
+
+static int wake_behind_a_hundred(void *arg)
+{
+    enum { N = 100 };
+    blitz_task *t[N], *waiter;
+    struct t_event event;
+    unsigned place = UINT32_MAX;
+    void *args[2] = {&event, &place};
+    (void)arg;
+    bz_store_relaxed(&runs, 0);
+    renew(&event);
+    CHECK_EQ(blitz_spawn(wait_and_sign, args, NULL, &waiter), 0);
+    blitz_yield(); /* it waits now */
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
+    t_event_set(&event);
+    while (place == UINT32_MAX)
+        blitz_yield();
+    CHECK_LE(place, (unsigned)NEXT_ROW); /* not behind the hundred */
+    CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(accept, a_woken_task_runs_before_what_was_queued)
+{
+#if defined(BZ_PLAIN)
+    t_skip("the plain form has no fast slot");
+#endif
+    on_procs(1, wake_behind_a_hundred, NULL);
+}
