@@ -21,6 +21,19 @@
  * foreign objects to the freer's own list (objects pile up where they die, and a producer-consumer
  * pair never reuses anything); a remote list per chunk (one RMW per chunk instead of per batch).
  *
+ * Walking. All chunks of a slab stand in a list that anybody may go along. The owner adds at its
+ * head with one store; it takes a chunk out only while nobody walks, which a word decides: walkers
+ * count themselves in it, the owner replaces 0 by BUSY for the moment the unlinking takes, and if
+ * it is not 0 keeps the chunk for later. So a walk blocks nobody, and the owner pays one CAS for a
+ * chunk that goes back. (An epoch scheme would let chunks go during a walk; walks are rare.)
+ * In a watched class the link of a free object lies behind the kept word, and neither fill nor
+ * poison touches that: what the user left there says "free" to a walker until the user says
+ * otherwise.
+ *
+ * Closing. Objects may outlive the owner of their slab. The inbox of a closed slab holds CLOSED for
+ * ever; whoever frees to it finds that in place of a list and is told, so the user counts: what was
+ * out at the close, less one for each such free.
+ *
  * Debug builds fill a freed object with 0xdb, mark it with its own address and look at both again
  * when it is allocated: a write after free and a second free abort with the class's name. ASan
  * builds poison it as well.
@@ -30,9 +43,17 @@
  * I2  used == fresh - length of the chunk's free list.
  * I3  s->used is the sum of used over its chunks; objects in an inbox or a batch count as used.
  * I4  home is written before the first object of the chunk is handed out, and never again.
+ * I5  The list newest -> older -> ... holds every chunk of the slab. It is changed by the owner
+ *     only; a chunk is taken out only while walkers is BUSY.
+ * I6  In a watched class, the kept words of the first `fresh` objects are initialised.
  *
  * [A] send: inbox release -> collect: inbox acquire   the links, and the freer's last writes to
  *                                                     the object, come before its reuse
+ * [B] chunk_new: newest release -> walk: newest acquire   the chunk's header is complete
+ * [C] chunk_take: fresh release -> walk: fresh acquire    I6
+ * [D] walk_end: walkers release -> chunk_free: walkers acquire   a walker is done with the list
+ *                                                     before it changes and memory goes
+ * [E] chunk_free: walkers release -> walk_begin: walkers acquire   and a later one sees the change
  */
 #include "base/slab.h"
 
@@ -48,11 +69,18 @@
 enum { FREE_FILL = 0xdb, FRESH_FILL = 0xa5 };
 
 struct bz_slab_chunk {
-    bz_shared(struct bz_slab *) home; /* constant once visible, I4 */
-    struct bz_list in;                /* partial or full; the owner's */
-    struct bz_slab_object *free;      /* the owner's */
-    uint32_t used, fresh;             /* the owner's, I2 */
+    bz_shared(struct bz_slab *) home;        /* constant once visible, I4 */
+    struct bz_list in;                       /* partial or full; the owner's */
+    struct bz_slab_object *free;             /* the owner's */
+    uint32_t used;                           /* the owner's, I2 */
+    bz_atomic(uint32_t) fresh;               /* written by the owner, I2, I6 */
+    bz_shared(struct bz_slab_chunk *) older; /* I5 */
+    struct bz_slab_chunk *newer;             /* the owner's */
 };
+
+static struct bz_slab_object closed; /* its address alone is used: in the inbox of a closed slab */
+#define CLOSED (&closed)
+#define BUSY UINT32_MAX
 
 static_assert((BZ_SLAB_CHUNK & (BZ_SLAB_CHUNK - 1)) == 0, "found by masking");
 static_assert(sizeof(struct bz_slab_chunk) <= BZ_SLAB_CHUNK / 4, "the header is small");
@@ -67,7 +95,23 @@ static struct bz_slab_chunk *chunk_in(struct bz_list *link)
     return BZ_CONTAINER_OF(link, struct bz_slab_chunk, in);
 }
 
+static uint32_t fresh_of(struct bz_slab_chunk *chunk)
+{
+    return bz_load_relaxed(&chunk->fresh); /* relaxed: the owner's own store */
+}
+
 /* ---- free objects: link, mark, fill ---- */
+
+/* What is ours of a free object begins behind what its class keeps. */
+static struct bz_slab_object *ours_in(void *object, const struct bz_slab_class *c)
+{
+    return (void *)((char *)object + c->keep);
+}
+
+static void *object_of(struct bz_slab_object *o, const struct bz_slab_class *c)
+{
+    return (char *)o - c->keep;
+}
 
 #if defined(BZ_DEBUG)
 static uintptr_t mark_of(const struct bz_slab_object *o)
@@ -84,21 +128,21 @@ static unsigned char *rest_of(struct bz_slab_object *o)
 static void debug_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
     BZ_CHECK(bz_get(&o->mark) != mark_of(o), "%s %p: freed twice", c->name, (void *)o);
-    memset(rest_of(o), FREE_FILL, c->size - sizeof *o);
+    memset(rest_of(o), FREE_FILL, c->size - c->keep - sizeof *o);
     bz_set(&o->mark, mark_of(o));
 }
 
 static void debug_revive(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
     BZ_CHECK(bz_get(&o->mark) == mark_of(o), "%s %p: written after free", c->name, (void *)o);
-    for (size_t i = 0; i < c->size - sizeof *o; i++)
+    for (size_t i = 0; i < c->size - c->keep - sizeof *o; i++)
         BZ_CHECK(rest_of(o)[i] == FREE_FILL, "%s %p: byte %zu written after free", c->name,
-                 (void *)o, i + sizeof *o);
+                 (void *)o, i + c->keep + sizeof *o);
 }
 
-static void debug_fill(void *object, const struct bz_slab_class *c)
+static void debug_fill(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
-    memset(object, FRESH_FILL, c->size);
+    memset(o, FRESH_FILL, c->size - c->keep);
 }
 #else
 static void debug_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
@@ -113,9 +157,9 @@ static void debug_revive(struct bz_slab_object *o, const struct bz_slab_class *c
     (void)c;
 }
 
-static void debug_fill(void *object, const struct bz_slab_class *c)
+static void debug_fill(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
-    (void)object;
+    (void)o;
     (void)c;
 }
 #endif
@@ -151,8 +195,16 @@ int bz_slab_class_init(struct bz_slab_class *c, const char *name, size_t size, s
     c->size = bz_align_up(size, align);
     c->first = bz_align_up(sizeof(struct bz_slab_chunk), align);
     c->per_chunk = (uint32_t)((BZ_SLAB_CHUNK - c->first) / c->size);
+    c->keep = 0;
     c->from = *from;
     return 0;
+}
+
+void bz_slab_class_watch(struct bz_slab_class *c)
+{
+    c->keep = sizeof(uint64_t);
+    BZ_CHECK(c->size >= c->keep + sizeof(struct bz_slab_object), "%s: too small to be watched",
+             c->name);
 }
 
 void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
@@ -163,12 +215,43 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
     bz_list_init(&s->partial);
     bz_list_init(&s->full);
     s->empty_count = 0;
+    s->has_kept_back = false;
     s->chunk_count = 0;
     s->used = 0;
+    bz_atomic_init(&s->newest, NULL);
     bz_atomic_init(&s->inbox, NULL);
+    bz_atomic_init(&s->walkers, 0);
 }
 
 /* ---- chunks ---- */
+
+/* I5: it becomes the newest. */
+static void chunk_enlist(struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    struct bz_slab_chunk *was = bz_load_relaxed(&s->newest); /* relaxed: our own store */
+    bz_set(&chunk->older, was);
+    chunk->newer = NULL;
+    if (was != NULL)
+        was->newer = chunk;
+    bz_store_release(&s->newest, chunk); /* [B] */
+}
+
+/* I5: it leaves the list; false if somebody walks. */
+static bool chunk_delist(struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    uint32_t nobody = 0;
+    if (!BZ_BROKEN(57) && !bz_cas_strong_acq_rlx(&s->walkers, &nobody, BUSY)) /* [D] */
+        return false;
+    struct bz_slab_chunk *older = bz_get(&chunk->older);
+    if (older != NULL)
+        older->newer = chunk->newer;
+    if (chunk->newer != NULL)
+        bz_set(&chunk->newer->older, older);
+    else
+        bz_store_relaxed(&s->newest, older); /* relaxed: no walker is there to see, [E] */
+    bz_store_release(&s->walkers, 0);        /* [E] */
+    return true;
+}
 
 static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
 {
@@ -179,15 +262,21 @@ static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
     bz_list_init(&chunk->in);
     chunk->free = NULL;
     chunk->used = 0;
-    chunk->fresh = 0;
+    bz_atomic_init(&chunk->fresh, 0);
     s->chunk_count++;
     s->empty_count++;
+    chunk_enlist(s, chunk);
     return chunk;
 }
 
+/* Give an empty chunk back, unless somebody walks: then later. */
 static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
 {
     BZ_ASSERT(chunk->used == 0);
+    if (!chunk_delist(s, chunk)) {
+        s->has_kept_back = true;
+        return;
+    }
     bz_list_remove(&chunk->in);
     bz_unpoison(chunk, BZ_SLAB_CHUNK);
     s->chunk_count--;
@@ -195,9 +284,34 @@ static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
     bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
 }
 
+/* What a walk kept back goes back now. */
+static void sweep(struct bz_slab *s)
+{
+    s->has_kept_back = false;
+    BZ_LIST_FOR_EACH_SAFE (link, &s->partial)
+        if (chunk_in(link)->used == 0 && s->empty_count > 1 && !s->has_kept_back)
+            chunk_free(s, chunk_in(link));
+}
+
 static bool chunk_is_full(const struct bz_slab *s, const struct bz_slab_chunk *chunk)
 {
     return chunk->used == s->kind->per_chunk;
+}
+
+static void *object_at(const struct bz_slab *s, struct bz_slab_chunk *chunk, uint32_t i)
+{
+    return (char *)chunk + s->kind->first + s->kind->size * i;
+}
+
+/* One that was never used. */
+static struct bz_slab_object *chunk_take_fresh(struct bz_slab *s, struct bz_slab_chunk *chunk)
+{
+    uint32_t i = fresh_of(chunk);
+    void *object = object_at(s, chunk, i);
+    if (s->kind->keep > 0)
+        bz_store_relaxed((bz_atomic(uint64_t) *)object, 0); /* relaxed: [C] publishes it, I6 */
+    bz_store_release(&chunk->fresh, i + 1);                 /* [C] */
+    return ours_in(object, s->kind);
 }
 
 /* An object of the chunk, whose room the caller has made sure of. */
@@ -208,21 +322,21 @@ static void *chunk_take(struct bz_slab *s, struct bz_slab_chunk *chunk)
         s->empty_count--;
     s->used++;
     if (o == NULL) {
-        o = (void *)((char *)chunk + s->kind->first + s->kind->size * chunk->fresh++);
+        o = chunk_take_fresh(s, chunk);
     } else {
         chunk->free = link_get(o);
-        bz_unpoison(o, s->kind->size);
+        bz_unpoison(o, s->kind->size - s->kind->keep);
         debug_revive(o, s->kind);
     }
     debug_fill(o, s->kind);
-    return o;
+    return object_of(o, s->kind);
 }
 
 /* The object has been given up by its user. From here on it is poisoned. */
 static void object_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
     debug_retire(o, c);
-    bz_poison(o, c->size);
+    bz_poison(o, c->size - c->keep);
 }
 
 /* A free object comes back to the chunk it is from; s is its home. */
@@ -269,20 +383,25 @@ void *bz_slab_alloc(struct bz_slab *s)
 
 /* ---- freeing ---- */
 
-/* Push a list of objects, first .. last, on home's inbox. */
-static void inbox_send(struct bz_slab *home, struct bz_slab_object *first,
+/* Push a list of objects, first .. last, on home's inbox; false if it is closed. If not, home may be
+ * gone as soon as they are in. */
+static bool inbox_send(struct bz_slab *home, struct bz_slab_object *first,
                        struct bz_slab_object *last)
 {
     struct bz_slab_object *top = bz_load_relaxed(&home->inbox); /* relaxed: the CAS decides */
     do {
+        if (top == CLOSED)
+            return false;
         link_set(last, top);
     } while (!bz_cas_weak_rel_rlx(&home->inbox, &top, first)); /* [A] */
+    return true;
 }
 
 static void batch_send(struct bz_slab_batch *b)
 {
     if (b->home != NULL)
-        inbox_send(b->home, b->first, b->last);
+        BZ_CHECK(inbox_send(b->home, b->first, b->last), "%s: sent to a closed slab",
+                 b->home->kind->name);
     *b = (struct bz_slab_batch){NULL, NULL, NULL, 0};
 }
 
@@ -306,21 +425,23 @@ void bz_slab_free(struct bz_slab *s, void *object)
     if (object == NULL)
         return;
     struct bz_slab *home = bz_get(&chunk_of(object)->home); /* I4 */
+    struct bz_slab_object *o = ours_in(object, s->kind);
     BZ_ASSERT(home->kind == s->kind);
-    object_retire(object, s->kind);
+    object_retire(o, s->kind);
     if (home == s)
-        chunk_put(s, object);
+        chunk_put(s, o);
     else
-        batch_add(s, home, object);
+        batch_add(s, home, o);
 }
 
-void bz_slab_free_outside(void *object)
+bool bz_slab_free_outside(void *object)
 {
     if (object == NULL)
-        return;
+        return true;
     struct bz_slab *home = bz_get(&chunk_of(object)->home); /* I4 */
-    object_retire(object, home->kind);
-    inbox_send(home, object, object);
+    struct bz_slab_object *o = ours_in(object, home->kind);
+    object_retire(o, home->kind);
+    return inbox_send(home, o, o);
 }
 
 void bz_slab_flush(struct bz_slab *s)
@@ -329,17 +450,79 @@ void bz_slab_flush(struct bz_slab *s)
         batch_send(&s->batch[i]);
 }
 
-void bz_slab_collect(struct bz_slab *s)
+static void put_all(struct bz_slab *s, struct bz_slab_object *o)
 {
-    if (bz_load_relaxed(&s->inbox) == NULL) /* relaxed: saves the RMW; a miss is found next time */
-        return;
-    struct bz_slab_object *o = bz_xchg_acquire(&s->inbox, NULL); /* [A] */
     while (o != NULL) {
         struct bz_slab_object *next = link_get(o);
         chunk_put(s, o);
         o = next;
     }
 }
+
+void bz_slab_collect(struct bz_slab *s)
+{
+    if (s->has_kept_back)
+        sweep(s);
+    if (bz_load_relaxed(&s->inbox) == NULL) /* relaxed: saves the RMW; a miss is found next time */
+        return;
+    put_all(s, bz_xchg_acquire(&s->inbox, NULL)); /* [A] */
+}
+
+/* ---- outliving the owner ---- */
+
+size_t bz_slab_close(struct bz_slab *s)
+{
+    put_all(s, bz_xchg_acquire(&s->inbox, CLOSED)); /* [A] */
+    return s->used;
+}
+
+void bz_slab_release(struct bz_slab *s)
+{
+    struct bz_slab_chunk *chunk = bz_load_relaxed(&s->newest); /* relaxed: nobody else is left */
+    while (chunk != NULL) {
+        struct bz_slab_chunk *older = bz_get(&chunk->older);
+        bz_unpoison(chunk, BZ_SLAB_CHUNK);
+        bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
+        chunk = older;
+    }
+    bz_slab_init(s, s->kind);
+}
+
+/* ---- walking ---- */
+
+static void walk_enter(struct bz_slab_walk *w, struct bz_slab_chunk *chunk)
+{
+    w->chunk = chunk;
+    w->next = 0;
+    w->end = chunk != NULL ? bz_load_acquire(&chunk->fresh) : 0; /* [C] */
+}
+
+bool bz_slab_walk_begin(struct bz_slab_walk *w, struct bz_slab *s)
+{
+    uint32_t walkers = bz_load_relaxed(&s->walkers); /* relaxed: the CAS decides */
+    BZ_ASSERT(s->kind->keep > 0);
+    do {
+        if (walkers == BUSY)
+            return false;
+    } while (!bz_cas_weak_acq_rlx(&s->walkers, &walkers, walkers + 1)); /* [E] */
+    w->slab = s;
+    walk_enter(w, bz_load_acquire(&s->newest)); /* [B] */
+    return true;
+}
+
+void *bz_slab_walk_next(struct bz_slab_walk *w)
+{
+    while (w->chunk != NULL && w->next == w->end)
+        walk_enter(w, bz_get(&w->chunk->older));
+    return w->chunk != NULL ? object_at(w->slab, w->chunk, w->next++) : NULL;
+}
+
+void bz_slab_walk_end(struct bz_slab_walk *w)
+{
+    bz_fetch_sub_release(&w->slab->walkers, 1); /* [D] */
+}
+
+/* ---- ending ---- */
 
 size_t bz_slab_fini(struct bz_slab *s)
 {
@@ -367,13 +550,13 @@ static void chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk)
                  (void *)o);
         free++;
     }
-    BZ_CHECK(chunk->used + free == chunk->fresh, "slab of %s: %u used + %zu free of %u",
-             s->kind->name, chunk->used, free, chunk->fresh); /* I2 */
+    BZ_CHECK(chunk->used + free == fresh_of(chunk), "slab of %s: %u used + %zu free of %u",
+             s->kind->name, chunk->used, free, fresh_of(chunk)); /* I2 */
 }
 
 void bz_slab_check(struct bz_slab *s)
 {
-    size_t used = 0, chunks = 0, empty = 0;
+    size_t used = 0, chunks = 0, empty = 0, listed = 0;
     struct bz_list *lists[] = {&s->partial, &s->full};
     for (unsigned l = 0; l < BZ_ARRAY_LEN(lists); l++) {
         bz_list_check(lists[l]);
@@ -397,4 +580,9 @@ void bz_slab_check(struct bz_slab *s)
              s->chunk_count);
     BZ_CHECK(empty == s->empty_count, "slab of %s: %zu empty, says %u", s->kind->name, empty,
              s->empty_count);
+    struct bz_slab_chunk *c = bz_load_relaxed(&s->newest); /* relaxed: nobody is at work on it */
+    for (; c != NULL; c = bz_get(&c->older))
+        listed++;
+    BZ_CHECK(listed == s->chunk_count, "slab of %s: %zu chunks listed of %zu", s->kind->name,
+             listed, s->chunk_count); /* I5 */
 }

@@ -14,11 +14,16 @@
  *     struct timer *t = bz_slab_alloc(&mine);
  *     bz_slab_free(&mine, t);
  *
+ * Objects of a *watched* class begin with a 64-bit atomic of the user's, which is 0 in an object that
+ * was never handed out and is never written by the slab afterwards. So anybody may walk over all
+ * objects, used and free, while they are allocated and freed, and tell by that word which are alive.
+ *
  * slab.c has the design.
  */
 #ifndef BZ_SLAB_H
 #define BZ_SLAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,11 +48,12 @@ struct bz_slab_class {
     const char *name;
     size_t size;        /* of an object, rounded up to its alignment */
     size_t first;       /* offset of a chunk's first object */
+    size_t keep;        /* bytes at an object's start that are not ours even when it is free */
     uint32_t per_chunk; /* objects in a chunk */
     blitz_allocator from;
 };
 
-struct bz_slab_object { /* a free object; a used one is the user's to the last byte */
+struct bz_slab_object { /* a free object, past what its class keeps; a used one is the user's */
     bz_shared(struct bz_slab_object *) next;
     bz_shared(uintptr_t) mark; /* debug builds: "I am free", see slab.c */
 };
@@ -66,10 +72,20 @@ struct bz_slab {
     struct bz_list partial;           /* other chunks with room */
     struct bz_list full;              /* chunks without */
     unsigned empty_count;             /* chunks without a used object, current included */
+    bool has_kept_back;               /* a walk kept an empty chunk from going back */
     size_t chunk_count;
     size_t used; /* objects out, as far as we have heard */
     struct bz_slab_batch batch[BZ_SLAB_HOMES];
+    bz_atomic(struct bz_slab_chunk *) newest; /* of all chunks; written by the owner, I5 */
     BZ_OWN_LINE bz_atomic(struct bz_slab_object *) inbox; /* pushed by others, emptied by us */
+    bz_atomic(uint32_t) walkers; /* how many walk; or BUSY: the owner takes a chunk out */
+};
+
+/* A walk in progress; the fields are slab.c's. */
+struct bz_slab_walk {
+    struct bz_slab *slab;
+    struct bz_slab_chunk *chunk;
+    uint32_t next, end; /* objects of chunk: the next to show, and how many there are */
 };
 
 /*
@@ -78,6 +94,9 @@ struct bz_slab {
  */
 BZ_MUST_USE int bz_slab_class_init(struct bz_slab_class *c, const char *name, size_t size,
                                    size_t align, const blitz_allocator *from);
+
+/* Make the class watched, before its first slab: see above. */
+void bz_slab_class_watch(struct bz_slab_class *c);
 
 /* An empty slab: no memory is taken before the first allocation. The class must outlive it. */
 void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c);
@@ -94,8 +113,12 @@ void *bz_slab_alloc(struct bz_slab *s);
 /* Give back an object of any slab of this class. `s` is the caller's own. NULL is ignored. */
 void bz_slab_free(struct bz_slab *s, void *object);
 
-/* The same for a thread that owns no slab: one locked instruction. NULL is ignored. */
-void bz_slab_free_outside(void *object);
+/*
+ * The same for a thread that owns no slab: one locked instruction. NULL is ignored.
+ * Returns: true; false if the object's home was closed: then the object is gone like any other, and
+ *          counts as one of those that bz_slab_close() said were out.
+ */
+bool bz_slab_free_outside(void *object);
 
 /* Send home all that was collected; before the owner goes to sleep or away. */
 void bz_slab_flush(struct bz_slab *s);
@@ -103,6 +126,32 @@ void bz_slab_flush(struct bz_slab *s);
 /* Take in what others have sent home, and give back chunks that are empty by it. The owner only;
  * an allocation that finds nothing does it by itself. */
 void bz_slab_collect(struct bz_slab *s);
+
+/* ---- objects that outlive their slab's owner ---- */
+
+/*
+ * The owner is gone for good (it has flushed), and objects may be out. From now on each comes back
+ * by bz_slab_free_outside, which says false; when all have, bz_slab_release() frees the chunks.
+ * Returns: how many are out.
+ */
+size_t bz_slab_close(struct bz_slab *s);
+
+/* Free all chunks, whatever is in them. Nobody uses any object, or the slab, any more. */
+void bz_slab_release(struct bz_slab *s);
+
+/* ---- walking over a watched class ---- */
+
+/*
+ * Begin to walk over the objects of a slab; any thread, any number of them. While one walks no
+ * memory goes back to the allocator.
+ * Returns: false if its owner is about to give a chunk back: ask again in a moment.
+ */
+BZ_MUST_USE bool bz_slab_walk_begin(struct bz_slab_walk *w, struct bz_slab *s);
+
+/* The next object, used or free; NULL at the end. What is handed out meanwhile may be missed. */
+void *bz_slab_walk_next(struct bz_slab_walk *w);
+
+void bz_slab_walk_end(struct bz_slab_walk *w);
 
 /* The invariants of slab.c, by walking. Nobody else is at work on it. Aborts with what it saw. */
 void bz_slab_check(struct bz_slab *s);

@@ -117,3 +117,124 @@ MODEL(slab, a_batch_and_an_outsider_meet_in_the_inbox)
     m_threads(neighbour_frees_one_and_flushes, outsider_frees_0, owner_collects_and_allocates);
     everything_comes_home(out[3]);
 }
+
+/* ---- walking ---- */
+
+struct watched {
+    bz_atomic(uint64_t) word; /* 1: alive */
+    struct bz_slab_object link;
+    char rest[224];
+};
+
+static struct watched *kept[8];
+
+/* Three to a chunk. All but one of the first two chunks' objects are free again: when that goes,
+ * its chunk goes back. */
+static void given_a_chunk_about_to_go(void)
+{
+    m_assert(bz_slab_class_init(&kind, "watched", sizeof(struct watched), 0, &m_allocator) == 0);
+    bz_slab_class_watch(&kind);
+    m_assert(kind.per_chunk == 3);
+    bz_slab_init(&mine, &kind);
+    for (int i = 0; i < 7; i++)
+        kept[i] = bz_slab_alloc(&mine);
+    bz_store_relaxed(&kept[5]->word, 1);
+    for (int i = 0; i < 5; i++)
+        bz_slab_free(&mine, kept[i]);
+    m_settings()->spurious = 0;
+}
+
+static void owner_frees_the_last_of_a_chunk(void)
+{
+    bz_store_relaxed(&kept[5]->word, 0);
+    bz_slab_free(&mine, kept[5]);
+}
+
+static void owner_allocates_into_a_new_chunk(void)
+{
+    for (int i = 0; i < 3; i++) {
+        struct watched *o = bz_slab_alloc(&mine);
+        bz_store_relaxed(&o->word, 1);
+        kept[i] = o;
+    }
+}
+
+static int walker_saw;
+
+static void walks(void)
+{
+    struct bz_slab_walk w;
+    walker_saw = -1;
+    if (!bz_slab_walk_begin(&w, &mine))
+        return; /* the owner is at it; a walker would ask again */
+    walker_saw = 0;
+    for (struct watched *o; (o = bz_slab_walk_next(&w)) != NULL;)
+        walker_saw += (int)bz_load_relaxed(&o->word);
+    bz_slab_walk_end(&w);
+}
+
+static void the_slab_is_sound(void)
+{
+    bz_slab_collect(&mine);
+    bz_slab_check(&mine);
+    bz_slab_release(&mine);
+}
+
+/* slab.c [D] [E]: a chunk that went back under a walker would be a use after free. */
+MODEL(slab, no_chunk_goes_back_under_a_walker)
+{
+    given_a_chunk_about_to_go();
+    m_threads(owner_frees_the_last_of_a_chunk, walks);
+    m_sometimes(walker_saw == -1);
+    m_sometimes(walker_saw == 0);
+    m_sometimes(walker_saw == 1);
+    the_slab_is_sound();
+}
+
+MODEL(slab, two_walkers_each_keep_the_chunks)
+{
+    given_a_chunk_about_to_go();
+    m_threads(owner_frees_the_last_of_a_chunk, walks, walks);
+    the_slab_is_sound();
+}
+
+/* slab.c [B] [C]: a walker that meets a new chunk finds its header and its words complete: a word
+ * that was not written yet would be a read of undefined memory. */
+MODEL(slab, a_walker_meets_a_new_chunk_whole)
+{
+    m_assert(bz_slab_class_init(&kind, "watched", sizeof(struct watched), 0, &m_allocator) == 0);
+    bz_slab_class_watch(&kind);
+    bz_slab_init(&mine, &kind);
+    kept[3] = bz_slab_alloc(&mine);
+    m_settings()->spurious = 0;
+    m_threads(owner_allocates_into_a_new_chunk, walks);
+    m_sometimes(walker_saw == 0);
+    m_sometimes(walker_saw == 3);
+    the_slab_is_sound();
+}
+
+static bool was_sent;
+
+static void outsider_frees_into_a_closing_slab(void)
+{
+    bz_set(&out[0]->payload, 10);
+    was_sent = bz_slab_free_outside(out[0]);
+}
+
+static size_t left_at_close;
+
+static void owner_closes(void)
+{
+    left_at_close = bz_slab_close(&mine);
+}
+
+/* Each object is counted once: by the close, or by who was told that it is closed. */
+MODEL(slab, an_object_freed_while_its_home_closes_is_counted_once)
+{
+    given_objects_out(2);
+    m_threads(owner_closes, outsider_frees_into_a_closing_slab);
+    m_assert(left_at_close == (was_sent ? 1u : 2u));
+    m_sometimes(was_sent);
+    m_sometimes(!was_sent);
+    bz_slab_release(&mine);
+}

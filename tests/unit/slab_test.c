@@ -360,3 +360,107 @@ TEST(slab, check_names_what_is_wrong)
     bz_slab_free(&mine, b);
     then_nothing_is_left();
 }
+
+/* ---- watched classes ---- */
+
+struct watched {
+    bz_atomic(uint64_t) word;
+    char rest[56];
+};
+
+static void given_watched_slabs(void)
+{
+    blitz_allocator from = test_allocator(&memory);
+    CHECK_EQ(bz_slab_class_init(&kind, "watched", sizeof(struct watched), 64, &from), 0);
+    bz_slab_class_watch(&kind);
+    bz_slab_init(&mine, &kind);
+    bz_slab_init(&yours, &kind);
+}
+
+/* How many objects of `mine` a walk shows, and how many of them say that they are alive. */
+static unsigned walk(unsigned *alive)
+{
+    struct bz_slab_walk w;
+    unsigned seen = 0;
+    *alive = 0;
+    CHECK(bz_slab_walk_begin(&w, &mine));
+    for (struct watched *o; (o = bz_slab_walk_next(&w)) != NULL; seen++)
+        *alive += bz_load_relaxed(&o->word) != 0; /* relaxed: one thread */
+    bz_slab_walk_end(&w);
+    return seen;
+}
+
+/* A free object keeps what its user left in the word, wherever it is: list, batch or inbox. */
+TEST(slab, a_walk_tells_the_living_from_the_free)
+{
+    enum { N = 3000 };
+    static struct watched *object[N];
+    unsigned alive;
+    given_watched_slabs();
+    CHECK_EQ(walk(&alive), 0u);
+    for (int i = 0; i < N; i++) {
+        object[i] = bz_slab_alloc(&mine);
+        CHECK_EQ(bz_load_relaxed(&object[i]->word), 0u);     /* relaxed: one thread */
+        bz_store_relaxed(&object[i]->word, (uint64_t)i + 1); /* relaxed: one thread */
+        memset(object[i]->rest, 0xff, sizeof object[i]->rest);
+    }
+    CHECK_EQ(walk(&alive), N);
+    CHECK_EQ(alive, N);
+    for (int i = 0; i < N; i++) {
+        bz_store_relaxed(&object[i]->word, 0); /* relaxed: one thread */
+        if (i % 3 == 0)
+            bz_slab_free(&mine, object[i]);
+        else if (i % 3 == 1)
+            bz_slab_free(&yours, object[i]);
+        else
+            CHECK(bz_slab_free_outside(object[i]));
+        if (i % 100 == 0) {
+            CHECK_EQ(walk(&alive), N);
+            CHECK_EQ(alive, N - i - 1);
+        }
+    }
+    bz_slab_check(&mine);
+    then_nothing_is_left();
+}
+
+/* No chunk goes back under a walker's feet; afterwards they do. */
+TEST(slab, a_walk_keeps_chunks_and_the_next_collect_gives_them_back)
+{
+    enum { N = 5000 };
+    static struct watched *object[N];
+    struct bz_slab_walk w;
+    unsigned seen = 0;
+    given_watched_slabs();
+    for (int i = 0; i < N; i++) {
+        object[i] = bz_slab_alloc(&mine);
+        bz_store_relaxed(&object[i]->word, 0); /* relaxed: one thread */
+    }
+    size_t chunks = memory.live;
+    CHECK(bz_slab_walk_begin(&w, &mine));
+    CHECK_NOT_NULL(bz_slab_walk_next(&w));
+    for (int i = 0; i < N; i++)
+        bz_slab_free(&mine, object[i]);
+    CHECK_EQ(memory.live, chunks);
+    while (bz_slab_walk_next(&w) != NULL)
+        seen++;
+    CHECK_EQ(seen, N - 1);
+    bz_slab_walk_end(&w);
+    bz_slab_check(&mine);
+    bz_slab_collect(&mine);
+    CHECK_LE(memory.live, 2u); /* the current one and a spare */
+    bz_slab_check(&mine);
+    then_nothing_is_left();
+}
+
+/* Objects that outlive their slab's owner are counted by whoever frees them. */
+TEST(slab, a_closed_slab_says_so_to_who_frees)
+{
+    given_watched_slabs();
+    void *a = bz_slab_alloc(&mine), *b = bz_slab_alloc(&mine), *c = bz_slab_alloc(&mine);
+    CHECK(bz_slab_free_outside(a));
+    CHECK_EQ(bz_slab_close(&mine), 2u);
+    CHECK(!bz_slab_free_outside(b));
+    CHECK(!bz_slab_free_outside(c));
+    bz_slab_release(&mine);
+    then_nothing_is_left();
+}
