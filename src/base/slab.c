@@ -216,7 +216,7 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
     bz_list_init(&s->full);
     s->empty_count = 0;
     s->has_kept_back = false;
-    s->chunk_count = 0;
+    bz_atomic_init(&s->chunk_count, 0);
     s->used = 0;
     bz_atomic_init(&s->newest, NULL);
     bz_atomic_init(&s->inbox, NULL);
@@ -224,6 +224,12 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
 }
 
 /* ---- chunks ---- */
+
+static void count_chunks(struct bz_slab *s, size_t more)
+{
+    /* relaxed: we are its only writer; statistics */
+    bz_store_relaxed(&s->chunk_count, bz_load_relaxed(&s->chunk_count) + more);
+}
 
 /* I5: it becomes the newest. */
 static void chunk_enlist(struct bz_slab *s, struct bz_slab_chunk *chunk)
@@ -263,7 +269,7 @@ static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
     chunk->free = NULL;
     chunk->used = 0;
     bz_atomic_init(&chunk->fresh, 0);
-    s->chunk_count++;
+    count_chunks(s, 1);
     s->empty_count++;
     chunk_enlist(s, chunk);
     return chunk;
@@ -279,7 +285,7 @@ static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
     }
     bz_list_remove(&chunk->in);
     bz_unpoison(chunk, BZ_SLAB_CHUNK);
-    s->chunk_count--;
+    count_chunks(s, (size_t)-1);
     s->empty_count--;
     bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
 }
@@ -539,6 +545,18 @@ size_t bz_slab_fini(struct bz_slab *s)
     return s->used;
 }
 
+/* ---- looking ---- */
+
+const struct bz_slab_class *bz_slab_kind(const void *object)
+{
+    return bz_get(&chunk_of(object)->home)->kind; /* I4 */
+}
+
+size_t bz_slab_bytes(struct bz_slab *s)
+{
+    return bz_load_relaxed(&s->chunk_count) * BZ_SLAB_CHUNK; /* relaxed: statistics */
+}
+
 /* ---- checking ---- */
 
 static void chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk)
@@ -556,6 +574,7 @@ static void chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk)
 
 void bz_slab_check(struct bz_slab *s)
 {
+    size_t says = bz_load_relaxed(&s->chunk_count); /* relaxed: nobody is at work on it */
     size_t used = 0, chunks = 0, empty = 0, listed = 0;
     struct bz_list *lists[] = {&s->partial, &s->full};
     for (unsigned l = 0; l < BZ_ARRAY_LEN(lists); l++) {
@@ -576,13 +595,12 @@ void bz_slab_check(struct bz_slab *s)
         chunks++;
     }
     BZ_CHECK(used == s->used, "slab of %s: %zu used, says %zu", s->kind->name, used, s->used);
-    BZ_CHECK(chunks == s->chunk_count, "slab of %s: %zu chunks, says %zu", s->kind->name, chunks,
-             s->chunk_count);
+    BZ_CHECK(chunks == says, "slab of %s: %zu chunks, says %zu", s->kind->name, chunks, says);
     BZ_CHECK(empty == s->empty_count, "slab of %s: %zu empty, says %u", s->kind->name, empty,
              s->empty_count);
     struct bz_slab_chunk *c = bz_load_relaxed(&s->newest); /* relaxed: nobody is at work on it */
     for (; c != NULL; c = bz_get(&c->older))
         listed++;
-    BZ_CHECK(listed == s->chunk_count, "slab of %s: %zu chunks listed of %zu", s->kind->name,
-             listed, s->chunk_count); /* I5 */
+    BZ_CHECK(listed == says, "slab of %s: %zu chunks listed of %zu", s->kind->name, listed,
+             says); /* I5 */
 }

@@ -73,8 +73,8 @@ struct bz_slab {
     struct bz_list full;              /* chunks without */
     unsigned empty_count;             /* chunks without a used object, current included */
     bool has_kept_back;               /* a walk kept an empty chunk from going back */
-    size_t chunk_count;
-    size_t used; /* objects out, as far as we have heard */
+    bz_atomic(size_t) chunk_count;    /* written by the owner, read for statistics */
+    size_t used;                      /* objects out, as far as we have heard */
     struct bz_slab_batch batch[BZ_SLAB_HOMES];
     bz_atomic(struct bz_slab_chunk *) newest; /* of all chunks; written by the owner, I5 */
     BZ_OWN_LINE bz_atomic(struct bz_slab_object *) inbox; /* pushed by others, emptied by us */
@@ -152,6 +152,14 @@ BZ_MUST_USE bool bz_slab_walk_begin(struct bz_slab_walk *w, struct bz_slab *s);
 void *bz_slab_walk_next(struct bz_slab_walk *w);
 
 void bz_slab_walk_end(struct bz_slab_walk *w);
+
+/* ---- looking ---- */
+
+/* The class an object was allocated in. */
+const struct bz_slab_class *bz_slab_kind(const void *object);
+
+/* Bytes the slab has of its allocator now. Any thread: a figure for statistics. */
+size_t bz_slab_bytes(struct bz_slab *s);
 
 /* The invariants of slab.c, by walking. Nobody else is at work on it. Aborts with what it saw. */
 void bz_slab_check(struct bz_slab *s);

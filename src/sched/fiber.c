@@ -5,6 +5,7 @@
  * begin with: one of the scheduler, from spawn to finish; one of the handle, if somebody keeps one;
  * one more for each waker.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "sched/sched.h"
@@ -15,7 +16,9 @@ struct bz_fiber {
     void *arg;
 };
 
-static bz_atomic(uint64_t) last_id; /* of the process; ids are never used twice */
+#if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
+static_assert(sizeof(struct bz_fiber) <= 128, "the smallest class of tasks.c");
+#endif
 
 /* ---- making ---- */
 
@@ -28,10 +31,7 @@ static enum bz_ran fiber_run(struct bz_task *t)
 
 static void fiber_drop(struct bz_task *t)
 {
-    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
-    struct bz_runtime *rt = t->rt;
-    bz_free(&rt->alloc, f, sizeof *f);
-    bz_runtime_unref(rt);
+    bz_task_free(t);
 }
 
 static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
@@ -39,19 +39,17 @@ static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
 static void task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
                       const char *name, unsigned refs)
 {
-    bz_word_init(&t->word, BZ_SCHEDULED, refs);
     bz_task_init_watch(t);
     t->ops = ops;
     t->rt = rt;
     t->stack = NULL;
-    t->id = bz_fetch_add_relaxed(&last_id, 1) + 1; /* relaxed: only uniqueness counts */
     t->name = name;
     t->result = 0;
     t->traits = 0;
     bz_atomic_init(&t->wait, 0);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
-    bz_list_init(&t->all);
     bz_list_init(&t->joiners);
+    bz_word_init(&t->word, BZ_SCHEDULED, refs); /* last: from here on it can be found */
 }
 
 static struct bz_runtime *runtime_for(const blitz_spawn_opts *opts)
@@ -67,15 +65,18 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
     struct bz_runtime *rt = runtime_for(opts);
     if (fn == NULL || rt == NULL)
         return -EINVAL;
-    struct bz_fiber *f = bz_alloc(&rt->alloc, sizeof *f, _Alignof(struct bz_fiber));
-    if (f == NULL)
+    struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
+    if (t == NULL)
         return -ENOMEM;
-    task_init(&f->task, rt, &fiber_ops, opts != NULL ? opts->name : NULL, out != NULL ? 2 : 1);
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    unsigned refs = out != NULL ? 2 : 1;
     f->fn = fn;
     f->arg = arg;
-    int err = bz_runtime_enlist(rt, &f->task);
+    task_init(t, rt, &fiber_ops, opts != NULL ? opts->name : NULL, refs);
+    int err = bz_task_enlist(t);
     if (err != 0) {
-        bz_free(&rt->alloc, f, sizeof *f);
+        if (bz_word_drop(&t->word, refs))
+            bz_task_free(t);
         return err;
     }
     if (out != NULL)

@@ -66,9 +66,7 @@ static enum bz_ran job_run(struct bz_task *t)
 
 static void job_drop(struct bz_task *t)
 {
-    struct bz_runtime *rt = t->rt;
-    bz_free(&rt->alloc, of_task(t), sizeof(struct bz_job_task));
-    bz_runtime_unref(rt);
+    bz_task_free(t);
 }
 
 static const struct bz_task_ops job_ops = {"job", job_run, job_drop};
@@ -78,17 +76,20 @@ bool bz_job_has_header(struct bz_machine *m)
     struct bz_job_task *jt = m->jobs.reserve;
     if (jt != NULL)
         return true;
-    jt = bz_alloc(&m->rt->alloc, sizeof *jt, _Alignof(struct bz_job_task));
-    if (jt == NULL)
+    struct bz_task *t = bz_task_alloc(m->rt, sizeof *jt);
+    if (t == NULL)
         return false;
-    jt->task = (struct bz_task){.ops = &job_ops, .rt = m->rt};
-    bz_task_init_watch(&jt->task);
-    bz_lock_init_ranked(&jt->task.lock, BZ_RANK_TASK);
-    bz_list_init(&jt->task.all);
-    bz_list_init(&jt->task.joiners);
+    t->ops = &job_ops;
+    t->rt = m->rt;
+    t->stack = NULL;
+    t->result = 0;
+    t->traits = BZ_TASK_ANONYMOUS;
+    bz_atomic_init(&t->wait, 0);
+    bz_task_init_watch(t);
+    bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
+    bz_list_init(&t->joiners);
+    jt = of_task(t);
     bz_list_init(&jt->in);
-    bz_word_init(&jt->task.word, BZ_RUNNING, 1);
-    bz_runtime_ref(m->rt);
     m->jobs.reserve = jt;
     return true;
 }
@@ -105,7 +106,7 @@ void bz_jobs_fini(struct bz_machine *m)
 {
     BZ_ASSERT(bz_list_is_empty(&m->jobs.running));
     if (m->jobs.reserve != NULL)
-        bz_task_unref(&m->jobs.reserve->task);
+        bz_task_free(&m->jobs.reserve->task);
 }
 
 /* ---- running ---- */
@@ -139,6 +140,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->parent = jt->job->task_; /* I1 */
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
+    bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
     if (bz_word_is_cancelled(&jt->parent->word))
@@ -151,9 +153,8 @@ static void give_back(struct bz_machine *m, struct bz_job_task *jt)
 {
     if (bz_word_exit(&jt->task.word, 1) != BZ_EXIT_LAST)
         return; /* a waker is left somewhere */
-    bz_word_init(&jt->task.word, BZ_RUNNING, 1);
     if (m->jobs.reserve == NULL)
-        m->jobs.reserve = jt;
+        m->jobs.reserve = jt; /* without a reference: nobody finds it */
     else
         job_drop(&jt->task);
 }

@@ -45,7 +45,7 @@ static bool next_joiner(struct bz_task *t, blitz_waker *out)
 /* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
 static void complete(struct bz_task *t, unsigned refs)
 {
-    bz_runtime_strike(t->rt, t);
+    struct bz_runtime *rt = t->rt;
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
         for (blitz_waker w; next_joiner(t, &w);)
@@ -59,6 +59,7 @@ static void complete(struct bz_task *t, unsigned refs)
     case BZ_EXIT_DONE:
         break;
     }
+    bz_task_strike(rt); /* after that the runtime may end */
 }
 
 void bz_task_finish(struct bz_task *t)

@@ -1,21 +1,13 @@
 /*
- * runtime.c - a runtime from its config to its end, and the registry of its tasks.
+ * runtime.c - a runtime from its config to its end.
  *
  * Life: new -> running -> stopping (no more spawns, everyone cancelled) -> drained (the last task
- * has ended) -> ending (machines leave) -> freed. The memory itself stays until the last task
- * header is dropped, because a handle or a waker may outlive everything else.
+ * has ended: live.c) -> ending (machines leave) -> given up -> released. The memory itself stays until
+ * the last task header is dropped, because a handle or a waker may outlive everything else: tasks.c.
  *
- * The registry is a list under the runtime's lock: shutdown cancels what is on it, and says who
- * would not end. A lock per spawn is the dull form.
- *
- * I1  live is the length of tasks, under the lock.
- * I2  drained is 1 exactly when is_stopping and live is 0.
- *
- * [A] free: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
- * [B] strike: drained release -> shutdown: drained acquire     what the last task did is visible
- * [D] free: is_ending, fence, roused -> search.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
+ * [A] unref: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
+ * [D] unref: is_ending, fence, roused -> search.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
  *     a machine about to sleep sees that it is to leave, or its sleep word is set after it cleared it
- * [C] unref: references acq_rel -> unref: references acq_rel   all uses come before the free
  */
 #include <errno.h>
 #include <stdio.h>
@@ -109,6 +101,7 @@ static int procs_new(struct bz_runtime *rt)
     bz_barrier_init(&rt->barrier, rt->os);
     /* All but the first count as asleep: to rouse one is to start its thread. */
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
+    bz_tasks_init(rt, 0);
     return 0;
 }
 
@@ -127,13 +120,8 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->is_plain = bz_os_barrier_register(rt->os) != 0;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
-    bz_atomic_init(&rt->references, 1);
-    bz_atomic_init(&rt->drained, 0);
-    bz_lock_init_ranked(&rt->lock, BZ_RANK_RUNTIME);
+    bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
-    bz_list_init(&rt->tasks);
-    rt->live = 0;
-    rt->is_stopping = false;
     int err = choose_procs(rt, c);
     if (err == 0)
         err = choose_stack(rt, c);
@@ -177,83 +165,46 @@ free_runtime:
     return err;
 }
 
-void bz_runtime_ref(struct bz_runtime *rt)
+void bz_runtime_release(struct bz_runtime *rt)
 {
-    bz_fetch_add_relaxed(&rt->references, 1); /* relaxed: the caller has one */
-}
-
-void bz_runtime_unref(struct bz_runtime *rt)
-{
-    if (bz_fetch_sub_acqrel(&rt->references, 1) == 1) { /* [C] */
-        blitz_allocator from = rt->alloc;
-        procs_free(rt); /* not before: a waker may have been about to rouse one */
-        bz_free(&from, rt, sizeof *rt);
-    }
-}
-
-/* ---- the registry ---- */
-
-int bz_runtime_enlist(struct bz_runtime *rt, struct bz_task *t)
-{
-    bz_lock_take(&rt->lock, rt->os);
-    bool is_refused = rt->is_stopping;
-    if (!is_refused) {
-        bz_list_push_back(&rt->tasks, &t->all);
-        rt->live++; /* I1 */
-    }
-    bz_lock_drop(&rt->lock, rt->os);
-    if (is_refused)
-        return -ESHUTDOWN;
-    bz_runtime_ref(rt); /* the header's */
-    return 0;
-}
-
-/* I2, under the lock. */
-static bool note_drained(struct bz_runtime *rt)
-{
-    if (!rt->is_stopping || rt->live > 0)
-        return false;
-    bz_store_release(&rt->drained, 1); /* [B] */
-    return true;
-}
-
-void bz_runtime_strike(struct bz_runtime *rt, struct bz_task *t)
-{
-    const struct bz_os *os = rt->os;
-    bz_lock_take(&rt->lock, os);
-    bz_list_remove(&t->all);
-    rt->live--;
-    if (note_drained(rt))
-        bz_os_wake(os, &rt->drained, UINT32_MAX);
-    bz_lock_drop(&rt->lock, os);
+    blitz_allocator from = rt->alloc;
+    bz_tasks_fini(rt);
+    procs_free(rt); /* not before: a waker may have been about to rouse one */
+    bz_free(&from, rt, sizeof *rt);
 }
 
 /* ---- ending ---- */
 
-/* Cancel all. A cancel wakes and so may take locks after ours in rank, but never ours. */
-static void stop(struct bz_runtime *rt)
+static void ask_to_end(struct bz_task *t, void *ctx)
 {
-    bz_lock_take(&rt->lock, rt->os);
-    rt->is_stopping = true;
-    BZ_LIST_FOR_EACH (l, &rt->tasks)
-        bz_task_cancel(BZ_CONTAINER_OF(l, struct bz_task, all));
-    note_drained(rt);
-    bz_lock_drop(&rt->lock, rt->os);
+    (void)ctx;
+    if (!bz_word_is_complete(&t->word))
+        bz_task_cancel(t);
 }
 
-static void name_the_living(struct bz_runtime *rt)
+/* A cancel wakes and so may take locks after ours in rank, but never ours. */
+static void stop(struct bz_runtime *rt)
+{
+    bz_lock_take(&rt->stop_lock, rt->os);
+    bz_live_close(&rt->tasks.live);
+    bz_tasks_each(rt, ask_to_end, NULL);
+    bz_live_await_last(&rt->tasks.live);
+    bz_lock_drop(&rt->stop_lock, rt->os);
+}
+
+static const char *name_of(const struct bz_task *t)
+{
+    return t->name != NULL ? t->name : "unnamed";
+}
+
+static void name_the_living(struct bz_task *t, void *ctx)
 {
     enum { NAMED_MAX = 10 };
-    int named = 0;
-    bz_lock_take(&rt->lock, rt->os);
-    BZ_LIST_FOR_EACH (l, &rt->tasks) {
-        struct bz_task *t = BZ_CONTAINER_OF(l, struct bz_task, all);
-        if (named++ == NAMED_MAX)
-            break;
-        bz_log(BLITZ_LOG_WARN, "shutdown: task %llu (%s) has not ended", (unsigned long long)t->id,
-               t->name != NULL ? t->name : "unnamed");
-    }
-    bz_lock_drop(&rt->lock, rt->os);
+    int *named = ctx;
+    if ((t->traits & BZ_TASK_ANONYMOUS) || bz_word_is_complete(&t->word) || (*named)++ >= NAMED_MAX)
+        return;
+    bz_log(BLITZ_LOG_WARN, "shutdown: task %llu (%s) has not ended", (unsigned long long)t->id,
+           name_of(t));
 }
 
 int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
@@ -263,9 +214,10 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
     if (m != NULL && m->rt == rt)
         return -EBUSY;
     stop(rt);
-    while (bz_load_acquire(&rt->drained) == 0) /* [B] */
-        if (bz_os_wait(rt->os, &rt->drained, 0, until) == -ETIMEDOUT) {
-            name_the_living(rt);
+    while (!bz_live_is_drained(&rt->tasks.live))
+        if (bz_os_wait(rt->os, &rt->tasks.live.drained, 0, until) == -ETIMEDOUT) {
+            int named = 0;
+            bz_tasks_each(rt, name_the_living, &named);
             return -ETIMEDOUT;
         }
     return 0;
@@ -276,7 +228,7 @@ int blitz_runtime_free(blitz_runtime *runtime)
     struct bz_runtime *rt = (struct bz_runtime *)runtime;
     if (rt == NULL)
         return 0;
-    if (bz_load_acquire(&rt->drained) == 0) /* [B] */
+    if (!bz_live_is_drained(&rt->tasks.live))
         return -EBUSY;
     bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */
     bz_store_release(&rt->is_ending, 1);   /* [A] */
@@ -292,7 +244,8 @@ int blitz_runtime_free(blitz_runtime *runtime)
     }
     bz_bury(rt);
     bz_stack_pool_fini(&rt->stacks);
-    bz_runtime_unref(rt);
+    if (bz_tasks_close(rt))
+        bz_runtime_release(rt);
     return 0;
 }
 

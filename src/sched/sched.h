@@ -1,7 +1,9 @@
 /*
  * sched.h - the scheduler's inside: runtime, procs and machines, and who calls whom.
  *
- *   runtime.c   makes and unmakes a runtime; config; the registry of tasks; shutdown
+ *   runtime.c   makes and unmakes a runtime; config; shutdown
+ *   tasks.c     task headers, and how to find all of them
+ *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
  *   find.c      what to run next
  *   search.c    when there is nothing at hand: searching, sleeping
@@ -33,6 +35,7 @@
 #include "sched/job.h"
 #include "sched/retake.h"
 #include "sched/runq.h"
+#include "sched/tasks.h"
 #include "sched/watch.h"
 #include "task/stack.h"
 #include "task/task.h"
@@ -69,6 +72,7 @@ struct bz_proc {
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
+    struct bz_task_home tasks;       /* its task headers, and counts of tasks: tasks.h */
     BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
 };
 
@@ -105,14 +109,10 @@ struct bz_runtime {
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
     struct bz_stack_pool stacks;
-    bz_atomic(uint32_t) is_ending;   /* machines leave */
-    bz_atomic(uint64_t) references;  /* the user's, and one of each task header */
-    BZ_OWN_LINE struct bz_lock lock; /* rank: first */
-    struct bz_list tasks;            /* every task that has not ended; guarded by lock */
-    size_t live;                     /* of them; guarded by lock */
-    bool is_stopping;                /* no more spawns; guarded by lock */
-    bz_os_word drained;              /* 1: stopping, and live is 0 */
-    struct bz_lock start_lock;       /* rank: after `lock`; held while a thread is started */
+    struct bz_tasks tasks;         /* headers, and counts of them */
+    bz_atomic(uint32_t) is_ending; /* machines leave */
+    struct bz_lock stop_lock;      /* rank: first; held while the tasks are asked to end */
+    struct bz_lock start_lock;     /* rank: after stop_lock; held while a thread is started */
 };
 
 /* What a plain thread is in: NULL. */
@@ -161,12 +161,8 @@ static inline void bz_evacuate(struct bz_machine *m)
 /* runtime.c */
 BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *config,
                                struct bz_runtime **out);
-void bz_runtime_ref(struct bz_runtime *rt);
-void bz_runtime_unref(struct bz_runtime *rt);
-/* Enter a new task into the registry; -ESHUTDOWN if the runtime is stopping. */
-BZ_MUST_USE int bz_runtime_enlist(struct bz_runtime *rt, struct bz_task *t);
-/* It has ended. */
-void bz_runtime_strike(struct bz_runtime *rt, struct bz_task *t);
+/* Nobody holds the runtime or any of its task headers any more: free the memory. */
+void bz_runtime_release(struct bz_runtime *rt);
 
 /* machine.c */
 BZ_MUST_USE int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p);

@@ -72,6 +72,7 @@ static void sleep_now(struct bz_machine *m, uint64_t until)
 void bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
+    bz_tasks_rest(&p->tasks);
     bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
                                         announcement, and the look after it sees its reason */
     bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);

@@ -30,7 +30,8 @@ struct bz_stack;
 enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
 enum bz_task_traits {
-    BZ_TASK_STAYS = 1 /* is not to be run by whoever joins it */
+    BZ_TASK_STAYS = 1,    /* is not to be run by whoever joins it */
+    BZ_TASK_ANONYMOUS = 2 /* stands in for another, whose id and name it has: a job's header */
 };
 
 struct bz_task_ops {
@@ -46,7 +47,6 @@ struct bz_task {
     bz_shared(bz_entry) next; /* link of its resumed entry: chain.h */
     bz_shared(bz_entry) first_next; /* link of its first-run entry, a tombstone perhaps */
     struct bz_stack *stack; /* where it stands while it does not run; NULL: nowhere. The runner's */
-    struct bz_list all;     /* in the runtime's registry; guarded by that */
     uint64_t id;            /* constant */
     const char *name;       /* constant; may be NULL */
     bz_atomic(uintptr_t) wait; /* what it waits in; the task's own to write: sched/wait.h */
