@@ -9,8 +9,9 @@
  *     copy     into our own ring, behind our tail, not yet visible
  *     release  let `steal` catch up with `real`: the slots may be filled again
  *
- * So the head is two indices in one word. The owner takes at `real` and may push as far as `steal`
- * allows. While steal != real a thief is at work, and a second one goes elsewhere.
+ * So the head is two indices in one word: `real`, and how far `steal` is behind it, the number of
+ * slots `claimed` and not released. The owner takes at `real` and may push as far as `steal` allows.
+ * While anything is claimed a thief is at work, and a second one goes elsewhere.
  *
  *          steal      real                tail
  *       ...  |--copied--|----queued---------|  free ...
@@ -18,134 +19,164 @@
  * Full: half of the ring and the new entry go to the injector in one batch (the caller does it).
  * Full while a thief is copying: that one entry goes there.
  *
+ * Sweep. A joiner that claims its child leaves the child's entry behind; a program that spawns and
+ * joins in a loop would fill the ring, and then the injector, with tombstones. So before a full ring
+ * spills its owner takes the tombstones out. It claims everything as a thief would, which keeps
+ * thieves away while it moves the living towards the tail, and then releases what is left:
+ *
+ *          steal                       real = tail
+ *       ...  |--a--+--b--+--+--c--d--+--|             + dead; all of it the owner's
+ *       ...  |          a--b--c--d------|             head = tail - 4, one store
+ *
+ * Meanwhile the ring looks empty. A proc that looks at it as the last thing before its sleep will
+ * not come for what is in it; so the owner pushes and publishes afterwards, which is what it swept
+ * for. (A ring that looks empty because all of it is being stolen is the thief's to answer for.)
+ *
+ * The hand. The owner may take several at once into a private hand: the CAS, most of what a take
+ * costs, is paid once for all of them. What is in a hand others cannot reach, so it is half and one
+ * at most, and the monitor empties the hand of an owner that does not come back to it.
+ *
+ * Lone. A runtime of one proc has no thieves, and its owner stores where it would CAS.
+ *
  * Rejected: a mutex (every push would pay for a rare thief); a growing deque (freeing the old
  * array under a reader needs reclamation, and a bound is wanted anyhow: what spills is what others
  * should see); one head index (a thief would have to copy before it claims, and throw the copy
- * away when it loses); a 16-bit index (wraps during a descheduled thief's sleep, after 65536 takes:
- * then its claim succeeds on a ring that has moved on; 32 bits wrap after four billion, and the
- * release of a claim never depends on the index being unique).
+ * away when it loses); two full indices in the head, 16 or 32 bits each (16 bits come round while a
+ * thief is descheduled, after 65536 takes, and its claim succeeds on a ring that has moved on; 32
+ * bits after four billion takes, which is half a minute of them. A count needs few bits and leaves
+ * the index 54, which come round after years).
  *
- * I1  tail - steal <= CAP. Indices run free and wrap; compare differences.
+ * I1  tail - steal <= CAP; steal = real - claimed. Indices run free and wrap; compare differences.
  * I2  Only the owner writes tail and slots. [steal, real) belongs to one thief, [real, tail) to
  *     the queue.
- * I3  While steal != real, only that thief changes steal; the owner changes real alone.
+ * I3  While steal != real, only that thief changes steal; the owner changes real alone. An owner
+ *     that sweeps is that thief.
+ * I4  Of a lone ring others read only the count.
  *
  * [A] push: tail release -> steal: tail acquire     a slot is filled before it can be claimed
  * [B] release: head release -> push: head acquire   a slot is copied before it is filled again
- * [C] take, spill, release: head release -> claim: head acquire   who sees the head moved sees a
+ * [C] advance, release: head release -> claim: head acquire   who sees the head moved sees a
  *     tail at least as far: the owner takes only what it pushed, a thief releases only after it
  *     saw the tail, so tail - real is never negative for the next thief
+ * [D] sweep: head release -> claim: head acquire    the living are where they were moved to
+ *     release: head release -> sweep: head acquire  [B] for the pushes after the sweep, whose store
+ *     is not a read-modify-write and hides the thief's from them
  */
 #include "sched/runq.h"
 
 #include <assert.h>
 
-#include "base/check.h"
+static_assert(BZ_RUNQ_BITS > BZ_RUNQ_LOG2, "indices can tell full from empty");
+static_assert(BZ_RUNQ_BITS + BZ_RUNQ_LOG2 + 1 <= 64, "a claim of the whole ring can be counted");
 
-static_assert(BZ_RUNQ_BITS <= 32 && BZ_RUNQ_BITS > BZ_RUNQ_LOG2,
-              "indices can tell full from empty");
-
-#define INDEX_MASK (UINT32_MAX >> (32 - BZ_RUNQ_BITS))
-
-struct head {
-    uint32_t steal, real;
-};
-
-static struct head unpack(uint64_t word)
-{
-    return (struct head){(uint32_t)(word >> 32), (uint32_t)word};
-}
-
-static uint64_t pack(uint32_t steal, uint32_t real)
-{
-    return (uint64_t)(steal & INDEX_MASK) << 32 | (real & INDEX_MASK);
-}
-
-static uint32_t distance(uint32_t from, uint32_t to)
-{
-    return (to - from) & INDEX_MASK;
-}
-
-static bz_shared(bz_entry) *slot_at(struct bz_runq *q, uint32_t index)
-{
-    return &q->slot[index % BZ_RUNQ_CAP];
-}
-
-void bz_runq_init(struct bz_runq *q)
+void bz_runq_init(struct bz_runq *q, bool is_lone)
 {
     bz_atomic_init(&q->head, 0);
     bz_atomic_init(&q->tail, 0);
+    q->is_lone = is_lone;
 }
 
 /* ---- the owner ---- */
 
-/* Claim the older half for the injector; false if a thief came between. */
-static bool spill_half(struct bz_runq *q, struct head h, bz_entry spill[BZ_RUNQ_SPILL])
+static bool is_full(struct bz_runq *q, uint64_t head)
 {
-    uint64_t seen = pack(h.steal, h.real);
-    uint32_t past = h.real + BZ_RUNQ_CAP / 2;
-    if (!bz_cas_strong_rel_rlx(&q->head, &seen, pack(past, past))) /* [C] */
-        return false;
-    for (uint32_t i = 0; i < BZ_RUNQ_CAP / 2; i++)
-        spill[i] = bz_get(slot_at(q, h.real + i));
-    return true;
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    return bz_runq_queued(head, tail) == BZ_RUNQ_CAP;
 }
 
 enum bz_pushed bz_runq_push(struct bz_runq *q, bz_entry entry, bz_entry spill[BZ_RUNQ_SPILL],
                             unsigned *count)
 {
-    BZ_ASSERT(entry != 0);
-    uint32_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
-    for (;;) {
-        struct head h = unpack(bz_load_acquire(&q->head)); /* [B] */
-        if (distance(h.steal, tail) < BZ_RUNQ_CAP) {
-            bz_set(slot_at(q, tail), entry);
-            bz_store_release(&q->tail, (tail + 1) & INDEX_MASK); /* [A] */
-            return BZ_PUSHED;
-        }
-        if (h.steal != h.real)
+    while (!bz_runq_try_push(q, entry)) {
+        uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a first guess, the CAS decides */
+        uint64_t real = bz_runq_real(seen);
+        if (bz_runq_claimed(seen) > 0)
             return BZ_PUSH_BUSY;
-        if (spill_half(q, h, spill)) {
-            spill[BZ_RUNQ_CAP / 2] = entry;
-            *count = BZ_RUNQ_SPILL;
-            return BZ_PUSH_SPILL;
-        }
-        /* A thief has claimed meanwhile: look again. */
+        if (!is_full(q, seen) || !bz_runq_advance(q, seen, BZ_RUNQ_CAP / 2))
+            continue; /* a thief came between: look again */
+        for (unsigned i = 0; i < BZ_RUNQ_CAP / 2; i++)
+            spill[i] = bz_get(bz_runq_slot(q, real + i));
+        spill[BZ_RUNQ_CAP / 2] = entry;
+        *count = BZ_RUNQ_SPILL;
+        return BZ_PUSH_SPILL;
+    }
+    return BZ_PUSHED;
+}
+
+/* What the owner may take at once of `queued`. */
+static unsigned handful(struct bz_runq *q, uint64_t queued, unsigned max)
+{
+    if (!q->is_lone && queued > 0)
+        queued = queued / 2 + 1;
+    return queued < max ? (unsigned)queued : max;
+}
+
+unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max)
+{
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    for (;;) {
+        uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a guess, the CAS decides */
+        uint64_t real = bz_runq_real(seen);
+        unsigned n = handful(q, bz_runq_queued(seen, tail), max);
+        if (n == 0)
+            return 0;
+        if (!bz_runq_advance(q, seen, n))
+            continue;
+        for (unsigned i = 0; i < n; i++)
+            out[i] = bz_get(bz_runq_slot(q, real + i));
+        return n;
     }
 }
 
-bz_entry bz_runq_take(struct bz_runq *q)
+/* Claim all of it as a thief would. Returns the head as it was; 0 in *count if one is at work. */
+static uint64_t claim_all(struct bz_runq *q, uint64_t tail, uint64_t *count)
 {
-    uint32_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
     uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a first guess, the CAS decides */
-    for (;;) {
-        struct head h = unpack(seen);
-        if (h.real == tail)
-            return 0;
-        uint32_t real = h.real + 1;
-        uint32_t steal = h.steal == h.real ? real : h.steal;         /* I3 */
-        if (bz_cas_weak_rel_rlx(&q->head, &seen, pack(steal, real))) /* [C] */
-            return bz_get(slot_at(q, h.real));
+    do {
+        *count = bz_runq_claimed(seen) > 0 ? 0 : bz_runq_queued(seen, tail);
+        if (*count == 0)
+            break;
+    } while (!bz_cas_weak_acq_rlx(&q->head, &seen, bz_runq_pack(*count, tail))); /* [D] */
+    return seen;
+}
+
+unsigned bz_runq_sweep(struct bz_runq *q, bool (*is_dead)(bz_entry e, void *arg), void *arg,
+                       bz_entry dead[BZ_RUNQ_CAP])
+{
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    uint64_t count, first = claim_all(q, tail, &count), to = tail;
+    unsigned dead_count = 0;
+    if (count == 0)
+        return 0;
+    while (count-- > 0) {
+        bz_entry e = bz_get(bz_runq_slot(q, first + count));
+        if (is_dead(e, arg))
+            dead[dead_count++] = e;
+        else
+            bz_set(bz_runq_slot(q, --to), e);
     }
+    bz_store_release(&q->head, bz_runq_pack(0, to)); /* [D] */
+    return dead_count;
 }
 
 /* ---- thieves ---- */
 
 /* Phase 1. Returns how many were claimed, the first at *first; 0 if there is nothing for us. */
-static uint32_t claim_half(struct bz_runq *from, uint32_t *first)
+static unsigned claim_half(struct bz_runq *from, uint64_t *first)
 {
-    uint64_t seen = bz_load_acquire(&from->head); /* [C] */
+    uint64_t seen = bz_load_acquire(&from->head); /* [C] [D] */
     for (;;) {
-        struct head h = unpack(seen);
-        if (h.steal != h.real)
+        if (bz_runq_claimed(seen) > 0)
             return 0; /* another thief is at work */
-        uint32_t queued = distance(h.real, bz_load_acquire(&from->tail)); /* [A] */
+        uint64_t queued = bz_runq_queued(seen, bz_load_acquire(&from->tail)); /* [A] */
+        uint64_t half = queued - queued / 2, real = bz_runq_real(seen);
         if (queued == 0)
             return 0;
-        uint32_t half = queued - queued / 2;
-        *first = h.real;
-        if (bz_cas_weak_acq_acq(&from->head, &seen, pack(h.steal, h.real + half))) /* [C] */
-            return half;
+        if (bz_cas_weak_acq_acq(&from->head, &seen,
+                                bz_runq_pack(half, real + half))) { /* [C] [D] */
+            *first = real;
+            return (unsigned)half;
+        }
     }
 }
 
@@ -153,28 +184,28 @@ static uint32_t claim_half(struct bz_runq *from, uint32_t *first)
 static void release_claim(struct bz_runq *from)
 {
     uint64_t seen = bz_load_relaxed(&from->head); /* relaxed: a first guess, the CAS decides */
-    struct head h;
     do {
-        h = unpack(seen);
-        BZ_ASSERT(h.steal != h.real);                                         /* I3 */
-    } while (!bz_cas_weak_rel_rlx(&from->head, &seen, pack(h.real, h.real))); /* [B] [C] */
+        BZ_ASSERT(bz_runq_claimed(seen) > 0);                               /* I3 */
+    } while (!bz_cas_weak_rel_rlx(&from->head, &seen, bz_runq_real(seen))); /* [B] [C] */
 }
 
 bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to)
 {
-    uint32_t tail = bz_load_relaxed(&to->tail);           /* relaxed: we are its only writer, I2 */
-    struct head own = unpack(bz_load_acquire(&to->head)); /* [B] */
-    if (distance(own.steal, tail) > BZ_RUNQ_CAP / 2)
+    BZ_ASSERT(!from->is_lone);                  /* I4 */
+    uint64_t tail = bz_load_relaxed(&to->tail); /* relaxed: we are its only writer, I2 */
+    uint64_t head = bz_load_acquire(&to->head); /* [B] */
+    if (bz_runq_queued(head, tail) + bz_runq_claimed(head) > BZ_RUNQ_CAP / 2)
         return 0; /* half a ring might not fit */
-    uint32_t first, count = claim_half(from, &first);
+    uint64_t first;
+    unsigned count = claim_half(from, &first);
     if (count == 0)
         return 0;
-    for (uint32_t i = 0; i + 1 < count; i++) /* phase 2 */
-        bz_set(slot_at(to, tail + i), bz_get(slot_at(from, first + i)));
-    bz_entry newest = bz_get(slot_at(from, first + count - 1));
+    for (unsigned i = 0; i + 1 < count; i++) /* phase 2 */
+        bz_set(bz_runq_slot(to, tail + i), bz_get(bz_runq_slot(from, first + i)));
+    bz_entry newest = bz_get(bz_runq_slot(from, first + count - 1));
     release_claim(from);
     if (count > 1)
-        bz_store_release(&to->tail, (tail + count - 1) & INDEX_MASK); /* [A] */
+        bz_store_release(&to->tail, (tail + count - 1) & BZ_RUNQ_MASK); /* [A] */
     return newest;
 }
 
@@ -182,23 +213,25 @@ bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to)
 
 unsigned bz_runq_count(struct bz_runq *q)
 {
-    struct head h = unpack(bz_load_relaxed(&q->head));             /* relaxed: a guess */
-    uint32_t queued = distance(h.real, bz_load_relaxed(&q->tail)); /* relaxed: a guess */
-    return queued <= BZ_RUNQ_CAP ? queued : 0;
+    uint64_t head = bz_load_relaxed(&q->head);                         /* relaxed: a guess */
+    uint64_t queued = bz_runq_queued(head, bz_load_relaxed(&q->tail)); /* relaxed: a guess */
+    return queued <= BZ_RUNQ_CAP ? (unsigned)queued : 0;
 }
 
 uint32_t bz_runq_taken(struct bz_runq *q)
 {
-    return unpack(bz_load_relaxed(&q->head)).real; /* relaxed: a guess */
+    return (uint32_t)bz_runq_real(bz_load_relaxed(&q->head)); /* relaxed: a guess */
 }
 
 void bz_runq_check(struct bz_runq *q)
 {
-    struct head h = unpack(bz_load_relaxed(&q->head)); /* relaxed: nobody is at work */
-    uint32_t tail = bz_load_relaxed(&q->tail);         /* relaxed: nobody is at work */
-    BZ_CHECK(h.steal == h.real, "runq %p: steal %u, real %u", (void *)q, h.steal, h.real);
-    BZ_CHECK(distance(h.real, tail) <= BZ_RUNQ_CAP, "runq %p: from %u to %u", (void *)q, h.real,
-             tail); /* I1 */
-    for (uint32_t i = h.real; i != tail; i = (i + 1) & INDEX_MASK)
-        BZ_CHECK(bz_get(slot_at(q, i)) != 0, "runq %p: slot %u is empty", (void *)q, i);
+    uint64_t head = bz_load_relaxed(&q->head); /* relaxed: nobody is at work */
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: nobody is at work */
+    unsigned long long real = bz_runq_real(head), claimed = bz_runq_claimed(head);
+    BZ_CHECK(claimed == 0, "runq %p: %llu claimed before %llu", (void *)q, claimed, real);
+    BZ_CHECK(bz_runq_queued(head, tail) <= BZ_RUNQ_CAP, "runq %p: from %llu to %llu", (void *)q,
+             real, (unsigned long long)tail); /* I1 */
+    for (uint64_t i = real; i != tail; i = (i + 1) & BZ_RUNQ_MASK)
+        BZ_CHECK(bz_get(bz_runq_slot(q, i)) != 0, "runq %p: slot %llu is empty", (void *)q,
+                 (unsigned long long)i);
 }

@@ -19,18 +19,67 @@
 #endif
 #define BZ_RUNQ_CAP (1u << BZ_RUNQ_LOG2)
 
-/* Width of an index; two fit into the head word. The model checker shrinks it so that it wraps. */
+/* Width of an index; what a thief has claimed is counted above it, in the same word. 54 bits come
+ * round after years of nothing but takes. The model checker shrinks it so that it wraps. */
 #if !defined(BZ_RUNQ_BITS)
-#define BZ_RUNQ_BITS 32
+#define BZ_RUNQ_BITS 54
 #endif
+#define BZ_RUNQ_MASK (UINT64_MAX >> (64 - BZ_RUNQ_BITS))
+#define BZ_RUNQ_CLAIM_ONE (UINT64_C(1) << BZ_RUNQ_BITS)
 
 struct bz_runq {
-    BZ_OWN_LINE bz_atomic(uint64_t) head;  /* {steal, real}: CAS by owner and thieves */
-    BZ_OWN_LINE bz_atomic(uint32_t) tail;  /* written by the owner, read by thieves */
-    bz_shared(bz_entry) slot[BZ_RUNQ_CAP]; /* [real, tail) the queue's, [steal, real) a thief's */
+    BZ_OWN_LINE bz_atomic(uint64_t) head; /* {claimed, real}: CAS by owner and thieves */
+    BZ_OWN_LINE bz_atomic(uint64_t) tail; /* written by the owner, read by thieves */
+    bool is_lone;                         /* nobody steals from it; constant after init */
+    bz_shared(bz_entry)
+        slot[BZ_RUNQ_CAP]; /* [real, tail) the queue's, `claimed` before it a thief's */
 };
 
-void bz_runq_init(struct bz_runq *q);
+/* `is_lone`: no other thread will ever steal from it (a runtime of one proc). */
+void bz_runq_init(struct bz_runq *q, bool is_lone);
+
+/* ---- indices; shared with runq.c ---- */
+
+static inline uint64_t bz_runq_real(uint64_t head)
+{
+    return head & BZ_RUNQ_MASK;
+}
+
+static inline uint64_t bz_runq_claimed(uint64_t head)
+{
+    return head >> BZ_RUNQ_BITS;
+}
+
+static inline uint64_t bz_runq_pack(uint64_t claimed, uint64_t real)
+{
+    return claimed << BZ_RUNQ_BITS | (real & BZ_RUNQ_MASK);
+}
+
+/* Between real and tail, as seen. */
+static inline uint64_t bz_runq_queued(uint64_t head, uint64_t tail)
+{
+    return (tail - head) & BZ_RUNQ_MASK;
+}
+
+static inline bz_shared(bz_entry) *bz_runq_slot(struct bz_runq *q, uint64_t index)
+{
+    return &q->slot[index % BZ_RUNQ_CAP];
+}
+
+/* ---- the owner ---- */
+
+/* Push at the tail. The owner only. False if the ring is full: then bz_runq_push. */
+BZ_MUST_USE static inline bool bz_runq_try_push(struct bz_runq *q, bz_entry entry)
+{
+    BZ_ASSERT(entry != 0);
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    uint64_t head = bz_load_acquire(&q->head); /* [B] */
+    if (BZ_UNLIKELY(bz_runq_queued(head, tail) + bz_runq_claimed(head) >= BZ_RUNQ_CAP))
+        return false;
+    bz_set(bz_runq_slot(q, tail), entry);
+    bz_store_release(&q->tail, (tail + 1) & BZ_RUNQ_MASK); /* [A] */
+    return true;
+}
 
 /* How a push ended. */
 enum bz_pushed {
@@ -43,18 +92,59 @@ enum bz_pushed {
 #define BZ_RUNQ_SPILL (BZ_RUNQ_CAP / 2 + 1)
 
 /*
- * Push at the tail. The owner only.
+ * Push at the tail, and make room if there is none. The owner only.
  * Returns: how it ended; *count entries are in spill[] if it is BZ_PUSH_SPILL.
  */
 BZ_MUST_USE enum bz_pushed bz_runq_push(struct bz_runq *q, bz_entry entry,
                                         bz_entry spill[BZ_RUNQ_SPILL], unsigned *count);
 
+/*
+ * Take out what is_dead, in place; what lives stays in order. The owner only, and it pushes
+ * afterwards: see runq.c, sweep.
+ * Returns: how many were dead, now in dead[]; 0 also if a thief is copying.
+ */
+unsigned bz_runq_sweep(struct bz_runq *q, bool (*is_dead)(bz_entry e, void *arg), void *arg,
+                       bz_entry dead[BZ_RUNQ_CAP]);
+
+/* The owner moves `real` by n, if the head is as it saw it. False: a thief came between. */
+BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen, uint64_t n)
+{
+    uint64_t claimed = bz_runq_claimed(seen);
+    if (claimed > 0)
+        claimed += n; /* steal stays where it is, I3 */
+    uint64_t next = bz_runq_pack(claimed, bz_runq_real(seen) + n);
+    if (!q->is_lone)
+        return bz_cas_weak_rel_rlx(&q->head, &seen, next); /* [C] */
+    bz_store_relaxed(&q->head, next); /* relaxed: nobody else has to do with it, I4 */
+    return true;
+}
+
 /* Take the oldest. The owner only. 0 if the ring is empty. */
-bz_entry bz_runq_take(struct bz_runq *q);
+static inline bz_entry bz_runq_take(struct bz_runq *q)
+{
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    for (;;) {
+        uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a guess, the CAS decides */
+        uint64_t real = bz_runq_real(seen);
+        if (real == tail)
+            return 0;
+        if (bz_runq_advance(q, seen, 1))
+            return bz_get(bz_runq_slot(q, real));
+    }
+}
+
+/*
+ * Take up to `max` of the oldest, with one CAS for all. The owner only. A ring that others steal from
+ * gives half and one at most, so that there is something left for them.
+ * Returns: how many are in out[], the oldest first.
+ */
+unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
+
+/* ---- everybody ---- */
 
 /*
  * Steal half of `from`, rounded up, into `to`, which is the caller's own and at most half full.
- * Any thread that owns `to`.
+ * Any thread that owns `to`; `from` is not lone.
  * Returns: the newest of the stolen entries, which is *not* in `to`: run it. 0 if there was nothing
  *          to steal, or `to` has no room, or another thief is at work.
  */

@@ -47,9 +47,9 @@ static void push(bz_entry e)
 
 static void given_rings(unsigned position, bz_entry queued)
 {
-    bz_runq_init(&mine);
-    bz_runq_init(&yours);
-    bz_runq_init(&hers);
+    bz_runq_init(&mine, false);
+    bz_runq_init(&yours, false);
+    bz_runq_init(&hers, false);
     for (unsigned i = 0; i < position; i++) {
         push(7);
         take(bz_runq_take(&mine));
@@ -168,6 +168,108 @@ MODEL(runq, every_task_is_taken_exactly_once)
 {
     given_rings(0, 2);
     m_threads(owner_takes_and_pushes_3, thief_steals, another_thief_steals);
+    each_was_taken_once(3);
+}
+
+/* ---- the hand ---- */
+
+static void owner_takes_a_hand(void)
+{
+    bz_entry hand[2];
+    unsigned count = bz_runq_take_some(&mine, hand, 2);
+    for (unsigned i = 0; i < count; i++)
+        take(hand[i]);
+}
+
+static void owner_takes_a_hand_and_pushes_3(void)
+{
+    owner_takes_a_hand();
+    push(3);
+}
+
+MODEL(runq, a_hand_and_a_thief_share_what_is_there)
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_a_hand, thief_steals);
+    m_sometimes(taken[1] + taken[2] == 2);
+    each_was_taken_once(2);
+}
+
+MODEL(runq, a_hand_a_push_and_two_thieves_meet)
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_a_hand_and_pushes_3, thief_steals, another_thief_steals);
+    each_was_taken_once(3);
+}
+
+/* ---- sweeping ---- */
+
+static bool is_odd(bz_entry e, void *arg)
+{
+    (void)arg;
+    return e % 2 != 0;
+}
+
+static void sweep(void)
+{
+    bz_entry dead[BZ_RUNQ_CAP];
+    unsigned count = bz_runq_sweep(&mine, is_odd, NULL, dead);
+    for (unsigned i = 0; i < count; i++)
+        take(dead[i]);
+}
+
+static void owner_sweeps_and_pushes_3(void)
+{
+    sweep();
+    push(3);
+}
+
+static void owner_pushes_3_after_a_sweep_in_vain(void)
+{
+    sweep();
+    push(3);
+    take(bz_runq_take(&mine));
+    push(4);
+}
+
+/* [D]: who claims after a sweep finds the living where they were moved to. */
+MODEL(runq, a_sweep_and_a_thief_lose_and_double_nothing)
+{
+    given_rings(0, 2);
+    m_threads(owner_sweeps_and_pushes_3, thief_steals);
+    m_sometimes(bz_runq_count(&mine) == 2); /* swept: 2 and 3 */
+    each_was_taken_once(3);
+}
+
+MODEL(runq, a_sweep_and_two_thieves_lose_and_double_nothing)
+{
+    given_rings(0, 2);
+    m_threads(owner_sweeps_and_pushes_3, thief_steals, another_thief_steals);
+    each_was_taken_once(3);
+}
+
+/* [D]: a thief has released before the sweep; the pushes after it fill what that one copied. */
+MODEL(runq, what_a_thief_copied_before_a_sweep_is_filled_after_it)
+{
+    given_rings(0, 2);
+    m_threads(owner_pushes_3_after_a_sweep_in_vain, thief_steals);
+    each_was_taken_once(4);
+}
+
+MODEL(runq, bug_02_indices_wrap_under_a_sweep)
+{
+    given_rings(7, 2);
+    m_threads(owner_sweeps_and_pushes_3, thief_steals_twice);
+    each_was_taken_once(3);
+}
+
+/* ---- spilling ---- */
+
+/* Full when the owner looked, and half empty when it spills. */
+MODEL(runq, a_spill_takes_no_more_than_two_thieves_left)
+{
+    given_rings(0, 2);
+    m_threads(owner_pushes_3, thief_steals, another_thief_steals);
     each_was_taken_once(3);
 }
 

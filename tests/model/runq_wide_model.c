@@ -34,9 +34,9 @@ static void push(struct bz_runq *q, bz_entry e)
 
 static void given_rings(bz_entry queued)
 {
-    bz_runq_init(&mine);
-    bz_runq_init(&yours);
-    bz_runq_init(&hers);
+    bz_runq_init(&mine, false);
+    bz_runq_init(&yours, false);
+    bz_runq_init(&hers, false);
     for (int i = 0; i < 8; i++)
         taken[i] = 0;
     for (bz_entry e = 1; e <= queued; e++)
@@ -107,6 +107,61 @@ MODEL(runq, a_thief_does_not_fill_what_is_being_copied_from_it)
     m_sometimes(bz_runq_count(&mine) == 1);
     m_sometimes(bz_runq_count(&mine) == 3);
     each_was_taken_once(7);
+}
+
+/* ---- sweeping: 1 and 3 are dead, 2 and 4 move ---- */
+
+static bool is_odd(bz_entry e, void *arg)
+{
+    (void)arg;
+    return e % 2 != 0;
+}
+
+static void owner_sweeps(void)
+{
+    bz_entry dead[BZ_RUNQ_CAP];
+    unsigned count = bz_runq_sweep(&mine, is_odd, NULL, dead);
+    for (unsigned i = 0; i < count; i++)
+        take(dead[i]);
+}
+
+static void another_thief_steals(void)
+{
+    take(bz_runq_steal(&mine, &hers));
+}
+
+/* [D]: what was moved towards the tail is seen there. */
+MODEL(runq, a_thief_finds_the_living_where_a_sweep_put_them)
+{
+    given_rings(4);
+    m_threads(owner_sweeps, thief_steals);
+    m_sometimes(bz_runq_count(&mine) == 1); /* 2 and 4 were left, one was stolen */
+    each_was_taken_once(4);
+}
+
+MODEL(runq, two_thieves_find_the_living_where_a_sweep_put_them)
+{
+    given_rings(4);
+    m_threads(owner_sweeps, thief_steals, another_thief_steals);
+    each_was_taken_once(4);
+}
+
+/* ---- the hand: two of three, and a thief ---- */
+
+static void owner_takes_a_hand(void)
+{
+    bz_entry hand[4];
+    unsigned count = bz_runq_take_some(&mine, hand, 4);
+    for (unsigned i = 0; i < count; i++)
+        take(hand[i]);
+}
+
+MODEL(runq, a_hand_and_two_thieves_share_what_is_there)
+{
+    given_rings(4);
+    m_threads(owner_takes_a_hand, thief_steals, another_thief_steals);
+    m_sometimes(bz_runq_count(&mine) == 0);
+    each_was_taken_once(4);
 }
 
 /* [C]: the head has moved, and the tail that goes with it must be seen. */

@@ -54,7 +54,7 @@ TEST(runq, every_entry_runs_exactly_once)
     total = t_scaled(1000000);
     CHECK_NOT_NULL(seen = calloc(total + 1, 1));
     for (int i = 0; i < WORKERS; i++) {
-        bz_runq_init(&ring[i]);
+        bz_runq_init(&ring[i], false);
         seeds[i] = bz_rng_split(&root);
     }
     t_threads(WORKERS, worker, NULL);

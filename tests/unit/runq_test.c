@@ -10,8 +10,14 @@ static unsigned spilled_count;
 
 static void given_two_rings(void)
 {
-    bz_runq_init(&mine);
-    bz_runq_init(&yours);
+    bz_runq_init(&mine, false);
+    bz_runq_init(&yours, false);
+}
+
+static void given_indices_at(uint64_t start)
+{
+    bz_store_relaxed(&mine.head, start);
+    bz_store_relaxed(&mine.tail, start);
 }
 
 static enum bz_pushed push(bz_entry e)
@@ -99,9 +105,9 @@ TEST(runq, a_thief_with_more_than_half_full_steals_nothing)
 }
 
 /* A thief stopped between claim and release, built by hand. */
-static void given_a_thief_at_work(uint32_t steal, uint32_t real)
+static void given_a_thief_at_work(uint64_t steal, uint64_t real)
 {
-    bz_store_relaxed(&mine.head, (uint64_t)steal << 32 | real);
+    bz_store_relaxed(&mine.head, bz_runq_pack(real - steal, real));
 }
 
 TEST(runq, while_a_thief_copies_the_owner_goes_on_behind_it)
@@ -127,18 +133,156 @@ TEST(runq, what_is_being_copied_is_not_overwritten)
 
     CHECK_EQ((int)push(999), (int)BZ_PUSH_BUSY);
 
-    bz_store_relaxed(&mine.head, (uint64_t)BZ_RUNQ_CAP / 2 << 32 | BZ_RUNQ_CAP / 2);
+    bz_store_relaxed(&mine.head, BZ_RUNQ_CAP / 2); /* it releases */
     CHECK_EQ((int)push(999), (int)BZ_PUSHED);
     bz_runq_check(&mine);
+}
+
+/* ---- the hand ---- */
+
+static bz_entry hand[BZ_RUNQ_CAP];
+
+/* The oldest, in order, and never more than half and one of what others could steal. */
+TEST(runq, a_hand_takes_half_and_one_at_most)
+{
+    for (unsigned n = 0; n <= BZ_RUNQ_CAP; n++)
+        for (unsigned max = 0; max <= 9; max++) {
+            given_two_rings();
+            push_all(1, n);
+            unsigned want = n == 0 ? 0 : n / 2 + 1;
+            want = want < max ? want : max;
+
+            CHECK_EQ(bz_runq_take_some(&mine, hand, max), want);
+
+            for (unsigned i = 0; i < want; i++)
+                CHECK_EQ(hand[i], i + 1u);
+            CHECK_EQ(bz_runq_count(&mine), n - want);
+            bz_runq_check(&mine);
+        }
+}
+
+TEST(runq, a_hand_is_filled_behind_a_thief_that_copies)
+{
+    given_two_rings();
+    push_all(1, 8);
+    given_a_thief_at_work(0, 4);
+    CHECK_EQ(bz_runq_take_some(&mine, hand, 8), 3u);
+    CHECK_EQ(hand[0], 5u);
+    CHECK_EQ(hand[2], 7u);
+    CHECK_EQ(bz_runq_real(bz_load_relaxed(&mine.head)), 7u);
+    CHECK_EQ(bz_runq_claimed(bz_load_relaxed(&mine.head)), 7u); /* steal is the thief's to move */
+}
+
+/* ---- alone ---- */
+
+TEST(runq, a_lone_ring_does_all_that_a_shared_one_does)
+{
+    bz_runq_init(&mine, true);
+    CHECK_EQ(bz_runq_take(&mine), 0u);
+    bz_entry in = 0, out = 0;
+    for (int lap = 0; lap < 5; lap++) {
+        push_all(in + 1, in + BZ_RUNQ_CAP);
+        in += BZ_RUNQ_CAP;
+        CHECK(!bz_runq_try_push(&mine, in + 1));
+        CHECK_EQ((int)push(++in), (int)BZ_PUSH_SPILL);
+        for (unsigned i = 0; i + 1 < spilled_count; i++)
+            CHECK_EQ(spilled[i], ++out);
+        CHECK_EQ(bz_runq_take(&mine), ++out);
+        unsigned left = BZ_RUNQ_CAP / 2 - 1;
+        CHECK_EQ(bz_runq_take_some(&mine, hand, BZ_RUNQ_CAP),
+                 left); /* there is nobody to share with */
+        for (unsigned i = 0; i < left; i++)
+            CHECK_EQ(hand[i], ++out);
+        CHECK_EQ(spilled[spilled_count - 1], ++out);
+        bz_runq_check(&mine);
+    }
+}
+
+#if defined(BZ_DEBUG)
+TEST(runq, nobody_steals_from_a_lone_ring)
+{
+    bz_runq_init(&mine, true);
+    bz_runq_init(&yours, false);
+    push_all(1, 4);
+    DIES("is_lone", bz_runq_steal(&mine, &yours));
+}
+#endif
+
+/* ---- sweeping ---- */
+
+static unsigned looked_at;
+
+static bool every_third_is_dead(bz_entry e, void *arg)
+{
+    looked_at++;
+    return e % 3 == *(bz_entry *)arg;
+}
+
+static bool all_are_dead(bz_entry e, void *arg)
+{
+    (void)e;
+    (void)arg;
+    return true;
+}
+
+static void sweep_and_check(bz_entry n, bz_entry rest)
+{
+    bz_entry dead[BZ_RUNQ_CAP];
+    unsigned want = 0, count = bz_runq_sweep(&mine, every_third_is_dead, &rest, dead);
+    bz_runq_check(&mine);
+    for (bz_entry e = 1; e <= n; e++)
+        want += e % 3 == rest;
+    CHECK_EQ(count, want);
+    CHECK_EQ(looked_at, n);
+    CHECK_EQ(bz_runq_count(&mine), n - want);
+    for (unsigned i = 0; i < count; i++)
+        CHECK_EQ(dead[i] % 3, rest);
+    for (bz_entry e = 1; e <= n; e++)
+        if (e % 3 != rest)
+            CHECK_EQ(bz_runq_take(&mine), e);
+}
+
+/* Each fill, each place in the ring, shared and lone. */
+TEST(runq, a_sweep_takes_out_the_dead_and_keeps_the_rest_in_order)
+{
+    for (uint64_t start = 0; start < 2 * BZ_RUNQ_CAP; start += 37)
+        for (bz_entry n = 0; n <= BZ_RUNQ_CAP; n += 1 + n / 9)
+            for (bz_entry rest = 0; rest < 3; rest++) {
+                bz_runq_init(&mine, start % 2 != 0);
+                given_indices_at(start);
+                push_all(1, n);
+                looked_at = 0;
+                sweep_and_check(n, rest);
+            }
+}
+
+TEST(runq, a_ring_of_tombstones_is_empty_after_a_sweep)
+{
+    bz_entry dead[BZ_RUNQ_CAP];
+    given_two_rings();
+    push_all(1, BZ_RUNQ_CAP);
+    CHECK_EQ(bz_runq_sweep(&mine, all_are_dead, NULL, dead), BZ_RUNQ_CAP);
+    CHECK_EQ(bz_runq_take(&mine), 0u);
+    push_all(1, BZ_RUNQ_CAP);
+    CHECK_EQ(bz_runq_steal(&mine, &yours), (bz_entry)BZ_RUNQ_CAP / 2);
+}
+
+TEST(runq, a_sweep_lets_a_thief_finish_first)
+{
+    bz_entry dead[BZ_RUNQ_CAP];
+    given_two_rings();
+    push_all(1, 8);
+    given_a_thief_at_work(0, 4);
+    CHECK_EQ(bz_runq_sweep(&mine, all_are_dead, NULL, dead), 0u);
+    CHECK_EQ(bz_runq_count(&mine), 4u);
 }
 
 /* Bug class 2: indices wrap. Start just below it and go through, pushing, taking, stealing. */
 TEST(runq, bug_02_indices_that_wrap_lose_nothing)
 {
     given_two_rings();
-    uint32_t start = UINT32_MAX - 300;
-    bz_store_relaxed(&mine.head, (uint64_t)start << 32 | start);
-    bz_store_relaxed(&mine.tail, start);
+    uint64_t start = BZ_RUNQ_MASK - 300;
+    given_indices_at(start);
     bz_entry in = 0, out = 0;
     while (in < 3000) {
         for (int i = 0; i < 50; i++)
@@ -159,7 +303,7 @@ TEST(runq, check_names_what_is_wrong)
 {
     given_two_rings();
     push_all(1, 4);
-    DIES("steal 0, real 2", given_a_thief_at_work(0, 2); bz_runq_check(&mine));
+    DIES("2 claimed before 2", given_a_thief_at_work(0, 2); bz_runq_check(&mine));
     DIES("from 9 to 4", given_a_thief_at_work(9, 9); bz_runq_check(&mine));
     DIES("slot 1 is empty", bz_set(&mine.slot[1], 0); bz_runq_check(&mine));
 }
