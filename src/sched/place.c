@@ -9,6 +9,10 @@
  * lone task in `next` rouses nobody: usually it is about to run here, and a wake costs more than
  * most tasks do. If its machine is long at what it does the monitor fetches it out.
  *
+ * Joiners that claim their children leave tombstones in the ring. When it is full they are swept
+ * out; if that was a quarter of the ring the pushes until the next time have paid for it, if it was
+ * less, half of the ring goes to the injector besides.
+ *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
  * roused in its stead; proc 0's machine is started with the runtime, so there is always one.
@@ -24,10 +28,31 @@
 
 #include "base/log.h"
 
-void bz_push_here(struct bz_machine *m, bz_entry e)
+static bool is_tombstone(bz_entry e, void *arg)
+{
+    (void)arg;
+    return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
+}
+
+/* Take the tombstones out of a full ring. */
+static void sweep(struct bz_machine *m)
+{
+    bz_entry out[BZ_RUNQ_CAP];
+    unsigned dead = bz_runq_sweep(&m->proc->ring, is_tombstone, NULL, out);
+    for (unsigned i = 0; i < dead; i++)
+        bz_task_unref(bz_entry_task(out[i]));
+    if (dead == 0 || dead >= BZ_RUNQ_CAP / 4)
+        return;
+    unsigned spilled = bz_runq_take_some(&m->proc->ring, out, BZ_RUNQ_CAP / 2);
+    bz_injector_push_all(&m->rt->injector, out, spilled);
+}
+
+static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
 {
     bz_entry spill[BZ_RUNQ_SPILL];
     unsigned count = 0;
+    if (!bz_is_plain(m->rt))
+        sweep(m);
     switch (bz_runq_push(&m->proc->ring, e, spill, &count)) {
     case BZ_PUSHED:
         break;
@@ -38,6 +63,12 @@ void bz_push_here(struct bz_machine *m, bz_entry e)
         bz_injector_push(&m->rt->injector, e);
         break;
     }
+}
+
+void bz_push_here(struct bz_machine *m, bz_entry e)
+{
+    if (!bz_runq_try_push(&m->proc->ring, e))
+        push_full(m, e);
 }
 
 /* Start the thread of a proc that has none. True if it has one now. */

@@ -120,6 +120,12 @@ enum bz_life bz_word_life(bz_word *w);
 /* Has it returned? If so, what it wrote before is visible. */
 bool bz_word_is_complete(bz_word *w);
 
+/* Has it been claimed or run? Once it has, this stays so. Of a first-run entry: is it a tombstone? */
+static inline bool bz_word_is_started(bz_word *w)
+{
+    return (bz_load_relaxed(w) & BZ_WORD_STARTED) != 0; /* relaxed: a hint, or never unsaid */
+}
+
 /* The fields are within bounds and go together. Aborts with what it saw. */
 void bz_word_check(bz_word *w);
 

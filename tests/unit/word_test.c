@@ -160,6 +160,20 @@ TEST(word, a_claim_adds_references_only_if_it_wins)
     CHECK(bz_word_unref(&word));
 }
 
+TEST(word, what_was_claimed_or_has_run_is_started_for_good)
+{
+    given(SCHEDULED);
+    CHECK(!bz_word_is_started(&word));
+    (void)!bz_word_step(&word, BZ_WAKE);
+    CHECK(!bz_word_is_started(&word));
+    CHECK(bz_word_claim(&word, 0));
+    CHECK(bz_word_is_started(&word));
+    for (int row = 0; row < ROWS; row++) {
+        given((enum row)row);
+        CHECK_EQ(bz_word_is_started(&word), row != SCHEDULED);
+    }
+}
+
 /* Scheduled for the second time is not fresh, however it came there. */
 TEST(word, a_task_that_has_run_cannot_be_claimed)
 {
