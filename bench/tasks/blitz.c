@@ -5,6 +5,7 @@
 #include <blitz.h>
 
 #include "tasks/cases.h"
+#include "tasks/fork.h"
 
 static void must(int rc, const char *what)
 {
@@ -284,6 +285,10 @@ static const struct tasks_case cases[] = {
     {"spawn-await", TASKS_PACED, case_spawn_await, 0},
     {"skynet", TASKS_FIXED, case_skynet, MILLION}, /* ns a leaf: ms of a million */
     {"tree", TASKS_FIXED, case_tree, TREE_NODES},
+    {"fork-empty", TASKS_PACED, case_fork_empty, 0},
+    {"fork-nested", TASKS_PACED, case_fork_nested, 0},
+    {"fib", TASKS_FIXED, case_fib, 1},
+    {"fork-tree", TASKS_FIXED, case_fork_tree, TREE_NODES},
     {"parked-fiber", TASKS_ONCE, case_parked_fiber, MILLION},
     {"idle", TASKS_ONCE, case_idle, 1000},
 };

@@ -26,7 +26,7 @@ enum tasks_kind { TASKS_PACED, TASKS_FIXED, TASKS_ONCE };
 struct tasks_case {
     const char *name;
     enum tasks_kind kind;
-    double (*run)(uint64_t ops); /* returns the nanoseconds of all, or for `once` the figure */
+    double (*run)(uint64_t ops); /* returns the nanoseconds (or so) of all; `once`: the figure */
     uint64_t ops;                /* of a fixed one, or one that is run once */
 };
 

@@ -170,6 +170,13 @@ peers = ["peer"]
             self.assertEqual(self.goals(1), [("speedup", met)])
             self.assertIn(f"1.67x of {speedup}x", said)
 
+    def test_below_1_it_is_an_allowed_price(self):
+        self.prints("ours", 12)
+        self.prints("peer", 10)
+        for times, status in ((0.8, 0), (0.9, 1)):
+            self.two_cases(f"times = {{peer = {times}}}", f"times = {{peer = {times}}}")
+            self.assertEqual(self.bench("toy", "--quick", "--verdict")[0], status)
+
     def test_all_met_is_a_verdict_of_0(self):
         self.prints("ours", 10)
         self.prints("peer", 50)

@@ -1,8 +1,11 @@
 """What a case is to reach besides being ahead: a figure, a multiple of a peer, a multiple of ours.
 
 A goal is compared with our best round: it says what the machine and our code can do, and whatever
-else a shared machine does only makes a round worse. A multiple of a peer (`times`) and one of another
-case of ours (`speedup`, with `beside`) are medians of ratios within the rounds, as all ratios are.
+else a shared machine does only makes a round worse (two workers of ours on one CPU, because others
+have the second, are no property of ours). The same holds for a multiple of another case of ours
+(`speedup`, with `beside`). A multiple of a peer (`times`) is the median of the ratios within the
+rounds, as all ratios are; below 1 it is a price we allow ourselves, and decides in the place of
+"ahead".
 """
 
 from . import stats
@@ -26,8 +29,7 @@ def _speedup(case, line, lines):
     before = next((other for other in lines if other["case"] == case.beside), None)
     if before is None:
         return []
-    rounds = min(len(before["samples"][OURS]), len(line["samples"][OURS]))
-    has = stats.paired(line["samples"][OURS][:rounds], before["samples"][OURS][:rounds], case.better)
+    has = stats.ratio(line["best"][OURS], before["best"][OURS], case.better)
     return [{"kind": "speedup", "beside": case.beside, "want": case.speedup, "has": has,
              "met": has >= case.speedup}]
 
@@ -40,7 +42,9 @@ def with_goals(cases, lines):
         goals += _times(case, line)
         if case.beside:
             goals += _speedup(case, line, lines)
-        result.append(dict(line, goals=goals))
+        allowed = {g["peer"]: stats.LEVEL for g in goals
+                   if g["kind"] == "times" and g["want"] < 1 and g["met"]}
+        result.append(dict(line, goals=goals, verdicts={**line["verdicts"], **allowed}))
     return result
 
 

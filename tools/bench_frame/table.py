@@ -26,7 +26,7 @@ def _peer_cell(line, peer):
     if peer in line["peers"]:
         sign = SIGN[line["verdicts"][peer]]
         short = [g for g in goals.of(line, "times") if g["peer"] == peer and not g["met"]]
-        if short and sign == SIGN[AHEAD]:
+        if short and (sign == SIGN[AHEAD] or short[0]["want"] < 1):
             sign = f"<{short[0]['want']:g}"
         return f"{number(line['peers'][peer])}  {line['ratios'][peer]:.2f}x {sign}"
     return "skipped" if peer in line["skipped"] else ""
@@ -96,8 +96,8 @@ def render(title, rows):
     lines.append("median of %s rounds; Nx: ours is N times better; + ahead, = level within the A/A "
                  "spread, - behind, ? too noisy" % _span(line["runs"] for line in rows))
     if has_goals:
-        lines.append("goal: of our best round; to p1: ours against the row before it; <N: ahead, and "
-                     "N times was asked for")
+        lines.append("goal: of our best round; to p1: our best against that of the row before it; "
+                     "<N: N times was asked for")
     return lines + _notes(rows) + [_summary(rows)]
 
 
