@@ -8,7 +8,10 @@
     SCENE(mailbox)         \
     SCENE(ring)            \
     SCENE(slab)            \
-    SCENE(stacks)
+    SCENE(stacks)          \
+    SCENE(talk)            \
+    SCENE(skynet)          \
+    SCENE(fib)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
 DEMO_SCENES(DEMO_DECLARE)
