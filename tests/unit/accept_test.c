@@ -256,25 +256,27 @@ static int pong(void *arg)
     return 0;
 }
 
+/* The victim is we: a yield puts us into the ring, and they use the slot. */
 static int victim_beside_a_pair(void *arg)
 {
     struct ball b = {.rounds = 2000};
-    blitz_task *t[3];
-    unsigned place = 0;
+    blitz_task *t[2];
+    unsigned worst = 0;
     (void)arg;
     bz_store_relaxed(&runs, 0);
     renew(&b.there);
     renew(&b.back);
     CHECK_EQ(blitz_spawn(pong, &b, NULL, &t[0]), 0);
     CHECK_EQ(blitz_spawn(ping, &b, NULL, &t[1]), 0);
-    while (bz_load_relaxed(&runs) < 100) /* they are at it */
+    while (bz_load_relaxed(&runs) < 2 * (unsigned)b.rounds) {
+        unsigned begin = bz_load_relaxed(&runs);
         blitz_yield();
-    unsigned begin = bz_load_relaxed(&runs);
-    CHECK_EQ(blitz_spawn(run_once, &place, NULL, &t[2]), 0);
-    blitz_yield(); /* into the ring behind it: when we are back it has run */
-    CHECK_NE(place, 0u);
-    CHECK_LE(place - begin, 3u * NEXT_ROW);
-    for (int i = 0; i < 3; i++)
+        unsigned waited = bz_load_relaxed(&runs) - begin;
+        worst = waited > worst ? waited : worst;
+    }
+    t_note("the longest wait was %u runs", worst);
+    CHECK_LE(worst, 2u * NEXT_ROW); /* one of the pair may stand in the ring before us */
+    for (int i = 0; i < 2; i++)
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
     return 0;
 }
