@@ -220,6 +220,9 @@ uint64_t t_rng_below(struct t_rng *r, uint64_t limit);
 /* How much to do: `full` normally, less under a sanitizer, valgrind or with --quick; at least 1. */
 uint64_t t_scaled(uint64_t full);
 
+/* Does valgrind run us? For what it cannot show: see support/sanitizers.h. */
+bool t_under_valgrind(void);
+
 /* Run fn(arg, 0), ..., fn(arg, n - 1) on n threads that all start together; return when all have
  * returned. A thread that cannot be made fails the case. */
 void t_threads(int n, void (*fn)(void *arg, int index), void *arg);

@@ -60,7 +60,7 @@ int t_leak_check(void)
     return __lsan_do_recoverable_leak_check != NULL ? __lsan_do_recoverable_leak_check() : 0;
 }
 
-static bool under_valgrind(void)
+bool t_under_valgrind(void)
 {
     const char *preload = getenv("LD_PRELOAD");
     return preload != NULL && strstr(preload, "vgpreload") != NULL;
@@ -68,7 +68,7 @@ static bool under_valgrind(void)
 
 unsigned t_slowdown(void)
 {
-    return under_valgrind() ? 30 : UNDER_TSAN ? 8 : UNDER_ASAN ? 3 : 1;
+    return t_under_valgrind() ? 30 : UNDER_TSAN ? 8 : UNDER_ASAN ? 3 : 1;
 }
 
 int t_ask_signal(void)
@@ -79,7 +79,7 @@ int t_ask_signal(void)
 /* Less than the slowdown: t_scaled has taken its part already. */
 unsigned t_patience(void)
 {
-    return under_valgrind() ? 10 : UNDER_TSAN ? 3 : UNDER_ASAN ? 2 : 1;
+    return t_under_valgrind() ? 10 : UNDER_TSAN ? 3 : UNDER_ASAN ? 2 : 1;
 }
 
 uint64_t t_scaled(uint64_t full)

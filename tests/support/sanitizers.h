@@ -62,4 +62,12 @@ static inline void t_skip_if_emulated(const char *what)
         t_skip("an emulator %s", what);
 }
 
+/* valgrind plays the kernel: it keeps the list of mappings and their number, and checks the memory
+ * that a system call names although the kernel does not touch it. */
+static inline void t_skip_under_valgrind(const char *what)
+{
+    if (t_under_valgrind())
+        t_skip("valgrind %s", what);
+}
+
 #endif

@@ -144,6 +144,7 @@ TEST(os_pages, a_slab_starts_zeroed_and_is_writable_to_the_last_byte)
 /* Stack control blocks are found by masking addresses. */
 TEST(os_pages, alignment_is_honoured_and_leaves_nothing_behind)
 {
+    t_skip_under_valgrind("maps memory of its own meanwhile");
     t_skip_if_mappings_are_not_ours();
     for (size_t align = page(); align <= 64 * MIB; align *= 4) {
         struct bz_os_slab slab;
@@ -445,6 +446,7 @@ TEST(os_pages, a_system_without_any_guards_says_so)
 
 TEST(os_pages, more_guards_than_any_process_may_have_are_refused_at_once)
 {
+    t_skip_under_valgrind("has no room for a reservation of that size");
     struct bz_os_slab slab = slab_of((size_t)64 << 30);
     struct bz_os_guards g = {0, 2 * page(), page(), slab.bytes / (2 * page())};
     CHECK_EQ(bz_os_slab_guard(os, &slab, BZ_OS_GUARD_PROTECT, &g), -ENOMEM);
@@ -455,6 +457,7 @@ TEST(os_pages, more_guards_than_any_process_may_have_are_refused_at_once)
 /* A process that is out of mappings cannot even map a stack: leave it some. */
 TEST(os_pages, protect_guards_stop_before_the_limit_on_mappings)
 {
+    t_skip_under_valgrind("can follow fewer mappings than the kernel allows");
     struct bz_os_slab slab = slab_of(64 * MIB * (page() / 4096));
     size_t batch = 1024, placed = 0;
     int kind;
