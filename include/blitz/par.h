@@ -43,7 +43,7 @@ BLITZ_BEGIN_DECLS
 
 /* A forked call. The memory is the caller's; the fields are blitz's. */
 typedef struct blitz_job {
-    uintptr_t link_;    /* of the queue it is in, if its frame was left */
+    uintptr_t link_;    /* to the next older job, or to the next in a queue */
     int (*fn_)(void *); /* what to call */
     void *arg_;         /* with what */
     uintptr_t latch_;   /* meaningless until the job is shown to others */
@@ -53,13 +53,19 @@ typedef struct blitz_job {
 
 /* What fork and join see of the worker they run on. Not for programs. */
 struct blitz_worker_ {
-    struct blitz_job **bot_; /* the first free place; what is below it is private */
-    uintptr_t limit_;        /* forks at this address and above take the long way */
+    struct blitz_job *newest_; /* linked to the next older one */
+    uintptr_t attention_;      /* not 0: forks take the long way */
 };
 
-/* The long ways. Not for programs. */
-BLITZ_API void blitz_fork_slow_(blitz_job *job);
-BLITZ_API BLITZ_SUSPENDS int blitz_join_slow_(blitz_job *job);
+#if defined(__GNUC__)
+#define BLITZ_COLD_ __attribute__((cold))
+#else
+#define BLITZ_COLD_
+#endif
+
+/* The long ways; join: was it done by somebody else? Not for programs. */
+BLITZ_API BLITZ_COLD_ void blitz_fork_slow_(blitz_job *job);
+BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ int blitz_join_slow_(blitz_job *job);
 BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 
 #if defined(__GNUC__)
@@ -125,13 +131,10 @@ static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
     struct blitz_worker_ *w = blitz_worker_();
     job->fn_ = fn;
     job->arg_ = arg;
-    if (BLITZ_LIKELY_(w != NULL)) {
-        struct blitz_job **bot = w->bot_;
-        if (BLITZ_LIKELY_((uintptr_t)bot < BLITZ_PEEK_(&w->limit_))) {
-            *bot = job;
-            w->bot_ = bot + 1;
-            return;
-        }
+    if (BLITZ_LIKELY_(w != NULL && BLITZ_PEEK_(&w->attention_) == 0)) {
+        job->link_ = (uintptr_t)w->newest_;
+        w->newest_ = job;
+        return;
     }
     blitz_fork_slow_(job);
 }
@@ -146,14 +149,11 @@ static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
 static inline BLITZ_SUSPENDS int blitz_join(blitz_job *job)
 {
     struct blitz_worker_ *w = blitz_worker_();
-    if (BLITZ_LIKELY_(w != NULL)) {
-        struct blitz_job **newest = w->bot_ - 1;
-        if (BLITZ_LIKELY_(*newest == job)) {
-            w->bot_ = newest;
-            return job->fn_(job->arg_);
-        }
-    }
-    return blitz_join_slow_(job);
+    if (BLITZ_LIKELY_(w != NULL && w->newest_ == job))
+        w->newest_ = (struct blitz_job *)job->link_;
+    else if (blitz_join_slow_(job))
+        return job->result_;
+    return job->fn_(job->arg_);
 }
 
 BLITZ_END_DECLS

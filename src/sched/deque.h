@@ -11,44 +11,43 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/alloc.h"
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz/par.h"
 
-/* Places to begin with; more are allocated when they are needed. The model checker shrinks it. */
-#if !defined(BZ_DEQUE_FIRST)
-#define BZ_DEQUE_FIRST 64
+/* Jobs that can be set aside for exposing; the model checker shrinks it. */
+#if !defined(BZ_DEQUE_SHELF)
+#define BZ_DEQUE_SHELF 32
 #endif
 
 /* What a job's latch says. Any other value is the task that waits for it. */
-enum { BZ_LATCH_OPEN = 0, BZ_LATCH_DONE = 1, BZ_LATCH_MINE = 2, BZ_LATCH_WORDS = 4 };
+enum { BZ_LATCH_OPEN = 0, BZ_LATCH_DONE = 1 };
 
-/* The owner's, but for ends.limit_ and exposed. */
+/* The owner's, but for ends.attention_ and exposed. */
 struct bz_deque {
-    struct blitz_worker_ ends;    /* first: the inline code sees it through the machine's address */
-    struct blitz_job **base;      /* the first place; base[-1] is NULL */
-    struct blitz_job **top;       /* the oldest private job; NULL in all places below it */
-    struct blitz_job **end;       /* past the last place */
-    bool is_plain;                /* constant: every fork takes the long way */
-    const blitz_allocator *alloc; /* constant */
-    size_t marked;                /* places from base whose jobs know their task: deque.c */
-    uint32_t epoch;               /* grows when `marked` is void */
-    uint64_t exposures;           /* how often a job was exposed, for statistics */
-    struct blitz_job *first[1 + BZ_DEQUE_FIRST];
+    struct blitz_worker_ ends; /* first: the inline code sees it through the machine's address */
+    uint32_t shelf_head;       /* shelf[head, tail): older than the list, oldest first */
+    uint32_t shelf_tail;
+    bool is_plain;  /* constant: every fork takes the long way */
+    uint32_t epoch; /* grows when `marked` is void */
+    struct blitz_job
+        *marked;        /* this job of the list, and those below it, know their task; or NULL */
+    uint64_t exposures; /* how often a job was exposed, for statistics */
+    struct blitz_job *shelf[BZ_DEQUE_SHELF];
     BZ_OWN_LINE bz_atomic(struct blitz_job *) exposed; /* the oldest job; taken by anybody */
 };
 
-void bz_deque_init(struct bz_deque *d, const blitz_allocator *alloc, bool is_plain);
-void bz_deque_fini(struct bz_deque *d);
+void bz_deque_init(struct bz_deque *d, bool is_plain);
 
 /* ---- the owner ---- */
 
-/*
- * The long way of a fork, for `task`: the place for the job is full, or others want to be heard.
- * Returns: true if a job can now be taken that could not before: see whether somebody sleeps.
- */
-BZ_MUST_USE bool bz_deque_fork(struct bz_deque *d, struct blitz_job *job, void *task);
+enum bz_forked {
+    BZ_FORK_SAME,   /* what others could take before they still can */
+    BZ_FORK_EXPOSED /* a job can now be taken that could not before */
+};
+
+/* The long way of a fork, for `task`: the job is entered, and the oldest is exposed if none is. */
+BZ_MUST_USE enum bz_forked bz_deque_fork(struct bz_deque *d, struct blitz_job *job, void *task);
 
 /*
  * The long way of a join: have it back, if nobody took it.
@@ -62,7 +61,7 @@ struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);
 /* Are there jobs in it? */
 static inline bool bz_deque_is_empty(struct bz_deque *d)
 {
-    return d->ends.bot_ == d->top &&
+    return d->ends.newest_ == NULL && d->shelf_head == d->shelf_tail &&
            bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
 }
 
@@ -72,7 +71,7 @@ static inline bool bz_deque_is_empty(struct bz_deque *d)
  */
 struct bz_deque_mark {
     struct bz_deque *deque; /* NULL: there was nothing to mark */
-    size_t marked;
+    struct blitz_job *marked;
     uint32_t epoch;
 };
 struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task);
@@ -80,8 +79,8 @@ void bz_deque_unmark_slow(struct bz_deque *d, struct bz_deque_mark mark);
 
 static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
 {
-    if (BZ_LIKELY(d->ends.bot_ == d->top))
-        return (struct bz_deque_mark){NULL, 0, 0};
+    if (BZ_LIKELY(d->ends.newest_ == NULL))
+        return (struct bz_deque_mark){NULL, NULL, 0};
     return bz_deque_mark_slow(d, task);
 }
 

@@ -213,7 +213,7 @@ void blitz_fork_slow_(blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return; /* the join on this thread will call it */
-    if (bz_deque_fork(&m->deque, job, m->current))
+    if (bz_deque_fork(&m->deque, job, m->current) == BZ_FORK_EXPOSED)
         published(m->rt);
 }
 
@@ -233,26 +233,14 @@ static void hook_wait(void *arg)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
-/* It has left the deque: its latch says what it has come to. */
-static int join_elsewhere(struct bz_machine *m, blitz_job *job)
-{
-    switch (bz_load_acquire(latch_of(job))) { /* [L] */
-    case BZ_LATCH_DONE:
-        break;
-    case BZ_LATCH_MINE:
-        return job->fn_(job->arg_);
-    default:
-        bz_suspend(hook_wait, &(struct waiting){m->current, job});
-    }
-    return job->result_;
-}
-
 int blitz_join_slow_(blitz_job *job)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || bz_deque_take_back(&m->deque, job))
-        return job->fn_(job->arg_);
-    return join_elsewhere(m, job);
+        return 0;
+    if (bz_load_acquire(latch_of(job)) != BZ_LATCH_DONE) /* [L] */
+        bz_suspend(hook_wait, &(struct waiting){m->current, job});
+    return 1;
 }
 
 /* ---- cancelling ---- */

@@ -239,7 +239,6 @@ static void machine_main(void *arg)
 
 void bz_machine_free(struct bz_machine *m)
 {
-    bz_deque_fini(&m->deque);
     bz_free(&m->rt->alloc, m, sizeof *m);
 }
 
@@ -249,7 +248,7 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     if (m == NULL)
         return -ENOMEM;
     *m = (struct bz_machine){.rt = rt, .proc = p, .is_searching = p->index != 0};
-    bz_deque_init(&m->deque, &rt->alloc, bz_is_plain(rt));
+    bz_deque_init(&m->deque, bz_is_plain(rt));
     bz_jobs_init(&m->jobs);
     bz_entries_init(&m->hungry);
     bz_stack_cache_init(&m->stacks, &rt->stacks);
