@@ -198,15 +198,11 @@ bool bz_idle_search(struct bz_idle *idle)
 
 int bz_idle_found(struct bz_idle *idle)
 {
-    /* relaxed: a guess, perhaps from before we were counted; then one is roused too many */
-    uint64_t counts = bz_load_relaxed(&idle->counts);
-    while (searching(counts) > 1 || sleeping(counts) == 0)
-        /* relaxed: a count; nobody sleeps, or somebody still answers, I4 */
-        if (bz_cas_weak_rlx_rlx(&idle->counts, &counts, counts - BZ_IDLE_SEARCHER)) {
-            BZ_ASSERT(searching(counts) > 0);
-            return BZ_NOBODY;
-        }
-    return hand_on(idle);
+    uint64_t counts = bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SEARCHER); /* relaxed: a count */
+    BZ_ASSERT(searching(counts) > 0);
+    if (searching(counts) > 1 || sleeping(counts) == 0)
+        return BZ_NOBODY; /* somebody still answers, or nobody sleeps, I4 */
+    return stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
 }
 
 /* ---- going to sleep ---- */

@@ -23,28 +23,14 @@ static void publishes_first(void)
     publish(0);
 }
 
-/* Has one piece of work at the most to run, and then ends: who sleeps for ever has missed it. */
-static void sleeps_once(unsigned me, bool is_searching)
-{
-    bz_store_relaxed(&roused[me], 0);
-    bool will_search = bz_idle_announce(&idle, me, is_searching) && has_work();
-    if (!will_search)
-        m_word_wait(&roused[me], 0);
-    m_assert(bz_idle_stay(&idle, me, will_search));
-}
-
 static void last_searcher(void)
 {
-    sleeps_once(0, true);
-    m_assert(take());
-    rouse(bz_idle_found(&idle));
+    m_assert(sleeps_and_runs_one(0, true));
 }
 
 static void not_a_searcher(void)
 {
-    sleeps_once(0, false);
-    m_assert(take());
-    rouse(bz_idle_found(&idle));
+    m_assert(sleeps_and_runs_one(0, false));
 }
 
 /* idle.c [F]: a plain store and a plain load on the publisher's side. */
@@ -54,6 +40,7 @@ MODEL(idle_barrier, bug_01_a_plain_push_is_not_left_behind_the_last_searcher)
     m_assert(bz_idle_search(&idle));
     m_threads(publishes_first, last_searcher);
     m_assert(bz_load_relaxed(&done) == 1);
+    m_assert(bz_idle_found(&idle) == BZ_NOBODY);
     bz_idle_check(&idle);
 }
 
@@ -68,7 +55,7 @@ MODEL(idle_barrier, one_that_did_not_search_pays_too_if_nobody_does)
  * which pays; one publisher. */
 static void searcher_0(void)
 {
-    sleeps_once(0, true);
+    m_assert(sleeps(0, true));
     bool has_run = take();
     rouse(bz_idle_found(&idle));
     if (has_run)
@@ -77,7 +64,7 @@ static void searcher_0(void)
 
 static void searcher_1(void)
 {
-    sleeps_once(1, true);
+    m_assert(sleeps(1, true));
     bool has_run = take();
     rouse(bz_idle_found(&idle));
     if (has_run)

@@ -32,26 +32,56 @@ static void publishes_second(void)
     publish_from_outside(1);
 }
 
-static void proc_0_for_one(void)
+static void proc_0_runs_one(void)
 {
-    proc(0, 1, false);
+    if (sleeps_and_runs_one(0, false))
+        rouse(bz_idle_found(&idle));
 }
 
-static void proc_0_for_two(void)
+/* It has been asleep for a while. */
+static void is_roused_and_runs_one(unsigned me)
 {
-    proc(0, 2, false);
+    m_word_wait(&roused[me], 0);
+    bool is_searching = bz_idle_stay(&idle, me, false);
+    if (!take())
+        is_searching = sleeps_and_runs_one(me, is_searching);
+    if (is_searching)
+        rouse(bz_idle_found(&idle));
 }
 
-static void proc_0_searching(void)
+static void proc_0_is_roused(void)
 {
-    proc(0, 2, bz_idle_search(&idle));
+    is_roused_and_runs_one(0);
+}
+
+static void proc_1_is_roused(void)
+{
+    is_roused_and_runs_one(1);
+}
+
+/* As one who searches all the while. */
+static void runs_two(bool is_searching)
+{
+    while (bz_load_relaxed(&done) < 2)
+        if (!take())
+            is_searching = sleeps(0, is_searching);
+}
+
+static void proc_0_runs_two(void)
+{
+    runs_two(false);
+}
+
+static void proc_0_searches_for_two(void)
+{
+    runs_two(true);
 }
 
 /* idle.c [F]: the store-buffer race between a publisher and a proc that goes to sleep. */
 MODEL(idle, bug_01_no_work_is_left_behind_a_sleeper)
 {
     given(1);
-    m_threads(publishes_first, proc_0_for_one);
+    m_threads(publishes_first, proc_0_runs_one);
     m_assert(bz_load_relaxed(&done) == 1);
     bz_idle_check(&idle);
 }
@@ -60,27 +90,16 @@ MODEL(idle, bug_01_no_work_is_left_behind_a_sleeper)
 MODEL(idle, two_publishers_and_a_sleeper_leave_nothing)
 {
     given(1);
-    m_threads(publishes_first, publishes_second, proc_0_for_two);
+    m_threads(publishes_first, publishes_second, proc_0_runs_two);
     m_assert(bz_load_relaxed(&done) == 2);
 }
 
 MODEL(idle, two_publishers_and_a_searcher_leave_nothing)
 {
     given(1);
-    m_threads(publishes_first, publishes_second, proc_0_searching);
+    m_assert(bz_idle_search(&idle));
+    m_threads(publishes_first, publishes_second, proc_0_searches_for_two);
     m_assert(bz_load_relaxed(&done) == 2);
-}
-
-static void proc_0_runs_one(void)
-{
-    proc(0, 2, false);
-    all_over();
-}
-
-static void proc_1_runs_one(void)
-{
-    proc(1, 2, false);
-    all_over();
 }
 
 static void publishes_both(void)
@@ -92,8 +111,10 @@ static void publishes_both(void)
 /* Two procs: the one that is roused passes the duty to look on. */
 MODEL(idle, two_procs_share_what_one_publishes)
 {
-    given(2);
-    m_threads(publishes_both, proc_0_runs_one, proc_1_runs_one);
+    bz_barrier_init(&barrier, &m_os);
+    bz_idle_init(&idle, 2, 0, &barrier, false);
+    m_settings()->spurious = 0;
+    m_threads(publishes_both, proc_0_is_roused, proc_1_is_roused);
     m_assert(bz_load_relaxed(&done) == 2);
 }
 

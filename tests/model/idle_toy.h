@@ -52,32 +52,23 @@ static inline bool has_work(void)
     return bz_load_relaxed(&slot[0]) || bz_load_relaxed(&slot[1]);
 }
 
-/* Runs as proc `me` until `goal` pieces have been run by anybody. */
-static inline void proc(unsigned me, uint32_t goal, bool is_searching)
+/* Goes to sleep as proc `me`; true if it counts as searching now. */
+BZ_MUST_USE static inline bool sleeps(unsigned me, bool is_searching)
 {
-    while (bz_load_relaxed(&done) < goal) {
-        if (take()) {
-            if (is_searching)
-                rouse(bz_idle_found(&idle));
-            is_searching = false;
-            continue;
-        }
-        bz_store_relaxed(&roused[me], 0);
-        bool will_search = bz_idle_announce(&idle, me, is_searching) && has_work();
-        if (!will_search && bz_load_relaxed(&done) < goal)
-            m_word_wait(&roused[me], 0);
-        is_searching = bz_idle_stay(&idle, me, will_search);
-    }
-    if (is_searching)
-        rouse(bz_idle_found(&idle));
+    bz_store_relaxed(&roused[me], 0);
+    bool will_search = bz_idle_announce(&idle, me, is_searching) && has_work();
+    if (!will_search)
+        m_word_wait(&roused[me], 0);
+    return bz_idle_stay(&idle, me, will_search);
 }
 
-/* All is done: nobody need sleep any more. Who clears its word now sees `done` after its fence. */
-static inline void all_over(void)
+/* Sleeps until there is work and runs one piece; true if it counts as searching now. */
+BZ_MUST_USE static inline bool sleeps_and_runs_one(unsigned me, bool is_searching)
 {
-    bz_fence_seqcst();
-    rouse(0);
-    rouse(1);
+    do
+        is_searching = sleeps(me, is_searching);
+    while (!take());
+    return is_searching;
 }
 
 #endif
