@@ -89,6 +89,7 @@ struct bz_machine {
     struct bz_task *current;  /* NULL in the loop */
     bz_entry handed;          /* found by whoever left for this loop: run it first */
     bool is_searching;        /* counted so in rt->idle */
+    unsigned spins_more;      /* turns before it sleeps: search.c */
     struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
 #if defined(BZ_WATCH)
