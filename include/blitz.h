@@ -9,8 +9,11 @@
 
 #include "blitz/api.h"
 #include "blitz/future.h"
+#include "blitz/futures.h"
 #include "blitz/hooks.h"
+#include "blitz/local.h"
 #include "blitz/par.h"
+#include "blitz/poll.h"
 #include "blitz/runtime.h"
 #include "blitz/task.h"
 #include "blitz/time.h"

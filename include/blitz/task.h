@@ -31,20 +31,38 @@ typedef struct blitz_task blitz_task;
 
 /* How a task is to be started. Zero everywhere (or NULL for the whole) means the defaults. */
 typedef struct blitz_spawn_opts {
-    blitz_runtime *runtime; /* NULL: that of the calling task */
-    const char *name;       /* for dumps and messages; must outlive the task; NULL: none */
+    blitz_runtime *runtime;       /* NULL: that of the calling task */
+    const char *name;             /* for dumps and messages; must outlive the task; NULL: none */
+    unsigned proc;                /* BLITZ_ON_PROC(n): it begins on that proc; 0: on any */
+    void (*free_result)(void *p); /* for a pointer result nobody took; must not suspend; or NULL */
+    void (*drop_state)(void *s);  /* for the state of a stackless task at its end; or NULL */
 } blitz_spawn_opts;
+
+/* Proc n, of 0 to the runtime's procs - 1. Only the first run is there: after a wait a task goes on
+ * wherever there is room. */
+#define BLITZ_ON_PROC(n) ((unsigned)(n) + 1)
 
 /*
  * Start fn(arg) as a task.
  * Owns:     *out is a handle; give it up with blitz_task_join() or blitz_task_detach(). A NULL
  *           `out` detaches at once.
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
- * Returns:  0, -ENOMEM, -ESHUTDOWN (the runtime is shutting down), -EINVAL (no runtime, or no
- *           function). On error nothing was started and *out is not written.
+ * Returns:  0, -ENOMEM, -ESHUTDOWN (the runtime is shutting down), -EINVAL (no runtime, no function,
+ *           or no such proc). On error nothing was started and *out is not written.
  */
 BLITZ_API int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
                           blitz_task **out);
+
+/*
+ * Start fn(arg) as a task whose result is a pointer.
+ * Owns:     whoever takes the pointer with blitz_task_join_ptr() owns what it leads to. If nobody
+ *           does, opts->free_result gets it when the last handle is given up (not NULL pointers). Else as
+ *           blitz_spawn().
+ * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
+ * Returns:  as blitz_spawn().
+ */
+BLITZ_API int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                              blitz_task **out);
 
 /*
  * Wait for a task to end.
@@ -53,12 +71,41 @@ BLITZ_API int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opt
  *           cancel of the caller is passed on to the task, and the join returns when that has
  *           ended. Call from a task or any thread; not from the task itself.
  * Returns:  what the task's function returned, in *result (may be NULL), and 0; -ETIMEDOUT,
- *           -ECANCELED (the handle is still yours); -EDEADLK (a task that joins itself).
+ *           -ECANCELED (the handle is still yours); -EDEADLK (a task that joins itself); -EINVAL
+ *           (no task). A task with a pointer result has returned 0.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_task_join(blitz_task *t, blitz_deadline until, int *result);
 
 /*
- * Let a task go its way.
+ * The same for a task whose result is a pointer.
+ * Owns:     *out is yours. If a task has several handles, the first to ask gets the pointer, the
+ *           others NULL.
+ * Suspends: as blitz_task_join().
+ * Returns:  0 and *out (NULL from a task that left no pointer); else as blitz_task_join(), and *out
+ *           is not written.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_task_join_ptr(blitz_task *t, blitz_deadline until, void **out);
+
+/*
+ * Join a task if it has ended.
+ * Owns:     takes the handle on 0; otherwise it stays yours.
+ * Suspends: never. Call from any thread.
+ * Returns:  0 and *result (may be NULL), as blitz_task_join(); -EAGAIN (it has not ended), -EDEADLK
+ *           (a task that joins itself), -EINVAL (no task).
+ */
+BLITZ_API int blitz_task_try_join(blitz_task *t, int *result);
+
+/*
+ * One more handle of the same task, to be given up like the first: to keep blitz_task_current()
+ * for somebody else, or for several who join.
+ * Owns:     shares the task.
+ * Suspends: never. Call from any thread that holds a handle.
+ * Returns:  t.
+ */
+BLITZ_API blitz_task *blitz_task_ref(blitz_task *t);
+
+/*
+ * Let a task go its way. NULL is ignored.
  * Owns:     takes the handle.
  * Suspends: never. Call from any thread.
  */
@@ -66,6 +113,7 @@ BLITZ_API void blitz_task_detach(blitz_task *t);
 
 /*
  * Ask a task to stop: its current or next wait returns -ECANCELED, and it unwinds by returning.
+ * NULL is ignored.
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread that holds a handle.
  */
@@ -86,6 +134,23 @@ BLITZ_API int blitz_task_is_done(blitz_task *t);
  * Returns:  the number; of the calling task for NULL, and 0 if that is none.
  */
 BLITZ_API uint64_t blitz_task_id(blitz_task *t);
+
+/*
+ * The name it was spawned with.
+ * Owns:     borrows the handle until it returns. The string is whoever's named the task.
+ * Suspends: never. Call from any thread that holds a handle.
+ * Returns:  the name; of the calling task for NULL; NULL if there is none.
+ */
+BLITZ_API const char *blitz_task_name(blitz_task *t);
+
+/*
+ * The calling task.
+ * Owns:     borrowed: the handle is valid while the task runs, and is not given up.
+ *           blitz_task_ref() makes one that can be kept.
+ * Suspends: never.
+ * Returns:  the task; NULL on a plain thread.
+ */
+BLITZ_API blitz_task *blitz_task_current(void);
 
 /*
  * Let others run first.

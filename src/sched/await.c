@@ -55,7 +55,8 @@ void blitz_waker_drop(blitz_waker *w)
 
 static void task_waker_clone(void *task)
 {
-    bz_task_ref(task);
+    if (!BZ_BROKEN(75))
+        bz_task_ref(task);
 }
 
 static void task_waker_wake_by_ref(void *task)
@@ -65,17 +66,18 @@ static void task_waker_wake_by_ref(void *task)
 
 static void task_waker_drop(void *task)
 {
-    bz_task_unref(task);
+    if (!BZ_BROKEN(75))
+        bz_task_unref(task);
 }
 
 static void task_waker_wake(void *task)
 {
     bz_task_wake(task);
-    bz_task_unref(task);
+    task_waker_drop(task);
 }
 
-static const blitz_waker_ops task_waker = {task_waker_clone, task_waker_wake,
-                                           task_waker_wake_by_ref, task_waker_drop};
+const blitz_waker_ops bz_task_waker = {task_waker_clone, task_waker_wake, task_waker_wake_by_ref,
+                                       task_waker_drop};
 
 /* ---- a plain thread that waits ---- */
 
@@ -83,6 +85,7 @@ struct parker {
     const struct bz_os *os;
     bz_os_word woken;
     bz_atomic(uint32_t) refs;
+    uint64_t by; /* when to ask again at the latest; the thread's own */
 };
 
 static void parker_clone(void *data)
@@ -119,9 +122,23 @@ static struct parker *parker_new(const struct bz_os *os)
     if (p == NULL)
         return NULL;
     p->os = os;
+    p->by = BLITZ_FOREVER;
     bz_atomic_init(&p->woken, 0);
     bz_atomic_init(&p->refs, 1);
     return p;
+}
+
+const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL)
+        return m->rt->os;
+    if (w->ops != &parker_waker)
+        return &bz_os_linux;
+    struct parker *p = w->data;
+    if (p->by > when)
+        p->by = when;
+    return p->os;
 }
 
 static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadline until)
@@ -141,10 +158,13 @@ static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadli
             continue;
         }
         uint64_t sleep = err == 0 ? until : BLITZ_FOREVER;
-        if (p == NULL && sleep > now + BLITZ_MS)
-            sleep = now + BLITZ_MS;
+        uint64_t by = p != NULL ? p->by : now + BLITZ_MS;
+        if (sleep > by)
+            sleep = by;
         bz_os_wait(os, word, 0, sleep);
         bz_xchg_acquire(word, 0); /* [A] */
+        if (p != NULL)
+            p->by = BLITZ_FOREVER;
     }
     blitz_waker_drop(&w);
     return err;
@@ -176,7 +196,7 @@ static struct bz_fired await_timeout(struct bz_timer *timer)
 
 static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline until)
 {
-    blitz_waker w = {&task_waker, t}; /* borrowed: the task is here, so it lives */
+    blitz_waker w = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
     struct await_timer deadline = {.timer.proc = NULL, .task = t};
     int err = 0;
     while (f->ops->poll(f, &w) == BLITZ_PENDING) {

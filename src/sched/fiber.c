@@ -26,6 +26,7 @@ static enum bz_ran fiber_run(struct bz_task *t)
 {
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     t->result = f->fn(f->arg);
+    bz_locals_end(t);
     return BZ_RAN_DONE;
 }
 
@@ -36,23 +37,25 @@ static void fiber_drop(struct bz_task *t)
 
 static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
 
-static void task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
-                      const char *name, unsigned refs)
+void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
 {
     bz_task_init_watch(t);
     t->ops = ops;
     t->rt = rt;
     t->stack = NULL;
-    t->name = name;
-    t->result = 0;
-    t->traits = 0;
+    t->name = opts != NULL ? opts->name : NULL;
+    t->traits = (uint8_t)traits;
+    t->marks = 0;
+    t->pointer = NULL;
+    t->locals = NULL;
     bz_atomic_init(&t->wait, 0);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
     bz_list_init(&t->joiners);
     bz_word_init(&t->word, BZ_SCHEDULED, refs); /* last: from here on it can be found */
 }
 
-static struct bz_runtime *runtime_for(const blitz_spawn_opts *opts)
+struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
 {
     struct bz_machine *m = bz_machine_self();
     if (opts != NULL && opts->runtime != NULL)
@@ -60,52 +63,34 @@ static struct bz_runtime *runtime_for(const blitz_spawn_opts *opts)
     return m != NULL ? m->rt : NULL;
 }
 
+int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    int err = bz_task_enlist(t);
+    if (err != 0) {
+        if (bz_word_drop(&t->word, bz_task_refs(out)))
+            t->ops->drop(t);
+        return err;
+    }
+    (void)opts;
+    if (out != NULL)
+        *out = (blitz_task *)t;
+    bz_place(t->rt, bz_entry_first(t));
+    return 0;
+}
+
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
-    struct bz_runtime *rt = runtime_for(opts);
+    struct bz_runtime *rt = bz_runtime_for(opts);
     if (fn == NULL || rt == NULL)
         return -EINVAL;
     struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
     if (t == NULL)
         return -ENOMEM;
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
-    unsigned refs = out != NULL ? 2 : 1;
     f->fn = fn;
     f->arg = arg;
-    task_init(t, rt, &fiber_ops, opts != NULL ? opts->name : NULL, refs);
-    int err = bz_task_enlist(t);
-    if (err != 0) {
-        if (bz_word_drop(&t->word, refs))
-            bz_task_free(t);
-        return err;
-    }
-    if (out != NULL)
-        *out = (blitz_task *)&f->task;
-    bz_place(rt, bz_entry_first(&f->task));
-    return 0;
-}
-
-/* ---- a handle ---- */
-
-void blitz_task_detach(blitz_task *t)
-{
-    bz_task_unref((struct bz_task *)t);
-}
-
-void blitz_task_cancel(blitz_task *t)
-{
-    bz_task_cancel((struct bz_task *)t);
-}
-
-int blitz_task_is_done(blitz_task *t)
-{
-    return bz_word_is_complete(&((struct bz_task *)t)->word);
-}
-
-uint64_t blitz_task_id(blitz_task *task)
-{
-    struct bz_task *t = task != NULL ? (struct bz_task *)task : bz_task_self();
-    return t != NULL ? t->id : 0;
+    bz_task_init(t, rt, &fiber_ops, opts, 0, bz_task_refs(out));
+    return bz_task_start(t, opts, out);
 }
 
 /* ---- oneself ---- */

@@ -84,6 +84,7 @@ bool bz_job_has_header(struct bz_machine *m)
     t->stack = NULL;
     t->result = 0;
     t->traits = BZ_TASK_ANONYMOUS;
+    t->marks = 0;
     bz_atomic_init(&t->wait, 0);
     bz_task_init_watch(t);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
@@ -140,6 +141,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->parent = jt->job->task_; /* I1 */
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
+    jt->task.locals = jt->parent->locals; /* to look at: locals.c */
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */

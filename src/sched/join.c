@@ -21,20 +21,13 @@ void bz_task_wake(struct bz_task *t)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
-struct join {
-    blitz_future f;
-    struct bz_task *task;
-    struct bz_list in; /* task->joiners; guarded by task->lock */
-    blitz_waker waker; /* likewise */
-};
-
 /* Take the waker of the next joiner; false if there is none left. */
 static bool next_joiner(struct bz_task *t, blitz_waker *out)
 {
     bz_lock_take(&t->lock, t->rt->os);
     struct bz_list *l = bz_list_take_front(&t->joiners);
     if (l != NULL) {
-        struct join *j = BZ_CONTAINER_OF(l, struct join, in);
+        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
         *out = j->waker; /* the joiner may be gone as soon as the lock is dropped */
         j->waker = (blitz_waker){NULL, NULL};
     }
@@ -69,30 +62,39 @@ void bz_task_finish(struct bz_task *t)
 
 /* ---- joining ---- */
 
-static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
+void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t)
 {
-    struct join *j = BZ_CONTAINER_OF(future, struct join, f);
+    j->f.ops = ops;
+    j->task = t;
+    bz_list_init(&j->in);
+    j->waker = (blitz_waker){NULL, NULL};
+}
+
+blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker)
+{
+    struct bz_join *j = BZ_CONTAINER_OF(future, struct bz_join, f);
     struct bz_task *t = j->task;
     if (bz_word_is_complete(&t->word))
         return BLITZ_READY;
-    blitz_waker old = {NULL, NULL};
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
     bz_lock_take(&t->lock, t->rt->os);
     bool is_over = !bz_word_want_join(&t->word);
     if (!is_over) {
-        old = j->waker;
-        j->waker = blitz_waker_clone(waker);
+        blitz_waker old = j->waker;
+        j->waker = spare;
+        spare = old;
         if (!bz_list_is_linked(&j->in))
             bz_list_push_back(&t->joiners, &j->in);
     }
     bz_lock_drop(&t->lock, t->rt->os);
-    blitz_waker_drop(&old);
+    blitz_waker_drop(&spare);
     return is_over ? BLITZ_READY : BLITZ_PENDING;
 }
 
 /* Unlink, and wait out a finisher that has the lock; afterwards nobody knows of us. */
-static void join_cancel(blitz_future *future)
+void bz_join_cancel(blitz_future *future)
 {
-    struct join *j = BZ_CONTAINER_OF(future, struct join, f);
+    struct bz_join *j = BZ_CONTAINER_OF(future, struct bz_join, f);
     struct bz_task *t = j->task;
     bz_lock_take(&t->lock, t->rt->os);
     bz_list_remove(&j->in);
@@ -104,11 +106,11 @@ static void join_cancel(blitz_future *future)
 
 static int join_await(struct bz_task *t, blitz_deadline until)
 {
-    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, join_poll, join_cancel};
-    struct join j = {.f = {&ops}, .task = t, .waker = {NULL, NULL}};
-    bz_list_init(&j.in);
+    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, bz_join_poll, bz_join_cancel};
+    struct bz_join j;
+    bz_join_init(&j, &ops, t);
     int err = bz_await(t->rt->os, &j.f, until);
-    join_cancel(&j.f); /* ready: the finisher may still hold our node */
+    bz_join_cancel(&j.f); /* ready: the finisher may still hold our node */
     return err;
 }
 
@@ -127,10 +129,13 @@ static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until
     return err;
 }
 
-int blitz_task_join(blitz_task *task, blitz_deadline until, int *result)
+/* Join, and take the result in either form before the handle goes. */
+static int join(struct bz_task *t, blitz_deadline until, int *result, void **pointer)
 {
-    struct bz_task *t = (struct bz_task *)task, *me = bz_task_self();
+    struct bz_task *me = bz_task_self();
     enum bz_ran ran = BZ_RAN_PENDING;
+    if (t == NULL)
+        return -EINVAL;
     if (t == me)
         return -EDEADLK;
     if (until == BLITZ_FOREVER && bz_claim(t, &ran) && ran != BZ_RAN_DONE)
@@ -139,10 +144,22 @@ int blitz_task_join(blitz_task *task, blitz_deadline until, int *result)
     if (err != 0)
         return err;
     if (result != NULL)
-        *result = t->result;
+        *result = bz_task_result(t);
+    if (pointer != NULL)
+        *pointer = bz_task_take_pointer(t);
     if (ran == BZ_RAN_DONE)
         complete(t, 2); /* the scheduler's and the handle's */
     else
         bz_task_unref(t);
     return 0;
+}
+
+int blitz_task_join(blitz_task *t, blitz_deadline until, int *result)
+{
+    return join((struct bz_task *)t, until, result, NULL);
+}
+
+int blitz_task_join_ptr(blitz_task *t, blitz_deadline until, void **out)
+{
+    return join((struct bz_task *)t, until, NULL, out);
 }

@@ -91,6 +91,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     BZ_ASSERT(m->current != NULL);
     bz_evacuate(m);
     m->current->stack = from; /* I3 */
+    m->current->marks |= BZ_MARK_WAITED;
     if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
         hook(arg);
         hook = NULL;

@@ -8,13 +8,17 @@
  *   find.c      what to run next
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
- *   fiber.c     spawn, and the public face of tasks
+ *   fiber.c     spawn
+ *   poll.c      stackless tasks
+ *   handle.c    what a handle is good for, and pointer results
+ *   locals.c    task-local storage
  *   join.c      waking, cancelling, ending a task, and waiting for its end
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
  *   watch.c     test builds look after themselves
+ *   futures.c   sleeps and joins as values
  *   wait.c      what a task waits in, and cancelling
  *
  * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
@@ -56,6 +60,14 @@ struct bz_timer {
     /* Called under the lock, once, when it is due; the timer is not armed any more then, and gone
      * perhaps as soon as the lock is dropped. */
     struct bz_fired (*fire)(struct bz_timer *timer);
+};
+
+/* A join as a future. */
+struct bz_join {
+    blitz_future f;
+    struct bz_task *task;
+    struct bz_list in; /* task->joiners; guarded by task->lock */
+    blitz_waker waker; /* likewise */
 };
 
 struct bz_proc {
@@ -214,14 +226,54 @@ BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
 /* Drop the tombstones that are left in the queues. Every machine has gone. */
 void bz_bury(struct bz_runtime *rt);
 
+/* fiber.c, for all who make tasks: the runtime that is meant, or NULL. */
+struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts);
+/* References to begin with: the scheduler's and the handle's. */
+static inline unsigned bz_task_refs(blitz_task **out)
+{
+    return out != NULL ? 2 : 1;
+}
+/* Fill in a header. What its maker has behind it is there already. */
+void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs);
+/* Count it in and queue it. On error it was dropped. */
+BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
+
+/* handle.c */
+static inline int bz_task_result(const struct bz_task *t)
+{
+    return t->marks & BZ_MARK_POINTER ? 0 : t->result;
+}
+void *bz_task_take_pointer(struct bz_task *t);
+/* At a drop: a pointer that nobody took. `free_result` may be NULL. */
+void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *));
+/* Call a function of the user's that does not suspend, from wherever we are: retake.h. */
+void bz_call_out(void (*fn)(void *), void *arg);
+
+/* locals.c: the task has returned; destroy what it left. In the task; may suspend. */
+void bz_locals_destroy(struct bz_task *t);
+static inline void bz_locals_end(struct bz_task *t)
+{
+    if (t->locals != NULL)
+        bz_locals_destroy(t);
+}
+
 /* join.c */
+void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t);
+blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker);
+void bz_join_cancel(blitz_future *future);
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
 void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
 
 /* wait.c */
 void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 
-/* await.c: blitz_await for one who may be a plain thread of `os`. */
+/* await.c: the waker of a task; its data is the task. */
+extern const blitz_waker_ops bz_task_waker;
+/* The clock of whoever asks with this waker; on a plain thread it is also told to ask again by
+ * `when`, since it has no timers. */
+const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when);
+/* blitz_await for one who may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 
 /* timer.c */

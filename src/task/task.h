@@ -26,12 +26,19 @@
 struct bz_task;
 struct bz_runtime;
 struct bz_stack;
+struct bz_locals;
 
 enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
 enum bz_task_traits {
-    BZ_TASK_STAYS = 1,    /* is not to be run by whoever joins it */
-    BZ_TASK_ANONYMOUS = 2 /* stands in for another, whose id and name it has: a job's header */
+    BZ_TASK_STAYS = 1,     /* is not to be run by whoever joins it */
+    BZ_TASK_ANONYMOUS = 2, /* stands in for another, whose id and name it has: a job's header */
+    BZ_TASK_OWN = 16       /* this bit and those above are its maker's */
+};
+
+enum bz_task_marks {
+    BZ_MARK_WAITED = 1, /* it has left its stack since it was last called */
+    BZ_MARK_POINTER = 2 /* its result is a pointer */
 };
 
 struct bz_task_ops {
@@ -51,9 +58,14 @@ struct bz_task {
     const char *name;       /* constant; may be NULL */
     bz_atomic(uintptr_t) wait; /* what it waits in; the task's own to write: sched/wait.h */
     struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
-    int result;                /* written before EXIT, read after */
-    uint32_t traits;           /* enum bz_task_traits; constant */
-    struct bz_list joiners;    /* waiting for its end; guarded by lock */
+    uint8_t traits;            /* enum bz_task_traits; constant */
+    uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
+    union {
+        int result;    /* written before EXIT, read after */
+        void *pointer; /* likewise, if BZ_MARK_POINTER; taken under lock, then NULL */
+    };
+    struct bz_locals *locals; /* NULL: none; the task's own */
+    struct bz_list joiners;   /* waiting for its end; guarded by lock */
 #if defined(BZ_WATCH)
     bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */
 #endif

@@ -1,0 +1,152 @@
+/*
+ * futures.c - sleeps and joins as values, for those who have no stack to wait on.
+ *
+ * A sleep is an alarm (timer.c) in the wheel of the proc on which it was first asked. A plain thread
+ * has no wheel: it is told by when to ask again, and sleeps no longer than that. A join is the one
+ * of join.c, with a result.
+ *
+ * The newest waker counts. It is cloned before a lock is taken and the old one dropped afterwards,
+ * since both are anybody's code.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "blitz/futures.h"
+#include "sched/sched.h"
+
+/* ---- sleeping ---- */
+
+struct bz_alarm {
+    struct bz_timer timer; /* its proc is NULL until it is first armed, and once it is disarmed */
+    blitz_waker waker;     /* while armed; guarded by the proc's timer lock */
+};
+
+static_assert(sizeof(struct bz_alarm) <= sizeof((blitz_sleep_future){{NULL}, 0, {NULL}}.inside),
+              "it has room");
+
+static struct bz_alarm *alarm_of(blitz_future *future)
+{
+    return (struct bz_alarm *)BZ_CONTAINER_OF(future, blitz_sleep_future, future)->inside;
+}
+
+static struct bz_fired alarm_fire(struct bz_timer *timer)
+{
+    struct bz_alarm *a = BZ_CONTAINER_OF(timer, struct bz_alarm, timer);
+    struct bz_fired fired = {.resume = NULL, .wake = a->waker};
+    a->waker = (blitz_waker){NULL, NULL};
+    return fired;
+}
+
+/* The waker is taken over; an alarm that is armed already gets the new one. */
+static void alarm_arm(struct bz_alarm *a, uint64_t when, blitz_waker waker)
+{
+    blitz_waker old = {NULL, NULL};
+    if (a->timer.proc == NULL) {
+        bz_timer_init(&a->timer, bz_machine_self()->proc, alarm_fire);
+        a->waker = waker;
+        bz_timer_arm(&a->timer, when);
+        return;
+    }
+    bz_timers_lock(a->timer.proc);
+    old = a->waker;
+    a->waker = waker;
+    bz_timers_unlock(a->timer.proc);
+    blitz_waker_drop(&old);
+}
+
+static void sleep_cancel(blitz_future *future)
+{
+    struct bz_alarm *a = alarm_of(future);
+    if (a->timer.proc == NULL)
+        return;
+    bz_timer_disarm(&a->timer);
+    a->timer.proc = NULL;
+    blitz_waker_drop(&a->waker); /* empty if it has fired */
+}
+
+static blitz_poll sleep_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_sleep_future *s = BZ_CONTAINER_OF(future, blitz_sleep_future, future);
+    if (bz_os_now(bz_waker_by(waker, s->when)) >= s->when) {
+        sleep_cancel(future);
+        return BLITZ_READY;
+    }
+    if (s->when != BLITZ_FOREVER && bz_machine_self() != NULL)
+        alarm_arm(alarm_of(future), s->when, blitz_waker_clone(waker));
+    return BLITZ_PENDING;
+}
+
+void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when)
+{
+    static const blitz_future_ops ops = {"sleep", BLITZ_REVOCABLE, sleep_poll, sleep_cancel};
+    f->future.ops = &ops;
+    f->when = when;
+    *alarm_of(&f->future) = (struct bz_alarm){.timer = {.proc = NULL}, .waker = {NULL, NULL}};
+}
+
+/* ---- joining ---- */
+
+static_assert(sizeof(struct bz_join) <= sizeof(((blitz_join_future *)NULL)->inside), "it has room");
+
+static struct bz_join *join_of(blitz_future *future)
+{
+    return (struct bz_join *)BZ_CONTAINER_OF(future, blitz_join_future, future)->inside;
+}
+
+static void join_cancel(blitz_future *future)
+{
+    struct bz_join *j = join_of(future);
+    if (j->task != NULL)
+        bz_join_cancel(&j->f);
+}
+
+/* A pinned one: ask the task to hurry; the wait goes on. */
+static void join_pass_on(blitz_future *future)
+{
+    struct bz_join *j = join_of(future);
+    if (j->task != NULL)
+        bz_task_cancel(j->task);
+}
+
+static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_join_future *f = BZ_CONTAINER_OF(future, blitz_join_future, future);
+    struct bz_join *j = join_of(future);
+    struct bz_task *t = j->task;
+    if (t == NULL)
+        return BLITZ_READY; /* as before */
+    if (t == bz_task_self()) {
+        f->error = -EDEADLK;
+        return BLITZ_READY;
+    }
+    if (bz_join_poll(&j->f, waker) == BLITZ_PENDING)
+        return BLITZ_PENDING;
+    bz_join_cancel(&j->f); /* the finisher may still hold our node */
+    f->result = bz_task_result(t);
+    f->pointer = bz_task_take_pointer(t);
+    f->error = 0;
+    j->task = NULL;
+    bz_task_unref(t);
+    return BLITZ_READY;
+}
+
+static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_ops *ops)
+{
+    f->future.ops = ops;
+    f->result = 0;
+    f->error = t == NULL ? -EINVAL : 0;
+    f->pointer = NULL;
+    bz_join_init(join_of(&f->future), ops, (struct bz_task *)t);
+}
+
+void blitz_join_future_init(blitz_join_future *f, blitz_task *t)
+{
+    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, join_poll, join_cancel};
+    join_init(f, t, &ops);
+}
+
+void blitz_join_future_init_linked(blitz_join_future *f, blitz_task *t)
+{
+    static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_pass_on};
+    join_init(f, t, &ops);
+}

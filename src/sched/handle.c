@@ -1,0 +1,150 @@
+/*
+ * handle.c - what a handle is good for, besides joining, and results that are pointers.
+ *
+ * A handle is a reference to the header. A pointer result is the header's until somebody takes it,
+ * under the task's lock, because several handles may ask; what nobody took is freed with the header.
+ * Rejected: to free it when the last *handle* goes. Handles and wakers are counted together, and a
+ * second count would cost every task for the sake of a few.
+ */
+#include <errno.h>
+
+#include "sched/sched.h"
+
+/* ---- a handle ---- */
+
+blitz_task *blitz_task_ref(blitz_task *t)
+{
+    bz_task_ref((struct bz_task *)t);
+    return t;
+}
+
+void blitz_task_detach(blitz_task *t)
+{
+    if (t != NULL)
+        bz_task_unref((struct bz_task *)t);
+}
+
+void blitz_task_cancel(blitz_task *t)
+{
+    if (t != NULL)
+        bz_task_cancel((struct bz_task *)t);
+}
+
+int blitz_task_is_done(blitz_task *t)
+{
+    return bz_word_is_complete(&((struct bz_task *)t)->word);
+}
+
+static struct bz_task *task_or_self(blitz_task *task)
+{
+    return task != NULL ? (struct bz_task *)task : bz_task_self();
+}
+
+uint64_t blitz_task_id(blitz_task *task)
+{
+    struct bz_task *t = task_or_self(task);
+    return t != NULL ? t->id : 0;
+}
+
+const char *blitz_task_name(blitz_task *task)
+{
+    struct bz_task *t = task_or_self(task);
+    return t != NULL ? t->name : NULL;
+}
+
+blitz_task *blitz_task_current(void)
+{
+    return (blitz_task *)bz_task_self();
+}
+
+int blitz_task_try_join(blitz_task *task, int *result)
+{
+    struct bz_task *t = (struct bz_task *)task;
+    if (t == NULL)
+        return -EINVAL;
+    if (t == bz_task_self())
+        return -EDEADLK;
+    if (!bz_word_is_complete(&t->word))
+        return -EAGAIN;
+    if (result != NULL)
+        *result = bz_task_result(t);
+    bz_task_unref(t);
+    return 0;
+}
+
+/* ---- pointers ---- */
+
+struct bz_ptr_fiber {
+    struct bz_task task;
+    void *(*fn)(void *arg);
+    void *arg;
+    void (*free_result)(void *p);
+};
+
+void *bz_task_take_pointer(struct bz_task *t)
+{
+    void *p = NULL;
+    if (!(t->marks & BZ_MARK_POINTER))
+        return NULL;
+    bz_lock_take(&t->lock, t->rt->os);
+    p = t->pointer;
+    t->pointer = NULL;
+    bz_lock_drop(&t->lock, t->rt->os);
+    return p;
+}
+
+void bz_call_out(void (*fn)(void *), void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL) {
+        fn(arg);
+        return;
+    }
+    uint32_t was = bz_enter(m);
+    bz_leave(BZ_IN_USER);
+    fn(arg);
+    bz_enter(bz_machine_self());
+    bz_leave(was);
+}
+
+void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *))
+{
+    if ((t->marks & BZ_MARK_POINTER) && t->pointer != NULL && free_result != NULL)
+        bz_call_out(free_result, t->pointer);
+}
+
+static enum bz_ran ptr_run(struct bz_task *t)
+{
+    struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
+    void *p = f->fn(f->arg);
+    bz_locals_end(t);
+    t->marks |= BZ_MARK_POINTER;
+    t->pointer = p;
+    return BZ_RAN_DONE;
+}
+
+static void ptr_drop(struct bz_task *t)
+{
+    struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
+    bz_task_free_pointer(t, f->free_result);
+    bz_task_free(t);
+}
+
+static const struct bz_task_ops ptr_ops = {"fiber", ptr_run, ptr_drop};
+
+int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                    blitz_task **out)
+{
+    struct bz_runtime *rt = bz_runtime_for(opts);
+    if (fn == NULL || rt == NULL)
+        return -EINVAL;
+    struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_ptr_fiber));
+    if (t == NULL)
+        return -ENOMEM;
+    struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    f->free_result = opts != NULL ? opts->free_result : NULL;
+    bz_task_init(t, rt, &ptr_ops, opts, 0, bz_task_refs(out));
+    return bz_task_start(t, opts, out);
+}

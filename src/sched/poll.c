@@ -1,0 +1,252 @@
+/*
+ * poll.c - stackless tasks: a task whose `run` calls a poll function.
+ *
+ * One object holds everything: the header, the poll function, what of the options it has, and the
+ * state, copied in.
+ *
+ *     | struct bz_task | poll | drop_state? | free_result? | (8 bytes) | state ...
+ *
+ * An option that was not given takes no room. The state needs the alignment of a type we do not
+ * know; but the size of a type is a multiple of its alignment, so a size that is no multiple of 16
+ * needs 8 at most, and only the others are moved up to a multiple of 16. So a state of a frame alone
+ * (8 bytes) comes to 128 bytes in all. A state that is larger than a slab's objects lies elsewhere,
+ * and is freed as soon as it was dropped.
+ *
+ * What a poll says becomes what the scheduler does: pending parks the task, without a stack; a
+ * yield puts it to the end of the queue; ready is its end. The state's drop function and the
+ * destructors of its locals run in the task, after its last poll, and may wait like any other code.
+ *
+ * The swallowed wake. A poll may wait in the ordinary way. Its task has one state word, so a wake
+ * that comes while it is parked in there behind a waker ends that wait for a moment, or is found by
+ * its park, and is gone; whoever woke meant the poll, perhaps, which asked a future before the wait
+ * and will ask no more, because it goes on to say "pending". So after a poll in which the task left
+ * its stack, pending means: once more. That may be one poll too many, never one too few. (A wait
+ * with a token of its own, wait.h, takes no such wake; it is not told apart.)
+ *
+ * I1  After the last poll nobody touches the state but its drop function. The memory stays until
+ *     the last waker and handle are gone.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "blitz/poll.h"
+#include "sched/sched.h"
+
+typedef void hook_fn(void *);
+
+struct bz_poll_task {
+    struct bz_task task;
+    blitz_poll (*poll)(void *state, blitz_cx *cx);
+    hook_fn *hook[]; /* drop_state, free_result: those that were given, in this order */
+};
+
+/* Its own traits. */
+enum {
+    HAS_DROP = BZ_TASK_OWN,
+    HAS_FREE = 2 * BZ_TASK_OWN,
+    IS_PADDED = 4 * BZ_TASK_OWN,
+    IS_FAR = 8 * BZ_TASK_OWN
+};
+
+/* What lies in the place of a state that is too large to lie there itself. */
+struct far {
+    void *state; /* NULL: freed */
+    size_t bytes;
+};
+
+static_assert(sizeof(blitz_waker) == 2 * sizeof(void *), "a waker is 16 bytes");
+#if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
+static_assert(sizeof(struct bz_poll_task) + sizeof(blitz_frame) <= 128, "about a hundred bytes");
+#endif
+static_assert(sizeof(blitz_frame) == 8, "a frame fits behind the header");
+
+static unsigned hook_count(unsigned traits)
+{
+    return (traits & HAS_DROP ? 1u : 0u) + (traits & HAS_FREE ? 1u : 0u);
+}
+
+static size_t state_at(unsigned traits)
+{
+    size_t at = sizeof(struct bz_poll_task) + hook_count(traits) * sizeof(hook_fn *);
+    return at + (traits & IS_PADDED ? 8 : 0);
+}
+
+static struct far *far_of(struct bz_poll_task *p)
+{
+    return (struct far *)((char *)p + state_at(p->task.traits));
+}
+
+static void *state_of(struct bz_poll_task *p)
+{
+    if (p->task.traits & IS_FAR)
+        return far_of(p)->state;
+    return (char *)p + state_at(p->task.traits);
+}
+
+static void free_far(struct bz_poll_task *p)
+{
+    if (!(p->task.traits & IS_FAR))
+        return;
+    struct far *far = far_of(p);
+    bz_free(&p->task.rt->alloc, far->state, far->bytes);
+    far->state = NULL;
+}
+
+static hook_fn *drop_of(const struct bz_poll_task *p)
+{
+    return p->task.traits & HAS_DROP ? p->hook[0] : NULL;
+}
+
+static hook_fn *free_of(const struct bz_poll_task *p)
+{
+    return p->task.traits & HAS_FREE ? p->hook[hook_count(p->task.traits) - 1] : NULL;
+}
+
+/* ---- running ---- */
+
+static enum bz_ran end(struct bz_poll_task *p, const blitz_cx *cx)
+{
+    struct bz_task *t = &p->task;
+    hook_fn *drop = drop_of(p);
+    if (drop != NULL)
+        drop(state_of(p)); /* I1 */
+    free_far(p);
+    bz_locals_end(t);
+    if (cx->pointer != NULL) {
+        t->marks |= BZ_MARK_POINTER;
+        t->pointer = cx->pointer;
+    } else {
+        t->result = cx->result;
+    }
+    return BZ_RAN_DONE;
+}
+
+static enum bz_ran poll_run(struct bz_task *t)
+{
+    struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
+    blitz_waker waker = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
+    blitz_cx cx = {&waker, 0, 0, NULL};
+    t->marks = 0;
+    if (p->poll(state_of(p), &cx) == BLITZ_READY)
+        return end(p, &cx);
+    if ((t->marks & BZ_MARK_WAITED) && !BZ_BROKEN(74))
+        return BZ_RAN_AGAIN; /* a wake may have been swallowed */
+    return cx.again ? BZ_RAN_AGAIN : BZ_RAN_PENDING;
+}
+
+static void poll_drop(struct bz_task *t)
+{
+    struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
+    free_far(p); /* if it was never started */
+    bz_task_free_pointer(t, free_of(p));
+    bz_task_free(t);
+}
+
+static const struct bz_task_ops poll_ops = {"poll", poll_run, poll_drop};
+
+/* ---- making ---- */
+
+static unsigned traits_for(const blitz_spawn_opts *opts, size_t state_bytes)
+{
+    unsigned traits = 0;
+    if (opts != NULL && opts->drop_state != NULL)
+        traits |= HAS_DROP;
+    if (opts != NULL && opts->free_result != NULL)
+        traits |= HAS_FREE;
+    if (state_at(traits) + 8 + state_bytes > BZ_TASK_BYTES_MAX)
+        return traits | IS_FAR;
+    if (state_bytes % 16 == 0 && state_at(traits) % 16 != 0)
+        traits |= IS_PADDED;
+    return traits;
+}
+
+/* Room for a state of so many bytes; NULL if there is no memory. */
+static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t state_bytes)
+{
+    size_t inside = traits & IS_FAR ? sizeof(struct far) : state_bytes;
+    struct bz_task *t = bz_task_alloc(rt, state_at(traits) + inside);
+    if (t == NULL)
+        return NULL;
+    t->rt = rt;
+    t->traits = (uint8_t)traits;
+    struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
+    if (!(traits & IS_FAR))
+        return p;
+    struct far *far = far_of(p);
+    far->bytes = state_bytes;
+    far->state = bz_alloc(&rt->alloc, state_bytes, _Alignof(max_align_t));
+    if (far->state != NULL)
+        return p;
+    bz_task_free(t);
+    return NULL;
+}
+
+static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const void *state,
+                 size_t state_bytes)
+{
+    hook_fn **hook = p->hook;
+    if (p->task.traits & HAS_DROP)
+        *hook++ = opts->drop_state;
+    if (p->task.traits & HAS_FREE)
+        *hook++ = opts->free_result;
+    if (state_bytes > 0)
+        memcpy(state_of(p), state, state_bytes);
+}
+
+int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
+                     size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    struct bz_runtime *rt = bz_runtime_for(opts);
+    if (rt == NULL || poll == NULL || state_bytes > BLITZ_STATE_MAX)
+        return -EINVAL;
+    if (state == NULL && state_bytes > 0)
+        return -EINVAL;
+    unsigned traits = traits_for(opts, state_bytes);
+    struct bz_poll_task *p = make(rt, traits, state_bytes);
+    if (p == NULL)
+        return -ENOMEM;
+    p->poll = poll;
+    fill(p, opts, state, state_bytes);
+    bz_task_init(&p->task, rt, &poll_ops, opts, traits, bz_task_refs(out));
+    return bz_task_start(&p->task, opts, out);
+}
+
+/* ---- waiting without a stack ---- */
+
+/* Why the poll should give up waiting now: 0, -ECANCELED or -ETIMEDOUT. */
+static int reason_to_give_up(const blitz_cx *cx, blitz_sleep_future *timer)
+{
+    if (blitz_is_cancelled())
+        return -ECANCELED;
+    if (timer != NULL && timer->future.ops->poll(&timer->future, cx->waker) == BLITZ_READY)
+        return -ETIMEDOUT;
+    return 0;
+}
+
+blitz_poll blitz_cx_await(blitz_cx *cx, blitz_future *f, blitz_sleep_future *timer, int *outcome)
+{
+    while (f->ops->poll(f, cx->waker) == BLITZ_PENDING) {
+        if (*outcome != 0)
+            return BLITZ_PENDING; /* a pinned one that was asked to stop */
+        *outcome = reason_to_give_up(cx, timer);
+        if (*outcome == 0)
+            return BLITZ_PENDING;
+        f->ops->cancel(f);
+        if (f->ops->kind != BLITZ_PINNED)
+            break;
+    }
+    if (timer != NULL)
+        timer->future.ops->cancel(&timer->future);
+    return BLITZ_READY;
+}
+
+blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *function)
+{
+    BZ_CHECK(0,
+             "%s: its frame says line %u, where no await of it is: was the state zeroed, or does "
+             "the await stand inside a switch?",
+             function, frame->at);
+    return BLITZ_READY;
+}

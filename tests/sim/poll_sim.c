@@ -1,0 +1,239 @@
+/*
+ * Stackless tasks in virtual time, from seeds: every order in which a poll, its wakers, its timers
+ * and its canceller can meet, as far as the seeds go. A wake that is lost is a deadlock, and reported.
+ */
+#include "support/sim.h"
+
+#include "blitz.h"
+#include "sched/sched.h"
+
+struct scene {
+    unsigned procs;
+    int (*fn)(void *);
+    int want;
+};
+
+static void play(const struct bz_os *os, void *arg)
+{
+    const struct scene *s = arg;
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, NULL), s->want);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+}
+
+/* The scene under many seeds, with 1 to 4 procs. */
+static void on_seeds(int (*fn)(void *), int want, uint64_t full)
+{
+    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
+        uint64_t seed = t_random();
+        struct scene s = {1 + (unsigned)(seed % 4), fn, want};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+    }
+}
+
+static int join(blitz_task *t)
+{
+    int result = -1;
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+/* ---- the swallowed wake ---- */
+
+struct bell {
+    bool has_waker, is_rung;
+    blitz_waker waker;
+};
+
+/* Asks, gives its waker away, and waits before it says "pending": by a future, behind the waker the
+ * poll has as well, so that the wait takes what is meant for the poll. */
+static blitz_poll asks_then_waits(void *state, blitz_cx *cx)
+{
+    struct bell *b = *(struct bell **)state;
+    if (b->is_rung)
+        return BLITZ_READY;
+    if (!b->has_waker) {
+        b->waker = blitz_waker_clone(cx->waker);
+        b->has_waker = true;
+    }
+    blitz_sleep_future nap;
+    blitz_sleep_future_init(&nap, blitz_after(10 * BLITZ_US));
+    CHECK_EQ(blitz_await(&nap.future, BLITZ_FOREVER), 0);
+    return BLITZ_PENDING;
+}
+
+static int ring(void *bell)
+{
+    struct bell *b = bell;
+    while (!b->has_waker)
+        CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    b->is_rung = true;
+    blitz_waker_wake(&b->waker);
+    return 0;
+}
+
+static int ring_one_that_waits(void *arg)
+{
+    struct bell bell = {false}, *b = &bell;
+    blitz_task *t, *ringer;
+    (void)arg;
+    CHECK_EQ(blitz_spawn_poll(asks_then_waits, &b, sizeof b, NULL, &t), 0);
+    CHECK_EQ(blitz_spawn(ring, b, NULL, &ringer), 0);
+    CHECK_EQ(join(t), 0);
+    CHECK_EQ(join(ringer), 0);
+    return 0;
+}
+
+TEST(poll, bug_01_a_swallowed_wake_is_made_good)
+{
+    on_seeds(ring_one_that_waits, 0, 300);
+}
+
+/* ---- tokens ---- */
+
+enum { RING = 6, ROUNDS = 4 };
+
+static struct {
+    blitz_waker waker[RING];
+    int at; /* whose turn it is */
+} token;
+
+struct member {
+    blitz_frame frame;
+    int me, rounds;
+};
+
+static blitz_poll passes_on(void *state, blitz_cx *cx)
+{
+    struct member *s = state;
+    BLITZ_BEGIN(&s->frame, cx);
+    token.waker[s->me] = blitz_waker_clone(cx->waker);
+    for (s->rounds = 0; s->rounds < ROUNDS; s->rounds++) {
+        BLITZ_WAIT_FOR(token.at % RING == s->me);
+        token.at++;
+        blitz_waker_wake_by_ref(&token.waker[(s->me + 1) % RING]);
+    }
+    BLITZ_END(s->rounds);
+}
+
+static int ring_of_tokens(void *arg)
+{
+    blitz_task *t[RING];
+    (void)arg;
+    token.at = 0;
+    memset(token.waker, 0, sizeof token.waker);
+    for (int i = RING; i-- > 0;) {
+        struct member s = {.me = i};
+        CHECK_EQ(blitz_spawn_poll(passes_on, &s, sizeof s, NULL, &t[i]), 0);
+    }
+    for (int i = 0; i < RING; i++)
+        CHECK_EQ(join(t[i]), ROUNDS);
+    for (int i = 0; i < RING; i++)
+        blitz_waker_drop(&token.waker[i]);
+    return 0;
+}
+
+/* A simulated thread gives way only at the keeper's calls, so the plain fields above are safe. */
+TEST(poll, bug_01_a_token_goes_round)
+{
+    on_seeds(ring_of_tokens, 0, 300);
+}
+
+/* ---- sleeps, joins, deadlines, cancels ---- */
+
+struct busy {
+    blitz_frame frame;
+    blitz_sleep_future nap, timer;
+    blitz_join_future child;
+    blitz_task *task;
+    int kind;
+};
+
+static int naps(void *arg)
+{
+    return blitz_sleep((uint64_t)(intptr_t)arg * 100 * BLITZ_US);
+}
+
+static blitz_poll is_busy(void *state, blitz_cx *cx)
+{
+    struct busy *s = state;
+    int rc;
+    BLITZ_BEGIN(&s->frame, cx);
+    BLITZ_SLEEP(rc, &s->nap, (uint64_t)s->kind * 50 * BLITZ_US);
+    if (rc != 0)
+        BLITZ_RETURN(rc);
+    CHECK_EQ(blitz_spawn(naps, (void *)(intptr_t)s->kind, NULL, &s->task), 0);
+    blitz_join_future_init(&s->child, s->task);
+    BLITZ_AWAIT_UNTIL(rc, &s->child.future, blitz_after(100 * BLITZ_US), &s->timer);
+    if (rc == 0)
+        BLITZ_RETURN(s->child.result);
+    BLITZ_YIELD();
+    BLITZ_JOIN(rc, &s->child, s->task); /* the handle is still ours; a cancel is passed on */
+    CHECK_EQ(rc, 0);
+    BLITZ_END(s->child.result);
+}
+
+static int busy_and_cancelled(void *arg)
+{
+    enum { N = 8 };
+    blitz_task *t[N];
+    (void)arg;
+    for (int i = 0; i < N; i++) {
+        struct busy s = {.kind = i % 4};
+        CHECK_EQ(blitz_spawn_poll(is_busy, &s, sizeof s, NULL, &t[i]), 0);
+    }
+    for (int i = 0; i < N; i += 2) {
+        if (i % 4 == 0)
+            CHECK_EQ(blitz_sleep((uint64_t)i * 20 * BLITZ_US), 0);
+        blitz_task_cancel(t[i]);
+    }
+    for (int i = 0; i < N; i++) {
+        int result = join(t[i]);
+        CHECK(result == 0 || (i % 2 == 0 && result == -ECANCELED));
+    }
+    return 0;
+}
+
+TEST(poll, sleeps_joins_deadlines_and_cancels_in_any_order)
+{
+    on_seeds(busy_and_cancelled, 0, 400);
+}
+
+/* ---- the end ---- */
+
+static blitz_poll never(void *state, blitz_cx *cx)
+{
+    (void)state;
+    cx->result = -ECANCELED;
+    return blitz_is_cancelled() ? BLITZ_READY : BLITZ_PENDING;
+}
+
+static blitz_poll sleeps_on(void *state, blitz_cx *cx)
+{
+    struct busy *s = state;
+    int rc;
+    BLITZ_BEGIN(&s->frame, cx);
+    BLITZ_SLEEP(rc, &s->nap, (uint64_t)s->kind * 50 * BLITZ_US);
+    BLITZ_YIELD();
+    BLITZ_SLEEP(rc, &s->nap, BLITZ_S);
+    BLITZ_END(rc);
+}
+
+static int leave_sleepers_behind(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        struct busy s = {.kind = i};
+        CHECK_EQ(blitz_spawn_poll(i % 2 ? sleeps_on : never, &s, sizeof s, NULL, NULL), 0);
+    }
+    return 3;
+}
+
+/* Bug class 37: shutdown comes upon them in every state. */
+TEST(poll, bug_37_shutdown_ends_stackless_tasks_in_every_state)
+{
+    on_seeds(leave_sleepers_behind, 3, 300);
+}
