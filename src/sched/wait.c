@@ -121,7 +121,8 @@ static struct bz_fired wait_timeout(struct bz_timer *timer)
 {
     struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
     struct bz_task *t = w->task;
-    return (struct bz_fired){.resume = end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) ? t : NULL};
+    bool is_ours = end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) || BZ_BROKEN(82);
+    return (struct bz_fired){.resume = is_ours ? t : NULL};
 }
 
 /* ---- waiting ---- */
@@ -155,10 +156,13 @@ bool bz_wait_over(struct bz_wait *w, uint32_t outcome)
 static bool show(struct bz_wait *w, bool *goes_on)
 {
     struct bz_task *t = w->task;
+    bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* too early to count */
     w->is_published = true;
     bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
     bz_wait_order(t->rt);
-    if (BZ_LIKELY(!bz_word_is_cancelled(&t->word))) /* [C] */
+    if (!BZ_BROKEN(81))
+        is_cancelled = bz_word_is_cancelled(&t->word); /* [C] */
+    if (BZ_LIKELY(!is_cancelled))
         return true;
     *goes_on = !end(w, CANCEL, BZ_WAIT_CANCELLED);
     return false;

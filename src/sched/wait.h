@@ -111,7 +111,8 @@ static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
 {
     bz_store_relaxed(&me->wait, 0); /* relaxed: wait.c [L] */
     bz_wait_order(me->rt);
-    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED)) /* relaxed: wait.c [L] */
+    /* relaxed: wait.c [L] */
+    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) && !BZ_BROKEN(80))
         bz_wait_settle(me);
 }
 

@@ -1,0 +1,246 @@
+/*
+ * Waits in the whole runtime, in virtual time, from seeds: a wake, a deadline and a cancel at every
+ * moment of a wait, and one outcome of it.
+ */
+#include "support/sim.h"
+
+#include "blitz.h"
+#include "base/rng.h"
+#include "support/box.h"
+
+struct scene {
+    const struct bz_os *os;
+    struct box box;
+    struct bz_rng rng;
+    bz_atomic(int) taken;
+    int put;
+    uint64_t seed;
+    int (*main)(void *scene);
+};
+
+static void play(const struct bz_os *os, void *arg)
+{
+    struct scene *s = arg;
+    struct bz_runtime *rt;
+    s->os = os;
+    box_init(&s->box, os);
+    bz_rng_init(&s->rng, s->seed);
+    bz_atomic_init(&s->taken, 0);
+    s->put = 0;
+    unsigned procs = 1 + (unsigned)(s->seed % 4);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->main, s), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK(bz_list_is_empty(&s->box.takers));
+    CHECK_EQ(bz_load_relaxed(&s->taken) + s->box.values, s->put);
+}
+
+static void on_seeds(int (*main)(void *), uint64_t full)
+{
+    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
+        struct scene s = {.main = main, .seed = t_random()};
+        t_watch("simulation seed 0x%llx", (unsigned long long)s.seed);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = s.seed}, play, &s, NULL), 0);
+    }
+}
+
+/* A moment near the others: most of what can meet does. */
+static uint64_t moment(struct scene *s)
+{
+    return bz_rng_below(&s->rng, 5) * BLITZ_US;
+}
+
+struct taker {
+    struct scene *scene;
+    uint64_t for_ns; /* 0: for ever */
+};
+
+static int takes(void *arg)
+{
+    struct taker t = *(struct taker *)arg;
+    blitz_deadline until = t.for_ns != 0 ? blitz_after(t.for_ns) : BLITZ_FOREVER;
+    int err = box_take(&t.scene->box, until);
+    if (err == 0)
+        bz_fetch_add_relaxed(&t.scene->taken, 1);
+    if (err == -ETIMEDOUT)
+        CHECK_GE(blitz_now(), until);
+    return err;
+}
+
+/* ---- a wake, a deadline, a cancel ---- */
+
+enum { TAKERS = 4 };
+
+static int wakes_deadlines_and_cancels(void *arg)
+{
+    struct scene *s = arg;
+    struct taker taker[TAKERS];
+    blitz_task *t[TAKERS];
+    for (int i = 0; i < TAKERS; i++) {
+        taker[i] = (struct taker){s, moment(s)};
+        CHECK_EQ(blitz_spawn(takes, &taker[i], NULL, &t[i]), 0);
+    }
+    for (int i = 0; i < 2 * TAKERS; i++) {
+        uint64_t what = bz_rng_below(&s->rng, 4);
+        if (what == 0)
+            blitz_task_cancel(t[bz_rng_below(&s->rng, TAKERS)]);
+        else if (what == 1)
+            CHECK_EQ(blitz_sleep(moment(s)), 0);
+        else if (what == 2)
+            blitz_yield();
+        else if (++s->put > 0)
+            box_put(&s->box);
+    }
+    for (int i = 0; i < TAKERS; i++) {
+        int result = 1;
+        blitz_task_cancel(t[i]); /* whoever still waits */
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK(result == 0 || result == -ECANCELED || (result == -ETIMEDOUT && taker[i].for_ns));
+    }
+    return 0;
+}
+
+TEST(wait, a_wake_a_deadline_and_a_cancel_have_one_outcome)
+{
+    on_seeds(wakes_deadlines_and_cancels, 600);
+}
+
+/* ---- a cancel at every point ---- */
+
+static int sleeps_twice(void *arg)
+{
+    uint64_t us = (uint64_t)(intptr_t)arg;
+    int first = blitz_sleep(us * BLITZ_US), second = blitz_sleep(us * BLITZ_US);
+    if (first == -ECANCELED) /* for good: the next wait is cancelled as well */
+        CHECK_EQ(second, -ECANCELED);
+    return second;
+}
+
+/* Each round cancels a little later: before it starts, while it parks, at its deadline, between its
+ * waits, when it has ended. */
+static int cancel_later_and_later(void *arg)
+{
+    struct scene *s = arg;
+    for (int point = 0; point < 8; point++) {
+        blitz_task *t;
+        int result = 1;
+        CHECK_EQ(blitz_spawn(sleeps_twice, (void *)(intptr_t)2, NULL, &t), 0);
+        for (int i = 0; i < point; i++)
+            if (bz_rng_below(&s->rng, 2) == 0)
+                blitz_yield();
+            else
+                CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+        blitz_task_cancel(t);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK(result == 0 || result == -ECANCELED);
+    }
+    return 0;
+}
+
+TEST(wait, a_cancel_at_every_point_of_a_sleep_is_heard)
+{
+    on_seeds(cancel_later_and_later, 400);
+}
+
+/* ---- down a chain of joins ---- */
+
+enum { DEPTH = 4 };
+
+static int joins_down(void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+    blitz_task *t;
+    int result = 1;
+    if (depth == 0)
+        return blitz_sleep_until(BLITZ_FOREVER);
+    CHECK_EQ(blitz_spawn(joins_down, (void *)(depth - 1), NULL, &t), 0);
+    if (depth % 2 == 0)
+        blitz_yield(); /* so that somebody else may begin it, and it is not claimed */
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+static int cancel_the_top(void *arg)
+{
+    struct scene *s = arg;
+    blitz_task *t;
+    int result = 1;
+    CHECK_EQ(blitz_spawn(joins_down, (void *)(intptr_t)DEPTH, NULL, &t), 0);
+    for (uint64_t i = bz_rng_below(&s->rng, 8); i > 0; i--)
+        blitz_yield();
+    if (bz_rng_below(&s->rng, 2) == 0)
+        CHECK_EQ(blitz_sleep(moment(s)), 0);
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(result, -ECANCELED); /* the innermost was reached */
+    return 0;
+}
+
+/* Claimed or not, parked or about to: the cancel reaches the one that can act on it. */
+TEST(wait, a_cancel_goes_down_a_chain_of_joins)
+{
+    on_seeds(cancel_the_top, 500);
+}
+
+/* ---- plain threads ---- */
+
+static void thread_takes(void *arg)
+{
+    struct scene *s = arg;
+    uint64_t until = bz_os_now(s->os) + 2 * BLITZ_US;
+    int err = box_take(&s->box, until);
+    if (err == 0)
+        bz_fetch_add_relaxed(&s->taken, 1);
+    else
+        CHECK_EQ(err, -ETIMEDOUT);
+    CHECK_EQ(box_take(&s->box, BLITZ_FOREVER), 0);
+    bz_fetch_add_relaxed(&s->taken, 1);
+}
+
+static int puts_for_a_thread(void *arg)
+{
+    struct scene *s = arg;
+    struct bz_os_thread t;
+    CHECK_EQ(bz_os_thread_start(s->os, &t, NULL, thread_takes, s), 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(blitz_sleep(moment(s)), 0);
+        s->put++;
+        box_put(&s->box);
+    }
+    CHECK_EQ(bz_os_thread_join(s->os, &t), 0);
+    return 0;
+}
+
+TEST(wait, a_plain_thread_is_woken_at_its_deadline_or_by_a_task)
+{
+    on_seeds(puts_for_a_thread, 400);
+}
+
+/* ---- many at one moment ---- */
+
+static int sleeps_until(void *arg)
+{
+    return blitz_sleep_until(*(blitz_deadline *)arg);
+}
+
+static int all_at_once(void *arg)
+{
+    enum { N = 100 }; /* more than a batch of the timers */
+    blitz_task *t[N];
+    blitz_deadline at = blitz_after(BLITZ_MS);
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(sleeps_until, &at, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++) {
+        int result = 1;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, 0);
+    }
+    return 0;
+}
+
+TEST(wait, sleepers_with_one_deadline_all_wake)
+{
+    on_seeds(all_at_once, 60);
+}
