@@ -118,6 +118,7 @@ static void play(struct demo *d)
     blitz_runtime *rt;
     if (pairs == NULL || blitz_runtime_new(NULL, &rt) != 0) {
         demo_claim(d, false, "no runtime");
+        free(pairs);
         return;
     }
     double start = demo_seconds();
