@@ -68,7 +68,7 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     struct bz_deque_mark mark = bz_deque_mark(&m->deque, me);
     *ran = t->ops->run(t);
     m = bz_machine_self(); /* whoever we are now */
-    bz_deque_unmark(&m->deque, mark);
+    bz_deque_unmark(&m->deque, &mark);
     bz_watch_end(m, t);
     m->current = me;
     bz_watch_begin(m, me);

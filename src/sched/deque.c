@@ -234,10 +234,10 @@ struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task)
     return was;
 }
 
-void bz_deque_unmark_slow(struct bz_deque *d, struct bz_deque_mark mark)
+void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark)
 {
-    if (d == mark.deque && d->epoch == mark.epoch)
-        d->marked = mark.marked;
+    if (d == mark->deque && d->epoch == mark->epoch)
+        d->marked = mark->marked;
 }
 
 /* ---- others ---- */

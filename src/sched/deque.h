@@ -75,7 +75,7 @@ struct bz_deque_mark {
     uint32_t epoch;
 };
 struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task);
-void bz_deque_unmark_slow(struct bz_deque *d, struct bz_deque_mark mark);
+void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark);
 
 static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
 {
@@ -84,10 +84,11 @@ static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
     return bz_deque_mark_slow(d, task);
 }
 
-/* `d` is the deque of the machine the frames stand on now. */
-static inline void bz_deque_unmark(struct bz_deque *d, struct bz_deque_mark mark)
+/* `d` is the deque of the machine the frames stand on now. (By address: a copy is read wider than
+ * it was written, for which the CPU waits until the write has left its buffer.) */
+static inline void bz_deque_unmark(struct bz_deque *d, const struct bz_deque_mark *mark)
 {
-    if (BZ_UNLIKELY(mark.deque != NULL))
+    if (BZ_UNLIKELY(mark->deque != NULL))
         bz_deque_unmark_slow(d, mark);
 }
 
