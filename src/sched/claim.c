@@ -7,7 +7,7 @@
  *
  * The child's queue entry stays where it is, in some ring or in the injector; it is a tombstone now,
  * and keeps the reference with which whoever takes it out finds that out (the claim adds one). Out
- * of our own `next` slot the entry is taken instead. The claimed child may park: it stands on the
+ * of our own `next` slot or hand the entry is taken instead. The claimed child may park: it stands on the
  * joiner's stack then, the joiner's frames beneath it, and whoever resumes it later returns into the
  * joiner. It may be queued again while its tombstone still is; each entry has its own link.
  *
@@ -42,17 +42,27 @@ static bool may_claim(struct bz_machine *m, struct bz_task *t)
     return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) && has_room(m);
 }
 
+/* Its entry, if it is one of those that only we touch: `next`, or in the hand. */
+static bz_shared(bz_entry) *entry_of_ours(struct bz_proc *p, bz_entry e)
+{
+    if (bz_get(&p->next) == e)
+        return &p->next;
+    for (unsigned i = p->hand.at; i < p->hand.count; i++)
+        if (bz_get(&p->hand.entry[i]) == e)
+            return &p->hand.entry[i];
+    return NULL;
+}
+
 /* Take it out of its queue, or leave a tombstone there. False: somebody has begun it. */
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
-    struct bz_proc *p = m->proc;
     uint32_t was = bz_enter(m);
-    bool is_next = bz_get(&p->next) == bz_entry_first(t);
-    bool is_ours = bz_word_claim(&t->word, is_next || BZ_BROKEN(51) ? 0 : 1);
-    if (is_next && is_ours)
-        bz_set(&p->next, 0);
+    bz_shared(bz_entry) *ours = entry_of_ours(m->proc, bz_entry_first(t));
+    bool is_won = bz_word_claim(&t->word, ours != NULL || BZ_BROKEN(51) ? 0 : 1);
+    if (ours != NULL && is_won)
+        bz_set(ours, 0);
     bz_leave(was);
-    return is_ours;
+    return is_won;
 }
 
 bool bz_claim(struct bz_task *t, enum bz_ran *ran)
@@ -85,13 +95,13 @@ static void bury(bz_entry e)
 
 void bz_bury(struct bz_runtime *rt)
 {
-    bz_entry e;
+    bz_entry e, hand[BZ_HAND_MAX + 1];
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         while ((e = bz_runq_take(&p->ring)) != 0)
             bury(e);
-        if ((e = bz_get(&p->next)) != 0)
-            bury(e);
+        for (unsigned n = bz_empty_hand(p, hand); n > 0;)
+            bury(hand[--n]);
     }
     while (bz_injector_take(&rt->injector, &e, 1, 1) != 0)
         bury(e);

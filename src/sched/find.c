@@ -8,6 +8,11 @@
  * Two tasks that wake each other could use the `next` slot for ever. After NEXT_ROW of it in a row,
  * what is in it goes to the end of the ring.
  *
+ * The ring's CAS is paid once for several: the owner takes up to BZ_HAND_MAX entries into its private
+ * hand, if nobody sleeps or searches; else one at a time, because what is in the hand nobody else
+ * can have, and what is in it then goes back. A machine that is long at one task has its hand
+ * emptied by the monitor.
+ *
  * Timers are looked at every TIMERS_EVERY runs whatever the ring holds.
  *
  * I1  A machine that returns a task is not counted as searching: before it runs, the duty to look
@@ -59,13 +64,59 @@ bz_entry bz_take_injected(struct bz_machine *m)
     return won;
 }
 
-static bz_entry take_ring(struct bz_proc *p)
+/* Take a handful out of the ring, or one if anybody could want the others. */
+static bool fill_hand(struct bz_machine *m)
 {
-    bz_entry e, won = 0;
-    p->next_row = 0;
-    while (won == 0 && (e = bz_runq_take(&p->ring)) != 0)
-        won = win(e);
+    struct bz_proc *p = m->proc;
+    struct bz_hand *h = &p->hand;
+    h->at = 0;
+    if (p->ring.is_lone || !bz_idle_is_quiet(&m->rt->idle)) {
+        bz_entry e = bz_runq_take(&p->ring);
+        bz_set(&h->entry[0], e);
+        h->count = e != 0;
+    } else {
+        h->count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
+    }
+    return h->count > 0;
+}
+
+/* Somebody has nothing to do: all but the next one of the hand go where they can be had. */
+static void open_hand(struct bz_machine *m)
+{
+    struct bz_hand *h = &m->proc->hand;
+    while (h->count > h->at + 1) {
+        bz_entry e = bz_get(&h->entry[--h->count]);
+        if (e != 0)
+            bz_push_here(m, e);
+    }
+    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
+}
+
+static bz_entry take_ring(struct bz_machine *m)
+{
+    struct bz_hand *h = &m->proc->hand;
+    bz_entry won = 0;
+    m->proc->next_row = 0;
+    if (h->count > h->at + 1 && !bz_idle_is_quiet(&m->rt->idle))
+        open_hand(m);
+    while (won == 0 && (h->at < h->count || fill_hand(m))) {
+        bz_entry e = bz_get(&h->entry[h->at++]);
+        won = e != 0 ? win(e) : 0;
+    }
     return won;
+}
+
+unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
+{
+    struct bz_hand *h = &p->hand;
+    unsigned n = 0;
+    for (; h->at < h->count; h->at++)
+        if (bz_get(&h->entry[h->at]) != 0)
+            out[n++] = bz_get(&h->entry[h->at]);
+    if (bz_get(&p->next) != 0)
+        out[n++] = bz_get(&p->next);
+    bz_set(&p->next, 0);
+    return n;
 }
 
 static bz_entry take_own(struct bz_machine *m)
@@ -73,13 +124,13 @@ static bz_entry take_own(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     bz_entry next = bz_get(&p->next);
     if (next == 0)
-        return take_ring(p);
+        return take_ring(m);
     bz_set(&p->next, 0);
     if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0)
         return next;
     if (next != 0)
         bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
-    return take_ring(p);
+    return take_ring(m);
 }
 
 bz_entry bz_find_near(struct bz_machine *m)

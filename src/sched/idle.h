@@ -68,6 +68,13 @@ static BZ_ALWAYS_INLINE bool bz_idle_may_rouse(struct bz_idle *idle)
     return bz_idle_wants(bz_load_relaxed(&idle->counts)); /* relaxed: idle.c [F] */
 }
 
+/* Does nobody sleep or search? A hint. */
+static BZ_ALWAYS_INLINE bool bz_idle_is_quiet(struct bz_idle *idle)
+{
+    /* relaxed: a hint */
+    return (bz_load_relaxed(&idle->counts) & (BZ_IDLE_SEARCHING | BZ_IDLE_SLEEPING)) == 0;
+}
+
 /*
  * Work has been made visible to others (pushed, injected). Any thread.
  * Returns: the proc to rouse, which is counted as searching already; BZ_NOBODY if none need be.

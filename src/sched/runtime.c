@@ -81,6 +81,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->taken.where, BZ_IN_RUNTIME);
     bz_atomic_init(&p->taken.retake, 0);
     p->next = 0;
+    p->hand.at = p->hand.count = 0;
     p->next_row = 0;
     bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));

@@ -70,6 +70,13 @@ struct bz_join {
     blitz_waker waker; /* likewise */
 };
 
+/* A few entries the owner has taken out of its ring with one CAS. */
+enum { BZ_HAND_MAX = 8 };
+struct bz_hand {
+    bz_shared(bz_entry) entry[BZ_HAND_MAX]; /* from at to count; 0: it was claimed */
+    unsigned at, count;
+};
+
 struct bz_proc {
     struct bz_runtime *rt; /* constant */
     unsigned index;        /* constant */
@@ -80,6 +87,7 @@ struct bz_proc {
     struct bz_rng rng;               /* the machine's alone */
     struct bz_retake taken;          /* where the machine is: retake.h */
     bz_shared(bz_entry) next;        /* runs next here; touched as retake.h says */
+    struct bz_hand hand;             /* taken out of the ring in advance; likewise */
     unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
@@ -193,7 +201,10 @@ BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 /* What ran has returned without being done, and stands on no stack: it waits, or for its turn. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 
-/* find.c: what is at hand without disturbing anybody; 0 if there is nothing. */
+/* find.c: empty `next` and the hand into out[], oldest first. Whoever may touch them: retake.h.
+ * Returns how many. */
+unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
+/* What is at hand without disturbing anybody; 0 if there is nothing. */
 bz_entry bz_find_near(struct bz_machine *m);
 /* The next task to run on this machine; sleeps if there is none. 0: the runtime ends. */
 bz_entry bz_find(struct bz_machine *m);
