@@ -1,7 +1,7 @@
 /*
  * find.c - what a machine runs next.
  *
- * In order: every so many ticks the injector, so that what waits there is not starved by a proc
+ * In order: every so many runs (pace.h) the injector, so that what waits there is not starved by a proc
  * that keeps itself busy; the `next` slot; the proc's own ring; due timers; the injector. Then it
  * searches, and sleeps if there is nothing anywhere: search.c.
  *
@@ -20,11 +20,7 @@
  */
 #include "sched/sched.h"
 
-enum {
-    INJECTOR_EVERY = 61, /* a prime: no rhythm of the program's meets it always */
-    TIMERS_EVERY = 32,
-    NEXT_ROW = 3
-};
+enum { TIMERS_EVERY = 32, NEXT_ROW = 3 };
 
 static uint64_t now(struct bz_machine *m)
 {
@@ -138,8 +134,10 @@ bz_entry bz_find_near(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
     p->tick++;
-    if (p->tick % INJECTOR_EVERY == 0)
+    if (bz_pace_is_due(&p->pace, p->tick)) {
+        bz_pace_look(&p->pace, p->tick, now(m));
         e = bz_take_injected(m);
+    }
     if (p->tick % TIMERS_EVERY == 0)
         bz_timers_fire(p, now(m));
     if (e == 0)
@@ -189,6 +187,7 @@ bz_entry bz_find(struct bz_machine *m)
             continue;
         if (e == 0) {
             bz_go_to_sleep(m);
+            bz_pace_restart(&m->proc->pace, m->proc->tick, now(m));
             continue;
         }
         if (m->is_searching) { /* I1 */

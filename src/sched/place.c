@@ -47,6 +47,8 @@ static void sweep(struct bz_machine *m)
     bz_injector_push_all(&m->rt->injector, out, spilled);
 }
 
+/* While entries are swept, or on their way to the injector, they are in no queue: somebody may have
+ * looked just then and gone to sleep. So there is always a look for sleepers at the end. */
 static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
 {
     bz_entry spill[BZ_RUNQ_SPILL];
@@ -63,6 +65,7 @@ static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
         bz_injector_push(&m->rt->injector, e);
         break;
     }
+    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
 }
 
 void bz_push_here(struct bz_machine *m, bz_entry e)

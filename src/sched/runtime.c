@@ -77,6 +77,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->machine = NULL;
     bz_atomic_init(&p->has_machine, 0);
     p->tick = 1;
+    bz_pace_init(&p->pace, p->tick, bz_os_now(rt->os));
     bz_rng_init(&p->rng, seed + index);
     bz_atomic_init(&p->taken.where, BZ_IN_RUNTIME);
     bz_atomic_init(&p->taken.retake, 0);

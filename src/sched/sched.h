@@ -36,6 +36,7 @@
 #include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/injector.h"
+#include "sched/pace.h"
 #include "sched/job.h"
 #include "sched/retake.h"
 #include "sched/runq.h"
@@ -84,6 +85,7 @@ struct bz_proc {
     struct bz_machine *machine;      /* NULL: not started; guarded by rt->start_lock */
     bz_atomic(uint32_t) has_machine; /* written under start_lock, read by anybody */
     uint32_t tick;                   /* tasks run; the machine's alone */
+    struct bz_pace pace;             /* of its looks at the injector; the machine's alone */
     struct bz_rng rng;               /* the machine's alone */
     struct bz_retake taken;          /* where the machine is: retake.h */
     bz_shared(bz_entry) next;        /* runs next here; touched as retake.h says */
