@@ -226,7 +226,7 @@ static int by_hand(void *arg)
     blitz_join_future j;
     blitz_task *t;
     (void)arg;
-    blitz_sleep_future_init(&s, blitz_after(BLITZ_MS));
+    blitz_sleep_future_init(&s, blitz_after(500 * BLITZ_MS)); /* not over before the polls */
     CHECK_EQ(blitz_spawn(seven, NULL, NULL, &t), 0);
     blitz_join_future_init(&j, t);
     CHECK_EQ(s.future.ops->poll(&s.future, &wa), BLITZ_PENDING);
