@@ -121,6 +121,24 @@ static inline struct blitz_worker_ *blitz_worker_(void)
 }
 #endif
 
+/* The short ways, on a worker. Not for programs. */
+static inline int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
+{
+    if (BLITZ_PEEK_(&w->attention_) != 0)
+        return 0;
+    job->link_ = (uintptr_t)w->newest_;
+    w->newest_ = job;
+    return 1;
+}
+
+static inline int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
+{
+    if (w->newest_ != job)
+        return 0;
+    w->newest_ = (struct blitz_job *)job->link_;
+    return 1;
+}
+
 /*
  * Let fn(arg) run at the same time as what follows.
  * Owns:     borrows `job` until blitz_join(&job) returns; `arg` is fn's.
@@ -131,12 +149,8 @@ static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
     struct blitz_worker_ *w = blitz_worker_();
     job->fn_ = fn;
     job->arg_ = arg;
-    if (BLITZ_LIKELY_(w != NULL && BLITZ_PEEK_(&w->attention_) == 0)) {
-        job->link_ = (uintptr_t)w->newest_;
-        w->newest_ = job;
-        return;
-    }
-    blitz_fork_slow_(job);
+    if (!BLITZ_LIKELY_(w != NULL && blitz_push_(w, job)))
+        blitz_fork_slow_(job);
 }
 
 /*
@@ -149,9 +163,7 @@ static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
 static inline BLITZ_SUSPENDS int blitz_join(blitz_job *job)
 {
     struct blitz_worker_ *w = blitz_worker_();
-    if (BLITZ_LIKELY_(w != NULL && w->newest_ == job))
-        w->newest_ = (struct blitz_job *)job->link_;
-    else if (blitz_join_slow_(job))
+    if (!BLITZ_LIKELY_(w != NULL && blitz_pop_(w, job)) && blitz_join_slow_(job))
         return job->result_;
     return job->fn_(job->arg_);
 }

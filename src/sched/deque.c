@@ -86,8 +86,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
 /* It leaves the list: others may see it. */
 static void prepare(struct blitz_job *job, void *task)
 {
-    /* relaxed: nobody has seen it yet */
-    bz_store_relaxed((bz_atomic(uintptr_t) *)&job->latch_, BZ_LATCH_OPEN);
+    bz_latch_init(bz_latch_of(job));
     job->task_ = task;
 }
 
@@ -165,7 +164,9 @@ static void expose(struct bz_deque *d, void *task)
 /* Attention was asked for although a job is exposed: answer, then see whether it still is. */
 static bool is_still_exposed(struct bz_deque *d)
 {
-    if (!d->is_plain)
+    if (BZ_BROKEN(71))
+        bz_store_relaxed(attention_of(d), 0); /* relaxed: broken, it may hide a thief's 1 */
+    else if (!d->is_plain)
         bz_xchg_acquire(attention_of(d), 0);     /* [C] */
     return bz_load_relaxed(&d->exposed) != NULL; /* relaxed: after [C] */
 }

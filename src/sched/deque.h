@@ -14,14 +14,17 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz/par.h"
+#include "sched/latch.h"
 
 /* Jobs that can be set aside for exposing; the model checker shrinks it. */
 #if !defined(BZ_DEQUE_SHELF)
 #define BZ_DEQUE_SHELF 32
 #endif
 
-/* What a job's latch says. Any other value is the task that waits for it. */
-enum { BZ_LATCH_OPEN = 0, BZ_LATCH_DONE = 1 };
+static inline bz_latch *bz_latch_of(struct blitz_job *job)
+{
+    return (bz_latch *)&job->latch_;
+}
 
 /* The owner's, but for ends.attention_ and exposed. */
 struct bz_deque {

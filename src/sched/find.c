@@ -178,6 +178,7 @@ static bz_entry take_handed(struct bz_machine *m)
 
 bz_entry bz_find(struct bz_machine *m)
 {
+    BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
     while (!bz_is_ending(m)) {
         feed(m);
         bz_entry e = take_handed(m);

@@ -13,12 +13,10 @@
  * control block. But a waker may outlive the runtime, and the stack must not; a header of its own
  * may, as that of any task.) Without memory for one, the job waits in the queue of the hungry.
  *
- * The latch is where the runner and the join meet. It begins OPEN; whoever finishes the job
- * exchanges it for DONE, and that is the last access to the job: its frame may return at once. A
- * join that must wait leaves its stack, and the hook on the next one exchanges the latch for the
- * task. Who comes second sees the other: the finisher finds a task and places it, on its own
- * worker; the hook finds DONE and places it itself. There is one waker, so the task stays running in
- * its word, and a cancel meanwhile does not resume it.
+ * The latch (latch.h) is where the runner and the join meet. A join that must wait leaves its stack,
+ * and the hook on the next one enters the task; a finisher that finds one there places it, on its
+ * own worker. There is one waker, so the task stays running in its word, and a cancel meanwhile does
+ * not resume it.
  *
  * Cancelling. A job in a queue or on another machine belongs to a task that cannot go away without
  * it. So a cancel of that task is passed on: each machine lists the jobs it has begun, with the task
@@ -30,7 +28,6 @@
  * I2  task_ of a job that is not DONE is alive: it has yet to join.
  * I3  A header is in its home's list from adopt to finish.
  *
- * [L] finish: latch acq_rel -> join, hook: latch acquire or acq_rel   the result, and all the job did
  * [C] adopt: count, fence, the parent's flag -> cancel: flag, fence, count   one sees the other
  */
 #include "sched/job.h"
@@ -48,11 +45,6 @@ struct bz_job_task {
 static struct bz_job_task *of_task(struct bz_task *t)
 {
     return BZ_CONTAINER_OF(t, struct bz_job_task, task);
-}
-
-static bz_atomic(uintptr_t) *latch_of(struct blitz_job *job)
-{
-    return (bz_atomic(uintptr_t) *)&job->latch_;
 }
 
 /* ---- headers ---- */
@@ -145,7 +137,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
-    if (bz_word_is_cancelled(&jt->parent->word))
+    if (!BZ_BROKEN(73) && bz_word_is_cancelled(&jt->parent->word))
         bz_task_cancel(&jt->task);
     return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
 }
@@ -167,9 +159,9 @@ void bz_job_finish(struct bz_task *t)
     struct bz_runtime *rt = t->rt;
     leave_list(jt);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    uintptr_t joiner = bz_xchg_acqrel(latch_of(jt->job), BZ_LATCH_DONE); /* [L] */
-    if (joiner != BZ_LATCH_OPEN)
-        bz_place(rt, bz_entry_resumed((struct bz_task *)joiner));
+    struct bz_task *joiner = bz_latch_finish(bz_latch_of(jt->job));
+    if (joiner != NULL)
+        bz_place(rt, bz_entry_resumed(joiner));
     give_back(bz_machine_self(), jt);
 }
 
@@ -230,8 +222,7 @@ static void hook_wait(void *arg)
     struct waiting *w = arg;
     struct bz_task *t = w->task;
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    uintptr_t was = bz_xchg_acqrel(latch_of(w->job), (uintptr_t)t); /* [L] */
-    if (was == BZ_LATCH_DONE)
+    if (bz_latch_wait(bz_latch_of(w->job), t))
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
@@ -240,7 +231,7 @@ int blitz_join_slow_(blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || bz_deque_take_back(&m->deque, job))
         return 0;
-    if (bz_load_acquire(latch_of(job)) != BZ_LATCH_DONE) /* [L] */
+    if (!bz_latch_is_done(bz_latch_of(job)))
         bz_suspend(hook_wait, &(struct waiting){m->current, job});
     return 1;
 }

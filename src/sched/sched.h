@@ -177,7 +177,7 @@ static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
 /* job.c: the current task is about to leave its stack. Its pending jobs go to the queues. */
 static inline void bz_evacuate(struct bz_machine *m)
 {
-    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)))
+    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)) && !BZ_BROKEN(72))
         bz_evacuate_slow(m);
 }
 

@@ -76,9 +76,24 @@ static int fib_that_waits(void *arg)
     return left + blitz_join(&job);
 }
 
+/* Several, so that a task that was left finds its machine busy, and goes on elsewhere. */
+static int three_that_wait(void *arg)
+{
+    blitz_task *t[3];
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(fib_that_waits, arg, NULL, &t[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        int result = 0;
+        CHECK_EQ(blitz_task_join(t[i], blitz_after(BLITZ_S), &result), 0);
+        CHECK_EQ(result, 8);
+    }
+    return 0;
+}
+
 TEST(par_sim, frames_left_with_pending_jobs_find_them_done)
 {
-    on_seeds(fib_that_waits, (void *)(intptr_t)8, 21, 400);
+    on_seeds(fib_that_waits, (void *)(intptr_t)8, 21, 200);
+    on_seeds(three_that_wait, (void *)(intptr_t)6, 0, 300);
 }
 
 static int spawn_and_fork(void *arg)

@@ -1,0 +1,207 @@
+/*
+ * deque_model.c - the private list and the exposed slot: every job is run once, and the oldest is
+ * there to be taken.
+ *
+ *   covers: src/sched/deque.h src/sched/deque.c include/blitz/par.h
+ *   defines: BZ_DEQUE_SHELF=2
+ *
+ * The owner forks and joins with the inline code of par.h; thieves take what is exposed. `payload`
+ * is what a job works on: filled in before the fork, and touched by whoever runs the job.
+ */
+#include "model.h"
+
+#define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: as par.h has it */
+#include "sched/deque.h"
+
+enum { JOBS = 3 };
+
+static struct bz_deque deque;
+static struct blitz_job jobs[JOBS];
+static bz_shared(int) payload[JOBS];
+static int runs[JOBS]; /* how often the payload was touched */
+static int stolen, had_back;
+
+static int job_task; /* an address */
+
+static void given_a_deque(void)
+{
+    bz_deque_init(&deque, false);
+    stolen = had_back = 0;
+    for (int i = 0; i < JOBS; i++)
+        runs[i] = 0;
+}
+
+static void run(struct blitz_job *job)
+{
+    int i = (int)(job - jobs);
+    m_assert(bz_get(&payload[i]) == 10 + i); /* filled in, and by nobody else touched */
+    bz_set(&payload[i], 20 + i);
+    runs[i]++;
+}
+
+static void do_fork(int i)
+{
+    bz_set(&payload[i], 10 + i);
+    if (!blitz_push_(&deque.ends, &jobs[i]))
+        (void)!bz_deque_fork(&deque, &jobs[i], &job_task);
+}
+
+static void do_join(int i)
+{
+    if (blitz_pop_(&deque.ends, &jobs[i])) {
+        run(&jobs[i]);
+    } else if (bz_deque_take_back(&deque, &jobs[i])) {
+        had_back++;
+        run(&jobs[i]);
+    }
+}
+
+static void steals_once(void)
+{
+    struct blitz_job *job = bz_deque_steal(&deque);
+    if (job != NULL) {
+        m_assert(job->task_ == &job_task);
+        run(job);
+        stolen++;
+    }
+}
+
+static void steals_twice(void)
+{
+    steals_once();
+    steals_once();
+}
+
+static void each_ran_once(int count)
+{
+    for (int i = 0; i < count; i++)
+        m_assert(runs[i] == 1);
+    bz_deque_check(&deque);
+}
+
+/* ---- exactly once ---- */
+
+static void forks_and_joins_one(void)
+{
+    do_fork(0);
+    do_join(0);
+}
+
+/* deque.c [A]: one job, its owner and two thieves. */
+MODEL(deque, bug_03_a_lone_job_is_run_by_one_of_three)
+{
+    given_a_deque();
+    m_threads(forks_and_joins_one, steals_once, steals_once);
+    each_ran_once(1);
+    m_sometimes(stolen == 1);
+    m_sometimes(had_back == 1);
+}
+
+static void forks_and_joins_three(void)
+{
+    for (int i = 0; i < JOBS; i++)
+        do_fork(i);
+    for (int i = JOBS - 1; i >= 0; i--)
+        do_join(i);
+}
+
+MODEL(deque, every_job_is_run_once_by_its_owner_or_a_thief)
+{
+    given_a_deque();
+    m_threads(forks_and_joins_three, steals_twice);
+    each_ran_once(JOBS);
+    m_sometimes(stolen == 0);
+    m_sometimes(stolen == 2);
+}
+
+/* The slot is filled, emptied and filled again under the eyes of a thief. */
+static void forks_and_joins_again(void)
+{
+    forks_and_joins_one();
+    do_fork(1);
+    do_join(1);
+}
+
+MODEL(deque, a_slot_that_is_used_again_gives_each_job_once)
+{
+    given_a_deque();
+    m_threads(forks_and_joins_again, steals_once, steals_once);
+    each_ran_once(2);
+}
+
+/* ---- the oldest is always exposed ---- */
+
+/* I3: an empty slot, work to expose, and no attention: nobody would ever expose it. */
+static void attention_is_not_lost(void)
+{
+    bool has_private = deque.ends.newest_ != NULL || deque.shelf_head != deque.shelf_tail;
+    if (!bz_deque_has_work(&deque) && has_private)
+        m_assert(bz_load_relaxed((bz_atomic(uintptr_t) *)&deque.ends.attention_) == 1);
+}
+
+static void forks_three(void)
+{
+    for (int i = 0; i < JOBS; i++)
+        do_fork(i);
+}
+
+/* deque.c [C]: one thief's attention comes late, when the slot is full again and the next thief is
+ * about to empty it. */
+MODEL(deque, attention_is_not_lost_between_two_thieves)
+{
+    given_a_deque();
+    m_threads(forks_three, steals_once, steals_once);
+    attention_is_not_lost();
+    m_sometimes(stolen == 2);
+}
+
+MODEL(deque, attention_is_not_lost_to_a_thief_that_comes_twice)
+{
+    given_a_deque();
+    m_threads(forks_three, steals_twice);
+    attention_is_not_lost();
+}
+
+static void forks_evacuates_and_forks(void)
+{
+    struct blitz_job *job;
+    do_fork(0);
+    if ((job = bz_deque_take_oldest(&deque, &job_task)) != NULL)
+        run(job);
+    do_fork(1);
+    do_fork(2);
+}
+
+/* deque.c [C]: a thief of the last frame's job is slow; its attention comes when another job is
+ * exposed, and perhaps upon that of the thief who has just taken it. */
+MODEL(deque, attention_that_comes_late_hides_no_other)
+{
+    given_a_deque();
+    m_threads(forks_evacuates_and_forks, steals_once, steals_once);
+    attention_is_not_lost();
+    m_sometimes(stolen == 2);
+}
+
+/* ---- evacuation ---- */
+
+static void forks_and_evacuates(void)
+{
+    struct blitz_job *job;
+    for (int i = 0; i < JOBS; i++)
+        do_fork(i);
+    while ((job = bz_deque_take_oldest(&deque, &job_task)) != NULL)
+        run(job);
+    m_assert(bz_deque_is_empty(&deque));
+    for (int i = JOBS - 1; i >= 0; i--) /* they have left: a join must not find them */
+        m_assert(!blitz_pop_(&deque.ends, &jobs[i]) && !bz_deque_take_back(&deque, &jobs[i]));
+}
+
+/* The frame is left while a thief is at the slot: each job goes one way. */
+MODEL(deque, what_is_evacuated_is_not_stolen)
+{
+    given_a_deque();
+    m_threads(forks_and_evacuates, steals_twice);
+    each_ran_once(JOBS);
+    m_sometimes(stolen == 0);
+    m_sometimes(stolen == 1);
+}
