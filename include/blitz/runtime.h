@@ -8,13 +8,17 @@
  * programs need; the rest is for those that start a runtime inside something else. Several may
  * live in one process.
  *
- * fork(): a child of a process with a runtime may call exec or _exit, and nothing of blitz. The
- * workers are not in the child, and the runtime's locks may be held by them.
+ * fork(): a process with a runtime may fork, from any thread and from a task, at any time. The child
+ * may call exec or _exit, what signal handlers may call, and nothing of blitz: it has one thread, the
+ * workers are not in it, and locks of theirs may be held for ever. The parent does not notice. So
+ * also exit(), which runs other people's handlers: use _exit(). Who wants a runtime on both sides
+ * forks before making one.
  */
 #ifndef BLITZ_RUNTIME_H
 #define BLITZ_RUNTIME_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "blitz/api.h"
 #include "blitz/hooks.h"
@@ -24,16 +28,36 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_runtime blitz_runtime;
 
+/* Gets the `thread_ctx` of the config. */
+typedef void (*blitz_thread_fn)(void *ctx);
+
 /*
  * What a runtime is to be like. Zero everywhere (or NULL for the whole) means the defaults.
- * The environment overrides what is 0 here: BLITZ_PROCS, BLITZ_STACK (bytes, with K or M).
+ *
+ * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK and
+ * BLITZ_TASKS_MAX, numbers that may end in K, M or G; BLITZ_PLAIN=1 does without the fast paths, to
+ * compare. A value that cannot be, here or there, is refused with a message that says what could.
+ *
+ * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
+ * There is no limit on stacks by themselves, because a task that waits for another that may not
+ * start would wait for ever; where memory for stacks runs out, tasks that have one go first.
+ *
+ * thread_start and thread_stop are called on every worker thread before its first and after its last
+ * task. The thread is none of the runtime's then: it may call blitz as any thread, but must not wait
+ * for tasks of this runtime.
  */
 typedef struct blitz_config {
     unsigned procs;                   /* workers; 0: as many as the CPUs the process may use */
     size_t stack_bytes;               /* of a fiber, rounded up to a class; 0: 256 KiB */
     int require_guards;               /* 1: no stack without a guard page, rather -errno */
+    uint64_t tasks_max;               /* that live at a time; one more is -EAGAIN. 0: any number */
     const blitz_allocator *allocator; /* copied; NULL: the C library's */
-    const char *name;                 /* of the worker threads; copied; NULL: "blitz" */
+    blitz_log_fn log;             /* gets the *process's* warnings and errors from now on, as by */
+    void *log_ctx;                /* blitz_log_set(); NULL: leave the log as it is */
+    blitz_thread_fn thread_start; /* NULL: none */
+    blitz_thread_fn thread_stop;  /* NULL: none */
+    void *thread_ctx;             /* yours, until the runtime is given up */
+    const char *name;             /* of the worker threads; copied; NULL: "blitz" */
 } blitz_config;
 
 /*
@@ -49,7 +73,7 @@ BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_config *c
 /*
  * Make a runtime. One thread starts at once, the others when there is work for them.
  * Owns:     copies the config. The caller holds the runtime; end it with blitz_runtime_shutdown()
- *           and then blitz_runtime_free().
+ *           and then blitz_runtime_unref().
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (a bad config; the log says what), -ENOMEM, -EAGAIN (no thread could be
  *           started). *out is written only on 0.
@@ -60,8 +84,8 @@ BLITZ_API int blitz_runtime_new(const blitz_config *config, blitz_runtime **out)
  * Run fn(arg) as a task of the runtime and wait for its result.
  * Owns:     borrows the runtime until it returns; `arg` is fn's.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker.
- * Returns:  what fn returned; -ENOMEM, -ESHUTDOWN (the runtime is shutting down), -EBUSY (called
- *           from a task of that runtime).
+ * Returns:  what fn returned; -ENOMEM, -ESHUTDOWN (the runtime is shutting down), -EAGAIN (tasks_max
+ *           tasks live), -EBUSY (called from a task).
  */
 BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg);
 
@@ -76,12 +100,13 @@ BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), vo
 BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
 
 /*
- * Free a runtime that was shut down. NULL is ignored.
- * Owns:     takes the runtime. Task handles outlive it.
+ * Give up a runtime that was shut down. NULL is ignored. In debug builds the log names each task
+ * that a handle or a waker still holds.
+ * Owns:     takes the runtime. Task handles and wakers outlive it; its memory goes with the last.
  * Suspends: never a task: it blocks the calling thread until the workers have ended.
  * Returns:  0; -EBUSY: it was not shut down. Nothing happened.
  */
-BLITZ_API int blitz_runtime_free(blitz_runtime *rt);
+BLITZ_API int blitz_runtime_unref(blitz_runtime *rt);
 
 BLITZ_END_DECLS
 

@@ -222,6 +222,9 @@ static void runner_main(void *arg)
 static void machine_main(void *arg)
 {
     struct bz_machine *m = arg;
+    struct bz_settings *is = &m->rt->is; /* stays until we are joined */
+    if (is->thread_start != NULL)
+        is->thread_start(is->thread_ctx); /* as a plain thread: not in the runtime yet */
     bz_self_set(m);
     /* Not later by the starter alone: whoever looks for work or for jobs to cancel must look here
      * as soon as there can be any. */
@@ -236,6 +239,8 @@ static void machine_main(void *arg)
     bz_stack_cache_fini(&m->stacks);
     bz_jobs_fini(m);
     bz_self_set(NULL);
+    if (is->thread_stop != NULL)
+        is->thread_stop(is->thread_ctx);
 }
 
 void bz_machine_free(struct bz_machine *m)
@@ -256,7 +261,7 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
     if (err != 0)
         goto drop_cache;
-    struct bz_os_thread_opts opts = {.name = rt->name};
+    struct bz_os_thread_opts opts = {.name = rt->is.name};
     p->machine = m;
     err = bz_os_thread_start(rt->os, &m->thread, &opts, machine_main, m);
     if (err == 0) {

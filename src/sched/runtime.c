@@ -6,66 +6,14 @@
  * the last task header is dropped, because a handle or a waker may outlive everything else: tasks.c.
  *
  * [A] unref: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
- * [D] unref: is_ending, fence, roused -> search.c, go_to_sleep: roused, fence (idle.c [F]), is_ending
+ * [D] unref: is_ending, barrier, roused -> search.c, go_to_sleep: roused, announce, is_ending
  *     a machine about to sleep sees that it is to leave, or its sleep word is set after it cleared it
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/bits.h"
 #include "base/log.h"
 #include "sched/sched.h"
-
-/* ---- config ---- */
-
-/* A number from the environment, with K or M behind it; `fallback` if unset, 0 if malformed. */
-static uint64_t env_number(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets it meanwhile */
-    if (text == NULL || *text == '\0')
-        return fallback;
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 0;
-    end += shift != 0;
-    if (errno != 0 || *end != '\0' || text[0] == '-' || n > UINT64_MAX >> shift) {
-        bz_log(BLITZ_LOG_ERROR, "%s=%s is not a number", name, text);
-        return 0;
-    }
-    return n << shift;
-}
-
-static int choose_procs(struct bz_runtime *rt, const blitz_config *c)
-{
-    uint64_t procs = c->procs;
-    if (procs == 0)
-        procs = env_number("BLITZ_PROCS", (uint64_t)bz_os_cpus(rt->os));
-    if (procs < 1 || procs > BZ_PROCS_MAX) {
-        bz_log(BLITZ_LOG_ERROR, "procs must be 1 to %d, not %llu", BZ_PROCS_MAX,
-               (unsigned long long)procs);
-        return -EINVAL;
-    }
-    rt->proc_count = (unsigned)procs;
-    return 0;
-}
-
-static int choose_stack(struct bz_runtime *rt, const blitz_config *c)
-{
-    static const uint64_t bytes_of[BZ_STACK_CLASSES] = {64 << 10, 256 << 10, 1 << 20, 8 << 20};
-    uint64_t bytes = c->stack_bytes;
-    if (bytes == 0)
-        bytes = env_number("BLITZ_STACK", bytes_of[BZ_STACK_256K]);
-    for (int class = 0; bytes != 0 && class < BZ_STACK_CLASSES; class ++)
-        if (bytes <= bytes_of[class]) {
-            rt->stack_class = (enum bz_stack_class) class;
-            return 0;
-        }
-    bz_log(BLITZ_LOG_ERROR, "stacks of %llu bytes: 1 to 8M can be had", (unsigned long long)bytes);
-    return -EINVAL;
-}
 
 /* ---- making ---- */
 
@@ -103,7 +51,7 @@ static int procs_new(struct bz_runtime *rt)
     bz_barrier_init(&rt->barrier, rt->os);
     /* All but the first count as asleep: to rouse one is to start its thread. */
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
-    bz_tasks_init(rt, 0);
+    bz_tasks_init(rt, rt->is.tasks_max);
     return 0;
 }
 
@@ -117,22 +65,18 @@ static void procs_free(struct bz_runtime *rt)
 
 static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
 {
-    snprintf(rt->name, sizeof rt->name, "%s", c->name != NULL ? c->name : "blitz");
+    int err = bz_settings_read(&rt->is, rt->os, c);
+    if (err != 0)
+        return err;
+    rt->proc_count = rt->is.procs;
+    rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
-    rt->is_plain = bz_os_barrier_register(rt->os) != 0;
+    rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
-    int err = choose_procs(rt, c);
-    if (err == 0)
-        err = choose_stack(rt, c);
-    if (err != 0)
-        return err;
-    struct bz_stack_config stacks = {.os = rt->os,
-                                     .alloc = &rt->alloc,
-                                     .guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED
-                                                                 : BZ_STACK_GUARDS_BEST};
+    struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};
     return bz_stack_pool_init(&rt->stacks, &stacks);
 }
 
@@ -141,6 +85,8 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     static const blitz_config defaults;
     const blitz_config *c = config != NULL ? config : &defaults;
     const blitz_allocator *a = c->allocator != NULL ? c->allocator : &bz_allocator_libc;
+    if (c->log != NULL)
+        (void)blitz_log_set(c->log, c->log_ctx, BLITZ_LOG_WARN); /* that level exists */
     struct bz_runtime *rt = bz_alloc(a, sizeof *rt, _Alignof(struct bz_runtime));
     if (rt == NULL)
         return -ENOMEM;
@@ -225,7 +171,26 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
     return 0;
 }
 
-int blitz_runtime_free(blitz_runtime *runtime)
+#if defined(BZ_DEBUG)
+static void name_the_held(struct bz_task *t, void *ctx)
+{
+    (void)ctx;
+    bz_log(BLITZ_LOG_WARN, "unref: task %llu (%s) has ended and is still held: a handle or a waker",
+           (unsigned long long)t->id, name_of(t));
+}
+
+static void report_held(struct bz_runtime *rt)
+{
+    bz_tasks_each(rt, name_the_held, NULL);
+}
+#else
+static void report_held(struct bz_runtime *rt)
+{
+    (void)rt;
+}
+#endif
+
+int blitz_runtime_unref(blitz_runtime *runtime)
 {
     struct bz_runtime *rt = (struct bz_runtime *)runtime;
     if (rt == NULL)
@@ -235,7 +200,8 @@ int blitz_runtime_free(blitz_runtime *runtime)
     bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */
     bz_store_release(&rt->is_ending, 1);   /* [A] */
     bz_lock_drop(&rt->start_lock, rt->os);
-    bz_fence_seqcst(); /* [D] */
+    if (bz_is_plain(rt) || bz_os_barrier(rt->os) != 0)
+        bz_fence_seqcst(); /* [D] */
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         if (p->machine == NULL)
@@ -246,6 +212,7 @@ int blitz_runtime_free(blitz_runtime *runtime)
     }
     bz_bury(rt);
     bz_stack_pool_fini(&rt->stacks);
+    report_held(rt);
     if (bz_tasks_close(rt))
         bz_runtime_release(rt);
     return 0;
@@ -282,6 +249,6 @@ int blitz_run(int (*fn)(void *arg), void *arg, const blitz_config *config)
         return err;
     int result = blitz_runtime_block_on(rt, fn, arg);
     blitz_runtime_shutdown(rt, BLITZ_FOREVER);
-    blitz_runtime_free(rt);
+    blitz_runtime_unref(rt);
     return result;
 }

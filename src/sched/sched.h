@@ -1,7 +1,8 @@
 /*
  * sched.h - the scheduler's inside: runtime, procs and machines, and who calls whom.
  *
- *   runtime.c   makes and unmakes a runtime; config; shutdown
+ *   config.c    what a runtime is to be like
+ *   runtime.c   makes and unmakes a runtime; shutdown
  *   tasks.c     task headers, and how to find all of them
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
@@ -33,6 +34,7 @@
 #include "blitz/runtime.h"
 #include "blitz/task.h"
 #include "os/self.h"
+#include "sched/config.h"
 #include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/injector.h"
@@ -126,7 +128,7 @@ struct bz_runtime {
     bool is_plain; /* no fast paths: built so, or the system has no barriers */
     enum bz_stack_class stack_class;
     uint64_t fpcw; /* the founder's floating-point control words */
-    char name[BZ_OS_NAME_MAX];
+    struct bz_settings is;
     struct bz_proc *procs;
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */

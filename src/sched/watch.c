@@ -90,7 +90,7 @@ static void turn(struct bz_watch_dog *dog, struct bz_runtime *rt)
 
 void bz_watch_dump(struct bz_runtime *rt)
 {
-    bz_log(BLITZ_LOG_ERROR, "runtime %s: %u procs, %u asleep, %u searching, injector %zu", rt->name,
+    bz_log(BLITZ_LOG_ERROR, "runtime %s: %u procs, %u asleep, %u searching, injector %zu", rt->is.name,
            rt->proc_count, bz_idle_sleeping(&rt->idle), bz_idle_searching(&rt->idle),
            bz_injector_length(&rt->injector));
     for (unsigned i = 0; i < rt->proc_count; i++) {
@@ -128,7 +128,7 @@ void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
         return;
     bz_watch_dump(rt);
     BZ_CHECK(dog->looks < LOOKS, "work waits beside a sleeper: queue %u of runtime %s, %d looks",
-             dog->queue, rt->name, LOOKS);
+             dog->queue, rt->is.name, LOOKS);
 }
 
 void bz_watch_sleep(struct bz_machine *m, uint64_t until)

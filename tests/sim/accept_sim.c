@@ -101,7 +101,7 @@ static void first_injected_burns(const struct bz_os *os, void *arg)
     }
     CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
 TEST(accept, what_is_injected_behind_a_hog_is_run_by_the_other_worker)

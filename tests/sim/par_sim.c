@@ -24,7 +24,7 @@ static void play(const struct bz_os *os, void *arg)
     for (unsigned i = 0; i < s->procs; i++)
         if (rt->procs[i].machine != NULL)
             bz_deque_check(&rt->procs[i].machine->deque);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
 static void on_seeds(int (*fn)(void *), void *arg, int want, uint64_t full)

@@ -20,7 +20,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, NULL), s->want);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
 /* The scene under many seeds, with 1 to 4 procs. */

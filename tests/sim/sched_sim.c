@@ -21,7 +21,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
 /* The scene under many seeds, with 1 to 4 procs. */
@@ -259,7 +259,7 @@ static void threads_outside(const struct bz_os *os, void *arg)
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(bz_os_thread_join(os, &t[i]), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)o.rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)o.rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)o.rt), 0);
 }
 
 /* The injector against machines that go to sleep: where a hang was once seen. */

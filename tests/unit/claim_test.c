@@ -278,6 +278,6 @@ TEST(claim, a_child_of_a_plain_thread_can_be_claimed_by_a_task)
             CHECK_EQ(blitz_runtime_block_on(rt, join_handle, t), 9);
         }
         CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_runtime_free(rt), 0);
+        CHECK_EQ(blitz_runtime_unref(rt), 0);
     }
 }

@@ -186,7 +186,7 @@ TEST(futures, a_plain_thread_awaits_them_too)
     CHECK_EQ(pthread_join(thread, &p), 0);
     CHECK(p == t);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
 /* ---- asked by hand: the newest waker counts ---- */

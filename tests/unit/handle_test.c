@@ -314,7 +314,7 @@ TEST(handle, a_plain_thread_has_the_same_rights)
     free(p);
     CHECK_EQ(blitz_spawn_ptr(make, (void *)(intptr_t)9, &opts, &t), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK(blitz_task_is_done(t)); /* a handle outlives the runtime */
     CHECK_STR_EQ(blitz_task_name(t), "far");
     blitz_task_cancel(t);

@@ -88,7 +88,7 @@ TEST(poll, a_runtime_that_stops_takes_no_more)
     CHECK_EQ(blitz_spawn(when_stopping, &err, &(blitz_spawn_opts){.runtime = rt}, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(err, -ESHUTDOWN);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
 /* ---- the state: where it lies, who drops it ---- */

@@ -50,7 +50,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
     if (f->err == 0) {
         f->err = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+        CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
     }
     f->failed = bz_fault_failed(&fault);
     struct bz_fault_books left = bz_fault_books(&fault);

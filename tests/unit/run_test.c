@@ -438,14 +438,14 @@ TEST(run, shutdown_keeps_its_deadline_and_names_who_would_not_end)
 
     CHECK_EQ(blitz_runtime_shutdown(rt, blitz_after(5 * BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(last_words, 1);
-    CHECK_EQ(blitz_runtime_free(rt), -EBUSY);
+    CHECK_EQ(blitz_runtime_unref(rt), -EBUSY);
     CHECK_EQ(blitz_spawn(give_back, NULL, &opts, NULL), -ESHUTDOWN);
     CHECK_EQ(blitz_runtime_block_on(rt, give_back, NULL), -ESHUTDOWN);
 
     bz_store_release(&may_end, 1);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
-    CHECK_EQ(blitz_runtime_free(NULL), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(NULL), 0);
 }
 
 TEST(run, a_handle_outlives_its_runtime)
@@ -457,7 +457,7 @@ TEST(run, a_handle_outlives_its_runtime)
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(give_back, (void *)(intptr_t)9, &opts, &t), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK(blitz_task_is_done(t));
     blitz_task_cancel(t);
     CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
@@ -497,7 +497,7 @@ TEST(run, plain_threads_spawn_and_join)
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &shared_rt), 0);
     t_threads(3, spawn_from_outside, NULL);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(shared_rt), 0);
+    CHECK_EQ(blitz_runtime_unref(shared_rt), 0);
     CHECK_EQ((uint64_t)bz_load_relaxed(&ran), 3 * t_scaled(2000));
 }
 
@@ -516,7 +516,7 @@ TEST(run, a_task_joins_one_of_another_runtime)
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &shared_rt), 0);
     on_each(in_the_other, (void *)(intptr_t)11, 11);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(shared_rt), 0);
+    CHECK_EQ(blitz_runtime_unref(shared_rt), 0);
 }
 
 static int shutdown_myself(void *arg)
@@ -531,5 +531,5 @@ TEST(run, a_task_cannot_shut_its_own_runtime_down)
     CHECK_EQ(blitz_runtime_new(NULL, &shared_rt), 0);
     CHECK_EQ(blitz_runtime_block_on(shared_rt, shutdown_myself, NULL), -EBUSY);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(shared_rt), 0);
+    CHECK_EQ(blitz_runtime_unref(shared_rt), 0);
 }

@@ -34,7 +34,7 @@ static blitz_runtime *given_a_runtime(unsigned procs)
 static void end(blitz_runtime *rt)
 {
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
 /* ---- classes ---- */
@@ -120,7 +120,7 @@ TEST(tasks, a_walk_shows_each_that_is_held_once)
     for (int i = 1; i < CROWD; i += 2)
         blitz_task_detach(t[i]);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
 /* Spawned, ended, freed and used again on two procs and by a thread, while somebody walks. */
@@ -267,7 +267,7 @@ TEST(tasks, handles_dropped_while_the_runtime_goes_are_counted_once)
         CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
         for (int i = 0; i < 2; i++)
             CHECK_EQ(pthread_create(&thread[i], NULL, detaches, t[i]), 0);
-        CHECK_EQ(blitz_runtime_free(rt), 0);
+        CHECK_EQ(blitz_runtime_unref(rt), 0);
         for (int i = 0; i < 2; i++)
             CHECK_EQ(pthread_join(thread[i], NULL), 0);
     }

@@ -100,7 +100,7 @@ TEST(watch, work_is_not_left_beside_a_sleeper)
     CHECK_EQ(blitz_runtime_block_on(rt, until_both_have_started, NULL), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, spawn_and_burn, &n), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free(rt), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
 #else

@@ -1,0 +1,121 @@
+/*
+ * config.c - a config read once, with a message for whatever is wrong in it.
+ *
+ * Every number is found in the same way: the config's field if it is not 0, else the variable of the
+ * environment if it is set and not empty, else the default. So a program that insists cannot be
+ * talked out of it, and one that does not can be tuned from outside. A value that cannot be is
+ * refused and never bent into one that can: who writes BLITZ_PROCS=O8 wants to be told. A variable
+ * that is not looked at, because the field is set, is not judged either.
+ *
+ * Sizes may end in K, M or G; counts as well, since nothing is lost by it.
+ */
+#include "sched/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "sched/idle.h"
+
+struct number {
+    const char *env, *field;
+    uint64_t min, max;
+    const char *range; /* min and max, for people */
+};
+
+static const uint64_t stack_bytes[BZ_STACK_CLASSES] = {64 << 10, 256 << 10, 1 << 20, 8 << 20};
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+static const struct number procs = {"BLITZ_PROCS", "procs", 1, BZ_PROCS_MAX,
+                                    "1 to " TEXT(BZ_PROCS_MAX)};
+static const struct number stack = {"BLITZ_STACK", "stack_bytes", 1, 8 << 20,
+                                    "bytes, 1 to 8M (K and M may be used)"};
+static const struct number tasks = {"BLITZ_TASKS_MAX", "tasks_max", 1, UINT64_C(1) << 40,
+                                    "1 to 1024G"};
+static const struct number plain = {"BLITZ_PLAIN", "", 0, 1, "0 or 1"};
+
+/* Digits and at most one of K, M, G, and nothing else. */
+static bool parse(const char *text, uint64_t *out)
+{
+    uint64_t n = 0;
+    unsigned shift = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (n > (UINT64_MAX - 9) / 10)
+            return false;
+        n = n * 10 + (uint64_t)(*at - '0');
+    }
+    if (at == text)
+        return false;
+    if (*at == 'K' || *at == 'M' || *at == 'G')
+        shift = *at == 'K' ? 10 : *at == 'M' ? 20 : 30, at++;
+    *out = n << shift;
+    return *at == '\0' && n <= UINT64_MAX >> shift;
+}
+
+static int read_env(const struct number *what, const char *text, uint64_t *out)
+{
+    uint64_t n = 0;
+    if (!parse(text, &n) || n < what->min || n > what->max) {
+        bz_log(BLITZ_LOG_ERROR, "%s=%s: must be %s", what->env, text, what->range);
+        return -EINVAL;
+    }
+    *out = n;
+    return 0;
+}
+
+/* *out is the default, and is replaced by what was asked for. */
+static int read_number(const struct number *what, uint64_t field, uint64_t *out)
+{
+    if (field == 0) {
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+        const char *text = getenv(what->env);
+        return text != NULL && *text != '\0' ? read_env(what, text, out) : 0;
+    }
+    if (field < what->min || field > what->max) {
+        bz_log(BLITZ_LOG_ERROR, "config.%s = %llu: must be %s", what->field,
+               (unsigned long long)field, what->range);
+        return -EINVAL;
+    }
+    *out = field;
+    return 0;
+}
+
+static enum bz_stack_class class_for(uint64_t bytes)
+{
+    int class = 0;
+    while (bytes > stack_bytes[class])
+        class ++;
+    return (enum bz_stack_class) class;
+}
+
+int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_config *c)
+{
+    uint64_t n = 0;
+    int err = read_number(&procs, c->procs, &n);
+    if (err != 0)
+        return err;
+    s->procs = n != 0 ? (unsigned)n : (unsigned)bz_os_cpus(os);
+    if (s->procs > BZ_PROCS_MAX)
+        s->procs = BZ_PROCS_MAX; /* a machine with more CPUs than that */
+    n = stack_bytes[BZ_STACK_256K];
+    if ((err = read_number(&stack, c->stack_bytes, &n)) != 0)
+        return err;
+    s->stack_class = class_for(n);
+    s->tasks_max = 0;
+    if ((err = read_number(&tasks, c->tasks_max, &s->tasks_max)) != 0)
+        return err;
+    n = 0;
+    if ((err = read_number(&plain, 0, &n)) != 0)
+        return err;
+    s->is_plain = n != 0;
+    s->guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED : BZ_STACK_GUARDS_BEST;
+    snprintf(s->name, sizeof s->name, "%s", c->name != NULL ? c->name : "blitz");
+    s->thread_start = c->thread_start;
+    s->thread_stop = c->thread_stop;
+    s->thread_ctx = c->thread_ctx;
+    return 0;
+}

@@ -1,0 +1,34 @@
+/*
+ * config.h - what a runtime is to be like, made of the user's config, the environment and defaults.
+ */
+#ifndef BZ_CONFIG_H
+#define BZ_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "blitz/runtime.h"
+#include "os/os.h"
+#include "task/stack.h"
+
+struct bz_settings {
+    unsigned procs;
+    enum bz_stack_class stack_class;
+    enum bz_stack_guards guards;
+    uint64_t tasks_max; /* 0: any number */
+    bool is_plain;      /* asked to do without fast paths */
+    char name[BZ_OS_NAME_MAX];
+    blitz_thread_fn thread_start, thread_stop; /* may be NULL */
+    void *thread_ctx;
+};
+
+/*
+ * Put the settings together. What is wrong is logged: which variable or field, its value, and what
+ * would be right.
+ * Returns: 0, -EINVAL.
+ */
+BZ_MUST_USE int bz_settings_read(struct bz_settings *out, const struct bz_os *os,
+                                 const blitz_config *config);
+
+#endif
