@@ -31,7 +31,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->main, s), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_free((blitz_runtime *)rt), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
     CHECK(bz_list_is_empty(&s->box.takers));
     CHECK_EQ(bz_load_relaxed(&s->taken) + s->box.values, s->put);
 }
