@@ -6,6 +6,7 @@
 
 #include "tasks/cases.h"
 #include "tasks/fork.h"
+#include "tasks/poll.h"
 
 static void must(int rc, const char *what)
 {
@@ -255,6 +256,21 @@ static double case_parked_fiber(uint64_t ops)
     return bytes;
 }
 
+/* ---- stackless ---- */
+
+static double case_poll_spawn_join(uint64_t ops)
+{
+    uint64_t *counters = counters_of(ops);
+    double ns = poll_spawn_join(ops, handles_of(ops), counters);
+    check_counters(counters, ops);
+    return ns;
+}
+
+static double case_parked_poll(uint64_t ops)
+{
+    return poll_parked(ops, handles_of(ops));
+}
+
 /* ---- idle ---- */
 
 static double cpu_ns(void)
@@ -290,6 +306,10 @@ static const struct tasks_case cases[] = {
     {"fib", TASKS_FIXED, case_fib, 1},
     {"fork-tree", TASKS_FIXED, case_fork_tree, TREE_NODES},
     {"parked-fiber", TASKS_ONCE, case_parked_fiber, MILLION},
+    {"poll-yield-2", TASKS_PACED, case_poll_yield_2, 0},
+    {"poll-yield-1000", TASKS_PACED, case_poll_yield_1000, 0},
+    {"poll-spawn-join", TASKS_FIXED, case_poll_spawn_join, MILLION},
+    {"parked-poll", TASKS_ONCE, case_parked_poll, MILLION},
     {"idle", TASKS_ONCE, case_idle, 1000},
 };
 

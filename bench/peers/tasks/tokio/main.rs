@@ -182,6 +182,7 @@ static CASES: &[Case] = &[
     Case { name: "poll-yield-2", kind: Kind::Paced, run: |n| Box::pin(yield_among(n, 2)), ops: 0 },
     Case { name: "poll-yield-1000", kind: Kind::Paced, run: |n| Box::pin(yield_among(n, 1000)), ops: 0 },
     Case { name: "spawn-join", kind: Kind::Fixed, run: |n| Box::pin(spawn_join(n)), ops: MILLION },
+    Case { name: "poll-spawn-join", kind: Kind::Fixed, run: |n| Box::pin(spawn_join(n)), ops: MILLION },
     Case { name: "spawn-await", kind: Kind::Paced, run: |n| Box::pin(spawn_await(n)), ops: 0 },
     Case { name: "skynet", kind: Kind::Fixed, run: |n| Box::pin(skynet(n)), ops: MILLION },
     Case { name: "parked-poll", kind: Kind::Once, run: |n| Box::pin(parked(n)), ops: MILLION },
