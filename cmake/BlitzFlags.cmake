@@ -4,6 +4,7 @@
 #   BLITZ_SANITIZE   "", "address,undefined" or "thread"
 #   BLITZ_COVERAGE   count lines
 #   BLITZ_PLAIN      the dull form of every protocol: no fast paths
+#   BLITZ_WATCH      assertions, delay points and the checks of test builds in an optimized build, too
 #   BLITZ_BREAK      a number: plant that bug (see tools/canaries)
 
 set(CMAKE_C_STANDARD 11)
@@ -19,6 +20,7 @@ endif()
 option(BLITZ_WERROR "Treat warnings as errors" OFF)
 option(BLITZ_COVERAGE "Count executed lines" OFF)
 option(BLITZ_PLAIN "Build the dull form of every protocol" OFF)
+option(BLITZ_WATCH "Assertions and the checks of test builds in any build" OFF)
 set(BLITZ_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
 set(BLITZ_BREAK "" CACHE STRING "Plant the bug of this number")
 
@@ -39,7 +41,7 @@ target_compile_options(blitz_flags INTERFACE
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(blitz_flags INTERFACE
     _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
-    $<$<CONFIG:Debug>:BZ_DEBUG=1>
+    $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
     $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>
     $<$<NOT:$<STREQUAL:${BLITZ_BREAK},>>:BZ_BREAK=${BLITZ_BREAK}>)
 if(BLITZ_WERROR)

@@ -107,7 +107,7 @@ static void first_injected_burns(const struct bz_os *os, void *arg)
 TEST(accept, what_is_injected_behind_a_hog_is_run_by_the_other_worker)
 {
     for (uint64_t i = 0, n = sim_seeds(1000); i < n; i++) {
-        uint64_t seed = t_random();
+        uint64_t seed = sim_next_seed();
         unsigned procs = 2 + (unsigned)(seed % 3);
         t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, procs);
         CHECK_EQ(

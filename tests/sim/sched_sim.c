@@ -2,38 +2,8 @@
  * The whole scheduler in virtual time, from seeds: what holds must hold in every order of events
  * the seeds can find, with every delay point a choice.
  */
-#include "support/sim.h"
-
-#include "blitz.h"
-#include "sched/sched.h"
-
-struct scene {
-    unsigned procs;
-    int (*fn)(void *);
-    void *arg;
-    int want;
-};
-
-static void play(const struct bz_os *os, void *arg)
-{
-    const struct scene *s = arg;
-    struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
-    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
-    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-}
-
-/* The scene under many seeds, with 1 to 4 procs. */
-static void on_seeds(int (*fn)(void *), void *arg, int want, uint64_t full)
-{
-    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {1 + (unsigned)(seed % 4), fn, arg, want};
-        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
-    }
-}
+#include "support/event.h"
+#include "support/sched_sim.h"
 
 /* ---- scenes ---- */
 
@@ -62,7 +32,7 @@ static int tree(void *arg)
 /* Every spawn, steal, park and wake of a join tree. A lost wake-up is a deadlock, and reported. */
 TEST(sched, bug_01_a_tree_of_joins_always_ends)
 {
-    on_seeds(tree, (void *)(intptr_t)4, 16, 400);
+    sim_on_seeds(tree, (void *)(intptr_t)4, 16, 400);
 }
 
 static int yields(void *arg)
@@ -89,7 +59,7 @@ static int many_yield(void *arg)
 
 TEST(sched, fibers_that_yield_and_migrate_all_end)
 {
-    on_seeds(many_yield, NULL, 0, 200);
+    sim_on_seeds(many_yield, NULL, 0, 200);
 }
 
 static int sleeps(void *arg)
@@ -118,7 +88,7 @@ static int many_sleep(void *arg)
 
 TEST(sched, sleepers_wake_and_never_early)
 {
-    on_seeds(many_sleep, NULL, 0, 300);
+    sim_on_seeds(many_sleep, NULL, 0, 300);
 }
 
 struct order {
@@ -152,11 +122,11 @@ static int sign_in_order(void *arg)
 /* On one proc: in virtual time all fall asleep at nearly the same moment. */
 TEST(sched, sleepers_wake_in_the_order_of_their_deadlines)
 {
-    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {1, sign_in_order, NULL, 0};
+    for (uint64_t i = 0, n = sim_seeds(200); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        struct sim_scene s = {1, sign_in_order, NULL, 0};
         t_watch("simulation seed 0x%llx", (unsigned long long)seed);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, &s, NULL), 0);
     }
 }
 
@@ -191,7 +161,7 @@ static int cancel_some(void *arg)
 
 TEST(sched, a_cancel_at_any_moment_is_heard)
 {
-    on_seeds(cancel_some, NULL, 0, 400);
+    sim_on_seeds(cancel_some, NULL, 0, 400);
 }
 
 /* A join whose deadline comes as the task ends: one of the two answers, and no dangling node. */
@@ -211,7 +181,7 @@ static int join_at_the_edge(void *arg)
 
 TEST(sched, a_join_at_the_edge_of_its_deadline_has_one_answer)
 {
-    on_seeds(join_at_the_edge, NULL, 0, 300);
+    sim_on_seeds(join_at_the_edge, NULL, 0, 300);
 }
 
 static int leave_behind(void *arg)
@@ -225,7 +195,7 @@ static int leave_behind(void *arg)
 /* Bug class 37: shutdown comes upon tasks in every state. */
 TEST(sched, bug_37_shutdown_ends_whatever_is_going_on)
 {
-    on_seeds(leave_behind, NULL, 3, 400);
+    sim_on_seeds(leave_behind, NULL, 3, 400);
 }
 
 /* ---- plain threads ---- */
@@ -265,8 +235,8 @@ static void threads_outside(const struct bz_os *os, void *arg)
 /* The injector against machines that go to sleep: where a hang was once seen. */
 TEST(sched, bug_01_threads_that_spawn_from_outside_are_served)
 {
-    for (uint64_t i = 0, n = t_scaled(500); i < n; i++) {
-        uint64_t seed = t_random();
+    for (uint64_t i = 0, n = sim_seeds(500); i < n; i++) {
+        uint64_t seed = sim_next_seed();
         unsigned procs = 1 + (unsigned)(seed % 3);
         t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, procs);
         CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, threads_outside, &procs, NULL),
@@ -278,12 +248,12 @@ TEST(sched, bug_01_threads_that_spawn_from_outside_are_served)
 
 TEST(sched, the_same_seed_runs_the_same_schedule)
 {
-    struct scene s = {3, many_yield, NULL, 0};
+    struct sim_scene s = {3, many_yield, NULL, 0};
     struct bz_sim_result a, b, c;
-    uint64_t seed = t_random();
-    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, &a), 0);
-    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, &b), 0);
-    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed + 1}, play, &s, &c), 0);
+    uint64_t seed = sim_next_seed();
+    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, &s, &a), 0);
+    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, &s, &b), 0);
+    CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed + 1}, sim_play, &s, &c), 0);
     CHECK_EQ(a.hash, b.hash);
     CHECK_NE(a.hash, c.hash);
 }

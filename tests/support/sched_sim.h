@@ -37,6 +37,13 @@ static inline void sim_one(uint64_t seed, struct sim_scene *s)
     CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, s, NULL), 0);
 }
 
+/* The next seed: one of this run's, or the one that is to be looked at again. */
+static inline uint64_t sim_next_seed(void)
+{
+    const char *again = getenv("BLITZ_SIM_SEED"); /* as a failure printed it */
+    return again != NULL && *again != '\0' ? strtoull(again, NULL, 0) : t_random();
+}
+
 /* A simulation takes its time in every build; what check-all asks for is a number of seeds. */
 static inline uint64_t sim_seeds(uint64_t full)
 {
@@ -49,7 +56,7 @@ static inline void sim_on_procs(int (*fn)(void *), void *arg, int want, uint64_t
                                 unsigned least, unsigned most)
 {
     for (uint64_t i = 0, n = sim_seeds(seeds); i < n; i++) {
-        uint64_t seed = t_random();
+        uint64_t seed = sim_next_seed();
         struct sim_scene s = {least + (unsigned)(seed % (most - least + 1)), fn, arg, want};
         sim_one(seed, &s);
     }

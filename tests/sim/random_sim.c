@@ -1,0 +1,320 @@
+/*
+ * Random programs on the whole scheduler, from seeds: a tree of tasks each of which spawns, joins
+ * with and without a deadline, cancels, detaches, yields, sleeps, waits for events, forks, shields
+ * and burns, as its own dice say, beside threads from outside that do the same to it. With and
+ * without the system's barriers, on one to four procs.
+ *
+ * What a task does follows from its number alone, not from the schedule, so that one seed is one
+ * program. What must hold: it ends, every task that was spawned runs exactly once and returns what
+ * follows from its number, whoever waits gets one of the answers it may get.
+ */
+#include "support/event.h"
+#include "support/sched_sim.h"
+
+#include "base/rng.h"
+
+enum { HANDLES = 4, DEPTH_BITS = 3, TASKS_MAX = 150 };
+
+static bz_atomic(int) spawned, ended, budget; /* atomic for those who look: one runs at a time */
+
+/* A task's argument is its number and how deep its tree may go on, in one word: it owns nothing. */
+static void *task_arg(uint64_t number, unsigned depth)
+{
+    return (void *)((uintptr_t)(number & 0xffffffff) << DEPTH_BITS | depth);
+}
+
+static int result_of(const void *arg)
+{
+    return (int)(((uintptr_t)arg >> DEPTH_BITS) * 2654435761u % 1000003);
+}
+
+struct self {
+    struct bz_rng dice;
+    unsigned depth;
+    blitz_runtime *rt; /* NULL: that of the task; else we are a thread from outside */
+    const struct bz_os *os;
+    int held;
+    blitz_task *handle[HANDLES];
+    void *arg[HANDLES];
+};
+
+static int node(void *arg);
+
+static uint64_t die(struct self *s, uint64_t sides)
+{
+    return bz_rng_below(&s->dice, (uint32_t)sides);
+}
+
+/* A new task, unless there are too many already. */
+static bool spawn(struct self *s, int (*fn)(void *), void *arg, blitz_task **out)
+{
+    blitz_spawn_opts opts = {.runtime = s->rt, .name = "node"};
+    int err = blitz_spawn(fn, arg, s->rt != NULL ? &opts : NULL, out);
+    if (err != 0)
+        CHECK_EQ(err, -ESHUTDOWN);
+    return err == 0;
+}
+
+static bool may_grow(struct self *s)
+{
+    return s->depth > 0 && bz_fetch_sub_relaxed(&budget, 1) > 0;
+}
+
+static void act_spawn(struct self *s)
+{
+    if (s->held == HANDLES || !may_grow(s))
+        return;
+    void *arg = task_arg(bz_rng_next(&s->dice), s->depth - 1);
+    bool is_detached = die(s, 4) == 0;
+    bz_fetch_add_relaxed(&spawned, 1);
+    if (!spawn(s, node, arg, is_detached ? NULL : &s->handle[s->held]))
+        bz_fetch_sub_relaxed(&spawned, 1);
+    else if (!is_detached)
+        s->arg[s->held++] = arg;
+}
+
+static void forget(struct self *s, int i)
+{
+    s->held--;
+    s->handle[i] = s->handle[s->held];
+    s->arg[i] = s->arg[s->held];
+}
+
+static void act_join(struct self *s, bool has_deadline)
+{
+    if (s->held == 0)
+        return;
+    int i = (int)die(s, (uint64_t)s->held), result = -1;
+    blitz_deadline until = has_deadline ? bz_os_now(s->os) + die(s, 3) * BLITZ_MS : BLITZ_FOREVER;
+    int err = blitz_task_join(s->handle[i], until, &result);
+    if (err != 0) {
+        CHECK(has_deadline && (err == -ETIMEDOUT || err == -ECANCELED));
+        return;
+    }
+    CHECK_EQ(result, result_of(s->arg[i]));
+    forget(s, i);
+}
+
+static void act_cancel(struct self *s)
+{
+    if (s->held > 0)
+        blitz_task_cancel(s->handle[die(s, (uint64_t)s->held)]);
+}
+
+static void act_detach(struct self *s)
+{
+    if (s->held == 0)
+        return;
+    int i = (int)die(s, (uint64_t)s->held);
+    blitz_task_detach(s->handle[i]);
+    forget(s, i);
+}
+
+static int set_it(void *event)
+{
+    t_event_set(event);
+    return 7;
+}
+
+/* Somebody will set it; whoever waits may give up first, but not go away. */
+static void act_event(struct self *s)
+{
+    struct t_event e;
+    blitz_task *setter;
+    int result = 0;
+    t_event_init(&e, s->os);
+    if (!spawn(s, set_it, &e, &setter))
+        return;
+    blitz_deadline until = die(s, 2) ? bz_os_now(s->os) + die(s, 200) * BLITZ_US : BLITZ_FOREVER;
+    int err = bz_await(s->os, &e.f, until);
+    CHECK(err == 0 || err == -ECANCELED || (err == -ETIMEDOUT && until != BLITZ_FOREVER));
+    CHECK_EQ(blitz_task_join(setter, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(result, 7);
+}
+
+/* ---- only inside a task ---- */
+
+static void act_fork(struct self *s)
+{
+    blitz_job job[2];
+    void *arg[2];
+    int n = 1 + (int)die(s, 2);
+    if (!may_grow(s))
+        return;
+    for (int i = 0; i < n; i++) {
+        arg[i] = task_arg(bz_rng_next(&s->dice), s->depth - 1);
+        bz_fetch_add_relaxed(&spawned, 1);
+        blitz_fork(&job[i], node, arg[i]);
+    }
+    if (die(s, 2))
+        blitz_yield();
+    for (int i = n - 1; i >= 0; i--)
+        CHECK_EQ(blitz_join(&job[i]), result_of(arg[i]));
+}
+
+static void act_sleep(struct self *s)
+{
+    int err = blitz_sleep(die(s, 1500) * BLITZ_US);
+    CHECK(err == 0 || err == -ECANCELED);
+}
+
+static void act_shielded(struct self *s)
+{
+    blitz_shield();
+    CHECK(!blitz_is_cancelled());
+    CHECK_EQ(blitz_sleep(die(s, 300) * BLITZ_US), 0);
+    blitz_unshield();
+}
+
+static void act(struct self *s)
+{
+    switch (die(s, s->rt != NULL ? 8 : 14)) {
+    case 0:
+    case 1:
+    case 2:
+        act_spawn(s);
+        break;
+    case 3:
+        act_join(s, false);
+        break;
+    case 4:
+        act_join(s, true);
+        break;
+    case 5:
+        act_cancel(s);
+        break;
+    case 6:
+        act_detach(s);
+        break;
+    case 7:
+        act_event(s);
+        break;
+    case 8:
+        act_sleep(s);
+        break;
+    case 9:
+        act_shielded(s);
+        break;
+    case 10:
+        bz_sim_burn(die(s, 300) * BLITZ_US);
+        break;
+    case 11:
+    case 12:
+        act_fork(s);
+        break;
+    default:
+        blitz_yield();
+    }
+}
+
+static void live(struct self *s)
+{
+    for (uint64_t i = 2 + die(s, 5); i > 0; i--)
+        act(s);
+    while (s->held > 0)
+        act_join(s, false);
+}
+
+static int node(void *arg)
+{
+    struct self s = {.depth = (unsigned)((uintptr_t)arg & ((1 << DEPTH_BITS) - 1)),
+                     .os = bz_machine_self()->rt->os};
+    bz_rng_init(&s.dice, (uint64_t)(uintptr_t)arg);
+    live(&s);
+    bz_fetch_add_relaxed(&ended, 1);
+    return result_of(arg);
+}
+
+/* ---- the whole ---- */
+
+struct program {
+    uint64_t seed;
+    unsigned procs;
+    int outsiders;
+};
+
+struct outsider {
+    struct bz_os_thread thread;
+    struct self self;
+};
+
+static void outside_main(void *arg)
+{
+    live(&((struct outsider *)arg)->self);
+}
+
+static void outsider_start(struct outsider *o, const struct bz_os *os, struct bz_runtime *rt,
+                           uint64_t seed)
+{
+    o->self = (struct self){.depth = 3, .rt = (blitz_runtime *)rt, .os = os};
+    bz_rng_init(&o->self.dice, seed);
+    CHECK_EQ(bz_os_thread_start(os, &o->thread, NULL, outside_main, o), 0);
+}
+
+static void play_program(const struct bz_os *os, void *arg)
+{
+    const struct program *p = arg;
+    struct outsider outsider[2];
+    struct bz_runtime *rt;
+    void *first = task_arg(p->seed, 4);
+    bz_store_relaxed(&spawned, 1);
+    bz_store_relaxed(&ended, 0);
+    bz_store_relaxed(&budget, TASKS_MAX);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = p->procs}, &rt), 0);
+    for (int i = 0; i < p->outsiders; i++)
+        outsider_start(&outsider[i], os, rt, p->seed + (uint64_t)i + 1);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, node, first), result_of(first));
+    bool is_early = p->seed >> 8 & 1; /* shutdown while the outsiders are at it */
+    if (is_early)
+        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    for (int i = 0; i < p->outsiders; i++)
+        CHECK_EQ(bz_os_thread_join(os, &outsider[i].thread), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(bz_load_relaxed(&ended), bz_load_relaxed(&spawned));
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+static uint64_t programs, tasks;
+
+static void run_program(uint64_t seed, bool has_no_barrier, int outsiders)
+{
+    struct program p = {seed, 1 + (unsigned)(seed % 4), outsiders};
+    struct bz_sim_config config = {.seed = seed, .has_no_barrier = has_no_barrier};
+    t_watch("simulation seed 0x%llx, %u procs%s, %d outsiders", (unsigned long long)seed, p.procs,
+            has_no_barrier ? " without barriers" : "", outsiders);
+    CHECK_EQ(bz_sim_run(&config, play_program, &p, NULL), 0);
+    programs++;
+    tasks += (uint64_t)bz_load_relaxed(&ended);
+}
+
+static void say_how_many(void)
+{
+    t_note("%llu programs, %llu tasks", (unsigned long long)programs, (unsigned long long)tasks);
+}
+
+/* Bug classes 1 and 4: nothing is lost, nothing runs twice. */
+TEST_LIMIT(random, bug_04_every_task_of_a_random_program_runs_once, 300)
+{
+    for (uint64_t i = 0, n = sim_seeds(400); i < n; i++)
+        run_program(sim_next_seed(), false, 0);
+    say_how_many();
+}
+
+TEST_LIMIT(random, bug_01_threads_from_outside_take_part, 300)
+{
+    for (uint64_t i = 0, n = sim_seeds(400); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        run_program(seed, false, 1 + (int)(seed >> 4 & 1));
+    }
+    say_how_many();
+}
+
+/* The other form of every protocol, chosen at run time. */
+TEST_LIMIT(random, programs_run_as_well_without_barriers, 300)
+{
+    for (uint64_t i = 0, n = sim_seeds(200); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        run_program(seed, true, (int)(seed >> 4 & 1));
+    }
+    say_how_many();
+}
