@@ -92,7 +92,7 @@ static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
 }
 
 /* Its wait has an outcome and its stack is left, or will be before the PARK of the plain form. */
-void bz_wait_resume(struct bz_task *t)
+static void resume(struct bz_task *t)
 {
     if (bz_is_plain(t->rt))
         bz_task_wake(t);
@@ -100,15 +100,42 @@ void bz_wait_resume(struct bz_task *t)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
+/* In the plain form an old clone of its waker may let the task run as soon as its wait has an
+ * outcome: it may have ended before whoever ended the wait wakes it. So that one holds it. */
+static void hold(struct bz_task *t)
+{
+    if (bz_is_plain(t->rt))
+        bz_task_ref(t);
+}
+
+static void let_go(struct bz_task *t)
+{
+    if (bz_is_plain(t->rt))
+        bz_task_unref(t);
+}
+
+void bz_wait_resume(struct bz_task *t)
+{
+    bool is_plain = bz_is_plain(t->rt);
+    resume(t);
+    if (is_plain)
+        bz_task_unref(t);
+}
+
 bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
 {
     struct bz_task *t = w->task;
     const struct bz_os *os = w->os;
     BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
-    if (w->is_sole)
+    if (t != NULL)
+        hold(t);
+    if (w->is_sole) {
         bz_store_release(&w->arbiter, outcome); /* [A] */
-    else if (!end(w, WAKE, outcome))
+    } else if (!end(w, WAKE, outcome)) {
+        if (t != NULL)
+            let_go(t);
         return false;
+    }
     if (t != NULL)
         bz_wait_resume(t);
     else
@@ -121,8 +148,11 @@ static struct bz_fired wait_timeout(struct bz_timer *timer)
 {
     struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
     struct bz_task *t = w->task;
-    bool is_ours = end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) || BZ_BROKEN(82);
-    return (struct bz_fired){.resume = is_ours ? t : NULL};
+    hold(t);
+    if (end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) || BZ_BROKEN(82))
+        return (struct bz_fired){.resume = t};
+    let_go(t);
+    return (struct bz_fired){.resume = NULL};
 }
 
 /* ---- waiting ---- */
@@ -209,7 +239,7 @@ static void hook_wait(void *wait)
     bool is_plain = bz_is_plain(rt);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (!w->hook(w, w->arg))
-        bz_wait_resume(t);
+        resume(t);
     if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* I3 */
         bz_place(rt, bz_entry_resumed(t));
 }
@@ -323,7 +353,7 @@ static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
         return in;
     }
     if (end(in, CANCEL, BZ_WAIT_CANCELLED))
-        bz_wait_resume(t);
+        resume(t); /* whoever cancels has a reference */
     return NULL;
 }
 
