@@ -102,6 +102,21 @@ clang: ## the tests, built by clang
 
 # -- the long sweep --------------------------------------------------------------------------------
 
+SEEDS ?= 8000
+.PHONY: seeds
+seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
+	@tools/setup build test
+	@tools/build watch sim_sched sim_random sim_accept sim_par
+	@for p in sched random accept par; do \
+	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
+
+.PHONY: long
+long: ## what is counted in millions: spawn and join, start and stop
+	@tools/setup build test
+	@tools/build release test_accept_memory
+	@BLITZ_ROUNDS=100000000 BLITZ_STARTS=100000 \
+	    build/release/tests/unit/test_accept_memory --time-limit=900 -v
+
 .PHONY: check-all lto cet valgrind aarch64 riscv64
 check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some stages
 	@tools/setup python
