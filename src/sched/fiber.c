@@ -45,7 +45,7 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
     t->rt = rt;
     t->stack = NULL;
     t->name = opts != NULL ? opts->name : NULL;
-    t->traits = (uint8_t)traits;
+    t->traits = (uint8_t)(opts != NULL && opts->proc != 0 ? traits | BZ_TASK_STAYS : traits);
     t->marks = 0;
     t->pointer = NULL;
     t->locals = NULL;
@@ -71,17 +71,19 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
             t->ops->drop(t);
         return err;
     }
-    (void)opts;
     if (out != NULL)
         *out = (blitz_task *)t;
-    bz_place(t->rt, bz_entry_first(t));
+    if (opts != NULL && opts->proc != 0)
+        bz_place_on(t->rt, opts->proc - 1, bz_entry_first(t));
+    else
+        bz_place(t->rt, bz_entry_first(t));
     return 0;
 }
 
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
     struct bz_runtime *rt = bz_runtime_for(opts);
-    if (fn == NULL || rt == NULL)
+    if (fn == NULL || rt == NULL || bz_opts_are_bad(opts, rt))
         return -EINVAL;
     struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
     if (t == NULL)

@@ -2,8 +2,8 @@
  * find.c - what a machine runs next.
  *
  * In order: every so many runs (pace.h) the injector, so that what waits there is not starved by a proc
- * that keeps itself busy; the `next` slot; the proc's own ring; due timers; the injector. Then it
- * searches, and sleeps if there is nothing anywhere: search.c.
+ * that keeps itself busy; the `next` slot; the proc's own ring; due timers; its inbox; the injector.
+ * Then it searches, and sleeps if there is nothing anywhere: search.c.
  *
  * Two tasks that wake each other could use the `next` slot for ever. After NEXT_ROW of it in a row,
  * what is in it goes to the end of the ring.
@@ -13,7 +13,7 @@
  * can have, and what is in it then goes back. A machine that is long at one task has its hand
  * emptied by the monitor.
  *
- * Timers are looked at every TIMERS_EVERY runs whatever the ring holds.
+ * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds.
  *
  * I1  A machine that returns a task is not counted as searching: before it runs, the duty to look
  *     for more has been passed on.
@@ -129,6 +129,13 @@ static bz_entry take_own(struct bz_machine *m)
     return take_ring(m);
 }
 
+/* What is to begin here. */
+static bz_entry take_inbox(struct bz_machine *m)
+{
+    bz_entry e = bz_inbox_take(&m->proc->inbox, m->rt->os);
+    return e != 0 ? win(e) : 0;
+}
+
 bz_entry bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -138,12 +145,16 @@ bz_entry bz_find_near(struct bz_machine *m)
         bz_pace_look(&p->pace, p->tick, now(m));
         e = bz_take_injected(m);
     }
-    if (p->tick % TIMERS_EVERY == 0)
+    if (p->tick % TIMERS_EVERY == 0) {
         bz_timers_fire(p, now(m));
+        e = e != 0 ? e : take_inbox(m);
+    }
     if (e == 0)
         e = take_own(m);
     if (e == 0 && bz_timers_fire(p, now(m)))
         e = take_own(m);
+    if (e == 0)
+        e = take_inbox(m);
     return e != 0 ? e : bz_take_injected(m);
 }
 

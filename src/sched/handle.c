@@ -136,7 +136,7 @@ int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *o
                     blitz_task **out)
 {
     struct bz_runtime *rt = bz_runtime_for(opts);
-    if (fn == NULL || rt == NULL)
+    if (fn == NULL || rt == NULL || bz_opts_are_bad(opts, rt))
         return -EINVAL;
     struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_ptr_fiber));
     if (t == NULL)

@@ -52,6 +52,9 @@
  * count and looks at the bits again: who announced while it counted has one. BZ_BREAK 50 leaves
  * that out. Clearing the bit decides who rouses: one fetch_and wins.
  *
+ * A proc that is wanted for something only it can do (inbox.h) is roused in the same way, with its
+ * own bit instead of any.
+ *
  * I1  The sleepers in counts are the set bits, but for operations under way: the bit is set before
  *     it is counted, and cleared before it is discounted.
  * I2  A proc whose bit is clear is awake or has been roused; rousing is one-to-one with clearing.
@@ -183,6 +186,20 @@ int bz_idle_published(struct bz_idle *idle)
 {
     bz_fence_seqcst(); /* [F] */
     return stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
+}
+
+int bz_idle_wanted(struct bz_idle *idle, unsigned proc)
+{
+    bz_fence_seqcst(); /* inbox.h [A] */
+    if (!bz_idle_is_asleep(idle, proc))
+        return BZ_NOBODY;
+    bz_fetch_add_relaxed(&idle->counts, BZ_IDLE_SEARCHER); /* relaxed: a count */
+    if (clear(idle, proc)) {
+        bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SLEEPER); /* relaxed: a count, I1 */
+        return (int)proc;
+    }
+    bz_fetch_sub_acquire(&idle->counts, BZ_IDLE_SEARCHER); /* [H] */
+    return has_sleeper(idle) && stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
 }
 
 /* ---- searching ---- */

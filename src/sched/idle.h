@@ -81,6 +81,13 @@ static BZ_ALWAYS_INLINE bool bz_idle_is_quiet(struct bz_idle *idle)
  */
 BZ_MUST_USE int bz_idle_published(struct bz_idle *idle);
 
+/*
+ * Something has been put where only `proc` looks. Any thread.
+ * Returns: whom to rouse, counted as searching already: usually `proc`, if it sleeps; BZ_NOBODY if it
+ *          is awake, and so will look before it sleeps.
+ */
+BZ_MUST_USE int bz_idle_wanted(struct bz_idle *idle, unsigned proc);
+
 /* Ask to search other procs' queues. False if half of the procs search already. */
 BZ_MUST_USE bool bz_idle_search(struct bz_idle *idle);
 

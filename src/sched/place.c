@@ -15,7 +15,9 @@
  *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
- * roused in its stead; proc 0's machine is started with the runtime, so there is always one.
+ * roused in its stead; proc 0's machine is started with the runtime, so there is always one. A task
+ * that was asked to begin on a certain proc goes into that proc's inbox, and exactly that proc is
+ * roused; if it has no thread and gets none, the inbox is emptied into the injector.
  *
  * A worker pushes and asks with plain stores and loads; idle.c has the reason why that is enough. The
  * plain form has no slot, and its idle set makes every push fence.
@@ -90,6 +92,14 @@ static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
     return err == 0;
 }
 
+/* The proc will never run anything: what was to begin there begins anywhere. */
+static void give_away_inbox(struct bz_runtime *rt, struct bz_proc *p)
+{
+    struct bz_entries left = bz_inbox_close(&p->inbox, rt->os);
+    for (bz_entry e; (e = bz_entries_take(&left)) != 0;)
+        bz_injector_push(&rt->injector, e);
+}
+
 void bz_rouse(struct bz_runtime *rt, int proc)
 {
     while (proc != BZ_NOBODY) {
@@ -101,6 +111,7 @@ void bz_rouse(struct bz_runtime *rt, int proc)
             bz_os_wake(rt->os, &p->roused, 1);
             return;
         }
+        give_away_inbox(rt, p);
         proc = bz_idle_found(&rt->idle); /* send another instead */
     }
 }
@@ -139,6 +150,15 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
         /* It is no worker: no first question, the second one fences. */
         bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
     }
+}
+
+void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
+{
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (bz_inbox_push(&rt->procs[proc].inbox, rt->os, e))
+        bz_rouse(rt, bz_idle_wanted(&rt->idle, proc));
+    else
+        bz_place(rt, e);
 }
 
 void bz_place_last(bz_entry e)

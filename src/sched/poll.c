@@ -199,9 +199,9 @@ int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *
                      size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out)
 {
     struct bz_runtime *rt = bz_runtime_for(opts);
-    if (rt == NULL || poll == NULL || state_bytes > BLITZ_STATE_MAX)
+    if (rt == NULL || poll == NULL || bz_opts_are_bad(opts, rt))
         return -EINVAL;
-    if (state == NULL && state_bytes > 0)
+    if (state_bytes > BLITZ_STATE_MAX || (state == NULL && state_bytes > 0))
         return -EINVAL;
     unsigned traits = traits_for(opts, state_bytes);
     struct bz_poll_task *p = make(rt, traits, state_bytes);

@@ -22,6 +22,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->rt = rt;
     p->index = index;
     bz_runq_init(&p->ring, rt->proc_count == 1 && !bz_is_plain(rt));
+    bz_inbox_init(&p->inbox);
     p->machine = NULL;
     bz_atomic_init(&p->has_machine, 0);
     p->tick = 1;

@@ -37,6 +37,7 @@
 #include "sched/config.h"
 #include "sched/deque.h"
 #include "sched/idle.h"
+#include "sched/inbox.h"
 #include "sched/injector.h"
 #include "sched/pace.h"
 #include "sched/job.h"
@@ -93,6 +94,7 @@ struct bz_proc {
     bz_shared(bz_entry) next;        /* runs next here; touched as retake.h says */
     struct bz_hand hand;             /* taken out of the ring in advance; likewise */
     unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
+    struct bz_inbox inbox;           /* what is to begin here */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
@@ -228,6 +230,8 @@ void bz_go_to_sleep(struct bz_machine *m);
 /* place.c */
 /* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
 void bz_place(struct bz_runtime *rt, bz_entry e);
+/* One that is to begin on that proc. */
+void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e);
 /* One that yielded: to the end of this machine's ring. */
 void bz_place_last(bz_entry e);
 /* The same on a given proc's account: through the injector, and rouse that proc's machine. */
@@ -251,6 +255,11 @@ static inline unsigned bz_task_refs(blitz_task **out)
 /* Fill in a header. What its maker has behind it is there already. */
 void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
                   const blitz_spawn_opts *opts, unsigned traits, unsigned refs);
+/* Its options make no sense in that runtime. */
+static inline bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
+{
+    return opts != NULL && opts->proc > rt->proc_count;
+}
 /* Count it in and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 

@@ -116,7 +116,8 @@ void bz_go_to_sleep(struct bz_machine *m)
     bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
                                         announcement, and what it was for is answered for */
     bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
-    bool will_search = bz_is_ending(m) || (is_last && has_shared_work(m));
+    bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
+                       (is_last && has_shared_work(m));
     bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
     if (!will_search)
         sleep_now(m, sleep_until(m));

@@ -175,3 +175,59 @@ MODEL(idle, a_publisher_that_stood_in_for_nobody_leaves_the_count)
     m_threads(publishes_only, wakes_by_itself, searches_and_finds);
     m_finally(nobody_searches);
 }
+
+/* ---- one proc alone is wanted ---- */
+
+static bz_atomic(uint32_t) inbox; /* of proc 0: nobody else looks */
+
+static void puts_into_inbox(void)
+{
+    bz_store_relaxed(&inbox, 1);
+    rouse(bz_idle_wanted(&idle, 0));
+}
+
+/* As search.c does it: whatever the announcement says, the inbox is looked at after it. */
+static void proc_0_empties_its_inbox(void)
+{
+    bool is_searching = false;
+    while (!bz_load_relaxed(&inbox)) {
+        bz_store_relaxed(&roused[0], 0);
+        (void)!bz_idle_announce(&idle, 0, is_searching);
+        bool will_search = bz_load_relaxed(&inbox) != 0;
+        if (!will_search)
+            m_word_wait(&roused[0], 0);
+        is_searching = bz_idle_stay(&idle, 0, will_search);
+    }
+    if (is_searching)
+        rouse(bz_idle_found(&idle));
+}
+
+/* inbox.h [A]: the store-buffer race between whoever wants a proc and that proc going to sleep. */
+MODEL(idle, bug_01_a_wanted_proc_looks_or_is_roused)
+{
+    given(2);
+    m_threads(puts_into_inbox, proc_0_empties_its_inbox);
+    m_finally(nobody_searches);
+}
+
+MODEL(idle, bug_01_a_wanted_proc_looks_beside_a_searcher)
+{
+    given(2);
+    m_threads(puts_into_inbox, proc_0_empties_its_inbox, searches_and_finds);
+    m_finally(nobody_searches);
+}
+
+static void wants_proc_0(void)
+{
+    int proc = bz_idle_wanted(&idle, 0);
+    m_assert(proc == BZ_NOBODY || proc == 0);
+}
+
+/* It wakes by itself while it is wanted: one of the two counts it, once. */
+MODEL(idle, a_proc_that_was_wanted_as_it_woke_is_counted_once)
+{
+    given(2);
+    m_assert(bz_idle_announce(&idle, 0, false));
+    m_threads(wants_proc_0, wakes_by_itself, searches_and_finds);
+    m_finally(nobody_searches);
+}

@@ -1,0 +1,229 @@
+/* Proc hints: where a task begins. */
+#include "harness.h"
+#include "support/on_each.h"
+
+#include <pthread.h>
+
+#include "base/bz_atomic.h"
+#include "os/fault.h"
+#include "os/sim.h"
+#include "sched/sched.h"
+
+static unsigned proc_here(void)
+{
+    return bz_machine_self()->proc->index;
+}
+
+static int where_am_i(void *arg)
+{
+    (void)arg;
+    return (int)proc_here();
+}
+
+static void *where_am_i_ptr(void *arg)
+{
+    *(int *)arg = (int)proc_here();
+    return NULL;
+}
+
+static blitz_poll where_am_i_poll(void *state, blitz_cx *cx)
+{
+    (void)state;
+    cx->result = (int)proc_here();
+    return BLITZ_READY;
+}
+
+static unsigned procs_here(void)
+{
+    return bz_machine_self()->rt->proc_count;
+}
+
+static int one_on_each(void *arg)
+{
+    (void)arg;
+    for (int round = 0; round < 20; round++)
+        for (unsigned p = 0; p < procs_here(); p++) {
+            blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(p)};
+            blitz_task *t;
+            int result = -1, seen = -1;
+            CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
+            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0); /* not claimed */
+            CHECK_EQ(result, p);
+            CHECK_EQ(blitz_spawn_poll(where_am_i_poll, NULL, 0, &opts, &t), 0);
+            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(result, p);
+            CHECK_EQ(blitz_spawn_ptr(where_am_i_ptr, &seen, &opts, &t), 0);
+            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(seen, p);
+        }
+    return 0;
+}
+
+/* Each proc in turn, most of which have no thread yet the first time. */
+TEST(on_proc, a_task_begins_where_it_was_asked_to)
+{
+    t_on_each(one_on_each, NULL, 0);
+}
+
+static int many_on_each(void *arg)
+{
+    enum { N = 400 };
+    static blitz_task *t[N];
+    (void)arg;
+    for (unsigned i = 0; i < N; i++) {
+        blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(i % procs_here())};
+        CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t[i]), 0);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        int result = -1;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, i % procs_here());
+    }
+    return 0;
+}
+
+/* While others search and steal: nobody takes from an inbox but its proc. */
+TEST(on_proc, hundreds_at_once_all_begin_where_they_should)
+{
+    t_on_each(many_on_each, NULL, 0);
+}
+
+static int no_such_proc(void *arg)
+{
+    blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(procs_here())};
+    blitz_task *t = NULL;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), -EINVAL);
+    CHECK_EQ(blitz_spawn_ptr(where_am_i_ptr, NULL, &opts, &t), -EINVAL);
+    CHECK_EQ(blitz_spawn_poll(where_am_i_poll, NULL, 0, &opts, &t), -EINVAL);
+    CHECK_NULL(t);
+    return 0;
+}
+
+TEST(on_proc, a_proc_that_does_not_exist_is_refused)
+{
+    t_on_each(no_such_proc, NULL, 0);
+}
+
+struct outside {
+    blitz_runtime *rt;
+    unsigned proc;
+};
+
+static void *spawn_outside(void *arg)
+{
+    struct outside *o = arg;
+    blitz_spawn_opts opts = {.runtime = o->rt, .proc = BLITZ_ON_PROC(o->proc)};
+    for (int i = 0; i < 100; i++) {
+        blitz_task *t;
+        int result = -1;
+        CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, o->proc);
+    }
+    return NULL;
+}
+
+/* Against procs that go to sleep after each: a rouse that is lost is a hang. */
+TEST(on_proc, plain_threads_reach_each_proc)
+{
+    enum { PROCS = 3 };
+    blitz_runtime *rt;
+    pthread_t thread[PROCS];
+    struct outside o[PROCS];
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = PROCS}, &rt), 0);
+    for (unsigned i = 0; i < PROCS; i++) {
+        o[i] = (struct outside){rt, i};
+        CHECK_EQ(pthread_create(&thread[i], NULL, spawn_outside, &o[i]), 0);
+    }
+    for (unsigned i = 0; i < PROCS; i++)
+        CHECK_EQ(pthread_join(thread[i], NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- a proc that gets no thread ---- */
+
+static int on_the_dead(void *arg)
+{
+    blitz_task *t[4];
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(1)};
+        CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        int result = -1;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK(result == 0 || result == 1); /* 1 if it was another thread that failed */
+    }
+    return 0;
+}
+
+static void run_with_a_dead_proc(const struct bz_os *os, void *arg)
+{
+    struct bz_fault fault;
+    struct bz_runtime *rt;
+    bz_fault_init(&fault, os, NULL, arg);
+    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, on_the_dead, NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+/* A hint is not worth a task: it begins elsewhere. The first thread is proc 0's; the second or the
+ * third is proc 1's. */
+TEST(on_proc, bug_30_a_proc_that_gets_no_thread_loses_no_task)
+{
+    for (unsigned i = 0; i < 200; i++) {
+        struct bz_fault_plan plan = {.kind = BZ_FAULT_THREAD, .nth = 2 + i % 2};
+        uint64_t seed = t_random();
+        if (i % 10 == 0)
+            run_with_a_dead_proc(&bz_os_linux, &plan);
+        t_watch("simulation seed 0x%llx", (unsigned long long)seed);
+        CHECK_EQ(
+            bz_sim_run(&(struct bz_sim_config){.seed = seed}, run_with_a_dead_proc, &plan, NULL),
+            0);
+    }
+}
+
+/* ---- from seeds ---- */
+
+static int scatter(void *arg)
+{
+    enum { N = 12 };
+    blitz_task *t[N];
+    (void)arg;
+    for (unsigned i = 0; i < N; i++) {
+        blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(i * 5 % procs_here())};
+        CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t[i]), 0);
+        if (i % 4 == 3)
+            CHECK_EQ(blitz_sleep(20 * BLITZ_US), 0); /* so that they fall asleep in between */
+    }
+    for (unsigned i = 0; i < N; i++) {
+        int result = -1;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, i * 5 % procs_here());
+    }
+    return 0;
+}
+
+static void play(const struct bz_os *os, void *procs)
+{
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = *(unsigned *)procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, scatter, NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+/* An inbox against a proc that goes to sleep, in every order the seeds find. */
+TEST(on_proc, bug_01_a_proc_that_falls_asleep_misses_nothing)
+{
+    for (uint64_t i = 0, n = t_scaled(500); i < n; i++) {
+        uint64_t seed = t_random();
+        unsigned procs = 1 + (unsigned)(seed % 4);
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &procs, NULL), 0);
+    }
+}
