@@ -54,10 +54,10 @@ typedef struct blitz_job {
 /* What fork and join see of the worker they run on. Not for programs. */
 struct blitz_worker_ {
     struct blitz_job *newest_; /* linked to the next older one */
-    uintptr_t attention_;      /* not 0: forks take the long way */
+    uintptr_t attention_;      /* not 0: forks and joins take the long way */
 };
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* callers keep them out of the way, we do not */
 #define BLITZ_COLD_ __attribute__((cold))
 #else
 #define BLITZ_COLD_
@@ -66,6 +66,7 @@ struct blitz_worker_ {
 /* The long ways; join: was it done by somebody else? Not for programs. */
 BLITZ_API BLITZ_COLD_ void blitz_fork_slow_(blitz_job *job);
 BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ int blitz_join_slow_(blitz_job *job);
+BLITZ_API BLITZ_COLD_ void blitz_share_slow_(void);
 BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 
 #if defined(__GNUC__)
@@ -133,7 +134,7 @@ static inline int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
 
 static inline int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
 {
-    if (w->newest_ != job)
+    if (w->newest_ != job || BLITZ_PEEK_(&w->attention_) != 0)
         return 0;
     w->newest_ = (struct blitz_job *)job->link_;
     return 1;
@@ -166,6 +167,18 @@ static inline BLITZ_SUSPENDS int blitz_join(blitz_job *job)
     if (!BLITZ_LIKELY_(w != NULL && blitz_pop_(w, job)) && blitz_join_slow_(job))
         return job->result_;
     return job->fn_(job->arg_);
+}
+
+/*
+ * Look up from a long computation: if another worker has nothing to do, it can take the oldest job
+ * this one has pending. Forks and joins do that anyway; one look costs a nanosecond or two.
+ * Suspends: never. Call from anywhere.
+ */
+static inline void blitz_share(void)
+{
+    struct blitz_worker_ *w = blitz_worker_();
+    if (w != NULL && BLITZ_PEEK_(&w->attention_) != 0)
+        blitz_share_slow_();
 }
 
 BLITZ_END_DECLS

@@ -19,10 +19,10 @@
  * long way. The same when the task has moved to another machine in the meantime: its jobs were taken
  * out when it was suspended, and the new deque knows nothing of them.
  *
- * Attention. A fork looks at one word, which is 0 unless something is to be done: nothing is exposed.
- * So the fork on an empty deque goes the long way and exposes its job at once, and after the exposed
- * job was taken the next fork exposes the next oldest one: whoever empties the slot stores 1. In
- * the plain form it is always 1.
+ * Attention. Forks and joins look at one word, which is 0 unless something is to be done: nothing is
+ * exposed. So the fork on an empty deque goes the long way and exposes its job at once, and after the
+ * exposed job was taken the next fork or join exposes the next oldest one: whoever empties the slot
+ * stores 1. In the plain form it is always 1.
  *
  * Why a thief's 1 is not lost: the owner clears the word *before* it exposes a job, and a thief
  * stores 1 after it has taken one; so the thief's store comes later [A]. But a thief may be slow, and
@@ -141,25 +141,31 @@ static void refill(struct bz_deque *d, void *task)
     d->shelf_tail = go;
 }
 
+/* The only one: the usual case of a fork on an empty deque. */
+static struct blitz_job *take_only(struct bz_deque *d, void *task)
+{
+    struct blitz_job *job = d->ends.newest_;
+    prepare(job, d->marked != NULL ? job->task_ : task); /* I2 */
+    d->ends.newest_ = NULL;
+    if (d->marked != NULL)
+        void_mark(d);
+    return job;
+}
+
 /* The oldest private job, or NULL. */
 static struct blitz_job *take_private(struct bz_deque *d, void *task)
 {
-    if (d->shelf_head == d->shelf_tail)
+    if (d->shelf_head == d->shelf_tail) {
+        if (d->ends.newest_ == NULL)
+            return NULL;
+        if (next_of(d->ends.newest_) == NULL)
+            return take_only(d, task);
         refill(d, task);
-    return d->shelf_head != d->shelf_tail ? d->shelf[d->shelf_head++] : NULL;
+    }
+    return d->shelf[d->shelf_head++];
 }
 
 /* ---- the owner ---- */
-
-/* Put the oldest private job into the empty slot. There is one. */
-static void expose(struct bz_deque *d, void *task)
-{
-    struct blitz_job *job = take_private(d, task);
-    d->exposures++;
-    if (!d->is_plain)
-        bz_store_relaxed(attention_of(d), 0); /* relaxed: [A] publishes it */
-    bz_store_release(&d->exposed, job);       /* [A] */
-}
 
 /* Attention was asked for although a job is exposed: answer, then see whether it still is. */
 static bool is_still_exposed(struct bz_deque *d)
@@ -171,14 +177,24 @@ static bool is_still_exposed(struct bz_deque *d)
     return bz_load_relaxed(&d->exposed) != NULL; /* relaxed: after [C] */
 }
 
-enum bz_forked bz_deque_fork(struct bz_deque *d, struct blitz_job *job, void *task)
+enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
+{
+    if (bz_load_relaxed(&d->exposed) != NULL && is_still_exposed(d)) /* relaxed: only we fill it */
+        return BZ_SHARED_BEFORE;
+    struct blitz_job *job = take_private(d, task);
+    bool is_open = job != NULL && !d->is_plain;
+    bz_store_relaxed(attention_of(d), is_open ? 0 : 1); /* relaxed: [A] publishes it; I3 */
+    if (job == NULL)
+        return BZ_SHARED_NOTHING;
+    d->exposures++;
+    bz_store_release(&d->exposed, job); /* [A] */
+    return BZ_SHARED_NOW;
+}
+
+void bz_deque_push(struct bz_deque *d, struct blitz_job *job)
 {
     job->link_ = (uintptr_t)d->ends.newest_;
     d->ends.newest_ = job;
-    if (bz_load_relaxed(&d->exposed) != NULL && is_still_exposed(d)) /* relaxed: only we fill it */
-        return BZ_FORK_SAME;
-    expose(d, task);
-    return BZ_FORK_EXPOSED;
 }
 
 static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
@@ -192,7 +208,7 @@ static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
     return false;
 }
 
-/* Joined out of order. */
+/* It is in front, or joined out of order. */
 static bool take_from_list(struct bz_deque *d, struct blitz_job *job)
 {
     struct blitz_job *above = NULL;
@@ -216,7 +232,7 @@ bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
         bz_store_relaxed(attention_of(d), 1);              /* relaxed: ours to look at; I3 */
         return true;
     }
-    return take_from_shelf(d, job) || take_from_list(d, job);
+    return take_from_list(d, job) || take_from_shelf(d, job);
 }
 
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task)

@@ -44,16 +44,20 @@ void bz_deque_init(struct bz_deque *d, bool is_plain);
 
 /* ---- the owner ---- */
 
-enum bz_forked {
-    BZ_FORK_SAME,   /* what others could take before they still can */
-    BZ_FORK_EXPOSED /* a job can now be taken that could not before */
+/* The long way of a fork: enter the job. The caller then shares. */
+void bz_deque_push(struct bz_deque *d, struct blitz_job *job);
+
+enum bz_shared {
+    BZ_SHARED_NOTHING, /* there is nothing to take */
+    BZ_SHARED_BEFORE,  /* what others could take before they still can */
+    BZ_SHARED_NOW      /* a job can now be taken that could not before */
 };
 
-/* The long way of a fork, for `task`: the job is entered, and the oldest is exposed if none is. */
-BZ_MUST_USE enum bz_forked bz_deque_fork(struct bz_deque *d, struct blitz_job *job, void *task);
+/* Attention: expose the oldest job, which is `task`'s, if none is exposed. */
+BZ_MUST_USE enum bz_shared bz_deque_share(struct bz_deque *d, void *task);
 
 /*
- * The long way of a join: have it back, if nobody took it.
+ * The long way of a join: have it back, if nobody took it. The caller then shares.
  * Returns: true: it is the caller's to run. False: it has left this deque, see its latch.
  */
 BZ_MUST_USE bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job);
@@ -61,10 +65,16 @@ BZ_MUST_USE bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job);
 /* Take the oldest job out; NULL when there is none left, and the deque is as new. For `task`. */
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);
 
-/* Are there jobs in it? */
+/* Are there jobs that nobody else can see? */
+static inline bool bz_deque_has_private(const struct bz_deque *d)
+{
+    return d->ends.newest_ != NULL || d->shelf_head != d->shelf_tail;
+}
+
+/* Are there none at all? */
 static inline bool bz_deque_is_empty(struct bz_deque *d)
 {
-    return d->ends.newest_ == NULL && d->shelf_head == d->shelf_tail &&
+    return !bz_deque_has_private(d) &&
            bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
 }
 

@@ -133,7 +133,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->parent = jt->job->task_; /* I1 */
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
-    jt->task.locals = jt->parent->locals; /* to look at: locals.c */
+    jt->task.locals = jt->parent->locals;        /* to look at: locals.c */
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
@@ -185,7 +185,14 @@ bool bz_job_is_exposed(struct bz_proc *victim)
 static void published(struct bz_runtime *rt)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    bz_rouse(rt, bz_idle_published(&rt->idle));
+    if (bz_idle_may_rouse(&rt->idle))
+        bz_rouse(rt, bz_idle_published(&rt->idle));
+}
+
+static void share(struct bz_machine *m)
+{
+    if (bz_deque_share(&m->deque, m->current) == BZ_SHARED_NOW)
+        published(m->rt);
 }
 
 void bz_evacuate_slow(struct bz_machine *m)
@@ -207,8 +214,13 @@ void blitz_fork_slow_(blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return; /* the join on this thread will call it */
-    if (bz_deque_fork(&m->deque, job, m->current) == BZ_FORK_EXPOSED)
-        published(m->rt);
+    bz_deque_push(&m->deque, job);
+    share(m);
+}
+
+void blitz_share_slow_(void)
+{
+    share(bz_machine_self());
 }
 
 /* What the hook needs to know. In the frame that is left, and gone once the latch has the task. */
@@ -229,7 +241,12 @@ static void hook_wait(void *arg)
 int blitz_join_slow_(blitz_job *job)
 {
     struct bz_machine *m = bz_machine_self();
-    if (m == NULL || bz_deque_take_back(&m->deque, job))
+    if (m == NULL)
+        return 0;
+    bool is_mine = bz_deque_take_back(&m->deque, job);
+    if (bz_deque_has_private(&m->deque))
+        share(m);
+    if (is_mine)
         return 0;
     if (!bz_latch_is_done(bz_latch_of(job)))
         bz_suspend(hook_wait, &(struct waiting){m->current, job});

@@ -43,8 +43,8 @@ BZ_MUST_USE static inline void *bz_latch_finish(bz_latch *l)
     uintptr_t was;
     if (BZ_BROKEN(
             70)) { /* it looks, then says so: a join that comes between the two is forgotten */
-        was = bz_load_acquire(l);           /* [W] */
-        bz_store_release(l, BZ_LATCH_DONE); /* [L] */
+        was = bz_load_relaxed(l);           /* relaxed: broken */
+        bz_store_relaxed(l, BZ_LATCH_DONE); /* relaxed: broken */
     } else {
         was = bz_xchg_acqrel(l, BZ_LATCH_DONE); /* [L] [W] */
     }

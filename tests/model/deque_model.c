@@ -42,15 +42,21 @@ static void run(struct blitz_job *job)
 static void do_fork(int i)
 {
     bz_set(&payload[i], 10 + i);
-    if (!blitz_push_(&deque.ends, &jobs[i]))
-        (void)!bz_deque_fork(&deque, &jobs[i], &job_task);
+    if (!blitz_push_(&deque.ends, &jobs[i])) {
+        bz_deque_push(&deque, &jobs[i]);
+        (void)!bz_deque_share(&deque, &job_task);
+    }
 }
 
 static void do_join(int i)
 {
     if (blitz_pop_(&deque.ends, &jobs[i])) {
         run(&jobs[i]);
-    } else if (bz_deque_take_back(&deque, &jobs[i])) {
+        return;
+    }
+    bool is_mine = bz_deque_take_back(&deque, &jobs[i]);
+    (void)!bz_deque_share(&deque, &job_task);
+    if (is_mine) {
         had_back++;
         run(&jobs[i]);
     }
