@@ -1,17 +1,19 @@
 /*
  * join.c - waking a task, cancelling it, ending it, and waiting for its end.
  *
- * A child that has not started is run by its joiner: claim.c. Else joining is a future like
- * any other. A joiner links itself under the task's lock and says in its word that somebody waits;
- * whoever completes the task finds that there, and takes the list under the same lock. So the joiner
- * either sees the end or is seen. Nobody waits: the end is one step of the word.
+ * A child that has not started is run by its joiner: claim.c. Else the joiner waits, with a stack
+ * (wait.h) or as a future (futures.c). It links itself under the task's lock and says in the task's
+ * word that somebody waits; whoever completes the task finds that there, and takes the list under
+ * the same lock. So the joiner either sees the end or is seen. Nobody waits: the end is one step of
+ * the word.
  *
  * A cancel of a task that joins without a deadline is passed on to the child: the parent cannot go
- * away while the child works on its behalf, so it asks the child to hurry.
+ * away while the child works on its behalf, so it asks the child to hurry. Therefore such a join has
+ * one waker, the child's end, and no arbiter.
  */
 #include <errno.h>
 
-#include "sched/sched.h"
+#include "sched/wait.h"
 
 /* ---- waking and ending ---- */
 
@@ -21,18 +23,36 @@ void bz_task_wake(struct bz_task *t)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
-/* Take the waker of the next joiner; false if there is none left. */
-static bool next_joiner(struct bz_task *t, blitz_waker *out)
+/* Tell the first joiner: a stack at once, whose frame may be gone when the lock is dropped; of a
+ * future *out is the waker, which is anybody's code and woken without the lock. True: there are
+ * others. */
+static bool tell_first(struct bz_task *t, blitz_waker *out)
 {
+    *out = (blitz_waker){NULL, NULL};
     bz_lock_take(&t->lock, t->rt->os);
     struct bz_list *l = bz_list_take_front(&t->joiners);
     if (l != NULL) {
         struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
-        *out = j->waker; /* the joiner may be gone as soon as the lock is dropped */
-        j->waker = (blitz_waker){NULL, NULL};
+        if (j->f.ops == NULL) {
+            bz_wait_wake(j->wait, BZ_WAIT_WOKEN);
+        } else {
+            *out = j->waker;
+            j->waker = (blitz_waker){NULL, NULL};
+        }
     }
+    bool has_more = !bz_list_is_empty(&t->joiners);
     bz_lock_drop(&t->lock, t->rt->os);
-    return l != NULL;
+    return has_more;
+}
+
+static void tell_joiners(struct bz_task *t)
+{
+    bool has_more = true;
+    while (has_more) {
+        blitz_waker w;
+        has_more = tell_first(t, &w);
+        blitz_waker_wake(&w);
+    }
 }
 
 /* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
@@ -41,8 +61,7 @@ static void complete(struct bz_task *t, unsigned refs)
     struct bz_runtime *rt = t->rt;
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
-        for (blitz_waker w; next_joiner(t, &w);)
-            blitz_waker_wake(&w);
+        tell_joiners(t);
         if (bz_word_drop(&t->word, refs))
             t->ops->drop(t);
         break;
@@ -60,7 +79,7 @@ void bz_task_finish(struct bz_task *t)
     complete(t, 1); /* the scheduler's */
 }
 
-/* ---- joining ---- */
+/* ---- joining as a future ---- */
 
 void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t)
 {
@@ -104,29 +123,63 @@ void bz_join_cancel(blitz_future *future)
     blitz_waker_drop(&old);
 }
 
-static int join_await(struct bz_task *t, blitz_deadline until)
+/* ---- joining with a stack ---- */
+
+/* On the next stack: link, unless it has ended meanwhile. */
+static bool join_hook(struct bz_wait *w, void *arg)
 {
-    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, bz_join_poll, bz_join_cancel};
-    struct bz_join j;
-    bz_join_init(&j, &ops, t);
-    int err = bz_await(t->rt->os, &j.f, until);
-    bz_join_cancel(&j.f); /* ready: the finisher may still hold our node */
-    return err;
+    struct bz_join *j = arg;
+    struct bz_task *t = j->task;
+    const struct bz_os *os = t->rt->os;
+    bz_lock_take(&t->lock, os);
+    if (!bz_word_want_join(&t->word)) {
+        bz_lock_drop(&t->lock, os);
+        return bz_wait_over(w, BZ_WAIT_WOKEN);
+    }
+    bz_list_push_back(&t->joiners, &j->in);
+    bool waits = bz_wait_publish(w);
+    bz_lock_drop(&t->lock, os);
+    return waits;
 }
 
-/* Wait for the end, whatever it takes; a cancel is passed on. */
+static uint32_t join_park(struct bz_task *t, struct bz_wait *w)
+{
+    struct bz_join j = {.f = {NULL}, .task = t, .wait = w};
+    bz_list_init(&j.in);
+    uint32_t outcome = bz_wait_park(w, join_hook, &j);
+    if (outcome < BZ_WAIT_WOKEN) {
+        bz_lock_take(&t->lock, t->rt->os);
+        bz_list_remove(&j.in);
+        bz_lock_drop(&t->lock, t->rt->os);
+    }
+    return outcome;
+}
+
+/* Nothing but its end ends the wait; a cancel goes to the child. */
+static int join_for_ever(struct bz_task *me, struct bz_task *t)
+{
+    struct bz_wait w;
+    bz_wait_begin_sole(&w, me != NULL ? me->rt->os : t->rt->os, "join");
+    if (me != NULL)
+        bz_wait_enter_child(me, t);
+    uint32_t outcome = join_park(t, &w);
+    if (me != NULL)
+        bz_wait_leave_child(me, t);
+    return bz_wait_error(outcome);
+}
+
 static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until)
 {
+    struct bz_wait w;
     if (bz_word_is_complete(&t->word))
         return 0;
-    int err = join_await(t, until);
-    if (err == -ECANCELED && until == BLITZ_FOREVER) {
-        bz_task_cancel(t);
-        bz_word_shield(&me->word);
-        err = join_await(t, until);
-        bz_word_unshield(&me->word);
-    }
-    return err;
+    if (until == BLITZ_FOREVER)
+        return join_for_ever(me, t);
+    bz_wait_begin(&w, me != NULL ? me->rt->os : t->rt->os, "join", until);
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome == BZ_WAIT_OPEN)
+        outcome = join_park(t, &w);
+    return bz_wait_error(outcome);
 }
 
 /* Join, and take the result in either form before the handle goes. */

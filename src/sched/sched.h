@@ -66,12 +66,15 @@ struct bz_timer {
     struct bz_fired (*fire)(struct bz_timer *timer);
 };
 
-/* A join as a future. */
+/* Somebody who wants to be told of a task's end: a future, or a stack that waits. */
 struct bz_join {
-    blitz_future f;
+    blitz_future f; /* no ops: a stack */
     struct bz_task *task;
-    struct bz_list in; /* task->joiners; guarded by task->lock */
-    blitz_waker waker; /* likewise */
+    struct bz_list in; /* task->joiners; guarded by task->lock, as is */
+    union {
+        blitz_waker waker;    /* a future's */
+        struct bz_wait *wait; /* a stack's */
+    };
 };
 
 /* A few entries the owner has taken out of its ring with one CAS. */
