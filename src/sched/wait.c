@@ -54,11 +54,12 @@
  *     could have seen it: [L].
  * I3  After the hook's last unlock it touches neither node nor task, unless it has won the arbiter
  *     itself or (plain form) the task waits for its PARK.
+ * I4  Whoever resumes a task is a worker of its runtime, or holds a reference to the task.
  *
  * [W] publish, enter: wait release -> deliver: wait acquire   what is waited in was filled in before
  * [C] publish, enter: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
  * [L] leave: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
- * [A] end: arbiter acq_rel -> park: arbiter acquire   what the waker did is visible to the waiter
+ * [A] end, wake: arbiter release -> park: arbiter acquire   what the waker did is visible to the waiter
  */
 #include "sched/wait.h"
 
@@ -83,7 +84,7 @@ static const uint8_t late[][EVENTS] = {
 static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
 {
     uint32_t seen = BZ_WAIT_OPEN;
-    if (bz_cas_strong_acqrel_rlx(&w->arbiter, &seen, outcome)) /* [A] */
+    if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* [A] */
         return true;
     uint32_t row = seen < BZ_WAIT_WOKEN ? seen : BZ_WAIT_WOKEN;
     BZ_CHECK(late[row][event] == LATE, "wait %p (%s): %s while %s", (void *)w, w->what,
@@ -100,25 +101,33 @@ static void resume(struct bz_task *t)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
-/* In the plain form an old clone of its waker may let the task run as soon as its wait has an
- * outcome: it may have ended before whoever ended the wait wakes it. So that one holds it. */
+/* Does whoever ends this wait have to hold the task by a reference, until it is resumed? Not a worker
+ * of its runtime: that stays, and the task runs when it is queued and not before. But anybody else:
+ * the task may end, and its runtime be freed, before the queueing has returned. And in the plain
+ * form an old clone of its waker may let it run, and end, as soon as its wait has an outcome. */
+static bool must_hold(struct bz_task *t)
+{
+    struct bz_machine *m = bz_machine_self();
+    return bz_is_plain(t->rt) || m == NULL || m->rt != t->rt;
+}
+
 static void hold(struct bz_task *t)
 {
-    if (bz_is_plain(t->rt))
+    if (must_hold(t))
         bz_task_ref(t);
 }
 
 static void let_go(struct bz_task *t)
 {
-    if (bz_is_plain(t->rt))
+    if (must_hold(t))
         bz_task_unref(t);
 }
 
 void bz_wait_resume(struct bz_task *t)
 {
-    bool is_plain = bz_is_plain(t->rt);
+    bool is_held = must_hold(t);
     resume(t);
-    if (is_plain)
+    if (is_held)
         bz_task_unref(t);
 }
 
@@ -334,12 +343,10 @@ bool bz_task_cancel_mark(struct bz_task *t)
 
 void bz_task_cancel_barrier(struct bz_runtime *rt)
 {
-    if (bz_is_plain(rt)) {
+    if (bz_is_plain(rt))
         bz_fence_seqcst(); /* [C] [L] */
-        return;
-    }
-    int err = bz_os_barrier(rt->os); /* [C] [L] */
-    BZ_CHECK(err == 0, "runtime %p: a barrier failed (error %d)", (void *)rt, -err);
+    else
+        bz_barrier_pay(&rt->barrier); /* [C] [L] */
 }
 
 /* What the task waits in is alive: we hold its lock. Returns a child, with a reference, or NULL. */

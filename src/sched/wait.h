@@ -179,7 +179,7 @@ BZ_MUST_USE bool bz_wait_over(struct bz_wait *w, uint32_t outcome);
  */
 bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
 
-/* The second half of a wake whose first half was put off: its arbiter was ours, queue the task. */
+/* The second half of a timeout (timer.c): the task that its first half gave out goes on. */
 void bz_wait_resume(struct bz_task *t);
 
 /* An outcome as an error: 0, -ETIMEDOUT or -ECANCELED. */

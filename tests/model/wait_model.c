@@ -80,6 +80,15 @@ void bz_jobs_cancel(struct bz_task *t)
     (void)t;
 }
 
+static bool is_paid; /* does the canceller issue its barrier? */
+
+void bz_barrier_pay(struct bz_barrier *b)
+{
+    (void)b;
+    if (is_paid)
+        bz_os_barrier(&m_os);
+}
+
 /* ---- the toy wheel ---- */
 
 static struct bz_timer *armed; /* guarded by proc.timer_lock */
@@ -248,6 +257,7 @@ static void given(bool is_plain)
     has_value = false;
     outcome = BZ_WAIT_OPEN;
     is_alone = false;
+    is_paid = true;
 }
 
 /* One thread less, for cases in which the hook is not what matters. */
@@ -352,41 +362,63 @@ MODEL(wait, plain_a_wake_and_a_cancel_have_one_outcome)
     m_sometimes(outcome == BZ_WAIT_CANCELLED);
 }
 
+/* ---- a plain thread: no queue comes between it and its waker ---- */
+
+static void given_a_thread(void)
+{
+    given(false);
+    bz_self_set(NULL);
+}
+
+/* wait.c [A]. */
+MODEL(wait, a_thread_that_is_woken_sees_what_was_done)
+{
+    given_a_thread();
+    m_threads(waits_alone, wakes);
+    m_assert(outcome == BZ_WAIT_WOKEN);
+}
+
+MODEL(wait, a_thread_that_is_woken_at_its_deadline_has_one_outcome)
+{
+    given_a_thread();
+    m_threads(waits_with_a_deadline, wakes);
+    m_assert((outcome == BZ_WAIT_WOKEN) != has_value);
+    m_sometimes(outcome == BZ_WAIT_WOKEN);
+    m_sometimes(outcome == BZ_WAIT_TIMED_OUT);
+}
+
 /* ---- a child ---- */
 
-static struct bz_task *waited_for; /* freed when the join is left */
+static struct bz_task *spawned;
+static bool was_reached; /* for the end */
 
 static void drop_child(struct bz_task *t)
 {
     m_free(t);
 }
 
+/* Spawn it, join it, be done with it. */
 static void joins_a_child(void)
 {
-    bz_wait_enter_child(&parent, waited_for);
-    bz_wait_leave_child(&parent, waited_for);
-    bz_task_unref(waited_for);
-}
-
-static void given_a_child(void)
-{
     static const struct bz_task_ops ops = {.drop = drop_child};
-    given(false);
-    waited_for = m_alloc(sizeof *waited_for);
-    task_init(waited_for, BZ_RUNNING);
-    waited_for->ops = &ops;
-    waited_for->rt = &runtime;
+    spawned = m_alloc(sizeof *spawned);
+    task_init(spawned, BZ_RUNNING);
+    spawned->ops = &ops;
+    bz_wait_enter_child(&parent, spawned);
+    bz_wait_leave_child(&parent, spawned);
+    was_reached = bz_word_is_cancelled(&spawned->word);
+    bz_task_unref(spawned); /* the handle */
+    bz_task_unref(spawned); /* it has ended */
 }
 
-/* A cancel that meets a join goes to the child, or the joiner did not wait; and the child is not
- * gone while the canceller has it. */
+/* wait.c [W] [L]: a cancel that meets a join goes to the child, which the canceller sees whole, and
+ * which is not gone while it has it. */
 MODEL(wait, a_cancel_of_a_joiner_reaches_the_child_while_it_lives)
 {
-    given_a_child();
+    given(false);
     m_threads(joins_a_child, cancels);
-    m_sometimes(bz_word_is_cancelled(&waited_for->word));
-    m_sometimes(!bz_word_is_cancelled(&waited_for->word));
-    bz_task_unref(waited_for);
+    m_sometimes(was_reached);
+    m_sometimes(!was_reached);
 }
 
 static void joins_and_waits_for_its_cancel(void)
@@ -404,4 +436,12 @@ MODEL(wait, a_cancel_of_a_joiner_is_passed_on_whenever_it_comes)
     m_threads(joins_and_waits_for_its_cancel, cancels);
     m_assert(bz_word_is_cancelled(&child.word));
     m_assert(bz_load_relaxed(&parent.wait) == 0);
+}
+
+/* Both halves are needed: the waiter's is only a compiler barrier. */
+MODEL_FAILS(wait, without_a_barrier_a_cancel_of_a_joiner_is_lost, "nobody will store")
+{
+    given(false);
+    is_paid = false;
+    m_threads(joins_and_waits_for_its_cancel, cancels);
 }
