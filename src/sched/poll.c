@@ -73,16 +73,20 @@ static size_t state_at(unsigned traits)
     return at + (traits & IS_PADDED ? 8 : 0);
 }
 
+/* state_at of its traits, kept in `own` in units of 8. */
+static void *place_of(struct bz_poll_task *p)
+{
+    return (char *)p + (size_t)p->task.own * 8;
+}
+
 static struct far *far_of(struct bz_poll_task *p)
 {
-    return (struct far *)((char *)p + state_at(p->task.traits));
+    return place_of(p);
 }
 
 static void *state_of(struct bz_poll_task *p)
 {
-    if (p->task.traits & IS_FAR)
-        return far_of(p)->state;
-    return (char *)p + state_at(p->task.traits);
+    return BZ_UNLIKELY(p->task.traits & IS_FAR) ? far_of(p)->state : place_of(p);
 }
 
 static void free_far(struct bz_poll_task *p)
@@ -171,6 +175,7 @@ static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t 
         return NULL;
     t->rt = rt;
     t->traits = (uint8_t)traits;
+    t->own = (uint8_t)(state_at(traits) / 8);
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
     if (!(traits & IS_FAR))
         return p;

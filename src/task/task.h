@@ -60,6 +60,7 @@ struct bz_task {
     struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
     uint8_t traits;            /* enum bz_task_traits; constant */
     uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
+    uint8_t own;               /* its maker's; constant */
     union {
         int result;    /* written before EXIT, read after */
         void *pointer; /* likewise, if BZ_MARK_POINTER; taken under lock, then NULL */
