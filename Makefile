@@ -102,6 +102,13 @@ clang: ## the tests, built by clang
 
 # -- the long sweep --------------------------------------------------------------------------------
 
+.PHONY: procs
+procs: ## the tests of the scheduler with 1, 2, 3 and 8 procs wherever none are asked for
+	@tools/setup build test
+	@tools/build release
+	@for n in 1 2 3 8; do echo "$$n procs"; \
+	    BLITZ_PROCS=$$n tools/run-tests release -L 'unit|stress' -E '^(harness|gdb)$$' || exit 1; done
+
 SEEDS ?= 8000
 .PHONY: seeds
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included

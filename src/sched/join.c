@@ -19,6 +19,7 @@
 
 void bz_task_wake(struct bz_task *t)
 {
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
     if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE)
         bz_place(t->rt, bz_entry_resumed(t));
 }
@@ -59,6 +60,7 @@ static void tell_joiners(struct bz_task *t)
 static void complete(struct bz_task *t, unsigned refs)
 {
     struct bz_runtime *rt = t->rt;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
         tell_joiners(t);

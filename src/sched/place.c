@@ -46,6 +46,7 @@ static void sweep(struct bz_machine *m)
     if (dead == 0 || dead >= BZ_RUNQ_CAP / 4)
         return;
     unsigned spilled = bz_runq_take_some(&m->proc->ring, out, BZ_RUNQ_CAP / 2);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     bz_injector_push_all(&m->rt->injector, out, spilled);
 }
 
@@ -61,6 +62,7 @@ static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
     case BZ_PUSHED:
         break;
     case BZ_PUSH_SPILL:
+        bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
         bz_injector_push_all(&m->rt->injector, spill, count);
         break;
     case BZ_PUSH_BUSY:
@@ -96,6 +98,7 @@ static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
 static void give_away_inbox(struct bz_runtime *rt, struct bz_proc *p)
 {
     struct bz_entries left = bz_inbox_close(&p->inbox, rt->os);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     for (bz_entry e; (e = bz_entries_take(&left)) != 0;)
         bz_injector_push(&rt->injector, e);
 }
