@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/log.h"
 #include "sched/sched.h"
+#include "sched/wait.h"
 
 /* ---- making ---- */
 
@@ -124,19 +125,30 @@ void bz_runtime_release(struct bz_runtime *rt)
 
 /* ---- ending ---- */
 
-static void ask_to_end(struct bz_task *t, void *ctx)
+static void mark(struct bz_task *t, void *ctx)
 {
     (void)ctx;
     if (!bz_word_is_complete(&t->word))
-        bz_task_cancel(t);
+        (void)!bz_task_cancel_mark(t);
 }
 
-/* A cancel wakes and so may take locks after ours in rank, but never ours. */
+/* Those that somebody else had cancelled are told once more; it does no harm. */
+static void tell(struct bz_task *t, void *ctx)
+{
+    (void)ctx;
+    if (!bz_word_is_complete(&t->word))
+        bz_task_cancel_deliver(t);
+}
+
+/* A cancel wakes and so may take locks after ours in rank, but never ours. All are cancelled with
+ * one barrier: wait.h. */
 static void stop(struct bz_runtime *rt)
 {
     bz_lock_take(&rt->stop_lock, rt->os);
     bz_live_close(&rt->tasks.live);
-    bz_tasks_each(rt, ask_to_end, NULL);
+    bz_tasks_each(rt, mark, NULL);
+    bz_task_cancel_barrier(rt);
+    bz_tasks_each(rt, tell, NULL);
     bz_live_await_last(&rt->tasks.live);
     bz_lock_drop(&rt->stop_lock, rt->os);
 }

@@ -16,6 +16,9 @@
  *
  * I1  timer_first is what bz_wheel_next says whenever the lock is free: never later than the first
  *     deadline.
+ *
+ * [A] arm: timer_first, then the full fence of idle.c, wanted -> the full fence of idle.c, announce,
+ *     then timer_first (search.c): a machine sees what was armed before it sleeps, or is seen asleep
  */
 #include "sched/wait.h"
 
@@ -28,7 +31,7 @@ void bz_timers_lock(struct bz_proc *p)
 
 void bz_timers_unlock(struct bz_proc *p)
 {
-    /* relaxed: its reader is the machine that armed, or is roused, or will look under the lock */
+    /* relaxed: its reader is the machine that armed, or will look under the lock, or [A] */
     bz_store_relaxed(&p->timer_first, bz_wheel_next(&p->wheel)); /* I1 */
     bz_lock_drop(&p->timer_lock, p->rt->os);
 }
@@ -46,12 +49,23 @@ void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when)
     bz_wheel_arm(&timer->proc->wheel, &timer->in, when);
 }
 
+/* Its machine may sleep until a later timer, or for ever. */
+static void rouse_elsewhere(struct bz_proc *p)
+{
+    struct bz_machine *m = bz_machine_self();
+    if ((m == NULL || m->proc != p) && !BZ_BROKEN(87))
+        bz_rouse(p->rt, bz_idle_wanted(&p->rt->idle, p->index)); /* [A] */
+}
+
 void bz_timer_arm(struct bz_timer *timer, uint64_t when)
 {
     struct bz_proc *p = timer->proc;
     bz_timers_lock(p);
     bz_timer_arm_locked(timer, when);
-    bz_timers_unlock(p); /* it may have fired and be gone when this returns */
+    bool is_first = bz_wheel_next(&p->wheel) >= when;
+    bz_timers_unlock(p); /* it may have fired and be gone from here on */
+    if (is_first)
+        rouse_elsewhere(p);
 }
 
 bool bz_timer_disarm(struct bz_timer *timer)

@@ -244,3 +244,52 @@ TEST(wait, sleepers_with_one_deadline_all_wake)
 {
     on_seeds(all_at_once, 60);
 }
+
+/* ---- on another's wheel ---- */
+
+struct alarm {
+    struct bz_timer timer;
+    struct scene *scene;
+};
+
+static void alarm_put(void *data)
+{
+    struct scene *s = data;
+    box_put(&s->box);
+}
+
+static void nothing(void *data)
+{
+    (void)data;
+}
+
+static struct bz_fired alarm_fire(struct bz_timer *timer)
+{
+    static const blitz_waker_ops ops = {nothing, alarm_put, alarm_put, nothing};
+    struct scene *s = BZ_CONTAINER_OF(timer, struct alarm, timer)->scene;
+    return (struct bz_fired){.wake = {&ops, s}};
+}
+
+/* Everybody sleeps, and the owner of the wheel knew of no timer when it went to sleep. */
+static int arm_elsewhere(void *arg)
+{
+    struct scene *s = arg;
+    struct bz_runtime *rt = bz_task_self()->rt;
+    struct alarm alarm = {.scene = s};
+    for (int i = 0; i < 3; i++) {
+        struct bz_proc *p = &rt->procs[bz_rng_below(&s->rng, rt->proc_count)];
+        uint64_t when = blitz_after(moment(s));
+        bz_timer_init(&alarm.timer, p, alarm_fire);
+        s->put++;
+        bz_timer_arm(&alarm.timer, when);
+        CHECK_EQ(box_take(&s->box, BLITZ_FOREVER), 0);
+        bz_fetch_add_relaxed(&s->taken, 1);
+        CHECK_GE(blitz_now(), when);
+    }
+    return 0;
+}
+
+TEST(wait, a_timer_armed_on_a_sleeping_proc_fires)
+{
+    on_seeds(arm_elsewhere, 300);
+}
