@@ -15,6 +15,7 @@
 #include "blitz/par.h"
 #include "blitz/poll.h"
 #include "blitz/runtime.h"
+#include "blitz/stats.h"
 #include "blitz/task.h"
 #include "blitz/time.h"
 #include "blitz/version.h"

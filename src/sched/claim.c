@@ -71,6 +71,7 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     if (m == NULL || m->current == NULL || !may_claim(m, t) || !claim(m, t))
         return false;
     struct bz_task *me = m->current;
+    bz_count(&m->proc->counters, claimed);
     bz_wait_enter_child(me, t);
     bz_watch_end(m, me);
     m->current = t;

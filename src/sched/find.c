@@ -48,6 +48,8 @@ bz_entry bz_take_injected(struct bz_machine *m)
     bz_entry won = 0;
     while (won == 0 && (count = bz_injector_take(&m->rt->injector, batch, BZ_INJECTOR_BATCH,
                                                  m->rt->proc_count)) != 0) {
+        bz_count(&m->proc->counters, injector_batches);
+        bz_count_many(&m->proc->counters, injected, count);
         for (i = 0; won == 0 && i < count; i++)
             won = win(batch[i]);
         bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
@@ -122,8 +124,10 @@ static bz_entry take_own(struct bz_machine *m)
     if (next == 0)
         return take_ring(m);
     bz_set(&p->next, 0);
-    if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0)
+    if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0) {
+        bz_count(&p->counters, next_hits);
         return next;
+    }
     if (next != 0)
         bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
     return take_ring(m);
@@ -204,6 +208,7 @@ bz_entry bz_find(struct bz_machine *m)
         }
         if (m->is_searching) { /* I1 */
             m->is_searching = false;
+            m->was_roused = false;
             bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
         }
         if (may_run(m, e))

@@ -191,14 +191,18 @@ static void published(struct bz_runtime *rt)
 
 static void share(struct bz_machine *m)
 {
-    if (bz_deque_share(&m->deque, m->current) == BZ_SHARED_NOW)
+    if (bz_deque_share(&m->deque, m->current) == BZ_SHARED_NOW) {
+        bz_count(&m->proc->counters, forks_shared);
         published(m->rt);
+    }
 }
 
 void bz_evacuate_slow(struct bz_machine *m)
 {
-    for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;)
+    for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
+        bz_count(&m->proc->counters, jobs_evacuated);
         bz_push_here(m, bz_entry_of_job(job));
+    }
     published(m->rt);
 }
 

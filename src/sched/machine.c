@@ -72,6 +72,7 @@ static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
         begin(t);
         t->stack = NULL;
         m->current = t;
+        bz_count(&m->proc->counters, run);
         bz_watch_begin(m, t);
         return to;
     }
@@ -99,6 +100,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     bz_watch_leave(m, m->current, &hook, &arg);
     struct bz_stack *to = stack_for(m, next);
     m->runner = to;
+    bz_count(&m->proc->counters, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
 }
@@ -107,6 +109,7 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     struct bz_machine *m = bz_machine_self();
     uint32_t was = bz_enter(m);
+    bz_count(&m->proc->counters, parked);
     bz_stack_settle(m->runner); /* it may be for long */
     leave_for(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m), hook, arg);
     bz_leave(was);
@@ -143,8 +146,10 @@ void bz_yield(void)
     struct bz_machine *m = bz_machine_self();
     uint32_t was = bz_enter(m);
     bz_entry next = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
-    if (next != 0 || bz_is_plain(m->rt))
+    if (next != 0 || bz_is_plain(m->rt)) {
+        bz_count(&m->proc->counters, yielded);
         leave_for(m, next, hook_yield, m->current);
+    }
     bz_leave(was);
 }
 
@@ -167,6 +172,8 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
     t->stack = NULL;
     m->current = t;
     m->runner = to;
+    bz_count(&m->proc->counters, run);
+    bz_count(&m->proc->counters, switches);
     bz_watch_begin(m, t);
     bz_ctx_leave(&to->ctx, hook_give_back, mine);
 }
@@ -175,19 +182,25 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
 {
-    if (ran == BZ_RAN_PENDING)
+    struct bz_counters *counters = &bz_machine_self()->proc->counters;
+    if (ran == BZ_RAN_PENDING) {
+        bz_count(counters, parked);
         step_then_place(t, BZ_PARK);
-    else
+    } else {
+        bz_count(counters, yielded);
         hook_yield(t);
+    }
 }
 
 static void call(struct bz_task *t)
 {
-    bz_machine_self()->current = t;
-    bz_watch_begin(bz_machine_self(), t);
+    struct bz_machine *m = bz_machine_self();
+    m->current = t;
+    bz_count(&m->proc->counters, run);
+    bz_watch_begin(m, t);
     bz_leave(BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
-    struct bz_machine *m = bz_machine_self(); /* whoever we are now */
+    m = bz_machine_self(); /* whoever we are now */
     bz_enter(m);
     m->current = NULL;
     bz_watch_end(m, t);

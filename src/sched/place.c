@@ -103,6 +103,15 @@ static void give_away_inbox(struct bz_runtime *rt, struct bz_proc *p)
         bz_injector_push(&rt->injector, e);
 }
 
+static void count_wake(struct bz_runtime *rt)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL && m->rt == rt)
+        bz_count(&m->proc->counters, wakes);
+    else
+        bz_count_shared(&rt->counters, wakes);
+}
+
 void bz_rouse(struct bz_runtime *rt, int proc)
 {
     while (proc != BZ_NOBODY) {
@@ -112,6 +121,7 @@ void bz_rouse(struct bz_runtime *rt, int proc)
         if (bz_load_acquire(&p->has_machine) || start_machine(rt, p)) { /* [B] */
             bz_store_release(&p->roused, 1);                            /* [A] */
             bz_os_wake(rt->os, &p->roused, 1);
+            count_wake(rt);
             return;
         }
         give_away_inbox(rt, p);

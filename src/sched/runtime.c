@@ -37,6 +37,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
+    bz_counters_init(&p->counters);
     bz_atomic_init(&p->roused, 0);
 }
 
@@ -76,6 +77,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
+    bz_counters_init(&rt->counters);
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};

@@ -3,6 +3,7 @@
  *
  *   config.c    what a runtime is to be like
  *   runtime.c   makes and unmakes a runtime; shutdown
+ *   stats.c     figures for users
  *   tasks.c     task headers, and how to find all of them
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
@@ -35,6 +36,7 @@
 #include "blitz/task.h"
 #include "os/self.h"
 #include "sched/config.h"
+#include "sched/counters.h"
 #include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -101,6 +103,7 @@ struct bz_proc {
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
+    struct bz_counters counters;     /* for statistics; the machine's to write */
     struct bz_task_home tasks;       /* its task headers, and counts of tasks: tasks.h */
     BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
 };
@@ -118,6 +121,7 @@ struct bz_machine {
     struct bz_task *current;  /* NULL in the loop */
     bz_entry handed;          /* found by whoever left for this loop: run it first */
     bool is_searching;        /* counted so in rt->idle */
+    bool was_roused;          /* and has found nothing since */
     unsigned spins_more;      /* turns before it sleeps: search.c */
     struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
@@ -140,6 +144,7 @@ struct bz_runtime {
     struct bz_idle idle;
     struct bz_stack_pool stacks;
     struct bz_tasks tasks;         /* headers, and counts of them */
+    struct bz_counters counters;   /* of threads without a proc */
     bz_atomic(uint32_t) is_ending; /* machines leave */
     struct bz_lock stop_lock;      /* rank: first; held while the tasks are asked to end */
     struct bz_lock start_lock;     /* rank: after stop_lock; held while a thread is started */

@@ -25,6 +25,20 @@ enum {
     SPINS_MORE = 6       /* at most: beyond these bz_os_relax gives the CPU away */
 };
 
+/* Half of its ring: one to run, the others into ours. */
+static bz_entry steal_tasks(struct bz_machine *m, struct bz_proc *victim)
+{
+    struct bz_runq *mine = &m->proc->ring;
+    uint64_t before = bz_load_relaxed(&mine->tail); /* relaxed: ours */
+    bz_entry e = bz_runq_steal(&victim->ring, mine);
+    if (e != 0) {
+        uint64_t moved = bz_load_relaxed(&mine->tail) - before; /* relaxed: ours */
+        bz_count(&m->proc->counters, steals);
+        bz_count_many(&m->proc->counters, stolen, 1 + moved);
+    }
+    return e;
+}
+
 static bz_entry steal(struct bz_machine *m)
 {
     unsigned count = m->rt->proc_count;
@@ -34,8 +48,10 @@ static bz_entry steal(struct bz_machine *m)
         if (victim == m->proc)
             continue;
         bz_entry e = bz_job_steal(victim);
-        if (e == 0)
-            e = bz_runq_steal(&victim->ring, &m->proc->ring);
+        if (e != 0)
+            bz_count(&m->proc->counters, jobs_stolen);
+        else
+            e = steal_tasks(m, victim);
         if (e != 0)
             return e;
     }
@@ -107,6 +123,14 @@ static void sleep_now(struct bz_machine *m, uint64_t until)
 }
 #endif
 
+static void count_sleep(struct bz_machine *m)
+{
+    bz_count(&m->proc->counters, sleeps);
+    if (m->was_roused)
+        bz_count(&m->proc->counters, useless_wakes);
+    m->was_roused = false;
+}
+
 void bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -119,7 +143,10 @@ void bz_go_to_sleep(struct bz_machine *m)
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
     bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
-    if (!will_search)
+    if (!will_search) {
+        count_sleep(m);
         sleep_now(m, sleep_until(m));
+        m->was_roused = bz_load_relaxed(&p->roused) != 0; /* relaxed: statistics */
+    }
     m->is_searching = bz_idle_stay(&m->rt->idle, p->index, will_search);
 }

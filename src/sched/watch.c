@@ -90,8 +90,8 @@ static void turn(struct bz_watch_dog *dog, struct bz_runtime *rt)
 
 void bz_watch_dump(struct bz_runtime *rt)
 {
-    bz_log(BLITZ_LOG_ERROR, "runtime %s: %u procs, %u asleep, %u searching, injector %zu", rt->is.name,
-           rt->proc_count, bz_idle_sleeping(&rt->idle), bz_idle_searching(&rt->idle),
+    bz_log(BLITZ_LOG_ERROR, "runtime %s: %u procs, %u asleep, %u searching, injector %zu",
+           rt->is.name, rt->proc_count, bz_idle_sleeping(&rt->idle), bz_idle_searching(&rt->idle),
            bz_injector_length(&rt->injector));
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];

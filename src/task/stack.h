@@ -117,6 +117,9 @@ void bz_stack_pool_fini(struct bz_stack_pool *p);
 /* Give back the memory of all idle stacks, and the slabs that are empty. Any thread. */
 void bz_stack_pool_trim(struct bz_stack_pool *p);
 
+/* How many stacks are in the hands of caches and users. Any thread; takes the lock. */
+size_t bz_stack_pool_used(struct bz_stack_pool *p);
+
 /* The stack whose guard, canary or frames `address` lies in, or NULL. Takes the lock only if it is
  * free soon, and touches no stack: for crash handlers. *out_low is where its guard begins. */
 struct bz_stack *bz_stack_pool_find(struct bz_stack_pool *p, const void *address, char **out_low);

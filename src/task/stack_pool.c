@@ -427,6 +427,16 @@ static void slab_check(struct bz_stack_slab *slab)
         BZ_CHECK(stack_of(l)->slab == slab, "stack %p of another slab", (void *)stack_of(l));
 }
 
+size_t bz_stack_pool_used(struct bz_stack_pool *p)
+{
+    size_t used = 0;
+    bz_lock_take(&p->lock, p->os);
+    BZ_LIST_FOR_EACH (node, &p->slabs)
+        used += slab_of_all(node)->used;
+    bz_lock_drop(&p->lock, p->os);
+    return used;
+}
+
 void bz_stack_pool_check(struct bz_stack_pool *p)
 {
     uint32_t slabs[BZ_STACK_CLASSES] = {0};

@@ -1,0 +1,56 @@
+/*
+ * counters.h - what happens on a proc, counted by its machine with plain stores.
+ *
+ * One list for everything: the fields here, those of blitz/stats.h (stats.c holds the two against each
+ * other) and the sums. A counter is an atomic only so that others may read it while it moves: its
+ * one writer loads and stores, which is an ordinary addition on every machine we know. What threads
+ * without a proc count (they rouse machines) goes to a set of its own, by RMW.
+ */
+#ifndef BZ_COUNTERS_H
+#define BZ_COUNTERS_H
+
+#include <stdint.h>
+
+#include "base/bz_atomic.h"
+
+#define BZ_COUNTERS(X)  \
+    X(run)              \
+    X(parked)           \
+    X(yielded)          \
+    X(switches)         \
+    X(claimed)          \
+    X(next_hits)        \
+    X(injector_batches) \
+    X(injected)         \
+    X(steals)           \
+    X(stolen)           \
+    X(sleeps)           \
+    X(wakes)            \
+    X(useless_wakes)    \
+    X(forks_shared)     \
+    X(jobs_stolen)      \
+    X(jobs_evacuated)
+
+#define BZ_COUNTER_FIELD_(name) bz_atomic(uint64_t) name;
+struct bz_counters {
+    BZ_COUNTERS(BZ_COUNTER_FIELD_)
+};
+
+/* Add n to a counter of a proc that is ours. */
+#define bz_count_many(set, name, n)                                                      \
+    bz_store_relaxed(&(set)->name, /* relaxed: statistics, and we are the only writer */ \
+                     bz_load_relaxed(&(set)->name) + (uint64_t)(n)) /* relaxed: likewise */
+#define bz_count(set, name) bz_count_many(set, name, 1)
+
+/* The same for the set that threads without a proc share. */
+#define bz_count_shared(set, name) \
+    ((void)bz_fetch_add_relaxed(&(set)->name, 1)) /* relaxed: statistics */
+
+static inline void bz_counters_init(struct bz_counters *c)
+{
+#define BZ_COUNTER_INIT_(name) bz_atomic_init(&c->name, 0);
+    BZ_COUNTERS(BZ_COUNTER_INIT_)
+#undef BZ_COUNTER_INIT_
+}
+
+#endif

@@ -1,0 +1,283 @@
+/* blitz/stats.h: each counter counts what it says. On one proc, where everything is certain. */
+#include "harness.h"
+
+#include "blitz.h"
+#include "base/compiler.h"
+#include "sched/sched.h"
+
+static int returns(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int yields_ten_times(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10; i++)
+        blitz_yield();
+    return 0;
+}
+
+static int naps(void *arg)
+{
+    (void)arg;
+    return blitz_sleep(10 * BLITZ_US);
+}
+
+/* What `fn` adds to the figures of a runtime with one proc, as a task there. */
+struct measured {
+    int (*fn)(void *);
+    void *arg;
+    blitz_stats before, after;
+};
+
+static int measures(void *arg)
+{
+    struct measured *m = arg;
+    CHECK_EQ(blitz_stats_read(NULL, &m->before), 0);
+    CHECK_EQ(m->fn(m->arg), 0);
+    CHECK_EQ(blitz_stats_read(NULL, &m->after), 0);
+    return 0;
+}
+
+static struct measured measure(int (*fn)(void *), void *arg)
+{
+    struct measured m = {.fn = fn, .arg = arg};
+    CHECK_EQ(blitz_run(measures, &m, &(blitz_config){.procs = 1}), 0);
+    return m;
+}
+
+#define ADDED(m, name) ((m).after.name - (m).before.name)
+
+/* ---- tasks ---- */
+
+enum { N = 20 };
+
+static int spawns_and_joins(void *arg)
+{
+    blitz_task *t[N];
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn((int (*)(void *))arg, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(stats, spawned_and_ended)
+{
+    struct measured m = measure(spawns_and_joins, (void *)returns);
+    CHECK_EQ(m.before.procs, 1u);
+    CHECK_EQ(m.before.spawned, 1u); /* the one that measures */
+    CHECK_EQ(ADDED(m, spawned), N);
+    CHECK_EQ(ADDED(m, ended), N);
+}
+
+/* In the fast form every child is run by who joins it; in the plain one by the loop. */
+TEST(stats, claimed_or_run)
+{
+    struct measured m = measure(spawns_and_joins, (void *)returns);
+    CHECK_EQ(ADDED(m, claimed) + ADDED(m, run) - ADDED(m, parked), N);
+#if !defined(BZ_PLAIN)
+    CHECK_EQ(ADDED(m, claimed), N);
+    CHECK_EQ(ADDED(m, switches), 0u);
+#endif
+}
+
+static int detaches(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(returns, NULL, NULL, NULL), 0);
+    return blitz_sleep(BLITZ_MS);
+}
+
+TEST(stats, run_and_parked)
+{
+    struct measured m = measure(detaches, NULL);
+    CHECK_EQ(ADDED(m, run), N + 1); /* and the one that slept, once more */
+    CHECK_EQ(ADDED(m, parked), 1u);
+    CHECK_GE(ADDED(m, switches), 2u); /* away and back */
+}
+
+static int two_take_turns(void *arg)
+{
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(yields_ten_times, NULL, NULL, &t), 0);
+    for (int i = 0; i < 10; i++)
+        blitz_yield();
+    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+}
+
+TEST(stats, yielded_and_switches)
+{
+    struct measured m = measure(two_take_turns, NULL);
+    CHECK_GE(ADDED(m, yielded), 19u); /* the last has nobody to yield to */
+    CHECK_LE(ADDED(m, yielded), 20u);
+    CHECK_GE(ADDED(m, switches), 19u);
+}
+
+static int yields_alone(void *arg)
+{
+    (void)arg;
+    return yields_ten_times(NULL);
+}
+
+#if !defined(BZ_PLAIN)
+TEST(stats, a_yield_to_nobody_is_none)
+{
+    struct measured m = measure(yields_alone, NULL);
+    CHECK_EQ(ADDED(m, yielded), 0u);
+    CHECK_EQ(ADDED(m, switches), 0u);
+}
+
+static int spawns_one_and_sleeps(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_spawn(returns, NULL, NULL, NULL), 0);
+    return blitz_sleep(10 * BLITZ_US);
+}
+
+TEST(stats, next_hits)
+{
+    struct measured m = measure(spawns_one_and_sleeps, NULL);
+    CHECK_GE(ADDED(m, next_hits), 1u);
+}
+#else
+TEST(stats, a_plain_yield_always_leaves)
+{
+    struct measured m = measure(yields_alone, NULL);
+    CHECK_EQ(ADDED(m, yielded), 10u);
+    CHECK_EQ(ADDED(m, next_hits), 0u);
+}
+#endif
+
+/* ---- from outside ---- */
+
+TEST(stats, injected_and_wakes)
+{
+    blitz_runtime *rt;
+    blitz_stats s;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    blitz_spawn_opts opts = {.runtime = rt};
+    for (int i = 0; i < N; i++) {
+        blitz_task *t;
+        CHECK_EQ(blitz_spawn(returns, NULL, &opts, &t), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    }
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_stats_read(rt, &s), 0);
+    CHECK_EQ(s.spawned, N);
+    CHECK_EQ(s.ended, N);
+    CHECK_EQ(s.run, N);
+    CHECK_EQ(s.injected, N);
+    CHECK_GE(s.injector_batches, 1u);
+    CHECK_LE(s.injector_batches, N);
+    CHECK_LE(s.useless_wakes, s.wakes);
+    CHECK_LE(s.wakes, N);
+    CHECK_GE(s.stacks, 1u);
+    CHECK_GT(s.task_bytes, 0u);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- fork and join ---- */
+
+static int job_returns(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int forks_and_waits(void *arg)
+{
+    blitz_job a, b;
+    (void)arg;
+    blitz_fork(&a, job_returns, NULL);
+    blitz_fork(&b, job_returns, NULL);
+    CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0); /* both must leave the deque */
+    CHECK_EQ(blitz_join(&b), 0);
+    return blitz_join(&a);
+}
+
+TEST(stats, forks_shared_and_evacuated)
+{
+    struct measured m = measure(forks_and_waits, NULL);
+    CHECK_GE(ADDED(m, forks_shared), 1u);
+    CHECK_EQ(ADDED(m, jobs_evacuated), 2u);
+    CHECK_EQ(ADDED(m, jobs_stolen), 0u); /* there is nobody */
+}
+
+/* ---- reading ---- */
+
+static int burst(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(spawns_and_joins((void *)naps), 0);
+    return spawns_and_joins((void *)yields_ten_times);
+}
+
+/* The total is the sum of the procs and of what came from outside. */
+TEST(stats, procs_add_up_to_the_total)
+{
+    blitz_runtime *rt;
+    blitz_stats total, one, sum = {0};
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 3}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, burst, NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_stats_read(rt, &total), 0);
+    CHECK_EQ(total.procs, 3u);
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_stats_read_proc(rt, i, &one), 0);
+        CHECK_EQ(one.procs, 1u);
+        sum.spawned += one.spawned;
+        sum.ended += one.ended;
+        sum.run += one.run;
+        sum.steals += one.steals;
+        sum.stolen += one.stolen;
+        sum.yielded += one.yielded;
+    }
+    CHECK_EQ(total.spawned, sum.spawned + 1); /* the first came from outside */
+    CHECK_EQ(total.spawned, 2 * N + 1);
+    CHECK_EQ(total.ended, sum.ended);
+    CHECK_EQ(total.ended, total.spawned);
+    CHECK_EQ(total.run, sum.run);
+    CHECK_EQ(total.steals, sum.steals);
+    CHECK_GE(total.stolen, total.steals);
+    CHECK_EQ(total.yielded, sum.yielded);
+    CHECK_EQ(blitz_stats_read_proc(rt, 3, &one), -EINVAL);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+TEST(stats, without_a_runtime_there_is_nothing_to_read)
+{
+    blitz_stats s = {.run = 77};
+    CHECK_EQ(blitz_stats_read(NULL, &s), -EINVAL);
+    CHECK_EQ(blitz_stats_read_proc(NULL, 0, &s), -EINVAL);
+    CHECK_EQ(s.run, 77u);
+}
+
+/* ---- for people ---- */
+
+TEST(stats, every_figure_has_its_line)
+{
+    blitz_stats s;
+    char text[4096], small[40];
+    uint64_t *figure = (uint64_t *)&s;
+    size_t lines = 0;
+    for (size_t i = 0; i < sizeof s / sizeof *figure; i++)
+        figure[i] = 1000 + i;
+    size_t length = blitz_stats_format(&s, text, sizeof text);
+    CHECK_EQ(length, strlen(text));
+    for (size_t i = 0; i < sizeof s / sizeof *figure; i++) {
+        char number[24];
+        snprintf(number, sizeof number, " %llu ", (unsigned long long)figure[i]);
+        CHECK_NOT_NULL(strstr(text, number));
+    }
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    CHECK_EQ(lines, sizeof s / sizeof *figure);
+    CHECK_EQ(blitz_stats_format(&s, small, sizeof small), length); /* cut, and says so */
+    CHECK_EQ(strlen(small), sizeof small - 1);
+    CHECK_EQ(blitz_stats_format(&s, NULL, 0), length);
+}
