@@ -32,7 +32,9 @@ static enum bz_ran fiber_run(struct bz_task *t)
 
 static void fiber_drop(struct bz_task *t)
 {
-    bz_task_free(t);
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->rt != t->rt || !bz_task_stash(&m->proc->tasks, t))
+        bz_task_free(t);
 }
 
 static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
@@ -63,12 +65,18 @@ struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
     return m != NULL ? m->rt : NULL;
 }
 
+/* It will not run. Somebody who walks over all tasks may hold it still. */
+static BZ_NOINLINE void abandon(struct bz_task *t, unsigned refs)
+{
+    if (bz_word_drop(&t->word, refs))
+        t->ops->drop(t);
+}
+
 int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out)
 {
     int err = bz_task_enlist(t);
     if (err != 0) {
-        if (bz_word_drop(&t->word, bz_task_refs(out)))
-            t->ops->drop(t);
+        abandon(t, bz_task_refs(out));
         return err;
     }
     if (out != NULL)
@@ -80,7 +88,38 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
-int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
+/* The common case: a task spawns another, without wishes, and a header is ready. False: the long
+ * way. What a stashed header keeps is what bz_task_init would write. */
+static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *arg), void *arg,
+                                        blitz_task **out)
+{
+    struct bz_proc *p = m->proc;
+    struct bz_tasks *all = &m->rt->tasks;
+    if (all->max != 0)
+        return false;
+    struct bz_task *t = bz_task_unstash(&p->tasks);
+    if (t == NULL)
+        return false;
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    t->name = NULL;
+    t->marks = 0;
+    t->traits = 0;
+    t->pointer = NULL;
+    bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
+    if (!bz_live_spawn(&all->live, &p->tasks.live)) {
+        abandon(t, bz_task_refs(out));
+        return false;
+    }
+    if (out != NULL)
+        *out = (blitz_task *)t;
+    bz_place_near(m, bz_entry_first(t));
+    return true;
+}
+
+static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                                    blitz_task **out)
 {
     struct bz_runtime *rt = bz_runtime_for(opts);
     if (fn == NULL || rt == NULL || bz_opts_are_bad(opts, rt))
@@ -93,6 +132,14 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
     f->arg = arg;
     bz_task_init(t, rt, &fiber_ops, opts, 0, bz_task_refs(out));
     return bz_task_start(t, opts, out);
+}
+
+int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m != NULL && opts == NULL && fn != NULL) && spawn_near(m, fn, arg, out))
+        return 0;
+    return spawn_anyhow(fn, arg, opts, out);
 }
 
 /* ---- oneself ---- */

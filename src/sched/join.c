@@ -46,7 +46,7 @@ static bool tell_first(struct bz_task *t, blitz_waker *out)
     return has_more;
 }
 
-static void tell_joiners(struct bz_task *t)
+static BZ_NOINLINE void tell_joiners(struct bz_task *t, unsigned refs)
 {
     bool has_more = true;
     while (has_more) {
@@ -54,18 +54,18 @@ static void tell_joiners(struct bz_task *t)
         has_more = tell_first(t, &w);
         blitz_waker_wake(&w);
     }
+    if (bz_word_drop(&t->word, refs))
+        t->ops->drop(t);
 }
 
 /* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
-static void complete(struct bz_task *t, unsigned refs)
+static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
 {
     struct bz_runtime *rt = t->rt;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
-        tell_joiners(t);
-        if (bz_word_drop(&t->word, refs))
-            t->ops->drop(t);
+        tell_joiners(t, refs);
         break;
     case BZ_EXIT_LAST:
         t->ops->drop(t);

@@ -138,18 +138,9 @@ static void push_and_rouse(struct bz_machine *m, bz_entry e)
         bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
-static void place_near(struct bz_machine *m, bz_entry e)
+void bz_place_near_slow(struct bz_machine *m, bz_entry old)
 {
-    struct bz_proc *p = m->proc;
-    uint32_t was = bz_enter(m);
-    bz_entry old = e;
-    if (!bz_is_plain(m->rt)) {
-        old = bz_get(&p->next);
-        bz_set(&p->next, e);
-    }
-    if (old != 0)
-        push_and_rouse(m, old);
-    bz_leave(was);
+    push_and_rouse(m, old);
 }
 
 void bz_place(struct bz_runtime *rt, bz_entry e)
@@ -157,7 +148,7 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
     struct bz_machine *m = bz_machine_self();
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (m != NULL && m->rt == rt) {
-        place_near(m, e);
+        bz_place_near(m, e);
     } else {
         bz_injector_push(&rt->injector, e);
         /* It is no worker: no first question, the second one fences. */

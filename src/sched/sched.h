@@ -240,6 +240,21 @@ void bz_go_to_sleep(struct bz_machine *m);
 void bz_place(struct bz_runtime *rt, bz_entry e);
 /* One that is to begin on that proc. */
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e);
+/* The same on machine m, which is the caller's and of the task's runtime. */
+void bz_place_near_slow(struct bz_machine *m, bz_entry old);
+static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t was = bz_enter(m);
+    bz_entry old = e;
+    if (!bz_is_plain(m->rt)) {
+        old = bz_get(&p->next);
+        bz_set(&p->next, e);
+    }
+    if (old != 0)
+        bz_place_near_slow(m, old); /* for anybody to take */
+    bz_leave(was);
+}
 /* One that yielded: to the end of this machine's ring. */
 void bz_place_last(bz_entry e);
 /* The same on a given proc's account: through the injector, and rouse that proc's machine. */

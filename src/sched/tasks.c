@@ -17,6 +17,9 @@
  * So the last reference must be dropped by a read-modify-write: "I have the only one, so nobody
  * can get another" is not true here. (An end and the drop of its references are one step, word.c.)
  *
+ * A proc keeps some headers of fibers that ended on it, whosever they were, so that a spawn there
+ * writes what is new and nothing else. They go home when its machine goes to sleep.
+ *
  * Ids come in blocks per proc from one counter of the process, so they are unique, not dense, and
  * not in the order of time.
  *
@@ -57,6 +60,7 @@ static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind)
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         bz_slab_init(&h->slab[c], &kind[c]);
     h->id_next = h->id_end = 0;
+    h->stash.count = 0;
 }
 
 void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
@@ -166,6 +170,8 @@ static uint64_t rest(struct bz_slab *s)
 
 void bz_tasks_rest(struct bz_task_home *h)
 {
+    while (h->stash.count > 0)
+        bz_slab_free(&h->slab[0], h->stash.ready[--h->stash.count]);
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         rest(&h->slab[c]);
 }
@@ -258,6 +264,8 @@ static uint64_t fini_one(struct bz_slab *s)
 
 bool bz_tasks_close(struct bz_runtime *rt)
 {
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        bz_tasks_rest(&rt->procs[i].tasks);
     each_slab(rt, rest); /* all batches go home before the first home is closed */
     uint64_t out = each_slab(rt, close_one);
     uint64_t less = LEFT_OPEN - out;

@@ -23,8 +23,24 @@ enum {
     BZ_TASK_BYTES_MAX = 512 /* the largest class; who needs more keeps it elsewhere */
 };
 
+/*
+ * Fiber headers that have just ended on a proc, ready to be used again: constant fields set, the
+ * others as a fresh task's. Most tasks are spawned where others end, so most spawns find one here.
+ * None in builds that look for uses of freed memory.
+ */
+#if defined(BZ_DEBUG) || defined(BZ_WATCH)
+enum { BZ_STASH_MAX = 0 };
+#else
+enum { BZ_STASH_MAX = 32 };
+#endif
+struct bz_task_stash {
+    unsigned count;
+    struct bz_task *ready[BZ_STASH_MAX + 1]; /* + 1: no array is empty */
+};
+
 /* What a proc has of it; and what threads without one share, under outside_lock. */
 struct bz_task_home {
+    struct bz_task_stash stash; /* a proc's; fibers of class 0 */
     struct bz_slab slab[BZ_TASK_CLASSES];
     struct bz_live_count live; /* of a proc; the shared one is in bz_live */
     uint64_t id_next, id_end;  /* ids to give out */
@@ -63,6 +79,27 @@ struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes);
 
 /* Its last reference is gone, or it never had one. Any thread, also when the runtime is gone. */
 void bz_task_free(struct bz_task *t);
+
+/* A ready-made fiber header with a new id, or NULL: then bz_task_alloc. The proc's machine only. */
+static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
+{
+    struct bz_task_stash *s = &h->stash;
+    if (BZ_UNLIKELY(s->count == 0 || h->id_next == h->id_end))
+        return NULL;
+    struct bz_task *t = s->ready[--s->count];
+    t->id = h->id_next++;
+    return t;
+}
+
+/* Keep a fiber's header that nobody holds any more. False if there is no room: then bz_task_free. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_task_stash(struct bz_task_home *h, struct bz_task *t)
+{
+    struct bz_task_stash *s = &h->stash;
+    if (s->count + 1 > BZ_STASH_MAX)
+        return false;
+    s->ready[s->count++] = t;
+    return true;
+}
 
 /*
  * Count a task in, after bz_word_init and before it is queued.

@@ -95,11 +95,6 @@ static enum row row_of(uint64_t word)
     return (enum row)rows[word & BZ_WORD_LIFE];
 }
 
-void bz_word_init(bz_word *w, enum bz_life life, unsigned refs)
-{
-    bz_store_release(w, (uint64_t)life | refs * BZ_WORD_REF_ONE); /* [P] */
-}
-
 enum bz_owes bz_word_step(bz_word *w, enum bz_event event)
 {
     uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
@@ -114,45 +109,14 @@ enum bz_owes bz_word_step(bz_word *w, enum bz_event event)
     }
 }
 
-bool bz_word_claim(bz_word *w, unsigned refs)
-{
-    const uint64_t asked = BZ_BROKEN(54) ? BZ_WORD_LIFE : BZ_WORD_LIFE | BZ_WORD_STARTED;
-    uint64_t word =
-        bz_load_relaxed(w); /* relaxed: a first guess; started once is started for good */
-    for (;;) {
-        if ((word & asked) != BZ_SCHEDULED)
-            return false;
-        uint64_t next = (word & ~BZ_WORD_LIFE) | BZ_RUNNING | BZ_WORD_STARTED;
-        if (bz_cas_weak_acq_rlx(w, &word, next + refs * BZ_WORD_REF_ONE)) /* [T] */
-            return true;
-    }
-}
-
 /* ---- the end ---- */
 
-static uint64_t minus(bz_word *w, uint64_t word, unsigned refs)
+void bz_word_bad_exit(bz_word *w, uint64_t word)
 {
-    BZ_CHECK((word & BZ_WORD_REF_MASK) >= refs * BZ_WORD_REF_ONE,
-             "task word %p: one reference too few", (void *)w);
-    return word - refs * BZ_WORD_REF_ONE;
-}
-
-enum bz_exit bz_word_exit(bz_word *w, unsigned drop)
-{
-    uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
-    for (;;) {
-        BZ_CHECK((word & BZ_WORD_LIFE) == BZ_RUNNING, "task word %p: exit while %s", (void *)w,
-                 row_name[row_of(word)]);
-        bool is_awaited = word & BZ_WORD_JOINED;
-        uint64_t next = (word & ~(BZ_WORD_LIFE | BZ_WORD_NOTIFIED)) | BZ_COMPLETE;
-        if (!is_awaited)
-            next = minus(w, next, drop);
-        if (!bz_cas_weak_acqrel_rlx(w, &word, next)) /* [T] [R] [J] */
-            continue;
-        if (is_awaited)
-            return BZ_EXIT_TELL;
-        return (next & BZ_WORD_REF_MASK) != 0 ? BZ_EXIT_DONE : BZ_EXIT_LAST;
-    }
+    if ((word & BZ_WORD_LIFE) != BZ_RUNNING)
+        bz_fail(__FILE__, __LINE__, "exit", "task word %p: exit while %s", (void *)w,
+                row_name[row_of(word)]);
+    bz_fail(__FILE__, __LINE__, "exit", "task word %p: one reference too few", (void *)w);
 }
 
 bool bz_word_want_join(bz_word *w)
@@ -175,7 +139,9 @@ void bz_word_ref(bz_word *w)
 bool bz_word_drop(bz_word *w, unsigned count)
 {
     uint64_t was = bz_fetch_sub_acqrel(w, count * BZ_WORD_REF_ONE); /* [R] */
-    return (minus(w, was, count) & BZ_WORD_REF_MASK) == 0;
+    BZ_CHECK((was & BZ_WORD_REF_MASK) >= count * BZ_WORD_REF_ONE,
+             "task word %p: one reference too few", (void *)w);
+    return (was & BZ_WORD_REF_MASK) == count * BZ_WORD_REF_ONE;
 }
 
 bool bz_word_try_ref(bz_word *w)

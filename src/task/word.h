@@ -62,7 +62,10 @@ enum bz_exit {
 
 /* A task that is about to be queued for the first time, with `refs` references. Its other fields
  * are filled before: from here on bz_word_try_ref may find it. */
-void bz_word_init(bz_word *w, enum bz_life life, unsigned refs);
+static BZ_ALWAYS_INLINE void bz_word_init(bz_word *w, enum bz_life life, unsigned refs)
+{
+    bz_store_release(w, (uint64_t)life | refs * BZ_WORD_REF_ONE); /* word.c [P] */
+}
 
 /* Take one step of the table. Aborts if the table has no such step. */
 BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
@@ -72,13 +75,40 @@ BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
  * of waiting for it, and add `refs` references at once.
  * Returns: true: it is running, by the caller. False: somebody has claimed it before.
  */
-BZ_MUST_USE bool bz_word_claim(bz_word *w, unsigned refs);
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_claim(bz_word *w, unsigned refs)
+{
+    const uint64_t asked = BZ_BROKEN(54) ? BZ_WORD_LIFE : BZ_WORD_LIFE | BZ_WORD_STARTED;
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a guess; started once is started for good */
+    for (;;) {
+        if ((word & asked) != BZ_SCHEDULED)
+            return false;
+        uint64_t next = (word & ~BZ_WORD_LIFE) | BZ_RUNNING | BZ_WORD_STARTED;
+        if (bz_cas_weak_acq_rlx(w, &word, next + refs * BZ_WORD_REF_ONE)) /* word.c [T] */
+            return true;
+    }
+}
 
 /* ---- the end ---- */
 
 /* The running task has returned: complete it, and drop `drop` references in the same step unless
  * somebody waits for its end. Aborts if it does not run. */
-BZ_MUST_USE enum bz_exit bz_word_exit(bz_word *w, unsigned drop);
+BZ_NORETURN void bz_word_bad_exit(bz_word *w, uint64_t word);
+BZ_MUST_USE static BZ_ALWAYS_INLINE enum bz_exit bz_word_exit(bz_word *w, unsigned drop)
+{
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a first guess, the CAS decides */
+    for (;;) {
+        uint64_t given_up = word & BZ_WORD_JOINED ? 0 : drop * BZ_WORD_REF_ONE;
+        if (BZ_UNLIKELY((word & BZ_WORD_LIFE) != BZ_RUNNING ||
+                        (word & BZ_WORD_REF_MASK) < given_up))
+            bz_word_bad_exit(w, word);
+        uint64_t next = ((word & ~(BZ_WORD_LIFE | BZ_WORD_NOTIFIED)) | BZ_COMPLETE) - given_up;
+        if (!bz_cas_weak_acqrel_rlx(w, &word, next)) /* word.c [T] [R] [J] */
+            continue;
+        if (word & BZ_WORD_JOINED)
+            return BZ_EXIT_TELL;
+        return (next & BZ_WORD_REF_MASK) != 0 ? BZ_EXIT_DONE : BZ_EXIT_LAST;
+    }
+}
 
 /* Somebody is about to wait for its end, and has linked itself where bz_word_exit's caller will
  * look. False: it has ended, and what it wrote is visible. */
