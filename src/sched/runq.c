@@ -133,7 +133,8 @@ static uint64_t claim_all(struct bz_runq *q, uint64_t tail, uint64_t *count)
 {
     uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a first guess, the CAS decides */
     do {
-        *count = bz_runq_claimed(seen) > 0 ? 0 : bz_runq_queued(seen, tail);
+        bool is_busy = bz_runq_claimed(seen) > 0 && !BZ_BROKEN(56);
+        *count = is_busy ? 0 : bz_runq_queued(seen, tail);
         if (*count == 0)
             break;
     } while (!bz_cas_weak_acq_rlx(&q->head, &seen, bz_runq_pack(*count, tail))); /* [D] */

@@ -13,8 +13,8 @@
 #include "model.h"
 
 static struct bz_runq mine, yours, hers;
-static bz_shared(int) payload[8];
-static int taken[8]; /* how often each entry was; 0 is none */
+static bz_shared(int) payload[12];
+static int taken[12]; /* how often each entry was; 0 is none */
 static int busy;
 
 static void take(bz_entry e)
@@ -54,7 +54,7 @@ static void given_rings(unsigned position, bz_entry queued)
         push(7);
         take(bz_runq_take(&mine));
     }
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 12; i++)
         taken[i] = 0;
     busy = 0;
     for (bz_entry e = 1; e <= queued; e++)
@@ -286,4 +286,25 @@ MODEL(runq, bug_02_indices_wrap_under_two_thieves)
     given_rings(6, 2);
     m_threads(owner_takes_and_pushes_3, thief_steals, another_thief_steals);
     each_was_taken_once(3);
+}
+
+/* ---- an index that comes round ---- */
+
+/* Takes the two that are there, then six more, each pushed alone: eight takes in all. */
+static void owner_takes_eight(void)
+{
+    owner_takes_two();
+    for (bz_entry e = 3; e <= 8; e++) {
+        push(e);
+        take(bz_runq_take(&mine));
+    }
+}
+
+/* Bug class 2: three bits are too few. A thief that sleeps between its look and its CAS for eight
+ * takes finds the head as it was, and claims from a ring that is empty. runq_wide_model.c has the
+ * same with an index that does not come round in that time. */
+MODEL_FAILS(runq, bug_02_a_head_that_has_come_round_looks_new, "data race")
+{
+    given_rings(0, 2);
+    m_threads(owner_takes_eight, thief_steals);
 }

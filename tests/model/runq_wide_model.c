@@ -12,8 +12,8 @@
 #include "model.h"
 
 static struct bz_runq mine, yours, hers;
-static bz_shared(int) payload[8];
-static int taken[8]; /* how often each entry was; 0 is none */
+static bz_shared(int) payload[12];
+static int taken[12]; /* how often each entry was; 0 is none */
 
 static void take(bz_entry e)
 {
@@ -29,7 +29,10 @@ static void push(struct bz_runq *q, bz_entry e)
     bz_entry spill[BZ_RUNQ_SPILL];
     unsigned count = 0;
     bz_set(&payload[e], (int)e);
-    m_assert(bz_runq_push(q, e, spill, &count) == BZ_PUSHED);
+    if (bz_runq_push(q, e, spill, &count) != BZ_PUSHED) {
+        m_assert(count == 0); /* full of what a thief is copying: never of what is queued */
+        take(e);
+    }
 }
 
 static void given_rings(bz_entry queued)
@@ -37,7 +40,7 @@ static void given_rings(bz_entry queued)
     bz_runq_init(&mine, false);
     bz_runq_init(&yours, false);
     bz_runq_init(&hers, false);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 12; i++)
         taken[i] = 0;
     for (bz_entry e = 1; e <= queued; e++)
         push(&mine, e);
@@ -190,4 +193,25 @@ MODEL(runq, who_loses_the_claim_sees_the_tail)
     given_rings(1);
     m_threads(owner_takes_pushes_and_takes, thief_steals);
     each_was_taken_once(2);
+}
+
+/* ---- an index that does not come round ---- */
+
+static void owner_takes_eight(void)
+{
+    take(bz_runq_take(&mine));
+    take(bz_runq_take(&mine));
+    for (bz_entry e = 3; e <= 8; e++) {
+        push(&mine, e);
+        take(bz_runq_take(&mine));
+    }
+}
+
+/* Bug class 2: what fails with three bits in runq_model.c. However long the thief sleeps between its
+ * look and its CAS, it takes nothing that was taken. */
+MODEL(runq, bug_02_an_old_head_does_not_look_new)
+{
+    given_rings(2);
+    m_threads(owner_takes_eight, thief_steals);
+    each_was_taken_once(8);
 }

@@ -19,25 +19,55 @@ static void run(bz_entry e)
     bz_fetch_add_relaxed(&run_count, 1);
 }
 
-/* The owner of ring 0 pushes all; what spills it runs itself. Everybody takes, then steals. */
+static bool is_dead(bz_entry e, void *arg)
+{
+    (void)arg;
+    return e % 8 == 0;
+}
+
+/* What spills, and what a sweep takes out, the owner runs itself. */
+static void push(bz_entry e)
+{
+    bz_entry out[BZ_RUNQ_CAP];
+    unsigned count = 0;
+    if (bz_runq_try_push(&ring[0], e))
+        return;
+    unsigned dead = bz_runq_sweep(&ring[0], is_dead, NULL, out);
+    for (unsigned i = 0; i < dead; i++)
+        run(out[i]);
+    enum bz_pushed how = bz_runq_push(&ring[0], e, out, &count);
+    for (unsigned i = 0; how == BZ_PUSH_SPILL && i < count; i++)
+        run(out[i]);
+    if (how == BZ_PUSH_BUSY)
+        run(e);
+}
+
+/* One by one, or a hand at a time. Returns what was taken last. */
+static bz_entry take(int me, struct bz_rng *r)
+{
+    bz_entry hand[8], e = 0;
+    if (bz_rng_below(r, 2) == 0) {
+        unsigned count = bz_runq_take_some(&ring[me], hand, 1 + bz_rng_below(r, 8));
+        for (unsigned i = 0; i < count; i++)
+            run(e = hand[i]);
+    } else if ((e = bz_runq_take(&ring[me])) != 0) {
+        run(e);
+    }
+    return e;
+}
+
+/* The owner of ring 0 pushes all. Everybody takes, then steals. */
 static void worker(void *arg, int me)
 {
-    bz_entry spill[BZ_RUNQ_SPILL], next = 1;
-    unsigned count;
+    bz_entry next = 1;
     (void)arg;
     struct bz_rng r = seeds[me];
     while (bz_load_relaxed(&run_count) < total) {
-        for (uint32_t n = bz_rng_below(&r, 40); me == 0 && n > 0 && next <= total; n--, next++) {
-            enum bz_pushed how = bz_runq_push(&ring[0], next, spill, &count);
-            for (unsigned i = 0; how == BZ_PUSH_SPILL && i < count; i++)
-                run(spill[i]);
-            if (how == BZ_PUSH_BUSY)
-                run(next);
-        }
+        for (uint32_t n = bz_rng_below(&r, 400); me == 0 && n > 0 && next <= total; n--, next++)
+            push(next);
         bz_entry e = 0;
         for (uint32_t n = bz_rng_below(&r, 30) + 1; n > 0; n--)
-            if ((e = bz_runq_take(&ring[me])) != 0)
-                run(e);
+            e = take(me, &r);
         if (e == 0 &&
             (e = bz_runq_steal(&ring[((uint32_t)me + 1 + bz_rng_below(&r, WORKERS - 1)) % WORKERS],
                                &ring[me])) != 0)
