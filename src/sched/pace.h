@@ -19,6 +19,8 @@
  * It knows no clock and no proc: told tick and time, it answers. Not shared; its proc's machine alone
  * uses it.
  *
+ * Before the first look a run is taken to last 50 us.
+ *
  * I1  BZ_PACE_MIN <= every <= BZ_PACE_MAX
  */
 #ifndef BZ_PACE_H
@@ -27,7 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BZ_PACE_MIN = 8, BZ_PACE_MAX = 255, BZ_PACE_FIRST = 61 };
+enum { BZ_PACE_MIN = 8, BZ_PACE_MAX = 255, BZ_PACE_FIRST = 20 };
 
 struct bz_pace {
     uint64_t average; /* of a run, in 1/256 ns */
