@@ -39,6 +39,14 @@ static bz_entry win(bz_entry e)
     return 0;
 }
 
+/* How many to take from the injector: one to run, and what fits into half of the room in the ring. If
+ * they did not fit they would go back to the injector, behind all the others. */
+static unsigned batch_for(struct bz_proc *p)
+{
+    unsigned most = 1 + (BZ_RUNQ_CAP - bz_runq_count(&p->ring)) / 2;
+    return most < BZ_INJECTOR_BATCH ? most : BZ_INJECTOR_BATCH;
+}
+
 /* Take a batch from the injector: one to run, the rest into the ring. On the way from one queue to
  * the other they are in neither: somebody may have looked just then and gone to sleep. */
 bz_entry bz_take_injected(struct bz_machine *m)
@@ -46,7 +54,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
     bz_entry batch[BZ_INJECTOR_BATCH];
     unsigned count, i;
     bz_entry won = 0;
-    while (won == 0 && (count = bz_injector_take(&m->rt->injector, batch, BZ_INJECTOR_BATCH,
+    while (won == 0 && (count = bz_injector_take(&m->rt->injector, batch, batch_for(m->proc),
                                                  m->rt->proc_count)) != 0) {
         bz_count(&m->proc->counters, injector_batches);
         bz_count_many(&m->proc->counters, injected, count);
