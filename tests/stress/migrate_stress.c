@@ -1,0 +1,183 @@
+/*
+ * Fibers of the whole runtime that change their thread at nearly every wait: each waits for an event
+ * that a plain thread sets, so whichever worker comes first goes on with it. What is checked is what
+ * goes wrong when the compiler, the C library or the runtime itself takes a thread for granted. Once
+ * more in a shared library made with link-time optimization, where everything is inlined.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/event.h"
+
+#include "base/bz_atomic.h"
+#include "blitz.h"
+#include "sched/sched.h"
+
+enum { FIBERS = 24, MACHINES_MAX = 32 };
+
+struct fiber {
+    struct t_event event;
+    bz_atomic(int) is_waiting; /* the kicker's turn */
+    uint64_t hops, migrated;
+    uint64_t stale; /* a plain read of errno was another thread's: the user's own risk */
+};
+static struct fiber fibers[FIBERS];
+static bz_atomic(int) alive;
+
+static long tid(void)
+{
+    return syscall(SYS_gettid);
+}
+
+/* ---- who am I ---- */
+
+/* The thread itself, asked for afresh. */
+static BZ_NOINLINE uintptr_t thread_now(void)
+{
+    __asm__ volatile("");
+    return (uintptr_t)pthread_self();
+}
+
+/* Every machine, and which thread it was when first seen. Only that thread looks at its place. */
+static struct {
+    bz_atomic(uintptr_t) machine;
+    uintptr_t thread;
+} seen[MACHINES_MAX];
+
+static void check_thread(struct bz_machine *m)
+{
+    for (int i = 0; i < MACHINES_MAX; i++) {
+        uintptr_t none = 0;
+        if (bz_cas_strong_rlx_rlx(&seen[i].machine, &none, (uintptr_t)m)) {
+            seen[i].thread = thread_now();
+            return;
+        }
+        if (none == (uintptr_t)m) {
+            CHECK_EQ(seen[i].thread, thread_now());
+            return;
+        }
+    }
+    FAIL("more machines than procs");
+}
+
+/* The runtime's thread-local is this thread's, and what it says runs is what runs. */
+static void check_identity(uint64_t id)
+{
+    struct bz_machine *m = bz_machine_self();
+    CHECK_NOT_NULL(m);
+    check_thread(m);
+    CHECK_NOT_NULL(m->current);
+    CHECK_EQ(blitz_task_id(NULL), id);
+}
+
+/* ---- the C library ---- */
+
+/* What errno is when it is asked for afresh. */
+static BZ_NOINLINE int errno_now(void)
+{
+    __asm__ volatile("");
+    return errno;
+}
+
+static BZ_NOINLINE void fail_with_ebadf(void)
+{
+    __asm__ volatile("");
+    CHECK_EQ(close(-1), -1);
+}
+
+static void check_library(struct fiber *f, char **block, uint64_t hop)
+{
+    fail_with_ebadf();
+    f->stale += errno != EBADF; /* its address may be the one from before the wait */
+    CHECK_EQ(errno_now(), EBADF);
+    CHECK_EQ((*block)[0], (char)hop); /* allocated on another thread, freed on this one */
+    free(*block);
+    *block = malloc(64 + hop % 512);
+    CHECK_NOT_NULL(*block);
+}
+
+static void hop(struct fiber *f)
+{
+    t_event_init(&f->event, &bz_os_linux);
+    bz_store_release(&f->is_waiting, 1); /* pairs with the kicker's xchg */
+    t_event_await(&f->event);
+}
+
+static int wander(void *arg)
+{
+    struct fiber *f = arg;
+    uint64_t id = blitz_task_id(NULL);
+    char *block = malloc(64);
+    CHECK_NOT_NULL(block);
+    for (uint64_t i = 0; i < f->hops; i++) {
+        long before = tid();
+        block[0] = (char)i;
+        errno = 0;
+        hop(f);
+        f->migrated += tid() != before;
+        check_identity(id);
+        check_library(f, &block, i);
+        if (i % 16 == 0)
+            blitz_yield();
+        check_identity(id);
+    }
+    free(block);
+    bz_fetch_sub_release(&alive, 1); /* the kickers end when all have */
+    return 0;
+}
+
+/* A plain thread: whoever waits is set going, through the injector. */
+static void kick(void *arg, int index)
+{
+    (void)arg;
+    while (bz_load_acquire(&alive) > 0) {
+        bool was_idle = true;
+        for (int i = index; i < FIBERS; i += 2)
+            if (bz_xchg_acquire(&fibers[i].is_waiting, 0)) {
+                t_event_set(&fibers[i].event);
+                was_idle = false;
+            }
+        if (was_idle)
+            sched_yield();
+    }
+}
+
+static void wander_on(unsigned procs, uint64_t hops)
+{
+    blitz_runtime *rt;
+    blitz_task *t[FIBERS];
+    uint64_t migrated = 0, stale = 0;
+    t_watch("%u procs", procs);
+    memset(seen, 0, sizeof seen);
+    bz_store_relaxed(&alive, FIBERS);
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    blitz_spawn_opts opts = {.runtime = rt};
+    for (int i = 0; i < FIBERS; i++) {
+        fibers[i].hops = hops;
+        fibers[i].migrated = fibers[i].stale = 0;
+        CHECK_EQ(blitz_spawn(wander, &fibers[i], &opts, &t[i]), 0);
+    }
+    t_threads(2, kick, NULL);
+    for (int i = 0; i < FIBERS; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        migrated += fibers[i].migrated;
+        stale += fibers[i].stale;
+    }
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    t_note("%u procs: %llu migrations; a kept address of errno was wrong %llu times", procs,
+           (unsigned long long)migrated, (unsigned long long)stale);
+    if (procs > 1)
+        CHECK_GT(migrated, 0u);
+}
+
+TEST(migrate, bug_31_a_fiber_of_the_runtime_knows_its_thread_after_every_migration)
+{
+    wander_on(2, t_scaled(1500));
+    wander_on(4, t_scaled(500));
+    wander_on(8, t_scaled(300));
+}
