@@ -227,11 +227,14 @@ int bz_idle_found(struct bz_idle *idle)
 /* A last look is to be taken: are they so frequent that fences are cheaper? */
 static void count_look(struct bz_idle *idle)
 {
-    uint32_t looks = bz_fetch_add_relaxed(&idle->looks, 1) + 1; /* relaxed: statistics */
+    /* relaxed, here and below: statistics; a count that gets lost between two does not matter */
+    uint32_t looks = bz_load_relaxed(&idle->looks) + 1;
+    bz_store_relaxed(&idle->looks, looks); /* relaxed: as above */
     if (looks % LOOKS_PER_WINDOW != 0)
         return;
     uint64_t now = bz_os_now(idle->barrier->os);
-    uint64_t took = now - bz_xchg_relaxed(&idle->window_ns, now); /* relaxed: statistics */
+    uint64_t took = now - bz_load_relaxed(&idle->window_ns); /* relaxed: as above */
+    bz_store_relaxed(&idle->window_ns, now);                 /* relaxed: as above */
     if (took < OVER_NS)
         bz_idle_go_over(idle);
     else if (took > BACK_NS)

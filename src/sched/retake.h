@@ -19,13 +19,14 @@
  * I1  next and hand are touched by the machine between enter and leave, or by the monitor while
  *     retake is set and where is user.
  *
- * [A] leave: where release -> retake: where acquire   what the machine put there is seen by the taker
- * [B] retake end: retake release -> enter: retake acquire   what was taken is seen to be gone
- * [C] enter: where, compiler barrier, retake -> retake begin: retake, barrier, where   as above
+ * [A] leave: where release -> may: where acquire   what the machine put there is seen by the taker
+ * [B] end: retake release -> enter: retake acquire   what was taken is seen to be gone
+ * [C] enter: where, compiler barrier, retake -> ask: retake, the barrier, may: where   as above
  */
 #ifndef BZ_RETAKE_H
 #define BZ_RETAKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bz_atomic.h"
@@ -39,8 +40,28 @@ struct bz_retake {
     bz_atomic(uint32_t) retake; /* written by the monitor */
 };
 
+void bz_retake_init(struct bz_retake *r);
+
 /* The slow half of enter: wait until the taker is done. */
 void bz_retake_wait(struct bz_retake *r, const struct bz_os *os);
+
+/*
+ * The taker, of which there is one. It asks any number of procs, pays for one barrier, then sees of
+ * each whether it may take, takes, and ends it:
+ *
+ *     bz_retake_ask(r); bz_barrier_pay(b); if (bz_retake_may(r)) take; bz_retake_end(r);
+ *
+ * Between ask and end it waits for nothing but the barrier: the machine may be spinning.
+ */
+void bz_retake_ask(struct bz_retake *r);
+BZ_MUST_USE bool bz_retake_may(struct bz_retake *r);
+void bz_retake_end(struct bz_retake *r);
+
+/* Is the machine in user code? A hint. */
+static inline bool bz_retake_is_away(struct bz_retake *r)
+{
+    return bz_load_relaxed(&r->where) == BZ_IN_USER; /* relaxed: a hint */
+}
 
 /* Begin to touch. Returns where we were, for bz_retake_leave. */
 static BZ_ALWAYS_INLINE uint32_t bz_retake_enter(struct bz_retake *r, const struct bz_os *os)

@@ -1,0 +1,116 @@
+/*
+ * retake_model.c - sched/retake.h: what a proc keeps to itself is touched by one at a time.
+ *
+ *   covers: src/sched/retake.h src/sched/retake.c
+ *   needs: src/sched/barrier.c src/os/lock.c
+ *   defines: BZ_LOCK_SPINS=1
+ *
+ * A machine that enters and leaves with plain stores, and a monitor that asks, pays and takes. What
+ * they fight for is a plain field: if both can be at it, that is a data race.
+ */
+#include "sched/barrier.h"
+#include "sched/retake.h"
+
+#include "model.h"
+#include "model_os.h"
+
+static struct bz_retake r;
+static struct bz_barrier barrier;
+static bz_shared(int) next;
+static int taken; /* by the monitor */
+
+static void given(uint32_t where, int in_next)
+{
+    bz_barrier_init(&barrier, &m_os);
+    bz_retake_init(&r);
+    bz_store_relaxed(&r.where, where);
+    bz_set(&next, in_next);
+    taken = 0;
+}
+
+static int take(void)
+{
+    int was = bz_get(&next);
+    bz_set(&next, 0);
+    return was;
+}
+
+static void monitor_takes(void)
+{
+    bz_retake_ask(&r);
+    bz_barrier_pay(&barrier);
+    if (bz_retake_may(&r))
+        taken += take();
+    bz_retake_end(&r);
+}
+
+static int used; /* by the machine */
+
+static void machine_comes_back(void)
+{
+    uint32_t was = bz_retake_enter(&r, &m_os);
+    used = take();
+    m_assert(was == BZ_IN_USER);
+}
+
+/* retake.h [C]: either the machine sees that it is asked, or the monitor that it is there. */
+MODEL(retake, a_machine_that_comes_back_and_the_monitor_take_it_once)
+{
+    given(BZ_IN_USER, 1);
+    used = 0;
+    m_threads(machine_comes_back, monitor_takes);
+    m_assert(used + taken == 1);
+    m_sometimes(used == 1);
+    m_sometimes(taken == 1);
+}
+
+static void machine_leaves(void)
+{
+    bz_set(&next, 2);
+    bz_retake_leave(&r, BZ_IN_USER);
+}
+
+/* retake.h [A]: who sees it leave sees what it left. */
+MODEL(retake, what_a_machine_leaves_behind_is_seen_whole)
+{
+    given(BZ_IN_RUNTIME, 0);
+    m_threads(machine_leaves, monitor_takes);
+    m_assert(taken + bz_get(&next) == 2);
+    m_sometimes(taken == 2);
+    m_sometimes(taken == 0);
+}
+
+static void machine_puts_one_in_and_comes_back(void)
+{
+    uint32_t was = bz_retake_enter(&r, &m_os);
+    used = take();
+    bz_set(&next, 2);
+    bz_retake_leave(&r, was);
+    (void)bz_retake_enter(&r, &m_os);
+    used += take();
+}
+
+/* In and out and in again, with something to take at any time. */
+MODEL(retake, a_machine_that_comes_and_goes_loses_nothing)
+{
+    given(BZ_IN_USER, 1);
+    used = 0;
+    m_threads(machine_puts_one_in_and_comes_back, monitor_takes);
+    m_assert(used + taken == 3);
+    m_sometimes(taken == 2);
+}
+
+static void monitor_pays_nothing(void)
+{
+    bz_retake_ask(&r);
+    bz_fence_seqcst(); /* on this side alone */
+    if (bz_retake_may(&r))
+        taken += take();
+    bz_retake_end(&r);
+}
+
+MODEL_FAILS(retake, a_fence_on_the_takers_side_alone_is_not_enough, "data race")
+{
+    given(BZ_IN_USER, 1);
+    m_threads(machine_comes_back, monitor_pays_nothing);
+}
