@@ -42,14 +42,14 @@ static bool may_claim(struct bz_machine *m, struct bz_task *t)
     return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) && has_room(m);
 }
 
-/* Its entry, if it is one of those that only we touch: `next`, or in the hand. */
-static bz_shared(bz_entry) *entry_of_ours(struct bz_proc *p, bz_entry e)
+/* Its entry in the hand, if it is there. */
+static bz_shared(bz_entry) *entry_in_hand(struct bz_proc *p, bz_entry e)
 {
-    if (bz_get(&p->next) == e)
-        return &p->next;
-    for (unsigned i = p->hand.at; i < p->hand.count; i++)
-        if (bz_get(&p->hand.entry[i]) == e)
-            return &p->hand.entry[i];
+    struct bz_hand *h = &p->hand;
+    unsigned first = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+    for (unsigned n = bz_hand_left(h), at = first; n > 0; n--, at++)
+        if (bz_get(&h->entry[at]) == e)
+            return &h->entry[at];
     return NULL;
 }
 
@@ -57,10 +57,14 @@ static bz_shared(bz_entry) *entry_of_ours(struct bz_proc *p, bz_entry e)
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
     uint32_t was = bz_enter(m);
-    bz_shared(bz_entry) *ours = entry_of_ours(m->proc, bz_entry_first(t));
-    bool is_won = bz_word_claim(&t->word, ours != NULL || BZ_BROKEN(51) ? 0 : 1);
-    if (ours != NULL && is_won)
-        bz_set(ours, 0);
+    struct bz_proc *p = m->proc;
+    bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
+    bz_shared(bz_entry) *held = is_next ? NULL : entry_in_hand(p, bz_entry_first(t));
+    bool is_won = bz_word_claim(&t->word, is_next || held != NULL || BZ_BROKEN(51) ? 0 : 1);
+    if (is_won && is_next)
+        bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
+    else if (is_won && held != NULL)
+        bz_set(held, 0);
     bz_leave(was);
     return is_won;
 }

@@ -75,23 +75,35 @@ static bool fill_hand(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     struct bz_hand *h = &p->hand;
-    h->at = 0;
-    if (p->ring.is_lone || !bz_idle_is_quiet(&m->rt->idle)) {
+    unsigned count;
+    if (bz_is_plain(m->rt) || p->ring.is_lone || !bz_idle_is_quiet(&m->rt->idle)) {
         bz_entry e = bz_runq_take(&p->ring);
         bz_set(&h->entry[0], e);
-        h->count = e != 0;
+        count = e != 0;
     } else {
-        h->count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
+        count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
     }
-    return h->count > 0;
+    bz_store_relaxed(&h->at, 0);        /* relaxed: ours to touch */
+    bz_store_relaxed(&h->count, count); /* relaxed: likewise */
+    return count > 0;
+}
+
+/* Take the first out of the hand; 0 if it was claimed. */
+static bz_entry take_first(struct bz_hand *h)
+{
+    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+    bz_store_relaxed(&h->at, at + 1);      /* relaxed: likewise */
+    return bz_get(&h->entry[at]);
 }
 
 /* Somebody has nothing to do: all but the next one of the hand go where they can be had. */
 static void open_hand(struct bz_machine *m)
 {
     struct bz_hand *h = &m->proc->hand;
-    while (h->count > h->at + 1) {
-        bz_entry e = bz_get(&h->entry[--h->count]);
+    while (bz_hand_left(h) > 1) {
+        unsigned last = bz_load_relaxed(&h->count) - 1; /* relaxed: ours to touch */
+        bz_store_relaxed(&h->count, last);              /* relaxed: likewise */
+        bz_entry e = bz_get(&h->entry[last]);
         if (e != 0)
             bz_push_here(m, e);
     }
@@ -103,10 +115,10 @@ static bz_entry take_ring(struct bz_machine *m)
     struct bz_hand *h = &m->proc->hand;
     bz_entry won = 0;
     m->proc->next_row = 0;
-    if (h->count > h->at + 1 && !bz_idle_is_quiet(&m->rt->idle))
+    if (bz_hand_left(h) > 1 && !bz_idle_is_quiet(&m->rt->idle))
         open_hand(m);
-    while (won == 0 && (h->at < h->count || fill_hand(m))) {
-        bz_entry e = bz_get(&h->entry[h->at++]);
+    while (won == 0 && (bz_hand_left(h) > 0 || fill_hand(m))) {
+        bz_entry e = take_first(h);
         won = e != 0 ? win(e) : 0;
     }
     return won;
@@ -116,22 +128,22 @@ unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
 {
     struct bz_hand *h = &p->hand;
     unsigned n = 0;
-    for (; h->at < h->count; h->at++)
-        if (bz_get(&h->entry[h->at]) != 0)
-            out[n++] = bz_get(&h->entry[h->at]);
-    if (bz_get(&p->next) != 0)
-        out[n++] = bz_get(&p->next);
-    bz_set(&p->next, 0);
+    while (bz_hand_left(h) > 0)
+        if ((out[n] = take_first(h)) != 0)
+            n++;
+    if ((out[n] = bz_load_relaxed(&p->next)) != 0) /* relaxed: ours to touch */
+        n++;
+    bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
     return n;
 }
 
 static bz_entry take_own(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    bz_entry next = bz_get(&p->next);
+    bz_entry next = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
     if (next == 0)
         return take_ring(m);
-    bz_set(&p->next, 0);
+    bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
     if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0) {
         bz_count(&p->counters, next_hits);
         return next;
@@ -152,12 +164,13 @@ bz_entry bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
-    p->tick++;
-    if (bz_pace_is_due(&p->pace, p->tick)) {
-        bz_pace_look(&p->pace, p->tick, now(m));
+    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
+    bz_store_relaxed(&p->tick, tick);              /* relaxed: likewise */
+    if (bz_pace_is_due(&p->pace, tick)) {
+        bz_pace_look(&p->pace, tick, now(m));
         e = bz_take_injected(m);
     }
-    if (p->tick % TIMERS_EVERY == 0) {
+    if (tick % TIMERS_EVERY == 0) {
         bz_timers_fire(p, now(m));
         e = e != 0 ? e : take_inbox(m);
     }
@@ -211,7 +224,8 @@ bz_entry bz_find(struct bz_machine *m)
             continue;
         if (e == 0) {
             bz_go_to_sleep(m);
-            bz_pace_restart(&m->proc->pace, m->proc->tick, now(m));
+            /* relaxed: ours */
+            bz_pace_restart(&m->proc->pace, bz_load_relaxed(&m->proc->tick), now(m));
             continue;
         }
         if (m->is_searching) { /* I1 */

@@ -316,6 +316,14 @@ unsigned bz_idle_searching(struct bz_idle *idle)
     return (unsigned)searching(bz_load_relaxed(&idle->counts)); /* relaxed: a hint */
 }
 
+bool bz_idle_all_sleep(struct bz_idle *idle)
+{
+    unsigned bits = 0;
+    for (unsigned w = 0; w * 64 < idle->procs; w++)
+        bits += bz_bits_count(bz_load_relaxed(&idle->sleeper[w])); /* relaxed: monitor.c [S] */
+    return bits == idle->procs;
+}
+
 bool bz_idle_has_fences(struct bz_idle *idle)
 {
     return (bz_load_relaxed(&idle->counts) & BZ_IDLE_FENCES) != 0; /* relaxed: a hint */

@@ -126,6 +126,8 @@ void bz_idle_review(struct bz_idle *idle, uint64_t now_ns);
 unsigned bz_idle_sleeping(struct bz_idle *idle);
 bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc);
 unsigned bz_idle_searching(struct bz_idle *idle);
+/* Are all procs asleep? Exact, if whoever woke up has fenced since, or been made to. */
+bool bz_idle_all_sleep(struct bz_idle *idle);
 /* Do pushes fence at the moment? */
 bool bz_idle_has_fences(struct bz_idle *idle);
 

@@ -91,6 +91,9 @@ static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
     if (err != 0)
         bz_log_once(BLITZ_LOG_WARN,
                     "a worker thread could not be started (error %d): going on with fewer", -err);
+    if (err == 0)
+        (void)!bz_monitor_is_up(
+            rt); /* from the second machine on there is something to look after */
     return err == 0;
 }
 

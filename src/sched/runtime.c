@@ -26,13 +26,14 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_inbox_init(&p->inbox);
     p->machine = NULL;
     bz_atomic_init(&p->has_machine, 0);
-    p->tick = 1;
-    bz_pace_init(&p->pace, p->tick, bz_os_now(rt->os));
+    bz_atomic_init(&p->tick, 1);
+    bz_pace_init(&p->pace, 1, bz_os_now(rt->os));
     bz_rng_init(&p->rng, seed + index);
-    bz_atomic_init(&p->taken.where, BZ_IN_RUNTIME);
-    bz_atomic_init(&p->taken.retake, 0);
-    p->next = 0;
-    p->hand.at = p->hand.count = 0;
+    bz_retake_init(&p->taken);
+    bz_atomic_init(&p->next, 0);
+    bz_atomic_init(&p->hand.at, 0);
+    bz_atomic_init(&p->hand.count, 0);
+    p->seen = (struct bz_monitor_seen){0};
     p->next_row = 0;
     bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
@@ -53,6 +54,7 @@ static int procs_new(struct bz_runtime *rt)
         proc_init(&rt->procs[i], rt, i, seed);
     bz_barrier_init(&rt->barrier, rt->os);
     /* All but the first count as asleep: to rouse one is to start its thread. */
+    bz_monitor_init(&rt->monitor, rt->proc_count > 1);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
     bz_tasks_init(rt, rt->is.tasks_max);
     return 0;
@@ -217,6 +219,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     bz_lock_drop(&rt->start_lock, rt->os);
     if (bz_is_plain(rt) || bz_os_barrier(rt->os) != 0)
         bz_fence_seqcst(); /* [D] */
+    bz_monitor_stop(rt);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         if (p->machine == NULL)

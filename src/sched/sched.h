@@ -8,6 +8,7 @@
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
  *   find.c      what to run next
+ *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
  *   fiber.c     spawn
@@ -43,6 +44,7 @@
 #include "sched/injector.h"
 #include "sched/pace.h"
 #include "sched/job.h"
+#include "sched/monitor.h"
 #include "sched/retake.h"
 #include "sched/runq.h"
 #include "sched/tasks.h"
@@ -83,7 +85,7 @@ struct bz_join {
 enum { BZ_HAND_MAX = 8 };
 struct bz_hand {
     bz_shared(bz_entry) entry[BZ_HAND_MAX]; /* from at to count; 0: it was claimed */
-    unsigned at, count;
+    bz_atomic(uint32_t) at, count;          /* touched as they are; the monitor peeks */
 };
 
 struct bz_proc {
@@ -92,11 +94,11 @@ struct bz_proc {
     struct bz_runq ring;
     struct bz_machine *machine;      /* NULL: not started; guarded by rt->start_lock */
     bz_atomic(uint32_t) has_machine; /* written under start_lock, read by anybody */
-    uint32_t tick;                   /* tasks run; the machine's alone */
+    bz_atomic(uint32_t) tick;        /* tasks run; the machine's, the monitor peeks */
     struct bz_pace pace;             /* of its looks at the injector; the machine's alone */
     struct bz_rng rng;               /* the machine's alone */
     struct bz_retake taken;          /* where the machine is: retake.h */
-    bz_shared(bz_entry) next;        /* runs next here; touched as retake.h says */
+    bz_atomic(bz_entry) next;        /* runs next here; touched as retake.h says, or peeked at */
     struct bz_hand hand;             /* taken out of the ring in advance; likewise */
     unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
     struct bz_inbox inbox;           /* what is to begin here */
@@ -105,6 +107,7 @@ struct bz_proc {
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
     struct bz_counters counters;     /* for statistics; the machine's to write */
     struct bz_task_home tasks;       /* its task headers, and counts of tasks: tasks.h */
+    struct bz_monitor_seen seen;     /* the monitor's */
     BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
 };
 
@@ -142,6 +145,7 @@ struct bz_runtime {
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
+    struct bz_monitor monitor;
     struct bz_stack_pool stacks;
     struct bz_tasks tasks;         /* headers, and counts of them */
     struct bz_counters counters;   /* of threads without a proc */
@@ -191,6 +195,29 @@ static inline void bz_evacuate(struct bz_machine *m)
 {
     if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)) && !BZ_BROKEN(72))
         bz_evacuate_slow(m);
+}
+
+/* How many entries are in the hand. */
+static inline unsigned bz_hand_left(struct bz_hand *h)
+{
+    return bz_load_relaxed(&h->count) - bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+}
+
+static inline bool bz_next_is_set(struct bz_proc *p)
+{
+    return bz_load_relaxed(&p->next) != 0; /* relaxed: ours to touch */
+}
+
+/* Is there somebody who would fetch a task out of a next slot that is not looked at? */
+static inline bool bz_monitor_is_up(struct bz_runtime *rt)
+{
+    /* relaxed: monitor.c [S] */
+    return BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) >= BZ_MONITOR_UP) || bz_monitor_raise(rt);
+}
+
+static inline bool bz_monitor_is_slow(struct bz_runtime *rt)
+{
+    return bz_load_relaxed(&rt->monitor.state) == BZ_MONITOR_SLOW; /* relaxed: a hint */
 }
 
 /* runtime.c */
@@ -247,9 +274,9 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
     struct bz_proc *p = m->proc;
     uint32_t was = bz_enter(m);
     bz_entry old = e;
-    if (!bz_is_plain(m->rt)) {
-        old = bz_get(&p->next);
-        bz_set(&p->next, e);
+    if (!bz_is_plain(m->rt) && bz_monitor_is_up(m->rt)) {
+        old = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
+        bz_store_relaxed(&p->next, e);   /* relaxed: likewise */
     }
     if (old != 0)
         bz_place_near_slow(m, old); /* for anybody to take */

@@ -97,7 +97,7 @@ bz_entry bz_search(struct bz_machine *m)
         return 0;
     m->is_searching = true;
     bz_entry e = take_from_others(m);
-    if (e != 0 || m->rt->proc_count == 1 || bz_get(&m->proc->next) != 0)
+    if (e != 0 || m->rt->proc_count == 1 || bz_next_is_set(m->proc))
         return e;
     return spin(m);
 }
@@ -135,13 +135,15 @@ void bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     bz_tasks_rest(&p->tasks);
-    if (bz_get(&p->next) != 0)
+    if (bz_next_is_set(p))
         return;                      /* a destructor of the last task woke it: ours alone to run */
     bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
                                         announcement, and what it was for is answered for */
     bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
+    if (!will_search && bz_monitor_is_slow(m->rt))
+        bz_monitor_tell(m->rt);
     bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
     if (!will_search) {
         count_sleep(m);
@@ -149,4 +151,5 @@ void bz_go_to_sleep(struct bz_machine *m)
         m->was_roused = bz_load_relaxed(&p->roused) != 0; /* relaxed: statistics */
     }
     m->is_searching = bz_idle_stay(&m->rt->idle, p->index, will_search);
+    bz_monitor_woke(m);
 }

@@ -1,0 +1,255 @@
+/*
+ * monitor.c - what a machine keeps to itself must not wait until its task is done.
+ *
+ * A machine has a few things that only it touches, because that is cheap: the task in its `next`
+ * slot, the handful it took out of its ring, the timers of its proc. A task that computes for a
+ * second would hold them up while another proc sleeps. The monitor is a thread without a proc that
+ * looks at the procs from time to time. One whose machine is in user code, and has not begun
+ * anything since the last look, is stuck:
+ *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
+ *    anybody sleeps who could run them, and if they held the same at the last look;
+ *  - timers that are due are fired here: the wheel has a lock.
+ * A runtime with one proc has no monitor: nobody could run what it fetched.
+ *
+ * How often. LOOK_NS apart while somebody sleeps and somebody runs, within a budget: a share of
+ * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
+ * costs (a few microseconds, most of it the kernel's) is measured each time, barriers included; with
+ * the credit gone looks come as often as the budget allows, at least every SLOW_NS. Nobody sleeps:
+ * SLOW_NS, for the timers alone; who then goes to sleep tells the monitor (it has time for that).
+ * Nobody runs: soon it sleeps for good, until a machine that wakes up or fills its next slot raises
+ * it. Both wait for CALM_NS, so that a runtime that is busy by fits and starts does not pay for
+ * rousing its monitor each time.
+ *
+ * Dozing off: it says so in `state`, then makes sure that nobody runs.
+ *
+ *      machine                                 monitor
+ *      1  wakes up: clears its bit             1  state = dozes
+ *         (compiler barrier)                   2  a barrier on every thread
+ *      2  state: dozes? raise                  3  any bit clear? go on
+ *
+ * Either the machine sees that the monitor dozes, or that sees the machine awake [S].
+ *
+ * Rejected: rousing a proc for each lone task in a next slot (it usually runs here within a
+ * microsecond, and a wake costs both sides tens of them); a signal to the stuck thread (it would
+ * land in user code).
+ *
+ * I1  One monitor a runtime: it is the only taker in the sense of retake.h.
+ * I2  While it takes from a proc it waits for nothing but the barrier.
+ *
+ * [S] idle.c, stay: the bit, compiler barrier, woke: state -> doze: state, barrier, bits   see above
+ * [T] tell: told release -> doze, main: told acquire   why it was told, be it that the runtime ends
+ */
+#include "sched/monitor.h"
+
+#include "base/log.h"
+#include "sched/sched.h"
+
+enum {
+    LOOK_NS = 200000,
+    SLOW_NS = 10000000,
+    CALM_NS = 20000000,
+    BUDGET_SHARE = 200, /* 0.5% of a CPU */
+    CREDIT_NS = 1000000
+};
+
+void bz_monitor_init(struct bz_monitor *mon, bool is_needed)
+{
+    *mon = (struct bz_monitor){.credit_ns = CREDIT_NS};
+    bz_atomic_init(&mon->state, is_needed ? BZ_MONITOR_NONE : BZ_MONITOR_UP);
+    bz_atomic_init(&mon->told, 0);
+    bz_atomic_init(&mon->looks, 0);
+    bz_atomic_init(&mon->rescued, 0);
+    bz_atomic_init(&mon->fired, 0);
+}
+
+static void add(bz_atomic(uint64_t) *statistic, uint64_t n)
+{
+    bz_store_relaxed(statistic, bz_load_relaxed(statistic) + n); /* relaxed: one writer */
+}
+
+/* ---- fetching what is stuck ---- */
+
+/* Is there anything only its machine could run, since the last look? A peek: it may be at work. */
+static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
+{
+    struct bz_hand *h = &p->hand;
+    /* relaxed: hints; whether it is so is seen when it may be touched */
+    bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count);
+    return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
+}
+
+/* Has this machine been at one thing since the last look? Notes what it is at now. */
+static bool is_stuck(struct bz_proc *p)
+{
+    struct bz_monitor_seen *seen = &p->seen, before = *seen;
+    seen->tick = bz_load_relaxed(&p->tick); /* relaxed: a hint */
+    seen->next = bz_load_relaxed(&p->next); /* relaxed: a hint */
+    seen->is_away = bz_retake_is_away(&p->taken);
+    bool is_stuck = before.is_away && seen->is_away && before.tick == seen->tick;
+    seen->is_asked = is_stuck && has_private(p, &before);
+    return is_stuck;
+}
+
+/* Ask the procs that hold something up. True if there are any. */
+static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (is_stuck(p) && bz_timers_fire(p, now))
+            add(&rt->monitor.fired, 1);
+        p->seen.is_asked = p->seen.is_asked && is_wanted && !BZ_BROKEN(79);
+        if (p->seen.is_asked)
+            bz_retake_ask(&p->taken);
+        is_any = is_any || p->seen.is_asked;
+    }
+    return is_any;
+}
+
+/* Put what its machine does not get to where others do. */
+static void take_from(struct bz_runtime *rt, struct bz_proc *p)
+{
+    bz_entry out[BZ_HAND_MAX + 1];
+    unsigned count = bz_retake_may(&p->taken) ? bz_empty_hand(p, out) : 0;
+    bz_retake_end(&p->taken); /* I2 */
+    for (unsigned i = 0; i < count; i++)
+        bz_injector_push(&rt->injector, out[i]);
+    if (count > 0)
+        bz_rouse(rt, bz_idle_published(&rt->idle));
+    add(&rt->monitor.rescued, count);
+}
+
+static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
+{
+    if (!ask_the_stuck(rt, now, is_wanted))
+        return;
+    bz_barrier_pay(&rt->barrier);
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (rt->procs[i].seen.is_asked)
+            take_from(rt, &rt->procs[i]);
+}
+
+/* ---- how often ---- */
+
+/* When to look again, if it were for the budget alone. */
+static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
+{
+    uint64_t passed = mon->since_ns != 0 ? now - mon->since_ns : 0;
+    mon->since_ns = now;
+    mon->credit_ns += (int64_t)(passed / BUDGET_SHARE) - (int64_t)cost;
+    if (mon->credit_ns > CREDIT_NS)
+        mon->credit_ns = CREDIT_NS;
+    if (mon->credit_ns >= 0)
+        return now + LOOK_NS;
+    uint64_t owed = (uint64_t)-mon->credit_ns * BUDGET_SHARE;
+    return now + (owed < LOOK_NS ? LOOK_NS : owed < SLOW_NS ? owed : SLOW_NS);
+}
+
+uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    unsigned sleeping = bz_idle_sleeping(&rt->idle);
+    bool is_quiet = sleeping == 0 || sleeping == rt->proc_count;
+    uint64_t soon = by_budget(mon, now, cost);
+    add(&mon->looks, 1);
+    bz_idle_review(&rt->idle, now);
+    rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
+    if (!is_quiet)
+        mon->calm_ns = 0;
+    else if (mon->calm_ns == 0)
+        mon->calm_ns = now;
+    bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
+    if (is_calm && sleeping == rt->proc_count)
+        return BZ_OS_FOREVER;
+    bz_store_relaxed(&mon->state, is_calm ? BZ_MONITOR_SLOW : BZ_MONITOR_UP); /* relaxed: a hint */
+    return is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;
+}
+
+/* ---- its thread ---- */
+
+/* Sleep until somebody runs. */
+static void doze(struct bz_runtime *rt)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    bz_store_relaxed(&mon->state, BZ_MONITOR_DOZES); /* relaxed: the barrier follows, [S] */
+    if (bz_is_plain(rt))
+        bz_fence_seqcst(); /* [S] */
+    else
+        bz_barrier_pay(&rt->barrier);                                        /* [S] */
+    while (bz_idle_all_sleep(&rt->idle) && bz_load_acquire(&mon->told) == 0) /* [T] */
+        bz_os_wait(rt->os, &mon->told, 0, BZ_OS_FOREVER);
+    mon->calm_ns = 0;
+    mon->since_ns = 0;
+}
+
+static void monitor_main(void *arg)
+{
+    struct bz_runtime *rt = arg;
+    struct bz_monitor *mon = &rt->monitor;
+    uint64_t used = bz_os_cpu_time(rt->os);
+    while (bz_load_acquire(&rt->is_ending) == 0) { /* runtime.c [A] */
+        uint64_t before = used;
+        used = bz_os_cpu_time(rt->os);
+        uint64_t until = bz_monitor_look(rt, bz_os_now(rt->os), used - before);
+        if (until == BZ_OS_FOREVER)
+            doze(rt);
+        else
+            bz_os_wait(rt->os, &mon->told, 0, until);
+        bz_xchg_acquire(&mon->told, 0); /* [T] */
+    }
+}
+
+static int start(struct bz_runtime *rt)
+{
+    struct bz_os_thread_opts opts = {.name = "blitz-monitor"};
+    int err = bz_os_thread_start(rt->os, &rt->monitor.thread, &opts, monitor_main, rt);
+    if (err != 0)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "the monitor's thread could not be started (error %d): going on without", -err);
+    return err;
+}
+
+void bz_monitor_tell(struct bz_runtime *rt)
+{
+    bz_store_release(&rt->monitor.told, 1); /* [T] */
+    bz_os_wake(rt->os, &rt->monitor.told, 1);
+}
+
+bool bz_monitor_raise(struct bz_runtime *rt)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    bz_lock_take(&rt->start_lock, rt->os);
+    /* relaxed: set under the lock */
+    if (!mon->is_started && !mon->is_refused && !bz_load_relaxed(&rt->is_ending)) {
+        mon->is_started = start(rt) == 0;
+        mon->is_refused = !mon->is_started;
+    }
+    bool is_up = mon->is_started;
+    if (is_up)
+        bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: it is told, too, and looks */
+    bz_lock_drop(&rt->start_lock, rt->os);
+    if (is_up)
+        bz_monitor_tell(rt);
+    return is_up;
+}
+
+void bz_monitor_woke(struct bz_machine *m)
+{
+    struct bz_runtime *rt = m->rt;
+    if (bz_is_plain(rt))
+        bz_fence_seqcst(); /* [S] */
+    else
+        bz_compiler_barrier();                            /* [S] */
+    uint32_t state = bz_load_relaxed(&rt->monitor.state); /* relaxed: [S] */
+    if (state == BZ_MONITOR_DOZES ||
+        (state == BZ_MONITOR_NONE && bz_timers_first(m->proc) != BZ_OS_FOREVER))
+        (void)!bz_monitor_raise(rt); /* no monitor, no rescue */
+}
+
+void bz_monitor_stop(struct bz_runtime *rt)
+{
+    if (!rt->monitor.is_started)
+        return;
+    bz_monitor_tell(rt);
+    bz_os_thread_join(rt->os, &rt->monitor.thread);
+}

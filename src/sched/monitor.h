@@ -1,0 +1,62 @@
+/*
+ * monitor.h - one thread without a proc that looks after what a busy machine keeps to itself.
+ *
+ * monitor.c has the design. What others have to do with it: before a machine puts a lone task into
+ * its `next` slot it asks bz_monitor_is_up(), because nobody else would fetch it out again; and
+ * machines that fall asleep or wake up tell it when it has to be told.
+ */
+#ifndef BZ_MONITOR_H
+#define BZ_MONITOR_H
+
+#include "os/os.h"
+#include "task/entry.h"
+
+struct bz_machine;
+struct bz_runtime;
+
+enum bz_monitor_state {
+    BZ_MONITOR_NONE = 0, /* not started: raise it, when there is need */
+    BZ_MONITOR_DOZES,    /* asleep until it is raised: nobody runs */
+    BZ_MONITOR_UP,       /* looks, many times a second */
+    BZ_MONITOR_SLOW      /* looks seldom: nobody sleeps. Who goes to sleep tells it */
+};
+
+/* What the monitor saw of a proc when it last looked; its own. */
+struct bz_monitor_seen {
+    uint32_t tick;
+    bz_entry next;
+    bool is_away;  /* it was in user code */
+    bool is_asked; /* to be taken from, at this look */
+};
+
+struct bz_monitor {
+    struct bz_os_thread thread;
+    bool is_started; /* guarded by rt->start_lock, as is the next */
+    bool is_refused; /* the thread could not be started: there is no monitor */
+    BZ_OWN_LINE bz_atomic(uint32_t) state; /* enum bz_monitor_state; read at every push */
+    BZ_OWN_LINE bz_os_word told;           /* 1: look now */
+    bz_atomic(uint64_t) looks;             /* statistics, as are the next two; its thread's */
+    bz_atomic(uint64_t) rescued;           /* entries taken out of next slots and hands */
+    bz_atomic(uint64_t) fired;             /* times it fired the timers of a proc */
+    /* The rest is its thread's own. */
+    int64_t credit_ns; /* CPU time it may use at once */
+    uint64_t since_ns; /* when it last looked */
+    uint64_t calm_ns;  /* since when nobody runs, or nobody sleeps; 0: not now */
+};
+
+/* A runtime with one proc needs none, and has none. */
+void bz_monitor_init(struct bz_monitor *mon, bool is_needed);
+
+/* The slow half of bz_monitor_is_up: start or rouse it. False if there is none to be had. */
+BZ_MUST_USE bool bz_monitor_raise(struct bz_runtime *rt);
+/* A machine woke up, and may be at one task for long. */
+void bz_monitor_woke(struct bz_machine *m);
+/* It looks seldom, and somebody went to sleep: there may be something to fetch. */
+void bz_monitor_tell(struct bz_runtime *rt);
+/* The runtime ends. No machine raises it from here on. */
+void bz_monitor_stop(struct bz_runtime *rt);
+
+/* One look, as its thread takes it. Returns when to look again; BZ_OS_FOREVER: when raised. */
+uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now_ns, uint64_t cost_ns);
+
+#endif
