@@ -19,6 +19,7 @@
 #ifndef BLITZ_TASK_H
 #define BLITZ_TASK_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "blitz/api.h"
@@ -31,9 +32,10 @@ typedef struct blitz_task blitz_task;
 
 /* How a task is to be started. Zero everywhere (or NULL for the whole) means the defaults. */
 typedef struct blitz_spawn_opts {
-    blitz_runtime *runtime;       /* NULL: that of the calling task */
-    const char *name;             /* for dumps and messages; must outlive the task; NULL: none */
-    unsigned proc;                /* BLITZ_ON_PROC(n): it begins on that proc; 0: on any */
+    blitz_runtime *runtime; /* NULL: that of the calling task */
+    const char *name;       /* for dumps and messages; must outlive the task; NULL: none */
+    unsigned proc;          /* BLITZ_ON_PROC(n): it begins on that proc; 0: on any */
+    size_t stack_bytes;     /* of a fiber, rounded up to a class, to 8 MiB; 0: the runtime's */
     void (*free_result)(void *p); /* for a pointer result nobody took; must not suspend; or NULL */
     void (*drop_state)(void *s);  /* for the state of a stackless task at its end; or NULL */
 } blitz_spawn_opts;

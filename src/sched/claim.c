@@ -34,7 +34,7 @@
 static bool has_room(struct bz_machine *m)
 {
     char *here = __builtin_frame_address(0);
-    return (size_t)(here - m->runner->low) >= bz_stack_bytes(m->runner) / 2;
+    return (size_t)(here - m->runner->low) >= m->rt->stacks.kind[m->rt->stack_class].bytes / 2;
 }
 
 static bool may_claim(struct bz_machine *m, struct bz_task *t)

@@ -84,10 +84,10 @@ static int read_number(const struct number *what, uint64_t field, uint64_t *out)
     return 0;
 }
 
-static enum bz_stack_class class_for(uint64_t bytes)
+enum bz_stack_class bz_stack_class_for(uint64_t bytes)
 {
     int class = 0;
-    while (bytes > stack_bytes[class])
+    while (class < BZ_STACK_CLASSES && bytes > stack_bytes[class])
         class ++;
     return (enum bz_stack_class) class;
 }
@@ -104,7 +104,7 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     n = stack_bytes[BZ_STACK_256K];
     if ((err = read_number(&stack, c->stack_bytes, &n)) != 0)
         return err;
-    s->stack_class = class_for(n);
+    s->stack_class = bz_stack_class_for(n);
     s->tasks_max = 0;
     if ((err = read_number(&tasks, c->tasks_max, &s->tasks_max)) != 0)
         return err;

@@ -31,4 +31,7 @@ struct bz_settings {
 BZ_MUST_USE int bz_settings_read(struct bz_settings *out, const struct bz_os *os,
                                  const blitz_config *config);
 
+/* The smallest class of that many bytes; BZ_STACK_CLASSES if there is none. */
+enum bz_stack_class bz_stack_class_for(uint64_t bytes);
+
 #endif

@@ -39,6 +39,22 @@ static void fiber_drop(struct bz_task *t)
 
 static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
 
+/* What the options make of it. */
+static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
+{
+    unsigned traits = opts->proc != 0 ? BZ_TASK_STAYS : 0;
+    if (opts->stack_bytes == 0)
+        return traits;
+    t->stack_class = (uint8_t)bz_stack_class_for(opts->stack_bytes);
+    return t->stack_class == t->rt->stack_class ? traits : traits | BZ_TASK_STAYS | BZ_TASK_CLASS;
+}
+
+bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
+{
+    return opts != NULL && (opts->proc > rt->proc_count ||
+                            bz_stack_class_for(opts->stack_bytes) == BZ_STACK_CLASSES);
+}
+
 void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
                   const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
 {
@@ -47,7 +63,7 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
     t->rt = rt;
     t->stack = NULL;
     t->name = opts != NULL ? opts->name : NULL;
-    t->traits = (uint8_t)(opts != NULL && opts->proc != 0 ? traits | BZ_TASK_STAYS : traits);
+    t->traits = (uint8_t)(opts != NULL ? traits | traits_of(t, opts) : traits);
     t->marks = 0;
     t->pointer = NULL;
     t->locals = NULL;
@@ -72,9 +88,22 @@ static BZ_NOINLINE void abandon(struct bz_task *t, unsigned refs)
         t->ops->drop(t);
 }
 
+static int enlist(struct bz_task *t)
+{
+    if (BZ_LIKELY(!(t->traits & BZ_TASK_CLASS)))
+        return bz_task_enlist(t);
+    int err = bz_task_take_stack(t);
+    if (err != 0)
+        return -ENOMEM;
+    err = bz_task_enlist(t);
+    if (err != 0)
+        bz_task_give_stack(t);
+    return err;
+}
+
 int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out)
 {
-    int err = bz_task_enlist(t);
+    int err = enlist(t);
     if (err != 0) {
         abandon(t, bz_task_refs(out));
         return err;

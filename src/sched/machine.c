@@ -19,6 +19,10 @@
  * runs a fresh task; if there is none to be had the task stays hungry and the machine runs only
  * tasks that have a stack, each of which frees the one the machine stood on.
  *
+ * A task that is spawned with another size of stack is given one of that class there and then, so
+ * that the spawn can say that there is none; it begins by a switch, as if it had waited on it from
+ * the start. When it has returned, that stack is left for the spare one.
+ *
  * A task is published (stepped to idle or scheduled) by a hook that runs on the next stack, when
  * its own has been left: see word.c.
  *
@@ -153,13 +157,13 @@ void bz_yield(void)
     bz_leave(was);
 }
 
-/* A runner's loop has been left for good; its stack is the machine's spare, or goes to its cache. */
+/* A stack has been left for good: it is the machine's spare, or goes to its cache. */
 static void hook_give_back(void *stack)
 {
     struct bz_machine *m = bz_machine_self();
     struct bz_stack *left = stack;
     bz_ctx_fini(&left->ctx);
-    if (m->spare == NULL)
+    if (m->spare == NULL && left->class == m->rt->stack_class)
         m->spare = left; /* I1, also when there is no memory for another */
     else
         bz_stack_give(&m->stacks, left);
@@ -228,6 +232,58 @@ static void runner_main(void *arg)
     struct bz_stack *mine = m->runner;
     m->runner = NULL;
     bz_ctx_leave(&m->g0, hook_give_back, mine);
+}
+
+/* ---- other classes ---- */
+
+/* The bottom of a stack of another class: one task, and back to a loop of the usual one. */
+static void class_main(void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    (void)arg;
+    bz_watch_end(m, m->current); /* it begins again in call */
+    call(m->current);
+    m = bz_machine_self();
+    struct bz_stack *mine = m->runner, *to = m->spare;
+    BZ_ASSERT(to != NULL); /* I1: it was there when the task returned */
+    m->spare = NULL;
+    m->runner = to;
+    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
+    bz_ctx_leave(&to->ctx, hook_give_back, mine);
+}
+
+/* The cache of the machine we are, or one for the moment. */
+static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_cache *own)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL && m->rt == rt)
+        return &m->stacks;
+    bz_stack_cache_init(own, &rt->stacks);
+    return own;
+}
+
+int bz_task_take_stack(struct bz_task *t)
+{
+    struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
+    struct bz_stack *s;
+    int err = bz_stack_take(cache, (enum bz_stack_class)t->stack_class, &s);
+    if (cache == &own)
+        bz_stack_cache_fini(&own);
+    if (err != 0)
+        return err;
+    bz_ctx_init(&s->ctx, s->low, bz_stack_top(s), class_main, NULL, t->rt->fpcw);
+    t->stack = s; /* I3: as if it had waited at the very beginning */
+    return 0;
+}
+
+void bz_task_give_stack(struct bz_task *t)
+{
+    struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
+    bz_ctx_fini(&t->stack->ctx);
+    bz_stack_give(cache, t->stack);
+    if (cache == &own)
+        bz_stack_cache_fini(&own);
+    t->stack = NULL;
 }
 
 /* ---- the thread ---- */

@@ -206,6 +206,8 @@ int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *
     struct bz_runtime *rt = bz_runtime_for(opts);
     if (rt == NULL || poll == NULL || bz_opts_are_bad(opts, rt))
         return -EINVAL;
+    if (opts != NULL && opts->stack_bytes != 0)
+        return -EINVAL;
     if (state_bytes > BLITZ_STATE_MAX || (state == NULL && state_bytes > 0))
         return -EINVAL;
     unsigned traits = traits_for(opts, state_bytes);

@@ -238,6 +238,10 @@ void bz_park(void);
 void bz_yield(void);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
+/* Take the stack that a task of another class than the runtime's begins on, and give it back if it
+ * does not come to that. Any thread. */
+BZ_MUST_USE int bz_task_take_stack(struct bz_task *t);
+void bz_task_give_stack(struct bz_task *t);
 
 /* What ran has returned without being done, and stands on no stack: it waits, or for its turn. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
@@ -306,10 +310,7 @@ static inline unsigned bz_task_refs(blitz_task **out)
 void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
                   const blitz_spawn_opts *opts, unsigned traits, unsigned refs);
 /* Its options make no sense in that runtime. */
-static inline bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
-{
-    return opts != NULL && opts->proc > rt->proc_count;
-}
+bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt);
 /* Count it in and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 

@@ -32,6 +32,7 @@ enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
 enum bz_task_traits {
     BZ_TASK_STAYS = 1,     /* is not to be run by whoever joins it */
+    BZ_TASK_CLASS = 4,     /* begins on a stack of its own class, not of the runtime's */
     BZ_TASK_ANONYMOUS = 2, /* stands in for another, whose id and name it has: a job's header */
     BZ_TASK_OWN = 16       /* this bit and those above are its maker's */
 };
@@ -61,6 +62,7 @@ struct bz_task {
     uint8_t traits;            /* enum bz_task_traits; constant */
     uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
     uint8_t own;               /* its maker's; constant */
+    uint8_t stack_class;       /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
     union {
         int result;    /* written before EXIT, read after */
         void *pointer; /* likewise, if BZ_MARK_POINTER; taken under lock, then NULL */
