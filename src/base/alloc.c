@@ -1,8 +1,8 @@
 /*
  * alloc.c - the default allocator: the C library's.
  *
- * aligned_alloc wants the size to be a multiple of the alignment; malloc serves the common
- * alignments without that rounding.
+ * posix_memalign takes any size. (aligned_alloc wants a multiple of the alignment; rounded up to
+ * that, an aligned block and the header before it leave a hole as large as the block to the next.)
  */
 #include "base/alloc.h"
 
@@ -14,9 +14,8 @@ static void *libc_alloc(void *ctx, size_t size, size_t align)
     (void)ctx;
     if (align <= alignof(max_align_t))
         return malloc(size);
-    if (size > SIZE_MAX - (align - 1))
-        return NULL;
-    return aligned_alloc(align, (size + align - 1) & ~(align - 1));
+    void *memory;
+    return posix_memalign(&memory, align, size) == 0 ? memory : NULL;
 }
 
 static void libc_free(void *ctx, void *memory, size_t size)

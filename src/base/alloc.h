@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 #include "blitz/hooks.h"
 
-/* aligned_alloc and free. Constant, shared by all. */
+/* malloc, posix_memalign and free. Constant, shared by all. */
 extern const blitz_allocator bz_allocator_libc;
 
 /* NULL if there is no memory. `align` is a power of two. */

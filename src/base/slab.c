@@ -1,9 +1,9 @@
 /*
  * slab.c - fixed-size objects: chunks of one owner, free lists, batches to go home.
  *
- * Memory comes from the allocator in chunks of BZ_SLAB_CHUNK bytes, aligned to that size, so that
- * an object finds its chunk's header by clearing the low bits of its address, and the header names
- * its home: the slab whose owner made the chunk. A chunk keeps its own free list and counts its
+ * Memory comes from the allocator in chunks aligned to BZ_SLAB_CHUNK (and a little smaller: slab.h),
+ * so that an object finds its chunk's header by clearing the low bits of its address, and the header
+ * names its home: the slab whose owner made the chunk. A chunk keeps its own free list and counts its
  * used objects; when none is left and another empty chunk is at hand, it goes back to the
  * allocator. Fresh chunks are not threaded into a list: `fresh` counts how many have ever been
  * used, so an untouched page stays untouched.
@@ -20,6 +20,12 @@
  * Rejected: a global pool per class (a locked instruction for each object that crosses); returning
  * foreign objects to the freer's own list (objects pile up where they die, and a producer-consumer
  * pair never reuses anything); a remote list per chunk (one RMW per chunk instead of per batch).
+ *
+ * Hoarding. A class may keep its empty chunks for a while: what goes back to the allocator goes on to
+ * the kernel, and a fresh page costs as much as the thirty tasks that fit into it. How many is learnt:
+ * one more for each chunk that had to be asked for, one less for every HOARD_DECAY that became empty.
+ * So a load that goes up and down keeps nearly all it needs at its height, and one that has gone
+ * down for good lets go in the course of its own work.
  *
  * Walking. All chunks of a slab stand in a list that anybody may go along. The owner adds at its
  * head with one store; it takes a chunk out only while nobody walks, which a word decides: walkers
@@ -66,7 +72,7 @@
 #include "base/check.h"
 #include "base/poison.h"
 
-enum { FREE_FILL = 0xdb, FRESH_FILL = 0xa5 };
+enum { FREE_FILL = 0xdb, FRESH_FILL = 0xa5, HOARD_DECAY = 16 };
 
 struct bz_slab_chunk {
     bz_shared(struct bz_slab *) home;        /* constant once visible, I4 */
@@ -194,8 +200,9 @@ int bz_slab_class_init(struct bz_slab_class *c, const char *name, size_t size, s
     c->name = name;
     c->size = bz_align_up(size, align);
     c->first = bz_align_up(sizeof(struct bz_slab_chunk), align);
-    c->per_chunk = (uint32_t)((BZ_SLAB_CHUNK - c->first) / c->size);
+    c->per_chunk = (uint32_t)((BZ_SLAB_CHUNK_BYTES - c->first) / c->size);
     c->keep = 0;
+    c->is_hoarded = false;
     c->from = *from;
     return 0;
 }
@@ -207,6 +214,11 @@ void bz_slab_class_watch(struct bz_slab_class *c)
              c->name);
 }
 
+void bz_slab_class_hoard(struct bz_slab_class *c)
+{
+    c->is_hoarded = true;
+}
+
 void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
 {
     memset(s->batch, 0, sizeof s->batch);
@@ -215,6 +227,8 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
     bz_list_init(&s->partial);
     bz_list_init(&s->full);
     s->empty_count = 0;
+    s->spare_max = 1; /* so that a lone object that comes and goes does not drag a chunk with it */
+    s->emptied = 0;
     s->has_kept_back = false;
     bz_atomic_init(&s->chunk_count, 0);
     s->used = 0;
@@ -261,7 +275,7 @@ static bool chunk_delist(struct bz_slab *s, struct bz_slab_chunk *chunk)
 
 static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
 {
-    struct bz_slab_chunk *chunk = bz_alloc(&s->kind->from, BZ_SLAB_CHUNK, BZ_SLAB_CHUNK);
+    struct bz_slab_chunk *chunk = bz_alloc(&s->kind->from, BZ_SLAB_CHUNK_BYTES, BZ_SLAB_CHUNK);
     if (chunk == NULL)
         return NULL;
     bz_set(&chunk->home, s); /* I4 */
@@ -271,6 +285,7 @@ static struct bz_slab_chunk *chunk_new(struct bz_slab *s)
     bz_atomic_init(&chunk->fresh, 0);
     count_chunks(s, 1);
     s->empty_count++;
+    s->spare_max += s->kind->is_hoarded;
     chunk_enlist(s, chunk);
     return chunk;
 }
@@ -284,10 +299,10 @@ static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
         return;
     }
     bz_list_remove(&chunk->in);
-    bz_unpoison(chunk, BZ_SLAB_CHUNK);
+    bz_unpoison(chunk, BZ_SLAB_CHUNK_BYTES);
     count_chunks(s, (size_t)-1);
     s->empty_count--;
-    bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
+    bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK_BYTES);
 }
 
 /* What a walk kept back goes back now. */
@@ -295,7 +310,7 @@ static void sweep(struct bz_slab *s)
 {
     s->has_kept_back = false;
     BZ_LIST_FOR_EACH_SAFE (link, &s->partial)
-        if (chunk_in(link)->used == 0 && s->empty_count > 1 && !s->has_kept_back)
+        if (chunk_in(link)->used == 0 && s->empty_count > s->spare_max && !s->has_kept_back)
             chunk_free(s, chunk_in(link));
 }
 
@@ -359,8 +374,10 @@ static void chunk_put(struct bz_slab *s, struct bz_slab_object *o)
     if (--chunk->used > 0)
         return;
     s->empty_count++;
-    if (s->empty_count > 1 && chunk != s->current) /* one stays, so that a lone object that comes */
-        chunk_free(s, chunk);                      /* and goes does not drag a chunk with it */
+    if (s->spare_max > 1 && ++s->emptied % HOARD_DECAY == 0)
+        s->spare_max--;
+    if (s->empty_count > s->spare_max && chunk != s->current)
+        chunk_free(s, chunk);
 }
 
 /* ---- allocating ---- */
@@ -487,8 +504,8 @@ void bz_slab_release(struct bz_slab *s)
     struct bz_slab_chunk *chunk = bz_load_relaxed(&s->newest); /* relaxed: nobody else is left */
     while (chunk != NULL) {
         struct bz_slab_chunk *older = bz_get(&chunk->older);
-        bz_unpoison(chunk, BZ_SLAB_CHUNK);
-        bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK);
+        bz_unpoison(chunk, BZ_SLAB_CHUNK_BYTES);
+        bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK_BYTES);
         chunk = older;
     }
     bz_slab_init(s, s->kind);

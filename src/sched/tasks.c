@@ -70,6 +70,7 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
         int err = bz_slab_class_init(&all->kind[c], "task", bytes_of[c], BZ_TASK_ALIGN, &rt->alloc);
         BZ_CHECK(err == 0, "task class %u: %d", c, err);
         bz_slab_class_watch(&all->kind[c]);
+        bz_slab_class_hoard(&all->kind[c]);
     }
     all->max = tasks_max;
     bz_live_init(&all->live, rt->os, bz_is_plain(rt), &rt->procs[0].tasks.live, sizeof *rt->procs,

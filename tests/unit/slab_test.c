@@ -297,6 +297,49 @@ TEST(slab, random_frees_from_two_owners_keep_the_books)
     then_nothing_is_left();
 }
 
+/* A fresh page costs more than what is made in it: a tide keeps its chunks. */
+TEST(slab, a_hoarding_class_does_not_give_back_what_the_next_tide_needs)
+{
+    static void *o[4000];
+    given_two_slabs_of(64);
+    bz_slab_class_hoard(&kind);
+    size_t asked[3];
+    for (int tide = 0; tide < 3; tide++) {
+        for (int i = 0; i < 4000; i++)
+            o[i] = bz_slab_alloc(&mine);
+        asked[tide] = memory.live;
+        for (int i = 0; i < 4000; i++)
+            bz_slab_free(&mine, o[i]);
+        CHECK(memory.live > asked[tide] * 3 / 4);
+        bz_slab_check(&mine);
+    }
+    CHECK_EQ(asked[2], asked[0]);
+    CHECK_EQ(bz_slab_fini(&mine), 0u);
+    CHECK_EQ(memory.live, 0u);
+}
+
+/* But a height that was reached once is not kept for ever. */
+TEST(slab, a_hoarding_class_lets_go_in_the_course_of_its_work)
+{
+    static void *o[4000];
+    given_two_slabs_of(64);
+    bz_slab_class_hoard(&kind);
+    for (int i = 0; i < 4000; i++)
+        o[i] = bz_slab_alloc(&mine);
+    size_t height = memory.live;
+    for (int i = 0; i < 4000; i++)
+        bz_slab_free(&mine, o[i]);
+    for (int round = 0; round < 1000; round++) { /* two chunks come and go */
+        for (int i = 0; i < 1200; i++)
+            o[i] = bz_slab_alloc(&mine);
+        for (int i = 0; i < 1200; i++)
+            bz_slab_free(&mine, o[i]);
+    }
+    CHECK(memory.live < height);
+    CHECK(memory.live <= 4);
+    CHECK_EQ(bz_slab_fini(&mine), 0u);
+}
+
 TEST(slab, fini_counts_what_is_still_out)
 {
     given_two_slabs_of(64);
@@ -304,7 +347,8 @@ TEST(slab, fini_counts_what_is_still_out)
     bz_slab_free(&mine, bz_slab_alloc(&mine));
     CHECK_EQ(bz_slab_fini(&mine), 1u);
     CHECK_EQ(memory.live, 1u); /* its chunk is left to it */
-    bz_free(&kind.from, (void *)((uintptr_t)kept & ~(uintptr_t)(BZ_SLAB_CHUNK - 1)), BZ_SLAB_CHUNK);
+    bz_free(&kind.from, (void *)((uintptr_t)kept & ~(uintptr_t)(BZ_SLAB_CHUNK - 1)),
+            BZ_SLAB_CHUNK_BYTES);
 }
 
 TEST(slab, fini_without_a_flush_is_named)
