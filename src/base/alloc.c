@@ -14,6 +14,8 @@ static void *libc_alloc(void *ctx, size_t size, size_t align)
     (void)ctx;
     if (align <= alignof(max_align_t))
         return malloc(size);
+    if (size > SIZE_MAX - (align - 1))
+        return NULL; /* and no sanitizer stumbles over it */
     void *memory;
     return posix_memalign(&memory, align, size) == 0 ? memory : NULL;
 }

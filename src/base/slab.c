@@ -25,7 +25,7 @@
  * the kernel, and a fresh page costs as much as the thirty tasks that fit into it. How many is learnt:
  * one more for each chunk that had to be asked for, one less for every HOARD_DECAY that became empty.
  * So a load that goes up and down keeps nearly all it needs at its height, and one that has gone
- * down for good lets go in the course of its own work.
+ * down for good lets go in the course of its own work, or when its owner goes to sleep.
  *
  * Walking. All chunks of a slab stand in a list that anybody may go along. The owner adds at its
  * head with one store; it takes a chunk out only while nobody walks, which a word decides: walkers
@@ -305,7 +305,7 @@ static void chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
     bz_free(&s->kind->from, chunk, BZ_SLAB_CHUNK_BYTES);
 }
 
-/* What a walk kept back goes back now. */
+/* What a walk kept back, or we have hoarded too much of, goes back now. */
 static void sweep(struct bz_slab *s)
 {
     s->has_kept_back = false;
@@ -480,6 +480,13 @@ static void put_all(struct bz_slab *s, struct bz_slab_object *o)
         chunk_put(s, o);
         o = next;
     }
+}
+
+void bz_slab_trim(struct bz_slab *s)
+{
+    s->spare_max = 1;
+    if (s->empty_count > 1)
+        sweep(s);
 }
 
 void bz_slab_collect(struct bz_slab *s)

@@ -136,6 +136,10 @@ bool bz_slab_free_outside(void *object);
 /* Send home all that was collected; before the owner goes to sleep or away. */
 void bz_slab_flush(struct bz_slab *s);
 
+/* Give back the chunks a hoarding class has kept; the owner only, when it expects not to need them
+ * soon. */
+void bz_slab_trim(struct bz_slab *s);
+
 /* Take in what others have sent home, and give back chunks that are empty by it. The owner only;
  * an allocation that finds nothing does it by itself. */
 void bz_slab_collect(struct bz_slab *s);

@@ -166,6 +166,7 @@ static uint64_t rest(struct bz_slab *s)
 {
     bz_slab_flush(s);
     bz_slab_collect(s);
+    bz_slab_trim(s);
     return 0;
 }
 

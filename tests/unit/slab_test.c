@@ -337,6 +337,8 @@ TEST(slab, a_hoarding_class_lets_go_in_the_course_of_its_work)
     }
     CHECK(memory.live < height);
     CHECK(memory.live <= 4);
+    bz_slab_trim(&mine);
+    CHECK(memory.live <= 2); /* the current one, and one that is spare */
     CHECK_EQ(bz_slab_fini(&mine), 0u);
 }
 
