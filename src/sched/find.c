@@ -160,6 +160,12 @@ static bz_entry take_inbox(struct bz_machine *m)
     return e != 0 ? win(e) : 0;
 }
 
+/* The clock is not asked if there is no timer. */
+static bool fire_timers(struct bz_machine *m)
+{
+    return bz_timers_first(m->proc) != BZ_OS_FOREVER && bz_timers_fire(m->proc, now(m));
+}
+
 bz_entry bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -171,12 +177,12 @@ bz_entry bz_find_near(struct bz_machine *m)
         e = bz_take_injected(m);
     }
     if (tick % TIMERS_EVERY == 0) {
-        bz_timers_fire(p, now(m));
+        fire_timers(m);
         e = e != 0 ? e : take_inbox(m);
     }
     if (e == 0)
         e = take_own(m);
-    if (e == 0 && bz_timers_fire(p, now(m)))
+    if (e == 0 && fire_timers(m))
         e = take_own(m);
     if (e == 0)
         e = take_inbox(m);

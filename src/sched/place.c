@@ -9,9 +9,9 @@
  * lone task in `next` rouses nobody: usually it is about to run here, and a wake costs more than
  * most tasks do. If its machine is long at what it does the monitor fetches it out.
  *
- * Joiners that claim their children leave tombstones in the ring. When it is full they are swept
- * out; if that was a quarter of the ring the pushes until the next time have paid for it, if it was
- * less, half of the ring goes to the injector besides.
+ * A full ring gives its oldest to the injector, but for tombstones that joiners who claimed their
+ * children left behind: those are dropped. A task that spawns and joins for ever so never fills
+ * the injector.
  *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
@@ -30,45 +30,36 @@
 
 #include "base/log.h"
 
-static bool is_tombstone(bz_entry e, void *arg)
+enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
+
+static bool is_tombstone(bz_entry e)
 {
-    (void)arg;
     return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
 }
 
-/* Take the tombstones out of a full ring. */
-static void sweep(struct bz_machine *m)
+/* Returns how many are left. */
+static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 {
-    bz_entry out[BZ_RUNQ_CAP];
-    unsigned dead = bz_runq_sweep(&m->proc->ring, is_tombstone, NULL, out);
-    for (unsigned i = 0; i < dead; i++)
-        bz_task_unref(bz_entry_task(out[i]));
-    if (dead == 0 || dead >= BZ_RUNQ_CAP / 4)
-        return;
-    unsigned spilled = bz_runq_take_some(&m->proc->ring, out, BZ_RUNQ_CAP / 2);
-    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-    bz_injector_push_all(&m->rt->injector, out, spilled);
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (is_tombstone(entries[i]) && !BZ_BROKEN(53))
+            bz_task_unref(bz_entry_task(entries[i]));
+        else
+            entries[left++] = entries[i];
+    return left;
 }
 
-/* While entries are swept, or on their way to the injector, they are in no queue: somebody may have
- * looked just then and gone to sleep. So there is always a look for sleepers at the end. */
+/* The ring is full. While entries are on their way to the injector they are in no queue: somebody may
+ * have looked just then and gone to sleep. So there is a look for sleepers at the end. */
 static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
 {
-    bz_entry spill[BZ_RUNQ_SPILL];
-    unsigned count = 0;
-    if (!bz_is_plain(m->rt))
-        sweep(m);
-    switch (bz_runq_push(&m->proc->ring, e, spill, &count)) {
-    case BZ_PUSHED:
-        break;
-    case BZ_PUSH_SPILL:
-        bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-        bz_injector_push_all(&m->rt->injector, spill, count);
-        break;
-    case BZ_PUSH_BUSY:
+    bz_entry spill[SPILL];
+    unsigned count = bz_runq_take_some(&m->proc->ring, spill, SPILL);
+    count = drop_tombstones(spill, count);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_injector_push_all(&m->rt->injector, spill, count);
+    if (!bz_runq_try_push(&m->proc->ring, e)) /* a thief is still copying */
         bz_injector_push(&m->rt->injector, e);
-        break;
-    }
     bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
 }
 

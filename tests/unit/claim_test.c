@@ -204,12 +204,12 @@ static int plus_one(void *arg)
 /* More than a ring holds: tombstones in the ring, in the injector, and some never taken out. */
 static int join_newest_first(void *arg)
 {
-    enum { N = 1000 };
+    enum { N = 3000 };
     static blitz_task *t[N];
     bz_atomic(int) ran;
     (void)arg;
     bz_atomic_init(&ran, 0);
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 10; round++) {
         for (int i = 0; i < N; i++)
             CHECK_EQ(blitz_spawn(plus_one, &ran, NULL, &t[i]), 0);
         for (int i = N; i-- > 0;)
@@ -234,7 +234,7 @@ static int yields(void *arg)
 
 static int join_yielders(void *arg)
 {
-    enum { N = 600 };
+    enum { N = 2600 };
     static blitz_task *t[N];
     bz_atomic(int) ran;
     (void)arg;
@@ -248,7 +248,7 @@ static int join_yielders(void *arg)
 
 TEST(claim, a_claimed_child_is_queued_again_beside_its_tombstone)
 {
-    on_each(join_yielders, NULL, 600);
+    on_each(join_yielders, NULL, 2600);
 }
 
 /* ---- from elsewhere ---- */

@@ -84,7 +84,7 @@ static int give_back(void *arg)
 
 static int join_in_order(void *arg)
 {
-    enum { N = 1000 };
+    enum { N = 3000 };
     static blitz_task *t[N];
     (void)arg;
     for (int i = 0; i < N; i++)
@@ -98,7 +98,7 @@ static int join_in_order(void *arg)
 }
 
 /* More than a ring holds, so some spill into the injector. */
-TEST(run, a_thousand_children_all_run)
+TEST(run, thousands_of_children_all_run)
 {
     on_each(join_in_order, NULL, 0);
 }
