@@ -51,6 +51,10 @@ struct bz_sim_config {
     size_t stack_bytes;   /* 0: 256 KiB; of each thread that does not ask for more */
     bool has_no_barrier;  /* bz_os_barrier() does not exist: the runtime's other form is tested */
     bool has_no_spurious; /* waits return 0 only when woken */
+    bz_os_word *poke;     /* NULL, or a word that becomes 1 at point of choice number poke_at: who
+                             sleeps on it is roused and goes on there and then. So something can be made
+                             to happen at every single point of a run, one after the other. */
+    uint64_t poke_at;     /* counted from 1 */
     void (*report)(void *ctx, const char *line); /* NULL: standard error. Gets no newline */
     void *report_ctx;
 };

@@ -200,6 +200,31 @@ void bz_sim_end(struct bz_sim *sim, int err)
     __builtin_unreachable();
 }
 
+/* The point of choice that was asked for: the word is set, and who sleeps on it is next. NULL: nobody
+ * does, yet. */
+static struct sim_thread *poke(struct bz_sim *sim)
+{
+    bz_store_release(sim->config.poke, 1); /* os.h, sleep words: what a waker does first */
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        struct sim_thread *t = SIM_THREAD_OF(node);
+        if (t->state == SIM_ASLEEP && t->word == sim->config.poke) {
+            t->state = SIM_READY;
+            t->result = 0;
+            bz_sim_mix(sim, SIM_EV_WAKE, t->id);
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static struct sim_thread *next_thread(struct bz_sim *sim)
+{
+    struct sim_thread *poked = NULL;
+    if (sim->config.poke != NULL && sim->result.steps == sim->config.poke_at)
+        poked = poke(sim);
+    return poked != NULL ? poked : choose(sim);
+}
+
 void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 {
     struct sim_thread *from = sim->current;
@@ -207,7 +232,7 @@ void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
     bz_sim_mix(sim, what, value);
     if (++sim->result.steps > sim->config.steps_max)
         bz_sim_end(sim, -ETIME);
-    struct sim_thread *to = choose(sim);
+    struct sim_thread *to = next_thread(sim);
     if (to == NULL)
         bz_sim_end(sim, -EDEADLK);
     if (to == from)

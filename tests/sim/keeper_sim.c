@@ -345,3 +345,53 @@ TEST(keeper, a_nonsensical_configuration_is_refused)
     CHECK_EQ(t_sim_with((struct bz_sim_config){.stack_bytes = SIZE_MAX / 4}, draws, NULL, NULL),
              -ENOMEM);
 }
+
+/* ---- poke ---- */
+
+static bz_os_word poked;
+static atomic_int counted, counted_when_poked;
+
+static void counts(void *arg)
+{
+    const struct bz_os *os = arg;
+    for (counted = 0; counted < 50; counted++)
+        bz_os_relax(os, 0);
+}
+
+static void is_poked(void *arg)
+{
+    const struct bz_os *os = arg;
+    while (atomic_load(&poked) == 0)
+        bz_os_wait(os, &poked, 0, BZ_OS_FOREVER);
+    counted_when_poked = counted;
+}
+
+static void one_counts_and_one_waits(const struct bz_os *os, void *arg)
+{
+    struct bz_os_thread counter, waiter;
+    (void)arg;
+    CHECK_EQ(bz_os_thread_start(os, &waiter, NULL, is_poked, (void *)os), 0);
+    CHECK_EQ(bz_os_thread_start(os, &counter, NULL, counts, (void *)os), 0);
+    CHECK_EQ(bz_os_thread_join(os, &counter), 0);
+    atomic_store(&poked, 1);
+    bz_os_wake(os, &poked, 1);
+    CHECK_EQ(bz_os_thread_join(os, &waiter), 0);
+}
+
+/* The later the point, the further the other has come; over all points, every step of it is met. */
+TEST(keeper, a_poke_comes_at_the_point_it_was_asked_for)
+{
+    uint64_t seed = t_random();
+    struct bz_sim_result r = {.steps = 1000};
+    int last = 0, different = 0;
+    for (uint64_t k = 1; k <= r.steps; k++) {
+        struct bz_sim_config config = {.seed = seed, .poke = &poked, .poke_at = k};
+        atomic_store(&poked, 0);
+        counted = 0;
+        CHECK_EQ(bz_sim_run(&config, one_counts_and_one_waits, NULL, &r), 0);
+        CHECK_GE(counted_when_poked, last);
+        different += counted_when_poked != last;
+        last = counted_when_poked;
+    }
+    CHECK_GE(different, 40);
+}

@@ -4,10 +4,16 @@
  */
 #include "harness.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "blitz.h"
 #include "os/fault.h"
 #include "os/sim.h"
 #include "sched/sched.h"
+#include "support/deny.h"
+
+enum { NOBODY = 65534 };
 
 static int naps(void *arg)
 {
@@ -120,4 +126,64 @@ TEST(run_fault, every_wait_that_returns_for_no_reason_and_no_entropy)
     each_fault(BZ_FAULT_ENTROPY, on_threads);
     for (int i = 0; i < 5; i++)
         each_fault(BZ_FAULT_WAIT, on_a_seed);
+}
+
+/* The system's own limit, as a user without privileges meets it: one thread is all there is. */
+TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
+{
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_config){.procs = 4}, &rt), 0);
+    if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
+        t_skip("cannot become somebody whom limits bind: %s", strerror(errno));
+    t_has_denied = true; /* the leak check starts a thread */
+    CHECK_EQ(setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0}), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL), 0);
+    blitz_stats s;
+    CHECK_EQ(blitz_stats_read((blitz_runtime *)rt, &s), 0);
+    for (unsigned i = 1; i < 4; i++) {
+        CHECK_EQ(blitz_stats_read_proc((blitz_runtime *)rt, i, &s), 0);
+        CHECK_EQ(s.run, 0u); /* it has no thread */
+    }
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    blitz_runtime *none;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 4}, &none), -EAGAIN); /* not even one */
+}
+
+/* Bug class 9: a fraction of a CPU is one worker, and everything works with one. */
+static int one_cpu(const struct bz_os *os)
+{
+    (void)os;
+    return 1; /* what a quota of half a CPU comes to: os_cpus_test.c */
+}
+
+static int tree(void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+    blitz_task *left;
+    int sum = 0;
+    if (depth == 0)
+        return 1;
+    CHECK_EQ(blitz_spawn(tree, (void *)(depth - 1), NULL, &left), 0);
+    blitz_yield();
+    int right = tree((void *)(depth - 1));
+    CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    CHECK_EQ(blitz_task_join(left, BLITZ_FOREVER, &sum), 0);
+    return sum + right;
+}
+
+TEST(run_fault, bug_09_a_quota_below_one_cpu_is_one_worker_that_does_it_all)
+{
+    struct bz_os os = bz_os_linux;
+    struct bz_runtime *rt;
+    os.cpus = one_cpu;
+    CHECK_EQ(bz_runtime_new(&os, NULL, &rt), 0);
+    CHECK_EQ(rt->proc_count, 1u);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, tree, (void *)(intptr_t)7), 128);
+    CHECK_EQ(blitz_spawn(naps, (void *)(intptr_t)1000000,
+                         &(blitz_spawn_opts){.runtime = (blitz_runtime *)rt}, NULL),
+             0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
