@@ -42,6 +42,7 @@ typedef struct blitz_stats {
     uint64_t next_hits;        /* ran next, right after who woke or spawned them */
     uint64_t injector_batches; /* taken from the queue all workers share */
     uint64_t injected;         /* tasks in these batches */
+    uint64_t searches;         /* looks at the others' queues, with or without success */
     uint64_t steals;           /* from another worker's queue */
     uint64_t stolen;           /* tasks in these steals */
 

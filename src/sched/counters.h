@@ -22,6 +22,7 @@
     X(next_hits)        \
     X(injector_batches) \
     X(injected)         \
+    X(searches)         \
     X(steals)           \
     X(stolen)           \
     X(sleeps)           \

@@ -43,6 +43,7 @@ static bz_entry steal(struct bz_machine *m)
 {
     unsigned count = m->rt->proc_count;
     unsigned start = bz_rng_below(&m->proc->rng, count);
+    bz_count(&m->proc->counters, searches);
     for (unsigned i = 0; i < count; i++) {
         struct bz_proc *victim = &m->rt->procs[(start + i) % count];
         if (victim == m->proc)

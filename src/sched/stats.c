@@ -89,6 +89,7 @@ size_t blitz_stats_format(const blitz_stats *s, char *out, size_t size)
     line(&t, "next_hits", s->next_hits, "tasks that ran next after their waker");
     line(&t, "injector_batches", s->injector_batches, "taken from the shared queue");
     line(&t, "injected", s->injected, "tasks in them");
+    line(&t, "searches", s->searches, "of the others' queues");
     line(&t, "steals", s->steals, "from another worker");
     line(&t, "stolen", s->stolen, "tasks in them");
     line(&t, "sleeps", s->sleeps, "of workers");

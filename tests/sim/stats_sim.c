@@ -67,6 +67,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_EQ(s->ended, (uint64_t)tasks);
     CHECK_GE(s->run + s->claimed, s->ended);
     CHECK_GE(s->stolen, s->steals);
+    CHECK_GE(s->searches, s->steals + s->jobs_stolen);
     CHECK_LE(s->useless_wakes, s->wakes);
     CHECK_LE(s->useless_wakes, s->sleeps);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
@@ -80,6 +81,7 @@ static blitz_stats over_seeds(int (*fn)(void *))
         struct scene scene = {.fn = fn};
         t_watch("simulation seed 0x%llx", (unsigned long long)seed);
         CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &scene, NULL), 0);
+        sum.searches += scene.s.searches;
         sum.steals += scene.s.steals;
         sum.stolen += scene.s.stolen;
         sum.sleeps += scene.s.sleeps;
@@ -96,6 +98,7 @@ TEST(stats, steals_sleeps_and_wakes_are_counted)
 {
     blitz_stats sum = over_seeds(crowd);
     CHECK_GT(sum.steals, 0u);
+    CHECK_GT(sum.searches, sum.steals); /* not every one finds something */
     CHECK_GT(sum.stolen, sum.steals);
     CHECK_GT(sum.sleeps, 0u);
     CHECK_GT(sum.wakes, 0u);

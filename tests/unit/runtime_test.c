@@ -212,6 +212,20 @@ TEST(runtime, every_worker_thread_is_announced_and_seen_off)
     CHECK_EQ(bz_load_relaxed(&t.started), bz_load_relaxed(&t.stopped)); /* relaxed: likewise */
 }
 
+/* One thread at the start; the others when there is work for them. */
+TEST(runtime, threads_start_lazily)
+{
+    struct threads t = {0, 0};
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_runtime_new(
+                 &(blitz_config){.procs = 16, .thread_start = on_start, .thread_ctx = &t}, &rt),
+             0);
+    CHECK_LE(bz_load_relaxed(&t.started), 1); /* relaxed: a count */
+    CHECK_EQ(blitz_runtime_block_on(rt, seven, NULL), 7);
+    CHECK_LE(bz_load_relaxed(&t.started), 3); /* relaxed: a count. One for the task, one to look */
+    end(rt);
+}
+
 static int my_thread_name(void *arg)
 {
     return pthread_getname_np(pthread_self(), arg, 16);
