@@ -111,14 +111,14 @@ unsigned bz_runq_sweep(struct bz_runq *q, bool (*is_dead)(bz_entry e, void *arg)
 /* The owner moves `real` by n, if the head is as it saw it. False: a thief came between. */
 BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen, uint64_t n)
 {
-    uint64_t claimed = bz_runq_claimed(seen);
-    if (claimed > 0)
-        claimed += n; /* steal stays where it is, I3 */
-    uint64_t next = bz_runq_pack(claimed, bz_runq_real(seen) + n);
-    if (!q->is_lone)
-        return bz_cas_weak_rel_rlx(&q->head, &seen, next); /* [C] */
-    bz_store_relaxed(&q->head, next); /* relaxed: nobody else has to do with it, I4 */
-    return true;
+    uint64_t claimed = bz_runq_claimed(seen), real = (seen + n) & BZ_RUNQ_MASK;
+    if (q->is_lone) {
+        bz_store_relaxed(&q->head, real); /* relaxed: nobody else has to do with it, I4 */
+        return true;
+    }
+    if (BZ_UNLIKELY(claimed > 0))
+        claimed += n;                                                         /* I3 */
+    return bz_cas_weak_rel_rlx(&q->head, &seen, bz_runq_pack(claimed, real)); /* [C] */
 }
 
 /* Take the oldest. The owner only. 0 if the ring is empty. */
