@@ -22,7 +22,6 @@
  * A worker pushes and asks with plain stores and loads; idle.c has the reason why that is enough. The
  * plain form has no slot, and its idle set makes every push fence.
  *
- * [A] rouse: roused release -> search.c, go_to_sleep: the wait on roused (os/os.h, sleep words)
  * [B] machine.c, start and main: has_machine release -> rouse: has_machine acquire   its thread
  *     exists; job.c: its deque does
  */
@@ -113,8 +112,7 @@ void bz_rouse(struct bz_runtime *rt, int proc)
         /* Not only those that were there: one that somebody else is just starting may have looked,
          * found nothing and gone to sleep before its starter said that it exists. */
         if (bz_load_acquire(&p->has_machine) || start_machine(rt, p)) { /* [B] */
-            bz_store_release(&p->roused, 1);                            /* [A] */
-            bz_os_wake(rt->os, &p->roused, 1);
+            bz_poll_rouse(&p->poll);
             count_wake(rt);
             return;
         }

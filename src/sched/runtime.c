@@ -6,8 +6,8 @@
  * the last task header is dropped, because a handle or a waker may outlive everything else: tasks.c.
  *
  * [A] unref: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
- * [D] unref: is_ending, barrier, roused -> search.c, go_to_sleep: roused, announce, is_ending
- *     a machine about to sleep sees that it is to leave, or its sleep word is set after it cleared it
+ * [D] unref: is_ending, barrier, rouse -> search.c, go_to_sleep: prepare, announce, is_ending
+ *     a machine about to sleep sees that it is to leave, or it is roused after its prepare
  */
 #include <errno.h>
 
@@ -39,7 +39,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
     bz_counters_init(&p->counters);
-    bz_atomic_init(&p->roused, 0);
+    bz_poll_null_init(&p->poll, rt->os);
 }
 
 static int procs_new(struct bz_runtime *rt)
@@ -62,9 +62,11 @@ static int procs_new(struct bz_runtime *rt)
 
 static void procs_free(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++)
+    for (unsigned i = 0; i < rt->proc_count; i++) {
         if (rt->procs[i].machine != NULL)
             bz_machine_free(rt->procs[i].machine);
+        bz_poll_fini(&rt->procs[i].poll);
+    }
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }
 
@@ -224,8 +226,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         struct bz_proc *p = &rt->procs[i];
         if (p->machine == NULL)
             continue;
-        bz_store_release(&p->roused, 1); /* place.c [A] */
-        bz_os_wake(rt->os, &p->roused, 1);
+        bz_poll_rouse(&p->poll);
         bz_machine_join(p->machine);
     }
     bz_bury(rt);

@@ -35,6 +35,7 @@
 #include "blitz/future.h"
 #include "blitz/runtime.h"
 #include "blitz/task.h"
+#include "io/poll.h"
 #include "os/self.h"
 #include "sched/config.h"
 #include "sched/counters.h"
@@ -108,7 +109,7 @@ struct bz_proc {
     struct bz_counters counters;     /* for statistics; the machine's to write */
     struct bz_task_home tasks;       /* its task headers, and counts of tasks: tasks.h */
     struct bz_monitor_seen seen;     /* the monitor's */
-    BZ_OWN_LINE bz_os_word roused;   /* its machine sleeps while it is 0 */
+    BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
 };
 
 struct bz_machine {

@@ -15,7 +15,7 @@
  *
  * Then it announces its sleep. If it was the last searcher it looks at everything once more; if
  * not, the others answer for all that anybody can take, and it looks at what only it can (idle.c).
- * It sleeps until its first timer or until it is roused.
+ * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
  */
 #include "sched/sched.h"
 
@@ -120,7 +120,7 @@ static void sleep_now(struct bz_machine *m, uint64_t until)
 #else
 static void sleep_now(struct bz_machine *m, uint64_t until)
 {
-    bz_os_wait(m->rt->os, &m->proc->roused, 0, until);
+    bz_poll_wait(&m->proc->poll, until);
 }
 #endif
 
@@ -137,9 +137,8 @@ void bz_go_to_sleep(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     bz_tasks_rest(&p->tasks);
     if (bz_next_is_set(p))
-        return;                      /* a destructor of the last task woke it: ours alone to run */
-    bz_store_relaxed(&p->roused, 0); /* relaxed: a rouse that this hides comes from before the
-                                        announcement, and what it was for is answered for */
+        return; /* a destructor of the last task woke it: ours alone to run */
+    bz_poll_prepare(&p->poll);
     bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
@@ -149,7 +148,7 @@ void bz_go_to_sleep(struct bz_machine *m)
     if (!will_search) {
         count_sleep(m);
         sleep_now(m, sleep_until(m));
-        m->was_roused = bz_load_relaxed(&p->roused) != 0; /* relaxed: statistics */
+        m->was_roused = bz_poll_was_roused(&p->poll);
     }
     m->is_searching = bz_idle_stay(&m->rt->idle, p->index, will_search);
     bz_monitor_woke(m);

@@ -99,7 +99,7 @@ void bz_watch_dump(struct bz_runtime *rt)
         bz_log(BLITZ_LOG_ERROR, "  proc %u: ring %u at %u, %s%s%s", i, bz_runq_count(&p->ring),
                bz_runq_taken(&p->ring), has_machine ? "started" : "no thread yet",
                bz_idle_is_asleep(&rt->idle, i) ? ", asleep" : "",
-               bz_load_relaxed(&p->roused) != 0 ? ", roused" : ""); /* relaxed: for a reader */
+               bz_poll_was_roused(&p->poll) ? ", roused" : "");
     }
 }
 
@@ -135,7 +135,7 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until)
 {
     struct bz_proc *p = m->proc;
     struct bz_watch_dog *dog = &m->watch.dog;
-    while (bz_os_wait(m->rt->os, &p->roused, 0, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
+    while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
         if (bz_os_now(m->rt->os) >= until)
             return;
         bz_watch_look(dog, m->rt);

@@ -1,0 +1,38 @@
+/*
+ * poll_null.c - the keeper without operations: a poll that is its sleep word.
+ *
+ * What a runtime sleeps in as long as nobody has asked for I/O, and where the system has nothing
+ * better. The wait is a wait on poll->roused itself, so the keeper's promise is that of os/os.h: a
+ * wake that follows the change of the word is never lost.
+ */
+#include "io/poll.h"
+
+static int null_wait(struct bz_poll *poll, uint64_t until_ns)
+{
+    int err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
+    return err == -ETIMEDOUT ? err : 0; /* -EAGAIN: it has been roused already */
+}
+
+static void null_kick(struct bz_poll *poll)
+{
+    bz_os_wake(poll->os, &poll->roused, 1);
+}
+
+static void null_fini(struct bz_poll *poll)
+{
+    poll->ops = NULL;
+}
+
+static const struct bz_poll_ops null_ops = {
+    .name = "null",
+    .wait = null_wait,
+    .kick = null_kick,
+    .fini = null_fini,
+};
+
+void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os)
+{
+    poll->ops = &null_ops;
+    poll->os = os;
+    bz_atomic_init(&poll->roused, 0);
+}
