@@ -287,6 +287,30 @@ TEST(accept, bug_05_a_pair_that_wakes_each_other_starves_nobody)
     on_procs(1, victim_beside_a_pair, NULL);
 }
 
+static int look_into_the_slot(void *arg)
+{
+    struct bz_proc *p = bz_machine_self()->proc;
+    blitz_task *t[2];
+    (void)arg;
+    CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[0]), 0);
+    CHECK_EQ(bz_get(&p->next), bz_entry_first((struct bz_task *)t[0]));
+    CHECK_EQ(bz_runq_count(&p->ring), 0u);
+    CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[1]), 0);
+    CHECK_EQ(bz_get(&p->next), bz_entry_first((struct bz_task *)t[1]));
+    CHECK_EQ(bz_runq_count(&p->ring), 1u);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(accept, the_newest_stands_in_the_fast_slot_and_drives_the_one_before_into_the_ring)
+{
+#if defined(BZ_PLAIN)
+    t_skip("the plain form has no fast slot");
+#endif
+    on_procs(1, look_into_the_slot, NULL);
+}
+
 static int wait_and_sign(void *arg)
 {
     t_event_await(((void **)arg)[0]);

@@ -89,7 +89,7 @@ static int spawn_and_burn(void *arg)
 }
 
 /* The live check itself: with canary 86 nobody is roused, and the sleeper says so. */
-TEST(watch, work_is_not_left_beside_a_sleeper)
+TEST(watch, bug_01_work_is_not_left_beside_a_sleeper)
 {
     blitz_runtime *rt;
     unsigned n = 3;
