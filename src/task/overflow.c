@@ -17,15 +17,14 @@
 static struct bz_lock watch_lock = BZ_LOCK_INIT;
 static struct bz_list watched = {&watched, &watched}; /* guarded by watch_lock */
 
-static size_t describe(const struct bz_stack *s, const char *guard, const void *address, char *text,
+static size_t describe(const struct bz_stack *s, size_t nominal, const void *address, char *text,
                        size_t room)
 {
-    size_t bytes = (size_t)((const char *)s - guard) / 1024 + 1;
-    int length =
-        snprintf(text, room,
-                 "blitz: stack overflow in fiber \"%s\": address %p is in the guard of "
-                 "its stack, %zu KiB at %p\n",
-                 s->name[0] != '\0' ? s->name : "(unnamed)", address, bytes, (void *)s->low);
+    int length = snprintf(text, room,
+                          "blitz: stack overflow in fiber \"%s\": address %p is in the guard of "
+                          "its stack, %zu KiB at %p\n",
+                          s->name[0] != '\0' ? s->name : "(unnamed)", address, nominal / 1024,
+                          (void *)s->low);
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
@@ -37,7 +36,7 @@ static size_t explain_locked(const void *address, char *text, size_t room)
         char *guard;
         struct bz_stack *s = bz_stack_pool_find(p, address, &guard);
         if (s != NULL && s->guard != BZ_STACK_GUARD_CANARY && (const char *)address < s->low)
-            return describe(s, guard, address, text, room);
+            return describe(s, p->kind[s->class].nominal_bytes, address, text, room);
     }
     return 0;
 }

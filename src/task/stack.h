@@ -89,7 +89,8 @@ struct bz_stack_pool {
     struct bz_list slabs;   /* all of them; guarded by lock */
     struct bz_list watched; /* overflow.c's; guarded by its lock */
     struct bz_stack_kind {
-        size_t bytes, guard_bytes; /* of a stack; constant */
+        size_t nominal_bytes;      /* as the class says; constant */
+        size_t bytes, guard_bytes; /* from one stack to the next, and of its guard; constant */
         struct bz_list open;       /* slabs with a stack to give; guarded by lock */
         uint32_t slabs, idle;      /* slabs; touched stacks in our hands; guarded by lock */
     } kind[BZ_STACK_CLASSES];

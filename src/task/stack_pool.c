@@ -6,6 +6,11 @@
  * stacks of 64 KiB), each further one doubles up to 64 MiB: a small program pays for a small slab's
  * guards and page tables, a large one makes a thousand stacks at a time.
  *
+ * From one stack to the next it is a page more than the nominal size, an odd number of pages. CPUs find
+ * a page's translation by the low bits of its number: with a power of two between them, the top pages
+ * of a thousand stacks, one of which is touched at every switch, would share a few places in
+ * that cache (yield among 1000 fibers on stacks of 256 KiB: 39 ns, with the odd page 28).
+ *
  * A stack in the pool's hands is *clean* (no memory of its own: never used, or its pages were given
  * back) or *idle* (its pages, at least the top one, are still there). Clean ones are a bitmap in the
  * slab's descriptor, because a list through them would touch them; idle ones are linked through
@@ -87,10 +92,10 @@ static int slab_guard(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 
 static size_t slab_bytes(const struct bz_stack_kind *kind, uint32_t slabs)
 {
-    size_t bytes = SLAB_BYTES_FIRST << (slabs < 5 ? slabs : 5);
-    if (bytes < 4 * kind->bytes)
-        bytes = 4 * kind->bytes;
-    return bytes < SLAB_BYTES_MAX ? bytes : SLAB_BYTES_MAX;
+    size_t bytes = SLAB_BYTES_FIRST << (slabs < 5 ? slabs : 5), each = kind->nominal_bytes;
+    if (bytes < 4 * each)
+        bytes = 4 * each;
+    return (bytes < SLAB_BYTES_MAX ? bytes : SLAB_BYTES_MAX) / each * kind->bytes;
 }
 
 /* A slab in nobody's list yet. Without the lock. */
@@ -350,8 +355,9 @@ int bz_stack_pool_init(struct bz_stack_pool *p, const struct bz_stack_config *co
     bz_list_init(&p->watched);
     for (int i = 0; i < BZ_STACK_CLASSES; i++) {
         struct bz_stack_kind *kind = &p->kind[i];
-        kind->bytes = class_of[i].bytes < 8 * p->page ? 8 * p->page : class_of[i].bytes;
-        kind->guard_bytes = bz_align_up(kind->bytes / 16, p->page);
+        kind->nominal_bytes = class_of[i].bytes < 8 * p->page ? 8 * p->page : class_of[i].bytes;
+        kind->bytes = kind->nominal_bytes + p->page; /* an odd number of pages: see the essay */
+        kind->guard_bytes = bz_align_up(kind->nominal_bytes / 16, p->page);
         if (kind->guard_bytes > (size_t)64 << 10 && p->page < (size_t)64 << 10)
             kind->guard_bytes = (size_t)64 << 10;
         bz_list_init(&kind->open);
