@@ -39,7 +39,7 @@
  * I2  drained is 1 only if the stage is closed and no task lives, and then stays.
  *
  * [S] spawn: spawned, fence, stage -> close: stage, barrier
- * [E] end: ended, fence, stage acquire -> await_last: stage release, barrier, look
+ * [E] end: ended, fence, stage -> await_last: stage, barrier, look
  * [C] bump: release -> sum: ended acquire   a spawn comes before its end in every sum, and what a
  *     task did before whatever follows its shutdown
  * [D] look: drained release -> is_drained: drained acquire   likewise
@@ -125,7 +125,8 @@ void bz_live_await_last(struct bz_live *l)
 {
     if (bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) /* relaxed: one closer at a time */
         return;
-    bz_store_release(&l->stage, BZ_LIVE_CLOSED); /* [E] */
+    bz_store_relaxed(&l->stage,
+                     BZ_LIVE_CLOSED); /* relaxed: [E], and close's barrier is before it */
     heavy_fence(l);
     bz_live_look(l); /* [F] */
 }

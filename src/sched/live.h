@@ -86,7 +86,8 @@ static BZ_ALWAYS_INLINE void bz_live_end(struct bz_live *l, struct bz_live_count
 {
     bz_live_bump(mine != NULL ? &mine->ended : &l->outside.ended, mine != NULL);
     bz_live_fence(l);
-    if (BZ_UNLIKELY(bz_load_acquire(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88)) /* [E] */
+    /* relaxed: [E], and whoever looks fences first */
+    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
         bz_live_look(l);
 }
 

@@ -116,6 +116,8 @@ void bz_rouse(struct bz_runtime *rt, int proc)
             count_wake(rt);
             return;
         }
+        if (BZ_BROKEN(90))
+            return; /* nobody looks, and one is counted as looking */
         give_away_inbox(rt, p);
         proc = bz_idle_found(&rt->idle); /* send another instead */
     }

@@ -189,3 +189,18 @@ MODEL(live, threads_without_a_proc_are_counted_too)
     m_threads(proc_0_ends_its_task, outsider_spawns, stops);
     nobody_was_overlooked();
 }
+
+static void outsider_spawns_and_ends(void)
+{
+    m_assert(bz_live_spawn(&live, NULL));
+    bz_live_end(&live, NULL);
+}
+
+/* They share a count. */
+MODEL(live, two_threads_without_a_proc_are_both_counted)
+{
+    given(false, 0, 0);
+    m_threads(outsider_spawns_and_ends, outsider_spawns_and_ends);
+    m_assert(bz_live_spawned(&live) == 2);
+    m_assert(bz_live_ended(&live) == 2);
+}

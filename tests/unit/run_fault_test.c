@@ -55,6 +55,9 @@ static void run_faulty(const struct bz_os *os, void *arg)
         bz_runtime_new(&fault.os, &(blitz_config){.procs = 3, .allocator = &fault.allocator}, &rt);
     if (f->err == 0) {
         f->err = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
+        /* Once more, from outside and upon whoever sleeps by now. */
+        int again = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
+        f->err = f->err != 0 ? f->err : again;
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
     }
