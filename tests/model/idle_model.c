@@ -231,3 +231,33 @@ MODEL(idle, a_proc_that_was_wanted_as_it_woke_is_counted_once)
     m_threads(wants_proc_0, wakes_by_itself, searches_and_finds);
     m_finally(nobody_searches);
 }
+
+static void wants_proc_0_and_rouses(void)
+{
+    rouse(bz_idle_wanted(&idle, 0));
+}
+
+/* If it has been roused meanwhile it is a searcher and answers itself: no case, let the other go. */
+static void proc_0_wakes_and_publishes(void)
+{
+    if (bz_idle_stay(&idle, 0, false))
+        rouse(1);
+    else
+        publish_from_outside(0);
+}
+
+/* Once: a look if it is told to, and sleep. */
+static void proc_1_goes_to_sleep(void)
+{
+    if (!bz_idle_announce(&idle, 1, false) || !has_work())
+        m_word_wait(&roused[1], 0);
+}
+
+/* idle.c [H]: whoever counted as a searcher for a proc that woke by itself has been trusted by one
+ * that published and by one that went to sleep without a look; it answers for both. */
+MODEL(idle, bug_01_who_counted_for_a_wanted_proc_in_vain_is_answerable)
+{
+    given(2);
+    m_assert(bz_idle_announce(&idle, 0, false));
+    m_threads(wants_proc_0_and_rouses, proc_0_wakes_and_publishes, proc_1_goes_to_sleep);
+}
