@@ -13,7 +13,9 @@
  * comes from the C library's allocator: the one place where waiting allocates. If there is no
  * memory the thread looks again every millisecond instead.
  *
- * This is the dull form: a timer per wait with a deadline, a full step of the state word per park.
+ * Clones of a waker may be woken by anybody at any time, so a task parks behind its state word here,
+ * with its full protocol: the dearest wait there is. Whatever knows its waker waits by a node of its
+ * own instead (wait.h): sleeps and joins do.
  *
  * [A] parker wake_by_ref: woken release -> parker sleep: woken acquire   what the waker did is visible to
  *     the thread that asks again

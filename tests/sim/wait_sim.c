@@ -101,7 +101,8 @@ static int wakes_deadlines_and_cancels(void *arg)
     return 0;
 }
 
-TEST(wait, a_wake_a_deadline_and_a_cancel_have_one_outcome)
+/* Bug class 22: a value that is given to one who has just given up goes to the next. */
+TEST(wait, bug_22_a_wake_a_deadline_and_a_cancel_have_one_outcome)
 {
     on_seeds(wakes_deadlines_and_cancels, 600);
 }
@@ -138,7 +139,8 @@ static int cancel_later_and_later(void *arg)
     return 0;
 }
 
-TEST(wait, a_cancel_at_every_point_of_a_sleep_is_heard)
+/* Bug class 11: the timer fires, is disarmed, or both. */
+TEST(wait, bug_11_a_cancel_at_every_point_of_a_sleep_is_heard)
 {
     on_seeds(cancel_later_and_later, 400);
 }
