@@ -112,6 +112,7 @@ static void take_from(struct bz_runtime *rt, struct bz_proc *p)
     bz_entry out[BZ_HAND_MAX + 1];
     unsigned count = bz_retake_may(&p->taken) ? bz_empty_hand(p, out) : 0;
     bz_retake_end(&p->taken); /* I2 */
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     for (unsigned i = 0; i < count; i++)
         bz_injector_push(&rt->injector, out[i]);
     if (count > 0)
@@ -175,12 +176,25 @@ static void doze(struct bz_runtime *rt)
     if (bz_is_plain(rt))
         bz_fence_seqcst(); /* [S] */
     else
-        bz_barrier_pay(&rt->barrier);                                        /* [S] */
+        bz_barrier_pay(&rt->barrier); /* [S] */
+    bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     while (bz_idle_all_sleep(&rt->idle) && bz_load_acquire(&mon->told) == 0) /* [T] */
         bz_os_wait(rt->os, &mon->told, 0, BZ_OS_FOREVER);
     mon->calm_ns = 0;
     mon->since_ns = 0;
 }
+
+#if defined(BZ_WATCH)
+static void watch(struct bz_runtime *rt)
+{
+    bz_watch_look(&rt->monitor.dog, rt);
+}
+#else
+static void watch(struct bz_runtime *rt)
+{
+    (void)rt;
+}
+#endif
 
 static void monitor_main(void *arg)
 {
@@ -189,6 +203,7 @@ static void monitor_main(void *arg)
     uint64_t used = bz_os_cpu_time(rt->os);
     while (bz_load_acquire(&rt->is_ending) == 0) { /* runtime.c [A] */
         uint64_t before = used;
+        watch(rt);
         used = bz_os_cpu_time(rt->os);
         uint64_t until = bz_monitor_look(rt, bz_os_now(rt->os), used - before);
         if (until == BZ_OS_FOREVER)
@@ -202,11 +217,7 @@ static void monitor_main(void *arg)
 static int start(struct bz_runtime *rt)
 {
     struct bz_os_thread_opts opts = {.name = "blitz-monitor"};
-    int err = bz_os_thread_start(rt->os, &rt->monitor.thread, &opts, monitor_main, rt);
-    if (err != 0)
-        bz_log_once(BLITZ_LOG_WARN,
-                    "the monitor's thread could not be started (error %d): going on without", -err);
-    return err;
+    return bz_os_thread_start(rt->os, &rt->monitor.thread, &opts, monitor_main, rt);
 }
 
 void bz_monitor_tell(struct bz_runtime *rt)
@@ -218,16 +229,21 @@ void bz_monitor_tell(struct bz_runtime *rt)
 bool bz_monitor_raise(struct bz_runtime *rt)
 {
     struct bz_monitor *mon = &rt->monitor;
+    int err = 0;
     bz_lock_take(&rt->start_lock, rt->os);
     /* relaxed: set under the lock */
     if (!mon->is_started && !mon->is_refused && !bz_load_relaxed(&rt->is_ending)) {
-        mon->is_started = start(rt) == 0;
+        err = start(rt);
+        mon->is_started = err == 0;
         mon->is_refused = !mon->is_started;
     }
     bool is_up = mon->is_started;
     if (is_up)
         bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: it is told, too, and looks */
     bz_lock_drop(&rt->start_lock, rt->os);
+    if (err != 0) /* not under the lock: whoever listens to the log may spawn */
+        bz_log_once(BLITZ_LOG_WARN,
+                    "the monitor's thread could not be started (error %d): going on without", -err);
     if (is_up)
         bz_monitor_tell(rt);
     return is_up;

@@ -9,6 +9,7 @@
 #define BZ_MONITOR_H
 
 #include "os/os.h"
+#include "sched/watch.h"
 #include "task/entry.h"
 
 struct bz_machine;
@@ -42,6 +43,9 @@ struct bz_monitor {
     int64_t credit_ns; /* CPU time it may use at once */
     uint64_t since_ns; /* when it last looked */
     uint64_t calm_ns;  /* since when nobody runs, or nobody sleeps; 0: not now */
+#if defined(BZ_WATCH)
+    struct bz_watch_dog dog; /* for the machines that were never started */
+#endif
 };
 
 /* A runtime with one proc needs none, and has none. */

@@ -190,3 +190,29 @@ TEST(run_fault, bug_09_a_quota_below_one_cpu_is_one_worker_that_does_it_all)
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
+
+/* ---- who is told ---- */
+
+#if defined(BZ_WATCH)
+static int told; /* by the log, of a failure */
+
+static void listen_without_locks(void *ctx, blitz_log_level level, const char *message)
+{
+    (void)ctx;
+    (void)level;
+    (void)message;
+    told++;
+    CHECK_EQ(bz_held_count(), 0u);
+}
+
+/* Bug class 23: whoever listens to the log may call us again, and must not meet our locks. */
+TEST(run_fault, bug_23_the_log_is_called_with_no_lock_held)
+{
+    static const enum bz_fault_kind kinds[] = {BZ_FAULT_THREAD, BZ_FAULT_RESERVE, BZ_FAULT_GUARD,
+                                               BZ_FAULT_MEMORY};
+    CHECK_EQ(blitz_log_set(listen_without_locks, NULL, BLITZ_LOG_DEBUG), 0);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(kinds); i++)
+        each_fault(kinds[i], on_threads);
+    CHECK_GT(told, 0);
+}
+#endif
