@@ -11,7 +11,8 @@
     SCENE(stacks)          \
     SCENE(talk)            \
     SCENE(skynet)          \
-    SCENE(fib)
+    SCENE(fib)             \
+    SCENE(millions)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
 DEMO_SCENES(DEMO_DECLARE)
