@@ -16,23 +16,11 @@
  *          steal      real                tail
  *       ...  |--copied--|----queued---------|  free ...
  *
- * Full: half of the ring and the new entry go to the injector in one batch (the caller does it).
- * Full while a thief is copying: that one entry goes there.
+ * Full: the caller takes some of the oldest out and gives them to the injector, and if a thief is
+ * still copying then, the new entry too. Tombstones (a joiner that claims its child leaves the
+ * child's entry behind) it drops on that occasion.
  *
- * Sweep. A joiner that claims its child leaves the child's entry behind; a program that spawns and
- * joins in a loop would fill the ring, and then the injector, with tombstones. So before a full ring
- * spills its owner takes the tombstones out. It claims everything as a thief would, which keeps
- * thieves away while it moves the living towards the tail, and then releases what is left:
- *
- *          steal                       real = tail
- *       ...  |--a--+--b--+--+--c--d--+--|             + dead; all of it the owner's
- *       ...  |          a--b--c--d------|             head = tail - 4, one store
- *
- * Meanwhile the ring looks empty. A proc that looks at it as the last thing before its sleep will
- * not come for what is in it; so the owner pushes and publishes afterwards, which is what it swept
- * for. (A ring that looks empty because all of it is being stolen is the thief's to answer for.)
- *
- * The hand. The owner may take several at once into a private hand: the CAS, most of what a take
+ * The hand. The owner may take several at once, to spill them or into a private hand: the CAS, most of what a take
  * costs, is paid once for all of them. What is in a hand others cannot reach, so it is half and one
  * at most, and the monitor empties the hand of an owner that does not come back to it.
  *
@@ -40,17 +28,19 @@
  *
  * Rejected: a mutex (every push would pay for a rare thief); a growing deque (freeing the old
  * array under a reader needs reclamation, and a bound is wanted anyhow: what spills is what others
- * should see); one head index (a thief would have to copy before it claims, and throw the copy
+ * should see); a sweep that takes tombstones out of a full ring in place (it
+ * held thieves up, and each entry was looked at again and again: dropping those that are spilled is
+ * as good); one head index (a thief would have to copy before it claims, and throw the copy
  * away when it loses); two full indices in the head, 16 or 32 bits each (16 bits come round while a
  * thief is descheduled, after 65536 takes, and its claim succeeds on a ring that has moved on; 32
  * bits after four billion takes, which is half a minute of them. A count needs few bits and leaves
- * the index 54, which come round after years).
+ * the index 53, which come round after years).
  *
  * I1  tail - steal <= CAP; steal = real - claimed. Indices run free and wrap; compare differences.
  * I2  Only the owner writes tail and slots. [steal, real) belongs to one thief, [real, tail) to
  *     the queue.
- * I3  While steal != real, only that thief changes steal; the owner changes real alone. An owner
- *     that sweeps is that thief.
+ * I3  While steal != real, only that thief changes steal; the owner changes real alone. (BZ_BREAK 56
+ *     lets what the owner takes behind a thief move steal.)
  * I4  Of a lone ring others read only the count.
  *
  * [A] push: tail release -> steal: tail acquire     a slot is filled before it can be claimed
@@ -58,9 +48,6 @@
  * [C] advance, release: head release -> claim: head acquire   who sees the head moved sees a
  *     tail at least as far: the owner takes only what it pushed, a thief releases only after it
  *     saw the tail, so tail - real is never negative for the next thief
- * [D] sweep: head release -> claim: head acquire    the living are where they were moved to
- *     release: head release -> sweep: head acquire  [B] for the pushes after the sweep, whose store
- *     is not a read-modify-write and hides the thief's from them
  */
 #include "sched/runq.h"
 
@@ -77,31 +64,6 @@ void bz_runq_init(struct bz_runq *q, bool is_lone)
 }
 
 /* ---- the owner ---- */
-
-static bool is_full(struct bz_runq *q, uint64_t head)
-{
-    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
-    return bz_runq_queued(head, tail) == BZ_RUNQ_CAP;
-}
-
-enum bz_pushed bz_runq_push(struct bz_runq *q, bz_entry entry, bz_entry spill[BZ_RUNQ_SPILL],
-                            unsigned *count)
-{
-    while (!bz_runq_try_push(q, entry)) {
-        uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a first guess, the CAS decides */
-        uint64_t real = bz_runq_real(seen);
-        if (bz_runq_claimed(seen) > 0)
-            return BZ_PUSH_BUSY;
-        if (!is_full(q, seen) || !bz_runq_advance(q, seen, BZ_RUNQ_CAP / 2))
-            continue; /* a thief came between: look again */
-        for (unsigned i = 0; i < BZ_RUNQ_CAP / 2; i++)
-            spill[i] = bz_get(bz_runq_slot(q, real + i));
-        spill[BZ_RUNQ_CAP / 2] = entry;
-        *count = BZ_RUNQ_SPILL;
-        return BZ_PUSH_SPILL;
-    }
-    return BZ_PUSHED;
-}
 
 /* What the owner may take at once of `queued`. */
 static unsigned handful(struct bz_runq *q, uint64_t queued, unsigned max)
@@ -128,44 +90,12 @@ unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max)
     }
 }
 
-/* Claim all of it as a thief would. Returns the head as it was; 0 in *count if one is at work. */
-static uint64_t claim_all(struct bz_runq *q, uint64_t tail, uint64_t *count)
-{
-    uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a first guess, the CAS decides */
-    do {
-        bool is_busy = bz_runq_claimed(seen) > 0 && !BZ_BROKEN(56);
-        *count = is_busy ? 0 : bz_runq_queued(seen, tail);
-        if (*count == 0)
-            break;
-    } while (!bz_cas_weak_acq_rlx(&q->head, &seen, bz_runq_pack(*count, tail))); /* [D] */
-    return seen;
-}
-
-unsigned bz_runq_sweep(struct bz_runq *q, bool (*is_dead)(bz_entry e, void *arg), void *arg,
-                       bz_entry dead[BZ_RUNQ_CAP])
-{
-    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
-    uint64_t count, first = claim_all(q, tail, &count), to = tail;
-    unsigned dead_count = 0;
-    if (count == 0)
-        return 0;
-    while (count-- > 0) {
-        bz_entry e = bz_get(bz_runq_slot(q, first + count));
-        if (is_dead(e, arg))
-            dead[dead_count++] = e;
-        else
-            bz_set(bz_runq_slot(q, --to), e);
-    }
-    bz_store_release(&q->head, bz_runq_pack(0, to)); /* [D] */
-    return dead_count;
-}
-
 /* ---- thieves ---- */
 
 /* Phase 1. Returns how many were claimed, the first at *first; 0 if there is nothing for us. */
 static unsigned claim_half(struct bz_runq *from, uint64_t *first)
 {
-    uint64_t seen = bz_load_acquire(&from->head); /* [C] [D] */
+    uint64_t seen = bz_load_acquire(&from->head); /* [C] */
     for (;;) {
         if (bz_runq_claimed(seen) > 0)
             return 0; /* another thief is at work */
@@ -173,8 +103,7 @@ static unsigned claim_half(struct bz_runq *from, uint64_t *first)
         uint64_t half = queued - queued / 2, real = bz_runq_real(seen);
         if (queued == 0)
             return 0;
-        if (bz_cas_weak_acq_acq(&from->head, &seen,
-                                bz_runq_pack(half, real + half))) { /* [C] [D] */
+        if (bz_cas_weak_acq_acq(&from->head, &seen, bz_runq_pack(half, real + half))) { /* [C] */
             *first = real;
             return (unsigned)half;
         }

@@ -70,7 +70,7 @@ static inline bz_shared(bz_entry) *bz_runq_slot(struct bz_runq *q, uint64_t inde
 
 /* ---- the owner ---- */
 
-/* Push at the tail. The owner only. False if the ring is full: then bz_runq_push. */
+/* Push at the tail. The owner only. False if there is no room. */
 BZ_MUST_USE static inline bool bz_runq_try_push(struct bz_runq *q, bz_entry entry)
 {
     BZ_ASSERT(entry != 0);
@@ -83,31 +83,6 @@ BZ_MUST_USE static inline bool bz_runq_try_push(struct bz_runq *q, bz_entry entr
     return true;
 }
 
-/* How a push ended. */
-enum bz_pushed {
-    BZ_PUSHED,     /* it is in the ring */
-    BZ_PUSH_SPILL, /* full: half the ring is in spill[], with the entry last; inject them */
-    BZ_PUSH_BUSY   /* full while a thief is copying: inject the one entry */
-};
-
-/* The most that one push can spill: half the ring and the entry itself. */
-#define BZ_RUNQ_SPILL (BZ_RUNQ_CAP / 2 + 1)
-
-/*
- * Push at the tail, and make room if there is none. The owner only.
- * Returns: how it ended; *count entries are in spill[] if it is BZ_PUSH_SPILL.
- */
-BZ_MUST_USE enum bz_pushed bz_runq_push(struct bz_runq *q, bz_entry entry,
-                                        bz_entry spill[BZ_RUNQ_SPILL], unsigned *count);
-
-/*
- * Take out what is_dead, in place; what lives stays in order. The owner only, and it pushes
- * afterwards: see runq.c, sweep.
- * Returns: how many were dead, now in dead[]; 0 also if a thief is copying.
- */
-unsigned bz_runq_sweep(struct bz_runq *q, bool (*is_dead)(bz_entry e, void *arg), void *arg,
-                       bz_entry dead[BZ_RUNQ_CAP]);
-
 /* The owner moves `real` by n, if the head is as it saw it. False: a thief came between. */
 BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen, uint64_t n)
 {
@@ -116,7 +91,7 @@ BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen,
         bz_store_relaxed(&q->head, real); /* relaxed: nobody else has to do with it, I4 */
         return true;
     }
-    if (BZ_UNLIKELY(claimed > 0))
+    if (BZ_UNLIKELY(claimed > 0) && !BZ_BROKEN(56))
         claimed += n;                                                         /* I3 */
     return bz_cas_weak_rel_rlx(&q->head, &seen, bz_runq_pack(claimed, real)); /* [C] */
 }

@@ -26,22 +26,19 @@ static void take(bz_entry e)
     taken[e]++;
 }
 
+/* As place.c does it: if there is no room, the oldest is spilled, and if there is none still, the
+ * new one. */
 static void push(bz_entry e)
 {
-    bz_entry spill[BZ_RUNQ_SPILL];
-    unsigned count = 0;
+    bz_entry spill;
     bz_set(&payload[e], (int)e);
-    switch (bz_runq_push(&mine, e, spill, &count)) {
-    case BZ_PUSHED:
-        break;
-    case BZ_PUSH_SPILL:
-        for (unsigned i = 0; i < count; i++)
-            take(spill[i]);
-        break;
-    case BZ_PUSH_BUSY:
+    if (bz_runq_try_push(&mine, e))
+        return;
+    if (bz_runq_take_some(&mine, &spill, 1) > 0)
+        take(spill);
+    if (!bz_runq_try_push(&mine, e)) {
         busy++;
         take(e);
-        break;
     }
 }
 
@@ -202,70 +199,9 @@ MODEL(runq, a_hand_a_push_and_two_thieves_meet)
     each_was_taken_once(3);
 }
 
-/* ---- sweeping ---- */
-
-static bool is_odd(bz_entry e, void *arg)
-{
-    (void)arg;
-    return e % 2 != 0;
-}
-
-static void sweep(void)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    unsigned count = bz_runq_sweep(&mine, is_odd, NULL, dead);
-    for (unsigned i = 0; i < count; i++)
-        take(dead[i]);
-}
-
-static void owner_sweeps_and_pushes_3(void)
-{
-    sweep();
-    push(3);
-}
-
-static void owner_pushes_3_after_a_sweep_in_vain(void)
-{
-    sweep();
-    push(3);
-    take(bz_runq_take(&mine));
-    push(4);
-}
-
-/* [D]: who claims after a sweep finds the living where they were moved to. */
-MODEL(runq, a_sweep_and_a_thief_lose_and_double_nothing)
-{
-    given_rings(0, 2);
-    m_threads(owner_sweeps_and_pushes_3, thief_steals);
-    m_sometimes(bz_runq_count(&mine) == 2); /* swept: 2 and 3 */
-    each_was_taken_once(3);
-}
-
-MODEL(runq, a_sweep_and_two_thieves_lose_and_double_nothing)
-{
-    given_rings(0, 2);
-    m_threads(owner_sweeps_and_pushes_3, thief_steals, another_thief_steals);
-    each_was_taken_once(3);
-}
-
-/* [D]: a thief has released before the sweep; the pushes after it fill what that one copied. */
-MODEL(runq, what_a_thief_copied_before_a_sweep_is_filled_after_it)
-{
-    given_rings(0, 2);
-    m_threads(owner_pushes_3_after_a_sweep_in_vain, thief_steals);
-    each_was_taken_once(4);
-}
-
-MODEL(runq, bug_02_indices_wrap_under_a_sweep)
-{
-    given_rings(7, 2);
-    m_threads(owner_sweeps_and_pushes_3, thief_steals_twice);
-    each_was_taken_once(3);
-}
-
 /* ---- spilling ---- */
 
-/* Full when the owner looked, and half empty when it spills. */
+/* Full when the owner looked, and perhaps empty when it spills. */
 MODEL(runq, a_spill_takes_no_more_than_two_thieves_left)
 {
     given_rings(0, 2);

@@ -26,13 +26,9 @@ static void take(bz_entry e)
 
 static void push(struct bz_runq *q, bz_entry e)
 {
-    bz_entry spill[BZ_RUNQ_SPILL];
-    unsigned count = 0;
     bz_set(&payload[e], (int)e);
-    if (bz_runq_push(q, e, spill, &count) != BZ_PUSHED) {
-        m_assert(count == 0); /* full of what a thief is copying: never of what is queued */
+    if (!bz_runq_try_push(q, e)) /* full of what a thief is copying: never of what is queued */
         take(e);
-    }
 }
 
 static void given_rings(bz_entry queued)
@@ -112,41 +108,9 @@ MODEL(runq, a_thief_does_not_fill_what_is_being_copied_from_it)
     each_was_taken_once(7);
 }
 
-/* ---- sweeping: 1 and 3 are dead, 2 and 4 move ---- */
-
-static bool is_odd(bz_entry e, void *arg)
-{
-    (void)arg;
-    return e % 2 != 0;
-}
-
-static void owner_sweeps(void)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    unsigned count = bz_runq_sweep(&mine, is_odd, NULL, dead);
-    for (unsigned i = 0; i < count; i++)
-        take(dead[i]);
-}
-
 static void another_thief_steals(void)
 {
     take(bz_runq_steal(&mine, &hers));
-}
-
-/* [D]: what was moved towards the tail is seen there. */
-MODEL(runq, a_thief_finds_the_living_where_a_sweep_put_them)
-{
-    given_rings(4);
-    m_threads(owner_sweeps, thief_steals);
-    m_sometimes(bz_runq_count(&mine) == 1); /* 2 and 4 were left, one was stolen */
-    each_was_taken_once(4);
-}
-
-MODEL(runq, two_thieves_find_the_living_where_a_sweep_put_them)
-{
-    given_rings(4);
-    m_threads(owner_sweeps, thief_steals, another_thief_steals);
-    each_was_taken_once(4);
 }
 
 /* ---- the hand: two of three, and a thief ---- */

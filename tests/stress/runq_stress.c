@@ -19,27 +19,15 @@ static void run(bz_entry e)
     bz_fetch_add_relaxed(&run_count, 1);
 }
 
-static bool is_dead(bz_entry e, void *arg)
-{
-    (void)arg;
-    return e % 8 == 0;
-}
-
-/* What spills, and what a sweep takes out, the owner runs itself. */
+/* What spills the owner runs itself. */
 static void push(bz_entry e)
 {
-    bz_entry out[BZ_RUNQ_CAP];
-    unsigned count = 0;
-    if (bz_runq_try_push(&ring[0], e))
-        return;
-    unsigned dead = bz_runq_sweep(&ring[0], is_dead, NULL, out);
-    for (unsigned i = 0; i < dead; i++)
-        run(out[i]);
-    enum bz_pushed how = bz_runq_push(&ring[0], e, out, &count);
-    for (unsigned i = 0; how == BZ_PUSH_SPILL && i < count; i++)
-        run(out[i]);
-    if (how == BZ_PUSH_BUSY)
-        run(e);
+    bz_entry spill[BZ_RUNQ_CAP / 2];
+    while (!bz_runq_try_push(&ring[0], e)) {
+        unsigned count = bz_runq_take_some(&ring[0], spill, BZ_RUNQ_CAP / 2);
+        for (unsigned i = 0; i < count; i++)
+            run(spill[i]);
+    }
 }
 
 /* One by one, or a hand at a time. Returns what was taken last. */
@@ -63,7 +51,8 @@ static void worker(void *arg, int me)
     (void)arg;
     struct bz_rng r = seeds[me];
     while (bz_load_relaxed(&run_count) < total) {
-        for (uint32_t n = bz_rng_below(&r, 400); me == 0 && n > 0 && next <= total; n--, next++)
+        for (uint32_t n = bz_rng_below(&r, 2 * BZ_RUNQ_CAP); me == 0 && n > 0 && next <= total;
+             n--, next++)
             push(next);
         bz_entry e = 0;
         for (uint32_t n = bz_rng_below(&r, 30) + 1; n > 0; n--)

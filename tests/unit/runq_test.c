@@ -5,8 +5,6 @@
 #include "support/death.h"
 
 static struct bz_runq mine, yours;
-static bz_entry spilled[BZ_RUNQ_SPILL];
-static unsigned spilled_count;
 
 static void given_two_rings(void)
 {
@@ -20,15 +18,10 @@ static void given_indices_at(uint64_t start)
     bz_store_relaxed(&mine.tail, start);
 }
 
-static enum bz_pushed push(bz_entry e)
-{
-    return bz_runq_push(&mine, e, spilled, &spilled_count);
-}
-
 static void push_all(bz_entry first, bz_entry last)
 {
     for (bz_entry e = first; e <= last; e++)
-        CHECK_EQ((int)push(e), (int)BZ_PUSHED);
+        CHECK(bz_runq_try_push(&mine, e));
 }
 
 TEST(runq, gives_back_in_order)
@@ -45,18 +38,20 @@ TEST(runq, gives_back_in_order)
     }
 }
 
-/* A full ring gives up its older half, in order, and the new entry behind it. */
-TEST(runq, overflow_spills_the_older_half_and_the_new_one)
+/* What a full ring spills are its oldest, in order; then there is room. */
+TEST(runq, a_full_ring_takes_no_more_until_its_oldest_are_taken_out)
 {
+    static bz_entry spilled[BZ_RUNQ_CAP];
     given_two_rings();
     push_all(1, BZ_RUNQ_CAP);
-    CHECK_EQ((int)push(999), (int)BZ_PUSH_SPILL);
-    CHECK_EQ(spilled_count, BZ_RUNQ_CAP / 2 + 1);
+    CHECK(!bz_runq_try_push(&mine, BZ_RUNQ_CAP + 1));
+    CHECK_EQ(bz_runq_take_some(&mine, spilled, BZ_RUNQ_CAP / 2), BZ_RUNQ_CAP / 2);
     for (unsigned i = 0; i < BZ_RUNQ_CAP / 2; i++)
         CHECK_EQ(spilled[i], i + 1u);
-    CHECK_EQ(spilled[BZ_RUNQ_CAP / 2], 999u);
+    push_all(BZ_RUNQ_CAP + 1, BZ_RUNQ_CAP + BZ_RUNQ_CAP / 2);
+    CHECK(!bz_runq_try_push(&mine, 1));
     bz_runq_check(&mine);
-    for (bz_entry e = BZ_RUNQ_CAP / 2 + 1; e <= BZ_RUNQ_CAP; e++)
+    for (bz_entry e = BZ_RUNQ_CAP / 2 + 1; e <= BZ_RUNQ_CAP + BZ_RUNQ_CAP / 2; e++)
         CHECK_EQ(bz_runq_take(&mine), e);
     CHECK_EQ(bz_runq_take(&mine), 0u);
 }
@@ -97,7 +92,7 @@ TEST(runq, a_thief_with_more_than_half_full_steals_nothing)
     given_two_rings();
     push_all(1, BZ_RUNQ_CAP);
     for (unsigned i = 0; i <= BZ_RUNQ_CAP / 2; i++)
-        CHECK_EQ((int)bz_runq_push(&yours, 1000 + i, spilled, &spilled_count), (int)BZ_PUSHED);
+        CHECK(bz_runq_try_push(&yours, 1000 + i));
     CHECK_EQ(bz_runq_steal(&mine, &yours), 0u);
     CHECK_EQ(bz_runq_take(&yours), 1000u);
     CHECK_EQ(bz_runq_steal(&mine, &yours), (bz_entry)BZ_RUNQ_CAP / 2);
@@ -131,10 +126,12 @@ TEST(runq, what_is_being_copied_is_not_overwritten)
     push_all(1, BZ_RUNQ_CAP);
     given_a_thief_at_work(0, BZ_RUNQ_CAP / 2);
 
-    CHECK_EQ((int)push(999), (int)BZ_PUSH_BUSY);
+    CHECK(!bz_runq_try_push(&mine, 999));
+    CHECK_EQ(bz_runq_take(&mine), (bz_entry)BZ_RUNQ_CAP / 2 + 1); /* behind it: not free either */
+    CHECK(!bz_runq_try_push(&mine, 999));
 
-    bz_store_relaxed(&mine.head, BZ_RUNQ_CAP / 2); /* it releases */
-    CHECK_EQ((int)push(999), (int)BZ_PUSHED);
+    bz_store_relaxed(&mine.head, BZ_RUNQ_CAP / 2 + 1); /* it releases */
+    CHECK(bz_runq_try_push(&mine, 999));
     bz_runq_check(&mine);
 }
 
@@ -184,16 +181,12 @@ TEST(runq, a_lone_ring_does_all_that_a_shared_one_does)
         push_all(in + 1, in + BZ_RUNQ_CAP);
         in += BZ_RUNQ_CAP;
         CHECK(!bz_runq_try_push(&mine, in + 1));
-        CHECK_EQ((int)push(++in), (int)BZ_PUSH_SPILL);
-        for (unsigned i = 0; i + 1 < spilled_count; i++)
-            CHECK_EQ(spilled[i], ++out);
         CHECK_EQ(bz_runq_take(&mine), ++out);
-        unsigned left = BZ_RUNQ_CAP / 2 - 1;
+        unsigned left = BZ_RUNQ_CAP - 1;
         CHECK_EQ(bz_runq_take_some(&mine, hand, BZ_RUNQ_CAP),
                  left); /* there is nobody to share with */
         for (unsigned i = 0; i < left; i++)
             CHECK_EQ(hand[i], ++out);
-        CHECK_EQ(spilled[spilled_count - 1], ++out);
         bz_runq_check(&mine);
     }
 }
@@ -208,75 +201,6 @@ TEST(runq, nobody_steals_from_a_lone_ring)
 }
 #endif
 
-/* ---- sweeping ---- */
-
-static unsigned looked_at;
-
-static bool every_third_is_dead(bz_entry e, void *arg)
-{
-    looked_at++;
-    return e % 3 == *(bz_entry *)arg;
-}
-
-static bool all_are_dead(bz_entry e, void *arg)
-{
-    (void)e;
-    (void)arg;
-    return true;
-}
-
-static void sweep_and_check(bz_entry n, bz_entry rest)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    unsigned want = 0, count = bz_runq_sweep(&mine, every_third_is_dead, &rest, dead);
-    bz_runq_check(&mine);
-    for (bz_entry e = 1; e <= n; e++)
-        want += e % 3 == rest;
-    CHECK_EQ(count, want);
-    CHECK_EQ(looked_at, n);
-    CHECK_EQ(bz_runq_count(&mine), n - want);
-    for (unsigned i = 0; i < count; i++)
-        CHECK_EQ(dead[i] % 3, rest);
-    for (bz_entry e = 1; e <= n; e++)
-        if (e % 3 != rest)
-            CHECK_EQ(bz_runq_take(&mine), e);
-}
-
-/* Each fill, each place in the ring, shared and lone. */
-TEST(runq, a_sweep_takes_out_the_dead_and_keeps_the_rest_in_order)
-{
-    for (uint64_t start = 0; start < 2 * BZ_RUNQ_CAP; start += 37)
-        for (bz_entry n = 0; n <= BZ_RUNQ_CAP; n += 1 + n / 9)
-            for (bz_entry rest = 0; rest < 3; rest++) {
-                bz_runq_init(&mine, start % 2 != 0);
-                given_indices_at(start);
-                push_all(1, n);
-                looked_at = 0;
-                sweep_and_check(n, rest);
-            }
-}
-
-TEST(runq, a_ring_of_tombstones_is_empty_after_a_sweep)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    given_two_rings();
-    push_all(1, BZ_RUNQ_CAP);
-    CHECK_EQ(bz_runq_sweep(&mine, all_are_dead, NULL, dead), BZ_RUNQ_CAP);
-    CHECK_EQ(bz_runq_take(&mine), 0u);
-    push_all(1, BZ_RUNQ_CAP);
-    CHECK_EQ(bz_runq_steal(&mine, &yours), (bz_entry)BZ_RUNQ_CAP / 2);
-}
-
-TEST(runq, a_sweep_lets_a_thief_finish_first)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    given_two_rings();
-    push_all(1, 8);
-    given_a_thief_at_work(0, 4);
-    CHECK_EQ(bz_runq_sweep(&mine, all_are_dead, NULL, dead), 0u);
-    CHECK_EQ(bz_runq_count(&mine), 4u);
-}
-
 /* Bug class 2: indices wrap. Start just below it and go through, pushing, taking, stealing. */
 TEST(runq, bug_02_indices_that_wrap_lose_nothing)
 {
@@ -286,7 +210,7 @@ TEST(runq, bug_02_indices_that_wrap_lose_nothing)
     bz_entry in = 0, out = 0;
     while (in < 3000) {
         for (int i = 0; i < 50; i++)
-            CHECK_EQ((int)push(++in), (int)BZ_PUSHED);
+            CHECK(bz_runq_try_push(&mine, ++in));
         bz_entry newest = bz_runq_steal(&mine, &yours);
         for (bz_entry e; (e = bz_runq_take(&yours)) != 0;)
             CHECK_EQ(e, ++out);

@@ -15,7 +15,7 @@ static struct bz_entry_list {
     bz_entry e[BZ_RUNQ_CAP];
     unsigned count;
 } want[RINGS];        /* what must be in each */
-static bz_entry last; /* entries are numbers, of which every third one dies */
+static bz_entry last; /* entries are numbers */
 
 /* A thief in the middle of ring 0: what it has claimed and not released. */
 static struct bz_entry_list claimed;
@@ -47,24 +47,11 @@ static bz_entry want_taken(unsigned r)
 
 static void do_push(unsigned r)
 {
-    bz_entry spill[BZ_RUNQ_SPILL], e = ++last;
-    unsigned count = 0;
-    switch (bz_runq_push(&ring[r], e, spill, &count)) {
-    case BZ_PUSHED:
-        CHECK_LT(want[r].count + held_of(r), BZ_RUNQ_CAP);
+    bz_entry e = ++last;
+    bool has_room = want[r].count + held_of(r) < BZ_RUNQ_CAP;
+    CHECK_EQ(bz_runq_try_push(&ring[r], e), has_room);
+    if (has_room)
         want[r].e[want[r].count++] = e;
-        break;
-    case BZ_PUSH_SPILL:
-        CHECK_EQ(want[r].count, BZ_RUNQ_CAP);
-        CHECK_EQ(count, BZ_RUNQ_SPILL);
-        CHECK_EQ(spill[0], want_oldest(&want[r]));
-        CHECK_EQ(spill[1], e);
-        break;
-    case BZ_PUSH_BUSY:
-        CHECK_GT(claimed.count, 0u);
-        CHECK_EQ(r, 0u);
-        break;
-    }
 }
 
 static void do_take(unsigned r)
@@ -80,27 +67,6 @@ static void do_take_some(unsigned r)
     CHECK_EQ(count, before > 0 ? before / 2 + 1 : 0);
     for (unsigned i = 0; i < count; i++)
         CHECK_EQ(out[i], want_taken(r));
-}
-
-static bool is_dead(bz_entry e, void *arg)
-{
-    (void)arg;
-    return e % 3 == 0;
-}
-
-static void do_sweep(unsigned r)
-{
-    bz_entry dead[BZ_RUNQ_CAP];
-    unsigned count = bz_runq_sweep(&ring[r], is_dead, NULL, dead), died = 0;
-    bool is_busy = r == 0 && claimed.count > 0;
-    for (unsigned n = want[r].count; n > 0 && !is_busy; n--) {
-        bz_entry e = want_oldest(&want[r]);
-        if (is_dead(e, NULL))
-            died++;
-        else
-            want[r].e[want[r].count++] = e;
-    }
-    CHECK_EQ(count, died);
 }
 
 /* The phases of a thief of ring 0, one at a time. */
@@ -147,17 +113,14 @@ static void do_any(void)
         do_take_some(r);
         break;
     case 1:
-        do_sweep(r);
-        break;
-    case 2:
         do_thief();
         break;
-    case 3:
+    case 2:
         do_steal(r);
         break;
+    case 3:
     case 4:
     case 5:
-    case 6:
         do_take(r);
         break;
     default:
