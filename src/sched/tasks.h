@@ -31,7 +31,7 @@ enum {
 #if defined(BZ_DEBUG) || defined(BZ_WATCH)
 enum { BZ_STASH_MAX = 0 };
 #else
-enum { BZ_STASH_MAX = 32 };
+enum { BZ_STASH_MAX = 256 }; /* more than a full ring drops tombstones at once */
 #endif
 struct bz_task_stash {
     unsigned count;
