@@ -69,6 +69,16 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     return is_won;
 }
 
+/* The joiner has forked jobs that are not joined: they stay its own while the child runs. */
+static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *me,
+                                          struct bz_task *t)
+{
+    struct bz_deque_mark mark = bz_deque_mark(&m->deque, me);
+    enum bz_ran ran = t->ops->run(t);
+    bz_deque_unmark(&bz_machine_self()->deque, &mark);
+    return ran;
+}
+
 bool bz_claim(struct bz_task *t, enum bz_ran *ran)
 {
     struct bz_machine *m = bz_machine_self();
@@ -80,10 +90,8 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     bz_watch_end(m, me);
     m->current = t;
     bz_watch_begin(m, t);
-    struct bz_deque_mark mark = bz_deque_mark(&m->deque, me);
-    *ran = t->ops->run(t);
+    *ran = bz_deque_is_empty(&m->deque) ? t->ops->run(t) : run_marked(m, me, t);
     m = bz_machine_self(); /* whoever we are now */
-    bz_deque_unmark(&m->deque, &mark);
     bz_watch_end(m, t);
     m->current = me;
     bz_watch_begin(m, me);

@@ -70,22 +70,44 @@ bz_entry bz_take_injected(struct bz_machine *m)
     return won;
 }
 
-/* Take a handful out of the ring, or one if anybody could want the others. */
+enum { FEW = 3 }; /* not worth a handful */
+
+/* Take a handful out of the ring, if nobody could want them and there are more than a few. */
 static bool fill_hand(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     struct bz_hand *h = &p->hand;
-    unsigned count;
-    if (bz_is_plain(m->rt) || p->ring.is_lone || !bz_idle_is_quiet(&m->rt->idle)) {
-        bz_entry e = bz_runq_take(&p->ring);
-        bz_set(&h->entry[0], e);
-        count = e != 0;
-    } else {
-        count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
-    }
+    if (bz_is_plain(m->rt) || bz_runq_queued_here(&p->ring) < FEW ||
+        !bz_idle_is_quiet(&m->rt->idle))
+        return false;
+    unsigned count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
     bz_store_relaxed(&h->at, 0);        /* relaxed: ours to touch */
     bz_store_relaxed(&h->count, count); /* relaxed: likewise */
+    for (unsigned i = 1; i < count; i++)
+        __builtin_prefetch((void *)(bz_get(&h->entry[i]) & ~(bz_entry)BZ_ENTRY_TAG_MASK));
     return count > 0;
+}
+
+/* The stack of a task in the hand, which is nobody else's now; NULL if it has none. */
+static struct bz_stack *stack_in_hand(struct bz_hand *h, unsigned i)
+{
+    bz_entry e = i < bz_load_relaxed(&h->count) ? bz_get(&h->entry[i]) : 0; /* relaxed: ours */
+    return e != 0 && bz_entry_tag(e) == BZ_ENTRY_RESUMED ? bz_entry_task(e)->stack : NULL;
+}
+
+/* Who comes after the next will be switched to soon: fetch where it stands, a step at a time, since
+ * each is found through the one before. */
+static void warm_up(struct bz_hand *h, unsigned at)
+{
+    struct bz_stack *second = stack_in_hand(h, at + 1), *third = stack_in_hand(h, at + 2);
+    if (third != NULL)
+        __builtin_prefetch(third);
+    if (second != NULL) {
+        char *sp = second->ctx.sp;
+        __builtin_prefetch(sp);
+        __builtin_prefetch(sp + 64);
+        __builtin_prefetch(sp + 128);
+    }
 }
 
 /* Take the first out of the hand; 0 if it was claimed. */
@@ -93,6 +115,7 @@ static bz_entry take_first(struct bz_hand *h)
 {
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
     bz_store_relaxed(&h->at, at + 1);      /* relaxed: likewise */
+    warm_up(h, at);
     return bz_get(&h->entry[at]);
 }
 
@@ -117,10 +140,13 @@ static bz_entry take_ring(struct bz_machine *m)
     m->proc->next_row = 0;
     if (bz_hand_left(h) > 1 && !bz_idle_is_quiet(&m->rt->idle))
         open_hand(m);
-    while (won == 0 && (bz_hand_left(h) > 0 || fill_hand(m))) {
-        bz_entry e = take_first(h);
-        won = e != 0 ? win(e) : 0;
-    }
+    do {
+        bool is_in_hand = bz_hand_left(h) > 0 || fill_hand(m);
+        bz_entry e = is_in_hand ? take_first(h) : bz_runq_take(&m->proc->ring);
+        if (e == 0 && !is_in_hand)
+            return 0;
+        won = e != 0 ? win(e) : 0; /* 0: it was claimed out of the hand */
+    } while (won == 0);
     return won;
 }
 

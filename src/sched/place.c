@@ -50,7 +50,7 @@ static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 
 /* The ring is full. While entries are on their way to the injector they are in no queue: somebody may
  * have looked just then and gone to sleep. So there is a look for sleepers at the end. */
-static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
+BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
 {
     bz_entry spill[SPILL];
     unsigned count = bz_runq_take_some(&m->proc->ring, spill, SPILL);
@@ -65,7 +65,7 @@ static BZ_NOINLINE void push_full(struct bz_machine *m, bz_entry e)
 void bz_push_here(struct bz_machine *m, bz_entry e)
 {
     if (!bz_runq_try_push(&m->proc->ring, e))
-        push_full(m, e);
+        bz_push_full(m, e);
 }
 
 /* Start the thread of a proc that has none. True if it has one now. */
@@ -123,13 +123,19 @@ void bz_rouse(struct bz_runtime *rt, int proc)
     }
 }
 
+void bz_rouse_one(struct bz_runtime *rt)
+{
+    if (!BZ_BROKEN(86))
+        bz_rouse(rt, bz_idle_published(&rt->idle));
+}
+
 /* To the end of the ring, for anybody to take. What e points to may be gone when it returns. */
 static void push_and_rouse(struct bz_machine *m, bz_entry e)
 {
     struct bz_runtime *rt = m->rt;
     bz_push_here(m, e);
-    if (bz_idle_may_rouse(&rt->idle) && !BZ_BROKEN(86))
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+    if (bz_idle_may_rouse(&rt->idle))
+        bz_rouse_one(rt);
 }
 
 void bz_place_near_slow(struct bz_machine *m, bz_entry old)
@@ -157,11 +163,4 @@ void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
         bz_rouse(rt, bz_idle_wanted(&rt->idle, proc));
     else
         bz_place(rt, e);
-}
-
-void bz_place_last(bz_entry e)
-{
-    struct bz_machine *m = bz_machine_self();
-    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-    push_and_rouse(m, e);
 }

@@ -127,6 +127,13 @@ unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
  */
 bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to);
 
+/* How many there are to take, for its owner: no fewer, unless thieves come between. */
+static inline uint64_t bz_runq_queued_here(struct bz_runq *q)
+{
+    /* relaxed: the tail is ours, the head a guess */
+    return bz_runq_queued(bz_load_relaxed(&q->head), bz_load_relaxed(&q->tail));
+}
+
 /* How many entries are in it: exact for its owner if nobody steals, else a guess. */
 unsigned bz_runq_count(struct bz_runq *q);
 

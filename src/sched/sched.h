@@ -288,7 +288,18 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
     bz_leave(was);
 }
 /* One that yielded: to the end of this machine's ring. */
-void bz_place_last(bz_entry e);
+void bz_push_full(struct bz_machine *m, bz_entry e); /* the ring is full; rouses, too */
+void bz_rouse_one(struct bz_runtime *rt);            /* there is work, and perhaps a sleeper */
+static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_runtime *rt = m->rt;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (BZ_UNLIKELY(!bz_runq_try_push(&m->proc->ring, e)))
+        bz_push_full(m, e);
+    else if (BZ_UNLIKELY(bz_idle_may_rouse(&rt->idle)))
+        bz_rouse_one(rt); /* what e points to may be gone already */
+}
 /* The same on a given proc's account: through the injector, and rouse that proc's machine. */
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */

@@ -120,12 +120,16 @@ static unsigned class_for(size_t bytes)
     return c;
 }
 
+void bz_task_ids_refill(struct bz_task_home *h)
+{
+    h->id_next = bz_fetch_add_relaxed(&ids_used, ID_BLOCK) + 1; /* relaxed: just uniqueness */
+    h->id_end = h->id_next + ID_BLOCK;
+}
+
 static uint64_t next_id(struct bz_task_home *h)
 {
-    if (BZ_UNLIKELY(h->id_next == h->id_end)) {
-        h->id_next = bz_fetch_add_relaxed(&ids_used, ID_BLOCK) + 1; /* relaxed: just uniqueness */
-        h->id_end = h->id_next + ID_BLOCK;
-    }
+    if (BZ_UNLIKELY(h->id_next == h->id_end))
+        bz_task_ids_refill(h);
     return h->id_next++;
 }
 

@@ -80,12 +80,17 @@ struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes);
 /* Its last reference is gone, or it never had one. Any thread, also when the runtime is gone. */
 void bz_task_free(struct bz_task *t);
 
+/* The slow half of a new id: another block. */
+void bz_task_ids_refill(struct bz_task_home *h);
+
 /* A ready-made fiber header with a new id, or NULL: then bz_task_alloc. The proc's machine only. */
 static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
 {
     struct bz_task_stash *s = &h->stash;
-    if (BZ_UNLIKELY(s->count == 0 || h->id_next == h->id_end))
+    if (BZ_UNLIKELY(s->count == 0))
         return NULL;
+    if (BZ_UNLIKELY(h->id_next == h->id_end))
+        bz_task_ids_refill(h);
     struct bz_task *t = s->ready[--s->count];
     t->id = h->id_next++;
     return t;

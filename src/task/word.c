@@ -182,11 +182,6 @@ void bz_word_unshield(bz_word *w)
     BZ_CHECK((was & BZ_WORD_SHIELD_MASK) != 0, "task word %p: one unshield too many", (void *)w);
 }
 
-enum bz_life bz_word_life(bz_word *w)
-{
-    return (enum bz_life)(bz_load_relaxed(w) & BZ_WORD_LIFE); /* relaxed: a guess */
-}
-
 bool bz_word_is_complete(bz_word *w)
 {
     return (bz_load_acquire(w) & BZ_WORD_LIFE) == BZ_COMPLETE; /* [T] */
