@@ -40,6 +40,9 @@
  *   - One await a line: two do not compile.
  *   - A `break` outside of any loop leaves for BLITZ_END.
  *
+ * A cancel calls the poll once more: the await in it gets -ECANCELED, and a poll written by hand asks
+ * blitz_is_cancelled(). As with any task it is a request: the task ends by saying BLITZ_READY.
+ *
  * A poll may also wait in the ordinary way, with any function marked BLITZ_SUSPENDS: nothing is
  * forbidden in it. Then it keeps a stack while it waits. Such a wait may take a wake that was meant
  * for the poll; so a poll that waited and then says BLITZ_PENDING is called once more soon. One that

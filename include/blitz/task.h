@@ -7,7 +7,18 @@
  *     blitz_task *t;
  *     int rc = blitz_spawn(work, &input, NULL, &t);
  *     ...
- *     rc = blitz_task_join(t, BLITZ_FOREVER);
+ *     rc = blitz_task_join(t, BLITZ_FOREVER, &result);
+ *
+ * With wishes, and a pointer for a result:
+ *
+ *     blitz_spawn_opts opts = {.name = "parser", .stack_bytes = 1 << 20, .free_result = free};
+ *     rc = blitz_spawn_ptr(parse, text, &opts, &t);
+ *     ...
+ *     rc = blitz_task_join_ptr(t, blitz_after(BLITZ_S), &tree);    // -ETIMEDOUT: t is still ours
+ *     if (rc != 0) {
+ *         blitz_task_cancel(t);
+ *         blitz_task_detach(t);                                    // and whatever it returns is freed
+ *     }
  *
  * A task may continue on another thread after any call marked BLITZ_SUSPENDS. What that means:
  *   errno                            is the new thread's: read it before you wait
@@ -123,7 +134,7 @@ BLITZ_API void blitz_task_detach(blitz_task *t);
 BLITZ_API void blitz_task_cancel(blitz_task *t);
 
 /*
- * Has it ended? If so, all it did is visible to the caller.
+ * Has it ended? If so, all it did is visible to the caller. Not to be asked of NULL.
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread that holds a handle.
  * Returns:  1 or 0.
