@@ -330,9 +330,8 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
     if (err != 0)
         goto drop_cache;
-    struct bz_os_thread_opts opts = {.name = rt->is.name};
     p->machine = m;
-    err = bz_os_thread_start(rt->os, &m->thread, &opts, machine_main, m);
+    err = bz_pool_run(&rt->pool, machine_main, m);
     if (err == 0) {
         bz_store_release(&p->has_machine, 1); /* place.c [B] */
         return 0;
@@ -343,9 +342,4 @@ drop_cache:
     bz_stack_cache_fini(&m->stacks);
     bz_machine_free(m);
     return err;
-}
-
-void bz_machine_join(struct bz_machine *m)
-{
-    bz_os_thread_join(m->rt->os, &m->thread);
 }

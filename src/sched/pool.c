@@ -132,6 +132,7 @@ static struct bz_pool_thread *thread_new(struct bz_pool *pool, void (*fn)(void *
     struct bz_pool_thread *t = bz_alloc(pool->alloc, sizeof *t, _Alignof(struct bz_pool_thread));
     if (t != NULL) {
         *t = (struct bz_pool_thread){.pool = pool, .fn = fn, .arg = arg};
+        bz_list_init(&t->in);
         bz_atomic_init(&t->given, 1);
     }
     return t;

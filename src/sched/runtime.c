@@ -53,6 +53,7 @@ static int procs_new(struct bz_runtime *rt)
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
     bz_barrier_init(&rt->barrier, rt->os);
+    bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */
     bz_monitor_init(&rt->monitor, rt->proc_count > 1);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
@@ -222,13 +223,10 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     if (bz_is_plain(rt) || bz_os_barrier(rt->os) != 0)
         bz_fence_seqcst(); /* [D] */
     bz_monitor_stop(rt);
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        struct bz_proc *p = &rt->procs[i];
-        if (p->machine == NULL)
-            continue;
-        bz_poll_rouse(&p->poll);
-        bz_machine_join(p->machine);
-    }
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (rt->procs[i].machine != NULL)
+            bz_poll_rouse(&rt->procs[i].poll);
+    bz_pool_fini(&rt->pool);
     bz_bury(rt);
     bz_stack_pool_fini(&rt->stacks);
     report_held(rt);

@@ -8,6 +8,7 @@
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
  *   find.c      what to run next
+ *   pool.c      threads to run machines on
  *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
@@ -44,6 +45,7 @@
 #include "sched/inbox.h"
 #include "sched/injector.h"
 #include "sched/pace.h"
+#include "sched/pool.h"
 #include "sched/job.h"
 #include "sched/monitor.h"
 #include "sched/retake.h"
@@ -117,8 +119,7 @@ struct bz_machine {
     struct bz_jobs jobs;
     struct bz_runtime *rt; /* constant */
     struct bz_proc *proc;  /* constant in this form */
-    struct bz_os_thread thread;
-    /* The rest is the thread's own. */
+    /* The rest is the thread's own, which is one of the pool. */
     struct bz_ctx g0;         /* its native stack, while it runs on another */
     struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */
     struct bz_stack *spare;   /* so that a suspension cannot fail */
@@ -146,6 +147,7 @@ struct bz_runtime {
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
+    struct bz_pool pool; /* its threads, but for the monitor's */
     struct bz_monitor monitor;
     struct bz_stack_pool stacks;
     struct bz_tasks tasks;         /* headers, and counts of them */
@@ -229,7 +231,6 @@ void bz_runtime_release(struct bz_runtime *rt);
 
 /* machine.c */
 BZ_MUST_USE int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p);
-void bz_machine_join(struct bz_machine *m); /* its thread has ended */
 void bz_machine_free(struct bz_machine *m); /* no thread looks at its deque any more */
 /* Leave the stack the current task stands on; hook(arg) runs once it is left. Returns when the
  * task is resumed, perhaps on another machine. */
