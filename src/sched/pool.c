@@ -82,6 +82,7 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 static bool rest(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     uint64_t until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS;
+    bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
     while (bz_load_acquire(&t->given) == 0) /* [A] */
         if (bz_os_wait(pool->os, &t->given, 0, until) == -ETIMEDOUT && leave(pool, t))
             return false;
