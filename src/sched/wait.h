@@ -42,6 +42,8 @@
  *      "The value is ready" without the node taken off is no wake: the waiter may look, go and be
  *      gone (so take the node off first, under the lock).
  *   4  One wake for each registration; a second one aborts.
+ *   5  A lock that is held since the test is passed on (bz_lock_pass) and dropped by the hook. It is
+ *      held while the next task is looked for, which may fire timers: no waker may want it.
  *
  * Without a hook nobody but the deadline and a cancel ends the wait: a sleep.
  *
