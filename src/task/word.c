@@ -1,14 +1,14 @@
 /*
  * word.c - the life of a task, as a table.
  *
- *                        WAKE       RUN       YIELD       PARK        EXIT        claim
- *   scheduled, fresh     fresh      running                                       running
- *   idle (parked)        scheduled+                                               -
- *   scheduled            scheduled  running                                       -
- *   running              notified             scheduled+  idle        complete!   -
- *   running, notified    notified             scheduled+  scheduled+  complete!   -
- *   complete             complete                                                 -
- *                                   + owes an enqueue   ! owes the finish   - refused
+ *                        WAKE       RUN       YIELD       PARK        claim    exit
+ *   scheduled, fresh     fresh      running                           running
+ *   idle (parked)        scheduled+                                   -
+ *   scheduled            scheduled  running                           -
+ *   running              notified             scheduled+  idle        -        complete
+ *   running, notified    notified             scheduled+  scheduled+  -        complete
+ *   complete             complete                                     -
+ *                                                + owes an enqueue    - refused
  *
  * An empty cell is a bug, and aborts with its name.
  *
@@ -17,7 +17,7 @@
  * before that step finds it running, sets notified, and the PARK becomes an enqueue: no wake-up is
  * lost, and the task is never in a queue and on a worker at once.
  *
- * RUN, YIELD, PARK and EXIT are steps of whoever has the task, and it has it from a queue that
+ * RUN, YIELD, PARK and exit are steps of whoever has the task, and it has it from a queue that
  * orders (release to acquire), so its first look at the word is not older than the last step. WAKE
  * is anybody's and may look at an old word; no cell of its column is empty.
  *
@@ -32,7 +32,7 @@
  * The end. Completing and dropping the references of the run are one step, because after it the
  * task may be gone. Who wants to be told of the end sets *joined* first, and is refused once the
  * task is complete; if the end finds joined set it drops nothing, so that the task is still there to
- * find the joiners by. EXIT is the same without the references, for who drops them apart.
+ * find the joiners by.
  *
  * Every step is a read-modify-write, also one that changes nothing.
  *
@@ -66,12 +66,10 @@ static const struct {
         {[BZ_WAKE] = {TO_SCHEDULED, BZ_OWES_NOTHING}, [BZ_RUN] = {TO_RUNNING, BZ_OWES_NOTHING}},
     [ROW_RUNNING] = {[BZ_WAKE] = {TO_NOTIFIED, BZ_OWES_NOTHING},
                      [BZ_YIELD] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
-                     [BZ_PARK] = {TO_IDLE, BZ_OWES_NOTHING},
-                     [BZ_EXIT] = {TO_COMPLETE, BZ_OWES_FINISH}},
+                     [BZ_PARK] = {TO_IDLE, BZ_OWES_NOTHING}},
     [ROW_NOTIFIED] = {[BZ_WAKE] = {TO_NOTIFIED, BZ_OWES_NOTHING},
                       [BZ_YIELD] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
-                      [BZ_PARK] = {TO_SCHEDULED, BZ_OWES_ENQUEUE},
-                      [BZ_EXIT] = {TO_COMPLETE, BZ_OWES_FINISH}},
+                      [BZ_PARK] = {TO_SCHEDULED, BZ_OWES_ENQUEUE}},
     [ROW_COMPLETE] = {[BZ_WAKE] = {TO_COMPLETE, BZ_OWES_NOTHING}},
 }; /* BAD is 0, so a cell left out is BAD */
 
@@ -83,7 +81,7 @@ static const uint64_t bits_of[] = {
     [TO_COMPLETE] = BZ_COMPLETE,
 };
 
-static const char *const event_name[BZ_EVENTS] = {"wake", "run", "yield", "park", "exit"};
+static const char *const event_name[BZ_EVENTS] = {"wake", "run", "yield", "park"};
 static const char *const row_name[ROWS] = {"idle", "scheduled", "running", "notified", "complete"};
 
 static enum row row_of(uint64_t word)

@@ -42,15 +42,13 @@ enum bz_event {
     BZ_RUN,   /* the worker that took it from a queue is about to run it */
     BZ_YIELD, /* its worker, on the next stack: it goes to the back of the queue */
     BZ_PARK,  /* its worker, on the next stack: it waits */
-    BZ_EXIT,  /* its worker: it has returned */
     BZ_EVENTS
 };
 
 /* What the one who caused the event now owes. */
 enum bz_owes {
     BZ_OWES_NOTHING,
-    BZ_OWES_ENQUEUE, /* put it into a queue */
-    BZ_OWES_FINISH   /* tell those who wait for its end, then drop the scheduler's reference */
+    BZ_OWES_ENQUEUE /* put it into a queue */
 };
 
 /* How bz_word_exit left the task. */

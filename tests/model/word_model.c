@@ -39,10 +39,11 @@ static void works(void)
         (void)!bz_word_step(&word, BZ_RUN);
         bz_set(&runs, bz_get(&runs) + 1);
         bool is_over = bz_load_relaxed(&flag);
-        enum bz_owes owes = bz_word_step(&word, is_over ? BZ_EXIT : BZ_PARK);
-        if (owes == BZ_OWES_FINISH)
+        if (is_over) {
+            (void)!bz_word_exit(&word, 0);
             return;
-        if (owes == BZ_OWES_ENQUEUE)
+        }
+        if (bz_word_step(&word, BZ_PARK) == BZ_OWES_ENQUEUE)
             enqueue();
     }
 }
@@ -187,7 +188,7 @@ static void exits(void)
 {
     (void)!bz_word_step(&word, BZ_RUN);
     bz_set(&runs, 1);
-    (void)!bz_word_step(&word, BZ_EXIT);
+    (void)!bz_word_exit(&word, 0);
 }
 
 /* word.c [T]: who sees the end sees what was done. */
