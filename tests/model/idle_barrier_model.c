@@ -151,3 +151,38 @@ MODEL_FAILS(idle_barrier, trust_without_a_barrier_leaves_work_behind, "deadlock"
     given(2, 2);
     m_threads(publishes_first, trusts_too_early);
 }
+
+/* ---- who looks whether everybody sleeps ---- */
+
+static bz_atomic(uint32_t) dozes;
+static bool is_seen_dozing, is_seen_awake;
+
+static void proc_1_is_claimed_and_wakes(void)
+{
+    (void)!bz_idle_stay(&idle, 1, false); /* by itself, or claimed: it has cleared its bit */
+    is_seen_dozing = bz_load_relaxed(&dozes);
+}
+
+static void somebody_publishes(void)
+{
+    int proc = bz_idle_published(&idle);
+    m_assert(proc == BZ_NOBODY || proc == 0 || proc == 1);
+}
+
+static void monitor_dozes_off(void)
+{
+    bz_store_relaxed(&dozes, 1);
+    bz_barrier_pay(&barrier);
+    is_seen_awake = !bz_idle_all_sleep(&idle);
+}
+
+/* monitor.c [S]: a machine that wakes up sees that the monitor dozes, or is seen awake by it; also
+ * if another has claimed it and not yet said so in the counts. */
+MODEL(idle_barrier, one_that_wakes_and_one_that_dozes_off_never_both_miss)
+{
+    given(2, 0);
+    is_seen_dozing = is_seen_awake = false;
+    m_threads(proc_1_is_claimed_and_wakes, somebody_publishes, monitor_dozes_off);
+    m_assert(is_seen_dozing || is_seen_awake);
+    m_sometimes(!is_seen_dozing);
+}
