@@ -114,3 +114,61 @@ MODEL(tasks, two_walkers_and_the_last_reference)
     m_threads(owner_frees_and_uses_again, walks, walks);
     all_comes_home();
 }
+
+/* ---- headers that outlive the runtime ---- */
+
+static struct bz_slab other;
+static struct header *held[2];   /* one of each slab, by handles */
+static bz_atomic(uint64_t) left; /* tasks.c [L] */
+static bz_shared(int) runtime;   /* what the last one frees: touched by all before */
+static bz_atomic(int) releases;
+
+static void release(void)
+{
+    bz_set(&runtime, 2);
+    bz_fetch_add_relaxed(&releases, 1);
+    bz_slab_release(&mine);
+    bz_slab_release(&other);
+}
+
+/* As bz_task_free of a thread that is no worker. */
+static void gives_up(struct header *h)
+{
+    m_assert(bz_get(&runtime) == 1); /* a race, if it is being released */
+    if (bz_word_unref(&h->word) && !bz_slab_free_outside(h) && bz_fetch_sub_acqrel(&left, 1) == 1)
+        release();
+}
+
+static void first_handle_is_given_up(void)
+{
+    gives_up(held[0]);
+}
+
+static void second_handle_is_given_up(void)
+{
+    gives_up(held[1]);
+}
+
+/* As bz_tasks_close. */
+static void the_runtime_is_given_up(void)
+{
+    uint64_t out = bz_slab_close(&mine) + bz_slab_close(&other);
+    uint64_t less = 1000 - out;
+    if (bz_fetch_sub_acqrel(&left, less) == less)
+        release();
+}
+
+/* tasks.c [L]: whoever is last frees, once, and after everybody's last touch. */
+MODEL(tasks, the_last_to_let_go_frees_the_runtime)
+{
+    given_a_task();
+    held[0] = first;
+    bz_slab_init(&other, &kind);
+    held[1] = bz_slab_alloc(&other);
+    bz_word_init(&held[1]->word, BZ_SCHEDULED, 1);
+    bz_atomic_init(&left, 1000);
+    bz_atomic_init(&releases, 0);
+    bz_set(&runtime, 1);
+    m_threads(the_runtime_is_given_up, first_handle_is_given_up, second_handle_is_given_up);
+    m_assert(bz_load_relaxed(&releases) == 1);
+}
