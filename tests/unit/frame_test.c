@@ -91,6 +91,50 @@ TEST(frame, a_cancel_ends_an_await)
     t_on_each(cancel_sleepers, NULL, 0);
 }
 
+struct careful {
+    blitz_frame frame;
+    blitz_sleep_future nap;
+    int shielded;
+    bz_atomic(int) *is_asked;
+};
+
+static blitz_poll is_careful(void *state, blitz_cx *cx)
+{
+    struct careful *me = state;
+    int rc;
+    BLITZ_BEGIN(&me->frame, cx);
+    blitz_shield();
+    do
+        BLITZ_SLEEP(me->shielded, &me->nap, 100 * BLITZ_US);
+    while (me->shielded == 0 && !bz_load_acquire(me->is_asked)); /* the cancel is sent */
+    BLITZ_SLEEP(rc, &me->nap, 100 * BLITZ_US);
+    CHECK_EQ(me->shielded, 0);
+    CHECK_EQ(rc, 0);
+    blitz_unshield();
+    BLITZ_SLEEP(rc, &me->nap, BLITZ_S * 3600);
+    BLITZ_END(rc);
+}
+
+static int cancel_the_careful(void *arg)
+{
+    bz_atomic(int) is_asked;
+    struct careful s = {.is_asked = &is_asked};
+    blitz_task *t;
+    (void)arg;
+    bz_atomic_init(&is_asked, 0);
+    SPAWN(is_careful, s, &t);
+    blitz_yield();
+    blitz_task_cancel(t);
+    bz_store_release(&is_asked, 1); /* for the poll */
+    return join(t);
+}
+
+/* A shield lasts from poll to poll; the cancel waits behind it. */
+TEST(frame, a_shield_holds_a_cancel_off_between_polls)
+{
+    t_on_each(cancel_the_careful, NULL, -ECANCELED);
+}
+
 /* ---- joining ---- */
 
 static int seven(void *arg)

@@ -200,6 +200,40 @@ TEST(local, a_stackless_task_keeps_its_own_between_polls)
     t_on_each(stackless_keeps, NULL, 4);
 }
 
+/* A forked job whose frame was left runs under a header of its own. */
+static int job_looks(void *arg)
+{
+    int *has_run = arg, value = 0;
+    int *seen = number_local();
+    CHECK_EQ(seen != NULL ? *seen : -1, 12);
+    if (blitz_local_set(&keys[0], &value) == 0) /* it was called by the join: it is the task */
+        CHECK_EQ(blitz_local_set(&keys[0], NULL), 0);
+    else
+        *has_run = 1;
+    return 0;
+}
+
+static int fork_and_leave(void *arg)
+{
+    blitz_job job;
+    int has_run = 0;
+    (void)arg;
+    keys[0].destroy = NULL;
+    CHECK_EQ(number_local_set(number_of(12)), 0);
+    for (int round = 0; round < 100 && !has_run; round++) {
+        blitz_fork(&job, job_looks, &has_run);
+        CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0); /* leaves the frame: the job goes to the queues */
+        blitz_join(&job);
+    }
+    CHECK_EQ(*number_local(), 12);
+    return has_run;
+}
+
+TEST(local, a_forked_job_elsewhere_sees_them_and_sets_none)
+{
+    t_on_each(fork_and_leave, NULL, 1);
+}
+
 /* An allocator that has nothing left for a table. */
 static bz_atomic(int) is_out;
 
