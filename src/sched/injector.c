@@ -59,6 +59,20 @@ unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, u
     return taken;
 }
 
+unsigned bz_injector_take_dead(struct bz_injector *in, bool (*is_dead)(bz_entry e), bz_entry *out,
+                               unsigned max)
+{
+    unsigned taken = 0;
+    if (bz_injector_length(in) == 0)
+        return 0;
+    bz_lock_take(&in->lock, in->os);
+    while (taken < max && in->chain.first != 0 && is_dead(in->chain.first))
+        out[taken++] = bz_entries_take(&in->chain);
+    publish_length(in);
+    bz_lock_drop(&in->lock, in->os);
+    return taken;
+}
+
 void bz_injector_check(struct bz_injector *in)
 {
     bz_lock_take(&in->lock, in->os);

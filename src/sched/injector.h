@@ -48,6 +48,14 @@ void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsig
  */
 unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, unsigned procs);
 
+/*
+ * Take from the front what is_dead, up to the first that is not and at most `max`. Any thread;
+ * is_dead is asked under the lock.
+ * Returns: how many are in out[].
+ */
+unsigned bz_injector_take_dead(struct bz_injector *in, bool (*is_dead)(bz_entry e), bz_entry *out,
+                               unsigned max);
+
 /* How many are in it, without the lock: true of a moment. */
 static inline size_t bz_injector_length(struct bz_injector *in)
 {

@@ -10,8 +10,10 @@
  * most tasks do. If its machine is long at what it does the monitor fetches it out.
  *
  * A full ring gives its oldest to the injector, but for tombstones that joiners who claimed their
- * children left behind: those are dropped. A task that spawns and joins for ever so never fills
- * the injector.
+ * children left behind: those are dropped. Others are claimed when they are in the injector already; so
+ * whoever puts more into it first takes out what is dead at its front, twice as many as it brings.
+ * A task that spawns and joins for ever so never fills the injector, even if it never waits and
+ * its worker never gets a turn to look there.
  *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
  * start its thread. If the system refuses, that proc is out of the game for good and another one is
@@ -48,6 +50,14 @@ static unsigned drop_tombstones(bz_entry *entries, unsigned count)
     return left;
 }
 
+static void drop_dead_injected(struct bz_machine *m)
+{
+    bz_entry dead[2 * SPILL];
+    unsigned count = bz_injector_take_dead(&m->rt->injector, is_tombstone, dead, 2 * SPILL);
+    for (unsigned i = 0; i < count; i++)
+        bz_task_unref(bz_entry_task(dead[i]));
+}
+
 /* The ring is full. While entries are on their way to the injector they are in no queue: somebody may
  * have looked just then and gone to sleep. So there is a look for sleepers at the end. */
 BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
@@ -55,6 +65,7 @@ BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
     bz_entry spill[SPILL];
     unsigned count = bz_runq_take_some(&m->proc->ring, spill, SPILL);
     count = drop_tombstones(spill, count);
+    drop_dead_injected(m);
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     bz_injector_push_all(&m->rt->injector, spill, count);
     if (!bz_runq_try_push(&m->proc->ring, e)) /* a thief is still copying */

@@ -201,6 +201,34 @@ static int plus_one(void *arg)
     return 0;
 }
 
+static int burst_often(void *arg)
+{
+    enum { BURST = 3 * BZ_RUNQ_CAP, ROUNDS = 20 };
+    static blitz_task *t[BURST];
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    size_t most = 0;
+    bz_atomic(int) ran;
+    (void)arg;
+    bz_atomic_init(&ran, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < BURST; i++)
+            CHECK_EQ(blitz_spawn(plus_one, &ran, NULL, &t[i]), 0);
+        for (int i = 0; i < BURST; i++)
+            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        size_t length = bz_injector_length(&rt->injector);
+        most = length > most ? length : most;
+    }
+    CHECK(most <= 2 * BURST); /* those of a burst, not of all of them */
+    return 0;
+}
+
+/* A task that never waits leaves its worker no turn to take tombstones out of the injector: who puts
+ * more into it takes out what is dead at its front. */
+TEST(claim, bursts_of_a_task_that_never_waits_do_not_fill_the_injector_with_tombstones)
+{
+    on_each(burst_often, NULL, 0);
+}
+
 /* More than a ring holds: tombstones in the ring, in the injector, and some never taken out. */
 static int join_newest_first(void *arg)
 {

@@ -57,6 +57,25 @@ TEST(injector, a_proc_takes_its_share_between_4_and_64)
     }
 }
 
+static bool is_of_the_first_ten(bz_entry e)
+{
+    return bz_entry_task(e) < &tasks[10];
+}
+
+TEST(injector, what_is_dead_at_its_front_can_be_taken_out_alone)
+{
+    given_an_injector_of(20);
+    CHECK_EQ(bz_injector_take_dead(&in, is_of_the_first_ten, got, 4), 4u);
+    CHECK_EQ(got[3], bz_entry_resumed(&tasks[3]));
+    CHECK_EQ(bz_injector_take_dead(&in, is_of_the_first_ten, got, N), 6u);
+    CHECK_EQ(bz_injector_take_dead(&in, is_of_the_first_ten, got, N), 0u);
+    CHECK_EQ(bz_injector_length(&in), 10u);
+    bz_injector_check(&in);
+    CHECK_EQ(bz_injector_take(&in, got, N, 1), 10u);
+    CHECK_EQ(got[0], bz_entry_resumed(&tasks[10]));
+    CHECK_EQ(bz_injector_take_dead(&in, is_of_the_first_ten, got, N), 0u);
+}
+
 TEST(injector, many_go_in_at_once_and_in_order)
 {
     bz_entry batch[8];
