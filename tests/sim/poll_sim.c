@@ -44,7 +44,7 @@ static int join(blitz_task *t)
 /* ---- the swallowed wake ---- */
 
 struct bell {
-    bool has_waker, is_rung;
+    bz_atomic(bool) has_waker, is_rung; /* has_waker orders waker */
     blitz_waker waker;
 };
 
@@ -53,11 +53,11 @@ struct bell {
 static blitz_poll asks_then_waits(void *state, blitz_cx *cx)
 {
     struct bell *b = *(struct bell **)state;
-    if (b->is_rung)
+    if (bz_load_acquire(&b->is_rung))
         return BLITZ_READY;
-    if (!b->has_waker) {
+    if (!bz_load_relaxed(&b->has_waker)) {
         b->waker = blitz_waker_clone(cx->waker);
-        b->has_waker = true;
+        bz_store_release(&b->has_waker, true);
     }
     blitz_sleep_future nap;
     blitz_sleep_future_init(&nap, blitz_after(10 * BLITZ_US));
@@ -68,9 +68,9 @@ static blitz_poll asks_then_waits(void *state, blitz_cx *cx)
 static int ring(void *bell)
 {
     struct bell *b = bell;
-    while (!b->has_waker)
+    while (!bz_load_acquire(&b->has_waker))
         CHECK_EQ(blitz_sleep(BLITZ_US), 0);
-    b->is_rung = true;
+    bz_store_release(&b->is_rung, true);
     blitz_waker_wake(&b->waker);
     return 0;
 }
@@ -97,9 +97,27 @@ TEST(poll, bug_01_a_swallowed_wake_is_made_good)
 enum { RING = 6, ROUNDS = 4 };
 
 static struct {
-    blitz_waker waker[RING];
-    int at; /* whose turn it is */
+    struct bz_lock lock;
+    blitz_waker waker[RING]; /* guarded by lock */
+    bz_atomic(int) at;       /* whose turn it is */
 } token;
+
+static void keep_waker(int who, const blitz_waker *w)
+{
+    const struct bz_os *os = bz_machine_self()->rt->os;
+    bz_lock_take(&token.lock, os);
+    token.waker[who] = blitz_waker_clone(w);
+    bz_lock_drop(&token.lock, os);
+}
+
+static void wake(int who)
+{
+    const struct bz_os *os = bz_machine_self()->rt->os;
+    bz_lock_take(&token.lock, os);
+    blitz_waker w = blitz_waker_clone(&token.waker[who]);
+    bz_lock_drop(&token.lock, os);
+    blitz_waker_wake(&w);
+}
 
 struct member {
     blitz_frame frame;
@@ -110,11 +128,11 @@ static blitz_poll passes_on(void *state, blitz_cx *cx)
 {
     struct member *s = state;
     BLITZ_BEGIN(&s->frame, cx);
-    token.waker[s->me] = blitz_waker_clone(cx->waker);
+    keep_waker(s->me, cx->waker);
     for (s->rounds = 0; s->rounds < ROUNDS; s->rounds++) {
-        BLITZ_WAIT_FOR(token.at % RING == s->me);
-        token.at++;
-        blitz_waker_wake_by_ref(&token.waker[(s->me + 1) % RING]);
+        BLITZ_WAIT_FOR(bz_load_acquire(&token.at) % RING == s->me);
+        bz_fetch_add_release(&token.at, 1);
+        wake((s->me + 1) % RING);
     }
     BLITZ_END(s->rounds);
 }
@@ -123,7 +141,8 @@ static int ring_of_tokens(void *arg)
 {
     blitz_task *t[RING];
     (void)arg;
-    token.at = 0;
+    bz_store_relaxed(&token.at, 0);
+    bz_lock_init(&token.lock);
     memset(token.waker, 0, sizeof token.waker);
     for (int i = RING; i-- > 0;) {
         struct member s = {.me = i};
@@ -136,7 +155,6 @@ static int ring_of_tokens(void *arg)
     return 0;
 }
 
-/* A simulated thread gives way only at the keeper's calls, so the plain fields above are safe. */
 TEST(poll, bug_01_a_token_goes_round)
 {
     on_seeds(ring_of_tokens, 0, 300);
