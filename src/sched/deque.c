@@ -76,7 +76,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     d->is_plain = is_plain;
     d->epoch = 0;
     d->marked = NULL;
-    d->exposures = 0;
+    bz_atomic_init(&d->exposures, 0);
     bz_atomic_init(attention_of(d), 1);
     bz_atomic_init(&d->exposed, NULL);
 }
@@ -186,9 +186,15 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
     bz_store_relaxed(attention_of(d), is_open ? 0 : 1); /* relaxed: [A] publishes it; I3 */
     if (job == NULL)
         return BZ_SHARED_NOTHING;
-    d->exposures++;
-    bz_store_release(&d->exposed, job); /* [A] */
+    uint64_t exposures = bz_load_relaxed(&d->exposures); /* relaxed: ours */
+    bz_store_relaxed(&d->exposures, exposures + 1);      /* relaxed: a count */
+    bz_store_release(&d->exposed, job);                  /* [A] */
     return BZ_SHARED_NOW;
+}
+
+void bz_deque_ask(struct bz_deque *d)
+{
+    bz_store_relaxed(attention_of(d), 1); /* relaxed: ours to look at */
 }
 
 void bz_deque_push(struct bz_deque *d, struct blitz_job *job)

@@ -34,8 +34,8 @@ struct bz_deque {
     bool is_plain;  /* constant: every fork takes the long way */
     uint32_t epoch; /* grows when `marked` is void */
     struct blitz_job
-        *marked;        /* this job of the list, and those below it, know their task; or NULL */
-    uint64_t exposures; /* how often a job was exposed, for statistics */
+        *marked; /* this job of the list, and those below it, know their task; or NULL */
+    bz_atomic(uint64_t) exposures; /* how often a job was exposed; read by others */
     struct blitz_job *shelf[BZ_DEQUE_SHELF];
     BZ_OWN_LINE bz_atomic(struct blitz_job *) exposed; /* the oldest job; taken by anybody */
 };
@@ -61,6 +61,9 @@ BZ_MUST_USE enum bz_shared bz_deque_share(struct bz_deque *d, void *task);
  * Returns: true: it is the caller's to run. False: it has left this deque, see its latch.
  */
 BZ_MUST_USE bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job);
+
+/* The next fork or join shall look up again. */
+void bz_deque_ask(struct bz_deque *d);
 
 /* Take the oldest job out; NULL when there is none left, and the deque is as new. For `task`. */
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);

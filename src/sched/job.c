@@ -93,6 +93,7 @@ void bz_jobs_init(struct bz_jobs *jobs)
     bz_list_init(&jobs->running);
     bz_atomic_init(&jobs->count, 0);
     jobs->reserve = NULL;
+    jobs->seen = 0;
 }
 
 void bz_jobs_fini(struct bz_machine *m)
@@ -191,10 +192,49 @@ static void published(struct bz_runtime *rt)
 
 static void share(struct bz_machine *m)
 {
-    if (bz_deque_share(&m->deque, m->current) == BZ_SHARED_NOW) {
+    enum bz_shared shared = bz_deque_share(&m->deque, m->current);
+    if (shared == BZ_SHARED_NOW)
         bz_count(&m->proc->counters, forks_shared);
+    if (shared != BZ_SHARED_NOTHING)
         published(m->rt);
+}
+
+/*
+ * A job on a deque that was empty. It is taken back soon by its join, usually, and a futex wake costs
+ * both sides tens of microseconds; so nobody is roused for it, if the monitor is there to see that it
+ * stays. The next fork beneath it is told to look again: then there is more than one job's work.
+ */
+static void share_lone(struct bz_machine *m)
+{
+    struct bz_runtime *rt = m->rt;
+    (void)!bz_deque_share(&m->deque, m->current);
+    bz_count(&m->proc->counters, forks_shared);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (!bz_idle_may_rouse(&rt->idle))
+        return;
+    if (bz_is_plain(rt) || !bz_monitor_is_up(rt)) {
+        bz_rouse(rt, bz_idle_published(&rt->idle));
+        return;
     }
+    if (bz_load_relaxed(&rt->monitor.state) == BZ_MONITOR_RESTS) /* relaxed: a hint */
+        bz_monitor_tell(rt);
+    bz_deque_ask(&m->deque);
+}
+
+void bz_jobs_look(struct bz_runtime *rt)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (!bz_load_acquire(&p->has_machine)) /* place.c [B] */
+            continue;
+        struct bz_machine *m = p->machine;
+        uint64_t exposures = bz_load_relaxed(&m->deque.exposures); /* relaxed: a hint */
+        is_any |= exposures == m->jobs.seen && bz_deque_has_work(&m->deque);
+        m->jobs.seen = exposures;
+    }
+    if (is_any)
+        bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
 void bz_evacuate_slow(struct bz_machine *m)
@@ -218,8 +258,12 @@ void blitz_fork_slow_(blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return; /* the join on this thread will call it */
+    bool is_lone = bz_deque_is_empty(&m->deque);
     bz_deque_push(&m->deque, job);
-    share(m);
+    if (is_lone)
+        share_lone(m);
+    else
+        share(m);
 }
 
 void blitz_share_slow_(void)

@@ -16,6 +16,7 @@
 
 struct bz_machine;
 struct bz_proc;
+struct bz_runtime;
 struct bz_task;
 struct bz_job_task;
 
@@ -25,6 +26,7 @@ struct bz_jobs {
     struct bz_list running;      /* guarded by lock */
     bz_atomic(uint32_t) count;   /* of them; written under lock, read by cancellers */
     struct bz_job_task *reserve; /* a header for the next one; the machine's own */
+    uint64_t seen;               /* deque.exposures when the monitor last looked; the monitor's */
 };
 
 void bz_jobs_init(struct bz_jobs *jobs);
@@ -34,6 +36,9 @@ void bz_jobs_fini(struct bz_machine *m); /* nobody runs a job any more */
 bz_entry bz_job_steal(struct bz_proc *victim);
 /* Is there one? For the look before a sleep. */
 bool bz_job_is_exposed(struct bz_proc *victim);
+
+/* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. */
+void bz_jobs_look(struct bz_runtime *rt);
 
 /* Can this machine run a job now, or does it want a header? */
 BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);

@@ -8,7 +8,8 @@
  * anything since the last look, is stuck:
  *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
  *    anybody sleeps who could run them, and if they held the same at the last look;
- *  - timers that are due are fired here: the wheel has a lock.
+ *  - timers that are due are fired here: the wheel has a lock;
+ *  - for a lone forked job that is still exposed somebody is roused (job.c).
  * A runtime with one proc has no monitor: nobody could run what it fetched.
  *
  * How often. LOOK_NS apart while somebody sleeps and somebody runs, within a budget: a share of
@@ -155,6 +156,8 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     add(&mon->looks, 1);
     bz_idle_review(&rt->idle, now);
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
+    if (sleeping > 0)
+        bz_jobs_look(rt);
     if (!is_quiet)
         mon->calm_ns = 0;
     else if (mon->calm_ns == 0)
@@ -162,7 +165,10 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
     if (is_calm && sleeping == rt->proc_count)
         return BZ_OS_FOREVER;
-    bz_store_relaxed(&mon->state, is_calm ? BZ_MONITOR_SLOW : BZ_MONITOR_UP); /* relaxed: a hint */
+    enum bz_monitor_state state = is_calm                      ? BZ_MONITOR_SLOW
+                                  : sleeping == rt->proc_count ? BZ_MONITOR_RESTS
+                                                               : BZ_MONITOR_UP;
+    bz_store_relaxed(&mon->state, state); /* relaxed: a hint */
     return is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;
 }
 

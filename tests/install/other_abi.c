@@ -23,3 +23,32 @@ int blitz_log_set(void (*fn)(void *, int, const char *), void *ctx, int max)
     (void)max;
     return 0;
 }
+
+extern _Thread_local void *blitz_self_;
+_Thread_local void *blitz_self_;
+void blitz_fork_slow_(void *job);
+int blitz_join_slow_(void *job);
+void *blitz_worker_slow_(void);
+int blitz_run(int (*fn)(void *), void *arg, const void *config);
+
+void blitz_fork_slow_(void *job)
+{
+    (void)job;
+}
+
+int blitz_join_slow_(void *job)
+{
+    (void)job;
+    return 0;
+}
+
+void *blitz_worker_slow_(void)
+{
+    return blitz_self_;
+}
+
+int blitz_run(int (*fn)(void *), void *arg, const void *config)
+{
+    (void)config;
+    return fn(arg);
+}

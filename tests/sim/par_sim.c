@@ -155,3 +155,76 @@ TEST(par_sim, a_cancel_at_any_moment_reaches_the_jobs)
 {
     on_seeds(cancel_forkers, NULL, 0, 400);
 }
+
+/* ---- a lone job behind a computation ---- */
+
+enum { BURN_NS = 20 * 1000 * 1000, LOOKS_NS = 1000 * 1000 };
+
+typedef bz_atomic(uint64_t) moment;
+
+static int says_when(void *arg)
+{
+    bz_store_relaxed((moment *)arg, blitz_now()); /* relaxed: a number */
+    return 0;
+}
+
+static int fork_one_then_burn(void *arg)
+{
+    CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0); /* all the others have gone to sleep */
+    uint64_t began = blitz_now();
+    moment when = 0;
+    blitz_job job;
+    blitz_fork(&job, says_when, &when);
+    bz_sim_burn(BURN_NS);
+    uint64_t ran = bz_load_relaxed(&when); /* relaxed: a number */
+    CHECK(ran != 0);                       /* while we burned, so on another worker */
+    CHECK_LT(ran - began, LOOKS_NS);
+    CHECK_EQ(blitz_join(&job), 0);
+    (void)arg;
+    return 0;
+}
+
+/* Nobody is roused for it at once; the monitor sees that it stays. */
+TEST(par_sim, a_lone_job_before_a_burn_is_run_within_two_looks)
+{
+    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
+        uint64_t seed = t_random();
+        struct scene s = {2 + (unsigned)(seed % 3), fork_one_then_burn, NULL, 0};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+    }
+}
+
+static int fork_two_then_burn(void *arg)
+{
+    moment when[2] = {0, 0};
+    blitz_job job[2];
+    CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0); /* all the others have gone to sleep */
+    uint64_t began = blitz_now();
+    for (int i = 0; i < 2; i++)
+        blitz_fork(&job[i], says_when, &when[i]);
+    for (int i = 0; i < 20; i++) {
+        bz_sim_burn(BLITZ_MS);
+        blitz_share();
+    }
+    for (int i = 0; i < 2; i++) {
+        uint64_t ran = bz_load_relaxed(&when[i]); /* relaxed: a number */
+        CHECK(ran != 0);
+        CHECK_LT(ran - began, 3 * BLITZ_MS);
+    }
+    CHECK_EQ(blitz_join(&job[1]), 0);
+    CHECK_EQ(blitz_join(&job[0]), 0);
+    (void)arg;
+    return 0;
+}
+
+/* The second one is private until the burning frame looks up. */
+TEST(par_sim, jobs_behind_a_computation_that_looks_up_are_run_meanwhile)
+{
+    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
+        uint64_t seed = t_random();
+        struct scene s = {2 + (unsigned)(seed % 3), fork_two_then_burn, NULL, 0};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
+    }
+}

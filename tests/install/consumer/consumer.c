@@ -1,7 +1,8 @@
 /*
  * consumer.c - a program of somebody who has installed blitz. C11, and C++17 as it stands.
  *
- * Prints the version of the library it runs with; fails if headers and library do not fit.
+ * Prints the version of the library it runs with; fails if headers and library do not fit, or if
+ * the inline code of the headers does not find the library's worker.
  */
 #include <stdio.h>
 
@@ -41,8 +42,30 @@ static int run(void *arg)
     return result == 4 ? 0 : 6;
 }
 
+static int fib(void *arg)
+{
+    intptr_t n = (intptr_t)arg;
+    blitz_job job;
+    if (n < 2)
+        return (int)n;
+    blitz_fork(&job, fib, (void *)(n - 2));
+    int left = fib((void *)(n - 1));
+    return left + blitz_join(&job);
+}
+
+/* The inline code and the library mean the same worker. */
+static int fib_on_a_worker(void *arg)
+{
+    struct blitz_worker_ *w = blitz_worker_();
+    return w != NULL && w == blitz_worker_slow_() ? fib(arg) : -1;
+}
+
 int main(void)
 {
+    if (blitz_worker_() != NULL || fib((void *)10) != 55)
+        return 4;
+    if (blitz_run(fib_on_a_worker, (void *)20, NULL) != 6765)
+        return 5;
     if (blitz_log_set(NULL, NULL, BLITZ_LOG_WARN) != 0)
         return 2;
     if (!blitz_version_ok())
