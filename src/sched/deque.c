@@ -74,7 +74,6 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     d->ends.newest_ = NULL;
     d->shelf_head = d->shelf_tail = 0;
     d->is_plain = is_plain;
-    d->epoch = 0;
     d->marked = NULL;
     bz_atomic_init(&d->exposures, 0);
     bz_atomic_init(attention_of(d), 1);
@@ -104,12 +103,6 @@ static struct blitz_job *cut_at(struct bz_deque *d, uint32_t *out)
     return last;
 }
 
-static void void_mark(struct bz_deque *d)
-{
-    d->marked = NULL;
-    d->epoch++;
-}
-
 /* Is it below the mark, given that it is in the list? */
 static bool mark_stays(struct bz_deque *d, struct blitz_job *last)
 {
@@ -136,7 +129,7 @@ static void refill(struct bz_deque *d, void *task)
     else
         d->ends.newest_ = NULL;
     if (is_void)
-        void_mark(d);
+        d->marked = NULL;
     d->shelf_head = 0;
     d->shelf_tail = go;
 }
@@ -145,10 +138,9 @@ static void refill(struct bz_deque *d, void *task)
 static struct blitz_job *take_only(struct bz_deque *d, void *task)
 {
     struct blitz_job *job = d->ends.newest_;
-    prepare(job, d->marked != NULL ? job->task_ : task); /* I2 */
+    prepare(job, job == d->marked ? job->task_ : task); /* I2 */
     d->ends.newest_ = NULL;
-    if (d->marked != NULL)
-        void_mark(d);
+    d->marked = NULL;
     return job;
 }
 
@@ -250,17 +242,22 @@ struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task)
 
 struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task)
 {
-    struct bz_deque_mark was = {d, d->marked, d->epoch};
+    struct bz_deque_mark was = {d, d->marked};
     for (struct blitz_job *j = d->ends.newest_; j != NULL && j != d->marked; j = next_of(j))
         j->task_ = task;
     d->marked = d->ends.newest_;
     return was;
 }
 
+/* What was marked before may have left the list meanwhile; then so has everything below it. */
 void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark)
 {
-    if (d == mark->deque && d->epoch == mark->epoch)
-        d->marked = mark->marked;
+    struct blitz_job *j = d->ends.newest_;
+    if (d != mark->deque)
+        return; /* the frames have moved, without their jobs */
+    while (j != NULL && j != mark->marked)
+        j = next_of(j);
+    d->marked = j; /* I2 */
 }
 
 /* ---- others ---- */

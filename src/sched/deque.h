@@ -31,8 +31,7 @@ struct bz_deque {
     struct blitz_worker_ ends; /* first: the inline code sees it through the machine's address */
     uint32_t shelf_head;       /* shelf[head, tail): older than the list, oldest first */
     uint32_t shelf_tail;
-    bool is_plain;  /* constant: every fork takes the long way */
-    uint32_t epoch; /* grows when `marked` is void */
+    bool is_plain; /* constant: every fork takes the long way */
     struct blitz_job
         *marked; /* this job of the list, and those below it, know their task; or NULL */
     bz_atomic(uint64_t) exposures; /* how often a job was exposed; read by others */
@@ -88,7 +87,6 @@ static inline bool bz_deque_is_empty(struct bz_deque *d)
 struct bz_deque_mark {
     struct bz_deque *deque; /* NULL: there was nothing to mark */
     struct blitz_job *marked;
-    uint32_t epoch;
 };
 struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task);
 void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark);
@@ -96,7 +94,7 @@ void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark);
 static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
 {
     if (BZ_LIKELY(d->ends.newest_ == NULL))
-        return (struct bz_deque_mark){NULL, NULL, 0};
+        return (struct bz_deque_mark){NULL, NULL};
     return bz_deque_mark_slow(d, task);
 }
 
