@@ -11,7 +11,8 @@
  * joiner's stack then, the joiner's frames beneath it, and whoever resumes it later returns into the
  * joiner. It may be queued again while its tombstone still is; each entry has its own link.
  *
- * A tombstone goes when it is taken out of its queue. Those that still are queued when the runtime
+ * A tombstone goes when it is taken out of its queue, or when a full ring would spill it. A joiner of
+ * many children never comes by the injector, so every TIDY_EVERY tombstones it looks there for them. Those that still are queued when the runtime
  * ends go then (bz_bury); nothing else can be in a queue of a runtime whose tasks have all ended.
  *
  * Not claimed:
@@ -53,6 +54,14 @@ static bz_shared(bz_entry) *entry_in_hand(struct bz_proc *p, bz_entry e)
     return NULL;
 }
 
+enum { TIDY_EVERY = 64, TIDY_SELDOM = 1024 };
+
+/* What we have just claimed may be at the front of the injector, and is still in our cache. */
+static BZ_NOINLINE void tidy(struct bz_machine *m)
+{
+    m->proc->tombstones = bz_tidy_injector(m->rt) > 0 ? TIDY_EVERY : TIDY_SELDOM;
+}
+
 /* Take it out of its queue, or leave a tombstone there. False: somebody has begun it. */
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
@@ -65,6 +74,8 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
         bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
     else if (is_won && held != NULL)
         bz_set(held, 0);
+    else if (is_won && --p->tombstones == 0)
+        tidy(m);
     bz_leave(was);
     return is_won;
 }

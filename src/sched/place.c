@@ -33,29 +33,25 @@
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 
-static bool is_tombstone(bz_entry e)
-{
-    return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
-}
-
 /* Returns how many are left. */
 static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 {
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++)
-        if (is_tombstone(entries[i]) && !BZ_BROKEN(53))
+        if (bz_entry_is_tombstone(entries[i]) && !BZ_BROKEN(53))
             bz_task_unref(bz_entry_task(entries[i]));
         else
             entries[left++] = entries[i];
     return left;
 }
 
-static void drop_dead_injected(struct bz_machine *m)
+unsigned bz_tidy_injector(struct bz_runtime *rt)
 {
     bz_entry dead[2 * SPILL];
-    unsigned count = bz_injector_take_dead(&m->rt->injector, is_tombstone, dead, 2 * SPILL);
+    unsigned count = bz_injector_take_dead(&rt->injector, bz_entry_is_tombstone, dead, 2 * SPILL);
     for (unsigned i = 0; i < count; i++)
         bz_task_unref(bz_entry_task(dead[i]));
+    return count;
 }
 
 /* The ring is full. While entries are on their way to the injector they are in no queue: somebody may
@@ -65,7 +61,7 @@ BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
     bz_entry spill[SPILL];
     unsigned count = bz_runq_take_some(&m->proc->ring, spill, SPILL);
     count = drop_tombstones(spill, count);
-    drop_dead_injected(m);
+    bz_tidy_injector(m->rt);
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     bz_injector_push_all(&m->rt->injector, spill, count);
     if (!bz_runq_try_push(&m->proc->ring, e)) /* a thief is still copying */

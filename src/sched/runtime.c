@@ -35,6 +35,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->hand.count, 0);
     p->seen = (struct bz_monitor_seen){0};
     p->next_row = 0;
+    p->tombstones = 1;
     bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);

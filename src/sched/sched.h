@@ -103,6 +103,7 @@ struct bz_proc {
     struct bz_retake taken;          /* where the machine is: retake.h */
     bz_atomic(bz_entry) next;        /* runs next here; touched as retake.h says, or peeked at */
     struct bz_hand hand;             /* taken out of the ring in advance; likewise */
+    unsigned tombstones;             /* to be left behind until we tidy up; the machine's alone */
     unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
     struct bz_inbox inbox;           /* what is to begin here */
     struct bz_lock timer_lock;
@@ -288,6 +289,8 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
         bz_place_near_slow(m, old); /* for anybody to take */
     bz_leave(was);
 }
+/* Drop what is dead at the injector's front. Returns how many. */
+unsigned bz_tidy_injector(struct bz_runtime *rt);
 /* One that yielded: to the end of this machine's ring. */
 void bz_push_full(struct bz_machine *m, bz_entry e); /* the ring is full; rouses, too */
 void bz_rouse_one(struct bz_runtime *rt);            /* there is work, and perhaps a sleeper */
@@ -305,6 +308,12 @@ static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
 void bz_push_here(struct bz_machine *m, bz_entry e);
+
+/* Is it the entry of a task that has been claimed? Once it is, it stays so. */
+static inline bool bz_entry_is_tombstone(bz_entry e)
+{
+    return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
+}
 
 /* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
  * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
