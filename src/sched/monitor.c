@@ -14,12 +14,15 @@
  *
  * How often. LOOK_NS apart while somebody sleeps and somebody runs, within a budget: a share of
  * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
- * costs (a few microseconds, most of it the kernel's) is measured each time, barriers included; with
- * the credit gone looks come as often as the budget allows, at least every SLOW_NS. Nobody sleeps:
- * SLOW_NS, for the timers alone; who then goes to sleep tells the monitor (it has time for that).
- * Nobody runs: soon it sleeps for good, until a machine that wakes up or fills its next slot raises
- * it. Both wait for CALM_NS, so that a runtime that is busy by fits and starts does not pay for
- * rousing its monitor each time.
+ * costs (5 to 10 microseconds, most of it the kernel's) is measured each time, barriers included; a
+ * look that fetched something was work: it is not charged, and clears what is owed. With the credit
+ * gone looks come as often as the budget allows, every 1 to 2 ms, at least every SLOW_NS; but the
+ * second look at something that may be stuck comes LOOK_NS after the first, up to a limit on credit.
+ * So a lone task waits for 0.2 to 0.4 ms, and for some milliseconds where hogs go on hiding one
+ * after another. Nobody sleeps: SLOW_NS, for the timers alone; who then goes to sleep tells the
+ * monitor (it has time for that). Nobody runs: soon it sleeps for good, until a machine that wakes up
+ * or fills its next slot raises it. Both wait for CALM_NS, so that a runtime that is busy by fits and
+ * starts does not pay for rousing its monitor each time.
  *
  * Dozing off: it says so in `state`, then makes sure that nobody runs.
  *
@@ -88,6 +91,7 @@ static bool is_stuck(struct bz_proc *p)
     seen->is_away = bz_retake_is_away(&p->taken);
     bool is_stuck = before.is_away && seen->is_away && before.tick == seen->tick;
     seen->is_asked = is_stuck && has_private(p, &before);
+    p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
     return is_stuck;
 }
 
@@ -97,8 +101,10 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
     bool is_any = false;
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (is_stuck(p) && bz_timers_fire(p, now))
+        if (is_stuck(p) && bz_timers_fire(p, now)) {
             add(&rt->monitor.fired, 1);
+            rt->monitor.is_useful = true;
+        }
         p->seen.is_asked = p->seen.is_asked && is_wanted && !BZ_BROKEN(79);
         if (p->seen.is_asked)
             bz_retake_ask(&p->taken);
@@ -119,6 +125,7 @@ static void take_from(struct bz_runtime *rt, struct bz_proc *p)
     if (count > 0)
         bz_rouse(rt, bz_idle_published(&rt->idle));
     add(&rt->monitor.rescued, count);
+    rt->monitor.is_useful |= count > 0;
 }
 
 static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
@@ -138,7 +145,11 @@ static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
 {
     uint64_t passed = mon->since_ns != 0 ? now - mon->since_ns : 0;
     mon->since_ns = now;
-    mon->credit_ns += (int64_t)(passed / BUDGET_SHARE) - (int64_t)cost;
+    mon->credit_ns += (int64_t)(passed / BUDGET_SHARE);
+    if (!mon->is_useful)
+        mon->credit_ns -= (int64_t)cost;
+    else if (mon->credit_ns < 0)
+        mon->credit_ns = 0;
     if (mon->credit_ns > CREDIT_NS)
         mon->credit_ns = CREDIT_NS;
     if (mon->credit_ns >= 0)
@@ -155,9 +166,12 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     uint64_t soon = by_budget(mon, now, cost);
     add(&mon->looks, 1);
     bz_idle_review(&rt->idle, now);
+    mon->is_useful = mon->is_near = false;
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
     if (sleeping > 0)
         bz_jobs_look(rt);
+    if (mon->is_near && mon->credit_ns > -CREDIT_NS)
+        soon = now + LOOK_NS; /* on credit: is it still there? */
     if (!is_quiet)
         mon->calm_ns = 0;
     else if (mon->calm_ns == 0)

@@ -43,6 +43,8 @@ struct bz_monitor {
     /* The rest is its thread's own. */
     int64_t credit_ns; /* CPU time it may use at once */
     uint64_t since_ns; /* when it last looked */
+    bool is_useful;    /* the last look fetched or fired something */
+    bool is_near;      /* ... saw something that may be stuck: look again soon */
     uint64_t calm_ns;  /* since when nobody runs, or nobody sleeps; 0: not now */
 #if defined(BZ_WATCH)
     struct bz_watch_dog dog; /* for the machines that were never started */
