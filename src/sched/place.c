@@ -119,7 +119,8 @@ void bz_rouse(struct bz_runtime *rt, int proc)
         /* Not only those that were there: one that somebody else is just starting may have looked,
          * found nothing and gone to sleep before its starter said that it exists. */
         if (bz_load_acquire(&p->has_machine) || start_machine(rt, p)) { /* [B] */
-            bz_poll_rouse(&p->poll);
+            if (!BZ_BROKEN(86) || bz_machine_self() == NULL)
+                bz_poll_rouse(&p->poll);
             count_wake(rt);
             return;
         }

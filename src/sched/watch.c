@@ -67,10 +67,10 @@ static uint64_t position(struct bz_runtime *rt, unsigned queue)
                                   : bz_injector_length(&rt->injector);
 }
 
-static bool is_forgotten(struct bz_watch_dog *dog, struct bz_runtime *rt)
+static bool is_forgotten(struct bz_watch_dog *dog, struct bz_runtime *rt, bool is_sleeper)
 {
-    return bz_idle_sleeping(&rt->idle) > 0 && bz_idle_searching(&rt->idle) == 0 &&
-           queued(rt, dog->queue) > 0 && position(rt, dog->queue) == dog->position;
+    return (is_sleeper || bz_idle_sleeping(&rt->idle) > 0) && queued(rt, dog->queue) > 0 &&
+           position(rt, dog->queue) == dog->position;
 }
 
 /* Have an eye on another queue that has something in it. */
@@ -111,7 +111,13 @@ uint64_t bz_watch_until(struct bz_watch_dog *dog, struct bz_runtime *rt, uint64_
     return dog->due_ns < until ? dog->due_ns : until;
 }
 
-void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
+/* One who searches should have found it; but the system may keep it waiting. */
+static unsigned looks_max(struct bz_runtime *rt)
+{
+    return bz_idle_searching(&rt->idle) == 0 ? LOOKS : 4 * LOOKS;
+}
+
+static void look(struct bz_watch_dog *dog, struct bz_runtime *rt, bool is_sleeper)
 {
     if (bz_sim_is_running() || bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
         return;
@@ -120,15 +126,20 @@ void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
         return; /* this one does not count */
     bool is_late = now > dog->due_ns + LOOK_NS;
     dog->due_ns = now + LOOK_NS;
-    if (is_late || !is_forgotten(dog, rt)) {
+    if (is_late || !is_forgotten(dog, rt, is_sleeper)) {
         turn(dog, rt);
         return;
     }
-    if (++dog->looks < LOOKS)
+    if (++dog->looks < looks_max(rt))
         return;
     bz_watch_dump(rt);
-    BZ_CHECK(dog->looks < LOOKS, "work waits beside a sleeper: queue %u of runtime %s, %d looks",
-             dog->queue, rt->is.name, LOOKS);
+    BZ_CHECK(dog->looks < LOOKS, "work waits beside a sleeper: queue %u of runtime %s, %u looks",
+             dog->queue, rt->is.name, dog->looks);
+}
+
+void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
+{
+    look(dog, rt, false);
 }
 
 void bz_watch_sleep(struct bz_machine *m, uint64_t until)
@@ -138,7 +149,7 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until)
     while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
         if (bz_os_now(m->rt->os) >= until)
             return;
-        bz_watch_look(dog, m->rt);
+        look(dog, m->rt, true);
     }
     dog->looks = 0;
 }

@@ -10,8 +10,8 @@
  *    So a task that is published too early is caught by the worker that resumes it, if that comes in
  *    time; delays at the points of os/os.h see to that.
  *  - No work waits beside a sleeper. Whoever sleeps wakes now and then, still announced as asleep,
- *    and looks: a queue whose oldest entry has not moved for LOOKS looks in a row, while nobody
- *    searches, has been forgotten. The monitor looks as well, for the machines that were never
+ *    and looks: a queue whose oldest entry has not moved for LOOKS looks in a row has been
+ *    forgotten (four times as many while somebody is said to search). The monitor looks as well, for the machines that were never
  *    started. Looks that come late do not count: then it is the system that keeps us waiting. Under
  *    simulation nobody looks, because there a forgotten task is a deadlock and found as such.
  *
