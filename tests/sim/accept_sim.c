@@ -274,3 +274,65 @@ TEST(accept, a_woken_task_runs_soon_and_near_its_waker)
     t_note("%u of %llu near their waker", near, (unsigned long long)rounds);
     CHECK_GE(near * 10, rounds * 8);
 }
+
+/* ---- local before global ---- */
+
+static bz_atomic(int) runs, global_place;
+
+static int take_a_place(void *arg)
+{
+    int place = bz_fetch_add_relaxed(&runs, 1);
+    if (arg != NULL)
+        bz_store_relaxed(&global_place, place);
+    return 0;
+}
+
+static void inject_one(void *rt)
+{
+    blitz_spawn_opts opts = {.runtime = rt};
+    CHECK_EQ(blitz_spawn(take_a_place, rt, &opts, NULL), 0);
+}
+
+/* From a thread that is none of the runtime's, while this worker stands still. */
+static void inject(void)
+{
+    struct bz_os_thread thread;
+    CHECK_EQ(bz_os_thread_start(scene_os(), &thread, NULL, inject_one, bz_machine_self()->rt), 0);
+    CHECK_EQ(bz_os_thread_join(scene_os(), &thread), 0);
+}
+
+static int six_runs(void *arg)
+{
+    enum { LOCAL = 5 };
+    unsigned *early = arg;
+    blitz_task *t[LOCAL];
+    bz_store_relaxed(&runs, 0);
+    inject();
+    for (int i = 0; i < LOCAL; i++)
+        CHECK_EQ(blitz_spawn(take_a_place, NULL, NULL, &t[i]), 0);
+    while (bz_load_relaxed(&runs) < LOCAL + 1)
+        blitz_yield();
+    for (int i = 0; i < LOCAL; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    *early += bz_load_relaxed(&global_place) < LOCAL;
+    return 0;
+}
+
+static int rounds_of_six(void *arg)
+{
+    for (int i = 0; i < 100; i++)
+        six_runs(arg);
+    return 0;
+}
+
+/* What was injected first runs last, but for the rounds in which it was the injector's turn: short
+ * runs, so that this comes seldom. */
+TEST(accept, what_is_local_goes_before_what_is_global)
+{
+    unsigned early = 0;
+    uint64_t seeds = sim_seeds(20);
+    sim_on_procs(rounds_of_six, &early, 0, 20, 1, 1);
+    t_note("in %u rounds of %llu it was the injector's turn", early,
+           (unsigned long long)(100 * seeds));
+    CHECK_LE(early, 25 * seeds);
+}

@@ -82,42 +82,6 @@ static void inject(unsigned *place)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-static unsigned injected_early;
-
-static int six_runs(void *arg)
-{
-    enum { LOCAL = 5 };
-    blitz_task *t[LOCAL];
-    unsigned global = 0;
-    (void)arg;
-    bz_store_relaxed(&runs, 0);
-    inject(&global);
-    for (int i = 0; i < LOCAL; i++)
-        CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
-    while (bz_load_relaxed(&runs) < LOCAL + 1)
-        blitz_yield();
-    for (int i = 0; i < LOCAL; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
-    injected_early += global < LOCAL;
-    return 0;
-}
-
-static int rounds_of_six(void *arg)
-{
-    for (int i = 0; i < 100; i++)
-        six_runs(arg);
-    return 0;
-}
-
-/* What was injected first runs last, but for the rounds in which it was the injector's turn. */
-TEST(accept, what_is_local_goes_before_what_is_global)
-{
-    injected_early = 0;
-    on_procs(1, rounds_of_six, NULL);
-    t_note("in %u rounds of 100 it was the injector's turn", injected_early);
-    CHECK_LE(injected_early, 25u);
-}
-
 static bz_atomic(int) is_over;
 
 static int yield_until_over(void *arg)
