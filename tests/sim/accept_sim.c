@@ -43,7 +43,7 @@ static int spawn_then_burn(void *arg)
 }
 
 /* It stands in the fast slot and rouses nobody; the monitor finds it there. */
-TEST(accept, one_spawned_before_a_burn_is_run_within_a_look_of_the_monitor)
+TEST(accept, bug_05_one_spawned_before_a_burn_is_run_within_a_look_of_the_monitor)
 {
     sim_on_procs(spawn_then_burn, (void *)(intptr_t)1, 0, 300, 2, 4);
 }
