@@ -97,7 +97,8 @@ TEST(watch, bug_01_work_is_not_left_beside_a_sleeper)
     for (int i = 0; i < 2; i++)
         CHECK_EQ(blitz_spawn(until_both_have_started, NULL, &opts, NULL), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, until_both_have_started, NULL), 0);
-    CHECK_EQ(blitz_runtime_block_on(rt, spawn_and_burn, &n), 0);
+    for (int i = 0; i < 20; i++) /* sometimes the other is still looking around, and finds them */
+        CHECK_EQ(blitz_runtime_block_on(rt, spawn_and_burn, &n), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
