@@ -105,7 +105,7 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
-        p->seen.is_asked = p->seen.is_asked && is_wanted && !BZ_BROKEN(79);
+        p->seen.is_asked = p->seen.is_asked && is_wanted && !(BZ_BROKEN(79) || BZ_BROKEN(86));
         if (p->seen.is_asked)
             bz_retake_ask(&p->taken);
         is_any = is_any || p->seen.is_asked;
