@@ -180,6 +180,7 @@ static int tree(void *arg)
 
 TEST(run_fault, bug_09_a_quota_below_one_cpu_is_one_worker_that_does_it_all)
 {
+    unsetenv("BLITZ_PROCS"); /* it would overrule the quota */
     struct bz_os os = bz_os_linux;
     struct bz_runtime *rt;
     os.cpus = one_cpu;
