@@ -113,8 +113,8 @@ SEEDS ?= 8000
 .PHONY: seeds
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
 	@tools/setup build test
-	@tools/build watch sim_sched sim_random sim_accept sim_par
-	@for p in sched random accept par; do \
+	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor
+	@for p in sched random accept par poll wait monitor; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long

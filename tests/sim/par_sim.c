@@ -2,40 +2,7 @@
  * Fork and join in virtual time, from seeds: whoever takes a job, whenever its frame is left, it runs
  * once and its join returns.
  */
-#include "support/sim.h"
-
-#include "blitz.h"
-#include "sched/sched.h"
-
-struct scene {
-    unsigned procs;
-    int (*fn)(void *);
-    void *arg;
-    int want;
-};
-
-static void play(const struct bz_os *os, void *arg)
-{
-    const struct scene *s = arg;
-    struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
-    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
-    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    for (unsigned i = 0; i < s->procs; i++)
-        if (rt->procs[i].machine != NULL)
-            bz_deque_check(&rt->procs[i].machine->deque);
-    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-}
-
-static void on_seeds(int (*fn)(void *), void *arg, int want, uint64_t full)
-{
-    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {1 + (unsigned)(seed % 4), fn, arg, want};
-        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
-    }
-}
+#include "support/sched_sim.h"
 
 /* Let the seed choose who goes on: inside a job there is nothing else to choose at. */
 static void waver(void)
@@ -57,7 +24,7 @@ static int fib(void *arg)
 
 TEST(par_sim, a_tree_of_forks_adds_up)
 {
-    on_seeds(fib, (void *)(intptr_t)8, 21, 400);
+    sim_on_seeds(fib, (void *)(intptr_t)8, 21, 400);
 }
 
 /* Frames that are left with jobs pending, in jobs that were stolen or left themselves. */
@@ -92,8 +59,8 @@ static int three_that_wait(void *arg)
 
 TEST(par_sim, frames_left_with_pending_jobs_find_them_done)
 {
-    on_seeds(fib_that_waits, (void *)(intptr_t)8, 21, 200);
-    on_seeds(three_that_wait, (void *)(intptr_t)6, 0, 300);
+    sim_on_seeds(fib_that_waits, (void *)(intptr_t)8, 21, 200);
+    sim_on_seeds(three_that_wait, (void *)(intptr_t)6, 0, 300);
 }
 
 static int spawn_and_fork(void *arg)
@@ -112,7 +79,7 @@ static int spawn_and_fork(void *arg)
 
 TEST(par_sim, spawns_and_forks_mix)
 {
-    on_seeds(spawn_and_fork, (void *)(intptr_t)4, 16, 300);
+    sim_on_seeds(spawn_and_fork, (void *)(intptr_t)4, 16, 300);
 }
 
 static int waits_for_ever(void *arg)
@@ -153,7 +120,7 @@ static int cancel_forkers(void *arg)
 /* A cancel comes before a job is taken, while it is adopted, while it waits, while its join waits. */
 TEST(par_sim, a_cancel_at_any_moment_reaches_the_jobs)
 {
-    on_seeds(cancel_forkers, NULL, 0, 400);
+    sim_on_seeds(cancel_forkers, NULL, 0, 400);
 }
 
 /* ---- a lone job behind a computation ---- */
@@ -187,12 +154,7 @@ static int fork_one_then_burn(void *arg)
 /* Nobody is roused for it at once; the monitor sees that it stays. */
 TEST(par_sim, a_lone_job_before_a_burn_is_run_within_two_looks)
 {
-    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {2 + (unsigned)(seed % 3), fork_one_then_burn, NULL, 0};
-        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
-    }
+    sim_on_procs(fork_one_then_burn, NULL, 0, 200, 2, 4);
 }
 
 static int fork_two_then_burn(void *arg)
@@ -221,10 +183,5 @@ static int fork_two_then_burn(void *arg)
 /* The second one is private until the burning frame looks up. */
 TEST(par_sim, jobs_behind_a_computation_that_looks_up_are_run_meanwhile)
 {
-    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {2 + (unsigned)(seed % 3), fork_two_then_burn, NULL, 0};
-        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
-    }
+    sim_on_procs(fork_two_then_burn, NULL, 0, 200, 2, 4);
 }

@@ -2,37 +2,7 @@
  * Stackless tasks in virtual time, from seeds: every order in which a poll, its wakers, its timers
  * and its canceller can meet, as far as the seeds go. A wake that is lost is a deadlock, and reported.
  */
-#include "support/sim.h"
-
-#include "blitz.h"
-#include "sched/sched.h"
-
-struct scene {
-    unsigned procs;
-    int (*fn)(void *);
-    int want;
-};
-
-static void play(const struct bz_os *os, void *arg)
-{
-    const struct scene *s = arg;
-    struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
-    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, NULL), s->want);
-    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-}
-
-/* The scene under many seeds, with 1 to 4 procs. */
-static void on_seeds(int (*fn)(void *), int want, uint64_t full)
-{
-    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
-        uint64_t seed = t_random();
-        struct scene s = {1 + (unsigned)(seed % 4), fn, want};
-        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
-        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, play, &s, NULL), 0);
-    }
-}
+#include "support/sched_sim.h"
 
 static int join(blitz_task *t)
 {
@@ -89,7 +59,7 @@ static int ring_one_that_waits(void *arg)
 
 TEST(poll, bug_01_a_swallowed_wake_is_made_good)
 {
-    on_seeds(ring_one_that_waits, 0, 300);
+    sim_on_seeds(ring_one_that_waits, NULL, 0, 300);
 }
 
 /* ---- tokens ---- */
@@ -157,7 +127,7 @@ static int ring_of_tokens(void *arg)
 
 TEST(poll, bug_01_a_token_goes_round)
 {
-    on_seeds(ring_of_tokens, 0, 300);
+    sim_on_seeds(ring_of_tokens, NULL, 0, 300);
 }
 
 /* ---- sleeps, joins, deadlines, cancels ---- */
@@ -217,7 +187,7 @@ static int busy_and_cancelled(void *arg)
 
 TEST(poll, sleeps_joins_deadlines_and_cancels_in_any_order)
 {
-    on_seeds(busy_and_cancelled, 0, 400);
+    sim_on_seeds(busy_and_cancelled, NULL, 0, 400);
 }
 
 /* ---- the end ---- */
@@ -253,5 +223,5 @@ static int leave_sleepers_behind(void *arg)
 /* Bug class 37: shutdown comes upon them in every state. */
 TEST(poll, bug_37_shutdown_ends_stackless_tasks_in_every_state)
 {
-    on_seeds(leave_sleepers_behind, 3, 300);
+    sim_on_seeds(leave_sleepers_behind, NULL, 3, 300);
 }

@@ -2,9 +2,8 @@
  * Waits in the whole runtime, in virtual time, from seeds: a wake, a deadline and a cancel at every
  * moment of a wait, and one outcome of it.
  */
-#include "support/sim.h"
+#include "support/sched_sim.h"
 
-#include "blitz.h"
 #include "base/rng.h"
 #include "support/box.h"
 
@@ -39,8 +38,8 @@ static void play(const struct bz_os *os, void *arg)
 /* On 1 to 4 procs; a third of the seeds in the plain form. */
 static void on_seeds(int (*main)(void *), uint64_t full)
 {
-    for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
-        struct scene s = {.main = main, .seed = t_random()};
+    for (uint64_t i = 0, n = sim_seeds(full); i < n; i++) {
+        struct scene s = {.main = main, .seed = sim_next_seed()};
         struct bz_sim_config config = {.seed = s.seed, .has_no_barrier = s.seed / 4 % 3 == 0};
         t_watch("simulation seed 0x%llx%s", (unsigned long long)s.seed,
                 config.has_no_barrier ? " without barriers" : "");

@@ -4,18 +4,10 @@
  */
 #include <sched.h>
 
-#include "support/job_mutex.h"
+#include "support/fiber_mutex.h"
+#include "support/on_each.h"
 
 #include "sched/sched.h"
-
-static void on_each(int (*fn)(void *), void *arg)
-{
-    static const unsigned procs[] = {1, 2, 3, 8};
-    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), 0);
-    }
-}
 
 /* ---- every leaf once ---- */
 
@@ -92,7 +84,7 @@ static int visit_all(void *arg)
 TEST(par, bug_03_every_job_runs_exactly_once)
 {
     uint32_t leaves = (uint32_t)t_scaled(LEAVES_MAX);
-    on_each(visit_all, &leaves);
+    t_on_each(visit_all, &leaves, 0);
 }
 
 /* ---- bug 27: rayon#592 ---- */
@@ -122,7 +114,7 @@ static int hold_and_join(void *arg)
     struct inner in = {0};
     blitz_job job;
     bool must_be_stolen = arg != NULL;
-    t_mutex_lock(&mutex);
+    t_mutex_take(&mutex);
     CHECK_EQ(inside++, 0);
     blitz_fork(&job, inner_job, &in);
     while (must_be_stolen && !bz_load_acquire(&in.has_begun)) {
@@ -131,7 +123,7 @@ static int hold_and_join(void *arg)
     }
     CHECK_EQ(blitz_join(&job), 7);
     CHECK_EQ(--inside, 0);
-    t_mutex_unlock(&mutex);
+    t_mutex_drop(&mutex);
     bz_fetch_add_relaxed(&rounds, 1);
     return 0;
 }
@@ -193,7 +185,7 @@ TEST(par, bug_27_a_lock_held_across_a_join_is_not_entered_beneath_it)
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)
         for (uint64_t n = t_scaled(40); n > 0; n--) {
             t_watch("%u procs", procs[i]);
-            t_mutex_init(&mutex);
+            t_mutex_init(&mutex, &bz_os_linux);
             bz_store_relaxed(&rounds, 0);
             void *must_be_stolen = procs[i] > 1 ? &mutex : NULL;
             CHECK_EQ(blitz_run(many_holders, must_be_stolen, &(blitz_config){.procs = procs[i]}),

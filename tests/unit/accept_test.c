@@ -3,6 +3,7 @@
  * is kept waiting. On one proc the order is a fact; tests/sim/accept_sim.c has what takes time.
  */
 #include "support/event.h"
+#include "support/on_each.h"
 
 #include <pthread.h>
 
@@ -19,13 +20,6 @@ static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
 {
     t_watch("%u procs", procs);
     CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs}), 0);
-}
-
-static void on_each(int (*fn)(void *), void *arg)
-{
-    static const unsigned procs[] = {1, 2, 3, 8};
-    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)
-        on_procs(procs[i], fn, arg);
 }
 
 /* ---- spawn and run ---- */
@@ -56,7 +50,7 @@ static int spawn_and_run(void *arg)
 
 TEST(accept, what_is_spawned_runs_once)
 {
-    on_each(spawn_and_run, NULL);
+    t_on_each(spawn_and_run, NULL, 0);
 }
 
 /* ---- local before global, global often enough ---- */
@@ -181,7 +175,7 @@ TEST(accept, of_a_thousand_none_runs_later_than_three_times_its_fair_place)
 {
     static int strict;
     on_procs(1, thousand, &strict);
-    on_each(thousand, NULL);
+    t_on_each(thousand, NULL, 0);
 }
 
 /* ---- the fast slot ---- */

@@ -1,19 +1,10 @@
 /* A join that runs the child itself: when it does, when it does not, and that nobody can tell. */
-#include "harness.h"
+#include "support/on_each.h"
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz.h"
 #include "sched/sched.h"
-
-static void on_each(int (*fn)(void *), void *arg, int want)
-{
-    static const unsigned procs[] = {1, 2, 3, 8};
-    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), want);
-    }
-}
 
 static bool is_plain(void)
 {
@@ -87,7 +78,7 @@ static int go_down(void *arg)
 /* On the lower half of a stack nothing is claimed: however deep the tree, no stack overflows. */
 TEST(claim, a_chain_of_claims_goes_on_on_another_stack_in_time)
 {
-    on_each(go_down, (void *)(intptr_t)20000, 20001);
+    t_on_each(go_down, (void *)(intptr_t)20000, 20001);
 }
 
 /* ---- what the child may do there ---- */
@@ -125,7 +116,7 @@ static int join_a_waiting_child(void *arg)
 /* It keeps the stack, its joiner's frames beneath it, and both go on wherever it is resumed. */
 TEST(claim, a_claimed_child_may_wait_and_its_joiner_is_itself_again)
 {
-    on_each(join_a_waiting_child, NULL, 0);
+    t_on_each(join_a_waiting_child, NULL, 0);
 }
 
 static int look_unshielded(void *arg)
@@ -151,7 +142,7 @@ static int join_shielded(void *arg)
 
 TEST(claim, shields_and_cancels_are_the_childs_own_while_it_runs)
 {
-    on_each(join_shielded, NULL, 0);
+    t_on_each(join_shielded, NULL, 0);
 }
 
 static bz_atomic(uint32_t) child_waits;
@@ -190,7 +181,7 @@ static int cancel_it(void *arg)
 /* One rule for claimed and unclaimed children: who joins without a deadline passes it on. */
 TEST(claim, a_cancel_of_the_joiner_reaches_the_child_it_runs)
 {
-    on_each(cancel_it, NULL, -ECANCELED);
+    t_on_each(cancel_it, NULL, -ECANCELED);
 }
 
 /* ---- tombstones ---- */
@@ -226,7 +217,7 @@ static int burst_often(void *arg)
  * more into it takes out what is dead at its front. */
 TEST(claim, bursts_of_a_task_that_never_waits_do_not_fill_the_injector_with_tombstones)
 {
-    on_each(burst_often, NULL, 0);
+    t_on_each(burst_often, NULL, 0);
 }
 
 /* More than a ring holds: tombstones in the ring, in the injector, and some never taken out. */
@@ -249,7 +240,7 @@ static int join_newest_first(void *arg)
 
 TEST(claim, every_child_runs_once_whatever_became_of_its_entry)
 {
-    on_each(join_newest_first, NULL, 0);
+    t_on_each(join_newest_first, NULL, 0);
 }
 
 /* A claimed child is queued again while its tombstone stands in the same queue. */
@@ -276,7 +267,7 @@ static int join_yielders(void *arg)
 
 TEST(claim, a_claimed_child_is_queued_again_beside_its_tombstone)
 {
-    on_each(join_yielders, NULL, 2600);
+    t_on_each(join_yielders, NULL, 2600);
 }
 
 /* ---- from elsewhere ---- */

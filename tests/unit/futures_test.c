@@ -1,5 +1,6 @@
 /* Sleeps and joins as values, awaited by fibers and by plain threads. */
 #include "harness.h"
+#include "support/bell.h"
 #include "support/on_each.h"
 
 #include <pthread.h>
@@ -191,37 +192,10 @@ TEST(futures, a_plain_thread_awaits_them_too)
 
 /* ---- asked by hand: the newest waker counts ---- */
 
-struct bell {
-    int holders, rung;
-};
-
-static void bell_clone(void *b)
-{
-    ((struct bell *)b)->holders++;
-}
-
-static void bell_wake_by_ref(void *b)
-{
-    ((struct bell *)b)->rung++;
-}
-
-static void bell_drop(void *b)
-{
-    ((struct bell *)b)->holders--;
-}
-
-static void bell_wake(void *b)
-{
-    bell_wake_by_ref(b);
-    bell_drop(b);
-}
-
-static const blitz_waker_ops bell_ops = {bell_clone, bell_wake, bell_wake_by_ref, bell_drop};
-
 static int by_hand(void *arg)
 {
-    struct bell a = {0}, b = {0};
-    blitz_waker wa = {&bell_ops, &a}, wb = {&bell_ops, &b};
+    struct t_bell a = {0}, b = {0};
+    blitz_waker wa = t_bell_waker(&a), wb = t_bell_waker(&b);
     blitz_sleep_future s;
     blitz_join_future j;
     blitz_task *t;

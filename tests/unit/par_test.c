@@ -1,20 +1,11 @@
 /* Fork and join as users see them, with one worker, two, and more than there are CPUs. */
-#include "harness.h"
+#include "support/on_each.h"
 
 #include <pthread.h>
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz.h"
-
-static void on_each(int (*fn)(void *), void *arg, int want)
-{
-    static const unsigned procs[] = {1, 2, 3, 8};
-    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), want);
-    }
-}
 
 /* ---- results ---- */
 
@@ -31,7 +22,7 @@ static int fib(void *arg)
 
 TEST(par, a_tree_of_forks_adds_up)
 {
-    on_each(fib, (void *)(intptr_t)24, 46368);
+    t_on_each(fib, (void *)(intptr_t)24, 46368);
 }
 
 static int double_it(void *arg)
@@ -53,7 +44,7 @@ static int fork_one(void *arg)
 
 TEST(par, a_lone_fork_runs_once_and_its_result_comes_back)
 {
-    on_each(fork_one, NULL, 0);
+    t_on_each(fork_one, NULL, 0);
 }
 
 /* Nobody takes anything from a plain thread: the join calls. */
@@ -86,12 +77,12 @@ static int fork_many(void *arg)
 /* More than a deque has places to begin with. */
 TEST(par, a_thousand_pending_jobs_each_run_once)
 {
-    on_each(fork_many, NULL, 0);
+    t_on_each(fork_many, NULL, 0);
 }
 
 TEST(par, joins_in_another_order_find_their_jobs)
 {
-    on_each(fork_many, (void *)1, 0);
+    t_on_each(fork_many, (void *)1, 0);
 }
 
 /* ---- jobs that wait ---- */
@@ -152,7 +143,7 @@ static int all_wait(void *arg)
 
 TEST(par, jobs_and_their_forkers_may_wait)
 {
-    on_each(all_wait, NULL, 0);
+    t_on_each(all_wait, NULL, 0);
 }
 
 static int tree_that_waits(void *arg)
@@ -175,7 +166,7 @@ static int tree_that_waits(void *arg)
 /* A spawned child may be called on its joiner's stack, and fork on the same deque. */
 TEST(par, spawns_and_forks_mix)
 {
-    on_each(tree_that_waits, (void *)(intptr_t)10, 1024);
+    t_on_each(tree_that_waits, (void *)(intptr_t)10, 1024);
 }
 
 /* ---- names and cancels ---- */
@@ -198,7 +189,7 @@ static int compare_ids(void *arg)
 
 TEST(par, a_job_has_the_id_of_the_task_that_forked_it)
 {
-    on_each(compare_ids, NULL, 1);
+    t_on_each(compare_ids, NULL, 1);
 }
 
 static int yields_once(void *arg)
@@ -229,7 +220,7 @@ static int ids_below_a_child(void *arg)
 /* A child that its joiner runs on its own stack is not whose the older jobs are. */
 TEST(par, jobs_below_a_claimed_child_are_the_joiners)
 {
-    on_each(ids_below_a_child, NULL, 0);
+    t_on_each(ids_below_a_child, NULL, 0);
 }
 
 static int waits_for_ever(void *arg)
@@ -265,7 +256,7 @@ static int cancel_the_forker(void *arg)
 
 TEST(par, a_cancel_reaches_the_jobs_others_run)
 {
-    on_each(cancel_the_forker, NULL, 5);
+    t_on_each(cancel_the_forker, NULL, 5);
 }
 
 static int leave_a_forker(void *arg)
@@ -279,5 +270,5 @@ static int leave_a_forker(void *arg)
 
 TEST(par, shutdown_ends_jobs_that_wait)
 {
-    on_each(leave_a_forker, NULL, 3);
+    t_on_each(leave_a_forker, NULL, 3);
 }

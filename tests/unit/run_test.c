@@ -1,5 +1,5 @@
 /* The scheduler from outside: start, spawn, join, yield, sleep, cancel, stop. */
-#include "harness.h"
+#include "support/on_each.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -7,16 +7,6 @@
 #include "blitz.h"
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
-
-/* Every scenario runs with one proc, with two, and with more than there are CPUs. */
-static void on_each(int (*fn)(void *), void *arg, int want)
-{
-    static const unsigned procs[] = {1, 2, 3, 8};
-    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), want);
-    }
-}
 
 /* ---- start and stop ---- */
 
@@ -100,7 +90,7 @@ static int join_in_order(void *arg)
 /* More than a ring holds, so some spill into the injector. */
 TEST(run, thousands_of_children_all_run)
 {
-    on_each(join_in_order, NULL, 0);
+    t_on_each(join_in_order, NULL, 0);
 }
 
 static int tree(void *arg)
@@ -119,7 +109,7 @@ static int tree(void *arg)
 
 TEST(run, a_tree_of_tasks_counts_its_leaves)
 {
-    on_each(tree, (void *)(intptr_t)10, 1024);
+    t_on_each(tree, (void *)(intptr_t)10, 1024);
 }
 
 static int join_self(void *arg)
@@ -170,7 +160,7 @@ static int join_with_deadline(void *arg)
 
 TEST(run, a_join_gives_up_at_its_deadline_and_can_be_tried_again)
 {
-    on_each(join_with_deadline, NULL, 5);
+    t_on_each(join_with_deadline, NULL, 5);
 }
 
 static int two_join(void *arg)
@@ -197,7 +187,7 @@ static int looker_and_joiner(void *arg)
 
 TEST(run, a_handle_can_be_passed_on)
 {
-    on_each(looker_and_joiner, NULL, 0);
+    t_on_each(looker_and_joiner, NULL, 0);
 }
 
 static int ids(void *arg)
@@ -215,7 +205,7 @@ static int ids(void *arg)
 TEST(run, ids_are_never_used_twice)
 {
     CHECK_EQ(blitz_task_id(NULL), 0u);
-    on_each(ids, NULL, 0);
+    t_on_each(ids, NULL, 0);
 }
 
 /* ---- yield ---- */
@@ -245,7 +235,7 @@ static int hundred_yield(void *arg)
 TEST(run, a_hundred_fibers_take_turns)
 {
     blitz_yield(); /* on a plain thread: nothing */
-    on_each(hundred_yield, NULL, 0);
+    t_on_each(hundred_yield, NULL, 0);
 }
 
 struct turns {
@@ -306,7 +296,7 @@ static int sleep_and_look(void *arg)
 
 TEST(run, nobody_wakes_before_the_deadline)
 {
-    on_each(sleep_and_look, NULL, 0);
+    t_on_each(sleep_and_look, NULL, 0);
     CHECK_EQ(sleep_and_look(NULL), 0); /* a plain thread too */
     CHECK_EQ(blitz_after(UINT64_MAX), BLITZ_FOREVER);
 }
@@ -326,7 +316,7 @@ static int cancel_before_it_starts(void *arg)
 
 TEST(run, a_cancel_before_the_first_wait_ends_that_wait)
 {
-    on_each(cancel_before_it_starts, NULL, -ECANCELED);
+    t_on_each(cancel_before_it_starts, NULL, -ECANCELED);
 }
 
 static bz_atomic(int) is_asked; /* the cancel has been sent */
@@ -360,7 +350,7 @@ static int cancel_the_shielded(void *arg)
 TEST(run, a_shield_holds_a_cancel_off)
 {
     int seen[4] = {-1, -1, -1, -1};
-    on_each(cancel_the_shielded, seen, 0);
+    t_on_each(cancel_the_shielded, seen, 0);
     CHECK_EQ(seen[0], 0);
     CHECK_EQ(seen[1], 0);
     CHECK_EQ(seen[2], 1);
@@ -389,7 +379,7 @@ static int cancel_the_parent(void *arg)
 
 TEST(run, a_cancel_is_passed_on_through_a_join)
 {
-    on_each(cancel_the_parent, NULL, -ECANCELED);
+    t_on_each(cancel_the_parent, NULL, -ECANCELED);
 }
 
 /* ---- stopping ---- */
@@ -405,7 +395,7 @@ static int leave_some_behind(void *arg)
 
 TEST(run, what_main_leaves_behind_is_cancelled_and_waited_for)
 {
-    on_each(leave_some_behind, NULL, 3);
+    t_on_each(leave_some_behind, NULL, 3);
 }
 
 static bz_atomic(int) may_end;
@@ -514,7 +504,7 @@ static int in_the_other(void *arg)
 TEST(run, a_task_joins_one_of_another_runtime)
 {
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &shared_rt), 0);
-    on_each(in_the_other, (void *)(intptr_t)11, 11);
+    t_on_each(in_the_other, (void *)(intptr_t)11, 11);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(shared_rt), 0);
 }

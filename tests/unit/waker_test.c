@@ -4,39 +4,13 @@
 #include <blitz.h>
 
 #include "harness.h"
-
-struct bell {
-    int holders, rung;
-};
-
-static void bell_clone(void *b)
-{
-    ((struct bell *)b)->holders++;
-}
-
-static void bell_wake_by_ref(void *b)
-{
-    ((struct bell *)b)->rung++;
-}
-
-static void bell_drop(void *b)
-{
-    ((struct bell *)b)->holders--;
-}
-
-static void bell_wake(void *b)
-{
-    bell_wake_by_ref(b);
-    bell_drop(b);
-}
-
-static const blitz_waker_ops bell_ops = {bell_clone, bell_wake, bell_wake_by_ref, bell_drop};
+#include "support/bell.h"
 
 /* A clone is a holder like the first: both have to be given up. */
 TEST(waker, clone_makes_one_more_holder)
 {
-    struct bell b = {1, 0};
-    blitz_waker w = {&bell_ops, &b};
+    struct t_bell b = {1, 0};
+    blitz_waker w = t_bell_waker(&b);
 
     blitz_waker other = blitz_waker_clone(&w);
 
@@ -50,8 +24,8 @@ TEST(waker, clone_makes_one_more_holder)
 /* Who wakes is done with it: waking uses the waker up, and a second wake is harmless. */
 TEST(waker, wake_uses_it_up)
 {
-    struct bell b = {1, 0};
-    blitz_waker w = {&bell_ops, &b};
+    struct t_bell b = {1, 0};
+    blitz_waker w = t_bell_waker(&b);
 
     blitz_waker_wake(&w);
     blitz_waker_wake(&w);
@@ -65,8 +39,8 @@ TEST(waker, wake_uses_it_up)
 /* A source that rings again and again keeps its waker. */
 TEST(waker, wake_by_ref_keeps_it)
 {
-    struct bell b = {1, 0};
-    blitz_waker w = {&bell_ops, &b};
+    struct t_bell b = {1, 0};
+    blitz_waker w = t_bell_waker(&b);
 
     blitz_waker_wake_by_ref(&w);
     blitz_waker_wake_by_ref(&w);
