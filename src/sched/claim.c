@@ -12,8 +12,9 @@
  * joiner. It may be queued again while its tombstone still is; each entry has its own link.
  *
  * A tombstone goes when it is taken out of its queue, or when a full ring would spill it. A joiner of
- * many children never comes by the injector, so every TIDY_EVERY tombstones it looks there for them. Those that still are queued when the runtime
- * ends go then (bz_bury); nothing else can be in a queue of a runtime whose tasks have all ended.
+ * many children never comes by the injector, so every TIDY_EVERY tombstones it looks there for them.
+ * Those that still are queued when the runtime ends go then (bz_bury); nothing else can be in a queue
+ * of a runtime whose tasks have all ended.
  *
  * Not claimed:
  *   with a deadline               the joiner could not return before the child ends

@@ -1,9 +1,12 @@
 /*
  * fiber.c - spawn: tasks as users see them.
  *
- * A fiber is a task whose `run` calls a function. Its header carries three references at most to
- * begin with: one of the scheduler, from spawn to finish; one of the handle, if somebody keeps one;
- * one more for each waker.
+ * A fiber is a task whose `run` calls a function. Its header begins with one reference of the
+ * scheduler, from spawn to finish, and one of the handle, if somebody keeps one.
+ *
+ * Most spawns come from a task, ask for nothing, and find a header ready that another fiber has just
+ * left on the same proc (tasks.h): they write what is new and put it into the next slot. All others
+ * go the long way.
  */
 #include <assert.h>
 #include <errno.h>

@@ -65,7 +65,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
         for (; i < count; i++)
             bz_push_here(m, batch[i]);
         if (is_more) /* in between nobody saw them */
-            bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
+            bz_rouse_one(m->rt);
     }
     return won;
 }
@@ -130,7 +130,7 @@ static void open_hand(struct bz_machine *m)
         if (e != 0)
             bz_push_here(m, e);
     }
-    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
+    bz_rouse_one(m->rt);
 }
 
 static bz_entry take_ring(struct bz_machine *m)
@@ -234,7 +234,7 @@ static void feed(struct bz_machine *m)
         return;
     for (bz_entry e; (e = bz_entries_take(&m->hungry)) != 0;)
         bz_push_here(m, e);
-    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
+    bz_rouse_one(m->rt);
 }
 
 static bz_entry take_handed(struct bz_machine *m)

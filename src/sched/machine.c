@@ -67,26 +67,40 @@ static void begin(struct bz_task *t)
     (void)owes;
 }
 
+/* A loop on the spare stack, for this machine to go on with. */
+static struct bz_stack *fresh_loop(struct bz_machine *m)
+{
+    struct bz_stack *to = m->spare;
+    BZ_ASSERT(to != NULL); /* I1 */
+    m->spare = NULL;
+    m->runner = to;
+    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
+    return to;
+}
+
+/* The task goes on, on the stack it stands on. */
+static struct bz_stack *take_up(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_stack *to = t->stack;
+    t->stack = NULL;
+    m->current = t;
+    m->runner = to;
+    bz_count(&m->proc->counters, run);
+    bz_watch_begin(m, t);
+    return to;
+}
+
 /* Stand on the successor's stack if it has one, else on a fresh loop that calls it. */
 static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
 {
     struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
     if (t != NULL && t->stack != NULL) {
-        struct bz_stack *to = t->stack;
         begin(t);
-        t->stack = NULL;
-        m->current = t;
-        bz_count(&m->proc->counters, run);
-        bz_watch_begin(m, t);
-        return to;
+        return take_up(m, t);
     }
-    struct bz_stack *to = m->spare;
-    BZ_ASSERT(to != NULL); /* I1 */
-    m->spare = NULL;
     m->handed = next;
     m->current = NULL;
-    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
-    return to;
+    return fresh_loop(m);
 }
 
 /* The one place where a task's stack is left in the middle. */
@@ -103,7 +117,6 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     }
     bz_watch_leave(m, m->current, &hook, &arg);
     struct bz_stack *to = stack_for(m, next);
-    m->runner = to;
     bz_count(&m->proc->counters, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
@@ -172,14 +185,9 @@ static void hook_give_back(void *stack)
 /* Go on with a task that has a stack; this loop ends here. */
 BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 {
-    struct bz_stack *mine = m->runner, *to = t->stack;
-    t->stack = NULL;
-    m->current = t;
-    m->runner = to;
-    bz_count(&m->proc->counters, run);
+    struct bz_stack *mine = m->runner;
     bz_count(&m->proc->counters, switches);
-    bz_watch_begin(m, t);
-    bz_ctx_leave(&to->ctx, hook_give_back, mine);
+    bz_ctx_leave(&take_up(m, t)->ctx, hook_give_back, mine);
 }
 
 /* ---- the loop ---- */
@@ -244,12 +252,8 @@ static void class_main(void *arg)
     bz_watch_end(m, m->current); /* it begins again in call */
     call(m->current);
     m = bz_machine_self();
-    struct bz_stack *mine = m->runner, *to = m->spare;
-    BZ_ASSERT(to != NULL); /* I1: it was there when the task returned */
-    m->spare = NULL;
-    m->runner = to;
-    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
-    bz_ctx_leave(&to->ctx, hook_give_back, mine);
+    struct bz_stack *mine = m->runner;
+    bz_ctx_leave(&fresh_loop(m)->ctx, hook_give_back, mine);
 }
 
 /* The cache of the machine we are, or one for the moment. */

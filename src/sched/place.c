@@ -68,13 +68,7 @@ BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
     bz_injector_push_all(&m->rt->injector, spill, count);
     if (!bz_runq_try_push(&m->proc->ring, e)) /* a thief is still copying */
         bz_injector_push(&m->rt->injector, e);
-    bz_rouse(m->rt, bz_idle_published(&m->rt->idle));
-}
-
-void bz_push_here(struct bz_machine *m, bz_entry e)
-{
-    if (!bz_runq_try_push(&m->proc->ring, e))
-        bz_push_full(m, e);
+    bz_rouse_one(m->rt);
 }
 
 /* Start the thread of a proc that has none. True if it has one now. */
@@ -90,9 +84,8 @@ static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
     if (err != 0)
         bz_log_once(BLITZ_LOG_WARN,
                     "a worker thread could not be started (error %d): going on with fewer", -err);
-    if (err == 0)
-        (void)!bz_monitor_is_up(
-            rt); /* from the second machine on there is something to look after */
+    else
+        (void)!bz_monitor_is_up(rt); /* from the second machine on there is work for it */
     return err == 0;
 }
 
@@ -139,18 +132,9 @@ void bz_rouse_one(struct bz_runtime *rt)
         bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
-/* To the end of the ring, for anybody to take. What e points to may be gone when it returns. */
-static void push_and_rouse(struct bz_machine *m, bz_entry e)
+void bz_place_evicted(struct bz_machine *m, bz_entry e)
 {
-    struct bz_runtime *rt = m->rt;
-    bz_push_here(m, e);
-    if (bz_idle_may_rouse(&rt->idle))
-        bz_rouse_one(rt);
-}
-
-void bz_place_near_slow(struct bz_machine *m, bz_entry old)
-{
-    push_and_rouse(m, old);
+    bz_push_for_all(m, e);
 }
 
 void bz_place(struct bz_runtime *rt, bz_entry e)

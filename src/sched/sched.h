@@ -12,11 +12,12 @@
  *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
+ *   claim.c     a join that runs the child itself
  *   fiber.c     spawn
  *   poll.c      stackless tasks
  *   handle.c    what a handle is good for, and pointer results
  *   locals.c    task-local storage
- *   join.c      waking, cancelling, ending a task, and waiting for its end
+ *   join.c      waking and ending a task, and waiting for its end
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
  *   await.c     futures, wakers
@@ -25,8 +26,8 @@
  *   futures.c   sleeps and joins as values
  *   wait.c      what a task waits in, and cancelling
  *
- * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. In this form
- * (the dull one) a machine keeps its proc from start to end.
+ * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. A machine
+ * keeps its proc from start to end; procs that move are planned.
  */
 #ifndef BZ_SCHED_H
 #define BZ_SCHED_H
@@ -119,7 +120,7 @@ struct bz_machine {
     struct bz_deque deque; /* first: blitz/par.h */
     struct bz_jobs jobs;
     struct bz_runtime *rt; /* constant */
-    struct bz_proc *proc;  /* constant in this form */
+    struct bz_proc *proc;  /* constant */
     /* The rest is the thread's own, which is one of the pool. */
     struct bz_ctx g0;         /* its native stack, while it runs on another */
     struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */
@@ -274,8 +275,31 @@ void bz_go_to_sleep(struct bz_machine *m);
 void bz_place(struct bz_runtime *rt, bz_entry e);
 /* One that is to begin on that proc. */
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e);
-/* The same on machine m, which is the caller's and of the task's runtime. */
-void bz_place_near_slow(struct bz_machine *m, bz_entry old);
+/* Rouse a proc that the idle set has named, or start its thread; BZ_NOBODY: nothing. */
+void bz_rouse(struct bz_runtime *rt, int proc);
+/* There is work that others can take: rouse somebody if it takes that. */
+void bz_rouse_one(struct bz_runtime *rt);
+/* Drop what is dead at the injector's front. Returns how many. */
+unsigned bz_tidy_injector(struct bz_runtime *rt);
+/* The machine's ring is full: push all the same; what spills goes to the injector. Rouses. */
+void bz_push_full(struct bz_machine *m, bz_entry e);
+/* Push on the machine's own ring. Rouses nobody, unless it was full. */
+static inline void bz_push_here(struct bz_machine *m, bz_entry e)
+{
+    if (BZ_UNLIKELY(!bz_runq_try_push(&m->proc->ring, e)))
+        bz_push_full(m, e);
+}
+/* The same, for anybody to take. What e points to may be gone when it returns. */
+static BZ_ALWAYS_INLINE void bz_push_for_all(struct bz_machine *m, bz_entry e)
+{
+    struct bz_runtime *rt = m->rt;
+    if (BZ_UNLIKELY(!bz_runq_try_push(&m->proc->ring, e)))
+        bz_push_full(m, e);
+    else if (BZ_UNLIKELY(bz_idle_may_rouse(&rt->idle)))
+        bz_rouse_one(rt);
+}
+void bz_place_evicted(struct bz_machine *m, bz_entry e); /* the same, not inline */
+/* bz_place on the caller's machine m, which is of the task's runtime. */
 static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
 {
     struct bz_proc *p = m->proc;
@@ -286,28 +310,16 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
         bz_store_relaxed(&p->next, e);   /* relaxed: likewise */
     }
     if (old != 0)
-        bz_place_near_slow(m, old); /* for anybody to take */
+        bz_place_evicted(m, old);
     bz_leave(was);
 }
-/* Drop what is dead at the injector's front. Returns how many. */
-unsigned bz_tidy_injector(struct bz_runtime *rt);
 /* One that yielded: to the end of this machine's ring. */
-void bz_push_full(struct bz_machine *m, bz_entry e); /* the ring is full; rouses, too */
-void bz_rouse_one(struct bz_runtime *rt);            /* there is work, and perhaps a sleeper */
 static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
-    struct bz_runtime *rt = m->rt;
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (BZ_UNLIKELY(!bz_runq_try_push(&m->proc->ring, e)))
-        bz_push_full(m, e);
-    else if (BZ_UNLIKELY(bz_idle_may_rouse(&rt->idle)))
-        bz_rouse_one(rt); /* what e points to may be gone already */
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_push_for_all(m, e);
 }
-/* The same on a given proc's account: through the injector, and rouse that proc's machine. */
-void bz_rouse(struct bz_runtime *rt, int proc);
-/* Push on the machine's own ring; what spills goes to the injector. Rouses nobody. */
-void bz_push_here(struct bz_machine *m, bz_entry e);
 
 /* Is it the entry of a task that has been claimed? Once it is, it stays so. */
 static inline bool bz_entry_is_tombstone(bz_entry e)
