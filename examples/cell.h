@@ -121,7 +121,8 @@ static inline void cell_cancel_receive(blitz_future *f)
 /* Put a number in; waits while the last one is still there. 0, or -ECANCELED. */
 static inline int cell_send(struct cell *c, long value)
 {
-    static const blitz_future_ops ops = {"send", BLITZ_REVOCABLE, cell_poll_send, cell_cancel_send};
+    static const blitz_future_ops ops = {"send", BLITZ_REVOCABLE, cell_poll_send, cell_cancel_send,
+                                         NULL};
     struct cell_wait w = {{&ops}, c, value};
     return blitz_await(&w.future, BLITZ_FOREVER);
 }
@@ -130,7 +131,7 @@ static inline int cell_send(struct cell *c, long value)
 static inline int cell_receive(struct cell *c, long *value)
 {
     static const blitz_future_ops ops = {"receive", BLITZ_REVOCABLE, cell_poll_receive,
-                                         cell_cancel_receive};
+                                         cell_cancel_receive, NULL};
     struct cell_wait w = {{&ops}, c, 0};
     int err = blitz_await(&w.future, BLITZ_FOREVER);
     *value = w.value;

@@ -219,7 +219,7 @@ static void gate_cancel(blitz_future *f)
     blitz_waker_drop(&((struct gate *)f)->waker);
 }
 
-static const blitz_future_ops gate_ops = {"gate", BLITZ_REVOCABLE, gate_poll, gate_cancel};
+static const blitz_future_ops gate_ops = {"gate", BLITZ_REVOCABLE, gate_poll, gate_cancel, NULL};
 
 static int wait_at_gate(void *arg)
 {

@@ -14,6 +14,9 @@
  *             detachable  it goes on without the caller, on memory of its own
  *             pinned      it is asked to stop; it must still be polled until it is ready
  *           A future that was never polled, or said BLITZ_READY, needs no cancel.
+ *   output  How did it go? To be asked once it is ready, any number of times: 0 or more, or a
+ *           negative errno. It is what a combinator goes by (blitz/combine.h). A future without the
+ *           function cannot fail; whatever else has come of it is in its own fields.
  *
  * A waker says "look again". It is 16 bytes and counted: clone it to keep it; wake it, which uses it
  * up, or drop it when done. Waking is safe from any thread, also after the task has ended.
@@ -54,12 +57,24 @@ typedef struct blitz_future_ops {
     blitz_class kind;
     blitz_poll (*poll)(blitz_future *f, const blitz_waker *waker);
     void (*cancel)(blitz_future *f);
+    int (*output)(blitz_future *f); /* NULL: 0 */
 } blitz_future_ops;
 
 /* The first member of every future. */
 struct blitz_future {
     const blitz_future_ops *ops;
 };
+
+/*
+ * How a future that is ready has ended.
+ * Owns:     borrows the future until it returns.
+ * Suspends: never. Call from whoever awaited it.
+ * Returns:  0 or more, or a negative errno: what the future's own manual says.
+ */
+static inline int blitz_future_output(blitz_future *f)
+{
+    return f->ops->output != 0 ? f->ops->output(f) : 0;
+}
 
 /*
  * Keep a waker.

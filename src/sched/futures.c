@@ -78,7 +78,7 @@ static blitz_poll sleep_poll(blitz_future *future, const blitz_waker *waker)
 
 void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when)
 {
-    static const blitz_future_ops ops = {"sleep", BLITZ_REVOCABLE, sleep_poll, sleep_cancel};
+    static const blitz_future_ops ops = {"sleep", BLITZ_REVOCABLE, sleep_poll, sleep_cancel, NULL};
     f->future.ops = &ops;
     f->when = when;
     *alarm_of(&f->future) = (struct bz_alarm){.timer = {.proc = NULL}, .waker = {NULL, NULL}};
@@ -130,6 +130,13 @@ static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
     return BLITZ_READY;
 }
 
+/* What the task returned, or why there was nothing to join. */
+static int join_output(blitz_future *future)
+{
+    blitz_join_future *f = BZ_CONTAINER_OF(future, blitz_join_future, future);
+    return f->error != 0 ? f->error : f->result;
+}
+
 static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_ops *ops)
 {
     f->future.ops = ops;
@@ -141,12 +148,14 @@ static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_op
 
 void blitz_join_future_init(blitz_join_future *f, blitz_task *t)
 {
-    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, join_poll, join_cancel};
+    static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, join_poll, join_cancel,
+                                         join_output};
     join_init(f, t, &ops);
 }
 
 void blitz_join_future_init_linked(blitz_join_future *f, blitz_task *t)
 {
-    static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_pass_on};
+    static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_pass_on,
+                                         join_output};
     join_init(f, t, &ops);
 }

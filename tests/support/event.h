@@ -57,7 +57,8 @@ static inline void t_event_cancel(blitz_future *f)
 
 static inline void t_event_init(struct t_event *e, const struct bz_os *os)
 {
-    static const blitz_future_ops ops = {"event", BLITZ_REVOCABLE, t_event_poll, t_event_cancel};
+    static const blitz_future_ops ops = {"event", BLITZ_REVOCABLE, t_event_poll, t_event_cancel,
+                                         NULL};
     *e = (struct t_event){.f = {&ops}, .os = os};
     bz_lock_init(&e->lock);
 }

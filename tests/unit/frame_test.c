@@ -482,7 +482,7 @@ static blitz_poll awaits_pinned(void *state, blitz_cx *cx)
 
 static int give_a_pinned_one_up(void *arg)
 {
-    static const blitz_future_ops ops = {"pinned", BLITZ_PINNED, pinned_poll, pinned_cancel};
+    static const blitz_future_ops ops = {"pinned", BLITZ_PINNED, pinned_poll, pinned_cancel, NULL};
     (void)arg;
     for (int cancel = 0; cancel < 2; cancel++) {
         struct with_pinned s = {.pinned = {.future = {&ops}}};

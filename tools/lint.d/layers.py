@@ -2,10 +2,10 @@
 from lintlib import Finding, rule
 
 # Reading order of docs/architecture.md: each may include those before it and itself.
-LAYERS = ("base os arch task time io sched par sync chan net fs process signal stream actor").split()
+LAYERS = ("base os arch task time io sched future par sync chan net fs process signal stream actor").split()
 
 # Beyond the order: these stand on park and wake alone.
-NEVER = {"sync": {"par"}, "chan": {"par"}}
+NEVER = {"future": {"par"}, "sync": {"par"}, "chan": {"par"}}
 
 # What base may know of the public headers: words and hooks, nothing of the runtime.
 BASE_PUBLIC = {"blitz/api.h", "blitz/hooks.h", "blitz/version.h"}
