@@ -24,7 +24,7 @@ _spec = importlib.util.spec_from_loader("bench_tool", _loader)
 bench = importlib.util.module_from_spec(_spec)
 _loader.exec_module(bench)
 
-from bench_frame import build, measure, report, spec, stats, table  # noqa: E402
+from bench_frame import build, measure, plot, report, spec, stats, table  # noqa: E402
 
 
 class Tree(unittest.TestCase):
@@ -613,6 +613,66 @@ class ThePage(Tree):
     def test_no_figures_at_all_says_what_to_do(self):
         with self.assertRaisesRegex(report.ReportError, "make bench-base"):
             report.load(self.root)
+
+
+class Plots(Tree):
+    """Two cases, 0 and 9 of something, where the peer goes through the roof."""
+
+    def described(self, cases='"a", "b"', at="0, 9"):
+        self.describe(f"""
+[contender.blitz]
+run = "{{root}}/ours"
+[contender.peer]
+run = "{{root}}/peer"
+[[case]]
+name = "a"
+unit = "ms"
+peers = ["peer"]
+[[case]]
+name = "b"
+unit = "ms"
+peers = []
+[[plot]]
+name = "p"
+title = "t <1>"
+x = "things"
+y = "ms"
+cases = [{cases}]
+at = [{at}]
+""")
+
+    def rows(self, *cases):
+        return [{"case": c, "blitz": 1.0, "peers": {"peer": 100.0} if c == "a" else {}} for c in cases]
+
+    def plotted(self, *cases):
+        self.described()
+        return plot.svg(spec.load(self.root / "bench", "toy").plots[0], self.rows(*cases))
+
+    def test_each_contender_has_a_line_through_its_points(self):
+        drawn = self.plotted("a", "b")
+        self.assertIn('points="70.0,350.0 490.0,350.0"', drawn)  # ours: from 0 to 9 at 1 ms
+        self.assertIn('points="70.0,40.0"', drawn)  # the peer: 100 ms, and no second case
+        self.assertIn("t &lt;1&gt;", drawn)
+
+    def test_what_was_not_measured_is_left_out(self):
+        self.assertEqual(self.plotted().count("<circle"), 0)
+        self.assertEqual(self.plotted("b").count("<circle"), 1)
+
+    def test_a_run_writes_them_and_the_page_shows_them(self):
+        self.prints("ours", 1)
+        self.prints("peer", 100)
+        self.described()
+        self.bench("toy", "--quick")
+        self.assertTrue((self.root / "build" / "bench" / "toy-p.svg").is_file())
+        _, text = self.bench("--report")
+        self.assertIn("<figure><svg", Path(text.strip()).read_text("utf-8"))
+
+    def test_places_and_cases_that_do_not_fit_are_refused(self):
+        for wrong, why in (({"at": "0"}, "2 cases at 1 places"), ({"at": "0, -1"}, "0 or more"),
+                           ({"cases": '"a", "c"'}, "no case 'c'")):
+            self.described(**wrong)
+            with self.assertRaisesRegex(spec.SpecError, why):
+                spec.load(self.root / "bench", "toy")
 
 
 class Numbers(unittest.TestCase):

@@ -10,6 +10,7 @@ what is missing beyond them is left out of the page.
 """
 
 import json
+import re
 from html import escape
 from pathlib import Path
 
@@ -169,13 +170,14 @@ def _machine(run):
     return f"<dl>{items}</dl>" if items else ""
 
 
-def _section(name, rows):
+def _section(name, rows, pictures):
     run = rows[0].get("run", {})
     labels = run.get("labels", {})
     about = f'<p class="about">{escape(run["about"])}</p>' if run.get("about") else ""
     return (f'<section id="{escape(name)}"><h2>{escape(run.get("title", name))}'
             f"<code>make bench-{escape(name)}</code></h2>{about}"
             f'<div class="cards">{"".join(_card(row, labels) for row in rows)}</div>'
+            f'{"".join(f"<figure>{p}</figure>" for p in pictures)}'
             f"{_legend(rows, labels)}{_details(rows)}{_machine(run)}</section>")
 
 
@@ -191,8 +193,14 @@ def _tally(found):
                    for word, n in count.items() if n or word != stats.UNCLEAR)
 
 
-def page(found):
-    """The page as text. found: {name: rows}"""
+def _pictures(folder, name):
+    """What plot.py drew of a benchmark. The name space is for files; inside a page it is not needed."""
+    drawn = sorted(folder.glob(f"{name}-*.svg")) if folder else []
+    return [re.sub(' xmlns="[^"]*"', "", path.read_text(encoding="utf-8")) for path in drawn]
+
+
+def page(found, folder=None):
+    """The page as text. found: {name: rows}; folder: where the pictures are, if there are any"""
     links = "".join(f'<a href="#{escape(n)}">{escape(r[0].get("run", {}).get("title", n))}</a>'
                     for n, r in found.items())
     nav = f"<nav>{links}</nav>" if len(found) > 1 else ""
@@ -213,7 +221,7 @@ it is level. N&#215; means ours is N times better: the median of the ratios with
 {nav}
 </header>
 <main>
-{"".join(_section(name, rows) for name, rows in found.items())}
+{"".join(_section(name, rows, _pictures(folder, name)) for name, rows in found.items())}
 </main>
 </html>
 """
@@ -222,6 +230,6 @@ it is level. N&#215; means ours is N times better: the median of the ratios with
 def write(folder):
     """Write report.html beside the figures; returns its path."""
     path = folder / "report.html"
-    text = page(load(folder))
+    text = page(load(folder), folder)
     path.write_text(text, encoding="utf-8")
     return path

@@ -45,12 +45,25 @@ class Case:
 
 
 @dataclass
+class Plot:
+    """Cases whose figures make a line: plot.py."""
+
+    name: str
+    title: str
+    x: str
+    y: str
+    cases: list
+    at: list  # numbers, one for each case
+
+
+@dataclass
 class Spec:
     name: str
     title: str
     about: str
     contenders: dict
     cases: list
+    plots: list = field(default_factory=list)
 
     def peers(self):
         return [c for c in self.contenders.values() if c.name != OURS]
@@ -108,13 +121,25 @@ def _check_case(where, case, contenders, names):
         raise SpecError(f"{where}: count names no case: '{case.count}'")
 
 
+def _plot(where, table, names):
+    plot = _fields(Plot, where, table)
+    for case in plot.cases:
+        if case not in names:
+            raise SpecError(f"{where}: no case '{case}'")
+    if len(plot.cases) != len(plot.at) or not plot.at:
+        raise SpecError(f"{where}: {len(plot.cases)} cases at {len(plot.at)} places")
+    if not all(isinstance(x, (int, float)) and x >= 0 for x in plot.at):
+        raise SpecError(f"{where}: a place is a number, 0 or more")
+    return plot
+
+
 def parse(text, name, where):
     """Text of a description -> Spec."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{where}: {error}") from None
-    unknown = sorted(set(data) - {"title", "about", "contender", "case"})
+    unknown = sorted(set(data) - {"title", "about", "contender", "case", "plot"})
     if unknown:
         raise SpecError(f"{where}: unknown key '{unknown[0]}'")
     contenders = {
@@ -132,7 +157,8 @@ def parse(text, name, where):
             raise SpecError(f"{where}: two cases are named '{case.name}'")
         _check_case(f"{where}: case {case.name}", case, contenders, names)
         case.title = case.title or case.name
-    return Spec(name, data.get("title", name), data.get("about", "").strip(), contenders, cases)
+    plots = [_plot(f"{where}: plot {i + 1}", t, names) for i, t in enumerate(data.get("plot", []))]
+    return Spec(name, data.get("title", name), data.get("about", "").strip(), contenders, cases, plots)
 
 
 def load(bench_dir, name):

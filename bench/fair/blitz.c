@@ -1,0 +1,132 @@
+/*
+ * Ours. The tickers are fibers; hogs and endless loops are spawned after them from the same plain
+ * thread. --burning=N sets the config's burning_max, for the figures past the default.
+ * What each case is: bench/fair.toml. Only public headers, but for the cost of the check (check.h).
+ */
+#include <blitz.h>
+
+#include <unistd.h>
+
+#include "fair/tickers.h"
+#include "tasks/tasks.h"
+
+static unsigned loops;       /* how many endless loops there are, out of the case's name */
+static blitz_runtime *world; /* the runtime of a case that is driven by a plain thread */
+
+static void must(int rc, const char *what)
+{
+    if (rc < 0)
+        bench_die("%s: error %d", what, -rc);
+}
+
+/* ---- tickers beside hogs ---- */
+
+static int tick(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    for (unsigned k = 0; k < TICKS && !tickers_are_over(); k++) {
+        blitz_sleep_until(ticker_due(me, k));
+        ticker_came(me, k);
+    }
+    return 0;
+}
+
+static int hog(void *arg)
+{
+    (void)arg;
+    while (!tickers_are_over()) {
+        hog_once();
+        blitz_yield();
+    }
+    return 0;
+}
+
+static int loop(void *arg)
+{
+    (void)arg;
+    loop_for_ever();
+    return 0;
+}
+
+static void spawn_in_world(int (*fn)(void *), unsigned arg)
+{
+    blitz_spawn_opts opts = {.runtime = world};
+    must(blitz_spawn(fn, (void *)(uintptr_t)arg, &opts, NULL), "spawn");
+}
+
+static struct tickers_figures beside(int (*fn)(void *), unsigned count)
+{
+    tickers.start_ns = bench_now_ns() + LEAD_NS;
+    for (unsigned i = 0; i < TICKERS; i++)
+        spawn_in_world(tick, i);
+    for (unsigned i = 0; i < count; i++)
+        spawn_in_world(fn, i);
+    return tickers_close();
+}
+
+static double case_hogs_p50(uint64_t ops)
+{
+    (void)ops;
+    return beside(hog, tasks_procs).p50_ms;
+}
+
+static double case_hogs_p99(uint64_t ops)
+{
+    (void)ops;
+    return beside(hog, tasks_procs).p99_ms;
+}
+
+static double case_hogs_wakes(uint64_t ops)
+{
+    (void)ops;
+    return beside(hog, tasks_procs).delivered_percent;
+}
+
+static double case_loops(uint64_t ops)
+{
+    (void)ops;
+    return beside(loop, loops).p99_ms;
+}
+
+/* ---- the frame ---- */
+
+static const struct tasks_case outside[] = {
+    {"hogs-p50", TASKS_ONCE, case_hogs_p50, 1},
+    {"hogs-p99", TASKS_ONCE, case_hogs_p99, 1},
+    {"hogs-wakes", TASKS_ONCE, case_hogs_wakes, 1},
+    {"loops", TASKS_ONCE, case_loops, 1},
+};
+
+static blitz_config config;
+
+static void start_outside(const struct tasks_case *c, const char *name)
+{
+    config.procs = tasks_procs;
+    must(blitz_runtime_new(&config, &world), "runtime");
+    tasks_measure(c, name);
+    must(blitz_runtime_shutdown(world, blitz_after(5 * BLITZ_S)), "shutdown");
+    must(blitz_runtime_unref(world), "unref");
+}
+
+/* "loops-8.p2" is the case loops with 8 of them; it is printed as it was asked for. */
+static int start_loops(char **argv)
+{
+    char *end;
+    loops = (unsigned)strtoul(argv[1] + strlen("loops-"), &end, 10);
+    tasks_procs = strncmp(end, ".p", 2) == 0 ? (unsigned)atoi(end + 2) : 0;
+    if (tasks_procs == 0)
+        return tasks_usage(argv[0]);
+    start_outside(&outside[3], argv[1]);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strncmp(argv[1], "--burning=", 10) == 0) {
+        argv[1] = argv[0];
+        argv++, argc--;
+    }
+    if (argc > 1 && strncmp(argv[1], "loops-", 6) == 0)
+        return start_loops(argv);
+    return tasks_main(argc, argv, outside, sizeof(outside) / sizeof(*outside), start_outside);
+}
