@@ -22,7 +22,7 @@ static BZ_ALWAYS_INLINE struct bz_held *mine(void)
 static const char *const rank_name[BZ_RANKS] = {
     [BZ_RANK_LEAF] = "leaf",     [BZ_RANK_RUNTIME] = "runtime", [BZ_RANK_TASK] = "task",
     [BZ_RANK_TIMERS] = "timers", [BZ_RANK_START] = "start",     [BZ_RANK_INJECTOR] = "injector",
-    [BZ_RANK_STACKS] = "stacks", [BZ_RANK_IDLE] = "idle",
+    [BZ_RANK_STACKS] = "stacks", [BZ_RANK_IDLE] = "idle",       [BZ_RANK_WAIT] = "wait",
 };
 
 /* Leaves come last. */

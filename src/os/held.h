@@ -33,11 +33,12 @@ enum bz_rank {
     BZ_RANK_LEAF = 0,     /* the default: after all others */
     BZ_RANK_RUNTIME = 1,  /* sched: the registry; cancels under it */
     BZ_RANK_TASK = 2,     /* sched: a task's lock; who cancels wakes under it */
-    BZ_RANK_TIMERS = 3,   /* sched: a proc's wheel; firing wakes */
-    BZ_RANK_START = 4,    /* sched: starting threads, which takes a stack */
-    BZ_RANK_INJECTOR = 5, /* sched */
-    BZ_RANK_STACKS = 6,   /* task: the pool of stacks */
-    BZ_RANK_IDLE = 7,     /* sched: going over to fences, which takes a barrier */
+    BZ_RANK_WAIT = 3,     /* sync, chan: of what can be waited for; arms timers, wakes */
+    BZ_RANK_TIMERS = 4,   /* sched: a proc's wheel; firing wakes */
+    BZ_RANK_START = 5,    /* sched: starting threads, which takes a stack */
+    BZ_RANK_INJECTOR = 6, /* sched */
+    BZ_RANK_STACKS = 7,   /* task: the pool of stacks */
+    BZ_RANK_IDLE = 8,     /* sched: going over to fences, which takes a barrier */
     BZ_RANKS
 };
 

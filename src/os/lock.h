@@ -49,6 +49,14 @@ struct bz_lock {
 /* ---- what test builds keep of it: os/held.h ---- */
 
 #if defined(BZ_WATCH)
+static inline void bz_lock_about_to_wait_as_(struct bz_lock *l, enum bz_rank rank)
+{
+    bz_held_order(l, rank);
+}
+static inline void bz_lock_taken_as_(struct bz_lock *l, enum bz_rank rank)
+{
+    bz_held_add(l, rank);
+}
 static inline void bz_lock_about_to_wait_(struct bz_lock *l)
 {
     bz_held_order(l, l->rank);
@@ -75,6 +83,16 @@ static inline void bz_lock_pass(struct bz_lock *l)
     l->is_passed = 1;
 }
 #else
+static inline void bz_lock_about_to_wait_as_(struct bz_lock *l, enum bz_rank rank)
+{
+    (void)l;
+    (void)rank;
+}
+static inline void bz_lock_taken_as_(struct bz_lock *l, enum bz_rank rank)
+{
+    (void)l;
+    (void)rank;
+}
 static inline void bz_lock_about_to_wait_(struct bz_lock *l)
 {
     (void)l;
@@ -136,6 +154,16 @@ static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
     if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
     bz_lock_taken_(l);
+}
+
+/* The same for a lock in memory that was zeroed and never initialized, as that of a primitive with a
+ * static initializer: its rank is said here. */
+static inline void bz_lock_take_ranked(struct bz_lock *l, enum bz_rank rank, const struct bz_os *os)
+{
+    bz_lock_about_to_wait_as_(l, rank);
+    if (!bz_lock_grab_(l))
+        bz_lock_wait(l, os);
+    bz_lock_taken_as_(l, rank);
 }
 
 static inline void bz_lock_drop(struct bz_lock *l, const struct bz_os *os)

@@ -138,6 +138,10 @@ struct bz_os {
 /* The system itself. Has no state of its own: any number of runtimes may share it. */
 extern const struct bz_os bz_os_linux;
 
+/* Whose is a thread that belongs to no runtime? The running simulation's if there is one, else the
+ * system's. */
+const struct bz_os *bz_os_outside(void);
+
 /* ---- time ------------------------------------------------------------------------------------- */
 
 /*

@@ -101,6 +101,11 @@ bool bz_sim_is_running(void)
     return running != NULL;
 }
 
+const struct bz_os *bz_os_outside(void)
+{
+    return running != NULL ? &running->os : &bz_os_linux;
+}
+
 /* ---- sleep words ------------------------------------------------------------------------------ */
 
 static int sim_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns)
