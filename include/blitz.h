@@ -19,5 +19,6 @@
 #include "blitz/task.h"
 #include "blitz/time.h"
 #include "blitz/version.h"
+#include "blitz/yield.h"
 
 #endif

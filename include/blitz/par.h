@@ -55,6 +55,8 @@ typedef struct blitz_job {
 struct blitz_worker_ {
     struct blitz_job *newest_; /* linked to the next older one */
     uintptr_t attention_;      /* not 0: forks and joins take the long way */
+    uintptr_t asked_;          /* not 0: the task has run for long; blitz/yield.h */
+    uintptr_t paused_;         /* not 0: it is not to be taken away from here; likewise */
 };
 
 #if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* callers keep them out of the way, we do not */

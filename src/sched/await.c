@@ -222,7 +222,11 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until)
 {
     struct bz_task *t = bz_task_self();
-    return t != NULL ? await_in_task(t, f, until) : await_on_thread(os, f, until);
+    if (t == NULL)
+        return await_on_thread(os, f, until);
+    int err = await_in_task(t, f, until);
+    bz_look_up(); /* one that is always ready must not go on for ever: ask.c */
+    return err;
 }
 
 int blitz_await(blitz_future *f, blitz_deadline until)
@@ -256,6 +260,7 @@ int blitz_sleep_until(blitz_deadline when)
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(&w, NULL, NULL);
+    bz_look_up(); /* ask.c: the time may have been past */
     return outcome == BZ_WAIT_CANCELLED ? -ECANCELED : 0;
 }
 

@@ -77,6 +77,8 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     d->marked = NULL;
     bz_atomic_init(&d->exposures, 0);
     bz_atomic_init(attention_of(d), 1);
+    bz_atomic_init(bz_asked_of(&d->ends), 0);
+    d->ends.paused_ = 0;
     bz_atomic_init(&d->exposed, NULL);
 }
 
@@ -270,6 +272,11 @@ struct blitz_job *bz_deque_steal(struct bz_deque *d)
     if (job != NULL)
         bz_xchg_release(attention_of(d), 1); /* I3, [C] */
     return job;
+}
+
+void bz_deque_alert(struct bz_deque *d)
+{
+    bz_xchg_relaxed(attention_of(d), 1); /* relaxed: took nothing; an exchange, as for [C] */
 }
 
 void bz_deque_check(struct bz_deque *d)

@@ -26,7 +26,13 @@ static inline bz_latch *bz_latch_of(struct blitz_job *job)
     return (bz_latch *)&job->latch_;
 }
 
-/* The owner's, but for ends.attention_ and exposed. */
+/* As attention_ it is an ordinary word to the inline code, of blitz/yield.h this one. */
+static inline bz_atomic(uintptr_t) *bz_asked_of(struct blitz_worker_ *ends)
+{
+    return (bz_atomic(uintptr_t) *)&ends->asked_;
+}
+
+/* The owner's, but for ends.attention_, ends.asked_ and exposed. */
 struct bz_deque {
     struct blitz_worker_ ends; /* first: the inline code sees it through the machine's address */
     uint32_t shelf_head;       /* shelf[head, tail): older than the list, oldest first */
@@ -110,6 +116,9 @@ static inline void bz_deque_unmark(struct bz_deque *d, const struct bz_deque_mar
 
 /* Take the exposed job; NULL if there is none. */
 struct blitz_job *bz_deque_steal(struct bz_deque *d);
+
+/* The owner shall look up at its next fork or join, though nothing was taken. */
+void bz_deque_alert(struct bz_deque *d);
 
 /* Is there a job to take? */
 static inline bool bz_deque_has_work(struct bz_deque *d)

@@ -303,6 +303,7 @@ static void help(struct bz_runtime *rt)
 
 int blitz_join_slow_(blitz_job *job)
 {
+    bz_look_up(); /* ask.c */
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return 0;

@@ -20,6 +20,7 @@
  *   join.c      waking and ending a task, and waiting for its end
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
+ *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
  *   watch.c     test builds look after themselves
@@ -39,6 +40,7 @@
 #include "blitz/task.h"
 #include "io/poll.h"
 #include "os/self.h"
+#include "sched/ask.h"
 #include "sched/config.h"
 #include "sched/counters.h"
 #include "sched/deque.h"

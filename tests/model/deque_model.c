@@ -188,6 +188,20 @@ MODEL(deque, attention_that_comes_late_hides_no_other)
     m_sometimes(stolen == 2);
 }
 
+static void alerts(void)
+{
+    bz_deque_alert(&deque);
+}
+
+/* deque.c [C]: the monitor's 1 upon a thief's, when nothing was taken by it. */
+MODEL(deque, an_alert_hides_no_thief_and_is_answered)
+{
+    given_a_deque();
+    m_threads(forks_three, steals_once, alerts);
+    attention_is_not_lost();
+    m_sometimes(stolen == 1);
+}
+
 /* ---- evacuation ---- */
 
 static void forks_and_evacuates(void)

@@ -1,0 +1,52 @@
+/*
+ * ask.c - asking a task to let others run: the flag behind BLITZ_POLL().
+ *
+ * The flag is a word of the machine, beside the one fork and join look at, so that inline code
+ * reaches it with one load through the thread register (blitz/par.h). The monitor raises it when a
+ * task has had its machine for long; whoever looks lowers it and yields. It is a hint and has no
+ * partner: if it comes late, the next look sees it; if the task has left the machine meanwhile, the
+ * next one there yields once for nothing.
+ *
+ * Joins look as well, but their short way reads the attention word alone. So the monitor alerts the
+ * deque too, which sends the next fork or join the long way: there the join looks at the flag. A
+ * fork does not: it never suspends. What has been forked is joined soon.
+ *
+ * When a task must not be taken away. The flag may be seen in user code that the runtime has called
+ * from its middle (an allocator, with the compiler's hook of blitz-reductions in it): then `where`
+ * says that we are in the runtime. Or the program has said so itself: `paused_`.
+ *
+ * Rejected: a flag in the task (one more load, and the monitor would write into memory that may be
+ * freed under it), one bit more in the attention word (which is set whenever nothing is exposed, so
+ * most tasks would poll the long way), and a yield whenever the flag is up, ready tasks or not (a
+ * switch to oneself is 17 ns, and is what bz_yield avoids).
+ *
+ * I1  asked_ is written by the monitor (1) and by the machine's thread (0).
+ */
+#include "sched/ask.h"
+
+#include "sched/sched.h"
+
+void bz_machine_ask(struct bz_machine *m)
+{
+    bz_store_relaxed(bz_asked_of(&m->deque.ends), 1); /* relaxed: a hint */
+    bz_deque_alert(&m->deque);
+}
+
+bool bz_machine_may_interrupt(struct bz_machine *m)
+{
+    return m->current != NULL && bz_retake_is_away(&m->proc->taken) && m->deque.ends.paused_ == 0;
+}
+
+void blitz_poll_slow_(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || !bz_machine_may_interrupt(m))
+        return;
+    if (bz_deque_has_private(&m->deque))
+        blitz_share_slow_();
+    if (bz_load_relaxed(bz_asked_of(&m->deque.ends)) == 0) /* relaxed: a hint */
+        return;
+    bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint, I1 */
+    if (!BZ_BROKEN(104))
+        bz_yield();
+}
