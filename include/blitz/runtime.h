@@ -34,13 +34,18 @@ typedef void (*blitz_thread_fn)(void *ctx);
 /*
  * What a runtime is to be like. Zero everywhere (or NULL for the whole) means the defaults.
  *
- * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK and
- * BLITZ_TASKS_MAX, numbers that may end in K, M or G; BLITZ_PLAIN=1 does without the fast paths, to
+ * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK,
+ * BLITZ_THREADS_MAX and BLITZ_TASKS_MAX, numbers that may end in K, M or G; BLITZ_PLAIN=1 does without the fast paths, to
  * compare. A value that cannot be, here or there, is refused with a message that says what could.
  *
  * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
  * There is no limit on stacks by themselves, because a task that waits for another that may not
  * start would wait for ever; where memory for stacks runs out, tasks that have one go first.
+ *
+ * threads_max bounds the threads, which come when they are needed and go after ten seconds without
+ * use: one for each proc, one for each call that blocks (blitz/blocking.h) and one for each task that
+ * blocks without having said so. It is more than procs. Calls beyond it wait in a line; the last
+ * threads are kept for procs.
  *
  * thread_start and thread_stop are called on every worker thread before its first and after its last
  * task. The thread is none of the runtime's then: it may call blitz as any thread, but must not wait
@@ -50,6 +55,7 @@ typedef struct blitz_config {
     unsigned procs;                   /* workers; 0: as many as the CPUs the process may use */
     size_t stack_bytes;               /* of a fiber, rounded up to a class; 0: 256 KiB */
     int require_guards;               /* 1: no stack without a guard page, rather -errno */
+    unsigned threads_max;             /* of workers and blocking calls together; 0: 512 */
     uint64_t tasks_max;               /* that live at a time; one more is -EAGAIN. 0: any number */
     const blitz_allocator *allocator; /* copied; NULL: the C library's */
     blitz_log_fn log;             /* gets the *process's* warnings and errors from now on, as by */

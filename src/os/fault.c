@@ -5,7 +5,8 @@
  * the contract of os.h lists, without calling the keeper beneath: a failed call has no effect.
  * Functions that cannot fail are passed on.
  *
- * I1  Exactly one call is failed in the life of a bz_fault: the one that makes `calls` reach nth.
+ * I1  Exactly one call is failed in the life of a bz_fault: the one that makes `calls` reach nth; if
+ *     the plan says so, all that come after it, too.
  * I2  The books count what was taken successfully, so a failed call leaves them alone.
  *
  * Every atomic here is relaxed: counters that order nothing. Whoever reads the books has joined the
@@ -28,7 +29,8 @@ static bool strikes(struct bz_fault *f, enum bz_fault_kind kind)
     if (f->plan.kind != kind && f->plan.kind != BZ_FAULT_ANY)
         return false;
     uint64_t call = bz_fetch_add_relaxed(&f->calls, 1) + 1; /* relaxed: a counter, I1 */
-    if (call != f->plan.nth)
+    bool is_late = f->plan.for_good && f->plan.nth != 0 && call > f->plan.nth;
+    if (call != f->plan.nth && !is_late)
         return false;
     bz_store_relaxed(&f->failed, (int)kind); /* relaxed: read after the scenario */
     return true;

@@ -18,6 +18,8 @@
 #include "base/log.h"
 #include "sched/idle.h"
 
+enum { THREADS_MAX = 512 };
+
 struct number {
     const char *env, *field;
     uint64_t min, max;
@@ -35,6 +37,7 @@ static const struct number stack = {"BLITZ_STACK", "stack_bytes", 1, 8 << 20,
                                     "bytes, 1 to 8M (K and M may be used)"};
 static const struct number tasks = {"BLITZ_TASKS_MAX", "tasks_max", 1, UINT64_C(1) << 40,
                                     "1 to 1024G"};
+static const struct number threads = {"BLITZ_THREADS_MAX", "threads_max", 2, 65536, "2 to 64K"};
 static const struct number plain = {"BLITZ_PLAIN", "", 0, 1, "0 or 1"};
 
 /* Digits and at most one of K, M, G, and nothing else. */
@@ -92,6 +95,22 @@ enum bz_stack_class bz_stack_class_for(uint64_t bytes)
     return (enum bz_stack_class) class;
 }
 
+/* There is one thread at least that is not needed to run the procs. */
+static int read_threads(struct bz_settings *s, uint64_t field)
+{
+    uint64_t n = s->procs < THREADS_MAX / 2 ? THREADS_MAX : 2 * s->procs;
+    int err = read_number(&threads, field, &n);
+    if (err != 0)
+        return err;
+    if (n <= s->procs) {
+        bz_log(BLITZ_LOG_ERROR, "threads_max = %llu: must be more than the %u procs",
+               (unsigned long long)n, s->procs);
+        return -EINVAL;
+    }
+    s->threads_max = (unsigned)n;
+    return 0;
+}
+
 int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_config *c)
 {
     uint64_t n = 0;
@@ -101,6 +120,8 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     s->procs = n != 0 ? (unsigned)n : (unsigned)bz_os_cpus(os) + BZ_BROKEN(91);
     if (s->procs > BZ_PROCS_MAX)
         s->procs = BZ_PROCS_MAX; /* a machine with more CPUs than that */
+    if ((err = read_threads(s, c->threads_max)) != 0)
+        return err;
     n = stack_bytes[BZ_STACK_256K];
     if ((err = read_number(&stack, c->stack_bytes, &n)) != 0)
         return err;

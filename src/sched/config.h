@@ -14,6 +14,7 @@
 
 struct bz_settings {
     unsigned procs;
+    unsigned threads_max; /* more than procs */
     enum bz_stack_class stack_class;
     enum bz_stack_guards guards;
     uint64_t tasks_max; /* 0: any number */

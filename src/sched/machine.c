@@ -335,7 +335,7 @@ int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
     if (err != 0)
         goto drop_cache;
     p->machine = m;
-    err = bz_pool_run(&rt->pool, machine_main, m);
+    err = bz_pool_run(&rt->pool, machine_main, m, NULL);
     if (err == 0) {
         bz_store_release(&p->has_machine, 1); /* place.c [B] */
         return 0;

@@ -1,23 +1,41 @@
 /*
  * pool.c - threads that wait to be given something to run.
  *
- * A lock and three lists: threads are handed out when a machine is started or a call blocks, a few
- * thousand times a second at the very most, and what follows (a futex wake, or starting a thread)
- * costs microseconds. The last thread to fall asleep is the first to be taken: its stack is the
- * warmest, and those that nobody needs stay at the other end until their time is over.
+ * A lock and four lists: threads are handed out when a machine is started or a call blocks, some
+ * hundred thousand times a second at the very most, and what follows (a futex wake, or starting a
+ * thread) costs microseconds. The last thread to fall asleep is the first to be taken: its stack is
+ * the warmest, and those that nobody needs stay at the other end until their time is over.
+ *
+ * Machines and work share the threads and their limit, and machines go first: a machine without a
+ * thread is a proc that stands still, and with it everybody's tasks; a call that blocks keeps one
+ * task waiting. So work is given a thread only while enough are left: for the procs whose machines
+ * do not run, and a reserve for those that are handed on from a machine that is stuck. Beyond that
+ * work waits in a line. A machine never does: it takes an idle thread or starts one, or is refused
+ * and whoever wanted it goes on with fewer.
+ *
+ * Who takes work out of the line? A thread that comes to the end of what it did, before it lies
+ * down. More need not look: work is only in the line if the limit is reached, and whoever makes room
+ * is such a thread; or if a thread could not be started, and then the line is for those that work
+ * already. (If none works, it is refused: nobody would come by.) Who takes from a line that is not
+ * empty then tries to start another, so that a system that refused threads for a moment is asked
+ * again.
  *
  * A thread that is taken is moved to `busy` by the taker, under the lock, before it is woken; one
  * whose time is over leaves only if the lock finds it idle still. So a thread is never both given
- * work and gone. A thread cannot join itself: it goes to `left`, and the next who comes by joins it.
- * Once fini has begun, threads leave the lists alone: it takes them out, and joins them all.
+ * work and gone. A thread cannot join itself: it goes to `left`, and the next who comes by joins it:
+ * whoever hands out a thread, or the next that leaves. Of a crowd that leaves one by one so only the
+ * last remains. Once fini has begun, threads leave the lists alone: it takes them out, and joins
+ * them all. Work that is in the line then is done by those that work, or by fini itself.
  *
  * The lock is held while a thread is started: who joins it must know that its starter is through.
  *
- * Rejected: joining by the thread that times out next to another (one more party to the end of the
- * pool), and detached threads (os/os.h has none: they would outlive their code).
+ * Rejected: a second pool for work (its threads could not become machines, nor machines' threads do
+ * work, and two limits are harder to choose than one), and detached threads (os/os.h has none: they
+ * would outlive their code).
  *
  * I1  Every thread that was started is in exactly one list, until somebody takes it out to join it.
- * I2  count is the length of idle and busy together, until fini.
+ * I2  count is the length of idle and busy together, until fini; machines + working is that of busy.
+ * I3  Work is in the line only while some thread works, or somebody holds the lock.
  *
  * [A] run: given release -> rest: given acquire   fn and arg are written before they are called
  */
@@ -29,22 +47,30 @@ struct bz_pool_thread {
     struct bz_list in;    /* one of the pool's lists; guarded by its lock */
     struct bz_pool *pool; /* constant */
     struct bz_os_thread thread;
-    void (*fn)(void *arg); /* written by who gives it work, [A] */
+    void (*fn)(void *arg); /* a machine, or NULL; written by who gives it something, [A] */
     void *arg;
-    bz_os_word given; /* 1: there is work, or an end */
+    struct bz_work *work; /* a piece of work, or NULL; likewise. Neither: it is to end */
+    bz_os_word given;     /* 1: there is something, or an end */
 };
 
 void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allocator *alloc,
-                  const char *name, unsigned count_max)
+                  const char *name, unsigned count_max, unsigned machines)
 {
-    *pool = (struct bz_pool){.os = os, .alloc = alloc, .name = name, .count_max = count_max};
+    unsigned more = count_max > machines ? count_max - machines : 0;
+    *pool = (struct bz_pool){.os = os,
+                             .alloc = alloc,
+                             .name = name,
+                             .count_max = count_max,
+                             .machines_min = machines,
+                             .reserve = more / 2 < machines + 2 ? more / 2 : machines + 2};
     bz_lock_init(&pool->lock);
     bz_list_init(&pool->idle);
     bz_list_init(&pool->busy);
     bz_list_init(&pool->left);
+    bz_list_init(&pool->pending);
 }
 
-/* ---- a thread ---- */
+/* ---- the books: all of this under the lock ---- */
 
 static void move_to(struct bz_list *list, struct bz_pool_thread *t)
 {
@@ -52,53 +78,49 @@ static void move_to(struct bz_list *list, struct bz_pool_thread *t)
     bz_list_push_back(list, &t->in);
 }
 
-/* Its work is done. True if it may wait for more. */
-static bool lie_down(struct bz_pool *pool, struct bz_pool_thread *t)
+/* May one more thread do work, or are those that are left for machines? */
+static bool may_work(const struct bz_pool *pool)
 {
-    bz_lock_take(&pool->lock, pool->os);
-    bool may = !pool->is_closing;
-    if (may) {
-        bz_store_relaxed(&t->given, 0); /* relaxed: nobody gives to one that is not idle */
-        move_to(&pool->idle, t);
-    }
-    bz_lock_drop(&pool->lock, pool->os);
-    return may;
+    unsigned busy = pool->machines + pool->working;
+    unsigned to_come =
+        pool->machines < pool->machines_min ? pool->machines_min - pool->machines : 0;
+    return busy + to_come + pool->reserve < pool->count_max;
 }
 
-/* Its time is over. True if nobody has given it anything meanwhile. */
-static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
+static struct bz_work *next_work(struct bz_pool *pool)
 {
-    bz_lock_take(&pool->lock, pool->os);
-    bool may = bz_load_relaxed(&t->given) == 0; /* relaxed: written under the lock */
-    if (may) {
-        move_to(&pool->left, t);
-        pool->count--; /* I2 */
-    }
-    bz_lock_drop(&pool->lock, pool->os);
-    return may;
+    struct bz_list *in = bz_list_take_front(&pool->pending);
+    return in != NULL ? BZ_CONTAINER_OF(in, struct bz_work, in) : NULL;
 }
 
-/* Sleep until there is work. False: it is to end. */
-static bool rest(struct bz_pool *pool, struct bz_pool_thread *t)
+/* What an idle or new thread is to do. */
+static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, struct bz_work *w)
 {
-    uint64_t until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS;
-    bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
-    while (bz_load_acquire(&t->given) == 0) /* [A] */
-        if (bz_os_wait(pool->os, &t->given, 0, until) == -ETIMEDOUT && leave(pool, t))
-            return false;
-    return t->fn != NULL;
+    t->fn = fn;
+    t->arg = arg;
+    t->work = w;
+    t->pool->machines += fn != NULL; /* I2 */
+    t->pool->working += w != NULL;
+    t->pool->begun += w != NULL;
 }
 
-static void thread_main(void *arg)
+/* What it did is done. */
+static void unassign(struct bz_pool_thread *t)
 {
-    struct bz_pool_thread *t = arg;
-    struct bz_pool *pool = t->pool;
-    do
-        t->fn(t->arg);
-    while (lie_down(pool, t) && rest(pool, t));
+    t->pool->machines -= t->fn != NULL; /* I2 */
+    t->pool->working -= t->work != NULL;
+    t->fn = NULL;
+    t->work = NULL;
 }
 
-/* ---- handing out ---- */
+/* An idle thread goes on; without anything to do, it ends. */
+static void rouse(struct bz_pool_thread *t)
+{
+    bz_store_release(&t->given, 1); /* [A] */
+    bz_os_wake(t->pool->os, &t->given, 1);
+}
+
+/* ---- starting ---- */
 
 static void join(struct bz_pool *pool, struct bz_list *in)
 {
@@ -107,84 +129,213 @@ static void join(struct bz_pool *pool, struct bz_list *in)
     bz_free(pool->alloc, t, sizeof *t);
 }
 
-/* Under the lock: an idle thread goes on with fn; NULL: it ends. */
-static void give(struct bz_pool_thread *t, void (*fn)(void *), void *arg)
-{
-    t->fn = fn;
-    t->arg = arg;
-    bz_store_release(&t->given, 1); /* [A] */
-    bz_os_wake(t->pool->os, &t->given, 1);
-}
+static void thread_main(void *arg);
 
-/* Under the lock. */
-static int start(struct bz_pool *pool, struct bz_pool_thread *t)
-{
-    struct bz_os_thread_opts opts = {.name = pool->name};
-    bz_list_push_back(&pool->busy, &t->in);
-    int err = bz_os_thread_start(pool->os, &t->thread, &opts, thread_main, t);
-    if (err != 0)
-        bz_list_remove(&t->in);
-    pool->count += err == 0; /* I2 */
-    return err;
-}
-
-static struct bz_pool_thread *thread_new(struct bz_pool *pool, void (*fn)(void *), void *arg)
+static struct bz_pool_thread *thread_new(struct bz_pool *pool)
 {
     struct bz_pool_thread *t = bz_alloc(pool->alloc, sizeof *t, _Alignof(struct bz_pool_thread));
     if (t != NULL) {
-        *t = (struct bz_pool_thread){.pool = pool, .fn = fn, .arg = arg};
+        *t = (struct bz_pool_thread){.pool = pool};
         bz_list_init(&t->in);
         bz_atomic_init(&t->given, 1);
     }
     return t;
 }
 
-/* Under the lock. *spare is a thread that could be started, or NULL; it is NULL if it was. */
-static int run_locked(struct bz_pool *pool, void (*fn)(void *), void *arg,
-                      struct bz_pool_thread **spare)
+static void thread_free(struct bz_pool *pool, struct bz_pool_thread *t)
 {
-    if (pool->is_closing)
-        return -ESHUTDOWN;
-    if (!bz_list_is_empty(&pool->idle)) {
-        struct bz_pool_thread *t =
-            BZ_CONTAINER_OF(bz_list_last(&pool->idle), struct bz_pool_thread, in);
-        move_to(&pool->busy, t);
-        give(t, fn, arg);
+    if (t != NULL)
+        bz_free(pool->alloc, t, sizeof *t);
+}
+
+/* Would the next thing to run need a thread that is not there yet? Under the lock. */
+static bool needs_thread(const struct bz_pool *pool)
+{
+    return bz_list_is_empty(&pool->idle) && pool->count < pool->count_max && !pool->is_closing;
+}
+
+/*
+ * Under the lock: an idle thread, or the spare one started, goes on with fn(arg) or w. *spare is
+ * NULL afterwards if it was used.
+ */
+static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *),
+                    void *arg, struct bz_work *w, const struct bz_os_thread **out)
+{
+    struct bz_os_thread_opts opts = {.name = pool->name};
+    struct bz_list *last = bz_list_last(&pool->idle);
+    struct bz_pool_thread *t =
+        last != NULL ? BZ_CONTAINER_OF(last, struct bz_pool_thread, in) : *spare;
+    if (t == NULL)
+        return pool->count < pool->count_max ? -ENOMEM : -EAGAIN;
+    if (last == NULL && pool->count == pool->count_max)
+        return -EAGAIN;
+    assign(t, fn, arg, w);
+    if (out != NULL)
+        *out = &t->thread;
+    move_to(&pool->busy, t);
+    if (last != NULL) {
+        rouse(t);
         return 0;
     }
-    if (pool->count == pool->count_max)
-        return -EAGAIN;
-    if (*spare == NULL)
-        return -ENOMEM;
-    int err = start(pool, *spare);
-    if (err == 0)
+    int err = bz_os_thread_start(pool->os, &t->thread, &opts, thread_main, t);
+    if (err == 0) {
+        pool->count++; /* I2 */
         *spare = NULL;
+        return 0;
+    }
+    bz_list_remove(&t->in);
+    pool->machines -= fn != NULL; /* it never was */
+    pool->working -= w != NULL;
+    pool->begun -= w != NULL;
     return err;
 }
 
-static int run(struct bz_pool *pool, void (*fn)(void *), void *arg, struct bz_pool_thread **spare)
-{
-    bz_lock_take(&pool->lock, pool->os);
-    int err = run_locked(pool, fn, arg, spare);
-    struct bz_list *gone = bz_list_take_front(&pool->left);
-    bz_lock_drop(&pool->lock, pool->os);
-    if (gone != NULL)
-        join(pool, gone);
-    return err;
-}
-
-int bz_pool_run(struct bz_pool *pool, void (*fn)(void *arg), void *arg)
+/* Take the lock, and have a spare thread if one is needed: the allocator may be anybody's code. */
+static struct bz_pool_thread *lock_with_spare(struct bz_pool *pool)
 {
     struct bz_pool_thread *spare = NULL;
-    int err = run(pool, fn, arg, &spare);
-    if (err != -ENOMEM)
-        return err;
-    spare = thread_new(pool, fn, arg); /* outside: the allocator may be anybody's code */
-    if (spare != NULL)
-        err = run(pool, fn, arg, &spare);
-    if (spare != NULL)
-        bz_free(pool->alloc, spare, sizeof *spare);
+    bz_lock_take(&pool->lock, pool->os);
+    if (needs_thread(pool)) {
+        bz_lock_drop(&pool->lock, pool->os);
+        spare = thread_new(pool);
+        bz_lock_take(&pool->lock, pool->os);
+    }
+    return spare;
+}
+
+/* And drop it: what is left of the spare goes, and somebody who has left is joined. */
+static void unlock_with_spare(struct bz_pool *pool, struct bz_pool_thread *spare)
+{
+    struct bz_list *gone = pool->is_closing ? NULL : bz_list_take_front(&pool->left);
+    bz_lock_drop(&pool->lock, pool->os);
+    thread_free(pool, spare);
+    if (gone != NULL)
+        join(pool, gone);
+}
+
+/* ---- handing out ---- */
+
+int bz_pool_run(struct bz_pool *pool, void (*fn)(void *arg), void *arg,
+                const struct bz_os_thread **out)
+{
+    struct bz_pool_thread *spare = lock_with_spare(pool);
+    int err = pool->is_closing ? -ESHUTDOWN : hand_out(pool, &spare, fn, arg, NULL, out);
+    unlock_with_spare(pool, spare);
     return err;
+}
+
+/* Under the lock: the first in the line, if it may and there is a thread for it. */
+static int serve(struct bz_pool *pool, struct bz_pool_thread **spare)
+{
+    if (!may_work(pool) && !BZ_BROKEN(96))
+        return -EAGAIN;
+    struct bz_work *w = next_work(pool);
+    int err = hand_out(pool, spare, NULL, NULL, w, NULL);
+    if (err != 0)
+        bz_list_push_front(&pool->pending, &w->in);
+    return err;
+}
+
+int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
+{
+    struct bz_pool_thread *spare = lock_with_spare(pool);
+    int err = -ESHUTDOWN;
+    if (!pool->is_closing) {
+        bz_list_push_back(&pool->pending, &w->in);
+        err = serve(pool, &spare);
+        if (err != 0 && (pool->working > 0 || BZ_BROKEN(97)))
+            err = 0; /* who works now will come by */
+        if (err != 0)
+            bz_list_remove(&w->in); /* I3: it is still there, since nobody works */
+    }
+    unlock_with_spare(pool, spare);
+    return err;
+}
+
+bool bz_pool_withdraw(struct bz_pool *pool, struct bz_work *w)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    bool may = bz_list_is_linked(&w->in);
+    bz_list_remove(&w->in);
+    bz_lock_drop(&pool->lock, pool->os);
+    return may;
+}
+
+/* ---- a thread ---- */
+
+/* Its time is over. True if nobody has given it anything meanwhile. */
+static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    struct bz_list *before = NULL;
+    bz_lock_take(&pool->lock, pool->os);
+    bool may = bz_load_relaxed(&t->given) == 0; /* relaxed: written under the lock */
+    if (may) {
+        before = bz_list_take_front(&pool->left);
+        move_to(&pool->left, t);
+        pool->count--; /* I2 */
+    }
+    bz_lock_drop(&pool->lock, pool->os);
+    if (before != NULL)
+        join(pool, before);
+    return may;
+}
+
+/* Sleep until there is something to do. False: it is to end. */
+static bool rest(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    uint64_t until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS;
+    bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
+    while (bz_load_acquire(&t->given) == 0) /* [A] */
+        if (bz_os_wait(pool->os, &t->given, 0, until) == -ETIMEDOUT && leave(pool, t))
+            return false;
+    return t->fn != NULL || t->work != NULL;
+}
+
+/* Under the lock, when it has done what it was given: the next in the line, if it may take one. Some
+ * thread must go on working as long as there is a line: I3. */
+static void take_next(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    unassign(t);
+    if (!bz_list_is_empty(&pool->pending) &&
+        (may_work(pool) || pool->working == 0 || pool->is_closing))
+        assign(t, NULL, NULL, next_work(pool));
+}
+
+/* There is a line: perhaps there are threads to be had by now. */
+static void try_again(struct bz_pool *pool)
+{
+    struct bz_pool_thread *spare = lock_with_spare(pool);
+    if (!bz_list_is_empty(&pool->pending) && !pool->is_closing)
+        (void)!serve(pool, &spare);
+    unlock_with_spare(pool, spare);
+}
+
+/* What comes next: from the line, or whatever it is given while it sleeps. False: it is to end. */
+static bool go_on(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    take_next(pool, t);
+    bool has_work = t->work != NULL, may_rest = !has_work && !pool->is_closing;
+    bool is_more = has_work && !bz_list_is_empty(&pool->pending) && may_work(pool);
+    if (may_rest) {
+        bz_store_relaxed(&t->given, 0); /* relaxed: nobody gives to one that is not idle */
+        move_to(&pool->idle, t);
+    }
+    bz_lock_drop(&pool->lock, pool->os);
+    if (is_more)
+        try_again(pool);
+    return has_work || (may_rest && rest(pool, t));
+}
+
+static void thread_main(void *arg)
+{
+    struct bz_pool_thread *t = arg;
+    do {
+        if (t->fn != NULL)
+            t->fn(t->arg);
+        else
+            t->work->run(t->work);
+    } while (go_on(t->pool, t));
 }
 
 /* ---- the end ---- */
@@ -194,7 +345,7 @@ static struct bz_list *take_any(struct bz_pool *pool)
 {
     struct bz_list *in = bz_list_take_front(&pool->idle);
     if (in != NULL)
-        give(BZ_CONTAINER_OF(in, struct bz_pool_thread, in), NULL, NULL);
+        rouse(BZ_CONTAINER_OF(in, struct bz_pool_thread, in));
     if (in == NULL)
         in = bz_list_take_front(&pool->left);
     return in != NULL ? in : bz_list_take_front(&pool->busy);
@@ -211,13 +362,30 @@ void bz_pool_fini(struct bz_pool *pool)
         if (in != NULL)
             join(pool, in);
     } while (in != NULL);
+    BZ_ASSERT(bz_list_is_empty(&pool->pending)); /* I3: who worked has done it */
 }
 
-unsigned bz_pool_count(struct bz_pool *pool, unsigned *out_idle)
+struct bz_pool_figures bz_pool_figures(struct bz_pool *pool)
 {
     bz_lock_take(&pool->lock, pool->os);
-    unsigned count = pool->count;
-    *out_idle = (unsigned)bz_list_check(&pool->idle);
+    struct bz_pool_figures f = {.threads = pool->count,
+                                .idle = pool->count - pool->machines - pool->working,
+                                .pending = (unsigned)bz_list_check(&pool->pending),
+                                .begun = pool->begun};
     bz_lock_drop(&pool->lock, pool->os);
-    return count;
+    return f;
+}
+
+void bz_pool_check(struct bz_pool *pool)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    size_t idle = bz_list_check(&pool->idle), busy = bz_list_check(&pool->busy);
+    size_t pending = bz_list_check(&pool->pending);
+    bz_list_check(&pool->left);
+    BZ_CHECK(pool->count == idle + busy, "pool: %u threads, but %zu idle and %zu busy", pool->count,
+             idle, busy);
+    BZ_CHECK(busy == pool->machines + pool->working, "pool: %zu busy, but %u machines, %u working",
+             busy, pool->machines, pool->working);
+    BZ_CHECK(pending == 0 || pool->working > 0, "pool: %zu in the line, and nobody works", pending);
+    bz_lock_drop(&pool->lock, pool->os);
 }

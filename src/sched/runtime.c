@@ -54,7 +54,7 @@ static int procs_new(struct bz_runtime *rt)
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
     bz_barrier_init(&rt->barrier, rt->os);
-    bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->proc_count);
+    bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */
     bz_monitor_init(&rt->monitor, rt->proc_count > 1);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));

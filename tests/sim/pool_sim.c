@@ -44,25 +44,22 @@ static void rest(const struct bz_os *os, uint64_t ns)
 
 static unsigned idle_of(struct bz_pool *pool)
 {
-    unsigned idle;
-    bz_pool_count(pool, &idle);
-    return idle;
+    return bz_pool_figures(pool).idle;
 }
 
 static unsigned count_of(struct bz_pool *pool)
 {
-    unsigned idle;
-    return bz_pool_count(pool, &idle);
+    return bz_pool_figures(pool).threads;
 }
 
 static void run_one_after_another(const struct bz_os *os, void *arg)
 {
     struct bz_pool pool;
     (void)arg;
-    bz_pool_init(&pool, os, libc(), "pool", 8);
+    bz_pool_init(&pool, os, libc(), "pool", 8, 1);
     for (int i = 0; i < 5; i++) {
         struct job j = {.os = os};
-        CHECK_EQ(bz_pool_run(&pool, job_run, &j), 0);
+        CHECK_EQ(bz_pool_run(&pool, job_run, &j, NULL), 0);
         job_wait(&j);
         while (idle_of(&pool) == 0)
             rest(os, MS);
@@ -83,10 +80,10 @@ static void run_many_at_once(const struct bz_os *os, void *arg)
     struct job j[N];
     int refused = 0;
     (void)arg;
-    bz_pool_init(&pool, os, libc(), "pool", MAX);
+    bz_pool_init(&pool, os, libc(), "pool", MAX, 1);
     for (int i = 0; i < N; i++) {
         j[i] = (struct job){.os = os, .burn_ns = MS};
-        int err = bz_pool_run(&pool, job_run, &j[i]);
+        int err = bz_pool_run(&pool, job_run, &j[i], NULL);
         CHECK(err == 0 || err == -EAGAIN);
         if (err != 0) {
             refused++;
@@ -100,7 +97,7 @@ static void run_many_at_once(const struct bz_os *os, void *arg)
     rest(os, BZ_POOL_IDLE_NS + SECOND);
     CHECK_EQ(count_of(&pool), 0u); /* their time is over */
     struct job late = {.os = os};
-    CHECK_EQ(bz_pool_run(&pool, job_run, &late), 0);
+    CHECK_EQ(bz_pool_run(&pool, job_run, &late, NULL), 0);
     job_wait(&late);
     bz_pool_fini(&pool);
 }
@@ -115,10 +112,10 @@ static void run_at_the_edge(const struct bz_os *os, void *arg)
 {
     struct bz_pool pool;
     (void)arg;
-    bz_pool_init(&pool, os, libc(), "pool", 2);
+    bz_pool_init(&pool, os, libc(), "pool", 2, 1);
     for (int i = 0; i < 4; i++) {
         struct job j = {.os = os};
-        CHECK_EQ(bz_pool_run(&pool, job_run, &j), 0);
+        CHECK_EQ(bz_pool_run(&pool, job_run, &j, NULL), 0);
         job_wait(&j);
         rest(os, BZ_POOL_IDLE_NS);
     }
@@ -136,15 +133,15 @@ static void end_in_the_middle(const struct bz_os *os, void *arg)
     struct bz_pool pool;
     struct job j[N];
     (void)arg;
-    bz_pool_init(&pool, os, libc(), "pool", N);
+    bz_pool_init(&pool, os, libc(), "pool", N, 1);
     for (int i = 0; i < N; i++) {
         j[i] = (struct job){.os = os, .burn_ns = (uint64_t)i * MS};
-        CHECK_EQ(bz_pool_run(&pool, job_run, &j[i]), 0);
+        CHECK_EQ(bz_pool_run(&pool, job_run, &j[i], NULL), 0);
     }
     bz_pool_fini(&pool);
     for (int i = 0; i < N; i++)
         CHECK_EQ(bz_load_relaxed(&j[i].is_done), 1u); /* relaxed: joined */
-    CHECK_EQ(bz_pool_run(&pool, job_run, &j[0]), -ESHUTDOWN);
+    CHECK_EQ(bz_pool_run(&pool, job_run, &j[0], NULL), -ESHUTDOWN);
 }
 
 /* The end waits for what runs, and takes nothing more. */
@@ -158,10 +155,10 @@ static void with_faults(const struct bz_os *os, void *arg)
     struct bz_fault f;
     struct bz_pool pool;
     bz_fault_init(&f, os, NULL, arg);
-    bz_pool_init(&pool, &f.os, &f.allocator, "pool", 2);
+    bz_pool_init(&pool, &f.os, &f.allocator, "pool", 2, 1);
     for (int i = 0; i < 3; i++) {
         struct job j = {.os = os};
-        int err = bz_pool_run(&pool, job_run, &j);
+        int err = bz_pool_run(&pool, job_run, &j, NULL);
         CHECK(err == 0 || err == -EAGAIN || err == -ENOMEM);
         if (err == 0)
             job_wait(&j);

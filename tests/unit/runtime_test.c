@@ -73,6 +73,10 @@ TEST(runtime, a_bad_config_is_refused_by_name)
     CHECK_EQ(times_said("config.stack_bytes = 8388609: must be bytes, 1 to 8M"), 1);
     CHECK_EQ(run_with((blitz_config){.tasks_max = UINT64_MAX}), -EINVAL);
     CHECK_EQ(times_said("config.tasks_max = "), 1);
+    CHECK_EQ(run_with((blitz_config){.threads_max = 1}), -EINVAL);
+    CHECK_EQ(times_said("config.threads_max = 1: must be 2 to 64K"), 1);
+    CHECK_EQ(run_with((blitz_config){.procs = 3, .threads_max = 3}), -EINVAL);
+    CHECK_EQ(times_said("threads_max = 3: must be more than the 3 procs"), 1);
     CHECK_EQ(run_with((blitz_config){.procs = 2, .stack_bytes = 1, .tasks_max = 1}), 7);
     CHECK_STR_EQ(said, "");
 }
@@ -92,6 +96,7 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
         {"BLITZ_STACK", "64KB", "BLITZ_STACK=64KB: must be"},
         {"BLITZ_STACK", "17592186044416M", "BLITZ_STACK=17592186044416M: must be"},
         {"BLITZ_TASKS_MAX", "many", "BLITZ_TASKS_MAX=many: must be 1 to 1024G"},
+        {"BLITZ_THREADS_MAX", "1", "BLITZ_THREADS_MAX=1: must be 2 to 64K"},
         {"BLITZ_PLAIN", "yes", "BLITZ_PLAIN=yes: must be 0 or 1"},
     };
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
