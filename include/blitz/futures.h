@@ -7,8 +7,8 @@
  * too.
  *
  * The memory is yours, from init until the future was ready or cancelled; do not move or copy it in
- * between. Only the fields with a comment are yours to read. Both are revocable (blitz/future.h):
- * a cancel undoes the wait and nothing else.
+ * between. Only the fields with a comment are yours to read. Unless they say otherwise they are
+ * revocable (blitz/future.h): a cancel undoes the wait and nothing else.
  */
 #ifndef BLITZ_FUTURES_H
 #define BLITZ_FUTURES_H
@@ -59,6 +59,89 @@ BLITZ_API void blitz_join_future_init(blitz_join_future *f, blitz_task *t);
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_join_future_init_linked(blitz_join_future *f, blitz_task *t);
+
+/* ---- small ones, to make others of ---- */
+
+/* Ready from the start, or never. */
+typedef struct blitz_ready_future {
+    blitz_future future; /* to be awaited; its output is `output` */
+    int output;
+} blitz_ready_future;
+
+/*
+ * A future that is ready, with that output.
+ * Owns:     the memory stays the caller's.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_ready_init(blitz_ready_future *f, int output);
+
+/*
+ * A future that never is ready. One that may be shared by all: it has no state.
+ * Owns:     nobody's: it is constant, and always there.
+ * Suspends: never. Call from any thread.
+ * Returns:  the future.
+ */
+BLITZ_API blitz_future *blitz_pending(void);
+
+/* A future that is made when it is first asked. */
+typedef struct blitz_lazy_future {
+    blitz_future future; /* to be awaited; its output is `output` */
+    int output;          /* when ready: that of what was made; -ECANCELED if it was undone */
+    int step;
+    blitz_future *(*make)(void *arg);
+    void *arg;
+    blitz_future *made; /* what make returned */
+} blitz_lazy_future;
+
+/*
+ * make(arg) is called at the first poll and returns the future to wait for, in memory of yours
+ * (NULL: none, it is ready with output 0). One that is never polled is never made. It counts as *pinned*, because what will be made may be: after
+ * a cancel it is polled until it is ready, which is at once if what was made is not pinned.
+ * Owns:     borrows `arg` and what is made until the future is ready, or the cancel was answered.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_lazy_init(blitz_lazy_future *f, blitz_future *(*make)(void *arg), void *arg);
+
+/* A future, and a function of what came of it. */
+typedef struct blitz_map_future {
+    blitz_future future; /* to be awaited; its output is `result` */
+    blitz_future *child;
+    int (*fn)(void *arg, blitz_future *child);
+    void *arg;
+    int result; /* when ready: what fn returned */
+    int step;
+} blitz_map_future;
+
+/*
+ * When `child` is ready, fn(arg, child) is called, once; what it returns is the output. It is called
+ * inside a poll: it should not wait. The class is the child's; a pinned child that completes after a
+ * cancel is mapped, too.
+ * Owns:     borrows `child` and `arg` until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_map_init(blitz_map_future *f, blitz_future *child,
+                              int (*fn)(void *arg, blitz_future *child), void *arg);
+
+/* One future after the other. */
+typedef struct blitz_then_future {
+    blitz_future future; /* to be awaited; its output is `output` */
+    int output;          /* when ready: the second's; the first's if that failed; -ECANCELED */
+    int step;
+    blitz_future *first;
+    blitz_future *(*next)(void *arg, blitz_future *first);
+    void *arg;
+    blitz_future *second; /* what next returned; NULL until then */
+} blitz_then_future;
+
+/*
+ * When `first` is ready with an output of 0 or more, next(arg, first) returns the second, in memory
+ * of yours, or NULL for none: then the first's output is the output. If the first fails, next is
+ * not called. It counts as *pinned*, as blitz_lazy_init() does and for the same reason.
+ * Owns:     borrows both futures and `arg` until the future is ready, or the cancel was answered.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_then_init(blitz_then_future *f, blitz_future *first,
+                               blitz_future *(*next)(void *arg, blitz_future *first), void *arg);
 
 BLITZ_END_DECLS
 

@@ -17,6 +17,12 @@
  * with its full protocol: the dearest wait there is. Whatever knows its waker waits by a node of its
  * own instead (wait.h): sleeps and joins do.
  *
+ * The swallowed wake. A future's poll may wait itself, in the ordinary way. That wait may take a wake
+ * that was meant for the future, which asks no more and says "pending"; so after a poll in which the
+ * task has left its stack, pending means: ask once more before parking. One poll too many, never one
+ * too few. (poll.c has the same rule for stackless tasks.) Such a poll holds up whoever waits for
+ * several futures at once: debug builds say so, once for each name.
+ *
  * [A] parker wake_by_ref: woken release -> parker sleep: woken acquire   what the waker did is visible to
  *     the thread that asks again
  * [B] parker drop: refs acq_rel -> parker drop: refs acq_rel      all uses come before the free
@@ -174,6 +180,56 @@ static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadli
 
 /* ---- a task that waits ---- */
 
+/* Ask it, and tell whether the task has left its stack meanwhile. The mark is also for those who
+ * called us: it is put back. */
+static blitz_poll poll_and_tell(struct bz_task *t, blitz_future *f, const blitz_waker *w,
+                                bool *has_waited)
+{
+    uint8_t before = t->marks & BZ_MARK_WAITED;
+    t->marks &= (uint8_t)~BZ_MARK_WAITED;
+    blitz_poll answer = f->ops->poll(f, w);
+    *has_waited = (t->marks & BZ_MARK_WAITED) != 0;
+    t->marks |= before;
+    return answer;
+}
+
+#if defined(BZ_WATCH)
+/* Said once for each of the first few kinds. */
+static void warn_of_waiting(const blitz_future *f)
+{
+    static bz_atomic(const char *) said[8];
+    for (size_t i = 0; i < BZ_ARRAY_LEN(said); i++) {
+        const char *seen = NULL;
+        /* relaxed: constant strings; it decides who says it and nothing else */
+        if (bz_cas_strong_rlx_rlx(&said[i], &seen, f->ops->name)) {
+            bz_log(BLITZ_LOG_WARN,
+                   "future \"%s\" waits inside its poll: it holds up those beside it",
+                   f->ops->name);
+            return;
+        }
+        if (seen == f->ops->name)
+            return;
+    }
+}
+#endif
+
+blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w)
+{
+#if defined(BZ_WATCH)
+    struct bz_task *t = bz_task_self();
+    if (t != NULL) {
+        bool has_waited;
+        blitz_poll answer = poll_and_tell(t, f, w, &has_waited);
+        if (has_waited) {
+            warn_of_waiting(f);
+            t->marks |= BZ_MARK_WAITED;
+        }
+        return answer;
+    }
+#endif
+    return f->ops->poll(f, w);
+}
+
 /* Why the task should give up waiting now: 0, -ECANCELED or -ETIMEDOUT. */
 static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
 {
@@ -201,13 +257,16 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
     blitz_waker w = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
     struct await_timer deadline = {.timer.proc = NULL, .task = t};
     int err = 0;
-    while (f->ops->poll(f, &w) == BLITZ_PENDING) {
+    bool has_waited;
+    while (poll_and_tell(t, f, &w, &has_waited) == BLITZ_PENDING) {
         if (err == 0 && (err = reason_to_give_up(t, until)) != 0) {
             f->ops->cancel(f);
             if (f->ops->kind != BLITZ_PINNED)
                 break;
             continue; /* it may be ready by now */
         }
+        if (has_waited && !BZ_BROKEN(122))
+            continue; /* a wake may have been swallowed */
         if (until != BLITZ_FOREVER && deadline.timer.proc == NULL) {
             bz_timer_init(&deadline.timer, bz_machine_self()->proc, await_timeout);
             bz_timer_arm(&deadline.timer, until);

@@ -384,6 +384,8 @@ extern const blitz_waker_ops bz_task_waker;
 /* The clock of whoever asks with this waker; on a plain thread it is also told to ask again by
  * `when`, since it has no timers. */
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when);
+/* Ask a future that stands beside others. Debug builds warn of one that waits meanwhile. */
+blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w);
 /* blitz_await for one who may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 

@@ -1,0 +1,78 @@
+/*
+ * children.c - the steps of a child's life, drawn in children.h.
+ *
+ * Revocable children are revoked before pinned ones are asked to stop: a pinned one may take its
+ * time, and what the others hold is somebody else's meanwhile.
+ *
+ * Why the children are told by the parent's own waker, and not each by one of its own: a waker may
+ * be kept and woken by anybody after the child was cancelled, so what it points to must be counted.
+ * The parent's task is; the combinator's memory is the caller's, and gone. A waker for each child
+ * would need memory of its own, and waiting allocates nothing. What is lost is who of the children
+ * rang, so a wake asks all that are open.
+ *
+ * I1  A child that has ended, was revoked or was left is not touched again.
+ * I2  cancel is called once, and only after a poll that said "pending".
+ */
+#include "future/children.h"
+
+#include <errno.h>
+
+#include "sched/wait.h"
+
+bool bz_child_poll(blitz_child *c, const blitz_waker *waker)
+{
+    if (bz_future_poll(c->future, waker) == BLITZ_READY) {
+        c->fate = BLITZ_ENDED;
+        return true;
+    }
+    if (c->fate == BLITZ_UNASKED)
+        c->fate = BLITZ_ASKED;
+    return false;
+}
+
+void bz_child_stop(blitz_child *c)
+{
+    static const blitz_fate fate[] = {[BLITZ_REVOCABLE] = BLITZ_REVOKED,
+                                      [BLITZ_DETACHABLE] = BLITZ_LEFT,
+                                      [BLITZ_PINNED] = BLITZ_STOPPING};
+    if (c->fate == BLITZ_UNASKED) {
+        c->fate = BLITZ_REVOKED; /* I2 */
+    } else if (c->fate == BLITZ_ASKED) {
+        c->fate = fate[c->future->ops->kind];
+        if (!BZ_BROKEN(120))
+            c->future->ops->cancel(c->future);
+    }
+}
+
+void bz_children_stop(blitz_child *child, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (child[i].fate <= BLITZ_ASKED && child[i].future->ops->kind == BLITZ_REVOCABLE)
+            bz_child_stop(&child[i]);
+    for (size_t i = 0; i < count; i++)
+        bz_child_stop(&child[i]);
+}
+
+bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker)
+{
+    bool is_settled = true;
+    for (size_t i = 0; i < count; i++)
+        if (child[i].fate == BLITZ_STOPPING && !bz_child_poll(&child[i], waker))
+            is_settled = false;
+    return is_settled || BZ_BROKEN(121);
+}
+
+int bz_children_init(blitz_child *child, size_t count, const blitz_future_ops *const ops[3],
+                     blitz_future *f)
+{
+    blitz_class kind = BLITZ_REVOCABLE;
+    for (size_t i = 0; i < count; i++) {
+        if (child[i].future == NULL)
+            return -EINVAL;
+        child[i].fate = BLITZ_UNASKED;
+        if (child[i].future->ops->kind > kind)
+            kind = child[i].future->ops->kind;
+    }
+    f->ops = ops[kind];
+    return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * children.h - what race, all and timeout do with the futures they are made of.
+ *
+ *   UNASKED --poll--> ASKED --poll--> ENDED          pending, ready
+ *   UNASKED --stop--> REVOKED                        never polled: there is nothing to undo
+ *   ASKED   --stop--> REVOKED | LEFT | STOPPING      by its class, once
+ *   STOPPING --poll-> ENDED                          a pinned one is waited for
+ *
+ * The other three are for good: a child is polled no more after it was ready, and cancelled once.
+ */
+#ifndef BZ_FUTURE_CHILDREN_H
+#define BZ_FUTURE_CHILDREN_H
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "blitz/combine.h"
+
+/* Is there anything left to wait for? */
+static inline bool bz_child_is_open(const blitz_child *c)
+{
+    return c->fate <= BLITZ_STOPPING;
+}
+
+/* Ask an open child. True: it has ended now. */
+BZ_MUST_USE bool bz_child_poll(blitz_child *c, const blitz_waker *waker);
+
+/* Give up a child that is open and was not given up yet; the others are left as they are. */
+void bz_child_stop(blitz_child *c);
+void bz_children_stop(blitz_child *child, size_t count);
+
+/* Ask those that were asked to stop. True: nothing is open any more. */
+BZ_MUST_USE bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker);
+
+/* Set each fate to its beginning and choose the class: ops[] has a table for each. -EINVAL: one has
+ * no future. */
+BZ_MUST_USE int bz_children_init(blitz_child *child, size_t count,
+                                 const blitz_future_ops *const ops[3], blitz_future *f);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * race.c - the first of several futures.
+ *
+ * Two phases. As long as nobody is ready, a poll asks the children one after the other and stops at
+ * the first that is ready: that one has won, whatever the others would have said. Then the losers
+ * are given up, and the race says that it is ready once nothing of them is left: revocable ones at
+ * once, pinned ones when they have completed. So when the winner is told, no loser can still take
+ * anything. A loser that was woken a moment ago, and would have been ready, passes on what it was
+ * woken for when it is cancelled; that is its class, not ours.
+ *
+ * A cancel is the same second phase without a winner.
+ *
+ * I1  winner is OPEN until the second phase begins, and stays as it is from then on.
+ */
+#include <errno.h>
+#include <stdint.h>
+
+#include "future/children.h"
+
+#define OPEN SIZE_MAX
+
+static blitz_race *race_of(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, blitz_race, future);
+}
+
+/* Ask the children in turn. Returns the first that is ready, or OPEN. */
+static size_t ask(blitz_race *r, const blitz_waker *waker)
+{
+    for (size_t n = 0, i = r->first < r->count ? r->first : 0; n < r->count; n++) {
+        if (bz_child_poll(&r->child[i], waker))
+            return i;
+        i = i + 1 < r->count ? i + 1 : 0;
+    }
+    return OPEN;
+}
+
+static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
+{
+    blitz_race *r = race_of(f);
+    if (r->winner == OPEN) {
+        size_t winner = ask(r, waker);
+        if (winner == OPEN)
+            return BLITZ_PENDING;
+        r->winner = winner; /* I1 */
+        bz_children_stop(r->child, r->count);
+    }
+    return bz_children_settle(r->child, r->count, waker) ? BLITZ_READY : BLITZ_PENDING;
+}
+
+static void race_cancel(blitz_future *f)
+{
+    blitz_race *r = race_of(f);
+    if (r->winner != OPEN)
+        return; /* the losers are given up already */
+    r->winner = r->count;
+    bz_children_stop(r->child, r->count);
+}
+
+static int race_output(blitz_future *f)
+{
+    blitz_race *r = race_of(f);
+    return r->winner < r->count ? blitz_future_output(r->child[r->winner].future) : -ECANCELED;
+}
+
+int blitz_race_init(blitz_race *race, blitz_child *child, size_t count)
+{
+    static const blitz_future_ops revocable = {"race", BLITZ_REVOCABLE, race_poll, race_cancel,
+                                               race_output},
+                                  detachable = {"race", BLITZ_DETACHABLE, race_poll, race_cancel,
+                                                race_output},
+                                  pinned = {"race", BLITZ_PINNED, race_poll, race_cancel,
+                                            race_output};
+    static const blitz_future_ops *const ops[] = {&revocable, &detachable, &pinned};
+    if (race == NULL || child == NULL || count == 0)
+        return -EINVAL;
+    *race = (blitz_race){.winner = OPEN, .child = child, .count = count};
+    return bz_children_init(child, count, ops, &race->future);
+}
+
+int blitz_first_of(blitz_future *const *futures, size_t count, blitz_deadline until)
+{
+    blitz_child child[BLITZ_OF_MAX];
+    blitz_race race;
+    if (futures == NULL || count > BLITZ_OF_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < count; i++)
+        child[i].future = futures[i];
+    int err = blitz_race_init(&race, child, count);
+    if (err != 0)
+        return err;
+    err = blitz_await(&race.future, until);
+    return err == 0 || race.winner < count ? (int)race.winner : err;
+}

@@ -1,0 +1,589 @@
+/* Race, all and timeout: what becomes of each child. Asked by hand, and awaited. */
+#include "harness.h"
+#include "support/bell.h"
+#include "support/on_each.h"
+#include "support/probe.h"
+
+#include "base/rng.h"
+
+enum { MOST = 20 };
+
+struct crowd {
+    struct t_probe probe[MOST];
+    blitz_child child[MOST];
+    size_t count;
+};
+
+static void crowd_init(struct crowd *c, size_t count, blitz_class kind)
+{
+    c->count = count;
+    for (size_t i = 0; i < count; i++) {
+        t_probe_init(&c->probe[i], &bz_os_linux, kind);
+        c->child[i] = (blitz_child){&c->probe[i].f, BLITZ_LEFT};
+    }
+}
+
+static blitz_poll ask(blitz_future *f, struct t_bell *b)
+{
+    blitz_waker w = t_bell_waker(b);
+    return f->ops->poll(f, &w);
+}
+
+/* ---- race ---- */
+
+TEST(race, the_first_to_be_ready_wins_and_the_others_are_revoked)
+{
+    for (size_t winner = 0; winner < MOST; winner++) {
+        struct crowd c;
+        struct t_bell bell = {0};
+        blitz_race r;
+        crowd_init(&c, MOST, BLITZ_REVOCABLE);
+        CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
+        CHECK_EQ(r.future.ops->kind, BLITZ_REVOCABLE);
+        CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+        t_probe_set(&c.probe[winner], 5);
+        CHECK_EQ(bell.rung, 1);
+        CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+        CHECK_EQ(r.winner, winner);
+        CHECK_EQ(blitz_future_output(&r.future), 5);
+        for (size_t i = 0; i < MOST; i++) {
+            CHECK_EQ(c.child[i].fate, i == winner ? BLITZ_ENDED : BLITZ_REVOKED);
+            t_probe_check(&c.probe[i], i == winner, i != winner);
+        }
+        CHECK_EQ(ask(&r.future, &bell), BLITZ_READY); /* ready stays ready */
+        CHECK_EQ(bell.holders, 0);
+    }
+}
+
+/* Earlier ones win ties, and those behind a winner are not even asked; `first` turns the order. */
+TEST(race, ties_go_by_order)
+{
+    for (size_t first = 0; first < 3; first++) {
+        struct crowd c;
+        struct t_bell bell = {0};
+        blitz_race r;
+        crowd_init(&c, 3, BLITZ_REVOCABLE);
+        for (int i = 0; i < 3; i++)
+            t_probe_set(&c.probe[i], i);
+        CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
+        r.first = first;
+        CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+        CHECK_EQ(r.winner, first);
+        for (size_t i = 0; i < 3; i++) {
+            CHECK_EQ(c.probe[i].polls, i == first);
+            CHECK_EQ(c.probe[i].cancels, 0); /* never polled: there is nothing to undo */
+            CHECK_EQ(c.child[i].fate, i == first ? BLITZ_ENDED : BLITZ_REVOKED);
+        }
+    }
+}
+
+TEST(race, a_detachable_loser_is_left_behind)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_race r;
+    crowd_init(&c, 2, BLITZ_DETACHABLE);
+    CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
+    CHECK_EQ(r.future.ops->kind, BLITZ_DETACHABLE);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[0], 0);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+    CHECK_EQ(c.child[1].fate, BLITZ_LEFT);
+    t_probe_set(&c.probe[1], 0); /* later, and nobody is there */
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(bell.holders, 0);
+}
+
+/* A pinned loser is waited for, and what it did is told; the revocable one is free before. */
+TEST(race, a_pinned_loser_is_waited_for_and_reported)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_race r;
+    crowd_init(&c, 3, BLITZ_REVOCABLE);
+    t_probe_init(&c.probe[1], &bz_os_linux, BLITZ_PINNED);
+    CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
+    CHECK_EQ(r.future.ops->kind, BLITZ_PINNED);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[2], 2);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(c.child[0].fate, BLITZ_REVOKED); /* at once, whatever the pinned one does */
+    CHECK_EQ(c.child[1].fate, BLITZ_STOPPING);
+    CHECK_EQ(c.probe[1].cancels, 1);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[1], 4096);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+    CHECK_EQ(r.winner, 2);
+    CHECK_EQ(c.child[1].fate, BLITZ_ENDED);
+    CHECK_EQ(blitz_future_output(&c.probe[1].f), 4096);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(race, a_cancel_gives_up_every_child)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_race r;
+    crowd_init(&c, 2, BLITZ_REVOCABLE);
+    t_probe_init(&c.probe[1], &bz_os_linux, BLITZ_PINNED);
+    CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    r.future.ops->cancel(&r.future);
+    CHECK_EQ(c.child[0].fate, BLITZ_REVOKED);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[1], 0);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+    CHECK_EQ(r.winner, 2);
+    CHECK_EQ(blitz_future_output(&r.future), -ECANCELED);
+    CHECK_EQ(c.child[1].fate, BLITZ_ENDED);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(race, bad_input_is_refused)
+{
+    struct crowd c;
+    blitz_race r;
+    crowd_init(&c, 2, BLITZ_REVOCABLE);
+    CHECK_EQ(blitz_race_init(NULL, c.child, 2), -EINVAL);
+    CHECK_EQ(blitz_race_init(&r, NULL, 2), -EINVAL);
+    CHECK_EQ(blitz_race_init(&r, c.child, 0), -EINVAL);
+    c.child[1].future = NULL;
+    CHECK_EQ(blitz_race_init(&r, c.child, 2), -EINVAL);
+    CHECK_EQ(blitz_first_of(NULL, 1, 0), -EINVAL);
+    blitz_future *many[BLITZ_OF_MAX + 1] = {NULL};
+    CHECK_EQ(blitz_first_of(many, BLITZ_OF_MAX + 1, 0), -EINVAL);
+    CHECK_EQ(blitz_all_of(many, BLITZ_OF_MAX + 1, 0), -EINVAL);
+    CHECK_EQ(blitz_first_of(many, 0, 0), -EINVAL);
+    CHECK_EQ(blitz_first_of(many, 1, 0), -EINVAL);
+}
+
+/* ---- all ---- */
+
+TEST(all, is_ready_when_every_child_is)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_all a;
+    crowd_init(&c, MOST, BLITZ_REVOCABLE);
+    CHECK_EQ(blitz_all_init(&a, c.child, c.count, BLITZ_FAIL_FAST), 0);
+    for (size_t i = 0; i < MOST; i++) {
+        CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
+        t_probe_set(&c.probe[(i * 7) % MOST], (int)i);
+    }
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_READY);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&a.future), 0);
+    CHECK_EQ(a.failed, MOST);
+    for (size_t i = 0; i < MOST; i++)
+        t_probe_check(&c.probe[i], 1, 0);
+    CHECK_EQ(blitz_all_init(&a, NULL, 0, BLITZ_COLLECT), 0);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_READY); /* of nothing */
+    CHECK_EQ(blitz_all_init(&a, NULL, 1, BLITZ_COLLECT), -EINVAL);
+    CHECK_EQ(blitz_all_init(&a, c.child, 1, (blitz_all_mode)7), -EINVAL);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(all, fails_fast_and_gives_up_the_rest)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_all a;
+    crowd_init(&c, 4, BLITZ_REVOCABLE);
+    t_probe_init(&c.probe[0], &bz_os_linux, BLITZ_PINNED);
+    t_probe_init(&c.probe[3], &bz_os_linux, BLITZ_DETACHABLE);
+    CHECK_EQ(blitz_all_init(&a, c.child, c.count, BLITZ_FAIL_FAST), 0);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[1], -EIO);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(c.child[0].fate, BLITZ_STOPPING);
+    CHECK_EQ(c.child[1].fate, BLITZ_ENDED);
+    CHECK_EQ(c.child[2].fate, BLITZ_REVOKED);
+    CHECK_EQ(c.child[3].fate, BLITZ_LEFT);
+    t_probe_set(&c.probe[0], -EPIPE); /* too late to be the first */
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&a.future), -EIO);
+    CHECK_EQ(a.failed, 1);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(all, collects_in_spite_of_failures)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_all a;
+    crowd_init(&c, 3, BLITZ_REVOCABLE);
+    CHECK_EQ(blitz_all_init(&a, c.child, c.count, BLITZ_COLLECT), 0);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[2], -EIO);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
+    t_probe_set(&c.probe[0], -EPIPE);
+    t_probe_set(&c.probe[1], 1);
+    CHECK_EQ(ask(&a.future, &bell), BLITZ_READY);
+    CHECK_EQ(a.error, -EIO);
+    CHECK_EQ(a.failed, 2);
+    CHECK_EQ(bell.holders, 0);
+}
+
+/* ---- timeout ---- */
+
+TEST(timeout, a_child_that_is_ready_at_its_deadline_is_ready)
+{
+    struct t_probe p;
+    struct t_bell bell = {0};
+    blitz_timeout t;
+    t_probe_init(&p, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_set(&p, 3);
+    CHECK_EQ(blitz_timeout_init(&t, &p.f, 0), 0);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&t.future), 3);
+    CHECK_EQ(t.child.fate, BLITZ_ENDED);
+    CHECK_EQ(blitz_timeout_init(NULL, &p.f, 0), -EINVAL);
+    CHECK_EQ(blitz_timeout_init(&t, NULL, 0), -EINVAL);
+}
+
+TEST(timeout, gives_up_by_class)
+{
+    static const blitz_fate fate[] = {BLITZ_REVOKED, BLITZ_LEFT, BLITZ_STOPPING};
+    for (int kind = BLITZ_REVOCABLE; kind <= BLITZ_PINNED; kind++) {
+        struct t_probe p;
+        struct t_bell bell = {0};
+        blitz_timeout t;
+        t_probe_init(&p, &bz_os_linux, (blitz_class)kind);
+        CHECK_EQ(blitz_timeout_init(&t, &p.f, 0), 0);
+        CHECK_EQ(t.future.ops->kind, kind);
+        CHECK_EQ(ask(&t.future, &bell), kind == BLITZ_PINNED ? BLITZ_PENDING : BLITZ_READY);
+        CHECK_EQ(t.child.fate, fate[kind]);
+        CHECK_EQ(p.cancels, 1);
+        t_probe_set(&p, 7);
+        CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+        CHECK_EQ(t.error, -ETIMEDOUT);
+        CHECK_EQ(t.child.fate == BLITZ_ENDED, kind == BLITZ_PINNED); /* reported */
+        CHECK_EQ(bell.holders, 0);
+    }
+}
+
+/* ---- the small ones ---- */
+
+static int doubled(void *arg, blitz_future *child)
+{
+    ++*(int *)arg;
+    return 2 * blitz_future_output(child);
+}
+
+static blitz_future *take(void *arg)
+{
+    return arg;
+}
+
+static blitz_future *take_next(void *arg, blitz_future *first)
+{
+    CHECK_GE(blitz_future_output(first), 0);
+    return arg;
+}
+
+TEST(simple, ready_pending_map_then_and_lazy)
+{
+    struct t_bell bell = {0};
+    struct t_probe p, q;
+    blitz_ready_future r;
+    blitz_map_future m;
+    blitz_then_future t;
+    blitz_lazy_future l;
+    int calls = 0;
+    blitz_ready_init(&r, 21);
+    CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_await(blitz_pending(), 0), -ETIMEDOUT);
+
+    t_probe_init(&p, &bz_os_linux, BLITZ_DETACHABLE);
+    blitz_map_init(&m, &p.f, doubled, &calls);
+    CHECK_EQ(m.future.ops->kind, BLITZ_DETACHABLE);
+    CHECK_EQ(ask(&m.future, &bell), BLITZ_PENDING);
+    t_probe_set(&p, 4);
+    CHECK_EQ(ask(&m.future, &bell), BLITZ_READY);
+    CHECK_EQ(ask(&m.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&m.future), 8);
+    CHECK_EQ(calls, 1);
+
+    t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
+    blitz_then_init(&t, &r.future, take_next, &q.f);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
+    t_probe_set(&q, 9);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&t.future), 9);
+    blitz_then_init(&t, &r.future, take_next, NULL);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&t.future), 21);
+    r.output = -EIO;
+    blitz_then_init(&t, &r.future, take_next, &q.f);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&t.future), -EIO);
+    CHECK_NULL(t.second);
+
+    t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
+    blitz_lazy_init(&l, take, &q.f);
+    CHECK_EQ(q.polls, 0);
+    CHECK_EQ(ask(&l.future, &bell), BLITZ_PENDING);
+    t_probe_set(&q, 3);
+    CHECK_EQ(ask(&l.future, &bell), BLITZ_READY);
+    CHECK_EQ(ask(&l.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&l.future), 3);
+    CHECK_EQ(bell.holders, 0);
+}
+
+/* What a cancel does is the class of what is waited for at that moment. */
+TEST(simple, a_cancel_is_passed_on_by_class)
+{
+    for (int kind = BLITZ_REVOCABLE; kind <= BLITZ_PINNED; kind++)
+        for (int made = 0; made < 3; made++) {
+            struct t_bell bell = {0};
+            struct t_probe p;
+            blitz_ready_future r;
+            blitz_then_future t;
+            blitz_lazy_future l;
+            blitz_future *f = made == 0 ? &l.future : &t.future;
+            t_probe_init(&p, &bz_os_linux, (blitz_class)kind);
+            blitz_ready_init(&r, 0);
+            blitz_lazy_init(&l, take, &p.f);
+            blitz_then_init(&t, made == 1 ? &p.f : &r.future, take_next,
+                            made == 1 ? &r.future : &p.f);
+            CHECK_EQ(ask(f, &bell), BLITZ_PENDING);
+            f->ops->cancel(f);
+            CHECK_EQ(p.cancels, 1);
+            CHECK_EQ(ask(f, &bell), kind == BLITZ_PINNED ? BLITZ_PENDING : BLITZ_READY);
+            if (kind == BLITZ_PINNED) {
+                t_probe_set(&p, 6);
+                CHECK_EQ(ask(f, &bell), BLITZ_READY);
+            }
+            CHECK_EQ(blitz_future_output(f), kind == BLITZ_PINNED ? 6 : -ECANCELED);
+            CHECK(t.second != &r.future); /* a cancelled first has no second */
+            CHECK_EQ(bell.holders, 0);
+        }
+    blitz_lazy_future l;
+    blitz_lazy_init(&l, take, NULL);
+    l.future.ops->cancel(&l.future); /* never asked, never made */
+    CHECK_EQ(blitz_await(&l.future, 0), 0);
+    CHECK_EQ(l.output, -ECANCELED);
+}
+
+/* ---- awaited ---- */
+
+static int await_first(void *arg)
+{
+    blitz_sleep_future a, b, c;
+    (void)arg;
+    blitz_sleep_future_init(&a, BLITZ_FOREVER);
+    blitz_sleep_future_init(&b, blitz_after(100 * BLITZ_US));
+    blitz_sleep_future_init(&c, blitz_after(3600 * BLITZ_S));
+    CHECK_EQ(BLITZ_FIRST_OF(BLITZ_FOREVER, &a.future, &b.future, &c.future), 1);
+    CHECK_EQ(BLITZ_FIRST_OF(blitz_after(BLITZ_US), &a.future, blitz_pending()), -ETIMEDOUT);
+    blitz_sleep_future_init(&a, blitz_after(50 * BLITZ_US));
+    blitz_sleep_future_init(&c, blitz_after(100 * BLITZ_US));
+    CHECK_EQ(BLITZ_ALL_OF(BLITZ_FOREVER, &a.future, &c.future), 0);
+    CHECK_EQ(BLITZ_ALL_OF(blitz_after(BLITZ_US), &a.future, blitz_pending()), -ETIMEDOUT);
+    blitz_timeout t;
+    CHECK_EQ(blitz_timeout_init(&t, blitz_pending(), blitz_after(50 * BLITZ_US)), 0);
+    CHECK_EQ(blitz_await(&t.future, BLITZ_FOREVER), 0);
+    CHECK_EQ(t.error, -ETIMEDOUT);
+    return 0;
+}
+
+TEST(combine, fibers_and_threads_await_them)
+{
+    t_on_each(await_first, NULL, 0);
+    await_first(NULL);
+}
+
+static int seven(void *arg)
+{
+    (void)arg;
+    return 7;
+}
+
+static int for_ever(void *arg)
+{
+    (void)arg;
+    return blitz_sleep_until(BLITZ_FOREVER);
+}
+
+/* Linked joins are pinned: the losers are asked to stop, and have ended when the race has. */
+static int race_of_tasks(void *arg)
+{
+    blitz_join_future j[8];
+    blitz_child child[8];
+    blitz_race r;
+    (void)arg;
+    for (int i = 0; i < 8; i++) {
+        blitz_task *t;
+        CHECK_EQ(blitz_spawn(i == 5 ? seven : for_ever, NULL, NULL, &t), 0);
+        blitz_join_future_init_linked(&j[i], t);
+        child[i].future = &j[i].future;
+    }
+    CHECK_EQ(blitz_race_init(&r, child, 8), 0);
+    CHECK_EQ(blitz_await(&r.future, BLITZ_FOREVER), 0);
+    CHECK_EQ(r.winner, 5);
+    CHECK_EQ(blitz_future_output(&r.future), 7);
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ(child[i].fate, BLITZ_ENDED);
+        CHECK_EQ(j[i].result, i == 5 ? 7 : -ECANCELED);
+    }
+    return 0;
+}
+
+TEST(combine, a_race_of_tasks_ends_them_all)
+{
+    t_on_each(race_of_tasks, NULL, 0);
+}
+
+struct stackless {
+    blitz_frame frame;
+    blitz_sleep_future nap[3];
+    blitz_child child[3];
+    blitz_race race;
+};
+
+static blitz_poll race_without_a_stack(void *state, blitz_cx *cx)
+{
+    struct stackless *s = state;
+    int rc;
+    BLITZ_BEGIN(&s->frame, cx);
+    for (int i = 0; i < 3; i++) {
+        blitz_sleep_future_init(&s->nap[i], blitz_after((uint64_t)(3 - i) * 50 * BLITZ_US));
+        s->child[i].future = &s->nap[i].future;
+    }
+    CHECK_EQ(blitz_race_init(&s->race, s->child, 3), 0);
+    BLITZ_AWAIT(rc, &s->race.future);
+    CHECK_EQ(rc, 0);
+    BLITZ_END((int)s->race.winner);
+}
+
+static int spawn_stackless(void *arg)
+{
+    struct stackless s = {.frame = {0, 0}};
+    blitz_task *t;
+    int winner = -1;
+    (void)arg;
+    CHECK_EQ(blitz_spawn_poll(race_without_a_stack, &s, sizeof s, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &winner), 0);
+    CHECK(winner >= 0 && winner < 3); /* the order is the machine's when it is busy */
+    return 0;
+}
+
+TEST(combine, a_stackless_task_awaits_them_too)
+{
+    t_on_each(spawn_stackless, NULL, 0);
+}
+
+/* ---- the swallowed wake ---- */
+
+struct swallower {
+    blitz_future f;
+    struct t_probe *meant, *inner;
+    int polls;
+};
+
+/* Asks what it is for, then waits for something else; the wake for the first comes meanwhile. */
+static blitz_poll swallow(blitz_future *f, const blitz_waker *waker)
+{
+    struct swallower *s = BZ_CONTAINER_OF(f, struct swallower, f);
+    if (s->meant->f.ops->poll(&s->meant->f, waker) == BLITZ_READY)
+        return BLITZ_READY;
+    if (s->polls++ == 0)
+        CHECK_EQ(blitz_await(&s->inner->f, BLITZ_FOREVER), 0);
+    return BLITZ_PENDING;
+}
+
+static int sets_both(void *arg)
+{
+    struct swallower *s = arg;
+    t_probe_set(s->meant, 0); /* wakes the task, in whatever it waits */
+    t_probe_set(s->inner, 0);
+    return 0;
+}
+
+static int swallows(void *arg)
+{
+    static const blitz_future_ops ops = {"swallower", BLITZ_REVOCABLE, swallow, t_probe_cancel,
+                                         NULL};
+    struct t_probe meant, inner;
+    struct swallower s = {{&ops}, &meant, &inner, 0};
+    (void)arg;
+    t_probe_init(&meant, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&inner, &bz_os_linux, BLITZ_REVOCABLE);
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(sets_both, &s, NULL, &t), 0);
+    CHECK_EQ(blitz_await(&s.f, BLITZ_FOREVER), 0); /* and not for ever */
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(combine, a_wake_swallowed_by_a_wait_in_a_poll_is_made_up_for)
+{
+    CHECK_EQ(blitz_run(swallows, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- any order of events ---- */
+
+/* Whatever happens in whatever order: each child has one end, and the combinator the right one. */
+static void one_story(struct bz_rng *dice, bool is_race)
+{
+    struct crowd c;
+    struct t_bell bell = {0};
+    blitz_race r;
+    blitz_all a;
+    size_t n = 1 + bz_rng_below(dice, MOST), set_first = n;
+    crowd_init(&c, n, BLITZ_REVOCABLE);
+    for (size_t i = 0; i < n; i++)
+        t_probe_init(&c.probe[i], &bz_os_linux, (blitz_class)bz_rng_below(dice, 3));
+    bool collects = bz_rng_below(dice, 2) == 0, was_cancelled = false;
+    if (is_race)
+        CHECK_EQ(blitz_race_init(&r, c.child, n), 0);
+    else
+        CHECK_EQ(blitz_all_init(&a, c.child, n, collects ? BLITZ_COLLECT : BLITZ_FAIL_FAST), 0);
+    blitz_future *f = is_race ? &r.future : &a.future;
+    bool is_over = false, was_polled = false;
+    for (int steps = 0; !is_over; steps++) {
+        uint32_t what = bz_rng_below(dice, 8);
+        size_t i = bz_rng_below(dice, (uint32_t)n);
+        if (what < 4 && !c.probe[i].is_set) {
+            t_probe_set(&c.probe[i], bz_rng_below(dice, 4) == 0 ? -EIO : (int)i);
+            if (set_first == n)
+                set_first = i;
+        } else if (what < 7) {
+            is_over = ask(f, &bell) == BLITZ_READY;
+            was_polled = true;
+        } else if (was_polled && !was_cancelled && steps > 10) {
+            was_cancelled = true;
+            f->ops->cancel(f);
+            is_over = f->ops->kind != BLITZ_PINNED;
+        }
+        if (!is_over && is_race && !was_cancelled && was_polled)
+            CHECK_EQ(r.winner < n ? c.child[r.winner].fate : BLITZ_ENDED, BLITZ_ENDED);
+    }
+    size_t ended = 0;
+    for (size_t i = 0; i < n; i++) {
+        blitz_fate fate = c.child[i].fate;
+        blitz_class kind = c.probe[i].f.ops->kind;
+        CHECK(fate == BLITZ_ENDED || fate == BLITZ_REVOKED || fate == BLITZ_LEFT);
+        CHECK(fate != BLITZ_LEFT || kind == BLITZ_DETACHABLE);
+        CHECK(fate != BLITZ_REVOKED || kind == BLITZ_REVOCABLE || c.probe[i].polls == 0);
+        t_probe_check(&c.probe[i], fate == BLITZ_ENDED,
+                      fate == BLITZ_LEFT || (fate == BLITZ_REVOKED && c.probe[i].polls > 0));
+        ended += fate == BLITZ_ENDED;
+    }
+    if (is_race && !was_cancelled)
+        CHECK(r.winner < n && ended >= 1);
+    if (!is_race && !was_cancelled && (collects || a.error == 0))
+        CHECK_EQ(ended, n);
+    if (!is_race && a.failed < n)
+        CHECK_EQ(blitz_future_output(c.child[a.failed].future), a.error);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(combine, any_order_of_events_gives_each_child_one_end)
+{
+    struct bz_rng dice;
+    bz_rng_init(&dice, t_random());
+    for (uint64_t i = t_scaled(20000); i > 0; i--)
+        one_story(&dice, i % 2 == 0);
+}
