@@ -19,6 +19,7 @@
 #include "blitz/stats.h"
 #include "blitz/task.h"
 #include "blitz/time.h"
+#include "blitz/trace.h"
 #include "blitz/version.h"
 #include "blitz/yield.h"
 

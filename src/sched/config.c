@@ -38,6 +38,7 @@ static const struct number stack = {"BLITZ_STACK", "stack_bytes", 1, 8 << 20,
 static const struct number tasks = {"BLITZ_TASKS_MAX", "tasks_max", 1, UINT64_C(1) << 40,
                                     "1 to 1024G"};
 static const struct number threads = {"BLITZ_THREADS_MAX", "threads_max", 2, 65536, "2 to 64K"};
+static const struct number trace = {"BLITZ_TRACE_RECORDS", "", 16, 1 << 24, "16 to 16M"};
 static const struct number plain = {"BLITZ_PLAIN", "", 0, 1, "0 or 1"};
 
 /* Digits and at most one of K, M, G, and nothing else. */
@@ -133,6 +134,9 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     if ((err = read_number(&plain, 0, &n)) != 0)
         return err;
     s->is_plain = n != 0;
+    s->trace_records = 0;
+    if ((err = read_number(&trace, 0, &s->trace_records)) != 0)
+        return err;
     s->guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED : BZ_STACK_GUARDS_BEST;
     snprintf(s->name, sizeof s->name, "%s", c->name != NULL ? c->name : "blitz");
     s->thread_start = c->thread_start;

@@ -17,8 +17,9 @@ struct bz_settings {
     unsigned threads_max; /* more than procs */
     enum bz_stack_class stack_class;
     enum bz_stack_guards guards;
-    uint64_t tasks_max; /* 0: any number */
-    bool is_plain;      /* asked to do without fast paths */
+    uint64_t tasks_max;     /* 0: any number */
+    bool is_plain;          /* asked to do without fast paths */
+    uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
     char name[BZ_OS_NAME_MAX];
     blitz_thread_fn thread_start, thread_stop; /* may be NULL */
     void *thread_ctx;

@@ -84,6 +84,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
     bz_counters_init(&rt->counters);
+    bz_trace_init(&rt->trace);
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};
@@ -108,6 +109,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     err = procs_new(rt);
     if (err != 0)
         goto fini_stacks;
+    bz_trace_begin(rt);
     err = bz_machine_start(rt, &rt->procs[0]); /* so that there always is one */
     if (err != 0)
         goto free_procs;
@@ -115,6 +117,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     return 0;
 
 free_procs:
+    bz_trace_fini(rt);
     procs_free(rt);
 fini_stacks:
     bz_stack_pool_fini(&rt->stacks);
@@ -126,6 +129,7 @@ free_runtime:
 void bz_runtime_release(struct bz_runtime *rt)
 {
     blitz_allocator from = rt->alloc;
+    bz_trace_fini(rt);
     bz_tasks_fini(rt);
     procs_free(rt); /* not before: a waker may have been about to rouse one */
     bz_free(&from, rt, sizeof *rt);
@@ -229,6 +233,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
             bz_poll_rouse(&rt->procs[i].poll);
     bz_pool_fini(&rt->pool);
     bz_bury(rt);
+    bz_trace_finish(rt);
     bz_stack_pool_fini(&rt->stacks);
     report_held(rt);
     if (bz_tasks_close(rt))

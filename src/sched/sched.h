@@ -23,6 +23,7 @@
  *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
  *   timer.c     deadlines: a wheel a proc
+ *   trace.c     what happened when, for people
  *   watch.c     test builds look after themselves
  *   futures.c   sleeps and joins as values
  *   wait.c      what a task waits in, and cancelling
@@ -54,6 +55,7 @@
 #include "sched/retake.h"
 #include "sched/runq.h"
 #include "sched/tasks.h"
+#include "sched/trace.h"
 #include "sched/watch.h"
 #include "task/stack.h"
 #include "task/task.h"
@@ -134,6 +136,8 @@ struct bz_machine {
     unsigned spins_more;      /* turns before it sleeps: search.c */
     struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
     struct bz_stack_cache stacks;
+    /* Where its events are recorded; NULL: it had none. */
+    struct bz_trace_row *trace;
 #if defined(BZ_WATCH)
     struct bz_watch watch; /* watch.h */
 #endif
@@ -144,6 +148,8 @@ struct bz_runtime {
     blitz_allocator alloc;
     unsigned proc_count;
     bool is_plain; /* no fast paths: built so, or the system has no barriers */
+    /* Its first word is read at every event. */
+    struct bz_trace trace;
     enum bz_stack_class stack_class;
     uint64_t fpcw; /* the founder's floating-point control words */
     struct bz_settings is;

@@ -1,0 +1,148 @@
+/*
+ * trace.h - what happened when: events in a ring for each machine, and the flag that is off.
+ *
+ * For whoever has something to record, in one line:
+ *
+ *     bz_trace(rt, steal, 0, victim->index, NULL);
+ *
+ * With tracing off that is a load and a branch that is never taken; the arguments are not evaluated.
+ * With it on, a record goes into the ring of the calling machine, with or without a proc, or into the
+ * one that all other threads share. The same line is a static probe (os/probe.h), where `task` and
+ * `arg` are evaluated: they should be at hand.
+ *
+ *   event          task            arg                    text
+ *   spawn          the new one     0: by the current one  its name
+ *   start          goes on here    1: it is a job         its name
+ *   claim          a child         0: the current one     its name; it is called by who joins it
+ *   back           who claimed     the child              its name; goes on here after that
+ *   park           leaves          1: by returning        what it waits in
+ *   yield          leaves          1: by returning
+ *   end            is over         1: it is a job
+ *   wake           is queued       0: by the current one
+ *   steal          0               from which proc
+ *   handover       0               which proc, to another machine
+ *   syscall_enter  the caller      0                      which, if that is known
+ *   syscall_leave  the caller      0
+ *   timer          whom it wakes   0
+ *   sleep          0               0                      the machine sleeps
+ *   roused         0               0                      ... and has woken
+ *   mark           the caller      0                      the user's text
+ *
+ * trace.c has the design, trace_json.c what becomes of it.
+ */
+#ifndef BZ_TRACE_H
+#define BZ_TRACE_H
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/probe.h"
+#include "sched/tracering.h"
+
+struct bz_machine;
+struct bz_runtime;
+
+enum bz_trace_event {
+    BZ_TRACE_NOTHING,
+    BZ_TRACE_spawn, /* as the probes are called */
+    BZ_TRACE_start,
+    BZ_TRACE_claim,
+    BZ_TRACE_back,
+    BZ_TRACE_park,
+    BZ_TRACE_yield,
+    BZ_TRACE_end,
+    BZ_TRACE_wake,
+    BZ_TRACE_steal,
+    BZ_TRACE_handover,
+    BZ_TRACE_syscall_enter,
+    BZ_TRACE_syscall_leave,
+    BZ_TRACE_timer,
+    BZ_TRACE_sleep,
+    BZ_TRACE_roused,
+    BZ_TRACE_mark
+};
+
+/* ---- a record: the time, this, the task, the argument ---- */
+
+enum { BZ_TRACE_TIME, BZ_TRACE_WHAT, BZ_TRACE_TASK, BZ_TRACE_ARG };
+enum { BZ_TRACE_NO_PROC = 0xffff };
+
+static inline uint64_t bz_trace_what(enum bz_trace_event event, unsigned name, unsigned proc)
+{
+    return (uint64_t)event | (uint64_t)name << 16 | (uint64_t)proc << 32;
+}
+static inline enum bz_trace_event bz_trace_event_of(const struct bz_record *r)
+{
+    return (enum bz_trace_event)(r->word[BZ_TRACE_WHAT] & 0xffff);
+}
+static inline unsigned bz_trace_name_of(const struct bz_record *r)
+{
+    return (unsigned)(r->word[BZ_TRACE_WHAT] >> 16 & 0xffff);
+}
+static inline unsigned bz_trace_proc_of(const struct bz_record *r)
+{
+    return (unsigned)(r->word[BZ_TRACE_WHAT] >> 32 & 0xffff);
+}
+
+/* ---- what a runtime has of it ---- */
+
+/* One writer's records. Lives from its first event to the runtime's end. */
+struct bz_trace_row {
+    struct bz_tracering ring;
+    struct bz_trace_row *next; /* constant once it is in the list */
+    unsigned number;           /* 0: threads that are no machines; constant */
+    uint64_t from;             /* where the current trace begins; guarded by trace.lock */
+    struct bz_os_slab slab;    /* it lies at its beginning; constant */
+};
+
+enum { BZ_TRACE_NAMES = 512, BZ_TRACE_NAME_MAX = 56 };
+struct bz_trace_name {
+    bz_atomic(uint32_t) key; /* 0: free; written under trace.lock once text is there */
+    uint32_t length;
+    char text[BZ_TRACE_NAME_MAX];
+};
+
+struct bz_trace {
+    bz_atomic(uint32_t) is_on;  /* written by start and stop, read at every event */
+    struct bz_lock lock;        /* a leaf: guards the lists, what is new in names, and row 0 */
+    struct bz_lock switch_lock; /* rank: first; held while it is started or stopped */
+    uint64_t records;           /* of a row; constant after the first start */
+    unsigned rows;              /* how many there are; guarded by lock */
+    bz_atomic(struct bz_trace_row *) row; /* the newest; row 0 is the last of the list */
+    struct bz_trace_name *names;          /* constant after the first start, as is the next */
+    struct bz_os_slab names_slab;
+    bz_atomic(uint64_t) unrecorded; /* events for want of memory; statistics */
+    bz_atomic(uint64_t) start_ns;   /* when the current trace began; written by start */
+    char *path;                     /* where to write it at the end; NULL: nowhere; constant */
+    size_t path_bytes;
+};
+
+/* The slow half of bz_trace. Any thread. */
+BZ_COLD void bz_trace_record(struct bz_runtime *rt, enum bz_trace_event event, uint64_t task,
+                             uint64_t arg, const char *text);
+
+#define bz_trace(rt_, event_, task_, arg_, text_)                        \
+    do {                                                                 \
+        BZ_PROBE(event_, task_, arg_);                                   \
+        if (BZ_UNLIKELY(bz_trace_is_on(&(rt_)->trace)))                  \
+            bz_trace_record(rt_, BZ_TRACE_##event_, task_, arg_, text_); \
+    } while (0)
+
+static BZ_ALWAYS_INLINE bool bz_trace_is_on(struct bz_trace *t)
+{
+    return bz_load_relaxed(&t->is_on) != 0; /* relaxed: trace.c [S] */
+}
+
+/* With the runtime: its own fields; tracing if the environment says so; what is left at the end, when
+ * all machines have gone; and the memory. */
+void bz_trace_init(struct bz_trace *t);
+void bz_trace_begin(struct bz_runtime *rt);
+void bz_trace_finish(struct bz_runtime *rt);
+void bz_trace_fini(struct bz_runtime *rt);
+
+/* trace_json.c. Returns: as blitz_trace_write_to. */
+BZ_MUST_USE int bz_trace_json(struct bz_runtime *rt, int (*write)(const void *, size_t, void *),
+                              void *ctx);
+
+#endif

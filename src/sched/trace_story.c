@@ -1,0 +1,298 @@
+/*
+ * trace_story.c - from records to slices and arrows: who ran from when to when, and why then.
+ *
+ * All rows are read as one, in the order of time. A row has a stack of what is open on it: a task
+ * that runs, a child it has claimed and so runs on top, a system call in that. A task that leaves its
+ * stack (park, yield) closes all that is open; one that returns closes itself. Of a task we keep
+ * whether a wake or a spawn is under way to it: the next start is its effect.
+ *
+ * Two records of the same nanosecond, on two rows, have no order, and in virtual time whole
+ * conversations take no time. Then a start whose cause we have not seen lets the others of that
+ * moment go first.
+ *
+ * Records may be missing at the beginning of each row, from different moments on. So nothing is
+ * required: an end without a beginning is passed over, a beginning on top of another one closes
+ * that, and what is open at the end is closed there and marked so.
+ *
+ * I1  A slice is told once, when it is closed; all are closed when the story is over.
+ * I2  An arrow's effect is told after its cause, and at most once.
+ */
+#include "sched/trace_story.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { DEEP = 64 }; /* claims within claims that are drawn */
+
+struct row {
+    struct bz_story_row in;
+    size_t at;
+    struct bz_slice open[DEEP];
+    unsigned depth;     /* of open, and beyond: those are not drawn */
+    uint64_t timer_for; /* the record before was a timer's, for this task */
+};
+
+/* What is known of a task. */
+struct known {
+    uint64_t id;     /* 0: free */
+    uint64_t arrow;  /* under way to it; 0: none */
+    uint64_t woken;  /* when */
+    bool is_started; /* it has run, or waits for its next turn */
+};
+
+struct story {
+    const struct bz_story_teller *to;
+    struct row *rows;
+    unsigned count;
+    struct known *tasks;
+    size_t mask;
+    uint64_t arrows; /* so far */
+    uint64_t end;    /* the last moment */
+};
+
+/* ---- tasks ---- */
+
+/* There is always room: there are more places than records. */
+static struct known *know(struct story *s, uint64_t id)
+{
+    size_t at = (size_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 17) & s->mask;
+    while (s->tasks[at].id != 0 && s->tasks[at].id != id)
+        at = (at + 1) & s->mask;
+    s->tasks[at].id = id;
+    return &s->tasks[at];
+}
+
+/* ---- slices ---- */
+
+static struct bz_slice *top(struct row *r)
+{
+    return r->depth > 0 && r->depth <= DEEP ? &r->open[r->depth - 1] : NULL;
+}
+
+static void close_top(struct story *s, struct row *r, uint64_t now, enum bz_trace_event by,
+                      unsigned why)
+{
+    struct bz_slice *slice = top(r);
+    r->depth--;
+    if (slice == NULL)
+        return; /* too deep */
+    slice->end = now;
+    slice->by = by;
+    slice->why = why;
+    s->to->slice(s->to->ctx, (unsigned)(r - s->rows), slice);
+}
+
+static void close_all(struct story *s, struct row *r, uint64_t now, enum bz_trace_event by,
+                      unsigned why)
+{
+    while (r->depth > 0) {
+        close_top(s, r, now, by, why);
+        why = 0; /* it was the top one's reason */
+    }
+}
+
+static struct bz_slice *open_slice(struct row *r, const struct bz_record *e)
+{
+    static struct bz_slice none;
+    struct bz_slice *slice = r->depth < DEEP ? &r->open[r->depth] : &none;
+    r->depth++;
+    *slice = (struct bz_slice){.kind = bz_trace_event_of(e),
+                               .begin = e->word[BZ_TRACE_TIME],
+                               .task = e->word[BZ_TRACE_TASK],
+                               .name = bz_trace_name_of(e),
+                               .proc = bz_trace_proc_of(e)};
+    return slice;
+}
+
+/* ---- events ---- */
+
+/* A task runs from here on. */
+static void run(struct story *s, struct row *r, const struct bz_record *e)
+{
+    uint64_t now = e->word[BZ_TRACE_TIME], id = e->word[BZ_TRACE_TASK];
+    struct bz_slice *slice = open_slice(r, e);
+    slice->is_job = slice->kind == BZ_TRACE_start && e->word[BZ_TRACE_ARG] == 1;
+    if (slice->is_job)
+        return; /* whose header has its parent's id: the arrows are the parent's */
+    struct known *task = know(s, id);
+    task->is_started = true;
+    if (task->arrow == 0)
+        return;
+    struct bz_arrow a = {.number = task->arrow, .time = now, .task = id, .is_in_a_slice = true};
+    slice->has_cause = true;
+    slice->waited = now > task->woken ? now - task->woken : 0;
+    task->arrow = 0;
+    s->to->effect(s->to->ctx, (unsigned)(r - s->rows), &a); /* I2 */
+}
+
+/* It is queued, by somebody on this row. One that is queued already only yielded. */
+static void cause(struct story *s, struct row *r, const struct bz_record *e, bool is_spawn)
+{
+    struct known *task = know(s, e->word[BZ_TRACE_TASK]);
+    if (task->arrow != 0)
+        return;
+    task->arrow = ++s->arrows;
+    task->woken = e->word[BZ_TRACE_TIME];
+    bool is_timer = !is_spawn && r->timer_for == task->id;
+    struct bz_arrow a = {.number = task->arrow,
+                         .time = task->woken,
+                         .task = task->id,
+                         .by = is_timer ? 0 : e->word[BZ_TRACE_ARG],
+                         .is_spawn = is_spawn,
+                         .is_timer = is_timer,
+                         .is_in_a_slice = r->depth > 0};
+    s->to->cause(s->to->ctx, (unsigned)(r - s->rows), &a);
+}
+
+/* It leaves the row: with its stack, and all that stands on it, or by returning. */
+static void leave(struct story *s, struct row *r, const struct bz_record *e)
+{
+    struct bz_slice *t = top(r);
+    enum bz_trace_event event = bz_trace_event_of(e);
+    unsigned why = event == BZ_TRACE_park ? bz_trace_name_of(e) : 0;
+    bool returns = event == BZ_TRACE_end || e->word[BZ_TRACE_ARG] == 1;
+    if (r->depth > DEEP && returns)
+        r->depth--;
+    else if (t != NULL && t->task == e->word[BZ_TRACE_TASK] && returns)
+        close_top(s, r, e->word[BZ_TRACE_TIME], event, why);
+    else if (!returns && (r->depth > DEEP || (t != NULL && t->task == e->word[BZ_TRACE_TASK])))
+        close_all(s, r, e->word[BZ_TRACE_TIME], event, why);
+}
+
+/* A task that had claimed a child goes on. If the child has waited, the row may be another. */
+static void back(struct story *s, struct row *r, const struct bz_record *e)
+{
+    struct bz_slice *t = top(r);
+    if (r->depth > DEEP || (t != NULL && t->task == e->word[BZ_TRACE_TASK]))
+        return;
+    close_all(s, r, e->word[BZ_TRACE_TIME], BZ_TRACE_NOTHING, 0);
+    run(s, r, e);
+}
+
+static void call_over(struct story *s, struct row *r, const struct bz_record *e,
+                      enum bz_trace_event kind)
+{
+    struct bz_slice *t = top(r);
+    if (t != NULL && t->kind == kind)
+        close_top(s, r, e->word[BZ_TRACE_TIME], bz_trace_event_of(e), 0);
+}
+
+static void tell(struct story *s, struct row *r, const struct bz_record *e)
+{
+    uint64_t timer_for = 0;
+    switch (bz_trace_event_of(e)) {
+    case BZ_TRACE_spawn:
+        cause(s, r, e, true);
+        break;
+    case BZ_TRACE_wake:
+        cause(s, r, e, false);
+        break;
+    case BZ_TRACE_start:
+        close_all(s, r, e->word[BZ_TRACE_TIME], BZ_TRACE_NOTHING, 0);
+        run(s, r, e);
+        break;
+    case BZ_TRACE_claim:
+        run(s, r, e);
+        break;
+    case BZ_TRACE_back:
+        back(s, r, e);
+        break;
+    case BZ_TRACE_park:
+    case BZ_TRACE_yield:
+    case BZ_TRACE_end:
+        leave(s, r, e);
+        break;
+    case BZ_TRACE_sleep:
+    case BZ_TRACE_syscall_enter:
+        open_slice(r, e);
+        break;
+    case BZ_TRACE_roused:
+        call_over(s, r, e, BZ_TRACE_sleep);
+        break;
+    case BZ_TRACE_syscall_leave:
+        call_over(s, r, e, BZ_TRACE_syscall_enter);
+        break;
+    case BZ_TRACE_timer:
+        timer_for = e->word[BZ_TRACE_TASK];
+        break;
+    default: /* steal, handover, mark */
+        s->to->moment(s->to->ctx, (unsigned)(r - s->rows), e);
+        break;
+    }
+    r->timer_for = timer_for;
+}
+
+/* ---- in the order of time ---- */
+
+static const struct bz_record *head(const struct row *r)
+{
+    return r->at < r->in.count ? &r->in.records[r->at] : NULL;
+}
+
+/* Has it begun before it was woken? Then its cause is still to come, if it is on another row. */
+static bool is_early(struct story *s, const struct bz_record *e)
+{
+    enum bz_trace_event event = bz_trace_event_of(e);
+    if ((event != BZ_TRACE_start && event != BZ_TRACE_claim) || e->word[BZ_TRACE_ARG] == 1)
+        return false;
+    const struct known *task = know(s, e->word[BZ_TRACE_TASK]);
+    return task->arrow == 0;
+}
+
+/* The row whose next record is the oldest; NULL: there is none. */
+static struct row *next_row(struct story *s)
+{
+    struct row *best = NULL;
+    bool best_is_early = false;
+    for (unsigned i = 0; i < s->count; i++) {
+        const struct bz_record *e = head(&s->rows[i]);
+        if (e == NULL)
+            continue;
+        uint64_t than = best != NULL ? head(best)->word[BZ_TRACE_TIME] : 0;
+        if (best == NULL || e->word[BZ_TRACE_TIME] < than ||
+            (e->word[BZ_TRACE_TIME] == than && best_is_early && !is_early(s, e))) {
+            best = &s->rows[i];
+            best_is_early = is_early(s, e);
+        }
+    }
+    return best;
+}
+
+static void tell_all(struct story *s)
+{
+    for (struct row *r; (r = next_row(s)) != NULL;) {
+        const struct bz_record *e = &r->in.records[r->at++];
+        s->end = e->word[BZ_TRACE_TIME] > s->end ? e->word[BZ_TRACE_TIME] : s->end;
+        tell(s, r, e);
+    }
+    for (unsigned i = 0; i < s->count; i++) { /* I1 */
+        for (unsigned n = 0; n < s->rows[i].depth && n < DEEP; n++)
+            s->rows[i].open[n].is_open = true;
+        close_all(s, &s->rows[i], s->end, BZ_TRACE_NOTHING, 0);
+    }
+}
+
+int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows, unsigned count,
+                  const struct bz_story_teller *to)
+{
+    size_t records = 0, places = 2;
+    for (unsigned i = 0; i < count; i++)
+        records += rows[i].count;
+    while (places < 2 * (records + 1))
+        places *= 2;
+    struct story s = {.to = to, .count = count, .mask = places - 1};
+    size_t row_bytes = count * sizeof *s.rows, task_bytes = places * sizeof *s.tasks;
+    s.rows = bz_alloc(alloc, row_bytes, _Alignof(struct row));
+    s.tasks = bz_alloc(alloc, task_bytes, _Alignof(struct known));
+    int err = s.rows != NULL && s.tasks != NULL ? 0 : -ENOMEM;
+    if (err == 0) {
+        memset(s.rows, 0, row_bytes);
+        memset(s.tasks, 0, task_bytes);
+        for (unsigned i = 0; i < count; i++)
+            s.rows[i].in = rows[i];
+        tell_all(&s);
+    }
+    bz_free(alloc, s.tasks, task_bytes);
+    bz_free(alloc, s.rows, row_bytes);
+    return err;
+}
