@@ -8,6 +8,7 @@
 #define BLITZ_H
 
 #include "blitz/api.h"
+#include "blitz/blocking.h"
 #include "blitz/combine.h"
 #include "blitz/future.h"
 #include "blitz/futures.h"

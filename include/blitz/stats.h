@@ -60,6 +60,12 @@ typedef struct blitz_stats {
     /* Memory now; 0 in the figures of one proc. */
     uint64_t stacks;     /* in use or at hand */
     uint64_t task_bytes; /* of task headers, unused ones in between included */
+
+    /* Threads now, and calls that block (blitz/blocking.h); 0 in the figures of one proc. */
+    uint64_t threads;          /* of workers and of blocking calls, idle ones included */
+    uint64_t threads_idle;     /* wait for something to do; gone after ten seconds of that */
+    uint64_t blocking;         /* calls that a thread of the pool has begun, since ever */
+    uint64_t blocking_pending; /* calls that wait for a thread, now */
 } blitz_stats;
 
 /*

@@ -240,6 +240,7 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
 {
     struct bz_pool_thread *spare = lock_with_spare(pool);
     int err = -ESHUTDOWN;
+    bz_list_init(&w->in);
     if (!pool->is_closing) {
         bz_list_push_back(&pool->pending, &w->in);
         err = serve(pool, &spare);

@@ -8,7 +8,8 @@
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
  *   find.c      what to run next
- *   pool.c      threads to run machines on
+ *   pool.c      threads to run machines and blocking calls on
+ *   blocking.c  calls that block, on threads of the pool; larger stacks
  *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it

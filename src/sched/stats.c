@@ -3,7 +3,7 @@
  *
  * Reading disturbs nobody: it loads each counter of each proc once. Spawns and ends are those of
  * live.c, which the runtime counts anyway; ends are read first there, so that no reading shows more
- * ends than spawns. Stacks are counted by the pool under its lock.
+ * ends than spawns. Stacks and threads are counted by their pools under their locks.
  *
  * The list of counters is counters.h's. Each has a field of the same name in blitz/stats.h, so a
  * counter that is added in one place only does not compile.
@@ -29,6 +29,15 @@ static struct bz_runtime *runtime_of(blitz_runtime *rt)
     return m != NULL ? m->rt : NULL;
 }
 
+static void read_pool(struct bz_pool *pool, blitz_stats *out)
+{
+    struct bz_pool_figures f = bz_pool_figures(pool);
+    out->threads = f.threads;
+    out->threads_idle = f.idle;
+    out->blocking = f.begun;
+    out->blocking_pending = f.pending;
+}
+
 int blitz_stats_read(blitz_runtime *runtime, blitz_stats *out)
 {
     struct bz_runtime *rt = runtime_of(runtime);
@@ -42,6 +51,7 @@ int blitz_stats_read(blitz_runtime *runtime, blitz_stats *out)
     add(out, &rt->counters);
     out->stacks = bz_stack_pool_used(&rt->stacks);
     out->task_bytes = bz_tasks_bytes(rt);
+    read_pool(&rt->pool, out);
     return 0;
 }
 
@@ -100,5 +110,9 @@ size_t blitz_stats_format(const blitz_stats *s, char *out, size_t size)
     line(&t, "jobs_evacuated", s->jobs_evacuated, "jobs queued because their task waited");
     line(&t, "stacks", s->stacks, "in use or at hand");
     line(&t, "task_bytes", s->task_bytes, "of task headers");
+    line(&t, "threads", s->threads, "of workers and blocking calls");
+    line(&t, "threads_idle", s->threads_idle, "wait for something to do");
+    line(&t, "blocking", s->blocking, "calls on a thread of the pool");
+    line(&t, "blocking_pending", s->blocking_pending, "calls that wait for a thread");
     return t.used;
 }

@@ -156,6 +156,37 @@ TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 4}, &none), -EAGAIN); /* not even one */
 }
 
+static int adds_one(void *arg)
+{
+    return 1 + *(int *)arg;
+}
+
+static int calls_ten_times(void *arg)
+{
+    int sum = 0;
+    (void)arg;
+    for (int i = 0; i < 10; i++)
+        sum = blitz_blocking(adds_one, &sum);
+    return sum;
+}
+
+/* The same for calls that block: no thread but the worker's, so they are made in place. */
+TEST(run_fault, bug_30_a_limit_on_processes_loses_no_blocking_call)
+{
+    blitz_runtime *rt;
+    blitz_stats s;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
+        t_skip("cannot become somebody whom limits bind: %s", strerror(errno));
+    t_has_denied = true; /* the leak check starts a thread */
+    CHECK_EQ(setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0}), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, calls_ten_times, NULL), 10);
+    CHECK_EQ(blitz_stats_read(rt, &s), 0);
+    CHECK_EQ(s.blocking, 0u);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
 /* Bug class 9: a fraction of a CPU is one worker, and everything works with one. */
 static int one_cpu(const struct bz_os *os)
 {

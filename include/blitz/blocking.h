@@ -1,0 +1,93 @@
+/*
+ * blitz/blocking.h - calls that block, among tasks that wait.
+ *
+ * A task that waits in blitz takes nobody's time. A library that knows nothing of blitz blocks its
+ * thread: a database client, getaddrinfo(), a read of a slow disk, a foreign mutex. Three ways to call it,
+ * by how long it takes:
+ *
+ *     rc = blitz_blocking(query, &q);             // microseconds to minutes: on a thread of the pool
+ *
+ *     rc = blitz_blocking_until(resolve, r, free_resolve, until, &found);   // and do not wait longer
+ *                                                 // than that for it, whatever it does
+ *
+ * A big appetite for stack is the other thing such libraries have:
+ *
+ *     rc = blitz_on_big_stack(render, page, 4 << 20);
+ *
+ * The pool. Its threads are started on demand, up to the config's threads_max with the workers
+ * counted in, and go after ten seconds without use. Calls beyond that wait in a line, first come
+ * first served; the last few threads are kept for workers. If no thread can be had at all the call is
+ * made in place: it may take longer, it is never lost. On such a thread fn is no task: blitz_task_current()
+ * is NULL, a wait blocks the thread, and a blitz_blocking() inside it is made in place, so nested
+ * calls cannot wait for a thread they hold themselves. But a call that waits for what *another* blocking
+ * call does may wait for ever once threads_max is reached: use tasks for that.
+ *
+ * errno is of the thread that fn ran on: let fn return it, negative, as everything here does.
+ */
+#ifndef BLITZ_BLOCKING_H
+#define BLITZ_BLOCKING_H
+
+#include <stddef.h>
+
+#include "blitz/api.h"
+#include "blitz/future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+/*
+ * Call fn(arg) on a thread of the pool.
+ * Owns:     `arg` is fn's until this returns.
+ * Suspends: until fn has returned: the caller's memory is in use, so a cancel waits for that, too,
+ *           and is found by the next wait. Call from anywhere; a plain thread calls fn itself.
+ * Returns:  what fn returned; -EINVAL (no function).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_blocking(int (*fn)(void *arg), void *arg);
+
+/*
+ * Call fn(arg) on a thread of the pool, and leave at the deadline or at a cancel, come what may: then
+ * fn goes on without the caller, or is not called any more if it had not begun.
+ * Owns:     on 0 and -ENOMEM `arg` is yours again. Else drop(arg) is called when fn has returned, or at
+ *           once if it was not begun; `drop` may be NULL and must not suspend. So `arg` and all that
+ *           fn uses must not lie on the caller's stack.
+ * Suspends: until fn has returned, `until`, or a cancel. Call from anywhere; a plain thread calls fn
+ *           itself, and waits for it whatever `until` says.
+ * Returns:  0 and *result (may be NULL); -ETIMEDOUT, -ECANCELED; -ENOMEM, -EINVAL (no function):
+ *           nothing was called.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_blocking_until(int (*fn)(void *arg), void *arg,
+                                                  void (*drop)(void *arg), blitz_deadline until,
+                                                  int *result);
+
+/* The same as a future, for stackless tasks and combinators. It begins when it is first asked. */
+typedef struct blitz_blocking_future {
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: what fn returned */
+    int error;           /* when ready: 0; -ENOMEM, -EINVAL: fn was not called */
+    void *inside[4];
+} blitz_blocking_future;
+
+/*
+ * A call of fn(arg) on a thread of the pool. *Detachable*: after a cancel fn goes on without you.
+ * Owns:     the future's memory is yours, and free once it was ready or cancelled. `arg` is yours
+ *           again when it is ready; after a cancel drop(arg) is called, as above.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), void *arg,
+                                          void (*drop)(void *arg));
+
+/*
+ * Call fn(arg) on a larger stack, for libraries that need more than a fiber has: 64 KiB, 256 KiB,
+ * 1 MiB or 8 MiB (of which the guard takes a page or two), whichever holds `bytes`. It is a call: the
+ * task stays the same, and may wait in there.
+ * Owns:     `arg` is fn's until this returns.
+ * Suspends: only if fn does. Call from anywhere; a plain thread has the stack it has, and calls fn
+ *           on that.
+ * Returns:  what fn returned; -EINVAL (no function, or more than 8 MiB), -ENOMEM (no such stack to
+ *           be had: fn was not called).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_on_big_stack(int (*fn)(void *arg), void *arg, size_t bytes);
+
+BLITZ_END_DECLS
+
+#endif

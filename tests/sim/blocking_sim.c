@@ -1,0 +1,194 @@
+/*
+ * blitz/blocking.h in virtual time, on many seeds: calls that take their time, beside tasks that must
+ * not notice; and with a system that refuses threads and memory.
+ */
+#include "support/sched_sim.h"
+
+#include "os/fault.h"
+
+#define MS UINT64_C(1000000)
+
+static const struct bz_os *os_of_run; /* one simulation at a time runs */
+
+/* What a call that blocks does: its thread sleeps. */
+static int blocks(void *arg)
+{
+    bz_os_word never = 0;
+    uint64_t until = bz_os_now(os_of_run) + (uint64_t)(uintptr_t)arg;
+    while (bz_os_wait(os_of_run, &never, 0, until) != -ETIMEDOUT)
+        ;
+    return 1;
+}
+
+static int calls(void *arg)
+{
+    return blitz_blocking(blocks, arg);
+}
+
+static int crowd_blocks(void *arg)
+{
+    enum { N = 100 };
+    blitz_task *t[N];
+    int sum = 0;
+    (void)arg;
+    os_of_run = bz_machine_self()->rt->os;
+    uint64_t begun = blitz_now();
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(calls, (void *)(50 * MS), NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++) {
+        int got = 0;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        sum += got;
+    }
+    uint64_t took = blitz_now() - begun;
+    CHECK_GE(took, 50 * MS);
+    CHECK_LE(took, 60 * MS);
+    return sum;
+}
+
+/* As many threads as calls: together they take little longer than one. */
+TEST(blocking, a_hundred_calls_of_50_ms_take_60_at_most)
+{
+    sim_on_seeds(crowd_blocks, NULL, 100, 20);
+}
+
+/* ---- what the system refuses ---- */
+
+static int tries_all(void *arg)
+{
+    enum { N = 6 };
+    blitz_task *t[N];
+    int started = 0, sum = 0;
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        started += blitz_spawn(calls, (void *)((uintptr_t)i * MS / 2), NULL, &t[started]) == 0;
+    for (int i = 0; i < started; i++) {
+        int got = 0;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        sum += got;
+    }
+    int got = 0, err = blitz_blocking_until(blocks, NULL, NULL, BLITZ_FOREVER, &got);
+    CHECK(err == 0 || err == -ENOMEM);
+    CHECK_EQ(sum, started);
+    return 0;
+}
+
+struct faulty {
+    struct bz_fault_plan plan;
+    bool has_failed;
+};
+
+static void run_faulty(const struct bz_os *os, void *arg)
+{
+    struct faulty *f = arg;
+    struct bz_fault fault;
+    struct bz_runtime *rt;
+    os_of_run = os;
+    bz_fault_init(&fault, os, NULL, &f->plan);
+    int err =
+        bz_runtime_new(&fault.os, &(blitz_config){.procs = 2, .allocator = &fault.allocator}, &rt);
+    if (err == 0) {
+        err = blitz_runtime_block_on((blitz_runtime *)rt, tries_all, NULL);
+        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    }
+    CHECK(err == 0 || err == -ENOMEM || err == -EAGAIN);
+    f->has_failed = bz_fault_failed(&fault) != BZ_FAULT_NONE;
+    struct bz_fault_books left = bz_fault_books(&fault);
+    CHECK_EQ(left.threads, 0);
+    CHECK_EQ(left.slabs, 0);
+    CHECK_EQ(left.blocks, 0);
+}
+
+/* With the n-th call failing, n = 1, 2, 3 ... until none does. */
+static uint64_t each_fault(enum bz_fault_kind kind, bool for_good)
+{
+    for (uint64_t n = 1;; n++) {
+        struct faulty f = {.plan = {.kind = kind, .nth = n, .for_good = for_good}};
+        uint64_t seed = sim_next_seed();
+        t_watch("seed 0x%llx, call %llu of kind %d fails, for good: %d", (unsigned long long)seed,
+                (unsigned long long)n, (int)kind, for_good);
+        CHECK_EQ(t_sim(seed, run_faulty, &f), 0);
+        if (!f.has_failed)
+            return n;
+    }
+}
+
+/* Bug class 30: no thread for a call, once or for ever: the call is made all the same. */
+TEST(blocking, bug_30_a_thread_that_cannot_be_had_loses_no_call)
+{
+    for (uint64_t i = t_scaled(10); i > 0; i--) {
+        CHECK_GE(each_fault(BZ_FAULT_THREAD, false), 3u);
+        CHECK_GE(each_fault(BZ_FAULT_THREAD, true), 3u);
+    }
+}
+
+TEST(blocking, no_memory_for_a_thread_loses_no_call)
+{
+    for (uint64_t i = t_scaled(4); i > 0; i--) /* for good: tasks would wait for a stack for ever */
+        CHECK_GE(each_fault(BZ_FAULT_MEMORY, false), 3u);
+}
+
+/* ---- leaving ---- */
+
+struct left {
+    unsigned called, dropped;
+};
+
+static int notes_call(void *arg)
+{
+    ((struct left *)arg)->called++;
+    return blocks((void *)(20 * MS));
+}
+
+static void notes_drop(void *arg)
+{
+    ((struct left *)arg)->dropped++;
+}
+
+static int leaves(void *arg)
+{
+    return blitz_blocking_until(notes_call, arg, notes_drop, blitz_after(5 * MS), NULL);
+}
+
+/* Four calls of 20 ms, one thread: one begins, three leave the line; all have left after 5 ms. */
+static int four_leave(void *arg)
+{
+    enum { N = 4 };
+    struct left *left = arg;
+    blitz_task *t[N];
+    int got = 0;
+    os_of_run = bz_machine_self()->rt->os;
+    uint64_t begun = blitz_now();
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(leaves, &left[i], NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(got, -ETIMEDOUT);
+    }
+    CHECK_LE(blitz_now() - begun, 8 * MS);
+    return 0;
+}
+
+static void play_leaving(const struct bz_os *os, void *arg)
+{
+    struct left left[4] = {{0, 0}};
+    struct bz_runtime *rt;
+    unsigned called = 0;
+    (void)arg;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2, .threads_max = 3}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, four_leave, left), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0); /* waits for the one that runs */
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(left[i].dropped, 1u); /* exactly once, begun or not */
+        called += left[i].called;
+    }
+    CHECK_EQ(called, 1u);
+}
+
+TEST(blocking, who_leaves_the_line_is_not_called_and_all_are_dropped_once)
+{
+    for (uint64_t i = sim_seeds(200); i > 0; i--)
+        CHECK_EQ(t_sim(sim_next_seed(), play_leaving, NULL), 0);
+}
