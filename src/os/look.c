@@ -1,0 +1,113 @@
+/*
+ * look.c - see look.h.
+ *
+ * The copy is process_vm_readv(2) on ourselves: one call, no pointer of ours is followed by us, and
+ * a page that is not there ends it. Rejected: a SIGSEGV handler around plain loads (blitz installs
+ * none unasked, and it would fight the program's own); a pipe that the bytes are written into (two
+ * calls, two descriptors, and it may be full); /proc/self/mem (a descriptor, and often not mounted).
+ * A sandbox may forbid it; then stacks are not looked at, and the dump says so.
+ *
+ * Words that are known to be mapped (a machine's, a header's somebody holds) are loaded here, in a
+ * function the sanitizers leave alone: their owners write them with plain stores, on purpose.
+ */
+#include "os/look.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
+#endif
+#endif
+#if !defined(UNWATCHED)
+#define UNWATCHED BZ_NOINLINE
+#endif
+
+int bz_look_copy(void *out, const void *from, size_t bytes)
+{
+    struct iovec to = {.iov_base = out, .iov_len = bytes};
+    struct iovec at = {.iov_base = (void *)(uintptr_t)from, .iov_len = bytes};
+    ssize_t n = process_vm_readv(getpid(), &to, 1, &at, 1, 0);
+    if (n == (ssize_t)bytes)
+        return 0;
+    return n >= 0 || errno == EFAULT ? -EFAULT : -ENOSYS;
+}
+
+UNWATCHED uintptr_t bz_look_word(const void *at)
+{
+    /* lint: allow raw-atomic: orders nothing, on purpose; one load, as it stands */
+    return *(const volatile uintptr_t *)at;
+}
+
+UNWATCHED uint32_t bz_look_half(const void *at)
+{
+    /* lint: allow raw-atomic: orders nothing, on purpose; one load, as it stands */
+    return *(const volatile uint32_t *)at;
+}
+
+/* ---- text ---- */
+
+size_t bz_look_text(char *out, size_t size, const char *from)
+{
+    enum { STEP = 16 }; /* a step does not cross a page */
+    size_t used = 0;
+    out[0] = '\0';
+    while (from != NULL && used + 1 < size) {
+        char part[STEP];
+        size_t room = STEP - ((uintptr_t)from + used) % STEP;
+        if (room > size - 1 - used)
+            room = size - 1 - used;
+        if (bz_look_copy(part, from + used, room) != 0)
+            break;
+        size_t length = strnlen(part, room);
+        for (size_t i = 0; i < length; i++)
+            out[used++] = part[i] >= ' ' && part[i] < 0x7f ? part[i] : '?';
+        out[used] = '\0';
+        if (length < room)
+            break;
+    }
+    return used;
+}
+
+/* The last part of a path. */
+static const char *file_of(const char *path)
+{
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    return slash != NULL ? slash + 1 : path != NULL ? path : "?";
+}
+
+bool bz_look_symbol(char *out, size_t size, uintptr_t pc)
+{
+    Dl_info info;
+    out[0] = '\0';
+    if (dladdr((void *)pc, &info) == 0)
+        return false;
+    const char *file = file_of(info.dli_fname);
+    if (info.dli_sname != NULL)
+        snprintf(out, size, "%s+0x%lx (%s)", info.dli_sname,
+                 (unsigned long)(pc - (uintptr_t)info.dli_saddr), file);
+    else
+        snprintf(out, size, "%s+0x%lx", file, (unsigned long)(pc - (uintptr_t)info.dli_fbase));
+    return true;
+}
+
+int bz_look_say(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(fd, text, length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        text += n;
+        length -= (size_t)n;
+    }
+    return 0;
+}
