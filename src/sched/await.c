@@ -271,7 +271,9 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
             bz_timer_init(&deadline.timer, bz_machine_self()->proc, await_timeout);
             bz_timer_arm(&deadline.timer, until);
         }
+        bz_wait_say(t, (uintptr_t)f | BZ_WAIT_FUTURE);
         bz_park();
+        bz_wait_say(t, 0); /* before its poll, which may wait by itself */
     }
     if (deadline.timer.proc != NULL)
         bz_timer_disarm(&deadline.timer);

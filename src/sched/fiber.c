@@ -68,7 +68,8 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
     t->name = opts != NULL ? opts->name : NULL;
     t->traits = (uint8_t)(opts != NULL ? traits | traits_of(t, opts) : traits);
     t->marks = 0;
-    t->pointer = NULL;
+    t->result = 0;
+    t->born = bz_age_here(rt);
     t->locals = NULL;
     bz_atomic_init(&t->wait, 0);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
@@ -138,7 +139,8 @@ static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *ar
     t->name = NULL;
     t->marks = 0;
     t->traits = 0;
-    t->pointer = NULL;
+    t->result = 0;
+    t->born = bz_age_now(&m->rt->clock);
     bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
     if (!bz_live_spawn(&all->live, &p->tasks.live)) {
         abandon(t, bz_task_refs(out));

@@ -24,7 +24,9 @@ enum { TIMERS_EVERY = 32, NEXT_ROW = 3 };
 
 static uint64_t now(struct bz_machine *m)
 {
-    return bz_os_now(m->rt->os);
+    uint64_t ns = bz_os_now(m->rt->os);
+    bz_age_update(&m->rt->clock, ns);
+    return ns;
 }
 
 /* What was taken is ours: begin a first run. 0 if it is a tombstone: claim.c. */

@@ -33,6 +33,7 @@
 #include "sched/job.h"
 
 #include "sched/sched.h"
+#include "sched/wait.h"
 
 struct bz_job_task {
     struct bz_task task;
@@ -134,6 +135,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->parent = jt->job->task_; /* I1 */
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
+    jt->task.born = bz_age_now(&m->rt->clock);
     jt->task.locals = jt->parent->locals;        /* to look at: locals.c */
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
@@ -286,6 +288,14 @@ static void hook_wait(void *arg)
         bz_place(t->rt, bz_entry_resumed(t));
 }
 
+static void wait_for(struct blitz_job *job)
+{
+    struct bz_task *me = bz_task_self();
+    bz_wait_say(me, (uintptr_t)job | BZ_WAIT_JOB);
+    bz_suspend(hook_wait, &(struct waiting){me, job});
+    bz_wait_say(me, 0);
+}
+
 /* BZ_BREAK 89, what joins of others do: run somebody's job on top of the frame that waits. */
 static void help(struct bz_runtime *rt)
 {
@@ -315,7 +325,7 @@ int blitz_join_slow_(blitz_job *job)
     while (BZ_BROKEN(89) && !bz_latch_is_done(bz_latch_of(job)))
         help(m->rt);
     if (!bz_latch_is_done(bz_latch_of(job)))
-        bz_suspend(hook_wait, &(struct waiting){bz_task_self(), job});
+        wait_for(job);
     return 1;
 }
 

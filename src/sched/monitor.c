@@ -165,6 +165,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bool is_quiet = sleeping == 0 || sleeping == rt->proc_count;
     uint64_t soon = by_budget(mon, now, cost);
     add(&mon->looks, 1);
+    bz_age_update(&rt->clock, now);
     bz_idle_review(&rt->idle, now);
     mon->is_useful = mon->is_near = false;
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));

@@ -80,6 +80,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->proc_count = rt->is.procs;
     rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
+    bz_atomic_init(&rt->clock, bz_age_tick(bz_os_now(rt->os)));
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);

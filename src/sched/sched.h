@@ -42,6 +42,7 @@
 #include "blitz/task.h"
 #include "io/poll.h"
 #include "os/self.h"
+#include "sched/age.h"
 #include "sched/ask.h"
 #include "sched/config.h"
 #include "sched/counters.h"
@@ -148,7 +149,8 @@ struct bz_runtime {
     const struct bz_os *os; /* constant, as are the next ones */
     blitz_allocator alloc;
     unsigned proc_count;
-    bool is_plain; /* no fast paths: built so, or the system has no barriers */
+    bool is_plain;     /* no fast paths: built so, or the system has no barriers */
+    bz_age_word clock; /* not constant, but seldom written: age.h */
     /* Its first word is read at every event. */
     struct bz_trace trace;
     enum bz_stack_class stack_class;
@@ -179,6 +181,16 @@ static inline struct bz_task *bz_task_self(void)
 {
     struct bz_machine *m = bz_machine_self();
     return m != NULL ? m->current : NULL;
+}
+
+/* The rough time for a new task of rt. A thread that is none of its workers reads the clock: nobody
+ * may have done so for long. */
+static inline uint32_t bz_age_here(struct bz_runtime *rt)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->rt != rt)
+        bz_age_update(&rt->clock, bz_os_now(rt->os));
+    return bz_age_now(&rt->clock);
 }
 
 /* No fast paths here? In such a build the compiler knows. */

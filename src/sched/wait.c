@@ -38,7 +38,8 @@
  * A cancel is a mark, a barrier and a delivery (drawn in wait.h). What the delivery does depends on
  * what the task waits in:
  *
- *   nothing we know of    it is woken: it runs, or it is parked behind a waker and asks again
+ *   nothing we know of    it is woken: it runs, or it is parked behind a waker and asks again; or
+ *                         it joins a forked job, is not resumed by that, and finds the wake later
  *   a node                CANCEL of the table
  *   a child               the cancel is passed on to the child, whose end ends the wait. The parent
  *                         is not woken: it could only wait again. The chain of joins is walked in a
@@ -364,13 +365,21 @@ static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
     return NULL;
 }
 
+/* What a canceller is to look at: jobs and futures are said for dumps alone. */
+static uintptr_t wait_of(struct bz_task *t)
+{
+    uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] [L] */
+    uintptr_t tag = wait & BZ_WAIT_TAG_MASK;
+    return tag == BZ_WAIT_JOB || tag == BZ_WAIT_FUTURE ? 0 : wait;
+}
+
 /* Deliver to one task. Returns the child to pass the cancel on to, with a reference, or NULL. */
 static struct bz_task *deliver(struct bz_task *t)
 {
     const struct bz_os *os = t->rt->os;
     bz_jobs_cancel(t);
-    bz_lock_take(&t->lock, os);                 /* I2 */
-    uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] [L] */
+    bz_lock_take(&t->lock, os); /* I2 */
+    uintptr_t wait = wait_of(t);
     struct bz_task *child = end_or_pass_on(t, wait);
     bz_lock_drop(&t->lock, os);
     if (wait == 0)

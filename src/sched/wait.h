@@ -50,9 +50,11 @@
  * A task that waits says in what: `task->wait`. A canceller looks there. Only the task itself, or
  * its hook, writes it:
  *
- *   0            it does not wait, or waits behind a cloned waker (await.c): a cancel wakes it
+ *   0            it does not wait, or waits behind a cloned waker: a cancel wakes it
  *   node         a struct bz_wait: a cancel tries to end it
  *   child | 1    it joins a child without a deadline, claimed or not: the cancel is the child's
+ *   job | 2      as 0, and said for dumps: it joins a forked job that another has
+ *   future | 3   as 0, and said for dumps: it awaits that future behind a cloned waker (await.c)
  *
  * Waiting is frequent and cancelling is rare, so the waiter pays two plain stores and the canceller
  * a barrier on every thread:
@@ -79,7 +81,7 @@
 #include "sched/sched.h"
 
 /* The tag of task->wait; a node has none. */
-enum { BZ_WAIT_CHILD = 1, BZ_WAIT_TAG_MASK = 3 };
+enum { BZ_WAIT_CHILD = 1, BZ_WAIT_JOB = 2, BZ_WAIT_FUTURE = 3, BZ_WAIT_TAG_MASK = 3 };
 
 /* The light half of the pattern: what was stored before comes before what is loaded after. */
 static BZ_ALWAYS_INLINE void bz_wait_order(const struct bz_runtime *rt)
@@ -116,6 +118,14 @@ static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
     /* relaxed: wait.c [L] */
     if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) && !BZ_BROKEN(80))
         bz_wait_settle(me);
+}
+
+/* The calling task waits in something that nobody else touches through `wait`: a job or a future,
+ * tagged. Only dumps look. 0: no longer. */
+static inline void bz_wait_say(struct bz_task *me, uintptr_t what)
+{
+    bz_store_relaxed(&me->wait,
+                     what); /* relaxed: for dumps, which believe nothing they read there */
 }
 
 static BZ_ALWAYS_INLINE void bz_wait_leave_child(struct bz_task *me, struct bz_task *child)

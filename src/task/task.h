@@ -64,8 +64,11 @@ struct bz_task {
     uint8_t own;               /* its maker's; constant */
     uint8_t stack_class;       /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
     union {
-        int result;    /* written before EXIT, read after */
-        void *pointer; /* likewise, if BZ_MARK_POINTER; taken under lock, then NULL */
+        struct {
+            int result;    /* written before EXIT, read after */
+            uint32_t born; /* when it was spawned, until it has a pointer: sched/age.h */
+        };
+        void *pointer; /* as result, if BZ_MARK_POINTER; taken under lock, then NULL */
     };
     struct bz_locals *locals; /* NULL: none; the task's own */
     struct bz_list joiners;   /* waiting for its end; guarded by lock */
