@@ -10,6 +10,7 @@
 #include "blitz/api.h"
 #include "blitz/blocking.h"
 #include "blitz/combine.h"
+#include "blitz/dump.h"
 #include "blitz/future.h"
 #include "blitz/futures.h"
 #include "blitz/hooks.h"

@@ -1,0 +1,77 @@
+/*
+ * blitz/dump.h - what is everybody doing? All tasks, workers and threads of a runtime, as text.
+ *
+ *     blitz_dump(rt, 2, 0);                            to standard error, one line for equal tasks
+ *     blitz_dump(rt, 2, BLITZ_DUMP_FRAMES);            and where each of them waits
+ *     (gdb) call (int)blitz_dump(rt, 2, 0)             also from a debugger
+ *
+ * A dump needs nobody's help: no worker, no lock that a task could hold, no allocator. It works while
+ * every worker is in an endless loop, which is when it is wanted. Nobody is stopped for it, so it is
+ * not one moment: each line was true when it was written, and two lines need not fit each other.
+ *
+ *     runtime "blitz": 2 procs (1 asleep, 0 searching), 10003 tasks live
+ *       proc 0: running task 7; queued 3, next 1, in hand 0; no timer; 20931 tasks run
+ *       proc 1: asleep; queued 0, next 0, in hand 0; timer in 8400 us; 18772 tasks run
+ *       queued for all: 0; pool threads: 2; monitor: looks, 310 looks
+ *       task 7 "main" (fiber): running on proc 0, 2.1 s old
+ *       10000 tasks "client" (fiber): waiting: receive, 1.9 s old, e.g. task 1033
+ *       2 tasks (poll): waiting: wake, 1.9 s old, e.g. task 9
+ *
+ * What the words mean:
+ *   running    a worker has it as its current task
+ *   ready      it waits for nothing but its turn; "new" if it has never run
+ *   waiting    for what is named: a "join" (of which task), a "sleep", a lock, a channel, the future
+ *              it awaits; "wake" if it is parked behind its waker and nothing more is known
+ *   ended      it has returned, and a handle or a waker still holds it; shown with BLITZ_DUMP_ENDED
+ *   cancelled  it was asked to stop and has not yet
+ *   old        since its spawn, to 4 ms while its worker changes tasks, to about 10 ms beside hogs;
+ *              of equal tasks, the oldest
+ *
+ * Frames are found by frame pointers from where the task waits. Code that was compiled without them
+ * (-fomit-frame-pointer, the default of most compilers) ends the walk after the frame that called
+ * blitz. Names come from the dynamic symbol tables; link with -rdynamic to see those of a program's
+ * own functions, or give the offsets to addr2line. Tasks that run show no frames: use a debugger, or
+ * gdb's `blitz bt` (tools/gdb/blitz.py).
+ */
+#ifndef BLITZ_DUMP_H
+#define BLITZ_DUMP_H
+
+#include <stddef.h>
+
+#include "blitz/api.h"
+#include "blitz/runtime.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef enum blitz_dump_flags {
+    BLITZ_DUMP_ALL = 1,    /* a line for each task, equal or not */
+    BLITZ_DUMP_FRAMES = 2, /* where each task stands that does not run; equal then: there, too */
+    BLITZ_DUMP_ENDED = 4   /* tasks that have ended and are still held, too */
+} blitz_dump_flags;
+
+/*
+ * Gets the dump piece by piece: a line each, its newline included, not ended by a 0. Must not call
+ * back into blitz. May stop the dump by returning a negative errno, which the dump returns.
+ */
+typedef int (*blitz_dump_fn)(void *ctx, const char *line, size_t length);
+
+/*
+ * Write what a runtime is doing to a file descriptor. A NULL `rt` is that of the calling task.
+ * Owns:     borrows the runtime until it returns.
+ * Suspends: never, but the thread blocks where `fd` does. Call from any thread, also from a task;
+ *           not from a signal handler (blitz/runtime.h: dump_on_sigquit).
+ * Returns:  0, -EINVAL (no runtime, or an unknown flag), -errno of the write that failed.
+ */
+BLITZ_API int blitz_dump(blitz_runtime *rt, int fd, unsigned flags);
+
+/*
+ * The same, to a function.
+ * Owns:     borrows the runtime until it returns; `ctx` is fn's.
+ * Suspends: never; fn must not. Call from any thread, also from a task; not from a signal handler.
+ * Returns:  0, -EINVAL (no runtime, no function, or an unknown flag), what fn stopped it with.
+ */
+BLITZ_API int blitz_dump_to(blitz_runtime *rt, blitz_dump_fn fn, void *ctx, unsigned flags);
+
+BLITZ_END_DECLS
+
+#endif

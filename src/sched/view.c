@@ -1,0 +1,158 @@
+/*
+ * view.c - a task's state, pieced together from the outside.
+ *
+ * The state word alone does not tell: a task that waits in a node, joins a child or has yielded stays
+ * *running* in it (wait.c, machine.c), because that saves a read-modify-write. What tells is who has
+ * it as its current task, and what it says it waits in:
+ *
+ *   word        current of   task->wait                        it is
+ *   complete                                                   ended
+ *   scheduled                                                  ready; new, if it was never started
+ *   otherwise   a machine                                      running
+ *               nobody       a node that is open               waiting for what the node says
+ *                            a node that has an outcome        ready
+ *                            a child, a job or a future        waiting for it; ready if it has ended
+ *                            0, and the word says idle         waiting for a wake
+ *                            0                                 ready: it has yielded
+ *
+ * Nothing of that holds still. The task's header does not go away (the caller has a reference); nor
+ * do machines. Everything behind a pointer may: nodes lie in frames, children end, names belong to
+ * the user. So it is copied by the kernel (os/look.h) and believed only if task->wait has not changed
+ * meanwhile, which a new wait in the same frame may fool: then what is shown was true of one of the
+ * two. Nothing read so is followed any further without the same care.
+ *
+ * Rejected: task->lock, which keeps what the task waits in alive for a *canceller* and for nobody
+ * else (wait.h: who leaves looks at the flag first); asking the task itself, by a flag it looks at (a
+ * hog would not answer, and it is the hogs one wants to see).
+ */
+#include "sched/view.h"
+
+#include <string.h>
+
+#include "os/look.h"
+#include "sched/sched.h"
+#include "sched/wait.h"
+
+static const char *const state_name[BZ_VIEW_STATES] = {"running", "ready", "new", "waiting",
+                                                       "ended"};
+
+const char *bz_view_state_name(enum bz_view_state state)
+{
+    return state_name[state];
+}
+
+/* ---- who runs it ---- */
+
+/* The proc whose machine has `t` as its current task. */
+static int proc_running(struct bz_runtime *rt, struct bz_task *t)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (bz_load_acquire(&p->has_machine) && /* place.c [B] */
+            bz_look_word(&p->machine->current) == (uintptr_t)t)
+            return (int)i;
+    }
+    return BZ_VIEW_NOWHERE;
+}
+
+/* ---- what it waits for ---- */
+
+static void says(struct bz_view *v, enum bz_view_state state, const char *what)
+{
+    v->state = state;
+    memcpy(v->what, what, strlen(what) + 1);
+}
+
+static bool is_still(struct bz_task *t, uintptr_t wait)
+{
+    return bz_load_acquire(&t->wait) == wait; /* wait.c [W] */
+}
+
+static void waits_in_node(struct bz_view *v, struct bz_task *t, const void *node)
+{
+    struct bz_wait w;
+    int err = bz_look_copy(&w, node, offsetof(struct bz_wait, hook));
+    if (err != 0 || w.task != t) { /* it has left; or we may not look */
+        says(v, err == 0 ? BZ_VIEW_READY : BZ_VIEW_WAITING, "");
+        return;
+    }
+    v->state = bz_load_relaxed(&w.arbiter) == BZ_WAIT_OPEN ? BZ_VIEW_WAITING /* relaxed: a copy */
+                                                           : BZ_VIEW_READY;
+    v->until = w.until;
+    bz_look_text(v->what, sizeof v->what, w.what);
+}
+
+static void waits_for_child(struct bz_view *v, const void *child)
+{
+    struct bz_task c;
+    says(v, BZ_VIEW_WAITING, "join");
+    if (bz_look_copy(&c, child, offsetof(struct bz_task, wait)) != 0)
+        return;
+    v->joins = c.id;
+    if (bz_word_life(&c.word) == BZ_COMPLETE)
+        v->state = BZ_VIEW_READY;
+}
+
+static void waits_for_future(struct bz_view *v, const void *future)
+{
+    blitz_future f;
+    const char *name;
+    says(v, BZ_VIEW_WAITING, "await");
+    if (bz_look_copy(&f, future, sizeof f) == 0 && bz_look_copy(&name, &f.ops->name, sizeof name) ==
+                                                       0) /* its address: f.ops is not followed */
+        bz_look_text(v->what, sizeof v->what, name);
+}
+
+/* It is neither running nor queued, as far as its word and the machines tell. */
+static void waits(struct bz_view *v, struct bz_task *t, enum bz_life life)
+{
+    uintptr_t wait = bz_load_acquire(&t->wait);                           /* wait.c [W] */
+    const void *in = (const void *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK); /* NOLINT: tagged */
+    if (wait == 0)
+        says(v, life == BZ_IDLE ? BZ_VIEW_WAITING : BZ_VIEW_READY, life == BZ_IDLE ? "wake" : "");
+    else if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_CHILD)
+        waits_for_child(v, in);
+    else if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_JOB)
+        says(v, BZ_VIEW_WAITING, "join of a fork");
+    else if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE)
+        waits_for_future(v, in);
+    else
+        waits_in_node(v, t, in);
+    if (!is_still(t, wait))
+        says(v, BZ_VIEW_READY, ""); /* it went on while we looked */
+}
+
+/* ---- the whole ---- */
+
+static void look(struct bz_view *v, struct bz_task *t)
+{
+    uint64_t word = bz_load_acquire(&t->word); /* word.c [T] */
+    enum bz_life life = (enum bz_life)(word & BZ_WORD_LIFE);
+    v->is_cancelled = (word & BZ_WORD_CANCELLED) != 0;
+    v->proc = BZ_VIEW_NOWHERE;
+    if (life == BZ_COMPLETE)
+        v->state = BZ_VIEW_ENDED;
+    else if (life == BZ_SCHEDULED)
+        v->state = word & BZ_WORD_STARTED ? BZ_VIEW_READY : BZ_VIEW_NEW;
+    else if ((v->proc = proc_running(t->rt, t)) != BZ_VIEW_NOWHERE)
+        v->state = BZ_VIEW_RUNNING;
+    else
+        waits(v, t, life);
+}
+
+void bz_view_take(struct bz_view *v, struct bz_task *t, bool with_frames)
+{
+    *v = (struct bz_view){.id = t->id, .kind = t->ops->kind, .until = BZ_OS_FOREVER};
+    look(v, t);
+    if (v->state != BZ_VIEW_ENDED)
+        v->born = bz_look_half(&t->born);
+    if (t->name != NULL)
+        bz_look_text(v->name, sizeof v->name, t->name);
+    if (!with_frames || v->state == BZ_VIEW_RUNNING || v->state == BZ_VIEW_ENDED)
+        return;
+    const struct bz_stack *stack = (const struct bz_stack *)bz_look_word(&t->stack);
+    if (stack != NULL)
+        v->depth = bz_frames_walk(stack, v->pc);
+    if (bz_look_word(&t->stack) != (uintptr_t)stack)
+        v->depth = 0;
+}

@@ -1,0 +1,428 @@
+/* blitz/dump.h: what everybody is doing, also when nobody can be asked. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "blitz.h"
+#include "os/fault.h"
+#include "sched/dump.h"
+#include "sched/sched.h"
+#include "support/deny.h"
+#include "support/dumped.h"
+#include "support/event.h"
+#include "support/sanitizers.h"
+
+static struct t_dumped seen;
+
+/* ---- what is shown ---- */
+
+/* A fiber that waits for a test to let it go. */
+static int waits(void *event)
+{
+    t_event_await(event);
+    return 0;
+}
+
+static int sleeps_long(void *arg)
+{
+    (void)arg;
+    return blitz_sleep(3600 * BLITZ_S) == -ECANCELED ? 0 : 1;
+}
+
+static int joins(void *task)
+{
+    return blitz_task_join(task, BLITZ_FOREVER, NULL);
+}
+
+static blitz_task *spawn(int (*fn)(void *), void *arg, const char *name)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(fn, arg, &(blitz_spawn_opts){.name = name}, &t), 0);
+    return t;
+}
+
+/* On one proc: all that were spawned run until they wait. */
+static void until_they_wait(void)
+{
+    for (int i = 0; i < 10; i++)
+        blitz_yield();
+}
+
+static int shows_each_kind_of_wait(void *arg)
+{
+    char want[64];
+    struct t_event event;
+    (void)arg;
+    t_event_init(&event, bz_machine_self()->rt->os);
+    blitz_task *sleeper = spawn(sleeps_long, NULL, "sleeper");
+    unsigned long long id = blitz_task_id(sleeper);
+    blitz_task_ref(sleeper);
+    blitz_task *joiner = spawn(joins, sleeper, "joiner");
+    blitz_task *waiter = spawn(waits, &event, "waiter");
+    until_they_wait();
+
+    t_dump(&seen, NULL, 0);
+
+    snprintf(want, sizeof want, "task %llu \"sleeper\" (fiber): waiting: sleep, deadline in", id);
+    CHECK(t_dump_has(&seen, want));
+    snprintf(want, sizeof want, "\"joiner\" (fiber): waiting: join of task %llu", id);
+    CHECK(t_dump_has(&seen, want));
+    CHECK(t_dump_has(&seen, "\"waiter\" (fiber): waiting: event"));
+    CHECK(t_dump_has(&seen, "\"main\" (fiber): running on proc 0"));
+    CHECK(t_dump_has(&seen, "runtime \"blitz\": 1 procs"));
+    CHECK(t_dump_has(&seen, "proc 0: running task"));
+    CHECK(t_dump_has(&seen, "timer in"));
+
+    blitz_task_cancel(sleeper);
+    t_event_set(&event);
+    CHECK_EQ(blitz_task_join(joiner, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
+    blitz_task_detach(sleeper);
+    return 0;
+}
+
+TEST(dump, a_task_is_shown_with_what_it_waits_for)
+{
+    CHECK_EQ(blitz_run(shows_each_kind_of_wait, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+static int returns(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int shows_other_states(void *arg)
+{
+    (void)arg;
+    blitz_task *ended = spawn(returns, NULL, "ended");
+    until_they_wait();
+    blitz_task *fresh = spawn(returns, NULL, "fresh");
+    blitz_task *asked = spawn(sleeps_long, NULL, "asked");
+    blitz_task_cancel(asked);
+
+    t_dump(&seen, NULL, BLITZ_DUMP_ENDED);
+    CHECK(t_dump_has(&seen, "\"ended\" (fiber): ended"));
+    CHECK(t_dump_has(&seen, "\"fresh\" (fiber): new"));
+    CHECK(t_dump_has(&seen, "\"asked\" (fiber): new, cancelled"));
+    t_dump(&seen, NULL, 0);
+    CHECK(strstr(seen.text, "\"ended\"") == NULL);
+
+    blitz_task_join(ended, BLITZ_FOREVER, NULL);
+    blitz_task_join(fresh, BLITZ_FOREVER, NULL);
+    blitz_task_join(asked, BLITZ_FOREVER, NULL);
+    return 0;
+}
+
+TEST(dump, a_task_that_is_new_cancelled_or_ended_says_so)
+{
+    CHECK_EQ(blitz_run(shows_other_states, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- equal tasks ---- */
+
+enum { MANY = 1000 };
+
+static int counts_equal_ones(void *arg)
+{
+    static blitz_task *t[MANY];
+    struct t_event event;
+    (void)arg;
+    t_event_init(&event, bz_machine_self()->rt->os);
+    for (int i = 0; i < MANY; i++)
+        t[i] = spawn(sleeps_long, NULL, "many");
+    blitz_task *other = spawn(waits, &event, "many");
+    until_they_wait();
+
+    t_dump(&seen, NULL, 0);
+    CHECK(t_dump_has(&seen, "1000 tasks \"many\" (fiber): waiting: sleep, deadline in"));
+    CHECK(t_dump_has(&seen, "\"many\" (fiber): waiting: event"));
+    CHECK_LT(seen.lines, 10);
+    t_dump(&seen, NULL, BLITZ_DUMP_ALL);
+    CHECK_GT(seen.lines, MANY);
+
+    t_event_set(&event);
+    blitz_task_join(other, BLITZ_FOREVER, NULL);
+    for (int i = 0; i < MANY; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+TEST(dump, a_thousand_equal_waits_are_one_line_unless_all_are_asked_for)
+{
+    CHECK_EQ(blitz_run(counts_equal_ones, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* More kinds of tasks than the table has room for are counted, not lost and not written over others. */
+static int counts_unequal_ones(void *arg)
+{
+    static char name[600][24];
+    blitz_task *t[600];
+    (void)arg;
+    for (int i = 0; i < 600; i++) {
+        snprintf(name[i], sizeof name[i], "kind-%d", i);
+        t[i] = spawn(sleeps_long, NULL, name[i]);
+    }
+    until_they_wait();
+    t_dump(&seen, NULL, 0);
+    CHECK(t_dump_has(&seen, "88 tasks more, unlike these"));
+    for (int i = 0; i < 600; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+TEST(dump, what_the_table_has_no_room_for_is_counted)
+{
+    CHECK_EQ(blitz_run(counts_unequal_ones, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- ages ---- */
+
+static int looks_at_ages(void *arg)
+{
+    (void)arg;
+    blitz_task *old = spawn(sleeps_long, NULL, "old");
+    blitz_sleep(30 * BLITZ_MS);
+    blitz_task *young = spawn(sleeps_long, NULL, "young");
+    until_they_wait();
+
+    t_dump(&seen, NULL, 0);
+
+    const char *line = strstr(t_dump_line(&seen, "\"old\""), "deadline in 59 min");
+    CHECK_NOT_NULL(line);
+    unsigned ms[2] = {0, 0};
+    char unit[2][8] = {"", ""};
+    CHECK_EQ(sscanf(line, "deadline in 59 min, %u %2s", &ms[0], unit[0]), 2);
+    line = strstr(t_dump_line(&seen, "\"young\""), "min, ");
+    CHECK_NOT_NULL(line);
+    CHECK_EQ(sscanf(line, "min, %u %2s", &ms[1], unit[1]), 2);
+    CHECK(strcmp(unit[0], "ms") != 0 || strcmp(unit[1], "ms") != 0 || ms[0] > ms[1]);
+    if (strcmp(unit[0], "ms") == 0) /* not so if we were kept waiting for seconds */
+        CHECK_GE(ms[0], 20);
+
+    blitz_task_cancel(old);
+    blitz_task_cancel(young);
+    blitz_task_join(old, BLITZ_FOREVER, NULL);
+    blitz_task_join(young, BLITZ_FOREVER, NULL);
+    return 0;
+}
+
+TEST(dump, a_task_says_how_old_it_is)
+{
+    CHECK_EQ(blitz_run(looks_at_ages, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- where they stand ---- */
+
+BZ_NOINLINE static int stands_here(struct t_event *event)
+{
+    t_event_await(event);
+    return 1;
+}
+
+BZ_NOINLINE static int called_this(void *event)
+{
+    return stands_here(event) - 1;
+}
+
+/* Is one of the addresses of the frames that follow `line` in the function that begins at fn? */
+static bool has_frame_in(const char *line, uintptr_t fn)
+{
+    unsigned long long pc;
+    int at = 0;
+    line = strchr(line, '\n') + 1;
+    while (sscanf(line, " #%*d 0x%llx %n", &pc, &at) == 1) {
+        if (pc > fn && pc < fn + 400)
+            return true;
+        line = strchr(line, '\n') + 1;
+    }
+    return false;
+}
+
+static int shows_frames(void *arg)
+{
+    struct t_event event;
+    (void)arg;
+    t_event_init(&event, bz_machine_self()->rt->os);
+    blitz_task *t = spawn(called_this, &event, "stands");
+    blitz_task *fresh;
+    until_they_wait();
+    fresh = spawn(returns, NULL, "fresh");
+
+    t_dump(&seen, NULL, BLITZ_DUMP_FRAMES);
+    const char *line = t_dump_line(&seen, "\"stands\"");
+    if (t_under_valgrind() || t_is_emulated())
+        t_skip("memory of others cannot be copied here");
+    CHECK(has_frame_in(line, (uintptr_t)stands_here));
+    CHECK(has_frame_in(line, (uintptr_t)called_this));
+
+    t_event_set(&event);
+    blitz_task_join(t, BLITZ_FOREVER, NULL);
+    blitz_task_join(fresh, BLITZ_FOREVER, NULL);
+    return 0;
+}
+
+TEST(dump, frames_show_where_a_task_waits_and_who_called_it)
+{
+    CHECK_EQ(blitz_run(shows_frames, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- nobody can be asked ---- */
+
+static bz_atomic(int) hogs_run, hogs_end;
+
+static int hogs(void *arg)
+{
+    (void)arg;
+    bz_fetch_add_relaxed(&hogs_run, 1);     /* relaxed: a count */
+    while (bz_load_relaxed(&hogs_end) == 0) /* relaxed: a flag; no call into blitz, on purpose */
+        continue;
+    return 0;
+}
+
+/* A dump that needs a worker to help it never comes when it is needed most. */
+TEST(dump, works_while_every_proc_is_hogged)
+{
+    blitz_runtime *rt;
+    blitz_task *hog[2], *behind[20];
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    blitz_spawn_opts opts = {.runtime = rt, .name = "hog"};
+    for (int i = 0; i < 2; i++) {
+        opts.proc = (unsigned)i + 1;
+        CHECK_EQ(blitz_spawn(hogs, NULL, &opts, &hog[i]), 0);
+    }
+    while (bz_load_relaxed(&hogs_run) < 2) /* relaxed: a count */
+        continue;
+    opts = (blitz_spawn_opts){.runtime = rt, .name = "behind"};
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(blitz_spawn(returns, NULL, &opts, &behind[i]), 0);
+
+    t_dump(&seen, rt, BLITZ_DUMP_FRAMES);
+
+    CHECK(t_dump_has(&seen, "\"hog\" (fiber): running on proc 0"));
+    CHECK(t_dump_has(&seen, "\"hog\" (fiber): running on proc 1"));
+
+    bz_store_relaxed(&hogs_end, 1); /* relaxed: a flag */
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(blitz_task_join(behind[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- what the system refuses ---- */
+
+static int shows_a_sleeper(void *arg)
+{
+    unsigned flags = *(unsigned *)arg;
+    blitz_task *t = spawn(sleeps_long, NULL, NULL);
+    until_they_wait();
+    t_dump(&seen, NULL, flags);
+    blitz_task_cancel(t);
+    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+}
+
+/* In a sandbox nobody's memory can be copied, not even our own. The rest of the dump stands. */
+TEST(dump, goes_on_where_the_system_lets_nobody_look)
+{
+    unsigned flags = BLITZ_DUMP_FRAMES;
+    t_deny(SYS_process_vm_readv, EPERM);
+    CHECK_EQ(blitz_run(shows_a_sleeper, &flags, &(blitz_config){.procs = 1}), 0);
+    CHECK(t_dump_has(&seen, "(fiber): waiting: (not readable)"));
+    CHECK(t_dump_has(&seen, "(no frames)"));
+}
+
+static int refuse_the_third(void *calls, const char *line, size_t length)
+{
+    (void)line;
+    (void)length;
+    return ++*(int *)calls == 3 ? -EPIPE : 0;
+}
+
+static int is_stopped(void *arg)
+{
+    int calls = 0;
+    (void)arg;
+    CHECK_EQ(blitz_dump_to(NULL, refuse_the_third, &calls, 0), -EPIPE);
+    CHECK_EQ(calls, 3);
+    return 0;
+}
+
+TEST(dump, ends_with_the_error_of_whoever_writes_it)
+{
+    CHECK_EQ(blitz_run(is_stopped, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+TEST(dump, a_wrong_argument_is_refused)
+{
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_dump(NULL, 2, 0), -EINVAL); /* no task calls, so there is no runtime */
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_dump(rt, 2, 8), -EINVAL);
+    CHECK_EQ(blitz_dump_to(rt, NULL, NULL, 0), -EINVAL);
+    CHECK_EQ(blitz_dump(rt, -1, 0), -EBADF);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+TEST(dump, goes_to_a_file)
+{
+    char text[4096];
+    int fds[2];
+    blitz_runtime *rt;
+    CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .name = "filed"}, &rt), 0);
+    CHECK_EQ(blitz_dump(rt, fds[1], 0), 0);
+    ssize_t n = read(fds[0], text, sizeof text - 1);
+    CHECK_GT(n, 0);
+    text[n] = '\0';
+    CHECK_NOT_NULL(strstr(text, "runtime \"filed\": 1 procs"));
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* Without pages for its table a dump has a small one: less is grouped, nothing fails. */
+TEST(dump, makes_do_with_a_small_table)
+{
+    struct bz_fault fault;
+    struct bz_runtime *rt;
+    char name[9][24];
+    blitz_task *t[9];
+    bz_fault_init(&fault, &bz_os_linux, NULL, &(struct bz_fault_plan){.kind = BZ_FAULT_RESERVE});
+    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_config){.procs = 1}, &rt), 0);
+    blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt};
+    for (int i = 0; i < 9; i++) {
+        snprintf(name[i], sizeof name[i], "k%d", i);
+        opts.name = name[i];
+        CHECK_EQ(blitz_spawn(sleeps_long, NULL, &opts, &t[i]), 0);
+    }
+    fault.plan.nth = bz_load_relaxed(&fault.calls) + 1; /* relaxed: a count */
+    t_dump(&seen, (blitz_runtime *)rt, 0);
+    CHECK_EQ(bz_fault_failed(&fault), BZ_FAULT_RESERVE);
+    CHECK(t_dump_has(&seen, "tasks more, unlike these: ask for all"));
+    for (int i = 0; i < 9; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+TEST(dump, a_stretch_of_time_is_readable)
+{
+    char text[BZ_SPAN_MAX];
+    CHECK_STR_EQ(bz_span_text(text, 999), "999 ns");
+    CHECK_STR_EQ(bz_span_text(text, 8400000), "8400 us");
+    CHECK_STR_EQ(bz_span_text(text, 84000000), "84 ms");
+    CHECK_STR_EQ(bz_span_text(text, 2100000000), "2.1 s");
+    CHECK_STR_EQ(bz_span_text(text, UINT64_C(3600) * 1000000000), "60 min");
+    CHECK_STR_EQ(bz_span_text(text, UINT64_C(86400) * 1000000000), "24 h");
+}
