@@ -13,6 +13,7 @@
  *             revocable   it is undone: nothing has happened, nothing will
  *             detachable  it goes on without the caller, on memory of its own
  *             pinned      it is asked to stop; it must still be polled until it is ready
+ *           Unless it is pinned, nothing of it is touched after its cancel: it may be gone.
  *           A future that was never polled, or said BLITZ_READY, needs no cancel.
  *   output  How did it go? To be asked once it is ready, any number of times: 0 or more, or a
  *           negative errno. It is what a combinator goes by (blitz/combine.h). A future without the

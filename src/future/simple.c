@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "blitz/futures.h"
+#include "sched/sched.h"
 
 /* ---- ready and pending ---- */
 
@@ -64,8 +65,7 @@ enum step { FRESH, WAITING, OVER };
 /* The one that is being waited for is cancelled. Returns the step after that. */
 static int cancel_one(blitz_future *f)
 {
-    f->ops->cancel(f);
-    return f->ops->kind == BLITZ_PINNED ? WAITING : OVER; /* I2 */
+    return bz_future_cancel(f) ? WAITING : OVER; /* I2 */
 }
 
 static blitz_lazy_future *lazy_of(blitz_future *f)

@@ -142,11 +142,18 @@ const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
     if (m != NULL)
         return m->rt->os;
     if (w->ops != &parker_waker)
-        return &bz_os_linux;
+        return bz_os_outside();
     struct parker *p = w->data;
     if (p->by > when)
         p->by = when;
     return p->os;
+}
+
+bool bz_future_cancel(blitz_future *f)
+{
+    bool is_pinned = f->ops->kind == BLITZ_PINNED;
+    f->ops->cancel(f);
+    return is_pinned;
 }
 
 static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadline until)
@@ -160,8 +167,7 @@ static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadli
         uint64_t now = bz_os_now(os);
         if (err == 0 && now >= until) {
             err = -ETIMEDOUT;
-            f->ops->cancel(f);
-            if (f->ops->kind != BLITZ_PINNED)
+            if (!bz_future_cancel(f))
                 break;
             continue;
         }
@@ -260,8 +266,7 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
     bool has_waited;
     while (poll_and_tell(t, f, &w, &has_waited) == BLITZ_PENDING) {
         if (err == 0 && (err = reason_to_give_up(t, until)) != 0) {
-            f->ops->cancel(f);
-            if (f->ops->kind != BLITZ_PINNED)
+            if (!bz_future_cancel(f))
                 break;
             continue; /* it may be ready by now */
         }
@@ -292,20 +297,20 @@ int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until)
 
 int blitz_await(blitz_future *f, blitz_deadline until)
 {
-    return bz_await(&bz_os_linux, f, until);
+    return bz_await(bz_os_outside(), f, until);
 }
 
 /* ---- time ---- */
 
-static const struct bz_os *os_here(void)
+const struct bz_os *bz_os_here(void)
 {
     struct bz_machine *m = bz_machine_self();
-    return m != NULL ? m->rt->os : &bz_os_linux;
+    return m != NULL ? m->rt->os : bz_os_outside();
 }
 
 uint64_t blitz_now(void)
 {
-    return bz_os_now(os_here());
+    return bz_os_now(bz_os_here());
 }
 
 blitz_deadline blitz_after(uint64_t ns)
@@ -317,7 +322,7 @@ blitz_deadline blitz_after(uint64_t ns)
 int blitz_sleep_until(blitz_deadline when)
 {
     struct bz_wait w;
-    bz_wait_begin(&w, os_here(), "sleep", when);
+    bz_wait_begin(&w, bz_os_here(), "sleep", when);
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(&w, NULL, NULL);

@@ -240,8 +240,7 @@ blitz_poll blitz_cx_await(blitz_cx *cx, blitz_future *f, blitz_sleep_future *tim
         *outcome = reason_to_give_up(cx, timer);
         if (*outcome == 0)
             return BLITZ_PENDING;
-        f->ops->cancel(f);
-        if (f->ops->kind != BLITZ_PINNED)
+        if (!bz_future_cancel(f))
             break;
     }
     if (timer != NULL)

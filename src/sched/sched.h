@@ -398,13 +398,17 @@ void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
 /* wait.c */
 void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 
-/* await.c: the waker of a task; its data is the task. */
+/* await.c: whose thread calls: its machine's system, or that of a plain thread. */
+const struct bz_os *bz_os_here(void);
+/* The waker of a task; its data is the task. */
 extern const blitz_waker_ops bz_task_waker;
 /* The clock of whoever asks with this waker; on a plain thread it is also told to ask again by
  * `when`, since it has no timers. */
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when);
 /* Ask a future that stands beside others. Debug builds warn of one that waits meanwhile. */
 blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w);
+/* Give it up. True: it is pinned, and to be asked until it is ready. False: it may be gone. */
+BZ_MUST_USE bool bz_future_cancel(blitz_future *f);
 /* blitz_await for one who may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 

@@ -1,0 +1,409 @@
+/*
+ * scope.c - tasks that end before the block that started them.
+ *
+ * A scope is a lock, a count of its tasks, and a list of those that run. A task of a scope is a
+ * stackless task whose one poll calls the function, which may wait in there like any other code: so
+ * the scope, the function and the node of the list lie in the task's state, and a spawn allocates
+ * once. (One with a stack size of its own has to be a fiber, and has its node on the heap.)
+ *
+ * A task enters the list when it begins to run, not when it is spawned: nobody knows the address of
+ * its state before. One that begins in a scope that was cancelled meanwhile cancels itself. So
+ * cancelling is a flag, and a cancel for each that is on the list. Those are taken off in handfuls,
+ * with a reference each: the lock is not held while tasks are cancelled, and the barrier that a
+ * cancel costs is paid once for a handful.
+ *
+ * Deadline and token are watched by futures of the scope's own, polled once, with a waker that
+ * cancels the scope. A waker may be in somebody's hands when its future is cancelled, and this one
+ * leads to the scope, which is the caller's memory. So whoever holds it is counted as well (holders),
+ * and the scope ends when the tasks are gone, the watches are taken down, and the last holder has
+ * let go.
+ *
+ *     open:     count tasks and holders              the end: tasks == 0, then take down the
+ *     cancel:   flag, error if there is none yet,    watches, then holders == 0; and nobody
+ *               cancel each                          touches it after the unlock that said so
+ *
+ * I1  error is the first reason and stays. It is not 0 if and only if the scope is cancelled.
+ * I2  A task is in `tasks` from its spawn until it has returned, left the list, and said why; that
+ *     is its last access to the scope.
+ * I3  A member is on `running` or `told`, or on neither: not begun, or gone.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "blitz/futures.h"
+#include "blitz/poll.h"
+#include "blitz/scope.h"
+#include "os/lock.h"
+#include "sched/wait.h"
+
+struct scope {
+    const struct bz_os *os; /* constant, as are the next two */
+    blitz_runtime *rt;
+    bool has_token;
+    bool is_watched; /* deadline and token are; the closer's */
+    bool is_closed;  /* guarded by lock, as is the rest */
+    int error;
+    struct bz_lock lock;
+    size_t tasks, holders;
+    struct bz_list running, told; /* members; told: to stop */
+    blitz_waker closer;
+    blitz_sleep_future deadline; /* the closer's, as is */
+    blitz_token_future token;
+};
+
+static_assert(sizeof(struct scope) <= sizeof(((blitz_scope *)NULL)->inside), "it has room");
+
+struct member {
+    struct scope *scope;
+    int (*fn)(void *arg);
+    void *arg;
+    blitz_task *task; /* itself, once it has begun */
+    struct bz_list in;
+};
+
+static struct scope *scope_of(blitz_scope *s)
+{
+    return (struct scope *)s->inside;
+}
+
+static struct scope *of_future(blitz_future *f)
+{
+    return scope_of(BZ_CONTAINER_OF(f, blitz_scope, future));
+}
+
+static void lock(struct scope *s)
+{
+    bz_lock_take(&s->lock, s->os);
+}
+
+/* Drops the lock, and tells the closer if that has something to look at. Nothing of the scope is
+ * touched after the unlock, unless the caller is counted still. */
+static void unlock_and_tell(struct scope *s)
+{
+    blitz_waker closer = {NULL, NULL};
+    if (s->tasks == 0) {
+        closer = s->closer;
+        s->closer = (blitz_waker){NULL, NULL};
+    }
+    bz_lock_drop(&s->lock, s->os);
+    blitz_waker_wake(&closer);
+}
+
+static void unlock(struct scope *s)
+{
+    bz_lock_drop(&s->lock, s->os);
+}
+
+/* ---- cancelling ---- */
+
+enum { HANDFUL = 16 };
+
+/* Up to a handful of running members, each with a reference. */
+static size_t take_handful(struct scope *s, struct bz_task **out)
+{
+    size_t n = 0;
+    lock(s);
+    for (struct bz_list *in; n < HANDFUL && (in = bz_list_take_front(&s->running)) != NULL; n++) {
+        bz_list_push_back(&s->told, in); /* I3 */
+        out[n] = (struct bz_task *)BZ_CONTAINER_OF(in, struct member, in)->task;
+        bz_task_ref(out[n]);
+    }
+    unlock(s);
+    return n;
+}
+
+static void cancel_handful(struct bz_task **task, size_t n)
+{
+    bool is_ours[HANDFUL];
+    for (size_t i = 0; i < n; i++)
+        is_ours[i] = bz_task_cancel_mark(task[i]);
+    bz_task_cancel_barrier(task[0]->rt);
+    for (size_t i = 0; i < n; i++) {
+        if (is_ours[i])
+            bz_task_cancel_deliver(task[i]);
+        bz_task_unref(task[i]);
+    }
+}
+
+/* The caller is counted in the scope, or has opened it. */
+static void scope_cancel(struct scope *s, int why)
+{
+    struct bz_task *task[HANDFUL];
+    lock(s);
+    bool is_news = s->error == 0;
+    if (is_news)
+        s->error = why; /* I1 */
+    unlock(s);
+    if (!is_news || BZ_BROKEN(124))
+        return;
+    for (size_t n; (n = take_handful(s, task)) > 0;)
+        cancel_handful(task, n);
+}
+
+void blitz_scope_cancel(blitz_scope *s)
+{
+    scope_cancel(scope_of(s), -ECANCELED);
+}
+
+int blitz_scope_is_cancelled(blitz_scope *scope)
+{
+    struct scope *s = scope_of(scope);
+    lock(s);
+    int is_cancelled = s->error != 0;
+    unlock(s);
+    return is_cancelled;
+}
+
+/* ---- tasks ---- */
+
+static void member_begin(struct member *m)
+{
+    struct scope *s = m->scope;
+    m->task = blitz_task_current();
+    bz_list_init(&m->in);
+    lock(s);
+    bool is_late = s->error != 0;
+    if (!is_late)
+        bz_list_push_back(&s->running, &m->in); /* I3 */
+    unlock(s);
+    if (is_late)
+        blitz_task_cancel(m->task);
+}
+
+static void member_end(struct member *m, int result)
+{
+    struct scope *s = m->scope;
+    lock(s);
+    bz_list_remove(&m->in); /* I3: nobody cancels us from here on */
+    unlock(s);
+    if (result < 0)
+        scope_cancel(s, result);
+    lock(s);
+    s->tasks--; /* I2 */
+    unlock_and_tell(s);
+}
+
+static int member_run(struct member *m)
+{
+    member_begin(m);
+    int result = m->fn(m->arg);
+    member_end(m, result);
+    return result;
+}
+
+static blitz_poll member_poll(void *state, blitz_cx *cx)
+{
+    cx->result = member_run(state);
+    return BLITZ_READY;
+}
+
+/* One with a stack of its own size. */
+static int member_fiber(void *memory)
+{
+    struct member m = *(struct member *)memory;
+    bz_free(&bz_allocator_libc, memory, sizeof m);
+    return member_run(&m);
+}
+
+static int spawn_fiber(const struct member *m, const blitz_spawn_opts *opts)
+{
+    struct member *memory = bz_alloc(&bz_allocator_libc, sizeof *m, _Alignof(struct member));
+    if (memory == NULL)
+        return -ENOMEM;
+    *memory = *m;
+    int err = blitz_spawn(member_fiber, memory, opts, NULL);
+    if (err != 0)
+        bz_free(&bz_allocator_libc, memory, sizeof *m);
+    return err;
+}
+
+/* Count it in; an error if the scope takes no more. */
+static int count_in(struct scope *s)
+{
+    lock(s);
+    int err = s->is_closed ? -EPIPE : s->error != 0 ? -ECANCELED : 0;
+    s->tasks += err == 0;
+    unlock(s);
+    return err;
+}
+
+int blitz_scope_spawn(blitz_scope *scope, int (*fn)(void *arg), void *arg,
+                      const blitz_spawn_opts *opts)
+{
+    struct scope *s = scope_of(scope);
+    struct member m = {.scope = s, .fn = fn, .arg = arg};
+    blitz_spawn_opts mine = opts != NULL ? *opts : (blitz_spawn_opts){.runtime = NULL};
+    if (fn == NULL)
+        return -EINVAL;
+    mine.runtime = s->rt;
+    mine.free_result = NULL;
+    mine.drop_state = NULL;
+    int err = count_in(s);
+    if (err != 0)
+        return err;
+    err = mine.stack_bytes != 0 ? spawn_fiber(&m, &mine)
+                                : blitz_spawn_poll(member_poll, &m, sizeof m, &mine, NULL);
+    if (err != 0) {
+        lock(s);
+        s->tasks--;
+        unlock_and_tell(s);
+    }
+    return err;
+}
+
+/* ---- watching deadline and token ---- */
+
+static void watch_clone(void *scope)
+{
+    struct scope *s = scope;
+    lock(s);
+    s->holders++;
+    unlock(s);
+}
+
+static void watch_drop(void *scope)
+{
+    struct scope *s = scope;
+    lock(s);
+    s->holders--;
+    unlock_and_tell(s);
+}
+
+static void deadline_ring(void *scope)
+{
+    scope_cancel(scope, -ETIMEDOUT);
+}
+
+static void deadline_wake(void *scope)
+{
+    deadline_ring(scope);
+    watch_drop(scope);
+}
+
+static void token_ring(void *scope)
+{
+    scope_cancel(scope, -ECANCELED);
+}
+
+static void token_wake(void *scope)
+{
+    token_ring(scope);
+    watch_drop(scope);
+}
+
+static const blitz_waker_ops deadline_waker = {watch_clone, deadline_wake, deadline_ring,
+                                               watch_drop};
+static const blitz_waker_ops token_waker = {watch_clone, token_wake, token_ring, watch_drop};
+
+/* Ask a watch once: it is over already, or will say so. */
+static bool watch(blitz_future *f, const blitz_waker_ops *ops, struct scope *s)
+{
+    blitz_waker waker = {ops, s};
+    return f->ops->poll(f, &waker) == BLITZ_READY;
+}
+
+static void watch_begin(struct scope *s, blitz_deadline until, blitz_token *token)
+{
+    s->is_watched = true;
+    s->has_token = token != NULL;
+    blitz_sleep_future_init(&s->deadline, until);
+    if (until != BLITZ_FOREVER && watch(&s->deadline.future, &deadline_waker, s))
+        s->error = -ETIMEDOUT;
+    if (token == NULL)
+        return;
+    blitz_token_future_init(&s->token, token);
+    if (watch(&s->token.future, &token_waker, s))
+        scope_cancel(s, -ECANCELED);
+}
+
+static void watch_end(struct scope *s)
+{
+    if (!s->is_watched)
+        return;
+    s->is_watched = false;
+    s->deadline.future.ops->cancel(&s->deadline.future);
+    if (s->has_token)
+        s->token.future.ops->cancel(&s->token.future);
+}
+
+/* ---- opening and closing ---- */
+
+/* Enlist the waker, unless all is over. Leaves the one that is to be dropped. */
+static bool is_over(struct scope *s, blitz_waker *waker)
+{
+    lock(s);
+    bool is_over = s->tasks == 0 && s->holders == 0 && !s->is_watched;
+    blitz_waker old = s->closer;
+    s->closer = is_over ? (blitz_waker){NULL, NULL} : *waker;
+    if (is_over)
+        s->is_closed = true;
+    else
+        *waker = (blitz_waker){NULL, NULL};
+    unlock(s);
+    blitz_waker_drop(&old);
+    return is_over;
+}
+
+static bool has_tasks(struct scope *s)
+{
+    lock(s);
+    bool has_tasks = s->tasks > 0;
+    unlock(s);
+    return has_tasks;
+}
+
+static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
+{
+    struct scope *s = of_future(f);
+    if (!has_tasks(s))
+        watch_end(s);
+    blitz_waker mine = blitz_waker_clone(waker);
+    bool is_ready = is_over(s, &mine);
+    blitz_waker_drop(&mine);
+    if (!is_ready)
+        return BLITZ_PENDING;
+    BZ_CONTAINER_OF(f, blitz_scope, future)->error = s->error;
+    return BLITZ_READY;
+}
+
+/* Whoever closes is cancelled, or (a plain thread) its deadline has come. */
+static void scope_future_cancel(blitz_future *f)
+{
+    struct scope *s = of_future(f);
+    bool is_late = bz_os_now(s->os) >= s->deadline.when;
+    scope_cancel(s, is_late ? -ETIMEDOUT : -ECANCELED);
+}
+
+static int scope_output(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, blitz_scope, future)->error;
+}
+
+int blitz_scope_open(blitz_scope *scope, blitz_deadline until, const blitz_scope_opts *opts)
+{
+    static const blitz_future_ops ops = {"scope", BLITZ_PINNED, scope_poll, scope_future_cancel,
+                                         scope_output};
+    blitz_spawn_opts where = {.runtime = opts != NULL ? opts->runtime : NULL};
+    struct bz_runtime *rt = bz_runtime_for(&where);
+    if (scope == NULL || rt == NULL)
+        return -EINVAL;
+    struct scope *s = scope_of(scope);
+    *s = (struct scope){.os = bz_os_here(), .rt = (blitz_runtime *)rt};
+    scope->future.ops = &ops;
+    scope->error = 0;
+    bz_lock_init(&s->lock);
+    bz_list_init(&s->running);
+    bz_list_init(&s->told);
+    watch_begin(s, until, opts != NULL ? opts->token : NULL);
+    return 0;
+}
+
+int blitz_scope_close(blitz_scope *scope)
+{
+    struct scope *s = scope_of(scope);
+    bool is_thread = blitz_task_current() == NULL; /* it has no timers: its deadline is ours */
+    int err = bz_await(s->os, &scope->future, is_thread ? s->deadline.when : BLITZ_FOREVER);
+    return scope->error != 0 ? scope->error : err;
+}

@@ -1,0 +1,261 @@
+/* Promises: completed once, from anywhere; and boxes, which go on without their caller. */
+#include "harness.h"
+#include "support/bell.h"
+#include "support/on_each.h"
+#include "support/probe.h"
+
+#include <pthread.h>
+
+static int freed;
+
+static void count_free(void *value)
+{
+    ++freed;
+    CHECK_NOT_NULL(value);
+}
+
+static blitz_poll ask(blitz_future *f, struct t_bell *b)
+{
+    blitz_waker w = t_bell_waker(b);
+    return f->ops->poll(f, &w);
+}
+
+struct ends {
+    blitz_promise *p;
+    blitz_completer *c;
+    blitz_promise_future f;
+};
+
+static void ends_init(struct ends *e)
+{
+    freed = 0;
+    CHECK_EQ(blitz_promise_new(count_free, &e->p, &e->c), 0);
+    blitz_promise_future_init(&e->f, e->p);
+}
+
+TEST(promise, is_kept_once_and_its_value_is_taken_once)
+{
+    struct ends e;
+    struct t_bell bell = {0};
+    blitz_promise_future late;
+    int x;
+    ends_init(&e);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(bell.holders, 1);
+    CHECK_EQ(blitz_completer_complete(e.c, &x), 0);
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(blitz_completer_complete(e.c, &x), -EALREADY);
+    CHECK_EQ(blitz_completer_fail(e.c, -EIO), -EALREADY);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
+    CHECK(e.f.value == &x);
+    CHECK_EQ(blitz_future_output(&e.f.future), 0);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
+    blitz_promise_future_init(&late, e.p);
+    CHECK_EQ(ask(&late.future, &bell), BLITZ_READY);
+    CHECK_NULL(late.value); /* another had it */
+    blitz_completer_unref(e.c);
+    blitz_promise_unref(e.p);
+    CHECK_EQ(freed, 0);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(promise, fails_with_what_it_is_told_and_takes_no_success_for_an_error)
+{
+    struct ends e;
+    struct t_bell bell = {0};
+    ends_init(&e);
+    CHECK_EQ(blitz_completer_fail(e.c, 0), -EINVAL);
+    CHECK_EQ(blitz_completer_fail(e.c, -EHOSTUNREACH), 0);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&e.f.future), -EHOSTUNREACH);
+    blitz_promise_unref(e.p);
+    blitz_completer_unref(e.c);
+}
+
+/* bug class 24: the drop of the last completer is seen by whoever waits, whatever the order. */
+TEST(promise, bug_24_dropped_unfulfilled_is_told)
+{
+    struct ends e;
+    struct t_bell bell = {0};
+    ends_init(&e);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_PENDING);
+    blitz_completer *second = blitz_completer_ref(e.c);
+    blitz_completer_unref(e.c);
+    CHECK_EQ(bell.rung, 0); /* there is another */
+    blitz_completer_unref(second);
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
+    CHECK_EQ(e.f.error, -EPIPE);
+    CHECK_EQ(blitz_promise_await(e.p, 0, NULL), -EPIPE);
+    blitz_promise_unref(e.p);
+    blitz_completer_unref(NULL);
+    blitz_promise_unref(NULL);
+    CHECK_EQ(bell.holders, 0);
+}
+
+TEST(promise, a_value_that_nobody_took_is_freed)
+{
+    struct ends e;
+    struct t_bell bell = {0};
+    int x;
+    ends_init(&e);
+    CHECK_EQ(ask(&e.f.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(blitz_completer_is_wanted(e.c), 1);
+    e.f.future.ops->cancel(&e.f.future); /* it leaves */
+    blitz_promise_unref(blitz_promise_ref(e.p));
+    CHECK_EQ(blitz_completer_is_wanted(e.c), 1);
+    blitz_promise_unref(e.p);
+    CHECK_EQ(blitz_completer_is_wanted(e.c), 0);
+    CHECK_EQ(blitz_completer_complete(e.c, &x), 0);
+    CHECK_EQ(freed, 0);
+    blitz_completer_unref(e.c);
+    CHECK_EQ(freed, 1);
+    CHECK_EQ(bell.rung, 0);
+    CHECK_EQ(bell.holders, 0);
+    CHECK_EQ(blitz_promise_new(NULL, NULL, &e.c), -EINVAL);
+}
+
+/* Whoever is woken may wake others from there: no lock of ours is held. bug class 23. */
+struct nosy {
+    blitz_completer *c;
+    int seen;
+};
+
+static void nosy_clone(void *n)
+{
+    (void)n;
+}
+
+static void nosy_wake(void *data)
+{
+    struct nosy *n = data;
+    n->seen = blitz_completer_fail(n->c, -EIO);
+}
+
+TEST(promise, bug_23_a_waker_may_use_the_promise)
+{
+    static const blitz_waker_ops ops = {nosy_clone, nosy_wake, nosy_wake, nosy_clone};
+    struct ends e;
+    ends_init(&e);
+    struct nosy nosy = {e.c, 0};
+    blitz_waker w = {&ops, &nosy};
+    CHECK_EQ(e.f.future.ops->poll(&e.f.future, &w), BLITZ_PENDING);
+    CHECK_EQ(blitz_completer_complete(e.c, NULL), 0);
+    CHECK_EQ(nosy.seen, -EALREADY);
+    blitz_completer_unref(e.c);
+    blitz_promise_unref(e.p);
+}
+
+/* ---- from other threads ---- */
+
+static void *keep_it(void *completer)
+{
+    static int x = 7;
+    CHECK_EQ(blitz_completer_complete(completer, &x), 0);
+    blitz_completer_unref(completer);
+    return NULL;
+}
+
+static int wait_for_a_thread(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        blitz_promise *p;
+        blitz_completer *c;
+        pthread_t thread;
+        void *value = NULL;
+        CHECK_EQ(blitz_promise_new(NULL, &p, &c), 0);
+        CHECK_EQ(blitz_promise_await(p, blitz_after(BLITZ_US), &value), -ETIMEDOUT);
+        CHECK_EQ(pthread_create(&thread, NULL, keep_it, c), 0);
+        CHECK_EQ(blitz_promise_await(p, BLITZ_FOREVER, &value), 0);
+        CHECK_EQ(*(int *)value, 7);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+        blitz_promise_unref(p);
+    }
+    return 0;
+}
+
+TEST(promise, a_plain_thread_keeps_it)
+{
+    t_on_each(wait_for_a_thread, NULL, 0);
+    wait_for_a_thread(NULL);
+}
+
+/* ---- boxes ---- */
+
+struct boxed {
+    struct t_probe probe; /* its first member is the future */
+    int *dropped;
+};
+
+static void count_drop(void *memory)
+{
+    ++*((struct boxed *)memory)->dropped;
+}
+
+static struct boxed *box_of(blitz_class kind, int *dropped)
+{
+    struct boxed *b = blitz_box_new(sizeof *b, count_drop);
+    CHECK_NOT_NULL(b);
+    t_probe_init(&b->probe, &bz_os_linux, kind);
+    b->dropped = dropped;
+    return b;
+}
+
+TEST(box, is_its_owners_if_it_is_ready_and_gone_if_it_was_cancelled)
+{
+    for (int kind = BLITZ_REVOCABLE; kind <= BLITZ_DETACHABLE; kind++) {
+        struct t_bell bell = {0};
+        int dropped = 0;
+        struct boxed *b = box_of((blitz_class)kind, &dropped);
+        blitz_future *f = blitz_box_future(b);
+        CHECK_EQ(f->ops->kind, BLITZ_DETACHABLE);
+        CHECK_EQ(ask(f, &bell), BLITZ_PENDING);
+        t_probe_set(&b->probe, 5);
+        CHECK_EQ(ask(f, &bell), BLITZ_READY);
+        CHECK_EQ(blitz_future_output(f), 5);
+        CHECK_EQ(dropped, 0);
+        blitz_box_free(b);
+        CHECK_EQ(dropped, 1);
+        b = box_of((blitz_class)kind, &dropped);
+        CHECK_EQ(blitz_await(blitz_box_future(b), 0), -ETIMEDOUT);
+        CHECK_EQ(dropped, 2);
+        CHECK_EQ(bell.holders, 0);
+    }
+    blitz_box_free(NULL);
+    CHECK_NULL(blitz_box_new(1, NULL));
+    CHECK_NULL(blitz_box_new(SIZE_MAX, NULL));
+}
+
+static void set_dropped(void *memory)
+{
+    t_probe_set(*(struct t_probe **)((struct t_probe *)memory + 1), 0);
+}
+
+/* A pinned one goes on in the runtime's hands, until it has completed. */
+static int leave_pinned(void *arg)
+{
+    struct t_probe dropped;
+    (void)arg;
+    t_probe_init(&dropped, &bz_os_linux, BLITZ_REVOCABLE);
+    struct {
+        struct t_probe probe;
+        struct t_probe *dropped;
+    } *b = blitz_box_new(sizeof *b, set_dropped);
+    CHECK_NOT_NULL(b);
+    t_probe_init(&b->probe, &bz_os_linux, BLITZ_PINNED);
+    b->dropped = &dropped;
+    struct t_probe *inside = &b->probe;
+    CHECK_EQ(blitz_await(blitz_box_future(b), blitz_after(10 * BLITZ_US)), -ETIMEDOUT);
+    CHECK_EQ(blitz_await(&dropped.f, blitz_after(100 * BLITZ_US)), -ETIMEDOUT); /* not yet */
+    t_probe_init(&dropped, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_set(inside, 0); /* now it is freed, by whoever has it */
+    CHECK_EQ(blitz_await(&dropped.f, BLITZ_FOREVER), 0);
+    return 0;
+}
+
+TEST(box, a_pinned_one_is_seen_out_by_the_runtime)
+{
+    t_on_each(leave_pinned, NULL, 0);
+}
