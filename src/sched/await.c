@@ -29,6 +29,7 @@
  */
 #include <errno.h>
 
+#include "base/log.h"
 #include "sched/wait.h"
 
 /* ---- wakers ---- */
