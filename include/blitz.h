@@ -21,6 +21,7 @@
 #include "blitz/runtime.h"
 #include "blitz/scope.h"
 #include "blitz/stats.h"
+#include "blitz/sync.h"
 #include "blitz/task.h"
 #include "blitz/time.h"
 #include "blitz/trace.h"

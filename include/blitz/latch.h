@@ -1,0 +1,75 @@
+/*
+ * blitz/latch.h - wait until a number of things have happened.
+ *
+ *     blitz_latch_count_down(&ready, 1);         // by each of three
+ *     blitz_latch_wait(&ready, until);           // all three
+ *
+ * It counts down to 0 and stays there. For a number that goes up as well, see blitz/wait_group.h.
+ * Tasks of any runtime, stackless tasks and plain threads may all use one. The memory is yours.
+ * Whoever has waited may free it, if nobody else is about to wait; the calls that have counted it
+ * down need not have returned.
+ */
+#ifndef BLITZ_LATCH_H
+#define BLITZ_LATCH_H
+
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/sync_future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef struct blitz_latch {
+    uint64_t inside[5];
+} blitz_latch;
+
+/* n, up to UINT32_MAX, to be counted down. */
+#define BLITZ_LATCH_INIT(n)                \
+    {                                      \
+        {                                  \
+            (uint64_t)(n) << 1, 0, 0, 0, 0 \
+        }                                  \
+    }
+
+/*
+ * Make a latch that is at n.
+ * Owns:     the memory stays the caller's.
+ * Suspends: never. Call from any thread, before anybody uses it.
+ */
+BLITZ_API void blitz_latch_init(blitz_latch *l, uint32_t n);
+
+/*
+ * Count down by n. At 0 all who wait go on.
+ * Owns:     borrows it until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EINVAL (n is more than what is left; nothing happened).
+ */
+BLITZ_API int blitz_latch_count_down(blitz_latch *l, uint32_t n);
+
+/*
+ * Wait until it is at 0.
+ * Owns:     borrows it until it returns.
+ * Suspends: until then, `until`, or a cancel. Call from a task or any thread; a plain thread sleeps.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the counting is visible.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_latch_wait(blitz_latch *l, blitz_deadline until);
+
+/*
+ * What is left to be counted down. If that is 0, whatever came before is visible.
+ * Owns:     borrows it until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  the number.
+ */
+BLITZ_API uint32_t blitz_latch_left(blitz_latch *l);
+
+/*
+ * blitz_latch_wait() as a future. A cancel changes nothing.
+ * Owns:     borrows it until the future was ready or cancelled.
+ * Suspends: never. Call from any thread. f->error is 0 when it is ready.
+ */
+BLITZ_API void blitz_latch_wait_future_init(blitz_sync_future *f, blitz_latch *l);
+
+BLITZ_END_DECLS
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * blitz/mutex.h - one at a time.
+ *
+ *     static blitz_mutex mutex = BLITZ_MUTEX_INIT;
+ *
+ *     int err = blitz_mutex_lock(&mutex, BLITZ_FOREVER);
+ *     if (err == 0) {
+ *         ...                                      // alone; may wait, and continue on another thread
+ *         blitz_mutex_unlock(&mutex);
+ *     }
+ *
+ * Locking a free mutex and unlocking one that nobody wants are one atomic instruction each. Who finds
+ * it locked tries again for a moment and then stands in line.
+ *
+ * Whose turn it is: an unlock wakes the first in line, but does not keep the mutex for it: whoever
+ * runs at that moment may lock it first, because a mutex that waits for its next owner to be awake
+ * is of use to nobody (the more so if that is a plain thread, which takes tens of microseconds to be
+ * roused: a hand-off to it each time is a convoy). The one that was passed keeps its place. But after
+ * 1 ms in line it is passed no more: the next unlock hands the mutex to it, be it a fiber, a
+ * stackless task or a thread.
+ *
+ * It belongs to the task that locked it (for which a future may have waited), or to the plain threads;
+ * debug builds abort when another one unlocks it. It is not recursive: locking it twice waits for
+ * ever, as a dump will show, which names the holder.
+ *
+ * A cancelled task that has to wait gets -ECANCELED; in clean-up that must have the mutex, call
+ * between blitz_shield() and blitz_unshield().
+ *
+ * Tasks of any runtime, stackless tasks and plain threads may all use one mutex. The memory is yours,
+ * and must stay until every call on it has returned, unlocks of others included.
+ */
+#ifndef BLITZ_MUTEX_H
+#define BLITZ_MUTEX_H
+
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/sync_future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef struct blitz_mutex {
+    uint64_t inside[4];
+} blitz_mutex;
+
+#define BLITZ_MUTEX_INIT \
+    {                    \
+        {                \
+            0, 0, 0, 0   \
+        }                \
+    }
+
+/*
+ * Make a mutex, unlocked.
+ * Owns:     the memory stays the caller's.
+ * Suspends: never. Call from any thread, before anybody uses it.
+ */
+BLITZ_API void blitz_mutex_init(blitz_mutex *m);
+
+/*
+ * Lock.
+ * Owns:     borrows the mutex until it returns. It is the caller's until the unlock.
+ * Suspends: until it is the caller's, `until`, or a cancel. Call from a task or any thread; a plain
+ *           thread sleeps.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On error it was not locked.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_mutex_lock(blitz_mutex *m, blitz_deadline until);
+
+/*
+ * Lock if it is free.
+ * Owns:     borrows the mutex until it returns. It is the caller's until the unlock.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EAGAIN (it is locked).
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_mutex_try_lock(blitz_mutex *m);
+
+/*
+ * Unlock.
+ * Owns:     borrows the mutex until it returns.
+ * Suspends: never. Call from the task that locked it, or from a plain thread if one did.
+ */
+BLITZ_API void blitz_mutex_unlock(blitz_mutex *m);
+
+/*
+ * Is it locked now? Old news at once.
+ * Owns:     borrows the mutex until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  1 or 0.
+ */
+BLITZ_API int blitz_mutex_is_locked(const blitz_mutex *m);
+
+/*
+ * Who has it? Old news at once.
+ * Owns:     borrows the mutex until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  the task's number (blitz_task_id()); 0: nobody, a plain thread, or a future that was
+ *           handed it and has not been polled since.
+ */
+BLITZ_API uint64_t blitz_mutex_holder(const blitz_mutex *m);
+
+/*
+ * blitz_mutex_lock() as a future. When it is ready (f->error is 0) the mutex belongs to the task that
+ * polled it. A cancel before that leaves it unlocked.
+ * Owns:     borrows the mutex until the future was ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_mutex_lock_future_init(blitz_sync_future *f, blitz_mutex *m);
+
+BLITZ_END_DECLS
+
+#endif

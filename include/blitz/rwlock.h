@@ -1,0 +1,105 @@
+/*
+ * blitz/rwlock.h - many who read, or one who writes.
+ *
+ *     static blitz_rwlock lock = BLITZ_RWLOCK_INIT;
+ *
+ *     if (blitz_rwlock_read(&lock, BLITZ_FOREVER) == 0) {
+ *         ...                                          // nobody writes
+ *         blitz_rwlock_read_unlock(&lock);
+ *     }
+ *
+ * First come, first served: once a writer waits, readers who come later wait behind it, so that
+ * writers are not starved; and when it is done all the readers up to the next writer go together, so
+ * that readers are not either. What is released is handed to the first in line, also if that is a
+ * plain thread: rousing it takes tens of microseconds, in which the lock is held by one who sleeps.
+ * A task that reads must therefore not ask to read again: a writer may wait in between, for ever.
+ *
+ * Readers share a word, so on many CPUs short reads are no faster than under a mutex; it pays where
+ * reads are long or wait. Tasks of any runtime, stackless tasks and plain threads may all use one
+ * lock. The memory is yours, and must stay until every call on it has returned.
+ */
+#ifndef BLITZ_RWLOCK_H
+#define BLITZ_RWLOCK_H
+
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/sync_future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef struct blitz_rwlock {
+    uint64_t inside[4];
+} blitz_rwlock;
+
+#define BLITZ_RWLOCK_INIT \
+    {                     \
+        {                 \
+            0, 0, 0, 0    \
+        }                 \
+    }
+
+/*
+ * Make a lock that nobody has.
+ * Owns:     the memory stays the caller's.
+ * Suspends: never. Call from any thread, before anybody uses it.
+ */
+BLITZ_API void blitz_rwlock_init(blitz_rwlock *l);
+
+/*
+ * Lock to read, beside other readers.
+ * Owns:     borrows the lock until it returns. It is the caller's until blitz_rwlock_read_unlock().
+ * Suspends: until nobody writes and no writer came before, `until`, or a cancel. Call from a task or
+ *           any thread; a plain thread sleeps.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On error it was not locked.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_rwlock_read(blitz_rwlock *l,
+                                                              blitz_deadline until);
+
+/*
+ * Lock to write, alone.
+ * Owns:     borrows the lock until it returns. It is the caller's until blitz_rwlock_write_unlock().
+ * Suspends: until nobody has it and nobody came before, `until`, or a cancel. Call from a task or any
+ *           thread; a plain thread sleeps.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On error it was not locked.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_rwlock_write(blitz_rwlock *l,
+                                                               blitz_deadline until);
+
+/*
+ * Lock to read, or to write, if that is to be had at once.
+ * Owns:     borrows the lock until it returns. It is the caller's until the unlock.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EAGAIN (somebody has it, or waits).
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_rwlock_try_read(blitz_rwlock *l);
+BLITZ_API BLITZ_MUST_USE int blitz_rwlock_try_write(blitz_rwlock *l);
+
+/*
+ * Unlock what was locked to read, or to write.
+ * Owns:     borrows the lock until it returns.
+ * Suspends: never. Call from any thread, once for each lock.
+ */
+BLITZ_API void blitz_rwlock_read_unlock(blitz_rwlock *l);
+BLITZ_API void blitz_rwlock_write_unlock(blitz_rwlock *l);
+
+/*
+ * Go on reading what one has written, with nobody writing in between. Readers in front of the line
+ * come in.
+ * Owns:     borrows the lock until it returns. It is to be unlocked by blitz_rwlock_read_unlock().
+ * Suspends: never. Call from any thread that has it to write.
+ */
+BLITZ_API void blitz_rwlock_downgrade(blitz_rwlock *l);
+
+/*
+ * blitz_rwlock_read() and blitz_rwlock_write() as futures. A cancel leaves it unlocked.
+ * Owns:     borrows the lock until the future was ready or cancelled.
+ * Suspends: never. Call from any thread. f->error is 0 when it is ready.
+ */
+BLITZ_API void blitz_rwlock_read_future_init(blitz_sync_future *f, blitz_rwlock *l);
+BLITZ_API void blitz_rwlock_write_future_init(blitz_sync_future *f, blitz_rwlock *l);
+
+BLITZ_END_DECLS
+
+#endif

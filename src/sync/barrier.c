@@ -1,0 +1,99 @@
+/*
+ * barrier.c - meetings, by number.
+ *
+ * Everything is under the lock of the line. Who comes joins the line with the number of the meeting
+ * that is being gathered; the last one raises that number, and so releases all whose number is now
+ * old, in batches if they are many futures, while others may already come to the next meeting.
+ *
+ * Whoever leaves the line before its meeting is complete has not come. After that it cannot leave any
+ * more: the others have counted on it.
+ *
+ * I1  arrived is the number of nodes in the line that have the meeting's present number, and less than
+ *     parties.
+ *
+ * No atomics: the lock of the line.
+ */
+#include "blitz/barrier.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+struct bz_meeting {
+    uint64_t parties; /* constant */
+    uint64_t arrived; /* guarded by q.lock, as is */
+    uint64_t number;
+    struct bz_waitq q;
+};
+
+static_assert(sizeof(struct bz_meeting) <= sizeof(blitz_barrier), "it has room");
+
+static struct bz_meeting *of(blitz_barrier *barrier)
+{
+    return (struct bz_meeting *)barrier;
+}
+
+/* ---- under the lock ---- */
+
+static void barrier_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_meeting *b = owner;
+    for (struct bz_node *n; (n = bz_waitq_first(&b->q)) != NULL && n->since != b->number;) {
+        if (bz_wakes_are_full(wakes)) {
+            wakes->is_more = true;
+            return;
+        }
+        if (!bz_node_give(n, wakes))
+            n->state =
+                BZ_NODE_GIVEN; /* it was about to go, and has not: the others counted on it */
+    }
+}
+
+static bool barrier_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_meeting *b = n->owner;
+    if (b->arrived + 1 < b->parties) {
+        b->arrived++;
+        n->since = b->number;
+        bz_node_join(n);
+        return false;
+    }
+    b->arrived = 0;
+    b->number++;
+    n->error = BLITZ_BARRIER_LEADER;
+    barrier_serve(b, wakes);
+    return true;
+}
+
+static bool barrier_leave(struct bz_node *n)
+{
+    struct bz_meeting *b = n->owner;
+    if (n->since != b->number)
+        return false;
+    BZ_ASSERT(b->arrived > 0); /* I1 */
+    b->arrived--;
+    return true;
+}
+
+static const struct bz_node_ops meeting = {.future = BZ_NODE_FUTURE("barrier"),
+                                           .enter = barrier_enter,
+                                           .serve = barrier_serve,
+                                           .leave = barrier_leave};
+
+/* ---- for users ---- */
+
+void blitz_barrier_init(blitz_barrier *barrier, uint32_t parties)
+{
+    *barrier = (blitz_barrier)BLITZ_BARRIER_INIT(parties);
+}
+
+int blitz_barrier_wait(blitz_barrier *barrier, blitz_deadline until)
+{
+    return bz_waitq_acquire(&of(barrier)->q, of(barrier), &meeting, 0, until);
+}
+
+void blitz_barrier_wait_future_init(blitz_sync_future *f, blitz_barrier *barrier)
+{
+    bz_sync_future_init(f, &of(barrier)->q, of(barrier), &meeting, 0);
+}

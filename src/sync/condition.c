@@ -1,0 +1,174 @@
+/*
+ * condition.c - a line of those who wait for a signal, each with a mutex it has to lock again.
+ *
+ * A waiter joins the line first and unlocks the mutex then: whoever changes what the mutex guards, and
+ * signals, finds it in the line. Between the two it is not parked yet; a signal that comes then marks
+ * the node and the park finds that (waitq.h). Unlocking from the park's hook instead would run
+ * wakers of other people's futures there.
+ *
+ * Locking again cannot be given up: the caller holds the mutex before and after. So it is done under
+ * a shield and without a deadline. A stackless waiter does it as the second half of its future, by
+ * the same node, which is in one line at a time.
+ *
+ * Rejected: moving the woken nodes from this line to the mutex's ("wait morphing"): an unlock that
+ * wakes one waiter at a time already keeps a broadcast from being a stampede for the mutex, but for
+ * the wakes themselves; and the two locks would have to be held at once.
+ *
+ * "Who wait now", for a broadcast: a round number, as in notify.c.
+ *
+ * No atomics: the lock of the line.
+ */
+#include "blitz/condition.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+struct bz_condition {
+    struct bz_waitq q;
+    uint64_t round;   /* of broadcasts; guarded by q.lock */
+    uint64_t signals; /* to be given by the serve at hand, or lost; guarded by q.lock */
+};
+
+enum { BY_BROADCAST = 1 };
+
+static_assert(sizeof(struct bz_condition) <= sizeof(blitz_condition), "it has room");
+
+static struct bz_condition *of(blitz_condition *condition)
+{
+    return (struct bz_condition *)condition;
+}
+
+/* ---- under the lock ---- */
+
+static bool condition_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    (void)wakes;
+    n->since = ((struct bz_condition *)n->owner)->round;
+    bz_node_join(n);
+    return false;
+}
+
+static void condition_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_condition *c = owner;
+    for (struct bz_node *n; (n = bz_waitq_first(&c->q)) != NULL;) {
+        bool is_by_broadcast = n->since != c->round;
+        if (!is_by_broadcast && c->signals == 0)
+            return;
+        if (bz_wakes_are_full(wakes)) {
+            wakes->is_more = true;
+            return;
+        }
+        n->error = is_by_broadcast ? BY_BROADCAST : 0;
+        if (bz_node_give(n, wakes) && !is_by_broadcast)
+            c->signals--;
+    }
+    c->signals = 0; /* nobody waits: lost */
+}
+
+static void condition_give_back(struct bz_node *n, struct bz_wakes *wakes)
+{
+    (void)wakes;
+    if (n->error != BY_BROADCAST)
+        ((struct bz_condition *)n->owner)->signals++;
+}
+
+static blitz_poll wait_future_poll(blitz_future *f, const blitz_waker *waker);
+
+static const struct bz_node_ops waiting = {.future = {"condition", BLITZ_REVOCABLE,
+                                                      wait_future_poll, bz_sync_future_cancel,
+                                                      bz_sync_future_output},
+                                           .enter = condition_enter,
+                                           .serve = condition_serve,
+                                           .give_back = condition_give_back};
+
+/* ---- for users ---- */
+
+void blitz_condition_init(blitz_condition *condition)
+{
+    *condition = (blitz_condition)BLITZ_CONDITION_INIT;
+}
+
+static void lock_again(blitz_mutex *m)
+{
+    blitz_shield();
+    int err = blitz_mutex_lock(m, BLITZ_FOREVER);
+    blitz_unshield();
+    BZ_CHECK(err == 0, "a mutex could not be locked again: %d", err);
+}
+
+int blitz_condition_wait(blitz_condition *condition, blitz_mutex *m, blitz_deadline until)
+{
+    struct bz_condition *c = of(condition);
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wait w;
+    struct bz_node n;
+    bz_node_init(&n, &c->q, c, &waiting, 0);
+    n.wait = &w;
+    bz_waitq_take(&c->q, os);
+    (void)condition_enter(&n, NULL);
+    bz_waitq_drop(&c->q, os);
+    blitz_mutex_unlock(m);
+    int err = bz_node_wait(&n, &w, until);
+    lock_again(m);
+    return err;
+}
+
+void blitz_condition_signal(blitz_condition *condition)
+{
+    struct bz_condition *c = of(condition);
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(&c->q, os);
+    c->signals++;
+    condition_serve(c, &wakes);
+    bz_waitq_end(&c->q, c, &waiting, &wakes, os);
+}
+
+void blitz_condition_broadcast(blitz_condition *condition)
+{
+    struct bz_condition *c = of(condition);
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(&c->q, os);
+    c->round++;
+    condition_serve(c, &wakes);
+    bz_waitq_end(&c->q, c, &waiting, &wakes, os);
+}
+
+/* ---- as a future: first the signal, then the mutex ---- */
+
+static blitz_mutex *mutex_of(const struct bz_node *n)
+{
+    return (blitz_mutex *)(uintptr_t)n->want; /* NOLINT: a pointer in a number */
+}
+
+/* The signal has come: from here on it is a future of the mutex. */
+static blitz_poll go_on_to_lock(blitz_sync_future *f, blitz_mutex *m, const blitz_waker *waker)
+{
+    blitz_mutex_lock_future_init(f, m);
+    return f->future.ops->poll(&f->future, waker);
+}
+
+static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
+    struct bz_node *n = bz_sync_future_node(f);
+    blitz_mutex *m = mutex_of(n);
+    bool is_first = !n->is_parked; /* a future's own use of it: has it been polled? */
+    blitz_poll poll = bz_sync_future_poll(future, waker);
+    if (is_first) {
+        n->is_parked = true;
+        blitz_mutex_unlock(m);
+    }
+    return poll == BLITZ_PENDING ? BLITZ_PENDING : go_on_to_lock(f, m, waker);
+}
+
+void blitz_condition_wait_future_init(blitz_sync_future *f, blitz_condition *condition,
+                                      blitz_mutex *m)
+{
+    struct bz_condition *c = of(condition);
+    bz_sync_future_init(f, &c->q, c, &waiting, (uintptr_t)m);
+}

@@ -1,0 +1,284 @@
+/*
+ * mutex.c - one word: locked by whom, is anybody in line, is one of them awake.
+ *
+ * The word: holder << 3 | WOKEN | QUEUED | LOCKED. The holder is the task's number, so that a dump
+ * can name it and a debug build can tell who unlocks; plain threads are all 0.
+ *
+ *   lock      free: one CAS. Else a short spin, then the line.
+ *   unlock    nobody in line, or one of them is awake: one CAS. Else the first in line is told to
+ *             try, WOKEN is set and the mutex is free for whoever comes first.
+ *
+ * WOKEN says that somebody who stood in line is on the way, so that a holder that locks and unlocks
+ * in a loop wakes one task and not one with every round; with the next unlock after that one has
+ * locked, or gone back into line, another is woken.
+ *
+ * Rejected:
+ *   handing over at every unlock   fair, but each round is a switch: 8 tasks on 2 procs took ten
+ *                                  times as long (and with a thread in line, a thousand times)
+ *   never handing over             a waiter can be passed for ever (go#13086)
+ *   a mode, as Go's mutex has      the age of the first in line says the same, and is looked at
+ *                                  only where somebody is woken, where a clock read does not matter
+ *   spinning long                  the line of the word goes back and forth between the CPUs (0.3 us
+ *                                  a round trip here) while the holder would be done by itself
+ *
+ *                     LOCKED QUEUED WOKEN
+ *   free               0      0      0
+ *   held               1      0      0
+ *   held, wanted       1      1      0       the unlock will tell or hand over
+ *   held, one awake    1      ?      1       the unlock is a CAS
+ *   free, one awake    0      ?      1       whoever comes
+ *   free, wanted       0      1      0       only under the lock of the line: serve is at it
+ *
+ * In the plain form lock and unlock always take the lock of the line.
+ *
+ * I1  Somebody is in the line -> QUEUED.
+ * I2  WOKEN -> exactly one node is TOLD. It clears WOKEN when it enters again or is revoked, under the
+ *     lock.
+ * I3  With LOCKED set and the lock of the line held, only the holder's unlock that needs no lock may
+ *     change the word: by clearing LOCKED, and only if WOKEN is set or QUEUED is not.
+ * I4  QUEUED without LOCKED and WOKEN does not outlive the lock of the line: nobody would be woken.
+ *
+ * [L] unlock: word release -> lock: word acquire   what one holder did, the next one sees. Whoever is
+ *     handed the mutex gets that by its wait, or by the lock of the line
+ */
+#include "blitz/mutex.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+enum { LOCKED = 1, QUEUED = 2, WOKEN = 4, SHIFT = 3 };
+
+/* Turns of the spin: about a microsecond, in which a holder that runs is done. */
+#if !defined(BZ_MUTEX_SPINS)
+#define BZ_MUTEX_SPINS 4
+#endif
+
+/* How long one in line may be passed. */
+#if !defined(BZ_MUTEX_PATIENCE_NS)
+#define BZ_MUTEX_PATIENCE_NS BLITZ_MS
+#endif
+
+struct bz_mutex {
+    bz_atomic(uint64_t) word;
+    struct bz_waitq q;
+};
+
+static_assert(sizeof(struct bz_mutex) <= sizeof(blitz_mutex), "it has room");
+
+static struct bz_mutex *of(blitz_mutex *mutex)
+{
+    return (struct bz_mutex *)mutex;
+}
+
+/* LOCKED by whoever calls. */
+static inline uint64_t locked_by_me(void)
+{
+    struct bz_task *me = bz_task_self();
+    return (me != NULL ? me->id << SHIFT : 0) | LOCKED;
+}
+
+/* ---- under the lock of the line ---- */
+
+static bool mutex_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_mutex *m = n->owner;
+    uint64_t word = bz_load_relaxed(&m->word);            /* relaxed: a first guess */
+    uint64_t ours = n->state == BZ_NODE_TOLD ? WOKEN : 0; /* I2 */
+    (void)wakes;
+    for (;;) {
+        uint64_t kept = word & (QUEUED | WOKEN) & ~ours;
+        if (!(word & LOCKED)) {
+            if (bz_cas_weak_acq_rlx(&m->word, &word, kept | locked_by_me())) /* [L] */
+                break;
+            /* relaxed: flags; who acts on them takes the lock of the line */
+        } else if (bz_cas_weak_rlx_rlx(&m->word, &word, (word | QUEUED) & ~ours)) {
+            if (!ours)
+                n->since = bz_os_now(bz_sync_os());
+            bz_node_join(n);
+            return false;
+        }
+    }
+    n->state = BZ_NODE_OUT;
+    return true;
+}
+
+/* Has the first in line been passed for long enough? */
+static bool is_out_of_patience(const struct bz_node *n)
+{
+    return bz_os_now(bz_sync_os()) - n->since >= BZ_MUTEX_PATIENCE_NS;
+}
+
+static uint64_t queued_flag(struct bz_mutex *m)
+{
+    return bz_waitq_is_empty(&m->q) ? 0 : QUEUED;
+}
+
+/* Hand the mutex, which is locked, to the first in line. The word comes first: as soon as it is
+ * woken the new holder may unlock. */
+static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakes *wakes)
+{
+    uint64_t queued = n->in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
+    /* relaxed: I3, and the new holder gets what we did by its wait or the lock */
+    bz_store_relaxed(&m->word, n->want << SHIFT | queued | LOCKED);
+    return bz_node_give(n, wakes);
+}
+
+/* The mutex is ours to release: LOCKED is set, WOKEN is not, and nobody else changes the word (I3). */
+static void pass_on(struct bz_mutex *m, struct bz_wakes *wakes)
+{
+    for (struct bz_node *n; (n = bz_waitq_first(&m->q)) != NULL;) {
+        if (is_out_of_patience(n) && !BZ_BROKEN(114)) {
+            if (hand_over(m, n, wakes))
+                return;
+        } else if (bz_node_tell(n, wakes)) {
+            bz_store_release(&m->word, queued_flag(m) | WOKEN); /* [L] */
+            return;
+        }
+    }
+    bz_store_release(&m->word, 0); /* [L] */
+}
+
+/* Whoever is in line and has nobody to wake it is told to try: I4. */
+static void mutex_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_mutex *m = owner;
+    if (bz_waitq_is_empty(&m->q)) {
+        bz_fetch_and_relaxed(&m->word, ~(uint64_t)QUEUED); /* relaxed: a flag; I1 */
+        return;
+    }
+    uint64_t word = bz_load_relaxed(&m->word); /* relaxed: a first guess */
+    do {
+        if (word & (LOCKED | WOKEN))
+            return;
+    } while (!bz_cas_weak_acq_rlx(&m->word, &word, word | LOCKED)); /* [L] */
+    pass_on(m, wakes);
+}
+
+/* A future was told to try, or handed the mutex, and is cancelled. */
+static void mutex_give_back(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_mutex *m = n->owner;
+    if (n->state == BZ_NODE_TOLD)
+        bz_fetch_and_relaxed(&m->word, ~(uint64_t)WOKEN); /* relaxed: a flag; I2 */
+    else
+        pass_on(m, wakes);
+}
+
+static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker);
+
+static const struct bz_node_ops locking = {.future = {"mutex", BLITZ_REVOCABLE, lock_future_poll,
+                                                      bz_sync_future_cancel, bz_sync_future_output},
+                                           .enter = mutex_enter,
+                                           .serve = mutex_serve,
+                                           .give_back = mutex_give_back};
+
+/* ---- locking ---- */
+
+void blitz_mutex_init(blitz_mutex *mutex)
+{
+    *mutex = (blitz_mutex)BLITZ_MUTEX_INIT;
+}
+
+static inline bool grab_free(struct bz_mutex *m)
+{
+    uint64_t seen = 0;
+    return bz_cas_strong_acq_rlx(&m->word, &seen, locked_by_me()); /* [L] */
+}
+
+/* Also if there is a line: the first in it may be passed. */
+static bool grab(struct bz_mutex *m)
+{
+    uint64_t word = bz_load_relaxed(&m->word); /* relaxed: a first guess */
+    while (!(word & LOCKED))
+        if (bz_cas_weak_acq_rlx(&m->word, &word, word | locked_by_me())) /* [L] */
+            return true;
+    return false;
+}
+
+static BZ_NOINLINE int lock_slowly(struct bz_mutex *m, blitz_deadline until)
+{
+    struct bz_task *me = bz_task_self();
+    if (!BZ_SYNC_IS_DULL) {
+        const struct bz_os *os = bz_sync_os();
+        for (unsigned round = 0; round < BZ_MUTEX_SPINS; round++) {
+            if (grab(m))
+                return 0;
+            bz_os_relax(os, round);
+        }
+    }
+    return bz_waitq_acquire(&m->q, m, &locking, me != NULL ? me->id : 0, until);
+}
+
+int blitz_mutex_lock(blitz_mutex *mutex, blitz_deadline until)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab_free(of(mutex))))
+        return 0;
+    return lock_slowly(of(mutex), until);
+}
+
+int blitz_mutex_try_lock(blitz_mutex *mutex)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    return grab(of(mutex)) ? 0 : -EAGAIN;
+}
+
+static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
+{
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(&m->q, os);
+    /* relaxed: WOKEN is set under the lock, by one who holds the mutex: not by now */
+    if (bz_load_relaxed(&m->word) & WOKEN)
+        bz_fetch_and_release(&m->word, QUEUED | WOKEN); /* [L] */
+    else
+        pass_on(m, &wakes);
+    bz_waitq_end(&m->q, m, &locking, &wakes, os);
+}
+
+void blitz_mutex_unlock(blitz_mutex *mutex)
+{
+    struct bz_mutex *m = of(mutex);
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    uint64_t word = bz_load_relaxed(&m->word); /* relaxed: what we wrote, and flags */
+    BZ_ASSERT((word & ~(uint64_t)(QUEUED | WOKEN)) == locked_by_me());
+    while (!BZ_SYNC_IS_DULL && (!(word & QUEUED) || word & WOKEN))
+        if (BZ_LIKELY(bz_cas_weak_rel_rlx(&m->word, &word, word & (QUEUED | WOKEN)))) /* [L] */
+            return;
+    unlock_slowly(m);
+}
+
+/* ---- looking ---- */
+
+int blitz_mutex_is_locked(const blitz_mutex *mutex)
+{
+    const struct bz_mutex *m = (const struct bz_mutex *)mutex;
+    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: old news at once */
+}
+
+uint64_t blitz_mutex_holder(const blitz_mutex *mutex)
+{
+    const struct bz_mutex *m = (const struct bz_mutex *)mutex;
+    return bz_load_relaxed(&m->word) >> SHIFT; /* relaxed: old news at once */
+}
+
+/* ---- as a future ---- */
+
+/* If it was handed over, the future that waited could not say for whom: now it can. */
+static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker)
+{
+    struct bz_mutex *m = bz_sync_future_node(BZ_CONTAINER_OF(f, blitz_sync_future, future))->owner;
+    struct bz_task *me = bz_task_self();
+    if (bz_sync_future_poll(f, waker) == BLITZ_PENDING)
+        return BLITZ_PENDING;
+    if (me != NULL && bz_load_relaxed(&m->word) >> SHIFT == 0) /* relaxed: it is ours */
+        bz_fetch_add_relaxed(&m->word, me->id << SHIFT);       /* relaxed: likewise */
+    return BLITZ_READY;
+}
+
+void blitz_mutex_lock_future_init(blitz_sync_future *f, blitz_mutex *mutex)
+{
+    bz_sync_future_init(f, &of(mutex)->q, of(mutex), &locking, 0);
+}

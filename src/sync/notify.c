@@ -1,0 +1,135 @@
+/*
+ * notify.c - a notification for one, kept if nobody waits, or for all who wait now.
+ *
+ * Everything is under the lock of the line. A fast path would save a lock that nobody else holds in
+ * a call that is about to wake or to wait; not worth a protocol.
+ *
+ * Who was notified by notify_all does not pass it on when it is cancelled: everybody had it. Who was
+ * notified by notify_one does, and so a notification is used up by one that heard it or is kept.
+ * That is why serve gives for as long as one is kept.
+ *
+ * "Now" in notify_all is a line drawn under those who wait: a round number, which each node takes
+ * with it into the line, so that the wakers can be fired in batches with the lock dropped, and nobody
+ * who joins meanwhile is woken as well.
+ *
+ * I1  A notification is kept -> nobody is in the line, outside of the lock.
+ *
+ * No atomics: the lock.
+ */
+#include "blitz/notify.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+struct bz_notify {
+    struct bz_waitq q;
+    uint64_t round;   /* of notify_all; guarded by q.lock */
+    uint64_t is_kept; /* a notification for whoever comes; guarded by q.lock */
+};
+
+enum { BY_ALL = 1 }; /* a given node's `want`: by which of the two it was given */
+
+static_assert(sizeof(struct bz_notify) <= sizeof(blitz_notify), "it has room");
+
+static struct bz_notify *of(blitz_notify *notify)
+{
+    return (struct bz_notify *)notify;
+}
+
+/* ---- under the lock ---- */
+
+static bool notify_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_notify *notify = n->owner;
+    (void)wakes;
+    if (notify->is_kept) {
+        notify->is_kept = false;
+        return true;
+    }
+    n->since = notify->round;
+    bz_node_join(n);
+    return false;
+}
+
+/* Those who waited for a notify_all, then whoever may have the one that is kept. */
+static void notify_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_notify *notify = owner;
+    for (struct bz_node *n; (n = bz_waitq_first(&notify->q)) != NULL;) {
+        bool is_by_all = n->since != notify->round;
+        if (!is_by_all && !notify->is_kept)
+            return;
+        if (bz_wakes_are_full(wakes)) {
+            wakes->is_more = true;
+            return;
+        }
+        n->want = is_by_all ? BY_ALL : 0;
+        if (bz_node_give(n, wakes) && !is_by_all)
+            notify->is_kept = false;
+    }
+}
+
+static void notify_give_back(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_notify *notify = n->owner;
+    (void)wakes;
+    if (n->want != BY_ALL)
+        notify->is_kept = true;
+}
+
+static const struct bz_node_ops waiting = {.future = BZ_NODE_FUTURE("notify"),
+                                           .enter = notify_enter,
+                                           .serve = notify_serve,
+                                           .give_back = notify_give_back};
+
+/* ---- for users ---- */
+
+void blitz_notify_init(blitz_notify *notify)
+{
+    *notify = (blitz_notify)BLITZ_NOTIFY_INIT;
+}
+
+int blitz_notify_wait(blitz_notify *notify, blitz_deadline until)
+{
+    return bz_waitq_acquire(&of(notify)->q, of(notify), &waiting, 0, until);
+}
+
+int blitz_notify_try_wait(blitz_notify *notify)
+{
+    struct bz_notify *n = of(notify);
+    const struct bz_os *os = bz_sync_os();
+    bz_waitq_take(&n->q, os);
+    bool was_kept = n->is_kept;
+    n->is_kept = false;
+    bz_waitq_drop(&n->q, os);
+    return was_kept ? 0 : -EAGAIN;
+}
+
+void blitz_notify_one(blitz_notify *notify)
+{
+    struct bz_notify *n = of(notify);
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(&n->q, os);
+    n->is_kept = true;
+    notify_serve(n, &wakes);
+    bz_waitq_end(&n->q, n, &waiting, &wakes, os);
+}
+
+void blitz_notify_all(blitz_notify *notify)
+{
+    struct bz_notify *n = of(notify);
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(&n->q, os);
+    n->round++;
+    notify_serve(n, &wakes);
+    bz_waitq_end(&n->q, n, &waiting, &wakes, os);
+}
+
+void blitz_notify_wait_future_init(blitz_sync_future *f, blitz_notify *notify)
+{
+    bz_sync_future_init(f, &of(notify)->q, of(notify), &waiting, 0);
+}

@@ -1,0 +1,212 @@
+/*
+ * rwlock.c - readers counted in a word, a writer in a bit of it, and one line for both.
+ *
+ * The word: readers << 2 | WRITER | QUEUED. While nobody stands in the line each operation is one
+ * atomic instruction on it. QUEUED is set while somebody does, and sends everybody who comes to the
+ * end of the line: so a writer waits for those who read now and for nobody who comes later. Whoever
+ * leaves and finds QUEUED serves the line: readers from the front up to the next writer, or a writer
+ * if nobody has the lock.
+ *
+ * Before it joins the line a writer waits for a moment for the readers to leave, with QUEUED unset,
+ * because a reader that runs is done in nanoseconds and the line costs a switch. Readers that come
+ * meanwhile go in before it; the moment is bounded, so it is no starvation.
+ *
+ * Rejected: reader counts spread over the CPUs (a writer must visit them all; a blitz_rwlock would
+ * be kilobytes); a writer that is preferred to readers in line (it could starve them in turn);
+ * fetch_add for readers (a reader that comes in vain must leave again, and may then be the last that
+ * a writer waits for: a second protocol, to save a retry on two CPUs).
+ *
+ * In the plain form every call takes the lock of the line.
+ *
+ * I1  WRITER -> no readers.
+ * I2  Somebody is in the line -> QUEUED. Cleared under the lock when the line is empty.
+ * I3  With QUEUED set only serve lets anybody in, under the lock; others can only leave.
+ *
+ * [R] unlock: word release -> lock, serve: word acquire   a writer sees what readers and writers before
+ *     it have done, a reader what writers have. Whoever is let in by serve gets it by its wait or
+ *     the lock of the line
+ */
+#include "blitz/rwlock.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+enum { QUEUED = 1, WRITER = 2, READER = 4 };
+
+/* Turns of the spin before the line. */
+#if !defined(BZ_RWLOCK_SPINS)
+#define BZ_RWLOCK_SPINS 4
+#endif
+
+struct bz_rwlock {
+    bz_atomic(uint64_t) word;
+    struct bz_waitq q;
+};
+
+static_assert(sizeof(struct bz_rwlock) <= sizeof(blitz_rwlock), "it has room");
+
+static struct bz_rwlock *of(blitz_rwlock *lock)
+{
+    return (struct bz_rwlock *)lock;
+}
+
+/* What keeps one who wants to come in as a reader, or as a writer, out. */
+static uint64_t obstacles_of(uint64_t want)
+{
+    return want == READER ? WRITER : ~(uint64_t)QUEUED;
+}
+
+/* ---- under the lock of the line ---- */
+
+static bool rwlock_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_rwlock *l = n->owner;
+    uint64_t word = bz_load_relaxed(&l->word); /* relaxed: a first guess */
+    (void)wakes;
+    for (;;) {
+        if ((word & (obstacles_of(n->want) | QUEUED)) == 0) {
+            if (bz_cas_weak_acq_rlx(&l->word, &word, word + n->want)) /* [R] */
+                return true;
+        } else if (bz_cas_weak_rlx_rlx(&l->word, &word, word | QUEUED)) { /* relaxed: the lock */
+            bz_node_join(n);
+            return false;
+        }
+    }
+}
+
+static void rwlock_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_rwlock *l = owner;
+    for (struct bz_node *n; (n = bz_waitq_first(&l->q)) != NULL;) {
+        uint64_t want = n->want;
+        /* relaxed: I3; the addition below acquires, and whoever leaves after this look serves */
+        if (bz_load_relaxed(&l->word) & obstacles_of(want))
+            return;
+        if (bz_wakes_are_full(wakes)) {
+            wakes->is_more = true;
+            return;
+        }
+        bz_fetch_add_acquire(&l->word, want); /* [R] before it is woken, and may unlock */
+        if (!bz_node_give(n, wakes))
+            bz_fetch_sub_relaxed(&l->word, want); /* relaxed: nothing was done under it */
+    }
+    bz_fetch_and_relaxed(&l->word, ~(uint64_t)QUEUED); /* relaxed: I2, a flag; the lock */
+}
+
+static void rwlock_give_back(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_rwlock *l = n->owner;
+    (void)wakes;
+    bz_fetch_sub_release(&l->word, n->want); /* [R] */
+}
+
+static const struct bz_node_ops reading = {.future = BZ_NODE_FUTURE("rwlock: read"),
+                                           .enter = rwlock_enter,
+                                           .serve = rwlock_serve,
+                                           .give_back = rwlock_give_back};
+static const struct bz_node_ops writing = {.future = BZ_NODE_FUTURE("rwlock: write"),
+                                           .enter = rwlock_enter,
+                                           .serve = rwlock_serve,
+                                           .give_back = rwlock_give_back};
+
+/* ---- locking ---- */
+
+void blitz_rwlock_init(blitz_rwlock *lock)
+{
+    *lock = (blitz_rwlock)BLITZ_RWLOCK_INIT;
+}
+
+/* One try, without the line. */
+static inline bool grab(struct bz_rwlock *l, uint64_t want)
+{
+    uint64_t word = bz_load_relaxed(&l->word); /* relaxed: a first guess */
+    while ((word & (obstacles_of(want) | QUEUED)) == 0)
+        if (bz_cas_weak_acq_rlx(&l->word, &word, word + want)) /* [R] */
+            return true;
+    return false;
+}
+
+static BZ_NOINLINE int lock_slowly(struct bz_rwlock *l, uint64_t want, blitz_deadline until)
+{
+    if (!BZ_SYNC_IS_DULL) {
+        const struct bz_os *os = bz_sync_os();
+        for (unsigned round = 0; round < BZ_RWLOCK_SPINS; round++) {
+            bz_os_relax(os, round);
+            if (grab(l, want))
+                return 0;
+        }
+    }
+    return bz_waitq_acquire(&l->q, l, want == READER ? &reading : &writing, want, until);
+}
+
+int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab(of(lock), READER)))
+        return 0;
+    return lock_slowly(of(lock), READER, until);
+}
+
+int blitz_rwlock_write(blitz_rwlock *lock, blitz_deadline until)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab(of(lock), WRITER)))
+        return 0;
+    return lock_slowly(of(lock), WRITER, until);
+}
+
+int blitz_rwlock_try_read(blitz_rwlock *lock)
+{
+    return grab(of(lock), READER) ? 0 : -EAGAIN;
+}
+
+int blitz_rwlock_try_write(blitz_rwlock *lock)
+{
+    return grab(of(lock), WRITER) ? 0 : -EAGAIN;
+}
+
+/* ---- unlocking ---- */
+
+/* Leave as what one was. If that lets somebody in, the line is served. */
+static inline void leave(struct bz_rwlock *l, uint64_t what)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    uint64_t was = bz_fetch_sub_release(&l->word, what); /* [R] */
+    BZ_ASSERT(what == WRITER ? (was & WRITER) != 0 : was >= READER);
+    if (BZ_UNLIKELY((was - what) == QUEUED) || BZ_SYNC_IS_DULL)
+        bz_waitq_serve(&l->q, l, &reading);
+}
+
+void blitz_rwlock_read_unlock(blitz_rwlock *lock)
+{
+    leave(of(lock), READER);
+}
+
+void blitz_rwlock_write_unlock(blitz_rwlock *lock)
+{
+    leave(of(lock), WRITER);
+}
+
+void blitz_rwlock_downgrade(blitz_rwlock *lock)
+{
+    struct bz_rwlock *l = of(lock);
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    uint64_t was = bz_fetch_add_release(&l->word, READER - WRITER); /* [R] */
+    BZ_ASSERT(was & WRITER);
+    if (was & QUEUED || BZ_SYNC_IS_DULL)
+        bz_waitq_serve(&l->q, l, &reading);
+}
+
+/* ---- as futures ---- */
+
+void blitz_rwlock_read_future_init(blitz_sync_future *f, blitz_rwlock *lock)
+{
+    bz_sync_future_init(f, &of(lock)->q, of(lock), &reading, READER);
+}
+
+void blitz_rwlock_write_future_init(blitz_sync_future *f, blitz_rwlock *lock)
+{
+    bz_sync_future_init(f, &of(lock)->q, of(lock), &writing, WRITER);
+}

@@ -1,0 +1,183 @@
+/*
+ * semaphore.c - permits in a word, and a line of those for whom there were too few.
+ *
+ * The word: permits << 2 | CLOSED | QUEUED. While nobody stands in the line, acquire and release are
+ * one CAS each. QUEUED is set while somebody does: it sends every acquire to the end of the line, so
+ * that nobody is passed, and every release to the line's lock, where serve hands the permits to
+ * those in front. Permits are counted in the word at all times, also while QUEUED is set; serve takes
+ * them out before it gives.
+ *
+ * Releasing is a CAS loop and not an addition, so that a release beyond the limit is refused without
+ * having happened; uncontended the two cost the same.
+ *
+ * In the plain form every call takes the lock of the line.
+ *
+ * I1  Permits in the word + permits given and not released are what was made and released.
+ * I2  Somebody is in the line -> QUEUED. Cleared under the lock when the line is empty.
+ * I3  With QUEUED set only serve lowers the number of permits, under the lock.
+ *
+ * [P] release: word release -> acquire, serve: word acquire   what the last holder of a permit did is
+ *     visible to the next. A waiter gets it from serve, through its wait or the lock
+ */
+#include "blitz/semaphore.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "sync/waitq.h"
+
+enum { QUEUED = 1, CLOSED = 2, FLAGS = 3, SHIFT = 2 };
+
+struct bz_semaphore {
+    bz_atomic(uint64_t) word;
+    struct bz_waitq q;
+};
+
+static_assert(sizeof(struct bz_semaphore) <= sizeof(blitz_semaphore), "it has room");
+
+static uint64_t permits_of(uint64_t word)
+{
+    return word >> SHIFT;
+}
+
+/* Can n be had, with that word, by one for whom these flags are no obstacle? */
+static bool has_permits(uint64_t word, uint64_t n, uint64_t obstacles)
+{
+    return (word & obstacles) == 0 && permits_of(word) >= n;
+}
+
+/* ---- under the lock ---- */
+
+static bool semaphore_enter(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_semaphore *s = n->owner;
+    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
+    (void)wakes;
+    for (;;) {
+        if (word & CLOSED) {
+            n->error = -EPIPE;
+            return true;
+        }
+        if (has_permits(word, n->want, QUEUED)) {
+            if (bz_cas_weak_acq_rlx(&s->word, &word, word - (n->want << SHIFT))) /* [P] */
+                return true;
+        } else if (bz_cas_weak_rlx_rlx(&s->word, &word, word | QUEUED)) { /* relaxed: the lock */
+            bz_node_join(n);
+            return false;
+        }
+    }
+}
+
+/* Take the permits out and give them; they are put back if the node's owner has gone. */
+static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wakes *wakes)
+{
+    uint64_t taken = n->want << SHIFT;
+    bz_fetch_sub_acquire(&s->word, taken); /* [P] I3 */
+    if (bz_node_give(n, wakes))
+        return true;
+    bz_fetch_add_relaxed(&s->word, taken); /* relaxed: nothing was done with them; the lock */
+    return false;
+}
+
+static void semaphore_serve(void *owner, struct bz_wakes *wakes)
+{
+    struct bz_semaphore *s = owner;
+    for (struct bz_node *n; (n = bz_waitq_first(&s->q)) != NULL;) {
+        uint64_t word = bz_load_relaxed(&s->word); /* relaxed: I3; more is served by who adds */
+        bool is_closed = word & CLOSED;
+        if (!is_closed && !has_permits(word, n->want, 0))
+            return;
+        if (bz_wakes_are_full(wakes)) {
+            wakes->is_more = true;
+            return;
+        }
+        if (is_closed) {
+            n->error = -EPIPE;
+            (void)!bz_node_give(n, wakes);
+        } else {
+            (void)give_permits(s, n, wakes);
+        }
+    }
+    bz_fetch_and_relaxed(&s->word, ~(uint64_t)QUEUED); /* relaxed: I2, a flag; the lock */
+}
+
+static void semaphore_give_back(struct bz_node *n, struct bz_wakes *wakes)
+{
+    struct bz_semaphore *s = n->owner;
+    (void)wakes;
+    if (n->error == 0)
+        bz_fetch_add_release(&s->word, n->want << SHIFT); /* [P] */
+}
+
+static const struct bz_node_ops acquiring = {.future = BZ_NODE_FUTURE("semaphore"),
+                                             .enter = semaphore_enter,
+                                             .serve = semaphore_serve,
+                                             .give_back = semaphore_give_back};
+
+/* ---- for users ---- */
+
+void blitz_semaphore_init(blitz_semaphore *semaphore, uint32_t permits)
+{
+    *semaphore = (blitz_semaphore)BLITZ_SEMAPHORE_INIT(permits);
+}
+
+static struct bz_semaphore *of(blitz_semaphore *semaphore)
+{
+    return (struct bz_semaphore *)semaphore;
+}
+
+int blitz_semaphore_try_acquire(blitz_semaphore *semaphore, uint32_t n)
+{
+    struct bz_semaphore *s = of(semaphore);
+    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    while (has_permits(word, n, FLAGS))
+        if (bz_cas_weak_acq_rlx(&s->word, &word, word - ((uint64_t)n << SHIFT))) /* [P] */
+            return 0;
+    return word & CLOSED ? -EPIPE : -EAGAIN;
+}
+
+int blitz_semaphore_acquire(blitz_semaphore *semaphore, uint32_t n, blitz_deadline until)
+{
+    struct bz_semaphore *s = of(semaphore);
+    if (!BZ_SYNC_IS_DULL) {
+        int err = blitz_semaphore_try_acquire(semaphore, n);
+        if (BZ_LIKELY(err != -EAGAIN))
+            return err;
+    }
+    return bz_waitq_acquire(&s->q, s, &acquiring, n, until);
+}
+
+int blitz_semaphore_release(blitz_semaphore *semaphore, uint32_t n)
+{
+    struct bz_semaphore *s = of(semaphore);
+    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    do {
+        if (n > BLITZ_PERMITS_MAX - permits_of(word))
+            return -EOVERFLOW;
+    } while (!bz_cas_weak_rel_rlx(&s->word, &word, word + ((uint64_t)n << SHIFT))); /* [P] */
+    if (word & QUEUED || BZ_SYNC_IS_DULL)
+        bz_waitq_serve(&s->q, s, &acquiring);
+    return 0;
+}
+
+void blitz_semaphore_close(blitz_semaphore *semaphore)
+{
+    struct bz_semaphore *s = of(semaphore);
+    bz_fetch_or_relaxed(&s->word, CLOSED); /* relaxed: a flag; who waits gets it by the lock */
+    bz_waitq_serve(&s->q, s, &acquiring);
+}
+
+uint32_t blitz_semaphore_permits(const blitz_semaphore *semaphore)
+{
+    const struct bz_semaphore *s = (const struct bz_semaphore *)semaphore;
+    return (uint32_t)permits_of(bz_load_relaxed(&s->word)); /* relaxed: old news at once */
+}
+
+void blitz_semaphore_acquire_future_init(blitz_sync_future *f, blitz_semaphore *semaphore,
+                                         uint32_t n)
+{
+    struct bz_semaphore *s = of(semaphore);
+    bz_sync_future_init(f, &s->q, s, &acquiring, n);
+}

@@ -1,0 +1,258 @@
+/*
+ * waitq.c - the line before a primitive: joining, giving, giving up. The essay is in waitq.h.
+ *
+ *              join    give     tell     give up (deadline, cancel)   enter again
+ *   out        in      -        -        -                            -
+ *   in         -       given    told     out, serve                   -
+ *   given      -       -        -        (future) give_back, serve    -
+ *   told       in      -        -        (future) give_back, serve    out, or in
+ *
+ * A stack that was given to has taken it with the same step (the arbiter of its wait, sched/wait.h),
+ * so only a future can be given something and then go: it does not run until it is polled.
+ *
+ * Rejected: giving futures a mere notification everywhere (they would lose their place in the line
+ * with every race they lose, so that a first-in-first-out semaphore could not be one); the wait's
+ * hook testing again under the lock (a barrier's last, and a condition's mutex, would run wakers of
+ * others' futures from a hook).
+ *
+ * I1  A node is in the list if and only if its state is BZ_NODE_IN.
+ * I2  A stack's node is given or told to with its wait won, or before its wait was published.
+ * I3  Who drops the lock last touches nothing of the primitive afterwards.
+ *
+ * No atomics of its own: everything here is under the lock, or handed over by a wait.
+ */
+#include "sync/waitq.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/* ---- under the lock ---- */
+
+void bz_node_join(struct bz_node *n)
+{
+    BZ_ASSERT(n->state == BZ_NODE_OUT || n->state == BZ_NODE_TOLD);
+    if (n->state == BZ_NODE_TOLD)
+        bz_list_push_front(&n->q->inside, &n->in);
+    else
+        bz_list_push_back(&n->q->inside, &n->in);
+    n->state = BZ_NODE_IN;
+    n->is_parked = false;
+}
+
+static bool node_hand(struct bz_node *n, enum bz_node_state state, struct bz_wakes *wakes)
+{
+    BZ_ASSERT(n->state == BZ_NODE_IN); /* I1 */
+    bz_list_remove(&n->in);
+    n->state = (uint8_t)state;
+    if (n->wait == NULL) {
+        BZ_ASSERT(!bz_wakes_are_full(wakes));
+        wakes->waker[wakes->count++] = n->waker;
+        n->waker = (blitz_waker){NULL, NULL};
+        return true;
+    }
+    if (!n->is_parked)
+        return true; /* I2: its hook will see */
+    if (bz_wait_wake(n->wait, BZ_WAIT_WOKEN))
+        return true;        /* and is gone, perhaps */
+    n->state = BZ_NODE_OUT; /* it takes the lock before it goes: sched/wait.h, rule 2 */
+    return BZ_BROKEN(110);  /* as if it had taken what it was given */
+}
+
+bool bz_node_give(struct bz_node *n, struct bz_wakes *wakes)
+{
+    return node_hand(n, BZ_NODE_GIVEN, wakes);
+}
+
+bool bz_node_tell(struct bz_node *n, struct bz_wakes *wakes)
+{
+    return node_hand(n, BZ_NODE_TOLD, wakes);
+}
+
+static void wakes_fire(struct bz_wakes *wakes)
+{
+    for (unsigned i = 0; i < wakes->count; i++)
+        blitz_waker_wake(&wakes->waker[i]);
+    wakes->count = 0;
+}
+
+void bz_waitq_end(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+                  struct bz_wakes *wakes, const struct bz_os *os)
+{
+    for (;;) {
+        bool is_more = wakes->is_more;
+        bz_waitq_drop(q, os); /* I3, unless there is more */
+        wakes_fire(wakes);
+        if (!is_more)
+            return;
+        wakes->is_more = false;
+        bz_waitq_take(q, os);
+        ops->serve(owner, wakes);
+    }
+}
+
+void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops)
+{
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(q, os);
+    ops->serve(owner, &wakes);
+    bz_waitq_end(q, owner, ops, &wakes, os);
+}
+
+/* ---- stacks ---- */
+
+/* On the next stack: was it given anything meanwhile? If not, let deadline and cancel see it. */
+static bool node_hook(struct bz_wait *w, void *arg)
+{
+    struct bz_node *n = arg;
+    struct bz_waitq *q = n->q;
+    const struct bz_os *os = w->os;
+    bz_waitq_take(q, os);
+    if (n->state != BZ_NODE_IN) {
+        bz_waitq_drop(q, os);
+        return bz_wait_over(w, BZ_WAIT_WOKEN);
+    }
+    n->is_parked = true;
+    bool waits = bz_wait_publish(w);
+    bz_waitq_drop(q, os); /* the last thing */
+    return waits;
+}
+
+/* A deadline or a cancel. Returns false if it was given all the same, before it could park. */
+static bool node_leave(struct bz_node *n, const struct bz_os *os)
+{
+    struct bz_waitq *q = n->q;
+    void *owner = n->owner;
+    const struct bz_node_ops *ops = n->ops;
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(q, os);
+    if (n->state == BZ_NODE_IN)
+        n->state = ops->leave == NULL || ops->leave(n) ? BZ_NODE_OUT : BZ_NODE_GIVEN;
+    bool has_left = n->state == BZ_NODE_OUT;
+    if (!BZ_BROKEN(111))
+        bz_list_remove(&n->in);
+    ops->serve(owner, &wakes); /* it stood before others, perhaps */
+    bz_waitq_end(q, owner, ops, &wakes, os);
+    return has_left;
+}
+
+int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until)
+{
+    const struct bz_os *os = bz_sync_os();
+    bz_wait_begin(w, os, n->ops->future.name, until);
+    uint32_t outcome = bz_wait_refuse(w);
+    if (outcome == BZ_WAIT_OPEN)
+        outcome = bz_wait_park(w, node_hook, n);
+    if (outcome < BZ_WAIT_WOKEN)
+        return node_leave(n, os) ? bz_wait_error(outcome) : 0;
+    if (n->ops->is_last_to_leave && !BZ_BROKEN(112)) { /* I3: the giver may still hold the lock */
+        bz_waitq_take(n->q, os);
+        bz_waitq_drop(n->q, os);
+    }
+    return 0;
+}
+
+int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops, uint64_t want,
+                     blitz_deadline until)
+{
+    struct bz_wait w;
+    struct bz_node n;
+    bz_node_init(&n, q, owner, ops, want);
+    n.wait = &w;
+    for (;;) {
+        const struct bz_os *os = bz_sync_os();
+        struct bz_wakes wakes = {.count = 0};
+        bz_waitq_take(q, os);
+        bool has_it = ops->enter(&n, &wakes);
+        bz_waitq_end(q, owner, ops, &wakes, os);
+        if (has_it)
+            return n.error;
+        int err = bz_node_wait(&n, &w, until);
+        if (err != 0)
+            return err;
+        if (n.state == BZ_NODE_GIVEN)
+            return n.error;
+        BZ_ASSERT(n.state == BZ_NODE_TOLD);
+    }
+}
+
+/* ---- futures ---- */
+
+static_assert(sizeof(struct bz_node) <= sizeof(((blitz_sync_future *)NULL)->inside), "it has room");
+
+void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
+                         const struct bz_node_ops *ops, uint64_t want)
+{
+    f->future.ops = &ops->future;
+    f->error = 0;
+    bz_node_init(bz_sync_future_node(f), q, owner, ops, want);
+}
+
+/* Under the lock: is it ready? If not, it stands in the line. */
+static bool node_ask(struct bz_node *n, struct bz_wakes *wakes)
+{
+    if (n->state == BZ_NODE_GIVEN || n->state == BZ_NODE_IN)
+        return n->state == BZ_NODE_GIVEN;
+    return n->ops->enter(n, wakes);
+}
+
+blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
+    struct bz_node *n = bz_sync_future_node(f);
+    struct bz_waitq *q = n->q;
+    if (q == NULL)
+        return BLITZ_READY; /* as before */
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    blitz_waker spare = blitz_waker_clone(waker); /* anybody's code: before the lock */
+    bz_waitq_take(q, os);
+    bool is_ready = node_ask(n, &wakes);
+    blitz_waker old = n->waker;
+    n->waker = is_ready ? (blitz_waker){NULL, NULL} : spare;
+    if (is_ready) {
+        f->error = n->error;
+        n->state = BZ_NODE_OUT;
+        n->q = NULL;
+    }
+    bz_waitq_end(q, n->owner, n->ops, &wakes, os);
+    blitz_waker_drop(&old);
+    if (is_ready)
+        blitz_waker_drop(&spare);
+    return is_ready ? BLITZ_READY : BLITZ_PENDING;
+}
+
+/* Under the lock: whatever it has or hopes for is others'. */
+static void node_revoke(struct bz_node *n, struct bz_wakes *wakes)
+{
+    if (n->state == BZ_NODE_IN && n->ops->leave != NULL)
+        (void)n->ops->leave(n);
+    bool has_something = n->state == BZ_NODE_GIVEN || n->state == BZ_NODE_TOLD;
+    bz_list_remove(&n->in);
+    if (has_something && n->ops->give_back != NULL && !BZ_BROKEN(113))
+        n->ops->give_back(n, wakes);
+    n->state = BZ_NODE_OUT;
+    n->ops->serve(n->owner, wakes);
+}
+
+void bz_sync_future_cancel(blitz_future *future)
+{
+    struct bz_node *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
+    struct bz_waitq *q = n->q;
+    if (q == NULL)
+        return;
+    const struct bz_os *os = bz_sync_os();
+    struct bz_wakes wakes = {.count = 0};
+    bz_waitq_take(q, os);
+    if (n->state != BZ_NODE_OUT)
+        node_revoke(n, &wakes);
+    blitz_waker old = n->waker;
+    n->waker = (blitz_waker){NULL, NULL};
+    bz_waitq_end(q, n->owner, n->ops, &wakes, os);
+    blitz_waker_drop(&old);
+}
+
+int bz_sync_future_output(blitz_future *future)
+{
+    return BZ_CONTAINER_OF(future, blitz_sync_future, future)->error;
+}

@@ -1,0 +1,197 @@
+/*
+ * waitq.h - who waits for a primitive: a lock, a line of nodes, and three ways to stand in it.
+ *
+ * Every primitive of src/sync is a word or two of state and one of these. The state is changed under
+ * the lock of the line, or by a fast path of the primitive that touches nothing but its word. A node
+ * stands in the line for a fiber, for a plain thread or for a polled future; the primitive does not
+ * look which. It says what it can do in four functions:
+ *
+ *   enter      Under the lock: can it be had at once? True: it is the node's. False: the node now
+ *              stands in the line (bz_node_join), and whoever releases will find it.
+ *   serve      Under the lock: somebody has left the line, or something was released. Give to
+ *              whoever stands in front for as long as there is something to give. May be called any
+ *              number of times for nothing.
+ *   give_back  Under the lock: this node was given something, or told to try, and its owner wants it
+ *              no more. Take it back. `serve` is called next.
+ *   leave      Under the lock: this node leaves the line, with a deadline or a cancel. False: it has
+ *              what it wanted, only nobody has come to giving it yet (bz_waitq_end).
+ *
+ * Giving (bz_node_give) takes the node out of the line and wakes its owner, in one step: true, it
+ * is the owner's; false, a deadline or a cancel was first, and it must be given to somebody else. So
+ * what is given is never on its way to one who is not there. Telling (bz_node_tell) is the same for
+ * a primitive that only says "try again": its owner calls enter once more.
+ *
+ * A node is linked before its fiber leaves its stack, and its wait published after: in between it can
+ * be given to, and the hook finds that. This costs a second taking of the lock on the way to a park,
+ * and buys that the test is made once, by the caller, and that a condition can join the line first
+ * and release its mutex then, with user code run by neither a hook nor a holder of a lock.
+ *
+ * Wakers of futures are anybody's code: they are collected under the lock and fired after it. A few
+ * fit; if there are more the lock is dropped in between (bz_waitq_end).
+ *
+ * A line in zeroed memory is empty and ready for use.
+ */
+#ifndef BZ_SYNC_WAITQ_H
+#define BZ_SYNC_WAITQ_H
+
+#include "blitz/sync_future.h"
+#include "sched/wait.h"
+
+/* No fast paths: every call takes the lock of the line. */
+#if defined(BZ_PLAIN)
+#define BZ_SYNC_IS_DULL true
+#else
+#define BZ_SYNC_IS_DULL false
+#endif
+
+struct bz_waitq {
+    struct bz_lock lock;   /* rank: BZ_RANK_WAIT */
+    struct bz_list inside; /* NULL: never used. Guarded by lock, as are the nodes in it */
+};
+
+/* Whose system the caller is on. */
+static inline const struct bz_os *bz_sync_os(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->rt->os : bz_os_outside();
+}
+
+/* Wakers that are to be fired when the lock is dropped. */
+enum { BZ_WAKES_MAX = 8 };
+struct bz_wakes {
+    unsigned count;
+    bool is_more; /* serve had to stop: there may be more to give */
+    blitz_waker waker[BZ_WAKES_MAX];
+};
+
+struct bz_node;
+
+struct bz_node_ops {
+    blitz_future_ops future; /* BZ_NODE_FUTURE("what"): for dumps, and for stackless tasks */
+    bool (*enter)(struct bz_node *n, struct bz_wakes *wakes);
+    void (*serve)(void *owner, struct bz_wakes *wakes);
+    void (*give_back)(struct bz_node *n, struct bz_wakes *wakes); /* NULL: nothing to take back */
+    bool (*leave)(struct bz_node *n);                             /* NULL: always true */
+    bool is_last_to_leave; /* whoever is woken may free the primitive: waitq.c, I3 */
+};
+
+enum bz_node_state {
+    BZ_NODE_OUT,   /* in no line */
+    BZ_NODE_IN,    /* in the line */
+    BZ_NODE_GIVEN, /* out of it, and has what it wanted */
+    BZ_NODE_TOLD   /* out of it, and is to try again */
+};
+
+struct bz_node {
+    struct bz_list in;  /* guarded by the line's lock */
+    struct bz_waitq *q; /* NULL: its future has been ready; else constant, as are */
+    void *owner;        /* the primitive, and */
+    const struct bz_node_ops *ops;
+    struct bz_wait *wait; /* a stack's; NULL: a future's */
+    blitz_waker waker;    /* a future's; guarded by the lock */
+    uint64_t want;        /* the primitive's: how many, or which */
+    uint64_t since;       /* the primitive's: when it joined the line */
+    int error;            /* what it was given instead: -errno, or a number of its own */
+    uint8_t state;        /* enum bz_node_state; guarded by the lock, or its owner's */
+    bool is_parked;       /* its wait is published; guarded by the lock */
+};
+
+/* ---- the line ---- */
+
+static inline void bz_waitq_take(struct bz_waitq *q, const struct bz_os *os)
+{
+    bz_lock_take_ranked(&q->lock, BZ_RANK_WAIT, os);
+    if (BZ_UNLIKELY(q->inside.next == NULL))
+        bz_list_init(&q->inside);
+}
+
+static inline void bz_waitq_drop(struct bz_waitq *q, const struct bz_os *os)
+{
+    bz_lock_drop(&q->lock, os);
+}
+
+/* The node in front, or NULL. Under the lock, as all of the following. */
+static inline struct bz_node *bz_waitq_first(struct bz_waitq *q)
+{
+    struct bz_list *first = bz_list_first(&q->inside);
+    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, in) : NULL;
+}
+
+static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
+{
+    return bz_list_is_empty(&q->inside);
+}
+
+/* Stand in the line, last, or first again if it had been told to try. */
+void bz_node_join(struct bz_node *n);
+
+/* Out of the line, and has it. False: its owner had gone, and has not. */
+BZ_MUST_USE bool bz_node_give(struct bz_node *n, struct bz_wakes *wakes);
+/* Out of the line, and tries again. */
+BZ_MUST_USE bool bz_node_tell(struct bz_node *n, struct bz_wakes *wakes);
+
+static inline bool bz_wakes_are_full(const struct bz_wakes *wakes)
+{
+    return wakes->count == BZ_WAKES_MAX;
+}
+
+/* Drop the lock and fire the wakers; while there is more to give, take it again and serve. The
+ * last thing: what is given may be the end of the primitive. */
+void bz_waitq_end(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+                  struct bz_wakes *wakes, const struct bz_os *os);
+
+/* Take the lock, serve, end. */
+void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops);
+
+/* ---- standing in it ---- */
+
+/* A future's node; a stack's has a wait, which is filled in when it comes to that. */
+static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *owner,
+                                const struct bz_node_ops *ops, uint64_t want)
+{
+    bz_list_init(&n->in);
+    n->q = q;
+    n->owner = owner;
+    n->ops = ops;
+    n->wait = NULL;
+    n->waker = (blitz_waker){NULL, NULL};
+    n->want = want;
+    n->since = 0;
+    n->error = 0;
+    n->state = BZ_NODE_OUT;
+    n->is_parked = false;
+}
+
+/*
+ * Get `want` of a primitive: enter its line, and wait if it takes that, as often as it is told to try
+ * again.
+ * Suspends: until it is given, `until`, or a cancel. Call from a task or any thread, without locks.
+ * Returns:  0, what it was given instead (n->error), -ETIMEDOUT, -ECANCELED. With either of these
+ *           nothing was given.
+ */
+BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+                                 uint64_t want, blitz_deadline until);
+
+/* The second half, for a stack's node that stands in the line with &w for its wait; the lock was
+ * dropped. 0: its state says what it was given. */
+BZ_MUST_USE int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until);
+
+/* ---- futures ---- */
+
+#define BZ_NODE_FUTURE(what)                                                                     \
+    {                                                                                            \
+        what, BLITZ_REVOCABLE, bz_sync_future_poll, bz_sync_future_cancel, bz_sync_future_output \
+    }
+
+/* A future that is ready when its node has what it wants. */
+void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
+                         const struct bz_node_ops *ops, uint64_t want);
+static inline struct bz_node *bz_sync_future_node(blitz_sync_future *f)
+{
+    return (struct bz_node *)f->inside;
+}
+blitz_poll bz_sync_future_poll(blitz_future *f, const blitz_waker *waker);
+void bz_sync_future_cancel(blitz_future *f);
+int bz_sync_future_output(blitz_future *f);
+
+#endif
