@@ -20,8 +20,10 @@
 void bz_task_wake(struct bz_task *t)
 {
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE)
+    if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE) {
+        bz_trace_wake(t, 0);
         bz_place(t->rt, bz_entry_resumed(t));
+    }
 }
 
 /* Tell the first joiner: a stack at once, whose frame may be gone when the lock is dropped; of a

@@ -181,6 +181,12 @@ void bz_trace_record(struct bz_runtime *rt, enum bz_trace_event event, uint64_t 
         record_elsewhere(rt, &r);
 }
 
+void bz_trace_record_wake(struct bz_task *t, uint64_t by)
+{
+    if (!(t->traits & BZ_TASK_ANONYMOUS))
+        bz_trace_record(t->rt, BZ_TRACE_wake, t->id, by, NULL);
+}
+
 void blitz_trace_mark(const char *text)
 {
     struct bz_task *t = bz_task_self();

@@ -12,12 +12,11 @@
  *
  *   event          task            arg                    text
  *   spawn          the new one     0: by the current one  its name
- *   start          goes on here    1: it is a job         its name
+ *   start          goes on here    its traits             its name
  *   claim          a child         0: the current one     its name; it is called by who joins it
- *   back           who claimed     the child              its name; goes on here after that
- *   park           leaves          1: by returning        what it waits in
- *   yield          leaves          1: by returning
- *   end            is over         1: it is a job
+ *   back           who claimed     bz_trace_child()       its name; it goes on after that
+ *   park           leaves          0                      what it waits in
+ *   end            has returned    enum bz_ran            perhaps to run again
  *   wake           is queued       0: by the current one
  *   steal          0               from which proc
  *   handover       0               which proc, to another machine
@@ -28,7 +27,7 @@
  *   roused         0               0                      ... and has woken
  *   mark           the caller      0                      the user's text
  *
- * trace.c has the design, trace_json.c what becomes of it.
+ * There is no event for a yield: a start on top of a task that runs is one. trace.c has the design, trace_json.c what becomes of it.
  */
 #ifndef BZ_TRACE_H
 #define BZ_TRACE_H
@@ -42,6 +41,7 @@
 
 struct bz_machine;
 struct bz_runtime;
+struct bz_task;
 
 enum bz_trace_event {
     BZ_TRACE_NOTHING,
@@ -50,7 +50,6 @@ enum bz_trace_event {
     BZ_TRACE_claim,
     BZ_TRACE_back,
     BZ_TRACE_park,
-    BZ_TRACE_yield,
     BZ_TRACE_end,
     BZ_TRACE_wake,
     BZ_TRACE_steal,
@@ -83,6 +82,12 @@ static inline unsigned bz_trace_name_of(const struct bz_record *r)
 static inline unsigned bz_trace_proc_of(const struct bz_record *r)
 {
     return (unsigned)(r->word[BZ_TRACE_WHAT] >> 32 & 0xffff);
+}
+
+/* What `back` says of the child: which, and how it left. */
+static inline uint64_t bz_trace_child(uint64_t id, unsigned ran)
+{
+    return id | (uint64_t)ran << 62;
 }
 
 /* ---- what a runtime has of it ---- */
@@ -122,11 +127,29 @@ struct bz_trace {
 BZ_COLD void bz_trace_record(struct bz_runtime *rt, enum bz_trace_event event, uint64_t task,
                              uint64_t arg, const char *text);
 
+/* A job's header has the id of its forker, whom this does not concern: not recorded. */
+BZ_COLD void bz_trace_record_wake(struct bz_task *t, uint64_t by);
+
 #define bz_trace(rt_, event_, task_, arg_, text_)                        \
     do {                                                                 \
         BZ_PROBE(event_, task_, arg_);                                   \
         if (BZ_UNLIKELY(bz_trace_is_on(&(rt_)->trace)))                  \
             bz_trace_record(rt_, BZ_TRACE_##event_, task_, arg_, text_); \
+    } while (0)
+
+/* The same without a probe: where its arguments are not at hand. */
+#define bz_trace_quiet(rt_, event_, task_, arg_, text_)                  \
+    do {                                                                 \
+        if (BZ_UNLIKELY(bz_trace_is_on(&(rt_)->trace)))                  \
+            bz_trace_record(rt_, BZ_TRACE_##event_, task_, arg_, text_); \
+    } while (0)
+
+/* A task is about to be queued because it was woken; by 0: the current task. */
+#define bz_trace_wake(t_, by_)                             \
+    do {                                                   \
+        BZ_PROBE(wake, (t_)->id, by_);                     \
+        if (BZ_UNLIKELY(bz_trace_is_on(&(t_)->rt->trace))) \
+            bz_trace_record_wake(t_, by_);                 \
     } while (0)
 
 static BZ_ALWAYS_INLINE bool bz_trace_is_on(struct bz_trace *t)

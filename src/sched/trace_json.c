@@ -9,7 +9,8 @@
  *
  * Times are microseconds with three decimals since the trace began. Names come from the user: what is
  * not text is escaped or replaced, so that the file is JSON whatever they are. In `otherData` stands
- * what is missing: `lost` records that were overwritten, `unrecorded` ones there was no memory for.
+ * what is missing: `lost` records that were overwritten, `unrecorded` ones there was no memory for, and
+ * the time from which on no row lacks anything.
  *
  * Rejected: B and E events (an E without its B, lost in a ring, unbalances a row to its end);
  * Perfetto's own format (a schema and a compiler for it; it reads this one).
@@ -123,16 +124,11 @@ static void title(struct out *o, const struct bz_slice *s)
 
 static const char *end_name(const struct bz_slice *s)
 {
-    switch (s->by) {
-    case BZ_TRACE_park:
-        return "waits";
-    case BZ_TRACE_yield:
-        return "yields";
-    case BZ_TRACE_end:
-        return "ends";
-    default:
-        return s->is_open ? "goes on" : "";
-    }
+    static const char *const name[] = {[BZ_LEFT_CUT] = "",
+                                       [BZ_LEFT_ENDS] = "ends",
+                                       [BZ_LEFT_WAITS] = "waits",
+                                       [BZ_LEFT_YIELDS] = "yields"};
+    return s->is_open ? "goes on" : name[s->left];
 }
 
 static void put_slice(void *ctx, unsigned row, const struct bz_slice *s)
@@ -152,6 +148,8 @@ static void put_slice(void *ctx, unsigned row, const struct bz_slice *s)
         put(o, "\"waited_us\":%" PRIu64 ".%03u,", s->waited / 1000, (unsigned)(s->waited % 1000));
     if (s->why != 0)
         put(o, "\"for\":\"%s\",", name_of(o, s->why, why));
+    else if (s->is_below)
+        put(o, "\"for\":\"a claimed child\",");
     put(o, "\"then\":\"%s\"}}", end_name(s));
 }
 
@@ -198,15 +196,8 @@ static void put_moment(void *ctx, unsigned row, const struct bz_record *r)
     }
 }
 
-static void put_head(struct out *o, const char *name, unsigned rows, uint64_t lost)
+static void put_rows(struct out *o, unsigned rows)
 {
-    uint64_t unrecorded = bz_load_relaxed(&o->trace->unrecorded); /* relaxed: statistics */
-    put(o,
-        "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"lost\":%" PRIu64 ",\"unrecorded\":%" PRIu64
-        "},\n\"traceEvents\":[\n",
-        lost, unrecorded);
-    put(o, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", PID,
-        name);
     for (unsigned i = 0; i < rows; i++) {
         put(o, ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_sort_index\",", PID, i);
         put(o, "\"args\":{\"sort_index\":%u}}", i == 0 ? rows : i);
@@ -267,16 +258,33 @@ static void copy_rows(struct copy *c)
     struct bz_record *to = c->records;
     for (unsigned i = 0; i < c->count; i++) {
         struct source *s = &c->sources[i];
-        size_t n = bz_tracering_read(&s->row->ring, &s->from, to, s->room, &c->lost);
-        c->rows[i] = (struct bz_story_row){to, n};
+        uint64_t lost = 0;
+        size_t n = bz_tracering_read(&s->row->ring, &s->from, to, s->room, &lost);
+        c->rows[i] = (struct bz_story_row){to, n, lost > 0};
+        c->lost += lost;
         to += n;
     }
+}
+
+static void put_head(struct out *o, const char *name, const struct copy *c)
+{
+    uint64_t unrecorded = bz_load_relaxed(&o->trace->unrecorded); /* relaxed: statistics */
+    uint64_t whole = bz_story_whole_from(c->rows, c->count);
+    whole = whole > o->start ? whole - o->start : 0;
+    put(o,
+        "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"lost\":%" PRIu64 ",\"unrecorded\":%" PRIu64,
+        c->lost, unrecorded);
+    put(o, ",\"whole_from_us\":%" PRIu64 ".%03u},\n\"traceEvents\":[\n", whole / 1000,
+        (unsigned)(whole % 1000));
+    put(o, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", PID,
+        name);
+    put_rows(o, c->count);
 }
 
 static int put_all(struct bz_runtime *rt, struct out *o, const struct copy *c)
 {
     const struct bz_story_teller to = {put_slice, put_cause, put_effect, put_moment, o};
-    put_head(o, rt->is.name, c->count, c->lost);
+    put_head(o, rt->is.name, c);
     int err = bz_story_tell(&rt->alloc, c->rows, c->count, &to);
     put(o, "\n]}\n");
     flush(o);

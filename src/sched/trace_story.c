@@ -3,26 +3,36 @@
  *
  * All rows are read as one, in the order of time. A row has a stack of what is open on it: a task
  * that runs, a child it has claimed and so runs on top, a system call in that. A task that leaves its
- * stack (park, yield) closes all that is open; one that returns closes itself. Of a task we keep
- * whether a wake or a spawn is under way to it: the next start is its effect.
+ * stack closes all that is open; one that returns closes itself. A start, or a sleep, while a task is
+ * open says that it has yielded. Of a task we keep whether a wake or a spawn is under way to it: the
+ * next start is its effect.
  *
  * Two records of the same nanosecond, on two rows, have no order, and in virtual time whole
  * conversations take no time. Then a start whose cause we have not seen lets the others of that
  * moment go first.
  *
  * Records may be missing at the beginning of each row, from different moments on. So nothing is
- * required: an end without a beginning is passed over, a beginning on top of another one closes
- * that, and what is open at the end is closed there and marked so.
+ * required: an end without a beginning is passed over, and what is open at the end is closed there
+ * and marked so. An arrow that begins before all rows do is not drawn: the start it led to may be
+ * missing, and a later one is not its effect.
  *
  * I1  A slice is told once, when it is closed; all are closed when the story is over.
  * I2  An arrow's effect is told after its cause, and at most once.
  */
 #include "sched/trace_story.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "task/task.h"
+
 enum { DEEP = 64 }; /* claims within claims that are drawn */
+
+static_assert((int)BZ_LEFT_ENDS == 1 + (int)BZ_RAN_DONE &&
+                  (int)BZ_LEFT_WAITS == 1 + (int)BZ_RAN_PENDING &&
+                  (int)BZ_LEFT_YIELDS == 1 + (int)BZ_RAN_AGAIN,
+              "left_by");
 
 struct row {
     struct bz_story_row in;
@@ -47,6 +57,7 @@ struct story {
     struct known *tasks;
     size_t mask;
     uint64_t arrows; /* so far */
+    uint64_t begin;  /* from when on no row lacks anything */
     uint64_t end;    /* the last moment */
 };
 
@@ -69,25 +80,25 @@ static struct bz_slice *top(struct row *r)
     return r->depth > 0 && r->depth <= DEEP ? &r->open[r->depth - 1] : NULL;
 }
 
-static void close_top(struct story *s, struct row *r, uint64_t now, enum bz_trace_event by,
-                      unsigned why)
+static void close_top(struct story *s, struct row *r, uint64_t now, enum bz_left left, unsigned why)
 {
     struct bz_slice *slice = top(r);
     r->depth--;
     if (slice == NULL)
         return; /* too deep */
     slice->end = now;
-    slice->by = by;
+    slice->left = left;
     slice->why = why;
     s->to->slice(s->to->ctx, (unsigned)(r - s->rows), slice);
 }
 
-static void close_all(struct story *s, struct row *r, uint64_t now, enum bz_trace_event by,
-                      unsigned why)
+static void close_all(struct story *s, struct row *r, uint64_t now, enum bz_left left, unsigned why)
 {
     while (r->depth > 0) {
-        close_top(s, r, now, by, why);
+        close_top(s, r, now, left, why);
         why = 0; /* it was the top one's reason */
+        if (top(r) != NULL)
+            top(r)->is_below = true;
     }
 }
 
@@ -106,14 +117,20 @@ static struct bz_slice *open_slice(struct row *r, const struct bz_record *e)
 
 /* ---- events ---- */
 
+/* It is a job's header, which has its forker's id. */
+static bool is_job_start(const struct bz_record *e)
+{
+    return bz_trace_event_of(e) == BZ_TRACE_start && (e->word[BZ_TRACE_ARG] & BZ_TASK_ANONYMOUS);
+}
+
 /* A task runs from here on. */
 static void run(struct story *s, struct row *r, const struct bz_record *e)
 {
     uint64_t now = e->word[BZ_TRACE_TIME], id = e->word[BZ_TRACE_TASK];
     struct bz_slice *slice = open_slice(r, e);
-    slice->is_job = slice->kind == BZ_TRACE_start && e->word[BZ_TRACE_ARG] == 1;
+    slice->is_job = is_job_start(e);
     if (slice->is_job)
-        return; /* whose header has its parent's id: the arrows are the parent's */
+        return; /* the arrows are its forker's */
     struct known *task = know(s, id);
     task->is_started = true;
     if (task->arrow == 0)
@@ -129,7 +146,7 @@ static void run(struct story *s, struct row *r, const struct bz_record *e)
 static void cause(struct story *s, struct row *r, const struct bz_record *e, bool is_spawn)
 {
     struct known *task = know(s, e->word[BZ_TRACE_TASK]);
-    if (task->arrow != 0)
+    if (task->arrow != 0 || e->word[BZ_TRACE_TIME] < s->begin)
         return;
     task->arrow = ++s->arrows;
     task->woken = e->word[BZ_TRACE_TIME];
@@ -144,29 +161,32 @@ static void cause(struct story *s, struct row *r, const struct bz_record *e, boo
     s->to->cause(s->to->ctx, (unsigned)(r - s->rows), &a);
 }
 
-/* It leaves the row: with its stack, and all that stands on it, or by returning. */
-static void leave(struct story *s, struct row *r, const struct bz_record *e)
+/* The task on top has returned. */
+static void returned(struct story *s, struct row *r, uint64_t now, uint64_t id, unsigned ran)
 {
     struct bz_slice *t = top(r);
-    enum bz_trace_event event = bz_trace_event_of(e);
-    unsigned why = event == BZ_TRACE_park ? bz_trace_name_of(e) : 0;
-    bool returns = event == BZ_TRACE_end || e->word[BZ_TRACE_ARG] == 1;
-    if (r->depth > DEEP && returns)
+    if (r->depth > DEEP)
         r->depth--;
-    else if (t != NULL && t->task == e->word[BZ_TRACE_TASK] && returns)
-        close_top(s, r, e->word[BZ_TRACE_TIME], event, why);
-    else if (!returns && (r->depth > DEEP || (t != NULL && t->task == e->word[BZ_TRACE_TASK])))
-        close_all(s, r, e->word[BZ_TRACE_TIME], event, why);
+    else if (t != NULL && t->task == id)
+        close_top(s, r, now, ran == BZ_RAN_JOB ? BZ_LEFT_ENDS : (enum bz_left)(1 + ran), 0);
+}
+
+/* It leaves its stack, with all that stand on it. */
+static void parked(struct story *s, struct row *r, const struct bz_record *e)
+{
+    struct bz_slice *t = top(r);
+    if (r->depth > DEEP || (t != NULL && t->task == e->word[BZ_TRACE_TASK]))
+        close_all(s, r, e->word[BZ_TRACE_TIME], BZ_LEFT_WAITS, bz_trace_name_of(e));
 }
 
 /* A task that had claimed a child goes on. If the child has waited, the row may be another. */
 static void back(struct story *s, struct row *r, const struct bz_record *e)
 {
+    uint64_t arg = e->word[BZ_TRACE_ARG], child = arg & (UINT64_MAX >> 2);
+    returned(s, r, e->word[BZ_TRACE_TIME], child, (unsigned)(arg >> 62));
     struct bz_slice *t = top(r);
-    if (r->depth > DEEP || (t != NULL && t->task == e->word[BZ_TRACE_TASK]))
-        return;
-    close_all(s, r, e->word[BZ_TRACE_TIME], BZ_TRACE_NOTHING, 0);
-    run(s, r, e);
+    if (r->depth <= DEEP && (t == NULL || t->task != e->word[BZ_TRACE_TASK]))
+        run(s, r, e);
 }
 
 static void call_over(struct story *s, struct row *r, const struct bz_record *e,
@@ -174,7 +194,7 @@ static void call_over(struct story *s, struct row *r, const struct bz_record *e,
 {
     struct bz_slice *t = top(r);
     if (t != NULL && t->kind == kind)
-        close_top(s, r, e->word[BZ_TRACE_TIME], bz_trace_event_of(e), 0);
+        close_top(s, r, e->word[BZ_TRACE_TIME], BZ_LEFT_CUT, 0);
 }
 
 static void tell(struct story *s, struct row *r, const struct bz_record *e)
@@ -188,7 +208,7 @@ static void tell(struct story *s, struct row *r, const struct bz_record *e)
         cause(s, r, e, false);
         break;
     case BZ_TRACE_start:
-        close_all(s, r, e->word[BZ_TRACE_TIME], BZ_TRACE_NOTHING, 0);
+        close_all(s, r, e->word[BZ_TRACE_TIME], BZ_LEFT_YIELDS, 0);
         run(s, r, e);
         break;
     case BZ_TRACE_claim:
@@ -198,11 +218,16 @@ static void tell(struct story *s, struct row *r, const struct bz_record *e)
         back(s, r, e);
         break;
     case BZ_TRACE_park:
-    case BZ_TRACE_yield:
+        parked(s, r, e);
+        break;
     case BZ_TRACE_end:
-        leave(s, r, e);
+        returned(s, r, e->word[BZ_TRACE_TIME], e->word[BZ_TRACE_TASK],
+                 (unsigned)e->word[BZ_TRACE_ARG]);
         break;
     case BZ_TRACE_sleep:
+        close_all(s, r, e->word[BZ_TRACE_TIME], BZ_LEFT_YIELDS, 0);
+        open_slice(r, e);
+        break;
     case BZ_TRACE_syscall_enter:
         open_slice(r, e);
         break;
@@ -233,7 +258,7 @@ static const struct bz_record *head(const struct row *r)
 static bool is_early(struct story *s, const struct bz_record *e)
 {
     enum bz_trace_event event = bz_trace_event_of(e);
-    if ((event != BZ_TRACE_start && event != BZ_TRACE_claim) || e->word[BZ_TRACE_ARG] == 1)
+    if ((event != BZ_TRACE_start && event != BZ_TRACE_claim) || is_job_start(e))
         return false;
     const struct known *task = know(s, e->word[BZ_TRACE_TASK]);
     return task->arrow == 0;
@@ -268,8 +293,17 @@ static void tell_all(struct story *s)
     for (unsigned i = 0; i < s->count; i++) { /* I1 */
         for (unsigned n = 0; n < s->rows[i].depth && n < DEEP; n++)
             s->rows[i].open[n].is_open = true;
-        close_all(s, &s->rows[i], s->end, BZ_TRACE_NOTHING, 0);
+        close_all(s, &s->rows[i], s->end, BZ_LEFT_CUT, 0);
     }
+}
+
+uint64_t bz_story_whole_from(const struct bz_story_row *rows, unsigned count)
+{
+    uint64_t from = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (rows[i].is_cut && rows[i].count > 0 && rows[i].records[0].word[BZ_TRACE_TIME] > from)
+            from = rows[i].records[0].word[BZ_TRACE_TIME];
+    return from;
 }
 
 int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows, unsigned count,
@@ -281,6 +315,7 @@ int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows,
     while (places < 2 * (records + 1))
         places *= 2;
     struct story s = {.to = to, .count = count, .mask = places - 1};
+    s.begin = bz_story_whole_from(rows, count);
     size_t row_bytes = count * sizeof *s.rows, task_bytes = places * sizeof *s.tasks;
     s.rows = bz_alloc(alloc, row_bytes, _Alignof(struct row));
     s.tasks = bz_alloc(alloc, task_bytes, _Alignof(struct known));

@@ -10,17 +10,21 @@
 #include "base/alloc.h"
 #include "sched/trace.h"
 
+/* How a task leaves. */
+enum bz_left { BZ_LEFT_CUT, BZ_LEFT_ENDS, BZ_LEFT_WAITS, BZ_LEFT_YIELDS };
+
 /* Something that takes time: a run of a task, a system call, a sleep. */
 struct bz_slice {
     enum bz_trace_event kind; /* start, claim: a task runs; syscall_enter, sleep */
     uint64_t begin, end;      /* ns */
     uint64_t task;            /* 0: none */
     unsigned name;            /* of the task, or of the call; 0: none */
-    unsigned why;             /* it ended: the reason of a wait; 0: none */
+    unsigned why;             /* it waits: for what; 0: none */
     unsigned proc;            /* on which; BZ_TRACE_NO_PROC: none */
     bool is_job;              /* a forked job of that task */
     bool is_open;             /* it was not over when the trace ended */
-    enum bz_trace_event by;   /* what ended it; BZ_TRACE_NOTHING: we do not know */
+    bool is_below;            /* it left because the child it had claimed did */
+    enum bz_left left;        /* how it ended */
     uint64_t waited;          /* ns from its wake to here, if has_cause */
     bool has_cause;
 };
@@ -49,7 +53,11 @@ struct bz_story_teller {
 struct bz_story_row {
     const struct bz_record *records;
     size_t count;
+    bool is_cut; /* older ones were overwritten */
 };
+
+/* From when on no row lacks anything. */
+uint64_t bz_story_whole_from(const struct bz_story_row *rows, unsigned count);
 
 /* Returns: 0, -ENOMEM. */
 BZ_MUST_USE int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows,

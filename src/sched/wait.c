@@ -96,10 +96,12 @@ static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
 /* Its wait has an outcome and its stack is left, or will be before the PARK of the plain form. */
 static void resume(struct bz_task *t)
 {
-    if (bz_is_plain(t->rt))
+    if (bz_is_plain(t->rt)) {
         bz_task_wake(t);
-    else
+    } else {
+        bz_trace_wake(t, 0);
         bz_place(t->rt, bz_entry_resumed(t));
+    }
 }
 
 /* Does whoever ends this wait have to hold the task by a reference, until it is resumed? Not a worker
@@ -248,8 +250,10 @@ static void hook_wait(void *wait)
     struct bz_runtime *rt = t->rt;
     bool is_plain = bz_is_plain(rt);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (!w->hook(w, w->arg))
+    if (!w->hook(w, w->arg)) {
+        bz_trace_wake(t, t->id); /* by itself */
         resume(t);
+    }
     if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* I3 */
         bz_place(rt, bz_entry_resumed(t));
 }
@@ -279,6 +283,7 @@ static uint32_t wait_in_task(struct bz_wait *w)
     uint32_t outcome;
     if (BZ_BROKEN(84))
         bz_timers_lock(bz_machine_self()->proc);
+    bz_trace(w->task->rt, park, w->task->id, 0, w->what);
     bz_suspend(hook_wait, w);
     while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* [A] */
         BZ_ASSERT(bz_is_plain(w->task->rt)); /* woken for nothing, by an old clone of its waker */

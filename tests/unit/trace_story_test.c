@@ -5,6 +5,7 @@
 
 #include "sched/trace_story.h"
 #include "support/test_alloc.h"
+#include "task/task.h"
 
 /* What was told, a line each. */
 static char told[4096];
@@ -28,10 +29,9 @@ static void on_slice(void *ctx, unsigned row, const struct bz_slice *s)
                                             : "run ",
         (unsigned long long)s->task, (unsigned long long)s->begin, (unsigned long long)s->end,
         s->is_open                  ? " open"
-        : s->by == BZ_TRACE_park    ? " waits"
-        : s->by == BZ_TRACE_yield   ? " yields"
-        : s->by == BZ_TRACE_end     ? " ends"
-        : s->by == BZ_TRACE_NOTHING ? " cut"
+        : s->left == BZ_LEFT_WAITS  ? " waits"
+        : s->left == BZ_LEFT_YIELDS ? " yields"
+        : s->left == BZ_LEFT_ENDS   ? " ends"
                                     : "",
         s->has_cause ? " woken" : "");
 }
@@ -66,7 +66,7 @@ static const struct bz_story_teller teller = {on_slice, on_cause, on_effect, on_
             time_, bz_trace_what(BZ_TRACE_##event_, 0, 0), (uint64_t)(task_), (uint64_t)(arg_) \
         }                                                                                      \
     }
-#define ROW(r) ((struct bz_story_row){r, BZ_ARRAY_LEN(r)})
+#define ROW(r) ((struct bz_story_row){r, BZ_ARRAY_LEN(r), false})
 
 static const char *story(const struct bz_story_row *rows, unsigned count)
 {
@@ -89,7 +89,7 @@ TEST(story, a_task_is_spawned_runs_waits_is_woken_and_ends)
 TEST(story, a_claimed_child_runs_on_top_of_its_joiner)
 {
     struct bz_record row[] = {E(1, start, 1, 0), E(2, spawn, 2, 1), E(3, claim, 2, 1),
-                              E(4, end, 2, 0),   E(4, back, 1, 2),  E(6, end, 1, 0)};
+                              E(4, back, 1, bz_trace_child(2, BZ_RAN_DONE)), E(6, end, 1, 0)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1),
                  "0: spawn 2 by 1\n0: -> 2\n0: run 2 3-4 ends woken\n0: run 1 1-6 ends\n");
 }
@@ -98,36 +98,44 @@ TEST(story, a_claimed_child_runs_on_top_of_its_joiner)
 TEST(story, a_claimed_child_that_waits_takes_its_joiner_along)
 {
     struct bz_record a[] = {E(1, start, 1, 0), E(3, claim, 2, 1), E(4, park, 2, 0)};
-    struct bz_record b[] = {E(5, start, 2, 0), E(6, end, 2, 0), E(6, back, 1, 2), E(8, end, 1, 0)};
+    struct bz_record b[] = {E(5, start, 2, 0), E(6, back, 1, bz_trace_child(2, BZ_RAN_DONE)),
+                            E(8, end, 1, 0)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(a), ROW(b)}, 2),
                  "0: run 2 3-4 waits\n0: run 1 1-4 waits\n1: run 2 5-6 ends\n1: run 1 6-8 ends\n");
 }
 
 TEST(story, a_stackless_child_that_waits_returns_to_its_joiner)
 {
-    struct bz_record row[] = {E(1, start, 1, 0), E(3, claim, 2, 1), E(4, park, 2, 1),
-                              E(4, back, 1, 2), E(6, park, 1, 0)};
+    struct bz_record row[] = {
+        E(1, start, 1, 0), E(3, claim, 2, 1), E(4, back, 1, bz_trace_child(2, BZ_RAN_PENDING)),
+        E(6, park, 1, 0),  E(7, start, 2, 0), E(8, end, 2, BZ_RAN_AGAIN)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1),
-                 "0: run 2 3-4 waits\n0: run 1 1-6 waits\n");
+                 "0: run 2 3-4 waits\n0: run 1 1-6 waits\n0: run 2 7-8 yields\n");
 }
 
 TEST(story, what_was_overwritten_is_not_missed)
 {
-    struct bz_record row[] = {E(1, end, 5, 0),  E(2, syscall_leave, 5, 0), E(2, roused, 0, 0),
-                              E(3, park, 6, 0), E(4, start, 7, 0),         E(5, start, 8, 0)};
+    struct bz_record row[] = {E(1, end, 5, 0), E(2, syscall_leave, 5, 0), E(2, roused, 0, 0),
+                              E(3, park, 6, 0), E(4, start, 8, 0)};
+    CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1), "0: run 8 4-4 open\n");
+}
+
+/* There is no record of a yield: a row has no holes, so what is open has yielded. */
+TEST(story, a_start_or_a_sleep_on_top_of_a_run_is_a_yield)
+{
+    struct bz_record row[] = {E(1, start, 1, 0), E(2, start, 2, 0), E(4, start, 1, 0),
+                              E(5, sleep, 0, 0), E(6, roused, 0, 0)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1),
-                 "0: run 7 4-5 cut\n0: run 8 5-5 open\n");
+                 "0: run 1 1-2 yields\n0: run 2 2-4 yields\n0: run 1 4-5 yields\n0: sleep 0 5-6\n");
 }
 
 TEST(story, calls_and_moments)
 {
     struct bz_record row[] = {E(1, start, 1, 0),    E(2, syscall_enter, 1, 0),
                               E(3, handover, 0, 4), E(5, syscall_leave, 1, 0),
-                              E(6, steal, 0, 3),    E(7, yield, 1, 0),
-                              E(8, start, 1, 0)};
-    CHECK_STR_EQ(
-        story((struct bz_story_row[]){ROW(row)}, 1),
-        "0: moment 4\n0: call 1 2-5\n0: moment 3\n0: run 1 1-7 yields\n0: run 1 8-8 open\n");
+                              E(6, steal, 0, 3),    E(7, park, 1, 0)};
+    CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1),
+                 "0: moment 4\n0: call 1 2-5\n0: moment 3\n0: run 1 1-7 waits\n");
 }
 
 TEST(story, a_timer_wakes_and_not_the_task_that_happens_to_leave)
@@ -142,7 +150,8 @@ TEST(story, a_timer_wakes_and_not_the_task_that_happens_to_leave)
 TEST(story, a_job_does_not_take_its_parents_arrow)
 {
     struct bz_record a[] = {E(1, start, 1, 0), E(2, park, 1, 0)};
-    struct bz_record b[] = {E(1, start, 1, 1), E(3, wake, 1, 1), E(3, end, 1, 1)};
+    struct bz_record b[] = {E(1, start, 1, BZ_TASK_ANONYMOUS), E(3, wake, 1, 1),
+                            E(3, end, 1, BZ_RAN_JOB)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(a), ROW(b)}, 2),
                  "0: run 1 1-2 waits\n1: wake 1 by 1\n1: job 1 1-3 ends\n");
 }
@@ -165,7 +174,8 @@ TEST(story, claims_too_deep_to_draw_are_balanced)
     row[0] = (struct bz_record)E(0, start, 1, 0);
     for (unsigned i = 1; i <= DEEP; i++) {
         row[i] = (struct bz_record)E(i, claim, 1 + i, i);
-        row[2 * DEEP + 1 - i] = (struct bz_record)E(1000 - i, end, 1 + i, 0);
+        row[2 * DEEP + 1 - i] =
+            (struct bz_record)E(1000 - i, back, i, bz_trace_child(1 + i, BZ_RAN_DONE));
     }
     row[2 * DEEP + 1] = (struct bz_record)E(2000, end, 1, 0);
     const char *all = story((struct bz_story_row[]){ROW(row)}, 1);
@@ -175,6 +185,19 @@ TEST(story, claims_too_deep_to_draw_are_balanced)
     CHECK_EQ(slices, 64u);
     CHECK_NOT_NULL(strstr(all, "0: run 1 0-2000 ends\n"));
     CHECK_NULL(strstr(all, "open"));
+}
+
+/* The start that the spawn led to is missing: the next one has another cause. */
+TEST(story, an_arrow_from_before_all_rows_begin_is_not_drawn)
+{
+    struct bz_record outside[] = {E(1, spawn, 7, 0)};
+    struct bz_record machine[] = {E(20, park, 7, 0), E(30, wake, 8, 0), E(40, start, 7, 0),
+                                  E(50, start, 8, 0)};
+    struct bz_story_row rows[] = {ROW(outside), ROW(machine)};
+    rows[1].is_cut = true;
+    CHECK_EQ(bz_story_whole_from(rows, 2), 20u);
+    CHECK_STR_EQ(story(rows, 2), "1: wake 8 by 0\n1: run 7 40-50 yields\n1: -> 8\n"
+                                 "1: run 8 50-50 open woken\n");
 }
 
 TEST(story, without_memory_it_says_so)
