@@ -27,6 +27,11 @@
  * last remains. Once fini has begun, threads leave the lists alone: it takes them out, and joins
  * them all. Work that is in the line then is done by those that work, or by fini itself.
  *
+ * A thread that has nothing to do looks around for some microseconds before it sleeps: a futex wake
+ * costs both sides tens of them, and who made one call that blocks often makes the next at once. One
+ * thread does that at a time, the one that is given to first; and less and less long if it is for
+ * nothing, until a sleep turns out to have been too short to be worth it.
+ *
  * The lock is held while a thread is started: who joins it must know that its starter is through.
  *
  * Rejected: a second pool for work (its threads could not become machines, nor machines' threads do
@@ -37,11 +42,12 @@
  * I2  count is the length of idle and busy together, until fini; machines + working is that of busy.
  * I3  Work is in the line only while some thread works, or somebody holds the lock.
  *
- * [A] run: given release -> rest: given acquire   fn and arg are written before they are called
+ * [A] rouse: given release -> rest: given acquire (given.h [A])   what is to be done is filled in
  */
 #include "sched/pool.h"
 
 #include "base/alloc.h"
+#include "sched/given.h"
 
 struct bz_pool_thread {
     struct bz_list in;    /* one of the pool's lists; guarded by its lock */
@@ -50,8 +56,16 @@ struct bz_pool_thread {
     void (*fn)(void *arg); /* a machine, or NULL; written by who gives it something, [A] */
     void *arg;
     struct bz_work *work; /* a piece of work, or NULL; likewise. Neither: it is to end */
-    bz_os_word given;     /* 1: there is something, or an end */
+    bz_os_word given;     /* given.h: something to do, or an end */
+    unsigned spins;       /* turns before it sleeps; its own */
 };
+
+#if defined(BZ_PLAIN)
+enum { SPINS_MIN = 0, SPINS_MAX = 0 };
+#else
+enum { SPINS_MIN = 1, SPINS_MAX = 10 }; /* beyond that bz_os_relax gives the CPU away */
+#endif
+#define SHORT_NS UINT64_C(20000) /* a sleep that was not worth it */
 
 void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allocator *alloc,
                   const char *name, unsigned count_max, unsigned machines)
@@ -68,6 +82,11 @@ void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allo
     bz_list_init(&pool->busy);
     bz_list_init(&pool->left);
     bz_list_init(&pool->pending);
+}
+
+static struct bz_pool_thread *thread_of(struct bz_list *in)
+{
+    return BZ_CONTAINER_OF(in, struct bz_pool_thread, in);
 }
 
 /* ---- the books: all of this under the lock ---- */
@@ -116,15 +135,14 @@ static void unassign(struct bz_pool_thread *t)
 /* An idle thread goes on; without anything to do, it ends. */
 static void rouse(struct bz_pool_thread *t)
 {
-    bz_store_release(&t->given, 1); /* [A] */
-    bz_os_wake(t->pool->os, &t->given, 1);
+    bz_given_give(&t->given, t->pool->os); /* [A] */
 }
 
 /* ---- starting ---- */
 
 static void join(struct bz_pool *pool, struct bz_list *in)
 {
-    struct bz_pool_thread *t = BZ_CONTAINER_OF(in, struct bz_pool_thread, in);
+    struct bz_pool_thread *t = thread_of(in);
     bz_os_thread_join(pool->os, &t->thread);
     bz_free(pool->alloc, t, sizeof *t);
 }
@@ -135,9 +153,9 @@ static struct bz_pool_thread *thread_new(struct bz_pool *pool)
 {
     struct bz_pool_thread *t = bz_alloc(pool->alloc, sizeof *t, _Alignof(struct bz_pool_thread));
     if (t != NULL) {
-        *t = (struct bz_pool_thread){.pool = pool};
+        *t = (struct bz_pool_thread){.pool = pool, .spins = SPINS_MAX};
         bz_list_init(&t->in);
-        bz_atomic_init(&t->given, 1);
+        bz_atomic_init(&t->given, BZ_GIVEN);
     }
     return t;
 }
@@ -163,8 +181,7 @@ static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*
 {
     struct bz_os_thread_opts opts = {.name = pool->name};
     struct bz_list *last = bz_list_last(&pool->idle);
-    struct bz_pool_thread *t =
-        last != NULL ? BZ_CONTAINER_OF(last, struct bz_pool_thread, in) : *spare;
+    struct bz_pool_thread *t = last != NULL ? thread_of(last) : *spare;
     if (t == NULL)
         return pool->count < pool->count_max ? -ENOMEM : -EAGAIN;
     if (last == NULL && pool->count == pool->count_max)
@@ -269,7 +286,7 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *before = NULL;
     bz_lock_take(&pool->lock, pool->os);
-    bool may = bz_load_relaxed(&t->given) == 0; /* relaxed: written under the lock */
+    bool may = !bz_given_is(&t->given);
     if (may) {
         before = bz_list_take_front(&pool->left);
         move_to(&pool->left, t);
@@ -281,15 +298,55 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
     return may;
 }
 
-/* Sleep until there is something to do. False: it is to end. */
-static bool rest(struct bz_pool *pool, struct bz_pool_thread *t)
+/* Look around for a while. True if it was given something. */
+static bool spin(struct bz_pool *pool, struct bz_pool_thread *t)
 {
-    uint64_t until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS;
+    for (unsigned round = 0; round < t->spins; round++) {
+        if (bz_given_is(&t->given)) { /* [A] */
+            t->spins = SPINS_MAX;
+            return true;
+        }
+        bz_os_relax(pool->os, round);
+    }
+    t->spins = t->spins > SPINS_MIN ? t->spins - 1 : SPINS_MIN;
+    bz_given_doze(&t->given);
+    return false;
+}
+
+/* Sleep until there is something to do. False: its time is over. */
+static bool fall_asleep(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    uint64_t now = bz_os_now(pool->os);
     bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
-    while (bz_load_acquire(&t->given) == 0) /* [A] */
-        if (bz_os_wait(pool->os, &t->given, 0, until) == -ETIMEDOUT && leave(pool, t))
+    while (!bz_given_sleep(&t->given, pool->os, now + BZ_POOL_IDLE_NS)) /* [A] */
+        if (leave(pool, t))
             return false;
+    if (bz_os_now(pool->os) - now < SHORT_NS)
+        t->spins = SPINS_MAX;
+    return true;
+}
+
+/* Until there is something to do. False: it is to end. */
+static bool rest(struct bz_pool *pool, struct bz_pool_thread *t, bool may_spin)
+{
+    if (!(may_spin && spin(pool, t)) && !fall_asleep(pool, t))
+        return false;
     return t->fn != NULL || t->work != NULL;
+}
+
+/* Under the lock: it is idle now. One looks around, the one that is given to first; the others sleep.
+ * Returns whether it is this one. */
+static bool lie_down(struct bz_pool *pool, struct bz_pool_thread *t)
+{
+    struct bz_list *last = pool->idle.prev, *at = &pool->idle;
+    /* relaxed: a guess */
+    if (last != at && bz_load_relaxed(&thread_of(last)->given) == BZ_AWAKE)
+        at = last; /* before it; else at the end */
+    bool may_spin = at == &pool->idle && SPINS_MAX > 0;
+    bz_given_rest(&t->given, may_spin);
+    bz_list_remove(&t->in);
+    bz_list_push_back(at, &t->in);
+    return may_spin;
 }
 
 /* Under the lock, when it has done what it was given: the next in the line, if it may take one. Some
@@ -318,14 +375,11 @@ static bool go_on(struct bz_pool *pool, struct bz_pool_thread *t)
     take_next(pool, t);
     bool has_work = t->work != NULL, may_rest = !has_work && !pool->is_closing;
     bool is_more = has_work && !bz_list_is_empty(&pool->pending) && may_work(pool);
-    if (may_rest) {
-        bz_store_relaxed(&t->given, 0); /* relaxed: nobody gives to one that is not idle */
-        move_to(&pool->idle, t);
-    }
+    bool may_spin = may_rest && lie_down(pool, t);
     bz_lock_drop(&pool->lock, pool->os);
     if (is_more)
         try_again(pool);
-    return has_work || (may_rest && rest(pool, t));
+    return has_work || (may_rest && rest(pool, t, may_spin));
 }
 
 static void thread_main(void *arg)
@@ -346,7 +400,7 @@ static struct bz_list *take_any(struct bz_pool *pool)
 {
     struct bz_list *in = bz_list_take_front(&pool->idle);
     if (in != NULL)
-        rouse(BZ_CONTAINER_OF(in, struct bz_pool_thread, in));
+        rouse(thread_of(in));
     if (in == NULL)
         in = bz_list_take_front(&pool->left);
     return in != NULL ? in : bz_list_take_front(&pool->busy);

@@ -1,0 +1,63 @@
+/*
+ * given.h - a word on which one thread waits to be given something.
+ *
+ * Who waits looks around for a while first (awake), then sleeps. Who gives fills in what is to be
+ * given, then the word, and makes the system call only for one that sleeps:
+ *
+ *                GIVE          DOZE (the waiter)     REST (the waiter, when it has done with it)
+ *   awake        given         asleep
+ *   asleep       given, wake
+ *   given                      given: go on          awake, or asleep at once
+ *
+ * GIVE and DOZE are read-modify-writes of one word, so either the giver finds it asleep and wakes, or
+ * the waiter finds that it was given. One giver at a time: whoever has taken the waiter out of the
+ * list it stood in.
+ *
+ * Rejected: a flag beside a count of sleepers (the store-buffer pattern, and a fence for it).
+ *
+ * [A] give: word release -> is_given, the waiter: word acquire   what is given is filled in before
+ */
+#ifndef BZ_GIVEN_H
+#define BZ_GIVEN_H
+
+#include <stdbool.h>
+
+#include "os/os.h"
+
+enum bz_given { BZ_ASLEEP = 0, BZ_AWAKE = 1, BZ_GIVEN = 2 };
+
+static inline void bz_given_give(bz_os_word *word, const struct bz_os *os)
+{
+    if (bz_xchg_release(word, BZ_GIVEN) == BZ_ASLEEP) /* [A] */
+        bz_os_wake(os, word, 1);
+}
+
+static inline bool bz_given_is(bz_os_word *word)
+{
+    return bz_load_acquire(word) == BZ_GIVEN; /* [A] */
+}
+
+/* The waiter: it has looked around for long enough, and is going to sleep. */
+static inline void bz_given_doze(bz_os_word *word)
+{
+    uint32_t awake = BZ_AWAKE;
+    (void)bz_cas_strong_rlx_rlx(word, &awake, BZ_ASLEEP); /* relaxed: whoever goes on asks [A] */
+}
+
+/* The waiter, before it can be given anything. */
+static inline void bz_given_rest(bz_os_word *word, bool is_awake)
+{
+    bz_store_relaxed(word, is_awake ? BZ_AWAKE : BZ_ASLEEP); /* relaxed: nobody else looks yet */
+}
+
+/* The waiter, asleep by its word: true when it was given something, false at the deadline (and it may
+ * have been given something just then). */
+static inline bool bz_given_sleep(bz_os_word *word, const struct bz_os *os, uint64_t until)
+{
+    while (!bz_given_is(word))
+        if (bz_os_wait(os, word, BZ_ASLEEP, until) == -ETIMEDOUT)
+            return bz_given_is(word);
+    return true;
+}
+
+#endif

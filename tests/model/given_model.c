@@ -1,0 +1,74 @@
+/*
+ * given_model.c - a thread that waits to be given something, and who gives.
+ *
+ *   covers: src/sched/given.h
+ *
+ * What is given is a plain field: one that is read before it was filled in would race. A waiter that
+ * nobody wakes would sleep for ever.
+ */
+#include "sched/given.h"
+
+#include "model.h"
+#include "model_os.h"
+
+static bz_os_word word;
+static bz_shared(int) errand;
+static bz_atomic(int) rounds; /* what the waiter has finished, for the giver to know */
+static int spun, slept;
+
+static void gives(void)
+{
+    bz_set(&errand, 1);
+    bz_given_give(&word, &m_os);
+}
+
+/* As the pool does: look once, doze off, sleep. */
+static void waits(void)
+{
+    if (bz_given_is(&word)) {
+        spun++;
+    } else {
+        bz_given_doze(&word);
+        m_assert(bz_given_sleep(&word, &m_os, BZ_OS_FOREVER));
+        slept++;
+    }
+    m_assert(bz_get(&errand) == 1);
+    bz_set(&errand, 0);
+}
+
+MODEL(given, what_is_given_is_seen_and_nobody_sleeps_for_ever)
+{
+    bz_given_rest(&word, true);
+    bz_set(&errand, 0);
+    spun = slept = 0;
+    m_threads(gives, waits);
+    m_sometimes(spun == 1);
+    m_sometimes(slept == 1);
+    m_assert(bz_get(&errand) == 0);
+}
+
+/* Again: it rests, asleep at once, and says so by another word (in the pool: by the lock). */
+static void gives_twice(void)
+{
+    gives();
+    while (bz_load_acquire(&rounds) == 0) /* waits_twice */
+        m_relax();
+    gives();
+}
+
+static void waits_twice(void)
+{
+    waits();
+    bz_given_rest(&word, false);
+    bz_store_release(&rounds, 1); /* gives_twice */
+    m_assert(bz_given_sleep(&word, &m_os, BZ_OS_FOREVER));
+    m_assert(bz_get(&errand) == 1);
+}
+
+MODEL(given, it_is_used_again)
+{
+    bz_given_rest(&word, true);
+    bz_atomic_init(&rounds, 0);
+    bz_set(&errand, 0);
+    m_threads(gives_twice, waits_twice);
+}
