@@ -17,6 +17,7 @@
 #include "blitz/local.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"
+#include "blitz/preempt.h"
 #include "blitz/promise.h"
 #include "blitz/runtime.h"
 #include "blitz/scope.h"

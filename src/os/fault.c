@@ -138,6 +138,17 @@ static int fault_thread_cpu_time(const struct bz_os *os, const struct bz_os_thre
     return f->under->thread_cpu_time(f->under, t, out_ns);
 }
 
+static uint32_t fault_thread_id(const struct bz_os *os)
+{
+    return bz_os_thread_id(fault_of(os)->under);
+}
+
+static int fault_thread_urge(const struct bz_os *os, uint32_t id)
+{
+    struct bz_fault *f = fault_of(os);
+    return strikes(f, BZ_FAULT_URGE) ? -EAGAIN : bz_os_thread_urge(f->under, id);
+}
+
 /* ---- pages ------------------------------------------------------------------------------------ */
 
 static size_t fault_page_bytes(const struct bz_os *os)
@@ -229,6 +240,8 @@ static const struct bz_os table = {
     .thread_join = fault_thread_join,
     .cpu_time = fault_cpu_time,
     .thread_cpu_time = fault_thread_cpu_time,
+    .thread_id = fault_thread_id,
+    .thread_urge = fault_thread_urge,
     .page_bytes = fault_page_bytes,
     .slab_reserve = fault_slab_reserve,
     .slab_release = fault_slab_release,
@@ -262,7 +275,8 @@ struct bz_fault_books bz_fault_books(struct bz_fault *f)
 
 const char *bz_fault_name(enum bz_fault_kind kind)
 {
-    static const char *const names[] = {"none", "thread",  "reserve",  "guard",   "discard",
-                                        "wait", "barrier", "cpu time", "entropy", "memory"};
+    static const char *const names[] = {"none",    "thread",  "reserve", "guard",
+                                        "discard", "wait",    "barrier", "cpu time",
+                                        "urge",    "entropy", "memory"};
     return (unsigned)kind < BZ_ARRAY_LEN(names) ? names[kind] : "any";
 }

@@ -52,6 +52,10 @@ int bz_linux_cpus_quota(const char *root);
 /* CPUs in the affinity mask of the calling thread; at least 1. */
 int bz_linux_cpus_affinity(void);
 
+/* urge.c */
+uint32_t bz_linux_thread_id(const struct bz_os *os);
+int bz_linux_thread_urge(const struct bz_os *os, uint32_t id);
+
 /* linux.c */
 int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes);
 

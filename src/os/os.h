@@ -124,6 +124,8 @@ struct bz_os {
     int (*thread_join)(const struct bz_os *os, struct bz_os_thread *t);
     uint64_t (*cpu_time)(const struct bz_os *os);
     int (*thread_cpu_time)(const struct bz_os *os, const struct bz_os_thread *t, uint64_t *out_ns);
+    uint32_t (*thread_id)(const struct bz_os *os);           /* NULL: threads have none */
+    int (*thread_urge)(const struct bz_os *os, uint32_t id); /* NULL: cannot be interrupted */
     size_t (*page_bytes)(const struct bz_os *os);
     int (*slab_reserve)(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes, size_t align,
                         enum bz_os_slab_flags flags, const char *name);
@@ -286,6 +288,23 @@ BZ_MUST_USE static inline int bz_os_thread_start(const struct bz_os *os, struct 
 static inline int bz_os_thread_join(const struct bz_os *os, struct bz_os_thread *t)
 {
     return os->thread_join(os, t);
+}
+
+/* A number for the calling thread that no other thread of the process has while it lives; 0: none. */
+static inline uint32_t bz_os_thread_id(const struct bz_os *os)
+{
+    return os->thread_id != NULL ? os->thread_id(os) : 0;
+}
+
+/*
+ * Interrupt the thread of that id: the function given to bz_urge_watch (os/urge.h) is called on it, as
+ * soon as the system has it run. Any thread may call, also for a thread that has ended.
+ * Returns:  0: it was sent. -ESRCH (it has ended), -ENOSYS (this keeper's threads cannot be
+ *           interrupted), -EAGAIN (the system is short of something).
+ */
+static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
+{
+    return os->thread_urge != NULL ? os->thread_urge(os, id) : -ENOSYS;
 }
 
 /* ---- pages ------------------------------------------------------------------------------------ */

@@ -39,6 +39,7 @@ static const struct number tasks = {"BLITZ_TASKS_MAX", "tasks_max", 1, UINT64_C(
                                     "1 to 1024G"};
 static const struct number threads = {"BLITZ_THREADS_MAX", "threads_max", 2, 65536, "2 to 64K"};
 static const struct number trace = {"BLITZ_TRACE_RECORDS", "", 16, 1 << 24, "16 to 16M"};
+static const struct number preempt = {"BLITZ_PREEMPT", "preempt", 0, 1, "0 or 1"};
 static const struct number plain = {"BLITZ_PLAIN", "", 0, 1, "0 or 1"};
 
 /* Digits and at most one of K, M, G, and nothing else. */
@@ -137,6 +138,10 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     s->trace_records = 0;
     if ((err = read_number(&trace, 0, &s->trace_records)) != 0)
         return err;
+    n = 0;
+    if ((err = read_number(&preempt, (uint64_t)c->preempt, &n)) != 0)
+        return err;
+    s->is_preemptive = n != 0;
     s->guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED : BZ_STACK_GUARDS_BEST;
     snprintf(s->name, sizeof s->name, "%s", c->name != NULL ? c->name : "blitz");
     s->thread_start = c->thread_start;

@@ -20,6 +20,7 @@ struct bz_settings {
     uint64_t tasks_max;     /* 0: any number */
     bool is_plain;          /* asked to do without fast paths */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
+    bool is_preemptive;     /* preempt.h */
     char name[BZ_OS_NAME_MAX];
     blitz_thread_fn thread_start, thread_stop; /* may be NULL */
     void *thread_ctx;

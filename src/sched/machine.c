@@ -299,6 +299,7 @@ static void machine_main(void *arg)
     if (is->thread_start != NULL)
         is->thread_start(is->thread_ctx); /* as a plain thread: not in the runtime yet */
     bz_self_set(m);
+    bz_preempt_sit(m);
     /* Not later by the starter alone: whoever looks for work or for jobs to cancel must look here
      * as soon as there can be any. */
     bz_store_release(&m->proc->has_machine, 1); /* place.c [B] */
@@ -311,6 +312,7 @@ static void machine_main(void *arg)
         bz_stack_give(&m->stacks, m->spare);
     bz_stack_cache_fini(&m->stacks);
     bz_jobs_fini(m);
+    bz_preempt_rise(m);
     bz_self_set(NULL);
     if (is->thread_stop != NULL)
         is->thread_stop(is->thread_ctx);

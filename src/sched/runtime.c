@@ -111,12 +111,17 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     if (err != 0)
         goto fini_stacks;
     bz_trace_begin(rt);
-    err = bz_machine_start(rt, &rt->procs[0]); /* so that there always is one */
+    err = bz_preempt_init(rt);
     if (err != 0)
         goto free_procs;
+    err = bz_machine_start(rt, &rt->procs[0]); /* so that there always is one */
+    if (err != 0)
+        goto fini_preempt;
     *out = rt;
     return 0;
 
+fini_preempt:
+    bz_preempt_fini(rt);
 free_procs:
     bz_trace_fini(rt);
     procs_free(rt);
@@ -233,6 +238,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         if (rt->procs[i].machine != NULL)
             bz_poll_rouse(&rt->procs[i].poll);
     bz_pool_fini(&rt->pool);
+    bz_preempt_fini(rt);
     bz_bury(rt);
     bz_trace_finish(rt);
     bz_stack_pool_fini(&rt->stacks);

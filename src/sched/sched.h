@@ -10,6 +10,7 @@
  *   find.c      what to run next
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
+ *   preempt.c   threads that burn past the limit take turns: halt.c, text.c
  *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
@@ -52,6 +53,7 @@
 #include "sched/injector.h"
 #include "sched/pace.h"
 #include "sched/pool.h"
+#include "sched/preempt.h"
 #include "sched/job.h"
 #include "sched/monitor.h"
 #include "sched/retake.h"
@@ -125,8 +127,9 @@ struct bz_proc {
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/par.h */
     struct bz_jobs jobs;
-    struct bz_runtime *rt; /* constant */
-    struct bz_proc *proc;  /* constant */
+    struct bz_preempt_seat seat; /* preempt.h */
+    struct bz_runtime *rt;       /* constant */
+    struct bz_proc *proc;        /* constant */
     /* The rest is the thread's own, which is one of the pool. */
     struct bz_ctx g0;         /* its native stack, while it runs on another */
     struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */

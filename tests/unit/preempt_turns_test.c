@@ -1,0 +1,175 @@
+/* sched/preempt.c: whose turn it is. Machines without threads, and time that the test makes. */
+#include "harness.h"
+
+#include "sched/sched.h"
+
+enum { HOGS_MAX = 40, MS = 1000000 };
+
+static struct bz_runtime rt;
+static struct bz_machine machine[HOGS_MAX];
+static struct bz_machine *hogs[HOGS_MAX];
+static uint64_t ran_ms[HOGS_MAX], signals[HOGS_MAX];
+static bool is_deaf[HOGS_MAX]; /* in malloc whenever the signal comes */
+static uint64_t now;
+
+/* The signal comes, and the thread stops at once. */
+static int urge(const struct bz_os *os, uint32_t id)
+{
+    struct bz_machine *m = &machine[id - 1];
+    (void)os;
+    signals[id - 1]++;
+    CHECK(bz_halt_is_asked(&m->seat.halt));
+    if (!is_deaf[id - 1])
+        bz_store_relaxed(&m->seat.halt.word, BZ_HALT_STOPPED);
+    return 0;
+}
+
+static int wake(const struct bz_os *os, bz_os_word *word, uint32_t count)
+{
+    (void)os;
+    (void)word;
+    (void)count;
+    return 1;
+}
+
+static const struct bz_os os = {.name = "turns", .thread_urge = urge, .wake = wake};
+
+static void given(unsigned n)
+{
+    memset(machine, 0, sizeof machine);
+    memset(ran_ms, 0, sizeof ran_ms);
+    memset(signals, 0, sizeof signals);
+    rt = (struct bz_runtime){.os = &os, .is.is_preemptive = true};
+    now = 1000 * (uint64_t)MS;
+    for (unsigned i = 0; i < n; i++) {
+        machine[i].rt = &rt;
+        bz_store_relaxed(&machine[i].seat.thread, i + 1);
+        hogs[i] = &machine[i];
+        is_deaf[i] = false;
+    }
+}
+
+static unsigned running(unsigned n)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < n; i++)
+        count += !bz_preempt_is_stopped(&machine[i]);
+    return count;
+}
+
+/* A look each millisecond, as while somebody is asked. Returns the most that ran after a look. */
+static unsigned pass(unsigned n, unsigned allowed, unsigned ms)
+{
+    unsigned most = 0;
+    for (unsigned t = 0; t < ms; t++, now += MS) {
+        (void)!bz_preempt_rotate(&rt, now, hogs, n, allowed);
+        for (unsigned i = 0; i < n; i++)
+            ran_ms[i] += !bz_preempt_is_stopped(&machine[i]);
+        unsigned count = running(n);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+TEST(preempt_turns, below_the_limit_nobody_is_signalled)
+{
+    given(3);
+    CHECK_EQ(bz_preempt_rotate(&rt, now, hogs, 3, 3), BZ_OS_FOREVER);
+    pass(3, 3, 100);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(signals[i], (uint64_t)0);
+    CHECK_EQ(running(3), 3u);
+}
+
+TEST(preempt_turns, who_did_not_ask_for_it_is_left_alone)
+{
+    given(8);
+    rt.is.is_preemptive = false;
+    CHECK_EQ(bz_preempt_rotate(&rt, now, hogs, 8, 1), BZ_OS_FOREVER);
+    CHECK_EQ(running(8), 8u);
+}
+
+TEST(preempt_turns, past_the_limit_no_more_run_than_are_allowed)
+{
+    given(32);
+    CHECK_LE(pass(32, 4, 1), 4u);
+    CHECK_LE(pass(32, 4, 1000), 4u);
+}
+
+/* 32 loops on 4 places for 3.2 s: 400 ms each is the fair share. Those who give up a place and those who
+ * get it cross within a look, which costs a tenth of a slice. */
+TEST(preempt_turns, all_get_the_same_share)
+{
+    given(32);
+    pass(32, 4, 3200);
+    for (unsigned i = 0; i < 32; i++) {
+        t_watch("hog %u", i);
+        CHECK_GE(ran_ms[i], 320u);
+        CHECK_LE(ran_ms[i], 420u);
+    }
+}
+
+TEST(preempt_turns, a_turn_is_ten_milliseconds)
+{
+    given(3);
+    pass(3, 1, 1);
+    CHECK_EQ(running(3), 1u);
+    uint64_t before[3];
+    memcpy(before, signals, sizeof before);
+    pass(3, 1, 8);
+    CHECK_MEM_EQ(signals, before, sizeof before);
+    pass(3, 1, 4);
+    CHECK(memcmp(signals, before, sizeof before) != 0);
+}
+
+/* One that cannot be stopped keeps its place; the others go on taking turns in what is left. */
+TEST(preempt_turns, one_that_cannot_be_stopped_costs_the_others_no_turn)
+{
+    given(6);
+    is_deaf[2] = true;
+    pass(6, 2, 3000);
+    CHECK_EQ(ran_ms[2], 3000u);
+    for (unsigned i = 0; i < 6; i++) {
+        t_watch("hog %u", i);
+        CHECK_GE(ran_ms[i], 300u);
+    }
+    CHECK_LE(signals[2], 16u + 3000u / 10 + 1); /* and it is not pestered */
+}
+
+/* The others have ended, or waited: what is left runs. */
+TEST(preempt_turns, when_there_is_room_all_go_on)
+{
+    given(6);
+    pass(6, 2, 50);
+    CHECK_EQ(running(6), 2u);
+    CHECK_EQ(bz_preempt_rotate(&rt, now, hogs, 6, 6), BZ_OS_FOREVER);
+    CHECK_EQ(running(6), 6u);
+}
+
+TEST(preempt_turns, who_is_asked_and_not_wanted_any_more_is_asked_no_longer)
+{
+    given(3);
+    is_deaf[0] = is_deaf[1] = is_deaf[2] = true;
+    pass(3, 1, 3);
+    unsigned asked = 0;
+    for (unsigned i = 0; i < 3; i++)
+        asked += bz_halt_is_asked(&machine[i].seat.halt);
+    CHECK_EQ(asked, 2u);
+
+    pass(3, 3, 1);
+
+    for (unsigned i = 0; i < 3; i++)
+        CHECK(!bz_halt_is_asked(&machine[i].seat.halt));
+}
+
+/* The monitor sleeps until then: while somebody waits for a turn it must come back. */
+TEST(preempt_turns, it_wants_to_look_again_while_somebody_waits)
+{
+    given(4);
+    for (unsigned t = 0; t < 200; t++) {
+        uint64_t next = bz_preempt_rotate(&rt, now, hogs, 4, 2);
+        CHECK_GT(next, now);
+        CHECK_LE(next, now + 10 * (uint64_t)MS);
+        now = next;
+    }
+}
