@@ -5,6 +5,8 @@
  */
 #include "os/held.h"
 
+#include <stdbool.h>
+
 #include "base/check.h"
 
 #if defined(BZ_WATCH)
@@ -31,12 +33,20 @@ static unsigned depth_of(unsigned rank)
     return rank == BZ_RANK_LEAF ? BZ_RANKS : rank;
 }
 
+/* May this one be waited for while that one is held? */
+static bool comes_after(unsigned rank, const void *lock, unsigned held, const void *held_lock)
+{
+    if (rank == BZ_RANK_WAIT && held == BZ_RANK_WAIT)
+        return (uintptr_t)held_lock < (uintptr_t)lock;
+    return depth_of(held) < depth_of(rank);
+}
+
 BZ_NOINLINE void bz_held_order(const void *lock, unsigned rank)
 {
     const struct bz_held *h = mine();
     for (unsigned i = 0; i < h->count; i++) {
         BZ_CHECK(h->lock[i] != lock, "lock %p (%s) is taken by its holder", lock, rank_name[rank]);
-        BZ_CHECK(depth_of(h->rank[i]) < depth_of(rank),
+        BZ_CHECK(comes_after(rank, lock, h->rank[i], h->lock[i]),
                  "lock order: %p (%s) is taken while %p (%s) is held", lock, rank_name[rank],
                  h->lock[i], rank_name[h->rank[i]]);
     }

@@ -10,7 +10,8 @@
  *
  * The ranks are the table below, outermost first: while a lock is held only locks of a later rank
  * may be waited for. A lock without a rank of its own is a leaf: nothing is taken while it is held.
- * A try cannot wait, so it may come in any order; what it took counts as held.
+ * A try cannot wait, so it may come in any order; what it took counts as held. Of rank WAIT several
+ * may be held at once, if they were taken in the order of their addresses: a select does that.
  *
  * A lock that is released by a post-switch hook, after its holder has left its stack, is passed on
  * (bz_lock_pass): from then on it is nobody's until it is dropped.
@@ -44,7 +45,7 @@ enum bz_rank {
 
 #if defined(BZ_WATCH)
 
-enum { BZ_HELD_MAX = 8 };
+enum { BZ_HELD_MAX = 24 };
 
 struct bz_held {
     unsigned count;

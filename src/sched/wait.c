@@ -28,7 +28,7 @@
  *   open           woken +    timed out +  cancelled +   + owes the resuming
  *   timed out      late       (bug)        late          late: nothing changes, nothing is owed
  *   cancelled      late       late         late          (the hook and a canceller may both come)
- *   woken          (bug)      late         late
+ *   woken          (bug *)    late         late          * of a shared wait: late
  *
  * The hook publishes on the next stack, so nobody can resume the task before its stack is left, and
  * there is no state "about to park" to arbitrate. In return the frame may be left while the hook is
@@ -88,7 +88,8 @@ static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
     if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* [A] */
         return true;
     uint32_t row = seen < BZ_WAIT_WOKEN ? seen : BZ_WAIT_WOKEN;
-    BZ_CHECK(late[row][event] == LATE, "wait %p (%s): %s while %s", (void *)w, w->what,
+    bool is_late = late[row][event] == LATE || (event == WAKE && w->is_shared);
+    BZ_CHECK(is_late, "wait %p (%s): %s while %s", (void *)w, w->what,
              event_name[event], row_name[row]);
     return false;
 }
@@ -134,24 +135,40 @@ void bz_wait_resume(struct bz_task *t)
         bz_task_unref(t);
 }
 
-bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
+bool bz_wait_win(struct bz_wait *w, uint32_t outcome, struct bz_won *won)
 {
     struct bz_task *t = w->task;
-    const struct bz_os *os = w->os;
     BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
-    if (t != NULL)
-        hold(t);
+    *won = (struct bz_won){t, t != NULL && must_hold(t), w->os, &w->arbiter};
+    if (won->is_held)
+        bz_task_ref(t);
     if (w->is_sole) {
         bz_store_release(&w->arbiter, outcome); /* [A] */
     } else if (!end(w, WAKE, outcome)) {
-        if (t != NULL)
-            let_go(t);
+        if (won->is_held)
+            bz_task_unref(t);
         return false;
     }
-    if (t != NULL)
-        bz_wait_resume(t);
-    else
-        bz_os_wake(os, &w->arbiter, 1); /* w may be gone: an address, not a look */
+    return true;
+}
+
+void bz_won_resume(const struct bz_won *won)
+{
+    if (won->task == NULL) {
+        bz_os_wake(won->os, won->word, 1); /* the wait may be gone: an address, not a look */
+        return;
+    }
+    resume(won->task);
+    if (won->is_held)
+        bz_task_unref(won->task);
+}
+
+bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
+{
+    struct bz_won won;
+    if (!bz_wait_win(w, outcome, &won))
+        return false;
+    bz_won_resume(&won);
     return true;
 }
 
@@ -175,6 +192,7 @@ void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
     bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
     w->is_sole = false;
     w->is_published = false;
+    w->is_shared = false;
     w->task = bz_task_self();
     w->os = os;
     w->what = what;

@@ -148,6 +148,7 @@ struct bz_wait {
     bz_os_word arbiter;     /* BZ_WAIT_OPEN, or the outcome; who changes it owes the resuming */
     bool is_sole;           /* constant: nobody but the waker ends it, no arbiter is needed */
     bool is_published;      /* task->wait was set; the hook's, then the waiter's */
+    bool is_shared;         /* constant: registered in several places, so wakes may be late */
     struct bz_task *task;   /* constant: who waits; NULL: a plain thread */
     const struct bz_os *os; /* constant: whose thread */
     const char *what;       /* constant: for dumps */
@@ -190,6 +191,34 @@ BZ_MUST_USE bool bz_wait_over(struct bz_wait *w, uint32_t outcome);
  *          another outcome.
  */
 bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
+
+/*
+ * The same in two halves, for a waker that holds the primitive's lock and would rather not queue a
+ * task, or rouse a thread, under it: win under the lock, resume once it is dropped. In between a task
+ * stays where it is; but a plain thread, and a task of the plain form, may go on as soon as the wait
+ * is won. So whoever waits and was woken takes the lock once if bz_wait_is_early() says so, before
+ * it looks at what the waker did under it.
+ */
+struct bz_won {
+    struct bz_task *task;   /* NULL: a plain thread */
+    bool is_held;           /* by a reference of ours, until it is resumed */
+    const struct bz_os *os; /* a thread's, as is */
+    bz_os_word *word;       /* an address to wake; what was there may be gone */
+};
+BZ_MUST_USE bool bz_wait_win(struct bz_wait *w, uint32_t outcome, struct bz_won *won);
+void bz_won_resume(const struct bz_won *won);
+
+static inline bool bz_wait_is_early(const struct bz_wait *w)
+{
+    return w->task == NULL || bz_is_plain(w->task->rt);
+}
+
+/* The keeper of whoever calls. */
+static inline const struct bz_os *bz_os_here(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->rt->os : bz_os_outside();
+}
 
 /* The second half of a timeout (timer.c): the task that its first half gave out goes on. */
 void bz_wait_resume(struct bz_task *t);
