@@ -9,6 +9,7 @@
 
 #include "blitz/api.h"
 #include "blitz/blocking.h"
+#include "blitz/chan.h"
 #include "blitz/combine.h"
 #include "blitz/dump.h"
 #include "blitz/future.h"

@@ -4,6 +4,7 @@
  * BLITZ_API        the function is exported by the library
  * BLITZ_SUSPENDS   the function may suspend the calling task; see its "Suspends:" line
  * BLITZ_MUST_USE   the compiler warns if the result is dropped
+ * BLITZ_MAYBE_UNUSED  no warning if nobody calls it: what a macro defines
  *
  * Every function answers the same three questions in its comment:
  *   Owns:     whose memory is it, before and after?
@@ -16,10 +17,12 @@
 #if defined(__GNUC__)
 #define BLITZ_API __attribute__((visibility("default")))
 #define BLITZ_MUST_USE __attribute__((warn_unused_result))
+#define BLITZ_MAYBE_UNUSED __attribute__((__unused__))
 #define BLITZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #else
 #define BLITZ_API
 #define BLITZ_MUST_USE
+#define BLITZ_MAYBE_UNUSED
 #define BLITZ_PRINTF(at, first)
 #endif
 

@@ -89,8 +89,8 @@ static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
         return true;
     uint32_t row = seen < BZ_WAIT_WOKEN ? seen : BZ_WAIT_WOKEN;
     bool is_late = late[row][event] == LATE || (event == WAKE && w->is_shared);
-    BZ_CHECK(is_late, "wait %p (%s): %s while %s", (void *)w, w->what,
-             event_name[event], row_name[row]);
+    BZ_CHECK(is_late, "wait %p (%s): %s while %s", (void *)w, w->what, event_name[event],
+             row_name[row]);
     return false;
 }
 

@@ -213,13 +213,6 @@ static inline bool bz_wait_is_early(const struct bz_wait *w)
     return w->task == NULL || bz_is_plain(w->task->rt);
 }
 
-/* The keeper of whoever calls. */
-static inline const struct bz_os *bz_os_here(void)
-{
-    struct bz_machine *m = bz_machine_self();
-    return m != NULL ? m->rt->os : bz_os_outside();
-}
-
 /* The second half of a timeout (timer.c): the task that its first half gave out goes on. */
 void bz_wait_resume(struct bz_task *t);
 

@@ -1,0 +1,111 @@
+/*
+ * chan.h - the inside of a channel: what it is, and what can be done to it under its lock.
+ *
+ *   line.h      those who wait
+ *   values.h     the values
+ *   core.c      put, take, hold: one step under the lock, and serving those who wait
+ *   wait.c      waiting for a step on a stack
+ *   chan.c      making, ending, counting
+ *   calls.c     send, receive, many of them, permits
+ *   future.c    the operations as values
+ *   select.c    several at once
+ *
+ * One operation is a struct bz_chan_op: which channel, what to do, from or to where, and a place in
+ * the line. Whoever waits, in whatever way, tries the same function under the same lock.
+ */
+#ifndef BZ_CHAN_CHAN_H
+#define BZ_CHAN_CHAN_H
+
+#include "blitz/chan.h"
+#include "chan/values.h"
+
+struct blitz_chan {
+    struct bz_lock lock;    /* rank WAIT; guards all but what is said to be constant */
+    bool is_closed;         /* no more sends */
+    bool is_shut;           /* and no more receives */
+    const struct bz_os *os; /* constant, as is */
+    size_t capacity;        /* BLITZ_UNBOUNDED: without end; 0: a rendezvous */
+    struct bz_values values;
+    struct bz_list receivers, senders; /* those who wait; senders: those who reserve as well */
+    size_t told_receivers;             /* futures that are notified: core.c, I2 */
+    size_t told_senders;
+    size_t permits;                        /* slots that are reserved */
+    uint32_t sender_count, receiver_count; /* those who are counted */
+    bz_atomic(uint32_t) refs;
+    bz_atomic(uint32_t) turn; /* of fair selects: select.c */
+    size_t bytes;             /* constant, as are the next ones: of the allocation */
+    void (*drop)(void *value, void *ctx);
+    void *drop_ctx;
+    blitz_allocator alloc;
+};
+
+static BZ_ALWAYS_INLINE void bz_chan_lock(struct blitz_chan *c)
+{
+    bz_lock_take(&c->lock, c->os);
+}
+
+static BZ_ALWAYS_INLINE void bz_chan_unlock(struct blitz_chan *c)
+{
+    bz_lock_drop(&c->lock, c->os);
+}
+
+enum bz_chan_kind { BZ_CHAN_SEND, BZ_CHAN_RECV, BZ_CHAN_RESERVE };
+
+/* One operation that somebody wants done. */
+struct bz_chan_op {
+    struct bz_waiter waiter; /* in the channel's line of its kind */
+    struct blitz_chan *c;    /* constant, as are the next ones */
+    enum bz_chan_kind kind;
+    bool is_done; /* guarded by the lock: a future's send that a receiver has taken */
+    void *value;  /* from or to where; not written by a send */
+};
+
+static inline struct bz_chan_op *bz_chan_op_of(struct bz_waiter *w)
+{
+    return BZ_CONTAINER_OF(w, struct bz_chan_op, waiter);
+}
+
+/* ---- core.c: under the lock ---- */
+
+/*
+ * One step. 0: done; -EAGAIN: it would have to wait; -EPIPE: no more; -ENOBUFS: an unbounded channel
+ * needs a block first (bz_chan_grow); -EOPNOTSUPP. Needs room for one in what is owed.
+ */
+BZ_MUST_USE int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed);
+BZ_MUST_USE int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed);
+BZ_MUST_USE int bz_chan_hold(struct blitz_chan *c);
+/* Whichever of them it is. */
+BZ_MUST_USE int bz_chan_try(struct bz_chan_op *op, struct bz_owed *owed);
+/* Put a value into a slot that was held for it. */
+void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_owed *owed);
+
+/* Put an operation into its line: at its end; a future that was told and came too late, at its head. */
+void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_owed *owed);
+/* A future asks again, or goes: it is not notified any more. True: it was. */
+bool bz_chan_untell(struct bz_chan_op *op);
+
+/* Serve whoever waits and can be served: as many as can be owed, or owed->has_more. */
+void bz_chan_settle(struct blitz_chan *c, struct bz_owed *owed);
+/* The end of every step: drop the lock, then pay, free, and settle the rest. */
+void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_block *retired);
+static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_owed *owed)
+{
+    struct bz_block *retired = bz_values_retired(&c->values);
+    bz_chan_unlock(c);
+    if (owed->count != 0 || BZ_UNLIKELY(retired != NULL))
+        bz_chan_done_slow(c, owed, retired);
+}
+
+/* ---- not under the lock ---- */
+
+/* core.c: one block more for an unbounded channel. 0, -ENOMEM. */
+BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
+/* core.c: one step with everything around it. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
+BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
+/* wait.c: wait until a step is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
+BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until);
+
+/* The invariants, under the lock. Aborts with what it saw. */
+void bz_chan_check(struct blitz_chan *c);
+
+#endif

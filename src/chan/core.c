@@ -1,0 +1,328 @@
+/*
+ * core.c - what a channel does under its lock.
+ *
+ * One lock, one store, two lines of waiters. Three steps: *put* a value, *take* one, *hold* a slot.
+ * Each either does what it is for or says why not; and then whoever waits and can be served by what
+ * has changed is served (*settle*), the first in line first.
+ *
+ * Who waits on a stack gets it done there and then: its wait is won, its value copied, under the
+ * lock. If the wait cannot be won (a deadline, a cancel, another case of a select was first) it is
+ * off the line and the next one is asked: nothing was given, so nothing is lost. A future is told to
+ * look again instead, because it may be cancelled any time without a word. What it was told of stays
+ * in the store meanwhile (I2), so those behind it in the line do not take it; somebody who comes
+ * fresh may.
+ *
+ * A rendezvous has no store. A value passes from a sender's memory to a receiver's in the step of
+ * whichever comes second. A receiver that polls cannot be given anything, so it is told that a sender
+ * waits, and takes. A sender that polls can be taken from, which is the exception that blitz/chan.h
+ * names: of two futures one has to stand still for the other.
+ *
+ * Rejected: cells with sequence numbers (a lock-free MPMC ring, base/mpmc.h) with waiters beside them.
+ * Every operation pays a fence against a waiter that is just going to sleep, direct hand-off is lost,
+ * and close, permits and select need the lock all the same.
+ *
+ * I1  values.count + permits <= capacity.
+ * I2  A future that is notified and has not asked since stands for one value (told_receivers) or one
+ *     free slot (told_senders): so many are left for them by settle.
+ * I3  While the lock is free nobody waits who could be served, but for those that somebody is about
+ *     to come back for (owed->has_more).
+ */
+#include "chan/chan.h"
+
+/* ---- what there is ---- */
+
+static bool is_drained(const struct blitz_chan *c)
+{
+    return c->is_shut || (c->is_closed && c->values.count == 0 && c->permits == 0);
+}
+
+static size_t free_slots(const struct blitz_chan *c)
+{
+    return c->capacity - c->values.count - c->permits; /* I1 */
+}
+
+/* An unbounded channel: are there slots for one more than the permits? */
+static bool must_grow(const struct blitz_chan *c)
+{
+    return c->capacity == BLITZ_UNBOUNDED && c->values.room <= c->permits;
+}
+
+static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_owed *owed)
+{
+    if (bz_chan_op_of(w)->kind == BZ_CHAN_RECV)
+        c->told_receivers++;
+    else
+        c->told_senders++;
+    bz_waiter_notify(w, owed);
+}
+
+bool bz_chan_untell(struct bz_chan_op *op)
+{
+    if (!op->waiter.is_notified)
+        return false;
+    op->waiter.is_notified = false;
+    if (op->kind == BZ_CHAN_RECV)
+        op->c->told_receivers--;
+    else
+        op->c->told_senders--;
+    return true;
+}
+
+/* ---- a rendezvous ---- */
+
+/* The first receiver on a stack whose wait can be won; futures are passed over. */
+static int pass_on(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+{
+    BZ_LIST_FOR_EACH_SAFE (in, &c->receivers) {
+        struct bz_waiter *w = bz_waiter_of(in);
+        if (w->wait == NULL || !bz_waiter_win(w, 0, owed))
+            continue;
+        bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+/* Out of a sender's hands. It is done, also if it is a future. */
+static int take_from_sender(struct blitz_chan *c, void *value, struct bz_owed *owed)
+{
+    for (struct bz_waiter *w; (w = bz_line_first(&c->senders)) != NULL;) {
+        struct bz_chan_op *op = bz_chan_op_of(w);
+        if (w->wait == NULL) {
+            tell(c, w, owed);
+            op->is_done = true;
+        } else if (!bz_waiter_win(w, 0, owed)) {
+            continue;
+        }
+        bz_value_copy(value, op->value, c->values.size);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+static struct bz_waiter *first_future(const struct bz_list *line)
+{
+    BZ_LIST_FOR_EACH (in, line)
+        if (bz_waiter_of(in)->wait == NULL)
+            return bz_waiter_of(in);
+    return NULL;
+}
+
+/* ---- serving those who wait ---- */
+
+/* A sender on a stack has been won: what it wanted is done. */
+static void admit(struct blitz_chan *c, struct bz_chan_op *op)
+{
+    if (op->kind == BZ_CHAN_RESERVE)
+        c->permits++;
+    else
+        bz_value_copy(bz_values_push(&c->values), op->value, c->values.size);
+}
+
+static bool serve_sender(struct blitz_chan *c, struct bz_owed *owed)
+{
+    struct bz_waiter *w = bz_line_first(&c->senders);
+    if (w == NULL || !(c->is_closed || free_slots(c) > c->told_senders)) /* I2 */
+        return false;
+    if (w->wait == NULL)
+        tell(c, w, owed);
+    else if (c->is_closed)
+        (void)!bz_waiter_win(w, -EPIPE, owed);
+    else if (bz_waiter_win(w, 0, owed))
+        admit(c, bz_chan_op_of(w));
+    return true;
+}
+
+/* A receiver that polls, of a rendezvous: one at a time is told that there is a sender. */
+static bool serve_polling_receiver(struct blitz_chan *c, struct bz_owed *owed)
+{
+    struct bz_waiter *w = first_future(&c->receivers);
+    if (w == NULL || bz_list_is_empty(&c->senders) || c->told_receivers != 0)
+        return false;
+    tell(c, w, owed);
+    return true;
+}
+
+static bool serve_receiver(struct blitz_chan *c, struct bz_owed *owed)
+{
+    struct bz_waiter *w = bz_line_first(&c->receivers);
+    bool is_over = is_drained(c);
+    if (w == NULL)
+        return false;
+    if (c->capacity == 0 && !is_over)
+        return serve_polling_receiver(c, owed);
+    if (!is_over && c->values.count <= c->told_receivers) /* I2 */
+        return false;
+    if (w->wait == NULL)
+        tell(c, w, owed);
+    else if (is_over)
+        (void)!bz_waiter_win(w, -EPIPE, owed);
+    else if (bz_waiter_win(w, 0, owed))
+        bz_value_copy(bz_chan_op_of(w)->value, bz_values_take(&c->values), c->values.size);
+    return true;
+}
+
+void bz_chan_settle(struct blitz_chan *c, struct bz_owed *owed)
+{
+    while (!bz_owed_is_full(owed))
+        if (!serve_receiver(c, owed) && !serve_sender(c, owed))
+            return;
+    owed->has_more = true; /* I3 */
+}
+
+static void settle_all(struct blitz_chan *c)
+{
+    struct bz_owed owed;
+    bz_owed_init(&owed);
+    bz_chan_lock(c);
+    bz_chan_settle(c, &owed);
+    bz_chan_done(c, &owed);
+}
+
+void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_block *retired)
+{
+    bool has_more = owed->has_more;
+    bz_owed_pay(owed);
+    bz_blocks_free(&c->values, retired, &c->alloc);
+    if (has_more)
+        settle_all(c);
+}
+
+/* ---- the steps ---- */
+
+/* Receivers wait: the value may go straight to one, unless one in the store is older. */
+static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+{
+    struct bz_waiter *w;
+    while (c->values.count == 0 && (w = bz_line_first(&c->receivers)) != NULL && w->wait != NULL) {
+        if (!bz_waiter_win(w, 0, owed))
+            continue;
+        bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
+        return;
+    }
+    bz_value_copy(bz_values_push(&c->values), value, c->values.size);
+    bz_chan_settle(c, owed);
+}
+
+int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+{
+    if (BZ_UNLIKELY(c->is_closed))
+        return -EPIPE;
+    if (c->capacity == 0)
+        return pass_on(c, value, owed);
+    if (free_slots(c) == 0)
+        return -EAGAIN;
+    if (must_grow(c))
+        return -ENOBUFS;
+    if (bz_list_is_empty(&c->receivers))
+        bz_value_copy(bz_values_push(&c->values), value, c->values.size);
+    else
+        put_among_waiters(c, value, owed);
+    return 0;
+}
+
+void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+{
+    c->permits--;
+    put_among_waiters(c, value, owed);
+    bz_chan_settle(c, owed); /* it may have been the last permit of a closed channel */
+}
+
+int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed)
+{
+    if (BZ_LIKELY(c->values.count > 0)) {
+        bz_value_copy(value, bz_values_take(&c->values), c->values.size);
+        if (!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed))
+            bz_chan_settle(c, owed);
+        return 0;
+    }
+    if (is_drained(c))
+        return -EPIPE;
+    if (c->capacity != 0)
+        return -EAGAIN;
+    int rc = take_from_sender(c, value, owed);
+    bz_chan_settle(c, owed); /* the next one that polls */
+    return rc;
+}
+
+int bz_chan_hold(struct blitz_chan *c)
+{
+    if (c->is_closed)
+        return -EPIPE;
+    if (c->capacity == 0)
+        return -EOPNOTSUPP;
+    if (free_slots(c) == 0)
+        return -EAGAIN;
+    if (must_grow(c))
+        return -ENOBUFS;
+    c->permits++;
+    return 0;
+}
+
+int bz_chan_try(struct bz_chan_op *op, struct bz_owed *owed)
+{
+    switch (op->kind) {
+    case BZ_CHAN_SEND:
+        return bz_chan_put(op->c, op->value, owed);
+    case BZ_CHAN_RECV:
+        return bz_chan_take(op->c, op->value, owed);
+    default:
+        return bz_chan_hold(op->c);
+    }
+}
+
+void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_owed *owed)
+{
+    struct blitz_chan *c = op->c;
+    struct bz_list *line = op->kind == BZ_CHAN_RECV ? &c->receivers : &c->senders;
+    if (at_head)
+        bz_list_push_front(line, &op->waiter.in);
+    else
+        bz_list_push_back(line, &op->waiter.in);
+    if (c->capacity == 0)
+        bz_chan_settle(c, owed);
+}
+
+int bz_chan_grow(struct blitz_chan *c)
+{
+    struct bz_block *b = bz_block_new(&c->values, &c->alloc);
+    if (b == NULL)
+        return -ENOMEM;
+    bz_chan_lock(c);
+    bool is_needed = must_grow(c) && !c->is_shut;
+    if (is_needed)
+        bz_values_append(&c->values, b);
+    bz_chan_unlock(c);
+    if (!is_needed)
+        bz_block_free(&c->values, b, &c->alloc);
+    return 0;
+}
+
+int bz_chan_once(struct bz_chan_op *op)
+{
+    struct blitz_chan *c = op->c;
+    struct bz_owed owed;
+    bz_owed_init(&owed);
+    for (;;) {
+        bz_chan_lock(c);
+        int rc = bz_chan_try(op, &owed);
+        bz_chan_done(c, &owed);
+        if (rc != -ENOBUFS)
+            return rc;
+        if ((rc = bz_chan_grow(c)) != 0)
+            return rc;
+    }
+}
+
+void bz_chan_check(struct blitz_chan *c)
+{
+    BZ_CHECK(c->capacity == BLITZ_UNBOUNDED || c->values.count + c->permits <= c->capacity,
+             "chan %p: %zu values and %zu permits in %zu slots", (void *)c, c->values.count,
+             c->permits, c->capacity); /* I1 */
+    BZ_CHECK(bz_list_is_empty(&c->receivers) || c->values.count <= c->told_receivers,
+             "chan %p: receivers wait beside %zu values", (void *)c, c->values.count); /* I3 */
+    BZ_CHECK(bz_list_is_empty(&c->senders) || free_slots(c) <= c->told_senders,
+             "chan %p: senders wait beside %zu free slots", (void *)c, free_slots(c)); /* I3 */
+    bz_list_check(&c->receivers);
+    bz_list_check(&c->senders);
+}

@@ -1,0 +1,56 @@
+/*
+ * wait.c - waiting for a channel's step on a stack: a fiber's, or a plain thread's.
+ *
+ * By the manual (sched/wait.h). The step is tried under the lock once the stack has been left, so
+ * that between "it would have to wait" and "it stands in line" nobody can come; the caller's own try
+ * before that saves the switch in the common case, no more.
+ *
+ * Rejected: holding the lock from the first try until the hook drops it. It saves a pair of locked
+ * instructions, but the lock is held while the next task is looked for, and that may fire timers and
+ * wake anybody's wakers, which may use this very channel.
+ *
+ * I1  After anything but a wake the waiter takes the lock and leaves the line (wait.h, rule 2); after
+ *     a wake it takes it if the waker may still be at it (bz_wait_is_early).
+ * I2  Once it stands in line and the lock is dropped the waiter may go on, and drop the channel: the
+ *     hook touches neither after that.
+ */
+#include "chan/chan.h"
+
+static bool wait_hook(struct bz_wait *w, void *arg)
+{
+    struct bz_chan_op *op = arg;
+    struct blitz_chan *c = op->c;
+    struct bz_owed owed;
+    bz_owed_init(&owed);
+    bz_chan_lock(c);
+    int rc = bz_chan_try(op, &owed);
+    if (rc != -EAGAIN) {
+        op->waiter.result = rc;
+        bz_chan_done(c, &owed);
+        return bz_wait_over(w, BZ_WAIT_WOKEN);
+    }
+    bz_chan_join_line(op, false, &owed);
+    bool waits = bz_wait_publish(w);
+    bz_chan_unlock(c);  /* I2 */
+    bz_owed_pay(&owed); /* one at most */
+    return waits;
+}
+
+int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until)
+{
+    struct blitz_chan *c = op->c;
+    struct bz_wait w;
+    bz_wait_begin(&w, c->os, what, until);
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome != BZ_WAIT_OPEN)
+        return bz_wait_error(outcome);
+    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
+    outcome = bz_wait_park(&w, wait_hook, op);
+    if (outcome < BZ_WAIT_WOKEN || bz_wait_is_early(&w)) { /* I1 */
+        bz_chan_lock(c);
+        if (outcome < BZ_WAIT_WOKEN)
+            bz_list_remove(&op->waiter.in);
+        bz_chan_unlock(c);
+    }
+    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : op->waiter.result;
+}
