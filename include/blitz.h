@@ -26,6 +26,7 @@
 #include "blitz/sync.h"
 #include "blitz/task.h"
 #include "blitz/time.h"
+#include "blitz/timer.h"
 #include "blitz/trace.h"
 #include "blitz/version.h"
 #include "blitz/yield.h"

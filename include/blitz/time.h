@@ -4,6 +4,11 @@
  * Times are nanoseconds on a clock that only goes forward and has no date. Whatever can wait takes
  * an absolute deadline, so that a deadline can be passed down through a dozen calls and still mean
  * the same moment. BLITZ_FOREVER never comes; 0, or any moment that is past, means "do not wait".
+ *
+ * Instants, durations and deadlines are the same 64 bits, 584 years of nanoseconds. The functions
+ * below neither wrap nor overflow: too much is BLITZ_FOREVER, too little is 0, and BLITZ_FOREVER with
+ * anything added or taken away is BLITZ_FOREVER. Timers that repeat or can be moved are in
+ * blitz/timer.h.
  */
 #ifndef BLITZ_TIME_H
 #define BLITZ_TIME_H
@@ -14,12 +19,68 @@
 
 BLITZ_BEGIN_DECLS
 
-typedef uint64_t blitz_deadline;
+typedef uint64_t blitz_instant;  /* a moment: nanoseconds since some moment of the past */
+typedef uint64_t blitz_duration; /* how long: nanoseconds */
+typedef uint64_t blitz_deadline; /* a moment by which to give up; BLITZ_FOREVER: never */
 
 #define BLITZ_FOREVER UINT64_MAX
 #define BLITZ_US UINT64_C(1000)
 #define BLITZ_MS UINT64_C(1000000)
 #define BLITZ_S UINT64_C(1000000000)
+
+/*
+ * So many of a unit: blitz_duration_of(90, 60 * BLITZ_S).
+ * Suspends: never.
+ * Returns:  count * unit, or BLITZ_FOREVER.
+ */
+static inline blitz_duration blitz_duration_of(uint64_t count, blitz_duration unit)
+{
+    if (unit == BLITZ_FOREVER || count == BLITZ_FOREVER)
+        return BLITZ_FOREVER;
+    return unit != 0 && count > BLITZ_FOREVER / unit ? BLITZ_FOREVER : count * unit;
+}
+
+/*
+ * A moment, or a duration, and some more.
+ * Suspends: never.
+ * Returns:  t + ns, or BLITZ_FOREVER.
+ */
+static inline uint64_t blitz_time_add(uint64_t t, blitz_duration ns)
+{
+    return ns < BLITZ_FOREVER - t ? t + ns : BLITZ_FOREVER;
+}
+
+/*
+ * So much before a moment, or less than a duration.
+ * Suspends: never.
+ * Returns:  t - ns, or 0; BLITZ_FOREVER if t is that.
+ */
+static inline uint64_t blitz_time_sub(uint64_t t, blitz_duration ns)
+{
+    if (t == BLITZ_FOREVER)
+        return BLITZ_FOREVER;
+    return ns < t ? t - ns : 0;
+}
+
+/*
+ * How long it was from one moment to another.
+ * Suspends: never.
+ * Returns:  later - earlier; 0 if it is not later; BLITZ_FOREVER if `later` never comes.
+ */
+static inline blitz_duration blitz_time_between(blitz_instant earlier, blitz_instant later)
+{
+    return blitz_time_sub(later, earlier);
+}
+
+/*
+ * The earlier of two deadlines: what is left when one is passed down into another.
+ * Suspends: never.
+ * Returns:  a or b.
+ */
+static inline blitz_deadline blitz_deadline_first(blitz_deadline a, blitz_deadline b)
+{
+    return a < b ? a : b;
+}
 
 /*
  * Now. In a task it is its runtime's clock (virtual in a simulation), elsewhere the system's.
@@ -34,6 +95,23 @@ BLITZ_API uint64_t blitz_now(void);
  * Returns:  the deadline.
  */
 BLITZ_API blitz_deadline blitz_after(uint64_t ns);
+
+/*
+ * How much time is left until a deadline.
+ * Suspends: never. Call from any thread.
+ * Returns:  nanoseconds; 0 if it has passed; BLITZ_FOREVER if it never comes.
+ */
+BLITZ_API blitz_duration blitz_deadline_left(blitz_deadline d);
+
+/*
+ * The time at which this worker last looked at the clock: as blitz_now(), but without looking, for
+ * timeouts that are made by the million. It is behind by as long as the calling task has been
+ * running, and by a few dozen short runs of others; a task that goes on on another worker may see it
+ * step back by as much. On a plain thread it is blitz_now().
+ * Suspends: never. Call from any thread.
+ * Returns:  nanoseconds, not later than blitz_now().
+ */
+BLITZ_API blitz_instant blitz_now_roughly(void);
 
 /*
  * Sleep until a moment.

@@ -314,10 +314,20 @@ uint64_t blitz_now(void)
     return bz_os_now(bz_os_here());
 }
 
+blitz_instant blitz_now_roughly(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL && m->now_ns != 0 ? m->now_ns : blitz_now();
+}
+
 blitz_deadline blitz_after(uint64_t ns)
 {
-    uint64_t now = blitz_now();
-    return ns < BLITZ_FOREVER - now ? now + ns : BLITZ_FOREVER;
+    return blitz_time_add(blitz_now(), ns);
+}
+
+blitz_duration blitz_deadline_left(blitz_deadline d)
+{
+    return d == BLITZ_FOREVER ? BLITZ_FOREVER : blitz_time_between(blitz_now(), d);
 }
 
 int blitz_sleep_until(blitz_deadline when)

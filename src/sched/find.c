@@ -26,6 +26,7 @@ static uint64_t now(struct bz_machine *m)
 {
     uint64_t ns = bz_os_now(m->rt->os);
     bz_age_update(&m->rt->clock, ns);
+    m->now_ns = ns;
     return ns;
 }
 

@@ -135,6 +135,7 @@ struct bz_machine {
     struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */
     struct bz_stack *spare;   /* so that a suspension cannot fail */
     struct bz_task *current;  /* NULL in the loop */
+    uint64_t now_ns;          /* what the clock said when it last looked; 0: it has not yet */
     bz_entry handed;          /* found by whoever left for this loop: run it first */
     bool is_searching;        /* counted so in rt->idle */
     bool was_roused;          /* and has found nothing since */

@@ -1,0 +1,150 @@
+/* Instants, durations and deadlines: arithmetic that neither wraps nor overflows. */
+#include "harness.h"
+#include "support/bell.h"
+#include "support/on_each.h"
+
+#include "base/rng.h"
+
+/* What 128 bits say, cut to what 64 can count. */
+static uint64_t cut(__int128 x)
+{
+    if (x < 0)
+        return 0;
+    return x >= (__int128)BLITZ_FOREVER ? BLITZ_FOREVER : (uint64_t)x;
+}
+
+static uint64_t odd_number(struct bz_rng *dice)
+{
+    static const uint64_t edges[] = {
+        0, 1, 2, BLITZ_MS, BLITZ_S, 1ull << 32, 1ull << 63, BLITZ_FOREVER - 1, BLITZ_FOREVER};
+    uint64_t x = edges[bz_rng_below(dice, sizeof edges / sizeof edges[0])];
+    switch (bz_rng_below(dice, 4)) {
+    case 0:
+        return x;
+    case 1:
+        return x + bz_rng_below(dice, 3) - 1;
+    default:
+        return bz_rng_next(dice) >> bz_rng_below(dice, 64);
+    }
+}
+
+TEST(time, does_what_wider_numbers_do)
+{
+    struct bz_rng dice;
+    bz_rng_init(&dice, t_random());
+    for (uint64_t n = t_scaled(200000); n > 0; n--) {
+        uint64_t a = odd_number(&dice), b = odd_number(&dice);
+        bool is_for_ever = a == BLITZ_FOREVER || b == BLITZ_FOREVER;
+        t_watch("a %llu b %llu", (unsigned long long)a, (unsigned long long)b);
+        CHECK_EQ(blitz_time_add(a, b), is_for_ever ? BLITZ_FOREVER : cut((__int128)a + b));
+        CHECK_EQ(blitz_time_sub(a, b), a == BLITZ_FOREVER ? a : cut((__int128)a - b));
+        CHECK_EQ(blitz_time_between(b, a), blitz_time_sub(a, b));
+        if (!is_for_ever && (b == 0 || a <= (uint64_t)1 << 63))
+            CHECK_EQ(blitz_duration_of(a, b), cut((__int128)a * b));
+        if (is_for_ever)
+            CHECK_EQ(blitz_duration_of(a, b), BLITZ_FOREVER);
+        CHECK_EQ(blitz_deadline_first(a, b), a < b ? a : b);
+    }
+}
+
+static int deadlines(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_deadline_left(BLITZ_FOREVER), BLITZ_FOREVER);
+    CHECK_EQ(blitz_deadline_left(0), 0);
+    CHECK_EQ(blitz_deadline_left(blitz_now()), 0);
+    uint64_t left = blitz_deadline_left(blitz_after(3600 * BLITZ_S));
+    CHECK(left > 0 && left <= 3600 * BLITZ_S);
+    CHECK_EQ(blitz_after(BLITZ_FOREVER), BLITZ_FOREVER);
+    uint64_t rough = blitz_now_roughly();
+    CHECK_LE(rough, blitz_now());
+    for (int i = 0; i < 1000; i++) {
+        blitz_yield();
+        rough = blitz_now_roughly();
+        CHECK_LE(rough, blitz_now()); /* on whatever worker */
+    }
+    return 0;
+}
+
+TEST(time, what_is_left_of_a_deadline)
+{
+    t_on_each(deadlines, NULL, 0);
+    deadlines(NULL);
+}
+
+/* ---- by hand ---- */
+
+static blitz_poll ask(blitz_future *f, struct t_bell *b)
+{
+    blitz_waker w = t_bell_waker(b);
+    return f->ops->poll(f, &w);
+}
+
+static int timer_by_hand(void *arg)
+{
+    struct t_bell bell = {0};
+    blitz_timer t;
+    (void)arg;
+    blitz_timer_init(&t, BLITZ_FOREVER);
+    CHECK_EQ(blitz_timer_when(&t), BLITZ_FOREVER);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
+    uint64_t hour = blitz_after(3600 * BLITZ_S);
+    blitz_timer_reset(&t, hour); /* earlier: its waiter looks again */
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
+    for (uint64_t i = 1; i < 1000; i++)
+        blitz_timer_reset(&t, hour + i); /* later: nobody is woken */
+    CHECK_EQ(bell.rung, 1);
+    blitz_timer_reset(&t, 0);
+    CHECK_EQ(bell.rung, 2);
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
+    CHECK_EQ(bell.holders, 0);
+    blitz_timer_reset(&t, hour); /* and once more */
+    CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
+    t.future.ops->cancel(&t.future);
+    CHECK_EQ(bell.holders, 0);
+    return 0;
+}
+
+TEST(timer, is_moved_and_wakes_its_waiter_only_when_it_comes_nearer)
+{
+    t_on_each(timer_by_hand, NULL, 0);
+}
+
+static int interval_by_hand(void *arg)
+{
+    blitz_interval i;
+    (void)arg;
+    uint64_t now = blitz_now();
+    CHECK_EQ(blitz_interval_init(&i, now, 0, BLITZ_SKIP), -EINVAL);
+    CHECK_EQ(blitz_interval_init(&i, now, 1, (blitz_missed)3), -EINVAL);
+    CHECK_EQ(blitz_interval_init(&i, now, BLITZ_FOREVER, BLITZ_BURST), 0);
+    CHECK_EQ(blitz_interval_tick(&i, BLITZ_FOREVER), 0);
+    CHECK_EQ(i.ticked, now);
+    CHECK_EQ(blitz_interval_tick(&i, blitz_after(10 * BLITZ_US)), -ETIMEDOUT); /* one and no more */
+    /* A tick of long ago: all that were missed, or none, or the pattern goes on from here. */
+    uint64_t past = now > BLITZ_S ? now - BLITZ_S : 0;
+    CHECK_EQ(blitz_interval_init(&i, past, 100 * BLITZ_MS, BLITZ_BURST), 0);
+    for (uint64_t n = 0; n < 10; n++) {
+        CHECK_EQ(blitz_interval_tick(&i, 0), 0);
+        CHECK_EQ(i.ticked, past + n * 100 * BLITZ_MS);
+    }
+    CHECK_EQ(blitz_interval_init(&i, past, 3600 * BLITZ_S, BLITZ_DELAY), 0);
+    CHECK_EQ(blitz_interval_tick(&i, 0), 0);
+    CHECK_GE(i.next.when, now + 3600 * BLITZ_S);
+    CHECK_EQ(blitz_interval_init(&i, past, 300 * BLITZ_MS, BLITZ_SKIP), 0);
+    CHECK_EQ(blitz_interval_tick(&i, 0), 0);
+    CHECK_GE(i.skipped, 3);
+    CHECK_EQ((i.next.when - past) % (300 * BLITZ_MS), 0);
+    CHECK_EQ(i.next.when, past + (i.skipped + 1) * 300 * BLITZ_MS);
+    blitz_interval_reset(&i);
+    CHECK_GE(i.next.when, now + 300 * BLITZ_MS);
+    return 0;
+}
+
+TEST(interval, does_with_missed_ticks_what_it_was_told)
+{
+    t_on_each(interval_by_hand, NULL, 0);
+    interval_by_hand(NULL);
+}
