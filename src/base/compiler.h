@@ -22,6 +22,8 @@
 #define BZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #define BZ_ALIGNED(n) __attribute__((aligned(n)))
 #define BZ_MAYBE_UNUSED __attribute__((unused))
+/* For variables: an extern one is otherwise reached by way of the global offset table. */
+#define BZ_HIDDEN __attribute__((visibility("hidden")))
 #define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 

@@ -30,7 +30,8 @@
  *
  * [R] add_row: row release -> snapshots: row acquire   the row is filled in before it is found
  * [N] add_name: key release -> find: key acquire   the text is there
- * [S] start: is_on release -> record: is_on acquire   I2; at the events it is a hint
+ * [S] begin_here: is_on release -> is_on: is_on acquire   I2. The count of traced runtimes, which
+ *     everybody looks at first, is a hint: an event is a little late, or asks once more for nothing
  */
 #include "sched/trace.h"
 
@@ -51,6 +52,13 @@ static uint64_t round_up(uint64_t n)
     while (size < n)
         size *= 2;
     return size;
+}
+
+bz_atomic(uint32_t) bz_traced;
+
+static bool is_on(struct bz_trace *t)
+{
+    return bz_load_acquire(&t->is_on) != 0; /* [S] */
 }
 
 /* ---- names ---- */
@@ -165,7 +173,7 @@ void bz_trace_record(struct bz_runtime *rt, enum bz_trace_event event, uint64_t 
     struct bz_machine *m = bz_machine_self();
     unsigned proc = BZ_TRACE_NO_PROC;
     uint64_t now = bz_os_now(rt->os);
-    if (!bz_load_acquire(&rt->trace.is_on)) /* [S] */
+    if (!is_on(&rt->trace))
         return;
     if (m != NULL && m->rt != rt)
         m = NULL;
@@ -230,6 +238,20 @@ static void begin_here(struct bz_runtime *rt)
     bz_store_relaxed(&t->unrecorded, 0);               /* relaxed: statistics */
     bz_store_relaxed(&t->start_ns, bz_os_now(rt->os)); /* relaxed: who writes knows that it is on */
     bz_store_release(&t->is_on, 1);                    /* [S] */
+    bz_fetch_add_relaxed(&bz_traced, 1);               /* relaxed: a hint, [S] */
+}
+
+/* Returns false if it was off. */
+static bool end_here(struct bz_runtime *rt)
+{
+    struct bz_trace *t = &rt->trace;
+    bz_lock_take(&t->switch_lock, rt->os);
+    bool was_on = is_on(t);
+    bz_store_relaxed(&t->is_on, 0); /* relaxed: records come to an end some time */
+    if (was_on)
+        bz_fetch_sub_relaxed(&bz_traced, 1); /* relaxed: a hint, [S] */
+    bz_lock_drop(&t->switch_lock, rt->os);
+    return was_on;
 }
 
 int blitz_trace_start(blitz_runtime *runtime, const blitz_trace_opts *opts)
@@ -241,7 +263,7 @@ int blitz_trace_start(blitz_runtime *runtime, const blitz_trace_opts *opts)
     struct bz_trace *t = &rt->trace;
     int err = -EBUSY;
     bz_lock_take(&t->switch_lock, rt->os);
-    if (!bz_trace_is_on(t)) {
+    if (!is_on(t)) {
         if (t->records == 0)
             t->records = round_up(records);
         err = make_room(rt);
@@ -257,11 +279,7 @@ int blitz_trace_stop(blitz_runtime *runtime)
     struct bz_runtime *rt = runtime_of(runtime);
     if (rt == NULL)
         return -EINVAL;
-    bz_lock_take(&rt->trace.switch_lock, rt->os);
-    int err = bz_trace_is_on(&rt->trace) ? 0 : -EALREADY;
-    bz_store_release(&rt->trace.is_on, 0); /* [S] */
-    bz_lock_drop(&rt->trace.switch_lock, rt->os);
-    return err;
+    return end_here(rt) ? 0 : -EALREADY;
 }
 
 /* ---- writing ---- */
@@ -341,7 +359,7 @@ void bz_trace_begin(struct bz_runtime *rt)
 void bz_trace_finish(struct bz_runtime *rt)
 {
     struct bz_trace *t = &rt->trace;
-    bz_store_release(&t->is_on, 0); /* [S] */
+    end_here(rt);
     int err = t->path != NULL ? blitz_trace_write((blitz_runtime *)rt, t->path) : 0;
     if (err != 0)
         bz_log(BLITZ_LOG_ERROR, "the trace could not be written to %s (error %d)", t->path, -err);

@@ -5,7 +5,7 @@
  *
  *     bz_trace(rt, steal, 0, victim->index, NULL);
  *
- * With tracing off that is a load and a branch that is never taken; the arguments are not evaluated.
+ * With tracing off that is a compare and a branch that is never taken; the arguments are not evaluated.
  * With it on, a record goes into the ring of the calling machine, with or without a proc, or into the
  * one that all other threads share. The same line is a static probe (os/probe.h), where `task` and
  * `arg` are evaluated: they should be at hand.
@@ -109,7 +109,7 @@ struct bz_trace_name {
 };
 
 struct bz_trace {
-    bz_atomic(uint32_t) is_on;  /* written by start and stop, read at every event */
+    bz_atomic(uint32_t) is_on;  /* written by start and stop under switch_lock */
     struct bz_lock lock;        /* a leaf: guards the lists, what is new in names, and row 0 */
     struct bz_lock switch_lock; /* rank: first; held while it is started or stopped */
     uint64_t records;           /* of a row; constant after the first start */
@@ -123,6 +123,15 @@ struct bz_trace {
     size_t path_bytes;
 };
 
+/* How many runtimes of the process are being traced. One flag for all: it is the shortest way to ask,
+ * and who is not meant finds out in the slow half. */
+extern BZ_HIDDEN bz_atomic(uint32_t) bz_traced;
+
+static BZ_ALWAYS_INLINE bool bz_trace_is_on(void)
+{
+    return bz_load_relaxed(&bz_traced) != 0; /* relaxed: a hint, trace.c [S] */
+}
+
 /* The slow half of bz_trace. Any thread. */
 BZ_COLD void bz_trace_record(struct bz_runtime *rt, enum bz_trace_event event, uint64_t task,
                              uint64_t arg, const char *text);
@@ -133,29 +142,24 @@ BZ_COLD void bz_trace_record_wake(struct bz_task *t, uint64_t by);
 #define bz_trace(rt_, event_, task_, arg_, text_)                        \
     do {                                                                 \
         BZ_PROBE(event_, task_, arg_);                                   \
-        if (BZ_UNLIKELY(bz_trace_is_on(&(rt_)->trace)))                  \
+        if (BZ_UNLIKELY(bz_trace_is_on()))                               \
             bz_trace_record(rt_, BZ_TRACE_##event_, task_, arg_, text_); \
     } while (0)
 
 /* The same without a probe: where its arguments are not at hand. */
 #define bz_trace_quiet(rt_, event_, task_, arg_, text_)                  \
     do {                                                                 \
-        if (BZ_UNLIKELY(bz_trace_is_on(&(rt_)->trace)))                  \
+        if (BZ_UNLIKELY(bz_trace_is_on()))                               \
             bz_trace_record(rt_, BZ_TRACE_##event_, task_, arg_, text_); \
     } while (0)
 
 /* A task is about to be queued because it was woken; by 0: the current task. */
-#define bz_trace_wake(t_, by_)                             \
-    do {                                                   \
-        BZ_PROBE(wake, (t_)->id, by_);                     \
-        if (BZ_UNLIKELY(bz_trace_is_on(&(t_)->rt->trace))) \
-            bz_trace_record_wake(t_, by_);                 \
+#define bz_trace_wake(t_, by_)             \
+    do {                                   \
+        BZ_PROBE(wake, (t_)->id, by_);     \
+        if (BZ_UNLIKELY(bz_trace_is_on())) \
+            bz_trace_record_wake(t_, by_); \
     } while (0)
-
-static BZ_ALWAYS_INLINE bool bz_trace_is_on(struct bz_trace *t)
-{
-    return bz_load_relaxed(&t->is_on) != 0; /* relaxed: trace.c [S] */
-}
 
 /* With the runtime: its own fields; tracing if the environment says so; what is left at the end, when
  * all machines have gone; and the memory. */

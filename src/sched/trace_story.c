@@ -4,7 +4,7 @@
  * All rows are read as one, in the order of time. A row has a stack of what is open on it: a task
  * that runs, a child it has claimed and so runs on top, a system call in that. A task that leaves its
  * stack closes all that is open; one that returns closes itself. A start, or a sleep, while a task is
- * open says that it has yielded. Of a task we keep whether a wake or a spawn is under way to it: the
+ * open says that it has yielded; so does its own start on another row. Of a task we keep whether a wake or a spawn is under way to it: the
  * next start is its effect.
  *
  * Two records of the same nanosecond, on two rows, have no order, and in virtual time whole
@@ -40,14 +40,15 @@ struct row {
     struct bz_slice open[DEEP];
     unsigned depth;     /* of open, and beyond: those are not drawn */
     uint64_t timer_for; /* the record before was a timer's, for this task */
+    uint64_t over;      /* the last record but for wakes was this task's end */
 };
 
 /* What is known of a task. */
 struct known {
-    uint64_t id;     /* 0: free */
-    uint64_t arrow;  /* under way to it; 0: none */
-    uint64_t woken;  /* when */
-    bool is_started; /* it has run, or waits for its next turn */
+    uint64_t id;    /* 0: free */
+    uint64_t arrow; /* under way to it; 0: none */
+    uint64_t woken; /* when */
+    unsigned row;   /* where it last ran, + 1; 0: nowhere */
 };
 
 struct story {
@@ -123,6 +124,17 @@ static bool is_job_start(const struct bz_record *e)
     return bz_trace_event_of(e) == BZ_TRACE_start && (e->word[BZ_TRACE_ARG] & BZ_TASK_ANONYMOUS);
 }
 
+/* It runs again, so it has yielded where it ran, if that is still open: the start of who came next
+ * there is recorded after it was queued. */
+static void left_elsewhere(struct story *s, struct row *here, const struct known *task,
+                           uint64_t now)
+{
+    struct row *there = task->row != 0 ? &s->rows[task->row - 1] : here;
+    for (unsigned i = 0; there != here && i < there->depth && i < DEEP; i++)
+        if (there->open[i].task == task->id && !there->open[i].is_job)
+            close_all(s, there, now, BZ_LEFT_YIELDS, 0);
+}
+
 /* A task runs from here on. */
 static void run(struct story *s, struct row *r, const struct bz_record *e)
 {
@@ -132,7 +144,8 @@ static void run(struct story *s, struct row *r, const struct bz_record *e)
     if (slice->is_job)
         return; /* the arrows are its forker's */
     struct known *task = know(s, id);
-    task->is_started = true;
+    left_elsewhere(s, r, task, now);
+    task->row = 1 + (unsigned)(r - s->rows);
     if (task->arrow == 0)
         return;
     struct bz_arrow a = {.number = task->arrow, .time = now, .task = id, .is_in_a_slice = true};
@@ -151,10 +164,11 @@ static void cause(struct story *s, struct row *r, const struct bz_record *e, boo
     task->arrow = ++s->arrows;
     task->woken = e->word[BZ_TRACE_TIME];
     bool is_timer = !is_spawn && r->timer_for == task->id;
+    uint64_t by = e->word[BZ_TRACE_ARG] != 0 ? e->word[BZ_TRACE_ARG] : r->over; /* its joiner */
     struct bz_arrow a = {.number = task->arrow,
                          .time = task->woken,
                          .task = task->id,
-                         .by = is_timer ? 0 : e->word[BZ_TRACE_ARG],
+                         .by = is_timer ? 0 : by,
                          .is_spawn = is_spawn,
                          .is_timer = is_timer,
                          .is_in_a_slice = r->depth > 0};
@@ -245,6 +259,8 @@ static void tell(struct story *s, struct row *r, const struct bz_record *e)
         break;
     }
     r->timer_for = timer_for;
+    if (bz_trace_event_of(e) != BZ_TRACE_wake)
+        r->over = bz_trace_event_of(e) == BZ_TRACE_end ? e->word[BZ_TRACE_TASK] : 0;
 }
 
 /* ---- in the order of time ---- */

@@ -129,6 +129,14 @@ TEST(story, a_start_or_a_sleep_on_top_of_a_run_is_a_yield)
                  "0: run 1 1-2 yields\n0: run 2 2-4 yields\n0: run 1 4-5 yields\n0: sleep 0 5-6\n");
 }
 
+TEST(story, who_starts_elsewhere_has_yielded_here)
+{
+    struct bz_record a[] = {E(1, start, 1, 0), E(9, start, 2, 0)};
+    struct bz_record b[] = {E(5, start, 1, 0), E(6, end, 1, 0)};
+    CHECK_STR_EQ(story((struct bz_story_row[]){ROW(a), ROW(b)}, 2),
+                 "0: run 1 1-5 yields\n1: run 1 5-6 ends\n0: run 2 9-9 open\n");
+}
+
 TEST(story, calls_and_moments)
 {
     struct bz_record row[] = {E(1, start, 1, 0),    E(2, syscall_enter, 1, 0),
@@ -144,6 +152,16 @@ TEST(story, a_timer_wakes_and_not_the_task_that_happens_to_leave)
                               E(3, wake, 3, 1), E(4, end, 1, 0)};
     CHECK_STR_EQ(story((struct bz_story_row[]){ROW(row)}, 1),
                  "0: timer 2 by 0\n0: wake 3 by 1\n0: run 1 1-4 ends\n");
+}
+
+/* By then it is nobody's turn; but the end of a task is what its joiners wait for. */
+TEST(story, a_task_wakes_its_joiners_by_its_end)
+{
+    struct bz_record row[] = {E(1, start, 1, 0), E(3, end, 1, 0),   E(3, wake, 2, 0),
+                              E(3, wake, 3, 0),  E(4, steal, 0, 1), E(4, wake, 4, 0)};
+    CHECK_STR_EQ(
+        story((struct bz_story_row[]){ROW(row)}, 1),
+        "0: run 1 1-3 ends\n0: wake 2 by 1\n0: wake 3 by 1\n0: moment 1\n0: wake 4 by 0\n");
 }
 
 /* A job's header has the id of the task that forked it. */
