@@ -230,9 +230,11 @@ BLITZ_API int blitz_chan_receiver_add(blitz_chan *c);
 BLITZ_API void blitz_chan_receiver_drop(blitz_chan *c);
 
 /*
- * How it stands, for a moment: values in it; how many it may hold (BLITZ_UNBOUNDED); whether sends
- * are turned away.
+ * How it stands, for a moment.
+ * Owns:     borrows c.
  * Suspends: never. Call from any thread.
+ * Returns:  len: values in it; capacity: how many it may hold, or BLITZ_UNBOUNDED; is_closed: 1 if
+ *           sends are turned away, else 0.
  */
 BLITZ_API size_t blitz_chan_len(blitz_chan *c);
 BLITZ_API size_t blitz_chan_capacity(const blitz_chan *c);

@@ -9,24 +9,68 @@
  */
 #include "chan/chan.h"
 
-static int finish(struct bz_chan_op *op, int rc, const char *what, blitz_deadline until)
+/* The common case, in short, under the lock: somebody waits for a value on a stack, and nothing is
+ * before this one. False: nothing was done, but one that cannot be won is off the line. */
+static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_won *won)
 {
-    if (rc == -ENOBUFS && (rc = bz_chan_grow(op->c)) == 0)
-        rc = bz_chan_once(op);
-    return rc == -EAGAIN ? bz_chan_wait(op, what, until) : rc;
+    struct bz_waiter *w = bz_line_first(&c->receivers);
+    if (w == NULL || w->wait == NULL || c->values.count != 0 || c->is_closed)
+        return false;
+    bz_list_remove(&w->in);
+    if (!bz_wait_win(w->wait, w->outcome, won))
+        return false;
+    bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
+    w->result = 0;
+    return true;
+}
+
+/* The other way round: out of the hands of a sender that waits at a rendezvous. */
+static inline bool take_over(struct blitz_chan *c, void *value, struct bz_won *won)
+{
+    struct bz_waiter *w = bz_line_first(&c->senders);
+    if (w == NULL || w->wait == NULL || c->capacity != 0 || c->is_closed ||
+        !bz_list_is_empty(&c->receivers))
+        return false;
+    bz_list_remove(&w->in);
+    if (!bz_wait_win(w->wait, w->outcome, won))
+        return false;
+    bz_value_copy(value, bz_chan_op_of(w)->value, c->values.size);
+    w->result = 0;
+    return true;
+}
+
+static inline int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
+                         const char *what, blitz_deadline until)
+{
+    struct bz_chan_op op;
+    op.c = c;
+    op.kind = kind;
+    op.is_done = false;
+    op.value = value;
+    if (rc == -ENOBUFS)
+        return bz_chan_once(&op);
+    return rc == -EAGAIN ? bz_chan_wait(&op, what, until) : rc;
 }
 
 int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
-    bz_chan_lock(c);
-    int rc = bz_chan_put(c, value, &owed);
-    bz_chan_done(c, &owed);
-    if (BZ_LIKELY(rc == 0))
-        return 0;
-    struct bz_chan_op op = {.c = c, .kind = BZ_CHAN_SEND, .value = (void *)value};
-    return finish(&op, rc, "send", until);
+    int rc = -EAGAIN;
+    if (BZ_LIKELY(bz_chan_may(&c->may_send))) {
+        struct bz_owed owed;
+        struct bz_won won;
+        bz_chan_lock(c);
+        if (BZ_CHAN_SHORT && hand_over(c, value, &won)) {
+            bz_chan_unlock(c);
+            bz_won_resume(&won);
+            return 0;
+        }
+        bz_owed_init(&owed);
+        rc = bz_chan_put(c, value, &owed);
+        bz_chan_done(c, &owed);
+        if (BZ_LIKELY(rc == 0))
+            return 0;
+    }
+    return finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
 }
 
 int blitz_chan_try_send(blitz_chan *c, const void *value)
@@ -37,15 +81,23 @@ int blitz_chan_try_send(blitz_chan *c, const void *value)
 
 int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
-    bz_chan_lock(c);
-    int rc = bz_chan_take(c, value, &owed);
-    bz_chan_done(c, &owed);
-    if (BZ_LIKELY(rc == 0))
-        return 0;
-    struct bz_chan_op op = {.c = c, .kind = BZ_CHAN_RECV, .value = value};
-    return finish(&op, rc, "receive", until);
+    int rc = -EAGAIN;
+    if (BZ_LIKELY(bz_chan_may(&c->may_recv))) {
+        struct bz_owed owed;
+        struct bz_won won;
+        bz_chan_lock(c);
+        if (BZ_CHAN_SHORT && take_over(c, value, &won)) {
+            bz_chan_unlock(c);
+            bz_won_resume(&won);
+            return 0;
+        }
+        bz_owed_init(&owed);
+        rc = bz_chan_take(c, value, &owed);
+        bz_chan_done(c, &owed);
+        if (BZ_LIKELY(rc == 0))
+            return 0;
+    }
+    return finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
 }
 
 int blitz_chan_try_recv(blitz_chan *c, void *value)
@@ -158,6 +210,7 @@ static void spend(blitz_permit *permit, const void *value)
     bool is_shut = c->is_shut;
     if (value == NULL || is_shut) {
         c->permits--;
+        bz_chan_has_room(c);
         bz_chan_settle(c, &owed);
     } else {
         bz_chan_put_held(c, value, &owed);

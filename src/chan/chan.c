@@ -61,6 +61,8 @@ int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opt
     bz_list_init(&c->senders);
     bz_atomic_init(&c->refs, 1);
     bz_atomic_init(&c->turn, 1);
+    bz_atomic_init(&c->may_recv, 0);
+    bz_atomic_init(&c->may_send, capacity != 0);
     *out = c;
     return 0;
 }
@@ -108,6 +110,8 @@ void blitz_chan_close(blitz_chan *c)
     bz_owed_init(&owed);
     bz_chan_lock(c);
     c->is_closed = true;
+    bz_chan_has_news(c);
+    bz_chan_has_room(c);
     bz_chan_settle(c, &owed);
     bz_chan_done(c, &owed);
 }
@@ -122,6 +126,8 @@ size_t blitz_chan_shut(blitz_chan *c)
     c->values.room = 0;
     c->values.first = c->values.last = c->values.end = c->values.retired = NULL;
     c->is_closed = c->is_shut = true;
+    bz_chan_has_news(c);
+    bz_chan_has_room(c);
     bz_chan_settle(c, &owed);
     bz_chan_done(c, &owed);
     return drop_all(c, &left);

@@ -8,7 +8,7 @@
  *   chan.c      making, ending, counting
  *   calls.c     send, receive, many of them, permits
  *   future.c    the operations as values
- *   select.c    several at once
+ *   select.h    several at once
  *
  * One operation is a struct bz_chan_op: which channel, what to do, from or to where, and a place in
  * the line. Whoever waits, in whatever way, tries the same function under the same lock.
@@ -17,14 +17,16 @@
 #define BZ_CHAN_CHAN_H
 
 #include "blitz/chan.h"
+#include "chan/gate.h"
 #include "chan/values.h"
 
 struct blitz_chan {
-    struct bz_lock lock;    /* rank WAIT; guards all but what is said to be constant */
-    bool is_closed;         /* no more sends */
-    bool is_shut;           /* and no more receives */
-    const struct bz_os *os; /* constant, as is */
-    size_t capacity;        /* BLITZ_UNBOUNDED: without end; 0: a rendezvous */
+    struct bz_lock lock; /* rank WAIT; guards all but what is said to be constant */
+    bool is_closed;      /* no more sends */
+    bool is_shut;        /* and no more receives */
+    bz_atomic(uint8_t) may_recv, may_send; /* written under the lock; 0: it would have to wait */
+    const struct bz_os *os;                /* constant, as is */
+    size_t capacity;                       /* BLITZ_UNBOUNDED: without end; 0: a rendezvous */
     struct bz_values values;
     struct bz_list receivers, senders; /* those who wait; senders: those who reserve as well */
     size_t told_receivers;             /* futures that are notified: core.c, I2 */
@@ -41,12 +43,12 @@ struct blitz_chan {
 
 static BZ_ALWAYS_INLINE void bz_chan_lock(struct blitz_chan *c)
 {
-    bz_lock_take(&c->lock, c->os);
+    bz_gate_take(&c->lock, c->os);
 }
 
 static BZ_ALWAYS_INLINE void bz_chan_unlock(struct blitz_chan *c)
 {
-    bz_lock_drop(&c->lock, c->os);
+    bz_gate_drop(&c->lock, c->os);
 }
 
 enum bz_chan_kind { BZ_CHAN_SEND, BZ_CHAN_RECV, BZ_CHAN_RESERVE };
@@ -63,6 +65,43 @@ struct bz_chan_op {
 static inline struct bz_chan_op *bz_chan_op_of(struct bz_waiter *w)
 {
     return BZ_CONTAINER_OF(w, struct bz_chan_op, waiter);
+}
+
+/* The plain form has none of the shortcuts: every step is tried in full, under the lock. */
+#if defined(BZ_PLAIN)
+enum { BZ_CHAN_SHORT = 0 };
+#else
+enum { BZ_CHAN_SHORT = 1 };
+#endif
+
+/* Is it worth while to try, or is it as good as known that it would have to wait? */
+static inline bool bz_chan_may(const bz_atomic(uint8_t) *hint)
+{
+    return !BZ_CHAN_SHORT || bz_load_relaxed(hint) != 0; /* relaxed: a hint, the lock decides */
+}
+
+/* Something has come that a receiver may want. Under the lock. */
+static inline void bz_chan_has_news(struct blitz_chan *c)
+{
+    bz_store_relaxed(&c->may_recv, 1); /* relaxed: a hint, the lock decides */
+}
+
+/* A slot is free, or a receiver has come. Under the lock. */
+static inline void bz_chan_has_room(struct blitz_chan *c)
+{
+    bz_store_relaxed(&c->may_send, 1); /* relaxed: a hint, the lock decides */
+}
+
+/* A rendezvous where nobody waits to receive, and no end to it. Under the lock. */
+static inline bool bz_chan_is_lonely(const struct blitz_chan *c)
+{
+    return c->capacity == 0 && bz_list_is_empty(&c->receivers) && !c->is_closed;
+}
+
+/* Nothing to receive, and no end to it. Under the lock. */
+static inline bool bz_chan_is_empty(const struct blitz_chan *c)
+{
+    return c->values.count == 0 && bz_list_is_empty(&c->senders) && !c->is_closed;
 }
 
 /* ---- core.c: under the lock ---- */
@@ -98,6 +137,8 @@ static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_owed *
 
 /* ---- not under the lock ---- */
 
+/* core.c: take the lock, settle, and what follows from it. */
+void bz_chan_settle_all(struct blitz_chan *c);
 /* core.c: one block more for an unbounded channel. 0, -ENOMEM. */
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
 /* core.c: one step with everything around it. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */

@@ -108,6 +108,13 @@ static struct bz_waiter *first_future(const struct bz_list *line)
     return NULL;
 }
 
+/* There is a slot for it. */
+static void store(struct blitz_chan *c, const void *value)
+{
+    bz_value_copy(bz_values_push(&c->values), value, c->values.size);
+    bz_chan_has_news(c);
+}
+
 /* ---- serving those who wait ---- */
 
 /* A sender on a stack has been won: what it wanted is done. */
@@ -116,7 +123,7 @@ static void admit(struct blitz_chan *c, struct bz_chan_op *op)
     if (op->kind == BZ_CHAN_RESERVE)
         c->permits++;
     else
-        bz_value_copy(bz_values_push(&c->values), op->value, c->values.size);
+        store(c, op->value);
 }
 
 static bool serve_sender(struct blitz_chan *c, struct bz_owed *owed)
@@ -159,6 +166,7 @@ static bool serve_receiver(struct blitz_chan *c, struct bz_owed *owed)
         (void)!bz_waiter_win(w, -EPIPE, owed);
     else if (bz_waiter_win(w, 0, owed))
         bz_value_copy(bz_chan_op_of(w)->value, bz_values_take(&c->values), c->values.size);
+    bz_chan_has_room(c);
     return true;
 }
 
@@ -170,7 +178,7 @@ void bz_chan_settle(struct blitz_chan *c, struct bz_owed *owed)
     owed->has_more = true; /* I3 */
 }
 
-static void settle_all(struct blitz_chan *c)
+void bz_chan_settle_all(struct blitz_chan *c)
 {
     struct bz_owed owed;
     bz_owed_init(&owed);
@@ -185,7 +193,7 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_blo
     bz_owed_pay(owed);
     bz_blocks_free(&c->values, retired, &c->alloc);
     if (has_more)
-        settle_all(c);
+        bz_chan_settle_all(c);
 }
 
 /* ---- the steps ---- */
@@ -200,7 +208,7 @@ static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
         return;
     }
-    bz_value_copy(bz_values_push(&c->values), value, c->values.size);
+    store(c, value);
     bz_chan_settle(c, owed);
 }
 
@@ -215,7 +223,7 @@ int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed)
     if (must_grow(c))
         return -ENOBUFS;
     if (bz_list_is_empty(&c->receivers))
-        bz_value_copy(bz_values_push(&c->values), value, c->values.size);
+        store(c, value);
     else
         put_among_waiters(c, value, owed);
     return 0;
@@ -232,6 +240,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed)
 {
     if (BZ_LIKELY(c->values.count > 0)) {
         bz_value_copy(value, bz_values_take(&c->values), c->values.size);
+        bz_chan_has_room(c);
         if (!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed))
             bz_chan_settle(c, owed);
         return 0;
@@ -241,7 +250,8 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed)
     if (c->capacity != 0)
         return -EAGAIN;
     int rc = take_from_sender(c, value, owed);
-    bz_chan_settle(c, owed); /* the next one that polls */
+    if (rc == 0 && !bz_list_is_empty(&c->receivers))
+        bz_chan_settle(c, owed); /* the next one that polls */
     return rc;
 }
 
@@ -279,7 +289,11 @@ void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_owed *owed
         bz_list_push_front(line, &op->waiter.in);
     else
         bz_list_push_back(line, &op->waiter.in);
-    if (c->capacity == 0)
+    if (op->kind == BZ_CHAN_RECV)
+        bz_chan_has_room(c);
+    else
+        bz_chan_has_news(c);
+    if (c->capacity == 0 && !bz_list_is_empty(&c->receivers) && !bz_list_is_empty(&c->senders))
         bz_chan_settle(c, owed);
 }
 

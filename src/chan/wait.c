@@ -16,13 +16,37 @@
  */
 #include "chan/chan.h"
 
+/* The common cases, in short, under the lock. False: it is not one of them. */
+static inline bool queue_in_short(struct blitz_chan *c, struct bz_chan_op *op)
+{
+    if (op->kind == BZ_CHAN_RECV) {
+        if (!bz_chan_is_empty(c))
+            return false;
+        bz_list_push_back(&c->receivers, &op->waiter.in);
+        bz_chan_has_room(c);
+        bz_store_relaxed(&c->may_recv, 0); /* relaxed: a hint, the lock decides */
+        return true;
+    }
+    if (!bz_chan_is_lonely(c))
+        return false;
+    bz_list_push_back(&c->senders, &op->waiter.in);
+    bz_chan_has_news(c);
+    bz_store_relaxed(&c->may_send, 0); /* relaxed: likewise */
+    return true;
+}
+
 static bool wait_hook(struct bz_wait *w, void *arg)
 {
     struct bz_chan_op *op = arg;
     struct blitz_chan *c = op->c;
     struct bz_owed owed;
-    bz_owed_init(&owed);
     bz_chan_lock(c);
+    if (BZ_CHAN_SHORT && queue_in_short(c, op)) {
+        bool waits = bz_wait_publish(w);
+        bz_chan_unlock(c); /* I2 */
+        return waits;
+    }
+    bz_owed_init(&owed);
     int rc = bz_chan_try(op, &owed);
     if (rc != -EAGAIN) {
         op->waiter.result = rc;
