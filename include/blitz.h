@@ -9,6 +9,7 @@
 
 #include "blitz/api.h"
 #include "blitz/blocking.h"
+#include "blitz/broadcast.h"
 #include "blitz/chan.h"
 #include "blitz/combine.h"
 #include "blitz/dump.h"
@@ -16,6 +17,7 @@
 #include "blitz/futures.h"
 #include "blitz/hooks.h"
 #include "blitz/local.h"
+#include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"
 #include "blitz/preempt.h"
@@ -29,6 +31,7 @@
 #include "blitz/timer.h"
 #include "blitz/trace.h"
 #include "blitz/version.h"
+#include "blitz/watch.h"
 #include "blitz/yield.h"
 
 #endif

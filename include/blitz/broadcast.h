@@ -1,0 +1,111 @@
+/*
+ * blitz/broadcast.h - every receiver gets every value.
+ *
+ * A broadcast keeps the last `capacity` values. A send never waits: it takes the place of the oldest.
+ * A receiver has a place of its own, gets all that was sent after it subscribed, in order, and is told
+ * how many it has missed if it was too slow. Values are copied, once for each receiver: send plain
+ * data, or what can be copied as such.
+ *
+ *     blitz_broadcast *b;                             blitz_broadcast_rx rx;
+ *     blitz_broadcast_new(sizeof(int), 64, &b);       blitz_broadcast_subscribe(b, &rx);
+ *     blitz_broadcast_send(b, &(int){42});            blitz_broadcast_recv(&rx, &got, BLITZ_FOREVER, &missed);
+ */
+#ifndef BLITZ_BROADCAST_H
+#define BLITZ_BROADCAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef struct blitz_broadcast blitz_broadcast;
+
+/* A receiver. The memory is yours, and one task's or thread's at a time; the fields are not. */
+typedef struct blitz_broadcast_rx {
+    blitz_broadcast *of;
+    uint64_t next;
+} blitz_broadcast_rx;
+
+/*
+ * Make one.
+ * Owns:     the caller holds the first reference; drop it with blitz_broadcast_unref().
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EINVAL (a size or the capacity is 0, or too large), -ENOMEM. *out is written only on 0.
+ */
+BLITZ_API int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **out);
+
+/*
+ * One holder more, or less; the last one frees it. NULL is ignored by unref.
+ * Owns:     ref: a reference more; unref: takes one.
+ * Suspends: never. Call from any thread.
+ * Returns:  ref: b.
+ */
+BLITZ_API blitz_broadcast *blitz_broadcast_ref(blitz_broadcast *b);
+BLITZ_API void blitz_broadcast_unref(blitz_broadcast *b);
+
+/*
+ * Send a value to all who have subscribed. What a slow receiver has not taken it may miss.
+ * Owns:     copies *value.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EPIPE (closed).
+ */
+BLITZ_API int blitz_broadcast_send(blitz_broadcast *b, const void *value);
+
+/*
+ * No more sends. Receivers still get what they have not had yet.
+ * Owns:     borrows b.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_broadcast_close(blitz_broadcast *b);
+
+/*
+ * Receive what is sent from now on.
+ * Owns:     rx holds a reference until blitz_broadcast_unsubscribe(). A copy of an rx made with
+ *           blitz_broadcast_ref() receives the same values once more.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_broadcast_subscribe(blitz_broadcast *b, blitz_broadcast_rx *rx);
+BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
+
+/*
+ * Receive the next value.
+ * Owns:     *value is the caller's, and written only on 0.
+ * Suspends: until there is one, the deadline, a cancel, or a close when all was received. Call from
+ *           anywhere.
+ * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED. *missed, if not NULL, is how many values were sent
+ *           before this one that this receiver will never see; 0 on error.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value,
+                                                  blitz_deadline until, uint64_t *missed);
+
+/*
+ * The same if it takes no waiting.
+ * Owns:     *value is the caller's, and written only on 0.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EAGAIN, -EPIPE.
+ */
+BLITZ_API int blitz_broadcast_try_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed);
+
+/* The receive as a future. Revocable: nothing was received if it is cancelled. */
+typedef struct blitz_broadcast_future {
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, -EPIPE */
+    uint64_t missed;     /* when ready: see above */
+    void *inside[10];
+} blitz_broadcast_future;
+
+/*
+ * A receive into *value.
+ * Owns:     borrows rx and *value until it is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_broadcast_future_init(blitz_broadcast_future *f, blitz_broadcast_rx *rx,
+                                           void *value);
+
+BLITZ_END_DECLS
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * blitz/watch.h - the latest value of something, and a way to wait for the next one.
+ *
+ * Settings, a state, a leader. Everybody may read what it is now; whoever waits is told when it has
+ * changed. A value that was replaced before somebody looked is not seen by them: only the latest
+ * counts. Values are copied.
+ *
+ * A receiver keeps the number of the version it has seen, a variable of its own: 0 for none yet.
+ *
+ *     uint64_t seen = 0;
+ *     while (blitz_watch_recv(w, &settings, &seen, BLITZ_FOREVER) == 0)
+ *         apply(&settings);                   // at once with what there is, then with every change
+ */
+#ifndef BLITZ_WATCH_H
+#define BLITZ_WATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef struct blitz_watch blitz_watch;
+
+/*
+ * Make one with its first value, which is version 1.
+ * Owns:     the caller holds the first reference; drop it with blitz_watch_unref(). Copies *value.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EINVAL (value_size is 0 or too large), -ENOMEM. *out is written only on 0.
+ */
+BLITZ_API int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out);
+
+/*
+ * One holder more, or less; the last one frees it. NULL is ignored by unref.
+ * Owns:     ref: a reference more; unref: takes one.
+ * Suspends: never. Call from any thread.
+ * Returns:  ref: w.
+ */
+BLITZ_API blitz_watch *blitz_watch_ref(blitz_watch *w);
+BLITZ_API void blitz_watch_unref(blitz_watch *w);
+
+/*
+ * Replace the value, and tell all who wait.
+ * Owns:     copies *value.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EPIPE (closed: it stays as it was).
+ */
+BLITZ_API int blitz_watch_send(blitz_watch *w, const void *value);
+
+/*
+ * There will be no other value.
+ * Owns:     borrows w.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_watch_close(blitz_watch *w);
+
+/*
+ * What it is now.
+ * Owns:     *value is the caller's.
+ * Suspends: never. Call from any thread.
+ * Returns:  its version.
+ */
+BLITZ_API uint64_t blitz_watch_get(blitz_watch *w, void *value);
+
+/*
+ * Wait for a version other than *seen.
+ * Owns:     *value and *seen are the caller's, and written only on 0.
+ * Suspends: until there is one, the deadline, a cancel or a close. Call from anywhere.
+ * Returns:  0, -EPIPE (closed, and the last version was seen), -ETIMEDOUT, -ECANCELED.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_watch_recv(blitz_watch *w, void *value, uint64_t *seen,
+                                              blitz_deadline until);
+
+/* The same as a future. Revocable. */
+typedef struct blitz_watch_future {
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, -EPIPE */
+    void *inside[10];
+} blitz_watch_future;
+
+/*
+ * A receive into *value.
+ * Owns:     borrows w, *value and *seen until it is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_watch_future_init(blitz_watch_future *f, blitz_watch *w, void *value,
+                                       uint64_t *seen);
+
+BLITZ_END_DECLS
+
+#endif

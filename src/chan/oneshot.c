@@ -1,0 +1,303 @@
+/*
+ * oneshot.c - one value, once, between two ends.
+ *
+ * One word says what has happened; each of its bits is set once and by one side:
+ *
+ *   VALUE           the value is there                         the sender's
+ *   CLOSED          there will be none                         the sender's, instead
+ *   SENDER_GONE     the sender will not touch it any more      the sender's, the last
+ *   RECEIVER_GONE   likewise; VALUE, if it was seen, is taken  the receiver's, the last
+ *   WAITS           somebody is registered: go by the lock     the receiver's, under the lock
+ *
+ * Whoever of the two goes second frees. The common case takes no lock: a sender that finds nobody
+ * waiting says VALUE and SENDER_GONE by one CAS, and a receiver that finds both has nothing to tell
+ * anybody. With WAITS the sender takes the lock, wakes, drops it, and only then is gone: until it is,
+ * the memory is there. The plain form always goes that way.
+ *
+ * Rejected: a channel of capacity 1 (four locked instructions instead of one, and it does not know
+ * who is last).
+ *
+ * I1  `waiter` is guarded by the lock; WAITS is set if and only if it was not NULL once.
+ * I2  After its GONE bit is set an end touches nothing, unless the other one's was set before.
+ *
+ * [A] send: word release -> receive: word acquire           the value was written before
+ * [B] gone: word acq_rel -> gone: word acq_rel              all uses come before the free
+ */
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "blitz/oneshot.h"
+#include "chan/line.h"
+
+enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
+
+#if defined(BZ_PLAIN)
+enum { IS_PLAIN = 1 };
+#else
+enum { IS_PLAIN = 0 };
+#endif
+
+struct blitz_oneshot {
+    bz_atomic(uint32_t) word;
+    struct bz_lock lock;      /* rank WAIT */
+    struct bz_waiter *waiter; /* I1 */
+    const struct bz_os *os;   /* constant, as are the next ones */
+    size_t size;
+    void (*drop)(void *value);
+    _Alignas(max_align_t) char value[]; /* the sender's until VALUE, then the receiver's */
+};
+
+static size_t bytes_for(size_t value_size)
+{
+    return sizeof(struct blitz_oneshot) + value_size;
+}
+
+int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
+{
+    if (value_size == 0 || value_size > PTRDIFF_MAX / 2 || out == NULL)
+        return -EINVAL;
+    struct blitz_oneshot *o =
+        bz_alloc(&bz_allocator_libc, bytes_for(value_size), _Alignof(max_align_t));
+    if (o == NULL)
+        return -ENOMEM;
+    bz_atomic_init(&o->word, 0);
+    bz_lock_init_ranked(&o->lock, BZ_RANK_WAIT);
+    o->waiter = NULL;
+    o->os = bz_os_here();
+    o->size = value_size;
+    o->drop = drop;
+    *out = o;
+    return 0;
+}
+
+int blitz_oneshot_new(size_t value_size, blitz_oneshot **out)
+{
+    return blitz_oneshot_new_with(value_size, NULL, out);
+}
+
+static void release(struct blitz_oneshot *o)
+{
+    bz_free(&bz_allocator_libc, o, bytes_for(o->size));
+}
+
+/* ---- the sender's end ---- */
+
+/* Wake whoever is registered, if somebody still is. */
+static void wake_receiver(struct blitz_oneshot *o)
+{
+    struct bz_owed owed;
+    bz_owed_init(&owed);
+    bz_lock_take(&o->lock, o->os);
+    struct bz_waiter *w = o->waiter;
+    o->waiter = NULL;
+    if (w != NULL && w->wait == NULL)
+        bz_waiter_notify(w, &owed);
+    else if (w != NULL)
+        (void)!bz_waiter_win(w, 0, &owed);
+    bz_lock_drop(&o->lock, o->os);
+    bz_owed_pay(&owed);
+}
+
+/* The sender has said what there is to say, and goes. True: there was somebody to say it to. */
+static bool sender_goes(struct blitz_oneshot *o, uint32_t says)
+{
+    uint32_t seen = 0;
+    if (!IS_PLAIN && bz_cas_strong_acqrel_acq(&o->word, &seen, says | SENDER_GONE)) /* [A] [B] */
+        return true;
+    seen = bz_fetch_or_acqrel(&o->word, says); /* [A] */
+    if (seen & WAITS)
+        wake_receiver(o);
+    if (bz_fetch_or_acqrel(&o->word, SENDER_GONE) & RECEIVER_GONE) /* [B] */
+        release(o);
+    return !(seen & RECEIVER_GONE);
+}
+
+int blitz_oneshot_send(blitz_oneshot *o, const void *value)
+{
+    bz_value_copy(o->value, value, o->size);
+    return sender_goes(o, VALUE) ? 0 : -EPIPE;
+}
+
+void blitz_oneshot_drop_sender(blitz_oneshot *o)
+{
+    (void)sender_goes(o, CLOSED);
+}
+
+int blitz_oneshot_is_closed(blitz_oneshot *o)
+{
+    return (bz_load_relaxed(&o->word) & RECEIVER_GONE) != 0; /* relaxed: a hint */
+}
+
+/* ---- the receiver's end ---- */
+
+/* The receiver goes; the word was `seen` before, with all the sender has to say. */
+static void receiver_goes(struct blitz_oneshot *o, uint32_t seen)
+{
+    if ((seen & SENDER_GONE) ||
+        (bz_fetch_or_acqrel(&o->word, RECEIVER_GONE) & SENDER_GONE)) /* [B] */
+        release(o);
+}
+
+int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
+{
+    uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
+    if (!(seen & (VALUE | CLOSED)))
+        return -EAGAIN;
+    if (seen & VALUE)
+        bz_value_copy(value, o->value, o->size);
+    receiver_goes(o, seen);
+    return seen & VALUE ? 0 : -EPIPE;
+}
+
+void blitz_oneshot_drop_receiver(blitz_oneshot *o)
+{
+    uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
+    while (!(seen & (VALUE | CLOSED)))
+        if (bz_cas_weak_acqrel_acq(&o->word, &seen,
+                                   seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
+            return;
+    if ((seen & VALUE) && o->drop != NULL)
+        o->drop(o->value);
+    receiver_goes(o, seen);
+}
+
+/* Register, unless there is something by now. Under the lock. */
+static bool enlist(struct blitz_oneshot *o, struct bz_waiter *w)
+{
+    uint32_t seen = bz_fetch_or_acqrel(&o->word, WAITS); /* acquire: [A] */
+    if (seen & (VALUE | CLOSED))
+        return false;
+    o->waiter = w; /* I1: the sender comes by the lock, which we hold */
+    return true;
+}
+
+struct receiver {
+    struct bz_waiter waiter;
+    struct blitz_oneshot *o;
+};
+
+static bool receive_hook(struct bz_wait *w, void *arg)
+{
+    struct receiver *r = arg;
+    struct blitz_oneshot *o = r->o;
+    const struct bz_os *os = o->os;
+    bz_lock_take(&o->lock, os);
+    bool waits = enlist(o, &r->waiter);
+    waits = waits ? bz_wait_publish(w) : bz_wait_over(w, BZ_WAIT_WOKEN);
+    bz_lock_drop(&o->lock, os);
+    return waits;
+}
+
+static void unlist(struct blitz_oneshot *o)
+{
+    bz_lock_take(&o->lock, o->os);
+    o->waiter = NULL;
+    bz_lock_drop(&o->lock, o->os);
+}
+
+int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
+{
+    int rc = blitz_oneshot_try_recv(o, value);
+    if (BZ_LIKELY(rc != -EAGAIN))
+        return rc;
+    struct bz_wait w;
+    struct receiver r = {.o = o};
+    bz_wait_begin(&w, o->os, "oneshot", until);
+    bz_waiter_init(&r.waiter, &w, BZ_WAIT_WOKEN);
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome == BZ_WAIT_OPEN) {
+        outcome = bz_wait_park(&w, receive_hook, &r);
+        if (outcome < BZ_WAIT_WOKEN)
+            unlist(o);
+    }
+    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : blitz_oneshot_try_recv(o, value);
+}
+
+/* ---- as a future ---- */
+
+struct future_inside {
+    struct bz_waiter waiter;
+    struct blitz_oneshot *o;
+    void *value;
+};
+
+static_assert(sizeof(struct future_inside) <= sizeof(((blitz_oneshot_future *)NULL)->inside),
+              "it has room");
+
+static struct future_inside *inside_of(blitz_future *future)
+{
+    return (struct future_inside *)BZ_CONTAINER_OF(future, blitz_oneshot_future, future)->inside;
+}
+
+/* Register with this waker; returns the one before. */
+static blitz_waker enlist_future(struct future_inside *in, blitz_waker waker)
+{
+    struct blitz_oneshot *o = in->o;
+    bz_lock_take(&o->lock, o->os);
+    blitz_waker old = in->waiter.waker;
+    in->waiter.waker = waker;
+    (void)enlist(o, &in->waiter);
+    bz_lock_drop(&o->lock, o->os);
+    return old;
+}
+
+static blitz_waker unlist_future(struct future_inside *in)
+{
+    bz_lock_take(&in->o->lock, in->o->os);
+    in->o->waiter = NULL;
+    blitz_waker old = in->waiter.waker;
+    in->waiter.waker = (blitz_waker){NULL, NULL};
+    bz_lock_drop(&in->o->lock, in->o->os);
+    return old;
+}
+
+static blitz_poll oneshot_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_oneshot_future *f = BZ_CONTAINER_OF(future, blitz_oneshot_future, future);
+    struct future_inside *in = inside_of(future);
+    if (f->result != -EINPROGRESS)
+        return BLITZ_READY; /* as before */
+    blitz_waker old = {NULL, NULL};
+    for (int round = 0; round < 2; round++) {
+        bool is_there = bz_load_acquire(&in->o->word) & (VALUE | CLOSED); /* [A] */
+        if (is_there) {
+            if (bz_load_relaxed(&in->o->word) & WAITS) /* relaxed: our own bit */
+                old = unlist_future(in);
+            f->result = blitz_oneshot_try_recv(in->o, in->value);
+            blitz_waker_drop(&old);
+            return BLITZ_READY;
+        }
+        if (round == 0) {
+            old = enlist_future(in, blitz_waker_clone(waker));
+            blitz_waker_drop(&old);
+        }
+    }
+    return BLITZ_PENDING;
+}
+
+static void oneshot_cancel(blitz_future *future)
+{
+    blitz_oneshot_future *f = BZ_CONTAINER_OF(future, blitz_oneshot_future, future);
+    if (f->result != -EINPROGRESS)
+        return;
+    f->result = -ECANCELED;
+    blitz_waker old = unlist_future(inside_of(future));
+    blitz_waker_drop(&old);
+}
+
+static int oneshot_output(blitz_future *future)
+{
+    return BZ_CONTAINER_OF(future, blitz_oneshot_future, future)->result;
+}
+
+void blitz_oneshot_future_init(blitz_oneshot_future *f, blitz_oneshot *o, void *value)
+{
+    static const blitz_future_ops ops = {"oneshot", BLITZ_REVOCABLE, oneshot_poll, oneshot_cancel,
+                                         oneshot_output};
+    struct future_inside *in = inside_of(&f->future);
+    f->future.ops = &ops;
+    f->result = -EINPROGRESS;
+    in->o = o;
+    in->value = value;
+    bz_waiter_init(&in->waiter, NULL, 0);
+}

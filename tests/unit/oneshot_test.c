@@ -1,0 +1,183 @@
+/* Oneshots: one value, once; who goes first, who goes last. */
+#include "harness.h"
+
+#include <errno.h>
+
+#include "blitz.h"
+#include "support/bell.h"
+#include "support/on_each.h"
+
+static blitz_oneshot *oneshot(void)
+{
+    blitz_oneshot *o;
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), &o), 0);
+    return o;
+}
+
+TEST(oneshot, what_is_sent_is_received)
+{
+    blitz_oneshot *o = oneshot();
+    int out = 0;
+    CHECK_EQ(blitz_oneshot_try_recv(o, &out), -EAGAIN);
+    CHECK_EQ(blitz_oneshot_recv(o, &out, 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_oneshot_is_closed(o), 0);
+    CHECK_EQ(blitz_oneshot_send(o, &(int){5}), 0);
+    CHECK_EQ(blitz_oneshot_recv(o, &out, 0), 0);
+    CHECK_EQ(out, 5);
+}
+
+TEST(oneshot, bad_input_is_refused)
+{
+    blitz_oneshot *o;
+    CHECK_EQ(blitz_oneshot_new(0, &o), -EINVAL);
+    CHECK_EQ(blitz_oneshot_new(SIZE_MAX, &o), -EINVAL);
+    CHECK_EQ(blitz_oneshot_new(4, NULL), -EINVAL);
+}
+
+TEST(oneshot, bug_24_either_end_may_go_first)
+{
+    int out = 3;
+    blitz_oneshot *o = oneshot();
+    blitz_oneshot_drop_sender(o);
+    CHECK_EQ(blitz_oneshot_recv(o, &out, BLITZ_FOREVER), -EPIPE);
+    o = oneshot();
+    blitz_oneshot_drop_sender(o);
+    CHECK_EQ(blitz_oneshot_try_recv(o, &out), -EPIPE);
+    o = oneshot();
+    blitz_oneshot_drop_receiver(o);
+    CHECK_EQ(blitz_oneshot_is_closed(o), 1);
+    CHECK_EQ(blitz_oneshot_send(o, &out), -EPIPE);
+    o = oneshot();
+    blitz_oneshot_drop_receiver(o);
+    blitz_oneshot_drop_sender(o);
+    o = oneshot();
+    blitz_oneshot_drop_sender(o);
+    blitz_oneshot_drop_receiver(o);
+    CHECK_EQ(out, 3);
+}
+
+static int dropped;
+
+static void drops(void *value)
+{
+    dropped += *(int *)value;
+}
+
+TEST(oneshot, a_value_that_nobody_received_is_dropped_once)
+{
+    blitz_oneshot *o;
+    int out;
+    dropped = 0;
+    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
+    blitz_oneshot_drop_receiver(o);
+    CHECK_EQ(dropped, 7);
+    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
+    CHECK_EQ(blitz_oneshot_recv(o, &out, 0), 0);
+    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    blitz_oneshot_drop_receiver(o);
+    CHECK_EQ(blitz_oneshot_send(o, &(int){7}), -EPIPE);
+    CHECK_EQ(dropped, 7);
+}
+
+/* ---- waiting ---- */
+
+struct ask {
+    blitz_oneshot *o;
+    int out;
+};
+
+static int receives(void *arg)
+{
+    struct ask *a = arg;
+    return blitz_oneshot_recv(a->o, &a->out, BLITZ_FOREVER);
+}
+
+static int waits_and_is_served(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 200; i++) {
+        struct ask a = {oneshot(), 0};
+        blitz_task *t;
+        int result = 1;
+        CHECK_EQ(blitz_spawn(receives, &a, NULL, &t), 0);
+        if (i % 2)
+            blitz_yield();
+        if (i % 5 == 4)
+            blitz_oneshot_drop_sender(a.o);
+        else
+            CHECK_EQ(blitz_oneshot_send(a.o, &i), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, i % 5 == 4 ? -EPIPE : 0);
+        CHECK_EQ(a.out, i % 5 == 4 ? 0 : i);
+    }
+    return 0;
+}
+
+TEST(oneshot, who_waits_is_woken_by_a_send_or_a_drop)
+{
+    t_on_each(waits_and_is_served, NULL, 0);
+}
+
+static int gives_up(void *arg)
+{
+    struct ask a = {oneshot(), 0};
+    blitz_task *t;
+    int result = 1;
+    (void)arg;
+    CHECK_EQ(blitz_oneshot_recv(a.o, &a.out, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_spawn(receives, &a, NULL, &t), 0);
+    blitz_yield();
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(result, -ECANCELED);
+    CHECK_EQ(blitz_oneshot_send(a.o, &(int){4}), 0); /* the end is still ours */
+    CHECK_EQ(blitz_oneshot_recv(a.o, &a.out, BLITZ_FOREVER), 0);
+    CHECK_EQ(a.out, 4);
+    return 0;
+}
+
+TEST(oneshot, who_gave_up_may_come_again)
+{
+    t_on_each(gives_up, NULL, 0);
+    CHECK_EQ(blitz_run(gives_up, NULL, NULL), 0);
+}
+
+/* ---- as a future ---- */
+
+TEST(oneshot, the_future_is_told_or_cancelled)
+{
+    struct t_bell bell = {.holders = 1};
+    blitz_waker w = t_bell_waker(&bell);
+    for (int round = 0; round < 3; round++) {
+        blitz_oneshot *o = oneshot();
+        blitz_oneshot_future f;
+        int out = 0;
+        bell.rung = 0;
+        blitz_oneshot_future_init(&f, o, &out);
+        CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
+        CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
+        CHECK_EQ(bell.holders, 2);
+        if (round == 2) {
+            f.future.ops->cancel(&f.future);
+            f.future.ops->cancel(&f.future);
+            CHECK_EQ(blitz_oneshot_send(o, &(int){1}), 0);
+            CHECK_EQ(bell.rung, 0);
+            CHECK_EQ(blitz_oneshot_try_recv(o, &out), 0);
+            break;
+        }
+        if (round == 0)
+            CHECK_EQ(blitz_oneshot_send(o, &(int){1}), 0);
+        else
+            blitz_oneshot_drop_sender(o);
+        CHECK_EQ(bell.rung, 1);
+        CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
+        CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
+        CHECK_EQ(f.result, round == 0 ? 0 : -EPIPE);
+        CHECK_EQ(f.future.ops->output(&f.future), f.result);
+        CHECK_EQ(out, round == 0);
+        CHECK_EQ(bell.holders, 1);
+    }
+    CHECK_EQ(bell.holders, 1);
+}

@@ -1,0 +1,117 @@
+/* Watches: the latest value, and waiting for another. */
+#include "harness.h"
+
+#include <errno.h>
+
+#include "blitz.h"
+#include "support/bell.h"
+#include "support/on_each.h"
+
+static blitz_watch *watch(int value)
+{
+    blitz_watch *w;
+    CHECK_EQ(blitz_watch_new(sizeof(int), &value, &w), 0);
+    return w;
+}
+
+TEST(watch_value, the_latest_is_what_counts)
+{
+    blitz_watch *w = watch(1), *none;
+    uint64_t seen = 0;
+    int out = 0;
+    CHECK_EQ(blitz_watch_new(0, &out, &none), -EINVAL);
+    CHECK_EQ(blitz_watch_new(4, NULL, &none), -EINVAL);
+    CHECK_EQ(blitz_watch_new(4, &out, NULL), -EINVAL);
+    CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), 0); /* what there is has not been seen */
+    CHECK_EQ(out, 1);
+    CHECK_EQ(seen, 1u);
+    CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_watch_send(w, &(int){2}), 0);
+    CHECK_EQ(blitz_watch_send(w, &(int){3}), 0);
+    CHECK_EQ(blitz_watch_get(w, &out), 3u);
+    CHECK_EQ(out, 3);
+    out = 0;
+    CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), 0);
+    CHECK_EQ(out, 3);
+    blitz_watch_close(w);
+    CHECK_EQ(blitz_watch_send(w, &(int){4}), -EPIPE);
+    CHECK_EQ(blitz_watch_recv(w, &out, &seen, BLITZ_FOREVER), -EPIPE);
+    CHECK_EQ(blitz_watch_get(w, &out), 3u);
+    CHECK_EQ(out, 3);
+    blitz_watch_unref(blitz_watch_ref(w));
+    blitz_watch_unref(w);
+    blitz_watch_unref(NULL);
+}
+
+enum { N = 40, LAST = 60 };
+static blitz_watch *shared;
+
+static int follows(void *arg)
+{
+    uint64_t seen = 0;
+    int out = -1, before = -1, rc;
+    (void)arg;
+    while ((rc = blitz_watch_recv(shared, &out, &seen, blitz_after(1000 * BLITZ_S))) == 0) {
+        CHECK_GT(out, before); /* never back */
+        before = out;
+    }
+    CHECK_EQ(rc, -EPIPE);
+    return out;
+}
+
+static int changes(void *arg)
+{
+    static blitz_task *t[N];
+    (void)arg;
+    shared = watch(0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(follows, NULL, NULL, &t[i]), 0);
+    for (int i = 1; i <= LAST; i++) {
+        if (i % 4 == 0)
+            blitz_yield();
+        CHECK_EQ(blitz_watch_send(shared, &i), 0);
+    }
+    blitz_watch_close(shared);
+    for (int i = 0; i < N; i++) {
+        int result = 0;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, LAST); /* nobody misses the last one */
+    }
+    blitz_watch_unref(shared);
+    return 0;
+}
+
+TEST(watch_value, all_who_wait_see_the_last_one)
+{
+    t_on_each(changes, NULL, 0);
+}
+
+TEST(watch_value, the_future_is_told_or_cancelled)
+{
+    blitz_watch *w = watch(1);
+    struct t_bell bell = {.holders = 1};
+    blitz_waker waker = t_bell_waker(&bell);
+    blitz_watch_future f;
+    uint64_t seen = 1;
+    int out = 0;
+    blitz_watch_future_init(&f, w, &out, &seen);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK_EQ(blitz_watch_send(w, &(int){2}), 0);
+    CHECK_EQ(blitz_watch_send(w, &(int){3}), 0);
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
+    CHECK_EQ(out, 3);
+    CHECK_EQ(f.future.ops->output(&f.future), 0);
+    blitz_watch_future_init(&f, w, &out, &seen);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    f.future.ops->cancel(&f.future);
+    f.future.ops->cancel(&f.future);
+    CHECK_EQ(bell.holders, 1);
+    blitz_watch_close(w);
+    CHECK_EQ(bell.rung, 1);
+    blitz_watch_future_init(&f, w, &out, &seen);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
+    CHECK_EQ(f.result, -EPIPE);
+    blitz_watch_unref(w);
+}
