@@ -24,6 +24,7 @@
 #include "blitz/promise.h"
 #include "blitz/runtime.h"
 #include "blitz/scope.h"
+#include "blitz/select.h"
 #include "blitz/stats.h"
 #include "blitz/sync.h"
 #include "blitz/task.h"

@@ -1,0 +1,223 @@
+/*
+ * blitz/select.h - wait for the first of several things.
+ *
+ *     blitz_select(blitz_after(BLITZ_S)) {
+ *         blitz_on_recv(jobs, &job, &err) {
+ *             if (err == 0)
+ *                 run(job);
+ *         }
+ *         blitz_on_send(log, &line, &err) { lines++; }
+ *         blitz_on_time(next_tick) { tick(); }
+ *         blitz_on_future(&reply.future) { use(reply.result); }
+ *         blitz_on_timeout { puts("nothing for a second"); }
+ *     }
+ *
+ * Exactly one of them happens: its block is run, and with all the others nothing was done. So no
+ * message is taken and forgotten, and none is sent twice. A channel that is closed is ready, with
+ * `err` -EPIPE. A NULL channel is never ready: a way to leave a case out.
+ *
+ * blitz_select takes whichever is ready, none of them favoured: each of n that are ready has a chance
+ * of at least one in n. blitz_select_biased asks them in the order they are written in. With
+ * blitz_otherwise among them it does not wait.
+ *
+ * A block is left by `break`, as a loop is; after it the program goes on behind the select. What a
+ * case says is evaluated once, before any waiting; what its pointers lead to must be there until the
+ * select is over, so a compound literal within a case will not do. Up to BLITZ_SELECT_MAX cases.
+ *
+ * The same without the statement: an array of cases and blitz_select_wait(); and as a future, for
+ * stackless tasks: blitz_select_future.
+ *
+ * Futures as cases: a revocable one that has lost was cancelled, and nothing has happened. A
+ * detachable one goes on by itself. A pinned one is asked to stop and waited for, and may have been
+ * done all the same: look into it.
+ */
+#ifndef BLITZ_SELECT_H
+#define BLITZ_SELECT_H
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "blitz/api.h"
+#include "blitz/chan.h"
+#include "blitz/future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+#define BLITZ_SELECT_MAX 16
+
+typedef enum blitz_select_kind {
+    BLITZ_SELECT_SEND = 0,
+    BLITZ_SELECT_RECV = 1,
+    BLITZ_SELECT_TIME = 2,
+    BLITZ_SELECT_FUTURE = 3
+} blitz_select_kind;
+
+/* One case. Fill in the first four fields, or use the functions below. */
+typedef struct blitz_select_case {
+    blitz_select_kind kind;
+    int error;   /* when it is the one: 0, -EPIPE; a send to an unbounded channel: -ENOMEM */
+    void *of;    /* the channel, NULL for none; or the future; not used by a time */
+    void *value; /* from or to where; not used by the others */
+    blitz_deadline until; /* a time's */
+    void *inside[12];
+} blitz_select_case;
+
+/* How to choose. */
+enum {
+    BLITZ_SELECT_FAIR = 0,
+    BLITZ_SELECT_BIASED = 1, /* the first that is ready, in their order */
+    BLITZ_SELECT_NOW = 2     /* do not wait */
+};
+
+/*
+ * Wait until one of `count` cases can be done, and do it.
+ * Owns:     borrows the cases, and what they are of, until it returns. A value that is sent is copied.
+ * Suspends: until then, the deadline, or a cancel. Call from anywhere.
+ * Returns:  the number of the case, whose `error` says how it went; -ETIMEDOUT, -ECANCELED, -EAGAIN
+ *           (BLITZ_SELECT_NOW and none is ready), -EINVAL (more than BLITZ_SELECT_MAX, or a case that
+ *           is none). On error none of them happened.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how,
+                                               blitz_deadline until);
+
+/* The same as a future. It is revocable if all its cases are. */
+typedef struct blitz_select_future {
+    blitz_future future; /* to be awaited */
+    int chosen;          /* when ready: the number of the case, or -EINVAL; after a cancel that came
+                            too late (see blitz/chan.h of a rendezvous) also the number */
+    unsigned how;
+    blitz_select_case *cases;
+    size_t count;
+    void *inside[16];
+} blitz_select_future;
+
+/*
+ * A select over `count` cases.
+ * Owns:     borrows the cases, and what they are of, until it is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases,
+                                        size_t count, unsigned how);
+
+/*
+ * Cases, as values.
+ * Owns:     the channel or future, and *value, are borrowed until the select is over.
+ * Suspends: never.
+ * Returns:  the case.
+ */
+static inline blitz_select_case blitz_case_send(blitz_chan *c, const void *value)
+{
+    blitz_select_case x;
+    x.kind = BLITZ_SELECT_SEND;
+    x.error = 0;
+    x.of = c;
+    x.value = (void *)value;
+    x.until = BLITZ_FOREVER;
+    return x;
+}
+static inline blitz_select_case blitz_case_recv(blitz_chan *c, void *value)
+{
+    blitz_select_case x = blitz_case_send(c, value);
+    x.kind = BLITZ_SELECT_RECV;
+    return x;
+}
+static inline blitz_select_case blitz_case_time(blitz_deadline when)
+{
+    blitz_select_case x = blitz_case_send(NULL, NULL);
+    x.kind = BLITZ_SELECT_TIME;
+    x.until = when;
+    return x;
+}
+static inline blitz_select_case blitz_case_future(blitz_future *f)
+{
+    blitz_select_case x = blitz_case_send(NULL, NULL);
+    x.kind = BLITZ_SELECT_FUTURE;
+    x.of = f;
+    return x;
+}
+
+/* ---- the statement ---- */
+
+/* What a statement keeps between its two passes: in the first the cases say what they are, in the
+ * second the chosen one runs its block. Not for users. */
+typedef struct blitz_selection_ {
+    unsigned pass, at, count, how;
+    int chosen;
+    int *error[BLITZ_SELECT_MAX];
+    blitz_deadline until;
+    blitz_select_case cases[BLITZ_SELECT_MAX];
+} blitz_selection_;
+
+BLITZ_API BLITZ_SUSPENDS int blitz_selection_next_(blitz_selection_ *s);
+BLITZ_API void blitz_selection_full_(void);
+
+static inline blitz_selection_ *blitz_selection_begin_(blitz_selection_ *s, unsigned how,
+                                                       blitz_deadline until)
+{
+    s->pass = 0;
+    s->count = 0;
+    s->how = how;
+    s->until = until;
+    return s;
+}
+static inline int blitz_selection_add_(blitz_selection_ *s, blitz_select_kind kind, void *of,
+                                       void *value, blitz_deadline until, int *error)
+{
+    blitz_select_case *x = &s->cases[s->count];
+    if (s->count == BLITZ_SELECT_MAX)
+        blitz_selection_full_();
+    x->kind = kind;
+    x->of = of;
+    x->value = value;
+    x->until = until;
+    s->error[s->count++] = error;
+    return 0;
+}
+static inline int blitz_selection_now_(blitz_selection_ *s)
+{
+    s->how |= BLITZ_SELECT_NOW;
+    return 0;
+}
+/* So that the compiler sees what a case is of. */
+static inline blitz_chan *blitz_chan_of_(blitz_chan *c)
+{
+    return c;
+}
+static inline blitz_future *blitz_future_of_(blitz_future *f)
+{
+    return f;
+}
+static inline int blitz_selection_is_(blitz_selection_ *s)
+{
+    return s->chosen == (int)s->at++;
+}
+
+#define BLITZ_SELECT_HOW_(how, until)                                                          \
+    for (blitz_selection_ blitz_s_, *blitz_p_ = blitz_selection_begin_(&blitz_s_, how, until); \
+         blitz_selection_next_(blitz_p_);)
+#define BLITZ_ON_(kind, of, value, until, error)                                                \
+    if (blitz_p_->pass == 1                                                                     \
+            ? blitz_selection_add_(blitz_p_, kind, (void *)(of), (void *)(value), until, error) \
+            : blitz_selection_is_(blitz_p_))
+
+#define blitz_select(until) BLITZ_SELECT_HOW_(BLITZ_SELECT_FAIR, until)
+#define blitz_select_biased(until) BLITZ_SELECT_HOW_(BLITZ_SELECT_BIASED, until)
+#define blitz_on_recv(chan, value, error) \
+    BLITZ_ON_(BLITZ_SELECT_RECV, blitz_chan_of_(chan), value, BLITZ_FOREVER, error)
+#define blitz_on_send(chan, value, error) \
+    BLITZ_ON_(BLITZ_SELECT_SEND, blitz_chan_of_(chan), value, BLITZ_FOREVER, error)
+#define blitz_on_time(when) BLITZ_ON_(BLITZ_SELECT_TIME, NULL, NULL, when, (int *)0)
+#define blitz_on_future(f) \
+    BLITZ_ON_(BLITZ_SELECT_FUTURE, blitz_future_of_(f), NULL, BLITZ_FOREVER, (int *)0)
+/* If none is ready: do not wait. */
+#define blitz_otherwise \
+    if (blitz_p_->pass == 1 ? blitz_selection_now_(blitz_p_) : blitz_p_->chosen == -EAGAIN)
+/* The deadline has passed. */
+#define blitz_on_timeout if (blitz_p_->pass == 2 && blitz_p_->chosen == -ETIMEDOUT)
+/* The task was cancelled. */
+#define blitz_on_cancel if (blitz_p_->pass == 2 && blitz_p_->chosen == -ECANCELED)
+
+BLITZ_END_DECLS
+
+#endif

@@ -1,0 +1,265 @@
+/*
+ * select_future.c - a select that is polled: for stackless tasks, and with futures among the cases.
+ *
+ * A poll asks each case in turn, as it would be asked by itself: a channel by a step under its lock, a
+ * future by its poll. If none is ready, all channels are locked at once (select.h), tried again, and
+ * an op of each case put into its line with a clone of the waker. These are told, not given
+ * anything, so whatever else becomes ready, they lose nothing when they are taken off; one that had
+ * been told passes that on.
+ *
+ * The exception is a send to a rendezvous, which a receiver may take any time it stands in line
+ * (core.c). So a poll takes those off first. If one of them is done, it was the one. If not, none is
+ * in any line while other cases are tried, and nothing else can happen besides. This is what "losers
+ * are revoked before the winner commits" comes to.
+ *
+ * Futures that have lost are cancelled. A pinned one must be polled until it is ready: the select is
+ * ready when they are, and says which case it was all the same.
+ *
+ * I1  `polled` are the futures that were asked and have not said ready; `pinned` those that were asked
+ *     to stop and have not yet.
+ * I2  chosen is -EINPROGRESS until a case was done or the select was cancelled.
+ */
+#include <assert.h>
+
+#include "blitz/futures.h"
+#include "chan/select.h"
+
+struct inner {
+    blitz_sleep_future alarm; /* of the earliest time; first: it needs all but the last words */
+    uint32_t polled, pinned;  /* I1; one bit a case */
+    int time;                 /* the case the alarm is for; -1: none */
+    bool has_alarm;           /* it was polled and not ready */
+};
+
+static_assert(sizeof(struct inner) <= sizeof(((blitz_select_future *)NULL)->inside), "it has room");
+
+static struct inner *inner_of(blitz_select_future *f)
+{
+    return (struct inner *)f->inside;
+}
+
+static blitz_select_future *select_of(blitz_future *future)
+{
+    return BZ_CONTAINER_OF(future, blitz_select_future, future);
+}
+
+/* ---- one case ---- */
+
+/* Take an op off its line, and tell somebody else what it had been told. True: a receiver had taken
+ * what it sends. */
+static bool revoke(blitz_select_case *x)
+{
+    struct bz_chan_op *op = bz_case_op(x);
+    struct blitz_chan *c = op->c;
+    struct bz_owed owed;
+    bz_owed_init(&owed);
+    bz_chan_lock(c);
+    bz_list_remove(&op->waiter.in);
+    if (bz_chan_untell(op))
+        bz_chan_settle(c, &owed);
+    blitz_waker waker = op->waiter.waker;
+    op->waiter.waker = (blitz_waker){NULL, NULL};
+    bool is_done = op->is_done;
+    bz_chan_done(c, &owed);
+    blitz_waker_drop(&waker);
+    if (is_done)
+        x->error = 0;
+    return is_done;
+}
+
+/* Ask a case; true if it is the one. */
+static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
+{
+    blitz_select_case *x = &f->cases[at];
+    struct inner *in = inner_of(f);
+    if (x->kind == BLITZ_SELECT_TIME) {
+        if ((int)at != in->time)
+            return false;
+        in->has_alarm = in->alarm.future.ops->poll(&in->alarm.future, waker) == BLITZ_PENDING;
+        x->error = 0;
+        return !in->has_alarm;
+    }
+    if (x->kind == BLITZ_SELECT_FUTURE) {
+        blitz_future *future = x->of;
+        if (future->ops->poll(future, waker) == BLITZ_PENDING) {
+            in->polled |= 1u << at;
+            return false;
+        }
+        in->polled &= ~(1u << at);
+        x->error = future->ops->output != NULL ? future->ops->output(future) : 0;
+        return true;
+    }
+    if (x->of == NULL)
+        return false;
+    x->error = bz_chan_once(bz_case_op(x)); /* not in line: revoked by the caller */
+    return x->error != -EAGAIN;
+}
+
+/* ---- the end ---- */
+
+/* All others have lost. */
+static void settle_on(blitz_select_future *f, int chosen)
+{
+    struct inner *in = inner_of(f);
+    f->chosen = chosen; /* I2 */
+    for (size_t i = 0; i < f->count; i++) {
+        blitz_future *future = f->cases[i].of;
+        if (!(in->polled & 1u << i))
+            continue;
+        future->ops->cancel(future);
+        if (future->ops->kind == BLITZ_PINNED)
+            in->pinned |= 1u << i;
+    }
+    in->polled = 0;
+    if (in->has_alarm)
+        in->alarm.future.ops->cancel(&in->alarm.future);
+    in->has_alarm = false;
+}
+
+/* Are all that were asked to stop done? */
+static blitz_poll poll_pinned(blitz_select_future *f, const blitz_waker *waker)
+{
+    struct inner *in = inner_of(f);
+    for (size_t i = 0; i < f->count; i++) {
+        blitz_future *future = f->cases[i].of;
+        if ((in->pinned & 1u << i) && future->ops->poll(future, waker) == BLITZ_READY)
+            in->pinned &= ~(1u << i);
+    }
+    return in->pinned == 0 ? BLITZ_READY : BLITZ_PENDING;
+}
+
+/* Every op off its line. Returns a send that was done meanwhile, or -1. */
+static int revoke_all(blitz_select_future *f)
+{
+    int done = -1;
+    for (size_t i = 0; i < f->count; i++)
+        if (bz_case_is_chan(&f->cases[i]) && revoke(&f->cases[i]) && done < 0)
+            done = (int)i;
+    return done;
+}
+
+/* ---- polling ---- */
+
+/* Under all locks: one is done (its number), or all stand in line (-1). */
+static int join_lines(blitz_select_future *f, size_t start, const blitz_waker *waker)
+{
+    blitz_waker mine[BLITZ_SELECT_MAX];
+    struct bz_chans chans;
+    struct bz_owed owed;
+    bz_chans_of(&chans, f->cases, f->count);
+    if (chans.count == 0)
+        return -1;
+    for (size_t i = 0; i < f->count; i++)
+        mine[i] =
+            bz_case_is_chan(&f->cases[i]) ? blitz_waker_clone(waker) : (blitz_waker){NULL, NULL};
+    bz_owed_init(&owed);
+    bz_chans_lock(&chans);
+    int chosen = bz_cases_try(f->cases, f->count, start, &owed);
+    for (size_t i = 0; i < f->count && chosen < 0; i++) {
+        if (!bz_case_is_chan(&f->cases[i]))
+            continue;
+        bz_case_op(&f->cases[i])->waiter.waker = mine[i];
+        mine[i] = (blitz_waker){NULL, NULL};
+        bz_chan_join_line(bz_case_op(&f->cases[i]), false, &owed);
+    }
+    bz_chans_done(&chans, &owed);
+    for (size_t i = 0; i < f->count; i++)
+        blitz_waker_drop(&mine[i]);
+    return chosen;
+}
+
+/* One round. The number of the case that was done, or -1: all wait. */
+static int round_of(blitz_select_future *f, const blitz_waker *waker)
+{
+    int chosen = revoke_all(f);
+    size_t start = bz_select_start(f->cases, f->count, f->how);
+    for (size_t i = 0; i < f->count && chosen < 0; i++) {
+        size_t at = bz_case_at(start, i, f->count);
+        if (ask(f, at, waker))
+            chosen = (int)at;
+    }
+    if (chosen < 0 && !(f->how & BLITZ_SELECT_NOW))
+        chosen = join_lines(f, start, waker);
+    return chosen;
+}
+
+static blitz_poll select_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_select_future *f = select_of(future);
+    if (f->chosen == -EINPROGRESS) {
+        int chosen = round_of(f, waker);
+        if (chosen < 0 && (f->how & BLITZ_SELECT_NOW))
+            chosen = -EAGAIN;
+        else if (chosen < 0)
+            return BLITZ_PENDING;
+        settle_on(f, chosen);
+    }
+    return poll_pinned(f, waker);
+}
+
+static void select_cancel(blitz_future *future)
+{
+    blitz_select_future *f = select_of(future);
+    if (f->chosen != -EINPROGRESS)
+        return;
+    int done = revoke_all(f);
+    settle_on(f, done >= 0 ? done : -ECANCELED);
+}
+
+static int select_output(blitz_future *future)
+{
+    return select_of(future)->chosen;
+}
+
+/* ---- making ---- */
+
+static void prepare(blitz_select_future *f)
+{
+    struct inner *in = inner_of(f);
+    for (size_t i = 0; i < f->count; i++) {
+        blitz_select_case *x = &f->cases[i];
+        if (bz_case_is_chan(x)) {
+            bz_case_op_init(x);
+            bz_waiter_init(&bz_case_op(x)->waiter, NULL, 0);
+        } else if (x->kind == BLITZ_SELECT_TIME &&
+                   (in->time < 0 || x->until < f->cases[in->time].until)) {
+            in->time = (int)i;
+        }
+    }
+    if (in->time >= 0)
+        blitz_sleep_future_init(&in->alarm, f->cases[in->time].until);
+}
+
+static bool has_pinned(const blitz_select_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cases[i].kind == BLITZ_SELECT_FUTURE &&
+            ((blitz_future *)cases[i].of)->ops->kind == BLITZ_PINNED)
+            return true;
+    return false;
+}
+
+void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases, size_t count,
+                              unsigned how)
+{
+    static const blitz_future_ops revocable = {"select", BLITZ_REVOCABLE, select_poll,
+                                               select_cancel, select_output};
+    static const blitz_future_ops pinned = {"select", BLITZ_PINNED, select_poll, select_cancel,
+                                            select_output};
+    bool is_bad = bz_select_is_bad(cases, count);
+    *f = (blitz_select_future){.future = {&revocable}, .how = how, .cases = cases};
+    f->chosen = is_bad ? -EINVAL : -EINPROGRESS;
+    f->count = is_bad ? 0 : count;
+    inner_of(f)->time = -1;
+    if (has_pinned(f->cases, f->count))
+        f->future.ops = &pinned;
+    prepare(f);
+}
+
+int bz_select_await(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
+{
+    blitz_select_future f;
+    blitz_select_future_init(&f, cases, count, how);
+    int rc = blitz_await(&f.future, until);
+    return f.chosen == -ECANCELED ? rc : f.chosen;
+}
