@@ -1,0 +1,270 @@
+/*
+ * lin.h - is a recorded history of channel operations linearizable?
+ *
+ *     struct lin h = {.capacity = 1};
+ *     int i = lin_call(&h, LIN_SEND, 7);           // as it is called
+ *     lin_return(&h, i, rc, 0);                    // as it returns
+ *     CHECK(lin_is_linearizable(&h));
+ *
+ * A history is right if each operation can be given one moment between its call and its return such
+ * that, one after the other in that order, they do what one channel does that is used by nobody else: a
+ * queue with a capacity, closed or not. At a rendezvous a send and its receive have one moment
+ * together.
+ *
+ * The search is Wing and Gong's: of the operations that could be next (none that is left returned
+ * before they were called) try each that the model agrees with, and go on from there; a set of
+ * operations done and a state of the model that led nowhere once is not tried again. Up to LIN_MAX
+ * operations, which is plenty for a few tasks that meet.
+ *
+ * Values are different from each other, so a value also tells what was sent.
+ */
+#ifndef T_LIN_H
+#define T_LIN_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LIN_MAX = 32, LIN_SLOTS = 16, LIN_SEEN = 1 << 14 };
+
+enum lin_kind {
+    LIN_SEND,     /* value; 0, -EPIPE, -ETIMEDOUT, -ECANCELED, -EAGAIN (try) */
+    LIN_RECV,     /* gives the value; likewise */
+    LIN_CLOSE,    /* 0 */
+    LIN_SHUT,     /* how many were dropped */
+    LIN_ADD,      /* a counted sender more: 0, -EPIPE */
+    LIN_DROP,     /* one less; the last one closes */
+    LIN_LEN,      /* how many there are */
+    LIN_IS_CLOSED /* 1 or 0 */
+};
+
+struct lin_op {
+    enum lin_kind kind;
+    int value, result;
+    uint64_t called, returned; /* 0: it has not */
+};
+
+/* The channel in its head. */
+struct lin_state {
+    int queue[LIN_SLOTS];
+    int count, senders;
+    bool is_closed, is_shut;
+};
+
+struct lin {
+    int capacity; /* up to LIN_SLOTS */
+    int senders;  /* counted ones to begin with */
+    uint64_t clock;
+    int count;
+    struct lin_op op[LIN_MAX];
+};
+
+static inline int lin_call(struct lin *h, enum lin_kind kind, int value)
+{
+    int i = h->count++;
+    h->op[i] = (struct lin_op){.kind = kind, .value = value, .called = ++h->clock};
+    return i;
+}
+
+static inline void lin_return(struct lin *h, int i, int result, int value)
+{
+    h->op[i].result = result;
+    if (h->op[i].kind == LIN_RECV)
+        h->op[i].value = value;
+    h->op[i].returned = ++h->clock;
+}
+
+/* ---- the model ---- */
+
+static inline bool lin_send(const struct lin *h, struct lin_state *s, const struct lin_op *op)
+{
+    switch (op->result) {
+    case 0: /* at a rendezvous: together with its receive, below */
+        if (s->is_closed || s->count >= h->capacity)
+            return false;
+        s->queue[s->count++] = op->value;
+        return true;
+    case -EPIPE:
+        return s->is_closed;
+    case -EAGAIN: /* a rendezvous: who waits there is not to be seen in a history */
+        return !s->is_closed && (h->capacity == 0 || s->count == h->capacity);
+    default:
+        return true; /* nothing happened */
+    }
+}
+
+static inline bool lin_recv(struct lin_state *s, const struct lin_op *op)
+{
+    switch (op->result) {
+    case 0:
+        if (s->count == 0 || s->queue[0] != op->value)
+            return false;
+        s->count--;
+        memmove(s->queue, s->queue + 1, (size_t)s->count * sizeof s->queue[0]);
+        return true;
+    case -EPIPE:
+        return s->is_closed && s->count == 0;
+    case -EAGAIN:
+        return !s->is_closed && s->count == 0;
+    default:
+        return true; /* nothing happened */
+    }
+}
+
+static inline bool lin_shut(struct lin_state *s, const struct lin_op *op)
+{
+    bool is_right = op->result == s->count;
+    s->count = 0;
+    s->is_closed = s->is_shut = true;
+    return is_right;
+}
+
+static inline bool lin_add(struct lin_state *s, const struct lin_op *op)
+{
+    s->senders += op->result == 0;
+    return op->result == (s->is_closed ? -EPIPE : 0);
+}
+
+static inline bool lin_drop(struct lin_state *s)
+{
+    if (--s->senders == 0)
+        s->is_closed = true;
+    return s->senders >= 0;
+}
+
+/* One operation, all by itself. False: that is not what would have come of it. */
+static inline bool lin_step(const struct lin *h, struct lin_state *s, const struct lin_op *op)
+{
+    switch (op->kind) {
+    case LIN_SEND:
+        return lin_send(h, s, op);
+    case LIN_RECV:
+        return lin_recv(s, op);
+    case LIN_CLOSE:
+        s->is_closed = true;
+        return true;
+    case LIN_SHUT:
+        return lin_shut(s, op);
+    case LIN_ADD:
+        return lin_add(s, op);
+    case LIN_DROP:
+        return lin_drop(s);
+    case LIN_LEN:
+        return op->result == s->count;
+    default:
+        return op->result == s->is_closed;
+    }
+}
+
+/* ---- the search ---- */
+
+struct lin_search {
+    const struct lin *h;
+    uint64_t seen[LIN_SEEN]; /* hashes of what led nowhere; 0: free */
+};
+
+static inline uint64_t lin_hash(uint32_t done, const struct lin_state *s)
+{
+    uint64_t x = UINT64_C(0x9e3779b97f4a7c15) ^ done;
+    const int rest[] = {s->count, s->senders, s->is_closed, s->is_shut};
+    for (int i = 0; i < 4 + s->count; i++) {
+        x ^= (uint64_t)(i < 4 ? rest[i] : s->queue[i - 4]) + UINT64_C(0x9e3779b97f4a7c15);
+        x *= UINT64_C(0xbf58476d1ce4e5b9);
+        x ^= x >> 29;
+    }
+    return x | 1;
+}
+
+/* Was it there already? It is now. A full table forgets: then it is only slower. */
+static inline bool lin_was_here(struct lin_search *f, uint64_t hash)
+{
+    for (int i = 0; i < 8; i++) {
+        uint64_t *at = &f->seen[(hash / 2 + (uint64_t)i) % LIN_SEEN];
+        if (*at == hash)
+            return true;
+        if (*at == 0) {
+            *at = hash;
+            return false;
+        }
+    }
+    return false;
+}
+
+/* The first return among those that are left: whatever was called later cannot be next. */
+static inline uint64_t lin_horizon(const struct lin *h, uint32_t done)
+{
+    uint64_t first = UINT64_MAX;
+    for (int i = 0; i < h->count; i++)
+        if (!(done >> i & 1) && h->op[i].returned < first)
+            first = h->op[i].returned;
+    return first;
+}
+
+static bool lin_go_on(struct lin_search *f, uint32_t done, const struct lin_state *s);
+
+/* A send and its receive at a rendezvous, in one moment. */
+static inline bool lin_meet(struct lin_search *f, uint32_t done, const struct lin_state *s, int i,
+                            uint64_t horizon)
+{
+    const struct lin *h = f->h;
+    if (s->is_closed)
+        return false;
+    for (int k = 0; k < h->count; k++) {
+        const struct lin_op *r = &h->op[k];
+        if ((done >> k & 1) || r->kind != LIN_RECV || r->result != 0 || r->called > horizon)
+            continue;
+        if (r->value == h->op[i].value && lin_go_on(f, done | 1u << i | 1u << k, s))
+            return true;
+    }
+    return false;
+}
+
+static bool lin_go_on(struct lin_search *f, uint32_t done, const struct lin_state *s)
+{
+    const struct lin *h = f->h;
+    if (done == (h->count == 32 ? UINT32_MAX : (1u << h->count) - 1))
+        return true;
+    if (lin_was_here(f, lin_hash(done, s)))
+        return false;
+    uint64_t horizon = lin_horizon(h, done);
+    for (int i = 0; i < h->count; i++) {
+        const struct lin_op *op = &h->op[i];
+        if ((done >> i & 1) || op->called > horizon)
+            continue;
+        if (h->capacity == 0 && op->kind == LIN_SEND && op->result == 0) {
+            if (lin_meet(f, done, s, i, horizon))
+                return true;
+            continue;
+        }
+        struct lin_state next = *s;
+        if (lin_step(h, &next, op) && lin_go_on(f, done | 1u << i, &next))
+            return true;
+    }
+    return false;
+}
+
+/* All operations have returned. */
+static inline bool lin_is_linearizable(const struct lin *h)
+{
+    static struct lin_search f;
+    memset(&f, 0, sizeof f);
+    f.h = h;
+    return lin_go_on(&f, 0, &(struct lin_state){.senders = h->senders});
+}
+
+/* For a failure: the history in lines. */
+static inline void lin_print(const struct lin *h, char *text, size_t room)
+{
+    static const char *const name[] = {"send", "recv", "close", "shut",
+                                       "add",  "drop", "len",   "is_closed"};
+    size_t used = 0;
+    for (int i = 0; i < h->count && used < room; i++) {
+        const struct lin_op *op = &h->op[i];
+        int n = snprintf(text + used, room - used, "%3d..%-3d %s %d -> %d\n", (int)op->called,
+                         (int)op->returned, name[op->kind], op->value, op->result);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+#endif
