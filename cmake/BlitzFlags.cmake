@@ -57,4 +57,11 @@ if(BLITZ_COVERAGE)
     target_link_options(blitz_flags INTERFACE --coverage)
 endif()
 
+# How code is compiled that counts its steps (blitz/reductions.h).
+if(CMAKE_C_COMPILER_ID MATCHES "Clang")
+    set(BLITZ_REDUCTIONS_FLAGS -fsanitize-coverage=edge,trace-pc,no-prune)
+else()
+    set(BLITZ_REDUCTIONS_FLAGS -fsanitize-coverage=trace-pc)
+endif()
+
 include(BlitzCet)

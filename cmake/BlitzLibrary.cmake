@@ -3,6 +3,9 @@
 #   BLITZ_SHARED    libblitz.so.0, target blitz::shared
 #   BLITZ_STATIC    libblitz.a,    target blitz::static
 #
+# and with each libblitz-reductions, targets blitz::reductions-shared and blitz::reductions-static,
+# which is a library of its own because of the name it defines (src/reductions).
+#
 # Both by default; a distribution that wants one says so, or sets BUILD_SHARED_LIBS, which chooses
 # the one kind. blitz::blitz is the shared one if there is one. Both are made of blitz_objects, the
 # objects our tests run, so what is shipped is what was tested.
@@ -38,6 +41,16 @@ function(blitz_library name export_name)
     add_dependencies(blitz_libraries ${name})
 endfunction()
 
+# blitz_reductions(NAME EXPORT_NAME KIND ON): libblitz-reductions of that kind, on that libblitz.
+function(blitz_reductions name export_name kind on)
+    add_library(${name} ${kind} ${PROJECT_SOURCE_DIR}/src/reductions/reductions.c)
+    blitz_library(${name} ${export_name})
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME blitz-reductions)
+    get_target_property(compile_options blitz_flags INTERFACE_COMPILE_OPTIONS)
+    target_compile_options(${name} PRIVATE ${compile_options})
+    target_link_libraries(${name} PUBLIC ${on})
+endfunction()
+
 if(BLITZ_SHARED)
     add_library(blitz_shared SHARED $<TARGET_OBJECTS:blitz_objects>)
     blitz_library(blitz_shared shared)
@@ -56,24 +69,40 @@ if(BLITZ_SHARED)
     endif()
     target_link_libraries(blitz_shared PRIVATE Threads::Threads)
     list(APPEND libraries blitz_shared)
+    blitz_reductions(blitz_reductions_shared reductions-shared SHARED blitz_shared)
+    set(map ${CMAKE_CURRENT_SOURCE_DIR}/reductions/reductions.map)
+    set_target_properties(blitz_reductions_shared PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${BLITZ_ABI} LINK_DEPENDS ${map})
+    if(link_options)
+        target_link_options(blitz_reductions_shared PRIVATE ${link_options})
+    endif()
+    target_link_options(blitz_reductions_shared PRIVATE -Wl,--version-script=${map})
+    list(APPEND more_libraries blitz_reductions_shared)
 endif()
 if(BLITZ_STATIC)
     add_library(blitz_static STATIC $<TARGET_OBJECTS:blitz_objects>)
     blitz_library(blitz_static static)
     target_link_libraries(blitz_static PUBLIC Threads::Threads)
     list(APPEND libraries blitz_static)
+    blitz_reductions(blitz_reductions_static reductions-static STATIC blitz_static)
+    list(APPEND more_libraries blitz_reductions_static)
 endif()
 
 add_library(blitz INTERFACE)
 add_library(blitz::blitz ALIAS blitz)
 list(GET libraries 0 first)
 target_link_libraries(blitz INTERFACE ${first})
+add_library(blitz_reductions INTERFACE)
+add_library(blitz::reductions ALIAS blitz_reductions)
+set_target_properties(blitz_reductions PROPERTIES EXPORT_NAME reductions)
+list(GET more_libraries 0 first)
+target_link_libraries(blitz_reductions INTERFACE ${first})
 
 if(NOT BLITZ_INSTALL)
     return()
 endif()
 
-install(TARGETS blitz ${libraries} EXPORT blitz-targets
+install(TARGETS blitz blitz_reductions ${libraries} ${more_libraries} EXPORT blitz-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -109,6 +138,8 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 else()
     set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/blitz.pc.in ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc
+foreach(pc blitz.pc blitz-reductions.pc)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${pc}.in ${CMAKE_CURRENT_BINARY_DIR}/${pc} @ONLY)
+endforeach()
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc ${CMAKE_CURRENT_BINARY_DIR}/blitz-reductions.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

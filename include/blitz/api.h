@@ -26,6 +26,21 @@
 #define BLITZ_PRINTF(at, first)
 #endif
 
+/* Inline code into which no call of a sanitizer's coverage may come, because it must not be interrupted
+ * in its middle: blitz/reductions.h. Not for programs. */
+#if defined(__clang__) && defined(__has_feature)
+#if __has_feature(coverage_sanitizer)
+#define BLITZ_WHOLE_ __attribute__((noinline, no_sanitize("coverage")))
+#endif
+#elif defined(__GNUC__) && defined(__has_attribute)
+#if __has_attribute(no_sanitize_coverage)
+#define BLITZ_WHOLE_ __attribute__((no_sanitize_coverage))
+#endif
+#endif
+#if !defined(BLITZ_WHOLE_)
+#define BLITZ_WHOLE_
+#endif
+
 /* A mark for readers and for tools/lint; the compiler does nothing with it. */
 #define BLITZ_SUSPENDS
 

@@ -90,7 +90,7 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
  * address of a thread-local; so it is read by an assembly that names the thread register itself.
  */
 #if defined(__x86_64__) && defined(__linux__) && !defined(__ILP32__) && defined(__GNUC__)
-static inline struct blitz_worker_ *blitz_worker_(void)
+static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 {
     uintptr_t offset;
     struct blitz_worker_ *w;
@@ -99,7 +99,7 @@ static inline struct blitz_worker_ *blitz_worker_(void)
     return w;
 }
 #elif defined(__aarch64__) && defined(__linux__) && defined(__GNUC__)
-static inline struct blitz_worker_ *blitz_worker_(void)
+static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 {
     uintptr_t offset;
     struct blitz_worker_ *w;
@@ -109,7 +109,7 @@ static inline struct blitz_worker_ *blitz_worker_(void)
     return w;
 }
 #elif defined(__riscv) && __riscv_xlen == 64 && defined(__linux__) && defined(__GNUC__)
-static inline struct blitz_worker_ *blitz_worker_(void)
+static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 {
     uintptr_t offset;
     struct blitz_worker_ *w;
@@ -118,14 +118,14 @@ static inline struct blitz_worker_ *blitz_worker_(void)
     return w;
 }
 #else
-static inline struct blitz_worker_ *blitz_worker_(void)
+static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 {
     return blitz_worker_slow_();
 }
 #endif
 
 /* The short ways, on a worker. Not for programs. */
-static inline int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
+static inline BLITZ_WHOLE_ int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
 {
     if (BLITZ_PEEK_(&w->attention_) != 0)
         return 0;
@@ -134,7 +134,7 @@ static inline int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
     return 1;
 }
 
-static inline int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
+static inline BLITZ_WHOLE_ int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
 {
     if (w->newest_ != job || BLITZ_PEEK_(&w->attention_) != 0)
         return 0;
@@ -147,7 +147,7 @@ static inline int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
  * Owns:     borrows `job` until blitz_join(&job) returns; `arg` is fn's.
  * Suspends: never. Call from a task, a job, or a plain thread (then the join will call fn).
  */
-static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
+static inline BLITZ_WHOLE_ void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
 {
     struct blitz_worker_ *w = blitz_worker_();
     job->fn_ = fn;
@@ -163,7 +163,7 @@ static inline void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
  *           on to the job. Call where the fork was called.
  * Returns:  what fn returned.
  */
-static inline BLITZ_SUSPENDS int blitz_join(blitz_job *job)
+static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join(blitz_job *job)
 {
     struct blitz_worker_ *w = blitz_worker_();
     if (!BLITZ_LIKELY_(w != NULL && blitz_pop_(w, job)) && blitz_join_slow_(job))
@@ -176,7 +176,7 @@ static inline BLITZ_SUSPENDS int blitz_join(blitz_job *job)
  * this one has pending. Forks and joins do that anyway; one look costs a nanosecond or two.
  * Suspends: never. Call from anywhere.
  */
-static inline void blitz_share(void)
+static inline BLITZ_WHOLE_ void blitz_share(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
     if (w != NULL && BLITZ_PEEK_(&w->attention_) != 0)

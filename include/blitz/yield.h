@@ -33,7 +33,7 @@ BLITZ_BEGIN_DECLS
 BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ void blitz_poll_slow_(void);
 
 /* What BLITZ_POLL() is. Not for programs. */
-static inline BLITZ_SUSPENDS void blitz_poll_(void)
+static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
     if (BLITZ_LIKELY_(w == NULL || BLITZ_PEEK_(&w->asked_) == 0)) {
@@ -58,13 +58,13 @@ static inline BLITZ_SUSPENDS void blitz_poll_(void)
  * thread-local. They nest. The task must not wait in between. On a plain thread they do nothing.
  * Suspends: never.
  */
-static inline void blitz_preempt_pause(void)
+static inline BLITZ_WHOLE_ void blitz_preempt_pause(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
     if (w != NULL)
         w->paused_++;
 }
-static inline void blitz_preempt_resume(void)
+static inline BLITZ_WHOLE_ void blitz_preempt_resume(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
     if (w != NULL)
