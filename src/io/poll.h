@@ -23,7 +23,8 @@
  * What a keeper owes. `wait` returns soon after `roused` is set and kick() was called, in whatever
  * order those two fall between its steps; `kick` is called after `roused` has been set, from any
  * thread, also when nobody waits, and neither waits nor fails. Both work while the proc changes
- * hands: nothing in them depends on which thread waits.
+ * hands: nothing in them depends on which thread waits, and a kick ends all waits that are under way,
+ * since a machine whose proc was taken in its sleep may be on its way out.
  *
  * [A] rouse: roused release -> was_roused: roused acquire   what the rouser did before is visible
  */

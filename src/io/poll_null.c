@@ -15,7 +15,7 @@ static int null_wait(struct bz_poll *poll, uint64_t until_ns)
 
 static void null_kick(struct bz_poll *poll)
 {
-    bz_os_wake(poll->os, &poll->roused, 1);
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* one who lost the proc may be here, too */
 }
 
 static void null_fini(struct bz_poll *poll)

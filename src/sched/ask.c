@@ -34,7 +34,8 @@ void bz_machine_ask(struct bz_machine *m)
 
 bool bz_machine_may_interrupt(struct bz_machine *m)
 {
-    return m->current != NULL && bz_retake_is_away(&m->proc->taken) && m->deque.ends.paused_ == 0;
+    return m->current != NULL && bz_retake_where(&m->taken) == BZ_IN_USER &&
+           m->deque.ends.paused_ == 0;
 }
 
 void blitz_poll_slow_(void)

@@ -34,6 +34,8 @@
 
 /* ---- wakers ---- */
 
+static const blitz_waker_ops parker_waker;
+
 blitz_waker blitz_waker_clone(const blitz_waker *w)
 {
     if (w->ops != NULL)
@@ -41,24 +43,33 @@ blitz_waker blitz_waker_clone(const blitz_waker *w)
     return *w;
 }
 
+/* Our own are called as they are, others out of the runtime: they may take their time. */
+static void call(void (*fn)(void *), const blitz_waker *w)
+{
+    if (BZ_LIKELY(w->ops == &bz_task_waker || w->ops == &parker_waker))
+        fn(w->data);
+    else
+        bz_call_out(fn, w->data);
+}
+
 void blitz_waker_wake(blitz_waker *w)
 {
     blitz_waker taken = *w;
     *w = (blitz_waker){NULL, NULL}; /* first: *w may lie in memory that ends with the wake */
     if (taken.ops != NULL)
-        taken.ops->wake(taken.data);
+        call(taken.ops->wake, &taken);
 }
 
 void blitz_waker_wake_by_ref(const blitz_waker *w)
 {
     if (w->ops != NULL)
-        w->ops->wake_by_ref(w->data);
+        call(w->ops->wake_by_ref, w);
 }
 
 void blitz_waker_drop(blitz_waker *w)
 {
     if (w->ops != NULL)
-        w->ops->drop(w->data);
+        call(w->ops->drop, w);
     *w = (blitz_waker){NULL, NULL};
 }
 
@@ -274,7 +285,7 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
         if (has_waited && !BZ_BROKEN(122))
             continue; /* a wake may have been swallowed */
         if (until != BLITZ_FOREVER && deadline.timer.proc == NULL) {
-            bz_timer_init(&deadline.timer, bz_machine_self()->proc, await_timeout);
+            bz_timer_init(&deadline.timer, bz_proc_for_timers(), await_timeout);
             bz_timer_arm(&deadline.timer, until);
         }
         bz_wait_say(t, (uintptr_t)f | BZ_WAIT_FUTURE);

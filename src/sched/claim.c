@@ -66,7 +66,11 @@ static BZ_NOINLINE void tidy(struct bz_machine *m)
 /* Take it out of its queue, or leave a tombstone there. False: somebody has begun it. */
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
-    uint32_t was = bz_enter(m);
+    uint32_t was;
+    if (bz_enter(&was) == NULL) {
+        bz_leave(was);
+        return false; /* without a proc: the child runs elsewhere, meanwhile */
+    }
     struct bz_proc *p = m->proc;
     bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
     bz_shared(bz_entry) *held = is_next ? NULL : entry_in_hand(p, bz_entry_first(t));
@@ -77,6 +81,8 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
         bz_set(held, 0);
     else if (is_won && --p->tombstones == 0)
         tidy(m);
+    if (is_won)
+        bz_count(&p->counters, claimed);
     bz_leave(was);
     return is_won;
 }
@@ -97,7 +103,6 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     if (m == NULL || m->current == NULL || !may_claim(m, t) || !claim(m, t))
         return false;
     struct bz_task *me = m->current;
-    bz_count(&m->proc->counters, claimed);
     bz_wait_enter_child(me, t);
     bz_watch_end(m, me);
     m->current = t;

@@ -44,8 +44,9 @@ struct bz_counters {
 #define bz_count(set, name) bz_count_many(set, name, 1)
 
 /* The same for the set that threads without a proc share. */
-#define bz_count_shared(set, name) \
-    ((void)bz_fetch_add_relaxed(&(set)->name, 1)) /* relaxed: statistics */
+#define bz_count_many_shared(set, name, n) \
+    ((void)bz_fetch_add_relaxed(&(set)->name, (uint64_t)(n))) /* relaxed: statistics */
+#define bz_count_shared(set, name) bz_count_many_shared(set, name, 1)
 
 static inline void bz_counters_init(struct bz_counters *c)
 {

@@ -111,15 +111,16 @@ static const char *timer_text(char out[BZ_SPAN_MAX + 24], struct bz_proc *p, uin
 static const char *proc_state(char *out, size_t size, struct bz_proc *p)
 {
     uint64_t id = 0;
-    if (!bz_load_acquire(&p->has_machine)) { /* place.c [B] */
+    struct bz_machine *m = bz_proc_holder(p);
+    if (m == NULL) {
         snprintf(out, size, "no thread yet");
         return out;
     }
     /* A header that is gone by now is still one: memory of a slab, or read as nothing. */
-    const struct bz_task *t = (const struct bz_task *)bz_look_word(&p->machine->current);
+    const struct bz_task *t = (const struct bz_task *)bz_look_word(&m->current);
     if (t != NULL && bz_look_copy(&id, &t->id, sizeof id) == 0)
         snprintf(out, size, "running task %llu%s", (unsigned long long)id,
-                 bz_retake_is_away(&p->taken) ? "" : ", in the runtime");
+                 bz_retake_where(&m->taken) != BZ_IN_RUNTIME ? "" : ", in the runtime");
     else
         snprintf(out, size, "%s",
                  bz_idle_is_asleep(&p->rt->idle, p->index) ? "asleep" : "looking for work");

@@ -35,9 +35,11 @@ static enum bz_ran fiber_run(struct bz_task *t)
 
 static void fiber_drop(struct bz_task *t)
 {
-    struct bz_machine *m = bz_machine_self();
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
     if (m == NULL || m->rt != t->rt || !bz_task_stash(&m->proc->tasks, t))
         bz_task_free(t);
+    bz_leave(was);
 }
 
 static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
@@ -170,10 +172,12 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
 
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
-    struct bz_machine *m = bz_machine_self();
-    if (BZ_LIKELY(m != NULL && opts == NULL && fn != NULL) && spawn_near(m, fn, arg, out))
-        return 0;
-    return spawn_anyhow(fn, arg, opts, out);
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    bool is_done =
+        BZ_LIKELY(m != NULL && opts == NULL && fn != NULL) && spawn_near(m, fn, arg, out);
+    bz_leave(was);
+    return BZ_LIKELY(is_done) ? 0 : spawn_anyhow(fn, arg, opts, out);
 }
 
 /* ---- oneself ---- */

@@ -38,7 +38,7 @@ static bz_entry win(bz_entry e)
     struct bz_task *t = bz_entry_task(e);
     if (bz_word_claim(&t->word, 0))
         return bz_entry_resumed(t);
-    bz_task_unref(t);
+    bz_drop_tombstone(e);
     return 0;
 }
 
@@ -189,10 +189,20 @@ static bz_entry take_inbox(struct bz_machine *m)
     return e != 0 ? win(e) : 0;
 }
 
-/* The clock is not asked if there is no timer. */
+/* The clock is not asked if there is no timer. True if any fired, and we still have the proc: a waker
+ * of somebody's may have taken long. */
 static bool fire_timers(struct bz_machine *m)
 {
-    return bz_timers_first(m->proc) != BZ_OS_FOREVER && bz_timers_fire(m->proc, now(m));
+    return bz_timers_first(m->proc) != BZ_OS_FOREVER && bz_timers_fire(m->proc, now(m)) &&
+           m->proc != NULL;
+}
+
+/* The proc is gone, so what was found is for others. */
+static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
+{
+    if (e != 0)
+        bz_place_outside(m->rt, e);
+    return 0;
 }
 
 bz_entry bz_find_near(struct bz_machine *m)
@@ -206,13 +216,16 @@ bz_entry bz_find_near(struct bz_machine *m)
         e = bz_take_injected(m);
     }
     if (tick % TIMERS_EVERY == 0) {
-        fire_timers(m);
+        if (!fire_timers(m) && m->proc == NULL)
+            return give_up(m, e);
         e = e != 0 ? e : take_inbox(m);
     }
     if (e == 0)
         e = take_own(m);
     if (e == 0 && fire_timers(m))
         e = take_own(m);
+    if (BZ_UNLIKELY(m->proc == NULL))
+        return give_up(m, e);
     if (e == 0)
         e = take_inbox(m);
     return e != 0 ? e : bz_take_injected(m);
@@ -226,16 +239,17 @@ static bool may_run(struct bz_machine *m, bz_entry e)
         return true;
     if (bz_machine_has_spare(m) && (!is_job || bz_job_has_header(m)))
         return true;
-    bz_entries_push(&m->hungry, e);
+    bz_entries_push(&m->proc->hungry, e);
     return false;
 }
 
 /* Hungry tasks go back into the ring once there is a spare stack again. */
 static void feed(struct bz_machine *m)
 {
-    if (bz_entries_is_empty(&m->hungry) || !bz_machine_has_spare(m))
+    struct bz_entries *hungry = &m->proc->hungry;
+    if (bz_entries_is_empty(hungry) || !bz_machine_has_spare(m))
         return;
-    for (bz_entry e; (e = bz_entries_take(&m->hungry)) != 0;)
+    for (bz_entry e; (e = bz_entries_take(hungry)) != 0;)
         bz_push_here(m, e);
     bz_rouse_one(m->rt);
 }
@@ -250,17 +264,18 @@ static bz_entry take_handed(struct bz_machine *m)
 bz_entry bz_find(struct bz_machine *m)
 {
     BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
-    while (!bz_is_ending(m)) {
+    while (m->proc != NULL && !bz_is_ending(m)) {
         feed(m);
         bz_entry e = take_handed(m);
         if (e == 0)
             e = bz_find_near(m);
+        if (m->proc == NULL)
+            continue;
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
-            bz_go_to_sleep(m);
-            /* relaxed: ours */
-            bz_pace_restart(&m->proc->pace, bz_load_relaxed(&m->proc->tick), now(m));
+            if (bz_go_to_sleep(m)) /* relaxed: ours */
+                bz_pace_restart(&m->proc->pace, bz_load_relaxed(&m->proc->tick), now(m));
             continue;
         }
         if (m->is_searching) { /* I1 */

@@ -42,7 +42,7 @@ static void alarm_arm(struct bz_alarm *a, uint64_t when, blitz_waker waker)
 {
     blitz_waker old = {NULL, NULL};
     if (a->timer.proc == NULL) {
-        bz_timer_init(&a->timer, bz_machine_self()->proc, alarm_fire);
+        bz_timer_init(&a->timer, bz_proc_for_timers(), alarm_fire);
         a->waker = waker;
         bz_timer_arm(&a->timer, when);
         return;

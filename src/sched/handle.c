@@ -96,15 +96,14 @@ void *bz_task_take_pointer(struct bz_task *t)
 void bz_call_out(void (*fn)(void *), void *arg)
 {
     struct bz_machine *m = bz_machine_self();
-    if (m == NULL) {
+    if (m == NULL || m->holds_on > 0 || bz_retake_where(&m->taken) != BZ_IN_RUNTIME) {
         fn(arg);
         return;
     }
-    uint32_t was = bz_enter(m);
+    uint32_t was;
     bz_leave(BZ_IN_USER);
     fn(arg);
-    bz_enter(bz_machine_self());
-    bz_leave(was);
+    (void)!bz_enter(&was);
 }
 
 void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *))

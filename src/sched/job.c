@@ -99,9 +99,9 @@ void bz_jobs_init(struct bz_jobs *jobs)
 
 void bz_jobs_fini(struct bz_machine *m)
 {
-    BZ_ASSERT(bz_list_is_empty(&m->jobs.running));
     if (m->jobs.reserve != NULL)
         bz_task_free(&m->jobs.reserve->task);
+    m->jobs.reserve = NULL;
 }
 
 /* ---- running ---- */
@@ -170,18 +170,18 @@ void bz_job_finish(struct bz_task *t)
 
 /* ---- leaving a deque ---- */
 
-bz_entry bz_job_steal(struct bz_proc *victim)
+bz_entry bz_job_steal(struct bz_machine *victim)
 {
-    if (!bz_load_acquire(&victim->has_machine)) /* place.c [B] */
-        return 0;
-    struct blitz_job *job = bz_deque_steal(&victim->machine->deque);
+    struct blitz_job *job = bz_deque_steal(&victim->deque);
     return job != NULL ? bz_entry_of_job(job) : 0;
 }
 
-bool bz_job_is_exposed(struct bz_proc *victim)
+bool bz_job_is_any(struct bz_runtime *rt)
 {
-    return bz_load_acquire(&victim->has_machine) && /* place.c [B] */
-           bz_deque_has_work(&victim->machine->deque);
+    for (unsigned i = bz_machines_count(rt); i-- > 0;)
+        if (bz_deque_has_work(&bz_machines_at(rt, i)->deque))
+            return true;
+    return false;
 }
 
 /* A job can be taken that could not before. */
@@ -189,14 +189,14 @@ static void published(struct bz_runtime *rt)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (bz_idle_may_rouse(&rt->idle))
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+        bz_rouse_one(rt);
 }
 
 static void share(struct bz_machine *m)
 {
     enum bz_shared shared = bz_deque_share(&m->deque, m->current);
     if (shared == BZ_SHARED_NOW)
-        bz_count(&m->proc->counters, forks_shared);
+        bz_count_here(m, forks_shared);
     if (shared != BZ_SHARED_NOTHING)
         published(m->rt);
 }
@@ -210,12 +210,12 @@ static void share_lone(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;
     (void)!bz_deque_share(&m->deque, m->current);
-    bz_count(&m->proc->counters, forks_shared);
+    bz_count_here(m, forks_shared);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (!bz_idle_may_rouse(&rt->idle))
         return;
     if (bz_is_plain(rt) || !bz_monitor_is_up(rt)) {
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+        bz_rouse_one(rt);
         return;
     }
     if (bz_load_relaxed(&rt->monitor.state) == BZ_MONITOR_RESTS) /* relaxed: a hint */
@@ -226,24 +226,25 @@ static void share_lone(struct bz_machine *m)
 void bz_jobs_look(struct bz_runtime *rt)
 {
     bool is_any = false;
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        struct bz_proc *p = &rt->procs[i];
-        if (!bz_load_acquire(&p->has_machine)) /* place.c [B] */
-            continue;
-        struct bz_machine *m = p->machine;
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
         uint64_t exposures = bz_load_relaxed(&m->deque.exposures); /* relaxed: a hint */
         is_any |= exposures == m->jobs.seen && bz_deque_has_work(&m->deque);
         m->jobs.seen = exposures;
     }
     if (is_any)
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+        bz_rouse_one(rt);
 }
 
+/* In the runtime. */
 void bz_evacuate_slow(struct bz_machine *m)
 {
     for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
-        bz_count(&m->proc->counters, jobs_evacuated);
-        bz_push_here(m, bz_entry_of_job(job));
+        bz_count_here(m, jobs_evacuated);
+        if (m->proc != NULL)
+            bz_push_here(m, bz_entry_of_job(job));
+        else
+            bz_place_outside(m->rt, bz_entry_of_job(job));
     }
     published(m->rt);
 }
@@ -260,17 +261,22 @@ void blitz_fork_slow_(blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return; /* the join on this thread will call it */
+    uint32_t was;
     bool is_lone = bz_deque_is_empty(&m->deque);
     bz_deque_push(&m->deque, job);
+    (void)!bz_enter(&was); /* to count */
     if (is_lone)
         share_lone(m);
     else
         share(m);
+    bz_leave(was);
 }
 
 void blitz_share_slow_(void)
 {
-    share(bz_machine_self());
+    uint32_t was;
+    share(bz_enter_as(&was));
+    bz_leave(was);
 }
 
 /* What the hook needs to know. In the frame that is left, and gone once the latch has the task. */
@@ -299,8 +305,8 @@ static void wait_for(struct blitz_job *job)
 /* BZ_BREAK 89, what joins of others do: run somebody's job on top of the frame that waits. */
 static void help(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        bz_entry e = bz_job_steal(&rt->procs[i]);
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        bz_entry e = bz_job_steal(bz_machines_at(rt, i));
         if (e == 0)
             continue;
         struct blitz_job *job = bz_entry_job(e);
@@ -315,11 +321,14 @@ int blitz_join_slow_(blitz_job *job)
 {
     bz_look_up(); /* ask.c */
     struct bz_machine *m = bz_machine_self();
+    uint32_t was;
     if (m == NULL)
         return 0;
+    (void)!bz_enter(&was); /* to count */
     bool is_mine = bz_deque_take_back(&m->deque, job);
     if (bz_deque_has_private(&m->deque))
         share(m);
+    bz_leave(was);
     if (is_mine)
         return 0;
     while (BZ_BROKEN(89) && !bz_latch_is_done(bz_latch_of(job)))
@@ -353,11 +362,11 @@ void bz_jobs_cancel(struct bz_task *parent)
 {
     struct bz_runtime *rt = parent->rt;
     bz_fence_seqcst(); /* [C] */
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        struct bz_proc *p = &rt->procs[i];
-        if (!bz_load_acquire(&p->has_machine)) /* place.c [B] */
-            continue;
-        struct bz_jobs *jobs = &p->machine->jobs;
+    for (unsigned i = 0; i < rt->machines.max; i++) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (m == NULL)
+            break;
+        struct bz_jobs *jobs = &m->jobs;
         if (bz_load_relaxed(&jobs->count) == 0) /* relaxed: after [C]'s fence */
             continue;
         for (struct bz_job_task *jt; (jt = next_of(jobs, parent)) != NULL;) {

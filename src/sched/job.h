@@ -15,7 +15,6 @@
 #include "task/entry.h"
 
 struct bz_machine;
-struct bz_proc;
 struct bz_runtime;
 struct bz_task;
 struct bz_job_task;
@@ -30,12 +29,13 @@ struct bz_jobs {
 };
 
 void bz_jobs_init(struct bz_jobs *jobs);
-void bz_jobs_fini(struct bz_machine *m); /* nobody runs a job any more */
+/* Its thread ends. What it began may still run elsewhere, and stays in the list. */
+void bz_jobs_fini(struct bz_machine *m);
 
-/* Take the oldest job of that proc's machine; 0 if there is none to be had. Any machine. */
-bz_entry bz_job_steal(struct bz_proc *victim);
-/* Is there one? For the look before a sleep. */
-bool bz_job_is_exposed(struct bz_proc *victim);
+/* Take the oldest job of that machine; 0 if there is none to be had. Any machine. */
+bz_entry bz_job_steal(struct bz_machine *victim);
+/* Is there one anywhere? For the look before a sleep. */
+bool bz_job_is_any(struct bz_runtime *rt);
 
 /* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. */
 void bz_jobs_look(struct bz_runtime *rt);

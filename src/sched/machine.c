@@ -26,6 +26,11 @@
  * A task is published (stepped to idle or scheduled) by a hook that runs on the next stack, when
  * its own has been left: see word.c.
  *
+ * A machine that has lost its proc (proc.c) goes on with its task, and does in the runtime what a
+ * plain thread does. When the task waits, yields or ends, and there is no proc that nobody runs, the
+ * machine leaves for g0: the hook that publishes the task runs there, and the thread goes back to
+ * the pool.
+ *
  * I1  While `current` is set, `spare` is.
  * I2  `runner` is the stack under the thread's feet, or NULL on g0.
  * I3  A task that does not run either has no stack, or stands on task->stack, whose ctx is valid.
@@ -85,7 +90,7 @@ static struct bz_stack *take_up(struct bz_machine *m, struct bz_task *t)
     t->stack = NULL;
     m->current = t;
     m->runner = to;
-    bz_count(&m->proc->counters, run);
+    bz_count_here(m, run);
     bz_watch_begin(m, t);
     return to;
 }
@@ -103,6 +108,14 @@ static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
     return fresh_loop(m);
 }
 
+/* Where to go without a proc. */
+static struct bz_ctx *go_home(struct bz_machine *m)
+{
+    m->current = NULL;
+    m->runner = NULL;
+    return &m->g0;
+}
+
 /* The one place where a task's stack is left in the middle. */
 static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_hook *hook, void *arg)
 {
@@ -116,19 +129,28 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
         hook = NULL;
     }
     bz_watch_leave(m, m->current, &hook, &arg);
-    struct bz_stack *to = stack_for(m, next);
-    bz_count(&m->proc->counters, switches);
+    struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? &stack_for(m, next)->ctx : go_home(m);
+    bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
-    bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
+    bz_ctx_switch(&from->ctx, to, hook, arg);
+}
+
+/* Who runs after us, if that can be had at once. It may cost us the proc to look: then we try to get
+ * another. */
+static bz_entry successor(struct bz_machine *m)
+{
+    if (BZ_UNLIKELY(m->proc == NULL) && !bz_proc_regain(m))
+        return 0;
+    return bz_is_plain(m->rt) ? 0 : bz_find_near(m);
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
-    struct bz_machine *m = bz_machine_self();
-    uint32_t was = bz_enter(m);
-    bz_count(&m->proc->counters, parked);
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
+    bz_count_here(m, parked);
     bz_stack_settle(m->runner); /* it may be for long */
-    leave_for(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m), hook, arg);
+    leave_for(m, successor(m), hook, arg);
     bz_leave(was);
 }
 
@@ -160,11 +182,11 @@ void bz_park(void)
 
 void bz_yield(void)
 {
-    struct bz_machine *m = bz_machine_self();
-    uint32_t was = bz_enter(m);
-    bz_entry next = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
-    if (next != 0 || bz_is_plain(m->rt)) {
-        bz_count(&m->proc->counters, yielded);
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
+    bz_entry next = successor(m);
+    if (next != 0 || bz_is_plain(m->rt) || m->proc == NULL) {
+        bz_count_here(m, yielded);
         leave_for(m, next, hook_yield, m->current);
     }
     bz_leave(was);
@@ -186,7 +208,7 @@ static void hook_give_back(void *stack)
 BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_stack *mine = m->runner;
-    bz_count(&m->proc->counters, switches);
+    bz_count_here(m, switches);
     bz_ctx_leave(&take_up(m, t)->ctx, hook_give_back, mine);
 }
 
@@ -194,26 +216,28 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
 {
-    struct bz_counters *counters = &bz_machine_self()->proc->counters;
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
     if (ran == BZ_RAN_PENDING) {
-        bz_count(counters, parked);
+        bz_count_here(m, parked);
         step_then_place(t, BZ_PARK);
     } else {
-        bz_count(counters, yielded);
+        bz_count_here(m, yielded);
         hook_yield(t);
     }
+    bz_leave(was);
 }
 
 static void call(struct bz_task *t)
 {
     struct bz_machine *m = bz_machine_self();
     m->current = t;
-    bz_count(&m->proc->counters, run);
+    bz_count_here(m, run);
     bz_watch_begin(m, t);
     bz_leave(BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
-    m = bz_machine_self(); /* whoever we are now */
-    bz_enter(m);
+    uint32_t was;
+    m = bz_enter_as(&was); /* whoever we are now, with a proc or without */
     m->current = NULL;
     bz_watch_end(m, t);
     if (ran == BZ_RAN_DONE)
@@ -238,8 +262,7 @@ static void runner_main(void *arg)
     }
     struct bz_machine *m = bz_machine_self();
     struct bz_stack *mine = m->runner;
-    m->runner = NULL;
-    bz_ctx_leave(&m->g0, hook_give_back, mine);
+    bz_ctx_leave(go_home(m), hook_give_back, mine);
 }
 
 /* ---- other classes ---- */
@@ -292,60 +315,64 @@ void bz_task_give_stack(struct bz_task *t)
 
 /* ---- the thread ---- */
 
+/* The loop has ended; the hook has given its stack back. Whoever takes the machine next finds it as
+ * new, but for jobs that it began and that are somewhere else by now. */
+static void clear_up(struct bz_machine *m)
+{
+    if (m->spare != NULL)
+        bz_stack_give(&m->stacks, m->spare);
+    m->spare = NULL;
+    bz_stack_cache_fini(&m->stacks);
+    bz_jobs_fini(m);
+    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint */
+}
+
 static void machine_main(void *arg)
 {
     struct bz_machine *m = arg;
-    struct bz_settings *is = &m->rt->is; /* stays until we are joined */
-    if (is->thread_start != NULL)
-        is->thread_start(is->thread_ctx); /* as a plain thread: not in the runtime yet */
+    struct bz_runtime *rt = m->rt; /* stays until we are joined */
+    if (rt->is.thread_start != NULL)
+        rt->is.thread_start(rt->is.thread_ctx); /* as a plain thread: not in the runtime yet */
     bz_self_set(m);
     bz_preempt_sit(m);
-    /* Not later by the starter alone: whoever looks for work or for jobs to cancel must look here
-     * as soon as there can be any. */
-    bz_store_release(&m->proc->has_machine, 1); /* place.c [B] */
     bz_ctx_adopt(&m->g0);
     struct bz_stack *first = m->runner;
-    bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, m->rt->fpcw);
+    bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
     bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
-    /* The loop has ended; the hook has given its stack back. */
-    if (m->spare != NULL)
-        bz_stack_give(&m->stacks, m->spare);
-    bz_stack_cache_fini(&m->stacks);
-    bz_jobs_fini(m);
+    clear_up(m);
     bz_preempt_rise(m);
     bz_self_set(NULL);
-    if (is->thread_stop != NULL)
-        is->thread_stop(is->thread_ctx);
+    if (rt->is.thread_stop != NULL)
+        rt->is.thread_stop(rt->is.thread_ctx);
+    bz_lock_take(&rt->start_lock, rt->os);
+    bz_machines_give(rt, m);
+    bz_lock_drop(&rt->start_lock, rt->os);
 }
 
-void bz_machine_free(struct bz_machine *m)
+int bz_machine_start(struct bz_proc *p, bool is_searching)
 {
-    bz_free(&m->rt->alloc, m, sizeof *m);
-}
-
-int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p)
-{
-    struct bz_machine *m = bz_alloc(&rt->alloc, sizeof *m, _Alignof(struct bz_machine));
+    struct bz_runtime *rt = p->rt;
+    struct bz_machine *m = bz_machines_take(rt);
     if (m == NULL)
         return -ENOMEM;
-    *m = (struct bz_machine){.rt = rt, .proc = p, .is_searching = p->index != 0};
-    bz_deque_init(&m->deque, bz_is_plain(rt));
-    bz_jobs_init(&m->jobs);
-    bz_entries_init(&m->hungry);
+    m->is_searching = is_searching;
+    m->was_roused = false;
+    m->spins_more = 0;
+    m->current = NULL;
+    m->handed = 0;
+    bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: published with the state */
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
     if (err != 0)
         goto drop_cache;
-    p->machine = m;
-    err = bz_pool_run(&rt->pool, machine_main, m, NULL);
-    if (err == 0) {
-        bz_store_release(&p->has_machine, 1); /* place.c [B] */
+    bz_proc_give(p, m);
+    err = bz_pool_run(&rt->pool, machine_main, m, &m->thread);
+    if (err == 0)
         return 0;
-    }
-    p->machine = NULL;
+    bz_store_relaxed(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* relaxed: nobody has come */
     bz_stack_give(&m->stacks, m->runner);
 drop_cache:
     bz_stack_cache_fini(&m->stacks);
-    bz_machine_free(m);
+    bz_machines_give(rt, m);
     return err;
 }

@@ -9,8 +9,9 @@
  *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
  *    anybody sleeps who could run them, and if they held the same at the last look;
  *  - timers that are due are fired here: the wheel has a lock;
- *  - for a lone forked job that is still exposed somebody is roused (job.c).
- * A runtime with one proc has no monitor: nobody could run what it fetched.
+ *  - for a lone forked job that is still exposed somebody is roused (job.c);
+ *  - if it stays so, and nobody else could run what waits, its proc is given to another machine
+ *    (handover.c).
  *
  * How often. LOOK_NS apart while somebody sleeps and somebody runs, within a budget: a share of
  * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
@@ -19,8 +20,9 @@
  * gone looks come as often as the budget allows, every 1 to 2 ms, at least every SLOW_NS; but the
  * second look at something that may be stuck comes LOOK_NS after the first, up to a limit on credit.
  * So a lone task waits for 0.2 to 0.4 ms, and for some milliseconds where hogs go on hiding one
- * after another. Nobody sleeps: SLOW_NS, for the timers alone; who then goes to sleep tells the
- * monitor (it has time for that). Nobody runs: soon it sleeps for good, until a machine that wakes up
+ * after another. Nobody sleeps: SLOW_NS, for the timers and for hogs; who then goes to sleep tells the
+ * monitor (it has time for that). All procs are hogged: until the first timer, and whoever injects
+ * something tells the monitor. Nobody runs: soon it sleeps for good, until a machine that wakes up
  * or fills its next slot raises it. Both wait for CALM_NS, so that a runtime that is busy by fits and
  * starts does not pay for rousing its monitor each time.
  *
@@ -49,6 +51,7 @@
 #include "sched/sched.h"
 
 enum {
+    LOOK_MIN_NS = 10000,
     LOOK_NS = 200000,
     SLOW_NS = 10000000,
     CALM_NS = 20000000,
@@ -56,14 +59,15 @@ enum {
     CREDIT_NS = 1000000
 };
 
-void bz_monitor_init(struct bz_monitor *mon, bool is_needed)
+void bz_monitor_init(struct bz_monitor *mon)
 {
     *mon = (struct bz_monitor){.credit_ns = CREDIT_NS};
-    bz_atomic_init(&mon->state, is_needed ? BZ_MONITOR_NONE : BZ_MONITOR_UP);
+    bz_atomic_init(&mon->state, BZ_MONITOR_NONE);
     bz_atomic_init(&mon->told, 0);
     bz_atomic_init(&mon->looks, 0);
     bz_atomic_init(&mon->rescued, 0);
     bz_atomic_init(&mon->fired, 0);
+    bz_atomic_init(&mon->moved, 0);
 }
 
 static void add(bz_atomic(uint64_t) *statistic, uint64_t n)
@@ -82,33 +86,74 @@ static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
     return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
 }
 
-/* Has this machine been at one thing since the last look? Notes what it is at now. */
-static bool is_stuck(struct bz_proc *p)
+/* How long has it been in this call? */
+static uint64_t call_since(const struct bz_monitor_seen *seen, const struct bz_monitor_seen *before,
+                           enum bz_where where, uint64_t now)
+{
+    if (where != BZ_IN_SYSCALL)
+        return 0;
+    bool is_same = before->call_since_ns != 0 && before->calls == seen->calls;
+    return is_same ? before->call_since_ns : now;
+}
+
+/* Note what its machine is at now, and whether it has been at it since the last look. */
+static void see(struct bz_proc *p, uint64_t now)
 {
     struct bz_monitor_seen *seen = &p->seen, before = *seen;
-    seen->tick = bz_load_relaxed(&p->tick); /* relaxed: a hint */
-    seen->next = bz_load_relaxed(&p->next); /* relaxed: a hint */
-    seen->is_away = bz_retake_is_away(&p->taken);
-    bool is_stuck = before.is_away && seen->is_away && before.tick == seen->tick;
-    seen->is_asked = is_stuck && has_private(p, &before);
+    seen->word = bz_load_acquire(&p->state); /* proc.c [M]: the machine it names */
+    bool is_held = bz_proc_state_of(seen->word) == BZ_PROC_HELD;
+    struct bz_machine *m = is_held ? bz_proc_machine(p->rt, seen->word) : NULL;
+    enum bz_where where = is_held ? bz_retake_where(&m->taken) : BZ_IN_RUNTIME;
+    seen->tick = bz_load_relaxed(&p->tick);                 /* relaxed: a hint, as are these */
+    seen->next = bz_load_relaxed(&p->next);                 /* relaxed: as above */
+    seen->calls = is_held ? bz_load_relaxed(&m->calls) : 0; /* relaxed: as above */
+    seen->is_away = where != BZ_IN_RUNTIME;
+    bool is_same = before.word == seen->word && before.tick == seen->tick;
+    seen->since_ns = is_same ? before.since_ns : now;
+    seen->call_since_ns = call_since(seen, &before, where, now);
+    seen->is_stuck = is_same && before.is_away && seen->is_away;
+    seen->is_asked = seen->is_stuck && has_private(p, &before);
+    seen->moves = false;
     p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
-    return is_stuck;
+}
+
+/* What is to begin on a proc that is long at something begins anywhere. */
+static void share_inbox(struct bz_proc *p)
+{
+    bz_entry e;
+    while ((e = bz_inbox_take(&p->inbox, p->rt->os)) != 0)
+        bz_place_outside(p->rt, e);
+}
+
+/* See all procs, and fire what is due on those that are stuck. */
+static void see_all(struct bz_runtime *rt, uint64_t now)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        see(p, now);
+        if (!p->seen.is_stuck)
+            continue;
+        if (now - p->seen.since_ns >= SLOW_NS && !bz_inbox_is_empty(&p->inbox))
+            share_inbox(p);
+        if (bz_timers_fire(p, now)) {
+            add(&rt->monitor.fired, 1);
+            rt->monitor.is_useful = true;
+        }
+    }
 }
 
 /* Ask the procs that hold something up. True if there are any. */
 static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
     bool is_any = false;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        rt->procs[i].seen.is_asked &= is_wanted && !(BZ_BROKEN(79) || BZ_BROKEN(86));
+    bz_handover_choose(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (is_stuck(p) && bz_timers_fire(p, now)) {
-            add(&rt->monitor.fired, 1);
-            rt->monitor.is_useful = true;
-        }
-        p->seen.is_asked = p->seen.is_asked && is_wanted && !(BZ_BROKEN(79) || BZ_BROKEN(86));
         if (p->seen.is_asked)
-            bz_retake_ask(&p->taken);
-        is_any = is_any || p->seen.is_asked;
+            bz_retake_ask(&bz_proc_machine(rt, p->seen.word)->taken);
+        is_any |= p->seen.is_asked;
     }
     return is_any;
 }
@@ -117,25 +162,42 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 static void take_from(struct bz_runtime *rt, struct bz_proc *p)
 {
     bz_entry out[BZ_HAND_MAX + 1];
-    unsigned count = bz_retake_may(&p->taken) ? bz_empty_hand(p, out) : 0;
-    bz_retake_end(&p->taken); /* I2 */
+    struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
+    /* acquire: it is still that machine's, with all it put there */
+    bool may = bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word;
+    unsigned count = may ? bz_empty_hand(p, out) : 0;
+    bz_retake_end(taken, false); /* I2 */
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     for (unsigned i = 0; i < count; i++)
         bz_injector_push(&rt->injector, out[i]);
     if (count > 0)
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+        bz_rouse_one(rt);
     add(&rt->monitor.rescued, count);
     rt->monitor.is_useful |= count > 0;
 }
 
+static void pay(struct bz_runtime *rt)
+{
+    if (bz_is_plain(rt))
+        bz_fence_seqcst(); /* retake.h [C], and [S] */
+    else
+        bz_barrier_pay(&rt->barrier); /* retake.h [C], and [S] */
+}
+
 static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
+    see_all(rt, now);
     if (!ask_the_stuck(rt, now, is_wanted))
         return;
-    bz_barrier_pay(&rt->barrier);
+    pay(rt);
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (p->seen.is_asked && !p->seen.moves)
+            take_from(rt, p);
+    }
     for (unsigned i = 0; i < rt->proc_count; i++)
-        if (rt->procs[i].seen.is_asked)
-            take_from(rt, &rt->procs[i]);
+        if (rt->procs[i].seen.moves)
+            bz_handover_move(&rt->procs[i], now);
 }
 
 /* ---- how often ---- */
@@ -156,6 +218,15 @@ static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
         return now + LOOK_NS;
     uint64_t owed = (uint64_t)-mon->credit_ns * BUDGET_SHARE;
     return now + (owed < LOOK_NS ? LOOK_NS : owed < SLOW_NS ? owed : SLOW_NS);
+}
+
+static enum bz_monitor_state state_for(struct bz_runtime *rt, bool is_calm, unsigned sleeping)
+{
+    if (rt->monitor.is_hogged)
+        return BZ_MONITOR_HOGGED;
+    if (is_calm)
+        return BZ_MONITOR_SLOW;
+    return sleeping == rt->proc_count ? BZ_MONITOR_RESTS : BZ_MONITOR_UP;
 }
 
 uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
@@ -180,11 +251,10 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
     if (is_calm && sleeping == rt->proc_count)
         return BZ_OS_FOREVER;
-    enum bz_monitor_state state = is_calm                      ? BZ_MONITOR_SLOW
-                                  : sleeping == rt->proc_count ? BZ_MONITOR_RESTS
-                                                               : BZ_MONITOR_UP;
-    bz_store_relaxed(&mon->state, state); /* relaxed: a hint */
-    return is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;
+    bz_store_relaxed(&mon->state, state_for(rt, is_calm, sleeping)); /* relaxed: a hint */
+    uint64_t until = is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;
+    uint64_t due = bz_handover_next(rt, now);
+    return due >= until ? until : due > now + LOOK_MIN_NS ? due : now + LOOK_MIN_NS;
 }
 
 /* ---- its thread ---- */
@@ -194,10 +264,7 @@ static void doze(struct bz_runtime *rt)
 {
     struct bz_monitor *mon = &rt->monitor;
     bz_store_relaxed(&mon->state, BZ_MONITOR_DOZES); /* relaxed: the barrier follows, [S] */
-    if (bz_is_plain(rt))
-        bz_fence_seqcst(); /* [S] */
-    else
-        bz_barrier_pay(&rt->barrier); /* [S] */
+    pay(rt);                                         /* [S] */
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     while (bz_idle_all_sleep(&rt->idle) && bz_load_acquire(&mon->told) == 0) /* [T] */
         bz_os_wait(rt->os, &mon->told, 0, BZ_OS_FOREVER);
@@ -268,6 +335,27 @@ bool bz_monitor_raise(struct bz_runtime *rt)
     if (is_up)
         bz_monitor_tell(rt);
     return is_up;
+}
+
+/* Does every machine with a proc run a task? Those that do not will look at the queues themselves. */
+static bool are_all_away(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        uint32_t word = bz_load_acquire(&rt->procs[i].state); /* proc.c [M] */
+        if (bz_proc_state_of(word) == BZ_PROC_HELD &&
+            bz_retake_where(&bz_proc_machine(rt, word)->taken) == BZ_IN_RUNTIME)
+            return false;
+    }
+    return true;
+}
+
+void bz_monitor_nudge(struct bz_runtime *rt)
+{
+    uint32_t state = bz_load_relaxed(&rt->monitor.state); /* relaxed: a hint; it looks anyway */
+    if (state == BZ_MONITOR_HOGGED)
+        bz_monitor_tell(rt);
+    else if (state == BZ_MONITOR_DOZES || (state == BZ_MONITOR_NONE && are_all_away(rt)))
+        (void)!bz_monitor_raise(rt);
 }
 
 void bz_monitor_woke(struct bz_machine *m)

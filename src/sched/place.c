@@ -16,16 +16,15 @@
  * its worker never gets a turn to look there.
  *
  * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
- * start its thread. If the system refuses, that proc is out of the game for good and another one is
- * roused in its stead; proc 0's machine is started with the runtime, so there is always one. A task
+ * start a thread for it. If the system refuses, that proc is out of the game until the monitor has use
+ * for it and tries again, and another one is roused in its stead; proc 0's machine is started with
+ * the runtime, so there is always one. A task
  * that was asked to begin on a certain proc goes into that proc's inbox, and exactly that proc is
  * roused; if it has no thread and gets none, the inbox is emptied into the injector.
  *
  * A worker pushes and asks with plain stores and loads; idle.c has the reason why that is enough. The
  * plain form has no slot, and its idle set makes every push fence.
  *
- * [B] machine.c, start and main: has_machine release -> rouse: has_machine acquire   its thread
- *     exists; job.c: its deque does
  */
 #include "sched/sched.h"
 
@@ -33,13 +32,25 @@
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 
+/* Nobody else holds it, perhaps: whatever its end calls must not cost us the proc, in the middle of
+ * what we do. */
+void bz_drop_tombstone(bz_entry e)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL)
+        m->holds_on++;
+    bz_task_unref(bz_entry_task(e));
+    if (m != NULL)
+        m->holds_on--;
+}
+
 /* Returns how many are left. */
 static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 {
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++)
         if (bz_entry_is_tombstone(entries[i]) && !BZ_BROKEN(53))
-            bz_task_unref(bz_entry_task(entries[i]));
+            bz_drop_tombstone(entries[i]);
         else
             entries[left++] = entries[i];
     return left;
@@ -52,7 +63,7 @@ unsigned bz_tidy_injector(struct bz_runtime *rt)
         return 0;
     unsigned count = bz_injector_take_dead(&rt->injector, bz_entry_is_tombstone, dead, 2 * SPILL);
     for (unsigned i = 0; i < count; i++)
-        bz_task_unref(bz_entry_task(dead[i]));
+        bz_drop_tombstone(dead[i]);
     return count;
 }
 
@@ -71,22 +82,24 @@ BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
     bz_rouse_one(m->rt);
 }
 
-/* Start the thread of a proc that has none. True if it has one now. */
-static bool start_machine(struct bz_runtime *rt, struct bz_proc *p)
+int bz_proc_start(struct bz_proc *p, bool is_searching)
 {
+    struct bz_runtime *rt = p->rt;
     int err = 0;
     if (BZ_BROKEN(85))
         bz_lock_take(&rt->injector.lock, rt->os);
     bz_lock_take(&rt->start_lock, rt->os);
-    if (p->machine == NULL && !bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
-        err = bz_machine_start(rt, p);
+    if (!bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
+        err = bz_machine_start(p, is_searching);
     bz_lock_drop(&rt->start_lock, rt->os);
     if (err != 0)
+        bz_proc_abandon(p);
+    if (err != 0) /* not under the lock: whoever listens to the log may spawn */
         bz_log_once(BLITZ_LOG_WARN,
                     "a worker thread could not be started (error %d): going on with fewer", -err);
     else
         (void)!bz_monitor_is_up(rt); /* from the second machine on there is work for it */
-    return err == 0;
+    return err;
 }
 
 /* The proc will never run anything: what was to begin there begins anywhere. */
@@ -100,21 +113,23 @@ static void give_away_inbox(struct bz_runtime *rt, struct bz_proc *p)
 
 static void count_wake(struct bz_runtime *rt)
 {
-    struct bz_machine *m = bz_machine_self();
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
     if (m != NULL && m->rt == rt)
         bz_count(&m->proc->counters, wakes);
     else
         bz_count_shared(&rt->counters, wakes);
+    bz_leave(was);
 }
 
 void bz_rouse(struct bz_runtime *rt, int proc)
 {
     while (proc != BZ_NOBODY) {
         struct bz_proc *p = &rt->procs[proc];
-        /* Not only those that were there: one that somebody else is just starting may have looked,
-         * found nothing and gone to sleep before its starter said that it exists. */
-        if (bz_load_acquire(&p->has_machine) || start_machine(rt, p)) { /* [B] */
-            if (!BZ_BROKEN(86) || bz_machine_self() == NULL)
+        bool is_free = bz_proc_adopt(p);
+        if (!is_free || bz_proc_start(p, true) == 0) {
+            /* One that a machine has just taken knows from the idle set that it was roused. */
+            if (!is_free && (!BZ_BROKEN(86) || bz_machine_self() == NULL))
                 bz_poll_rouse(&p->poll);
             count_wake(rt);
             return;
@@ -137,17 +152,28 @@ void bz_place_evicted(struct bz_machine *m, bz_entry e)
     bz_push_for_all(m, e);
 }
 
+/* Not a worker of this runtime, or one without a proc: no first question, the second one fences. What
+ * e points to may be gone as soon as it is queued. */
+BZ_NOINLINE void bz_place_outside(struct bz_runtime *rt, bz_entry e)
+{
+    bz_injector_push(&rt->injector, e);
+    int proc = bz_idle_published(&rt->idle);
+    if (proc != BZ_NOBODY)
+        bz_rouse(rt, proc);
+    else
+        bz_monitor_nudge(rt);
+}
+
 void bz_place(struct bz_runtime *rt, bz_entry e)
 {
-    struct bz_machine *m = bz_machine_self();
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (m != NULL && m->rt == rt) {
+    if (BZ_LIKELY(m != NULL && m->rt == rt))
         bz_place_near(m, e);
-    } else {
-        bz_injector_push(&rt->injector, e);
-        /* It is no worker: no first question, the second one fences. */
-        bz_rouse(rt, bz_idle_published(&rt->idle)); /* what e points to may be gone already */
-    }
+    else
+        bz_place_outside(rt, e);
+    bz_leave(was);
 }
 
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)

@@ -14,29 +14,36 @@
  */
 #include "sched/retake.h"
 
-void bz_retake_init(struct bz_retake *r)
+void bz_retake_init(struct bz_retake *r, bool fences)
 {
     bz_atomic_init(&r->where, BZ_IN_RUNTIME);
-    bz_atomic_init(&r->retake, 0);
+    bz_atomic_init(&r->retake, BZ_TAKING_NONE);
+    r->fences = fences;
 }
 
-void bz_retake_wait(struct bz_retake *r, const struct bz_os *os)
+bool bz_retake_wait(struct bz_retake *r, const struct bz_os *os)
 {
-    for (unsigned round = 0; bz_load_acquire(&r->retake) != 0; round++) /* [B] */
+    uint32_t retake;
+    for (unsigned round = 0; (retake = bz_load_acquire(&r->retake)) == BZ_TAKING_ASKED; /* [B] */
+         round++)
         bz_os_relax(os, round);
+    if (retake == BZ_TAKING_NONE)
+        return true;
+    bz_store_relaxed(&r->retake, BZ_TAKING_NONE); /* relaxed: I2, the monitor is through with us */
+    return false;
 }
 
 void bz_retake_ask(struct bz_retake *r)
 {
-    bz_store_relaxed(&r->retake, 1); /* relaxed: the barrier follows, [C] */
+    bz_store_relaxed(&r->retake, BZ_TAKING_ASKED); /* relaxed: the barrier follows, [C] */
 }
 
 bool bz_retake_may(struct bz_retake *r)
 {
-    return bz_load_acquire(&r->where) == BZ_IN_USER || BZ_BROKEN(78); /* [A] [C] */
+    return bz_load_acquire(&r->where) != BZ_IN_RUNTIME || BZ_BROKEN(78); /* [A] [C] */
 }
 
-void bz_retake_end(struct bz_retake *r)
+void bz_retake_end(struct bz_retake *r, bool is_gone)
 {
-    bz_store_release(&r->retake, 0); /* [B] */
+    bz_store_release(&r->retake, is_gone ? BZ_TAKING_GONE : BZ_TAKING_NONE); /* [B] */
 }

@@ -1,23 +1,27 @@
 /*
- * retake.h - in the runtime, or in user code: what lets others reach what a proc keeps to itself.
+ * retake.h - in the runtime, or in user code: what lets others reach what a machine has.
  *
- * A proc has things that only its machine touches, with plain loads and stores: the `next` slot
- * and the hand. A task that computes for a second would hide them. So the machine says where it is:
- * *in user code*, where it touches none of them, or *in the runtime*. The monitor may take them
- * while the machine is in user code, and the machine, coming back, waits while it is being taken
- * from. The machine pays two plain stores and a load, the monitor pays for both with a barrier:
+ * A machine that has a proc touches much of it with plain loads and stores: the `next` slot, the
+ * hand, the owner's end of the ring, counters. A task that computes for a second would hide all
+ * that, and hold up the proc. So the machine says where it is: *in user code* (or in a system call
+ * that it announced), where it touches none of it, or *in the runtime*. The monitor may take from it
+ * while it is in user code: a few entries, or the whole proc. The machine, coming back, waits while
+ * it is being taken from, and then sees whether it still has a proc. It pays two plain stores and a
+ * load, the monitor pays for both with a barrier:
  *
  *      machine, coming back                    monitor
- *      1  where = runtime                      1  retake = 1
+ *      1  where = runtime                      1  retake = asked
  *         (compiler barrier)                   2  barrier on every thread
- *      2  retake? wait while it is set         3  where is user? take
- *      3  touch                                4  retake = 0
+ *      2  retake? wait while it is asked       3  where is user? take
+ *      3  gone? without a proc : touch         4  retake = none, or gone
  *
  * The store-buffer pattern: either the machine sees retake set, or the monitor sees it in the
- * runtime and leaves it alone. One retaker at a time.
+ * runtime and leaves it alone. One retaker at a time. Where the system has no such barrier both
+ * sides fence.
  *
- * I1  next and hand are touched by the machine between enter and leave, or by the monitor while
- *     retake is set and where is user.
+ * I1  What is the proc's alone is touched by its machine between enter and leave, or by the monitor
+ *     while retake is asked and where is not the runtime.
+ * I2  gone is written by the monitor once for each proc it takes, and taken back by the machine.
  *
  * [A] leave: where release -> may: where acquire   what the machine put there is seen by the taker
  * [B] end: retake release -> enter: retake acquire   what was taken is seen to be gone
@@ -33,45 +37,51 @@
 #include "base/compiler.h"
 #include "os/os.h"
 
-enum { BZ_IN_RUNTIME = 0, BZ_IN_USER = 1 };
+enum bz_where { BZ_IN_RUNTIME = 0, BZ_IN_USER = 1, BZ_IN_SYSCALL = 2 };
+enum bz_taking { BZ_TAKING_NONE = 0, BZ_TAKING_ASKED = 1, BZ_TAKING_GONE = 2 };
 
+/* One a machine. */
 struct bz_retake {
-    bz_atomic(uint32_t) where;  /* written by the proc's machine */
-    bz_atomic(uint32_t) retake; /* written by the monitor */
+    bz_atomic(uint32_t) where;  /* enum bz_where; written by the machine */
+    bz_atomic(uint32_t) retake; /* enum bz_taking; written by the monitor, but for I2 */
+    bool fences;                /* constant: there are no barriers, both sides fence */
 };
 
-void bz_retake_init(struct bz_retake *r);
+void bz_retake_init(struct bz_retake *r, bool fences);
 
-/* The slow half of enter: wait until the taker is done. */
-void bz_retake_wait(struct bz_retake *r, const struct bz_os *os);
+/* The slow half of enter: wait until the taker is done. False: the proc is gone. */
+BZ_MUST_USE bool bz_retake_wait(struct bz_retake *r, const struct bz_os *os);
 
 /*
  * The taker, of which there is one. It asks any number of procs, pays for one barrier, then sees of
  * each whether it may take, takes, and ends it:
  *
- *     bz_retake_ask(r); bz_barrier_pay(b); if (bz_retake_may(r)) take; bz_retake_end(r);
+ *     bz_retake_ask(r); bz_barrier_pay(b); if (bz_retake_may(r)) take; bz_retake_end(r, gone);
  *
- * Between ask and end it waits for nothing but the barrier: the machine may be spinning.
+ * Between ask and end it waits for nothing but the barrier: the machine may be spinning. `is_gone`:
+ * the machine has no proc any more.
  */
 void bz_retake_ask(struct bz_retake *r);
 BZ_MUST_USE bool bz_retake_may(struct bz_retake *r);
-void bz_retake_end(struct bz_retake *r);
+void bz_retake_end(struct bz_retake *r, bool is_gone);
 
-/* Is the machine in user code? A hint. */
-static inline bool bz_retake_is_away(struct bz_retake *r)
+/* Where is it? A hint. */
+static inline enum bz_where bz_retake_where(struct bz_retake *r)
 {
-    return bz_load_relaxed(&r->where) == BZ_IN_USER; /* relaxed: a hint */
+    return (enum bz_where)bz_load_relaxed(&r->where); /* relaxed: a hint */
 }
 
-/* Begin to touch. Returns where we were, for bz_retake_leave. */
-static BZ_ALWAYS_INLINE uint32_t bz_retake_enter(struct bz_retake *r, const struct bz_os *os)
+/* Begin to touch. *was: where we were, for bz_retake_leave. False: the proc is gone. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r,
+                                                         const struct bz_os *os, uint32_t *was)
 {
-    uint32_t was = bz_load_relaxed(&r->where);         /* relaxed: ours */
-    bz_store_relaxed(&r->where, BZ_IN_RUNTIME);        /* relaxed: [C] */
-    bz_compiler_barrier();                             /* [C] */
-    if (BZ_UNLIKELY(bz_load_acquire(&r->retake) != 0)) /* [B] [C] */
-        bz_retake_wait(r, os);
-    return was;
+    *was = bz_load_relaxed(&r->where);          /* relaxed: ours */
+    bz_store_relaxed(&r->where, BZ_IN_RUNTIME); /* relaxed: [C] */
+    bz_compiler_barrier();                      /* [C] */
+    if (BZ_UNLIKELY(r->fences))
+        bz_fence_seqcst();                                             /* [C] */
+    return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) || /* [B] [C] */
+           bz_retake_wait(r, os);
 }
 
 static BZ_ALWAYS_INLINE void bz_retake_leave(struct bz_retake *r, uint32_t was)

@@ -24,12 +24,11 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->index = index;
     bz_runq_init(&p->ring, rt->proc_count == 1 && !bz_is_plain(rt));
     bz_inbox_init(&p->inbox);
-    p->machine = NULL;
-    bz_atomic_init(&p->has_machine, 0);
+    bz_entries_init(&p->hungry);
+    bz_atomic_init(&p->state, bz_proc_word(index == 0 ? BZ_PROC_STARTING : BZ_PROC_FREE, 0));
     bz_atomic_init(&p->tick, 1);
     bz_pace_init(&p->pace, 1, bz_os_now(rt->os));
     bz_rng_init(&p->rng, seed + index);
-    bz_retake_init(&p->taken);
     bz_atomic_init(&p->next, 0);
     bz_atomic_init(&p->hand.at, 0);
     bz_atomic_init(&p->hand.count, 0);
@@ -51,12 +50,17 @@ static int procs_new(struct bz_runtime *rt)
         return -ENOMEM;
     if (bz_os_entropy(rt->os, &seed, sizeof seed) != 0)
         seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
+    int err = bz_machines_init(rt, rt->is.threads_max);
+    if (err != 0) {
+        bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
+        return err;
+    }
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
     bz_barrier_init(&rt->barrier, rt->os);
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */
-    bz_monitor_init(&rt->monitor, rt->proc_count > 1);
+    bz_monitor_init(&rt->monitor);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
     bz_tasks_init(rt, rt->is.tasks_max);
     return 0;
@@ -64,11 +68,9 @@ static int procs_new(struct bz_runtime *rt)
 
 static void procs_free(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        if (rt->procs[i].machine != NULL)
-            bz_machine_free(rt->procs[i].machine);
+    for (unsigned i = 0; i < rt->proc_count; i++)
         bz_poll_fini(&rt->procs[i].poll);
-    }
+    bz_machines_fini(rt);
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }
 
@@ -114,7 +116,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     err = bz_preempt_init(rt);
     if (err != 0)
         goto free_procs;
-    err = bz_machine_start(rt, &rt->procs[0]); /* so that there always is one */
+    err = bz_machine_start(&rt->procs[0], false); /* so that there always is one */
     if (err != 0)
         goto fini_preempt;
     *out = rt;
@@ -235,8 +237,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         bz_fence_seqcst(); /* [D] */
     bz_monitor_stop(rt);
     for (unsigned i = 0; i < rt->proc_count; i++)
-        if (rt->procs[i].machine != NULL)
-            bz_poll_rouse(&rt->procs[i].poll);
+        bz_poll_rouse(&rt->procs[i].poll);
     bz_pool_fini(&rt->pool);
     bz_preempt_fini(rt);
     bz_bury(rt);

@@ -7,6 +7,7 @@
  *   tasks.c     task headers, and how to find all of them
  *   live.c      counting tasks, and the last one's end
  *   machine.c   threads: g0, the runner's loop, suspend
+ *   proc.c      who holds a proc: asleep, taken, regained
  *   find.c      what to run next
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
@@ -30,8 +31,12 @@
  *   futures.c   sleeps and joins as values
  *   wait.c      what a task waits in, and cancelling
  *
- * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. A machine
- * keeps its proc from start to end; procs that move are planned.
+ * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. Procs move: a
+ * machine whose task is long at it loses its proc to another one (monitor.c, proc.c). From then on it
+ * is in the runtime's eyes a plain thread that happens to run a task: what it spawns or wakes goes
+ * through the injector. When its task waits or ends the thread goes back to the pool.
+ *
+ * Rule: m->proc is looked at between bz_enter and bz_leave only. In user code it may be another's.
  */
 #ifndef BZ_SCHED_H
 #define BZ_SCHED_H
@@ -54,6 +59,7 @@
 #include "sched/pace.h"
 #include "sched/pool.h"
 #include "sched/preempt.h"
+#include "sched/proc.h"
 #include "sched/job.h"
 #include "sched/monitor.h"
 #include "sched/retake.h"
@@ -104,17 +110,16 @@ struct bz_proc {
     struct bz_runtime *rt; /* constant */
     unsigned index;        /* constant */
     struct bz_runq ring;
-    struct bz_machine *machine;      /* NULL: not started; guarded by rt->start_lock */
-    bz_atomic(uint32_t) has_machine; /* written under start_lock, read by anybody */
-    bz_atomic(uint32_t) tick;        /* tasks run; the machine's, the monitor peeks */
-    struct bz_pace pace;             /* of its looks at the injector; the machine's alone */
-    struct bz_rng rng;               /* the machine's alone */
-    struct bz_retake taken;          /* where the machine is: retake.h */
-    bz_atomic(bz_entry) next;        /* runs next here; touched as retake.h says, or peeked at */
-    struct bz_hand hand;             /* taken out of the ring in advance; likewise */
-    unsigned tombstones;             /* to be left behind until we tidy up; the machine's alone */
-    unsigned next_row;               /* how many of `next` ran in a row; the machine's alone */
-    struct bz_inbox inbox;           /* what is to begin here */
+    bz_atomic(uint32_t) state; /* and who holds it: proc.h */
+    bz_atomic(uint32_t) tick;  /* tasks run; the machine's, the monitor peeks */
+    struct bz_pace pace;       /* of its looks at the injector; the machine's alone */
+    struct bz_rng rng;         /* the machine's alone */
+    bz_atomic(bz_entry) next;  /* runs next here; touched as retake.h says, or peeked at */
+    struct bz_hand hand;       /* taken out of the ring in advance; likewise */
+    unsigned tombstones;       /* to be left behind until we tidy up; the machine's alone */
+    unsigned next_row;         /* how many of `next` ran in a row; the machine's alone */
+    struct bz_entries hungry;  /* fresh tasks that wait for a stack; the machine's alone */
+    struct bz_inbox inbox;     /* what is to begin here */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
@@ -128,19 +133,26 @@ struct bz_machine {
     struct bz_deque deque; /* first: blitz/par.h */
     struct bz_jobs jobs;
     struct bz_preempt_seat seat; /* preempt.h */
+    struct bz_retake taken;      /* where it is, and whether it has lost its proc */
     struct bz_runtime *rt;       /* constant */
-    struct bz_proc *proc;        /* constant */
-    /* The rest is the thread's own, which is one of the pool. */
-    struct bz_ctx g0;         /* its native stack, while it runs on another */
-    struct bz_stack *runner;  /* the stack it stands on; NULL on g0 */
-    struct bz_stack *spare;   /* so that a suspension cannot fail */
-    struct bz_task *current;  /* NULL in the loop */
-    uint64_t now_ns;          /* what the clock said when it last looked; 0: it has not yet */
-    bz_entry handed;          /* found by whoever left for this loop: run it first */
-    bool is_searching;        /* counted so in rt->idle */
-    bool was_roused;          /* and has found nothing since */
-    unsigned spins_more;      /* turns before it sleeps: search.c */
-    struct bz_entries hungry; /* fresh tasks that cannot start for want of a spare stack */
+    struct bz_proc *proc; /* NULL: it has lost it. The thread's own, as is most of the rest */
+    struct bz_proc *last; /* the proc it has, or had */
+    unsigned index;       /* in rt->machines; constant */
+    bool is_used;         /* a thread runs it; guarded by rt->start_lock, as is */
+    const struct bz_os_thread *thread;
+    bz_atomic(uint32_t) is_stray; /* the monitor took its proc, and it is not home yet */
+    uint64_t burnt_ns;            /* CPU time of its thread when the monitor last looked */
+    bz_atomic(uint32_t) calls;    /* system calls it has announced; the monitor peeks */
+    unsigned holds_on;            /* > 0: no call out of the runtime may cost us the proc */
+    struct bz_ctx g0;             /* its native stack, while it runs on another */
+    struct bz_stack *runner;      /* the stack it stands on; NULL on g0 */
+    struct bz_stack *spare;       /* so that a suspension cannot fail */
+    struct bz_task *current;      /* NULL in the loop */
+    uint64_t now_ns;              /* what the clock said when it last looked; 0: it has not yet */
+    bz_entry handed;              /* found by whoever left for this loop: run it first */
+    bool is_searching;            /* counted so in rt->idle */
+    bool was_roused;              /* and has found nothing since */
+    unsigned spins_more;          /* turns before it sleeps: search.c */
     struct bz_stack_cache stacks;
     /* Where its events are recorded; NULL: it had none. */
     struct bz_trace_row *trace;
@@ -161,6 +173,7 @@ struct bz_runtime {
     uint64_t fpcw; /* the founder's floating-point control words */
     struct bz_settings is;
     struct bz_proc *procs;
+    struct bz_machines machines;
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
@@ -171,7 +184,7 @@ struct bz_runtime {
     struct bz_counters counters;   /* of threads without a proc */
     bz_atomic(uint32_t) is_ending; /* machines leave */
     struct bz_lock stop_lock;      /* rank: first; held while the tasks are asked to end */
-    struct bz_lock start_lock;     /* rank: after stop_lock; held while a thread is started */
+    struct bz_lock start_lock; /* rank: after stop_lock; held while a thread is started or ends */
 };
 
 /* What a plain thread is in: NULL. */
@@ -208,17 +221,63 @@ static inline bool bz_is_plain(const struct bz_runtime *rt)
 #endif
 }
 
-/* Begin to touch what is the proc's alone: retake.h. Returns what bz_leave wants. */
-static BZ_ALWAYS_INLINE uint32_t bz_enter(struct bz_machine *m)
+/*
+ * Begin to touch what is the proc's alone: retake.h. *was is for bz_leave. May be nested.
+ * Returns: the machine we are, if it has a proc. NULL: we are a plain thread, or a machine that has
+ *          lost its proc and from here to bz_leave does as a plain thread does.
+ */
+BZ_MUST_USE static BZ_ALWAYS_INLINE struct bz_machine *bz_enter(uint32_t *was)
 {
-    return bz_retake_enter(&m->proc->taken, m->rt->os);
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_UNLIKELY(m == NULL)) {
+        *was = BZ_IN_USER;
+        return NULL;
+    }
+    if (BZ_UNLIKELY(!bz_retake_enter(&m->taken, m->rt->os, was)))
+        bz_proc_lost(m);
+    return BZ_LIKELY(m->proc != NULL) ? m : NULL;
+}
+
+/* The same for the caller that is a machine, with a proc or without. */
+static BZ_ALWAYS_INLINE struct bz_machine *bz_enter_as(uint32_t *was)
+{
+    (void)!bz_enter(was);
+    return bz_machine_self();
 }
 
 /* Whoever we are now: a suspension may lie between. */
 static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
 {
-    bz_retake_leave(&bz_machine_self()->proc->taken, was);
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m != NULL))
+        bz_retake_leave(&m->taken, was);
 }
+
+/* The machine we are, if it is one of that runtime and has a proc; else NULL. In the runtime. */
+static BZ_ALWAYS_INLINE struct bz_machine *bz_machine_in(const struct bz_runtime *rt)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->rt != rt || m->proc == NULL)
+        return NULL;
+    BZ_ASSERT(bz_retake_where(&m->taken) == BZ_IN_RUNTIME);
+    return m;
+}
+
+/* A proc of ours for timers, which have a lock: the one we have, or had. */
+static inline struct bz_proc *bz_proc_for_timers(void)
+{
+    return bz_machine_self()->last;
+}
+
+/* Count something that the machine does, in the runtime. */
+#define bz_count_many_here(m, name, n)                         \
+    do {                                                       \
+        if (BZ_LIKELY((m)->proc != NULL))                      \
+            bz_count_many(&(m)->proc->counters, name, n);      \
+        else                                                   \
+            bz_count_many_shared(&(m)->rt->counters, name, n); \
+    } while (0)
+#define bz_count_here(m, name) bz_count_many_here(m, name, 1)
 
 /* job.c: the current task is about to leave its stack. Its pending jobs go to the queues. */
 static inline void bz_evacuate(struct bz_machine *m)
@@ -257,8 +316,10 @@ BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *confi
 void bz_runtime_release(struct bz_runtime *rt);
 
 /* machine.c */
-BZ_MUST_USE int bz_machine_start(struct bz_runtime *rt, struct bz_proc *p);
-void bz_machine_free(struct bz_machine *m); /* no thread looks at its deque any more */
+/* Start a thread for a proc that is STARTING. On error it still is. Under start_lock. */
+BZ_MUST_USE int bz_machine_start(struct bz_proc *p, bool is_searching);
+/* The same for anybody: 0, also if the runtime ends; on error the proc is an ORPHAN. */
+BZ_MUST_USE int bz_proc_start(struct bz_proc *p, bool is_searching);
 /* Leave the stack the current task stands on; hook(arg) runs once it is left. Returns when the
  * task is resumed, perhaps on another machine. */
 void bz_suspend(bz_ctx_hook *hook, void *arg);
@@ -280,7 +341,8 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
 /* What is at hand without disturbing anybody; 0 if there is nothing. */
 bz_entry bz_find_near(struct bz_machine *m);
-/* The next task to run on this machine; sleeps if there is none. 0: the runtime ends. */
+/* The next task to run on this machine; sleeps if there is none. 0: the runtime ends, or the machine
+ * has no proc any more. */
 bz_entry bz_find(struct bz_machine *m);
 /* Take a batch from the injector: one to run, the rest into the ring. */
 bz_entry bz_take_injected(struct bz_machine *m);
@@ -291,9 +353,9 @@ static inline bool bz_is_ending(struct bz_machine *m)
 }
 
 /* search.c: take from others, if not too many do that already; or sleep until there is a reason
- * not to. */
+ * not to. False: the proc was taken meanwhile. */
 bz_entry bz_search(struct bz_machine *m);
-void bz_go_to_sleep(struct bz_machine *m);
+BZ_MUST_USE bool bz_go_to_sleep(struct bz_machine *m);
 
 /* place.c */
 /* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
@@ -306,6 +368,8 @@ void bz_rouse(struct bz_runtime *rt, int proc);
 void bz_rouse_one(struct bz_runtime *rt);
 /* Drop what is dead at the injector's front. Returns how many. */
 unsigned bz_tidy_injector(struct bz_runtime *rt);
+/* A tombstone was taken from a queue: drop its reference. */
+void bz_drop_tombstone(bz_entry e);
 /* The machine's ring is full: push all the same; what spills goes to the injector. Rouses. */
 void bz_push_full(struct bz_machine *m, bz_entry e);
 /* Push on the machine's own ring. Rouses nobody, unless it was full. */
@@ -324,11 +388,10 @@ static BZ_ALWAYS_INLINE void bz_push_for_all(struct bz_machine *m, bz_entry e)
         bz_rouse_one(rt);
 }
 void bz_place_evicted(struct bz_machine *m, bz_entry e); /* the same, not inline */
-/* bz_place on the caller's machine m, which is of the task's runtime. */
+/* bz_place on the caller's machine m, which is of the task's runtime. In the runtime. */
 static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
 {
     struct bz_proc *p = m->proc;
-    uint32_t was = bz_enter(m);
     bz_entry old = e;
     if (!bz_is_plain(m->rt) && bz_monitor_is_up(m->rt)) {
         old = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
@@ -336,14 +399,18 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
     }
     if (old != 0)
         bz_place_evicted(m, old);
-    bz_leave(was);
 }
-/* One that yielded: to the end of this machine's ring. */
+/* To the injector, for anybody to take. Any thread. */
+void bz_place_outside(struct bz_runtime *rt, bz_entry e);
+/* One that yielded: to the end of this machine's ring. In the runtime. */
 static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-    bz_push_for_all(m, e);
+    if (BZ_LIKELY(m->proc != NULL))
+        bz_push_for_all(m, e);
+    else
+        bz_place_outside(m->rt, e);
 }
 
 /* Is it the entry of a task that has been claimed? Once it is, it stays so. */
@@ -427,7 +494,10 @@ bool bz_timer_disarm(struct bz_timer *timer);
 void bz_timers_lock(struct bz_proc *p);
 void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when);
 void bz_timers_unlock(struct bz_proc *p);
-/* Fire what is due, a batch at most; true if there was anything. Any machine of the runtime. */
+/* What was armed is its first, perhaps: rouse it if it sleeps, unless it is ours. Any thread. */
+void bz_timers_armed(struct bz_proc *p);
+/* Fire what is due, a batch at most; true if there was anything. Any thread. A waker that is not ours
+ * is called out of the runtime: a machine may have lost its proc when it returns. */
 bool bz_timers_fire(struct bz_proc *p, uint64_t now);
 static inline uint64_t bz_timers_first(struct bz_proc *p)
 {

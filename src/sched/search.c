@@ -1,8 +1,8 @@
 /*
  * search.c - when a proc has nothing of its own: search the others, spin a little, sleep.
  *
- * A searcher asks the others in turn, from a random one on: the oldest job of its machine, half of
- * its ring. Then the injector. The `next` slot of another is not for searchers: its task is usually
+ * A searcher asks the others in turn, from a random one on: every machine for its oldest job, then
+ * every proc for half of its ring. Then the injector. The `next` slot of another is not for searchers: its task is usually
  * about to run there, and the monitor fetches it if it is not.
  *
  * With nothing anywhere the machine spins before it sleeps. A futex wake costs the waker 11 to 26
@@ -43,25 +43,38 @@ static bz_entry steal(struct bz_machine *m)
 {
     unsigned count = m->rt->proc_count;
     unsigned start = bz_rng_below(&m->proc->rng, count);
-    bz_count(&m->proc->counters, searches);
     for (unsigned i = 0; i < count; i++) {
         struct bz_proc *victim = &m->rt->procs[(start + i) % count];
-        if (victim == m->proc)
-            continue;
-        bz_entry e = bz_job_steal(victim);
-        if (e != 0)
-            bz_count(&m->proc->counters, jobs_stolen);
-        else
-            e = steal_tasks(m, victim);
+        bz_entry e = victim != m->proc ? steal_tasks(m, victim) : 0;
         if (e != 0)
             return e;
     }
     return 0;
 }
 
+/* The oldest job of a machine, be it one that has lost its proc. They are worth more than a task,
+ * usually: they stand for half of what a frame has left to do. */
+static bz_entry steal_job(struct bz_machine *m)
+{
+    unsigned count = bz_machines_count(m->rt);
+    unsigned start = count > 0 ? bz_rng_below(&m->proc->rng, count) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct bz_machine *victim = bz_machines_at(m->rt, (start + i) % count);
+        bz_entry e = victim != m ? bz_job_steal(victim) : 0;
+        if (e != 0) {
+            bz_count(&m->proc->counters, jobs_stolen);
+            return e;
+        }
+    }
+    return 0;
+}
+
 static bz_entry take_from_others(struct bz_machine *m)
 {
-    bz_entry e = steal(m);
+    bz_count(&m->proc->counters, searches);
+    bz_entry e = steal_job(m);
+    if (e == 0)
+        e = steal(m);
     return e != 0 ? e : bz_take_injected(m);
 }
 
@@ -71,9 +84,9 @@ static bool has_shared_work(struct bz_machine *m)
     if (bz_injector_length(&m->rt->injector) > 0)
         return true;
     for (unsigned i = 0; i < m->rt->proc_count; i++)
-        if (bz_runq_count(&m->rt->procs[i].ring) > 0 || bz_job_is_exposed(&m->rt->procs[i]))
+        if (bz_runq_count(&m->rt->procs[i].ring) > 0)
             return true;
-    return false;
+    return bz_job_is_any(m->rt);
 }
 
 /* Wait a little for something to appear. */
@@ -103,10 +116,10 @@ bz_entry bz_search(struct bz_machine *m)
     return spin(m);
 }
 
-static uint64_t sleep_until(struct bz_machine *m)
+static uint64_t sleep_until(struct bz_machine *m, bool is_hungry)
 {
     uint64_t until = bz_timers_first(m->proc);
-    if (bz_entries_is_empty(&m->hungry))
+    if (!is_hungry)
         return until;
     uint64_t soon = bz_os_now(m->rt->os) + HUNGRY_NS;
     return soon < until ? soon : until;
@@ -132,24 +145,36 @@ static void count_sleep(struct bz_machine *m)
     m->was_roused = false;
 }
 
-void bz_go_to_sleep(struct bz_machine *m)
+/* Others may have the proc from lie_down on: nothing of it is touched until we are up again, but for
+ * what has a lock or is meant for all. */
+bool bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
+    struct bz_runtime *rt = m->rt;
     bz_tasks_rest(&p->tasks);
     if (bz_next_is_set(p))
-        return; /* a destructor of the last task woke it: ours alone to run */
+        return true; /* a destructor of the last task woke it: ours alone to run */
+    bool is_hungry = !bz_entries_is_empty(&p->hungry);
+    count_sleep(m);
     bz_poll_prepare(&p->poll);
-    bool is_last = bz_idle_announce(&m->rt->idle, p->index, m->is_searching);
+    bz_proc_lie_down(m);
+    bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
-    if (!will_search && bz_monitor_is_slow(m->rt))
-        bz_monitor_tell(m->rt);
-    bz_os_delay(m->rt->os, BZ_OS_AT_SLEEP);
+    if (!will_search && bz_monitor_is_slow(rt))
+        bz_monitor_tell(rt);
+    bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     if (!will_search) {
-        count_sleep(m);
-        sleep_now(m, sleep_until(m));
+        sleep_now(m, sleep_until(m, is_hungry));
         m->was_roused = bz_poll_was_roused(&p->poll);
     }
-    m->is_searching = bz_idle_stay(&m->rt->idle, p->index, will_search);
+    if (!bz_proc_get_up(m)) {
+        m->is_searching = false; /* who took it answers for that */
+        if (will_search)
+            bz_rouse_one(rt); /* but not for what we have seen */
+        return false;
+    }
+    m->is_searching = bz_idle_stay(&rt->idle, p->index, will_search);
     bz_monitor_woke(m);
+    return true;
 }

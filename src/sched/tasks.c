@@ -104,11 +104,12 @@ static uint64_t each_slab(struct bz_runtime *rt, uint64_t (*fn)(struct bz_slab *
 
 /* ---- allocating ---- */
 
-/* The proc of the calling machine, if it is one of this runtime; else NULL. */
-static struct bz_proc *proc_here(const struct bz_runtime *rt)
+/* The proc of the calling machine, if it is one of this runtime and has one; else NULL. In between
+ * bz_enter and bz_leave. */
+static struct bz_proc *proc_in(const struct bz_runtime *rt)
 {
-    struct bz_machine *m = bz_machine_self();
-    return m != NULL && m->rt == rt ? m->proc : NULL;
+    struct bz_machine *m = bz_machine_in(rt);
+    return m != NULL ? m->proc : NULL;
 }
 
 static unsigned class_for(size_t bytes)
@@ -141,22 +142,30 @@ static struct bz_task *alloc_in(struct bz_task_home *h, unsigned class)
     return t;
 }
 
-struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes)
+static struct bz_task *alloc_outside(struct bz_runtime *rt, unsigned class)
 {
-    struct bz_proc *p = proc_here(rt);
-    unsigned class = class_for(bytes);
-    if (BZ_LIKELY(p != NULL))
-        return alloc_in(&p->tasks, class);
     bz_lock_take(&rt->tasks.outside_lock, rt->os);
     struct bz_task *t = alloc_in(&rt->tasks.outside, class);
     bz_lock_drop(&rt->tasks.outside_lock, rt->os);
     return t;
 }
 
-void bz_task_free(struct bz_task *t)
+struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes)
+{
+    uint32_t was;
+    unsigned class = class_for(bytes);
+    (void)!bz_enter(&was);
+    struct bz_proc *p = proc_in(rt);
+    struct bz_task *t =
+        BZ_LIKELY(p != NULL) ? alloc_in(&p->tasks, class) : alloc_outside(rt, class);
+    bz_leave(was);
+    return t;
+}
+
+static void free_in(struct bz_task *t)
 {
     struct bz_runtime *rt = t->rt;
-    struct bz_proc *p = proc_here(rt);
+    struct bz_proc *p = proc_in(rt);
     BZ_ASSERT(!(bz_load_relaxed(&t->word) & BZ_WORD_REF_MASK)); /* relaxed: it is ours alone */
     if (BZ_LIKELY(p != NULL)) {
         size_t class = (size_t)(bz_slab_kind(t) - rt->tasks.kind);
@@ -164,6 +173,14 @@ void bz_task_free(struct bz_task *t)
     } else if (!bz_slab_free_outside(t) && bz_fetch_sub_acqrel(&rt->tasks.left, 1) == 1) { /* [L] */
         bz_runtime_release(rt);
     }
+}
+
+void bz_task_free(struct bz_task *t)
+{
+    uint32_t was;
+    (void)!bz_enter(&was);
+    free_in(t);
+    bz_leave(was);
 }
 
 static uint64_t rest(struct bz_slab *s)
@@ -204,11 +221,15 @@ static void let_out(struct bz_tasks *all)
 int bz_task_enlist(struct bz_task *t)
 {
     struct bz_tasks *all = &t->rt->tasks;
-    struct bz_proc *p = proc_here(t->rt);
+    uint32_t was;
     if (!is_let_in(all))
         return -EAGAIN;
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_live_spawn(&all->live, p != NULL ? &p->tasks.live : NULL))
+    (void)!bz_enter(&was);
+    struct bz_proc *p = proc_in(t->rt);
+    bool is_welcome = bz_live_spawn(&all->live, p != NULL ? &p->tasks.live : NULL);
+    bz_leave(was);
+    if (is_welcome)
         return 0;
     let_out(all);
     return -ESHUTDOWN;
@@ -216,10 +237,13 @@ int bz_task_enlist(struct bz_task *t)
 
 void bz_task_strike(struct bz_runtime *rt)
 {
-    struct bz_proc *p = proc_here(rt);
+    uint32_t was;
     let_out(&rt->tasks);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    (void)!bz_enter(&was);
+    struct bz_proc *p = proc_in(rt);
     bz_live_end(&rt->tasks.live, p != NULL ? &p->tasks.live : NULL);
+    bz_leave(was);
 }
 
 /* ---- finding them all ---- */

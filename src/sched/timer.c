@@ -50,11 +50,13 @@ void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when)
 }
 
 /* Its machine may sleep until a later timer, or for ever. */
-static void rouse_elsewhere(struct bz_proc *p)
+void bz_timers_armed(struct bz_proc *p)
 {
-    struct bz_machine *m = bz_machine_self();
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
     if ((m == NULL || m->proc != p) && !BZ_BROKEN(87))
         bz_rouse(p->rt, bz_idle_wanted(&p->rt->idle, p->index)); /* [A] */
+    bz_leave(was);
 }
 
 void bz_timer_arm(struct bz_timer *timer, uint64_t when)
@@ -65,7 +67,7 @@ void bz_timer_arm(struct bz_timer *timer, uint64_t when)
     bool is_first = bz_wheel_next(&p->wheel) >= when;
     bz_timers_unlock(p); /* it may have fired and be gone from here on */
     if (is_first)
-        rouse_elsewhere(p);
+        bz_timers_armed(p);
 }
 
 bool bz_timer_disarm(struct bz_timer *timer)

@@ -46,11 +46,10 @@ const char *bz_view_state_name(enum bz_view_state state)
 /* The proc whose machine has `t` as its current task. */
 static int proc_running(struct bz_runtime *rt, struct bz_task *t)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        struct bz_proc *p = &rt->procs[i];
-        if (bz_load_acquire(&p->has_machine) && /* place.c [B] */
-            bz_look_word(&p->machine->current) == (uintptr_t)t)
-            return (int)i;
+    for (unsigned i = 0; i < bz_machines_count(rt); i++) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (bz_look_word(&m->current) == (uintptr_t)t)
+            return (int)((const struct bz_proc *)bz_look_word(&m->last))->index;
     }
     return BZ_VIEW_NOWHERE;
 }

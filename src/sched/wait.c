@@ -237,12 +237,15 @@ bool bz_wait_publish(struct bz_wait *w)
         show(w, &goes_on);
         return goes_on;
     }
-    struct bz_proc *p = bz_machine_self()->proc;
+    struct bz_machine *m = bz_machine_self();
+    struct bz_proc *p = m->last;
     bz_timer_init(&w->timer, p, wait_timeout); /* also so that who leaves takes this lock */
     bz_timers_lock(p);
     if (show(w, &goes_on))
         bz_timer_arm_locked(&w->timer, w->until);
     bz_timers_unlock(p);
+    if (BZ_UNLIKELY(m->proc == NULL))
+        bz_timers_armed(p); /* it is another's by now */
     return goes_on;
 }
 
@@ -300,7 +303,7 @@ static uint32_t wait_in_task(struct bz_wait *w)
 {
     uint32_t outcome;
     if (BZ_BROKEN(84))
-        bz_timers_lock(bz_machine_self()->proc);
+        bz_timers_lock(bz_machine_self()->last);
     bz_trace(w->task->rt, park, w->task->id, 0, w->what);
     bz_suspend(hook_wait, w);
     while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* [A] */

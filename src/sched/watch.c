@@ -1,7 +1,7 @@
 /*
  * watch.c - the checks of test builds. The essay is in watch.h.
  *
- * I1  A task's runs_on is 0, or 1 + the index of the one proc whose machine has it as its current
+ * I1  A task's runs_on is 0, or 1 + the index of the one machine that has it as its current
  *     task or has not yet left its stack.
  */
 #include "sched/watch.h"
@@ -22,16 +22,16 @@ enum {
 void bz_watch_begin(struct bz_machine *m, struct bz_task *t)
 {
     /* relaxed: one of two that meet sees the other, whatever else is ordered */
-    uint32_t was = bz_xchg_relaxed(&t->runs_on, m->proc->index + 1);
-    BZ_CHECK(was == 0, "task %llu (%s) runs on proc %u and on proc %u", (unsigned long long)t->id,
-             t->ops->kind, was - 1, m->proc->index); /* I1 */
+    uint32_t was = bz_xchg_relaxed(&t->runs_on, m->index + 1);
+    BZ_CHECK(was == 0, "task %llu (%s) runs on machine %u and on machine %u",
+             (unsigned long long)t->id, t->ops->kind, was - 1, m->index); /* I1 */
 }
 
 void bz_watch_end(struct bz_machine *m, struct bz_task *t)
 {
     uint32_t was = bz_xchg_relaxed(&t->runs_on, 0); /* relaxed: as above */
-    BZ_CHECK(was == m->proc->index + 1, "task %llu (%s) leaves proc %u, but runs on %d",
-             (unsigned long long)t->id, t->ops->kind, m->proc->index, (int)was - 1); /* I1 */
+    BZ_CHECK(was == m->index + 1, "task %llu (%s) leaves machine %u, but runs on %d",
+             (unsigned long long)t->id, t->ops->kind, m->index, (int)was - 1); /* I1 */
 }
 
 /* On the next stack: the task's own has been left, nobody knows of it yet. */
@@ -95,10 +95,11 @@ void bz_watch_dump(struct bz_runtime *rt)
            bz_injector_length(&rt->injector));
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        bool has_machine = bz_load_relaxed(&p->has_machine) != 0; /* relaxed: for a reader */
+        static const char *const names[] = {"free", "orphan", "starting", "asleep", "held"};
+        uint32_t word = bz_load_relaxed(&p->state); /* relaxed: for a reader */
         bz_log(BLITZ_LOG_ERROR, "  proc %u: ring %u at %u, %s%s%s", i, bz_runq_count(&p->ring),
-               bz_runq_taken(&p->ring), has_machine ? "started" : "no thread yet",
-               bz_idle_is_asleep(&rt->idle, i) ? ", asleep" : "",
+               bz_runq_taken(&p->ring), names[bz_proc_state_of(word)],
+               bz_idle_is_asleep(&rt->idle, i) ? ", in the idle set" : "",
                bz_poll_was_roused(&p->poll) ? ", roused" : "");
     }
 }

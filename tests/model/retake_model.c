@@ -22,7 +22,7 @@ static int taken; /* by the monitor */
 static void given(uint32_t where, int in_next)
 {
     bz_barrier_init(&barrier, &m_os);
-    bz_retake_init(&r);
+    bz_retake_init(&r, false);
     bz_store_relaxed(&r.where, where);
     bz_set(&next, in_next);
     taken = 0;
@@ -41,14 +41,15 @@ static void monitor_takes(void)
     bz_barrier_pay(&barrier);
     if (bz_retake_may(&r))
         taken += take();
-    bz_retake_end(&r);
+    bz_retake_end(&r, false);
 }
 
 static int used; /* by the machine */
 
 static void machine_comes_back(void)
 {
-    uint32_t was = bz_retake_enter(&r, &m_os);
+    uint32_t was;
+    m_assert(bz_retake_enter(&r, &m_os, &was));
     used = take();
     m_assert(was == BZ_IN_USER);
 }
@@ -82,11 +83,12 @@ MODEL(retake, what_a_machine_leaves_behind_is_seen_whole)
 
 static void machine_puts_one_in_and_comes_back(void)
 {
-    uint32_t was = bz_retake_enter(&r, &m_os);
+    uint32_t was;
+    m_assert(bz_retake_enter(&r, &m_os, &was));
     used = take();
     bz_set(&next, 2);
     bz_retake_leave(&r, was);
-    (void)bz_retake_enter(&r, &m_os);
+    m_assert(bz_retake_enter(&r, &m_os, &was));
     used += take();
 }
 
@@ -100,13 +102,69 @@ MODEL(retake, a_machine_that_comes_and_goes_loses_nothing)
     m_sometimes(taken == 2);
 }
 
+/* ---- the whole proc ---- */
+
+static bool has_proc;
+
+static void monitor_moves(void)
+{
+    bz_retake_ask(&r);
+    bz_barrier_pay(&barrier);
+    bool may = bz_retake_may(&r);
+    if (may)
+        taken += take();
+    bz_retake_end(&r, may);
+}
+
+static void machine_comes_back_to_whatever(void)
+{
+    uint32_t was;
+    has_proc = bz_retake_enter(&r, &m_os, &was);
+    if (has_proc)
+        used = take();
+    if (!has_proc) /* once: then it is as one that never had any */
+        m_assert(bz_retake_enter(&r, &m_os, &was));
+}
+
+/* Either it has its proc, or another has; never both, never none. */
+MODEL(retake, a_machine_that_comes_back_has_its_proc_or_knows_that_it_is_gone)
+{
+    given(BZ_IN_USER, 1);
+    used = 0;
+    m_threads(machine_comes_back_to_whatever, monitor_moves);
+    m_assert(used + taken == 1 && has_proc == (taken == 0));
+    m_sometimes(has_proc);
+    m_sometimes(!has_proc);
+}
+
+static void fenced_monitor_moves(void)
+{
+    bz_retake_ask(&r);
+    bz_fence_seqcst();
+    bool may = bz_retake_may(&r);
+    if (may)
+        taken += take();
+    bz_retake_end(&r, may);
+}
+
+/* Without barriers in the system: both sides fence. */
+MODEL(retake, and_so_does_one_that_fences)
+{
+    given(BZ_IN_USER, 1);
+    r.fences = true;
+    used = 0;
+    m_threads(machine_comes_back_to_whatever, fenced_monitor_moves);
+    m_assert(used + taken == 1 && has_proc == (taken == 0));
+    m_sometimes(!has_proc);
+}
+
 static void monitor_pays_nothing(void)
 {
     bz_retake_ask(&r);
     bz_fence_seqcst(); /* on this side alone */
     if (bz_retake_may(&r))
         taken += take();
-    bz_retake_end(&r);
+    bz_retake_end(&r, false);
 }
 
 MODEL_FAILS(retake, a_fence_on_the_takers_side_alone_is_not_enough, "data race")

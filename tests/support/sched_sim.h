@@ -27,9 +27,8 @@ static inline void sim_play(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    for (unsigned i = 0; i < s->procs; i++)
-        if (rt->procs[i].machine != NULL)
-            bz_deque_check(&rt->procs[i].machine->deque);
+    for (unsigned i = 0; i < bz_machines_count(rt); i++)
+        bz_deque_check(&bz_machines_at(rt, i)->deque);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
@@ -73,7 +72,7 @@ static inline void sim_on_seeds(int (*fn)(void *), void *arg, int want, uint64_t
 /* The proc the caller runs on. */
 static inline unsigned sim_proc(void)
 {
-    return bz_machine_self()->proc->index;
+    return bz_machine_self()->last->index;
 }
 
 #endif

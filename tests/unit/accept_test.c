@@ -128,7 +128,7 @@ static int spawn_more_than_a_ring(void *arg)
     (void)arg;
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
-    CHECK_LE(bz_runq_count(&m->proc->ring), BZ_RUNQ_CAP);
+    CHECK_LE(bz_runq_count(&m->last->ring), BZ_RUNQ_CAP);
     CHECK_GE(bz_injector_length(&m->rt->injector), (size_t)N - BZ_RUNQ_CAP - 1); /* one is next */
     bz_injector_check(&m->rt->injector);
     for (int i = 0; i < N; i++)
@@ -247,7 +247,7 @@ TEST(accept, bug_05_a_pair_that_wakes_each_other_starves_nobody)
 
 static int look_into_the_slot(void *arg)
 {
-    struct bz_proc *p = bz_machine_self()->proc;
+    struct bz_proc *p = bz_machine_self()->last;
     blitz_task *t[2];
     (void)arg;
     CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[0]), 0);

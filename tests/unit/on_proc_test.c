@@ -11,7 +11,7 @@
 
 static unsigned proc_here(void)
 {
-    return bz_machine_self()->proc->index;
+    return bz_machine_self()->last->index;
 }
 
 static int where_am_i(void *arg)

@@ -9,16 +9,13 @@
 /* ---- one task, one worker ---- */
 
 static struct bz_machine machine[2];
-static struct bz_proc proc[2];
 static struct bz_task task;
 static const struct bz_task_ops ops = {.kind = "test"};
 
 static void given_two_machines_and_a_task(void)
 {
-    for (unsigned i = 0; i < 2; i++) {
-        proc[i].index = i;
-        machine[i].proc = &proc[i];
-    }
+    for (unsigned i = 0; i < 2; i++)
+        machine[i].index = i;
     task.ops = &ops;
     task.id = 7;
     bz_task_init_watch(&task);
@@ -50,8 +47,8 @@ static void end_on_the_other(void *arg)
 TEST(watch, bug_04_a_task_on_two_workers_is_named_with_both)
 {
     given_two_machines_and_a_task();
-    CHECK_ABORTS(begin_on_both, NULL, "task 7 (test) runs on proc 0 and on proc 1");
-    CHECK_ABORTS(end_on_the_other, NULL, "task 7 (test) leaves proc 1, but runs on 0");
+    CHECK_ABORTS(begin_on_both, NULL, "task 7 (test) runs on machine 0 and on machine 1");
+    CHECK_ABORTS(end_on_the_other, NULL, "task 7 (test) leaves machine 1, but runs on 0");
 }
 
 /* ---- no work beside a sleeper ---- */
@@ -69,8 +66,7 @@ static int until_both_have_started(void *arg)
 {
     struct bz_runtime *rt = bz_machine_self()->rt;
     (void)arg;
-    while (!bz_load_acquire(&rt->procs[0].has_machine) ||
-           !bz_load_acquire(&rt->procs[1].has_machine))
+    while (bz_load_acquire(&rt->procs[1].state) == bz_proc_word(BZ_PROC_FREE, 0))
         blitz_yield();
     return 0;
 }

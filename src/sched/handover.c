@@ -1,0 +1,228 @@
+/*
+ * handover.c - the proc moves, the thread stays: what the monitor does about hogs and long calls.
+ *
+ * A task that has run HOG_NS is a hog. Nobody can stop it, but nobody has to wait for it either: its
+ * thread keeps it, and its proc goes on with another machine. What the hog's queue holds others can
+ * steal, and the monitor fires its timers; so that is not done as long as some other proc lives,
+ * that is, sleeps, or gets from one task to the next. If none does, and something waits to be run,
+ * one proc is moved. The same goes for a proc whose machine is in a system call that it announced
+ * (blitz_syscall_enter): after CALL_NS it moves as soon as something waits and nobody sleeps.
+ *
+ * A machine that lost its proc is a *stray* until it is home or has another. Strays that burn CPU
+ * time are capped, together with the hogs that still have a proc: at `burning_max` of them no proc is
+ * moved any more. Else a program with a hundred endless loops would have a hundred threads fight for
+ * its CPUs. Whether one burns or is blocked in a call of its own its thread's CPU clock tells, once
+ * every BURN_NS; a stray counts as burning until that is known.
+ *
+ * Moving is retake.h's handshake, in the same round as the monitor's other takings and with the same
+ * barrier. Then the proc is STARTING, and bz_proc_start finds a thread for it. If the system has none
+ * the proc is an ORPHAN: the machine that lost it takes it back when it comes into the runtime, or a
+ * later look finds a thread.
+ *
+ * When to look again: while a proc is in a call, soon, and then less and less often (CALL_NS doubled
+ * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog and
+ * something waits: when it will be one.
+ *
+ * Rejected: a signal that makes the hog switch (it may hold any lock of its libraries; preempt.c, for
+ * those who ask for it, does not switch either); handing over every hogged proc at once (each costs
+ * a thread, and one live proc serves all that do not hog).
+ */
+#include "sched/monitor.h"
+
+#include "sched/ask.h"
+#include "sched/sched.h"
+
+enum {
+    HOG_NS = 10000000,
+    CALL_NS = 20000,
+    CALL_NS_MAX = 10000000,
+    BURN_NS = 10000000,
+    BURN_SHARE = 50 /* of the time: less CPU than a 50th of it is not burning */
+};
+
+/* ---- who is stuck ---- */
+
+static bool is_hog(const struct bz_proc *p, uint64_t now)
+{
+    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= HOG_NS;
+}
+
+static bool is_in_call(const struct bz_proc *p, uint64_t now)
+{
+    return p->seen.call_since_ns != 0 && now - p->seen.call_since_ns >= CALL_NS;
+}
+
+static bool is_live(const struct bz_proc *p, uint64_t now)
+{
+    return bz_proc_state_of(p->seen.word) != BZ_PROC_ORPHAN && !is_hog(p, now) &&
+           !is_in_call(p, now);
+}
+
+/* Is there something that waits to be run on this proc, or because of it? */
+static bool has_work(struct bz_proc *p)
+{
+    struct bz_hand *h = &p->hand;
+    return bz_runq_count(&p->ring) > 0 || p->seen.next != 0 || !bz_inbox_is_empty(&p->inbox) ||
+           bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count); /* relaxed: hints */
+}
+
+static bool is_anything_waiting(struct bz_runtime *rt)
+{
+    if (bz_injector_length(&rt->injector) > 0 || bz_job_is_any(rt))
+        return true;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (has_work(&rt->procs[i]))
+            return true;
+    return false;
+}
+
+/* ---- who burns ---- */
+
+/* Under start_lock: nobody joins its thread meanwhile. */
+static bool does_burn(struct bz_machine *m, uint64_t passed)
+{
+    uint64_t used = 0;
+    if (!m->is_used || !bz_load_relaxed(&m->is_stray)) /* relaxed: a hint */
+        return false;
+    if (bz_os_thread_cpu_time(m->rt->os, m->thread, &used) != 0)
+        return false;
+    uint64_t more = used - m->burnt_ns;
+    m->burnt_ns = used;
+    return more >= passed / BURN_SHARE;
+}
+
+static void see_who_burns(struct bz_runtime *rt, uint64_t now)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    uint64_t passed = now - mon->burn_ns;
+    if (mon->burning == 0 || passed < BURN_NS)
+        return;
+    mon->burn_ns = now;
+    mon->burning = 0;
+    bz_lock_take(&rt->start_lock, rt->os);
+    for (unsigned i = bz_machines_count(rt); i-- > 0;)
+        mon->burning += does_burn(bz_machines_at(rt, i), passed);
+    bz_lock_drop(&rt->start_lock, rt->os);
+}
+
+/* ---- choosing ---- */
+
+static bool choose(struct bz_proc *p)
+{
+    if (BZ_BROKEN(92))
+        return false;
+    p->seen.moves = p->seen.is_asked = true;
+    return true;
+}
+
+/* One of the hogs: the first that has something only it can run, or any. */
+static bool choose_a_hog(struct bz_runtime *rt, uint64_t now)
+{
+    struct bz_proc *found = NULL;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (is_hog(p, now) && (found == NULL || !has_work(found)))
+            found = p;
+    }
+    return found != NULL && choose(found);
+}
+
+static bool choose_calls(struct bz_runtime *rt, uint64_t now)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (is_in_call(&rt->procs[i], now))
+            is_any |= choose(&rt->procs[i]);
+    return is_any;
+}
+
+/* Procs that nobody has, for want of a thread: perhaps there is one now. */
+static void start_orphans(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (bz_proc_state_of(rt->procs[i].seen.word) == BZ_PROC_ORPHAN &&
+            bz_proc_adopt(&rt->procs[i]) && bz_proc_start(&rt->procs[i], false) != 0)
+            return;
+}
+
+bool bz_handover_choose(struct bz_runtime *rt, uint64_t now)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    unsigned hogs = 0, live = 0;
+    see_who_burns(rt, now);
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (is_hog(p, now)) {
+            bz_machine_ask(bz_proc_machine(rt, p->seen.word)); /* perhaps it looks up */
+            hogs++;
+        }
+        live += is_live(p, now);
+    }
+    bool may = hogs + mon->burning <= rt->is.burning_max;
+    mon->is_hogged = live == 0 && may;
+    if (bz_idle_sleeping(&rt->idle) > 0 || !is_anything_waiting(rt))
+        return false;
+    bool is_any = choose_calls(rt, now);
+    start_orphans(rt);
+    if (!is_any && live == 0 && may)
+        is_any = choose_a_hog(rt, now);
+    return is_any;
+}
+
+/* ---- moving ---- */
+
+static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
+{
+    struct bz_monitor *mon = &m->rt->monitor;
+    if (mon->burning == 0)
+        mon->burn_ns = now;
+    mon->burning += burns; /* until its clock says otherwise */
+    m->burnt_ns = 0;
+    if (bz_os_thread_cpu_time(m->rt->os, m->thread, &m->burnt_ns) != 0)
+        m->burnt_ns = 0;
+    bz_store_relaxed(&m->is_stray, 1); /* relaxed: a hint */
+}
+
+void bz_handover_move(struct bz_proc *p, uint64_t now)
+{
+    struct bz_machine *m = bz_proc_machine(p->rt, p->seen.word);
+    /* acquire: what its machine left there; the same word: it is still that machine's */
+    bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word;
+    if (may) {
+        went_astray(m, p->seen.call_since_ns == 0, now);
+        bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
+    }
+    bz_retake_end(&m->taken, may);
+    p->rt->monitor.calls_ns = CALL_NS;
+    if (!may)
+        return;
+    p->rt->monitor.is_useful = true;
+    if (bz_proc_start(p, false) == 0) {
+        bz_atomic(uint64_t) *moved = &p->rt->monitor.moved;
+        bz_store_relaxed(moved, bz_load_relaxed(moved) + 1); /* relaxed: one writer */
+    }
+}
+
+/* ---- when again ---- */
+
+uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
+{
+    struct bz_monitor *mon = &rt->monitor;
+    uint64_t next = BZ_OS_FOREVER;
+    bool is_any_call = false;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
+        next = timer < next ? timer : next;
+        is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
+        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_hog(p, now) &&
+            p->seen.since_ns + HOG_NS < next)
+            next = p->seen.since_ns + HOG_NS;
+    }
+    mon->calls_ns = !is_any_call                  ? CALL_NS
+                    : mon->calls_ns < CALL_NS_MAX ? 2 * mon->calls_ns
+                                                  : CALL_NS_MAX;
+    if (is_any_call && now + mon->calls_ns / 2 < next)
+        next = now + mon->calls_ns / 2;
+    return next;
+}

@@ -1,0 +1,216 @@
+/*
+ * proc.c - who holds a proc.
+ *
+ *   from     who                                  how               to
+ *   -----    ----------------------------------   ---------------   ------------------------
+ *   FREE     whoever rouses it                    adopt: CAS        STARTING
+ *   FREE     a machine that wants a proc          regain: CAS       HELD by it
+ *   ORPHAN   the monitor, a machine: likewise     CAS               STARTING, HELD
+ *   STARTING its starter has a machine for it     give: store       HELD by that
+ *   STARTING its starter has none                 abandon: store    ORPHAN
+ *   HELD     its machine has nothing to do        lie_down: store   ASLEEP
+ *   ASLEEP   its machine wakes                    get_up: CAS       HELD by it
+ *   ASLEEP   a machine that wants a proc          regain: CAS       HELD by that; the sleeper leaves
+ *   HELD     the monitor, by retake.h             store             STARTING
+ *
+ * While it is HELD only its machine, or the monitor that has asked it, changes the word, and while
+ * it is STARTING only its starter; so those steps are stores. The word names the machine: a proc that has moved on while somebody looked has
+ * another word, even if the old machine is in use again. What a call announced by
+ * blitz_syscall_enter and a hand-over under way are, is said by the machine (retake.h), not here.
+ *
+ * In the idle set are the FREE and the ASLEEP. A machine that takes one answers for its place there
+ * (idle.c, stay): if somebody has roused that proc meanwhile, the machine counts as searching, and
+ * since it goes on with a task of its own it sends another to search.
+ *
+ * A sleeper whose proc was taken is kicked, and finds that out before it touches anything. Its wait
+ * is on the proc's poll, where the new holder may sleep soon: a kick ends all waits there. Should the
+ * kick come while the sleeper is still on its way into the wait it may sleep on until the next one;
+ * it holds nothing, and counts for nothing.
+ *
+ * Machines are numbered, the lowest free number first, so that those in use are near the front,
+ * where thieves look.
+ *
+ * [S] lie_down: state release -> regain: CAS acquire   what the sleeper left in its proc is seen
+ * [M] take: slot release, count release -> at, count: acquire   the machine is made
+ */
+#include "sched/proc.h"
+
+#include <errno.h>
+
+#include "sched/sched.h"
+
+/* ---- machines ---- */
+
+int bz_machines_init(struct bz_runtime *rt, unsigned max)
+{
+    struct bz_machines *all = &rt->machines;
+    all->max = max;
+    all->made = 0;
+    bz_atomic_init(&all->count, 0);
+    all->slot = bz_alloc(&rt->alloc, max * sizeof *all->slot, BZ_LINE);
+    for (unsigned i = 0; all->slot != NULL && i < max; i++)
+        bz_atomic_init(&all->slot[i], NULL);
+    return all->slot != NULL ? 0 : -ENOMEM;
+}
+
+void bz_machines_fini(struct bz_runtime *rt)
+{
+    struct bz_machines *all = &rt->machines;
+    for (unsigned i = 0; i < all->made; i++) {
+        struct bz_machine *m = bz_load_relaxed(&all->slot[i]); /* relaxed: nobody else is left */
+        bz_free(&rt->alloc, m, sizeof *m);
+    }
+    bz_free(&rt->alloc, all->slot, all->max * sizeof *all->slot);
+}
+
+unsigned bz_machines_count(struct bz_runtime *rt)
+{
+    return bz_load_acquire(&rt->machines.count); /* [M] */
+}
+
+struct bz_machine *bz_machines_at(struct bz_runtime *rt, unsigned i)
+{
+    return bz_load_acquire(&rt->machines.slot[i]); /* [M] */
+}
+
+static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
+{
+    struct bz_machine *m = bz_alloc(&rt->alloc, sizeof *m, _Alignof(struct bz_machine));
+    if (m == NULL)
+        return NULL;
+    *m = (struct bz_machine){.rt = rt, .index = index};
+    bz_deque_init(&m->deque, bz_is_plain(rt));
+    bz_jobs_init(&m->jobs);
+    bz_retake_init(&m->taken, bz_is_plain(rt));
+    bz_atomic_init(&m->is_stray, 0);
+    bz_atomic_init(&m->calls, 0);
+    return m;
+}
+
+struct bz_machine *bz_machines_take(struct bz_runtime *rt)
+{
+    struct bz_machines *all = &rt->machines;
+    unsigned i = 0;
+    while (i < all->made && bz_machines_at(rt, i)->is_used)
+        i++;
+    if (i == all->made) {
+        struct bz_machine *m = i < all->max ? machine_new(rt, i) : NULL;
+        if (m == NULL)
+            return NULL;
+        bz_store_release(&all->slot[i], m); /* [M] */
+        all->made++;
+    }
+    struct bz_machine *m = bz_machines_at(rt, i);
+    m->is_used = true;
+    if (i >= bz_load_relaxed(&all->count))    /* relaxed: written under the lock */
+        bz_store_release(&all->count, i + 1); /* [M] */
+    return m;
+}
+
+void bz_machines_give(struct bz_runtime *rt, struct bz_machine *m)
+{
+    struct bz_machines *all = &rt->machines;
+    m->is_used = false;
+    uint32_t count = bz_load_relaxed(&all->count); /* relaxed: written under the lock */
+    while (count > 0 && !bz_machines_at(rt, count - 1)->is_used)
+        count--;
+    bz_store_release(&all->count, count); /* [M] */
+}
+
+struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word)
+{
+    return bz_machines_at(rt, word >> BZ_PROC_STATE_BITS);
+}
+
+struct bz_machine *bz_proc_holder(struct bz_proc *p)
+{
+    uint32_t word = bz_load_acquire(&p->state); /* [M] */
+    return bz_proc_state_of(word) >= BZ_PROC_ASLEEP ? bz_proc_machine(p->rt, word) : NULL;
+}
+
+/* ---- asleep ---- */
+
+void bz_proc_lie_down(struct bz_machine *m)
+{
+    bz_store_release(&m->proc->state, bz_proc_word(BZ_PROC_ASLEEP, m->index)); /* [S] */
+}
+
+bool bz_proc_get_up(struct bz_machine *m)
+{
+    uint32_t word = bz_proc_word(BZ_PROC_ASLEEP, m->index);
+    /* acquire: [S]; somebody may have held it and lain down as us no more: then it fails */
+    if (bz_cas_strong_acq_rlx(&m->proc->state, &word, bz_proc_word(BZ_PROC_HELD, m->index)))
+        return true;
+    m->proc = NULL;
+    return false;
+}
+
+/* ---- lost and regained ---- */
+
+/* The duty to search is passed on: this machine has a task to run, or no proc. */
+static void stop_searching(struct bz_machine *m)
+{
+    if (!m->is_searching)
+        return;
+    m->is_searching = false;
+    bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
+}
+
+void bz_proc_lost(struct bz_machine *m)
+{
+    m->proc = NULL;
+    stop_searching(m);
+}
+
+/* From one of the three states without a running machine. */
+static bool take(struct bz_machine *m, struct bz_proc *p)
+{
+    struct bz_runtime *rt = m->rt;
+    uint32_t word = bz_load_relaxed(&p->state); /* relaxed: the CAS decides */
+    enum bz_proc_state was = bz_proc_state_of(word);
+    if (was == BZ_PROC_HELD || was == BZ_PROC_STARTING ||
+        !bz_cas_strong_acq_rlx(&p->state, &word, bz_proc_word(BZ_PROC_HELD, m->index))) /* [S] */
+        return false;
+    m->proc = m->last = p;
+    bz_store_relaxed(&p->tick, bz_load_relaxed(&p->tick) + 1); /* relaxed: ours; something new */
+    bz_store_relaxed(&m->is_stray, 0);                         /* relaxed: a hint */
+    if (was != BZ_PROC_ORPHAN)
+        m->is_searching = bz_idle_stay(&rt->idle, p->index, false);
+    if (was == BZ_PROC_ASLEEP)
+        bz_poll_rouse(&p->poll); /* it leaves */
+    stop_searching(m);
+    bz_monitor_woke(m);
+    return true;
+}
+
+bool bz_proc_regain(struct bz_machine *m)
+{
+    struct bz_runtime *rt = m->rt;
+    if (take(m, m->last))
+        return true;
+    for (unsigned i = 0; bz_idle_sleeping(&rt->idle) > 0 && i < rt->proc_count; i++)
+        if (bz_idle_is_asleep(&rt->idle, i) && take(m, &rt->procs[i]))
+            return true;
+    return false;
+}
+
+/* ---- without a machine ---- */
+
+bool bz_proc_adopt(struct bz_proc *p)
+{
+    uint32_t word = bz_load_relaxed(&p->state); /* relaxed: the CAS decides */
+    enum bz_proc_state was = bz_proc_state_of(word);
+    return (was == BZ_PROC_FREE || was == BZ_PROC_ORPHAN) &&
+           bz_cas_strong_acq_rlx(&p->state, &word, bz_proc_word(BZ_PROC_STARTING, 0)); /* [S] */
+}
+
+void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
+{
+    m->proc = m->last = p;
+    bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index)); /* [S] */
+}
+
+void bz_proc_abandon(struct bz_proc *p)
+{
+    bz_store_release(&p->state, bz_proc_word(BZ_PROC_ORPHAN, 0)); /* [S] */
+}
