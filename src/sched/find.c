@@ -67,8 +67,10 @@ bz_entry bz_take_injected(struct bz_machine *m)
         bool is_more = i < count;
         for (; i < count; i++)
             bz_push_here(m, batch[i]);
-        if (is_more) /* in between nobody saw them */
-            bz_rouse_one(m->rt);
+        if (is_more) {
+            bz_rouse_one(m->rt);            /* in between nobody saw them */
+            (void)!bz_monitor_is_up(m->rt); /* the first may be a hog */
+        }
     }
     return won;
 }

@@ -393,7 +393,7 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
 {
     struct bz_proc *p = m->proc;
     bz_entry old = e;
-    if (!bz_is_plain(m->rt) && bz_monitor_is_up(m->rt)) {
+    if (bz_monitor_is_up(m->rt) && !bz_is_plain(m->rt)) {
         old = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
         bz_store_relaxed(&p->next, e);   /* relaxed: likewise */
     }
