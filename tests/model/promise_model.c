@@ -1,0 +1,264 @@
+/*
+ * promise_model.c - a promise has one outcome, its value one owner, its memory one end; and a race of
+ * two promises has one winner and loses nothing.
+ *
+ *   covers: src/future/promise.c src/future/race.c src/future/children.c src/future/children.h
+ *   needs: src/os/lock.c src/base/list.c
+ *   defines: BZ_LOCK_SPINS=1
+ *
+ * The waiter is a thread that polls and sleeps on a word which its waker sets: what await.c does,
+ * without a scheduler. None of the three files has an atomic of its own: what is explored is the order
+ * of the ends (complete, drop, poll, cancel, leave), and memory that is touched after it was freed.
+ */
+#include "model.h"
+
+#include "blitz/combine.h"
+#include "blitz/promise.h"
+#include "model_os.h"
+#include "os/lock.h"
+#include "sched/sched.h"
+
+/* ---- what stands around them ---- */
+
+static void *watched_alloc(void *ctx, size_t size, size_t align)
+{
+    return m_allocator.alloc(ctx, size, align);
+}
+
+static void watched_free(void *ctx, void *memory, size_t size)
+{
+    m_allocator.free(ctx, memory, size);
+}
+
+const blitz_allocator bz_allocator_libc = {watched_alloc, watched_free, NULL};
+static bz_os_word rung;
+static bz_atomic(int) holders;
+
+const struct bz_os *bz_os_here(void)
+{
+    return &m_os;
+}
+
+static void ring_clone(void *data)
+{
+    (void)data;
+    bz_fetch_add_relaxed(&holders, 1);
+}
+
+static void ring_wake_by_ref(void *data)
+{
+    (void)data;
+    bz_store_release(&rung, 1);
+    m_word_wake(&rung, 1);
+}
+
+static void ring_drop(void *data)
+{
+    (void)data;
+    bz_fetch_sub_relaxed(&holders, 1);
+}
+
+static void ring_wake(void *data)
+{
+    ring_wake_by_ref(data);
+    ring_drop(data);
+}
+
+static const blitz_waker_ops ring = {ring_clone, ring_wake, ring_wake_by_ref, ring_drop};
+
+blitz_waker blitz_waker_clone(const blitz_waker *w)
+{
+    w->ops->clone(w->data);
+    return *w;
+}
+
+void blitz_waker_wake(blitz_waker *w)
+{
+    blitz_waker taken = *w;
+    *w = (blitz_waker){NULL, NULL};
+    if (taken.ops != NULL)
+        taken.ops->wake(taken.data);
+}
+
+void blitz_waker_drop(blitz_waker *w)
+{
+    if (w->ops != NULL)
+        w->ops->drop(w->data);
+    *w = (blitz_waker){NULL, NULL};
+}
+
+blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w)
+{
+    return f->ops->poll(f, w);
+}
+
+/* The loop of await.c. */
+int blitz_await(blitz_future *f, blitz_deadline until)
+{
+    blitz_waker w = {&ring, NULL};
+    (void)until;
+    while (f->ops->poll(f, &w) == BLITZ_PENDING) {
+        while (!bz_load_acquire(&rung))
+            m_word_wait(&rung, 0);
+        bz_store_release(&rung, 0);
+    }
+    return 0;
+}
+
+/* ---- one promise ---- */
+
+static blitz_promise *promise;
+static blitz_completer *completer;
+static int value, freed, given, kept;
+static int outcome[4];
+
+static void count_free(void *v)
+{
+    m_assert(v == &value);
+    freed++;
+}
+
+static void given_a_promise(void)
+{
+    freed = given = kept = 0;
+    bz_atomic_init(&rung, 0);
+    bz_atomic_init(&holders, 0);
+    m_settings()->spurious = 0;
+    m_settings()->spin_tries = 1; /* a lock gives up spinning, and sleeps */
+    m_assert(blitz_promise_new(count_free, &promise, &completer) == 0);
+}
+
+static void completes(void)
+{
+    kept += blitz_completer_complete(completer, &value) == 0;
+    blitz_completer_unref(completer);
+}
+
+static void drops(void)
+{
+    blitz_completer_unref(completer);
+}
+
+static void waits(void)
+{
+    void *got = NULL;
+    outcome[m_self()] = blitz_promise_await(promise, BLITZ_FOREVER, &got);
+    given += got == &value;
+    blitz_promise_unref(promise);
+}
+
+static void asks_and_leaves(void)
+{
+    blitz_promise_future f;
+    blitz_waker w = {&ring, NULL};
+    blitz_promise_future_init(&f, promise);
+    if (f.future.ops->poll(&f.future, &w) == BLITZ_READY)
+        given += f.value == &value;
+    else
+        f.future.ops->cancel(&f.future);
+    blitz_promise_unref(promise);
+}
+
+/* The waiter gets it, whichever end comes first and whichever leaves last. */
+MODEL(promise, whoever_waits_is_told_once)
+{
+    given_a_promise();
+    m_threads(completes, waits);
+    m_assert(kept == 1 && given == 1 && freed == 0 && outcome[2] == 0);
+    m_assert(bz_load_relaxed(&holders) == 0);
+}
+
+/* bug class 24: the drop of the last completer is not missed. */
+MODEL(promise, bug_24_a_dropped_one_is_told)
+{
+    given_a_promise();
+    m_threads(drops, waits);
+    m_assert(outcome[2] == -EPIPE && given == 0);
+    m_assert(bz_load_relaxed(&holders) == 0);
+}
+
+/* Who leaves leaves nothing behind: the value is taken or freed, once. */
+MODEL(promise, a_cancel_meets_the_completion)
+{
+    given_a_promise();
+    m_threads(completes, asks_and_leaves);
+    m_assert(kept == 1 && given + freed == 1);
+    m_assert(bz_load_relaxed(&holders) == 0);
+    m_sometimes(given == 1);
+    m_sometimes(freed == 1);
+}
+
+/* Two who complete it, and drop what they hold: one is first. */
+static void rival(void)
+{
+    completes();
+}
+
+MODEL(promise, of_two_who_complete_it_one_does)
+{
+    given_a_promise();
+    (void)blitz_completer_ref(completer);
+    m_threads(completes, rival);
+    m_assert(kept == 1);
+    void *got = NULL;
+    m_assert(blitz_promise_await(promise, BLITZ_FOREVER, &got) == 0 && got == &value);
+    blitz_promise_unref(promise);
+}
+
+/* ---- a race of two ---- */
+
+static blitz_promise *lane[2];
+static blitz_completer *flag[2];
+static int values[2], freed_of[2], won, loser_fate;
+
+static void count_lane(void *v)
+{
+    freed_of[(int *)v - values]++;
+}
+
+/* The second lane first: then either may win. */
+static void runs_both(void)
+{
+    for (int i = 1; i >= 0; i--) {
+        (void)blitz_completer_complete(flag[i], &values[i]);
+        blitz_completer_unref(flag[i]);
+    }
+}
+
+static void referee(void)
+{
+    blitz_promise_future f[2];
+    blitz_child child[2];
+    blitz_race race;
+    for (int i = 0; i < 2; i++) {
+        blitz_promise_future_init(&f[i], lane[i]);
+        child[i] = (blitz_child){&f[i].future, BLITZ_UNASKED};
+    }
+    m_assert(blitz_race_init(&race, child, 2) == 0);
+    (void)blitz_await(&race.future, BLITZ_FOREVER);
+    m_assert(race.winner < 2 && child[race.winner].fate == BLITZ_ENDED);
+    m_assert(f[race.winner].value == &values[race.winner]);
+    won = (int)race.winner;
+    loser_fate = (int)child[1 - won].fate;
+    m_assert(loser_fate == BLITZ_LEFT || loser_fate == BLITZ_REVOKED);
+    for (int i = 0; i < 2; i++)
+        blitz_promise_unref(lane[i]);
+}
+
+/* The winner's value is the referee's, the loser's is freed: whoever is first, whatever the order. */
+MODEL(race, of_two_promises_one_wins_and_nothing_is_lost)
+{
+    freed_of[0] = freed_of[1] = 0;
+    bz_atomic_init(&rung, 0);
+    bz_atomic_init(&holders, 0);
+    m_settings()->spurious = 0;
+    m_settings()->spin_tries = 1;
+    for (int i = 0; i < 2; i++)
+        m_assert(blitz_promise_new(count_lane, &lane[i], &flag[i]) == 0);
+    m_threads(runs_both, referee);
+    m_assert(freed_of[won] == 0 && freed_of[1 - won] == 1);
+    m_assert(bz_load_relaxed(&holders) == 0);
+    m_sometimes(won == 0);
+    m_sometimes(won == 1);
+    m_sometimes(loser_fate == BLITZ_LEFT);
+}
