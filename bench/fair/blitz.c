@@ -88,6 +88,75 @@ static double case_loops(uint64_t ops)
     return beside(loop, loops).p99_ms;
 }
 
+/* ---- calls that block ---- */
+
+static int block_50_ms(void *arg)
+{
+    struct timespec t = {0, 50 * 1000 * 1000};
+    (void)arg;
+    return nanosleep(&t, NULL);
+}
+
+static int blocks_on_the_pool(void *arg)
+{
+    return blitz_blocking(block_50_ms, arg);
+}
+
+/* A hundred at once: milliseconds on the clock, whatever the number of procs. */
+static double case_calls(uint64_t ops)
+{
+    enum { CALLS = 100 };
+    blitz_task *t[CALLS];
+    uint64_t began = bench_now_ns();
+    (void)ops;
+    for (int i = 0; i < CALLS; i++)
+        must(blitz_spawn(blocks_on_the_pool, NULL, NULL, &t[i]), "spawn");
+    for (int i = 0; i < CALLS; i++) {
+        int result = -1;
+        must(blitz_task_join(t[i], BLITZ_FOREVER, &result), "join");
+        must(result, "nanosleep");
+    }
+    return (double)(bench_now_ns() - began) / 1e6;
+}
+
+static int add_one(void *arg)
+{
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
+/* There and back, one after another, on the clock: two threads take part. */
+static double case_pool_trip(uint64_t ops)
+{
+    uint64_t sum = 0, began = bench_now_ns();
+    for (uint64_t i = 0; i < ops; i++)
+        must(blitz_blocking(add_one, &sum), "blocking");
+    if (sum != ops)
+        bench_die("%llu calls were made", (unsigned long long)sum);
+    return (double)(bench_now_ns() - began);
+}
+
+/* ---- what it costs those who are no hogs ---- */
+
+static int yield_often(void *arg)
+{
+    for (uint64_t n = *(uint64_t *)arg; n > 0; n--)
+        blitz_yield();
+    return 0;
+}
+
+/* Two fibers in turns: every event of a switch, and nothing else. */
+static double case_turn(uint64_t ops)
+{
+    uint64_t each = ops / 2 + 1, began = tasks_now_ns();
+    blitz_task *t[2];
+    for (int i = 0; i < 2; i++)
+        must(blitz_spawn(yield_often, &each, NULL, &t[i]), "spawn");
+    for (int i = 0; i < 2; i++)
+        must(blitz_task_join(t[i], BLITZ_FOREVER, NULL), "join");
+    return (double)(tasks_now_ns() - began) / (double)(2 * each) * (double)ops;
+}
+
 /* ---- the frame ---- */
 
 static const struct tasks_case outside[] = {
@@ -97,7 +166,32 @@ static const struct tasks_case outside[] = {
     {"loops", TASKS_ONCE, case_loops, 1},
 };
 
+/* These run in the first task of a runtime. */
+static const struct tasks_case inside[] = {
+    {"calls", TASKS_ONCE, case_calls, 1},
+    {"pool-trip", TASKS_PACED, case_pool_trip, 0},
+    {"turn", TASKS_PACED, case_turn, 0},
+};
+
 static blitz_config config;
+
+struct asked {
+    const struct tasks_case *c;
+    const char *name;
+};
+
+static int measure_inside(void *arg)
+{
+    const struct asked *a = arg;
+    tasks_measure(a->c, a->name);
+    return 0;
+}
+
+static void start_inside(const struct tasks_case *c, const char *name)
+{
+    config.procs = tasks_procs;
+    must(blitz_run(measure_inside, &(struct asked){c, name}, &config), "run");
+}
 
 static void start_outside(const struct tasks_case *c, const char *name)
 {
@@ -128,5 +222,7 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strncmp(argv[1], "loops-", 6) == 0)
         return start_loops(argv);
-    return tasks_main(argc, argv, outside, sizeof(outside) / sizeof(*outside), start_outside);
+    if (argc > 1 && strncmp(argv[1], "hogs-", 5) == 0)
+        return tasks_main(argc, argv, outside, sizeof(outside) / sizeof(*outside), start_outside);
+    return tasks_main(argc, argv, inside, sizeof(inside) / sizeof(*inside), start_inside);
 }
