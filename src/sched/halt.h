@@ -32,6 +32,11 @@ static inline bool bz_halt_is_stopped(struct bz_halt *h)
     return bz_load_relaxed(&h->word) == BZ_HALT_STOPPED; /* relaxed: it orders nothing, I3 */
 }
 
+static inline bool bz_halt_is_running(struct bz_halt *h)
+{
+    return bz_load_relaxed(&h->word) == BZ_HALT_RUNS; /* relaxed: likewise */
+}
+
 static inline bool bz_halt_is_asked(struct bz_halt *h)
 {
     return bz_load_relaxed(&h->word) == BZ_HALT_ASKED; /* relaxed: likewise */

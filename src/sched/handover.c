@@ -19,6 +19,11 @@
  * the proc is an ORPHAN: the machine that lost it takes it back when it comes into the runtime, or a
  * later look finds a thread.
  *
+ * With preemption (preempt.c, if the config asks for it) the cap is on those that run: whoever burns
+ * past it is stopped where it is, and all take turns. A stopped thread does not burn, so there is
+ * room for the next proc to be moved, and any number of endless loops share what burning_max of them
+ * would take.
+ *
  * When to look again: while a proc is in a call, soon, and then less and less often (CALL_NS doubled
  * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog and
  * something waits: when it will be one.
@@ -37,7 +42,8 @@ enum {
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
-    BURN_SHARE = 50 /* of the time: less CPU than a 50th of it is not burning */
+    BURN_SHARE = 50, /* of the time: less CPU than a 50th of it is not burning */
+    TURNS_MAX = 512  /* machines that take turns; more are let burn */
 };
 
 /* ---- who is stuck ---- */
@@ -88,14 +94,15 @@ static bool does_burn(struct bz_machine *m, uint64_t passed)
         return false;
     uint64_t more = used - m->burnt_ns;
     m->burnt_ns = used;
-    return more >= passed / BURN_SHARE;
+    m->burns = more >= passed / BURN_SHARE;
+    return m->burns;
 }
 
 static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t passed = now - mon->burn_ns;
-    if (mon->burning == 0 || passed < BURN_NS)
+    if ((mon->burning == 0 && !rt->is.is_preemptive) || passed < BURN_NS)
         return;
     mon->burn_ns = now;
     mon->burning = 0;
@@ -103,6 +110,42 @@ static void see_who_burns(struct bz_runtime *rt, uint64_t now)
     for (unsigned i = bz_machines_count(rt); i-- > 0;)
         mon->burning += does_burn(bz_machines_at(rt, i), passed);
     bz_lock_drop(&rt->start_lock, rt->os);
+}
+
+/* ---- turns ---- */
+
+/* A machine that burns, and is not in the list yet. */
+static void enlist(struct bz_machine **list, unsigned *n, struct bz_machine *m, uint64_t now)
+{
+    if (*n < TURNS_MAX && m->seat.seen_ns != now)
+        list[(*n)++] = m;
+    m->seat.seen_ns = now;
+}
+
+/* Strays that burn, or were stopped while they did. One that is in nobody's way any more is told so. */
+static void enlist_stray(struct bz_machine **list, unsigned *n, struct bz_machine *m, uint64_t now)
+{
+    bool is_stray = bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
+    if (is_stray && (m->burns || bz_preempt_has_turn(m, now)))
+        enlist(list, n, m, now);
+    else if (m->seat.seen_ns != now && !bz_halt_is_running(&m->seat.halt))
+        bz_preempt_go(m, now);
+}
+
+/* Those that burn take turns, if they were to. Returns how many run now. */
+static unsigned take_turns(struct bz_runtime *rt, uint64_t now)
+{
+    struct bz_machine *list[TURNS_MAX];
+    unsigned n = 0, running = 0;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (is_hog(&rt->procs[i], now) && !is_in_call(&rt->procs[i], now))
+            enlist(list, &n, bz_proc_machine(rt, rt->procs[i].seen.word), now);
+    for (unsigned i = bz_machines_count(rt); i-- > 0;)
+        enlist_stray(list, &n, bz_machines_at(rt, i), now);
+    rt->monitor.turn_ns = bz_preempt_rotate(rt, now, list, n, rt->is.burning_max);
+    for (unsigned i = 0; i < n; i++)
+        running += !bz_preempt_is_stopped(list[i]);
+    return running;
 }
 
 /* ---- choosing ---- */
@@ -158,7 +201,8 @@ bool bz_handover_choose(struct bz_runtime *rt, uint64_t now)
         }
         live += is_live(p, now);
     }
-    bool may = hogs + mon->burning <= rt->is.burning_max;
+    unsigned burning = rt->is.is_preemptive ? take_turns(rt, now) : hogs + mon->burning;
+    bool may = burning <= rt->is.burning_max;
     mon->is_hogged = live == 0 && may;
     if (bz_idle_sleeping(&rt->idle) > 0 || !is_anything_waiting(rt))
         return false;
@@ -177,6 +221,7 @@ static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
     if (mon->burning == 0)
         mon->burn_ns = now;
     mon->burning += burns; /* until its clock says otherwise */
+    m->burns = burns;
     m->burnt_ns = 0;
     if (bz_os_thread_cpu_time(m->rt->os, m->thread, &m->burnt_ns) != 0)
         m->burnt_ns = 0;
@@ -208,7 +253,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
-    uint64_t next = BZ_OS_FOREVER;
+    uint64_t next = mon->turn_ns;
     bool is_any_call = false;
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];

@@ -61,7 +61,7 @@ enum {
 
 void bz_monitor_init(struct bz_monitor *mon)
 {
-    *mon = (struct bz_monitor){.credit_ns = CREDIT_NS};
+    *mon = (struct bz_monitor){.credit_ns = CREDIT_NS, .turn_ns = BZ_OS_FOREVER};
     bz_atomic_init(&mon->state, BZ_MONITOR_NONE);
     bz_atomic_init(&mon->told, 0);
     bz_atomic_init(&mon->looks, 0);
@@ -249,7 +249,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     else if (mon->calm_ns == 0)
         mon->calm_ns = now;
     bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
-    if (is_calm && sleeping == rt->proc_count)
+    if (is_calm && sleeping == rt->proc_count && mon->turn_ns == BZ_OS_FOREVER)
         return BZ_OS_FOREVER;
     bz_store_relaxed(&mon->state, state_for(rt, is_calm, sleeping)); /* relaxed: a hint */
     uint64_t until = is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;

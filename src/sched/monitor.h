@@ -58,6 +58,7 @@ struct bz_monitor {
     uint64_t calls_ns; /* until the next look while somebody is in a call */
     uint64_t burn_ns;  /* when it last looked who burns */
     unsigned burning;  /* machines that do, without a proc */
+    uint64_t turn_ns;  /* when somebody's turn is over, of those that burn */
     bool is_hogged;    /* no proc lives */
 #if defined(BZ_WATCH)
     struct bz_watch_dog dog; /* for the machines that were never started */

@@ -26,7 +26,8 @@
  * time used instead of turns (the thread's clock is a system call a look, and equal slices come to
  * the same).
  *
- * I1  A machine is asked, let go and looked at by the monitor alone.
+ * I1  A machine is asked, let go and looked at by the monitor alone; a thread that begins forgets what the
+ *     last one was asked.
  * I2  seat->thread is the kernel's id of the thread that runs the machine, or 0. If it ends or the
  *     machine changes threads after we read it, the signal goes to nobody, or to a thread of ours that was
  *     asked for nothing.
@@ -126,8 +127,10 @@ void bz_preempt_fini(struct bz_runtime *rt)
 
 void bz_preempt_sit(struct bz_machine *m)
 {
-    if (m->rt->is.is_preemptive)
-        bz_store_relaxed(&m->seat.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
+    if (!m->rt->is.is_preemptive)
+        return;
+    (void)bz_halt_go(&m->seat.halt, m->rt->os); /* what was asked of the last thread here */
+    bz_store_relaxed(&m->seat.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
 }
 
 void bz_preempt_rise(struct bz_machine *m)
@@ -153,7 +156,8 @@ void bz_preempt_stop(struct bz_machine *m, uint64_t now)
         return; /* it is on its way */
     bz_halt_ask(&seat->halt);
     seat->sent_ns = now;
-    seat->tries++;
+    if (seat->tries++ == 0)
+        seat->asked_ns = now;
     (void)bz_os_thread_urge(m->rt->os, thread); /* what fails is tried again */
 }
 
@@ -165,6 +169,13 @@ void bz_preempt_go(struct bz_machine *m, uint64_t now)
     m->seat.tries = 0;
 }
 
+bool bz_preempt_has_turn(struct bz_machine *m, uint64_t now)
+{
+    struct bz_preempt_seat *seat = &m->seat;
+    return !bz_halt_is_running(&seat->halt) ||
+           (seat->since_ns != 0 && now - seat->since_ns < SLICE_NS);
+}
+
 /* ---- the monitor: turns ---- */
 
 /* Since when has it been as it is? Returns whether it is stopped. */
@@ -172,6 +183,8 @@ static bool look_at(struct bz_machine *m, uint64_t now)
 {
     struct bz_preempt_seat *seat = &m->seat;
     bool is_stopped = bz_preempt_is_stopped(m);
+    if (is_stopped && !seat->was_stopped)
+        seat->late += now - seat->asked_ns > SLICE_NS;
     if (is_stopped != seat->was_stopped || seat->since_ns == 0) {
         seat->since_ns = now;
         seat->tries = 0;

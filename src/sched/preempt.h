@@ -22,8 +22,11 @@ struct bz_preempt_seat {
     /* The rest is the monitor's. */
     uint64_t since_ns; /* when it last went on, or was seen to be stopped */
     uint64_t sent_ns;  /* the last signal */
+    uint64_t asked_ns; /* the first one of this stop */
+    uint64_t late;     /* stops that came later than a slice after that, so far */
     unsigned tries;    /* signals since it was asked */
     bool was_stopped;  /* when last looked at */
+    uint64_t seen_ns;  /* at which look it was last seen to burn */
 };
 
 /* Nothing if the settings do not ask for it. Returns: 0, -ENOSYS (not to be had here), -errno. */
@@ -40,6 +43,8 @@ void bz_preempt_rise(struct bz_machine *m);
 void bz_preempt_stop(struct bz_machine *m, uint64_t now);
 void bz_preempt_go(struct bz_machine *m, uint64_t now);
 bool bz_preempt_is_stopped(struct bz_machine *m);
+/* Was it stopped, asked or let go within a slice? Then its thread's CPU time says little. */
+bool bz_preempt_has_turn(struct bz_machine *m, uint64_t now);
 
 /*
  * One look at the machines that burn: n of them, of which `allowed` may, in turns. Call it with n = 0

@@ -142,6 +142,7 @@ struct bz_machine {
     const struct bz_os_thread *thread;
     bz_atomic(uint32_t) is_stray; /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;            /* CPU time of its thread when the monitor last looked */
+    bool burns;                   /* ... and whether it did, as a stray; the monitor's */
     bz_atomic(uint32_t) calls;    /* system calls it has announced; the monitor peeks */
     unsigned holds_on;            /* > 0: no call out of the runtime may cost us the proc */
     struct bz_ctx g0;             /* its native stack, while it runs on another */
