@@ -110,6 +110,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INC
 install(FILES ${PROJECT_SOURCE_DIR}/docs/man/blitz.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
     COMPONENT development)
 
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/blitz.py DESTINATION ${CMAKE_INSTALL_DATADIR}/blitz/gdb
+    COMPONENT development)
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/blitz)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/blitz-config.cmake.in
     ${CMAKE_CURRENT_BINARY_DIR}/blitz-config.cmake INSTALL_DESTINATION ${package_dir}

@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "sched/runtimes.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -119,6 +120,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     err = bz_machine_start(&rt->procs[0], false); /* so that there always is one */
     if (err != 0)
         goto fini_preempt;
+    bz_runtimes_add(rt);
     *out = rt;
     return 0;
 
@@ -230,6 +232,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         return 0;
     if (!bz_live_is_drained(&rt->tasks.live))
         return -EBUSY;
+    bz_runtimes_remove(rt);
     bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */
     bz_store_release(&rt->is_ending, 1);   /* [A] */
     bz_lock_drop(&rt->start_lock, rt->os);

@@ -184,6 +184,7 @@ struct bz_runtime {
     struct bz_tasks tasks;         /* headers, and counts of them */
     struct bz_counters counters;   /* of threads without a proc */
     bz_atomic(uint32_t) is_ending; /* machines leave */
+    struct bz_runtime *older;      /* runtimes.c's */
     struct bz_lock stop_lock;      /* rank: first; held while the tasks are asked to end */
     struct bz_lock start_lock; /* rank: after stop_lock; held while a thread is started or ends */
 };
