@@ -10,15 +10,16 @@
  * not one moment: each line was true when it was written, and two lines need not fit each other.
  *
  *     runtime "blitz": 2 procs (1 asleep, 0 searching), 10003 tasks live
- *       proc 0: running task 7; queued 3, next 1, in hand 0; no timer; 20931 tasks run
- *       proc 1: asleep; queued 0, next 0, in hand 0; timer in 8400 us; 18772 tasks run
+ *       proc 0: running task 7 on thread blitz-1; queued 3, next 1, in hand 0; no timer; 931 tasks run
+ *       proc 1: asleep on thread blitz-2; queued 0, next 0, in hand 0; timer in 8400 us; 772 tasks run
  *       queued for all: 0; pool threads: 2; monitor: looks, 310 looks
  *       task 7 "main" (fiber): running on proc 0, 2.1 s old
  *       10000 tasks "client" (fiber): waiting: receive, 1.9 s old, e.g. task 1033
  *       2 tasks (poll): waiting: wake, 1.9 s old, e.g. task 9
  *
  * What the words mean:
- *   running    a worker has it as its current task
+ *   running    a worker has it as its current task; "without a proc" if it was at it for so long that
+ *              others go on with its proc
  *   ready      it waits for nothing but its turn; "new" if it has never run
  *   waiting    for what is named: a "join" (of which task), a "sleep", a lock, a channel, the future
  *              it awaits; "wake" if it is parked behind its waker and nothing more is known
@@ -32,6 +33,18 @@
  * blitz. Names come from the dynamic symbol tables; link with -rdynamic to see those of a program's
  * own functions, or give the offsets to addr2line. Tasks that run show no frames: use a debugger, or
  * gdb's `blitz bt` (tools/gdb/blitz.py).
+ *
+ * On SIGQUIT (control-backslash), with `dump_on_sigquit` in the config or BLITZ_DUMP_ON_SIGQUIT=1: each
+ * such runtime writes a dump with frames to standard error, from a thread of its own. The process goes
+ * on. A handler that was there before is called as well, and is there again when the runtime is gone.
+ *
+ * Deadlocks are reported without being asked for, once, to the log, with a dump: when tasks wait, and
+ * every thread of the process but the runtime's monitor sleeps in a wait of blitz that has no deadline.
+ * Then nobody is left who could wake anybody, because new threads, timers, I/O and whoever holds a
+ * promise or a waker need a thread that is not asleep so. One thread that is anywhere else, be it in a
+ * read or a mutex, may still act: no report. (Signal handlers must not call blitz, and so do not count;
+ * nor do other processes that share memory with this one.) Tasks that wait for each other while others
+ * go on are not found by this; a dump shows them.
  */
 #ifndef BLITZ_DUMP_H
 #define BLITZ_DUMP_H

@@ -36,7 +36,7 @@ typedef void (*blitz_thread_fn)(void *ctx);
  *
  * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK,
  * BLITZ_THREADS_MAX and BLITZ_TASKS_MAX, numbers that may end in K, M or G; BLITZ_PREEMPT=1, as
- * `preempt`. BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here or
+ * `preempt`, and BLITZ_DUMP_ON_SIGQUIT=1. BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here or
  * there, is refused with a message that says what could.
  *
  * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
@@ -65,6 +65,7 @@ typedef struct blitz_config {
     unsigned threads_max;             /* of workers and blocking calls together; 0: 512 */
     uint64_t tasks_max;               /* that live at a time; one more is -EAGAIN. 0: any number */
     unsigned burning_max;             /* threads that hog; 0: BLITZ_BURNING_MAX or procs + 2 */
+    int dump_on_sigquit;              /* 1: SIGQUIT is answered with a dump: blitz/dump.h */
     const blitz_allocator *allocator; /* copied; NULL: the C library's */
     blitz_log_fn log;             /* gets the *process's* warnings and errors from now on, as by */
     void *log_ctx;                /* blitz_log_set(); NULL: leave the log as it is */

@@ -201,6 +201,12 @@ static int fault_cpus(const struct bz_os *os)
     return under->cpus(under);
 }
 
+static int fault_others(const struct bz_os *os)
+{
+    const struct bz_os *under = fault_of(os)->under;
+    return under->others(under);
+}
+
 static int fault_entropy(const struct bz_os *os, void *out, size_t bytes)
 {
     struct bz_fault *f = fault_of(os);
@@ -248,6 +254,7 @@ static const struct bz_os table = {
     .slab_guard = fault_slab_guard,
     .pages_discard = fault_pages_discard,
     .cpus = fault_cpus,
+    .others = fault_others,
     .entropy = fault_entropy,
 };
 

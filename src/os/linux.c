@@ -12,6 +12,7 @@
  * whoever needs secrecy must know.
  */
 #include "os/linux.h"
+#include "os/sleepers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,5 +75,6 @@ const struct bz_os bz_os_linux = {
     .slab_guard = bz_linux_slab_guard,
     .pages_discard = bz_linux_pages_discard,
     .cpus = bz_linux_cpus,
+    .others = bz_linux_others,
     .entropy = bz_linux_entropy,
 };

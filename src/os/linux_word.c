@@ -18,6 +18,7 @@
  *     on a path that runs before every sleep.
  */
 #include "os/linux.h"
+#include "os/sleepers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -38,13 +39,12 @@
 static_assert(sizeof(bz_os_word) == 4, "the kernel compares 32 bits");
 static_assert(sizeof(time_t) == 8, "deadlines are 64-bit; a 32-bit time_t needs futex_time64");
 
-int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns)
+static int wait_for(bz_os_word *word, uint32_t expected, uint64_t until_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                              .tv_nsec = (long)(until_ns % 1000000000u)};
     const struct timespec *deadline = until_ns == BZ_OS_FOREVER ? NULL : &until;
 
-    (void)os;
     for (;;) {
         if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, NULL,
                     FUTEX_BITSET_MATCH_ANY) == 0)
@@ -56,6 +56,18 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
             return -err;
         BZ_CHECK(err == EINTR, "futex wait on %p: errno %d", (void *)word, err);
     }
+}
+
+int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns)
+{
+    struct bz_sleeper me;
+    (void)os;
+    if (until_ns != BZ_OS_FOREVER && !BZ_BROKEN(101))
+        return wait_for(word, expected, until_ns);
+    bz_sleepers_enter(&me, word, expected);
+    int err = wait_for(word, expected, until_ns);
+    bz_sleepers_leave(&me);
+    return err;
 }
 
 int bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)

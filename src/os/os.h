@@ -134,6 +134,7 @@ struct bz_os {
                       const struct bz_os_guards *where);
     int (*pages_discard)(const struct bz_os *os, void *start, size_t bytes);
     int (*cpus)(const struct bz_os *os);
+    int (*others)(const struct bz_os *os);
     int (*entropy)(const struct bz_os *os, void *out, size_t bytes);
 };
 
@@ -371,6 +372,18 @@ static inline int bz_os_pages_discard(const struct bz_os *os, void *start, size_
 static inline int bz_os_cpus(const struct bz_os *os)
 {
     return os->cpus(os);
+}
+
+/*
+ * Who else could still act? Threads of the process but for the caller, less those that sleep on a sleep
+ * word without a deadline, if nobody has changed the word. 0 is a proof: nobody but the caller will
+ * ever do anything again, unless the caller wakes it. Any other number is of a moment that is over.
+ * For rare use: reads a file.
+ * Returns:  how many; -ENOSYS (the system does not say).
+ */
+static inline int bz_os_others(const struct bz_os *os)
+{
+    return os->others(os);
 }
 
 /*

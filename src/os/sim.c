@@ -300,6 +300,19 @@ static int sim_cpus(const struct bz_os *os)
     return sim_of(os)->config.cpus;
 }
 
+/* A thread that was woken is not asleep here any more, so the words need no second look. */
+static int sim_others(const struct bz_os *os)
+{
+    struct bz_sim *sim = sim_of(os);
+    int count = 0;
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        struct sim_thread *t = SIM_THREAD_OF(node);
+        count += t != sim->current && t->state != SIM_DONE &&
+                 !(t->state == SIM_ASLEEP && t->until_ns == BZ_OS_FOREVER);
+    }
+    return count;
+}
+
 static int sim_entropy(const struct bz_os *os, void *out, size_t bytes)
 {
     struct bz_sim *sim = sim_of(os);
@@ -328,6 +341,7 @@ static const struct bz_os table = {
     .slab_guard = bz_linux_slab_guard,
     .pages_discard = bz_linux_pages_discard,
     .cpus = sim_cpus,
+    .others = sim_others,
     .entropy = sim_entropy,
 };
 

@@ -20,6 +20,7 @@ struct bz_settings {
     uint64_t tasks_max;     /* 0: any number */
     unsigned burning_max;   /* hogs at once, beyond which no procs are moved */
     bool is_plain;          /* asked to do without fast paths */
+    bool dumps_on_quit;     /* SIGQUIT is answered with a dump */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
     bool is_preemptive;     /* preempt.h */
     char name[BZ_OS_NAME_MAX];

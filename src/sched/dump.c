@@ -15,7 +15,12 @@
  * Rejected: stopping the runtime meanwhile (a hog does not stop, and a dump that hangs is worse than
  * one that is blurred); a list of tasks sorted by age (it would have to be kept somewhere).
  *
+ * On SIGQUIT the handler only leaves a mark and wakes the monitor, whose thread has no proc and so is
+ * there when all others are hogged; it writes.
+ *
  * I1  A group's hash is not 0; its first view is that of the oldest task it has.
+ *
+ * [Q] ask: dump_asked release -> if_asked: dump_asked acquire   whatever the signal came after
  */
 #include "sched/dump.h"
 
@@ -24,7 +29,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "os/look.h"
+#include "os/sigquit.h"
+#include "os/sim.h"
 #include "sched/sched.h"
 #include "sched/view.h"
 
@@ -107,29 +115,47 @@ static const char *timer_text(char out[BZ_SPAN_MAX + 24], struct bz_proc *p, uin
     return out;
 }
 
+/* " on thread blitz-2": of a machine, which may be about to change it. */
+static const char *thread_text(char *out, size_t size, struct bz_machine *m)
+{
+    char name[BZ_OS_NAME_MAX] = "";
+    const struct bz_os_thread *t = (const struct bz_os_thread *)bz_look_word(&m->thread);
+    if (t != NULL)
+        bz_look_text(name, sizeof name, t->name);
+    snprintf(out, size, name[0] != '\0' ? " on thread %s" : "%s", name);
+    return out;
+}
+
 /* What its machine is at. */
 static const char *proc_state(char *out, size_t size, struct bz_proc *p)
 {
+    static const char *const without[] = {[BZ_PROC_FREE] = "free",
+                                          [BZ_PROC_ORPHAN] = "free, no thread to be had",
+                                          [BZ_PROC_STARTING] = "a thread starts for it"};
+    char thread[40];
     uint64_t id = 0;
-    struct bz_machine *m = bz_proc_holder(p);
-    if (m == NULL) {
-        snprintf(out, size, "no thread yet");
+    uint32_t word = bz_load_acquire(&p->state); /* proc.c [M] */
+    if (bz_proc_state_of(word) < BZ_PROC_ASLEEP) {
+        snprintf(out, size, "%s", without[bz_proc_state_of(word)]);
         return out;
     }
+    struct bz_machine *m = bz_proc_machine(p->rt, word);
     /* A header that is gone by now is still one: memory of a slab, or read as nothing. */
     const struct bz_task *t = (const struct bz_task *)bz_look_word(&m->current);
-    if (t != NULL && bz_look_copy(&id, &t->id, sizeof id) == 0)
-        snprintf(out, size, "running task %llu%s", (unsigned long long)id,
+    thread_text(thread, sizeof thread, m);
+    if (bz_proc_state_of(word) == BZ_PROC_ASLEEP)
+        snprintf(out, size, "asleep%s", thread);
+    else if (t != NULL && bz_look_copy(&id, &t->id, sizeof id) == 0)
+        snprintf(out, size, "running task %llu%s%s", (unsigned long long)id, thread,
                  bz_retake_where(&m->taken) != BZ_IN_RUNTIME ? "" : ", in the runtime");
     else
-        snprintf(out, size, "%s",
-                 bz_idle_is_asleep(&p->rt->idle, p->index) ? "asleep" : "looking for work");
+        snprintf(out, size, "looking for work%s", thread);
     return out;
 }
 
 static void say_proc(struct dump *d, struct bz_proc *p)
 {
-    char state[64], timer[BZ_SPAN_MAX + 24];
+    char state[128], timer[BZ_SPAN_MAX + 24];
     /* relaxed: for a reader, here and below */
     uint32_t at = bz_load_relaxed(&p->hand.at), count = bz_load_relaxed(&p->hand.count);
     say(d, "  proc %u: %s; queued %u, next %d, in hand %u; %s; %u tasks run", p->index,
@@ -178,7 +204,9 @@ static void say_frames(struct dump *d, const struct bz_view *v)
             break; /* no code: a frame without a frame pointer has led us astray */
         say(d, "      #%u 0x%llx %s", i, (unsigned long long)v->pc[i], symbol);
     }
-    if (v->depth == 0 && v->state != BZ_VIEW_RUNNING && v->state != BZ_VIEW_NEW)
+    if (v->is_beneath)
+        say(d, "      (below task %llu, on the same stack)", (unsigned long long)v->joins);
+    else if (v->depth == 0 && v->state != BZ_VIEW_RUNNING && v->state != BZ_VIEW_NEW)
         say(d, "      (no frames)");
 }
 
@@ -198,7 +226,7 @@ static const char *wait_text(char *out, size_t size, const struct bz_view *v, ui
     size_t used = 0;
     out[0] = '\0';
     if (v->state == BZ_VIEW_RUNNING)
-        snprintf(out, size, " on proc %d", v->proc);
+        snprintf(out, size, v->is_stray ? " without a proc, which had %d" : " on proc %d", v->proc);
     if (v->state != BZ_VIEW_WAITING)
         return out;
     used += (size_t)snprintf(out, size, ": %s", v->what[0] != '\0' ? v->what : "(not readable)");
@@ -342,6 +370,45 @@ int bz_dump(struct bz_runtime *rt, blitz_dump_fn fn, void *ctx, unsigned flags)
     say_runtime(&d);
     walk(&d);
     return d.err;
+}
+
+/* ---- on SIGQUIT ---- */
+
+static int to_stderr(void *ctx, const char *line, size_t length)
+{
+    (void)ctx;
+    return bz_look_say(2, line, length);
+}
+
+/* In a signal handler: a store and a wake. */
+static void ask(void *runtime)
+{
+    struct bz_runtime *rt = runtime;
+    bz_store_release(&rt->dump_asked, 1); /* [Q] */
+    bz_monitor_tell(rt);
+}
+
+void bz_dump_if_asked(struct bz_runtime *rt)
+{
+    if (BZ_LIKELY(bz_load_relaxed(&rt->dump_asked) == 0)) /* relaxed: the exchange decides */
+        return;
+    bz_xchg_acquire(&rt->dump_asked, 0);                    /* [Q] */
+    (void)!bz_dump(rt, to_stderr, NULL, BLITZ_DUMP_FRAMES); /* nobody to tell of an error */
+}
+
+void bz_dump_watch(struct bz_runtime *rt)
+{
+    if (!rt->is.dumps_on_quit || bz_sim_is_running())
+        return;
+    int err = bz_sigquit_watch(ask, rt);
+    if (err != 0 || !bz_monitor_raise(rt))
+        bz_log(BLITZ_LOG_WARN, "SIGQUIT will not be answered with a dump (error %d)", -err);
+}
+
+void bz_dump_unwatch(struct bz_runtime *rt)
+{
+    if (rt->is.dumps_on_quit && !bz_sim_is_running())
+        bz_sigquit_unwatch(rt);
 }
 
 /* ---- the public face ---- */

@@ -47,7 +47,10 @@
  */
 #include "sched/monitor.h"
 
+#include <stdio.h>
+
 #include "base/log.h"
+#include "sched/dump.h"
 #include "sched/sched.h"
 
 enum {
@@ -267,7 +270,8 @@ static void doze(struct bz_runtime *rt)
     pay(rt);                                         /* [S] */
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     while (bz_idle_all_sleep(&rt->idle) && bz_load_acquire(&mon->told) == 0) /* [T] */
-        bz_os_wait(rt->os, &mon->told, 0, BZ_OS_FOREVER);
+        bz_os_wait(rt->os, &mon->told, 0, bz_deadlock_look(rt, bz_os_now(rt->os)));
+    bz_deadlock_over(rt);
     mon->calm_ns = 0;
     mon->since_ns = 0;
 }
@@ -292,6 +296,7 @@ static void monitor_main(void *arg)
     while (bz_load_acquire(&rt->is_ending) == 0) { /* runtime.c [A] */
         uint64_t before = used;
         watch(rt);
+        bz_dump_if_asked(rt);
         used = bz_os_cpu_time(rt->os);
         uint64_t until = bz_monitor_look(rt, bz_os_now(rt->os), used - before);
         if (until == BZ_OS_FOREVER)
@@ -304,7 +309,9 @@ static void monitor_main(void *arg)
 
 static int start(struct bz_runtime *rt)
 {
-    struct bz_os_thread_opts opts = {.name = "blitz-monitor"};
+    char name[BZ_OS_NAME_MAX];
+    struct bz_os_thread_opts opts = {.name = name};
+    snprintf(name, sizeof name, "%.*s-mon", BZ_OS_NAME_MAX - 5, rt->is.name);
     return bz_os_thread_start(rt->os, &rt->monitor.thread, &opts, monitor_main, rt);
 }
 

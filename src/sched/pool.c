@@ -46,6 +46,9 @@
  */
 #include "sched/pool.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
 #include "sched/given.h"
 
@@ -172,6 +175,16 @@ static bool needs_thread(const struct bz_pool *pool)
     return bz_list_is_empty(&pool->idle) && pool->count < pool->count_max && !pool->is_closing;
 }
 
+/* The pool's name and a number, so that threads can be told apart in ps and in dumps. */
+static void name_thread(struct bz_pool *pool, char name[BZ_OS_NAME_MAX])
+{
+    char number[8];
+    size_t length = (size_t)snprintf(number, sizeof number, "-%u", (pool->started + 1) % 100000);
+    size_t room = strnlen(pool->name, BZ_OS_NAME_MAX - 1 - length);
+    memcpy(name, pool->name, room);
+    memcpy(name + room, number, length + 1);
+}
+
 /*
  * Under the lock: an idle thread, or the spare one started, goes on with fn(arg) or w. *spare is
  * NULL afterwards if it was used.
@@ -179,7 +192,8 @@ static bool needs_thread(const struct bz_pool *pool)
 static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *),
                     void *arg, struct bz_work *w, const struct bz_os_thread **out)
 {
-    struct bz_os_thread_opts opts = {.name = pool->name};
+    char name[BZ_OS_NAME_MAX];
+    struct bz_os_thread_opts opts = {.name = name};
     struct bz_list *last = bz_list_last(&pool->idle);
     struct bz_pool_thread *t = last != NULL ? thread_of(last) : *spare;
     if (t == NULL)
@@ -194,8 +208,10 @@ static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*
         rouse(t);
         return 0;
     }
+    name_thread(pool, name);
     int err = bz_os_thread_start(pool->os, &t->thread, &opts, thread_main, t);
     if (err == 0) {
+        pool->started++;
         pool->count++; /* I2 */
         *spare = NULL;
         return 0;

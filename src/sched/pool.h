@@ -41,6 +41,7 @@ struct bz_pool {
     struct bz_lock lock;   /* guards the rest */
     bool is_closing;
     unsigned count;         /* threads that have not left */
+    unsigned started;       /* threads so far: the number of the last */
     unsigned machines;      /* of these run a machine */
     unsigned working;       /* and do a piece of work; the others are idle */
     struct bz_list idle;    /* asleep here; the last to come is the first to go */

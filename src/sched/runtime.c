@@ -13,6 +13,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "sched/dump.h"
 #include "sched/runtimes.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
@@ -83,6 +84,8 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->proc_count = rt->is.procs;
     rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
+    rt->deadlock = (struct bz_deadlock){0};
+    bz_atomic_init(&rt->dump_asked, 0);
     bz_atomic_init(&rt->clock, bz_age_tick(bz_os_now(rt->os)));
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
     bz_injector_init(&rt->injector, rt->os);
@@ -121,6 +124,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     if (err != 0)
         goto fini_preempt;
     bz_runtimes_add(rt);
+    bz_dump_watch(rt);
     *out = rt;
     return 0;
 
@@ -233,6 +237,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     if (!bz_live_is_drained(&rt->tasks.live))
         return -EBUSY;
     bz_runtimes_remove(rt);
+    bz_dump_unwatch(rt);
     bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */
     bz_store_release(&rt->is_ending, 1);   /* [A] */
     bz_lock_drop(&rt->start_lock, rt->os);

@@ -24,7 +24,9 @@ struct bz_debug {
     enum bz_life idle, scheduled, running, complete;
     unsigned wait_mask, wait_child, wait_job, wait_future, wait_open; /* sched/wait.h */
     unsigned age_shift;                                               /* sched/age.h */
-    uint64_t ring_mask;                                               /* sched/runq.h */
+    unsigned proc_bits;                                               /* sched/proc.h */
+    enum bz_proc_state proc_asleep, proc_held;
+    uint64_t ring_mask;           /* sched/runq.h */
     const struct bz_wait *a_wait; /* so that the type is known */
     const struct bz_stack *a_stack;
 };
@@ -46,6 +48,9 @@ struct bz_debug bz_debug = {
     .wait_open = BZ_WAIT_OPEN,
     .age_shift = BZ_AGE_SHIFT,
     .ring_mask = BZ_RUNQ_MASK,
+    .proc_bits = BZ_PROC_STATE_BITS,
+    .proc_asleep = BZ_PROC_ASLEEP,
+    .proc_held = BZ_PROC_HELD,
 };
 
 void bz_runtimes_add(struct bz_runtime *rt)

@@ -52,6 +52,7 @@
 #include "sched/ask.h"
 #include "sched/config.h"
 #include "sched/counters.h"
+#include "sched/deadlock.h"
 #include "sched/deque.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -181,11 +182,13 @@ struct bz_runtime {
     struct bz_pool pool; /* its threads, but for the monitor's */
     struct bz_monitor monitor;
     struct bz_stack_pool stacks;
-    struct bz_tasks tasks;         /* headers, and counts of them */
-    struct bz_counters counters;   /* of threads without a proc */
-    bz_atomic(uint32_t) is_ending; /* machines leave */
-    struct bz_runtime *older;      /* runtimes.c's */
-    struct bz_lock stop_lock;      /* rank: first; held while the tasks are asked to end */
+    struct bz_tasks tasks;          /* headers, and counts of them */
+    struct bz_counters counters;    /* of threads without a proc */
+    bz_atomic(uint32_t) is_ending;  /* machines leave */
+    struct bz_runtime *older;       /* runtimes.c's */
+    struct bz_deadlock deadlock;    /* the monitor's */
+    bz_atomic(uint32_t) dump_asked; /* 1: by SIGQUIT; dump.c */
+    struct bz_lock stop_lock;       /* rank: first; held while the tasks are asked to end */
     struct bz_lock start_lock; /* rank: after stop_lock; held while a thread is started or ends */
 };
 

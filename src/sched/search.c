@@ -154,6 +154,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bz_tasks_rest(&p->tasks);
     if (bz_next_is_set(p))
         return true; /* a destructor of the last task woke it: ours alone to run */
+    bz_deadlock_needs_monitor(rt);
     bool is_hungry = !bz_entries_is_empty(&p->hungry);
     count_sleep(m);
     bz_poll_prepare(&p->poll);

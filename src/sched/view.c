@@ -43,15 +43,19 @@ const char *bz_view_state_name(enum bz_view_state state)
 
 /* ---- who runs it ---- */
 
-/* The proc whose machine has `t` as its current task. */
-static int proc_running(struct bz_runtime *rt, struct bz_task *t)
+/* Has a machine `t` as its current task? */
+static bool is_running(struct bz_view *v, struct bz_task *t)
 {
+    struct bz_runtime *rt = t->rt;
     for (unsigned i = 0; i < bz_machines_count(rt); i++) {
         struct bz_machine *m = bz_machines_at(rt, i);
-        if (bz_look_word(&m->current) == (uintptr_t)t)
-            return (int)((const struct bz_proc *)bz_look_word(&m->last))->index;
+        if (bz_look_word(&m->current) != (uintptr_t)t)
+            continue;
+        v->proc = (int)((const struct bz_proc *)bz_look_word(&m->last))->index;
+        v->is_stray = bz_load_relaxed(&m->is_stray) != 0; /* relaxed: for a reader */
+        return true;
     }
-    return BZ_VIEW_NOWHERE;
+    return false;
 }
 
 /* ---- what it waits for ---- */
@@ -133,7 +137,7 @@ static void look(struct bz_view *v, struct bz_task *t)
         v->state = BZ_VIEW_ENDED;
     else if (life == BZ_SCHEDULED)
         v->state = word & BZ_WORD_STARTED ? BZ_VIEW_READY : BZ_VIEW_NEW;
-    else if ((v->proc = proc_running(t->rt, t)) != BZ_VIEW_NOWHERE)
+    else if (is_running(v, t))
         v->state = BZ_VIEW_RUNNING;
     else
         waits(v, t, life);
@@ -150,6 +154,7 @@ void bz_view_take(struct bz_view *v, struct bz_task *t, bool with_frames)
     if (!with_frames || v->state == BZ_VIEW_RUNNING || v->state == BZ_VIEW_ENDED)
         return;
     const struct bz_stack *stack = (const struct bz_stack *)bz_look_word(&t->stack);
+    v->is_beneath = v->joins != 0 && stack == NULL;
     if (stack != NULL)
         v->depth = bz_frames_walk(stack, v->pc);
     if (bz_look_word(&t->stack) != (uintptr_t)stack)

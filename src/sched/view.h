@@ -30,10 +30,12 @@ struct bz_view {
     const char *kind; /* "fiber", "poll", "job" */
     enum bz_view_state state;
     bool is_cancelled; /* asked to stop */
-    int proc;          /* it runs on, or BZ_VIEW_NOWHERE */
+    int proc;          /* it runs on, or had when it lost it; or BZ_VIEW_NOWHERE */
+    bool is_stray;     /* it runs, and its proc was given to others meanwhile */
     uint32_t born;     /* age.h; 0: not known */
     uint32_t since;    /* since when it waits, likewise */
     uint64_t joins;    /* the task it waits for; 0: none */
+    bool is_beneath;   /* ... and which it runs itself: it stands on the same stack */
     uint64_t until;    /* its deadline; BZ_OS_FOREVER: none */
     unsigned depth;    /* of pc[]; 0: it was not asked for, or there are none */
     char name[BZ_VIEW_NAME_MAX];

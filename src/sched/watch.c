@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "os/sim.h"
+#include "os/sleepers.h"
 #include "sched/sched.h"
 
 #if defined(BZ_WATCH)
@@ -147,11 +148,17 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until)
 {
     struct bz_proc *p = m->proc;
     struct bz_watch_dog *dog = &m->watch.dog;
+    struct bz_sleeper me;
+    bool is_for_ever = until == BZ_OS_FOREVER && !bz_sim_is_running();
+    if (is_for_ever) /* its looks do not count as acting */
+        bz_sleepers_enter(&me, &p->poll.roused, 0);
     while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
         if (bz_os_now(m->rt->os) >= until)
             return;
         look(dog, m->rt, true);
     }
+    if (is_for_ever)
+        bz_sleepers_leave(&me);
     dog->looks = 0;
 }
 

@@ -236,13 +236,16 @@ static int my_thread_name(void *arg)
     return pthread_getname_np(pthread_self(), arg, 16);
 }
 
-TEST(runtime, worker_threads_have_the_name_they_were_given)
+/* So that they can be told apart in ps: the runtime's name, as far as it fits, and a number. */
+TEST(runtime, worker_threads_have_the_name_they_were_given_and_a_number)
 {
     char name[16];
-    CHECK_EQ(blitz_run(my_thread_name, name, NULL), 0);
-    CHECK_STR_EQ(name, "blitz");
-    CHECK_EQ(blitz_run(my_thread_name, name, &(blitz_config){.name = "a rather long name"}), 0);
-    CHECK_STR_EQ(name, "a rather long n");
+    CHECK_EQ(blitz_run(my_thread_name, name, &(blitz_config){.procs = 1}), 0);
+    CHECK_STR_EQ(name, "blitz-1");
+    CHECK_EQ(
+        blitz_run(my_thread_name, name, &(blitz_config){.procs = 1, .name = "a rather long name"}),
+        0);
+    CHECK_STR_EQ(name, "a rather long-1");
 }
 
 /* Whatever blitz takes comes from the hook and goes back to it. */

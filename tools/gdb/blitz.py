@@ -68,10 +68,11 @@ def procs_of(runtime):
 
 
 def machines_of(runtime):
-    """Every machine that was ever started, with its proc or None."""
-    for proc in procs_of(runtime):
-        if int(proc["machine"]) != 0:
-            yield proc["machine"].dereference(), proc
+    """Every machine there is; m["proc"] is 0 in one that has lost its proc, or has none yet."""
+    machines = runtime["machines"]
+    for i in range(int(machines["count"])):
+        if int(machines["slot"][i]) != 0:
+            yield machines["slot"][i].dereference()
 
 
 def objects_of(slab):
@@ -161,8 +162,15 @@ def proc_name(machine):
     return str(int(machine["proc"]["index"])) if int(machine["proc"]) != 0 else "none"
 
 
+def thread_name(machine):
+    try:
+        return f" on thread {text_of(machine['thread']['name'])}" if int(machine["thread"]) else ""
+    except gdb.error:
+        return ""
+
+
 def tasks_of(runtime):
-    current = {int(m["current"]): m for m, _ in machines_of(runtime) if int(m["current"]) != 0}
+    current = {int(m["current"]): m for m in machines_of(runtime) if int(m["current"]) != 0}
     for header in task_headers(runtime):
         yield Task(header, current)
 
@@ -332,19 +340,27 @@ class InfoProcs(gdb.Command):
     def invoke(self, argument, from_tty):
         for runtime in runtimes():
             gdb.write(f"runtime \"{text_of(runtime['is']['name'])}\"\n")
-            holders = {int(p.address): m for m, p in machines_of(runtime) if p is not None}
             for proc in procs_of(runtime):
-                gdb.write(self.line(runtime, proc, holders.get(int(proc.address))) + "\n")
+                gdb.write(self.line(runtime, proc) + "\n")
+            for machine in machines_of(runtime):
+                if int(machine["current"]) != 0 and int(machine["is_stray"]) != 0:
+                    gdb.write(f"no proc: running task {int(machine['current']['id'])}"
+                              f"{thread_name(machine)}; it was too long at it\n")
 
-    def line(self, runtime, proc, machine):
-        index = int(proc["index"])
-        asleep = int(runtime["idle"]["sleeper"][index // 64]) >> index % 64 & 1
-        if machine is None:
+    def line(self, runtime, proc):
+        index, word, known = int(proc["index"]), int(proc["state"]), debug()
+        state = word & (1 << int(known["proc_bits"])) - 1
+        if state not in (int(known["proc_asleep"]), int(known["proc_held"])):
             at = "no machine"
-        elif int(machine["current"]) != 0:
-            at = f"running task {int(machine['current']['id'])}"
         else:
-            at = "asleep" if asleep else "looking for work"
+            machine = runtime["machines"]["slot"][word >> int(known["proc_bits"])].dereference()
+            if state == int(known["proc_asleep"]):
+                at = "asleep"
+            elif int(machine["current"]) != 0:
+                at = f"running task {int(machine['current']['id'])}"
+            else:
+                at = "looking for work"
+            at += thread_name(machine)
         first = int(proc["timer_first"])
         mask = int(debug()["ring_mask"])
         queued = int(proc["ring"]["tail"]) - int(proc["ring"]["head"]) & mask
