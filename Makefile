@@ -113,8 +113,9 @@ SEEDS ?= 8000
 .PHONY: seeds
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
 	@tools/setup build test
-	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor
-	@for p in sched random accept par poll wait monitor; do \
+	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor \
+	    sim_fair_random
+	@for p in sched random accept par poll wait monitor fair_random; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long

@@ -43,10 +43,15 @@ blitz_waker blitz_waker_clone(const blitz_waker *w)
     return *w;
 }
 
+bool bz_waker_is_ours(const blitz_waker *w)
+{
+    return w->ops == &bz_task_waker || w->ops == &parker_waker || w->ops == NULL;
+}
+
 /* Our own are called as they are, others out of the runtime: they may take their time. */
 static void call(void (*fn)(void *), const blitz_waker *w)
 {
-    if (BZ_LIKELY(w->ops == &bz_task_waker || w->ops == &parker_waker))
+    if (BZ_LIKELY(bz_waker_is_ours(w)))
         fn(w->data);
     else
         bz_call_out(fn, w->data);

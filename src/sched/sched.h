@@ -453,6 +453,8 @@ static inline int bz_task_result(const struct bz_task *t)
 void *bz_task_take_pointer(struct bz_task *t);
 /* At a drop: a pointer that nobody took. `free_result` may be NULL. */
 void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *));
+/* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
+bool bz_waker_is_ours(const blitz_waker *w);
 /* Call a function of the user's that does not suspend, from wherever we are: retake.h. */
 void bz_call_out(void (*fn)(void *), void *arg);
 

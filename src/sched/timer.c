@@ -7,9 +7,15 @@
  *
  * Firing takes a batch under the lock and lets each timer say what is to be done: its memory lies
  * in the frame of whoever waits, which may be left as soon as the timer is disarmed, and disarming
- * takes the lock. What is to be done (queueing a task, waking a waker, which may be anybody's code)
- * is done when the lock is dropped. A million timers due at once are a million/BATCH turns of the
- * loop, with tasks and other machines let in between.
+ * takes the lock. What is to be done (queueing a task, waking a waker) is done when the lock is
+ * dropped. A million timers due at once are a million/BATCH turns of the loop, with tasks and other
+ * machines let in between.
+ *
+ * A waker may be anybody's code, and take for ever. Whoever fires has others' wakes in its hands, may
+ * be in the middle of a task's suspension, or be the monitor. So a foreign waker is woken by a task of
+ * its own, and is no more in anybody's way than any task. Where none can be had (no memory, as many as may
+ * be, the runtime is shutting down) it is woken here, after all others. Rejected: calling it from the
+ * loop alone (timers of a proc whose tasks hand over to each other would be due for long).
  *
  * Whoever arms a timer on another's proc rouses that if the timer is now its first: it may sleep
  * until a later one.
@@ -20,6 +26,7 @@
  * [A] arm: timer_first, then the full fence of idle.c, wanted -> the full fence of idle.c, announce,
  *     then timer_first (search.c): a machine sees what was armed before it sleeps, or is seen asleep
  */
+#include "blitz/poll.h"
 #include "sched/wait.h"
 
 enum { BATCH = 32 };
@@ -95,16 +102,36 @@ static size_t fire_batch(struct bz_proc *p, uint64_t now, struct bz_fired *fired
     return count;
 }
 
+static blitz_poll wake_it(void *waker, blitz_cx *cx)
+{
+    (void)cx;
+    blitz_waker_wake(waker);
+    return BLITZ_READY;
+}
+
+/* Let a task do it. */
+static bool wake_by_task(struct bz_runtime *rt, const blitz_waker *w)
+{
+    blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "waker of a timer"};
+    return blitz_spawn_poll(wake_it, w, sizeof *w, &opts, NULL) == 0;
+}
+
 bool bz_timers_fire(struct bz_proc *p, uint64_t now)
 {
+    struct bz_runtime *rt = p->rt;
     struct bz_fired fired[BATCH];
     if (bz_timers_first(p) > now)
         return false;
-    size_t count = fire_batch(p, now, fired);
+    size_t count = fire_batch(p, now, fired), left = 0;
     for (size_t i = 0; i < count; i++) {
         if (fired[i].resume != NULL)
             bz_wait_resume(fired[i].resume);
-        blitz_waker_wake(&fired[i].wake);
+        if (bz_waker_is_ours(&fired[i].wake) || BZ_BROKEN(107))
+            blitz_waker_wake(&fired[i].wake);
+        else if (!wake_by_task(rt, &fired[i].wake))
+            fired[left++].wake = fired[i].wake; /* left <= i: those are done with */
     }
+    for (size_t i = 0; i < left; i++)
+        blitz_waker_wake(&fired[i].wake);
     return count > 0;
 }
