@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "fair/check.h"
 #include "fair/tickers.h"
 #include "tasks/tasks.h"
 
@@ -145,6 +146,23 @@ static int yield_often(void *arg)
     return 0;
 }
 
+static int do_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static double case_spawn(uint64_t ops)
+{
+    uint64_t began = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        blitz_task *t;
+        must(blitz_spawn(do_nothing, NULL, NULL, &t), "spawn");
+        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    }
+    return (double)(tasks_now_ns() - began);
+}
+
 /* Two fibers in turns: every event of a switch, and nothing else. */
 static double case_turn(uint64_t ops)
 {
@@ -168,9 +186,9 @@ static const struct tasks_case outside[] = {
 
 /* These run in the first task of a runtime. */
 static const struct tasks_case inside[] = {
-    {"calls", TASKS_ONCE, case_calls, 1},
-    {"pool-trip", TASKS_PACED, case_pool_trip, 0},
-    {"turn", TASKS_PACED, case_turn, 0},
+    {"calls", TASKS_ONCE, case_calls, 1},  {"pool-trip", TASKS_PACED, case_pool_trip, 0},
+    {"turn", TASKS_PACED, case_turn, 0},   {"spawn", TASKS_PACED, case_spawn, 0},
+    {"check", TASKS_PACED, case_check, 0},
 };
 
 static blitz_config config;

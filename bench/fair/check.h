@@ -1,0 +1,33 @@
+/*
+ * check.h - what a task pays for the possibility that its proc is taken: once out of the runtime and
+ * once back into it, with the check whether somebody has taken it meanwhile (src/sched/retake.h). Measured
+ * on the very functions, against the same loop without them, because in a whole task it is lost in
+ * the noise. The only part of bench-fair that looks inside the library.
+ */
+#ifndef BENCH_FAIR_CHECK_H
+#define BENCH_FAIR_CHECK_H
+
+#include "sched/sched.h"
+#include "tasks/tasks.h"
+
+/* In a task, and so in user code: into the runtime and out again. */
+static double case_check(uint64_t ops)
+{
+    uint64_t began = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        uint32_t was;
+        struct bz_machine *m = bz_enter(&was);
+        bench_keep((uint64_t)(uintptr_t)m);
+        bz_leave(was);
+        bench_keep(i);
+    }
+    uint64_t middle = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        bench_keep((uint64_t)(uintptr_t)bz_machine_self());
+        bench_keep(i);
+    }
+    uint64_t with = middle - began, without = tasks_now_ns() - middle;
+    return with > without ? (double)(with - without) : 1e-3;
+}
+
+#endif
