@@ -12,7 +12,8 @@
     SCENE(talk)            \
     SCENE(skynet)          \
     SCENE(fib)             \
-    SCENE(millions)
+    SCENE(millions)        \
+    SCENE(hogs)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
 DEMO_SCENES(DEMO_DECLARE)
