@@ -2,13 +2,22 @@
  * blitz/blocking.h - calls that block, among tasks that wait.
  *
  * A task that waits in blitz takes nobody's time. A library that knows nothing of blitz blocks its
- * thread: a database client, getaddrinfo(), a read of a slow disk, a foreign mutex. Three ways to call it,
+ * thread: a database client, getaddrinfo(), a read of a slow disk, a foreign mutex. The ways to call it,
  * by how long it takes:
+ *
+ *     blitz_syscall_enter();                      // usually short: made right here, at the cost of some
+ *     n = read(fd, buffer, sizeof buffer);        // nanoseconds; if it takes long, others run meanwhile
+ *     int err = errno;
+ *     blitz_syscall_leave();
+ *
+ *     rc = blitz_block_in_place(query, &q);       // the same around a function
  *
  *     rc = blitz_blocking(query, &q);             // microseconds to minutes: on a thread of the pool
  *
  *     rc = blitz_blocking_until(resolve, r, free_resolve, until, &found);   // and do not wait longer
  *                                                 // than that for it, whatever it does
+ *
+ *     blitz_thread_lock();                        // and for a library that is tied to a thread
  *
  * A big appetite for stack is the other thing such libraries have:
  *
@@ -34,6 +43,31 @@
 #include "blitz/time.h"
 
 BLITZ_BEGIN_DECLS
+
+/*
+ * A call that may block begins. Until blitz_syscall_leave() the task stands where it stood, and its
+ * worker's place is free for others: if the call takes long and somebody waits to be run, another
+ * thread goes on with them. Pairs nest. A task that waits in between, in blitz, waits as ever. On a
+ * plain thread both do nothing.
+ * Suspends: never.
+ */
+BLITZ_API void blitz_syscall_enter(void);
+
+/*
+ * The call is over. If somebody has the worker's place, the task takes a free one, its old one if it
+ * can, or stands in line with the others. errno is yours until here, and another thread's
+ * afterwards, perhaps. A leave without an enter aborts in debug builds.
+ * Suspends: until there is a place for this task.
+ */
+BLITZ_API BLITZ_SUSPENDS void blitz_syscall_leave(void);
+
+/*
+ * Call fn(arg) here and now, between an enter and a leave of the above.
+ * Owns:     `arg` is fn's until this returns.
+ * Suspends: after fn has returned, perhaps, until it is this task's turn. Call from anywhere.
+ * Returns:  what fn returned; -EINVAL (no function).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_block_in_place(int (*fn)(void *arg), void *arg);
 
 /*
  * Call fn(arg) on a thread of the pool.
@@ -75,6 +109,18 @@ typedef struct blitz_blocking_future {
  */
 BLITZ_API void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), void *arg,
                                           void (*drop)(void *arg));
+
+/*
+ * The calling task runs on this thread, and nobody else does, until as many unlocks or its end: for
+ * libraries that are tied to a thread (graphics, an interpreter, thread-local state, a mutex held
+ * over a wait). It costs a wait of such a task two changes of threads. In a stackless task the lock ends
+ * with the poll. On a plain thread both do nothing and return 0.
+ * Suspends: never.
+ * Returns:  lock: 0, -EAGAIN, -ENOMEM (no thread is to be had for the others to go on with; also if so
+ *           many are locked that threads_max would leave too few). unlock: 0, -EPERM (not locked).
+ */
+BLITZ_API int blitz_thread_lock(void);
+BLITZ_API int blitz_thread_unlock(void);
 
 /*
  * Call fn(arg) on a larger stack, for libraries that need more than a fiber has: 64 KiB, 256 KiB,

@@ -57,6 +57,10 @@ typedef struct blitz_stats {
     uint64_t jobs_stolen;    /* jobs others did take */
     uint64_t jobs_evacuated; /* jobs that went to the queues because their task had to wait */
 
+    /* Calls made in place: blitz/blocking.h. */
+    uint64_t calls_moved;    /* that took so long that others went on in the worker's place */
+    uint64_t calls_regained; /* of these, that found a free place at once when they came back */
+
     /* Memory now; 0 in the figures of one proc. */
     uint64_t stacks;     /* in use or at hand */
     uint64_t task_bytes; /* of task headers, unused ones in between included */

@@ -68,7 +68,7 @@ int blitz_blocking(int (*fn)(void *arg), void *arg)
         return fn(arg);
     struct call c = {.work.run = call_run, .pool = &t->rt->pool, .fn = fn, .arg = arg};
     bz_wait_begin_sole(&c.wait, t->rt->os, "blocking");
-    return bz_wait_park(&c.wait, call_hook, &c) == MADE ? c.result : fn(arg);
+    return bz_wait_park(&c.wait, call_hook, &c) == MADE ? c.result : blitz_block_in_place(fn, arg);
 }
 
 /* ---- detached ---- */
@@ -175,7 +175,7 @@ static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
     }
     blitz_waker_drop(&d->waker);
     detached_free(d);
-    return over(f, 0, in->fn(in->arg));
+    return over(f, 0, blitz_block_in_place(in->fn, in->arg));
 }
 
 /* Ask again: the newest waker counts. */

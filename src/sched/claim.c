@@ -20,6 +20,7 @@
  *   with a deadline               the joiner could not return before the child ends
  *   from outside the runtime      there is no worker to run it on
  *   a child that will not have it  a proc hint, another stack class (BZ_TASK_STAYS)
+ *   by a task that is locked to its thread   the child may go on elsewhere
  *   on the lower half of a stack   half of it is what the class promises to the child
  *   in the plain form
  *
@@ -41,7 +42,8 @@ static bool has_room(struct bz_machine *m)
 
 static bool may_claim(struct bz_machine *m, struct bz_task *t)
 {
-    return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) && has_room(m);
+    return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) &&
+           !(m->current->marks & BZ_MARK_LOCKED) && has_room(m);
 }
 
 /* Its entry in the hand, if it is there. */
@@ -109,6 +111,8 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     bz_watch_begin(m, t);
     *ran = bz_deque_is_empty(&m->deque) ? t->ops->run(t) : run_marked(m, me, t);
     m = bz_machine_self(); /* whoever we are now */
+    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
+        bz_locked_end(m);
     bz_watch_end(m, t);
     m->current = me;
     bz_watch_begin(m, me);

@@ -30,7 +30,9 @@
     X(useless_wakes)    \
     X(forks_shared)     \
     X(jobs_stolen)      \
-    X(jobs_evacuated)
+    X(jobs_evacuated)   \
+    X(calls_moved)      \
+    X(calls_regained)
 
 #define BZ_COUNTER_FIELD_(name) bz_atomic(uint64_t) name;
 struct bz_counters {

@@ -139,9 +139,17 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
  * another. */
 static bz_entry successor(struct bz_machine *m)
 {
+    if (BZ_UNLIKELY(m->current->marks & BZ_MARK_LOCKED)) {
+        bz_locked_pass_on(m);
+        return 0;
+    }
     if (BZ_UNLIKELY(m->proc == NULL) && !bz_proc_regain(m))
         return 0;
-    return bz_is_plain(m->rt) ? 0 : bz_find_near(m);
+    bz_entry e = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
+    if (BZ_LIKELY(e == 0 || !bz_entry_is_locked(e)))
+        return e;
+    bz_locked_hand_over(m, e);
+    return 0;
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
@@ -212,6 +220,13 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
     bz_ctx_leave(&take_up(m, t)->ctx, hook_give_back, mine);
 }
 
+void bz_resume_from_home(struct bz_machine *m, struct bz_task *t)
+{
+    begin(t);
+    bz_count_here(m, switches);
+    bz_ctx_switch(&m->g0, &take_up(m, t)->ctx, NULL, NULL);
+}
+
 /* ---- the loop ---- */
 
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
@@ -238,6 +253,8 @@ static void call(struct bz_task *t)
     enum bz_ran ran = t->ops->run(t);
     uint32_t was;
     m = bz_enter_as(&was); /* whoever we are now, with a proc or without */
+    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
+        bz_locked_end(m);
     m->current = NULL;
     bz_watch_end(m, t);
     if (ran == BZ_RAN_DONE)
@@ -255,6 +272,10 @@ static void runner_main(void *arg)
     while ((e = bz_find(bz_machine_self())) != 0) {
         struct bz_machine *m = bz_machine_self();
         struct bz_task *t = bz_entry_task(e);
+        if (BZ_UNLIKELY(bz_entry_is_locked(e))) {
+            bz_locked_hand_over(m, e);
+            continue; /* and find that there is no proc */
+        }
         begin(t);
         if (t->stack != NULL)
             resume(m, t);
@@ -339,6 +360,8 @@ static void machine_main(void *arg)
     struct bz_stack *first = m->runner;
     bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
     bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
+    while (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
+        bz_locked_wait(m);
     clear_up(m);
     bz_preempt_rise(m);
     bz_self_set(NULL);

@@ -93,7 +93,7 @@ static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
 static uint64_t call_since(const struct bz_monitor_seen *seen, const struct bz_monitor_seen *before,
                            enum bz_where where, uint64_t now)
 {
-    if (where != BZ_IN_SYSCALL)
+    if (where < BZ_IN_SYSCALL) /* above: calls that nest */
         return 0;
     bool is_same = before->call_since_ns != 0 && before->calls == seen->calls;
     return is_same ? before->call_since_ns : now;
@@ -114,8 +114,9 @@ static void see(struct bz_proc *p, uint64_t now)
     bool is_same = before.word == seen->word && before.tick == seen->tick;
     seen->since_ns = is_same ? before.since_ns : now;
     seen->call_since_ns = call_since(seen, &before, where, now);
-    seen->is_stuck = is_same && before.is_away && seen->is_away;
-    seen->is_asked = seen->is_stuck && has_private(p, &before);
+    bool is_orphan = bz_proc_state_of(seen->word) == BZ_PROC_ORPHAN;
+    seen->is_stuck = is_orphan || (is_same && before.is_away && seen->is_away);
+    seen->is_asked = seen->is_stuck && is_held && has_private(p, &before);
     seen->moves = false;
     p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
 }

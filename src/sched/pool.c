@@ -20,6 +20,8 @@
  * empty then tries to start another, so that a system that refused threads for a moment is asked
  * again.
  *
+ * Some idle threads may be kept for machines to come (bz_pool_keep): they do no work and do not leave.
+ *
  * A thread that is taken is moved to `busy` by the taker, under the lock, before it is woken; one
  * whose time is over leaves only if the lock finds it idle still. So a thread is never both given
  * work and gone. A thread cannot join itself: it goes to `left`, and the next who comes by joins it:
@@ -103,7 +105,7 @@ static void move_to(struct bz_list *list, struct bz_pool_thread *t)
 /* May one more thread do work, or are those that are left for machines? */
 static bool may_work(const struct bz_pool *pool)
 {
-    unsigned busy = pool->machines + pool->working;
+    unsigned busy = pool->machines + pool->working + pool->kept;
     unsigned to_come =
         pool->machines < pool->machines_min ? pool->machines_min - pool->machines : 0;
     return busy + to_come + pool->reserve < pool->count_max;
@@ -169,10 +171,15 @@ static void thread_free(struct bz_pool *pool, struct bz_pool_thread *t)
         bz_free(pool->alloc, t, sizeof *t);
 }
 
+static unsigned idle_count(const struct bz_pool *pool)
+{
+    return pool->count - pool->machines - pool->working;
+}
+
 /* Would the next thing to run need a thread that is not there yet? Under the lock. */
 static bool needs_thread(const struct bz_pool *pool)
 {
-    return bz_list_is_empty(&pool->idle) && pool->count < pool->count_max && !pool->is_closing;
+    return idle_count(pool) <= pool->kept && pool->count < pool->count_max && !pool->is_closing;
 }
 
 /* The pool's name and a number, so that threads can be told apart in ps and in dumps. */
@@ -185,29 +192,22 @@ static void name_thread(struct bz_pool *pool, char name[BZ_OS_NAME_MAX])
     memcpy(name + room, number, length + 1);
 }
 
-/*
- * Under the lock: an idle thread, or the spare one started, goes on with fn(arg) or w. *spare is
- * NULL afterwards if it was used.
- */
-static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *),
-                    void *arg, struct bz_work *w, const struct bz_os_thread **out)
+/* Under the lock: the spare thread, if there is one and it may be, begins with fn(arg) or w. *spare is
+ * NULL afterwards if it did. */
+static int start(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *), void *arg,
+                 struct bz_work *w, const struct bz_os_thread **out)
 {
     char name[BZ_OS_NAME_MAX];
     struct bz_os_thread_opts opts = {.name = name};
-    struct bz_list *last = bz_list_last(&pool->idle);
-    struct bz_pool_thread *t = last != NULL ? thread_of(last) : *spare;
-    if (t == NULL)
-        return pool->count < pool->count_max ? -ENOMEM : -EAGAIN;
-    if (last == NULL && pool->count == pool->count_max)
+    struct bz_pool_thread *t = *spare;
+    if (pool->count == pool->count_max)
         return -EAGAIN;
+    if (t == NULL)
+        return -ENOMEM;
     assign(t, fn, arg, w);
     if (out != NULL)
         *out = &t->thread;
     move_to(&pool->busy, t);
-    if (last != NULL) {
-        rouse(t);
-        return 0;
-    }
     name_thread(pool, name);
     int err = bz_os_thread_start(pool->os, &t->thread, &opts, thread_main, t);
     if (err == 0) {
@@ -221,6 +221,23 @@ static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*
     pool->working -= w != NULL;
     pool->begun -= w != NULL;
     return err;
+}
+
+/* Under the lock: an idle thread goes on with fn(arg) or w, or the spare one begins with it. Idle
+ * threads that are kept for machines do no work. */
+static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *),
+                    void *arg, struct bz_work *w, const struct bz_os_thread **out)
+{
+    struct bz_list *last = bz_list_last(&pool->idle);
+    if (last == NULL || (w != NULL && idle_count(pool) <= pool->kept))
+        return start(pool, spare, fn, arg, w, out);
+    struct bz_pool_thread *t = thread_of(last);
+    assign(t, fn, arg, w);
+    if (out != NULL)
+        *out = &t->thread;
+    move_to(&pool->busy, t);
+    rouse(t);
+    return 0;
 }
 
 /* Take the lock, and have a spare thread if one is needed: the allocator may be anybody's code. */
@@ -255,6 +272,34 @@ int bz_pool_run(struct bz_pool *pool, void (*fn)(void *arg), void *arg,
     int err = pool->is_closing ? -ESHUTDOWN : hand_out(pool, &spare, fn, arg, NULL, out);
     unlock_with_spare(pool, spare);
     return err;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* A thread that has nothing to do as a machine lies down at once. */
+int bz_pool_keep(struct bz_pool *pool)
+{
+    struct bz_pool_thread *spare = thread_new(pool);
+    bz_lock_take(&pool->lock, pool->os);
+    int err = 0;
+    if (pool->is_closing)
+        err = -ESHUTDOWN;
+    else if (idle_count(pool) <= pool->kept)
+        err = start(pool, &spare, nothing, NULL, NULL, NULL);
+    pool->kept += err == 0;
+    unlock_with_spare(pool, spare);
+    return err;
+}
+
+void bz_pool_unkeep(struct bz_pool *pool)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    BZ_ASSERT(pool->kept > 0);
+    pool->kept--;
+    bz_lock_drop(&pool->lock, pool->os);
 }
 
 /* Under the lock: the first in the line, if it may and there is a thread for it. */
@@ -302,7 +347,7 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *before = NULL;
     bz_lock_take(&pool->lock, pool->os);
-    bool may = !bz_given_is(&t->given);
+    bool may = !bz_given_is(&t->given) && idle_count(pool) > pool->kept;
     if (may) {
         before = bz_list_take_front(&pool->left);
         move_to(&pool->left, t);
@@ -332,12 +377,14 @@ static bool spin(struct bz_pool *pool, struct bz_pool_thread *t)
 /* Sleep until there is something to do. False: its time is over. */
 static bool fall_asleep(struct bz_pool *pool, struct bz_pool_thread *t)
 {
-    uint64_t now = bz_os_now(pool->os);
+    uint64_t since = bz_os_now(pool->os), until = since + BZ_POOL_IDLE_NS;
     bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
-    while (!bz_given_sleep(&t->given, pool->os, now + BZ_POOL_IDLE_NS)) /* [A] */
+    while (!bz_given_sleep(&t->given, pool->os, until)) { /* [A] */
         if (leave(pool, t))
             return false;
-    if (bz_os_now(pool->os) - now < SHORT_NS)
+        until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS; /* it is kept, or was given something */
+    }
+    if (bz_os_now(pool->os) - since < SHORT_NS)
         t->spins = SPINS_MAX;
     return true;
 }
@@ -440,7 +487,7 @@ struct bz_pool_figures bz_pool_figures(struct bz_pool *pool)
 {
     bz_lock_take(&pool->lock, pool->os);
     struct bz_pool_figures f = {.threads = pool->count,
-                                .idle = pool->count - pool->machines - pool->working,
+                                .idle = idle_count(pool),
                                 .pending = (unsigned)bz_list_check(&pool->pending),
                                 .begun = pool->begun};
     bz_lock_drop(&pool->lock, pool->os);

@@ -44,6 +44,7 @@ struct bz_pool {
     unsigned started;       /* threads so far: the number of the last */
     unsigned machines;      /* of these run a machine */
     unsigned working;       /* and do a piece of work; the others are idle */
+    unsigned kept;          /* so many idle ones are for machines, and stay */
     struct bz_list idle;    /* asleep here; the last to come is the first to go */
     struct bz_list busy;    /* running something */
     struct bz_list left;    /* about to return from their thread: to be joined */
@@ -71,6 +72,14 @@ void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allo
  */
 BZ_MUST_USE int bz_pool_run(struct bz_pool *pool, void (*fn)(void *arg), void *arg,
                             const struct bz_os_thread **out);
+
+/*
+ * See to it that a thread is there for a machine that is going to need one: one more idle thread
+ * neither leaves nor does work, until as many unkeeps.
+ * Returns: 0; -EAGAIN, -ENOMEM, -ESHUTDOWN.
+ */
+BZ_MUST_USE int bz_pool_keep(struct bz_pool *pool);
+void bz_pool_unkeep(struct bz_pool *pool);
 
 /*
  * Have w->run(w) called on a thread of the pool, now or when one is free.

@@ -83,6 +83,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     bz_jobs_init(&m->jobs);
     bz_retake_init(&m->taken, bz_is_plain(rt));
     bz_atomic_init(&m->is_stray, 0);
+    bz_locked_init(&m->locked);
     bz_atomic_init(&m->calls, 0);
     return m;
 }
@@ -210,7 +211,17 @@ void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index)); /* [S] */
 }
 
+/* While it has no machine, what only its machine could run would wait; so others get it. Its timers
+ * the monitor fires. */
 void bz_proc_abandon(struct bz_proc *p)
 {
+    bz_entry e, out[BZ_HAND_MAX + 1];
+    unsigned count = bz_empty_hand(p, out);
+    struct bz_entries hungry = p->hungry;
+    bz_entries_init(&p->hungry);
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_ORPHAN, 0)); /* [S] */
+    while ((e = bz_entries_take(&hungry)) != 0)
+        bz_place_outside(p->rt, e);
+    for (unsigned i = 0; i < count; i++)
+        bz_place_outside(p->rt, out[i]);
 }

@@ -90,6 +90,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
+    bz_atomic_init(&rt->locked, 0);
     bz_counters_init(&rt->counters);
     bz_trace_init(&rt->trace);
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);

@@ -12,6 +12,8 @@
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
  *   preempt.c   threads that burn past the limit take turns: halt.c, text.c
+ *   syscall.c   calls that block, made in place
+ *   locked.c    a task that runs on one thread only
  *   monitor.c   looks after what a busy machine keeps to itself
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
@@ -57,6 +59,7 @@
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/injector.h"
+#include "sched/locked.h"
 #include "sched/pace.h"
 #include "sched/pool.h"
 #include "sched/preempt.h"
@@ -152,6 +155,7 @@ struct bz_machine {
     struct bz_task *current;      /* NULL in the loop */
     uint64_t now_ns;              /* what the clock said when it last looked; 0: it has not yet */
     bz_entry handed;              /* found by whoever left for this loop: run it first */
+    struct bz_locked locked;      /* to a task: locked.h */
     bool is_searching;            /* counted so in rt->idle */
     bool was_roused;              /* and has found nothing since */
     unsigned spins_more;          /* turns before it sleeps: search.c */
@@ -185,6 +189,7 @@ struct bz_runtime {
     struct bz_tasks tasks;          /* headers, and counts of them */
     struct bz_counters counters;    /* of threads without a proc */
     bz_atomic(uint32_t) is_ending;  /* machines leave */
+    bz_atomic(uint32_t) locked;     /* tasks that run on one thread only, now */
     struct bz_runtime *older;       /* runtimes.c's */
     struct bz_deadlock deadlock;    /* the monitor's */
     bz_atomic(uint32_t) dump_asked; /* 1: by SIGQUIT; dump.c */
@@ -330,6 +335,8 @@ BZ_MUST_USE int bz_proc_start(struct bz_proc *p, bool is_searching);
 void bz_suspend(bz_ctx_hook *hook, void *arg);
 /* The current task waits until it is woken; returns at once if it was since it last ran. */
 void bz_park(void);
+/* On g0: go on with a task that has a stack. Returns when the stacks are left for g0 again. */
+void bz_resume_from_home(struct bz_machine *m, struct bz_task *t);
 void bz_yield(void);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);

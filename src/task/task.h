@@ -38,8 +38,9 @@ enum bz_task_traits {
 };
 
 enum bz_task_marks {
-    BZ_MARK_WAITED = 1, /* it has left its stack since it was last called */
-    BZ_MARK_POINTER = 2 /* its result is a pointer */
+    BZ_MARK_WAITED = 1,  /* it has left its stack since it was last called */
+    BZ_MARK_POINTER = 2, /* its result is a pointer */
+    BZ_MARK_LOCKED = 4   /* it runs on one thread only: sched/locked.h */
 };
 
 struct bz_task_ops {

@@ -221,3 +221,40 @@ TEST(pool_work, bug_30_no_thread_to_be_had_loses_no_work)
     each_fault(BZ_FAULT_THREAD, true);
     each_fault(BZ_FAULT_MEMORY, true);
 }
+
+/* ---- kept ---- */
+
+static void rest(const struct bz_os *os, uint64_t ns)
+{
+    bz_os_word never = 0;
+    uint64_t until = bz_os_now(os) + ns;
+    while (bz_os_wait(os, &never, 0, until) != -ETIMEDOUT)
+        ;
+}
+
+static void keep_some(const struct bz_os *os, void *arg)
+{
+    struct day d = {.os = os};
+    struct bz_pool pool;
+    (void)arg;
+    bz_pool_init(&pool, os, &bz_allocator_libc, "pool", 8, 1);
+    CHECK_EQ(bz_pool_keep(&pool), 0);
+    CHECK_EQ(bz_pool_keep(&pool), 0);
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ(bz_pool_work(&pool, piece_of(&d, i, MS)), 0);
+    await_all(&d, MANY);
+    rest(os, 3 * BZ_POOL_IDLE_NS);
+    CHECK_EQ(bz_pool_figures(&pool).threads, 2u); /* the others have left */
+    CHECK_EQ(bz_pool_figures(&pool).idle, 2u);
+    bz_pool_unkeep(&pool);
+    bz_pool_unkeep(&pool);
+    rest(os, 3 * BZ_POOL_IDLE_NS);
+    CHECK_EQ(bz_pool_figures(&pool).threads, 0u);
+    bz_pool_fini(&pool);
+}
+
+/* Who will need a thread has one, however long it takes. */
+TEST(pool_work, threads_that_are_kept_for_machines_stay_and_do_no_work)
+{
+    t_sim_each_seed(100, keep_some, NULL);
+}

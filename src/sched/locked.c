@@ -1,0 +1,168 @@
+/*
+ * locked.c - blitz_thread_lock: a task that runs on one thread, and a thread that runs one task.
+ *
+ * Some libraries are tied to a thread: graphics contexts, a Python interpreter, anything with
+ * thread-local state or a lock that must be unlocked by who locked it. A task that locks its thread
+ * goes on there after every wait, and nobody else runs there until it unlocks, or ends.
+ *
+ *      machine M, locked by task T              machine W, any other
+ *
+ *      T waits: M passes its proc on,           ... runs others, on that proc or another
+ *      leaves for g0; the hook publishes T      T is woken, by whoever; it is queued like any task
+ *      M sleeps on its errand word              W takes T out of a queue, sees that it is locked,
+ *                                               finds M, gives it its proc and leaves for the pool
+ *      M wakes with that proc, goes on with T
+ *
+ * So a wait of a locked task costs two changes of threads: about what Go's LockOSThread costs, and
+ * for the same reason. Everybody else pays one branch for each task they take out of a queue, on a
+ * byte of a line that is read next anyway.
+ *
+ * The errand word is put to rest before T is published, so that W can never come too early; M gives
+ * its own proc up before that, too, and so never has two.
+ *
+ * A thread must be there to take M's proc over, or all could wait for tasks that nobody is left to
+ * run. So a lock has the pool keep one more idle thread for machines (pool.h), and is refused if there
+ * is none to be had; and no more tasks are locked at a time than the config's threads_max leaves
+ * beside a thread for every proc. Should a machine have taken that thread for another purpose the
+ * proc is an orphan (proc.c) for a while, and M asks again every RETRY_NS.
+ *
+ * A locked task that joins a child does not run it in its own place (claim.c): the child may wait,
+ * and then go on elsewhere, with the locked frames beneath it. In a stackless task the lock ends with
+ * the poll.
+ *
+ * Rejected: a queue of its own for each locked task (wakers would have to know), and sleeping with
+ * the proc until somebody has need (a path of its own through the idle set for something this rare).
+ *
+ * I1  m->locked.task is the task with BZ_MARK_LOCKED that stands on m or waits for it, or NULL.
+ * I2  A machine with a locked task that does not run has no proc.
+ *
+ * [E] hand_over: errand release -> wait: errand acquire (given.h [A])   which proc it is
+ */
+#include "sched/locked.h"
+
+#include <errno.h>
+
+#include "blitz/blocking.h"
+#include "sched/given.h"
+#include "sched/sched.h"
+
+enum { RETRY_NS = 1000000 };
+
+void bz_locked_init(struct bz_locked *l)
+{
+    bz_atomic_init(&l->task, NULL);
+    bz_atomic_init(&l->errand, BZ_ASLEEP);
+    l->depth = 0;
+    l->gift = NULL;
+    l->left_orphan = false;
+}
+
+/* ---- locking ---- */
+
+static void lock(struct bz_machine *m, struct bz_task *t)
+{
+    m->locked.depth = 1;
+    t->marks |= BZ_MARK_LOCKED;
+    bz_store_relaxed(&m->locked.task, t); /* relaxed: others look for it once t was published */
+}
+
+void bz_locked_end(struct bz_machine *m)
+{
+    struct bz_task *t = bz_load_relaxed(&m->locked.task); /* relaxed: ours */
+    BZ_ASSERT(t != NULL && (t->marks & BZ_MARK_LOCKED));  /* I1 */
+    t->marks &= (uint8_t)~BZ_MARK_LOCKED;
+    m->locked.depth = 0;
+    bz_store_relaxed(&m->locked.task, NULL); /* relaxed: nobody looks for a task that runs */
+    bz_fetch_sub_relaxed(&m->rt->locked, 1); /* relaxed: a count */
+    bz_pool_unkeep(&m->rt->pool);
+}
+
+int blitz_thread_lock(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->current == NULL)
+        return 0;
+    if (m->current->marks & BZ_MARK_LOCKED) {
+        m->locked.depth++;
+        return 0;
+    }
+    struct bz_runtime *rt = m->rt;
+    int err = -EAGAIN;
+    /* relaxed: a count, here and below */
+    if (bz_fetch_add_relaxed(&rt->locked, 1) < rt->is.threads_max - rt->proc_count)
+        err = bz_pool_keep(&rt->pool);
+    if (err == 0)
+        lock(m, m->current);
+    else
+        bz_fetch_sub_relaxed(&rt->locked, 1); /* relaxed: as above */
+    return err;
+}
+
+int blitz_thread_unlock(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->current == NULL)
+        return 0;
+    if (!(m->current->marks & BZ_MARK_LOCKED))
+        return -EPERM;
+    if (--m->locked.depth == 0)
+        bz_locked_end(m);
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+void bz_locked_pass_on(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    bz_given_rest(&m->locked.errand, false);
+    m->locked.left_orphan = false;
+    if (p == NULL)
+        return;
+    m->proc = NULL;                                                 /* I2 */
+    bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
+    m->locked.left_orphan = bz_proc_start(p, false) != 0;
+}
+
+static struct bz_machine *machine_of(struct bz_runtime *rt, const struct bz_task *t)
+{
+    for (unsigned i = 0, n = bz_machines_count(rt); i < n; i++) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (bz_load_relaxed(&m->locked.task) ==
+            t) /* relaxed: t came out of a queue, so it is set */
+            return m;
+    }
+    return NULL;
+}
+
+void bz_locked_hand_over(struct bz_machine *m, bz_entry e)
+{
+    struct bz_task *t = bz_entry_task(e);
+    struct bz_machine *home = machine_of(m->rt, t);
+    struct bz_proc *p = m->proc;
+    BZ_CHECK(home != NULL && home != m, "task %llu is locked to a thread that is not there",
+             (unsigned long long)t->id);
+    m->proc = NULL;
+    bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
+    home->locked.gift = p;
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_given_give(&home->locked.errand, m->rt->os); /* [E] */
+}
+
+/* For a thread for the proc we gave up, if there was none. */
+static uint64_t when_to_ask(struct bz_machine *m)
+{
+    return m->locked.left_orphan ? bz_os_now(m->rt->os) + RETRY_NS : BZ_OS_FOREVER;
+}
+
+void bz_locked_wait(struct bz_machine *m)
+{
+    struct bz_task *t = bz_load_relaxed(&m->locked.task); /* relaxed: ours */
+    const struct bz_os *os = m->rt->os;
+    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint. It does not burn */
+    bz_os_delay(os, BZ_OS_AT_SLEEP);
+    while (!bz_given_sleep(&m->locked.errand, os, when_to_ask(m))) /* [E] */
+        m->locked.left_orphan = bz_proc_adopt(m->last) && bz_proc_start(m->last, false) != 0;
+    bz_proc_give(m->locked.gift, m);
+    bz_resume_from_home(m, t);
+}

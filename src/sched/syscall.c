@@ -1,0 +1,105 @@
+/*
+ * syscall.c - calls that are made where the task stands, and announced.
+ *
+ * Most calls that could block do not: a read of a file that is in memory, a lock that is free. To
+ * send each of them to another thread costs microseconds. So the machine merely says that it is in
+ * a call (retake.h), which is two stores, and goes on. If the call takes long and somebody waits to
+ * be run, the monitor moves the proc to another machine (handover.c). Coming back, the machine sees
+ * whether it still has a proc:
+ *
+ *      it has                     on with it: a few nanoseconds in all
+ *      gone, but the old one or   it takes that (proc.c, regain): its cache is warm there
+ *      another lies idle
+ *      gone, and all are busy     the task goes to the end of the queue, the thread to the pool: no
+ *                                 more tasks run at a time than there are procs
+ *
+ * Calls nest: how deep is counted in `where` itself, above BZ_IN_SYSCALL. So the count goes where the
+ * task goes, should it wait in there: whatever leaves the runtime restores `where` as it found it.
+ *
+ * Forked jobs that are not joined yet would be stuck beneath the call, but for the one that is
+ * exposed; they go to the queues first. A call that has none pays a compare.
+ *
+ * On a thread that is no worker of ours nothing of this means anything, and nothing is done.
+ *
+ * [A] enter: where release -> retake.h [A]   what the machine did in its proc is seen by the taker
+ */
+#include "blitz/blocking.h"
+
+#include <errno.h>
+
+#include "sched/sched.h"
+
+/* Forked jobs are not to wait for the end of the call. */
+static BZ_NOINLINE void publish_jobs(void)
+{
+    uint32_t was;
+    bz_evacuate(bz_enter_as(&was));
+    bz_leave(was);
+}
+
+static BZ_ALWAYS_INLINE void enter(struct bz_machine *m)
+{
+    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)) && m->current != NULL)
+        publish_jobs();
+    uint32_t where = bz_load_relaxed(&m->taken.where); /* relaxed: ours */
+    if (BZ_UNLIKELY(where != BZ_IN_USER)) {
+        if (where >= BZ_IN_SYSCALL) /* else: called back by the runtime, which keeps its proc */
+            bz_store_release(&m->taken.where, where + 1); /* [A] */
+        return;
+    }
+    (void)!bz_monitor_is_up(m->rt);                   /* without one, who waits here waits for us */
+    uint32_t calls = bz_load_relaxed(&m->calls);      /* relaxed: ours; the monitor peeks */
+    bz_store_relaxed(&m->calls, calls + 1);           /* relaxed: a hint */
+    bz_store_release(&m->taken.where, BZ_IN_SYSCALL); /* [A] */
+}
+
+/* The proc was taken while we were away. */
+static BZ_NOINLINE void come_back(struct bz_machine *m)
+{
+    bool is_back = bz_proc_regain(m);
+    bz_count_here(m, calls_moved);
+    if (is_back)
+        bz_count_here(m, calls_regained);
+    bz_leave(BZ_IN_USER);
+    if (!is_back && m->current != NULL && !BZ_BROKEN(127))
+        bz_yield();
+}
+
+static BZ_ALWAYS_INLINE void leave(struct bz_machine *m)
+{
+    uint32_t where = bz_load_relaxed(&m->taken.where); /* relaxed: ours */
+    BZ_ASSERT(where != BZ_IN_USER);                    /* a leave without an enter */
+    if (BZ_UNLIKELY(where != BZ_IN_SYSCALL)) {
+        if (where > BZ_IN_SYSCALL)
+            bz_store_release(&m->taken.where, where - 1); /* [A] */
+        return;
+    }
+    if (BZ_LIKELY(bz_enter(&where) != NULL))
+        bz_leave(BZ_IN_USER);
+    else
+        come_back(m);
+}
+
+void blitz_syscall_enter(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m != NULL))
+        enter(m);
+}
+
+void blitz_syscall_leave(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m != NULL))
+        leave(m);
+}
+
+int blitz_block_in_place(int (*fn)(void *arg), void *arg)
+{
+    if (fn == NULL)
+        return -EINVAL;
+    blitz_syscall_enter();
+    int result = fn(arg);
+    blitz_syscall_leave(); /* whoever we are now: fn may have waited */
+    return result;
+}

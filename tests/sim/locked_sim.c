@@ -1,0 +1,280 @@
+/*
+ * blitz_thread_lock in virtual time, on many seeds: the task goes on where it was, whatever it waits
+ * for, and nobody else runs there. A simulated thread is known by its machine, which it keeps.
+ */
+#include "support/sched_sim.h"
+
+#include "os/fault.h"
+
+#define MS UINT64_C(1000000)
+
+enum { MACHINES = 64 };
+static unsigned holds[MACHINES]; /* by machine: who has locked it; one simulation at a time runs */
+
+static unsigned here(void)
+{
+    return bz_machine_self()->index;
+}
+
+/* Anybody, at any time: is this thread another's? */
+static void may_run_here(void)
+{
+    unsigned id = (unsigned)blitz_task_id(NULL), by = holds[here()];
+    CHECK(by == 0 || by == id);
+}
+
+static int child(void *arg)
+{
+    may_run_here();
+    CHECK_EQ(blitz_sleep((uint64_t)(uintptr_t)arg), 0);
+    may_run_here();
+    return 1;
+}
+
+static void waits_in_every_way(unsigned i)
+{
+    blitz_task *t;
+    int got = 0;
+    blitz_job job;
+    CHECK_EQ(blitz_sleep(i % 3 * MS), 0);
+    may_run_here();
+    blitz_yield();
+    may_run_here();
+    CHECK_EQ(blitz_spawn(child, (void *)(i % 2 * MS), NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &got), 0);
+    may_run_here();
+    blitz_fork(&job, child, (void *)MS);
+    blitz_yield();
+    if (blitz_join(&job) != 1)
+        FAIL("a job was lost");
+    may_run_here();
+}
+
+static int locked(void *arg)
+{
+    unsigned i = (unsigned)(uintptr_t)arg;
+    waits_in_every_way(i);
+    CHECK_EQ(blitz_thread_unlock(), -EPERM);
+    CHECK_EQ(blitz_thread_lock(), 0);
+    unsigned mine = here();
+    holds[mine] = (unsigned)blitz_task_id(NULL);
+    for (unsigned k = 0; k < 3; k++) {
+        waits_in_every_way(i + k);
+        CHECK_EQ(here(), mine);
+    }
+    CHECK_EQ(blitz_thread_lock(), 0); /* they nest */
+    CHECK_EQ(blitz_thread_unlock(), 0);
+    CHECK_EQ(blitz_sleep(MS), 0);
+    CHECK_EQ(here(), mine);
+    holds[mine] = 0;
+    if (i % 2 == 0) /* the others end with it locked */
+        CHECK_EQ(blitz_thread_unlock(), 0);
+    return 1;
+}
+
+static int beside(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < 20; i++) {
+        may_run_here();
+        CHECK_EQ(blitz_sleep(i % 2 * MS), 0);
+        blitz_yield();
+    }
+    return 1;
+}
+
+static int a_few_of_each(void *arg)
+{
+    enum { N = 6 };
+    blitz_task *t[N];
+    int sum = 0, got = 0;
+    (void)arg;
+    for (unsigned i = 0; i < MACHINES; i++)
+        holds[i] = 0;
+    for (unsigned i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(i < 3 ? locked : beside, (void *)(uintptr_t)i, NULL, &t[i]), 0);
+    for (unsigned i = 0; i < N; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        sum += got;
+    }
+    CHECK_EQ(bz_load_relaxed(&bz_machine_self()->rt->locked), 0u); /* relaxed: all have ended */
+    return sum;
+}
+
+TEST(locked, the_task_goes_on_on_its_thread_and_nobody_else_does)
+{
+    sim_on_seeds(a_few_of_each, NULL, 6, 300);
+}
+
+/* ---- in calls, beside a hog ---- */
+
+static int blocks(void *arg)
+{
+    const struct bz_os *os = bz_machine_self()->rt->os;
+    bz_os_word never = 0;
+    uint64_t until = bz_os_now(os) + (uint64_t)(uintptr_t)arg;
+    while (bz_os_wait(os, &never, 0, until) != -ETIMEDOUT)
+        ;
+    return 1;
+}
+
+static int locked_in_calls(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_thread_lock(), 0);
+    unsigned mine = here();
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_block_in_place(blocks, (void *)(5 * MS)), 1);
+        CHECK_EQ(here(), mine);
+        bz_sim_burn(15 * MS); /* and loses its proc as a hog */
+        blitz_yield();
+        CHECK_EQ(here(), mine);
+    }
+    return 1;
+}
+
+static int calls_and_ticks(void *arg)
+{
+    blitz_task *t[3];
+    int sum = 0, got = 0;
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(i < 2 ? locked_in_calls : beside, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        sum += got;
+    }
+    return sum;
+}
+
+TEST(locked, a_locked_task_that_lost_its_proc_gets_one_and_not_another_thread)
+{
+    for (unsigned i = 0; i < MACHINES; i++)
+        holds[i] = 0;
+    sim_on_seeds(calls_and_ticks, NULL, 3, 200);
+}
+
+/* ---- the limit ---- */
+
+static int locks_and_naps(void *arg)
+{
+    int err = blitz_thread_lock();
+    CHECK(err == 0 || err == -EAGAIN);
+    bz_fetch_add_relaxed((bz_atomic(int) *)arg, err == 0); /* relaxed: a count */
+    CHECK_EQ(blitz_sleep(5 * MS), 0);
+    return 0;
+}
+
+static int more_than_there_are_threads(void *arg)
+{
+    enum { N = 10 };
+    blitz_task *t[N];
+    bz_atomic(int) locked_count = 0;
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(locks_and_naps, &locked_count, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return bz_load_relaxed(&locked_count); /* relaxed: all have ended */
+}
+
+static void play_limit(const struct bz_os *os, void *arg)
+{
+    struct bz_runtime *rt;
+    (void)arg;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2, .threads_max = 5}, &rt), 0);
+    int locked_count =
+        blitz_runtime_block_on((blitz_runtime *)rt, more_than_there_are_threads, NULL);
+    CHECK_GE(locked_count, 1); /* threads_max - procs at a time, if there were that many threads */
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+/* Every thread locked and asleep, and none left for the procs: that must not come to be. */
+TEST(locked, there_always_are_threads_for_the_procs)
+{
+    for (uint64_t i = sim_seeds(200); i > 0; i--) {
+        uint64_t seed = sim_next_seed();
+        t_watch("seed 0x%llx", (unsigned long long)seed);
+        CHECK_EQ(t_sim(seed, play_limit, NULL), 0);
+    }
+}
+
+/* ---- what the system refuses ---- */
+
+static int tries_to_lock(void *arg)
+{
+    int err = blitz_thread_lock();
+    CHECK(err == 0 || err == -EAGAIN || err == -ENOMEM);
+    unsigned mine = here();
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_sleep((uint64_t)(uintptr_t)arg * MS), 0);
+        blitz_yield();
+        if (err == 0)
+            CHECK_EQ(here(), mine);
+    }
+    return 1;
+}
+
+static int some_try(void *arg)
+{
+    blitz_task *t[4];
+    int started = 0, sum = 0, got = 0;
+    (void)arg;
+    for (uintptr_t i = 0; i < 4; i++)
+        started += blitz_spawn(tries_to_lock, (void *)i, NULL, &t[started]) == 0;
+    for (int i = 0; i < started; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        sum += got;
+    }
+    return sum == started ? 0 : 1;
+}
+
+struct faulty {
+    struct bz_fault_plan plan;
+    bool has_failed;
+};
+
+static void run_faulty(const struct bz_os *os, void *arg)
+{
+    struct faulty *f = arg;
+    struct bz_fault fault;
+    struct bz_runtime *rt;
+    bz_fault_init(&fault, os, NULL, &f->plan);
+    int err =
+        bz_runtime_new(&fault.os, &(blitz_config){.procs = 2, .allocator = &fault.allocator}, &rt);
+    if (err == 0) {
+        err = blitz_runtime_block_on((blitz_runtime *)rt, some_try, NULL);
+        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    }
+    CHECK(err == 0 || err == -ENOMEM || err == -EAGAIN);
+    f->has_failed = bz_fault_failed(&fault) != BZ_FAULT_NONE;
+    struct bz_fault_books left = bz_fault_books(&fault);
+    CHECK_EQ(left.threads, 0);
+    CHECK_EQ(left.blocks, 0);
+}
+
+static uint64_t each_fault(enum bz_fault_kind kind, bool for_good)
+{
+    for (uint64_t n = 1;; n++) {
+        struct faulty f = {.plan = {.kind = kind, .nth = n, .for_good = for_good}};
+        uint64_t seed = sim_next_seed();
+        t_watch("seed 0x%llx, call %llu of kind %d fails, for good: %d", (unsigned long long)seed,
+                (unsigned long long)n, (int)kind, for_good);
+        CHECK_EQ(t_sim(seed, run_faulty, &f), 0);
+        if (!f.has_failed)
+            return n;
+    }
+}
+
+/* Bug class 30: a lock is refused rather than that all wait for a thread that cannot be made. */
+TEST(locked, bug_30_a_thread_that_cannot_be_had_stops_nobody)
+{
+    for (uint64_t i = t_scaled(10); i > 0; i--) {
+        CHECK_GE(each_fault(BZ_FAULT_THREAD, false), 3u);
+        CHECK_GE(each_fault(BZ_FAULT_THREAD, true), 3u);
+    }
+    for (uint64_t i = t_scaled(4); i > 0; i--)
+        CHECK_GE(each_fault(BZ_FAULT_MEMORY, false), 3u);
+}

@@ -1,0 +1,212 @@
+/* Calls made in place, and tasks locked to their thread, on real threads: blitz/blocking.h. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "blitz.h"
+#include "base/bz_atomic.h"
+#include "sched/sched.h"
+#include "support/on_each.h"
+
+struct pipes {
+    int fd[2];
+};
+
+static int reads(void *arg)
+{
+    char c = 0;
+    return read(((struct pipes *)arg)->fd[0], &c, 1) == 1 ? c : -errno;
+}
+
+static int writes(void *arg)
+{
+    return write(((struct pipes *)arg)->fd[1], "x", 1) == 1 ? 0 : -errno;
+}
+
+/* The one who writes has yet to be run, on the proc whose task blocks until it has. */
+static int reads_in_place(void *arg)
+{
+    struct pipes p;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(pipe(p.fd), 0);
+    CHECK_EQ(blitz_spawn(writes, &p, NULL, &t), 0);
+    int got = blitz_block_in_place(reads, &p);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    close(p.fd[0]);
+    close(p.fd[1]);
+    return got;
+}
+
+TEST(syscall, a_call_that_blocks_in_place_blocks_nobody_else)
+{
+    t_on_each(reads_in_place, NULL, 'x');
+}
+
+/* As many as there are procs, and more. */
+static int many_read_in_place(void *arg)
+{
+    enum { N = 12 };
+    blitz_task *t[N];
+    int got = 0;
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(reads_in_place, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(got, 'x');
+    }
+    return 0;
+}
+
+TEST(syscall, more_calls_than_procs)
+{
+    t_on_each(many_read_in_place, NULL, 0);
+}
+
+static int adds_one(void *arg)
+{
+    return 1 + *(int *)arg;
+}
+
+TEST(syscall, on_a_plain_thread_it_is_a_call)
+{
+    int n = 41;
+    CHECK_EQ(blitz_block_in_place(adds_one, &n), 42);
+    CHECK_EQ(blitz_block_in_place(NULL, NULL), -EINVAL);
+    blitz_syscall_enter();
+    blitz_syscall_leave();
+    CHECK_EQ(blitz_thread_lock(), 0);
+    CHECK_EQ(blitz_thread_unlock(), 0);
+}
+
+#if defined(BZ_DEBUG)
+static int leaves_without_entering(void *arg)
+{
+    blitz_syscall_enter();
+    blitz_syscall_leave();
+    blitz_syscall_leave();
+    return (int)(intptr_t)arg;
+}
+
+static void runs_it(void *arg)
+{
+    blitz_run(leaves_without_entering, arg, &(blitz_config){.procs = 1});
+}
+
+TEST(syscall, a_leave_without_an_enter_aborts_in_debug_builds)
+{
+    CHECK_ABORTS(runs_it, NULL, "where");
+}
+#endif
+
+/* ---- locked ---- */
+
+static _Thread_local uint64_t owner; /* the task that has locked this thread; 0: none */
+
+static BZ_NOINLINE uint64_t owner_here(void)
+{
+    __asm__ volatile(""); /* afresh: a task may go on elsewhere */
+    return owner;
+}
+
+static BZ_NOINLINE void own(uint64_t id)
+{
+    __asm__ volatile("");
+    owner = id;
+}
+
+static int passes_by(void *arg)
+{
+    for (int i = 0; i < (int)(intptr_t)arg; i++) {
+        CHECK_EQ(owner_here(), 0u);
+        blitz_yield();
+        CHECK_EQ(owner_here(), 0u);
+        CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0);
+    }
+    return 0;
+}
+
+static int stays(void *arg)
+{
+    uint64_t me = blitz_task_id(NULL);
+    CHECK_EQ(blitz_thread_lock(), 0);
+    pthread_t mine = pthread_self();
+    own(me);
+    for (int i = 0; i < (int)(intptr_t)arg; i++) {
+        blitz_yield();
+        CHECK_EQ(owner_here(), me);
+        CHECK_EQ(blitz_sleep(20 * BLITZ_US), 0);
+        CHECK_EQ(owner_here(), me);
+        CHECK_EQ(blitz_blocking(passes_by, NULL), 0);
+        CHECK_EQ(blitz_block_in_place(passes_by, NULL), 0);
+        CHECK_EQ(owner_here(), me);
+    }
+    CHECK(pthread_equal(mine, pthread_self()));
+    own(0);
+    CHECK_EQ(blitz_thread_unlock(), 0);
+    CHECK_EQ(blitz_thread_unlock(), -EPERM);
+    return 0;
+}
+
+static int some_stay(void *arg)
+{
+    enum { N = 8 };
+    blitz_task *t[N];
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(i % 2 ? stays : passes_by, arg, NULL, &t[i]), 0);
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(thread_lock, the_task_stays_and_nobody_else_comes)
+{
+    t_on_each(some_stay, (void *)(intptr_t)20, 0);
+}
+
+static int ends_locked(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_thread_lock(), 0);
+    CHECK_EQ(blitz_thread_lock(), 0);
+    return blitz_sleep(BLITZ_US);
+}
+
+static int many_end_locked(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 100; i++) {
+        blitz_task *t;
+        CHECK_EQ(blitz_spawn(ends_locked, NULL, NULL, &t), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    }
+    CHECK_EQ(bz_load_relaxed(&bz_machine_self()->rt->locked), 0u); /* relaxed: all have ended */
+    return 0;
+}
+
+TEST(thread_lock, it_ends_with_the_task)
+{
+    t_on_each(many_end_locked, NULL, 0);
+}
+
+/* A cancel and a shutdown find it asleep, too. */
+static int sleeps_locked(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_thread_lock(), 0);
+    return blitz_sleep(1000 * BLITZ_S);
+}
+
+static int leaves_one_asleep(void *arg)
+{
+    CHECK_EQ(blitz_spawn(sleeps_locked, NULL, NULL, NULL), 0);
+    blitz_yield();
+    return (int)(intptr_t)arg;
+}
+
+TEST(thread_lock, a_locked_task_is_cancelled_like_any_other)
+{
+    t_on_each(leaves_one_asleep, (void *)(intptr_t)3, 3);
+}
