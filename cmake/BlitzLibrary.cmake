@@ -109,6 +109,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INC
     COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_SOURCE_DIR}/docs/man/blitz.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
     COMPONENT development)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/blitz-trace DESTINATION ${CMAKE_INSTALL_BINDIR}
+    COMPONENT development)
+install(FILES ${PROJECT_SOURCE_DIR}/docs/man/blitz-trace.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+    COMPONENT development)
 
 install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/blitz.py DESTINATION ${CMAKE_INSTALL_DATADIR}/blitz/gdb
     COMPONENT development)

@@ -294,6 +294,7 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
             bz_timer_arm(&deadline.timer, until);
         }
         bz_wait_say(t, (uintptr_t)f | BZ_WAIT_FUTURE);
+        bz_trace(t->rt, park, t->id, 0, f->ops->name);
         bz_park();
         bz_wait_say(t, 0); /* before its poll, which may wait by itself */
     }

@@ -99,6 +99,21 @@ static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *
     return ran;
 }
 
+static BZ_ALWAYS_INLINE enum bz_ran run(struct bz_machine *m, struct bz_task *me, struct bz_task *t)
+{
+    return bz_deque_is_empty(&m->deque) ? t->ops->run(t) : run_marked(m, me, t);
+}
+
+static BZ_NOINLINE BZ_COLD enum bz_ran run_traced(struct bz_machine *m, struct bz_task *me,
+                                                  struct bz_task *t)
+{
+    struct bz_runtime *rt = m->rt;
+    bz_trace_record(rt, BZ_TRACE_claim, t->id, me->id, t->name);
+    enum bz_ran ran = run(m, me, t);
+    bz_trace_record(rt, BZ_TRACE_back, me->id, bz_trace_child(t->id, ran), me->name);
+    return ran;
+}
+
 bool bz_claim(struct bz_task *t, enum bz_ran *ran)
 {
     struct bz_machine *m = bz_machine_self();
@@ -109,7 +124,8 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     bz_watch_end(m, me);
     m->current = t;
     bz_watch_begin(m, t);
-    *ran = bz_deque_is_empty(&m->deque) ? t->ops->run(t) : run_marked(m, me, t);
+    BZ_PROBE(claim, t->id, me->id);
+    *ran = BZ_UNLIKELY(bz_trace_is_on()) ? run_traced(m, me, t) : run(m, me, t);
     m = bz_machine_self(); /* whoever we are now */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);

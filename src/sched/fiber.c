@@ -116,6 +116,7 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     }
     if (out != NULL)
         *out = (blitz_task *)t;
+    bz_trace(t->rt, spawn, t->id, 0, t->name);
     if (opts != NULL && opts->proc != 0)
         bz_place_on(t->rt, opts->proc - 1, bz_entry_first(t));
     else
@@ -150,6 +151,7 @@ static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *ar
     }
     if (out != NULL)
         *out = (blitz_task *)t;
+    bz_trace(m->rt, spawn, t->id, 0, NULL);
     bz_place_near(m, bz_entry_first(t));
     return true;
 }

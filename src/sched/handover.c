@@ -242,6 +242,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     if (!may)
         return;
     p->rt->monitor.is_useful = true;
+    bz_trace(p->rt, handover, 0, p->index, NULL);
     if (bz_proc_start(p, false) == 0) {
         bz_atomic(uint64_t) *moved = &p->rt->monitor.moved;
         bz_store_relaxed(moved, bz_load_relaxed(moved) + 1); /* relaxed: one writer */

@@ -163,8 +163,10 @@ void bz_job_finish(struct bz_task *t)
     leave_list(jt);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     struct bz_task *joiner = bz_latch_finish(bz_latch_of(jt->job));
-    if (joiner != NULL)
+    if (joiner != NULL) {
+        bz_trace_wake(joiner, t->id);
         bz_place(rt, bz_entry_resumed(joiner));
+    }
     give_back(bz_machine_self(), jt);
 }
 
@@ -290,14 +292,17 @@ static void hook_wait(void *arg)
     struct waiting *w = arg;
     struct bz_task *t = w->task;
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_latch_wait(bz_latch_of(w->job), t))
+    if (bz_latch_wait(bz_latch_of(w->job), t)) {
+        bz_trace_wake(t, t->id);
         bz_place(t->rt, bz_entry_resumed(t));
+    }
 }
 
 static void wait_for(struct blitz_job *job)
 {
-    struct bz_task *me = bz_task_self();
+    struct bz_task *me = bz_machine_self()->current;
     bz_wait_say(me, (uintptr_t)job | BZ_WAIT_JOB);
+    bz_trace(me->rt, park, me->id, 0, "a stolen job");
     bz_suspend(hook_wait, &(struct waiting){me, job});
     bz_wait_say(me, 0);
 }

@@ -84,13 +84,14 @@ static struct bz_stack *fresh_loop(struct bz_machine *m)
 }
 
 /* The task goes on, on the stack it stands on. */
-static struct bz_stack *take_up(struct bz_machine *m, struct bz_task *t)
+static BZ_ALWAYS_INLINE struct bz_stack *take_up(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_stack *to = t->stack;
     t->stack = NULL;
     m->current = t;
     m->runner = to;
     bz_count_here(m, run);
+    bz_trace(m->rt, start, t->id, t->traits, t->name);
     bz_watch_begin(m, t);
     return to;
 }
@@ -165,8 +166,10 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
 static void step_then_place(struct bz_task *t, enum bz_event event)
 {
     bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_word_step(&t->word, event) == BZ_OWES_ENQUEUE)
+    if (bz_word_step(&t->word, event) == BZ_OWES_ENQUEUE) {
+        bz_trace_wake(t, t->id);
         bz_place(t->rt, bz_entry_resumed(t));
+    }
 }
 
 static void hook_park(void *task)
@@ -256,6 +259,7 @@ static void call(struct bz_task *t)
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
     m->current = NULL;
+    bz_trace(m->rt, end, t->id, ran, NULL);
     bz_watch_end(m, t);
     if (ran == BZ_RAN_DONE)
         bz_task_finish(t);
@@ -279,6 +283,7 @@ static void runner_main(void *arg)
         begin(t);
         if (t->stack != NULL)
             resume(m, t);
+        bz_trace(m->rt, start, t->id, t->traits, t->name);
         call(t);
     }
     struct bz_machine *m = bz_machine_self();

@@ -46,8 +46,10 @@ static bz_entry steal(struct bz_machine *m)
     for (unsigned i = 0; i < count; i++) {
         struct bz_proc *victim = &m->rt->procs[(start + i) % count];
         bz_entry e = victim != m->proc ? steal_tasks(m, victim) : 0;
-        if (e != 0)
+        if (e != 0) {
+            bz_trace(m->rt, steal, 0, victim->index, NULL);
             return e;
+        }
     }
     return 0;
 }
@@ -63,6 +65,7 @@ static bz_entry steal_job(struct bz_machine *m)
         bz_entry e = victim != m ? bz_job_steal(victim) : 0;
         if (e != 0) {
             bz_count(&m->proc->counters, jobs_stolen);
+            bz_trace(m->rt, steal, 0, victim->index, NULL);
             return e;
         }
     }
@@ -166,7 +169,9 @@ bool bz_go_to_sleep(struct bz_machine *m)
         bz_monitor_tell(rt);
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     if (!will_search) {
+        bz_trace(rt, sleep, 0, 0, NULL);
         sleep_now(m, sleep_until(m, is_hungry));
+        bz_trace(rt, roused, 0, 0, NULL);
         m->was_roused = bz_poll_was_roused(&p->poll);
     }
     if (!bz_proc_get_up(m)) {

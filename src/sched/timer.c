@@ -124,8 +124,10 @@ bool bz_timers_fire(struct bz_proc *p, uint64_t now)
         return false;
     size_t count = fire_batch(p, now, fired), left = 0;
     for (size_t i = 0; i < count; i++) {
-        if (fired[i].resume != NULL)
+        if (fired[i].resume != NULL) {
+            bz_trace(p->rt, timer, fired[i].resume->id, 0, NULL);
             bz_wait_resume(fired[i].resume);
+        }
         if (bz_waker_is_ours(&fired[i].wake) || BZ_BROKEN(107))
             blitz_waker_wake(&fired[i].wake);
         else if (!wake_by_task(rt, &fired[i].wake))

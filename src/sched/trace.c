@@ -237,6 +237,7 @@ static void begin_here(struct bz_runtime *rt)
     bz_lock_drop(&t->lock, rt->os);
     bz_store_relaxed(&t->unrecorded, 0);               /* relaxed: statistics */
     bz_store_relaxed(&t->start_ns, bz_os_now(rt->os)); /* relaxed: who writes knows that it is on */
+    bz_store_relaxed(&t->end_ns, 0);                   /* relaxed: as above */
     bz_store_release(&t->is_on, 1);                    /* [S] */
     bz_fetch_add_relaxed(&bz_traced, 1);               /* relaxed: a hint, [S] */
 }
@@ -248,8 +249,10 @@ static bool end_here(struct bz_runtime *rt)
     bz_lock_take(&t->switch_lock, rt->os);
     bool was_on = is_on(t);
     bz_store_relaxed(&t->is_on, 0); /* relaxed: records come to an end some time */
-    if (was_on)
-        bz_fetch_sub_relaxed(&bz_traced, 1); /* relaxed: a hint, [S] */
+    if (was_on) {
+        bz_fetch_sub_relaxed(&bz_traced, 1);             /* relaxed: a hint, [S] */
+        bz_store_relaxed(&t->end_ns, bz_os_now(rt->os)); /* relaxed: as start_ns */
+    }
     bz_lock_drop(&t->switch_lock, rt->os);
     return was_on;
 }
@@ -323,6 +326,7 @@ void bz_trace_init(struct bz_trace *t)
     bz_atomic_init(&t->row, NULL);
     bz_atomic_init(&t->unrecorded, 0);
     bz_atomic_init(&t->start_ns, 0);
+    bz_atomic_init(&t->end_ns, 0);
 }
 
 /* The first runtime's file is as asked for; each further one has a number behind it. */

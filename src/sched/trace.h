@@ -119,6 +119,7 @@ struct bz_trace {
     struct bz_os_slab names_slab;
     bz_atomic(uint64_t) unrecorded; /* events for want of memory; statistics */
     bz_atomic(uint64_t) start_ns;   /* when the current trace began; written by start */
+    bz_atomic(uint64_t) end_ns;     /* when it was stopped; 0: it goes on; likewise */
     char *path;                     /* where to write it at the end; NULL: nowhere; constant */
     size_t path_bytes;
 };

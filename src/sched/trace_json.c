@@ -285,7 +285,10 @@ static int put_all(struct bz_runtime *rt, struct out *o, const struct copy *c)
 {
     const struct bz_story_teller to = {put_slice, put_cause, put_effect, put_moment, o};
     put_head(o, rt->is.name, c);
-    int err = bz_story_tell(&rt->alloc, c->rows, c->count, &to);
+    uint64_t end = bz_load_relaxed(&rt->trace.end_ns); /* relaxed: it was stopped before, or not */
+    if (end == 0)
+        end = bz_os_now(rt->os);
+    int err = bz_story_tell(&rt->alloc, c->rows, c->count, end, &to);
     put(o, "\n]}\n");
     flush(o);
     return err != 0 ? err : o->err;

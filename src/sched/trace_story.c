@@ -323,14 +323,14 @@ uint64_t bz_story_whole_from(const struct bz_story_row *rows, unsigned count)
 }
 
 int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows, unsigned count,
-                  const struct bz_story_teller *to)
+                  uint64_t until, const struct bz_story_teller *to)
 {
     size_t records = 0, places = 2;
     for (unsigned i = 0; i < count; i++)
         records += rows[i].count;
     while (places < 2 * (records + 1))
         places *= 2;
-    struct story s = {.to = to, .count = count, .mask = places - 1};
+    struct story s = {.to = to, .count = count, .mask = places - 1, .end = until};
     s.begin = bz_story_whole_from(rows, count);
     size_t row_bytes = count * sizeof *s.rows, task_bytes = places * sizeof *s.tasks;
     s.rows = bz_alloc(alloc, row_bytes, _Alignof(struct row));

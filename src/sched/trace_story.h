@@ -59,8 +59,9 @@ struct bz_story_row {
 /* From when on no row lacks anything. */
 uint64_t bz_story_whole_from(const struct bz_story_row *rows, unsigned count);
 
-/* Returns: 0, -ENOMEM. */
+/* What is open at the end is open until `until`.
+ * Returns: 0, -ENOMEM. */
 BZ_MUST_USE int bz_story_tell(const blitz_allocator *alloc, const struct bz_story_row *rows,
-                              unsigned count, const struct bz_story_teller *to);
+                              unsigned count, uint64_t until, const struct bz_story_teller *to);
 
 #endif

@@ -308,6 +308,7 @@ static uint32_t wait_in_task(struct bz_wait *w)
     bz_suspend(hook_wait, w);
     while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* [A] */
         BZ_ASSERT(bz_is_plain(w->task->rt)); /* woken for nothing, by an old clone of its waker */
+        bz_trace(w->task->rt, park, w->task->id, 0, w->what);
         bz_park();
     }
     if (w->timer.proc != NULL && outcome != BZ_WAIT_TIMED_OUT)

@@ -72,7 +72,7 @@ static const char *story(const struct bz_story_row *rows, unsigned count)
 {
     length = 0;
     told[0] = '\0';
-    CHECK_EQ(bz_story_tell(&bz_allocator_libc, rows, count, &teller), 0);
+    CHECK_EQ(bz_story_tell(&bz_allocator_libc, rows, count, 0, &teller), 0);
     return told;
 }
 
@@ -225,7 +225,7 @@ TEST(story, without_memory_it_says_so)
         struct test_alloc memory = TEST_ALLOC;
         blitz_allocator a = test_allocator(&memory);
         memory.fail_at = n;
-        CHECK_EQ(bz_story_tell(&a, (struct bz_story_row[]){ROW(row)}, 1, &teller), -ENOMEM);
+        CHECK_EQ(bz_story_tell(&a, (struct bz_story_row[]){ROW(row)}, 1, 0, &teller), -ENOMEM);
         CHECK_EQ(memory.live, 0u);
     }
 }
