@@ -70,7 +70,7 @@ unsigned bz_machines_count(struct bz_runtime *rt)
 
 struct bz_machine *bz_machines_at(struct bz_runtime *rt, unsigned i)
 {
-    return bz_load_acquire(&rt->machines.slot[i]); /* [M] */
+    return bz_load_acquire(&rt->machines.slot[i]); /* [M]; stronger than needed: likewise */
 }
 
 static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
@@ -98,7 +98,8 @@ struct bz_machine *bz_machines_take(struct bz_runtime *rt)
         struct bz_machine *m = i < all->max ? machine_new(rt, i) : NULL;
         if (m == NULL)
             return NULL;
-        bz_store_release(&all->slot[i], m); /* [M] */
+        /* [M]; stronger than needed: so is the count, but some have an index from elsewhere */
+        bz_store_release(&all->slot[i], m);
         all->made++;
     }
     struct bz_machine *m = bz_machines_at(rt, i);
@@ -115,7 +116,7 @@ void bz_machines_give(struct bz_runtime *rt, struct bz_machine *m)
     uint32_t count = bz_load_relaxed(&all->count); /* relaxed: written under the lock */
     while (count > 0 && !bz_machines_at(rt, count - 1)->is_used)
         count--;
-    bz_store_release(&all->count, count); /* [M] */
+    bz_store_release(&all->count, count); /* [M]; stronger than needed: so are the slots */
 }
 
 struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word)
@@ -125,7 +126,7 @@ struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word)
 
 struct bz_machine *bz_proc_holder(struct bz_proc *p)
 {
-    uint32_t word = bz_load_acquire(&p->state); /* [M] */
+    uint32_t word = bz_load_acquire(&p->state); /* [M]; stronger than needed: so is the slot */
     return bz_proc_state_of(word) >= BZ_PROC_ASLEEP ? bz_proc_machine(p->rt, word) : NULL;
 }
 
@@ -133,13 +134,15 @@ struct bz_machine *bz_proc_holder(struct bz_proc *p)
 
 void bz_proc_lie_down(struct bz_machine *m)
 {
-    bz_store_release(&m->proc->state, bz_proc_word(BZ_PROC_ASLEEP, m->index)); /* [S] */
+    /* [S]; stronger than needed: bz_idle_announce has fenced */
+    bz_store_release(&m->proc->state, bz_proc_word(BZ_PROC_ASLEEP, m->index));
 }
 
 bool bz_proc_get_up(struct bz_machine *m)
 {
     uint32_t word = bz_proc_word(BZ_PROC_ASLEEP, m->index);
-    /* acquire: [S]; somebody may have held it and lain down as us no more: then it fails */
+    /* acquire: [S]; stronger than needed: if anybody has held it meanwhile the word is not as we left
+     * it, and this fails */
     if (bz_cas_strong_acq_rlx(&m->proc->state, &word, bz_proc_word(BZ_PROC_HELD, m->index)))
         return true;
     m->proc = NULL;
@@ -208,7 +211,8 @@ bool bz_proc_adopt(struct bz_proc *p)
 void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
 {
     m->proc = m->last = p;
-    bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index)); /* [S] */
+    /* [S]; stronger than needed: the slot is published, and a thread is started under a lock */
+    bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index));
 }
 
 /* While it has no machine, what only its machine could run would wait; so others get it. Its timers

@@ -23,7 +23,7 @@ enum bz_proc_state {
     BZ_PROC_FREE = 0, /* no machine; in the idle set: to rouse it is to start a thread */
     BZ_PROC_ORPHAN,   /* no machine, and no thread was to be had; not in the idle set */
     BZ_PROC_STARTING, /* no machine; a thread is being started for it */
-    BZ_PROC_ASLEEP,   /* that machine sleeps with it; in the idle set, or about to be */
+    BZ_PROC_ASLEEP,   /* that machine sleeps with it; in the idle set, or claimed out of it */
     BZ_PROC_HELD      /* that machine runs it */
 };
 

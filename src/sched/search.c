@@ -148,8 +148,23 @@ static void count_sleep(struct bz_machine *m)
     m->was_roused = false;
 }
 
-/* Others may have the proc from lie_down on: nothing of it is touched until we are up again, but for
- * what has a lock or is meant for all. */
+/* Others may have the proc from lie_down on: nothing of it is touched until we are up again. Not
+ * sooner than it was announced: whoever takes it takes back the announcement. False: it was taken,
+ * and who did it answers for that. */
+static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
+{
+    struct bz_proc *p = m->proc;
+    bz_proc_lie_down(m);
+    bz_trace(m->rt, sleep, 0, 0, NULL);
+    sleep_now(m, until);
+    bz_trace(m->rt, roused, 0, 0, NULL);
+    m->was_roused = bz_poll_was_roused(&p->poll);
+    if (bz_proc_get_up(m))
+        return true;
+    m->is_searching = false;
+    return false;
+}
+
 bool bz_go_to_sleep(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -161,25 +176,14 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bool is_hungry = !bz_entries_is_empty(&p->hungry);
     count_sleep(m);
     bz_poll_prepare(&p->poll);
-    bz_proc_lie_down(m);
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
     if (!will_search && bz_monitor_is_slow(rt))
         bz_monitor_tell(rt);
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
-    if (!will_search) {
-        bz_trace(rt, sleep, 0, 0, NULL);
-        sleep_now(m, sleep_until(m, is_hungry));
-        bz_trace(rt, roused, 0, 0, NULL);
-        m->was_roused = bz_poll_was_roused(&p->poll);
-    }
-    if (!bz_proc_get_up(m)) {
-        m->is_searching = false; /* who took it answers for that */
-        if (will_search)
-            bz_rouse_one(rt); /* but not for what we have seen */
+    if (!will_search && !sleep_with_proc(m, sleep_until(m, is_hungry)))
         return false;
-    }
     m->is_searching = bz_idle_stay(&rt->idle, p->index, will_search);
     bz_monitor_woke(m);
     return true;
