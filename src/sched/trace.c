@@ -257,6 +257,14 @@ static bool end_here(struct bz_runtime *rt)
     return was_on;
 }
 
+/* A task that traces its own runtime runs from here on, as far as the trace knows. */
+static void record_caller(struct bz_runtime *rt)
+{
+    struct bz_task *t = bz_task_self();
+    if (t != NULL && t->rt == rt)
+        bz_trace_record(rt, BZ_TRACE_start, t->id, t->traits, t->name);
+}
+
 int blitz_trace_start(blitz_runtime *runtime, const blitz_trace_opts *opts)
 {
     struct bz_runtime *rt = runtime_of(runtime);
@@ -274,6 +282,8 @@ int blitz_trace_start(blitz_runtime *runtime, const blitz_trace_opts *opts)
             begin_here(rt);
     }
     bz_lock_drop(&t->switch_lock, rt->os);
+    if (err == 0)
+        record_caller(rt);
     return err;
 }
 

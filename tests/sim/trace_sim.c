@@ -171,13 +171,12 @@ TEST(trace, a_known_program_leaves_a_known_trace)
         trace(1, known, t_random());
         if (scene.is_plain)
             t_skip("no claims in the plain form");
-        what_is_known("0 X spawn\n" /* main was running before */
-                      "0 s spawn\n"
+        what_is_known("0 s spawn\n"
                       "10 f wake\n"
                       "12 i half\n"
                       "10 X claimed 5 ends \n"
                       "15 s spawn\n"
-                      "15 X main 0 waits join\n"
+                      "0 X main 15 waits join\n"
                       "15 f wake\n"
                       "15 X sleeper 1 waits sleep\n"
                       "1016 X timer\n"
