@@ -258,7 +258,7 @@ static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
 {
     if (bz_word_is_cancelled(&t->word))
         return -ECANCELED;
-    if (until != BLITZ_FOREVER && bz_os_now(t->rt->os) >= until)
+    if (bz_has_passed(t->rt->os, until))
         return -ETIMEDOUT;
     return 0;
 }
@@ -334,7 +334,7 @@ uint64_t blitz_now(void)
 blitz_instant blitz_now_roughly(void)
 {
     struct bz_machine *m = bz_machine_self();
-    return m != NULL && m->now_ns != 0 ? m->now_ns : blitz_now();
+    return m != NULL ? bz_machine_now(m) : blitz_now();
 }
 
 blitz_deadline blitz_after(uint64_t ns)

@@ -37,21 +37,28 @@ static struct bz_fired alarm_fire(struct bz_timer *timer)
     return fired;
 }
 
-/* The waker is taken over; an alarm that is armed already gets the new one. */
+/* On a machine. The waker is taken over. */
 static void alarm_arm(struct bz_alarm *a, uint64_t when, blitz_waker waker)
 {
-    blitz_waker old = {NULL, NULL};
-    if (a->timer.proc == NULL) {
-        bz_timer_init(&a->timer, bz_proc_for_timers(), alarm_fire);
-        a->waker = waker;
-        bz_timer_arm(&a->timer, when);
-        return;
-    }
-    bz_timers_lock(a->timer.proc);
-    old = a->waker;
+    bz_timer_init(&a->timer, bz_proc_for_timers(), alarm_fire);
     a->waker = waker;
+    bz_timer_arm(&a->timer, when);
+}
+
+/* An alarm that was armed: true if it has fired, else it gets the new waker. */
+static bool alarm_has_fired(struct bz_alarm *a, const blitz_waker *waker)
+{
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    bz_timers_lock(a->timer.proc);
+    bool has_fired = !bz_wheel_timer_is_armed(&a->timer.in);
+    if (!has_fired) {
+        blitz_waker old = a->waker;
+        a->waker = spare;
+        spare = old;
+    }
     bz_timers_unlock(a->timer.proc);
-    blitz_waker_drop(&old);
+    blitz_waker_drop(&spare);
+    return has_fired;
 }
 
 static void sleep_cancel(blitz_future *future)
@@ -64,15 +71,33 @@ static void sleep_cancel(blitz_future *future)
     blitz_waker_drop(&a->waker); /* empty if it has fired */
 }
 
+/* A plain thread has no timers: it is told by when to ask again. */
+static blitz_poll sleep_poll_outside(blitz_sleep_future *s, const blitz_waker *waker)
+{
+    if (bz_os_now(bz_waker_by(waker, s->when)) < s->when)
+        return BLITZ_PENDING;
+    sleep_cancel(&s->future);
+    return BLITZ_READY;
+}
+
+/* The first time it is looked whether the moment has passed; from then on the wheel tells. */
 static blitz_poll sleep_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sleep_future *s = BZ_CONTAINER_OF(future, blitz_sleep_future, future);
-    if (bz_os_now(bz_waker_by(waker, s->when)) >= s->when) {
-        sleep_cancel(future);
+    struct bz_alarm *a = alarm_of(future);
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL)
+        return sleep_poll_outside(s, waker);
+    if (a->timer.proc != NULL) {
+        if (!alarm_has_fired(a, waker))
+            return BLITZ_PENDING;
+        a->timer.proc = NULL;
         return BLITZ_READY;
     }
-    if (s->when != BLITZ_FOREVER && bz_machine_self() != NULL)
-        alarm_arm(alarm_of(future), s->when, blitz_waker_clone(waker));
+    if (bz_has_passed(m->rt->os, s->when))
+        return BLITZ_READY;
+    if (s->when != BLITZ_FOREVER)
+        alarm_arm(a, s->when, blitz_waker_clone(waker));
     return BLITZ_PENDING;
 }
 

@@ -283,7 +283,7 @@ uint32_t bz_wait_refuse(struct bz_wait *w)
 {
     if (w->task != NULL && !w->is_sole && bz_word_is_cancelled(&w->task->word))
         return BZ_WAIT_CANCELLED;
-    if (w->until != BLITZ_FOREVER && bz_os_now(w->os) >= w->until)
+    if (bz_has_passed(w->os, w->until))
         return BZ_WAIT_TIMED_OUT;
     return BZ_WAIT_OPEN;
 }
