@@ -86,6 +86,36 @@ TEST(time, sleeps_under_a_millisecond_end_in_order)
     sim_on_procs(under_a_millisecond, NULL, 0, 200, 1, 1);
 }
 
+/* ---- bug class 12: the clock leaps ---- */
+
+/* Nobody looks for a day, and then all is due at once. */
+static int a_day_later(void *arg)
+{
+    blitz_task *t[MANY];
+    uint64_t until[MANY];
+    blitz_interval i;
+    (void)arg;
+    bz_store_relaxed(&last_woke, 0); /* relaxed: one proc */
+    uint64_t begin = blitz_now();
+    CHECK_EQ(blitz_interval_init(&i, begin, BLITZ_S, BLITZ_SKIP), 0);
+    for (uint64_t n = 0; n < MANY; n++) {
+        until[n] = begin + (n * 17 % MANY) * 1800 * BLITZ_S; /* to 20 hours */
+        CHECK_EQ(blitz_spawn(wakes_in_order, &until[n], NULL, &t[n]), 0);
+    }
+    blitz_yield();
+    t_burn(86400 * BLITZ_S);
+    for (int n = 0; n < MANY; n++)
+        CHECK_EQ(blitz_task_join(t[n], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_interval_tick(&i, BLITZ_FOREVER), 0);
+    CHECK_GE(i.skipped, 86399); /* a day of ticks, left out in one step */
+    return 0;
+}
+
+TEST(time, bug_12_a_leap_of_the_clock_fires_all_that_it_passes)
+{
+    sim_on_procs(a_day_later, NULL, 0, 20, 1, 1);
+}
+
 /* ---- bug class 11: moved or cancelled while it fires ---- */
 
 struct storm {

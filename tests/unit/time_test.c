@@ -3,6 +3,10 @@
 #include "support/bell.h"
 #include "support/on_each.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/rng.h"
 
 /* What 128 bits say, cut to what 64 can count. */
@@ -70,6 +74,60 @@ TEST(time, what_is_left_of_a_deadline)
 {
     t_on_each(deadlines, NULL, 0);
     deadlines(NULL);
+}
+
+/* ---- bug class 12 ---- */
+
+static pid_t stopper;
+
+/* A process that stops ours for a while, and then lets it go on. */
+static void stop_us(void)
+{
+    pid_t us = getpid();
+    stopper = fork();
+    CHECK_GE(stopper, 0);
+    if (stopper != 0)
+        return;
+    for (int i = 0; i < 3; i++) {
+        usleep(3000);
+        kill(us, SIGSTOP);
+        usleep(10000);
+        kill(us, SIGCONT);
+    }
+    _exit(0);
+}
+
+static int nap(void *arg)
+{
+    uint64_t until = *(uint64_t *)arg;
+    CHECK_EQ(blitz_sleep_until(until), 0);
+    CHECK_GE(blitz_now(), until);
+    return 0;
+}
+
+static int naps(void *arg)
+{
+    enum { NAPS = 60 };
+    blitz_task *t[NAPS];
+    uint64_t until[NAPS];
+    (void)arg;
+    for (uint64_t i = 0; i < NAPS; i++) {
+        until[i] = blitz_after(i * 700 * BLITZ_US); /* before, while and after we stand still */
+        CHECK_EQ(blitz_spawn(nap, &until[i], NULL, &t[i]), 0);
+    }
+    for (int i = 0; i < NAPS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* Stopped and continued, as by a debugger or a suspend: every sleep ends, none is early. */
+TEST(time, bug_12_a_process_that_is_stopped_and_continued_loses_no_sleep)
+{
+    int status = -1;
+    stop_us();
+    CHECK_EQ(blitz_run(naps, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(waitpid(stopper, &status, 0), stopper);
+    CHECK_EQ(status, 0);
 }
 
 /* ---- by hand ---- */

@@ -1,0 +1,80 @@
+/*
+ * first_of_many.c - ask many, take the first answer, and leave nothing running.
+ *
+ *     first_of_many [mirrors]
+ *
+ * Each mirror is a task with a delay of its own; the race is over their ends. Those joins are pinned:
+ * a loser is cancelled and waited for, so when the race is over every task has ended, and what each of
+ * them did is known. One mirror fails at once: an answer that is an error is an answer, so the race is
+ * held again without it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "blitz.h"
+
+struct mirror {
+    unsigned ms;
+    int is_broken;
+    blitz_join_future end;
+    int was_tried;
+};
+
+static int fetch(void *arg)
+{
+    struct mirror *m = arg;
+    if (m->is_broken)
+        return -ECONNREFUSED;
+    int err = blitz_sleep(m->ms * BLITZ_MS); /* a cancel ends it here */
+    return err != 0 ? err : (int)m->ms;
+}
+
+/* One race over the mirrors that are left. Returns the winner's index, or an error. */
+static int race(struct mirror *mirror, blitz_child *child, unsigned count)
+{
+    blitz_race r;
+    for (unsigned i = 0; i < count; i++) {
+        blitz_task *t;
+        int err = blitz_spawn(fetch, &mirror[i], NULL, &t);
+        if (err != 0)
+            exit(1);
+        blitz_join_future_init_linked(&mirror[i].end, t);
+        child[i].future = &mirror[i].end.future;
+    }
+    int err = blitz_race_init(&r, child, count);
+    if (err == 0)
+        err = blitz_await(&r.future, blitz_after(10 * BLITZ_S));
+    return err != 0 ? err : (int)r.winner;
+}
+
+static int main_task(void *arg)
+{
+    unsigned count = *(unsigned *)arg, cancelled = 0, left = count;
+    struct mirror *mirror = calloc(count, sizeof *mirror);
+    blitz_child *child = calloc(count, sizeof *child);
+    if (mirror == NULL || child == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < count; i++)
+        mirror[i] = (struct mirror){.ms = 5 + (i * 37) % 100, .is_broken = i == count / 2};
+    int winner;
+    while ((winner = race(mirror, child, left)) >= 0 && mirror[winner].end.result < 0) {
+        printf("mirror %d failed, %u are left\n", winner, left - 1);
+        mirror[winner] = mirror[--left];
+    }
+    for (unsigned i = 0; i < left; i++)
+        cancelled += mirror[i].end.result == -ECANCELED;
+    printf("the first of %u answered after %d ms; %u were cancelled, none is left running\n", left,
+           winner < 0 ? winner : mirror[winner].end.result, cancelled);
+    free(mirror);
+    free(child);
+    return winner < 0 ? winner : 0;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned count = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100;
+    if (count < 2)
+        count = 2;
+    return blitz_run(main_task, &count, NULL) == 0 ? 0 : 1;
+}

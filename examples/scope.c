@@ -1,0 +1,96 @@
+/*
+ * scope.c - structured concurrency: nothing outlives the block it was started in.
+ *
+ * A page is fetched with its parts, at the same time; a part with parts of its own opens a scope of
+ * its own. If one part fails, the others are cancelled, at every depth, and the error is what comes
+ * out at the top. A token cancels from outside, a deadline by itself. Each function's locals may be
+ * shared with the tasks it starts: they have ended when it returns.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "blitz.h"
+
+struct part {
+    unsigned depth, number;
+    unsigned bad; /* the number of the part that fails; 0: none */
+    unsigned sum; /* what came of it */
+};
+
+static int fetch(void *arg)
+{
+    struct part *p = arg, below[2];
+    blitz_scope s;
+    int err = blitz_sleep((1 + p->number % 3) * BLITZ_MS);
+    if (err != 0)
+        return err;
+    if (p->number == p->bad)
+        return -EIO;
+    p->sum = p->number;
+    if (p->depth == 0)
+        return 0;
+    err = blitz_scope_open(&s, BLITZ_FOREVER, NULL);
+    for (unsigned i = 0; err == 0 && i < 2; i++) {
+        below[i] = (struct part){p->depth - 1, 2 * p->number + i, p->bad, 0};
+        err = blitz_scope_spawn(&s, fetch, &below[i], NULL); /* a local of ours */
+    }
+    int end = blitz_scope_close(&s);
+    if (end == 0)
+        p->sum += below[0].sum + below[1].sum;
+    return end != 0 ? end : err;
+}
+
+static const char *say(int err)
+{
+    return err == 0 ? "whole" : strerror(-err);
+}
+
+/* A page of 15 parts. */
+static int page(unsigned bad, blitz_deadline until, blitz_token *token)
+{
+    struct part root = {3, 1, bad, 0};
+    blitz_scope s;
+    blitz_scope_opts opts = {.token = token};
+    int err = blitz_scope_open(&s, until, &opts);
+    if (err == 0)
+        err = blitz_scope_spawn(&s, fetch, &root, NULL);
+    int end = blitz_scope_close(&s);
+    printf("  %s, sum %u\n", say(end), root.sum);
+    return end != 0 ? end : err;
+}
+
+static int cancels(void *token)
+{
+    blitz_sleep(2 * BLITZ_MS);
+    blitz_token_cancel(token);
+    return 0;
+}
+
+static int main_task(void *arg)
+{
+    blitz_token *token;
+    blitz_task *t;
+    (void)arg;
+    puts("all is well:");
+    int err = page(0, BLITZ_FOREVER, NULL);
+    puts("part 13 fails:");
+    if (page(13, BLITZ_FOREVER, NULL) != -EIO)
+        err = -1;
+    puts("there are 3 ms:");
+    if (page(0, blitz_after(3 * BLITZ_MS), NULL) != -ETIMEDOUT)
+        err = -1;
+    puts("somebody cancels:");
+    if (blitz_token_new(NULL, &token) != 0 || blitz_spawn(cancels, token, NULL, &t) != 0)
+        return -1;
+    if (page(0, BLITZ_FOREVER, token) != -ECANCELED)
+        err = -1;
+    blitz_task_join(t, BLITZ_FOREVER, NULL);
+    blitz_token_unref(token);
+    return err;
+}
+
+int main(void)
+{
+    return blitz_run(main_task, NULL, NULL) == 0 ? 0 : 1;
+}
