@@ -48,13 +48,10 @@ static int race(struct mirror *mirror, blitz_child *child, unsigned count)
     return err != 0 ? err : (int)r.winner;
 }
 
-static int main_task(void *arg)
+/* Race until somebody answers who did not fail. */
+static int first_answer(struct mirror *mirror, blitz_child *child, unsigned count)
 {
-    unsigned count = *(unsigned *)arg, cancelled = 0, left = count;
-    struct mirror *mirror = calloc(count, sizeof *mirror);
-    blitz_child *child = calloc(count, sizeof *child);
-    if (mirror == NULL || child == NULL)
-        return -ENOMEM;
+    unsigned left = count, cancelled = 0;
     for (unsigned i = 0; i < count; i++)
         mirror[i] = (struct mirror){.ms = 5 + (i * 37) % 100, .is_broken = i == count / 2};
     int winner;
@@ -66,9 +63,20 @@ static int main_task(void *arg)
         cancelled += mirror[i].end.result == -ECANCELED;
     printf("the first of %u answered after %d ms; %u were cancelled, none is left running\n", left,
            winner < 0 ? winner : mirror[winner].end.result, cancelled);
+    return winner < 0 ? winner : 0;
+}
+
+static int main_task(void *arg)
+{
+    unsigned count = *(unsigned *)arg;
+    struct mirror *mirror = calloc(count, sizeof *mirror);
+    blitz_child *child = calloc(count, sizeof *child);
+    int err = -ENOMEM;
+    if (mirror != NULL && child != NULL)
+        err = first_answer(mirror, child, count);
     free(mirror);
     free(child);
-    return winner < 0 ? winner : 0;
+    return err;
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,7 @@ struct part {
 
 static int fetch(void *arg)
 {
-    struct part *p = arg, below[2];
+    struct part *p = arg, below[2] = {{.sum = 0}, {.sum = 0}};
     blitz_scope s;
     int err = blitz_sleep((1 + p->number % 3) * BLITZ_MS);
     if (err != 0)

@@ -88,7 +88,8 @@ static int until_it_is_idle(void)
     int err = blitz_spawn(talker, &idle, NULL, &t);
     if (err != 0)
         return err;
-    err = blitz_await(&idle.future, BLITZ_FOREVER);
+    if ((err = blitz_await(&idle.future, BLITZ_FOREVER)) != 0)
+        return err;
     printf("  closed: it talked for 10 ms, then was idle for 30: %s\n",
            blitz_time_between(begin, blitz_now()) >= 40 * BLITZ_MS ? "40 ms or more" : "too early");
     return blitz_task_join(t, BLITZ_FOREVER, NULL);

@@ -89,9 +89,9 @@ static void stop_us(void)
     if (stopper != 0)
         return;
     for (int i = 0; i < 3; i++) {
-        usleep(3000);
+        usleep(3000); /* lint: allow test-sleep: when we are stopped does not matter */
         kill(us, SIGSTOP);
-        usleep(10000);
+        usleep(10000); /* lint: allow test-sleep: nor for how long */
         kill(us, SIGCONT);
     }
     _exit(0);
