@@ -88,9 +88,9 @@ static int cancel_at(void *arg)
 
 TEST(combine, bug_21_a_race_is_cancelled_at_every_moment)
 {
-    for (uint64_t at = 0; at < 50; at++) {
-        struct tokens t = {.cancel_after = at * BLITZ_US};
-        sim_on_seeds(cancel_at, &t, 0, 20);
+    for (uint64_t i = 0, n = sim_seeds(1000); i < n; i++) {
+        struct tokens t = {.cancel_after = i % 50 * BLITZ_US};
+        sim_on_next(cancel_at, &t, 0);
     }
 }
 
@@ -178,6 +178,6 @@ TEST(scope, whatever_ends_it_all_have_ended_when_it_closes)
 {
     for (uint64_t n = sim_seeds(600); n > 0; n--) {
         uint64_t seed = t_random();
-        sim_on_seeds(scopes_in_scopes, &seed, 0, 1);
+        sim_on_next(scopes_in_scopes, &seed, 0);
     }
 }

@@ -51,7 +51,7 @@ TEST(time, no_sleep_is_early)
     uint64_t seed;
     for (uint64_t n = sim_seeds(200); n > 0; n--) {
         seed = t_random();
-        sim_on_seeds(short_and_long, &seed, 0, 1);
+        sim_on_next(short_and_long, &seed, 0);
     }
 }
 
@@ -171,7 +171,7 @@ TEST(timer, bug_11_moved_while_it_fires)
 {
     for (uint64_t n = sim_seeds(400); n > 0; n--) {
         uint64_t seed = t_random();
-        sim_on_seeds(storm, &seed, 0, 1);
+        sim_on_next(storm, &seed, 0);
     }
 }
 

@@ -64,6 +64,14 @@ static inline void sim_on_procs(int (*fn)(void *), void *arg, int want, uint64_t
     }
 }
 
+/* The next seed alone, on 1 to 4 procs: for scenes with dice of their own. */
+static inline void sim_on_next(int (*fn)(void *), void *arg, int want)
+{
+    uint64_t seed = sim_next_seed();
+    struct sim_scene s = {1 + (unsigned)(seed % 4), fn, arg, want};
+    sim_one(seed, &s);
+}
+
 static inline void sim_on_seeds(int (*fn)(void *), void *arg, int want, uint64_t seeds)
 {
     sim_on_procs(fn, arg, want, seeds, 1, 4);
