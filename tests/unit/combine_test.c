@@ -522,6 +522,44 @@ TEST(combine, a_wake_swallowed_by_a_wait_in_a_poll_is_made_up_for)
     CHECK_EQ(blitz_run(swallows, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
+static int warned;
+
+static void count_warnings(void *ctx, blitz_log_level level, const char *line)
+{
+    (void)ctx;
+    warned += level == BLITZ_LOG_WARN && strstr(line, "\"waiter\" waits inside its poll") != NULL;
+}
+
+static blitz_poll poll_that_waits(blitz_future *f, const blitz_waker *waker)
+{
+    (void)f;
+    (void)waker;
+    CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0);
+    return BLITZ_READY;
+}
+
+static int race_with_one_that_waits(void *arg)
+{
+    static const blitz_future_ops ops = {"waiter", BLITZ_REVOCABLE, poll_that_waits, t_probe_cancel,
+                                         NULL};
+    blitz_future waits = {&ops};
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(BLITZ_FIRST_OF(BLITZ_FOREVER, blitz_pending(), &waits), 1);
+    return 0;
+}
+
+/* It holds up those beside it; test builds say so, once. */
+TEST(combine, a_poll_that_waits_beside_others_is_warned_of)
+{
+#if !defined(BZ_WATCH)
+    t_skip("only test builds warn");
+#endif
+    CHECK_EQ(blitz_log_set(count_warnings, NULL, BLITZ_LOG_WARN), 0);
+    CHECK_EQ(blitz_run(race_with_one_that_waits, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(warned, 1);
+}
+
 /* ---- any order of events ---- */
 
 /* Whatever happens in whatever order: each child has one end, and the combinator the right one. */
