@@ -80,18 +80,28 @@ static BZ_ALWAYS_INLINE void leave(struct bz_machine *m)
         come_back(m);
 }
 
+/* Whose call it is, for traces; 0: nobody's. */
+static inline uint64_t caller(const struct bz_machine *m)
+{
+    return m->current != NULL ? m->current->id : 0;
+}
+
 void blitz_syscall_enter(void)
 {
     struct bz_machine *m = bz_machine_self();
-    if (BZ_LIKELY(m != NULL))
-        enter(m);
+    if (BZ_UNLIKELY(m == NULL))
+        return;
+    bz_trace(m->rt, syscall_enter, caller(m), 0, NULL);
+    enter(m);
 }
 
 void blitz_syscall_leave(void)
 {
     struct bz_machine *m = bz_machine_self();
-    if (BZ_LIKELY(m != NULL))
-        leave(m);
+    if (BZ_UNLIKELY(m == NULL))
+        return;
+    bz_trace(m->rt, syscall_leave, caller(m), 0, NULL);
+    leave(m);
 }
 
 int blitz_block_in_place(int (*fn)(void *arg), void *arg)

@@ -4,6 +4,7 @@
  * They know nothing of tracing, but for `live`, which writes its trace while it goes on.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,35 @@ static int hogs(void *arg)
     return 0;
 }
 
+/* ---- a call that blocks, in place, while somebody else wants to run ---- */
+
+static bz_atomic(int) is_up;
+
+static int sets(void *arg)
+{
+    (void)arg;
+    bz_store_release(&is_up, 1);
+    return 0;
+}
+
+/* Stands for a call: it ends when somebody else has run. */
+static int blocks(void *arg)
+{
+    (void)arg;
+    while (!bz_load_acquire(&is_up))
+        sched_yield();
+    return 0;
+}
+
+static int call(void *arg)
+{
+    (void)arg;
+    blitz_task *t = spawn(sets, NULL, "sets");
+    MUST(blitz_block_in_place(blocks, NULL) == 0);
+    join(t);
+    return 0;
+}
+
 /* ---- read while it is written ---- */
 
 static int busy(void *arg)
@@ -216,7 +246,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*fn)(void *);
-    } scene[] = {{"tree", tree}, {"hogs", hogs},   {"line", line},
+    } scene[] = {{"tree", tree}, {"hogs", hogs},   {"call", call}, {"line", line},
                  {"jobs", jobs}, {"names", names}, {"live", live}};
     MUST(argc >= 2);
     if (strcmp(argv[1], "outside") == 0)
