@@ -21,10 +21,11 @@ static size_t resident_kib(void)
     return (size_t)(resident * (unsigned long long)sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Sanitizers keep what was freed for a while, and much besides; what leaks they tell themselves. */
+/* Sanitizers keep what was freed for a while, and much besides; what leaks they tell themselves. An
+ * emulator keeps something for every thread that ever was. */
 static bool is_memory_ours(void)
 {
-    return !T_ASAN && !T_TSAN && !t_under_valgrind();
+    return !T_ASAN && !T_TSAN && !t_under_valgrind() && !t_is_emulated();
 }
 
 /* `name` in the environment: the long sweep asks for the whole. */
