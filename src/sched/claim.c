@@ -17,6 +17,7 @@
  * of a runtime whose tasks have all ended.
  *
  * Not claimed:
+ *   by a joiner that was asked     it has been at it for long (ask.c): it waits, and others run
  *   with a deadline               the joiner could not return before the child ends
  *   from outside the runtime      there is no worker to run it on
  *   a child that will not have it  a proc hint, another stack class (BZ_TASK_STAYS)
@@ -31,6 +32,7 @@
  * and piles up strangers' frames on its stack. The one it waits for is the one it may run: whatever
  * the child waits for, the joiner waits for as well.
  */
+#include "sched/ask.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -114,10 +116,18 @@ static BZ_NOINLINE BZ_COLD enum bz_ran run_traced(struct bz_machine *m, struct b
     return ran;
 }
 
+static bool was_asked(struct bz_machine *m)
+{
+    if (BZ_LIKELY(bz_load_relaxed(bz_asked_of(&m->deque.ends)) == 0)) /* relaxed: a hint */
+        return false;
+    bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint */
+    return true;
+}
+
 bool bz_claim(struct bz_task *t, enum bz_ran *ran)
 {
     struct bz_machine *m = bz_machine_self();
-    if (m == NULL || m->current == NULL || !may_claim(m, t) || !claim(m, t))
+    if (m == NULL || m->current == NULL || was_asked(m) || !may_claim(m, t) || !claim(m, t))
         return false;
     struct bz_task *me = m->current;
     bz_wait_enter_child(me, t);

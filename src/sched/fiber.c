@@ -42,7 +42,7 @@ static void fiber_drop(struct bz_task *t)
     bz_leave(was);
 }
 
-static const struct bz_task_ops fiber_ops = {"fiber", fiber_run, fiber_drop};
+const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop};
 
 /* What the options make of it. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
@@ -168,7 +168,7 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
     f->arg = arg;
-    bz_task_init(t, rt, &fiber_ops, opts, 0, bz_task_refs(out));
+    bz_task_init(t, rt, &bz_fiber_ops, opts, 0, bz_task_refs(out));
     return bz_task_start(t, opts, out);
 }
 

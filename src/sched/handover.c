@@ -1,7 +1,9 @@
 /*
  * handover.c - the proc moves, the thread stays: what the monitor does about hogs and long calls.
  *
- * A task that has run HOG_NS is a hog. Nobody can stop it, but nobody has to wait for it either: its
+ * A task that has run HOG_NS is a hog; one that goes on spawning others, or joining them by running
+ * them itself, is given LIVELY_NS: without a proc all that would go the long way, and it has been
+ * asked (ask.c): its next join lets others run. Nobody can stop it, but nobody has to wait for it either: its
  * thread keeps it, and its proc goes on with another machine. What the hog's queue holds others can
  * steal, and the monitor fires its timers; so that is not done as long as some other proc lives,
  * that is, sleeps, or gets from one task to the next. If none does, and something waits to be run,
@@ -39,6 +41,7 @@
 
 enum {
     HOG_NS = 10000000,
+    LIVELY_NS = 100000000,
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
@@ -48,9 +51,19 @@ enum {
 
 /* ---- who is stuck ---- */
 
-static bool is_hog(const struct bz_proc *p, uint64_t now)
+static bool is_long_at_it(const struct bz_proc *p, uint64_t now)
 {
     return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= HOG_NS;
+}
+
+static uint64_t hog_after(const struct bz_proc *p)
+{
+    return p->seen.is_lively ? LIVELY_NS : HOG_NS;
+}
+
+static bool is_hog(const struct bz_proc *p, uint64_t now)
+{
+    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= hog_after(p);
 }
 
 static bool is_in_call(const struct bz_proc *p, uint64_t now)
@@ -195,10 +208,9 @@ bool bz_handover_choose(struct bz_runtime *rt, uint64_t now)
     see_who_burns(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (is_hog(p, now)) {
+        if (is_long_at_it(p, now))
             bz_machine_ask(bz_proc_machine(rt, p->seen.word)); /* perhaps it looks up */
-            hogs++;
-        }
+        hogs += is_hog(p, now);
         live += is_live(p, now);
     }
     unsigned burning = rt->is.is_preemptive ? take_turns(rt, now) : hogs + mon->burning;
@@ -261,7 +273,7 @@ uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
         next = timer < next ? timer : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
-        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_hog(p, now) &&
+        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_long_at_it(p, now) &&
             p->seen.since_ns + HOG_NS < next)
             next = p->seen.since_ns + HOG_NS;
     }

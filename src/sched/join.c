@@ -60,22 +60,32 @@ static BZ_NOINLINE void tell_joiners(struct bz_task *t, unsigned refs)
         t->ops->drop(t);
 }
 
+/* The drop of most tasks: a fiber's header is kept for the next. */
+static BZ_ALWAYS_INLINE bool is_kept(struct bz_machine *m, struct bz_task *t)
+{
+    return BZ_LIKELY(m != NULL && t->ops == &bz_fiber_ops) && bz_task_stash(&m->proc->tasks, t);
+}
+
 /* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
 static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
 {
     struct bz_runtime *rt = t->rt;
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was); /* once for all that follows */
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
         tell_joiners(t, refs);
         break;
     case BZ_EXIT_LAST:
-        t->ops->drop(t);
+        if (!is_kept(m, t))
+            t->ops->drop(t);
         break;
     case BZ_EXIT_DONE:
         break;
     }
-    bz_task_strike(rt); /* after that the runtime may end */
+    bz_task_strike(rt); /* after that the runtime may end, but for its machines */
+    bz_leave(was);
 }
 
 void bz_task_finish(struct bz_task *t)

@@ -110,6 +110,9 @@ static void see(struct bz_proc *p, uint64_t now)
     seen->tick = bz_load_relaxed(&p->tick);                 /* relaxed: a hint, as are these */
     seen->next = bz_load_relaxed(&p->next);                 /* relaxed: as above */
     seen->calls = is_held ? bz_load_relaxed(&m->calls) : 0; /* relaxed: as above */
+    seen->deeds = bz_load_relaxed(&p->tasks.live.spawned) + /* relaxed: as above */
+                  bz_load_relaxed(&p->counters.claimed);    /* relaxed: as above */
+    seen->is_lively = seen->deeds != before.deeds;
     seen->is_away = where != BZ_IN_RUNTIME;
     bool is_same = before.word == seen->word && before.tick == seen->tick;
     seen->since_ns = is_same ? before.since_ns : now;

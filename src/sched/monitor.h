@@ -30,6 +30,8 @@ struct bz_monitor_seen {
     uint32_t word; /* its state, and who held it */
     uint32_t tick;
     uint32_t calls; /* of its machine */
+    uint64_t deeds; /* tasks spawned on it, and claimed */
+    bool is_lively; /* there were more since the last look */
     bz_entry next;
     uint64_t since_ns;      /* when it was first seen at what it is at */
     uint64_t call_since_ns; /* when it was first seen in this system call; 0: it is in none */

@@ -75,7 +75,9 @@ static inline enum bz_where bz_retake_where(struct bz_retake *r)
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r,
                                                          const struct bz_os *os, uint32_t *was)
 {
-    *was = bz_load_relaxed(&r->where);          /* relaxed: ours */
+    *was = bz_load_relaxed(&r->where); /* relaxed: ours */
+    if (*was == BZ_IN_RUNTIME)
+        return true; /* in already, and what is gone is known to be */
     bz_store_relaxed(&r->where, BZ_IN_RUNTIME); /* relaxed: [C] */
     bz_compiler_barrier();                      /* [C] */
     if (BZ_UNLIKELY(r->fences))

@@ -437,7 +437,9 @@ BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
 /* Drop the tombstones that are left in the queues. Every machine has gone. */
 void bz_bury(struct bz_runtime *rt);
 
-/* fiber.c, for all who make tasks: the runtime that is meant, or NULL. */
+/* fiber.c */
+extern const struct bz_task_ops bz_fiber_ops;
+/* For all who make tasks: the runtime that is meant, or NULL. */
 struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts);
 /* References to begin with: the scheduler's and the handle's. */
 static inline unsigned bz_task_refs(blitz_task **out)

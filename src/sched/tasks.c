@@ -237,13 +237,10 @@ int bz_task_enlist(struct bz_task *t)
 
 void bz_task_strike(struct bz_runtime *rt)
 {
-    uint32_t was;
+    struct bz_proc *p = proc_in(rt);
     let_out(&rt->tasks);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    (void)!bz_enter(&was);
-    struct bz_proc *p = proc_in(rt);
     bz_live_end(&rt->tasks.live, p != NULL ? &p->tasks.live : NULL);
-    bz_leave(was);
 }
 
 /* ---- finding them all ---- */

@@ -113,7 +113,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_task_stash(struct bz_task_home *h, s
  */
 BZ_MUST_USE int bz_task_enlist(struct bz_task *t);
 
-/* A task of the runtime has ended; its header may be gone. */
+/* A task of the runtime has ended; its header may be gone. Between bz_enter and bz_leave. */
 void bz_task_strike(struct bz_runtime *rt);
 
 /* Show every task that is held while the walk goes on; one that comes meanwhile may be missed. Any
