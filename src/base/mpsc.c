@@ -8,13 +8,13 @@
 size_t bz_mpsc_check(struct bz_mpsc *q)
 {
     struct bz_mpsc_node *last = bz_load_relaxed(&q->last); /* relaxed: nobody is pushing */
-    struct bz_mpsc_node *node = &q->stub;
+    struct bz_mpsc_node *node = &q->root;
     size_t count = 0;
     while (node != last) {
         struct bz_mpsc_node *next = bz_load_relaxed(&node->next); /* relaxed: as above */
         BZ_CHECK(next != NULL, "mpsc %p: node %p leads nowhere, last is %p", (void *)q,
                  (void *)node, (void *)last);                                 /* I1 */
-        BZ_CHECK(next != &q->stub, "mpsc %p: the stub is inside", (void *)q); /* I1 */
+        BZ_CHECK(next != &q->root, "mpsc %p: the root is inside", (void *)q); /* I1 */
         node = next;
         count++;
     }

@@ -155,7 +155,7 @@ MODEL(mpsc, order_holds_for_each_pusher)
     m_finally(it_is_empty);
 }
 
-/* [C]: the queue runs empty between two pushes, and the second links through the stub again. */
+/* [C]: the queue runs empty between two pushes, and the second links through the root again. */
 static void push_0_take_push_again(void)
 {
     take_until(1);

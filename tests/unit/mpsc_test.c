@@ -117,11 +117,11 @@ TEST(mpsc, check_names_a_link_that_leads_nowhere)
     for (int i = 0; i < 3; i++)
         bz_mpsc_push(&queue, &items[i].node);
     DIES("leads nowhere", bz_store_relaxed(&items[1].node.next, NULL); bz_mpsc_check(&queue));
-    DIES("the stub is inside", bz_store_relaxed(&items[1].node.next, &queue.stub);
+    DIES("the root is inside", bz_store_relaxed(&items[1].node.next, &queue.root);
          bz_mpsc_check(&queue));
     DIES("is behind the last", bz_store_relaxed(&items[2].node.next, &items[0].node);
          bz_mpsc_check(&queue));
-    DIES("leads nowhere", bz_store_relaxed(&queue.stub.next, NULL); bz_mpsc_check(&queue));
+    DIES("leads nowhere", bz_store_relaxed(&queue.root.next, NULL); bz_mpsc_check(&queue));
 }
 
 /* A take that runs into a gap puts back what it had begun, as often as it is tried. */
@@ -135,7 +135,7 @@ TEST(mpsc, a_take_that_finds_a_gap_leaves_the_queue_as_it_was)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(take(), -1);
 
-    CHECK_EQ(bz_load_relaxed(&queue.stub.next), &items[0].node);
+    CHECK_EQ(bz_load_relaxed(&queue.root.next), &items[0].node);
     bz_store_release(&prev->next, &items[1].node); /* the other half */
     CHECK_EQ(bz_mpsc_check(&queue), 2u);
     CHECK_EQ(take(), 0);
