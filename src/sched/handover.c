@@ -245,6 +245,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     struct bz_machine *m = bz_proc_machine(p->rt, p->seen.word);
     /* acquire: what its machine left there; the same word: it is still that machine's */
     bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word;
+    bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0, now);
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */

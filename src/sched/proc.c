@@ -134,6 +134,7 @@ struct bz_machine *bz_proc_holder(struct bz_proc *p)
 
 void bz_proc_lie_down(struct bz_machine *m)
 {
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     /* [S]; stronger than needed: bz_idle_announce has fenced */
     bz_store_release(&m->proc->state, bz_proc_word(BZ_PROC_ASLEEP, m->index));
 }
@@ -141,6 +142,7 @@ void bz_proc_lie_down(struct bz_machine *m)
 bool bz_proc_get_up(struct bz_machine *m)
 {
     uint32_t word = bz_proc_word(BZ_PROC_ASLEEP, m->index);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     /* acquire: [S]; stronger than needed: if anybody has held it meanwhile the word is not as we left
      * it, and this fails */
     if (bz_cas_strong_acq_rlx(&m->proc->state, &word, bz_proc_word(BZ_PROC_HELD, m->index)))
@@ -175,6 +177,7 @@ static bool take(struct bz_machine *m, struct bz_proc *p)
     if (was == BZ_PROC_HELD || was == BZ_PROC_STARTING ||
         !bz_cas_strong_acq_rlx(&p->state, &word, bz_proc_word(BZ_PROC_HELD, m->index))) /* [S] */
         return false;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     m->proc = m->last = p;
     bz_store_relaxed(&p->tick, bz_load_relaxed(&p->tick) + 1); /* relaxed: ours; something new */
     bz_store_relaxed(&m->is_stray, 0);                         /* relaxed: a hint */
