@@ -251,9 +251,9 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     }
     bz_retake_end(&m->taken, may);
-    p->rt->monitor.calls_ns = CALL_NS;
     if (!may)
-        return;
+        return; /* it was in the runtime: soon again, and less and less often */
+    p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
     bz_trace(p->rt, handover, 0, p->index, NULL);
     if (bz_proc_start(p, false) == 0) {
