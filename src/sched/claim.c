@@ -71,8 +71,8 @@ static BZ_NOINLINE void tidy(struct bz_machine *m)
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
     uint32_t was;
-    if (bz_enter(&was) == NULL) {
-        bz_leave(was);
+    if (!bz_enter_on(m, &was)) {
+        bz_leave_on(m, was);
         return false; /* without a proc: the child runs elsewhere, meanwhile */
     }
     struct bz_proc *p = m->proc;
@@ -87,7 +87,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
         tidy(m);
     if (is_won)
         bz_count(&p->counters, claimed);
-    bz_leave(was);
+    bz_leave_on(m, was);
     return is_won;
 }
 

@@ -174,12 +174,15 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
 
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
+    struct bz_machine *m = bz_machine_self();
     uint32_t was;
-    struct bz_machine *m = bz_enter(&was);
-    bool is_done =
-        BZ_LIKELY(m != NULL && opts == NULL && fn != NULL) && spawn_near(m, fn, arg, out);
-    bz_leave(was);
-    return BZ_LIKELY(is_done) ? 0 : spawn_anyhow(fn, arg, opts, out);
+    if (BZ_UNLIKELY(m == NULL))
+        return spawn_anyhow(fn, arg, opts, out);
+    bool has_proc = bz_enter_on(m, &was); /* once for the long way, too */
+    bool is_near = BZ_LIKELY(has_proc && opts == NULL && fn != NULL);
+    int err = is_near && spawn_near(m, fn, arg, out) ? 0 : spawn_anyhow(fn, arg, opts, out);
+    bz_leave_on(m, was);
+    return err;
 }
 
 /* ---- oneself ---- */

@@ -63,7 +63,7 @@ static BZ_NOINLINE void tell_joiners(struct bz_task *t, unsigned refs)
 /* The drop of most tasks: a fiber's header is kept for the next. */
 static BZ_ALWAYS_INLINE bool is_kept(struct bz_machine *m, struct bz_task *t)
 {
-    return BZ_LIKELY(m != NULL && t->ops == &bz_fiber_ops) && bz_task_stash(&m->proc->tasks, t);
+    return BZ_LIKELY(t->ops == &bz_fiber_ops) && bz_task_stash(&m->proc->tasks, t);
 }
 
 /* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
@@ -71,21 +71,22 @@ static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
 {
     struct bz_runtime *rt = t->rt;
     uint32_t was;
-    struct bz_machine *m = bz_enter(&was); /* once for all that follows */
+    struct bz_machine *m = bz_machine_self(); /* one of ours, with a proc or without */
+    bool has_proc = bz_enter_on(m, &was);     /* once for all that follows */
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
         tell_joiners(t, refs);
         break;
     case BZ_EXIT_LAST:
-        if (!is_kept(m, t))
+        if (!has_proc || !is_kept(m, t))
             t->ops->drop(t);
         break;
     case BZ_EXIT_DONE:
         break;
     }
     bz_task_strike(rt); /* after that the runtime may end, but for its machines */
-    bz_leave(was);
+    bz_leave_on(m, was);
 }
 
 void bz_task_finish(struct bz_task *t)

@@ -81,7 +81,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     *m = (struct bz_machine){.rt = rt, .index = index};
     bz_deque_init(&m->deque, bz_is_plain(rt));
     bz_jobs_init(&m->jobs);
-    bz_retake_init(&m->taken, bz_is_plain(rt));
+    bz_retake_init(&m->taken, rt->os, bz_is_plain(rt));
     bz_atomic_init(&m->is_stray, 0);
     bz_locked_init(&m->locked);
     bz_atomic_init(&m->calls, 0);

@@ -14,19 +14,20 @@
  */
 #include "sched/retake.h"
 
-void bz_retake_init(struct bz_retake *r, bool fences)
+void bz_retake_init(struct bz_retake *r, const struct bz_os *os, bool fences)
 {
     bz_atomic_init(&r->where, BZ_IN_RUNTIME);
     bz_atomic_init(&r->retake, BZ_TAKING_NONE);
     r->fences = fences;
+    r->os = os;
 }
 
-bool bz_retake_wait(struct bz_retake *r, const struct bz_os *os)
+bool bz_retake_wait(struct bz_retake *r)
 {
     uint32_t retake;
     for (unsigned round = 0; (retake = bz_load_acquire(&r->retake)) == BZ_TAKING_ASKED; /* [B] */
          round++)
-        bz_os_relax(os, round);
+        bz_os_relax(r->os, round);
     if (retake == BZ_TAKING_NONE)
         return true;
     bz_store_relaxed(&r->retake, BZ_TAKING_NONE); /* relaxed: I2, the monitor is through with us */

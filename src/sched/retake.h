@@ -45,12 +45,13 @@ struct bz_retake {
     bz_atomic(uint32_t) where;  /* enum bz_where; written by the machine */
     bz_atomic(uint32_t) retake; /* enum bz_taking; written by the monitor, but for I2 */
     bool fences;                /* constant: there are no barriers, both sides fence */
+    const struct bz_os *os;     /* constant */
 };
 
-void bz_retake_init(struct bz_retake *r, bool fences);
+void bz_retake_init(struct bz_retake *r, const struct bz_os *os, bool fences);
 
 /* The slow half of enter: wait until the taker is done. False: the proc is gone. */
-BZ_MUST_USE bool bz_retake_wait(struct bz_retake *r, const struct bz_os *os);
+BZ_MUST_USE bool bz_retake_wait(struct bz_retake *r);
 
 /*
  * The taker, of which there is one. It asks any number of procs, pays for one barrier, then sees of
@@ -72,18 +73,17 @@ static inline enum bz_where bz_retake_where(struct bz_retake *r)
 }
 
 /* Begin to touch. *was: where we were, for bz_retake_leave. False: the proc is gone. */
-BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r,
-                                                         const struct bz_os *os, uint32_t *was)
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r, uint32_t *was)
 {
     *was = bz_load_relaxed(&r->where); /* relaxed: ours */
-    if (*was == BZ_IN_RUNTIME)
-        return true; /* in already, and what is gone is known to be */
+    if (BZ_UNLIKELY(*was == BZ_IN_RUNTIME))
+        return true;                            /* in already, and what is gone is known to be */
     bz_store_relaxed(&r->where, BZ_IN_RUNTIME); /* relaxed: [C] */
     bz_compiler_barrier();                      /* [C] */
     if (BZ_UNLIKELY(r->fences))
         bz_fence_seqcst();                                             /* [C] */
     return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) || /* [B] [C] */
-           bz_retake_wait(r, os);
+           bz_retake_wait(r);
 }
 
 static BZ_ALWAYS_INLINE void bz_retake_leave(struct bz_retake *r, uint32_t was)

@@ -231,6 +231,20 @@ static inline bool bz_is_plain(const struct bz_runtime *rt)
 #endif
 }
 
+/* bz_enter for the machine we are known to be. True if it has a proc. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_enter_on(struct bz_machine *m, uint32_t *was)
+{
+    if (BZ_UNLIKELY(!bz_retake_enter(&m->taken, was)))
+        bz_proc_lost(m);
+    return BZ_LIKELY(m->proc != NULL);
+}
+
+/* bz_leave for the machine we are known to be still: nothing has suspended since. */
+static BZ_ALWAYS_INLINE void bz_leave_on(struct bz_machine *m, uint32_t was)
+{
+    bz_retake_leave(&m->taken, was);
+}
+
 /*
  * Begin to touch what is the proc's alone: retake.h. *was is for bz_leave. May be nested.
  * Returns: the machine we are, if it has a proc. NULL: we are a plain thread, or a machine that has
@@ -243,9 +257,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE struct bz_machine *bz_enter(uint32_t *was)
         *was = BZ_IN_USER;
         return NULL;
     }
-    if (BZ_UNLIKELY(!bz_retake_enter(&m->taken, m->rt->os, was)))
-        bz_proc_lost(m);
-    return BZ_LIKELY(m->proc != NULL) ? m : NULL;
+    return bz_enter_on(m, was) ? m : NULL;
 }
 
 /* The same for the caller that is a machine, with a proc or without. */

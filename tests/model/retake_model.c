@@ -22,7 +22,7 @@ static int taken; /* by the monitor */
 static void given(uint32_t where, int in_next)
 {
     bz_barrier_init(&barrier, &m_os);
-    bz_retake_init(&r, false);
+    bz_retake_init(&r, &m_os, false);
     bz_store_relaxed(&r.where, where);
     bz_set(&next, in_next);
     taken = 0;
@@ -49,7 +49,7 @@ static int used; /* by the machine */
 static void machine_comes_back(void)
 {
     uint32_t was;
-    m_assert(bz_retake_enter(&r, &m_os, &was));
+    m_assert(bz_retake_enter(&r, &was));
     used = take();
     m_assert(was == BZ_IN_USER);
 }
@@ -84,11 +84,11 @@ MODEL(retake, what_a_machine_leaves_behind_is_seen_whole)
 static void machine_puts_one_in_and_comes_back(void)
 {
     uint32_t was;
-    m_assert(bz_retake_enter(&r, &m_os, &was));
+    m_assert(bz_retake_enter(&r, &was));
     used = take();
     bz_set(&next, 2);
     bz_retake_leave(&r, was);
-    m_assert(bz_retake_enter(&r, &m_os, &was));
+    m_assert(bz_retake_enter(&r, &was));
     used += take();
 }
 
@@ -119,11 +119,11 @@ static void monitor_moves(void)
 static void machine_comes_back_to_whatever(void)
 {
     uint32_t was;
-    has_proc = bz_retake_enter(&r, &m_os, &was);
+    has_proc = bz_retake_enter(&r, &was);
     if (has_proc)
         used = take();
     if (!has_proc) /* once: then it is as one that never had any */
-        m_assert(bz_retake_enter(&r, &m_os, &was));
+        m_assert(bz_retake_enter(&r, &was));
 }
 
 /* Either it has its proc, or another has; never both, never none. */
