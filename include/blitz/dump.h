@@ -14,7 +14,7 @@
  *       proc 1: asleep on thread blitz-2; queued 0, next 0, in hand 0; timer in 8400 us; 772 tasks run
  *       queued for all: 0; pool threads: 2; monitor: looks, 310 looks
  *       task 7 "main" (fiber): running on proc 0, 2.1 s old
- *       10000 tasks "client" (fiber): waiting: receive, 1.9 s old, e.g. task 1033
+ *       10000 tasks "client" (fiber): waiting: receive for 980 ms, 1.9 s old, e.g. task 1033
  *       2 tasks (poll): waiting: wake, 1.9 s old, e.g. task 9
  *
  * What the words mean:
@@ -25,6 +25,8 @@
  *              it awaits; "wake" if it is parked behind its waker and nothing more is known
  *   ended      it has returned, and a handle or a waker still holds it; shown with BLITZ_DUMP_ENDED
  *   cancelled  it was asked to stop and has not yet
+ *   for        since when it waits, where that is known: not of joins and of plain wakes. Of equal tasks,
+ *              the one that waits longest; a deadline is the earliest of theirs
  *   old        since its spawn, to 4 ms while its worker changes tasks, to about 10 ms beside hogs;
  *              of equal tasks, the oldest
  *

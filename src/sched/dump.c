@@ -42,6 +42,7 @@ struct group {
     uint64_t hash; /* 0: free */
     uint64_t count;
     uint64_t until; /* the earliest deadline */
+    uint32_t since; /* the longest wait */
     struct bz_view first;
 };
 
@@ -219,8 +220,7 @@ static const char *age_text(char out[BZ_SPAN_MAX + 16], const struct bz_view *v,
     return out;
 }
 
-static const char *wait_text(char *out, size_t size, const struct bz_view *v, uint64_t until,
-                             uint64_t now)
+static const char *wait_text(char *out, size_t size, const struct bz_view *v, uint64_t now)
 {
     char moment[BZ_SPAN_MAX + 8];
     size_t used = 0;
@@ -233,12 +233,15 @@ static const char *wait_text(char *out, size_t size, const struct bz_view *v, ui
     if (v->joins != 0)
         used += (size_t)snprintf(out + used, size - used, " of task %llu",
                                  (unsigned long long)v->joins);
-    if (until != BZ_OS_FOREVER)
-        snprintf(out + used, size - used, ", deadline %s", moment_text(moment, until, now));
+    if (v->since != 0)
+        used += (size_t)snprintf(out + used, size - used, " for %s",
+                                 bz_span_text(moment, bz_age_of(v->since, now)));
+    if (v->until != BZ_OS_FOREVER)
+        snprintf(out + used, size - used, ", deadline %s", moment_text(moment, v->until, now));
     return out;
 }
 
-static void say_tasks(struct dump *d, const struct bz_view *v, uint64_t count, uint64_t until)
+static void say_tasks(struct dump *d, const struct bz_view *v, uint64_t count)
 {
     char wait[128], age[BZ_SPAN_MAX + 16], who[40], like[40] = "";
     unsigned long long id = v->id;
@@ -251,7 +254,7 @@ static void say_tasks(struct dump *d, const struct bz_view *v, uint64_t count, u
     const char *quote = v->name[0] != '\0' ? "\"" : "";
     say(d, "  %s %s%s%s%s(%s): %s%s%s%s%s", who, quote, v->name, quote,
         v->name[0] != '\0' ? " " : "", v->kind, bz_view_state_name(v->state),
-        v->is_cancelled ? ", cancelled" : "", wait_text(wait, sizeof wait, v, until, d->now),
+        v->is_cancelled ? ", cancelled" : "", wait_text(wait, sizeof wait, v, d->now),
         age_text(age, v, d->now), like);
     if (d->flags & BLITZ_DUMP_FRAMES)
         say_frames(d, v);
@@ -296,9 +299,10 @@ static struct group *group_of(struct dump *d, const struct bz_view *v, uint64_t 
     return NULL;
 }
 
-static bool is_older(const struct bz_view *a, const struct bz_view *b)
+/* Of two ticks of age.h: does a come before b? */
+static bool is_before(uint32_t a, uint32_t b)
 {
-    return a->born != 0 && (b->born == 0 || (int32_t)(a->born - b->born) < 0);
+    return a != 0 && (b == 0 || (int32_t)(a - b) < 0);
 }
 
 static void count_in(struct dump *d, const struct bz_view *v)
@@ -311,11 +315,13 @@ static void count_in(struct dump *d, const struct bz_view *v)
     }
     if (g->hash == 0)
         *g = (struct group){.hash = hash, .until = BZ_OS_FOREVER, .first = *v};
-    else if (is_older(v, &g->first))
+    else if (is_before(v->born, g->first.born))
         g->first = *v; /* I1 */
     g->count++;
     if (v->until < g->until)
         g->until = v->until;
+    if (is_before(v->since, g->since))
+        g->since = v->since;
 }
 
 static void see(struct bz_task *t, void *ctx)
@@ -327,19 +333,24 @@ static void see(struct bz_task *t, void *ctx)
         return;
     d->tasks++;
     if (v.state == BZ_VIEW_RUNNING || (d->flags & BLITZ_DUMP_ALL))
-        say_tasks(d, &v, 1, v.until);
+        say_tasks(d, &v, 1);
     else
         count_in(d, &v);
+}
+
+static void say_group(struct dump *d, struct group *g)
+{
+    g->first.until = g->until;
+    g->first.since = g->since;
+    say_tasks(d, &g->first, g->count);
 }
 
 static void say_groups(struct dump *d)
 {
     for (int state = 0; state < BZ_VIEW_STATES; state++)
-        for (size_t i = 0; i < d->size; i++) {
-            struct group *g = &d->table[i];
-            if (g->hash != 0 && (int)g->first.state == state)
-                say_tasks(d, &g->first, g->count, g->until);
-        }
+        for (size_t i = 0; i < d->size; i++)
+            if (d->table[i].hash != 0 && (int)d->table[i].first.state == state)
+                say_group(d, &d->table[i]);
     if (d->homeless > 0)
         say(d, "  %llu tasks more, unlike these: ask for all", (unsigned long long)d->homeless);
 }

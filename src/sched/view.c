@@ -82,6 +82,7 @@ static void waits_in_node(struct bz_view *v, struct bz_task *t, const void *node
     v->state = bz_load_relaxed(&w.arbiter) == BZ_WAIT_OPEN ? BZ_VIEW_WAITING /* relaxed: a copy */
                                                            : BZ_VIEW_READY;
     v->until = w.until;
+    v->since = w.since;
     bz_look_text(v->what, sizeof v->what, w.what);
 }
 

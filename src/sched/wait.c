@@ -218,6 +218,7 @@ static bool show(struct bz_wait *w, bool *goes_on)
     struct bz_task *t = w->task;
     bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* too early to count */
     w->is_published = true;
+    w->since = bz_age_now(&t->rt->clock);
     bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
     bz_wait_order(t->rt);
     if (!BZ_BROKEN(81))

@@ -153,6 +153,7 @@ struct bz_wait {
     const struct bz_os *os; /* constant: whose thread */
     const char *what;       /* constant: for dumps */
     blitz_deadline until;   /* constant */
+    uint32_t since;         /* when it was published, for dumps: age.h. The hook's */
     bz_wait_hook *hook;     /* the rest: the waiter's before the switch, then the hook's */
     void *arg;
     struct bz_timer timer; /* timer.proc is NULL: never armed */
