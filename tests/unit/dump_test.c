@@ -88,6 +88,85 @@ TEST(dump, a_task_is_shown_with_what_it_waits_for)
     CHECK_EQ(blitz_run(shows_each_kind_of_wait, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
+/* ---- what else can be waited for ---- */
+
+static struct {
+    blitz_chan *empty, *full;
+    blitz_mutex mutex;
+} things;
+
+static int receives(void *arg)
+{
+    int value;
+    (void)arg;
+    return blitz_chan_recv(things.empty, &value, BLITZ_FOREVER) == -ECANCELED ? 0 : 1;
+}
+
+static int sends(void *arg)
+{
+    (void)arg;
+    return blitz_chan_send(things.full, &(int){2}, BLITZ_FOREVER) == -ECANCELED ? 0 : 1;
+}
+
+static int locks(void *arg)
+{
+    (void)arg;
+    return blitz_mutex_lock(&things.mutex, BLITZ_FOREVER) == -ECANCELED ? 0 : 1;
+}
+
+static int selects(void *arg)
+{
+    int value, err = 0;
+    (void)arg;
+    blitz_select(BLITZ_FOREVER)
+    {
+        blitz_on_recv(things.empty, &value, &err) return 1;
+    }
+    return 0;
+}
+
+static int shows_each_thing(void *arg)
+{
+    static const struct {
+        int (*fn)(void *);
+        const char *name, *what;
+    } kind[] = {{receives, "receives", "receive"},
+                {sends, "sends", "send"},
+                {locks, "locks", "mutex"},
+                {selects, "selects", "select"}};
+    blitz_task *t[BZ_ARRAY_LEN(kind)];
+    char want[64];
+    (void)arg;
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &things.empty), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &things.full), 0);
+    CHECK_EQ(blitz_chan_send(things.full, &(int){1}, BLITZ_FOREVER), 0);
+    blitz_mutex_init(&things.mutex);
+    CHECK_EQ(blitz_mutex_lock(&things.mutex, BLITZ_FOREVER), 0);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(kind); i++)
+        t[i] = spawn(kind[i].fn, NULL, kind[i].name);
+    until_they_wait();
+
+    t_dump(&seen, NULL, 0);
+
+    for (size_t i = 0; i < BZ_ARRAY_LEN(kind); i++) {
+        snprintf(want, sizeof want, "\"%s\" (fiber): waiting: %s for ", kind[i].name, kind[i].what);
+        CHECK(t_dump_has(&seen, want));
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    blitz_mutex_unlock(&things.mutex);
+    blitz_chan_unref(things.empty);
+    blitz_chan_unref(things.full);
+    return 0;
+}
+
+TEST(dump, receive_send_lock_and_select_are_named)
+{
+    CHECK_EQ(blitz_run(shows_each_thing, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- other states ---- */
+
 static int returns(void *arg)
 {
     (void)arg;

@@ -66,7 +66,7 @@ static void read_until(int fd, const char *text)
     }
 }
 
-TEST(sigquit, a_dump_is_written_while_every_proc_is_hogged)
+TEST(sigquit, bug_34_a_dump_is_written_while_every_proc_is_hogged)
 {
     blitz_runtime *rt;
     blitz_task *hog[2];
@@ -109,7 +109,7 @@ static int looks_at_the_handler(void *arg)
 }
 
 /* A library inside somebody's program installs no handler unasked. */
-TEST(sigquit, nobody_touches_it_unless_asked)
+TEST(sigquit, bug_34_nobody_touches_it_unless_asked)
 {
     CHECK_EQ(blitz_run(looks_at_the_handler, NULL, NULL), 0);
 }
@@ -157,7 +157,7 @@ static void on_quit_above(int signal, siginfo_t *info, void *context)
     beneath.sa_sigaction(signal, info, context);
 }
 
-TEST(sigquit, a_handler_above_ours_is_left_alone)
+TEST(sigquit, bug_34_a_handler_above_ours_is_left_alone)
 {
     static bz_atomic(int) count;
     struct sigaction above = {.sa_sigaction = on_quit_above, .sa_flags = SA_SIGINFO};
