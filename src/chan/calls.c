@@ -18,9 +18,35 @@ static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_
         return false;
     bz_list_remove(&w->in);
     if (!bz_wait_win(w->wait, w->outcome, won))
-        return false;
+        return BZ_BROKEN(119) && ((won->task = NULL), true);
     bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
     w->result = 0;
+    return true;
+}
+
+/* Nobody waits, and there is room in the ring. */
+static inline bool put_in_short(struct blitz_chan *c, const void *value)
+{
+    struct bz_values *v = &c->values;
+    if (!bz_list_is_empty(&c->receivers) || v->ring == NULL || c->is_closed ||
+        v->count + c->permits >= c->capacity)
+        return false;
+    bz_value_copy(bz_values_at(v, bz_values_wrap(v, v->head + v->count)), value, v->size);
+    v->count++;
+    bz_chan_has_news(c);
+    return true;
+}
+
+/* There is something in the ring, and nobody waits for its place. */
+static inline bool take_in_short(struct blitz_chan *c, void *value)
+{
+    struct bz_values *v = &c->values;
+    if (v->count == 0 || v->ring == NULL || !bz_list_is_empty(&c->senders) || c->is_closed)
+        return false;
+    bz_value_copy(value, bz_values_at(v, v->head), v->size);
+    v->head = bz_values_wrap(v, v->head + 1);
+    v->count--;
+    bz_chan_has_room(c);
     return true;
 }
 
@@ -39,8 +65,9 @@ static inline bool take_over(struct blitz_chan *c, void *value, struct bz_won *w
     return true;
 }
 
-static inline int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
-                         const char *what, blitz_deadline until)
+/* A first try has ended with rc: wait, or not. */
+static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
+                              const char *what, blitz_deadline until)
 {
     struct bz_chan_op op;
     op.c = c;
@@ -52,25 +79,31 @@ static inline int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *val
     return rc == -EAGAIN ? bz_chan_wait(&op, what, until) : rc;
 }
 
+/* The rest, out of line so that the short cases keep their registers. The lock is held. */
+static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, blitz_deadline until)
+{
+    struct bz_owed owed;
+    struct bz_won won;
+    if (BZ_CHAN_SHORT && hand_over(c, value, &won)) {
+        bz_chan_unlock(c);
+        bz_won_resume(&won);
+        return 0;
+    }
+    bz_owed_init(&owed);
+    int rc = bz_chan_put(c, value, &owed);
+    bz_chan_done(c, &owed);
+    return rc == 0 ? 0 : finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
+}
+
 int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
 {
-    int rc = -EAGAIN;
-    if (BZ_LIKELY(bz_chan_may(&c->may_send))) {
-        struct bz_owed owed;
-        struct bz_won won;
-        bz_chan_lock(c);
-        if (BZ_CHAN_SHORT && hand_over(c, value, &won)) {
-            bz_chan_unlock(c);
-            bz_won_resume(&won);
-            return 0;
-        }
-        bz_owed_init(&owed);
-        rc = bz_chan_put(c, value, &owed);
-        bz_chan_done(c, &owed);
-        if (BZ_LIKELY(rc == 0))
-            return 0;
-    }
-    return finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
+    if (BZ_UNLIKELY(!bz_chan_may(&c->may_send)))
+        return finish(c, BZ_CHAN_SEND, (void *)value, -EAGAIN, "send", until);
+    bz_chan_lock(c);
+    if (!BZ_CHAN_SHORT || !put_in_short(c, value))
+        return send_in_full(c, value, until);
+    bz_chan_unlock(c);
+    return 0;
 }
 
 int blitz_chan_try_send(blitz_chan *c, const void *value)
@@ -79,25 +112,30 @@ int blitz_chan_try_send(blitz_chan *c, const void *value)
     return bz_chan_once(&op);
 }
 
+static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_deadline until)
+{
+    struct bz_owed owed;
+    struct bz_won won;
+    if (BZ_CHAN_SHORT && take_over(c, value, &won)) {
+        bz_chan_unlock(c);
+        bz_won_resume(&won);
+        return 0;
+    }
+    bz_owed_init(&owed);
+    int rc = bz_chan_take(c, value, &owed);
+    bz_chan_done(c, &owed);
+    return rc == 0 ? 0 : finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
+}
+
 int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
 {
-    int rc = -EAGAIN;
-    if (BZ_LIKELY(bz_chan_may(&c->may_recv))) {
-        struct bz_owed owed;
-        struct bz_won won;
-        bz_chan_lock(c);
-        if (BZ_CHAN_SHORT && take_over(c, value, &won)) {
-            bz_chan_unlock(c);
-            bz_won_resume(&won);
-            return 0;
-        }
-        bz_owed_init(&owed);
-        rc = bz_chan_take(c, value, &owed);
-        bz_chan_done(c, &owed);
-        if (BZ_LIKELY(rc == 0))
-            return 0;
-    }
-    return finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
+    if (BZ_UNLIKELY(!bz_chan_may(&c->may_recv)))
+        return finish(c, BZ_CHAN_RECV, value, -EAGAIN, "receive", until);
+    bz_chan_lock(c);
+    if (!BZ_CHAN_SHORT || !take_in_short(c, value))
+        return recv_in_full(c, value, until);
+    bz_chan_unlock(c);
+    return 0;
 }
 
 int blitz_chan_try_recv(blitz_chan *c, void *value)

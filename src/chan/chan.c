@@ -55,7 +55,7 @@ int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opt
         c->drop = opts->drop;
         c->drop_ctx = opts->ctx;
     }
-    bz_lock_init_ranked(&c->lock, BZ_RANK_WAIT);
+    bz_gate_init(&c->lock);
     store_init(c, value_size, capacity);
     bz_list_init(&c->receivers);
     bz_list_init(&c->senders);

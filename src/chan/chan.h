@@ -21,7 +21,7 @@
 #include "chan/values.h"
 
 struct blitz_chan {
-    struct bz_lock lock; /* rank WAIT; guards all but what is said to be constant */
+    struct bz_gate lock; /* rank WAIT; guards all but what is said to be constant */
     bool is_closed;      /* no more sends */
     bool is_shut;        /* and no more receives */
     bz_atomic(uint8_t) may_recv, may_send; /* written under the lock; 0: it would have to wait */

@@ -202,7 +202,8 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_blo
 static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_owed *owed)
 {
     struct bz_waiter *w;
-    while (c->values.count == 0 && (w = bz_line_first(&c->receivers)) != NULL && w->wait != NULL) {
+    while ((c->values.count == 0 || BZ_BROKEN(116)) && (w = bz_line_first(&c->receivers)) != NULL &&
+           w->wait != NULL) {
         if (!bz_waiter_win(w, 0, owed))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
@@ -241,7 +242,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed)
     if (BZ_LIKELY(c->values.count > 0)) {
         bz_value_copy(value, bz_values_take(&c->values), c->values.size);
         bz_chan_has_room(c);
-        if (!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed))
+        if ((!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed)) && !BZ_BROKEN(118))
             bz_chan_settle(c, owed);
         return 0;
     }

@@ -41,8 +41,7 @@ struct blitz_oneshot {
     bz_atomic(uint32_t) word;
     struct bz_lock lock;      /* rank WAIT */
     struct bz_waiter *waiter; /* I1 */
-    const struct bz_os *os;   /* constant, as are the next ones */
-    size_t size;
+    size_t size;              /* constant, as is */
     void (*drop)(void *value);
     _Alignas(max_align_t) char value[]; /* the sender's until VALUE, then the receiver's */
 };
@@ -52,7 +51,8 @@ static size_t bytes_for(size_t value_size)
     return sizeof(struct blitz_oneshot) + value_size;
 }
 
-int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
+/* (Exported functions are not inlined into each other, so the common ones have insides.) */
+static inline int make(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
 {
     if (value_size == 0 || value_size > PTRDIFF_MAX / 2 || out == NULL)
         return -EINVAL;
@@ -63,16 +63,20 @@ int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value), blitz_o
     bz_atomic_init(&o->word, 0);
     bz_lock_init_ranked(&o->lock, BZ_RANK_WAIT);
     o->waiter = NULL;
-    o->os = bz_os_here();
     o->size = value_size;
     o->drop = drop;
     *out = o;
     return 0;
 }
 
+int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
+{
+    return make(value_size, drop, out);
+}
+
 int blitz_oneshot_new(size_t value_size, blitz_oneshot **out)
 {
-    return blitz_oneshot_new_with(value_size, NULL, out);
+    return make(value_size, NULL, out);
 }
 
 static void release(struct blitz_oneshot *o)
@@ -87,14 +91,15 @@ static void wake_receiver(struct blitz_oneshot *o)
 {
     struct bz_owed owed;
     bz_owed_init(&owed);
-    bz_lock_take(&o->lock, o->os);
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&o->lock, os);
     struct bz_waiter *w = o->waiter;
     o->waiter = NULL;
     if (w != NULL && w->wait == NULL)
         bz_waiter_notify(w, &owed);
     else if (w != NULL)
         (void)!bz_waiter_win(w, 0, &owed);
-    bz_lock_drop(&o->lock, o->os);
+    bz_lock_drop(&o->lock, os);
     bz_owed_pay(&owed);
 }
 
@@ -102,9 +107,9 @@ static void wake_receiver(struct blitz_oneshot *o)
 static bool sender_goes(struct blitz_oneshot *o, uint32_t says)
 {
     uint32_t seen = 0;
-    if (!IS_PLAIN && bz_cas_strong_acqrel_acq(&o->word, &seen, says | SENDER_GONE)) /* [A] [B] */
+    if (!IS_PLAIN && bz_cas_strong_rel_rlx(&o->word, &seen, says | SENDER_GONE)) /* [A] [B] */
         return true;
-    seen = bz_fetch_or_acqrel(&o->word, says); /* [A] */
+    seen = bz_fetch_or_release(&o->word, says); /* [A] */
     if (seen & WAITS)
         wake_receiver(o);
     if (bz_fetch_or_acqrel(&o->word, SENDER_GONE) & RECEIVER_GONE) /* [B] */
@@ -138,7 +143,7 @@ static void receiver_goes(struct blitz_oneshot *o, uint32_t seen)
         release(o);
 }
 
-int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
+static inline int try_recv(struct blitz_oneshot *o, void *value)
 {
     uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
     if (!(seen & (VALUE | CLOSED)))
@@ -149,12 +154,17 @@ int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
     return seen & VALUE ? 0 : -EPIPE;
 }
 
+int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
+{
+    return try_recv(o, value);
+}
+
 void blitz_oneshot_drop_receiver(blitz_oneshot *o)
 {
     uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
     while (!(seen & (VALUE | CLOSED)))
-        if (bz_cas_weak_acqrel_acq(&o->word, &seen,
-                                   seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
+        if (bz_cas_weak_rel_acq(&o->word, &seen,
+                                seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
             return;
     if ((seen & VALUE) && o->drop != NULL)
         o->drop(o->value);
@@ -164,7 +174,8 @@ void blitz_oneshot_drop_receiver(blitz_oneshot *o)
 /* Register, unless there is something by now. Under the lock. */
 static bool enlist(struct blitz_oneshot *o, struct bz_waiter *w)
 {
-    uint32_t seen = bz_fetch_or_acqrel(&o->word, WAITS); /* acquire: [A] */
+    /* relaxed: whoever finds the bit takes the lock, which we hold; a value is read by a load of its own */
+    uint32_t seen = bz_fetch_or_relaxed(&o->word, WAITS);
     if (seen & (VALUE | CLOSED))
         return false;
     o->waiter = w; /* I1: the sender comes by the lock, which we hold */
@@ -180,7 +191,7 @@ static bool receive_hook(struct bz_wait *w, void *arg)
 {
     struct receiver *r = arg;
     struct blitz_oneshot *o = r->o;
-    const struct bz_os *os = o->os;
+    const struct bz_os *os = w->os;
     bz_lock_take(&o->lock, os);
     bool waits = enlist(o, &r->waiter);
     waits = waits ? bz_wait_publish(w) : bz_wait_over(w, BZ_WAIT_WOKEN);
@@ -190,19 +201,20 @@ static bool receive_hook(struct bz_wait *w, void *arg)
 
 static void unlist(struct blitz_oneshot *o)
 {
-    bz_lock_take(&o->lock, o->os);
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&o->lock, os);
     o->waiter = NULL;
-    bz_lock_drop(&o->lock, o->os);
+    bz_lock_drop(&o->lock, os);
 }
 
 int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
 {
-    int rc = blitz_oneshot_try_recv(o, value);
+    int rc = try_recv(o, value);
     if (BZ_LIKELY(rc != -EAGAIN))
         return rc;
     struct bz_wait w;
     struct receiver r = {.o = o};
-    bz_wait_begin(&w, o->os, "oneshot", until);
+    bz_wait_begin(&w, bz_os_here(), "oneshot", until);
     bz_waiter_init(&r.waiter, &w, BZ_WAIT_WOKEN);
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN) {
@@ -210,7 +222,7 @@ int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
         if (outcome < BZ_WAIT_WOKEN)
             unlist(o);
     }
-    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : blitz_oneshot_try_recv(o, value);
+    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : try_recv(o, value);
 }
 
 /* ---- as a future ---- */
@@ -233,21 +245,23 @@ static struct future_inside *inside_of(blitz_future *future)
 static blitz_waker enlist_future(struct future_inside *in, blitz_waker waker)
 {
     struct blitz_oneshot *o = in->o;
-    bz_lock_take(&o->lock, o->os);
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&o->lock, os);
     blitz_waker old = in->waiter.waker;
     in->waiter.waker = waker;
     (void)enlist(o, &in->waiter);
-    bz_lock_drop(&o->lock, o->os);
+    bz_lock_drop(&o->lock, os);
     return old;
 }
 
 static blitz_waker unlist_future(struct future_inside *in)
 {
-    bz_lock_take(&in->o->lock, in->o->os);
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&in->o->lock, os);
     in->o->waiter = NULL;
     blitz_waker old = in->waiter.waker;
     in->waiter.waker = (blitz_waker){NULL, NULL};
-    bz_lock_drop(&in->o->lock, in->o->os);
+    bz_lock_drop(&in->o->lock, os);
     return old;
 }
 
@@ -259,11 +273,12 @@ static blitz_poll oneshot_poll(blitz_future *future, const blitz_waker *waker)
         return BLITZ_READY; /* as before */
     blitz_waker old = {NULL, NULL};
     for (int round = 0; round < 2; round++) {
-        bool is_there = bz_load_acquire(&in->o->word) & (VALUE | CLOSED); /* [A] */
+        /* relaxed: try_recv has the order */
+        bool is_there = bz_load_relaxed(&in->o->word) & (VALUE | CLOSED);
         if (is_there) {
             if (bz_load_relaxed(&in->o->word) & WAITS) /* relaxed: our own bit */
                 old = unlist_future(in);
-            f->result = blitz_oneshot_try_recv(in->o, in->value);
+            f->result = try_recv(in->o, in->value);
             blitz_waker_drop(&old);
             return BLITZ_READY;
         }

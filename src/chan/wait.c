@@ -65,7 +65,9 @@ int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until)
     struct blitz_chan *c = op->c;
     struct bz_wait w;
     bz_wait_begin(&w, c->os, what, until);
-    uint32_t outcome = bz_wait_refuse(&w);
+    uint32_t outcome = BZ_WAIT_OPEN;
+    if (until != BLITZ_FOREVER) /* else there is only a cancel, which publishing finds as well */
+        outcome = bz_wait_refuse(&w);
     if (outcome != BZ_WAIT_OPEN)
         return bz_wait_error(outcome);
     bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);

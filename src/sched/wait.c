@@ -135,7 +135,7 @@ void bz_wait_resume(struct bz_task *t)
         bz_task_unref(t);
 }
 
-bool bz_wait_win(struct bz_wait *w, uint32_t outcome, struct bz_won *won)
+bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won)
 {
     struct bz_task *t = w->task;
     BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);

@@ -206,7 +206,21 @@ struct bz_won {
     const struct bz_os *os; /* a thread's, as is */
     bz_os_word *word;       /* an address to wake; what was there may be gone */
 };
-BZ_MUST_USE bool bz_wait_win(struct bz_wait *w, uint32_t outcome, struct bz_won *won);
+BZ_MUST_USE bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won);
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_win(struct bz_wait *w, uint32_t outcome,
+                                                     struct bz_won *won)
+{
+    struct bz_task *t = w->task;
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(t != NULL && m != NULL && m->rt == t->rt && !w->is_sole && !bz_is_plain(t->rt))) {
+        uint32_t seen = BZ_WAIT_OPEN;
+        won->task = t;
+        won->is_held = false; /* a worker of its runtime: wait.c, I4 */
+        if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* wait.c [A] */
+            return true;
+    }
+    return bz_wait_win_in_full(w, outcome, won);
+}
 void bz_won_resume(const struct bz_won *won);
 
 static inline bool bz_wait_is_early(const struct bz_wait *w)
