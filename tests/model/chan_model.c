@@ -1,0 +1,121 @@
+/*
+ * chan_model.c - a channel with waiters: what is sent is received once, with all that came before it,
+ * and nobody waits for ever.
+ *
+ *   covers: src/chan/gate.h src/chan/gate.c src/chan/core.c src/chan/wait.c src/chan/calls.c
+ *   needs: src/chan/chan.c src/chan/line.c src/chan/values.c src/sched/wait.c
+ *   needs: src/os/lock.c src/os/self.c src/task/word.c src/base/list.c
+ *   defines: BZ_LOCK_SPINS=1 BZ_GATE_SPINS=1000000
+ */
+#include "chan_toy.h"
+
+static blitz_chan *c;
+static bz_shared(int) before; /* written before the send, read after the receive */
+static int got[3], result[3]; /* by thread */
+
+static void given(size_t capacity)
+{
+    memset(got, 0, sizeof got);
+    memset(result, 0, sizeof result);
+    bz_set(&before, 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, &c) == 0);
+}
+
+static void then_it_is_empty(void)
+{
+    bz_chan_check(c);
+    m_assert(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders));
+    blitz_chan_unref(c);
+}
+
+static void sends_7(void)
+{
+    bz_set(&before, 1);
+    m_assert(blitz_chan_send(c, &(int){7}, BLITZ_FOREVER) == 0);
+}
+
+static void receives_7(void)
+{
+    m_assert(blitz_chan_recv(c, &got[0], BLITZ_FOREVER) == 0);
+    m_assert(got[0] == 7);
+    m_assert(bz_get(&before) == 1);
+}
+
+/* gate.h [A]: by whichever of the two comes second. */
+MODEL(chan, a_rendezvous_passes_the_value_and_what_came_before)
+{
+    given(0);
+    m_threads(sends_7, receives_7);
+    then_it_is_empty();
+}
+
+MODEL(chan, a_slot_passes_the_value_and_what_came_before)
+{
+    given(1);
+    m_threads(sends_7, receives_7);
+    then_it_is_empty();
+}
+
+static void sends_two(void)
+{
+    m_assert(blitz_chan_send(c, &(int){1}, BLITZ_FOREVER) == 0);
+    m_assert(blitz_chan_send(c, &(int){2}, BLITZ_FOREVER) == 0);
+}
+
+static void receives_two(void)
+{
+    m_assert(blitz_chan_recv(c, &got[0], BLITZ_FOREVER) == 0);
+    m_assert(blitz_chan_recv(c, &got[1], BLITZ_FOREVER) == 0);
+    m_assert(got[0] == 1 && got[1] == 2);
+}
+
+/* Both wait: the sender for room, the receiver for values. */
+MODEL(chan, both_ends_wait_for_each_other_in_order)
+{
+    given(1);
+    m_threads(sends_two, receives_two);
+    then_it_is_empty();
+}
+
+static void receives_a_while(void)
+{
+    int i = m_self() - 1;
+    result[i] = blitz_chan_recv(c, &got[i], TOY_SOON);
+}
+
+static void sends_once(void)
+{
+    result[2] = blitz_chan_try_send(c, &(int){9});
+}
+
+/* A deadline may pass at any moment: then the value is still there, or was not taken. */
+MODEL(chan, bug_22_a_receive_that_times_out_loses_nothing)
+{
+    given(1);
+    m_threads(receives_a_while, sends_once);
+    m_assert(result[2] == 0);
+    m_assert((result[0] == 0) != (blitz_chan_len(c) == 1));
+    m_assert(result[0] == 0 || result[0] == -ETIMEDOUT);
+    m_sometimes(result[0] == 0);
+    m_sometimes(result[0] != 0);
+    then_it_is_empty();
+}
+
+static void closes(void)
+{
+    blitz_chan_close(c);
+}
+
+static void receives_till_the_end(void)
+{
+    result[0] = blitz_chan_recv(c, &got[0], BLITZ_FOREVER);
+}
+
+/* Bug class 24: a close at any moment of a send and a receive. */
+MODEL(chan, bug_24_a_close_ends_a_wait)
+{
+    given(0);
+    m_threads(receives_till_the_end, closes);
+    m_assert(result[0] == -EPIPE);
+    then_it_is_empty();
+}

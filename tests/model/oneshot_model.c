@@ -1,0 +1,96 @@
+/*
+ * oneshot_model.c - one value, two ends: received with all that came before it, and freed once by
+ * whoever goes last.
+ *
+ *   covers: src/chan/oneshot.c
+ *   needs: src/chan/line.c src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   defines: BZ_LOCK_SPINS=1
+ */
+#include "chan_toy.h"
+
+#include "blitz/oneshot.h"
+
+static blitz_oneshot *o;
+static bz_shared(int) before; /* written before the send, read after the receive */
+static int sent, received, got, dropped;
+
+static void drops(void *value)
+{
+    dropped += *(int *)value;
+}
+
+static void given(void)
+{
+    got = dropped = 0;
+    bz_set(&before, 0);
+    m_assert(blitz_oneshot_new_with(sizeof(int), drops, &o) == 0);
+}
+
+static void sends(void)
+{
+    bz_set(&before, 1);
+    sent = blitz_oneshot_send(o, &(int){5});
+}
+
+static void receives(void)
+{
+    received = blitz_oneshot_recv(o, &got, BLITZ_FOREVER);
+    if (received == 0)
+        m_assert(bz_get(&before) == 1);
+}
+
+/* oneshot.c [A] [B] */
+MODEL(oneshot, arrives_with_what_came_before_and_is_freed_once)
+{
+    given();
+    m_threads(sends, receives);
+    m_assert(sent == 0 && received == 0 && got == 5);
+}
+
+static void drops_the_sender(void)
+{
+    blitz_oneshot_drop_sender(o);
+}
+
+MODEL(oneshot, bug_24_a_sender_that_goes_ends_the_wait)
+{
+    given();
+    m_threads(drops_the_sender, receives);
+    m_assert(received == -EPIPE);
+}
+
+static void drops_the_receiver(void)
+{
+    blitz_oneshot_drop_receiver(o);
+}
+
+/* Sent and dropped by the hook, or not sent. */
+MODEL(oneshot, bug_24_a_receiver_that_goes_drops_what_was_sent)
+{
+    given();
+    m_threads(sends, drops_the_receiver);
+    m_assert(sent == 0 ? dropped == 5 : sent == -EPIPE && dropped == 0);
+    m_sometimes(sent == 0);
+    m_sometimes(sent != 0);
+}
+
+static void gives_up(void)
+{
+    received = blitz_oneshot_recv(o, &got, TOY_SOON);
+    if (received == -ETIMEDOUT && (received = blitz_oneshot_try_recv(o, &got)) == -EAGAIN)
+        blitz_oneshot_drop_receiver(o);
+    if (received == 0)
+        m_assert(bz_get(&before) == 1);
+}
+
+MODEL(oneshot, bug_22_who_gives_up_at_any_moment_leaves_nothing_behind)
+{
+    given();
+    m_threads(sends, gives_up);
+    if (received == 0)
+        m_assert(sent == 0 && got == 5 && dropped == 0);
+    else
+        m_assert(sent == 0 ? dropped == 5 : dropped == 0);
+    m_sometimes(received != 0);
+    m_sometimes(received == 0);
+}
