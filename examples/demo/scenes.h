@@ -10,6 +10,7 @@
     SCENE(slab)            \
     SCENE(stacks)          \
     SCENE(talk)            \
+    SCENE(pipeline)        \
     SCENE(skynet)          \
     SCENE(fib)             \
     SCENE(millions)        \

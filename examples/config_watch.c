@@ -1,0 +1,88 @@
+/*
+ * config_watch.c - settings that change while the program runs.
+ *
+ * Workers do their work, and look up when there are new settings: a select over a channel of jobs and
+ * a watch of the settings. A watch keeps the latest value and nothing else, so a worker that was busy
+ * through three changes sees the last one. A timeout in the same select says that nothing happened.
+ */
+#include <stdio.h>
+
+#include <blitz.h>
+
+enum { WORKERS = 2, JOBS = 300 };
+
+struct settings {
+    int version, factor;
+};
+
+struct office {
+    blitz_chan *jobs;
+    blitz_watch *settings;
+};
+
+static int work(void *arg)
+{
+    struct office *o = arg;
+    struct settings now = {0, 0};
+    uint64_t seen = 0;
+    int job, error = 0, done = 0;
+    blitz_watch_recv(o->settings, &now, &seen, BLITZ_FOREVER); /* at once: the first one */
+    while (error == 0) {
+        blitz_watch_future change;
+        blitz_watch_future_init(&change, o->settings, &now, &seen);
+        blitz_select(blitz_after(BLITZ_S))
+        {
+            blitz_on_recv(o->jobs, &job, &error)
+            {
+                done += error == 0;
+            }
+            blitz_on_future(&change.future)
+            {
+                printf("a worker goes on with version %d\n", now.version);
+            }
+            blitz_on_timeout
+            {
+                puts("nothing to do for a second");
+            }
+        }
+    }
+    return done;
+}
+
+static int run(void *arg)
+{
+    struct settings first = {1, 10};
+    struct office o;
+    blitz_task *worker[WORKERS];
+    int done = 0;
+    (void)arg;
+    if (blitz_chan_new(sizeof(int), 4, &o.jobs) != 0 ||
+        blitz_watch_new(sizeof first, &first, &o.settings) != 0)
+        return -1;
+    for (int i = 0; i < WORKERS; i++)
+        if (blitz_spawn(work, &o, NULL, &worker[i]) != 0)
+            return -1;
+    for (int i = 0; i < JOBS; i++) {
+        blitz_chan_send(o.jobs, &i, BLITZ_FOREVER);
+        if (i % 100 == 99) {
+            struct settings next = {2 + i / 100, 10 * i};
+            blitz_watch_send(o.settings, &next);
+        }
+    }
+    blitz_chan_close(o.jobs);
+    for (int i = 0; i < WORKERS; i++) {
+        int result = 0;
+        blitz_task_join(worker[i], BLITZ_FOREVER, &result);
+        done += result;
+    }
+    blitz_chan_unref(o.jobs);
+    blitz_watch_unref(o.settings);
+    return done;
+}
+
+int main(void)
+{
+    int done = blitz_run(run, NULL, NULL);
+    printf("%d of %d jobs done\n", done, JOBS);
+    return done == JOBS ? 0 : 1;
+}
