@@ -23,7 +23,8 @@
  * I1  Somebody is in the line -> QUEUED.
  * I2  A gate with QUEUED set is opened under the lock of the line.
  *
- * [G] open: word release -> wait: word acquire   whatever came before is visible to who has waited
+ * [G] down: word release -> wait, open: word acquire   whatever came before any of the counting is
+ *     visible to who has waited. Who is let out has not looked at the word: the opener has, for it
  */
 #include <assert.h>
 #include <errno.h>
@@ -119,7 +120,7 @@ static BZ_NOINLINE bool open_locked(struct bz_gate *g, uint64_t word)
     const struct bz_os *os = bz_sync_os();
     struct bz_wakes wakes = {.count = 0};
     bz_waitq_take(&g->q, os);
-    bool is_ours = bz_cas_strong_rel_rlx(&g->word, &word, QUEUED); /* [G] */
+    bool is_ours = bz_cas_strong_acqrel_rlx(&g->word, &word, QUEUED); /* [G] */
     if (is_ours) {
         g->openings++;
         gate_serve(g, &wakes);

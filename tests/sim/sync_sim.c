@@ -1,0 +1,356 @@
+/*
+ * The primitives in the whole runtime, in virtual time, from seeds: fibers, stackless tasks and plain
+ * threads that take, hold and give, with a deadline or a cancel at every wait. What was taken and given
+ * adds up, nobody is inside who should not be, and nobody is left behind.
+ */
+#include "support/sched_sim.h"
+
+#include "base/rng.h"
+
+enum { ACTORS = 5, ROUNDS = 3, PERMITS = 2 };
+
+/* What one scene is about: how to get in, and out. */
+struct kind {
+    int (*take)(void *object, unsigned how, blitz_deadline until);
+    void (*take_later)(blitz_sync_future *f, void *object, unsigned how);
+    void (*give)(void *object, unsigned how);
+    void (*check)(void *object, unsigned how,
+                  int by);     /* got in (by 1), or is about to leave (-1) */
+    void (*end)(void *object); /* nobody is in it */
+};
+
+struct scene {
+    const struct bz_os *os;
+    const struct kind *kind;
+    struct bz_rng rng;
+    uint64_t seed;
+    union {
+        blitz_semaphore semaphore;
+        blitz_mutex mutex;
+        blitz_rwlock rwlock;
+    };
+};
+
+static bz_atomic(int) inside, writing;
+
+static uint64_t moment(struct bz_rng *rng)
+{
+    return bz_rng_below(rng, 4) * BLITZ_US;
+}
+
+static blitz_deadline deadline(struct bz_rng *rng, const struct bz_os *os)
+{
+    return bz_rng_below(rng, 3) == 0 ? BLITZ_FOREVER : bz_os_now(os) + moment(rng);
+}
+
+/* ---- an actor: a fiber or a plain thread ---- */
+
+struct actor {
+    struct scene *scene;
+    struct bz_rng rng;
+    bool is_thread;
+};
+
+static int acts(void *arg)
+{
+    struct actor *a = arg;
+    struct scene *s = a->scene;
+    for (int i = 0; i < ROUNDS; i++) {
+        unsigned how = (unsigned)bz_rng_below(&a->rng, PERMITS);
+        blitz_deadline until = deadline(&a->rng, s->os);
+        int err = s->kind->take(s, how, until);
+        if (err == 0) {
+            s->kind->check(s, how, 1);
+            uint64_t nap = moment(&a->rng);
+            if (a->is_thread)
+                bz_sim_burn(nap);
+            else
+                (void)blitz_sleep(nap); /* holding it, cancelled perhaps */
+            s->kind->check(s, how, -1);
+            s->kind->give(s, how);
+        } else {
+            CHECK(err == -ECANCELED || (err == -ETIMEDOUT && until != BLITZ_FOREVER));
+        }
+    }
+    return 0;
+}
+
+static void acts_on_thread(void *arg)
+{
+    (void)acts(arg);
+}
+
+/* ---- an actor without a stack ---- */
+
+struct stackless {
+    blitz_frame frame;
+    struct actor actor;
+    blitz_sync_future f;
+    blitz_sleep_future timer;
+    int left;
+    unsigned how;
+};
+
+static blitz_poll acts_by_poll(void *state, blitz_cx *cx)
+{
+    struct stackless *me = state;
+    struct scene *s = me->actor.scene;
+    int rc;
+    BLITZ_BEGIN(&me->frame, cx);
+    while (me->left-- > 0) {
+        me->how = (unsigned)bz_rng_below(&me->actor.rng, PERMITS);
+        s->kind->take_later(&me->f, s, me->how);
+        BLITZ_AWAIT_UNTIL(rc, &me->f.future, deadline(&me->actor.rng, s->os), &me->timer);
+        if (rc != 0)
+            continue;
+        CHECK_EQ(me->f.error, 0);
+        s->kind->check(s, me->how, 1);
+        BLITZ_SLEEP(rc, &me->timer, moment(&me->actor.rng));
+        s->kind->check(s, me->how, -1);
+        s->kind->give(s, me->how);
+    }
+    BLITZ_END(0);
+}
+
+/* ---- the scene ---- */
+
+static int cast(void *arg)
+{
+    struct scene *s = arg;
+    struct actor actor[ACTORS], outside = {s, s->rng, true};
+    blitz_task *t[ACTORS];
+    struct bz_os_thread thread;
+    bool has_thread = bz_rng_below(&s->rng, 2) == 0;
+    bz_rng_init(&outside.rng, s->seed ^ 99);
+    for (uint64_t i = 0; i < ACTORS; i++) {
+        actor[i].scene = s;
+        actor[i].is_thread = false;
+        bz_rng_init(&actor[i].rng, s->seed + i);
+        struct stackless state = {.actor = actor[i], .left = ROUNDS};
+        if (bz_rng_below(&s->rng, 2) == 0)
+            CHECK_EQ(blitz_spawn_poll(acts_by_poll, &state, sizeof state, NULL, &t[i]), 0);
+        else
+            CHECK_EQ(blitz_spawn(acts, &actor[i], NULL, &t[i]), 0);
+    }
+    if (has_thread)
+        CHECK_EQ(bz_os_thread_start(s->os, &thread, NULL, acts_on_thread, &outside), 0);
+    for (int i = 0; i < ACTORS; i++) {
+        CHECK_EQ(blitz_sleep(moment(&s->rng)), 0);
+        if (bz_rng_below(&s->rng, 2) == 0)
+            blitz_task_cancel(t[bz_rng_below(&s->rng, ACTORS)]);
+    }
+    for (int i = 0; i < ACTORS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    if (has_thread)
+        CHECK_EQ(bz_os_thread_join(s->os, &thread), 0);
+    CHECK_EQ(bz_load_relaxed(&inside), 0);
+    s->kind->end(s);
+    return 0;
+}
+
+static void play(const struct bz_os *os, void *arg)
+{
+    struct scene *s = arg;
+    struct bz_runtime *rt;
+    s->os = os;
+    bz_rng_init(&s->rng, s->seed);
+    bz_atomic_init(&inside, 0);
+    bz_atomic_init(&writing, 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(s->seed % 3)}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, cast, s), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+static void on_seeds(struct scene like, uint64_t full)
+{
+    for (uint64_t i = 0, n = sim_seeds(full); i < n; i++) {
+        struct scene s = like;
+        s.seed = sim_next_seed();
+        t_watch("simulation seed 0x%llx", (unsigned long long)s.seed);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = s.seed}, play, &s, NULL), 0);
+    }
+}
+
+/* ---- semaphore ---- */
+
+static int semaphore_take(void *scene, unsigned how, blitz_deadline until)
+{
+    return blitz_semaphore_acquire(&((struct scene *)scene)->semaphore, 1 + how, until);
+}
+
+static void semaphore_take_later(blitz_sync_future *f, void *scene, unsigned how)
+{
+    blitz_semaphore_acquire_future_init(f, &((struct scene *)scene)->semaphore, 1 + how);
+}
+
+static void semaphore_give(void *scene, unsigned how)
+{
+    CHECK_EQ(blitz_semaphore_release(&((struct scene *)scene)->semaphore, 1 + how), 0);
+}
+
+static void semaphore_check(void *scene, unsigned how, int by)
+{
+    int n = by * (int)(1 + how);
+    (void)scene;
+    CHECK_LE(bz_fetch_add_relaxed(&inside, n) + n, PERMITS);
+}
+
+static void semaphore_end(void *scene)
+{
+    struct scene *s = scene;
+    CHECK_EQ(blitz_semaphore_permits(&s->semaphore), PERMITS);
+    CHECK_EQ(blitz_semaphore_try_acquire(&s->semaphore, PERMITS), 0); /* and nobody is in line */
+}
+
+TEST(sync, bug_22_permits_add_up_with_a_deadline_or_a_cancel_at_every_wait)
+{
+    static const struct kind kind = {semaphore_take, semaphore_take_later, semaphore_give,
+                                     semaphore_check, semaphore_end};
+    on_seeds((struct scene){.kind = &kind, .semaphore = BLITZ_SEMAPHORE_INIT(PERMITS)}, 500);
+}
+
+/* ---- mutex ---- */
+
+static int mutex_take(void *scene, unsigned how, blitz_deadline until)
+{
+    (void)how;
+    return blitz_mutex_lock(&((struct scene *)scene)->mutex, until);
+}
+
+static void mutex_take_later(blitz_sync_future *f, void *scene, unsigned how)
+{
+    (void)how;
+    blitz_mutex_lock_future_init(f, &((struct scene *)scene)->mutex);
+}
+
+static void mutex_give(void *scene, unsigned how)
+{
+    (void)how;
+    blitz_mutex_unlock(&((struct scene *)scene)->mutex);
+}
+
+static void mutex_check(void *scene, unsigned how, int by)
+{
+    (void)how;
+    CHECK_EQ(blitz_mutex_holder(&((struct scene *)scene)->mutex), blitz_task_id(NULL));
+    CHECK_LE(bz_fetch_add_relaxed(&inside, by) + by, 1);
+}
+
+static void mutex_end(void *scene)
+{
+    CHECK_EQ(blitz_mutex_try_lock(&((struct scene *)scene)->mutex), 0);
+}
+
+TEST(sync, bug_22_a_mutex_is_one_s_and_free_in_the_end)
+{
+    static const struct kind kind = {mutex_take, mutex_take_later, mutex_give, mutex_check,
+                                     mutex_end};
+    on_seeds((struct scene){.kind = &kind, .mutex = BLITZ_MUTEX_INIT}, 500);
+}
+
+/* ---- rwlock ---- */
+
+static int rwlock_take(void *scene, unsigned how, blitz_deadline until)
+{
+    blitz_rwlock *l = &((struct scene *)scene)->rwlock;
+    return how ? blitz_rwlock_write(l, until) : blitz_rwlock_read(l, until);
+}
+
+static void rwlock_take_later(blitz_sync_future *f, void *scene, unsigned how)
+{
+    blitz_rwlock *l = &((struct scene *)scene)->rwlock;
+    if (how)
+        blitz_rwlock_write_future_init(f, l);
+    else
+        blitz_rwlock_read_future_init(f, l);
+}
+
+static void rwlock_give(void *scene, unsigned how)
+{
+    blitz_rwlock *l = &((struct scene *)scene)->rwlock;
+    if (how)
+        blitz_rwlock_downgrade(l);
+    blitz_rwlock_read_unlock(l);
+}
+
+static void rwlock_check(void *scene, unsigned how, int by)
+{
+    (void)scene;
+    bz_fetch_add_relaxed(&inside, by);
+    if (how)
+        bz_fetch_add_relaxed(&writing, by);
+    CHECK(bz_load_relaxed(&writing) == 0 || bz_load_relaxed(&inside) <= 1);
+}
+
+static void rwlock_end(void *scene)
+{
+    CHECK_EQ(blitz_rwlock_try_write(&((struct scene *)scene)->rwlock), 0);
+}
+
+TEST(sync, bug_22_a_rwlock_keeps_readers_and_writers_apart)
+{
+    static const struct kind kind = {rwlock_take, rwlock_take_later, rwlock_give, rwlock_check,
+                                     rwlock_end};
+    on_seeds((struct scene){.kind = &kind, .rwlock = BLITZ_RWLOCK_INIT}, 500);
+}
+
+/* ---- how long one may be passed ---- */
+
+static blitz_mutex busy;
+static bz_atomic(int) is_over;
+static uint64_t longest;
+
+/* Locks again as soon as it has unlocked, and works only with the mutex held. */
+static int hogs(void *arg)
+{
+    (void)arg;
+    while (!bz_load_relaxed(&is_over)) {
+        CHECK_EQ(blitz_mutex_lock(&busy, BLITZ_FOREVER), 0);
+        t_burn(20 * BLITZ_US);
+        blitz_mutex_unlock(&busy);
+    }
+    return 0;
+}
+
+static int wants_a_turn(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        uint64_t from = blitz_now();
+        CHECK_EQ(blitz_mutex_lock(&busy, BLITZ_FOREVER), 0);
+        uint64_t waited = blitz_now() - from;
+        blitz_mutex_unlock(&busy);
+        if (waited > longest)
+            longest = waited;
+        CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0);
+    }
+    return 0;
+}
+
+static int hog_and_waiters(void *arg)
+{
+    enum { WAITERS = 2 };
+    blitz_task *hog, *t[WAITERS];
+    (void)arg;
+    blitz_mutex_init(&busy);
+    bz_atomic_init(&is_over, 0);
+    longest = 0;
+    CHECK_EQ(blitz_spawn(hogs, NULL, NULL, &hog), 0);
+    CHECK_EQ(blitz_sleep(50 * BLITZ_US), 0);
+    for (int i = 0; i < WAITERS; i++)
+        CHECK_EQ(blitz_spawn(wants_a_turn, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < WAITERS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    bz_store_relaxed(&is_over, 1);
+    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    /* 1 ms, then the next unlock; the other waiter's turn before; the monitor's look at `next` */
+    CHECK_LT(longest, 4 * BLITZ_MS);
+    return 0;
+}
+
+/* Bug class 25: one that locks and unlocks in a loop keeps nobody out for ever. */
+TEST(sync, bug_25_who_waits_for_a_mutex_gets_it_in_a_few_milliseconds)
+{
+    sim_on_procs(hog_and_waiters, NULL, 0, 100, 2, 3);
+}

@@ -1,0 +1,230 @@
+/* Condition, notify, barrier, once and the gates: what each promises, and the scenes of
+ * support/sync_scenes.h on real threads. */
+#include "harness.h"
+
+#include "blitz.h"
+#include "support/askers.h"
+#include "support/on_each.h"
+#include "support/sync_scenes.h"
+
+static void on_each_seed(int (*scene)(void *))
+{
+    for (int i = 0; i < 10; i++) {
+        struct scene_seed seed = {t_random()};
+        t_on_each(scene, &seed, 0);
+    }
+}
+
+TEST(sync_scenes, bug_22_a_notification_is_not_lost_on_one_who_leaves)
+{
+    on_each_seed(scene_notify);
+}
+
+TEST(sync_scenes, no_signal_is_missed_between_the_unlock_and_the_wait)
+{
+    on_each_seed(scene_condition);
+}
+
+TEST(sync_scenes, bug_22_who_leaves_a_barrier_has_not_come)
+{
+    on_each_seed(scene_barrier);
+}
+
+TEST(sync_scenes, bug_22_a_value_is_made_by_one_and_a_failure_lets_the_next_try)
+{
+    on_each_seed(scene_once);
+}
+
+TEST(sync_scenes, a_group_may_be_freed_by_who_has_waited_for_it)
+{
+    on_each_seed(scene_group);
+}
+
+/* ---- condition ---- */
+
+static blitz_mutex mutex;
+static blitz_condition condition;
+
+static int waits_cancelled(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_mutex_lock(&mutex, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_condition_wait(&condition, &mutex, BLITZ_FOREVER), -ECANCELED);
+    CHECK_EQ(blitz_mutex_holder(&mutex), blitz_task_id(NULL)); /* all the same */
+    blitz_mutex_unlock(&mutex);
+    return 0;
+}
+
+static int cancel_a_waiter(void *arg)
+{
+    blitz_task *t;
+    int result = 1;
+    (void)arg;
+    blitz_mutex_init(&mutex);
+    blitz_condition_init(&condition);
+    CHECK_EQ(blitz_mutex_lock(&mutex, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_condition_wait(&condition, &mutex, blitz_after(BLITZ_US)), -ETIMEDOUT);
+    CHECK_EQ(blitz_mutex_holder(&mutex), blitz_task_id(NULL));
+    blitz_mutex_unlock(&mutex);
+    CHECK_EQ(blitz_spawn(waits_cancelled, NULL, NULL, &t), 0);
+    blitz_yield();
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+TEST(sync_scenes, whoever_waited_for_a_condition_holds_the_mutex_whatever_came)
+{
+    t_on_each(cancel_a_waiter, NULL, 0);
+}
+
+/* By hand: the first poll unlocks, the last one has it locked, a cancel in between has not. */
+TEST(sync_scenes, bug_22_a_cancelled_future_of_a_condition_passes_its_signal_on)
+{
+    struct asker a = {.is_asking = false}, b = a;
+    blitz_mutex_init(&mutex);
+    blitz_condition_init(&condition);
+    blitz_condition_wait_future_init(&a.f, &condition, &mutex);
+    blitz_condition_wait_future_init(&b.f, &condition, &mutex);
+    asker_begin(&a);
+    asker_begin(&b);
+    CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+    CHECK(!asker_ask(&a));
+    CHECK(!blitz_mutex_is_locked(&mutex));
+    CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+    CHECK(!asker_ask(&b));
+    blitz_condition_signal(&condition);
+    CHECK(asker_was_rung(&a));
+    CHECK(!asker_was_rung(&b));
+    asker_give_up(&a);
+    CHECK(asker_was_rung(&b));
+    CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+    CHECK(!asker_ask(&b)); /* signalled, and now it waits for the mutex */
+    blitz_mutex_unlock(&mutex);
+    CHECK(asker_ask(&b));
+    CHECK(blitz_mutex_is_locked(&mutex));
+    blitz_mutex_unlock(&mutex);
+}
+
+/* ---- once ---- */
+
+static blitz_once once = BLITZ_ONCE_INIT;
+
+static int asks_for_itself(void *arg, void **value)
+{
+    (void)arg;
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, value), -EDEADLK);
+    return -EIO;
+}
+
+static int makes_seven(void *arg, void **value)
+{
+    *value = arg;
+    return 0;
+}
+
+static int ask_in_circles(void *arg)
+{
+    static int seven = 7;
+    static blitz_lazy lazy = BLITZ_LAZY_INIT(makes_seven, &seven);
+    void *value = NULL;
+    (void)arg;
+    blitz_once_init(&once);
+    CHECK_EQ(blitz_once_try_get(&once, &value), -EAGAIN);
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, &value), -EIO);
+    CHECK_EQ(blitz_once_set(&once, &seven), 0);
+    CHECK_EQ(blitz_once_set(&once, NULL), -EEXIST);
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, &value), 0);
+    CHECK(value == &seven);
+    CHECK_EQ(blitz_lazy_get(&lazy, BLITZ_FOREVER, &value), 0);
+    CHECK_EQ(blitz_lazy_get(&lazy, 0, &value), 0);
+    CHECK(value == &seven);
+    return 0;
+}
+
+TEST(sync_scenes, who_asks_for_the_value_it_is_making_is_told_so)
+{
+    t_on_each(ask_in_circles, NULL, 0);
+}
+
+static int makes_after_a_nested_wait(void *arg, void **value)
+{
+    static blitz_once inner = BLITZ_ONCE_INIT;
+    *value = arg;
+    return blitz_once_get(&inner, makes_seven, arg, BLITZ_FOREVER, NULL);
+}
+
+static int gets_nested(void *arg)
+{
+    void *value = NULL;
+    int err = blitz_once_get(arg, makes_after_a_nested_wait, &mutex, BLITZ_FOREVER, &value);
+    CHECK(err != 0 || value == &mutex);
+    return err;
+}
+
+static int nest_in_one_proc(void *arg)
+{
+    enum { N = 20 };
+    blitz_once outer = BLITZ_ONCE_INIT;
+    blitz_task *t[N];
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(gets_nested, &outer, NULL, &t[i]), 0);
+    scene_join(t, N);
+    return 0;
+}
+
+/* Bug class 29: waits inside of waits use up no thread; one proc is enough for any depth. */
+TEST(sync_scenes, bug_29_values_made_of_values_need_no_second_thread)
+{
+    t_on_each(nest_in_one_proc, NULL, 0);
+}
+
+/* ---- gates ---- */
+
+TEST(sync_scenes, an_event_stays_set_until_it_is_reset)
+{
+    enum { MANY = 20 };
+    static struct asker a[MANY];
+    blitz_event e = BLITZ_EVENT_INIT;
+    CHECK(!blitz_event_is_set(&e));
+    CHECK_EQ(blitz_event_wait(&e, 0), -ETIMEDOUT);
+    for (int i = 0; i < MANY; i++) {
+        blitz_event_wait_future_init(&a[i].f, &e);
+        asker_begin(&a[i]);
+        CHECK(!asker_ask(&a[i]));
+    }
+    blitz_event_set(&e);
+    blitz_event_set(&e);
+    blitz_event_reset(&e);
+    CHECK_EQ(blitz_event_wait(&e, 0), -ETIMEDOUT);
+    for (int i = 0; i < MANY; i++)
+        CHECK(asker_ask(&a[i])); /* who waited when it was set */
+    blitz_event_set(&e);
+    CHECK_EQ(blitz_event_wait(&e, 0), 0);
+    CHECK(blitz_event_is_set(&e));
+}
+
+TEST(sync_scenes, a_latch_and_a_group_refuse_to_count_below_nothing)
+{
+    blitz_latch l = BLITZ_LATCH_INIT(3);
+    blitz_wait_group g = BLITZ_WAIT_GROUP_INIT;
+    CHECK_EQ(blitz_latch_count_down(&l, 4), -EINVAL);
+    CHECK_EQ(blitz_latch_left(&l), 3);
+    CHECK_EQ(blitz_latch_count_down(&l, 0), 0);
+    CHECK_EQ(blitz_latch_wait(&l, 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_latch_count_down(&l, 3), 0);
+    CHECK_EQ(blitz_latch_wait(&l, 0), 0);
+    CHECK_EQ(blitz_wait_group_wait(&g, 0), 0);
+    CHECK_EQ(blitz_wait_group_done(&g), -EINVAL);
+    CHECK_EQ(blitz_wait_group_add(&g, UINT32_MAX), 0);
+    CHECK_EQ(blitz_wait_group_add(&g, 1), -EOVERFLOW);
+    CHECK_EQ(blitz_wait_group_left(&g), UINT32_MAX);
+}
+
+TEST(sync_scenes, a_barrier_for_one_or_none_waits_for_nobody)
+{
+    blitz_barrier one = BLITZ_BARRIER_INIT(1), none = BLITZ_BARRIER_INIT(0);
+    CHECK_EQ(blitz_barrier_wait(&one, 0), BLITZ_BARRIER_LEADER);
+    CHECK_EQ(blitz_barrier_wait(&none, 0), BLITZ_BARRIER_LEADER);
+}
