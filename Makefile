@@ -116,6 +116,8 @@ seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays a
 	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor \
 	    sim_fair_random
 	@for p in sched random accept par poll wait monitor fair_random; do \
+	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor sim_sync sim_sync_scenes
+	@for p in sched random accept par poll wait monitor sync sync_scenes; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long
