@@ -107,7 +107,7 @@ static bool mutex_enter(struct bz_node *n, struct bz_wakes *wakes)
 /* Has the first in line been passed for long enough? */
 static bool is_out_of_patience(const struct bz_node *n)
 {
-    return bz_os_now(bz_sync_os()) - n->since >= BZ_MUTEX_PATIENCE_NS;
+    return bz_os_now(bz_sync_os()) >= n->since + BZ_MUTEX_PATIENCE_NS;
 }
 
 static uint64_t queued_flag(struct bz_mutex *m)
@@ -202,10 +202,10 @@ static BZ_NOINLINE int lock_slowly(struct bz_mutex *m, blitz_deadline until)
     struct bz_task *me = bz_task_self();
     if (!BZ_SYNC_IS_DULL) {
         const struct bz_os *os = bz_sync_os();
-        for (unsigned round = 0; round < BZ_MUTEX_SPINS; round++) {
+        for (int round = 0; round < BZ_MUTEX_SPINS; round++) {
             if (grab(m))
                 return 0;
-            bz_os_relax(os, round);
+            bz_os_relax(os, (unsigned)round);
         }
     }
     return bz_waitq_acquire(&m->q, m, &locking, me != NULL ? me->id : 0, until);

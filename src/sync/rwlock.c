@@ -132,8 +132,8 @@ static BZ_NOINLINE int lock_slowly(struct bz_rwlock *l, uint64_t want, blitz_dea
 {
     if (!BZ_SYNC_IS_DULL) {
         const struct bz_os *os = bz_sync_os();
-        for (unsigned round = 0; round < BZ_RWLOCK_SPINS; round++) {
-            bz_os_relax(os, round);
+        for (int round = 0; round < BZ_RWLOCK_SPINS; round++) {
+            bz_os_relax(os, (unsigned)round);
             if (grab(l, want))
                 return 0;
         }

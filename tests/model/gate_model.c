@@ -1,0 +1,91 @@
+/*
+ * gate_model.c - whoever has waited sees what came before, and may free the gate.
+ *
+ *   covers: src/sync/gate.c src/sync/waitq.c
+ *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   defines: BZ_LOCK_SPINS=1
+ */
+#include "sync_toy.h"
+
+struct frame {
+    blitz_wait_group group;
+    bz_shared(int) data[2];
+};
+
+static struct frame *frame; /* the waiter's; gone when it has waited */
+
+static void given(uint32_t count)
+{
+    frame = m_alloc(sizeof *frame);
+    blitz_wait_group_init(&frame->group);
+    (void)blitz_wait_group_add(&frame->group, count);
+}
+
+static void waits(void)
+{
+    struct frame *f = frame;
+    if (blitz_wait_group_wait(&f->group, BLITZ_FOREVER) != 0)
+        return;
+    m_assert(bz_get(&f->data[0]) == 1);
+    m_free(f);
+}
+
+static void waits_for_two(void)
+{
+    struct frame *f = frame;
+    if (blitz_wait_group_wait(&f->group, BLITZ_FOREVER) != 0)
+        return;
+    m_assert(bz_get(&f->data[0]) == 1 && bz_get(&f->data[1]) == 1);
+    m_free(f);
+}
+
+static void does_the_first(void)
+{
+    struct frame *f = frame;
+    bz_set(&f->data[0], 1);
+    (void)blitz_wait_group_done(&f->group);
+}
+
+static void does_the_second(void)
+{
+    struct frame *f = frame;
+    bz_set(&f->data[1], 1);
+    (void)blitz_wait_group_done(&f->group);
+}
+
+/* [G], and nothing is touched after the last one who waits has gone. */
+MODEL(gate, who_has_waited_may_free_it)
+{
+    given(1);
+    m_threads(waits, does_the_first);
+}
+
+/* One who waits and one who counts speak for another who counted before. */
+MODEL(gate, who_has_waited_sees_what_all_have_done)
+{
+    given(2);
+    m_threads(waits_for_two, does_the_first, does_the_second);
+}
+
+static bool has_freed;
+
+static void waits_for_a_while(void)
+{
+    struct frame *f = frame;
+    if (blitz_wait_group_wait(&f->group, 1000) != 0)
+        return;
+    m_assert(bz_get(&f->data[0]) == 1);
+    has_freed = true;
+    m_free(f);
+}
+
+MODEL(gate, who_gives_up_is_not_in_the_way_of_who_opens_it)
+{
+    given(1);
+    has_freed = false;
+    m_threads(waits_for_a_while, does_the_first);
+    m_sometimes(has_freed);
+    m_sometimes(!has_freed);
+    if (!has_freed)
+        m_free(frame);
+}

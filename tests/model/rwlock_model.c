@@ -1,0 +1,130 @@
+/*
+ * rwlock_model.c - readers beside each other, writers alone, and nobody forgotten in the line.
+ *
+ *   covers: src/sync/rwlock.c src/sync/waitq.c
+ *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   defines: BZ_LOCK_SPINS=1 BZ_RWLOCK_SPINS=0
+ */
+#include "sync_toy.h"
+
+static blitz_rwlock lock;
+static bz_shared(int) data; /* guarded by it */
+static int got;
+
+static void given(void)
+{
+    blitz_rwlock_init(&lock);
+    bz_set(&data, 0);
+    got = 0;
+}
+
+static void writes(void)
+{
+    if (blitz_rwlock_write(&lock, BLITZ_FOREVER) == 0) {
+        bz_set(&data, bz_get(&data) + 1);
+        blitz_rwlock_write_unlock(&lock);
+    }
+}
+
+static void reads(void)
+{
+    if (blitz_rwlock_read(&lock, BLITZ_FOREVER) == 0) {
+        m_assert(bz_get(&data) <= 2);
+        blitz_rwlock_read_unlock(&lock);
+    }
+}
+
+static void writes_until(void)
+{
+    if (blitz_rwlock_write(&lock, 1000) == 0) {
+        bz_set(&data, bz_get(&data) + 1);
+        got++;
+        blitz_rwlock_write_unlock(&lock);
+    }
+}
+
+static void writes_then_reads(void)
+{
+    if (blitz_rwlock_write(&lock, BLITZ_FOREVER) == 0) {
+        bz_set(&data, bz_get(&data) + 1);
+        blitz_rwlock_downgrade(&lock);
+        m_assert(bz_get(&data) >= 1);
+        blitz_rwlock_read_unlock(&lock);
+    }
+}
+
+static void then_it_is_free(void)
+{
+    m_assert(blitz_rwlock_try_write(&lock) == 0);
+}
+
+/* [R]: writer to writer, writer to reader and reader to writer; a race is reported by itself. */
+MODEL(rwlock, writers_are_alone)
+{
+    given();
+    m_threads(writes, writes);
+    m_assert(bz_get(&data) == 2);
+    then_it_is_free();
+}
+
+MODEL(rwlock, a_reader_and_a_writer_are_apart)
+{
+    given();
+    m_threads(reads, writes);
+    then_it_is_free();
+}
+
+static void unlocks_writing(void)
+{
+    bz_set(&data, 1);
+    blitz_rwlock_write_unlock(&lock);
+}
+
+static blitz_sync_future future;
+
+MODEL(rwlock, a_writer_lets_all_readers_in)
+{
+    given();
+    m_assert(blitz_rwlock_try_write(&lock) == 0);
+    blitz_rwlock_read_future_init(&future, &lock);
+    m_assert(!toy_poll(&future));
+    m_threads(unlocks_writing, reads);
+    m_assert(toy_poll(&future));
+    m_assert(bz_get(&data) == 1);
+    blitz_rwlock_read_unlock(&lock);
+    then_it_is_free();
+}
+
+MODEL(rwlock, a_writer_that_goes_on_reading_lets_no_writer_between)
+{
+    given();
+    m_threads(writes_then_reads, writes);
+    m_assert(bz_get(&data) == 2);
+    then_it_is_free();
+}
+
+/* Bug class 22: also with readers behind the writer that gives up. */
+MODEL(rwlock, bug_22_a_writer_that_gives_up_holds_up_nobody)
+{
+    given();
+    m_threads(reads, writes_until);
+    m_assert(bz_get(&data) == got);
+    then_it_is_free();
+}
+
+static void unlocks_reading(void)
+{
+    m_assert(bz_get(&data) == 0);
+    blitz_rwlock_read_unlock(&lock);
+}
+
+/* The lock is read; a writer waits, and another. Whoever leaves last lets the next one in. */
+MODEL(rwlock, the_last_reader_lets_a_writer_in)
+{
+    given();
+    m_assert(blitz_rwlock_try_read(&lock) == 0);
+    m_assert(blitz_rwlock_try_read(&lock) == 0);
+    m_threads(unlocks_reading, unlocks_reading, writes);
+    m_assert(bz_get(&data) == 1);
+    then_it_is_free();
+}

@@ -1,0 +1,154 @@
+/*
+ * semaphore_model.c - permits are handed on with what was done under them, and none is lost on one who
+ * has given up.
+ *
+ *   covers: src/sync/semaphore.c src/sync/waitq.h src/sync/waitq.c
+ *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   defines: BZ_LOCK_SPINS=1
+ */
+#include "sync_toy.h"
+
+static blitz_semaphore semaphore;
+static bz_shared(int) data; /* guarded by a single permit */
+static int got;             /* acquires that succeeded, for the end */
+
+static void given(uint32_t permits)
+{
+    blitz_semaphore_init(&semaphore, permits);
+    got = 0;
+}
+
+static void uses_it(void)
+{
+    int err = blitz_semaphore_acquire(&semaphore, 1, BLITZ_FOREVER);
+    m_assert(err == 0);
+    bz_set(&data, bz_get(&data) + 1);
+    err = blitz_semaphore_release(&semaphore, 1);
+    m_assert(err == 0);
+}
+
+static void gives_up_perhaps(void)
+{
+    int err = blitz_semaphore_acquire(&semaphore, 1, 1000);
+    if (err == 0) {
+        got++;
+        bz_set(&data, bz_get(&data) + 1);
+        err = blitz_semaphore_release(&semaphore, 1);
+    }
+}
+
+static void releases(void)
+{
+    bz_set(&data, 7);
+    (void)blitz_semaphore_release(&semaphore, 1);
+}
+
+static void takes(void)
+{
+    if (blitz_semaphore_acquire(&semaphore, 1, BLITZ_FOREVER) == 0)
+        m_assert(bz_get(&data) >= 7);
+}
+
+static void takes_until(void)
+{
+    if (blitz_semaphore_acquire(&semaphore, 1, 1000) == 0) {
+        m_assert(bz_get(&data) == 7);
+        got++;
+    }
+}
+
+/* [P], by the fast paths and by the line. */
+MODEL(semaphore, a_single_permit_is_a_lock)
+{
+    given(1);
+    bz_set(&data, 0);
+    m_threads(uses_it, uses_it);
+    m_assert(bz_get(&data) == 2);
+    m_assert(blitz_semaphore_permits(&semaphore) == 1);
+}
+
+MODEL(semaphore, a_waiter_sees_what_came_before_the_release)
+{
+    given(0);
+    m_threads(takes, releases);
+    m_assert(blitz_semaphore_permits(&semaphore) == 0);
+}
+
+/* Bug class 22. */
+MODEL(semaphore, bug_22_a_permit_is_not_lost_on_one_who_gives_up)
+{
+    given(0);
+    m_threads(takes_until, releases);
+    m_assert((int)blitz_semaphore_permits(&semaphore) + got == 1);
+    m_sometimes(got == 1);
+    m_sometimes(got == 0);
+}
+
+MODEL(semaphore, bug_22_who_gives_up_is_not_in_the_way_of_the_next)
+{
+    given(1);
+    bz_set(&data, 0);
+    m_threads(uses_it, gives_up_perhaps);
+    m_assert(blitz_semaphore_permits(&semaphore) == 1);
+    m_assert(bz_get(&data) == 1 + got);
+}
+
+/* ---- a future ---- */
+
+static blitz_sync_future future;
+
+static void polls_then_cancels(void)
+{
+    blitz_semaphore_acquire_future_init(&future, &semaphore, 1);
+    if (!toy_poll(&future))
+        toy_cancel(&future);
+    else if (future.error == 0)
+        got++;
+}
+
+MODEL(semaphore, bug_22_a_permit_given_to_a_future_that_is_cancelled_comes_back)
+{
+    given(0);
+    bz_atomic_init(&rung, 0);
+    m_threads(polls_then_cancels, releases);
+    m_assert((int)blitz_semaphore_permits(&semaphore) + got == 1);
+}
+
+static void polls_twice(void)
+{
+    blitz_semaphore_acquire_future_init(&future, &semaphore, 1);
+    if (toy_poll(&future) || (bz_load_acquire(&rung) && toy_poll(&future))) {
+        m_assert(bz_get(&data) == 7);
+        got++;
+    } else {
+        toy_cancel(&future);
+    }
+}
+
+MODEL(semaphore, a_future_that_was_rung_is_ready)
+{
+    given(0);
+    bz_atomic_init(&rung, 0);
+    m_threads(polls_twice, releases);
+    m_assert((int)blitz_semaphore_permits(&semaphore) + got == 1);
+    m_sometimes(got == 1);
+}
+
+/* ---- closing ---- */
+
+static void closes(void)
+{
+    blitz_semaphore_close(&semaphore);
+}
+
+static void is_turned_away(void)
+{
+    int err = blitz_semaphore_acquire(&semaphore, 1, BLITZ_FOREVER);
+    m_assert(err == -EPIPE);
+}
+
+MODEL(semaphore, a_close_is_heard_whenever_it_comes)
+{
+    given(0);
+    m_threads(is_turned_away, closes);
+}
