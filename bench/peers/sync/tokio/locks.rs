@@ -2,41 +2,47 @@
 
 use crate::{alone, together, Case, Kind};
 use std::hint::black_box;
+use std::sync::LazyLock;
 use tokio::sync::{Mutex, RwLock, Semaphore};
 
 const LOCKERS: usize = 8;
 const PERMITS: usize = 4;
 const WRITE_EVERY: usize = 100;
 
-static MUTEX: Mutex<u64> = Mutex::const_new(0);
-static RWLOCK: RwLock<u64> = RwLock::const_new(0);
-static SEMAPHORE: Semaphore = Semaphore::const_new(PERMITS);
+// Looked up once by each task: what is measured is the lock.
+static MUTEX: LazyLock<Mutex<u64>> = LazyLock::new(|| Mutex::new(0));
+static RWLOCK: LazyLock<RwLock<u64>> = LazyLock::new(|| RwLock::new(0));
+static SEMAPHORE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(PERMITS));
 
 async fn mutex_often(ops: usize) {
+    let mutex: &Mutex<u64> = &MUTEX;
     for _ in 0..ops {
-        *MUTEX.lock().await += 1;
+        *mutex.lock().await += 1;
     }
 }
 
 async fn read_often(ops: usize) {
+    let rwlock: &RwLock<u64> = &RWLOCK;
     for _ in 0..ops {
-        black_box(*RWLOCK.read().await);
+        black_box(*rwlock.read().await);
     }
 }
 
 async fn read_mostly(ops: usize) {
+    let rwlock: &RwLock<u64> = &RWLOCK;
     for n in 0..ops {
         if n % WRITE_EVERY == 0 {
-            *RWLOCK.write().await += 1;
+            *rwlock.write().await += 1;
         } else {
-            black_box(*RWLOCK.read().await);
+            black_box(*rwlock.read().await);
         }
     }
 }
 
 async fn permit_often(ops: usize) {
+    let semaphore: &Semaphore = &SEMAPHORE;
     for _ in 0..ops {
-        drop(SEMAPHORE.acquire().await.unwrap());
+        drop(semaphore.acquire().await.unwrap());
     }
 }
 
