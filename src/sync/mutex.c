@@ -29,7 +29,7 @@
  *   free, one awake    0      ?      1       whoever comes
  *   free, wanted       0      1      0       only under the lock of the line: serve is at it
  *
- * In the plain form lock and unlock always take the lock of the line.
+ * In the plain form lock takes the lock of the line, and so does unlock unless one is awake.
  *
  * I1  Somebody is in the line -> QUEUED.
  * I2  WOKEN -> exactly one node is TOLD. It clears WOKEN when it enters again or is revoked, under the
@@ -225,16 +225,13 @@ int blitz_mutex_try_lock(blitz_mutex *mutex)
     return grab(of(mutex)) ? 0 : -EAGAIN;
 }
 
+/* WOKEN is not set, nor will it be while we hold the mutex. */
 static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
 {
     const struct bz_os *os = bz_sync_os();
     struct bz_wakes wakes = {.count = 0};
     bz_waitq_take(&m->q, os);
-    /* relaxed: WOKEN is set under the lock, by one who holds the mutex: not by now */
-    if (bz_load_relaxed(&m->word) & WOKEN)
-        bz_fetch_and_release(&m->word, QUEUED | WOKEN); /* [L] */
-    else
-        pass_on(m, &wakes);
+    pass_on(m, &wakes);
     bz_waitq_end(&m->q, m, &locking, &wakes, os);
 }
 
@@ -244,7 +241,7 @@ void blitz_mutex_unlock(blitz_mutex *mutex)
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     uint64_t word = bz_load_relaxed(&m->word); /* relaxed: what we wrote, and flags */
     BZ_ASSERT((word & ~(uint64_t)(QUEUED | WOKEN)) == locked_by_me());
-    while (!BZ_SYNC_IS_DULL && (!(word & QUEUED) || word & WOKEN))
+    while (word & WOKEN || !(word & QUEUED || BZ_SYNC_IS_DULL))
         if (BZ_LIKELY(bz_cas_weak_rel_rlx(&m->word, &word, word & (QUEUED | WOKEN)))) /* [L] */
             return;
     unlock_slowly(m);
@@ -274,7 +271,8 @@ static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker)
     if (bz_sync_future_poll(f, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     if (me != NULL && bz_load_relaxed(&m->word) >> SHIFT == 0) /* relaxed: it is ours */
-        bz_fetch_add_relaxed(&m->word, me->id << SHIFT);       /* relaxed: likewise */
+        /* relaxed: likewise; stronger than needed: no thread of a model is a task */
+        bz_fetch_add_relaxed(&m->word, me->id << SHIFT);
     return BLITZ_READY;
 }
 

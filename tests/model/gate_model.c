@@ -89,3 +89,60 @@ MODEL(gate, who_gives_up_is_not_in_the_way_of_who_opens_it)
     if (!has_freed)
         m_free(frame);
 }
+
+/* ---- a group that is used on ---- */
+
+static blitz_sync_future future;
+
+/* Somebody stands in line, so that the gate is opened under its lock. */
+static void given_with_a_waiter(uint32_t count)
+{
+    given(count);
+    bz_atomic_init(&rung, 0);
+    blitz_wait_group_wait_future_init(&future, &frame->group);
+    m_assert(!toy_poll(&future));
+}
+
+static void adds(void)
+{
+    (void)blitz_wait_group_add(&frame->group, 1);
+}
+
+static void looks(void)
+{
+    if (blitz_wait_group_left(&frame->group) == 0)
+        m_assert(bz_get(&frame->data[0]) == 1);
+}
+
+/* [G], for one who only looks. */
+MODEL(gate, who_sees_it_open_sees_what_came_before)
+{
+    given_with_a_waiter(1);
+    m_threads(does_the_first, looks);
+    m_assert(toy_poll(&future));
+    m_free(frame);
+}
+
+MODEL(gate, one_more_is_not_lost_on_who_opens_it)
+{
+    given_with_a_waiter(1);
+    m_threads(does_the_first, adds);
+    m_assert(blitz_wait_group_left(&frame->group) == 1);
+    toy_cancel(&future);
+    m_free(frame);
+}
+
+static void waits_once(void)
+{
+    (void)!blitz_wait_group_wait(&frame->group, 1000);
+}
+
+MODEL(gate, one_more_is_not_lost_on_who_waits)
+{
+    given_with_a_waiter(1);
+    (void)blitz_wait_group_done(&frame->group);
+    m_assert(toy_poll(&future));
+    m_threads(waits_once, adds);
+    m_assert(blitz_wait_group_left(&frame->group) == 1);
+    m_free(frame);
+}

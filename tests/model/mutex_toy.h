@@ -151,4 +151,78 @@ MODEL(mutex, bug_22_who_stands_behind_a_cancelled_future_is_woken)
     m_assert(!blitz_mutex_is_locked(&mutex));
 }
 
+/* ---- those who come while somebody is in line ---- */
+
+/* Held, with two futures in line. */
+static void given_two_in_line(void)
+{
+    given();
+    m_assert(blitz_mutex_try_lock(&mutex) == 0);
+    blitz_mutex_lock_future_init(&future, &mutex);
+    blitz_mutex_lock_future_init(&second, &mutex);
+    m_assert(!toy_poll(&future));
+    m_assert(!toy_poll(&second));
+}
+
+static void then_it_comes_free(void)
+{
+    if (toy_poll(&future))
+        blitz_mutex_unlock(&mutex);
+    else
+        toy_cancel(&future);
+    toy_cancel(&second);
+    m_assert(!blitz_mutex_is_locked(&mutex));
+}
+
+/* [L] where the unlock tells somebody else: who passes it sees what was done. */
+MODEL(mutex, who_passes_the_line_sees_what_the_holder_did)
+{
+    given_two_in_line();
+    m_threads(unlocks, tries);
+    m_assert(bz_get(&data) == 1 + got);
+    then_it_comes_free();
+}
+
+MODEL(mutex, who_comes_when_the_line_has_gone_sees_what_the_holder_did)
+{
+    given();
+    m_assert(blitz_mutex_try_lock(&mutex) == 0);
+    blitz_mutex_lock_future_init(&future, &mutex);
+    m_assert(!toy_poll(&future));
+    m_threads(unlocks, cancels, tries);
+    m_assert(bz_get(&data) == 1 + got);
+    m_assert(!blitz_mutex_is_locked(&mutex));
+}
+
+#if !defined(BZ_MUTEX_PATIENCE_NS) /* with no patience nobody is ever told to try */
+
+static void cancels_second(void)
+{
+    toy_cancel(&second);
+}
+
+/* The last in line leaves while somebody passes: the flag is cleared beside a lock. */
+MODEL(mutex, who_leaves_the_line_does_not_unlock_for_another)
+{
+    given_two_in_line();
+    blitz_mutex_unlock(&mutex); /* the first is told */
+    m_threads(cancels_second, tries);
+    m_assert(bz_get(&data) == got && got == 1);
+    then_it_comes_free();
+}
+
+/* The one that was told is cancelled, between two that pass. */
+MODEL(mutex, who_passes_on_a_turn_passes_on_what_was_done)
+{
+    given_two_in_line();
+    blitz_mutex_unlock(&mutex); /* the first is told */
+    m_threads(tries, cancels, tries);
+    m_assert(bz_get(&data) == got);
+    m_assert(bz_load_relaxed(&rung));
+    toy_cancel(&second);
+    m_assert(!blitz_mutex_is_locked(&mutex));
+}
+
+#endif
+
 #endif

@@ -128,3 +128,61 @@ MODEL(rwlock, the_last_reader_lets_a_writer_in)
     m_assert(bz_get(&data) == 1);
     then_it_is_free();
 }
+
+/* ---- others at the same time ---- */
+
+static void tries_reading(void)
+{
+    if (blitz_rwlock_try_read(&lock) == 0) {
+        m_assert(bz_get(&data) <= 1);
+        blitz_rwlock_read_unlock(&lock);
+    }
+}
+
+/* A writer that is let in as it comes to the line, and one who reads by the fast path. */
+MODEL(rwlock, one_who_tries_to_read_is_not_beside_a_writer)
+{
+    given();
+    m_assert(blitz_rwlock_try_read(&lock) == 0);
+    m_threads(unlocks_reading, writes, tries_reading);
+    m_assert(bz_get(&data) == 1);
+    then_it_is_free();
+}
+
+static void writes_and_downgrades(void)
+{
+    bz_set(&data, 1);
+    blitz_rwlock_downgrade(&lock);
+}
+
+static void reads_what_was_written(void)
+{
+    if (blitz_rwlock_try_read(&lock) == 0) {
+        m_assert(bz_get(&data) == 1);
+        got++;
+        blitz_rwlock_read_unlock(&lock);
+    }
+}
+
+MODEL(rwlock, who_reads_beside_the_one_that_wrote_sees_it)
+{
+    given();
+    m_assert(blitz_rwlock_try_write(&lock) == 0);
+    m_threads(writes_and_downgrades, reads_what_was_written);
+    m_sometimes(got == 1);
+}
+
+static void cancels(void)
+{
+    toy_cancel(&future);
+}
+
+MODEL(rwlock, bug_22_a_cancelled_reader_leaves_beside_another)
+{
+    given();
+    m_assert(blitz_rwlock_try_read(&lock) == 0);
+    blitz_rwlock_write_future_init(&future, &lock);
+    m_assert(!toy_poll(&future));
+    m_threads(cancels, unlocks_reading, tries_reading);
+    then_it_is_free();
+}

@@ -93,9 +93,76 @@ MODEL(semaphore, bug_22_who_gives_up_is_not_in_the_way_of_the_next)
     m_assert(bz_get(&data) == 1 + got);
 }
 
-/* ---- a future ---- */
+/* ---- others at the same time ---- */
+
+static bz_shared(int) left_by[2];
+
+static void releases_first(void)
+{
+    bz_set(&left_by[0], 1);
+    (void)blitz_semaphore_release(&semaphore, 1);
+}
+
+static void releases_second(void)
+{
+    bz_set(&left_by[1], 1);
+    (void)blitz_semaphore_release(&semaphore, 1);
+}
 
 static blitz_sync_future future;
+
+static void polls_for_two(void)
+{
+    if (toy_poll(&future)) {
+        m_assert(bz_get(&left_by[0]) == 1 && bz_get(&left_by[1]) == 1);
+        got++;
+    }
+}
+
+/* [P] in serve: whoever hands the permits over may not be who released them. */
+MODEL(semaphore, two_permits_come_with_what_both_releasers_did)
+{
+    given(0);
+    bz_atomic_init(&rung, 0);
+    blitz_semaphore_acquire_future_init(&future, &semaphore, 2);
+    m_assert(!toy_poll(&future));
+    m_threads(polls_for_two, releases_first, releases_second);
+    m_sometimes(got == 1);
+    m_assert(blitz_semaphore_permits(&semaphore) == 0);
+}
+
+static void takes_one_until(void)
+{
+    got += blitz_semaphore_acquire(&semaphore, 1, 1000) == 0;
+}
+
+static void tries(void)
+{
+    got += blitz_semaphore_try_acquire(&semaphore, 1) == 0;
+}
+
+/* One permit, for one who comes out of the line and one who only tries. */
+MODEL(semaphore, one_permit_is_had_by_one)
+{
+    given(0);
+    m_threads(takes_one_until, releases_first, tries);
+    m_assert((int)blitz_semaphore_permits(&semaphore) + got == 1);
+}
+
+static void releases_and_closes(void)
+{
+    blitz_semaphore_close(&semaphore);
+}
+
+MODEL(semaphore, a_close_and_a_release_both_happen)
+{
+    given(0);
+    m_threads(releases_first, releases_and_closes);
+    m_assert(blitz_semaphore_permits(&semaphore) == 1);
+    m_assert(blitz_semaphore_try_acquire(&semaphore, 1) == -EPIPE);
+}
+
+/* ---- a future ---- */
 
 static void polls_then_cancels(void)
 {
@@ -132,6 +199,22 @@ MODEL(semaphore, a_future_that_was_rung_is_ready)
     m_threads(polls_twice, releases);
     m_assert((int)blitz_semaphore_permits(&semaphore) + got == 1);
     m_sometimes(got == 1);
+}
+
+static void cancels(void)
+{
+    toy_cancel(&future);
+}
+
+/* It stands in line; whatever it was given comes back beside what is released meanwhile. */
+MODEL(semaphore, bug_22_a_cancel_beside_two_releases_leaves_two_permits)
+{
+    given(0);
+    bz_atomic_init(&rung, 0);
+    blitz_semaphore_acquire_future_init(&future, &semaphore, 1);
+    m_assert(!toy_poll(&future));
+    m_threads(cancels, releases_first, releases_second);
+    m_assert(blitz_semaphore_permits(&semaphore) == 2);
 }
 
 /* ---- closing ---- */
