@@ -166,6 +166,12 @@ bench-%: ## ours against its peers; NAMEs: tools/bench --list; ARGS=--quick for 
 	@tools/setup build python valgrind
 	@tools/bench $* $(ARGS)
 
+.PHONY: bench-sync
+bench-sync: ## locks and channels against their peers; fails unless every row is ahead of every peer
+	@tools/setup build python valgrind
+	@status=0; for name in sync chan; do \
+	    [ ! -f bench/$$name.toml ] || tools/bench $$name --verdict $(ARGS) || status=1; done; exit $$status
+
 .PHONY: bench-report
 bench-report: ## all figures so far as one page, build/bench/report.html
 	@tools/setup python

@@ -41,14 +41,14 @@
 BLITZ_BEGIN_DECLS
 
 typedef struct blitz_mutex {
-    uint64_t inside[4];
+    uint64_t inside[5];
 } blitz_mutex;
 
-#define BLITZ_MUTEX_INIT \
-    {                    \
-        {                \
-            0, 0, 0, 0   \
-        }                \
+#define BLITZ_MUTEX_INIT  \
+    {                     \
+        {                 \
+            0, 0, 0, 0, 0 \
+        }                 \
     }
 
 /*

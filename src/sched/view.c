@@ -84,6 +84,8 @@ static void waits_in_node(struct bz_view *v, struct bz_task *t, const void *node
     v->until = w.until;
     v->since = w.since;
     bz_look_text(v->what, sizeof v->what, w.what);
+    if (w.holder != NULL && bz_look_copy(&v->joins, w.holder, sizeof v->joins) != 0)
+        v->joins = 0;
 }
 
 static void waits_for_child(struct bz_view *v, const void *child)

@@ -34,7 +34,7 @@ struct bz_view {
     bool is_stray;     /* it runs, and its proc was given to others meanwhile */
     uint32_t born;     /* age.h; 0: not known */
     uint32_t since;    /* since when it waits, likewise */
-    uint64_t joins;    /* the task it waits for; 0: none */
+    uint64_t joins;    /* the task it waits for, or that has the mutex it waits for; 0: none */
     bool is_beneath;   /* ... and which it runs itself: it stands on the same stack */
     uint64_t until;    /* its deadline; BZ_OS_FOREVER: none */
     unsigned depth;    /* of pc[]; 0: it was not asked for, or there are none */

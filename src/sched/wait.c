@@ -196,6 +196,7 @@ void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
     w->task = bz_task_self();
     w->os = os;
     w->what = what;
+    w->holder = NULL;
     w->until = until;
     w->timer.proc = NULL;
 }

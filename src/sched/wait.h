@@ -155,6 +155,9 @@ struct bz_wait {
     blitz_deadline until;   /* constant */
     uint32_t since;         /* when it was published, for dumps: age.h. The hook's */
     bz_wait_hook *hook;     /* the rest: the waiter's before the switch, then the hook's */
+
+    const void *holder; /* NULL, or where the id of who has what is waited for stands; for dumps */
+    bz_wait_hook *hook; /* the rest: the waiter's before the switch, then the hook's */
     void *arg;
     struct bz_timer timer; /* timer.proc is NULL: never armed */
 };

@@ -11,16 +11,20 @@
  * because a reader that runs is done in nanoseconds and the line costs a switch. Readers that come
  * meanwhile go in before it; the moment is bounded, so it is no starvation.
  *
+ * A reader adds itself first and looks then whether it may: a load before a CAS would wait for the
+ * locked instruction before it (4.9 ns a lock and unlock, 4.2 with the addition, Go 4.4). One that came
+ * in vain leaves by the same door as a real one: whoever brings the word to QUEUED alone serves the
+ * line, be it only a guest, so a guest can delay a writer for a moment and never lose its turn.
+ *
  * Rejected: reader counts spread over the CPUs (a writer must visit them all; a blitz_rwlock would
- * be kilobytes); a writer that is preferred to readers in line (it could starve them in turn);
- * fetch_add for readers (a reader that comes in vain must leave again, and may then be the last that
- * a writer waits for: a second protocol, to save a retry on two CPUs).
+ * be kilobytes); a writer that is preferred to readers in line (it could starve them in turn).
  *
  * In the plain form every call takes the lock of the line.
  *
- * I1  WRITER -> no readers.
+ * I1  WRITER -> no readers but guests, who have seen WRITER or QUEUED and are about to leave.
  * I2  Somebody is in the line -> QUEUED. Cleared under the lock when the line is empty.
- * I3  With QUEUED set only serve lets anybody in, under the lock; others can only leave.
+ * I3  With QUEUED set only serve lets anybody in, under the lock; others can only leave, and guests.
+ * I4  Who leaves and brings the word to QUEUED alone serves the line.
  *
  * [R] unlock: word release -> lock, serve: word acquire   a writer sees what readers and writers before
  *     it have done, a reader what writers have. Whoever is let in by serve gets it by its wait or
@@ -113,6 +117,39 @@ static const struct bz_node_ops writing = {.future = BZ_NODE_FUTURE("rwlock: wri
                                            .serve = rwlock_serve,
                                            .give_back = rwlock_give_back};
 
+/* ---- unlocking ---- */
+
+/* Leave as what one was. If that lets somebody in, the line is served: I4. */
+static inline void leave(struct bz_rwlock *l, uint64_t what)
+{
+    uint64_t was = bz_fetch_sub_release(&l->word, what); /* [R] */
+    BZ_ASSERT(what == WRITER ? (was & WRITER) != 0 : was >= READER);
+    if (BZ_UNLIKELY((was - what) == QUEUED) || BZ_SYNC_IS_DULL)
+        bz_waitq_serve(&l->q, l, &reading);
+}
+
+void blitz_rwlock_read_unlock(blitz_rwlock *lock)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    leave(of(lock), READER);
+}
+
+void blitz_rwlock_write_unlock(blitz_rwlock *lock)
+{
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    leave(of(lock), WRITER);
+}
+
+void blitz_rwlock_downgrade(blitz_rwlock *lock)
+{
+    struct bz_rwlock *l = of(lock);
+    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+    uint64_t was = bz_fetch_add_release(&l->word, READER - WRITER); /* [R] */
+    BZ_ASSERT(was & WRITER);
+    if (was & QUEUED || BZ_SYNC_IS_DULL)
+        bz_waitq_serve(&l->q, l, &reading);
+}
+
 /* ---- locking ---- */
 
 void blitz_rwlock_init(blitz_rwlock *lock)
@@ -145,10 +182,16 @@ static BZ_NOINLINE int lock_slowly(struct bz_rwlock *l, uint64_t want, blitz_dea
 
 int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
 {
+    struct bz_rwlock *l = of(lock);
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab(of(lock), READER)))
-        return 0;
-    return lock_slowly(of(lock), READER, until);
+    if (!BZ_SYNC_IS_DULL) {
+        uint64_t was = bz_fetch_add_acquire(&l->word, READER); /* [R] */
+        if (BZ_LIKELY((was & (WRITER | QUEUED)) == 0))
+            return 0;
+        bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
+        leave(l, READER); /* a guest */
+    }
+    return lock_slowly(l, READER, until);
 }
 
 int blitz_rwlock_write(blitz_rwlock *lock, blitz_deadline until)
@@ -167,38 +210,6 @@ int blitz_rwlock_try_read(blitz_rwlock *lock)
 int blitz_rwlock_try_write(blitz_rwlock *lock)
 {
     return grab(of(lock), WRITER) ? 0 : -EAGAIN;
-}
-
-/* ---- unlocking ---- */
-
-/* Leave as what one was. If that lets somebody in, the line is served. */
-static inline void leave(struct bz_rwlock *l, uint64_t what)
-{
-    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    uint64_t was = bz_fetch_sub_release(&l->word, what); /* [R] */
-    BZ_ASSERT(what == WRITER ? (was & WRITER) != 0 : was >= READER);
-    if (BZ_UNLIKELY((was - what) == QUEUED) || BZ_SYNC_IS_DULL)
-        bz_waitq_serve(&l->q, l, &reading);
-}
-
-void blitz_rwlock_read_unlock(blitz_rwlock *lock)
-{
-    leave(of(lock), READER);
-}
-
-void blitz_rwlock_write_unlock(blitz_rwlock *lock)
-{
-    leave(of(lock), WRITER);
-}
-
-void blitz_rwlock_downgrade(blitz_rwlock *lock)
-{
-    struct bz_rwlock *l = of(lock);
-    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    uint64_t was = bz_fetch_add_release(&l->word, READER - WRITER); /* [R] */
-    BZ_ASSERT(was & WRITER);
-    if (was & QUEUED || BZ_SYNC_IS_DULL)
-        bz_waitq_serve(&l->q, l, &reading);
 }
 
 /* ---- as futures ---- */

@@ -140,6 +140,8 @@ int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until)
 {
     const struct bz_os *os = bz_sync_os();
     bz_wait_begin(w, os, n->ops->future.name, until);
+    if (n->ops->holder_at != 0)
+        w->holder = (const char *)n->owner + n->ops->holder_at;
     uint32_t outcome = bz_wait_refuse(w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(w, node_hook, n);

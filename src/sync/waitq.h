@@ -72,6 +72,7 @@ struct bz_node_ops {
     void (*serve)(void *owner, struct bz_wakes *wakes);
     void (*give_back)(struct bz_node *n, struct bz_wakes *wakes); /* NULL: nothing to take back */
     bool (*leave)(struct bz_node *n);                             /* NULL: always true */
+    size_t holder_at;      /* of the primitive, where the id of who has it stands; 0: nowhere */
     bool is_last_to_leave; /* whoever is woken may free the primitive: waitq.c, I3 */
 };
 

@@ -186,3 +186,35 @@ MODEL(rwlock, bug_22_a_cancelled_reader_leaves_beside_another)
     m_threads(cancels, unlocks_reading, tries_reading);
     then_it_is_free();
 }
+
+/* Given to a future and taken back, while another reader leaves. */
+MODEL(rwlock, bug_22_what_a_cancelled_reader_gives_back_is_not_lost)
+{
+    given();
+    m_assert(blitz_rwlock_try_write(&lock) == 0);
+    blitz_rwlock_read_future_init(&future, &lock);
+    m_assert(!toy_poll(&future));
+    blitz_rwlock_write_unlock(&lock);
+    m_assert(blitz_rwlock_try_read(&lock) == 0);
+    m_threads(cancels, unlocks_reading);
+    then_it_is_free();
+}
+
+static void reads_until(void)
+{
+    if (blitz_rwlock_read(&lock, 1000) == 0)
+        blitz_rwlock_read_unlock(&lock);
+}
+
+/* I4: a reader that comes in vain is the last to leave, perhaps. */
+MODEL(rwlock, a_guest_does_not_cost_a_writer_its_turn)
+{
+    given();
+    m_assert(blitz_rwlock_try_write(&lock) == 0);
+    blitz_rwlock_write_future_init(&future, &lock);
+    m_assert(!toy_poll(&future));
+    m_threads(unlocks_writing, reads_until);
+    m_assert(toy_poll(&future));
+    blitz_rwlock_write_unlock(&lock);
+    then_it_is_free();
+}

@@ -6,6 +6,7 @@
 #include "support/sched_sim.h"
 
 #include "base/rng.h"
+#include "support/askers.h"
 
 enum { ACTORS = 5, ROUNDS = 3, PERMITS = 2 };
 
@@ -353,4 +354,37 @@ static int hog_and_waiters(void *arg)
 TEST(sync, bug_25_who_waits_for_a_mutex_gets_it_in_a_few_milliseconds)
 {
     sim_on_procs(hog_and_waiters, NULL, 0, 100, 2, 3);
+}
+
+/* ---- a loser that has the lock ---- */
+
+static int hand_over_and_cancel(void *arg)
+{
+    struct asker loser = {.is_asking = false}, next = loser;
+    (void)arg;
+    blitz_mutex_init(&busy);
+    CHECK_EQ(blitz_mutex_try_lock(&busy), 0);
+    blitz_mutex_lock_future_init(&loser.f, &busy);
+    blitz_mutex_lock_future_init(&next.f, &busy);
+    asker_begin(&loser);
+    asker_begin(&next);
+    CHECK(!asker_ask(&loser));
+    CHECK(!asker_ask(&next));
+    CHECK_EQ(blitz_sleep(2 * BLITZ_MS), 0); /* now it is passed no more */
+    blitz_mutex_unlock(&busy);
+    CHECK(blitz_mutex_is_locked(&busy)); /* it has it, and has not been asked since */
+    CHECK_EQ(blitz_mutex_try_lock(&busy), -EAGAIN);
+    asker_give_up(&loser); /* something else was first, and the loser is revoked */
+    CHECK(asker_was_rung(&next));
+    CHECK(asker_ask(&next));
+    CHECK_EQ(blitz_mutex_holder(&busy), blitz_task_id(NULL));
+    blitz_mutex_unlock(&busy);
+    CHECK(!blitz_mutex_is_locked(&busy));
+    return 0;
+}
+
+/* Bug class 25: what a select's loser was handed goes to the next in line. */
+TEST(sync, bug_25_a_loser_that_was_handed_the_mutex_gives_it_back)
+{
+    sim_on_seeds(hand_over_and_cancel, NULL, 0, 20);
 }

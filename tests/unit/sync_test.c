@@ -5,9 +5,11 @@
 #include "blitz.h"
 #include "support/askers.h"
 #include "support/death.h"
+#include "support/dumped.h"
 #include "support/on_each.h"
 #include "support/sync_crowd.h"
 #include "support/tasks.h"
+#include "support/test_alloc.h"
 
 static int counter; /* not atomic: guarded by what is tested */
 
@@ -143,10 +145,34 @@ static int unlock_anothers(void *arg)
 TEST(sync, a_mutex_that_another_task_locked_is_not_ours_to_unlock)
 {
 #if defined(BZ_DEBUG)
-    DIES("locked_by_me", (void)blitz_run(unlock_anothers, NULL, NULL));
+    DIES("but it is task", (void)blitz_run(unlock_anothers, NULL, NULL));
 #else
     CHECK_EQ(blitz_run(unlock_anothers, NULL, NULL), 0);
 #endif
+}
+
+static int dump_a_waiter(void *arg)
+{
+    static struct t_dumped seen;
+    char want[64];
+    blitz_task *t;
+    blitz_deadline never = BLITZ_FOREVER;
+    (void)arg;
+    blitz_mutex_init(&mutex);
+    CHECK_EQ(blitz_mutex_lock(&mutex, 0), 0);
+    CHECK_EQ(blitz_spawn(locks_until, &never, &(blitz_spawn_opts){.name = "wants it"}, &t), 0);
+    for (int i = 0; i < 10; i++)
+        blitz_yield();
+    t_dump(&seen, NULL, 0);
+    snprintf(want, sizeof want, "mutex of task %llu", (unsigned long long)blitz_task_id(NULL));
+    CHECK(t_dump_has(&seen, want));
+    blitz_mutex_unlock(&mutex);
+    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+}
+
+TEST(sync, a_dump_names_who_has_the_mutex)
+{
+    CHECK_EQ(blitz_run(dump_a_waiter, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
 /* ---- semaphore ---- */
@@ -476,4 +502,51 @@ TEST(sync, many_futures_are_woken_by_one_release)
         CHECK(asker_ask(&a[i]));
     }
     CHECK_EQ(blitz_semaphore_permits(&semaphore), 3);
+}
+
+/* ---- memory ---- */
+
+static struct test_alloc memory = TEST_ALLOC;
+
+static int contends(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(blitz_mutex_lock(&mutex, BLITZ_FOREVER), 0);
+        blitz_yield();
+        blitz_mutex_unlock(&mutex);
+        CHECK_EQ(blitz_semaphore_acquire(&semaphore, 1, blitz_after(BLITZ_S * 60)), 0);
+        blitz_yield();
+        CHECK_EQ(blitz_semaphore_release(&semaphore, 1), 0);
+    }
+    return 0;
+}
+
+static size_t allocations_of_a_crowd(void)
+{
+    enum { N = 30 };
+    blitz_task *t[N];
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(contends, NULL, NULL, &t[i]), 0);
+    size_t before = memory.calls;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return memory.calls - before;
+}
+
+static int wait_without_memory(void *arg)
+{
+    (void)arg;
+    (void)allocations_of_a_crowd(); /* stacks and headers come into their caches */
+    CHECK_EQ(allocations_of_a_crowd(), 0);
+    return 0;
+}
+
+TEST(sync, waiting_allocates_nothing)
+{
+    blitz_allocator a = test_allocator(&memory);
+    blitz_mutex_init(&mutex);
+    blitz_semaphore_init(&semaphore, 2);
+    CHECK_EQ(blitz_run(wait_without_memory, NULL, &(blitz_config){.procs = 1, .allocator = &a}), 0);
+    CHECK_EQ(memory.live, 0);
 }
