@@ -55,9 +55,10 @@
 
 enum { LOCKED = 1, QUEUED = 2, WOKEN = 4 };
 
-/* Turns of the spin: about a microsecond, in which a holder that runs is done. */
+/* Turns of the spin: a moment, in which a holder that runs is done. None: 27 ns a turn for 8 tasks on
+ * two CPUs; 1 to 4: 8 (Go: 15). */
 #if !defined(BZ_MUTEX_SPINS)
-#define BZ_MUTEX_SPINS 4
+#define BZ_MUTEX_SPINS 2
 #endif
 
 /* How long one in line may be passed. */
