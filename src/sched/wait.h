@@ -154,8 +154,6 @@ struct bz_wait {
     const char *what;       /* constant: for dumps */
     blitz_deadline until;   /* constant */
     uint32_t since;         /* when it was published, for dumps: age.h. The hook's */
-    bz_wait_hook *hook;     /* the rest: the waiter's before the switch, then the hook's */
-
     const void *holder; /* NULL, or where the id of who has what is waited for stands; for dumps */
     bz_wait_hook *hook; /* the rest: the waiter's before the switch, then the hook's */
     void *arg;
