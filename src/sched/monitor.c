@@ -348,16 +348,12 @@ bool bz_monitor_raise(struct bz_runtime *rt)
     return is_up;
 }
 
-/* Does every machine with a proc run a task? Those that do not will look at the queues themselves. */
-static bool are_all_away(struct bz_runtime *rt)
+/* One task needs no monitor: there is nobody it could hold up. Whether a machine is in the runtime does
+ * not matter: it may have a hog in its hands. */
+static bool is_alone(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        uint32_t word = bz_load_acquire(&rt->procs[i].state); /* proc.c [M] */
-        if (bz_proc_state_of(word) == BZ_PROC_HELD &&
-            bz_retake_where(&bz_proc_machine(rt, word)->taken) == BZ_IN_RUNTIME)
-            return false;
-    }
-    return true;
+    uint64_t ended = bz_live_ended(&rt->tasks.live); /* first: rather too many live than too few */
+    return bz_live_spawned(&rt->tasks.live) - ended <= 1;
 }
 
 void bz_monitor_nudge(struct bz_runtime *rt)
@@ -365,7 +361,7 @@ void bz_monitor_nudge(struct bz_runtime *rt)
     uint32_t state = bz_load_relaxed(&rt->monitor.state); /* relaxed: a hint; it looks anyway */
     if (state == BZ_MONITOR_HOGGED)
         bz_monitor_tell(rt);
-    else if (state == BZ_MONITOR_DOZES || (state == BZ_MONITOR_NONE && are_all_away(rt)))
+    else if (state == BZ_MONITOR_DOZES || (state == BZ_MONITOR_NONE && !is_alone(rt)))
         (void)!bz_monitor_raise(rt);
 }
 

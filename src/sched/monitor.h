@@ -19,10 +19,10 @@ struct bz_runtime;
 enum bz_monitor_state {
     BZ_MONITOR_NONE = 0, /* not started: raise it, when there is need */
     BZ_MONITOR_DOZES,    /* asleep until it is raised: nobody runs */
+    BZ_MONITOR_RESTS,    /* looks seldom: all slept. Who counts on it raises it */
     BZ_MONITOR_UP,       /* looks, many times a second */
     BZ_MONITOR_SLOW,     /* looks seldom: nobody sleeps. Who goes to sleep tells it */
-    BZ_MONITOR_HOGGED,   /* likewise: all procs are hogged. Who injects something tells it */
-    BZ_MONITOR_RESTS     /* looks seldom: all slept. Who counts on it tells it */
+    BZ_MONITOR_HOGGED    /* likewise: all procs are hogged. Who injects something tells it */
 };
 
 /* What the monitor saw of a proc when it last looked; its own. */

@@ -179,8 +179,13 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_inbox_push(&rt->procs[proc].inbox, rt->os, e))
-        bz_rouse(rt, bz_idle_wanted(&rt->idle, proc));
-    else
+    if (!bz_inbox_push(&rt->procs[proc].inbox, rt->os, e)) {
         bz_place(rt, e);
+        return;
+    }
+    int wanted = bz_idle_wanted(&rt->idle, proc);
+    if (wanted != BZ_NOBODY)
+        bz_rouse(rt, wanted);
+    else
+        bz_monitor_nudge(rt); /* it may be at one task for long */
 }

@@ -94,7 +94,12 @@ TEST(fair, every_other_task_timer_and_wake_goes_on)
 
 static void outside(const struct bz_os *os, void *procs)
 {
-    outside_spawns_a_hog_and_another(os, *(unsigned *)procs);
+    outside_spawns_a_hog_and_another(os, *(unsigned *)procs, false);
+}
+
+static void outside_on_proc(const struct bz_os *os, void *procs)
+{
+    outside_spawns_a_hog_and_another(os, *(unsigned *)procs, true);
 }
 
 TEST(fair, a_hog_and_another_spawned_together_from_outside)
@@ -105,17 +110,29 @@ TEST(fair, a_hog_and_another_spawned_together_from_outside)
         struct bz_sim_config config = {.seed = seed, .has_no_barrier = (seed >> 8 & 3) == 0};
         t_watch("simulation seed 0x%llx, %u procs%s", (unsigned long long)seed, procs,
                 config.has_no_barrier ? " without barriers" : "");
-        CHECK_EQ(bz_sim_run(&config, outside, &procs, NULL), 0);
+        CHECK_EQ(bz_sim_run(&config, seed >> 16 & 1 ? outside_on_proc : outside, &procs, NULL), 0);
     }
 }
 
 /* ---- where one would not look for them ---- */
 
-TEST(fair, hogs_in_polls_and_destructors)
+TEST(fair, hogs_in_polls)
 {
     sim_on_seeds(scene_poll, NULL, 0, 40);
+}
+
+TEST(fair, hogs_in_destructors_of_locals)
+{
     sim_on_seeds(scene_local, NULL, 0, 40);
+}
+
+TEST(fair, hogs_in_destructors_of_states)
+{
     sim_on_seeds(scene_drop_state, NULL, 0, 40);
+}
+
+TEST(fair, hogs_in_destructors_of_results)
+{
     sim_on_seeds(scene_free_result, NULL, 0, 40);
 }
 

@@ -195,7 +195,8 @@ static inline int others_beside_hogs(void *count)
  * From outside: a hog and whoever lets it go are put into the queue together, perhaps before anybody
  * has begun to look. Both may be taken out in one handful.
  */
-static inline void outside_spawns_a_hog_and_another(const struct bz_os *os, unsigned procs)
+static inline void outside_spawns_a_hog_and_another(const struct bz_os *os, unsigned procs,
+                                                    bool is_on_proc)
 {
     hog_flag over = 0;
     struct bz_runtime *rt;
@@ -204,6 +205,7 @@ static inline void outside_spawns_a_hog_and_another(const struct bz_os *os, unsi
     blitz_task *hog[8], *other;
     for (unsigned i = 0; i < procs; i++)
         CHECK_EQ(blitz_spawn(hog_main, &over, &opts, &hog[i]), 0);
+    opts.proc = is_on_proc ? BLITZ_ON_PROC(0) : 0;
     CHECK_EQ(blitz_spawn(hog_lets_go, &over, &opts, &other), 0);
     for (unsigned i = 0; i < procs; i++)
         CHECK_EQ(hog_join(hog[i]), 0);
@@ -253,38 +255,6 @@ static inline void *leaves_a_pointer(void *flag)
     return flag;
 }
 
-/* A foreign waker: whoever wakes it is held up in it, and says when it was let go. */
-struct hog_bell {
-    hog_flag over;
-    bz_atomic(int) returned;
-};
-
-static inline void hog_waker_clone(void *bell)
-{
-    (void)bell;
-}
-
-static inline void hog_waker_wake(void *bell)
-{
-    hog_until(&((struct hog_bell *)bell)->over);
-    bz_fetch_add_release(&((struct hog_bell *)bell)->returned, 1); /* pairs with hog_waker_end */
-}
-
-static inline blitz_waker hog_waker(struct hog_bell *bell)
-{
-    static const blitz_waker_ops ops = {hog_waker_clone, hog_waker_wake, hog_waker_wake,
-                                        hog_waker_clone};
-    return (blitz_waker){&ops, bell};
-}
-
-/* Let them go, and wait until nobody is in there: the bell may lie in a frame. */
-static inline void hog_waker_end(struct hog_bell *bell, int count)
-{
-    hog_let_go(&bell->over);
-    while (bz_load_acquire(&bell->returned) < count) /* pairs with hog_waker_wake */
-        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
-}
-
 /* Runs `hog` as a task of its own; meanwhile everybody else lives. */
 static inline void beside(int (*hog)(void *), void *arg, hog_flag *over, int want)
 {
@@ -327,27 +297,57 @@ static inline int scene_drop_state(void *arg)
     return 0;
 }
 
-struct detacher {
-    blitz_task *t;
+/* Whoever lets go of it last is held up: the one who detaches, or the machine that ran it. */
+struct hog_bell {
+    hog_flag over;
+    bz_atomic(int) returned;
 };
 
-static inline int detaches(void *arg)
+static inline void hog_in_bell(void *bell)
 {
-    blitz_task *t = ((struct detacher *)arg)->t;
-    CHECK_EQ(hog_join(blitz_task_ref(t)), 0);
-    blitz_task_detach(t); /* nobody took the pointer: it is held up in free_result */
+    hog_until(&((struct hog_bell *)bell)->over);
+    bz_fetch_add_release(&((struct hog_bell *)bell)->returned, 1); /* pairs with hog_bell_end */
+}
+
+/* Let them go, and wait until nobody is in there: the bell may lie in a frame. */
+static inline void hog_bell_end(struct hog_bell *bell, int count)
+{
+    hog_let_go(&bell->over);
+    while (bz_load_acquire(&bell->returned) < count) /* pairs with hog_in_bell */
+        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+}
+
+static inline int detaches(void *t)
+{
+    while (!blitz_task_is_done(t)) /* not a join, which would run it right here */
+        CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
+    blitz_task_detach(t); /* nobody took the pointer */
     return 0;
 }
 
 static inline int scene_free_result(void *arg)
 {
-    hog_flag over = 0;
-    blitz_spawn_opts opts = {.free_result = hog_in_destructor};
-    struct detacher d;
+    struct hog_bell bell = {.over = 0};
+    blitz_spawn_opts opts = {.free_result = hog_in_bell};
+    blitz_task *t;
     (void)arg;
-    CHECK_EQ(blitz_spawn_ptr(leaves_a_pointer, &over, &opts, &d.t), 0);
-    beside(detaches, &d, &over, 0);
-    return 0;
+    CHECK_EQ(blitz_spawn_ptr(leaves_a_pointer, &bell, &opts, &t), 0);
+    t = hog_spawn(detaches, t);
+    others_live();
+    hog_bell_end(&bell, 1);
+    return hog_join(t);
+}
+
+/* A foreign waker: whoever wakes it is held up in it. */
+static inline void hog_waker_clone(void *bell)
+{
+    (void)bell;
+}
+
+static inline blitz_waker hog_waker(struct hog_bell *bell)
+{
+    static const blitz_waker_ops ops = {hog_waker_clone, hog_in_bell, hog_in_bell, hog_waker_clone};
+    return (blitz_waker){&ops, bell};
 }
 
 /* A task whose end wakes a foreign waker: the join future of it was asked by hand. */
@@ -363,7 +363,7 @@ static inline int scene_waker_of_a_join(void *arg)
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
     hog_let_go(&may_end);
     others_live();
-    hog_waker_end(&bell, 1);
+    hog_bell_end(&bell, 1);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_EQ(f.error, 0);
     return 0;
@@ -393,7 +393,7 @@ static inline int scene_waker_of_a_timer(void *arg)
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
         CHECK_EQ(hog_join(t[i]), 0);
     others_live();
-    hog_waker_end(&bell, BZ_ARRAY_LEN(f));
+    hog_bell_end(&bell, BZ_ARRAY_LEN(f));
     for (size_t i = 0; i < BZ_ARRAY_LEN(f); i++)
         CHECK_EQ(blitz_await(&f[i].future, BLITZ_FOREVER), 0);
     return 0;

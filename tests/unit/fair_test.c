@@ -42,7 +42,7 @@ TEST(fair, and_beside_two_more_than_there_are_procs)
 TEST(fair, a_hog_and_another_spawned_together_from_outside)
 {
     for (unsigned i = 0, n = (unsigned)t_scaled(30); i < n; i++)
-        outside_spawns_a_hog_and_another(&bz_os_linux, 1 + i % 3);
+        outside_spawns_a_hog_and_another(&bz_os_linux, 1 + i % 3, i % 2 != 0);
 }
 
 /* ---- a hog where one would not look for it ---- */
