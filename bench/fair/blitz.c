@@ -11,6 +11,7 @@
 #include "fair/tickers.h"
 #include "tasks/tasks.h"
 
+static blitz_config config;
 static unsigned loops;       /* how many endless loops there are, out of the case's name */
 static blitz_runtime *world; /* the runtime of a case that is driven by a plain thread */
 
@@ -137,6 +138,44 @@ static double case_pool_trip(uint64_t ops)
     return (double)(bench_now_ns() - began);
 }
 
+/* Made where it stands: the proc can be taken, but nobody needs it. */
+static double case_in_place(uint64_t ops)
+{
+    uint64_t sum = 0, began = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++)
+        must(blitz_block_in_place(add_one, &sum), "block in place");
+    if (sum != ops)
+        bench_die("%llu calls were made", (unsigned long long)sum);
+    return (double)(tasks_now_ns() - began);
+}
+
+/* One in each turn, as Tokio's needs it. */
+static double case_in_place_turn(uint64_t ops)
+{
+    uint64_t sum = 0, began = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        must(blitz_block_in_place(add_one, &sum), "block in place");
+        blitz_yield();
+    }
+    return (double)(tasks_now_ns() - began);
+}
+
+/* Around a known call: what it costs more than the call alone. */
+static double case_bracket(uint64_t ops)
+{
+    uint64_t began = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++) {
+        blitz_syscall_enter();
+        bench_keep((uint64_t)getppid());
+        blitz_syscall_leave();
+    }
+    uint64_t middle = tasks_now_ns();
+    for (uint64_t i = 0; i < ops; i++)
+        bench_keep((uint64_t)getppid());
+    uint64_t with = middle - began, without = tasks_now_ns() - middle;
+    return with > without ? (double)(with - without) : 1e-3;
+}
+
 /* ---- what it costs those who are no hogs ---- */
 
 static int yield_often(void *arg)
@@ -186,12 +225,15 @@ static const struct tasks_case outside[] = {
 
 /* These run in the first task of a runtime. */
 static const struct tasks_case inside[] = {
-    {"calls", TASKS_ONCE, case_calls, 1},  {"pool-trip", TASKS_PACED, case_pool_trip, 0},
-    {"turn", TASKS_PACED, case_turn, 0},   {"spawn", TASKS_PACED, case_spawn, 0},
+    {"calls", TASKS_ONCE, case_calls, 1},
+    {"pool-trip", TASKS_PACED, case_pool_trip, 0},
+    {"in-place", TASKS_PACED, case_in_place, 0},
+    {"in-place-turn", TASKS_PACED, case_in_place_turn, 0},
+    {"bracket", TASKS_PACED, case_bracket, 0},
+    {"turn", TASKS_PACED, case_turn, 0},
+    {"spawn", TASKS_PACED, case_spawn, 0},
     {"check", TASKS_PACED, case_check, 0},
 };
-
-static blitz_config config;
 
 struct asked {
     const struct tasks_case *c;
@@ -235,6 +277,7 @@ static int start_loops(char **argv)
 int main(int argc, char **argv)
 {
     if (argc > 2 && strncmp(argv[1], "--burning=", 10) == 0) {
+        config.burning_max = (unsigned)strtoul(argv[1] + 10, NULL, 10);
         argv[1] = argv[0];
         argv++, argc--;
     }
