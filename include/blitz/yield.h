@@ -36,10 +36,11 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ void blitz_poll_slow_(void);
 static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
-    if (BLITZ_LIKELY_(w == NULL || BLITZ_PEEK_(&w->asked_) == 0)) {
-        if (BLITZ_LIKELY_(w == NULL || w->newest_ == NULL || BLITZ_PEEK_(&w->attention_) == 0))
-            return;
-    }
+    if (w == NULL)
+        return;
+    if (BLITZ_LIKELY_(BLITZ_PEEK_(&w->asked_) == 0 &&
+                      (w->newest_ == NULL || BLITZ_PEEK_(&w->attention_) == 0)))
+        return;
     blitz_poll_slow_();
 }
 

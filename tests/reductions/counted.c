@@ -7,10 +7,10 @@
 
 static volatile unsigned long g;
 
-unsigned long counted_until(volatile bool *is_over)
+unsigned long counted_until(atomic_int *is_over)
 {
     unsigned long n = 0;
-    while (!*is_over)
+    while (!atomic_load_explicit(is_over, memory_order_relaxed))
         n++;
     return n;
 }

@@ -2,10 +2,10 @@
 #ifndef T_COUNTED_H
 #define T_COUNTED_H
 
-#include <stdbool.h>
+#include <stdatomic.h>
 
 /* Go round until *is_over; returns how often. */
-unsigned long counted_until(volatile bool *is_over);
+unsigned long counted_until(atomic_int *is_over);
 /* Go round n times. */
 void counted_times(unsigned long n);
 /* fib, by forks and joins. */

@@ -9,7 +9,7 @@
 #include "counted.h"
 #include "support/on_each.h"
 
-static volatile bool is_over;
+static atomic_int is_over;
 
 static int spins(void *arg)
 {
@@ -30,12 +30,12 @@ static int is_beside_a_loop(void *arg)
 {
     blitz_task *t;
     (void)arg;
-    is_over = false;
+    atomic_store(&is_over, 0);
     CHECK_EQ(blitz_spawn(spins, NULL, NULL, &t), 0);
     uint64_t before = yields();
     while (yields() < before + 1000)
         blitz_yield();
-    is_over = true;
+    atomic_store(&is_over, 1);
     return blitz_task_join(t, BLITZ_FOREVER, NULL);
 }
 
@@ -72,12 +72,12 @@ static int keeps_errno(void *arg)
 {
     blitz_task *t;
     (void)arg;
-    is_over = false;
+    atomic_store(&is_over, 0);
     CHECK_EQ(blitz_spawn(spins, NULL, NULL, &t), 0);
     errno = 4711;
     counted_times(100000); /* on one worker the thread stays, but others run in between */
     int seen = errno;
-    is_over = true;
+    atomic_store(&is_over, 1);
     CHECK_EQ(seen, 4711);
     return blitz_task_join(t, BLITZ_FOREVER, NULL);
 }

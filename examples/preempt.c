@@ -1,0 +1,155 @@
+/*
+ * preempt.c - a tight loop that makes room for others, in three ways.
+ *
+ *     preempt                   a loop that says BLITZ_POLL()
+ *     preempt signal 8          eight loops that do not, where two may burn: stopped in turns by SIGURG
+ *     preempt cost              what a BLITZ_POLL() costs in a loop of a few instructions
+ *     preempt_counted spin      a loop that does not, built to count its steps: blitz/reductions.h
+ *
+ * First of all none of this is needed (preempt spin): a loop that never looks up keeps its thread, and the others go
+ * on on another one. But every such loop is a thread that burns, and they are limited in number. A
+ * loop that polls or counts shares its thread; loops that are stopped by a signal share a few of them.
+ *
+ * Each way is shown by a ticker that wants to be woken every 5 ms beside the loops, and by how far each
+ * loop got.
+ */
+#include <blitz.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOPS_MAX = 64, TICKS = 40, PERIOD_MS = 5 };
+
+struct loop {
+    unsigned long long rounds; /* one writer: the loop */
+};
+
+static struct loop loop[LOOPS_MAX];
+static atomic_bool is_over;
+
+/* ---- three loops ---- */
+
+/* One look up a round: about a nanosecond. */
+static int polls(void *arg)
+{
+    struct loop *l = arg;
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+        BLITZ_POLL();
+        l->rounds++;
+    }
+    return 0;
+}
+
+/* Nothing in it that blitz could see, but it may be stopped anywhere: it is marked so. */
+static BLITZ_PREEMPTIBLE int spins(void *arg)
+{
+    struct loop *l = arg;
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed))
+        l->rounds++;
+    return 0;
+}
+
+/* ---- beside them ---- */
+
+/* Late by how much, at the worst? */
+static uint64_t tick(void)
+{
+    uint64_t start = blitz_now(), worst = 0;
+    for (int i = 1; i <= TICKS; i++) {
+        uint64_t when = start + (uint64_t)i * PERIOD_MS * BLITZ_MS;
+        blitz_sleep_until(when);
+        uint64_t late = blitz_now() - when;
+        worst = late > worst ? late : worst;
+    }
+    return worst;
+}
+
+struct scene {
+    int (*fn)(void *);
+    int loops;
+};
+
+static int play(void *arg)
+{
+    const struct scene *s = arg;
+    blitz_task *t[LOOPS_MAX];
+    for (int i = 0; i < s->loops; i++)
+        if (blitz_spawn(s->fn, &loop[i], NULL, &t[i]) != 0)
+            return 1;
+    uint64_t worst = tick();
+    atomic_store(&is_over, true);
+    for (int i = 0; i < s->loops; i++)
+        blitz_task_join(t[i], BLITZ_FOREVER, NULL);
+    printf("%d ticks beside %d loops, the latest %.1f ms late; rounds:", TICKS, s->loops,
+           (double)worst / 1e6);
+    for (int i = 0; i < s->loops; i++)
+        printf(" %.1fM", (double)loop[i].rounds / 1e6);
+    printf("\n");
+    return 0;
+}
+
+/* ---- what a look up costs ---- */
+
+static double cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+enum { ROUNDS = 20000000, TRIES = 7 };
+
+static uint64_t step(uint64_t x, uint64_t i)
+{
+    x = x * 3 + i;
+    __asm__ volatile("" : "+r"(x)); /* the compiler is not to see through it */
+    return x;
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static int cost(void *arg)
+{
+    double without = 1e9, with = 1e9;
+    uint64_t x = 1;
+    (void)arg;
+    for (int n = 0; n < TRIES; n++) {
+        double start = cpu_ns();
+        for (uint64_t i = 0; i < ROUNDS; i++)
+            x = step(x, i);
+        double middle = cpu_ns();
+        for (uint64_t i = 0; i < ROUNDS; i++) {
+            BLITZ_POLL();
+            x = step(x, i);
+        }
+        with = least(with, (cpu_ns() - middle) / ROUNDS);
+        without = least(without, (middle - start) / ROUNDS);
+    }
+    printf("%.2f ns a round without, %.2f ns with BLITZ_POLL()\n", without, with);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct scene scene = {polls, 1};
+    blitz_config config = {.procs = 1};
+    if (argc > 1 && strcmp(argv[1], "cost") == 0)
+        return blitz_run(cost, NULL, &config);
+    if (argc > 1 && strcmp(argv[1], "spin") == 0)
+        scene.fn = spins;
+    if (argc > 1 && strcmp(argv[1], "signal") == 0) {
+        scene = (struct scene){spins, argc > 2 ? atoi(argv[2]) : 8};
+        if (scene.loops < 1 || scene.loops > LOOPS_MAX)
+            return 2;
+        config.burning_max = 2;
+        config.preempt = 1;
+        blitz_preempt_register_marked();
+    }
+    return blitz_run(play, &scene, &config);
+}
