@@ -235,9 +235,18 @@ static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
     mon->burning += burns; /* until its clock says otherwise */
     m->burns = burns;
     m->burnt_ns = 0;
-    if (bz_os_thread_cpu_time(m->rt->os, m->thread, &m->burnt_ns) != 0)
-        m->burnt_ns = 0;
     bz_store_relaxed(&m->is_stray, 1); /* relaxed: a hint */
+}
+
+/* From when on it burns as a stray. Under the lock: its starter is through with its thread, which
+ * may have begun before that, and nobody joins it. */
+static void read_clock(struct bz_machine *m)
+{
+    uint64_t used = 0;
+    bz_lock_take(&m->rt->start_lock, m->rt->os);
+    if (m->is_used && bz_os_thread_cpu_time(m->rt->os, m->thread, &used) == 0)
+        m->burnt_ns = used;
+    bz_lock_drop(&m->rt->start_lock, m->rt->os);
 }
 
 void bz_handover_move(struct bz_proc *p, uint64_t now)
@@ -256,6 +265,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
     bz_trace(p->rt, handover, 0, p->index, NULL);
+    read_clock(m);
     if (bz_proc_start(p, false) == 0) {
         bz_atomic(uint64_t) *moved = &p->rt->monitor.moved;
         bz_store_relaxed(moved, bz_load_relaxed(moved) + 1); /* relaxed: one writer */

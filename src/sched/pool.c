@@ -82,6 +82,8 @@ void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allo
                              .count_max = count_max,
                              .machines_min = machines,
                              .reserve = more / 2 < machines + 2 ? more / 2 : machines + 2};
+    bz_atomic_init(&pool->working, 0);
+    bz_atomic_init(&pool->ended, 0);
     bz_lock_init(&pool->lock);
     bz_list_init(&pool->idle);
     bz_list_init(&pool->busy);
@@ -102,10 +104,29 @@ static void move_to(struct bz_list *list, struct bz_pool_thread *t)
     bz_list_push_back(list, &t->in);
 }
 
-/* May one more thread do work, or are those that are left for machines? */
-static bool may_work(const struct bz_pool *pool)
+static unsigned working(struct bz_pool *pool)
 {
-    unsigned busy = pool->machines + pool->working + pool->kept;
+    return bz_load_relaxed(&pool->working); /* relaxed: written under the lock */
+}
+
+static void change_working(struct bz_pool *pool, int by)
+{
+    bz_store_relaxed(&pool->working, working(pool) + (unsigned)by); /* relaxed: under the lock */
+}
+
+/* A piece of work is done: whoever waits for that looks again. */
+static void end_work(struct bz_pool *pool)
+{
+    change_working(pool, -1);
+    bz_store_relaxed(&pool->ended, bz_load_relaxed(&pool->ended) + 1); /* relaxed: under the lock */
+    if (pool->is_awaited)
+        bz_os_wake(pool->os, &pool->ended, UINT32_MAX);
+}
+
+/* May one more thread do work, or are those that are left for machines? */
+static bool may_work(struct bz_pool *pool)
+{
+    unsigned busy = pool->machines + working(pool) + pool->kept;
     unsigned to_come =
         pool->machines < pool->machines_min ? pool->machines_min - pool->machines : 0;
     return busy + to_come + pool->reserve < pool->count_max;
@@ -124,7 +145,7 @@ static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, stru
     t->arg = arg;
     t->work = w;
     t->pool->machines += fn != NULL; /* I2 */
-    t->pool->working += w != NULL;
+    change_working(t->pool, w != NULL);
     t->pool->begun += w != NULL;
 }
 
@@ -132,7 +153,8 @@ static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, stru
 static void unassign(struct bz_pool_thread *t)
 {
     t->pool->machines -= t->fn != NULL; /* I2 */
-    t->pool->working -= t->work != NULL;
+    if (t->work != NULL)
+        end_work(t->pool);
     t->fn = NULL;
     t->work = NULL;
 }
@@ -171,13 +193,13 @@ static void thread_free(struct bz_pool *pool, struct bz_pool_thread *t)
         bz_free(pool->alloc, t, sizeof *t);
 }
 
-static unsigned idle_count(const struct bz_pool *pool)
+static unsigned idle_count(struct bz_pool *pool)
 {
-    return pool->count - pool->machines - pool->working;
+    return pool->count - pool->machines - working(pool);
 }
 
 /* Would the next thing to run need a thread that is not there yet? Under the lock. */
-static bool needs_thread(const struct bz_pool *pool)
+static bool needs_thread(struct bz_pool *pool)
 {
     return idle_count(pool) <= pool->kept && pool->count < pool->count_max && !pool->is_closing;
 }
@@ -218,7 +240,7 @@ static int start(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)
     }
     bz_list_remove(&t->in);
     pool->machines -= fn != NULL; /* it never was */
-    pool->working -= w != NULL;
+    change_working(pool, -(w != NULL));
     pool->begun -= w != NULL;
     return err;
 }
@@ -322,7 +344,7 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
     if (!pool->is_closing) {
         bz_list_push_back(&pool->pending, &w->in);
         err = serve(pool, &spare);
-        if (err != 0 && (pool->working > 0 || BZ_BROKEN(97)))
+        if (err != 0 && (working(pool) > 0 || BZ_BROKEN(97)))
             err = 0; /* who works now will come by */
         if (err != 0)
             bz_list_remove(&w->in); /* I3: it is still there, since nobody works */
@@ -418,7 +440,7 @@ static void take_next(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     unassign(t);
     if (!bz_list_is_empty(&pool->pending) &&
-        (may_work(pool) || pool->working == 0 || pool->is_closing))
+        (may_work(pool) || working(pool) == 0 || pool->is_closing))
         assign(t, NULL, NULL, next_work(pool));
 }
 
@@ -483,6 +505,26 @@ void bz_pool_fini(struct bz_pool *pool)
     BZ_ASSERT(bz_list_is_empty(&pool->pending)); /* I3: who worked has done it */
 }
 
+/* One look, and what to wait for before the next. Returns how much is under way or in the line. */
+static unsigned look_for_work(struct bz_pool *pool, uint32_t *out_ended)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    unsigned left = working(pool) + (unsigned)bz_list_check(&pool->pending);
+    *out_ended = bz_load_relaxed(&pool->ended); /* relaxed: written under the lock */
+    pool->is_awaited = true;
+    bz_lock_drop(&pool->lock, pool->os);
+    return left;
+}
+
+int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsigned *out_left)
+{
+    uint32_t ended;
+    while ((*out_left = look_for_work(pool, &ended)) > 0)
+        if (bz_os_wait(pool->os, &pool->ended, ended, until) == -ETIMEDOUT)
+            return -ETIMEDOUT;
+    return 0;
+}
+
 struct bz_pool_figures bz_pool_figures(struct bz_pool *pool)
 {
     bz_lock_take(&pool->lock, pool->os);
@@ -502,8 +544,8 @@ void bz_pool_check(struct bz_pool *pool)
     bz_list_check(&pool->left);
     BZ_CHECK(pool->count == idle + busy, "pool: %u threads, but %zu idle and %zu busy", pool->count,
              idle, busy);
-    BZ_CHECK(busy == pool->machines + pool->working, "pool: %zu busy, but %u machines, %u working",
-             busy, pool->machines, pool->working);
-    BZ_CHECK(pending == 0 || pool->working > 0, "pool: %zu in the line, and nobody works", pending);
+    BZ_CHECK(busy == pool->machines + working(pool), "pool: %zu busy, but %u machines, %u working",
+             busy, pool->machines, working(pool));
+    BZ_CHECK(pending == 0 || working(pool) > 0, "pool: %zu in the line, and nobody works", pending);
     bz_lock_drop(&pool->lock, pool->os);
 }

@@ -40,16 +40,18 @@ struct bz_pool {
     unsigned reserve;      /* and for this many more */
     struct bz_lock lock;   /* guards the rest */
     bool is_closing;
-    unsigned count;         /* threads that have not left */
-    unsigned started;       /* threads so far: the number of the last */
-    unsigned machines;      /* of these run a machine */
-    unsigned working;       /* and do a piece of work; the others are idle */
-    unsigned kept;          /* so many idle ones are for machines, and stay */
-    struct bz_list idle;    /* asleep here; the last to come is the first to go */
-    struct bz_list busy;    /* running something */
-    struct bz_list left;    /* about to return from their thread: to be joined */
-    struct bz_list pending; /* work that waits for a thread */
-    uint64_t begun;         /* pieces of work, since ever */
+    unsigned count;              /* threads that have not left */
+    unsigned started;            /* threads so far: the number of the last */
+    unsigned machines;           /* of these run a machine */
+    bz_atomic(uint32_t) working; /* and do a piece of work; the others are idle. Others peek */
+    unsigned kept;               /* so many idle ones are for machines, and stay */
+    struct bz_list idle;         /* asleep here; the last to come is the first to go */
+    struct bz_list busy;         /* running something */
+    struct bz_list left;         /* about to return from their thread: to be joined */
+    struct bz_list pending;      /* work that waits for a thread */
+    uint64_t begun;              /* pieces of work, since ever */
+    bz_os_word ended;            /* changes with each that ends; written under the lock */
+    bool is_awaited;             /* somebody sleeps on that */
 };
 
 /* What there is now. */
@@ -97,6 +99,19 @@ BZ_MUST_USE bool bz_pool_withdraw(struct bz_pool *pool, struct bz_work *w);
  * Suspends: the thread, until then: whoever runs something endless has told it to end. Once.
  */
 void bz_pool_fini(struct bz_pool *pool);
+
+/*
+ * Wait until no work is under way or in the line.
+ * Suspends: the thread, until then or `until`.
+ * Returns:  0; -ETIMEDOUT: *out_left pieces still are.
+ */
+BZ_MUST_USE int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsigned *out_left);
+
+/* Is a piece of work under way, so that somebody may soon have a result? A hint. */
+static inline bool bz_pool_is_working(struct bz_pool *pool)
+{
+    return bz_load_relaxed(&pool->working) > 0; /* relaxed: a hint */
+}
 
 /* Any thread. */
 struct bz_pool_figures bz_pool_figures(struct bz_pool *pool);

@@ -195,6 +195,16 @@ static void name_the_living(struct bz_task *t, void *ctx)
            name_of(t));
 }
 
+/* Calls whose callers have left them (blocking.c) are the runtime's to wait for. */
+static int await_calls(struct bz_runtime *rt, blitz_deadline until)
+{
+    unsigned left;
+    int err = bz_pool_await_quiet(&rt->pool, until, &left);
+    if (err != 0)
+        bz_log(BLITZ_LOG_WARN, "shutdown: %u blocking calls have not returned", left);
+    return err;
+}
+
 int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
 {
     struct bz_runtime *rt = (struct bz_runtime *)runtime;
@@ -208,7 +218,7 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
             bz_tasks_each(rt, name_the_living, &named);
             return -ETIMEDOUT;
         }
-    return 0;
+    return await_calls(rt, until);
 }
 
 #if defined(BZ_DEBUG)

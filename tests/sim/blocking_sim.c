@@ -192,3 +192,26 @@ TEST(blocking, who_leaves_the_line_is_not_called_and_all_are_dropped_once)
     for (uint64_t i = sim_seeds(200); i > 0; i--)
         CHECK_EQ(t_sim(sim_next_seed(), play_leaving, NULL), 0);
 }
+
+/* ---- the end ---- */
+
+static void play_shutdown(const struct bz_os *os, void *arg)
+{
+    struct left left[4] = {{0, 0}};
+    struct bz_runtime *rt;
+    (void)arg;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, four_leave, left), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, bz_os_now(os) + MS), -ETIMEDOUT);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(left[i].dropped, 1u); /* it has waited for them */
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+/* A call of 20 ms that its caller has left after 5: shutdown returns by its deadline, and says so. */
+TEST(blocking, a_shutdown_waits_for_calls_that_were_left_until_its_deadline)
+{
+    for (uint64_t i = sim_seeds(100); i > 0; i--)
+        CHECK_EQ(t_sim(sim_next_seed(), play_shutdown, NULL), 0);
+}
