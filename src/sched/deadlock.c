@@ -22,7 +22,7 @@
  *
  * A deadlock of some tasks while others run is not found by this; the dump shows it to whoever asks.
  *
- * When. A machine that goes to sleep while a task waits sees to it that there is a monitor. That asks when it has seen nobody run for a while and would sleep until it is told. A
+ * When. A machine that has slept for a while beside a task that waits sees to it that there is a monitor. That asks when it has seen nobody run for a while and would sleep until it is told. A
  * thread that has just ended or is about to fall asleep spoils the proof, so it asks again a few times,
  * further and further apart, the last time when idle threads of the pool have gone as well. Once
  * reported, never again: the program may have been meant so.
@@ -83,11 +83,19 @@ uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now)
     return now + pause_ns[d->looks++];
 }
 
-void bz_deadlock_needs_monitor(struct bz_runtime *rt)
+uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until)
 {
-    /* relaxed: once it is started it stays */
-    if (BZ_UNLIKELY(bz_load_relaxed(&rt->monitor.state) == BZ_MONITOR_NONE) && tasks_alive(rt) > 0)
-        (void)!bz_monitor_raise(rt); /* no monitor, no report */
+    /* relaxed: once it is started it stays; likewise, and one look more or less */
+    if (BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) != BZ_MONITOR_NONE) ||
+        until != BZ_OS_FOREVER || bz_load_relaxed(&rt->deadlock.is_blind) || tasks_alive(rt) == 0)
+        return until;
+    return bz_os_now(rt->os) + pause_ns[0];
+}
+
+void bz_deadlock_wants_monitor(struct bz_runtime *rt)
+{
+    if (!bz_monitor_raise(rt))
+        bz_store_relaxed(&rt->deadlock.is_blind, 1); /* relaxed: as above */
 }
 
 void bz_deadlock_over(struct bz_runtime *rt)

@@ -9,11 +9,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bz_atomic.h"
+
 struct bz_runtime;
 
 struct bz_deadlock {
-    unsigned looks;   /* in this spell of idleness; the monitor's, as is the next */
-    bool is_reported; /* once is enough */
+    unsigned looks;               /* in this spell of idleness; the monitor's, as is the next */
+    bool is_reported;             /* once is enough */
+    bz_atomic(uint32_t) is_blind; /* there is no monitor to be had: no report */
 };
 
 /*
@@ -23,8 +26,10 @@ struct bz_deadlock {
  */
 uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now_ns);
 
-/* A machine is about to sleep: see to it that there is a monitor to ask, if a task waits. */
-void bz_deadlock_needs_monitor(struct bz_runtime *rt);
+/* A machine is about to sleep until then: how long may it, before it sees to it that there is a
+ * monitor to ask? Any machine, as for the next. */
+uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until);
+void bz_deadlock_wants_monitor(struct bz_runtime *rt);
 
 /* Somebody woke up: the next spell begins anew. */
 void bz_deadlock_over(struct bz_runtime *rt);

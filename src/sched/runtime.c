@@ -84,7 +84,9 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     rt->proc_count = rt->is.procs;
     rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
-    rt->deadlock = (struct bz_deadlock){0};
+    rt->deadlock.looks = 0;
+    rt->deadlock.is_reported = false;
+    bz_atomic_init(&rt->deadlock.is_blind, 0);
     bz_atomic_init(&rt->dump_asked, 0);
     bz_atomic_init(&rt->clock, bz_age_tick(bz_os_now(rt->os)));
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;

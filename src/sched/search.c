@@ -141,6 +141,16 @@ static void sleep_now(struct bz_machine *m, uint64_t until)
 }
 #endif
 
+/* The first time that tasks wait for long, somebody must be there to see whether it is for ever. */
+static void sleep_patiently(struct bz_machine *m, uint64_t until)
+{
+    struct bz_runtime *rt = m->rt;
+    uint64_t soon = bz_deadlock_patience(rt, until);
+    sleep_now(m, soon);
+    if (BZ_UNLIKELY(soon < until) && bz_os_now(rt->os) >= soon)
+        bz_deadlock_wants_monitor(rt);
+}
+
 static void count_sleep(struct bz_machine *m)
 {
     bz_count(&m->proc->counters, sleeps);
@@ -157,7 +167,7 @@ static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
     struct bz_proc *p = m->proc;
     bz_proc_lie_down(m);
     bz_trace(m->rt, sleep, 0, 0, NULL);
-    sleep_now(m, until);
+    sleep_patiently(m, until);
     bz_trace(m->rt, roused, 0, 0, NULL);
     m->was_roused = bz_poll_was_roused(&p->poll);
     if (bz_proc_get_up(m))
@@ -173,7 +183,6 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bz_tasks_rest(&p->tasks);
     if (bz_next_is_set(p))
         return true; /* a destructor of the last task woke it: ours alone to run */
-    bz_deadlock_needs_monitor(rt);
     bool is_hungry = !bz_entries_is_empty(&p->hungry);
     count_sleep(m);
     bz_poll_prepare(&p->poll);

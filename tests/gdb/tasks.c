@@ -8,6 +8,7 @@
 
 #include "blitz.h"
 
+enum { CROWD = 8 };
 static volatile int is_over, hog_runs;
 
 int waits_inside(int n);
@@ -90,10 +91,12 @@ static int first(void *dies)
     printf("joiner is %llu\n", (unsigned long long)blitz_task_id(j));
     if (blitz_spawn_poll(idles, NULL, 0, &(blitz_spawn_opts){.name = "stackless"}, &unused) != 0)
         abort();
+    for (int i = 0; i < CROWD; i++)
+        spawn(sleeper, NULL, "crowd"); /* on stacks above and below those of the threads */
     blitz_task *h = spawn(hog, NULL, "hog");
     printf("hog is %llu\n", (unsigned long long)blitz_task_id(h));
     fflush(stdout);
-    while (!hog_runs || waiting() < 3)
+    while (!hog_runs || waiting() < 3 + CROWD)
         blitz_yield();
     stop_here();
     if (dies != NULL)

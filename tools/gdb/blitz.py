@@ -196,7 +196,9 @@ class ParkedUnwinder(gdb.unwinder.Unwinder):
         sp = pending.read_register(self.names[0])
         if int(sp) != self.newest_sp:
             return None
-        info = pending.create_unwind_info(FrameId(sp, pending.read_register(self.names[2])))
+        # As if it stood right below the parked one: gdb believes no caller that lies further down.
+        below = gdb.Value(int(self.saved[0]) - 16).cast(sp.type)
+        info = pending.create_unwind_info(FrameId(below, pending.read_register(self.names[2])))
         for name, value in zip(self.names, self.saved):
             info.add_saved_register(name, value)
         return info
