@@ -114,8 +114,9 @@ SEEDS ?= 8000
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
 	@tools/setup build test
 	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor \
-	    sim_fair_random sim_sync sim_sync_scenes
-	@for p in sched random accept par poll wait monitor fair_random sync sync_scenes; do \
+	    sim_fair_random sim_handover sim_sync sim_sync_scenes sim_chan sim_time sim_combine
+	@for p in sched random accept par poll wait monitor fair_random handover sync sync_scenes chan \
+	          time combine; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long
