@@ -128,6 +128,29 @@ TEST(preempt, between_pause_and_resume_nothing_is_stopped)
     done();
 }
 
+static int burns_in_the_runtime(void *h)
+{
+    uint32_t was;
+    (void)!bz_enter(&was);
+    atomic_store(&hog.on, bz_machine_self());
+    t_hog_burn(h);
+    bz_leave(was);
+    return 0;
+}
+
+/* A hook of the program's own, called from the middle of the runtime, is registered code, too. */
+TEST(preempt, in_the_runtime_nothing_is_stopped)
+{
+    struct bz_machine *m = given_a_hog(burns_in_the_runtime);
+    CHECK_EQ(blitz_preempt_register_marked(), 0);
+
+    until_refused(m, 5);
+
+    CHECK(!bz_preempt_is_stopped(m));
+    bz_preempt_go(m, now());
+    done();
+}
+
 TEST(preempt, code_that_is_unregistered_is_not_stopped_any_more)
 {
     struct bz_machine *m = given_a_hog(burns);
