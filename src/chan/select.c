@@ -90,7 +90,8 @@ void bz_chans_of(struct bz_chans *chans, blitz_select_case *cases, size_t count)
             at--;
         if (at > 0 && chans->c[at - 1] == c)
             continue;
-        memmove(&chans->c[at + 1], &chans->c[at], (chans->count - at) * sizeof chans->c[0]);
+        for (unsigned k = chans->count; k > at; k--)
+            chans->c[k] = chans->c[k - 1];
         chans->c[at] = c;
         chans->count++;
     }

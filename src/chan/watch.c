@@ -180,6 +180,7 @@ static int receive_waiting(struct receive *r, blitz_deadline until)
     return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : r->waiter.result;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written through the request */
 int blitz_watch_recv(blitz_watch *w, void *value, uint64_t *seen, blitz_deadline until)
 {
     struct receive r = {.of = w, .value = value, .seen = seen};
@@ -243,6 +244,7 @@ static int watch_output(blitz_future *future)
     return BZ_CONTAINER_OF(future, blitz_watch_future, future)->result;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as above */
 void blitz_watch_future_init(blitz_watch_future *f, blitz_watch *w, void *value, uint64_t *seen)
 {
     static const blitz_future_ops ops = {"watch", BLITZ_REVOCABLE, watch_poll, watch_cancel,

@@ -187,7 +187,6 @@ bool bz_go_to_sleep(struct bz_machine *m)
     count_sleep(m);
     bz_poll_prepare(&p->poll);
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
-    bz_proc_lie_down(m); /* not before: who takes it answers for its place in the idle set */
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (is_last && has_shared_work(m));
     if (!will_search && bz_monitor_is_slow(rt))

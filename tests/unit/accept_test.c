@@ -77,6 +77,7 @@ static void *inject_one(void *arg)
 
 /* From a thread that is none of the runtime's. This worker stands still meanwhile; its proc may not: if
  * that takes long it goes on with another. Returns when it was queued. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the task writes there */
 static unsigned inject(unsigned *place)
 {
     struct injected in = {the_runtime(), place, 0};

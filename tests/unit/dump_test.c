@@ -132,7 +132,7 @@ static int shows_each_thing(void *arg)
         const char *name, *what;
     } kind[] = {{receives, "receives", "receive"},
                 {sends, "sends", "send"},
-                {locks, "locks", "mutex"},
+                {locks, "locks", "mutex of task"},
                 {selects, "selects", "select"}};
     blitz_task *t[BZ_ARRAY_LEN(kind)];
     char want[64];
@@ -149,7 +149,7 @@ static int shows_each_thing(void *arg)
     t_dump(&seen, NULL, 0);
 
     for (size_t i = 0; i < BZ_ARRAY_LEN(kind); i++) {
-        snprintf(want, sizeof want, "\"%s\" (fiber): waiting: %s for ", kind[i].name, kind[i].what);
+        snprintf(want, sizeof want, "\"%s\" (fiber): waiting: %s ", kind[i].name, kind[i].what);
         CHECK(t_dump_has(&seen, want));
         blitz_task_cancel(t[i]);
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
