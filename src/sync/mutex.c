@@ -260,7 +260,7 @@ static inline bool owes_a_wake(uint32_t word)
 }
 
 /* Aborts unless whoever calls has it. */
-static inline void check_owner(struct bz_mutex *m, uint32_t word)
+BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 {
     uint64_t holder = bz_load_relaxed(&m->holder), me = id_of_caller(); /* relaxed: I5 */
     BZ_CHECK(word & LOCKED, "mutex %p: unlocked by task %llu, but nobody has locked it", (void *)m,
