@@ -168,11 +168,10 @@ static void say_proc(struct dump *d, struct bz_proc *p)
 
 static const char *monitor_state(struct bz_runtime *rt)
 {
-    static const char *const name[] = {[BZ_MONITOR_NONE] = "not started",
-                                       [BZ_MONITOR_DOZES] = "asleep",
-                                       [BZ_MONITOR_UP] = "looks",
-                                       [BZ_MONITOR_SLOW] = "looks seldom",
-                                       [BZ_MONITOR_RESTS] = "looks seldom"};
+    static const char *const name[] = {
+        [BZ_MONITOR_NONE] = "not started",   [BZ_MONITOR_DOZES] = "asleep",
+        [BZ_MONITOR_UP] = "looks",           [BZ_MONITOR_SLOW] = "looks seldom",
+        [BZ_MONITOR_RESTS] = "looks seldom", [BZ_MONITOR_HOGGED] = "sees all procs hogged"};
     return name[bz_load_relaxed(&rt->monitor.state)]; /* relaxed: for a reader */
 }
 

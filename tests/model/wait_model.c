@@ -260,7 +260,7 @@ static void given(bool is_plain)
     bz_lock_init_ranked(&proc.timer_lock, BZ_RANK_TIMERS);
     bz_lock_init_ranked(&slot_lock, BZ_RANK_RUNTIME);
     machine.rt = &runtime;
-    machine.proc = &proc;
+    machine.proc = machine.last = &proc;
     machine.current = &parent;
     bz_self_set(&machine);
     task_init(&parent, BZ_RUNNING);
