@@ -18,6 +18,7 @@ struct pipeline {
     _Atomic uint64_t done;
     uint64_t sum, ticks, idle;
     blitz_task *spare; /* a worker that is cancelled half-way */
+    bool has_cancelled;
     int spare_result;
 };
 
@@ -72,10 +73,9 @@ static void sink(struct pipeline *p)
             }
         }
         p->sum += value;
-        if (p->spare != NULL && p->done > p->count / 2) {
-            blitz_task_cancel(p->spare);
-            blitz_task_join(p->spare, BLITZ_FOREVER, &p->spare_result);
-            p->spare = NULL;
+        if (!p->has_cancelled && p->done > p->count / 2) {
+            blitz_task_cancel(p->spare); /* and not joined here: it may wait for us to receive */
+            p->has_cancelled = true;
         }
     }
 }
@@ -99,8 +99,7 @@ static int run(void *arg)
     if (blitz_spawn(source, p, NULL, NULL) != 0)
         return 1;
     sink(p);
-    if (p->spare != NULL)
-        blitz_task_join(p->spare, BLITZ_FOREVER, &p->spare_result);
+    blitz_task_join(p->spare, BLITZ_FOREVER, &p->spare_result);
     for (int k = 0; k <= STAGES; k++)
         blitz_chan_unref(p->c[k]);
     return 0;

@@ -273,7 +273,9 @@ static void big_main(void *arg)
 {
     struct big *b = arg;
     b->result = b->fn(b->arg);
-    bz_machine_self()->runner = b->from;
+    struct bz_machine *m = bz_machine_self();
+    m->runner = b->from;
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_leave(&b->from->ctx, NULL, NULL);
 }
 
@@ -284,6 +286,7 @@ static BZ_NOINLINE void switch_to(struct bz_machine *m, struct bz_stack *to, str
     b->from = m->runner;
     m->runner = to;
     bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), big_main, b, bz_fpcw_read());
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&b->from->ctx, &to->ctx, NULL, NULL);
 }
 

@@ -65,6 +65,7 @@ static void sleep_here(struct bz_halt *h, const struct bz_os *os, bool (*is_over
                        void *ctx)
 {
     uint64_t now = bz_os_now(os), end = now + BZ_HALT_MAX_NS;
+    bz_os_delay(os, BZ_OS_AT_SLEEP);
     while (bz_halt_is_stopped(h)) { /* I2 */
         if (now >= end || is_over(ctx))
             go_by_itself(h);

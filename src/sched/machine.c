@@ -227,6 +227,7 @@ void bz_resume_from_home(struct bz_machine *m, struct bz_task *t)
 {
     begin(t);
     bz_count_here(m, switches);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&m->g0, &take_up(m, t)->ctx, NULL, NULL);
 }
 

@@ -156,6 +156,7 @@ void bz_place_evicted(struct bz_machine *m, bz_entry e)
  * e points to may be gone as soon as it is queued. */
 BZ_NOINLINE void bz_place_outside(struct bz_runtime *rt, bz_entry e)
 {
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     bz_injector_push(&rt->injector, e);
     int proc = bz_idle_published(&rt->idle);
     if (proc != BZ_NOBODY)

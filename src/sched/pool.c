@@ -519,6 +519,7 @@ static unsigned look_for_work(struct bz_pool *pool, uint32_t *out_ended)
 int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsigned *out_left)
 {
     uint32_t ended;
+    bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
     while ((*out_left = look_for_work(pool, &ended)) > 0)
         if (bz_os_wait(pool->os, &pool->ended, ended, until) == -ETIMEDOUT)
             return -ETIMEDOUT;
