@@ -24,6 +24,26 @@ option(BLITZ_WATCH "Assertions and the checks of test builds in any build" OFF)
 set(BLITZ_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
 set(BLITZ_BREAK "" CACHE STRING "Plant the bug of this number")
 
+# Where the planted bug is: in a few of the library's sources, which alone are then compiled anew (a
+# cache has the others), or, if a header or a test has it or the model checker compiles it, everywhere.
+set(BLITZ_BREAK_IN "")
+set(BLITZ_BREAK_EVERYWHERE OFF)
+if(NOT BLITZ_BREAK STREQUAL "")
+    file(GLOB_RECURSE candidates "${PROJECT_SOURCE_DIR}/src/*.[ch]" "${PROJECT_SOURCE_DIR}/include/*.h"
+         "${PROJECT_SOURCE_DIR}/tests/*.[ch]")
+    foreach(candidate IN LISTS candidates)
+        file(STRINGS "${candidate}" found REGEX "BZ_BROKEN\\(${BLITZ_BREAK}\\)" LIMIT_COUNT 1)
+        if(found AND candidate MATCHES "/src/.*[.]c$" AND NOT candidate MATCHES "/tests/")
+            list(APPEND BLITZ_BREAK_IN "${candidate}")
+        elseif(found)
+            set(BLITZ_BREAK_EVERYWHERE ON)
+        endif()
+    endforeach()
+    if(BLITZ_MODEL OR NOT BLITZ_BREAK_IN)
+        set(BLITZ_BREAK_EVERYWHERE ON)
+    endif()
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
     set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
@@ -43,7 +63,7 @@ target_compile_definitions(blitz_flags INTERFACE
     _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
     $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
     $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>
-    $<$<NOT:$<STREQUAL:${BLITZ_BREAK},>>:BZ_BREAK=${BLITZ_BREAK}>)
+    $<$<BOOL:${BLITZ_BREAK_EVERYWHERE}>:BZ_BREAK=${BLITZ_BREAK}>)
 if(BLITZ_WERROR)
     target_compile_options(blitz_flags INTERFACE -Werror)
 endif()
