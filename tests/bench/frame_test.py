@@ -332,7 +332,7 @@ class TheExitStatus(Tree):
         status, text = self.verdict_of([10, 30, 90, 20, 60], [30, 20])
         self.assertEqual(status, 77)
         self.assertIn("too noisy", text)
-        self.assertEqual(self.rows()[0]["runs"], 5 * bench.RUNS_MORE)
+        self.assertEqual(self.rows()[0]["runs"], 5 * spec.Spec.more)
 
     def test_a_missing_peer_is_77_with_the_reason(self):
         self.prints("ours", 10)
@@ -477,6 +477,73 @@ class Rounds(Tree):
         self.assertGreater(counts["peer"], counts["blitz"])
 
 
+class WithinARun(Tree):
+    """One run, several figures: a load has a rate and latencies."""
+
+    def describe_two(self, extra=""):
+        self.toy(extra=extra)
+        path = self.root / "bench" / "toy.toml"
+        path.write_text(path.read_text("utf-8") + "[[case]]\nname = 'work.rate'\nunit = '/s'\n"
+                        "better = 'higher'\nwithin = 'work'\npeers = ['peer']\n", encoding="utf-8")
+
+    def says_both(self, name, cost, rate):
+        self.program(name, f'echo "{name} $1" >>"{self.root}/order"; echo work {cost}; echo work.rate {rate}')
+
+    def test_each_figure_has_its_row_and_the_program_runs_once(self):
+        self.says_both("ours", 10, 300)
+        self.says_both("peer", 20, 100)
+        self.describe_two()
+        self.assertEqual(self.bench("toy", "--quick")[0], 0)
+        cost, rate = self.rows()
+        self.assertEqual((cost["blitz"], rate["blitz"], rate["ratios"]["peer"]), (10, 300, 3))
+        order = (self.root / "order").read_text("utf-8").splitlines()
+        self.assertEqual(len(order), 3 * (1 + 5))
+        self.assertEqual(set(order), {"ours work", "peer work"})
+
+    def test_asked_for_alone_it_is_the_same_run(self):
+        self.says_both("ours", 10, 300)
+        self.says_both("peer", 20, 100)
+        self.describe_two()
+        self.bench("toy", "--quick", "--only=rate")
+        self.assertEqual([line["case"] for line in self.rows()], ["work.rate"])
+
+    def test_a_peer_without_that_figure_is_out_of_that_case_alone(self):
+        self.says_both("ours", 10, 300)
+        self.program("peer", "echo work 20")
+        self.describe_two()
+        self.bench("toy", "--quick")
+        cost, rate = self.rows()
+        self.assertIn("peer", cost["peers"])
+        self.assertIn("printed 0 lines", rate["skipped"]["peer"])
+
+    def test_what_ours_cannot_tell_is_left_out_with_the_reason(self):
+        self.program("ours", "echo work 10")
+        self.says_both("peer", 20, 100)
+        self.describe_two()
+        status, said = self.bench("toy", "--quick")
+        self.assertEqual(status, 0)
+        self.assertEqual([line["case"] for line in self.rows()], ["work"])
+        self.assertIn("work.rate is left out", said)
+
+    def test_a_run_that_fails_fails_all_of_it(self):
+        self.says_both("ours", 10, 300)
+        self.program("peer", "echo broken >&2; exit 1")
+        self.describe_two()
+        self.bench("toy", "--quick")
+        for line in self.rows():
+            self.assertIn("broken", line["skipped"]["peer"])
+
+    def test_the_description_says_how_many_rounds(self):
+        self.says_both("ours", 10, 300)
+        self.says_both("peer", 20, 100)
+        self.describe_two()
+        path = self.root / "bench" / "toy.toml"
+        path.write_text("runs = 7\nseconds = 0.25\nmore = 1\n" + path.read_text("utf-8"), encoding="utf-8")
+        self.bench("toy")
+        self.assertEqual(self.rows()[0]["runs"], 7)
+        self.assertEqual(self.rows()[0]["run"]["seconds"], 0.25)
+
+
 class Descriptions(unittest.TestCase):
     good = ("[contender.blitz]\nrun = 'a b'\n[contender.p]\nrun = ['c d', 'e']\n"
             "[[case]]\nname = 'x'\nunit = 'ns'\npeers = ['p']\n")
@@ -504,6 +571,14 @@ class Descriptions(unittest.TestCase):
         self.refused("[contender.blitz]\nrun = 'a'\n", r"no \[\[case\]\]")
         self.refused("titel = 'x'\n" + self.good, "unknown key 'titel'")
         self.refused(self.good.replace("'a b'", "''"), "not empty")
+        self.refused(self.good + "within = 'y'\n", "within names no case before it")
+        self.refused("runs = 3\n" + self.good, "runs is a number, at least 5")
+        self.refused("seconds = 'long'\n" + self.good, "seconds is a number")
+        second = "[[case]]\nname = 'x.rate'\nunit = 'ns'\nwithin = 'x'\n"
+        third = second.replace("x.rate", "x.p99").replace("within = 'x'", "within = 'x.rate'")
+        self.refused(self.good + second + third, "has no run of its own")
+        self.refused(self.good.replace("peers = ['p']", "") + second + "peers = ['p']\n",
+                     "'p' does not run in 'x'")
 
     def test_every_benchmark_of_the_tree_can_be_read(self):
         names = spec.names(ROOT / "bench")

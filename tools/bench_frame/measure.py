@@ -11,7 +11,9 @@ the ordinary scheduling class: in a real-time class threads that spin for each o
 
 Line protocol: the program is called as `PROGRAM [args] CASE --seconds=S` (measure for about that
 long) or `PROGRAM [args] CASE --ops=N` (do exactly N operations, for callgrind), prints `CASE VALUE`
-on a line of its own and ends with status 0. Lines that begin with # are remarks.
+on a line of its own and ends with status 0. Lines that begin with # are remarks. Where one run has
+several figures (the rate and the latencies of one load), the program prints a line for each, and the
+description says which case is `within` whose run.
 """
 
 import os
@@ -98,17 +100,26 @@ def value_of(output, case_name):
     return value
 
 
-def sample(entry, case, seconds):
-    done = _call(entry.argv + [case.name, f"--seconds={seconds:g}"], RUN_LIMIT_S,
-                 _step_in_front)
-    return value_of(done.stdout, case.name)
+def _printed(entry, run_name, seconds):
+    """What a program says about a run."""
+    return _call(entry.argv + [run_name, f"--seconds={seconds:g}"], RUN_LIMIT_S,
+                 _step_in_front).stdout
+
+
+def _by_run(plan):
+    """{run: [(case, entries)]}: a case that is within another has no run of its own."""
+    runs = {}
+    for case, who in plan:
+        runs.setdefault(case.within or case.name, []).append((case, who))
+    return runs
 
 
 class Sampler:
     """The samples of a run: {case: {contender: [values]}}, and who failed: {case: {peer: why}}.
 
     plan: [(case, [entries])]. A peer that fails is out of that case from then on; ours failing is
-    the end of the run.
+    the end of the run, but for a figure within another case's run: where ours cannot give that, the
+    case is left out ({case: why}).
     """
 
     def __init__(self, plan, seconds, progress):
@@ -118,35 +129,62 @@ class Sampler:
         self.turn = -1  # the warm-up round
         self.samples = {case.name: {e.name: [] for e in who} for case, who in plan}
         self.failed = {case.name: {} for case, _ in plan}
+        self.left_out = {}
 
     def rounds(self, until, cases=None):
         """Measure until so many rounds are done, in all cases or in those of these names."""
         while self.turn < until:
-            for case, who in self.plan:
-                if (cases is None or case.name in cases) and self._is_due(case):
-                    self._round(case, who, until)
+            for run_name, group in _by_run(self.plan).items():
+                wanted = cases is None or any(case.name in cases for case, _ in group)
+                if wanted and self._is_due(group[0][0]):
+                    self._round(run_name, group, until)
             self.turn += 1
+
+    def measured(self):
+        """The plan without the cases that were left out."""
+        return [(case, who) for case, who in self.plan if case.name not in self.left_out]
 
     def _is_due(self, case):
         return not case.slow or (self.turn >= 0 and self.turn % SLOW == 0)
 
-    def _round(self, case, who, until):
+    def _round(self, run_name, group, until):
+        who = group[0][1]
         start = self.turn % len(who)
         for entry in who[start:] + who[:start]:
-            if entry.name in self.failed[case.name]:
+            cases = [case for case, each in group if self._takes_part(case, each, entry)]
+            if not cases:
                 continue
-            self.progress(self.turn, until, case, entry)
+            self.progress(self.turn, until, cases[0], entry)
             try:
-                value = sample(entry, case, self.seconds)
+                said = _printed(entry, run_name, self.seconds)
             except RunError as error:
-                self._fail(case, entry, error)
+                if entry.name in (OURS, AGAIN):
+                    raise RunError(f"blitz, case {run_name}: {error}") from None
+                for case in cases:
+                    self._fail(case, entry, error)
                 continue
-            if self.turn >= 0:
-                self.samples[case.name][entry.name].append(value)
+            for case in cases:
+                self._note(case, entry, said)
+
+    def _takes_part(self, case, who, entry):
+        return (entry.name in [e.name for e in who] and entry.name not in self.failed[case.name]
+                and case.name not in self.left_out)
+
+    def _note(self, case, entry, said):
+        try:
+            value = value_of(said, case.name)
+        except RunError as error:
+            self._fail(case, entry, error)
+            return
+        if self.turn >= 0:
+            self.samples[case.name][entry.name].append(value)
 
     def _fail(self, case, entry, error):
         if entry.name in (OURS, AGAIN):
-            raise RunError(f"blitz, case {case.name}: {error}")
+            if not case.within:
+                raise RunError(f"blitz, case {case.name}: {error}")
+            self.left_out[case.name] = str(error)
+            return
         self.failed[case.name][entry.name] = f"fails: {error}"
         del self.samples[case.name][entry.name]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 OURS = "blitz"
 AGAIN = "blitz again"  # ours a second time: the A/A row
+HOW = {"runs": (int, 5), "seconds": ((int, float), 0.01), "more": (int, 1)}
 
 
 class SpecError(Exception):
@@ -36,12 +37,13 @@ class Case:
     peers: list = field(default_factory=list)
     target: bool = True  # ahead or level is promised; else it is shown for information
     count: str = ""  # the case whose instructions stand for this one's; "" is itself
-    count_ops: int = 20000  # operations counted under callgrind
+    count_ops: int = 20000  # operations counted under callgrind; 0: they cannot be
     goal: float = 0  # our best round is to reach this; 0: no goal
     times: dict = field(default_factory=dict)  # {peer: how many times better ours is to be}
     beside: str = ""  # a case before this one, to compare ours with ours
     speedup: float = 0  # how many times better than beside this one is to be
     slow: bool = False  # a third of the rounds
+    within: str = ""  # the case whose run prints this figure, too; "" is a run of its own
 
 
 @dataclass
@@ -64,6 +66,9 @@ class Spec:
     contenders: dict
     cases: list
     plots: list = field(default_factory=list)
+    runs: int = 0  # rounds and seconds unless the caller says; 0: those of tools/bench
+    seconds: float = 0
+    more: int = 3  # noisy cases get up to so many times the rounds
 
     def peers(self):
         return [c for c in self.contenders.values() if c.name != OURS]
@@ -117,6 +122,8 @@ def _check_case(where, case, contenders, names):
         raise SpecError(f"{where}: beside names no case before it: '{case.beside}'")
     if bool(case.beside) != bool(case.speedup):
         raise SpecError(f"{where}: beside and speedup go together")
+    if case.within and case.within not in names[:names.index(case.name)]:
+        raise SpecError(f"{where}: within names no case before it: '{case.within}'")
     if case.count and case.count not in names:
         raise SpecError(f"{where}: count names no case: '{case.count}'")
 
@@ -133,13 +140,30 @@ def _plot(where, table, names):
     return plot
 
 
+def _how_much(where, key, value):
+    kind, least = HOW[key]
+    if not isinstance(value, kind) or value < least:
+        raise SpecError(f"{where}: {key} is a number, at least {least}")
+    return value
+
+
+def _check_within(where, case, cases):
+    """It is measured by the run of another: that one has a run, and all of its contenders."""
+    other = next((c for c in cases if c.name == case.within), case)
+    if other.within:
+        raise SpecError(f"{where}: '{case.within}' has no run of its own")
+    for peer in case.peers:
+        if peer not in other.peers:
+            raise SpecError(f"{where}: '{peer}' does not run in '{case.within}'")
+
+
 def parse(text, name, where):
     """Text of a description -> Spec."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{where}: {error}") from None
-    unknown = sorted(set(data) - {"title", "about", "contender", "case", "plot"})
+    unknown = sorted(set(data) - {"title", "about", "contender", "case", "plot"} - set(HOW))
     if unknown:
         raise SpecError(f"{where}: unknown key '{unknown[0]}'")
     contenders = {
@@ -156,9 +180,13 @@ def parse(text, name, where):
         if names.count(case.name) > 1:
             raise SpecError(f"{where}: two cases are named '{case.name}'")
         _check_case(f"{where}: case {case.name}", case, contenders, names)
+        if case.within:
+            _check_within(f"{where}: case {case.name}", case, cases)
         case.title = case.title or case.name
     plots = [_plot(f"{where}: plot {i + 1}", t, names) for i, t in enumerate(data.get("plot", []))]
-    return Spec(name, data.get("title", name), data.get("about", "").strip(), contenders, cases, plots)
+    how = {key: _how_much(where, key, data[key]) for key in HOW if key in data}
+    return Spec(name, data.get("title", name), data.get("about", "").strip(), contenders, cases, plots,
+                **how)
 
 
 def load(bench_dir, name):
