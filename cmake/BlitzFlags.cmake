@@ -5,7 +5,7 @@
 #   BLITZ_COVERAGE   count lines
 #   BLITZ_PLAIN      the dull form of every protocol: no fast paths
 #   BLITZ_WATCH      assertions, delay points and the checks of test builds in an optimized build, too
-#   BLITZ_BREAK      a number: plant that bug (see tools/canaries)
+#   BLITZ_BREAK      plant every bug of tests/canaries; BLITZ_BROKEN=n chooses one at run time
 
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
@@ -21,28 +21,8 @@ option(BLITZ_WERROR "Treat warnings as errors" OFF)
 option(BLITZ_COVERAGE "Count executed lines" OFF)
 option(BLITZ_PLAIN "Build the dull form of every protocol" OFF)
 option(BLITZ_WATCH "Assertions and the checks of test builds in any build" OFF)
+option(BLITZ_BREAK "Plant the bugs of tests/canaries" OFF)
 set(BLITZ_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
-set(BLITZ_BREAK "" CACHE STRING "Plant the bug of this number")
-
-# Where the planted bug is: in a few of the library's sources, which alone are then compiled anew (a
-# cache has the others), or, if a header or a test has it or the model checker compiles it, everywhere.
-set(BLITZ_BREAK_IN "")
-set(BLITZ_BREAK_EVERYWHERE OFF)
-if(NOT BLITZ_BREAK STREQUAL "")
-    file(GLOB_RECURSE candidates "${PROJECT_SOURCE_DIR}/src/*.[ch]" "${PROJECT_SOURCE_DIR}/include/*.h"
-         "${PROJECT_SOURCE_DIR}/tests/*.[ch]")
-    foreach(candidate IN LISTS candidates)
-        file(STRINGS "${candidate}" found REGEX "BZ_BROKEN\\(${BLITZ_BREAK}\\)" LIMIT_COUNT 1)
-        if(found AND candidate MATCHES "/src/.*[.]c$" AND NOT candidate MATCHES "/tests/")
-            list(APPEND BLITZ_BREAK_IN "${candidate}")
-        elseif(found)
-            set(BLITZ_BREAK_EVERYWHERE ON)
-        endif()
-    endforeach()
-    if(BLITZ_MODEL OR NOT BLITZ_BREAK_IN)
-        set(BLITZ_BREAK_EVERYWHERE ON)
-    endif()
-endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_C_COMPILER_LAUNCHER)
@@ -62,8 +42,11 @@ target_compile_options(blitz_flags INTERFACE
 target_compile_definitions(blitz_flags INTERFACE
     _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
     $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
-    $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>
-    $<$<BOOL:${BLITZ_BREAK_EVERYWHERE}>:BZ_BREAK=${BLITZ_BREAK}>)
+    $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>)
+if(BLITZ_BREAK) # before everything else that a source reads
+    target_compile_options(blitz_flags INTERFACE
+        "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/canaries/broken.h")
+endif()
 if(BLITZ_WERROR)
     target_compile_options(blitz_flags INTERFACE -Werror)
 endif()

@@ -49,10 +49,10 @@
 #define BZ_WATCH 1
 #endif
 
-#if !defined(BZ_BREAK)
-#define BZ_BREAK 0
+/* Is the planted bug of that number, from 1, there? Only where tests/canaries/broken.h was read before
+ * this (tools/canaries); constant everywhere else, so it costs nothing. */
+#if !defined(BZ_BROKEN)
+#define BZ_BROKEN(n) (0 == (n))
 #endif
-/* True in a build with that planted bug; see tools/canaries. Constant, so it costs nothing. */
-#define BZ_BROKEN(n) (BZ_BREAK == (n))
 
 #endif

@@ -40,12 +40,17 @@ static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
     __asm__("movq bz_self_slot@gottpoff(%%rip), %0" : "=r"(offset));
     return offset;
 }
-static BZ_ALWAYS_INLINE void *bz_self_get(void)
+/* How not to: two such reads may be merged, over a migration as well. */
+static BZ_ALWAYS_INLINE void *bz_self_kept_(void)
 {
     void *self;
-    if (BZ_BROKEN(46)) /* two reads may be merged then, over a migration as well */
-        __asm__("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
-    else
+    __asm__("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
+    return self;
+}
+static BZ_ALWAYS_INLINE void *bz_self_get(void)
+{
+    void *self = bz_self_kept_(); /* a dead load, which compilers drop, unless the bug is planted */
+    if (!BZ_BROKEN(46))
         __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
     return self;
 }

@@ -49,7 +49,7 @@
  * one's bit. (Cleared first and counted then, the roused proc could wake by itself, find work and
  * take itself out of a count it was not in yet.) One that stood in and found no bit to clear was a
  * searcher that answers for nobody, and others may have trusted it meanwhile; so it leaves the
- * count and looks at the bits again: who announced while it counted has one. BZ_BREAK 50 leaves
+ * count and looks at the bits again: who announced while it counted has one. BZ_BROKEN(50) leaves
  * that out. Clearing the bit decides who rouses: one fetch_and wins.
  *
  * A proc that is wanted for something only it can do (inbox.h) is roused in the same way, with its

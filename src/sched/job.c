@@ -307,7 +307,7 @@ static void wait_for(struct blitz_job *job)
     bz_wait_say(me, 0);
 }
 
-/* BZ_BREAK 89, what joins of others do: run somebody's job on top of the frame that waits. */
+/* BZ_BROKEN(89), what joins of others do: run somebody's job on top of the frame that waits. */
 static void help(struct bz_runtime *rt)
 {
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {

@@ -18,11 +18,11 @@
  *     close. So from then on the set of tasks is fixed, its members can be found (a header is
  *     complete before it is counted) and the sum of `spawned` changes only by refusals, which add
  *     the same to `ended`. That is why ends must not be looked at before stage 3: a look between 1
- *     and 2 could miss a spawn on its way and call a living runtime drained. BZ_BREAK 58 leaves
+ *     and 2 could miss a spawn on its way and call a living runtime drained. BZ_BROKEN(58) leaves
  *     barrier 2 out.
  * [E] At barrier 4 each end has either made its ended++ visible to our sum, or will see that it is
  *     closed and add up itself. Two ends that both see `closed` fence between store and look, so at
- *     least one of them sees the other (BZ_BREAK 59 leaves that fence out). An end that does not see
+ *     least one of them sees the other (BZ_BROKEN(59) leaves that fence out). An end that does not see
  *     `closed` is seen by the sum at 5; and if that sum misses an end that does, this one's fence comes
  *     after barrier 4 and its look sees all that the sum saw. So somebody adds up to nothing left.
  *

@@ -25,7 +25,7 @@
  * some queue or already on its way out of one while a joiner comes and would rather call it than
  * wait. Both try to claim it; the flag *started* is set by whoever wins and never cleared. To ask for
  * "scheduled" alone would not do: a claimed task may park and be woken, and is scheduled again while
- * its first entry is still queued; whoever took that one would run it a second time (BZ_BREAK 54).
+ * its first entry is still queued; whoever took that one would run it a second time (BZ_BROKEN(54)).
  * The entry holds a reference that the winner by another way cannot take out of it, so that one adds
  * a reference of its own in the same step.
  *

@@ -55,7 +55,8 @@ class Result:
 
 
 def environment(extra=None):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("BLITZ_")}
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith("BLITZ_") or k == "BLITZ_BROKEN"}  # the bug that we are to find
     return clean | (extra or {})
 
 
