@@ -138,6 +138,43 @@ TEST(chan_future, bug_22_that_is_cancelled_passes_on_what_it_was_told)
     blitz_chan_unref(c);
 }
 
+static int receives(void *c)
+{
+    int value = -1;
+    CHECK_EQ(blitz_chan_recv(c, &value, BLITZ_FOREVER), 0);
+    return value;
+}
+
+static int send_past_a_future(void *arg)
+{
+    blitz_chan *c = chan_of_ints(2);
+    struct t_bell bell = {.holders = 1};
+    blitz_chan_future f;
+    blitz_task *t;
+    int out = 0, first = 0;
+    (void)arg;
+    blitz_chan_recv_future(&f, c, &out);
+    CHECK(!is_ready(&f, &bell));
+    CHECK_EQ(blitz_spawn(receives, c, NULL, &t), 0);
+    while (c->receivers.next->next == &c->receivers)
+        blitz_yield(); /* until it stands behind the future */
+    send_now(c, 1);
+    CHECK_EQ(bell.rung, 1); /* the value is kept for it */
+    send_now(c, 2);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &first), 0);
+    CHECK_EQ(first, 1); /* who is there takes the oldest */
+    CHECK(is_ready(&f, &bell));
+    CHECK_EQ(out, 2);
+    blitz_chan_unref(c);
+    return 0;
+}
+
+/* Bug class 24: first in, first out, also past a future that was told of a value and has not come yet. */
+TEST(chan_future, bug_24_no_value_overtakes_one_that_is_kept_for_it)
+{
+    CHECK_EQ(blitz_run(send_past_a_future, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
 TEST(chan_future, that_is_cancelled_has_done_nothing)
 {
     blitz_chan *c = chan_of_ints(1);

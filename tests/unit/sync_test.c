@@ -301,6 +301,37 @@ TEST(sync, bug_25_who_wants_many_permits_is_not_passed_by_who_wants_few)
     t_on_each(big_before_small, NULL, 0);
 }
 
+static int acquires_for_ever(void *arg)
+{
+    (void)arg;
+    return blitz_semaphore_acquire(&semaphore, 1, BLITZ_FOREVER);
+}
+
+static int gives_to_one_who_goes(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10; i++) {
+        blitz_task *t;
+        int result = 0;
+        blitz_semaphore_init(&semaphore, 0);
+        CHECK_EQ(blitz_spawn(acquires_for_ever, NULL, NULL, &t), 0);
+        while (blitz_semaphore_try_acquire(&semaphore, 0) == 0)
+            blitz_yield();    /* until it stands in line */
+        blitz_task_cancel(t); /* it has lost its wait, and leaves the line when it runs: after us */
+        CHECK_EQ(blitz_semaphore_release(&semaphore, 1), 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(result, -ECANCELED);
+        CHECK_EQ(blitz_semaphore_permits(&semaphore), 1);
+    }
+    return 0;
+}
+
+/* Bug class 22: a permit that is given to one whose wait has just ended otherwise stays. */
+TEST(sync, bug_22_what_is_given_to_one_who_has_been_cancelled_is_not_lost)
+{
+    CHECK_EQ(blitz_run(gives_to_one_who_goes, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
 /* ---- rwlock ---- */
 
 static blitz_rwlock rwlock;
