@@ -50,11 +50,12 @@ code_only := -LE 'tools|docs'
 # Programs that something else runs (qemu, valgrind): those that are theirs to run.
 programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
 
+# What is installed is checked by `make check-install`, and not by `make test` once more.
 .PHONY: test asan tsan plain clang model model-docs mutants check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
-	@tools/run-tests release
+	@tools/run-tests release -LE install
 
 asan: ## the tests under AddressSanitizer and UBSan
 	@tools/setup build test

@@ -4,10 +4,12 @@
 A script and not a test program of the harness, because a broken harness would pass its own cases.
 
 usage: self_test.py --bin=FOLDER [--sanitize=LIST] [--patience=SECONDS] [UNITTEST-ARGUMENT...]
-FOLDER holds harness_self, harness_empty and harness_twice.
+FOLDER holds harness_self, harness_empty and harness_twice. Without further arguments all classes are
+run, a few at a time: most of what they do is to wait.
 """
 
 import argparse
+import concurrent.futures
 import os
 import re
 import shutil
@@ -22,6 +24,7 @@ SOURCE = Path(__file__).resolve().parent / "self.c"
 BIN = Path()
 SANITIZE = ""
 PATIENCE_S = 120  # no run here takes nearly as long, unless it hangs
+CLASSES_AT_A_TIME = 3
 SUMMARY = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 
 
@@ -484,6 +487,20 @@ class Interrupting(unittest.TestCase):
         self.end_by(signal.SIGKILL)
 
 
+def run_class(name):
+    done = subprocess.run([sys.executable, __file__, *sys.argv[1:], name], text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, f"{name}: {done.stdout}"
+
+
+def run_all():
+    names = [c.__name__ for c in unittest.TestCase.__subclasses__() if c.__module__ == "__main__"]
+    with concurrent.futures.ThreadPoolExecutor(CLASSES_AT_A_TIME) as pool:
+        results = list(pool.map(run_class, names))
+    print("".join(out for _, out in results))
+    return any(code != 0 for code, _ in results) or not results
+
+
 def main():
     global BIN, SANITIZE, PATIENCE_S  # pylint: disable=global-statement
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -493,6 +510,8 @@ def main():
                         help="after which a run of harness_self counts as hanging")
     ours, rest = parser.parse_known_args()
     BIN, SANITIZE, PATIENCE_S = ours.bin.resolve(), ours.sanitize, ours.patience
+    if not rest:
+        sys.exit(run_all())
     unittest.main(argv=[sys.argv[0], *rest])
 
 
