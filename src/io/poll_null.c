@@ -7,8 +7,9 @@
  */
 #include "io/poll.h"
 
-static int null_wait(struct bz_poll *poll, uint64_t until_ns)
+static int null_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
 {
+    (void)harvest;
     int err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
     return err == -ETIMEDOUT ? err : 0; /* -EAGAIN: it has been roused already */
 }
@@ -16,6 +17,12 @@ static int null_wait(struct bz_poll *poll, uint64_t until_ns)
 static void null_kick(struct bz_poll *poll)
 {
     bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* one who lost the proc may be here, too */
+}
+
+static void null_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    (void)poll;
+    (void)harvest;
 }
 
 static void null_fini(struct bz_poll *poll)
@@ -26,6 +33,7 @@ static void null_fini(struct bz_poll *poll)
 static const struct bz_poll_ops null_ops = {
     .name = "null",
     .wait = null_wait,
+    .reap = null_reap,
     .kick = null_kick,
     .fini = null_fini,
 };
@@ -34,5 +42,8 @@ void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os)
 {
     poll->ops = &null_ops;
     poll->os = os;
+    poll->files = NULL;
+    bz_atomic_init(&poll->own, NULL);
+    bz_atomic_init(&poll->attached, 0);
     bz_atomic_init(&poll->roused, 0);
 }

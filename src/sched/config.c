@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "sched/idle.h"
@@ -115,6 +116,26 @@ static int read_threads(struct bz_settings *s, uint64_t field)
     return 0;
 }
 
+static const char *const io_names[] = {"best", "none", "epoll", "poll"}; /* enum bz_io_kind */
+
+static int read_io(struct bz_settings *s, const char *field)
+{
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+    const char *name = field != NULL ? field : getenv("BLITZ_IO");
+    s->io = BZ_IO_BEST;
+    if (name == NULL || *name == '\0')
+        return 0;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(io_names); i++) {
+        if (strcmp(name, io_names[i]) == 0) {
+            s->io = (enum bz_io_kind)i;
+            return 0;
+        }
+    }
+    bz_log(BLITZ_LOG_ERROR, "%s%s: must be best, epoll, poll or none",
+           field != NULL ? "config.io = " : "BLITZ_IO=", name);
+    return -EINVAL;
+}
+
 int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_config *c)
 {
     uint64_t n = 0;
@@ -145,6 +166,8 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     if ((err = read_number(&plain, 0, &n)) != 0)
         return err;
     s->is_plain = n != 0;
+    if ((err = read_io(s, c->io)) != 0)
+        return err;
     s->trace_records = 0;
     if ((err = read_number(&trace, 0, &s->trace_records)) != 0)
         return err;

@@ -12,6 +12,9 @@
 #include "os/os.h"
 #include "task/stack.h"
 
+/* Keepers of io/poll.h. The order of preference is io.c's. */
+enum bz_io_kind { BZ_IO_BEST, BZ_IO_NONE, BZ_IO_EPOLL, BZ_IO_POLL };
+
 struct bz_settings {
     unsigned procs;
     unsigned threads_max; /* more than procs */
@@ -23,6 +26,7 @@ struct bz_settings {
     bool dumps_on_quit;     /* SIGQUIT is answered with a dump */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
     bool is_preemptive;     /* preempt.h */
+    enum bz_io_kind io;     /* which keeper; io.c */
     char name[BZ_OS_NAME_MAX];
     blitz_thread_fn thread_start, thread_stop; /* may be NULL */
     void *thread_ctx;

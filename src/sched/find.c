@@ -13,14 +13,16 @@
  * can have, and what is in it then goes back. A machine that is long at one task has its hand
  * emptied by the monitor.
  *
- * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds.
+ * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds; so is the poll, if
+ * it has files and was not asked for HEAR_NS: that is a system call.
  *
  * I1  A machine that returns a task is not counted as searching: before it runs, the duty to look
  *     for more has been passed on.
  */
+#include "sched/io.h"
 #include "sched/sched.h"
 
-enum { TIMERS_EVERY = 32, NEXT_ROW = 3 };
+enum { TIMERS_EVERY = 32, NEXT_ROW = 3, HEAR_NS = 50000 };
 
 static uint64_t now(struct bz_machine *m)
 {
@@ -168,7 +170,7 @@ unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
     return n;
 }
 
-static bz_entry take_own(struct bz_machine *m)
+bz_entry bz_take_own(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     bz_entry next = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
@@ -199,6 +201,15 @@ static bool fire_timers(struct bz_machine *m)
            m->proc != NULL;
 }
 
+/* A busy machine does not sleep in its poll: it asks there now and then. */
+static void hear(struct bz_machine *m)
+{
+    if (!bz_poll_is_used(&m->proc->poll) || now(m) - m->heard_ns < HEAR_NS)
+        return;
+    m->heard_ns = m->now_ns;
+    bz_io_reap(m->proc);
+}
+
 /* The proc is gone, so what was found is for others. */
 static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
 {
@@ -218,14 +229,15 @@ bz_entry bz_find_near(struct bz_machine *m)
         e = bz_take_injected(m);
     }
     if (tick % TIMERS_EVERY == 0) {
+        hear(m);
         if (!fire_timers(m) && m->proc == NULL)
             return give_up(m, e);
         e = e != 0 ? e : take_inbox(m);
     }
     if (e == 0)
-        e = take_own(m);
+        e = bz_take_own(m);
     if (e == 0 && fire_timers(m))
-        e = take_own(m);
+        e = bz_take_own(m);
     if (BZ_UNLIKELY(m->proc == NULL))
         return give_up(m, e);
     if (e == 0)

@@ -391,6 +391,7 @@ int bz_machine_start(struct bz_proc *p, bool is_searching)
     m->current = NULL;
     m->handed = 0;
     m->now_ns = 0;
+    m->heard_ns = 0;
     bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: published with the state */
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);

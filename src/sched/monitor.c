@@ -51,6 +51,7 @@
 
 #include "base/log.h"
 #include "sched/dump.h"
+#include "sched/io.h"
 #include "sched/sched.h"
 
 enum {
@@ -146,6 +147,8 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
+        if (bz_poll_is_used(&p->poll))
+            rt->monitor.is_useful |= bz_io_reap(p);
     }
 }
 
@@ -374,7 +377,8 @@ void bz_monitor_woke(struct bz_machine *m)
         bz_compiler_barrier();                            /* [S] */
     uint32_t state = bz_load_relaxed(&rt->monitor.state); /* relaxed: [S] */
     if (state == BZ_MONITOR_DOZES ||
-        (state == BZ_MONITOR_NONE && bz_timers_first(m->proc) != BZ_OS_FOREVER))
+        (state == BZ_MONITOR_NONE &&
+         (bz_timers_first(m->proc) != BZ_OS_FOREVER || bz_poll_is_used(&m->proc->poll))))
         (void)!bz_monitor_raise(rt); /* no monitor, no rescue */
 }
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "sched/dump.h"
 #include "sched/runtimes.h"
+#include "sched/io.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -41,7 +42,6 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_wheel_init(&p->wheel, bz_os_now(rt->os));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
     bz_counters_init(&p->counters);
-    bz_poll_null_init(&p->poll, rt->os);
 }
 
 static int procs_new(struct bz_runtime *rt)
@@ -59,6 +59,7 @@ static int procs_new(struct bz_runtime *rt)
     }
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
+    bz_io_init(rt);
     bz_barrier_init(&rt->barrier, rt->os);
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */
@@ -70,8 +71,7 @@ static int procs_new(struct bz_runtime *rt)
 
 static void procs_free(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++)
-        bz_poll_fini(&rt->procs[i].poll);
+    bz_io_fini(rt);
     bz_machines_fini(rt);
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }

@@ -27,6 +27,7 @@
  *   job.c       forked jobs that somebody else runs
  *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
+ *   io.c        operations on files, and who hears of them
  *   timer.c     deadlines: a wheel a proc
  *   trace.c     what happened when, for people
  *   watch.c     test builds look after themselves
@@ -153,6 +154,7 @@ struct bz_machine {
     struct bz_stack *runner;      /* the stack it stands on; NULL on g0 */
     struct bz_stack *spare;       /* so that a suspension cannot fail */
     struct bz_task *current;      /* NULL in the loop */
+    uint64_t heard_ns;            /* when it last asked the poll while it was busy */
     uint64_t now_ns;              /* what the clock said when it last looked; 0: it has not yet */
     bz_entry handed;              /* found by whoever left for this loop: run it first */
     struct bz_locked locked;      /* to a task: locked.h */
@@ -180,6 +182,7 @@ struct bz_runtime {
     struct bz_settings is;
     struct bz_proc *procs;
     struct bz_machines machines;
+    struct bz_files files; /* that are open: io.c */
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
@@ -363,6 +366,8 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 /* find.c: empty `next` and the hand into out[], oldest first. Whoever may touch them: retake.h.
  * Returns how many. */
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
+/* What is in its own slot, hand and ring; 0 if there is nothing. */
+bz_entry bz_take_own(struct bz_machine *m);
 /* What is at hand without disturbing anybody; 0 if there is nothing. */
 bz_entry bz_find_near(struct bz_machine *m);
 /* The next task to run on this machine; sleeps if there is none. 0: the runtime ends, or the machine
@@ -476,6 +481,8 @@ void *bz_task_take_pointer(struct bz_task *t);
 void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *));
 /* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
 bool bz_waker_is_ours(const blitz_waker *w);
+/* timer.c: wake it, and if it is foreign let a task do that. */
+void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w);
 /* Call a function of the user's that does not suspend, from wherever we are: retake.h. */
 void bz_call_out(void (*fn)(void *), void *arg);
 

@@ -17,6 +17,7 @@
  * not, the others answer for all that anybody can take, and it looks at what only it can (idle.c).
  * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
  */
+#include "sched/io.h"
 #include "sched/sched.h"
 
 enum {
@@ -98,6 +99,8 @@ static bz_entry spin(struct bz_machine *m)
     bz_entry e = 0;
     for (unsigned round = 0; e == 0 && round < SPINS + m->spins_more && !bz_is_ending(m); round++) {
         bz_os_relax(m->rt->os, round);
+        if (bz_poll_is_used(&m->proc->poll) && bz_io_reap(m->proc) && (e = bz_take_own(m)) != 0)
+            break;
         if (has_shared_work(m))
             e = take_from_others(m);
     }
@@ -130,23 +133,23 @@ static uint64_t sleep_until(struct bz_machine *m, bool is_hungry)
 }
 
 #if defined(BZ_WATCH)
-static void sleep_now(struct bz_machine *m, uint64_t until)
+static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
 {
-    bz_watch_sleep(m, until);
+    bz_watch_sleep(m, until, heard);
 }
 #else
-static void sleep_now(struct bz_machine *m, uint64_t until)
+static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
 {
-    bz_poll_wait(&m->proc->poll, until);
+    bz_poll_wait(&m->proc->poll, until, heard);
 }
 #endif
 
 /* The first time that tasks wait for long, somebody must be there to see whether it is for ever. */
-static void sleep_patiently(struct bz_machine *m, uint64_t until)
+static void sleep_patiently(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
 {
     struct bz_runtime *rt = m->rt;
     uint64_t soon = bz_deadlock_patience(rt, until);
-    sleep_now(m, soon);
+    sleep_now(m, soon, heard);
     if (BZ_UNLIKELY(soon < until) && bz_os_now(rt->os) >= soon)
         bz_deadlock_wants_monitor(rt);
 }
@@ -165,15 +168,18 @@ static void count_sleep(struct bz_machine *m)
 static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
 {
     struct bz_proc *p = m->proc;
+    struct bz_harvest heard;
+    heard.count = heard.at = 0;
     bz_proc_lie_down(m);
     bz_trace(m->rt, sleep, 0, 0, NULL);
-    sleep_patiently(m, until);
+    sleep_patiently(m, until, &heard);
     bz_trace(m->rt, roused, 0, 0, NULL);
     m->was_roused = bz_poll_was_roused(&p->poll);
-    if (bz_proc_get_up(m))
-        return true;
-    m->is_searching = false;
-    return false;
+    bool is_up = bz_proc_get_up(m);
+    if (!is_up)
+        m->is_searching = false;
+    bz_io_deliver(p, &heard); /* with the proc or without: nobody else has heard it */
+    return is_up;
 }
 
 bool bz_go_to_sleep(struct bz_machine *m)

@@ -116,6 +116,12 @@ static bool wake_by_task(struct bz_runtime *rt, const blitz_waker *w)
     return blitz_spawn_poll(wake_it, w, sizeof *w, &opts, NULL) == 0;
 }
 
+void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w)
+{
+    if (bz_waker_is_ours(w) || !wake_by_task(rt, w))
+        blitz_waker_wake(w);
+}
+
 bool bz_timers_fire(struct bz_proc *p, uint64_t now)
 {
     struct bz_runtime *rt = p->rt;

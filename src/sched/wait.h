@@ -79,6 +79,7 @@
 #define BZ_WAIT_H
 
 #include "sched/sched.h"
+#include "task/told.h"
 
 /* The tag of task->wait; a node has none. */
 enum { BZ_WAIT_CHILD = 1, BZ_WAIT_JOB = 2, BZ_WAIT_FUTURE = 3, BZ_WAIT_TAG_MASK = 3 };
@@ -201,12 +202,6 @@ bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
  * is won. So whoever waits and was woken takes the lock once if bz_wait_is_early() says so, before
  * it looks at what the waker did under it.
  */
-struct bz_won {
-    struct bz_task *task;   /* NULL: a plain thread */
-    bool is_held;           /* by a reference of ours, until it is resumed */
-    const struct bz_os *os; /* a thread's, as is */
-    bz_os_word *word;       /* an address to wake; what was there may be gone */
-};
 BZ_MUST_USE bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won);
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_win(struct bz_wait *w, uint32_t outcome,
                                                      struct bz_won *won)

@@ -144,7 +144,7 @@ void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
     look(dog, rt, false);
 }
 
-void bz_watch_sleep(struct bz_machine *m, uint64_t until)
+void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
 {
     struct bz_proc *p = m->proc;
     struct bz_watch_dog *dog = &m->watch.dog;
@@ -152,7 +152,7 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until)
     bool is_for_ever = until == BZ_OS_FOREVER && !bz_sim_is_running();
     if (is_for_ever) /* its looks do not count as acting */
         bz_sleepers_enter(&me, &p->poll.roused, 0);
-    while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until)) == -ETIMEDOUT) {
+    while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until), heard) == -ETIMEDOUT) {
         if (bz_os_now(m->rt->os) >= until)
             return;
         look(dog, m->rt, true);

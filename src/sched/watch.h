@@ -25,6 +25,7 @@
 #include "arch/ctx.h"
 #include "base/compiler.h"
 
+struct bz_harvest;
 struct bz_machine;
 struct bz_runtime;
 struct bz_task;
@@ -53,7 +54,7 @@ void bz_watch_end(struct bz_machine *m, struct bz_task *t);
 /* t's stack is about to be left: what to give to the switch instead of {*hook, *arg}. */
 void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook, void **arg);
 /* Sleep on the proc's word as bz_os_wait does, and look meanwhile. */
-void bz_watch_sleep(struct bz_machine *m, uint64_t until);
+void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *heard);
 /* One look, by somebody who sees `rt` from outside. Aborts with a dump if work was forgotten. */
 void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt);
 /* How long a looker may sleep until its next look. */

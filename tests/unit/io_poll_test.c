@@ -18,7 +18,7 @@ TEST(io_poll, a_rouse_after_prepare_ends_a_wait_that_has_not_begun)
     bz_poll_null_init(&poll, &bz_os_linux);
     bz_poll_prepare(&poll);
     bz_poll_rouse(&poll);
-    CHECK_EQ(bz_poll_wait(&poll, BZ_OS_FOREVER), 0);
+    CHECK_EQ(bz_poll_wait(&poll, BZ_OS_FOREVER, NULL), 0);
     CHECK(bz_poll_was_roused(&poll));
     bz_poll_fini(&poll);
 }
@@ -30,7 +30,7 @@ TEST(io_poll, a_rouse_before_prepare_is_forgotten)
     bz_poll_rouse(&poll);
     bz_poll_prepare(&poll);
     CHECK(!bz_poll_was_roused(&poll));
-    CHECK_EQ(bz_poll_wait(&poll, now() + MS), -ETIMEDOUT);
+    CHECK_EQ(bz_poll_wait(&poll, now() + MS, NULL), -ETIMEDOUT);
     bz_poll_fini(&poll);
 }
 
@@ -40,7 +40,7 @@ TEST(io_poll, a_wait_does_not_end_before_its_time)
     for (int i = 0; i < 5; i++) {
         uint64_t until = now() + MS;
         bz_poll_prepare(&poll);
-        while (bz_poll_wait(&poll, until) != -ETIMEDOUT)
+        while (bz_poll_wait(&poll, until, NULL) != -ETIMEDOUT)
             ; /* for no reason */
         CHECK_GE(now(), until);
     }
@@ -51,7 +51,7 @@ TEST(io_poll, a_deadline_in_the_past_does_not_sleep)
 {
     bz_poll_null_init(&poll, &bz_os_linux);
     bz_poll_prepare(&poll);
-    CHECK_EQ(bz_poll_wait(&poll, 0), -ETIMEDOUT);
+    CHECK_EQ(bz_poll_wait(&poll, 0, NULL), -ETIMEDOUT);
     bz_poll_fini(&poll);
 }
 
@@ -67,7 +67,7 @@ static void sleeper_and_rouser(void *arg, int index)
             bz_poll_prepare(&poll);
             bz_store_release(&announced, i); /* what follows prepare is told to the other */
             while (!bz_poll_was_roused(&poll))
-                bz_poll_wait(&poll, BZ_OS_FOREVER);
+                bz_poll_wait(&poll, BZ_OS_FOREVER, NULL);
             CHECK_EQ(bz_load_relaxed(&answered), i); /* relaxed: poll.h [A] */
         } else {
             for (unsigned round = 0; bz_load_acquire(&announced) < i; round++) /* as above */

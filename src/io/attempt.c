@@ -1,0 +1,180 @@
+/*
+ * attempt.c - operations as system calls that do not wait.
+ *
+ * One function a code, all of the same form. A call that was interrupted is made again: nothing has
+ * happened yet. Sockets are told not to wait call by call, so that one that was handed to us and
+ * blocks is harmless; for pipes and the like it is the descriptor that must not block.
+ *
+ * A broken pipe is an error like any other: no signal.
+ */
+#include "io/attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+
+int (*bz_io_fault)(const char *call);
+
+static int64_t outcome(int64_t result)
+{
+    return result >= 0 ? result : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}
+
+static int64_t do_poll(struct bz_op *op)
+{
+    struct pollfd p = {.fd = op->file->fd, .events = op->events};
+    int n = poll(&p, 1, 0);
+    return n < 0 ? outcome(n) : n == 0 ? -EAGAIN : p.revents;
+}
+
+static int64_t do_accept(struct bz_op *op)
+{
+    op->name.bytes = op->name.address != NULL ? (socklen_t)sizeof(struct sockaddr_storage) : 0;
+    return outcome(accept4(op->file->fd, op->name.address,
+                           op->name.address != NULL ? &op->name.bytes : NULL,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+/* Begun once; afterwards the socket says how it went. One that was interrupted goes on, too. */
+static int64_t do_connect(struct bz_op *op)
+{
+    int fd = op->file->fd, err = 0;
+    socklen_t bytes = sizeof err;
+    if (!op->is_begun) {
+        op->is_begun = 1;
+        if (connect(fd, op->name.address, op->name.bytes) == 0)
+            return 0;
+        return errno == EINPROGRESS || errno == EINTR ? -EAGAIN : -errno;
+    }
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    if (poll(&p, 1, 0) == 0)
+        return -EAGAIN;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
+        return -errno;
+    return -err;
+}
+
+static int64_t do_recv(struct bz_op *op)
+{
+    return outcome(recv(op->file->fd, op->buffer.data, op->buffer.bytes, op->flags | MSG_DONTWAIT));
+}
+
+static int64_t do_send(struct bz_op *op)
+{
+    return outcome(send(op->file->fd, op->buffer.data, op->buffer.bytes,
+                        op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static int64_t do_recvmsg(struct bz_op *op)
+{
+    return outcome(
+        recvmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+}
+
+static int64_t do_sendmsg(struct bz_op *op)
+{
+    return outcome(sendmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static int64_t do_recvmmsg(struct bz_op *op)
+{
+    return outcome(recvmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
+                            op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL));
+}
+
+static int64_t do_sendmmsg(struct bz_op *op)
+{
+    return outcome(sendmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
+                            op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+static int64_t do_readv(struct bz_op *op)
+{
+    if (op->v.at < 0)
+        return outcome(readv(op->file->fd, op->v.vector, op->v.count));
+    return outcome(preadv(op->file->fd, op->v.vector, op->v.count, op->v.at));
+}
+
+static int64_t do_writev(struct bz_op *op)
+{
+    if (op->v.at < 0)
+        return outcome(writev(op->file->fd, op->v.vector, op->v.count));
+    return outcome(pwritev(op->file->fd, op->v.vector, op->v.count, op->v.at));
+}
+
+static int64_t do_fsync(struct bz_op *op)
+{
+    return outcome(op->flags != 0 ? fdatasync(op->file->fd) : fsync(op->file->fd));
+}
+
+static int64_t do_openat(struct bz_op *op)
+{
+    return outcome(openat(op->path.at, op->path.path, op->flags | O_CLOEXEC, op->path.mode));
+}
+
+static int64_t do_statx(struct bz_op *op)
+{
+    int fd = op->file != NULL ? op->file->fd : op->path.at;
+    return outcome(statx(fd, op->path.path, op->flags, op->path.mask, op->path.out));
+}
+
+static int64_t do_close(struct bz_op *op)
+{
+    return outcome(close(op->path.at));
+}
+
+/* By code. */
+static const struct {
+    const char *name;
+    int64_t (*make)(struct bz_op *op);
+} calls[BZ_OP_CODES] = {
+    [BZ_OP_POLL] = {"poll", do_poll},
+    [BZ_OP_ACCEPT] = {"accept", do_accept},
+    [BZ_OP_RECV] = {"recv", do_recv},
+    [BZ_OP_RECVMSG] = {"recvmsg", do_recvmsg},
+    [BZ_OP_READV] = {"readv", do_readv},
+    [BZ_OP_CONNECT] = {"connect", do_connect},
+    [BZ_OP_SEND] = {"send", do_send},
+    [BZ_OP_SENDMSG] = {"sendmsg", do_sendmsg},
+    [BZ_OP_WRITEV] = {"writev", do_writev},
+    [BZ_OP_RECVMMSG] = {"recvmmsg", do_recvmmsg},
+    [BZ_OP_SENDMMSG] = {"sendmmsg", do_sendmmsg},
+    [BZ_OP_FSYNC] = {"fsync", do_fsync},
+    [BZ_OP_OPENAT] = {"openat", do_openat},
+    [BZ_OP_STATX] = {"statx", do_statx},
+    [BZ_OP_CLOSE] = {"close", do_close},
+};
+
+int64_t bz_attempt(struct bz_op *op)
+{
+    int64_t result;
+    do {
+        int fault = bz_io_fault_of(calls[op->code].name);
+        result = fault != 0 ? -fault : calls[op->code].make(op);
+    } while (result == -EINTR && op->code != BZ_OP_CLOSE);
+    return result;
+}
+
+static size_t asked_for(const struct bz_op *op)
+{
+    size_t bytes = 0;
+    if (op->code == BZ_OP_RECV || op->code == BZ_OP_SEND)
+        return op->buffer.bytes;
+    if (op->code != BZ_OP_READV && op->code != BZ_OP_WRITEV)
+        return 0;
+    for (int i = 0; i < op->v.count; i++)
+        bytes += op->v.vector[i].iov_len;
+    return bytes;
+}
+
+bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
+{
+    if (result <= 0 || !(op->file->flags & BZ_FILE_STREAM) || (op->flags & MSG_PEEK))
+        return true;
+    return (size_t)result >= asked_for(op);
+}

@@ -1,0 +1,28 @@
+/*
+ * attempt.h - an operation as a system call that does not wait.
+ */
+#ifndef BZ_IO_ATTEMPT_H
+#define BZ_IO_ATTEMPT_H
+
+#include "io/op.h"
+
+/*
+ * Make the call. Any thread; no lock is held.
+ * Returns: bytes, a descriptor or 0; -EAGAIN (it would have to wait); any other -errno.
+ */
+int64_t bz_attempt(struct bz_op *op);
+
+/* After that result: may there be more to be had, so that the next one need not wait? */
+bool bz_attempt_left_more(const struct bz_op *op, int64_t result);
+
+/* For tests: asked before each call by its name; not 0: the call is not made, and fails with that
+ * errno. NULL: nobody asks. */
+extern int (*bz_io_fault)(const char *call);
+
+/* What a keeper's own calls ask. */
+static inline int bz_io_fault_of(const char *call)
+{
+    return __builtin_expect(bz_io_fault != NULL, 0) ? bz_io_fault(call) : 0;
+}
+
+#endif

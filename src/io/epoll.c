@@ -1,0 +1,245 @@
+/*
+ * epoll.c - the keeper by readiness for Linux.
+ *
+ * A set of descriptors a proc. A file joins it when somebody first has to wait for it, for both
+ * directions and by edge, and stays: no call to change the set for each operation. What becomes
+ * ready is told as ready.c says. So a request and its answer cost the call that reads, the call that
+ * writes, and a share of one wait.
+ *
+ * The set is opened with the first file; a machine without files sleeps on the word, which is cheaper
+ * to rouse. One that sleeps there when the first file joins is roused (poll.c).
+ *
+ * An event carries the file's key, index and generation, and never an address: file.c. The set's
+ * own descriptor for kicks has key 0: generations begin at 1.
+ *
+ * What is not made for waiting (a regular file: EPERM) is ready for ever.
+ *
+ * Two threads may wait in one set: a machine that lost its proc in its sleep, and the new one. An edge
+ * is then told to one of them, which delivers it, with a proc or without.
+ *
+ * [A] make_own: own acq_rel -> own_of: acquire   the set is open
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "io/attempt.h"
+#include "io/kick.h"
+#include "io/poll.h"
+#include "io/ready.h"
+
+struct epoll_own {
+    int set;
+    struct bz_kick kick;
+    bz_atomic(uint32_t) is_coarse; /* the system waits by milliseconds only */
+};
+
+/* ---- made with the first file ---- */
+
+static int open_set(struct epoll_own *own)
+{
+    int fault = bz_io_fault_of("epoll_create");
+    struct epoll_event kick = {.events = EPOLLIN, .data.u64 = 0};
+    if (fault != 0)
+        return -fault;
+    own->set = epoll_create1(EPOLL_CLOEXEC);
+    if (own->set < 0)
+        return -errno;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0 || epoll_ctl(own->set, EPOLL_CTL_ADD, fd, &kick) != 0) {
+        int err = -errno;
+        close(own->set);
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    bz_kick_init(&own->kick, fd, fd);
+    bz_atomic_init(&own->is_coarse, 0);
+    return 0;
+}
+
+static struct epoll_own *own_of(struct bz_poll *poll)
+{
+    return bz_load_acquire(&poll->own); /* [A] */
+}
+
+/* Somebody else may be making it, too: the first one counts. */
+static int make_own(struct bz_poll *poll)
+{
+    const blitz_allocator *a = poll->files->alloc;
+    void *none = NULL;
+    struct epoll_own *own = bz_alloc(a, sizeof *own, 0);
+    if (own == NULL)
+        return -ENOMEM;
+    int err = open_set(own);
+    if (err == 0 && bz_cas_strong_acqrel_acq(&poll->own, &none, own)) /* [A] */
+        return 0;
+    if (err == 0) {
+        close(own->kick.in);
+        close(own->set);
+    }
+    bz_free(a, own, sizeof *own);
+    return err;
+}
+
+static void epoll_fini(struct bz_poll *poll)
+{
+    struct epoll_own *own = own_of(poll);
+    if (own != NULL) {
+        close(own->kick.in);
+        close(own->set);
+        bz_free(poll->files->alloc, own, sizeof *own);
+    }
+    poll->ops = NULL;
+}
+
+/* ---- hearing ---- */
+
+static void gather(struct bz_harvest *harvest, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.u64 == 0)
+            continue; /* a kick */
+        harvest->entry[harvest->count].key = events[i].data.u64;
+        harvest->entry[harvest->count++].what = events[i].events;
+    }
+}
+
+static int wait_coarse(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
+{
+    uint64_t ms = left_ns == BZ_OS_FOREVER ? 0 : (left_ns + 999999) / 1000000;
+    return epoll_wait(own->set, events, BZ_HARVEST_MAX,
+                      left_ns == BZ_OS_FOREVER ? -1
+                      : ms > INT32_MAX         ? INT32_MAX
+                                               : (int)ms);
+}
+
+static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
+{
+#if defined(SYS_epoll_pwait2)
+    struct timespec left = {(time_t)(left_ns / 1000000000), (long)(left_ns % 1000000000)};
+    if (left_ns != BZ_OS_FOREVER && !bz_load_relaxed(&own->is_coarse)) { /* relaxed: a hint */
+        long n = syscall(SYS_epoll_pwait2, own->set, events, BZ_HARVEST_MAX, &left, NULL, 0);
+        if (n >= 0 || errno != ENOSYS)
+            return (int)n;
+        bz_store_relaxed(&own->is_coarse, 1); /* relaxed: a hint */
+    }
+#endif
+    return wait_coarse(own, events, left_ns);
+}
+
+static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+{
+    struct epoll_own *own = own_of(poll);
+    struct epoll_event events[BZ_HARVEST_MAX];
+    uint64_t now = until_ns != BZ_OS_FOREVER ? bz_os_now(poll->os) : 0, left = BZ_OS_FOREVER;
+    if (until_ns != BZ_OS_FOREVER)
+        left = until_ns > now ? until_ns - now : 0;
+    if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
+        return 0;
+    int n = wait_fine(own, events, left);
+    bz_kick_leave(&own->kick, poll->os);
+    gather(harvest, events, n);
+    return n == 0 ? -ETIMEDOUT : 0; /* a signal, or anything else that went wrong: look again */
+}
+
+static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+{
+    if (bz_poll_is_used(poll)) {
+        int err = wait_in_set(poll, until_ns, harvest);
+        bool is_early = err == -ETIMEDOUT && bz_os_now(poll->os) < until_ns;
+        return is_early ? 0 : err;
+    }
+    int err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
+    return err == -ETIMEDOUT ? err : 0; /* -EAGAIN: it has been roused already */
+}
+
+static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    struct epoll_own *own = own_of(poll);
+    struct epoll_event events[BZ_HARVEST_MAX];
+    if (own != NULL && harvest->count == 0)
+        gather(harvest, events, epoll_wait(own->set, events, BZ_HARVEST_MAX, 0));
+}
+
+static void epoll_kick(struct bz_poll *poll)
+{
+    struct epoll_own *own = own_of(poll);
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    if (own != NULL)
+        bz_kick(&own->kick, poll->os);
+}
+
+/* ---- files ---- */
+
+static unsigned meaning_of(int64_t events)
+{
+    unsigned what = 0;
+    if (events & (EPOLLIN | EPOLLPRI | EPOLLERR))
+        what |= BZ_READY_IN;
+    if (events & (EPOLLOUT | EPOLLERR))
+        what |= BZ_READY_OUT;
+    if (events & EPOLLRDHUP)
+        what |= BZ_READY_IN_OVER;
+    if (events & EPOLLHUP)
+        what |= BZ_READY_OVER;
+    return what;
+}
+
+static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+                          struct bz_told told[BZ_SIDES])
+{
+    struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
+    if (f == NULL)
+        return; /* it was closed meanwhile: whoever has the descriptor now is not meant */
+    bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), told);
+    bz_file_unlock(f);
+}
+
+static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
+{
+    struct epoll_event what = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
+                               .data.u64 = bz_file_key(f)};
+    int err = own_of(poll) == NULL ? make_own(poll) : 0;
+    int fault = err == 0 ? bz_io_fault_of("epoll_ctl") : 0;
+    if (err != 0 || fault != 0)
+        return err != 0 ? err : -fault;
+    if (epoll_ctl(own_of(poll)->set, EPOLL_CTL_ADD, f->fd, &what) == 0)
+        return 0;
+    if (errno != EPERM)
+        return -errno;
+    f->half[BZ_SIDE_IN].is_over = f->half[BZ_SIDE_OUT].is_over = true;
+    return 0;
+}
+
+static void epoll_detach(struct bz_poll *poll, struct bz_file *f)
+{
+    struct epoll_event none = {0};
+    (void)epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd, &none); /* it may not be in it */
+}
+
+static const struct bz_poll_ops epoll_ops = {
+    .name = "epoll",
+    .wait = epoll_keeper_wait,
+    .reap = epoll_reap,
+    .deliver = epoll_deliver,
+    .attach = epoll_attach,
+    .detach = epoll_detach,
+    .kick = epoll_kick,
+    .fini = epoll_fini,
+};
+
+void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
+{
+    poll->ops = &epoll_ops;
+    poll->os = os;
+    poll->files = files;
+    bz_atomic_init(&poll->own, NULL);
+    bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->roused, 0);
+}

@@ -1,0 +1,254 @@
+/*
+ * file.c - the table of files.
+ *
+ * Three things make descriptors hard to close. The number is reused at once, so whoever still means
+ * the old one hits the new one. Operations are under way on other threads, in a system call perhaps.
+ * And a keeper may hold an event for it that it has not looked at yet.
+ *
+ * So a descriptor is not closed before the last operation has left: `users` counts them, and whoever
+ * has the file open. Closing says that it is closing, tells all that wait, asks the kernel to
+ * end what it has, and leaves; the last one out closes. And a keeper never has a pointer to a file,
+ * only a key: the index in this table and the generation, which grows with each use. The table's
+ * memory stays until the runtime is released, so a late key finds a file to look at, and sees that
+ * it is another one.
+ *
+ * Files come in chunks of 64, whose addresses stand in a table that is made with the first file. A
+ * program without files has neither.
+ *
+ * I1  fd >= 0 exactly while users > 0.
+ * I2  Only the lock's holder changes users, is_closing and the halves; generation changes when users
+ *     has become 0.
+ *
+ * [A] open: chunk release -> find: chunk acquire   the files in it are initialized
+ */
+#include "io/file.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "io/attempt.h"
+#include "io/poll.h"
+
+void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc)
+{
+    files->os = os;
+    files->alloc = alloc;
+    bz_lock_init(&files->lock);
+    files->free_list = NULL;
+    files->chunks = 0;
+    files->used = 0;
+    files->chunk = NULL;
+}
+
+static struct bz_file *chunk_at(struct bz_files *files, unsigned i)
+{
+    return bz_load_acquire(&files->chunk[i]); /* [A] */
+}
+
+/* ---- making room ---- */
+
+static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
+{
+    bz_lock_init_ranked(&f->lock, BZ_RANK_WAIT);
+    f->files = files;
+    f->index = index;
+    f->generation = 1;
+    f->fd = -1;
+    f->users = 0;
+    f->is_closing = false;
+    f->poll = NULL;
+    f->kept = 0;
+    bz_list_init(&f->flying);
+    for (int s = 0; s < BZ_SIDES; s++)
+        bz_list_init(&f->half[s].waiting);
+}
+
+/* Under the table's lock. */
+static int add_chunk(struct bz_files *files)
+{
+    if (files->chunk == NULL) {
+        files->chunk = bz_alloc(files->alloc, BZ_FILES_CHUNKS * sizeof *files->chunk, 0);
+        if (files->chunk == NULL)
+            return -ENOMEM;
+    }
+    if (files->chunks == BZ_FILES_CHUNKS)
+        return -EMFILE;
+    struct bz_file *f = bz_alloc(files->alloc, BZ_FILES_CHUNK * sizeof *f, 0);
+    if (f == NULL)
+        return -ENOMEM;
+    for (unsigned i = BZ_FILES_CHUNK; i-- > 0;) {
+        file_init(files, &f[i], files->chunks * BZ_FILES_CHUNK + i);
+        f[i].next_free = files->free_list;
+        files->free_list = &f[i];
+    }
+    bz_store_release(&files->chunk[files->chunks++], f); /* [A] */
+    return 0;
+}
+
+static int take_free(struct bz_files *files, struct bz_file **out)
+{
+    bz_lock_take(&files->lock, files->os);
+    int err = files->free_list == NULL ? add_chunk(files) : 0;
+    if (err == 0) {
+        *out = files->free_list;
+        files->free_list = (*out)->next_free;
+        files->used++;
+    }
+    bz_lock_drop(&files->lock, files->os);
+    return err;
+}
+
+static void give_free(struct bz_file *f)
+{
+    struct bz_files *files = f->files;
+    bz_lock_take(&files->lock, files->os);
+    f->next_free = files->free_list;
+    files->free_list = f;
+    files->used--;
+    bz_lock_drop(&files->lock, files->os);
+}
+
+unsigned bz_files_fini(struct bz_files *files)
+{
+    unsigned left = files->used;
+    for (unsigned i = 0; i < files->chunks; i++) {
+        struct bz_file *f = chunk_at(files, i);
+        for (unsigned j = 0; j < BZ_FILES_CHUNK; j++)
+            if (f[j].fd >= 0 && !(f[j].flags & BZ_FILE_FOREIGN))
+                close(f[j].fd);
+        bz_free(files->alloc, f, BZ_FILES_CHUNK * sizeof *f);
+    }
+    if (files->chunk != NULL)
+        bz_free(files->alloc, files->chunk, BZ_FILES_CHUNKS * sizeof *files->chunk);
+    files->chunk = NULL;
+    files->chunks = files->used = 0;
+    return left;
+}
+
+/* ---- use ---- */
+
+int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file **out)
+{
+    struct bz_file *f;
+    int err = take_free(files, &f);
+    if (err != 0)
+        return err;
+    bz_file_lock(f); /* somebody with a late key may be looking */
+    f->fd = fd;
+    f->flags = flags;
+    f->users = 1;
+    f->is_closing = false;
+    f->poll = NULL;
+    f->kept = 0;
+    f->owner = NULL;
+    for (int s = 0; s < BZ_SIDES; s++) {
+        f->half[s].is_ready = true; /* nobody knows yet: try */
+        f->half[s].is_over = false;
+    }
+    bz_file_unlock(f);
+    *out = f;
+    return 0;
+}
+
+struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
+{
+    struct bz_file *f =
+        chunk_at(files, (uint32_t)key / BZ_FILES_CHUNK) + (uint32_t)key % BZ_FILES_CHUNK;
+    bz_file_lock(f);
+    if ((f->generation == key >> 32 || BZ_BROKEN(140)) && f->users > 0 && !f->is_closing)
+        return f;
+    bz_file_unlock(f);
+    return NULL;
+}
+
+bool bz_file_enter(struct bz_file *f, struct bz_op *op)
+{
+    if (f->is_closing)
+        return false;
+    f->users += !op->is_in;
+    op->is_in = 1;
+    return true;
+}
+
+/* The last one out. The lock is dropped. */
+static int vacate(struct bz_file *f)
+{
+    int fd = f->fd;
+    BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_IN].waiting));
+    BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
+    BZ_ASSERT(bz_list_is_empty(&f->flying));
+    f->fd = -1;
+    f->generation++;
+    bz_file_unlock(f);
+    return fd;
+}
+
+static void close_unlock(struct bz_file *f)
+{
+    bool is_ours = !(f->flags & BZ_FILE_FOREIGN);
+    int fd = vacate(f);
+    if (is_ours)
+        close(fd); /* an error says nothing of use: the number is free whatever it says */
+    give_free(f);
+}
+
+void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op)
+{
+    f->users -= op->is_in;
+    op->is_in = 0;
+    if (f->users == 0)
+        close_unlock(f);
+    else
+        bz_file_unlock(f);
+}
+
+/* ---- closing ---- */
+
+/* Tell one that waits. False: there are none. */
+static bool tell_one(struct bz_file *f, struct bz_told *told)
+{
+    for (int s = 0; s < BZ_SIDES; s++) {
+        struct bz_list *waiting = &f->half[s].waiting;
+        if (bz_list_is_empty(waiting))
+            continue;
+        struct bz_op *op = BZ_CONTAINER_OF(waiting->next, struct bz_op, in);
+        bz_list_remove(&op->in);
+        op->state = BZ_OP_TOLD;
+        if (!op->tell(op, told)) /* it goes anyway */
+            told->kind = BZ_TOLD_NOBODY;
+        return true;
+    }
+    return false;
+}
+
+void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void *arg), void *arg)
+{
+    struct bz_told told;
+    struct bz_op none = {.is_in = 1}; /* whoever had it open */
+    bz_file_lock(f);
+    BZ_CHECK(f->users > 0 && !f->is_closing, "a file that is not open is closed: fd %d, users %u",
+             f->fd, f->users);
+    f->is_closing = true;
+    if (f->poll != NULL)
+        bz_poll_detach(f->poll, f);
+    while (tell_one(f, &told)) {
+        bz_file_unlock(f);
+        settle(&told, arg);
+        bz_file_lock(f);
+    }
+    bz_file_leave_unlock(f, &none);
+}
+
+int bz_file_release(struct bz_file *f)
+{
+    bz_file_lock(f);
+    BZ_CHECK(f->users == 1 && !f->is_closing, "a file in use is released: fd %d, users %u", f->fd,
+             f->users);
+    if (f->poll != NULL)
+        bz_poll_detach(f->poll, f);
+    f->users = 0;
+    int fd = vacate(f);
+    give_free(f);
+    return fd;
+}

@@ -1,0 +1,62 @@
+/*
+ * file.h - the table of files, and how one is closed while it is used. file.c has the rules.
+ */
+#ifndef BZ_IO_FILE_H
+#define BZ_IO_FILE_H
+
+#include "base/alloc.h"
+#include "io/op.h"
+
+enum { BZ_FILES_CHUNK = 64, BZ_FILES_CHUNKS = 1 << 14 };
+
+struct bz_files {
+    const struct bz_os *os; /* constant */
+    const blitz_allocator *alloc;
+    struct bz_lock lock;
+    struct bz_file *free_list;          /* guarded by lock, as are the next */
+    unsigned chunks;                    /* made */
+    unsigned used;                      /* files that are open */
+    bz_atomic(struct bz_file *) *chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
+};
+
+void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc);
+/* All files are closed, or their owners leak them: their descriptors are closed. Returns how many. */
+unsigned bz_files_fini(struct bz_files *files);
+
+/*
+ * Take up a descriptor that does not block.
+ * Owns:    takes `fd`, unless BZ_FILE_FOREIGN; on error it is still the caller's.
+ * Returns: 0, -ENOMEM, -EMFILE (a million of them).
+ */
+BZ_MUST_USE int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file **out);
+
+/* The file a keeper's key names, locked, or NULL if that one is gone. */
+struct bz_file *bz_file_find(struct bz_files *files, uint64_t key);
+static inline uint64_t bz_file_key(const struct bz_file *f)
+{
+    return (uint64_t)f->generation << 32 | f->index;
+}
+
+/* Under its lock: an operation begins, or ends. False: it is closing. */
+BZ_MUST_USE bool bz_file_enter(struct bz_file *f, struct bz_op *op);
+/* The lock is dropped, and the file perhaps gone. */
+void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op);
+
+/*
+ * Close it. Operations under way end with -ECANCELED; the descriptor is closed when the last of them
+ * has gone. Calls `settle` for each whose owner must be told, without a lock.
+ */
+void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void *arg), void *arg);
+/* The same, but the descriptor stays open and is the caller's again. For a file nobody uses. */
+int bz_file_release(struct bz_file *f);
+
+static inline void bz_file_lock(struct bz_file *f)
+{
+    bz_lock_take(&f->lock, f->files->os);
+}
+static inline void bz_file_unlock(struct bz_file *f)
+{
+    bz_lock_drop(&f->lock, f->files->os);
+}
+
+#endif

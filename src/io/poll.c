@@ -1,0 +1,27 @@
+/*
+ * poll.c - what all keepers with files have in common: which files they have.
+ */
+#include "io/poll.h"
+
+#include <errno.h>
+
+int bz_poll_attach(struct bz_poll *poll, struct bz_file *f)
+{
+    if (poll->ops->attach == NULL)
+        return -ENOSYS;
+    int err = poll->ops->attach(poll, f);
+    if (err != 0)
+        return err;
+    f->poll = poll;
+    /* relaxed: the machine that sleeps on the word is roused for the first one */
+    if (bz_fetch_add_relaxed(&poll->attached, 1) == 0)
+        bz_poll_rouse(poll);
+    return 0;
+}
+
+void bz_poll_detach(struct bz_poll *poll, struct bz_file *f)
+{
+    poll->ops->detach(poll, f);
+    f->poll = NULL;
+    bz_fetch_sub_relaxed(&poll->attached, 1); /* relaxed: a wait for nothing does no harm */
+}

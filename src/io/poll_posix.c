@@ -1,0 +1,363 @@
+/*
+ * poll_posix.c - the keeper that needs nothing but poll(2).
+ *
+ * For systems without anything better, and to check the others against. It gives the kernel the
+ * list of all its files at each wait, so that it costs as much as there are files: slow with
+ * thousands, and right.
+ *
+ * poll(2) tells what *is* ready, not what has become so. A file is therefore in the list only as
+ * long as somebody waits for it: one that waits wants it (want), one event makes it unwanted. Whoever is
+ * told and finds nothing wants it again. What is not wanted has a negative number in the list, which
+ * the kernel skips; else a file that was hung up would end every wait.
+ *
+ * The list changes while a thread waits on it: each wait has a copy. If something is wanted while
+ * a thread waits, it is kicked, and comes back with the new list.
+ *
+ * A look that does not wait is as dear as one that does. So a busy machine's looks are spaced by what
+ * the last one took: at most a LOOK_SHARE of the time.
+ *
+ * [A] make_own: own acq_rel -> own_of: acquire   the list is there
+ *
+ * I1  list[f->kept - 1] is f's, while it is attached. Guarded, as all here, by the lock.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/attempt.h"
+#include "io/kick.h"
+#include "io/poll.h"
+#include "io/ready.h"
+
+enum { FIRST = 64, LOOK_SHARE = 10, BLIND_MS = 10 };
+
+struct posix_own {
+    struct bz_lock lock;
+    struct bz_kick kick;
+    unsigned count, room;  /* of the list, which begins with the kick's own descriptor */
+    struct pollfd *list;   /* what is wanted of each */
+    struct bz_file **file; /* whose it is; NULL: the kick's */
+    unsigned turn;         /* where the last harvest ended: who is next comes first */
+    uint64_t due_ns;       /* no look that does not wait before */
+};
+
+static struct posix_own *own_of(struct bz_poll *poll)
+{
+    return bz_load_acquire(&poll->own); /* [A] */
+}
+
+/* ---- the list ---- */
+
+static void lists_free(struct bz_poll *poll, struct posix_own *own)
+{
+    const blitz_allocator *a = poll->files->alloc;
+    if (own->list != NULL)
+        bz_free(a, own->list, own->room * sizeof *own->list);
+    if (own->file != NULL)
+        bz_free(a, own->file, own->room * sizeof(void *));
+}
+
+static int grow(struct bz_poll *poll, struct posix_own *own)
+{
+    const blitz_allocator *a = poll->files->alloc;
+    struct posix_own more = {.room = own->room != 0 ? 2 * own->room : FIRST};
+    more.list = bz_alloc(a, more.room * sizeof *more.list, 0);
+    more.file = bz_alloc(a, more.room * sizeof(void *), 0);
+    if (more.list == NULL || more.file == NULL) {
+        lists_free(poll, &more);
+        return -ENOMEM;
+    }
+    if (own->count > 0) {
+        memcpy(more.list, own->list, own->count * sizeof *own->list);
+        memcpy(more.file, own->file, own->count * sizeof(void *));
+    }
+    lists_free(poll, own);
+    own->list = more.list;
+    own->file = more.file;
+    own->room = more.room;
+    return 0;
+}
+
+/* Returns where it stands; it has room. */
+static unsigned add(struct posix_own *own, int fd, struct bz_file *f, short events)
+{
+    unsigned at = own->count++;
+    own->list[at] = (struct pollfd){.fd = events != 0 ? fd : ~fd, .events = events};
+    own->file[at] = f;
+    return at;
+}
+
+/* ---- made with the first file ---- */
+
+static void own_free(struct bz_poll *poll, struct posix_own *own)
+{
+    lists_free(poll, own);
+    close(own->kick.in);
+    close(own->kick.out);
+    bz_free(poll->files->alloc, own, sizeof *own);
+}
+
+static int make_own(struct bz_poll *poll)
+{
+    int fd[2], fault = bz_io_fault_of("pipe");
+    void *none = NULL;
+    struct posix_own *own = bz_alloc(poll->files->alloc, sizeof *own, 0);
+    if (own == NULL || fault != 0 || pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0) {
+        int err = own == NULL ? -ENOMEM : fault != 0 ? -fault : -errno;
+        if (own != NULL)
+            bz_free(poll->files->alloc, own, sizeof *own);
+        return err;
+    }
+    *own = (struct posix_own){.count = 0};
+    bz_lock_init(&own->lock);
+    bz_kick_init(&own->kick, fd[0], fd[1]);
+    int err = grow(poll, own);
+    if (err == 0)
+        add(own, fd[0], NULL, POLLIN);
+    if (err == 0 && bz_cas_strong_acqrel_acq(&poll->own, &none, own)) /* [A] */
+        return 0;
+    own_free(poll, own);
+    return err;
+}
+
+static void posix_fini(struct bz_poll *poll)
+{
+    if (own_of(poll) != NULL)
+        own_free(poll, own_of(poll));
+    poll->ops = NULL;
+}
+
+/* ---- hearing ---- */
+
+struct copy {
+    unsigned count;
+    struct pollfd *list;
+    uint64_t *key; /* 0: the kick's */
+};
+
+/* What to give to the kernel. False: no memory. */
+static bool copy_make(struct bz_poll *poll, struct posix_own *own, struct copy *c)
+{
+    const blitz_allocator *a = poll->files->alloc;
+    bz_lock_take(&own->lock, poll->os);
+    c->count = own->count;
+    bz_lock_drop(&own->lock, poll->os);
+    c->list = bz_alloc(a, c->count * sizeof *c->list, 0);
+    c->key = bz_alloc(a, c->count * sizeof *c->key, 0);
+    if (c->list == NULL || c->key == NULL)
+        return false;
+    bz_lock_take(&own->lock, poll->os);
+    unsigned now = own->count < c->count ? own->count : c->count; /* who came since kicks us */
+    memcpy(c->list, own->list, now * sizeof *c->list);
+    for (unsigned i = 0; i < now; i++)
+        c->key[i] = own->file[i] != NULL ? bz_file_key(own->file[i]) : 0;
+    for (unsigned i = now; i < c->count; i++)
+        c->list[i].fd = -1;
+    bz_lock_drop(&own->lock, poll->os);
+    return true;
+}
+
+static void copy_free(struct bz_poll *poll, struct copy *c)
+{
+    const blitz_allocator *a = poll->files->alloc;
+    if (c->list != NULL)
+        bz_free(a, c->list, c->count * sizeof *c->list);
+    if (c->key != NULL)
+        bz_free(a, c->key, c->count * sizeof *c->key);
+}
+
+static int poll_all(struct copy *c, int ms)
+{
+    return poll(c->list, c->count, ms);
+}
+
+static void gather(struct posix_own *own, const struct copy *c, struct bz_harvest *harvest)
+{
+    unsigned first = c->count > 0 ? own->turn % c->count : 0, i;
+    for (i = 0; i < c->count && harvest->count < BZ_HARVEST_MAX; i++) {
+        const struct pollfd *p = &c->list[(first + i) % c->count];
+        uint64_t key = c->key[(first + i) % c->count];
+        if (p->fd < 0 || p->revents == 0 || key == 0)
+            continue;
+        harvest->entry[harvest->count].key = key;
+        harvest->entry[harvest->count++].what = p->revents;
+    }
+    own->turn = first + i; /* a hint: two threads may be here */
+}
+
+static int timeout_ms(struct bz_poll *poll, uint64_t until_ns)
+{
+    if (until_ns == BZ_OS_FOREVER)
+        return -1;
+    uint64_t now = bz_os_now(poll->os), left = until_ns > now ? until_ns - now : 0;
+    uint64_t ms = (left + 999999) / 1000000;
+    return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/* Without memory for a copy nothing is heard for a moment. */
+static void wait_blind(struct posix_own *own, int ms)
+{
+    struct pollfd kick = {.fd = own->kick.in, .events = POLLIN};
+    (void)!poll(&kick, 1, ms < 0 || ms > BLIND_MS ? BLIND_MS : ms);
+}
+
+static int wait_for_files(struct bz_poll *poll, struct posix_own *own, uint64_t until_ns,
+                          struct bz_harvest *harvest)
+{
+    struct copy c = {.count = 0};
+    int ms = timeout_ms(poll, until_ns), n = 1;
+    if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
+        return 0;
+    bool has_copy = copy_make(poll, own, &c); /* after enter: who comes now kicks */
+    if (has_copy)
+        n = poll_all(&c, ms);
+    else
+        wait_blind(own, ms);
+    bz_kick_leave(&own->kick, poll->os);
+    if (has_copy && n > 0)
+        gather(own, &c, harvest);
+    copy_free(poll, &c);
+    return n == 0 ? -ETIMEDOUT : 0;
+}
+
+static int posix_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+{
+    int err;
+    if (bz_poll_is_used(poll))
+        err = wait_for_files(poll, own_of(poll), until_ns, harvest);
+    else
+        err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
+    return err == -ETIMEDOUT && bz_os_now(poll->os) >= until_ns ? err : 0;
+}
+
+static void posix_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    struct posix_own *own = own_of(poll);
+    struct copy c = {.count = 0};
+    uint64_t now = bz_os_now(poll->os);
+    if (own == NULL || harvest->count > 0)
+        return;
+    bz_lock_take(&own->lock, poll->os);
+    bool is_due = now >= own->due_ns;
+    bz_lock_drop(&own->lock, poll->os);
+    if (is_due && copy_make(poll, own, &c) && poll_all(&c, 0) > 0)
+        gather(own, &c, harvest);
+    copy_free(poll, &c);
+    uint64_t took = bz_os_now(poll->os) - now;
+    bz_lock_take(&own->lock, poll->os);
+    if (is_due)
+        own->due_ns = now + LOOK_SHARE * took;
+    bz_lock_drop(&own->lock, poll->os);
+}
+
+static void posix_kick(struct bz_poll *poll)
+{
+    struct posix_own *own = own_of(poll);
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    if (own != NULL)
+        bz_kick(&own->kick, poll->os);
+}
+
+/* ---- files ---- */
+
+static unsigned meaning_of(int64_t events)
+{
+    unsigned what = 0;
+    if (events & (POLLIN | POLLPRI | POLLERR | POLLNVAL))
+        what |= BZ_READY_IN;
+    if (events & (POLLOUT | POLLERR | POLLNVAL))
+        what |= BZ_READY_OUT;
+    if (events & POLLRDHUP)
+        what |= BZ_READY_IN_OVER;
+    if (events & POLLHUP)
+        what |= BZ_READY_OVER;
+    return what;
+}
+
+/* Under the file's lock: change what is wanted of it. */
+static void set_wanted(struct bz_poll *poll, struct bz_file *f, short events, bool is_wanted)
+{
+    struct posix_own *own = own_of(poll);
+    bz_lock_take(&own->lock, poll->os);
+    struct pollfd *p = &own->list[f->kept - 1]; /* I1 */
+    p->events = (short)(is_wanted ? p->events | events : p->events & ~events);
+    p->fd = p->events != 0 ? f->fd : ~f->fd;
+    bz_lock_drop(&own->lock, poll->os);
+}
+
+static void posix_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+                          struct bz_told told[BZ_SIDES])
+{
+    struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
+    if (f == NULL)
+        return; /* it was closed meanwhile */
+    unsigned what = meaning_of(harvest->entry[harvest->at].what);
+    short events = 0;
+    if (what & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
+        events |= POLLIN | POLLRDHUP;
+    if (what & (BZ_READY_OUT | BZ_READY_OVER))
+        events |= POLLOUT;
+    if (f->poll == poll)
+        set_wanted(poll, f, events, false);
+    bz_ready_event(f, what, told);
+    bz_file_unlock(f);
+}
+
+static void posix_want(struct bz_poll *poll, struct bz_file *f, enum bz_side side)
+{
+    set_wanted(poll, f, side == BZ_SIDE_IN ? POLLIN | POLLRDHUP : POLLOUT, true);
+    bz_kick(&own_of(poll)->kick, poll->os);
+}
+
+static int posix_attach(struct bz_poll *poll, struct bz_file *f)
+{
+    int err = own_of(poll) == NULL ? make_own(poll) : 0;
+    if (err != 0)
+        return err;
+    struct posix_own *own = own_of(poll);
+    bz_lock_take(&own->lock, poll->os);
+    if (own->count == own->room)
+        err = grow(poll, own);
+    if (err == 0)
+        f->kept = add(own, f->fd, f, 0) + 1;
+    bz_lock_drop(&own->lock, poll->os);
+    return err;
+}
+
+static void posix_detach(struct bz_poll *poll, struct bz_file *f)
+{
+    struct posix_own *own = own_of(poll);
+    bz_lock_take(&own->lock, poll->os);
+    size_t at = f->kept - 1;
+    own->count--;
+    own->list[at] = own->list[own->count];
+    own->file[at] = own->file[own->count];
+    own->file[at]->kept = at + 1; /* I1: of the last one, which may be f itself */
+    f->kept = 0;
+    bz_lock_drop(&own->lock, poll->os);
+}
+
+static const struct bz_poll_ops posix_ops = {
+    .name = "poll",
+    .wait = posix_wait,
+    .reap = posix_reap,
+    .deliver = posix_deliver,
+    .attach = posix_attach,
+    .detach = posix_detach,
+    .want = posix_want,
+    .kick = posix_kick,
+    .fini = posix_fini,
+};
+
+void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
+{
+    poll->ops = &posix_ops;
+    poll->os = os;
+    poll->files = files;
+    bz_atomic_init(&poll->own, NULL);
+    bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->roused, 0);
+}

@@ -1,0 +1,144 @@
+/*
+ * ready.c - operations by readiness: try, and wait until it is worth another try.
+ *
+ * The kernel tells when a descriptor *becomes* ready (an edge), once. So what it told is kept: a half
+ * is ready until a try has found that it is not. Kept wrongly in one direction that costs a system
+ * call for nothing, in the other a wake-up is lost for ever. Where the two meet:
+ *
+ *      who tries                              who hears the edge
+ *      1  lock; ready = false; unlock         1  lock; ready = true
+ *      2  the system call                     2  tell the first that waits; unlock
+ *      3  lock; if more may be left:
+ *         ready = true; unlock
+ *
+ * Ready is cleared *before* the call. An edge from before the clearing is answered by the call, which
+ * comes after it; an edge from after sets it again, and nobody but another try clears that. Rejected:
+ * clearing after the call what was set before it, guarded by a counter in the same word. That is what
+ * others do, and with a counter that is too narrow an edge is taken for the old one (bug class 13).
+ * Here there is no counter.
+ *
+ * More may be left: when the call filled its buffer, took one of many connections, or told of an end or
+ * an error, which it will tell again. Not if a stream gave less than was asked: then it is empty, and
+ * the next read waits without asking the kernel. But the end of a stream may have come with the last
+ * bytes, in the same edge; so an edge that says "hung up" leaves the half ready for ever (is_over).
+ *
+ * The same for both halves, the room to write included; and for several that wait for the same half
+ * (accept by many): each edge tells the first one; one who found more than it took tells the next; one
+ * that was told and goes without trying (a future that is cancelled) does so, too. So connections are
+ * not announced to a herd (bug class 20), and nobody sleeps beside a ready half:
+ *
+ * I1  If a half is ready and somebody waits for it, somebody was told and has not tried yet.
+ *
+ * Whoever was told tries like anybody else, and may find that a newcomer has been faster. Then it
+ * waits again, behind the others.
+ */
+#include "io/ready.h"
+
+#include <errno.h>
+
+#include "base/compiler.h"
+#include "io/attempt.h"
+#include "io/file.h"
+#include "io/poll.h"
+
+static bool is_worth_a_try(const struct bz_half *h)
+{
+    return h->is_ready || h->is_over;
+}
+
+/* I1. Under the lock. */
+static void tell_first(struct bz_half *h, struct bz_told *told)
+{
+    told->kind = BZ_TOLD_NOBODY;
+    while (is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
+        struct bz_op *op = BZ_CONTAINER_OF(h->waiting.next, struct bz_op, in);
+        bz_list_remove(&op->in);
+        op->state = BZ_OP_TOLD;
+        if (op->tell(op, told))
+            return;
+        told->kind = BZ_TOLD_NOBODY; /* it had gone: the next one */
+    }
+}
+
+/* Somebody waits who is not told: a keeper that asks the kernel anew each time must know. */
+static void want_more(struct bz_file *f, const struct bz_op *op)
+{
+    struct bz_half *h = &f->half[op->side];
+    if (f->poll != NULL && f->poll->ops->want != NULL && !is_worth_a_try(h) &&
+        !bz_list_is_empty(&h->waiting))
+        f->poll->ops->want(f->poll, f, op->side);
+}
+
+static void finish_unlock(struct bz_op *op, int64_t result)
+{
+    op->result = result;
+    op->state = BZ_OP_DONE;
+    bz_file_leave_unlock(op->file, op);
+}
+
+bool bz_ready_try(struct bz_op *op, struct bz_told *next)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[op->side];
+    next->kind = BZ_TOLD_NOBODY;
+    bz_file_lock(f);
+    if (!bz_file_enter(f, op)) {
+        finish_unlock(op, -EBADF);
+        return true;
+    }
+    bool is_worth = is_worth_a_try(h);
+    h->is_ready = h->is_ready && BZ_BROKEN(141);
+    bz_file_unlock(f);
+    if (!is_worth)
+        return false;
+    int64_t result = bz_attempt(op);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    bz_file_lock(f);
+    if (BZ_BROKEN(141))
+        h->is_ready = false;
+    if (result == -EAGAIN) {
+        h->is_over = false; /* an error that has been told: not the end */
+        bz_file_unlock(f);
+        return false;
+    }
+    if (bz_attempt_left_more(op, result))
+        h->is_ready = true;
+    tell_first(h, next);
+    want_more(f, op);
+    finish_unlock(op, result);
+    return true;
+}
+
+bool bz_ready_wait(struct bz_op *op)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[op->side];
+    if (f->is_closing || is_worth_a_try(h))
+        return true;
+    bz_list_push_back(&h->waiting, &op->in);
+    op->state = BZ_OP_WAITS;
+    if (f->poll->ops->want != NULL)
+        f->poll->ops->want(f->poll, f, op->side);
+    return false;
+}
+
+void bz_ready_revoke(struct bz_op *op, struct bz_told *next)
+{
+    next->kind = BZ_TOLD_NOBODY;
+    if (op->state == BZ_OP_WAITS)
+        bz_list_remove(&op->in);
+    else if (op->state == BZ_OP_TOLD && !BZ_BROKEN(142))
+        tell_first(&op->file->half[op->side], next);
+    op->state = BZ_OP_NEW;
+}
+
+void bz_ready_event(struct bz_file *f, unsigned events, struct bz_told told[BZ_SIDES])
+{
+    struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
+    in->is_ready |= (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER)) != 0;
+    out->is_ready |= (events & (BZ_READY_OUT | BZ_READY_OVER)) != 0;
+    in->is_over |= (events & (BZ_READY_OVER | BZ_READY_IN_OVER)) != 0 && !BZ_BROKEN(143);
+    out->is_over |= (events & BZ_READY_OVER) != 0;
+    tell_first(in, &told[BZ_SIDE_IN]);
+    tell_first(out, &told[BZ_SIDE_OUT]);
+}

@@ -1,0 +1,349 @@
+/*
+ * io.c - operations on files: tasks, threads and futures that wait for them.
+ *
+ * By readiness an operation is a loop: try; if it must wait, register where the keeper will look and
+ * sleep; try again when told. The registration is a hook of wait.h's under the file's lock, and asks
+ * once more whether it is worth a try: between the try and the hook an edge may have come, and
+ * will not come again. A deadline or a cancel takes the registration back; nothing has been done then,
+ * since the system call is made by the task itself, when it goes on. So bytes are never read for
+ * somebody who has gone, and a reader's buffer is nobody else's for a moment.
+ *
+ * Rejected: the machine that hears of readiness makes the call for the task. It saves nothing on one
+ * proc, and on several it keeps on one what thieves could share.
+ *
+ * A file joins the poll of the proc on which it is first waited for. What completes goes on there;
+ * if others have nothing to do they steal it from there. A thread without a proc uses proc 0's.
+ *
+ * Hearing: a machine hears its own poll when it sleeps there; while it is busy, every REAP_NS at
+ * most; and while it spins for work. The polls of procs that are stuck are heard by the monitor.
+ *
+ * A waker that is foreign may be anybody's code: it is woken by a task of its own, as in timer.c.
+ *
+ * I1  An operation of a task or thread is in its file's list only between its hook and its wake, its
+ *     deadline or its cancel; whoever leaves takes the lock (wait.h, rules 1 and 2).
+ */
+#include "sched/io.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "base/log.h"
+#include "blitz/blocking.h"
+#include "io/attempt.h"
+#include "io/ready.h"
+#include "os/sim.h"
+#include "sched/wait.h"
+
+/* ---- who goes on ---- */
+
+void bz_told_settle(struct bz_runtime *rt, struct bz_told *told)
+{
+    if (told->kind == BZ_TOLD_WAIT)
+        bz_won_resume(&told->won);
+    else if (told->kind == BZ_TOLD_WAKER)
+        bz_waker_wake_apart(rt, &told->wake);
+}
+
+static void settle(struct bz_told *told, void *rt)
+{
+    bz_told_settle(rt, told);
+}
+
+static struct bz_runtime *runtime_of(const struct bz_file *f)
+{
+    return BZ_CONTAINER_OF(f->files, struct bz_runtime, files);
+}
+
+/* ---- files ---- */
+
+int bz_io_open(int fd, unsigned flags, struct bz_file **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->rt->procs[0].poll.files == NULL)
+        return -ENOTSUP;
+    return bz_file_open(&m->rt->files, fd, flags, out);
+}
+
+void bz_io_close(struct bz_file *f)
+{
+    bz_file_close(f, settle, runtime_of(f));
+}
+
+/* Under the file's lock: it is somebody's to listen to from here on. */
+static int attach(struct bz_file *f)
+{
+    uint32_t was;
+    struct bz_runtime *rt = runtime_of(f);
+    if (f->poll != NULL)
+        return 0;
+    struct bz_machine *m = bz_enter(&was);
+    struct bz_proc *p = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
+    int err = bz_poll_attach(&p->poll, f);
+    bz_leave(was);
+    return err;
+}
+
+/* ---- with a stack, or a thread ---- */
+
+enum { FAILED = BZ_WAIT_WOKEN + 1 }; /* it could not be waited for: op->result says why */
+
+/* Under the file's lock. */
+static bool tell_wait(struct bz_op *op, struct bz_told *out)
+{
+    out->kind = BZ_TOLD_WAIT;
+    return bz_wait_win(op->who, BZ_WAIT_WOKEN, &out->won);
+}
+
+static bool wait_hook(struct bz_wait *w, void *arg)
+{
+    struct bz_op *op = arg;
+    struct bz_file *f = op->file;
+    bz_file_lock(f);
+    int err = f->is_closing ? 0 : attach(f);
+    if (err != 0) {
+        op->result = err;
+        bz_file_unlock(f);
+        return bz_wait_over(w, FAILED);
+    }
+    if (bz_ready_wait(op)) {
+        bz_file_unlock(f);
+        return bz_wait_over(w, BZ_WAIT_WOKEN);
+    }
+    bool waits = bz_wait_publish(w);
+    bz_file_unlock(f); /* the last thing */
+    return waits;
+}
+
+/* It is not done, and will not be. */
+static void give_up(struct bz_op *op)
+{
+    struct bz_told next;
+    struct bz_file *f = op->file;
+    struct bz_runtime *rt = runtime_of(f);
+    bz_file_lock(f);
+    bz_ready_revoke(op, &next);
+    bz_file_leave_unlock(f, op);
+    bz_told_settle(rt, &next);
+}
+
+/* It may not wait, and what is known of the file says that it would have to: the kernel knows better. */
+static int64_t try_once(struct bz_op *op)
+{
+    struct bz_told next;
+    struct bz_runtime *rt = runtime_of(op->file);
+    bz_file_lock(op->file);
+    op->file->half[op->side].is_ready = true;
+    bz_file_unlock(op->file);
+    bool is_done = bz_ready_try(op, &next);
+    bz_told_settle(rt, &next);
+    if (!is_done)
+        give_up(op);
+    return is_done ? op->result : -ETIMEDOUT;
+}
+
+/* Wait until it is worth a try. Returns 0: it is; else why not. */
+static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    struct bz_wait w;
+    struct bz_task *me = bz_task_self();
+    bz_wait_begin(&w, me != NULL ? me->rt->os : op->file->files->os, what, until);
+    op->who = &w;
+    op->tell = tell_wait;
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome == BZ_WAIT_OPEN)
+        outcome = bz_wait_park(&w, wait_hook, op);
+    if (outcome == BZ_WAIT_WOKEN) {
+        if (bz_wait_is_early(&w)) {
+            bz_file_lock(op->file);
+            bz_file_unlock(op->file);
+        }
+        return 0;
+    }
+    give_up(op);
+    return outcome == FAILED ? op->result : bz_wait_error(outcome);
+}
+
+static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    struct bz_runtime *rt = runtime_of(op->file);
+    struct bz_told next;
+    for (;;) {
+        bool is_done = bz_ready_try(op, &next);
+        bz_told_settle(rt, &next);
+        if (is_done)
+            return op->result;
+        if (until == 0)
+            return try_once(op);
+        int64_t err = wait_for(op, what, until);
+        if (err != 0)
+            return err;
+    }
+}
+
+static int attempt_call(void *arg)
+{
+    struct bz_op *op = arg;
+    op->result = bz_attempt(op);
+    return 0;
+}
+
+int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    if (op->code >= BZ_OP_FSYNC || (op->file->flags & BZ_FILE_DISK)) {
+        (void)!blitz_blocking(attempt_call, op); /* it has a function */
+        return op->result;
+    }
+    return run_by_readiness(op, what, until);
+}
+
+/* ---- without a stack ---- */
+
+static struct bz_io_future *future_of(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, struct bz_io_future, future);
+}
+
+static bool tell_waker(struct bz_op *op, struct bz_told *out)
+{
+    struct bz_io_future *f = BZ_CONTAINER_OF(op, struct bz_io_future, op);
+    out->kind = BZ_TOLD_WAKER;
+    out->wake = f->waker;
+    f->waker = (blitz_waker){NULL, NULL};
+    return true;
+}
+
+/* Register, or find that it is worth another try. *spare comes in as the waker and goes out as what
+ * is to be dropped. */
+static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
+{
+    struct bz_op *op = &f->op;
+    bz_file_lock(op->file);
+    int err = op->file->is_closing ? 0 : attach(op->file);
+    bool waits = err == 0 && !bz_ready_wait(op);
+    if (waits) {
+        f->waker = *spare;
+        *spare = (blitz_waker){NULL, NULL};
+    }
+    bz_file_unlock(op->file);
+    if (err == 0)
+        return waits;
+    give_up(op);
+    op->result = err;
+    op->state = BZ_OP_DONE;
+    return false;
+}
+
+/* It is asked again while it waits: the newest waker counts. False: it has been told. */
+static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
+{
+    bz_file_lock(f->op.file);
+    bool waits = f->op.state == BZ_OP_WAITS;
+    if (waits) {
+        blitz_waker old = f->waker;
+        f->waker = *spare;
+        *spare = old;
+    }
+    bz_file_unlock(f->op.file);
+    return waits;
+}
+
+static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
+{
+    struct bz_io_future *f = future_of(future);
+    struct bz_op *op = &f->op;
+    struct bz_told next;
+    if (op->state == BZ_OP_DONE)
+        return BLITZ_READY;
+    struct bz_runtime *rt = runtime_of(op->file);
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    bool waits = op->is_in && future_still_waits(f, &spare);
+    while (!waits && op->state != BZ_OP_DONE) {
+        bool is_done = bz_ready_try(op, &next);
+        bz_told_settle(rt, &next);
+        waits = !is_done && future_waits(f, &spare);
+    }
+    blitz_waker_drop(&spare);
+    return waits ? BLITZ_PENDING : BLITZ_READY;
+}
+
+static void future_cancel(blitz_future *future)
+{
+    struct bz_io_future *f = future_of(future);
+    if (f->op.state == BZ_OP_DONE || !f->op.is_in)
+        return;
+    give_up(&f->op);
+    blitz_waker_drop(&f->waker); /* empty if it was told */
+}
+
+static int future_output(blitz_future *future)
+{
+    int64_t result = future_of(future)->op.result;
+    return result > INT_MAX ? INT_MAX : (int)result;
+}
+
+static const blitz_future_ops by_readiness = {
+    .name = "I/O",
+    .kind = BLITZ_REVOCABLE,
+    .poll = future_poll,
+    .cancel = future_cancel,
+    .output = future_output,
+};
+
+void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code)
+{
+    bz_op_init(&f->op, file, code);
+    f->op.tell = tell_waker;
+    f->future.ops = &by_readiness;
+    f->waker = (blitz_waker){NULL, NULL};
+}
+
+/* ---- hearing ---- */
+
+bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
+{
+    struct bz_told told[BZ_SIDES];
+    bool is_any = harvest->count > 0;
+    while (bz_poll_deliver(&p->poll, harvest, told))
+        for (int s = 0; s < BZ_SIDES; s++)
+            bz_told_settle(p->rt, &told[s]);
+    return is_any;
+}
+
+bool bz_io_reap(struct bz_proc *p)
+{
+    struct bz_harvest harvest;
+    harvest.count = harvest.at = 0;
+    bz_poll_reap(&p->poll, &harvest);
+    return bz_io_deliver(p, &harvest);
+}
+
+/* ---- the polls of a runtime ---- */
+
+/* A system of tests (sim, faults) has no descriptors to wait for but those of the real one: there is no
+ * waiting for them in simulated time. */
+static void poll_init(struct bz_poll *poll, struct bz_runtime *rt)
+{
+    enum bz_io_kind kind = bz_sim_is_running() ? BZ_IO_NONE : rt->is.io;
+    if (kind == BZ_IO_NONE)
+        bz_poll_null_init(poll, rt->os);
+    else if (kind == BZ_IO_POLL)
+        bz_poll_posix_init(poll, rt->os, &rt->files);
+    else
+        bz_poll_epoll_init(poll, rt->os, &rt->files);
+}
+
+void bz_io_init(struct bz_runtime *rt)
+{
+    bz_files_init(&rt->files, rt->os, &rt->alloc);
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        poll_init(&rt->procs[i].poll, rt);
+}
+
+void bz_io_fini(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        bz_poll_fini(&rt->procs[i].poll);
+    unsigned left = bz_files_fini(&rt->files);
+    if (left > 0)
+        bz_log(BLITZ_LOG_WARN, "runtime %s: %u files were never closed", rt->is.name, left);
+}

@@ -1,0 +1,69 @@
+/*
+ * io.h - operations on files, as the scheduler does them.
+ *
+ * The manual for whoever builds something on files: the network, streams.
+ *
+ *     struct bz_op op;
+ *     bz_op_init(&op, file, BZ_OP_RECV);
+ *     op.buffer.data = data, op.buffer.bytes = bytes;
+ *     return bz_io_run(&op, "receive", until);
+ *
+ * or, for those who poll, an operation inside a future (struct bz_io_future). Files are of the
+ * runtime in which they were opened; anybody may use them, a plain thread and a task of another
+ * runtime included.
+ */
+#ifndef BZ_SCHED_IO_H
+#define BZ_SCHED_IO_H
+
+#include "blitz/future.h"
+#include "io/poll.h"
+#include "sched/sched.h"
+
+/*
+ * A file for a descriptor that does not block, in the calling task's runtime.
+ * Owns:    takes `fd` if it succeeds; flags: enum bz_file_flags.
+ * Returns: 0, -ENOMEM, -EMFILE, -ENOTSUP (the caller is no task, or its runtime has no keeper).
+ */
+BZ_MUST_USE int bz_io_open(int fd, unsigned flags, struct bz_file **out);
+
+/* Close it: whoever uses it gets -EBADF. Never suspends. */
+void bz_io_close(struct bz_file *f);
+
+/*
+ * Do an operation.
+ * Owns:     borrows the operation and its buffers until it returns.
+ * Suspends: until it is done, `until`, or a cancel of the calling task. What need not wait is done
+ *           whatever the deadline says.
+ * Returns:  its result; -ETIMEDOUT, -ECANCELED: nothing was done; -EBADF: closed meanwhile.
+ */
+int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
+
+/* An operation as a future. Revocable by readiness, pinned by completion. */
+struct bz_io_future {
+    blitz_future future;
+    struct bz_op op;
+    blitz_waker waker; /* while it waits; guarded by the file's lock */
+};
+void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code);
+
+/* Its result as blitz_future_output says it: bytes beyond INT_MAX are told as INT_MAX. */
+static inline int64_t bz_io_future_result(const struct bz_io_future *f)
+{
+    return f->op.result;
+}
+
+/* ---- for the scheduler ---- */
+
+/* The polls of a runtime. Nothing is opened yet. */
+void bz_io_init(struct bz_runtime *rt);
+void bz_io_fini(struct bz_runtime *rt);
+
+/* Who was told is to go on. No lock is held. */
+void bz_told_settle(struct bz_runtime *rt, struct bz_told *told);
+
+/* What was gathered goes where it belongs. Returns whether there was anything. */
+bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest);
+/* Hear what there is for a proc, and deliver it. Any thread. */
+bool bz_io_reap(struct bz_proc *p);
+
+#endif

@@ -1,0 +1,550 @@
+/* sched/io.h on the keeper of this system: operations of fibers, polls and threads, step by step. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/bell.h"
+#include "blitz.h"
+#include "io/attempt.h"
+#include "io/ready.h"
+#include "support/on_each.h"
+#include "sched/io.h"
+
+enum { MANY = 64, BIG = 1 << 20 };
+
+/* Two ends of a stream, each a file. */
+struct pair {
+    struct bz_file *end[2];
+};
+
+static void pair_open(struct pair *p)
+{
+    int fd[2];
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(bz_io_open(fd[i], BZ_FILE_STREAM, &p->end[i]), 0);
+}
+
+static void pair_close(struct pair *p)
+{
+    for (int i = 0; i < 2; i++)
+        bz_io_close(p->end[i]);
+}
+
+static int64_t receive(struct bz_file *f, void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_op op;
+    bz_op_init(&op, f, BZ_OP_RECV);
+    op.buffer.data = data;
+    op.buffer.bytes = bytes;
+    return bz_io_run(&op, "receive", until);
+}
+
+static int64_t send_some(struct bz_file *f, const void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_op op;
+    bz_op_init(&op, f, BZ_OP_SEND);
+    op.buffer.data = (void *)data;
+    op.buffer.bytes = bytes;
+    return bz_io_run(&op, "send", until);
+}
+
+static blitz_deadline soon(void)
+{
+    return blitz_after(BLITZ_MS);
+}
+
+/* ---- fibers ---- */
+
+static int echo(void *arg)
+{
+    struct bz_file *f = arg;
+    char data[16];
+    for (;;) {
+        int64_t n = receive(f, data, sizeof data, BLITZ_FOREVER);
+        if (n <= 0)
+            return (int)n;
+        CHECK_EQ(send_some(f, data, (size_t)n, BLITZ_FOREVER), n);
+    }
+}
+
+static int talk(void *arg)
+{
+    struct pair p;
+    char data[16];
+    blitz_task *t;
+    (void)arg;
+    pair_open(&p);
+    CHECK_EQ(blitz_spawn(echo, p.end[1], NULL, &t), 0);
+    for (int i = 0; i < 1000; i++) {
+        memset(data, i, sizeof data);
+        size_t bytes = 1 + (size_t)i % sizeof data;
+        CHECK_EQ(send_some(p.end[0], data, bytes, BLITZ_FOREVER), bytes);
+        for (size_t have = 0; have < bytes;) {
+            int64_t n = receive(p.end[0], data + have, bytes - have, BLITZ_FOREVER);
+            CHECK(n > 0);
+            have += (size_t)n;
+        }
+        CHECK_EQ((unsigned char)data[bytes - 1], i & 255);
+    }
+    shutdown(p.end[0]->fd, SHUT_WR);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, two_fibers_talk_over_a_stream)
+{
+    t_on_each(talk, NULL, 0);
+}
+
+/* ---- what ends a wait ---- */
+
+static int deadlines(void *arg)
+{
+    struct pair p;
+    char data[4];
+    (void)arg;
+    pair_open(&p);
+    CHECK_EQ(receive(p.end[0], data, 4, 0), -ETIMEDOUT);
+    CHECK_EQ(receive(p.end[0], data, 4, soon()), -ETIMEDOUT);
+    CHECK_EQ(send_some(p.end[1], "abcd", 4, 0), 4);
+    CHECK_EQ(receive(p.end[0], data, 4, 0), 4); /* what need not wait is done */
+    CHECK_MEM_EQ(data, "abcd", 4);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, a_deadline_ends_a_wait_and_nothing_is_lost)
+{
+    t_on_each(deadlines, NULL, 0);
+}
+
+struct reader {
+    struct bz_file *file;
+    int64_t got;
+};
+
+static int read_one(void *arg)
+{
+    struct reader *r = arg;
+    char data[8];
+    r->got = receive(r->file, data, sizeof data, BLITZ_FOREVER);
+    return 0;
+}
+
+/* Let whoever can run do so until it waits. */
+static void let_others(void)
+{
+    for (int i = 0; i < MANY; i++)
+        blitz_yield();
+}
+
+/* Until as many as that are at it. */
+static void await_users(struct bz_file *f, unsigned users)
+{
+    for (bool are_there = false; !are_there;) {
+        blitz_yield();
+        bz_file_lock(f);
+        are_there = f->users > users;
+        bz_file_unlock(f);
+    }
+}
+
+static int cancels(void *arg)
+{
+    struct pair p;
+    blitz_task *t;
+    (void)arg;
+    pair_open(&p);
+    struct reader r = {p.end[0], 0};
+    CHECK_EQ(blitz_spawn(read_one, &r, NULL, &t), 0);
+    await_users(p.end[0], 1);
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(r.got, -ECANCELED);
+    CHECK_EQ(send_some(p.end[1], "late", 4, BLITZ_FOREVER), 4);
+    char data[8];
+    CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 4);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, bug_21_a_cancelled_read_has_read_nothing)
+{
+    t_on_each(cancels, NULL, 0);
+}
+
+static int closes(void *arg)
+{
+    struct pair p;
+    blitz_task *t[4];
+    struct reader r[4];
+    char data;
+    (void)arg;
+    pair_open(&p);
+    int number = p.end[0]->fd;
+    for (int i = 0; i < 4; i++) {
+        r[i] = (struct reader){p.end[0], 0};
+        CHECK_EQ(blitz_spawn(read_one, &r[i], NULL, &t[i]), 0);
+    }
+    await_users(p.end[0], 4);
+    bz_io_close(p.end[0]);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(r[i].got, -EBADF);
+    }
+    CHECK_EQ(fcntl(number, F_GETFD), -1);                    /* it is closed */
+    CHECK_EQ(receive(p.end[1], &data, 1, BLITZ_FOREVER), 0); /* and the peer sees it */
+    bz_io_close(p.end[1]);
+    return 0;
+}
+
+TEST(io, bug_16_a_close_ends_what_waits_and_the_peer_sees_it)
+{
+    t_on_each(closes, NULL, 0);
+}
+
+/* The end came with the last bytes: one edge for both. */
+static int ends(void *arg)
+{
+    struct pair p;
+    char data[64];
+    blitz_task *t;
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        pair_open(&p);
+        struct reader r = {p.end[0], 0};
+        CHECK_EQ(blitz_spawn(read_one, &r, NULL, &t), 0);
+        let_others();
+        CHECK_EQ(send_some(p.end[1], "bye", 3, BLITZ_FOREVER), 3);
+        bz_io_close(p.end[1]);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(r.got, 3);
+        CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 0);
+        CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 0);
+        bz_io_close(p.end[0]);
+    }
+    return 0;
+}
+
+TEST(io, an_end_that_comes_with_the_last_bytes_is_seen)
+{
+    t_on_each(ends, NULL, 0);
+}
+
+/* ---- full, and empty again ---- */
+
+static int pour(void *arg)
+{
+    static char data[BIG];
+    struct bz_file *f = arg;
+    for (size_t done = 0; done < BIG;) {
+        int64_t n = send_some(f, data + done, BIG - done, BLITZ_FOREVER);
+        CHECK(n > 0);
+        if (n <= 0)
+            return 1;
+        done += (size_t)n;
+    }
+    bz_io_close(f);
+    return 0;
+}
+
+static int drinks(void *arg)
+{
+    struct pair p;
+    blitz_task *t;
+    char data[777];
+    size_t have = 0;
+    (void)arg;
+    pair_open(&p);
+    CHECK_EQ(blitz_spawn(pour, p.end[1], NULL, &t), 0);
+    for (int64_t n; (n = receive(p.end[0], data, sizeof data, BLITZ_FOREVER)) > 0;)
+        have += (size_t)n;
+    CHECK_EQ(have, BIG);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    bz_io_close(p.end[0]);
+    return 0;
+}
+
+TEST(io, a_writer_waits_for_room)
+{
+    t_on_each(drinks, NULL, 0);
+}
+
+/* ---- the same number again ---- */
+
+/* The old file's readers are gone, its number is another's at once, and what the keeper has heard of
+ * the old one wakes nobody. */
+static int reuses(void *arg)
+{
+    struct pair p, q;
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        blitz_task *t;
+        pair_open(&p);
+        struct reader r = {p.end[0], 0};
+        CHECK_EQ(blitz_spawn(read_one, &r, NULL, &t), 0);
+        await_users(p.end[0], 1);
+        int number = p.end[0]->fd;
+        CHECK_EQ(write(p.end[1]->fd, "x", 1), 1); /* heard, perhaps, and not delivered */
+        bz_io_close(p.end[0]);
+        pair_open(&q);
+        CHECK(q.end[0]->fd == number || q.end[1]->fd == number || q.end[0]->fd > 0);
+        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK(r.got == 1 || r.got == -EBADF);
+        char data;
+        CHECK_EQ(receive(q.end[0], &data, 1, soon()), -ETIMEDOUT);
+        pair_close(&q);
+        bz_io_close(p.end[1]);
+    }
+    return 0;
+}
+
+TEST(io, bug_14_a_reused_number_is_another_file)
+{
+    t_on_each(reuses, NULL, 0);
+}
+
+TEST(io, bug_14_a_key_of_an_earlier_use_finds_nothing)
+{
+    struct bz_files files;
+    struct bz_file *f, *again;
+    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    CHECK_EQ(bz_file_open(&files, dup(0), 0, &f), 0);
+    uint64_t key = bz_file_key(f);
+    CHECK(bz_file_find(&files, key) == f);
+    bz_file_unlock(f);
+    close(bz_file_release(f));
+    CHECK(bz_file_find(&files, key) == NULL);
+    CHECK_EQ(bz_file_open(&files, dup(0), 0, &again), 0);
+    CHECK(again == f); /* the same memory */
+    CHECK(bz_file_find(&files, key) == NULL);
+    CHECK_EQ(bz_files_fini(&files), 1);
+}
+
+/* ---- many for one ---- */
+
+static int share_one(void *arg)
+{
+    struct pair p;
+    blitz_task *t[MANY];
+    struct reader r[MANY];
+    int64_t sum = 0;
+    (void)arg;
+    pair_open(&p);
+    for (int i = 0; i < MANY; i++) {
+        r[i] = (struct reader){p.end[0], 0};
+        CHECK_EQ(blitz_spawn(read_one, &r[i], NULL, &t[i]), 0);
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(send_some(p.end[1], "12345678", 8, BLITZ_FOREVER), 8);
+        if (i % 8 == 0)
+            let_others();
+    }
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        sum += r[i].got;
+    }
+    CHECK_EQ(sum, 8 * MANY);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, bug_20_many_readers_of_one_file_all_get_their_share)
+{
+    t_on_each(share_one, NULL, 0);
+}
+
+/* ---- without a stack ---- */
+
+struct receiving {
+    struct bz_io_future f;
+    char data[8];
+};
+
+static void receiving_init(struct receiving *r, struct bz_file *file)
+{
+    bz_io_future_init(&r->f, file, BZ_OP_RECV);
+    r->f.op.buffer.data = r->data;
+    r->f.op.buffer.bytes = sizeof r->data;
+}
+
+static int futures(void *arg)
+{
+    struct pair p;
+    struct receiving a;
+    struct t_bell bell = {.holders = 1};
+    blitz_waker w = t_bell_waker(&bell);
+    (void)arg;
+    pair_open(&p);
+    receiving_init(&a, p.end[0]);
+    CHECK_EQ(blitz_await(&a.f.future, soon()), -ETIMEDOUT); /* revoked */
+    receiving_init(&a, p.end[0]);
+    CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_PENDING);
+    CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_PENDING);
+    CHECK_EQ(bell.holders, 2);
+    CHECK_EQ(send_some(p.end[1], "one", 3, BLITZ_FOREVER), 3);
+    while (bell.rung == 0)
+        blitz_sleep(BLITZ_MS / 10);
+    CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_READY);
+    CHECK_EQ(bz_io_future_result(&a.f), 3);
+    CHECK_EQ(blitz_future_output(&a.f.future), 3);
+    receiving_init(&a, p.end[0]);
+    CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_PENDING);
+    a.f.future.ops->cancel(&a.f.future);
+    CHECK_EQ(bell.holders, 1);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, futures_wait_are_revoked_and_drop_their_wakers)
+{
+    CHECK_EQ(blitz_run(futures, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* One that was told goes without trying: the next one is told. */
+static int passes_on(void *arg)
+{
+    struct pair p;
+    struct receiving a;
+    struct t_bell bell = {.holders = 1};
+    blitz_waker w = t_bell_waker(&bell);
+    blitz_task *t;
+    (void)arg;
+    pair_open(&p);
+    receiving_init(&a, p.end[0]);
+    CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_PENDING);
+    struct reader r = {p.end[0], 0};
+    CHECK_EQ(blitz_spawn(read_one, &r, NULL, &t), 0);
+    let_others();
+    CHECK_EQ(send_some(p.end[1], "one", 3, BLITZ_FOREVER), 3);
+    while (bell.rung == 0)
+        blitz_sleep(BLITZ_MS / 10);
+    a.f.future.ops->cancel(&a.f.future);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(r.got, 3);
+    CHECK_EQ(bell.holders, 1);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, bug_22_a_future_that_was_told_and_goes_tells_the_next)
+{
+    CHECK_EQ(blitz_run(passes_on, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
+/* ---- plain threads ---- */
+
+static void *thread_echo(void *arg)
+{
+    return (void *)(intptr_t)echo(arg);
+}
+
+static int with_a_thread(void *arg)
+{
+    struct pair p;
+    char data[8];
+    pthread_t thread;
+    void *result;
+    (void)arg;
+    pair_open(&p);
+    CHECK_EQ(pthread_create(&thread, NULL, thread_echo, p.end[1]), 0);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(send_some(p.end[0], "ping", 4, BLITZ_FOREVER), 4);
+        CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 4);
+    }
+    shutdown(p.end[0]->fd, SHUT_WR);
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, a_plain_thread_waits_like_a_fiber)
+{
+    t_on_each(with_a_thread, NULL, 0);
+}
+
+/* ---- an edge in the middle of a try ---- */
+
+static struct bz_file *edged;
+
+/* The call is made, finds nothing, and before anybody else can do anything the edge comes. */
+static int edge_after_the_call(const char *call)
+{
+    struct bz_told told[BZ_SIDES];
+    if (strcmp(call, "recv") != 0)
+        return 0;
+    bz_file_lock(edged);
+    bz_ready_event(edged, BZ_READY_IN, told);
+    bz_file_unlock(edged);
+    return EAGAIN;
+}
+
+TEST(io, bug_13_an_edge_in_the_middle_of_a_try_is_not_taken_for_an_older_one)
+{
+    struct bz_files files;
+    struct bz_told next;
+    struct bz_op op;
+    char data;
+    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    CHECK_EQ(bz_file_open(&files, dup(0), BZ_FILE_STREAM, &edged), 0);
+    bz_op_init(&op, edged, BZ_OP_RECV);
+    op.buffer.data = &data;
+    op.buffer.bytes = 1;
+    bz_io_fault = edge_after_the_call;
+    CHECK(!bz_ready_try(&op, &next));
+    bz_io_fault = NULL;
+    bz_file_lock(edged);
+    CHECK(bz_ready_wait(&op)); /* worth another try */
+    bz_file_leave_unlock(edged, &op);
+    CHECK_EQ(bz_files_fini(&files), 1);
+}
+
+/* ---- hogs ---- */
+
+static bz_atomic(uint32_t) is_over;
+
+static int burn(void *arg)
+{
+    (void)arg;
+    while (bz_load_relaxed(&is_over) == 0) { /* relaxed: a flag */
+    }
+    return 0;
+}
+
+static int beside_hogs(void *arg)
+{
+    blitz_task *hog[2];
+    (void)arg;
+    bz_store_relaxed(&is_over, 0); /* relaxed: before the spawns */
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_spawn(burn, NULL, NULL, &hog[i]), 0);
+    let_others();
+    struct pair p;
+    char data[8];
+    blitz_task *t;
+    pair_open(&p);
+    CHECK_EQ(blitz_spawn(echo, p.end[1], NULL, &t), 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(send_some(p.end[0], "ping", 4, BLITZ_FOREVER), 4);
+        CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 4);
+    }
+    bz_io_close(p.end[0]);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    bz_store_relaxed(&is_over, 1); /* relaxed: a flag */
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+    bz_io_close(p.end[1]);
+    return 0;
+}
+
+TEST(io, goes_on_beside_hogs_on_every_proc)
+{
+    for (unsigned procs = 1; procs <= 2; procs++)
+        CHECK_EQ(blitz_run(beside_hogs, NULL, &(blitz_config){.procs = procs}), 0);
+}
