@@ -162,13 +162,18 @@ int64_t bz_attempt(struct bz_op *op)
 
 static size_t asked_for(const struct bz_op *op)
 {
-    size_t bytes = 0;
+    const struct iovec *vector = op->v.vector;
+    size_t bytes = 0, count = (size_t)op->v.count;
     if (op->code == BZ_OP_RECV || op->code == BZ_OP_SEND)
         return op->buffer.bytes;
-    if (op->code != BZ_OP_READV && op->code != BZ_OP_WRITEV)
+    if (op->code == BZ_OP_RECVMSG || op->code == BZ_OP_SENDMSG) {
+        vector = op->msg.header->msg_iov;
+        count = op->msg.header->msg_iovlen;
+    } else if (op->code != BZ_OP_READV && op->code != BZ_OP_WRITEV) {
         return 0;
-    for (int i = 0; i < op->v.count; i++)
-        bytes += op->v.vector[i].iov_len;
+    }
+    for (size_t i = 0; i < count; i++)
+        bytes += vector[i].iov_len;
     return bytes;
 }
 

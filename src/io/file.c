@@ -164,7 +164,8 @@ struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
 
 bool bz_file_enter(struct bz_file *f, struct bz_op *op)
 {
-    if (f->is_closing)
+    bool is_meant = op->generation == 0 || op->generation == f->generation;
+    if (f->is_closing || f->users == 0 || !is_meant)
         return false;
     f->users += !op->is_in;
     op->is_in = 1;

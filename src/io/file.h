@@ -37,7 +37,7 @@ static inline uint64_t bz_file_key(const struct bz_file *f)
     return (uint64_t)f->generation << 32 | f->index;
 }
 
-/* Under its lock: an operation begins, or ends. False: it is closing. */
+/* Under its lock: an operation begins, or ends. False: it is closing, gone, or another use of it. */
 BZ_MUST_USE bool bz_file_enter(struct bz_file *f, struct bz_op *op);
 /* The lock is dropped, and the file perhaps gone. */
 void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op);

@@ -70,6 +70,7 @@ struct bz_op {
     /* Its owner is to go on. Under the file's lock: decides, and leaves the rest for later. False:
      * it has another outcome, tell somebody else. */
     bool (*tell)(struct bz_op *op, struct bz_told *out);
+    uint32_t generation; /* the file's use that is meant; 0: whatever it is. Constant */
     void *who;        /* the owner's, for tell */
     uint8_t code;     /* enum bz_op_code */
     uint8_t side;     /* enum bz_side */
@@ -161,6 +162,7 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
 {
     bz_list_init(&op->in);
     op->file = file;
+    op->generation = 0;
     op->tell = NULL;
     op->who = NULL;
     op->code = (uint8_t)code;

@@ -83,7 +83,12 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
     next->kind = BZ_TOLD_NOBODY;
     bz_file_lock(f);
     if (!bz_file_enter(f, op)) {
-        finish_unlock(op, -EBADF);
+        op->result = -EBADF;
+        op->state = BZ_OP_DONE;
+        if (op->is_in) /* it was under way when the file was closed */
+            bz_file_leave_unlock(f, op);
+        else
+            bz_file_unlock(f);
         return true;
     }
     bool is_worth = is_worth_a_try(h);
