@@ -73,7 +73,7 @@ typedef struct blitz_config {
     blitz_thread_fn thread_stop;  /* NULL: none */
     void *thread_ctx;             /* yours, until the runtime is given up */
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
-    const char *io; /* "epoll", "poll", "none"; NULL: BLITZ_IO, or the best there is */
+    const char *io; /* "epoll", "poll", "uring", "none"; NULL: BLITZ_IO, or the best */
     int preempt;    /* 1: threads that burn take turns, by SIGURG: blitz/preempt.h */
 } blitz_config;
 

@@ -233,6 +233,10 @@ void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void 
     f->is_closing = true;
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);
+    for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {
+        struct bz_op *op = BZ_CONTAINER_OF(l, struct bz_op, in);
+        op->poll->ops->cancel(op->poll, op);
+    }
     while (tell_one(f, &told)) {
         bz_file_unlock(f);
         settle(&told, arg);

@@ -70,14 +70,16 @@ struct bz_op {
     /* Its owner is to go on. Under the file's lock: decides, and leaves the rest for later. False:
      * it has another outcome, tell somebody else. */
     bool (*tell)(struct bz_op *op, struct bz_told *out);
-    uint32_t generation; /* the file's use that is meant; 0: whatever it is. Constant */
-    void *who;        /* the owner's, for tell */
-    uint8_t code;     /* enum bz_op_code */
-    uint8_t side;     /* enum bz_side */
-    uint8_t state;    /* enum bz_op_state */
-    uint8_t is_in;    /* counted among the file's users */
-    uint8_t is_begun; /* a connect that is under way */
-    int flags;        /* of the call */
+    uint32_t generation;  /* the file's use that is meant; 0: whatever it is. Constant */
+    void *who;            /* the owner's, for tell */
+    uint8_t code;         /* enum bz_op_code */
+    uint8_t side;         /* enum bz_side */
+    uint8_t state;        /* enum bz_op_state */
+    uint8_t is_in;        /* counted among the file's users */
+    uint8_t is_begun;     /* a connect that is under way */
+    uint8_t is_asked;     /* to end: the owner, or whoever closed the file, wants it back */
+    struct bz_poll *poll; /* while it flies: whose keeper has it */
+    int flags;            /* of the call */
     int64_t result;
     union {
         struct {
@@ -170,6 +172,8 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
     op->state = BZ_OP_NEW;
     op->is_in = 0;
     op->is_begun = 0;
+    op->is_asked = 0;
+    op->poll = NULL;
     op->flags = 0;
     op->result = 0;
 }

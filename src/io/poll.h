@@ -104,6 +104,9 @@ void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os);
 void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
 /* The one that needs POSIX only. */
 void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
+/* By completion. Opens its ring at once: 0, or a negative errno, as ring.h says. */
+BZ_MUST_USE int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os,
+                                   struct bz_files *files);
 
 /* Nobody waits there or rouses any more. */
 static inline void bz_poll_fini(struct bz_poll *poll)

@@ -116,7 +116,7 @@ static int read_threads(struct bz_settings *s, uint64_t field)
     return 0;
 }
 
-static const char *const io_names[] = {"best", "none", "epoll", "poll"}; /* enum bz_io_kind */
+static const char *const io_names[] = {"best", "none", "epoll", "poll", "uring"}; /* enum bz_io_kind */
 
 static int read_io(struct bz_settings *s, const char *field)
 {
@@ -131,7 +131,7 @@ static int read_io(struct bz_settings *s, const char *field)
             return 0;
         }
     }
-    bz_log(BLITZ_LOG_ERROR, "%s%s: must be best, epoll, poll or none",
+    bz_log(BLITZ_LOG_ERROR, "%s%s: must be best, epoll, poll, uring or none",
            field != NULL ? "config.io = " : "BLITZ_IO=", name);
     return -EINVAL;
 }

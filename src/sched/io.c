@@ -25,6 +25,7 @@
 #include "sched/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 
 #include "base/log.h"
@@ -32,6 +33,7 @@
 #include "io/attempt.h"
 #include "io/ready.h"
 #include "os/sim.h"
+#include "sched/flight.h"
 #include "sched/wait.h"
 
 /* ---- who goes on ---- */
@@ -49,31 +51,41 @@ static void settle(struct bz_told *told, void *rt)
     bz_told_settle(rt, told);
 }
 
-static struct bz_runtime *runtime_of(const struct bz_file *f)
+/* ---- files ---- */
+
+static bool completes(const struct bz_runtime *rt)
 {
-    return BZ_CONTAINER_OF(f->files, struct bz_runtime, files);
+    return rt->procs[0].poll.ops->completes;
 }
 
-/* ---- files ---- */
+/* By completion it is the kernel that waits, and it does not if the descriptor says so. */
+static void may_block(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_NONBLOCK))
+        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
 
 int bz_io_open(int fd, unsigned flags, struct bz_file **out)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
         return -ENOTSUP;
+    if (completes(m->rt) && !(flags & BZ_FILE_FOREIGN))
+        may_block(fd);
     return bz_file_open(&m->rt->files, fd, flags, out);
 }
 
 void bz_io_close(struct bz_file *f)
 {
-    bz_file_close(f, settle, runtime_of(f));
+    bz_file_close(f, settle, bz_io_runtime(f));
 }
 
 /* Under the file's lock: it is somebody's to listen to from here on. */
 static int attach(struct bz_file *f)
 {
     uint32_t was;
-    struct bz_runtime *rt = runtime_of(f);
+    struct bz_runtime *rt = bz_io_runtime(f);
     if (f->poll != NULL)
         return 0;
     struct bz_machine *m = bz_enter(&was);
@@ -85,10 +97,7 @@ static int attach(struct bz_file *f)
 
 /* ---- with a stack, or a thread ---- */
 
-enum { FAILED = BZ_WAIT_WOKEN + 1 }; /* it could not be waited for: op->result says why */
-
-/* Under the file's lock. */
-static bool tell_wait(struct bz_op *op, struct bz_told *out)
+bool bz_io_tell_wait(struct bz_op *op, struct bz_told *out)
 {
     out->kind = BZ_TOLD_WAIT;
     return bz_wait_win(op->who, BZ_WAIT_WOKEN, &out->won);
@@ -103,7 +112,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
     if (err != 0) {
         op->result = err;
         bz_file_unlock(f);
-        return bz_wait_over(w, FAILED);
+        return bz_wait_over(w, BZ_IO_FAILED);
     }
     if (bz_ready_wait(op)) {
         bz_file_unlock(f);
@@ -119,7 +128,7 @@ static void give_up(struct bz_op *op)
 {
     struct bz_told next;
     struct bz_file *f = op->file;
-    struct bz_runtime *rt = runtime_of(f);
+    struct bz_runtime *rt = bz_io_runtime(f);
     bz_file_lock(f);
     bz_ready_revoke(op, &next);
     bz_file_leave_unlock(f, op);
@@ -130,7 +139,7 @@ static void give_up(struct bz_op *op)
 static int64_t try_once(struct bz_op *op)
 {
     struct bz_told next;
-    struct bz_runtime *rt = runtime_of(op->file);
+    struct bz_runtime *rt = bz_io_runtime(op->file);
     bz_file_lock(op->file);
     op->file->half[op->side].is_ready = true;
     bz_file_unlock(op->file);
@@ -148,7 +157,7 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
     struct bz_task *me = bz_task_self();
     bz_wait_begin(&w, me != NULL ? me->rt->os : op->file->files->os, what, until);
     op->who = &w;
-    op->tell = tell_wait;
+    op->tell = bz_io_tell_wait;
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(&w, wait_hook, op);
@@ -160,12 +169,12 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
         return 0;
     }
     give_up(op);
-    return outcome == FAILED ? op->result : bz_wait_error(outcome);
+    return outcome == BZ_IO_FAILED ? op->result : bz_wait_error(outcome);
 }
 
 static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    struct bz_runtime *rt = runtime_of(op->file);
+    struct bz_runtime *rt = bz_io_runtime(op->file);
     struct bz_told next;
     for (;;) {
         bool is_done = bz_ready_try(op, &next);
@@ -193,15 +202,11 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
         (void)!blitz_blocking(attempt_call, op); /* it has a function */
         return op->result;
     }
-    return run_by_readiness(op, what, until);
+    return completes(bz_io_runtime(op->file)) ? bz_flight_run(op, what, until)
+                                              : run_by_readiness(op, what, until);
 }
 
 /* ---- without a stack ---- */
-
-static struct bz_io_future *future_of(blitz_future *f)
-{
-    return BZ_CONTAINER_OF(f, struct bz_io_future, future);
-}
 
 static bool tell_waker(struct bz_op *op, struct bz_told *out)
 {
@@ -249,12 +254,12 @@ static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
 
 static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
 {
-    struct bz_io_future *f = future_of(future);
+    struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
     struct bz_told next;
     if (op->state == BZ_OP_DONE)
         return BLITZ_READY;
-    struct bz_runtime *rt = runtime_of(op->file);
+    struct bz_runtime *rt = bz_io_runtime(op->file);
     blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
     bool waits = op->is_in && future_still_waits(f, &spare);
     while (!waits && op->state != BZ_OP_DONE) {
@@ -268,16 +273,16 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
 
 static void future_cancel(blitz_future *future)
 {
-    struct bz_io_future *f = future_of(future);
+    struct bz_io_future *f = bz_io_future_of(future);
     if (f->op.state == BZ_OP_DONE || !f->op.is_in)
         return;
     give_up(&f->op);
     blitz_waker_drop(&f->waker); /* empty if it was told */
 }
 
-static int future_output(blitz_future *future)
+int bz_io_future_output(blitz_future *future)
 {
-    int64_t result = future_of(future)->op.result;
+    int64_t result = bz_io_future_of(future)->op.result;
     return result > INT_MAX ? INT_MAX : (int)result;
 }
 
@@ -286,14 +291,14 @@ static const blitz_future_ops by_readiness = {
     .kind = BLITZ_REVOCABLE,
     .poll = future_poll,
     .cancel = future_cancel,
-    .output = future_output,
+    .output = bz_io_future_output,
 };
 
 void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code)
 {
     bz_op_init(&f->op, file, code);
     f->op.tell = tell_waker;
-    f->future.ops = &by_readiness;
+    f->future.ops = completes(bz_io_runtime(file)) ? &bz_flight_future_ops : &by_readiness;
     f->waker = (blitz_waker){NULL, NULL};
 }
 
@@ -319,24 +324,34 @@ bool bz_io_reap(struct bz_proc *p)
 
 /* ---- the polls of a runtime ---- */
 
-/* A system of tests (sim, faults) has no descriptors to wait for but those of the real one: there is no
- * waiting for them in simulated time. */
-static void poll_init(struct bz_poll *poll, struct bz_runtime *rt)
+/* The real system's descriptors cannot be waited for in simulated time. */
+static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kind kind)
 {
-    enum bz_io_kind kind = bz_sim_is_running() ? BZ_IO_NONE : rt->is.io;
+    if (kind == BZ_IO_URING)
+        return bz_poll_uring_init(poll, rt->os, &rt->files);
     if (kind == BZ_IO_NONE)
         bz_poll_null_init(poll, rt->os);
     else if (kind == BZ_IO_POLL)
         bz_poll_posix_init(poll, rt->os, &rt->files);
     else
         bz_poll_epoll_init(poll, rt->os, &rt->files);
+    return 0;
 }
 
-void bz_io_init(struct bz_runtime *rt)
+int bz_io_init(struct bz_runtime *rt)
 {
+    enum bz_io_kind kind = bz_sim_is_running() ? BZ_IO_NONE : rt->is.io;
     bz_files_init(&rt->files, rt->os, &rt->alloc);
-    for (unsigned i = 0; i < rt->proc_count; i++)
-        poll_init(&rt->procs[i].poll, rt);
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        int err = poll_init(&rt->procs[i].poll, rt, kind);
+        if (err == 0)
+            continue;
+        bz_log(BLITZ_LOG_ERROR, "io = uring: the system refuses a ring (error %d)", -err);
+        while (i-- > 0)
+            bz_poll_fini(&rt->procs[i].poll);
+        return err;
+    }
+    return 0;
 }
 
 void bz_io_fini(struct bz_runtime *rt)

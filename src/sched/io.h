@@ -54,8 +54,8 @@ static inline int64_t bz_io_future_result(const struct bz_io_future *f)
 
 /* ---- for the scheduler ---- */
 
-/* The polls of a runtime. Nothing is opened yet. */
-void bz_io_init(struct bz_runtime *rt);
+/* The polls of a runtime. By readiness nothing is opened yet. 0, or a negative errno, logged. */
+BZ_MUST_USE int bz_io_init(struct bz_runtime *rt);
 void bz_io_fini(struct bz_runtime *rt);
 
 /* Who was told is to go on. No lock is held. */

@@ -59,7 +59,11 @@ static int procs_new(struct bz_runtime *rt)
     }
     for (unsigned i = 0; i < rt->proc_count; i++)
         proc_init(&rt->procs[i], rt, i, seed);
-    bz_io_init(rt);
+    if ((err = bz_io_init(rt)) != 0) {
+        bz_machines_fini(rt);
+        bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
+        return err;
+    }
     bz_barrier_init(&rt->barrier, rt->os);
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */

@@ -27,7 +27,7 @@
  *   job.c       forked jobs that somebody else runs
  *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
- *   io.c        operations on files, and who hears of them
+ *   io.c        operations on files, and who hears of them; flight.c: those the kernel has
  *   timer.c     deadlines: a wheel a proc
  *   trace.c     what happened when, for people
  *   watch.c     test builds look after themselves

@@ -1,0 +1,182 @@
+/*
+ * ring.c - one ring of the kernel's, spoken to directly.
+ *
+ * Two queues in memory shared with the kernel. A submission is written, then the tail is moved past
+ * it; the kernel moves the head as it takes them, in the system call that hands them in. A
+ * completion is read between head and tail, then the head is moved.
+ *
+ * A plain ring: any thread may hand in and take out, one at a time. The modes that make rings
+ * faster tie them to one thread, and a proc changes hands.
+ *
+ * [S] put: sq_tail release -> the kernel: acquire      the submission is whole
+ * [H] put: sq_head acquire <- the kernel: release      it has read the one that was there
+ * [C] peek: cq_tail acquire <- the kernel: release     the completion is whole
+ * [D] seen: cq_head release -> the kernel: acquire     it has been read
+ */
+#include "io/ring.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "io/attempt.h"
+
+static int setup(unsigned entries, struct bz_uring_params *p)
+{
+    int fault = bz_io_fault_of("io_uring_setup");
+    if (fault != 0)
+        return -fault;
+    long fd = syscall(BZ_SYS_URING_SETUP, entries, p);
+    return fd >= 0 ? (int)fd : -errno;
+}
+
+static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const void *arg,
+                 size_t bytes)
+{
+    int fault = bz_io_fault_of("io_uring_enter");
+    if (fault != 0)
+        return -fault;
+    long n = syscall(BZ_SYS_URING_ENTER, fd, submit, min, flags, arg, bytes);
+    return n >= 0 ? (int)n : -errno;
+}
+
+static void *map(int fd, size_t bytes, uint64_t at)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
+    return p != MAP_FAILED ? p : NULL;
+}
+
+static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
+{
+    char *base = r->rings;
+    r->sq_head = (void *)(base + p->sq.head);
+    r->sq_tail = (void *)(base + p->sq.tail);
+    r->sq_flags = (void *)(base + p->sq.flags);
+    r->sq_mask = *(uint32_t *)(void *)(base + p->sq.mask);
+    r->sq_array = (void *)(base + p->sq.array);
+    r->cq_head = (void *)(base + p->cq.head);
+    r->cq_tail = (void *)(base + p->cq.tail);
+    r->cq_mask = *(uint32_t *)(void *)(base + p->cq.mask);
+    r->cqe = (void *)(base + p->cq.cqes);
+    r->sqe = r->sqes;
+    r->sq_entries = p->sq_entries;
+    r->tail = bz_load_relaxed(r->sq_tail); /* relaxed: nobody has it yet */
+    r->pending = 0;
+}
+
+/* Which operations it has that we need: all, or it is too old. */
+static bool can_do_it_all(int fd)
+{
+    static const uint8_t needed[] = {
+        BZ_URING_OP_POLL_ADD, BZ_URING_OP_SENDMSG, BZ_URING_OP_RECVMSG,     BZ_URING_OP_ACCEPT,
+        BZ_URING_OP_CONNECT,  BZ_URING_OP_SEND,    BZ_URING_OP_RECV,        BZ_URING_OP_STATX,
+        BZ_URING_OP_OPENAT,   BZ_URING_OP_CLOSE,   BZ_URING_OP_ASYNC_CANCEL};
+    struct bz_uring_probe probe;
+    memset(&probe, 0, sizeof probe);
+    if (syscall(BZ_SYS_URING_REGISTER, fd, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)
+        return false;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(needed); i++)
+        if (needed[i] > probe.last_op || !(probe.ops[needed[i]].flags & BZ_URING_PROBE_HAS))
+            return false;
+    return true;
+}
+
+int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
+{
+    enum { NEEDED = BZ_URING_FEAT_NODROP | BZ_URING_FEAT_FAST_POLL | BZ_URING_FEAT_EXT_ARG };
+    struct bz_uring_params p;
+    memset(&p, 0, sizeof p);
+    p.flags = BZ_URING_SETUP_CQSIZE;
+    p.cq_entries = completions;
+    memset(r, 0, sizeof *r);
+    r->fd = setup(submissions, &p);
+    if (r->fd < 0)
+        return r->fd;
+    size_t sq = p.sq.array + p.sq_entries * sizeof(uint32_t);
+    size_t cq = p.cq.cqes + p.cq_entries * sizeof(struct bz_uring_cqe);
+    r->rings_bytes = sq > cq ? sq : cq;
+    r->sqes_bytes = p.sq_entries * sizeof(struct bz_uring_sqe);
+    r->features = p.features;
+    bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r->fd);
+    if (is_fit) {
+        r->rings = map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
+        r->sqes = map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
+    }
+    if (r->rings == NULL || r->sqes == NULL) {
+        bz_ring_close(r);
+        return is_fit ? -ENOMEM : -ENOTSUP;
+    }
+    find_fields(r, &p);
+    return 0;
+}
+
+void bz_ring_close(struct bz_ring *r)
+{
+    if (r->rings != NULL)
+        munmap(r->rings, r->rings_bytes);
+    if (r->sqes != NULL)
+        munmap(r->sqes, r->sqes_bytes);
+    close(r->fd);
+    r->fd = -1;
+}
+
+struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
+{
+    if (r->tail - bz_load_acquire(r->sq_head) >= r->sq_entries) /* [H] */
+        return NULL;
+    uint32_t at = r->tail & r->sq_mask;
+    struct bz_uring_sqe *sqe = &r->sqe[at];
+    memset(sqe, 0, sizeof *sqe);
+    r->sq_array[at] = at;
+    r->tail++;
+    r->pending++;
+    return sqe;
+}
+
+int bz_ring_submit(struct bz_ring *r)
+{
+    bz_store_release(r->sq_tail, r->tail); /* [S] */
+    while (r->pending > 0) {
+        int n = enter(r->fd, r->pending, 0, 0, NULL, 0);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? n : -EAGAIN;
+        r->pending -= (uint32_t)n;
+    }
+    return 0;
+}
+
+const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r)
+{
+    uint32_t head = bz_load_relaxed(r->cq_head); /* relaxed: ours */
+    if (head == bz_load_acquire(r->cq_tail))     /* [C] */
+        return NULL;
+    return &r->cqe[head & r->cq_mask];
+}
+
+void bz_ring_seen(struct bz_ring *r)
+{
+    bz_store_release(r->cq_head, bz_load_relaxed(r->cq_head) + 1); /* [D]; relaxed: ours */
+}
+
+bool bz_ring_has_overflow(struct bz_ring *r)
+{
+    return (bz_load_relaxed(r->sq_flags) & BZ_URING_SQ_OVERFLOW) != 0; /* relaxed: a hint */
+}
+
+void bz_ring_fetch(struct bz_ring *r)
+{
+    (void)enter(r->fd, 0, 0, BZ_URING_ENTER_GETEVENTS, NULL, 0);
+}
+
+int bz_ring_wait(int fd, uint64_t left_ns, bool is_for_ever)
+{
+    struct bz_uring_timespec left = {(int64_t)(left_ns / 1000000000),
+                                     (long long)(left_ns % 1000000000)};
+    struct bz_uring_wait_arg arg = {.timespec = is_for_ever ? 0 : (uint64_t)(uintptr_t)&left};
+    int n = enter(fd, 0, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg, sizeof arg);
+    return n < 0 ? n : 0;
+}

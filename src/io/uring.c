@@ -1,0 +1,440 @@
+/*
+ * uring.c - the keeper by completion: a ring of the kernel's for each proc.
+ *
+ * An operation is written into the ring of the proc on which it begins, with its buffers, and flies;
+ * what was written is handed to the kernel once a turn of the loop, when the machine sleeps or asks.
+ * The completion carries the operation's address: its owner stays until it is told.
+ *
+ * A plain ring (ring.c), because procs change hands. Three things follow, all seen in experiments:
+ *
+ *   The kernel ends an operation with -ECANCELED when the thread that handed it in exits. If nobody
+ *   asked for that it is begun again, as the table below says: what has had no effect yet can be
+ *   repeated, and a connect goes on by itself, so that only its end is waited for.
+ *
+ *   While one flies, the kernel interrupts the thread that handed it in, whatever that is doing. A
+ *   foreign call there comes back short or with EINTR. So blitz_block_in_place runs its function on a
+ *   thread of the pool with this keeper, and pool threads never hand anything in; what a task calls
+ *   unmarked must be ready for it (docs/networking.md).
+ *
+ *   Two threads may sleep in one ring, and one may take what would have woken the other. Only a kick is
+ *   meant for one in particular: whoever takes a kick while others sleep there kicks again.
+ *
+ * A descriptor that must not block is told so by the kernel as -EAGAIN at once; ours may block
+ * (sched/io.c sees to that), and foreign ones are polled first. What rings cannot do (several messages
+ * at once) is polled for, and then called.
+ *
+ * Everything here is under the lock, but for the sleep. It is held over the call that hands in.
+ *
+ * I1  poll->attached counts the operations that fly.
+ * I2  An operation that flies is in its file's list, and its file in use.
+ *
+ * [A] made at init, before anybody else looks
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "io/attempt.h"
+#include "io/poll.h"
+#include "io/ring.h"
+
+#if !defined(BZ_URING_ENTRIES)
+#define BZ_URING_ENTRIES 256
+#endif
+
+/* What a completion is of, if of no operation. An operation's address may have the POLLED bit. */
+enum { KICK = 2, ASKED = 4, POLLED = 1 };
+
+struct uring_own {
+    struct bz_lock lock;
+    struct bz_ring ring;
+    unsigned inside; /* threads that sleep in it */
+};
+
+static struct uring_own *own_of(struct bz_poll *poll)
+{
+    return bz_load_relaxed(&poll->own); /* relaxed: [A] */
+}
+
+static void lock(struct bz_poll *poll)
+{
+    bz_lock_take(&own_of(poll)->lock, poll->os);
+}
+
+static void unlock(struct bz_poll *poll)
+{
+    bz_lock_drop(&own_of(poll)->lock, poll->os);
+}
+
+/* ---- what is handed in ---- */
+
+static short events_of(const struct bz_op *op)
+{
+    return op->code == BZ_OP_POLL ? op->events : op->side == BZ_SIDE_IN ? POLLIN : POLLOUT;
+}
+
+static void fill_poll(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_POLL_ADD;
+    sqe->fd = op->file->fd;
+    sqe->op_flags = (uint32_t)(unsigned short)events_of(op);
+}
+
+static void fill_buffer(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->buffer.data;
+    sqe->len = op->buffer.bytes < INT32_MAX ? (uint32_t)op->buffer.bytes : INT32_MAX;
+    sqe->op_flags = (uint32_t)(op->flags | flags);
+}
+
+static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->msg.header;
+    sqe->len = 1;
+    sqe->op_flags = (uint32_t)(op->flags | flags);
+}
+
+static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->v.vector;
+    sqe->len = (uint32_t)op->v.count;
+    sqe->off = (uint64_t)op->v.at; /* -1: where it stands */
+}
+
+static void fill_accept(struct bz_uring_sqe *sqe, struct bz_op *op)
+{
+    op->name.bytes = (socklen_t)sizeof(struct sockaddr_storage);
+    sqe->opcode = BZ_URING_OP_ACCEPT;
+    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
+    sqe->off = op->name.address != NULL ? (uint64_t)(uintptr_t)&op->name.bytes : 0;
+    sqe->op_flags = SOCK_CLOEXEC;
+}
+
+static void fill_connect(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_CONNECT;
+    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
+    sqe->off = op->name.bytes;
+}
+
+static void fill_fsync(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_FSYNC;
+    sqe->op_flags = op->flags != 0 ? BZ_URING_FSYNC_DATA : 0;
+}
+
+/* Returns the bit its completion is to have. */
+static unsigned fill(struct bz_uring_sqe *sqe, struct bz_op *op)
+{
+    sqe->fd = op->file->fd;
+    switch ((enum bz_op_code)op->code) {
+    case BZ_OP_ACCEPT:
+        fill_accept(sqe, op);
+        return 0;
+    case BZ_OP_RECV:
+        fill_buffer(sqe, op, BZ_URING_OP_RECV, 0);
+        return 0;
+    case BZ_OP_SEND:
+        fill_buffer(sqe, op, BZ_URING_OP_SEND, MSG_NOSIGNAL);
+        return 0;
+    case BZ_OP_RECVMSG:
+        fill_msg(sqe, op, BZ_URING_OP_RECVMSG, MSG_CMSG_CLOEXEC);
+        return 0;
+    case BZ_OP_SENDMSG:
+        fill_msg(sqe, op, BZ_URING_OP_SENDMSG, MSG_NOSIGNAL);
+        return 0;
+    case BZ_OP_READV:
+        fill_vector(sqe, op, BZ_URING_OP_READV);
+        return 0;
+    case BZ_OP_WRITEV:
+        fill_vector(sqe, op, BZ_URING_OP_WRITEV);
+        return 0;
+    case BZ_OP_CONNECT:
+        fill_connect(sqe, op);
+        return 0;
+    case BZ_OP_FSYNC:
+        fill_fsync(sqe, op);
+        return 0;
+    default: /* POLL, and what there is no operation for */
+        fill_poll(sqe, op);
+        return op->code == BZ_OP_POLL ? 0 : POLLED;
+    }
+}
+
+/* Room in the ring; handing in makes some. Under the lock. */
+static struct bz_uring_sqe *put(struct uring_own *own)
+{
+    struct bz_uring_sqe *sqe = bz_ring_put(&own->ring);
+    if (sqe == NULL && bz_ring_submit(&own->ring) == 0)
+        sqe = bz_ring_put(&own->ring);
+    return sqe;
+}
+
+/* Hand it in, or the question whether it is ready. */
+static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
+{
+    lock(poll);
+    struct bz_uring_sqe *sqe = put(own_of(poll));
+    if (sqe != NULL) {
+        unsigned bit = POLLED;
+        if (polls_first)
+            fill_poll(sqe, op);
+        else
+            bit = fill(sqe, op);
+        sqe->user_data = (uint64_t)(uintptr_t)op | bit;
+    }
+    unlock(poll);
+    return sqe != NULL ? 0 : -EAGAIN;
+}
+
+static int uring_submit(struct bz_poll *poll, struct bz_op *op)
+{
+    int err = begin(poll, op, false);
+    if (err != 0)
+        return err;
+    op->poll = poll;
+    op->is_asked = 0;
+    op->state = BZ_OP_FLIES;
+    bz_list_push_back(&op->file->flying, &op->in);     /* I2 */
+    if (bz_fetch_add_relaxed(&poll->attached, 1) == 0) /* I1; relaxed: who sleeps is roused */
+        bz_poll_rouse(poll);
+    return 0;
+}
+
+/* Handed in at once: whoever would do it may sleep. */
+static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
+{
+    op->is_asked = 1;
+    lock(poll);
+    for (unsigned bit = 0; bit <= POLLED; bit += POLLED) {
+        struct bz_uring_sqe *sqe = put(own_of(poll));
+        if (sqe == NULL)
+            break; /* the deadline of whoever asked is late */
+        sqe->opcode = BZ_URING_OP_ASYNC_CANCEL;
+        sqe->fd = -1;
+        sqe->addr = (uint64_t)(uintptr_t)op | bit;
+        sqe->user_data = ASKED;
+    }
+    (void)bz_ring_submit(&own_of(poll)->ring);
+    unlock(poll);
+}
+
+/* ---- hearing ---- */
+
+/* Under the lock. */
+static void kick_locked(struct uring_own *own)
+{
+    struct bz_uring_sqe *sqe = put(own);
+    if (sqe != NULL) {
+        sqe->opcode = BZ_URING_OP_NOP;
+        sqe->user_data = KICK;
+    }
+    (void)bz_ring_submit(&own->ring);
+}
+
+/* Take what has completed. Under the lock. Returns whether there was anything. */
+static bool gather(struct uring_own *own, struct bz_harvest *harvest)
+{
+    bool is_kicked = false, is_any = false;
+    if (bz_ring_has_overflow(&own->ring))
+        bz_ring_fetch(&own->ring);
+    for (const struct bz_uring_cqe *c;
+         harvest->count < BZ_HARVEST_MAX && (c = bz_ring_peek(&own->ring)) != NULL;) {
+        is_any = true;
+        is_kicked |= c->user_data == KICK;
+        if (c->user_data != KICK && c->user_data != ASKED) {
+            harvest->entry[harvest->count].key = c->user_data;
+            harvest->entry[harvest->count++].what = c->res;
+        }
+        bz_ring_seen(&own->ring);
+    }
+    if (is_kicked && own->inside > 0)
+        kick_locked(own); /* it was meant for somebody who has not seen it, perhaps */
+    return is_any;
+}
+
+static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+{
+    struct uring_own *own = own_of(poll);
+    uint64_t now = until_ns != BZ_OS_FOREVER ? bz_os_now(poll->os) : 0;
+    int err = 0;
+    lock(poll);
+    (void)bz_ring_submit(
+        &own->ring); /* -EBUSY: completions must be taken first, as they are below */
+    bool may = bz_load_acquire(&poll->roused) == 0 && !gather(own, harvest); /* poll.h [A] */
+    own->inside += may;
+    unlock(poll);
+    if (!may)
+        return 0;
+    err =
+        bz_ring_wait(own->ring.fd, until_ns > now ? until_ns - now : 0, until_ns == BZ_OS_FOREVER);
+    lock(poll);
+    own->inside--;
+    gather(own, harvest);
+    unlock(poll);
+    return err == -ETIME ? -ETIMEDOUT : 0;
+}
+
+static int uring_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+{
+    int err;
+    if (bz_poll_is_used(poll))
+        err = sleep_in_ring(poll, until_ns, harvest);
+    else
+        err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
+    return err == -ETIMEDOUT && bz_os_now(poll->os) >= until_ns ? err : 0;
+}
+
+static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    struct uring_own *own = own_of(poll);
+    if (!bz_lock_try(&own->lock))
+        return; /* somebody is at it */
+    if (own->ring.pending > 0)
+        (void)bz_ring_submit(&own->ring);
+    gather(own, harvest);
+    unlock(poll);
+}
+
+static void uring_kick(struct bz_poll *poll)
+{
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    lock(poll);
+    if (own_of(poll)->inside > 0)
+        kick_locked(own_of(poll));
+    unlock(poll);
+}
+
+/* ---- what came back ---- */
+
+enum verdict { OVER, AGAIN, POLL_FIRST };
+
+/* How a connect went that was interrupted, or was under way already. */
+static int64_t connect_outcome(struct bz_op *op)
+{
+    int err = 0;
+    socklen_t bytes = sizeof err;
+    if (getsockopt(op->file->fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
+        return -errno;
+    return -err;
+}
+
+/* It is ready: what now? */
+static enum verdict after_poll(struct bz_op *op, int64_t *result)
+{
+    if (*result < 0)
+        return OVER;
+    if (op->code == BZ_OP_CONNECT) {
+        *result = connect_outcome(op);
+        return OVER;
+    }
+    if (op->code == BZ_OP_RECVMMSG || op->code == BZ_OP_SENDMMSG) {
+        *result = bz_attempt(op);
+        return *result == -EAGAIN ? POLL_FIRST : OVER;
+    }
+    return AGAIN;
+}
+
+/* By opcode: what was ended without anybody asking. */
+static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
+{
+    bool is_unasked = *result == -ECANCELED && !op->is_asked && !op->file->is_closing;
+    if (was_polled)
+        return is_unasked ? POLL_FIRST : op->is_asked ? OVER : after_poll(op, result);
+    if (op->code == BZ_OP_CONNECT) {
+        bool is_under_way = *result == -EINPROGRESS || *result == -EALREADY || is_unasked;
+        if (*result == -EISCONN && op->is_begun)
+            *result = 0;
+        op->is_begun = 1;
+        return is_under_way && !op->is_asked ? POLL_FIRST : OVER;
+    }
+    if (is_unasked || *result == -EINTR)
+        return AGAIN; /* nothing has been done: recv, send, accept, read, write say how much else */
+    return *result == -EAGAIN && !op->is_asked ? POLL_FIRST : OVER;
+}
+
+static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+                          struct bz_told told[BZ_SIDES])
+{
+    uint64_t key = harvest->entry[harvest->at].key;
+    struct bz_op *op = (void *)(uintptr_t)(key & ~(uint64_t)POLLED);
+    struct bz_file *f = op->file; /* I2 */
+    int64_t result = harvest->entry[harvest->at].what;
+    bz_file_lock(f);
+    bool was_polled = (key & POLLED) != 0;
+    enum verdict v = look(op, was_polled, &result);
+    if (v == OVER && op->is_asked && was_polled && result >= 0)
+        result = -ECANCELED; /* it was ready, and nothing has been done */
+    int err = v != OVER ? begin(poll, op, v == POLL_FIRST) : 0;
+    if (v != OVER && err == 0) {
+        bz_file_unlock(f);
+        return;
+    }
+    bz_list_remove(&op->in);
+    bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait for nothing does no harm */
+    if (result == -ECANCELED && f->is_closing)
+        result = -EBADF;
+    op->result = err != 0 ? err : result;
+    op->state = BZ_OP_DONE;
+    unsigned is_in = op->is_in;
+    op->is_in = 0;
+    if (!op->tell(op, &told[0])) /* the operation is its owner's from here on */
+        told[0].kind = BZ_TOLD_NOBODY;
+    bz_file_leave_unlock(f, &(struct bz_op){.is_in = (uint8_t)is_in});
+}
+
+/* ---- from beginning to end ---- */
+
+static int uring_attach(struct bz_poll *poll, struct bz_file *f)
+{
+    (void)poll;
+    (void)f;
+    return 0;
+}
+
+static void uring_fini(struct bz_poll *poll)
+{
+    struct uring_own *own = own_of(poll);
+    bz_ring_close(&own->ring);
+    bz_free(poll->files->alloc, own, sizeof *own);
+    poll->ops = NULL;
+}
+
+static const struct bz_poll_ops uring_ops = {
+    .name = "uring",
+    .completes = true,
+    .wait = uring_wait,
+    .reap = uring_reap,
+    .deliver = uring_deliver,
+    .attach = uring_attach,
+    .submit = uring_submit,
+    .cancel = uring_cancel,
+    .kick = uring_kick,
+    .fini = uring_fini,
+};
+
+int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
+{
+    struct uring_own *own = bz_alloc(files->alloc, sizeof *own, 0);
+    if (own == NULL)
+        return -ENOMEM;
+    int err = bz_ring_open(&own->ring, BZ_URING_ENTRIES, 4 * BZ_URING_ENTRIES);
+    if (err != 0) {
+        bz_free(files->alloc, own, sizeof *own);
+        return err;
+    }
+    bz_lock_init(&own->lock);
+    own->inside = 0;
+    poll->ops = &uring_ops;
+    poll->os = os;
+    poll->files = files;
+    bz_atomic_init(&poll->own, own); /* [A] */
+    bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->roused, 0);
+    return 0;
+}

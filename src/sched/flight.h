@@ -1,0 +1,31 @@
+/*
+ * flight.h - what io.c and flight.c share: operations by readiness, and by completion.
+ */
+#ifndef BZ_SCHED_FLIGHT_H
+#define BZ_SCHED_FLIGHT_H
+
+#include "sched/io.h"
+#include "sched/wait.h"
+
+/* An outcome of waits: it could not be waited for, op->result says why. */
+enum { BZ_IO_FAILED = BZ_WAIT_WOKEN + 1 };
+
+static inline struct bz_runtime *bz_io_runtime(const struct bz_file *f)
+{
+    return BZ_CONTAINER_OF(f->files, struct bz_runtime, files);
+}
+
+static inline struct bz_io_future *bz_io_future_of(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, struct bz_io_future, future);
+}
+
+/* op->who is a struct bz_wait: it is won. Under the file's lock. */
+bool bz_io_tell_wait(struct bz_op *op, struct bz_told *out);
+int bz_io_future_output(blitz_future *future);
+
+/* bz_io_run for a keeper by completion. */
+int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until);
+extern const blitz_future_ops bz_flight_future_ops;
+
+#endif
