@@ -17,6 +17,7 @@
 #include "blitz/futures.h"
 #include "blitz/hooks.h"
 #include "blitz/local.h"
+#include "blitz/loop.h"
 #include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"

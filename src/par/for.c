@@ -1,0 +1,72 @@
+/*
+ * for.c - parallel loops: chunks, single indexes, tiles.
+ *
+ * All the cutting is split.c's; here is what a chunk is for each of them. A loop over single indexes is a
+ * loop over chunks with an inner loop of ours: the check for an error is between two calls anyhow. A loop
+ * over tiles is the same with spans that have two sides.
+ *
+ * Function pointers are kept in the loop as one type and called as what they are, which C allows
+ * (and calling them as anything else is what it does not).
+ */
+#include <errno.h>
+
+#include "par/split.h"
+
+/* ---- chunks ---- */
+
+static int range_chunk(const struct bz_loop *loop, const struct bz_span *s, void *acc)
+{
+    (void)acc;
+    return ((blitz_range_fn *)loop->body)(s->from, s->to, loop->arg);
+}
+
+static int index_chunk(const struct bz_loop *loop, const struct bz_span *s, void *acc)
+{
+    blitz_index_fn *body = (blitz_index_fn *)loop->body;
+    (void)acc;
+    for (size_t i = s->from; i < s->to; i++) {
+        int err = body(i, loop->arg);
+        if (err != 0)
+            return err;
+    }
+    return 0;
+}
+
+static int tile_chunk(const struct bz_loop *loop, const struct bz_span *s, void *acc)
+{
+    (void)acc;
+    return ((blitz_tile_fn *)loop->body)(s->from, s->to, s->left, s->right, loop->arg);
+}
+
+/* ---- loops ---- */
+
+static int run(bz_chunk_fn *chunk, void (*body)(void), void *arg, const struct bz_span *whole,
+               bool is_tiled, const blitz_par_opts *opts)
+{
+    struct bz_loop loop = {.chunk = chunk, .body = body, .arg = arg, .is_tiled = is_tiled};
+    if (body == NULL)
+        return -EINVAL;
+    if (whole->from == whole->to || whole->left == whole->right)
+        return 0;
+    bz_loop_init(&loop, bz_span_cells(whole), opts);
+    return bz_loop_run(&loop, whole, NULL);
+}
+
+int blitz_for(size_t n, blitz_range_fn *body, void *arg, const blitz_par_opts *opts)
+{
+    return run(range_chunk, (void (*)(void))body, arg, &(struct bz_span){0, n, 0, 1}, false, opts);
+}
+
+int blitz_for_each(size_t n, blitz_index_fn *body, void *arg, const blitz_par_opts *opts)
+{
+    return run(index_chunk, (void (*)(void))body, arg, &(struct bz_span){0, n, 0, 1}, false, opts);
+}
+
+int blitz_for_2d(size_t rows, size_t columns, blitz_tile_fn *body, void *arg,
+                 const blitz_par_opts *opts)
+{
+    if (columns > 0 && rows > SIZE_MAX / columns)
+        return -EINVAL;
+    return run(tile_chunk, (void (*)(void))body, arg, &(struct bz_span){0, rows, 0, columns}, true,
+               opts);
+}

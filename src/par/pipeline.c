@@ -1,0 +1,241 @@
+/*
+ * pipeline.c - items through stages, several at a time.
+ *
+ * A *token* carries one item at a time: it takes the next one from the source, calls stage after stage
+ * with it, and comes back for another. There are as many tokens as items may be in flight, so the bound
+ * needs no counting, and an item stays in the caches of the worker that has it. Tokens are forked jobs:
+ * those for which no worker has time are not begun, and find at their join that the source has ended. One
+ * that waits for its turn suspends, and its worker does something else.
+ *
+ * Turns. An item has a number, in the order of the source. An ordered stage has a row of semaphores,
+ * one for each token: item i waits for number i modulo their count, and gives a permit to the next. Of
+ * the items that have not passed the stage, the lowest is under way, and so are all between it and any
+ * that waits there; that is no more than there are tokens, so two never wait for one semaphore (I1).
+ * And the lowest item of all waits for nobody: the pipeline moves.
+ *
+ * An item of which nothing is left passes its turns on, without its stages being called.
+ *
+ * Stopping: the first reason is kept, the semaphores are closed, whoever waits is turned away, and
+ * every token drops what it has and ends. The mutexes of serial stages are left by who holds them.
+ *
+ * Rejected: a queue between each two stages with tasks of its own for each (a switch or a wake for every
+ * stage and item, and a bound for each queue); an item that is not in turn put into a buffer of the
+ * stage, to be carried on by whoever comes by (what TBB does, since its tasks can not wait): ours can,
+ * and the stage's code stays a straight line.
+ *
+ * I1  At most one item waits for a semaphore, and a semaphore has at most one permit.
+ * I2  An item is in the hands of one token, until a stage has used it up or it is dropped.
+ */
+#include <errno.h>
+
+#include "blitz/mutex.h"
+#include "blitz/par.h"
+#include "blitz/semaphore.h"
+#include "blitz/task.h"
+#include "par/split.h"
+
+struct pipe {
+    struct bz_loop loop; /* for its flag and its shield */
+    int (*source)(void **item, void *arg);
+    void *arg;
+    const blitz_stage *stages;
+    size_t count;
+    size_t tokens;
+    blitz_pipeline_opts opts;
+    blitz_mutex at_source;
+    uint64_t next;         /* the number of the next item; guarded by at_source, as is */
+    bool has_ended;        /* there is none */
+    bz_atomic(int) error;  /* the first reason to stop, or 0 */
+    blitz_mutex *alone;    /* of each stage, if it is serial */
+    blitz_semaphore *turn; /* of each stage, one for each token, if it is ordered */
+};
+
+struct token {
+    blitz_job job;
+    struct pipe *pipe;
+};
+
+static blitz_semaphore *turn_of(struct pipe *p, size_t stage, uint64_t number)
+{
+    return &p->turn[stage * p->tokens + number % p->tokens];
+}
+
+/* ---- stopping ---- */
+
+static void stop(struct pipe *p, int why)
+{
+    int none = 0;
+    if (!bz_cas_strong_rlx_rlx(&p->error, &none, why)) /* relaxed: read after all joins */
+        return;
+    bz_loop_stop(&p->loop);
+    for (size_t i = 0; i < p->count * p->tokens; i++)
+        blitz_semaphore_close(&p->turn[i]);
+}
+
+static void drop(struct pipe *p, void *item)
+{
+    if (item != NULL && p->opts.drop != NULL)
+        p->opts.drop(item, p->opts.drop_arg);
+}
+
+/* Between two stages: go on? */
+static bool may_go_on(struct pipe *p)
+{
+    int err;
+    bool may = bz_loop_may_go_on(&p->loop, &err);
+    if (err != 0)
+        stop(p, err);
+    return may;
+}
+
+/* ---- a token ---- */
+
+/* The next item, and its number. */
+static bool take(struct pipe *p, void **item, uint64_t *number)
+{
+    int err = blitz_mutex_lock(&p->at_source, BLITZ_FOREVER);
+    *item = NULL;
+    if (err == 0) {
+        if (!p->has_ended && !bz_loop_is_stopped(&p->loop))
+            err = p->source(item, p->arg);
+        p->has_ended |= *item == NULL || err != 0;
+        *number = p->next++;
+        blitz_mutex_unlock(&p->at_source);
+    }
+    if (err == 0)
+        return *item != NULL;
+    stop(p, err);
+    drop(p, *item);
+    return false;
+}
+
+static int call(const blitz_stage *stage, void **item)
+{
+    return *item != NULL ? stage->fn(item, stage->arg) : 0;
+}
+
+static int call_in_turn(struct pipe *p, size_t i, void **item, uint64_t number)
+{
+    int err = blitz_semaphore_acquire(turn_of(p, i, number), 1, BLITZ_FOREVER);
+    if (err == 0)
+        err = call(&p->stages[i], item);
+    if (err == 0)
+        (void)!blitz_semaphore_release(turn_of(p, i, number + 1), 1);
+    return err;
+}
+
+static int call_alone(struct pipe *p, size_t i, void **item)
+{
+    int err = blitz_mutex_lock(&p->alone[i], BLITZ_FOREVER);
+    if (err != 0)
+        return err;
+    if (!bz_loop_is_stopped(&p->loop))
+        err = call(&p->stages[i], item);
+    blitz_mutex_unlock(&p->alone[i]);
+    return err;
+}
+
+static int call_stage(struct pipe *p, size_t i, void **item, uint64_t number)
+{
+    switch (p->stages[i].kind) {
+    case BLITZ_STAGE_ORDERED:
+        return call_in_turn(p, i, item, number);
+    case BLITZ_STAGE_SERIAL:
+        return call_alone(p, i, item);
+    default:
+        return call(&p->stages[i], item);
+    }
+}
+
+static void carry(struct pipe *p, void *item, uint64_t number)
+{
+    for (size_t i = 0; i < p->count && may_go_on(p); i++) {
+        int err = call_stage(p, i, &item, number);
+        if (err != 0)
+            stop(p, err); /* turned away with -EPIPE: there is a reason already */
+    }
+    drop(p, item);
+}
+
+static int token_main(void *arg)
+{
+    struct pipe *p = ((struct token *)arg)->pipe;
+    bool is_ours = bz_loop_shield(&p->loop);
+    uint64_t number;
+    void *item;
+    while (may_go_on(p) && take(p, &item, &number))
+        carry(p, item, number);
+    if (is_ours)
+        blitz_unshield();
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+/* The joins in the order of the forks' reverse. */
+static void run_tokens(struct pipe *p, struct token *tokens)
+{
+    struct token mine = {.pipe = p};
+    for (size_t i = 1; i < p->tokens; i++) {
+        tokens[i].pipe = p;
+        blitz_fork(&tokens[i].job, token_main, &tokens[i]);
+    }
+    (void)!token_main(&mine);
+    for (size_t i = p->tokens; i-- > 1;)
+        (void)!blitz_join(&tokens[i].job);
+}
+
+static void init_stages(struct pipe *p)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        blitz_mutex_init(&p->alone[i]);
+        for (size_t k = 0; k < p->tokens; k++)
+            blitz_semaphore_init(turn_of(p, i, k), k == 0 ? 1 : 0);
+    }
+}
+
+/* One block: the tokens, the semaphores, the mutexes. 0: more than there can be. */
+static size_t bytes_for(const struct pipe *p)
+{
+    size_t each = sizeof(struct token) + sizeof(blitz_semaphore) * (p->count + 1);
+    if (p->count > SIZE_MAX / 1024 || p->tokens > SIZE_MAX / 2 / each)
+        return 0;
+    return p->tokens * each + p->count * sizeof(blitz_mutex);
+}
+
+static int run(struct pipe *p)
+{
+    size_t bytes = bytes_for(p);
+    struct token *tokens = bytes > 0 ? bz_par_alloc(bytes) : NULL;
+    if (tokens == NULL)
+        return -ENOMEM;
+    p->turn = (blitz_semaphore *)(tokens + p->tokens);
+    p->alone = (blitz_mutex *)(p->turn + p->tokens * p->count);
+    blitz_mutex_init(&p->at_source);
+    init_stages(p);
+    run_tokens(p, tokens);
+    bz_par_free(tokens, bytes);
+    return bz_load_relaxed(&p->error); /* relaxed: all tokens are joined */
+}
+
+static bool is_bad(const blitz_stage *stages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (stages[i].fn == NULL || (unsigned)stages[i].kind > BLITZ_STAGE_SERIAL)
+            return true;
+    return false;
+}
+
+int blitz_pipeline(int (*source)(void **item, void *arg), void *arg, const blitz_stage *stages,
+                   size_t count, const blitz_pipeline_opts *opts)
+{
+    struct pipe p = {.source = source, .arg = arg, .stages = stages, .count = count};
+    if (source == NULL || (count > 0 && stages == NULL) || is_bad(stages, count))
+        return -EINVAL;
+    bz_loop_init(&p.loop, 1, NULL);
+    bz_atomic_init(&p.error, 0);
+    if (opts != NULL)
+        p.opts = *opts;
+    p.tokens = p.opts.in_flight > 0 ? p.opts.in_flight : 4 * (size_t)blitz_worker_count();
+    return run(&p);
+}

@@ -1,0 +1,125 @@
+/*
+ * reduce.c - many values to one: map and combine.
+ *
+ * Two ways. Usually (split.c) each stack adds its chunks to one accumulator, from left to right, and an
+ * accumulator is made only for what another worker takes. What is combined with what then depends on
+ * who had time, which an associative function does not notice; but sums of floating-point numbers are
+ * not quite that.
+ *
+ * Ordered, the tree is fixed: n and the grain say which chunks there are and how they are halved, each
+ * chunk has an accumulator of its own, and each node combines its two. It costs an init and a combine a
+ * chunk more. Nothing is measured, so chunks are many, and the same whatever they take: n / 1024.
+ *
+ * Rejected: to have ordered sums by keeping the accumulators of all chunks in an array and adding them up in
+ * the end: memory by the chunk, where the tree has one for each level.
+ *
+ * I1  A node's accumulator is complete before its join returns, and is combined by the frame that
+ *     forked it, when the left one is complete.
+ */
+#include <errno.h>
+
+#include "blitz/par.h"
+#include "blitz/task.h"
+#include "par/split.h"
+
+enum { LEAVES = 1024 };
+
+/* ---- as it comes ---- */
+
+static int map_chunk(const struct bz_loop *loop, const struct bz_span *s, void *acc)
+{
+    return loop->how->map(acc, s->from, s->to, loop->arg);
+}
+
+/* ---- ordered ---- */
+
+/* The indexes [from, to), in the frame of whoever forks it. */
+struct node {
+    blitz_job job;
+    struct bz_loop *loop; /* its grain is the size of a leaf */
+    size_t from, to;
+    void *acc; /* where the result goes; it is not initialized */
+};
+
+static int reduce_leaf(struct node *n)
+{
+    const struct bz_loop *loop = n->loop;
+    int err;
+    loop->how->init(n->acc, loop->arg);
+    if (!bz_loop_may_go_on(n->loop, &err))
+        return err;
+    err = loop->how->map(n->acc, n->from, n->to, loop->arg);
+    if (err != 0)
+        bz_loop_stop(n->loop);
+    return err;
+}
+
+static int reduce_node(struct node *n);
+
+/* It was taken by another, who is not under the caller's shield. */
+static int node_main(void *arg)
+{
+    struct node *n = arg;
+    bool is_ours = bz_loop_shield(n->loop);
+    int err = reduce_node(n);
+    if (is_ours)
+        blitz_unshield();
+    return err;
+}
+
+/* Both halves, then the right one added to the left one. */
+static int reduce_halves(struct node *n, size_t middle)
+{
+    const blitz_reduction *how = n->loop->how;
+    struct bz_acc acc;
+    if (!bz_acc_begin(&acc, how->bytes)) {
+        bz_loop_stop(n->loop);
+        how->init(n->acc, n->loop->arg);
+        return -ENOMEM;
+    }
+    struct node left = {.loop = n->loop, .from = n->from, .to = middle, .acc = n->acc};
+    struct node right = {.loop = n->loop, .from = middle, .to = n->to, .acc = acc.at};
+    blitz_fork(&right.job, node_main, &right);
+    int err = reduce_node(&left);
+    int its = blitz_join(&right.job);
+    if (err == 0 && its == 0)
+        bz_acc_add(how, n->acc, acc.at, n->loop->arg); /* I1 */
+    bz_acc_end(&acc, how->bytes);
+    return err != 0 ? err : its;
+}
+
+static int reduce_node(struct node *n)
+{
+    size_t leaf = n->loop->grain, leaves = (n->to - n->from) / leaf;
+    if (leaves < 2 || bz_loop_is_stopped(n->loop))
+        return reduce_leaf(n);
+    return reduce_halves(n, n->from + leaves / 2 * leaf);
+}
+
+static int reduce_in_order(struct bz_loop *loop, size_t n, void *result)
+{
+    struct node root = {.loop = loop, .from = 0, .to = n, .acc = result};
+    if (n / LEAVES > loop->grain)
+        loop->grain = n / LEAVES;
+    return reduce_node(&root);
+}
+
+/* ---- both ---- */
+
+int blitz_reduce(size_t n, const blitz_reduction *how, void *arg, void *result,
+                 const blitz_par_opts *opts)
+{
+    struct bz_loop loop = {.chunk = map_chunk, .arg = arg, .how = how};
+    if (how == NULL || how->init == NULL || how->map == NULL || how->combine == NULL ||
+        how->bytes == 0 || result == NULL)
+        return -EINVAL;
+    if (n == 0) {
+        how->init(result, arg);
+        return 0;
+    }
+    bz_loop_init(&loop, n, opts);
+    if (opts != NULL && opts->is_ordered)
+        return reduce_in_order(&loop, n, result);
+    how->init(result, arg);
+    return bz_loop_run(&loop, &(struct bz_span){0, n, 0, 1}, result);
+}

@@ -1,0 +1,375 @@
+/*
+ * split.c - a range of indexes, cut into chunks that are run by whoever has time.
+ *
+ * A span that is larger than a chunk is halved: the upper half is forked, the lower half is halved again,
+ * and what is left in the end is a chunk, which is run. Then the halves are joined, the newest first;
+ * what nobody took is cut up in its turn. So one stack runs its chunks from left to right, the jobs
+ * pending on it are as many as there are halvings (64 at the most), and who has nothing to do takes
+ * the oldest job, the largest part. What another stack runs is called a *part*.
+ *
+ * How large is a chunk? A fork and a join cost a nanosecond or two, so a chunk pays for its own at some
+ * ten nanoseconds; what is dear is that a body is called at all (a loop that the compiler made fast for
+ * thousands of indexes is slow for three) and looking at the clock. What is gained by small ones is
+ * balance: at the end everybody waits for the last chunk, and an error or a cancel for those that run.
+ * 20 us is far from both. How many indexes that is, is measured: the first chunk is small, and every
+ * chunk says how large the next one is to be. A part begins with what its forker had found out.
+ *   - While nothing is known, not a halving but the first chunk is cut off, and the whole rest forked: one
+ *     lone job, for which nobody is roused (job.c) and which is there for those who are awake. If the rest
+ *     turns out to be small it is run in few goes: a loop of 1000 additions is three calls of its body,
+ *     two forks and joins and four looks at the clock.
+ *   - The first chunk is 4 indexes: they may take a second each. Chunks grow by no more than 16 times: the
+ *     first ones may have been cheap by chance. And in a loop that is long, a chunk is no more than a 128th
+ *     of the whole, so that a heavy stretch among light indexes is not one chunk; but not below 2 us for
+ *     that.
+ *
+ * Accumulators (reduce.c). Since a stack goes from left to right, it has one for all its chunks; only a
+ * part that another stack runs has one of its own, which its join adds. So there are as many as steals,
+ * and not as many as chunks. If there is no memory for one, the part is left to its join.
+ *
+ * Stopping. A flag in the loop, looked at before each chunk and before each halving. Whoever stops
+ * returns the reason; those who did not begin return 0; joins take the left result first. So
+ * the reason that comes back is that of the lowest index, of those that ran.
+ *
+ * Rejected: a fixed number of chunks for each worker, split further where stolen (what Rayon and TBB do): a
+ * chunk that has begun can not be split, and a 16th of a loop may be a second. Looking who is hungry
+ * between small chunks, and forking only then: the fork is cheaper than the look. A shared counter
+ * from which all take chunks: neighbours end up on different workers, for which caches and reductions
+ * pay.
+ *
+ * I1  A part's span, loop and size are written before its fork and not after.
+ * I2  Every index of a span is in one half or in one chunk, and there is no other place at which it can
+ *     be: cut() and halve() are the only ones that make spans of a span.
+ */
+#include "par/split.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "blitz/par.h"
+#include "blitz/task.h"
+#include "blitz/yield.h"
+#include "sched/sched.h"
+
+enum {
+    CHUNK_NS = 20 * 1000,  /* what a chunk is to take */
+    CHUNK_LEAST_NS = 2000, /* and takes at least, if the 128th part is less */
+    PARTS = 128,           /* of a long loop */
+    GROWTH = 16,           /* a chunk is no more than so many times the last one */
+    FIRST_PART = 64,       /* the first chunk is that part of the whole, */
+    FIRST_MAX = 4          /* and not more than so many cells */
+};
+
+/* What one stack knows while it runs its part. */
+struct run {
+    struct bz_loop *loop;
+    void *acc;      /* of all it has run, or NULL */
+    size_t size;    /* cells of the next chunk; 0: not known yet */
+    uint64_t since; /* when the next chunk begins; 0: look at the clock */
+};
+
+/* A span that was forked. In the forker's frame. */
+struct part {
+    blitz_job job;
+    struct bz_loop *loop; /* I1 */
+    struct bz_span span;  /* I1 */
+    size_t size;          /* I1; as in struct run */
+    bool is_left;         /* the taker had no memory: the join is to run it */
+    struct bz_acc acc;    /* the taker's */
+};
+
+/* ---- spans ---- */
+
+/* Rows or columns, whichever are more. */
+static bool is_high(const struct bz_loop *loop, const struct bz_span *s)
+{
+    return !loop->is_tiled || s->to - s->from >= s->right - s->left;
+}
+
+/* Make two of it, the first one `lines` rows or columns long. */
+static void part_at(const struct bz_loop *loop, struct bz_span *s, size_t lines,
+                    struct bz_span *rest)
+{
+    *rest = *s;
+    if (is_high(loop, s))
+        rest->from = s->to = s->from + lines;
+    else
+        rest->left = s->right = s->left + lines;
+    if (BZ_BROKEN(132) && rest->to - rest->from > 1 && lines % 7 == 6)
+        rest->from++;
+}
+
+/* The side that is cut, and the other one. */
+static size_t side_of(const struct bz_loop *loop, const struct bz_span *s, size_t *across)
+{
+    size_t rows = s->to - s->from, columns = s->right - s->left;
+    bool is_cut_in_rows = is_high(loop, s);
+    *across = is_cut_in_rows ? columns : rows;
+    return is_cut_in_rows ? rows : columns;
+}
+
+/* Are both halves at least as large as the grain? */
+static bool can_halve(const struct bz_loop *loop, const struct bz_span *s)
+{
+    size_t across, side = side_of(loop, s, &across);
+    return side > 1 && side / 2 * across >= loop->grain;
+}
+
+/* How many lines make up that many cells, or the grain, if that is more; in a line they are a multiple
+ * of it. Of a span that can be halved. */
+static size_t lines_of(const struct bz_loop *loop, const struct bz_span *s, size_t cells)
+{
+    size_t across, grain = loop->grain;
+    if (cells < grain)
+        cells = grain;
+    if (!loop->is_tiled)
+        return cells - cells % grain;
+    (void)!side_of(loop, s, &across);
+    size_t least = (grain - 1) / across + 1, lines = cells / across;
+    return lines > least ? lines : least;
+}
+
+static void halve(const struct bz_loop *loop, struct bz_span *s, struct bz_span *upper)
+{
+    part_at(loop, s, lines_of(loop, s, bz_span_cells(s) / 2), upper);
+}
+
+/* The first chunk, while nothing is known. False: all of it is. */
+static bool cut(const struct bz_loop *loop, struct bz_span *s, struct bz_span *rest)
+{
+    size_t cells = bz_span_cells(s), first = cells / FIRST_PART;
+    first = first < FIRST_MAX ? first : FIRST_MAX;
+    first = first < loop->chunk_max ? first : loop->chunk_max;
+    if (!can_halve(loop, s))
+        return false;
+    part_at(loop, s, lines_of(loop, s, first), rest);
+    return true;
+}
+
+/* ---- the size of a chunk ---- */
+
+static size_t at_least(double cells, size_t least)
+{
+    return cells < (double)least            ? least
+           : cells < (double)(SIZE_MAX / 2) ? (size_t)cells
+                                            : SIZE_MAX;
+}
+
+/* `cells` took so long: how large is the next one? */
+static size_t size_after(const struct bz_loop *loop, size_t cells, uint64_t ns)
+{
+    double per_ns = (double)cells / (double)(ns > 0 ? ns : 1);
+    double size = per_ns * CHUNK_NS, grown = (double)cells * GROWTH;
+    double part = (double)loop->cells / PARTS, least = per_ns * CHUNK_LEAST_NS;
+    part = part > least ? part : least;
+    size = size < grown ? size : grown;
+    if (size < (double)loop->cells && size > part)
+        size = part;
+    size = size < (double)loop->chunk_max ? size : (double)loop->chunk_max;
+    return at_least(size, loop->grain);
+}
+
+/* Is there nothing to find out? */
+static bool is_fixed(const struct bz_loop *loop)
+{
+    return loop->chunk_max <= loop->grain;
+}
+
+/* ---- running ---- */
+
+bool bz_loop_may_go_on(struct bz_loop *loop, int *out)
+{
+    *out = 0;
+    BLITZ_POLL();
+    if (bz_loop_is_stopped(loop))
+        return false;
+    if (!blitz_is_cancelled())
+        return true;
+    bz_loop_stop(loop);
+    *out = -ECANCELED;
+    return false;
+}
+
+static int run_chunk(struct run *r, const struct bz_span *s)
+{
+    struct bz_loop *loop = r->loop;
+    int err;
+    if (!bz_loop_may_go_on(loop, &err))
+        return err;
+    if (is_fixed(loop))
+        err = loop->chunk(loop, s, r->acc);
+    else {
+        uint64_t since = r->since != 0 ? r->since : blitz_now();
+        err = loop->chunk(loop, s, r->acc);
+        r->since = blitz_now();
+        r->size = size_after(loop, bz_span_cells(s), r->since - since);
+    }
+    if (err != 0 && !BZ_BROKEN(133))
+        bz_loop_stop(loop);
+    return err;
+}
+
+static int run_span(struct run *r, struct bz_span s);
+
+/* Somebody else has taken it: a stack, and an accumulator, of its own. */
+static int part_main(void *arg)
+{
+    struct part *p = arg;
+    struct bz_loop *loop = p->loop;
+    struct run r = {loop, NULL, p->size, 0};
+    if (bz_loop_is_stopped(loop))
+        return 0;
+    if (loop->how != NULL) {
+        p->is_left = !bz_acc_begin(&p->acc, loop->how->bytes);
+        if (p->is_left)
+            return 0;
+        r.acc = p->acc.at;
+        loop->how->init(r.acc, loop->arg);
+    }
+    bool is_ours = bz_loop_shield(loop);
+    int err = run_span(&r, p->span);
+    if (is_ours)
+        blitz_unshield();
+    return err;
+}
+
+static void fork_part(const struct run *r, struct part *p)
+{
+    p->loop = r->loop;
+    p->size = r->size;
+    p->is_left = false;
+    p->acc.at = NULL;
+    blitz_fork(&p->job, part_main, p);
+}
+
+/* Has nobody taken it, so that it is ours to run? Else it is done. */
+static bool is_ours(struct part *p)
+{
+    struct blitz_worker_ *w = blitz_worker_();
+    return (w != NULL && blitz_pop_(w, &p->job)) || !blitz_join_slow_(&p->job);
+}
+
+/* What another stack has made of it. */
+static void add_up(const struct run *r, struct part *p, bool is_well)
+{
+    const blitz_reduction *how = r->loop->how;
+    if (how == NULL || p->acc.at == NULL)
+        return;
+    if (is_well)
+        bz_acc_add(how, r->acc, p->acc.at, r->loop->arg);
+    bz_acc_end(&p->acc, how->bytes);
+}
+
+/* The span left of it came to `err`. */
+static int join_part(struct run *r, struct part *p, int err)
+{
+    if (is_ours(p))
+        return err != 0 ? err : run_span(r, p->span);
+    r->since = 0; /* we may have waited */
+    int its = p->job.result_;
+    add_up(r, p, err == 0 && its == 0);
+    if (err != 0)
+        return err;
+    return p->is_left ? run_span(r, p->span) : its;
+}
+
+/* While it is not known how large a chunk is to be. (A tile's first row is cut once more.) */
+static int run_first(struct run *r, struct bz_span s)
+{
+    struct part rest;
+    if (!cut(r->loop, &s, &rest.span))
+        return run_chunk(r, &s);
+    fork_part(r, &rest);
+    bool is_small = !r->loop->is_tiled || bz_span_cells(&s) <= FIRST_MAX;
+    return join_part(r, &rest, is_small ? run_chunk(r, &s) : run_first(r, s));
+}
+
+static int run_span(struct run *r, struct bz_span s)
+{
+    struct part upper;
+    if (bz_loop_is_stopped(r->loop))
+        return 0;
+    if (r->size == 0)
+        return run_first(r, s);
+    if (bz_span_cells(&s) <= r->size || !can_halve(r->loop, &s))
+        return run_chunk(r, &s);
+    halve(r->loop, &s, &upper.span);
+    fork_part(r, &upper);
+    return join_part(r, &upper, run_span(r, s));
+}
+
+/* ---- a loop ---- */
+
+bool bz_par_is_shielded(void)
+{
+    struct bz_task *me = bz_task_self();
+    /* relaxed: the task's own shields */
+    return me != NULL && (bz_load_relaxed(&me->word) & BZ_WORD_SHIELD_MASK) != 0;
+}
+
+bool bz_loop_shield(const struct bz_loop *loop)
+{
+    if (!loop->is_shielded || bz_par_is_shielded())
+        return false;
+    blitz_shield();
+    return true;
+}
+
+void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts)
+{
+    loop->cells = cells;
+    loop->grain = opts != NULL && opts->grain > 0 ? opts->grain : 1;
+    loop->chunk_max = opts != NULL && opts->chunk_max > 0 ? opts->chunk_max : SIZE_MAX;
+    if (loop->chunk_max < loop->grain)
+        loop->chunk_max = loop->grain;
+    loop->is_shielded = bz_par_is_shielded();
+    bz_atomic_init(&loop->is_stopped, 0);
+}
+
+int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
+{
+    struct run r = {loop, acc, is_fixed(loop) ? loop->grain : 0, 0};
+    return run_span(&r, *whole);
+}
+
+/* ---- accumulators ---- */
+
+static const blitz_allocator *allocator_here(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? &m->rt->alloc : &bz_allocator_libc;
+}
+
+void *bz_par_alloc(size_t bytes)
+{
+    return bz_alloc(allocator_here(), bytes, _Alignof(max_align_t));
+}
+
+void bz_par_free(void *memory, size_t bytes)
+{
+    bz_free(allocator_here(), memory, bytes);
+}
+
+bool bz_acc_begin(struct bz_acc *acc, size_t bytes)
+{
+    acc->at = acc->small;
+    if (bytes > BZ_ACC_SMALL)
+        acc->at = bz_par_alloc(bytes);
+    return acc->at != NULL;
+}
+
+void bz_acc_add(const blitz_reduction *how, void *acc, void *right, void *arg)
+{
+    if (!BZ_BROKEN(134)) {
+        how->combine(acc, right, arg);
+        return;
+    }
+    how->combine(right, acc, arg);
+    memcpy(acc, right, how->bytes);
+}
+
+void bz_acc_end(struct bz_acc *acc, size_t bytes)
+{
+    if (bytes > BZ_ACC_SMALL)
+        bz_par_free(acc->at, bytes);
+    acc->at = NULL;
+}

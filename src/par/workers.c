@@ -1,0 +1,89 @@
+/*
+ * workers.c - something on every worker, once.
+ *
+ * A task for each, with the proc it is to begin on (place.c sees to it that nobody else takes it from
+ * there). So the number a task gets is the proc's, and what it finds there, such as a slot of an array that
+ * is the worker's own, stays right as long as the function does not wait. A worker whose proc is held by
+ * a task that computes for long comes to it when the monitor has moved the proc.
+ *
+ * Rejected: forked jobs that wait for each other until each worker has one: it works only while nobody
+ * else uses the workers, and a job that waits may be found by the same worker twice.
+ */
+#include <errno.h>
+
+#include "blitz/par.h"
+#include "blitz/task.h"
+#include "par/split.h"
+#include "sched/sched.h"
+
+struct call {
+    int (*fn)(unsigned worker, void *arg);
+    void *arg;
+    unsigned worker;
+    blitz_task *task; /* NULL: it was not spawned, or is joined */
+};
+
+static int call_main(void *arg)
+{
+    struct call *c = arg;
+    return c->fn(c->worker, c->arg);
+}
+
+unsigned blitz_worker_count(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->rt->proc_count : 1;
+}
+
+static void cancel_all(struct call *calls, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        blitz_task_cancel(calls[i].task);
+}
+
+/* Start them; the first error ends it, and those that run are asked to stop. */
+static int start(struct call *calls, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        blitz_spawn_opts opts = {.name = "on_each_worker", .proc = BLITZ_ON_PROC(i)};
+        int err = blitz_spawn(call_main, &calls[i], &opts, &calls[i].task);
+        if (err == 0)
+            continue;
+        cancel_all(calls, i);
+        return err;
+    }
+    return 0;
+}
+
+static int on_each(struct call *calls, unsigned count)
+{
+    int first = 0, err = start(calls, count);
+    for (unsigned i = 0; i < count && calls[i].task != NULL; i++) {
+        int result = 0;
+        /* Without a deadline a cancel of ours is passed on, and the join returns 0. */
+        (void)!blitz_task_join(calls[i].task, BLITZ_FOREVER, &result);
+        calls[i].task = NULL;
+        if (blitz_is_cancelled())
+            cancel_all(calls + i + 1, count - i - 1);
+        if (first == 0)
+            first = result;
+    }
+    return err != 0 ? err : first;
+}
+
+int blitz_on_each_worker(int (*fn)(unsigned worker, void *arg), void *arg)
+{
+    unsigned count = blitz_worker_count();
+    if (fn == NULL)
+        return -EINVAL;
+    if (bz_machine_self() == NULL)
+        return fn(0, arg);
+    struct call *calls = bz_par_alloc(count * sizeof *calls);
+    if (calls == NULL)
+        return -ENOMEM;
+    for (unsigned i = 0; i < count; i++)
+        calls[i] = (struct call){fn, arg, i, NULL};
+    int err = on_each(calls, count);
+    bz_par_free(calls, count * sizeof *calls);
+    return err;
+}
