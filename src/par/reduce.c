@@ -51,6 +51,7 @@ static int reduce_leaf(struct node *n)
     err = loop->how->map(n->acc, n->from, n->to, loop->arg);
     if (err != 0)
         bz_loop_stop(n->loop);
+    bz_par_look_up(false, false);
     return err;
 }
 

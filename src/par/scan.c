@@ -70,6 +70,7 @@ static int go_through(struct scan *s, blitz_emit_fn *fn, void *acc, size_t from,
             return err;
         }
         from = end;
+        bz_par_look_up(false, false);
     }
     return 0;
 }

@@ -13,10 +13,11 @@
  * balance: at the end everybody waits for the last chunk, and an error or a cancel for those that run.
  * 20 us is far from both. How many indexes that is, is measured: the first chunk is small, and every
  * chunk says how large the next one is to be. A part begins with what its forker had found out.
- *   - While nothing is known, not a halving but the first chunk is cut off, and the whole rest forked: one
- *     lone job, for which nobody is roused (job.c) and which is there for those who are awake. If the rest
- *     turns out to be small it is run in few goes: a loop of 1000 additions is three calls of its body,
- *     two forks and joins and four looks at the clock.
+ *   - While nothing is known, not a halving but the first chunk is cut off, and the whole rest forked
+ *     *quietly*: it is not shown to those who are awake and searching, who would take it from under a loop
+ *     that is over in 200 ns; but the monitor fetches it if we do not come back in a millisecond or so
+ *     (job.c). It stays so until, after 2 us, a chunk says that more than 10 us are left. A loop of 1000 additions is
+ *     three calls of its body, two forks and joins and three looks at the clock.
  *   - The first chunk is 4 indexes: they may take a second each. Chunks grow by no more than 16 times: the
  *     first ones may have been cheap by chance. And in a loop that is long, a chunk is no more than a 128th
  *     of the whole, so that a heavy stretch among light indexes is not one chunk; but not below 2 us for
@@ -47,13 +48,15 @@
 
 #include "blitz/par.h"
 #include "blitz/task.h"
-#include "blitz/yield.h"
 #include "sched/sched.h"
 
 enum {
     CHUNK_NS = 20 * 1000,  /* what a chunk is to take */
     CHUNK_LEAST_NS = 2000, /* and takes at least, if the 128th part is less */
     PARTS = 128,           /* of a long loop */
+    QUIET_NS = 10 * 1000,  /* for less than that nobody is disturbed */
+    TURN_NS = 1000 * 1000, /* after which others have a turn */
+    SKIPS = 63,            /* chunks without a look at the clock, of a fixed size */
     GROWTH = 16,           /* a chunk is no more than so many times the last one */
     FIRST_PART = 64,       /* the first chunk is that part of the whole, */
     FIRST_MAX = 4          /* and not more than so many cells */
@@ -62,9 +65,15 @@ enum {
 /* What one stack knows while it runs its part. */
 struct run {
     struct bz_loop *loop;
-    void *acc;      /* of all it has run, or NULL */
-    size_t size;    /* cells of the next chunk; 0: not known yet */
-    uint64_t since; /* when the next chunk begins; 0: look at the clock */
+    void *acc;       /* of all it has run, or NULL */
+    size_t size;     /* cells of the next chunk; 0: not known yet */
+    uint64_t since;  /* when the next chunk begins; 0: look at the clock */
+    size_t left;     /* cells that are not run yet, or run by others */
+    bool is_quiet;   /* what is left is small, or nothing is known: nobody need be told */
+    uint64_t spent;  /* on chunks that were measured */
+    uint64_t turn;   /* when others last had theirs */
+    uint64_t looked; /* when that was last asked */
+    unsigned skips;  /* chunks after which it is not */
 };
 
 /* A span that was forked. In the forker's frame. */
@@ -122,7 +131,7 @@ static size_t lines_of(const struct bz_loop *loop, const struct bz_span *s, size
     if (cells < grain)
         cells = grain;
     if (!loop->is_tiled)
-        return cells - cells % grain;
+        return grain == 1 ? cells : cells - cells % grain;
     (void)!side_of(loop, s, &across);
     size_t least = (grain - 1) / across + 1, lines = cells / across;
     return lines > least ? lines : least;
@@ -133,39 +142,36 @@ static void halve(const struct bz_loop *loop, struct bz_span *s, struct bz_span 
     part_at(loop, s, lines_of(loop, s, bz_span_cells(s) / 2), upper);
 }
 
-/* The first chunk, while nothing is known. False: all of it is. */
-static bool cut(const struct bz_loop *loop, struct bz_span *s, struct bz_span *rest)
+/* The next chunk off the front, of `size` cells if that is known. False: all of it is one. */
+static bool cut(const struct bz_loop *loop, struct bz_span *s, size_t size, struct bz_span *rest)
 {
-    size_t cells = bz_span_cells(s), first = cells / FIRST_PART;
-    first = first < FIRST_MAX ? first : FIRST_MAX;
-    first = first < loop->chunk_max ? first : loop->chunk_max;
-    if (!can_halve(loop, s))
+    size_t cells = bz_span_cells(s);
+    if (size == 0) {
+        size = cells / FIRST_PART < FIRST_MAX ? cells / FIRST_PART : FIRST_MAX;
+        size = size < loop->chunk_max ? size : loop->chunk_max;
+    }
+    if (size >= cells || !can_halve(loop, s))
         return false;
-    part_at(loop, s, lines_of(loop, s, first), rest);
+    size = size < cells / 2 ? size : cells / 2; /* so that what is left can be one, too */
+    part_at(loop, s, lines_of(loop, s, size), rest);
     return true;
 }
 
 /* ---- the size of a chunk ---- */
-
-static size_t at_least(double cells, size_t least)
-{
-    return cells < (double)least            ? least
-           : cells < (double)(SIZE_MAX / 2) ? (size_t)cells
-                                            : SIZE_MAX;
-}
 
 /* `cells` took so long: how large is the next one? */
 static size_t size_after(const struct bz_loop *loop, size_t cells, uint64_t ns)
 {
     double per_ns = (double)cells / (double)(ns > 0 ? ns : 1);
     double size = per_ns * CHUNK_NS, grown = (double)cells * GROWTH;
-    double part = (double)loop->cells / PARTS, least = per_ns * CHUNK_LEAST_NS;
+    double part = (double)loop->cells * (1.0 / PARTS), least = per_ns * CHUNK_LEAST_NS;
     part = part > least ? part : least;
     size = size < grown ? size : grown;
     if (size < (double)loop->cells && size > part)
         size = part;
-    size = size < (double)loop->chunk_max ? size : (double)loop->chunk_max;
-    return at_least(size, loop->grain);
+    if (size >= (double)loop->chunk_max)
+        return loop->chunk_max;
+    return size > (double)loop->grain ? (size_t)size : loop->grain;
 }
 
 /* Is there nothing to find out? */
@@ -179,7 +185,6 @@ static bool is_fixed(const struct bz_loop *loop)
 bool bz_loop_may_go_on(struct bz_loop *loop, int *out)
 {
     *out = 0;
-    BLITZ_POLL();
     if (bz_loop_is_stopped(loop))
         return false;
     if (!blitz_is_cancelled())
@@ -189,22 +194,64 @@ bool bz_loop_may_go_on(struct bz_loop *loop, int *out)
     return false;
 }
 
+static void learn(struct run *r, size_t cells, uint64_t ns)
+{
+    r->size = size_after(r->loop, cells, ns);
+    r->spent += ns;
+    if (r->is_quiet &&
+        r->spent > CHUNK_LEAST_NS) /* before that it is the clock that takes the time */
+        r->is_quiet = (double)ns * (double)r->left < (double)cells * QUIET_NS;
+}
+
+/* Have we been at it for a millisecond? A loop of small chunks that nobody measures asks less often. */
+static bool is_time(struct run *r)
+{
+    if (r->skips > 0) {
+        r->skips--;
+        return false;
+    }
+    if (r->left == 0)
+        return false;
+    uint64_t now = r->since != 0 ? r->since : blitz_now();
+    if (is_fixed(r->loop))
+        r->skips = now - r->looked < CHUNK_NS ? SKIPS : 0;
+    r->looked = now;
+    if (r->turn == 0)
+        r->turn = now;
+    if (now - r->turn < TURN_NS)
+        return false;
+    r->turn = now;
+    return true;
+}
+
+static int run_body(struct run *r, const struct bz_span *s)
+{
+    struct bz_loop *loop = r->loop;
+    r->left -= bz_span_cells(s);
+    if (is_fixed(loop))
+        return loop->chunk(loop, s, r->acc);
+    uint64_t since = r->since != 0 ? r->since : blitz_now();
+    int err = loop->chunk(loop, s, r->acc);
+    if (r->left == 0) /* the end, most likely: nothing to find out for */
+        return err;
+    r->since = blitz_now();
+    learn(r, bz_span_cells(s), r->since - since);
+    return err;
+}
+
 static int run_chunk(struct run *r, const struct bz_span *s)
 {
     struct bz_loop *loop = r->loop;
     int err;
     if (!bz_loop_may_go_on(loop, &err))
         return err;
-    if (is_fixed(loop))
-        err = loop->chunk(loop, s, r->acc);
-    else {
-        uint64_t since = r->since != 0 ? r->since : blitz_now();
-        err = loop->chunk(loop, s, r->acc);
-        r->since = blitz_now();
-        r->size = size_after(loop, bz_span_cells(s), r->since - since);
-    }
+    err = run_body(r, s);
     if (err != 0 && !BZ_BROKEN(133))
         bz_loop_stop(loop);
+    bool is_late = is_time(r);
+    bz_par_look_up(is_late, r->is_quiet);
+    if (is_late)
+        r->since = 0;
     return err;
 }
 
@@ -215,7 +262,7 @@ static int part_main(void *arg)
 {
     struct part *p = arg;
     struct bz_loop *loop = p->loop;
-    struct run r = {loop, NULL, p->size, 0};
+    struct run r = {.loop = loop, .size = p->size, .left = bz_span_cells(&p->span)};
     if (bz_loop_is_stopped(loop))
         return 0;
     if (loop->how != NULL) {
@@ -238,7 +285,10 @@ static void fork_part(const struct run *r, struct part *p)
     p->size = r->size;
     p->is_left = false;
     p->acc.at = NULL;
-    blitz_fork(&p->job, part_main, p);
+    if (r->is_quiet)
+        bz_par_fork_quietly(&p->job, part_main, p);
+    else
+        blitz_fork(&p->job, part_main, p);
 }
 
 /* Has nobody taken it, so that it is ours to run? Else it is done. */
@@ -272,15 +322,17 @@ static int join_part(struct run *r, struct part *p, int err)
     return p->is_left ? run_span(r, p->span) : its;
 }
 
-/* While it is not known how large a chunk is to be. (A tile's first row is cut once more.) */
-static int run_first(struct run *r, struct bz_span s)
+/* While it is not known how large a chunk is to be, or little is left. (Of tiles a row may be much more
+ * than was asked for: it is cut once more.) */
+static int run_quietly(struct run *r, struct bz_span s)
 {
     struct part rest;
-    if (!cut(r->loop, &s, &rest.span))
+    size_t size = r->size;
+    if (!cut(r->loop, &s, size, &rest.span))
         return run_chunk(r, &s);
     fork_part(r, &rest);
-    bool is_small = !r->loop->is_tiled || bz_span_cells(&s) <= FIRST_MAX;
-    return join_part(r, &rest, is_small ? run_chunk(r, &s) : run_first(r, s));
+    bool is_wide = r->loop->is_tiled && size == 0 && bz_span_cells(&s) > FIRST_MAX;
+    return join_part(r, &rest, is_wide ? run_quietly(r, s) : run_chunk(r, &s));
 }
 
 static int run_span(struct run *r, struct bz_span s)
@@ -288,8 +340,8 @@ static int run_span(struct run *r, struct bz_span s)
     struct part upper;
     if (bz_loop_is_stopped(r->loop))
         return 0;
-    if (r->size == 0)
-        return run_first(r, s);
+    if (r->is_quiet || r->size == 0)
+        return run_quietly(r, s);
     if (bz_span_cells(&s) <= r->size || !can_halve(r->loop, &s))
         return run_chunk(r, &s);
     halve(r->loop, &s, &upper.span);
@@ -327,7 +379,9 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
 
 int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
 {
-    struct run r = {loop, acc, is_fixed(loop) ? loop->grain : 0, 0};
+    struct run r = {.loop = loop, .acc = acc, .left = bz_span_cells(whole)};
+    r.is_quiet = !is_fixed(loop);
+    r.size = is_fixed(loop) ? loop->grain : 0;
     return run_span(&r, *whole);
 }
 

@@ -12,6 +12,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz/loop.h"
+#include "blitz/par.h"
 
 /* The rows [from, to) of the columns [left, right). A line has one column. */
 struct bz_span {
@@ -49,8 +50,15 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
 /* Run all of it, from whichever thread; the first accumulator, which init has seen, or NULL. */
 BZ_MUST_USE int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc);
 
-/* At a border of chunks: let others run. 0, or why nothing more is to begin: *out is -ECANCELED or 0. */
+/* Before a chunk. False: nothing more is to begin, and *out is -ECANCELED or 0. */
 BZ_MUST_USE bool bz_loop_may_go_on(struct bz_loop *loop, int *out);
+
+/* After a chunk: let others run if we were asked, or if it is time; and unless we are quiet, show a job
+ * to those who have nothing to do. turn.c */
+void bz_par_look_up(bool is_time, bool is_quiet);
+
+/* As blitz_fork(), but for the monitor alone: nobody else takes it until we look up. */
+void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg);
 
 /* No chunk is to begin any more. */
 static inline void bz_loop_stop(struct bz_loop *loop)

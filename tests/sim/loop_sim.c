@@ -160,3 +160,147 @@ TEST(loop_sim, bug_27_a_mutex_held_over_a_parallel_loop)
 {
     on_seeds(loops_that_lock, 150, 1, 4);
 }
+/* ---- others go on ---- */
+
+enum { LATE_NS = 15 * 1000 * 1000 };
+
+struct others {
+    bz_atomic(int) is_over;
+    blitz_chan *there, *back;
+    unsigned ticks, echoes;
+    uint64_t latest;
+};
+
+static int ticks(void *arg)
+{
+    struct others *o = arg;
+    while (!bz_load_relaxed(&o->is_over)) { /* relaxed: one thread at a time */
+        uint64_t want = blitz_now() + BLITZ_MS;
+        CHECK_EQ(blitz_sleep_until(want), 0);
+        uint64_t late = blitz_now() - want;
+        o->latest = late > o->latest ? late : o->latest;
+        o->ticks++;
+    }
+    return 0;
+}
+
+static int echoes(void *arg)
+{
+    struct others *o = arg;
+    int value;
+    while (blitz_chan_recv(o->there, &value, BLITZ_FOREVER) == 0)
+        CHECK_EQ(blitz_chan_send(o->back, &value, BLITZ_FOREVER), 0);
+    return 0;
+}
+
+static int asks(void *arg)
+{
+    struct others *o = arg;
+    while (!bz_load_relaxed(&o->is_over)) { /* relaxed: one thread at a time */
+        uint64_t since = blitz_now();
+        int value = (int)o->echoes, got = -1;
+        CHECK_EQ(blitz_chan_send(o->there, &value, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_chan_recv(o->back, &got, BLITZ_FOREVER), 0);
+        CHECK_EQ(got, value);
+        uint64_t late = blitz_now() - since;
+        o->latest = late > o->latest ? late : o->latest;
+        o->echoes++;
+        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    }
+    blitz_chan_close(o->there);
+    return 0;
+}
+
+static int burns(size_t from, size_t to, void *arg)
+{
+    (void)arg;
+    bz_sim_burn((to - from) * 50 * BLITZ_US);
+    return 0;
+}
+
+static int loop_beside_others(void *arg)
+{
+    struct others o = {.latest = 0};
+    blitz_task *t[3];
+    int (*fn[3])(void *) = {ticks, echoes, asks};
+    (void)arg;
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &o.there), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &o.back), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(fn[i], &o, NULL, &t[i]), 0);
+    CHECK_EQ(blitz_for(3000, burns, NULL, NULL), 0); /* 150 ms for one */
+    bz_store_relaxed(&o.is_over, 1);                 /* relaxed: one thread at a time */
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_GE(o.ticks, 2u);
+    CHECK_GE(o.echoes, 2u);
+    CHECK_LE(o.latest, LATE_NS);
+    blitz_chan_unref(o.there);
+    blitz_chan_unref(o.back);
+    return 0;
+}
+
+TEST(loop_sim, while_all_workers_loop_a_ticker_and_an_echo_go_on)
+{
+    on_seeds(loop_beside_others, 40, 1, 4);
+}
+
+/* ---- balance, in virtual time ---- */
+
+enum { UNIT_NS = 100 * 1000 };
+
+/* The costs of [0, n), in units: even, rising, one heavy index, a heavy end. */
+static uint64_t cost_of(int kind, size_t i, size_t n)
+{
+    switch (kind) {
+    case 0:
+        return 10;
+    case 1:
+        return 1 + i * 20 / n;
+    case 2:
+        return i == n / 3 ? n : 1;
+    default:
+        return i >= n - n / 50 ? 100 : 1;
+    }
+}
+
+struct costs {
+    int kind;
+    size_t n;
+};
+
+static int burns_its_cost(size_t from, size_t to, void *arg)
+{
+    struct costs *c = arg;
+    uint64_t sum = 0;
+    for (size_t i = from; i < to; i++)
+        sum += cost_of(c->kind, i, c->n);
+    bz_sim_burn(sum * UNIT_NS);
+    return 0;
+}
+
+/* No longer than an even share, or the heaviest index, and some for beginning and end. */
+static int is_balanced(void *arg)
+{
+    (void)arg;
+    for (int kind = 0; kind < 4; kind++) {
+        struct costs c = {kind, 2000};
+        uint64_t all = 0, most = 0, procs = blitz_worker_count();
+        for (size_t i = 0; i < c.n; i++) {
+            uint64_t cost = cost_of(kind, i, c.n);
+            all += cost;
+            most = cost > most ? cost : most;
+        }
+        uint64_t ideal = (all / procs > most ? all / procs : most) * UNIT_NS, since = blitz_now();
+        CHECK_EQ(blitz_for(c.n, burns_its_cost, &c, NULL), 0);
+        uint64_t took = blitz_now() - since;
+        t_watch("kind %d: %.3f of ideal", kind, (double)took / (double)ideal);
+        CHECK_LE(took, ideal + ideal / 10 + 5 * BLITZ_MS);
+    }
+    return 0;
+}
+
+TEST(loop_sim, uneven_bodies_are_shared_evenly)
+{
+    on_seeds(is_balanced, 20, 2, 4);
+}

@@ -1,0 +1,86 @@
+/*
+ * turn.c - a loop that lets others run, and keeps what it has forked.
+ *
+ * A task that yields leaves its stack, and then its pending jobs go to the queues (job.c), because a deque
+ * holds only jobs of frames that stand on its machine. For a loop that would be a misfortune: the
+ * halves it has forked, ten or more, would each be begun on a stack of its own, cut up there, and
+ * interrupted in their turn. One level of the tree after the other would be begun everywhere and ended
+ * nowhere; a loop of a minute would have thousands of stacks.
+ *
+ * So a loop takes its jobs out of the deque before it yields and forks them again after. Meanwhile nobody
+ * can take them; but whoever has nothing to do can take the task itself, which stands in the queue.
+ * That goes for all jobs of the frames below, also of loops around this one and of the program's own.
+ *
+ * When: the monitor asks after some 10 ms (ask.c), which is enough for a task that waits once. A dialogue of
+ * two others, a question and its answer, would take two or three times as long. Loops look at the clock
+ * anyhow, so every millisecond they look whether anybody is ready; if nobody is, a look costs some 100 ns.
+ *
+ * Not if a child runs on top of a joiner's frames (claim.c, which marks whose jobs they are): then they go
+ * to the queues as ever.
+ */
+#include "par/split.h"
+
+#include "blitz/par.h"
+#include "blitz/task.h"
+#include "blitz/yield.h"
+#include "sched/sched.h"
+
+/* All pending jobs of our frames, the oldest first, linked. */
+static struct blitz_job *take_out(void)
+{
+    struct blitz_job *oldest = NULL, **end = &oldest;
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
+    if (m->deque.marked == NULL)
+        for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
+            *end = job;
+            end = (struct blitz_job **)&job->link_;
+        }
+    *end = NULL;
+    bz_leave(was);
+    return oldest;
+}
+
+static void put_back(struct blitz_job *oldest)
+{
+    while (oldest != NULL) {
+        struct blitz_job *job = oldest;
+        oldest = (struct blitz_job *)job->link_;
+        blitz_fork(job, job->fn_, job->arg_);
+    }
+}
+
+static void take_turns(struct bz_machine *m)
+{
+    bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint, as in ask.c */
+    struct blitz_job *kept = take_out();
+    blitz_yield();
+    put_back(kept);
+}
+
+void bz_par_look_up(bool is_time, bool is_quiet)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL)
+        return;
+    if (is_time || bz_load_relaxed(bz_asked_of(&m->deque.ends)) != 0) { /* relaxed: a hint */
+        if (bz_machine_may_interrupt(m))
+            take_turns(m);
+        return;
+    }
+    if (!is_quiet)
+        BLITZ_POLL(); /* shows a job to those who have nothing to do */
+}
+
+void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_machine_self();
+    job->fn_ = fn;
+    job->arg_ = arg;
+    if (m == NULL)
+        return; /* its join will call it */
+    (void)!bz_enter(&was);
+    bz_deque_push(&m->deque, job);
+    bz_leave(was);
+}
