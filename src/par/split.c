@@ -82,6 +82,7 @@ struct part {
     struct bz_loop *loop; /* I1 */
     struct bz_span span;  /* I1 */
     size_t size;          /* I1; as in struct run */
+    bool is_quiet;        /* it was forked so */
     bool is_left;         /* the taker had no memory: the join is to run it */
     struct bz_acc acc;    /* the taker's */
 };
@@ -285,7 +286,8 @@ static void fork_part(const struct run *r, struct part *p)
     p->size = r->size;
     p->is_left = false;
     p->acc.at = NULL;
-    if (r->is_quiet)
+    p->is_quiet = r->is_quiet;
+    if (p->is_quiet)
         bz_par_fork_quietly(&p->job, part_main, p);
     else
         blitz_fork(&p->job, part_main, p);
@@ -295,6 +297,8 @@ static void fork_part(const struct run *r, struct part *p)
 static bool is_ours(struct part *p)
 {
     struct blitz_worker_ *w = blitz_worker_();
+    if (p->is_quiet && bz_par_take_back(&p->job))
+        return true;
     return (w != NULL && blitz_pop_(w, &p->job)) || !blitz_join_slow_(&p->job);
 }
 

@@ -59,6 +59,8 @@ void bz_par_look_up(bool is_time, bool is_quiet);
 
 /* As blitz_fork(), but for the monitor alone: nobody else takes it until we look up. */
 void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg);
+/* Have such a one back, as quietly. False: somebody has it; join it. */
+BZ_MUST_USE bool bz_par_take_back(struct blitz_job *job);
 
 /* No chunk is to begin any more. */
 static inline void bz_loop_stop(struct bz_loop *loop)

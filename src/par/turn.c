@@ -84,3 +84,15 @@ void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg)
     bz_deque_push(&m->deque, job);
     bz_leave(was);
 }
+
+bool bz_par_take_back(struct blitz_job *job)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL)
+        return true;
+    (void)!bz_enter(&was);
+    bool is_ours = bz_deque_take_back(&m->deque, job);
+    bz_leave(was);
+    return is_ours;
+}

@@ -11,7 +11,7 @@ static int all_twins(void *arg)
 {
     (void)arg;
     struct loop_dice d = {t_random(), 100 * 1000, 4096};
-    for (uint64_t i = 0, n = t_scaled(20); i < n; i++) {
+    for (uint64_t i = 0, n = t_scaled(12); i < n; i++) {
         loop_check_for(&d);
         loop_check_2d(&d);
         loop_check_reduce(&d);
@@ -75,7 +75,7 @@ static int worker_says(unsigned worker, void *arg)
 static void bad_reductions(void)
 {
     struct loop_spelling s = {sizeof(struct loop_word), 0};
-    struct loop_word w = {1, 2, 3};
+    _Alignas(max_align_t) struct loop_word w = {1, 2, 3};
     blitz_reduction good = loop_reduction(s.bytes), how = good;
     CHECK_EQ(blitz_reduce(1, NULL, &s, &w, NULL), -EINVAL);
     CHECK_EQ(blitz_reduce(1, &good, &s, NULL, NULL), -EINVAL);
@@ -181,7 +181,7 @@ static int stop_early(void *arg)
 {
     size_t n = 1000 * 1000;
     (void)arg;
-    for (uint64_t round = 0, rounds = t_scaled(200); round < rounds; round++) {
+    for (uint64_t round = 0, rounds = t_scaled(100); round < rounds; round++) {
         struct stopping s = {.at = (size_t)t_random_below(n)};
         blitz_par_opts opts = {.chunk_max = 1 + (size_t)t_random_below(5000)};
         CHECK_EQ(blitz_for(n, fails_at, &s, round % 2 != 0 ? &opts : NULL), 1000);
@@ -210,7 +210,7 @@ static int fails_from(size_t from, size_t to, void *arg)
 static int the_lowest(void *arg)
 {
     (void)arg;
-    for (uint64_t round = 0, rounds = t_scaled(200); round < rounds; round++) {
+    for (uint64_t round = 0, rounds = t_scaled(100); round < rounds; round++) {
         struct stopping s = {.at = (size_t)t_random_below(100000), .lowest = SIZE_MAX};
         int got = blitz_for(100000, fails_from, &s, &(blitz_par_opts){.chunk_max = 100});
         CHECK_EQ(got, 1 + (int)bz_load_relaxed(&s.lowest));
@@ -482,7 +482,7 @@ TEST(loop, loops_in_loops)
 static int million(void *arg)
 {
     struct loop_dice d = {1, 0, 0};
-    struct loop_marks m = loop_marks_of(&d, 1000 * 1000);
+    struct loop_marks m = loop_marks_of(&d, (size_t)t_scaled(1000 * 1000));
     struct loop_spelling s = {64, 0};
     blitz_reduction how = loop_reduction(64);
     _Alignas(max_align_t) char acc[64];
@@ -560,7 +560,7 @@ static int source_fails(void **item, void *arg)
 static int broken_pipes(void *arg)
 {
     (void)arg;
-    for (uint64_t round = 0, rounds = t_scaled(60); round < rounds; round++) {
+    for (uint64_t round = 0, rounds = t_scaled(30); round < rounds; round++) {
         struct loop_pipe p = {.n = 500, .wavers = 64};
         enum blitz_stage_kind kind = (enum blitz_stage_kind)(round % 3);
         blitz_stage stages[] = {{BLITZ_STAGE_PARALLEL, loop_pipe_parallel, &p},
