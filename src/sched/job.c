@@ -141,7 +141,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
     if (!BZ_BROKEN(73) && bz_word_is_cancelled(&jt->parent->word))
-        bz_task_cancel(&jt->task);
+        (void)!bz_task_cancel_mark(&jt->task); /* it waits for nothing yet, and has forked nothing */
     return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
 }
 
