@@ -16,6 +16,7 @@ import tempfile
 import unittest
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
@@ -73,9 +74,9 @@ peers = [{peers}]
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                status = bench.main([*args, "--root", str(self.root), "--instructions=none"]
-                                    if "--instructions=all" not in args
-                                    else [*args, "--root", str(self.root)])
+                is_told = any(word.startswith("--instructions") for word in args)
+                status = bench.main([*args, "--root", str(self.root)]
+                                    + ([] if is_told else ["--instructions=none"]))
             except SystemExit as end:
                 status = end.code
         return status, out.getvalue() + err.getvalue()
@@ -461,6 +462,34 @@ class Rounds(Tree):
         self.toy(peers="")
         self.bench("toy", "--quick")
         self.assertNotIn("peer", {line.split()[0] for line in self.order()})
+
+    def counts_of(self, keys):
+        """What is counted of a case with these keys whose figures are ten times apart."""
+        self.prints("ours", 10)
+        self.prints("peer", 100)
+        self.toy()
+        path = self.root / "bench" / "toy.toml"
+        path.write_text(path.read_text("utf-8") + keys, encoding="utf-8")
+        with mock.patch.object(measure, "can_count", return_value=True), \
+                mock.patch.object(measure, "instructions_per_op", return_value=7.0):
+            self.bench("toy", "--quick", "--instructions=close")
+        return self.rows()[0]["instructions"]
+
+    def test_what_is_to_be_counted_is_counted_however_far_apart(self):
+        self.assertEqual(self.counts_of("counted = true\n"), {"blitz": 7.0, "peer": 7.0})
+
+    def test_far_apart_nothing_is_counted_unless_it_is_asked_for(self):
+        self.assertEqual(self.counts_of("\n"), {})
+
+    def test_with_no_operations_to_count_nothing_is_counted(self):
+        self.prints("ours", 10)
+        self.prints("peer", 10)
+        self.toy()
+        path = self.root / "bench" / "toy.toml"
+        path.write_text(path.read_text("utf-8") + "count_ops = 0\n", encoding="utf-8")
+        with mock.patch.object(measure, "instructions_per_op", side_effect=AssertionError):
+            self.bench("toy", "--quick", "--instructions=all")
+        self.assertEqual(self.rows()[0]["instructions"], {})
 
     @unittest.skipUnless(shutil.which("valgrind"), "no valgrind here")
     def test_instructions_are_the_difference_of_two_counts(self):

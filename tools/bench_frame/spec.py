@@ -37,7 +37,8 @@ class Case:
     peers: list = field(default_factory=list)
     target: bool = True  # ahead or level is promised; else it is shown for information
     count: str = ""  # the case whose instructions stand for this one's; "" is itself
-    count_ops: int = 20000  # operations counted under callgrind; 0: they cannot be
+    count_ops: int = 20000  # operations counted under callgrind; 0: one is too much to be counted
+    counted: bool = False  # count instructions, however far apart ours and the peers are
     goal: float = 0  # our best round is to reach this; 0: no goal
     times: dict = field(default_factory=dict)  # {peer: how many times better ours is to be}
     beside: str = ""  # a case before this one, to compare ours with ours
@@ -124,6 +125,8 @@ def _check_case(where, case, contenders, names):
         raise SpecError(f"{where}: beside and speedup go together")
     if case.within and case.within not in names[:names.index(case.name)]:
         raise SpecError(f"{where}: within names no case before it: '{case.within}'")
+    if case.counted and not case.count_ops:
+        raise SpecError(f"{where}: counted, and count_ops is 0")
     if case.count and case.count not in names:
         raise SpecError(f"{where}: count names no case: '{case.count}'")
 
