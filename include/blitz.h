@@ -26,6 +26,7 @@
 #include "blitz/runtime.h"
 #include "blitz/scope.h"
 #include "blitz/select.h"
+#include "blitz/sort.h"
 #include "blitz/stats.h"
 #include "blitz/sync.h"
 #include "blitz/task.h"

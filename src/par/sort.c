@@ -1,0 +1,131 @@
+/*
+ * sort.c - the unstable sort: who forks what.
+ *
+ * Quicksort over a kernel (blitz/sort_core.h). An array is looked at once: if it is one run it is
+ * done, or turned round. Else it is split, one part is forked and the other one sorted; a fork that
+ * nobody takes costs a nanosecond, so every part above BZ_SORT_LEAF is forked and nobody counts
+ * workers. But a first split by one worker would leave the others idle for a third of the time
+ * (ten million elements have 23 levels, of which two workers do 22 together): the first ones, while
+ * the parts are fewer than twice the workers, are parallel in themselves (sort_wide.c).
+ *
+ * Rejected: a sample sort through a buffer as large as the array. It saves passes over memory, but
+ * must allocate and does not know what to do if it cannot; for numbers, where it pays most, the radix
+ * sort goes further (sort_radix.c).
+ *
+ * S1  Every part is sorted or left alone; so whatever ends a sort early, the array is a permutation.
+ * S2  A part is cut at less than 7/8 or uses up one of `limit`: jobs nest no deeper than
+ *     log(n) / log(8/7) + log2(n), 90 frames for ten million elements; in practice about 15.
+ */
+#include "par/sort.h"
+
+#include <errno.h>
+
+#include "blitz/task.h"
+#include "blitz/yield.h"
+#include "sched/sched.h"
+
+unsigned bz_sort_procs(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? m->rt->proc_count : 1;
+}
+
+const blitz_allocator *bz_sort_allocator(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    return m != NULL ? &m->rt->alloc : &bz_allocator_libc;
+}
+
+int bz_sort_check(const void *base, size_t n, size_t size)
+{
+    return size == 0 || n > PTRDIFF_MAX / size || (base == NULL && n > 0) ? -EINVAL : 0;
+}
+
+/* What all parts of one call share. */
+struct whole {
+    const struct blitz_sort_kernel_ *k;
+    void *ctx;
+    size_t wide; /* longer ones are split by all workers */
+};
+
+struct part {
+    const struct whole *of;
+    unsigned char *v;
+    size_t n;
+    const void *before; /* an element that none of ours is less than, or NULL */
+    unsigned limit;
+};
+
+static size_t split(const struct part *p, int are_equal)
+{
+    const struct blitz_sort_kernel_ *k = p->of->k;
+    unsigned char *rest = p->v + k->size;
+    if (p->n > p->of->wide)
+        return bz_sort_split(k, rest, p->n - 1, p->v, are_equal, p->of->ctx);
+    return k->split(rest, p->n - 1, p->v, are_equal, p->of->ctx);
+}
+
+static int sort_part(void *arg);
+
+/* Both sides of a split whose pivot is in its place. */
+static int sort_sides(struct part *p, size_t front)
+{
+    size_t size = p->of->k->size, back = p->n - 1 - front;
+    unsigned char *middle = p->v + front * size;
+    bool is_bad = (front < back ? front : back) < p->n / 8;
+    unsigned limit = p->limit - (is_bad && !BZ_BROKEN(139));
+    struct part left = {p->of, p->v, front, p->before, limit};
+    struct part right = {p->of, middle + size, back, middle, limit};
+    blitz_job job;
+    blitz_fork(&job, sort_part, front < back ? &right : &left);
+    int err = sort_part(front < back ? &left : &right);
+    int other = blitz_join(&job);
+    return err != 0 ? err : other;
+}
+
+static int sort_part(void *arg)
+{
+    struct part *p = arg;
+    const struct blitz_sort_kernel_ *k = p->of->k;
+    while (p->n > BZ_SORT_LEAF && p->limit > 0) {
+        if (blitz_is_cancelled())
+            return -ECANCELED;
+        BLITZ_POLL();
+        blitz_sort_swap_(p->v, k->pivot(p->v, p->n, p->of->ctx), k->size);
+        if (p->before == NULL || k->less(p->before, p->v, p->of->ctx)) {
+            size_t front = split(p, 0);
+            blitz_sort_swap_(p->v, p->v + front * k->size, k->size);
+            return sort_sides(p, front);
+        }
+        size_t equal = 1 + split(p, 1); /* they are in their places */
+        p->limit -= equal < p->n / 8;
+        p->v += equal * k->size;
+        p->n -= equal;
+    }
+    k->sort(p->v, p->n, p->before, p->limit, p->of->ctx);
+    return 0;
+}
+
+int bz_sort_here(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ctx)
+{
+    if (n < 2 || bz_sort_is_run(k, v, n, 0, ctx))
+        return 0;
+    if (bz_sort_is_run(k, v, n, 1, ctx)) {
+        bz_sort_reverse(v, n, k->size);
+        return 0;
+    }
+    unsigned procs = bz_sort_procs();
+    size_t wide = n / (2 * procs);
+    struct whole all = {k, ctx,
+                        procs < 2                  ? n
+                        : wide < BZ_SORT_CHUNK_MIN ? BZ_SORT_CHUNK_MIN
+                                                   : wide};
+    struct part p = {&all, v, n, NULL, bz_sort_limit(n)};
+    return sort_part(&p);
+}
+
+int blitz_sort_with_(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ctx)
+{
+    int err = bz_sort_check(v, n, k->size);
+    return err != 0 ? err : bz_sort_here(k, v, n, ctx);
+}

@@ -1,0 +1,93 @@
+/*
+ * sort_cached.c - a sort that calls the key function once for each element.
+ *
+ * The keys are taken first, in parallel, each beside its element's index; these pairs are sorted, and
+ * then the elements are brought, each from where it lay, into a second array in their order and back.
+ * The index decides between equal keys: so it is stable, though the pairs are sorted by a sort that
+ * is not. The array is touched only when nothing can fail any more.
+ *
+ * Rejected: following the cycles of the permutation in place. It saves the second array, but each
+ * step waits for the one before it to come from memory, and only one worker can do it.
+ */
+#include "par/sort.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "blitz/task.h"
+
+enum { BLOCK = 256 }; /* keys and elements that one job takes: a key may take long */
+
+struct pair {
+    uint64_t key;
+    size_t index;
+};
+
+static inline int pair_less(const struct pair *a, const struct pair *b)
+{
+    return (a->key < b->key) | ((a->key == b->key) & (a->index < b->index));
+}
+
+BLITZ_SORT_DEFINE(sort_pairs, struct pair, pair_less)
+
+struct job {
+    unsigned char *v, *other;
+    size_t n, size;
+    blitz_key_fn *key;
+    void *arg;
+    struct pair *pairs;
+};
+
+static size_t block_end(const struct job *j, size_t i)
+{
+    return (i + 1) * BLOCK < j->n ? (i + 1) * BLOCK : j->n;
+}
+
+static int take_keys(size_t i, void *arg)
+{
+    const struct job *j = arg;
+    if (blitz_is_cancelled())
+        return -ECANCELED;
+    for (size_t at = i * BLOCK; at < block_end(j, i); at++)
+        j->pairs[at] = (struct pair){j->key(j->v + at * j->size, j->arg), at};
+    return 0;
+}
+
+static int bring(size_t i, void *arg)
+{
+    const struct job *j = arg;
+    for (size_t at = i * BLOCK; at < block_end(j, i); at++)
+        memcpy(j->other + at * j->size, j->v + j->pairs[at].index * j->size, j->size);
+    return 0;
+}
+
+static int sort_cached(struct job *j)
+{
+    size_t blocks = (j->n - 1) / BLOCK + 1;
+    int err = bz_sort_each(blocks, take_keys, j);
+    if (err == 0)
+        err = sort_pairs(j->pairs, j->n);
+    if (err != 0)
+        return err;
+    (void)!bz_sort_each(blocks, bring, j); /* which says 0 always */
+    bz_sort_copy(j->v, j->other, j->n * j->size);
+    return 0;
+}
+
+int blitz_sort_by_cached_key(void *base, size_t n, size_t size, blitz_key_fn *key, void *arg)
+{
+    struct job j = {.v = base, .n = n, .size = size, .key = key, .arg = arg};
+    const blitz_allocator *memory = bz_sort_allocator();
+    int err = key == NULL || n > PTRDIFF_MAX / sizeof(struct pair) ? -EINVAL
+                                                                   : bz_sort_check(base, n, size);
+    if (err != 0 || n < 2)
+        return err;
+    j.pairs = bz_alloc(memory, n * sizeof *j.pairs, 16);
+    if (j.pairs == NULL)
+        return -ENOMEM;
+    j.other = bz_alloc(memory, n * size, 16);
+    err = j.other == NULL ? -ENOMEM : sort_cached(&j);
+    bz_free(memory, j.other, n * size);
+    bz_free(memory, j.pairs, n * sizeof *j.pairs);
+    return err;
+}

@@ -1,0 +1,269 @@
+/*
+ * sort_stable.c - the merge sort, in which equal elements keep their order.
+ *
+ * An array above BZ_SORT_LEAF is cut into quarters, which are sorted in place, each a job. Two merges
+ * bring their halves into a second array of the same size, and one more brings them back: two levels at
+ * a time, so that nothing is copied that is not merged. Quarters that follow each other in order
+ * already are left where they are, and so is any part that is a run; what is sorted costs n
+ * comparisons and not a single move. A leaf is sorted by halves that change places between the two
+ * arrays, from pieces of 32 made by the small sort of blitz/sort_core.h, which is stable, too.
+ *
+ * A merge is cut in two at the middle of its longer side and the place that it has in the other one,
+ * as long as it is long; the halves are jobs.
+ *
+ * Rejected: merging in place without the second array (several times the moves). Stealing runs from a
+ * stack as timsort and powersort do: which merges come next depends on the runs before, so they are
+ * hard to make parallel; cutting at fixed places and leaving alone what is in order gets what they
+ * get from sorted, reversed and appended-to arrays, but not all from many runs of odd lengths.
+ *
+ * M1  Whatever the comparison answers, a merge copies each element of both sides once.
+ * M2  The array is a permutation whenever `quarters` decides to stop: both merges have then not begun
+ *     or the last one has ended.
+ */
+#include "par/sort.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "blitz/task.h"
+#include "blitz/yield.h"
+
+typedef unsigned char byte;
+
+enum { MERGE_LEAF = 8192 };
+
+/* What is inlined for a size. */
+struct of {
+    size_t size;
+    size_t few_max;
+    void (*few)(void *v, size_t n, void *ctx);
+    void (*merge)(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to, void *ctx);
+    size_t (*run)(const void *v, size_t n, int falls, void *ctx);
+};
+
+/* An element of b comes first only if it is less: that is what makes it stable. */
+static BZ_ALWAYS_INLINE void merge(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to,
+                                   size_t size, void *ctx)
+{
+    const byte *a_end = a + a_n * size, *b_end = b + b_n * size;
+    while (a < a_end && b < b_end) {
+        size_t c = (size_t)bz_compare_less(b, a, ctx);
+        if (BZ_BROKEN(138))
+            c = !bz_compare_less(a, b, ctx);
+        uintptr_t from = blitz_sort_choose_((int)c, (uintptr_t)b, (uintptr_t)a);
+        memcpy(to, (const byte *)from, size);
+        to += size;
+        b += c * size;
+        a += (c ^ 1) * size;
+    }
+    if (a < a_end)
+        memcpy(to, a, (size_t)(a_end - a));
+    else if (b < b_end)
+        memcpy(to, b, (size_t)(b_end - b));
+}
+
+#define OF(name, bytes, is_small)                                                            \
+    static void name##_few(void *v, size_t n, void *ctx)                                     \
+    {                                                                                        \
+        blitz_sort_small_(v, n, bytes, is_small, bz_compare_less, ctx);                      \
+    }                                                                                        \
+    static void name##_merge(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to, \
+                             void *ctx)                                                      \
+    {                                                                                        \
+        merge(a, a_n, b, b_n, to, bytes, ctx);                                               \
+    }                                                                                        \
+    static size_t name##_run(const void *v, size_t n, int falls, void *ctx)                  \
+    {                                                                                        \
+        return blitz_sort_run_(v, n, falls, bytes, bz_compare_less, ctx);                    \
+    }
+OF(of_4, 4, 1)
+OF(of_8, 8, 1)
+OF(of_16, 16, 1)
+OF(of_24, 24, 1)
+OF(of_32, 32, 1)
+OF(of_any, ((const struct bz_compare *)ctx)->size, 0)
+
+#define ROW(name, bytes, few_max)                            \
+    {                                                        \
+        bytes, few_max, name##_few, name##_merge, name##_run \
+    }
+static struct of of_size(size_t size)
+{
+    static const struct of known[] = {
+        ROW(of_4, 4, BLITZ_SORT_SMALL_), ROW(of_8, 8, BLITZ_SORT_SMALL_),
+        ROW(of_16, 16, BLITZ_SORT_SMALL_), ROW(of_24, 24, BLITZ_SORT_SMALL_),
+        ROW(of_32, 32, BLITZ_SORT_SMALL_)};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(known); i++)
+        if (known[i].size == size)
+            return known[i];
+    return (struct of)ROW(of_any, size, 16);
+}
+
+/* ---- a merge, in parallel ---- */
+
+struct merging {
+    const struct of *k;
+    void *ctx;
+    const byte *a, *b;
+    size_t a_n, b_n;
+    byte *to;
+};
+
+/* How many of the n sorted elements come before x; or_equal: or are equal to it. */
+static size_t rank(const struct merging *m, const byte *v, size_t n, const byte *x, bool or_equal)
+{
+    size_t from = 0, size = m->k->size;
+    while (n > 0) {
+        const byte *middle = v + (from + n / 2) * size;
+        bool is_before =
+            or_equal ? !bz_compare_less(x, middle, m->ctx) : bz_compare_less(middle, x, m->ctx);
+        from += is_before ? n / 2 + 1 : 0;
+        n = is_before ? n - n / 2 - 1 : n / 2;
+    }
+    return from;
+}
+
+static int run_merge(void *arg)
+{
+    struct merging *m = arg;
+    const struct of *k = m->k;
+    if (m->a_n + m->b_n <= MERGE_LEAF) {
+        k->merge(m->a, m->a_n, m->b, m->b_n, m->to, m->ctx);
+        return 0;
+    }
+    size_t i = m->a_n / 2, j = m->b_n / 2;
+    if (m->a_n >= m->b_n)
+        j = rank(m, m->b, m->b_n, m->a + i * k->size, false);
+    else
+        i = rank(m, m->a, m->a_n, m->b + j * k->size, true);
+    struct merging left = *m, right = *m;
+    left.a_n = i, left.b_n = j;
+    right.a += i * k->size, right.a_n -= i;
+    right.b += j * k->size, right.b_n -= j;
+    right.to += (i + j) * k->size;
+    blitz_job job;
+    blitz_fork(&job, run_merge, &right);
+    (void)!run_merge(&left); /* which says 0, always */
+    return blitz_join(&job);
+}
+
+/* ---- sorting ---- */
+
+struct part {
+    const struct of *k;
+    void *ctx;
+    byte *v, *other;
+    size_t n;
+};
+
+/* Sort v, to v or to `other`. */
+static void sort_leaf(const struct of *k, byte *v, byte *other, size_t n, bool to_other, void *ctx)
+{
+    if (n <= k->few_max) {
+        k->few(v, n, ctx);
+        if (to_other)
+            memcpy(other, v, n * k->size);
+        return;
+    }
+    size_t half = n / 2, bytes = half * k->size;
+    sort_leaf(k, v, other, half, !to_other, ctx);
+    sort_leaf(k, v + bytes, other + bytes, n - half, !to_other, ctx);
+    if (to_other)
+        k->merge(v, half, v + bytes, n - half, other, ctx);
+    else
+        k->merge(other, half, other + bytes, n - half, v, ctx);
+}
+
+static bool are_in_order(const struct part *p, const size_t border[5])
+{
+    for (int i = 1; i < 4; i++) {
+        const byte *at = p->v + border[i] * p->k->size;
+        if (bz_compare_less(at, at - p->k->size, p->ctx))
+            return false;
+    }
+    return true;
+}
+
+static void merge_quarters(const struct part *p, const size_t border[5])
+{
+    size_t size = p->k->size, half = border[2];
+    struct merging m[2];
+    blitz_job job;
+    for (int i = 0; i < 2; i++) {
+        const size_t *b = &border[2 * (size_t)i];
+        m[i] = (struct merging){.k = p->k, .ctx = p->ctx, .a = p->v + b[0] * size};
+        m[i].a_n = b[1] - b[0];
+        m[i].b = p->v + b[1] * size;
+        m[i].b_n = b[2] - b[1];
+        m[i].to = p->other + b[0] * size;
+    }
+    blitz_fork(&job, run_merge, &m[1]);
+    (void)!run_merge(&m[0]); /* both say 0, always */
+    (void)!blitz_join(&job);
+    struct merging last = {p->k, p->ctx, p->other, p->other + half * size, half, p->n - half, p->v};
+    (void)!run_merge(&last);
+}
+
+static int sort_part(void *arg)
+{
+    struct part *p = arg, quarter[4];
+    size_t border[5] = {0}, size = p->k->size;
+    blitz_job job[3];
+    int err;
+    if (p->n <= BZ_SORT_LEAF) {
+        if (p->k->run(p->v, p->n, 0, p->ctx) < p->n)
+            sort_leaf(p->k, p->v, p->other, p->n, false, p->ctx);
+        return 0;
+    }
+    if (blitz_is_cancelled())
+        return -ECANCELED;
+    BLITZ_POLL();
+    for (size_t i = 0; i < 4; i++) {
+        border[i + 1] = bz_sort_part(p->n, 4, i + 1);
+        quarter[i] = (struct part){p->k, p->ctx, p->v + border[i] * size,
+                                   p->other + border[i] * size, border[i + 1] - border[i]};
+    }
+    for (size_t i = 0; i < 3; i++)
+        blitz_fork(&job[i], sort_part, &quarter[i]);
+    err = sort_part(&quarter[3]);
+    for (size_t i = 3; i-- > 0;) {
+        int other = blitz_join(&job[i]);
+        err = other != 0 ? other : err;
+    }
+    if (err == 0 && !are_in_order(p, border))
+        merge_quarters(p, border);
+    return err;
+}
+
+static int sort_with_memory(const struct of *k, void *base, size_t n, struct bz_compare *c)
+{
+    const blitz_allocator *memory = bz_sort_allocator();
+    void *other = bz_alloc(memory, n * c->size, 16);
+    if (other == NULL)
+        return -ENOMEM;
+    struct part p = {k, c, base, other, n};
+    int err = sort_part(&p);
+    bz_free(memory, other, n * c->size);
+    return err;
+}
+
+int blitz_sort_stable(void *base, size_t n, size_t size, blitz_compare_fn *compare, void *arg)
+{
+    struct bz_compare c = {compare, arg, size};
+    int err = compare == NULL ? -EINVAL : bz_sort_check(base, n, size);
+    if (err != 0 || n < 2)
+        return err;
+    struct of k = of_size(size);
+    struct blitz_sort_kernel_ looks = {.size = size, .run = k.run};
+    if (n <= k.few_max) {
+        k.few(base, n, &c);
+        return 0;
+    }
+    if (bz_sort_is_run(&looks, base, n, 0, &c))
+        return 0;
+    if (bz_sort_is_run(&looks, base, n, 1, &c)) {
+        bz_sort_reverse(base, n, size);
+        return 0;
+    }
+    return sort_with_memory(&k, base, n, &c);
+}
