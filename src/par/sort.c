@@ -124,8 +124,22 @@ int bz_sort_here(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ct
     return sort_part(&p);
 }
 
+struct call {
+    const struct blitz_sort_kernel_ *k;
+    void *v;
+    size_t n;
+    void *ctx;
+};
+
+static int sort_here(void *arg)
+{
+    const struct call *c = arg;
+    return bz_sort_here(c->k, c->v, c->n, c->ctx);
+}
+
 int blitz_sort_with_(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ctx)
 {
+    struct call c = {k, v, n, ctx};
     int err = bz_sort_check(v, n, k->size);
-    return err != 0 ? err : bz_sort_here(k, v, n, ctx);
+    return err != 0 ? err : bz_sort_call(n, sort_here, &c);
 }

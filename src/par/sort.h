@@ -42,6 +42,13 @@ static inline int bz_compare_less(const void *a, const void *b, void *ctx)
     return c->compare(a, b, c->arg) < 0;
 }
 
+/* fn(arg), where its forks can be taken, if that is worth it. */
+static inline int bz_sort_call(size_t n, int (*fn)(void *arg), void *arg)
+{
+    (void)n;
+    return fn(arg);
+}
+
 /* How many workers there are to share with; 1 on a plain thread. */
 unsigned bz_sort_procs(void);
 
@@ -82,7 +89,7 @@ size_t bz_sort_split(const struct blitz_sort_kernel_ *k, void *v, size_t n, cons
 bool bz_sort_is_run(const struct blitz_sort_kernel_ *k, const void *v, size_t n, int falls,
                     void *ctx);
 
-/* The unstable sort for a call that is already in the runtime, if it will ever be. */
+/* The unstable sort for a call that is where its forks can be taken. */
 BZ_MUST_USE int bz_sort_here(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ctx);
 
 #endif

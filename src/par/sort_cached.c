@@ -74,20 +74,24 @@ static int sort_cached(struct job *j)
     return 0;
 }
 
+static int sort_with_memory(void *arg)
+{
+    struct job *j = arg;
+    const blitz_allocator *memory = bz_sort_allocator();
+    j->pairs = bz_alloc(memory, j->n * sizeof *j->pairs, 16);
+    if (j->pairs == NULL)
+        return -ENOMEM;
+    j->other = bz_alloc(memory, j->n * j->size, 16);
+    int err = j->other == NULL ? -ENOMEM : sort_cached(j);
+    bz_free(memory, j->other, j->n * j->size);
+    bz_free(memory, j->pairs, j->n * sizeof *j->pairs);
+    return err;
+}
+
 int blitz_sort_by_cached_key(void *base, size_t n, size_t size, blitz_key_fn *key, void *arg)
 {
     struct job j = {.v = base, .n = n, .size = size, .key = key, .arg = arg};
-    const blitz_allocator *memory = bz_sort_allocator();
-    int err = key == NULL || n > PTRDIFF_MAX / sizeof(struct pair) ? -EINVAL
-                                                                   : bz_sort_check(base, n, size);
-    if (err != 0 || n < 2)
-        return err;
-    j.pairs = bz_alloc(memory, n * sizeof *j.pairs, 16);
-    if (j.pairs == NULL)
-        return -ENOMEM;
-    j.other = bz_alloc(memory, n * size, 16);
-    err = j.other == NULL ? -ENOMEM : sort_cached(&j);
-    bz_free(memory, j.other, n * size);
-    bz_free(memory, j.pairs, n * sizeof *j.pairs);
-    return err;
+    bool is_wrong = key == NULL || n > PTRDIFF_MAX / sizeof(struct pair);
+    int err = is_wrong ? -EINVAL : bz_sort_check(base, n, size);
+    return err != 0 || n < 2 ? err : bz_sort_call(n, sort_with_memory, &j);
 }

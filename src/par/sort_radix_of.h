@@ -310,13 +310,13 @@ static void NAMED(sort_one)(NAMED(key) * v, NAMED(key) * other, size_t n,
     NAMED(flip_back)(&r, 0, n);
 }
 
-static int NAMED(sort_radix)(NAMED(key) * v, size_t n, const struct NAMED(flips) * f)
+static int NAMED(sort_radix)(NAMED(key) * v, size_t n, struct NAMED(flips) * f)
 {
     const blitz_allocator *memory = bz_sort_allocator();
     NAMED(key) *other = bz_alloc(memory, n * sizeof *other, BZ_LINE);
     int err = 0;
     if (other == NULL)
-        return bz_sort_here(NAMED(kernel)(f), v, n, (void *)f);
+        return bz_sort_here(NAMED(kernel)(f), v, n, f);
     if (n <= BZ_RADIX_LEAF / 2) {
         NAMED(sort_one)(v, other, n, f);
     } else {
@@ -328,17 +328,31 @@ static int NAMED(sort_radix)(NAMED(key) * v, size_t n, const struct NAMED(flips)
     return err;
 }
 
-static int NAMED(sort)(NAMED(key) * v, size_t n, const struct NAMED(flips) * f)
+struct NAMED(call) {
+    NAMED(key) * v;
+    size_t n;
+    const struct NAMED(flips) * flips;
+};
+
+static int NAMED(sort_numbers)(void *arg)
 {
-    const struct blitz_sort_kernel_ *k = NAMED(kernel)(f);
-    int err = bz_sort_check(v, n, sizeof *v);
-    if (err != 0 || n < BZ_RADIX_MIN)
-        return err != 0 ? err : bz_sort_here(k, v, n, (void *)f);
-    if (bz_sort_is_run(k, v, n, 0, (void *)f))
+    struct NAMED(call) *c = arg;
+    struct NAMED(flips) flips = *c->flips;
+    const struct blitz_sort_kernel_ *k = NAMED(kernel)(&flips);
+    if (c->n < BZ_RADIX_MIN)
+        return bz_sort_here(k, c->v, c->n, &flips);
+    if (bz_sort_is_run(k, c->v, c->n, 0, &flips))
         return 0;
-    if (bz_sort_is_run(k, v, n, 1, (void *)f)) {
-        bz_sort_reverse(v, n, sizeof *v);
+    if (bz_sort_is_run(k, c->v, c->n, 1, &flips)) {
+        bz_sort_reverse(c->v, c->n, sizeof *c->v);
         return 0;
     }
-    return NAMED(sort_radix)(v, n, f);
+    return NAMED(sort_radix)(c->v, c->n, &flips);
+}
+
+static int NAMED(sort)(NAMED(key) * v, size_t n, const struct NAMED(flips) * f)
+{
+    struct NAMED(call) c = {v, n, f};
+    int err = bz_sort_check(v, n, sizeof *v);
+    return err != 0 ? err : bz_sort_call(n, NAMED(sort_numbers), &c);
 }

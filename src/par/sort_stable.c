@@ -247,23 +247,33 @@ static int sort_with_memory(const struct of *k, void *base, size_t n, struct bz_
     return err;
 }
 
+struct call {
+    void *base;
+    size_t n;
+    struct bz_compare compare;
+};
+
+static int sort_stable(void *arg)
+{
+    struct call *c = arg;
+    struct of k = of_size(c->compare.size);
+    struct blitz_sort_kernel_ looks = {.size = k.size, .run = k.run};
+    if (c->n <= k.few_max) {
+        k.few(c->base, c->n, &c->compare);
+        return 0;
+    }
+    if (bz_sort_is_run(&looks, c->base, c->n, 0, &c->compare))
+        return 0;
+    if (bz_sort_is_run(&looks, c->base, c->n, 1, &c->compare)) {
+        bz_sort_reverse(c->base, c->n, k.size);
+        return 0;
+    }
+    return sort_with_memory(&k, c->base, c->n, &c->compare);
+}
+
 int blitz_sort_stable(void *base, size_t n, size_t size, blitz_compare_fn *compare, void *arg)
 {
-    struct bz_compare c = {compare, arg, size};
+    struct call c = {base, n, {compare, arg, size}};
     int err = compare == NULL ? -EINVAL : bz_sort_check(base, n, size);
-    if (err != 0 || n < 2)
-        return err;
-    struct of k = of_size(size);
-    struct blitz_sort_kernel_ looks = {.size = size, .run = k.run};
-    if (n <= k.few_max) {
-        k.few(base, n, &c);
-        return 0;
-    }
-    if (bz_sort_is_run(&looks, base, n, 0, &c))
-        return 0;
-    if (bz_sort_is_run(&looks, base, n, 1, &c)) {
-        bz_sort_reverse(base, n, size);
-        return 0;
-    }
-    return sort_with_memory(&k, base, n, &c);
+    return err != 0 || n < 2 ? err : bz_sort_call(n, sort_stable, &c);
 }

@@ -69,19 +69,24 @@ static int give_part(size_t i, void *arg)
     return 0;
 }
 
+static int sort_with_memory(void *arg)
+{
+    struct strings *s = arg;
+    const blitz_allocator *memory = bz_sort_allocator();
+    s->parts = bz_sort_chunks(s->n);
+    s->strings = bz_alloc(memory, s->n * sizeof *s->strings, 16);
+    if (s->strings == NULL)
+        return sort_texts(s->v, s->n);
+    (void)!bz_sort_each(s->parts, take_part, s); /* both say 0 always */
+    int err = sort_strings(s->strings, s->n);
+    (void)!bz_sort_each(s->parts, give_part, s);
+    bz_free(memory, s->strings, s->n * sizeof *s->strings);
+    return err;
+}
+
 int blitz_sort_strings(char **v, size_t n)
 {
-    struct strings s = {v, n, bz_sort_chunks(n), NULL};
-    const blitz_allocator *memory = bz_sort_allocator();
+    struct strings s = {v, n, 0, NULL};
     int err = bz_sort_check(v, n, sizeof(struct string));
-    if (err != 0 || n < 2)
-        return err;
-    s.strings = bz_alloc(memory, n * sizeof *s.strings, 16);
-    if (s.strings == NULL)
-        return sort_texts(v, n);
-    (void)!bz_sort_each(s.parts, take_part, &s); /* both say 0 always */
-    err = sort_strings(s.strings, n);
-    (void)!bz_sort_each(s.parts, give_part, &s);
-    bz_free(memory, s.strings, n * sizeof *s.strings);
-    return err;
+    return err != 0 || n < 2 ? err : bz_sort_call(n, sort_with_memory, &s);
 }
