@@ -245,6 +245,29 @@ static int sort_texts(void *arg)
     return 0;
 }
 
+/* Each the beginning of the next: as many bytes in common as there can be. */
+static int sort_ladder(void *arg)
+{
+    enum { RUNGS = 2500 };
+    char *text = malloc(RUNGS * 9 + 1), **v = malloc(RUNGS * sizeof *v);
+    (void)arg;
+    memset(text, 'x', RUNGS * 9);
+    text[RUNGS * 9] = '\0';
+    for (size_t i = 0; i < RUNGS; i++)
+        v[i] = text + 9 * (i * 1009 % RUNGS);
+    CHECK_EQ(blitz_sort_strings(v, RUNGS), 0);
+    for (size_t i = 0; i < RUNGS; i++)
+        CHECK_EQ(strlen(v[i]), 9 * (i + 1));
+    free(v);
+    free(text);
+    return 0;
+}
+
+TEST(sort, strings_that_are_each_other_s_beginning_on_a_small_stack)
+{
+    CHECK_EQ(blitz_run(sort_ladder, NULL, &(blitz_config){.procs = 2, .stack_bytes = 65536}), 0);
+}
+
 TEST(sort, strings_with_equal_beginnings_as_strcmp_orders_them)
 {
     struct t_rng r = t_rng_of(5);
