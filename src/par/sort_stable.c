@@ -41,25 +41,63 @@ struct of {
     size_t (*run)(const void *v, size_t n, int falls, void *ctx);
 };
 
-/* An element of b comes first only if it is less: that is what makes it stable. */
+/* Does an element of b come before one of a? Only if it is less: that is what makes it stable. */
+static BZ_ALWAYS_INLINE size_t is_right_first(const byte *a, const byte *b, void *ctx)
+{
+    if (BZ_BROKEN(138))
+        return !bz_compare_less(a, b, ctx);
+    return (size_t)bz_compare_less(b, a, ctx);
+}
+
+/* What is left of the two sides of a merge, in bytes from their beginnings, and where it goes. */
+struct sides {
+    size_t a, a_end, b, b_end;
+    byte *to;
+};
+
+static BZ_ALWAYS_INLINE void merge_rest(const byte *a, const byte *b, struct sides s, size_t size,
+                                        void *ctx)
+{
+    while (s.a < s.a_end && s.b < s.b_end) {
+        size_t c = is_right_first(a + s.a, b + s.b, ctx);
+        uintptr_t from = blitz_sort_choose_((int)c, (uintptr_t)(b + s.b), (uintptr_t)(a + s.a));
+        memcpy(s.to, (const byte *)from, size);
+        s.to += size;
+        s.b += c * size;
+        s.a += (c ^ 1) * size;
+    }
+    if (s.a < s.a_end)
+        memcpy(s.to, a + s.a, s.a_end - s.a);
+    else if (s.b < s.b_end)
+        memcpy(s.to, b + s.b, s.b_end - s.b);
+}
+
+/*
+ * Each step waits for the one before it; so two go on at a time, from the front and from the back, as
+ * many as the shorter side has elements: neither can run out of them. If the comparisons
+ * contradict each other the two may have met; then it is done again from the front alone (M1).
+ */
 static BZ_ALWAYS_INLINE void merge(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to,
                                    size_t size, void *ctx)
 {
-    const byte *a_end = a + a_n * size, *b_end = b + b_n * size;
-    while (a < a_end && b < b_end) {
-        size_t c = (size_t)bz_compare_less(b, a, ctx);
-        if (BZ_BROKEN(138))
-            c = !bz_compare_less(a, b, ctx);
-        uintptr_t from = blitz_sort_choose_((int)c, (uintptr_t)b, (uintptr_t)a);
-        memcpy(to, (const byte *)from, size);
-        to += size;
-        b += c * size;
-        a += (c ^ 1) * size;
+    const struct sides all = {0, a_n * size, 0, b_n * size, to};
+    struct sides s = all;
+    byte *back = to + (a_n + b_n) * size;
+    for (size_t steps = a_n < b_n ? a_n : b_n; steps > 0; steps--) {
+        size_t c = is_right_first(a + s.a, b + s.b, ctx);
+        uintptr_t from = blitz_sort_choose_((int)c, (uintptr_t)(b + s.b), (uintptr_t)(a + s.a));
+        memcpy(s.to, (const byte *)from, size);
+        s.to += size;
+        s.b += c * size;
+        s.a += (c ^ 1) * size;
+        c = is_right_first(a + s.a_end - size, b + s.b_end - size, ctx); /* then the left is last */
+        from = blitz_sort_choose_((int)c, (uintptr_t)(a + s.a_end), (uintptr_t)(b + s.b_end));
+        back -= size;
+        memcpy(back, (const byte *)from - size, size);
+        s.a_end -= c * size;
+        s.b_end -= (c ^ 1) * size;
     }
-    if (a < a_end)
-        memcpy(to, a, (size_t)(a_end - a));
-    else if (b < b_end)
-        memcpy(to, b, (size_t)(b_end - b));
+    merge_rest(a, b, s.a <= s.a_end && s.b <= s.b_end ? s : all, size, ctx);
 }
 
 #define OF(name, bytes, is_small)                                                            \
