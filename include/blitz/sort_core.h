@@ -11,7 +11,8 @@
  * hole, and a count goes up by the answer); pieces of up to 32 elements by a network of four and
  * merges without such branches; a pivot that equals the one before it gathers all that equal it, which
  * makes few distinct values cheap; a heapsort after log2(n) bad pivots, so that n log n is the worst.
- * Elements of more than 32 bytes are not moved needlessly: Hoare's partition and an insertion sort.
+ * Elements of more than 32 bytes are not moved needlessly: a partition that notes what is on the
+ * wrong side and swaps it, and an insertion sort.
  *
  * C1  No answer of `less` takes an index out of bounds or a loop past its end: every loop counts.
  * C2  Whatever `less` answers, what is left is a permutation of what was there: elements are swapped,
@@ -75,6 +76,7 @@ static inline void blitz_sort_bytes_(void *to, const void *from, size_t size)
 /* Pieces this long are sorted by the small sort. */
 #define BLITZ_SORT_SMALL_ 32
 #define BLITZ_SORT_PIVOTS_ 81
+#define BLITZ_SORT_BLOCK_ 64
 
 typedef unsigned char blitz_byte_;
 
@@ -275,6 +277,59 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_split_small_(blitz_byte_ *v, size_t n, cons
     return (size_t)(count - v) / size + c;
 }
 
+/* The places in v[0..n), or from v[0] down, of those that are on the wrong side; how many. */
+BLITZ_SORT_INLINE_ size_t blitz_sort_wrong_(const blitz_byte_ *v, size_t n, int is_back,
+                                            blitz_byte_ *at, const void *pivot, int are_equal,
+                                            size_t size, blitz_less_fn_ *less, void *ctx)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        const blitz_byte_ *x = is_back ? v - i * size : v + i * size;
+        at[count] = (blitz_byte_)i;
+        count += (size_t)(blitz_sort_front_(x, pivot, are_equal, less, ctx) == is_back);
+    }
+    return count;
+}
+
+/*
+ * For large elements: a block at either end is looked at, what is wrong there noted, and then swapped
+ * in pairs. So the answers are added, not branched upon, and what is right stays where it is. In
+ * [l, r) lie the noted blocks, `l_wide` and `r_wide` long, and between them what is not yet known.
+ */
+BLITZ_SORT_INLINE_ size_t blitz_sort_split_large_(blitz_byte_ *v, size_t n, const void *pivot,
+                                                  int are_equal, size_t size, blitz_less_fn_ *less,
+                                                  void *ctx)
+{
+    blitz_byte_ l_at[BLITZ_SORT_BLOCK_], r_at[BLITZ_SORT_BLOCK_];
+    size_t l = 0, r = n, l_n = 0, r_n = 0, l_next = 0, r_next = 0, l_wide = 0, r_wide = 0;
+    for (size_t more; (more = r - l - l_wide - r_wide) > 0;) {
+        if (l_n == 0) {
+            l_wide = r_n == 0 ? more - more / 2 : more;
+            l_wide = l_wide < BLITZ_SORT_BLOCK_ ? l_wide : BLITZ_SORT_BLOCK_;
+            l_n =
+                blitz_sort_wrong_(v + l * size, l_wide, 0, l_at, pivot, are_equal, size, less, ctx);
+            l_next = 0, more -= l_wide;
+        }
+        if (r_n == 0 && more > 0) {
+            r_wide = more < BLITZ_SORT_BLOCK_ ? more : BLITZ_SORT_BLOCK_;
+            r_n = blitz_sort_wrong_(v + (r - 1) * size, r_wide, 1, r_at, pivot, are_equal, size,
+                                    less, ctx);
+            r_next = 0;
+        }
+        for (; l_n > 0 && r_n > 0; l_n--, r_n--)
+            blitz_sort_swap_(v + (l + l_at[l_next++]) * size, v + (r - 1 - r_at[r_next++]) * size,
+                             size);
+        l += l_n == 0 ? l_wide : 0, l_wide = l_n == 0 ? 0 : l_wide;
+        r -= r_n == 0 ? r_wide : 0, r_wide = r_n == 0 ? 0 : r_wide;
+    }
+    size_t end = r; /* one block may be left: its wrong ones to its other end */
+    while (l_n > 0)
+        blitz_sort_swap_(v + (l + l_at[l_next + --l_n]) * size, v + --r * size, size);
+    for (; r_n > 0; l++)
+        blitz_sort_swap_(v + (end - 1 - r_at[r_next + --r_n]) * size, v + l * size, size);
+    return l_wide > 0 ? r : l;
+}
+
 BLITZ_SORT_INLINE_ size_t blitz_sort_split_(blitz_byte_ *v, size_t n, const void *pivot,
                                             int are_equal, size_t size, int is_small,
                                             blitz_less_fn_ *less, void *ctx)
@@ -283,18 +338,7 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_split_(blitz_byte_ *v, size_t n, const void
         return 0;
     if (is_small)
         return blitz_sort_split_small_(v, n, pivot, are_equal, BLITZ_SORT_FIT_(size), less, ctx);
-    size_t i = 0, j = n;
-    for (;;) {
-        while (i < j && blitz_sort_front_(v + i * size, pivot, are_equal, less, ctx))
-            i++;
-        while (i < j && !blitz_sort_front_(v + (j - 1) * size, pivot, are_equal, less, ctx))
-            j--;
-        if (i >= j)
-            return i;
-        j--;
-        blitz_sort_swap_(v + i * size, v + j * size, size);
-        i++;
-    }
+    return blitz_sort_split_large_(v, n, pivot, are_equal, size, less, ctx);
 }
 
 BLITZ_SORT_INLINE_ void blitz_sort_sift_(blitz_byte_ *v, size_t i, size_t n, size_t size,

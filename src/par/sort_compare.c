@@ -1,7 +1,7 @@
 /*
  * sort_compare.c - sorting by a comparison that is a pointer, and by a key.
  *
- * The kernels of blitz/sort_core.h for elements of 4, 8, 16, 24 and 32 bytes, which are moved as
+ * The kernels of blitz/sort_core.h for elements of 4, 8, 12, 16, 24 and 32 bytes, which are moved as
  * registers, and one for any other size, known at run time. The comparison is a call in all of them;
  * that its answer is added instead of branched upon is what makes them several times as fast as
  * qsort.
@@ -18,6 +18,7 @@
         BLITZ_SORT_KERNEL_(of_##bytes, bytes, bz_compare_less);
 KERNEL(4)
 KERNEL(8)
+KERNEL(12)
 KERNEL(16)
 KERNEL(24)
 KERNEL(32)
@@ -31,6 +32,8 @@ static int sort_compared(void *base, size_t n, struct bz_compare *c)
         return blitz_sort_with_(&kernel_4, base, n, c);
     case 8:
         return blitz_sort_with_(&kernel_8, base, n, c);
+    case 12:
+        return blitz_sort_with_(&kernel_12, base, n, c);
     case 16:
         return blitz_sort_with_(&kernel_16, base, n, c);
     case 24:
