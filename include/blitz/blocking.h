@@ -62,7 +62,9 @@ BLITZ_API void blitz_syscall_enter(void);
 BLITZ_API BLITZ_SUSPENDS void blitz_syscall_leave(void);
 
 /*
- * Call fn(arg) here and now, between an enter and a leave of the above.
+ * Call fn(arg) here and now, between an enter and a leave of the above. With the keeper "uring"
+ * (blitz_config.io) the kernel interrupts system calls of threads that have handed operations to it:
+ * there it is called on a thread of the pool instead, and the two above protect nothing.
  * Owns:     `arg` is fn's until this returns.
  * Suspends: after fn has returned, perhaps, until it is this task's turn. Call from anywhere.
  * Returns:  what fn returned; -EINVAL (no function).

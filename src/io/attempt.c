@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +108,11 @@ static int64_t do_writev(struct bz_op *op)
     return outcome(pwritev(op->file->fd, op->v.vector, op->v.count, op->v.at));
 }
 
+static int64_t do_sendfile(struct bz_op *op)
+{
+    return outcome(sendfile(op->file->fd, op->from.fd, NULL, op->from.bytes));
+}
+
 static int64_t do_fsync(struct bz_op *op)
 {
     return outcome(op->flags != 0 ? fdatasync(op->file->fd) : fsync(op->file->fd));
@@ -144,6 +150,7 @@ static const struct {
     [BZ_OP_WRITEV] = {"writev", do_writev},
     [BZ_OP_RECVMMSG] = {"recvmmsg", do_recvmmsg},
     [BZ_OP_SENDMMSG] = {"sendmmsg", do_sendmmsg},
+    [BZ_OP_SENDFILE] = {"sendfile", do_sendfile},
     [BZ_OP_FSYNC] = {"fsync", do_fsync},
     [BZ_OP_OPENAT] = {"openat", do_openat},
     [BZ_OP_STATX] = {"statx", do_statx},

@@ -234,6 +234,16 @@ static const struct bz_poll_ops epoll_ops = {
     .fini = epoll_fini,
 };
 
+bool bz_poll_epoll_is_there(void)
+{
+    int fault = bz_io_fault_of("epoll_create");
+    int fd = fault == 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
+    int err = fault != 0 ? fault : errno;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || (err != ENOSYS && err != EPERM);
+}
+
 void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
 {
     poll->ops = &epoll_ops;

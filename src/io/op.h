@@ -46,7 +46,8 @@ enum bz_op_code {
     BZ_OP_WRITEV,
     BZ_OP_RECVMMSG, /* several messages at once; result: how many */
     BZ_OP_SENDMMSG,
-    BZ_OP_FSYNC, /* from here on: never ready, never not; they take the time they take */
+    BZ_OP_SENDFILE, /* out of a regular file, where it stands, into a socket that does not block */
+    BZ_OP_FSYNC,    /* from here on: never ready, never not; they take the time they take */
     BZ_OP_OPENAT,
     BZ_OP_STATX,
     BZ_OP_CLOSE,
@@ -98,6 +99,10 @@ struct bz_op {
             struct mmsghdr *headers;
             unsigned count;
         } mmsg; /* RECVMMSG, SENDMMSG */
+        struct {
+            int fd;
+            size_t bytes;
+        } from; /* SENDFILE */
         struct {
             struct sockaddr *address;
             socklen_t bytes; /* room, then how long it is */
@@ -153,6 +158,7 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
     case BZ_OP_SENDMSG:
     case BZ_OP_WRITEV:
     case BZ_OP_SENDMMSG:
+    case BZ_OP_SENDFILE:
         return BZ_SIDE_OUT;
     default:
         return BZ_SIDE_IN;

@@ -102,6 +102,8 @@ void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os);
 
 /* The keepers of Linux. None of these fails: what they need is opened with the first file. */
 void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
+/* Does the system have it, and let us? A full table of descriptors says nothing of that. */
+bool bz_poll_epoll_is_there(void);
 /* The one that needs POSIX only. */
 void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
 /* By completion. Opens its ring at once: 0, or a negative errno, as ring.h says. */

@@ -343,7 +343,8 @@ static enum verdict after_poll(struct bz_op *op, int64_t *result)
 /* By opcode: what was ended without anybody asking. */
 static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 {
-    bool is_unasked = *result == -ECANCELED && !op->is_asked && !op->file->is_closing;
+    bool is_unasked =
+        *result == -ECANCELED && !BZ_BROKEN(144) && !op->is_asked && !op->file->is_closing;
     if (was_polled)
         return is_unasked ? POLL_FIRST : op->is_asked ? OVER : after_poll(op, result);
     if (op->code == BZ_OP_CONNECT) {

@@ -58,6 +58,11 @@ static bool completes(const struct bz_runtime *rt)
     return rt->procs[0].poll.ops->completes;
 }
 
+bool bz_io_interrupts(const struct bz_runtime *rt)
+{
+    return completes(rt);
+}
+
 /* By completion it is the kernel that waits, and it does not if the descriptor says so. */
 static void may_block(int fd)
 {
@@ -338,15 +343,32 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
     return 0;
 }
 
+/* The best there is. Sockets have epoll: it is as fast as a ring for them, and interrupts nobody's
+ * calls (uring.c). Where that is refused, what needs POSIX only. */
+static enum bz_io_kind choose(const struct bz_runtime *rt)
+{
+    enum bz_io_kind asked = rt->is.io;
+    if (bz_sim_is_running() || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
+        return BZ_IO_NONE;
+    if (asked != BZ_IO_BEST)
+        return asked;
+    return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+}
+
 int bz_io_init(struct bz_runtime *rt)
 {
-    enum bz_io_kind kind = bz_sim_is_running() ? BZ_IO_NONE : rt->is.io;
+    enum bz_io_kind kind = choose(rt);
+    if (kind == BZ_IO_NONE && rt->is.io == BZ_IO_EPOLL && !bz_sim_is_running()) {
+        bz_log(BLITZ_LOG_ERROR, "io = epoll: the system has none");
+        return -ENOSYS;
+    }
     bz_files_init(&rt->files, rt->os, &rt->alloc);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         int err = poll_init(&rt->procs[i].poll, rt, kind);
         if (err == 0)
             continue;
-        bz_log(BLITZ_LOG_ERROR, "io = uring: the system refuses a ring (error %d)", -err);
+        if (kind == BZ_IO_URING)
+            bz_log(BLITZ_LOG_ERROR, "io = uring: the system refuses a ring (error %d)", -err);
         while (i-- > 0)
             bz_poll_fini(&rt->procs[i].poll);
         return err;

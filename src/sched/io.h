@@ -61,6 +61,9 @@ void bz_io_fini(struct bz_runtime *rt);
 /* Who was told is to go on. No lock is held. */
 void bz_told_settle(struct bz_runtime *rt, struct bz_told *told);
 
+/* May the kernel interrupt calls on threads that run tasks, because of what they handed to it? */
+bool bz_io_interrupts(const struct bz_runtime *rt);
+
 /* What was gathered goes where it belongs. Returns whether there was anything. */
 bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest);
 /* Hear what there is for a proc, and deliver it. Any thread. */

@@ -27,6 +27,7 @@
 
 #include <errno.h>
 
+#include "sched/io.h"
 #include "sched/sched.h"
 
 /* Forked jobs are not to wait for the end of the call. */
@@ -108,6 +109,9 @@ int blitz_block_in_place(int (*fn)(void *arg), void *arg)
 {
     if (fn == NULL)
         return -EINVAL;
+    struct bz_task *me = bz_task_self();
+    if (me != NULL && bz_io_interrupts(me->rt))
+        return blitz_blocking(fn, arg); /* the kernel would interrupt it here: io/uring.c */
     blitz_syscall_enter();
     int result = fn(arg);
     blitz_syscall_leave(); /* whoever we are now: fn may have waited */
