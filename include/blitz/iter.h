@@ -1,0 +1,69 @@
+/*
+ * blitz/iter.h - parallel iterators over arrays: one definition, one function.
+ *
+ *     BLITZ_SUM_DEFINE(weight, double, BLITZ_EACH_AT(const struct item, it), it->mass * g, (double, g));
+ *
+ * at file scope defines
+ *
+ *     static int weight(const struct item *it, size_t n, double g, double *out, const blitz_par_opts *opts);
+ *
+ * which adds the expression up over all elements, on all workers that have time: call it from a task, or
+ * from any thread. What you wrote is compiled into the loop; nothing is called through a pointer for each
+ * element, and what a plain loop of yours would be vectorized to, this is.
+ *
+ * A definition has:
+ *   - the operation: which one do I want?
+ *
+ *       do something with every element         BLITZ_FOR_EACH_DEFINE        iter_map.h
+ *       ... that can fail; stop at a failure    BLITZ_TRY_FOR_EACH_DEFINE    iter_find.h
+ *       an array from an array (or several)     BLITZ_MAP_DEFINE             iter_map.h
+ *       ... in the same place                   BLITZ_MAP_IN_PLACE_DEFINE
+ *       ... each to a place of its choice       BLITZ_SCATTER_DEFINE
+ *       all elements alike; a copy              blitz_fill, blitz_copy
+ *       only some of them                       BLITZ_FILTER_DEFINE          iter_compact.h
+ *       ... and something made of each          BLITZ_FILTER_MAP_DEFINE
+ *       some first, then the others             BLITZ_PARTITION_DEFINE
+ *       many arrays into one                    BLITZ_OFFSETS_DEFINE, BLITZ_FLATTEN_DEFINE
+ *       a sum, a dot product, how many          BLITZ_SUM_, BLITZ_DOT_, BLITZ_COUNT_DEFINE   iter_fold.h
+ *       the least, the largest value            BLITZ_MIN_, BLITZ_MAX_DEFINE
+ *       ... where it is, by a key or by "less"  BLITZ_MIN_BY_KEY_, MAX_BY_KEY_, MIN_BY_, MAX_BY_DEFINE
+ *       values combined in a way of your own    BLITZ_REDUCE_DEFINE
+ *       ... made by what can fail               BLITZ_TRY_REDUCE_DEFINE      iter_find.h
+ *       ... in a large accumulator              BLITZ_FOLD_DEFINE            iter_fold.h
+ *       is there one, are all                   BLITZ_ANY_, BLITZ_ALL_DEFINE iter_find.h
+ *       where is one, the first, the last       BLITZ_FIND_ANY_, FIND_FIRST_, FIND_LAST_DEFINE
+ *       where is this value                     BLITZ_POSITION_DEFINE
+ *
+ *   - the name of the function, and the type of what comes out, if there is a choice;
+ *   - the source: what it runs over. One array, two or three side by side (zip), two one after the
+ *     other (chain), chunks, windows, or indexes alone: blitz/iter_source.h. All go with all operations
+ *     that do not say otherwise, so that a map and a sum are one pass;
+ *   - the body: an expression (for some, a statement) of what the source names, of `i`, the index, and
+ *     of the captures. No comma outside of parentheses: what is longer is an inline function;
+ *   - the captures, if any: (type, name) each, up to 8. They are parameters of the function, passed by
+ *     value, and the body sees them by their names. An array that is captured is there whole: with
+ *     `(const double *, y)`, y[i] is one more array beside those of the source.
+ *
+ * The function takes, in this order: what the source takes, the captures, the results, and options
+ * (blitz/loop.h; NULL is right). opts->grain counts indexes.
+ *
+ * What all functions have in common:
+ *   - Bodies run at the same time, in any order, on any worker; once for each index, unless it says
+ *     otherwise. They may do what a job may (blitz/fork.h): wait, lock, call another of these.
+ *   - They return 0 (or what they say) or -errno. A cancel of the task that calls ends them with
+ *     -ECANCELED at the next chunk. Nothing allocates that does not say so.
+ *   - No element (n is 0): nothing is called, results are those of nothing, pointers may be NULL.
+ *   - Outputs do not overlap inputs, unless it says so.
+ *   - Names that end in an underscore are taken, in bodies. The function is static; end the definition
+ *     with a semicolon. C and C++.
+ */
+#ifndef BLITZ_ITER_H
+#define BLITZ_ITER_H
+
+#include "blitz/iter_compact.h"
+#include "blitz/iter_find.h"
+#include "blitz/iter_fold.h"
+#include "blitz/iter_map.h"
+#include "blitz/iter_source.h"
+
+#endif
