@@ -41,7 +41,7 @@
  *   - the body: an expression (for some, a statement) of what the source names, of `i`, the index, and
  *     of the captures. No comma outside of parentheses: what is longer is an inline function;
  *   - the captures, if any: (type, name) each, up to 8. They are parameters of the function, passed by
- *     value, and the body sees them by their names. An array that is captured is there whole: with
+ *     value, and the body sees them by their names. (What they point to may be const, they not.) An array that is captured is there whole: with
  *     `(const double *, y)`, y[i] is one more array beside those of the source.
  *
  * The function takes, in this order: what the source takes, the captures, the results, and options
@@ -55,7 +55,7 @@
  *   - No element (n is 0): nothing is called, results are those of nothing, pointers may be NULL.
  *   - Outputs do not overlap inputs, unless it says so.
  *   - Names that end in an underscore are taken, in bodies. The function is static; end the definition
- *     with a semicolon. C and C++.
+ *     with a semicolon. C and C++; there, results and accumulators are of trivially copyable types.
  */
 #ifndef BLITZ_ITER_H
 #define BLITZ_ITER_H

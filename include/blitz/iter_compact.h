@@ -86,7 +86,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
                            const blitz_par_opts *opts_)                                      \
     {                                                                                        \
         struct blitz_blocks_ the_, *blocks_ = &the_;                                         \
-        struct name##_env_ env_ = {blocks_, BLITZ_NAMES_(__VA_ARGS__)};                      \
+        BLITZ_FILL_ENV_(name, BLITZ_BLOCKS_PAIR_, __VA_ARGS__)                               \
         if (BLITZ_SRC_(IS_BAD, source))                                                      \
             return -EINVAL;                                                                  \
         int err_ = blitz_blocks_open_(blocks_, BLITZ_SRC_(COUNT, source), is_marked, opts_); \
@@ -346,7 +346,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     static BLITZ_MAYBE_UNUSED int name(BLITZ_PARAMS_(__VA_ARGS__), const blitz_par_opts *opts_) \
     {                                                                                           \
         size_t rows_ = BLITZ_SRC_(COUNT, source);                                               \
-        struct name##_env_ env_ = {rows_, BLITZ_NAMES_(__VA_ARGS__)};                           \
+        BLITZ_FILL_ENV_(name, (size_t, rows_), __VA_ARGS__)                                     \
         if (BLITZ_SRC_(IS_BAD, source))                                                         \
             return -EINVAL;                                                                     \
         return blitz_for(offset_[rows_], name##_chunk_, &env_, opts_);                          \

@@ -64,7 +64,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     {                                                                                            \
         struct blitz_first_ the_ = {UINTPTR_MAX}, *first_ = &the_;                               \
         size_t all_ = BLITZ_SRC_(COUNT, source);                                                 \
-        struct name##_env_ env_ = {first_, all_, BLITZ_NAMES_(__VA_ARGS__)};                     \
+        BLITZ_FILL_ENV_(name, BLITZ_FIRST_PAIR_, (size_t, all_), __VA_ARGS__)                    \
         if (BLITZ_SRC_(IS_BAD, source))                                                          \
             return -EINVAL;                                                                      \
         int err_ = blitz_for(all_, name##_chunk_, &env_, opts_);                                 \

@@ -36,7 +36,7 @@
     {                                                                                 \
         static const blitz_reduction how_ = {sizeof(Acc), name##_init_, name##_map_,  \
                                              name##_combine_};                        \
-        struct name##_env_ env_ = {BLITZ_NAMES_(__VA_ARGS__)};                        \
+        BLITZ_FILL_ENV_(name, __VA_ARGS__)                                            \
         if (BLITZ_SRC_(IS_BAD, source))                                               \
             return -EINVAL;                                                           \
         return blitz_reduce(BLITZ_SRC_(COUNT, source), &how_, &env_, result_, opts_); \

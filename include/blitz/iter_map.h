@@ -43,7 +43,7 @@
     BLITZ_CHUNK_(name, name##_chunk_, source, name##_span_, __VA_ARGS__)                        \
     static BLITZ_MAYBE_UNUSED int name(BLITZ_PARAMS_(__VA_ARGS__), const blitz_par_opts *opts_) \
     {                                                                                           \
-        struct name##_env_ env_ = {BLITZ_NAMES_(__VA_ARGS__)};                                  \
+        BLITZ_FILL_ENV_(name, __VA_ARGS__)                                                      \
         if (BLITZ_SRC_(IS_BAD, source))                                                         \
             return -EINVAL;                                                                     \
         return blitz_for(BLITZ_SRC_(COUNT, source), name##_chunk_, &env_, opts_);               \

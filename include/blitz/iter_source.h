@@ -263,6 +263,12 @@ static inline size_t blitz_within_(size_t from, size_t to, size_t at)
         BLITZ_FIELDS_(__VA_ARGS__) \
     };
 
+/* env_, filled in. */
+#define BLITZ_ASSIGN_(type, name) env_.name = name;
+#define BLITZ_FILL_ENV_(name, ...) \
+    struct name##_env_ env_;       \
+    BLITZ_RUN_(BLITZ_ASSIGN_, __VA_ARGS__)
+
 /* A body that is an expression of type R, as a function of the index. */
 #define BLITZ_EXPR_(fn, R, source, body, ...)                                           \
     static BLITZ_INLINE_ R fn(size_t i BLITZ_MAYBE_UNUSED, int seg_ BLITZ_MAYBE_UNUSED, \
