@@ -41,8 +41,9 @@
  *   - the body: an expression (for some, a statement) of what the source names, of `i`, the index, and
  *     of the captures. No comma outside of parentheses: what is longer is an inline function;
  *   - the captures, if any: (type, name) each, up to 8. They are parameters of the function, passed by
- *     value, and the body sees them by their names. (What they point to may be const, they not.) An array that is captured is there whole: with
- *     `(const double *, y)`, y[i] is one more array beside those of the source.
+ *     value, and the body sees them by their names. What they point to may be const, they may not. An
+ *     array that is captured is there whole: with `(const double *, y)`, y[i] is one more array beside
+ *     those of the source.
  *
  * The function takes, in this order: what the source takes, the captures, the results, and options
  * (blitz/loop.h; NULL is right). opts->grain counts indexes.
