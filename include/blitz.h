@@ -16,6 +16,7 @@
 #include "blitz/future.h"
 #include "blitz/futures.h"
 #include "blitz/hooks.h"
+#include "blitz/iter.h"
 #include "blitz/local.h"
 #include "blitz/loop.h"
 #include "blitz/oneshot.h"
