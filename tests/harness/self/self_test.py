@@ -291,7 +291,7 @@ class Crashing(unittest.TestCase):
 class Hanging(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.r = run("hang.*", "--time-limit=3", "--jobs=5")
+        cls.r = run("hang.*", "--time-limit=2", "--jobs=5")
 
     def test_count(self):
         names = run("--list", "hang.*").out.split()
@@ -299,10 +299,10 @@ class Hanging(unittest.TestCase):
 
     def test_a_loop_is_named(self):
         block = self.r["hang.spins"]
-        self.assertIn("the case does not end   given 3 s; its stacks:\n", block)
+        self.assertIn("the case does not end   given 2 s; its stacks:\n", block)
         self.assertRegex(block, r"#\d+ +spin_for_ever\b")
         self.assertRegex(block, r"while: the spin \(thread \d+\)\n")
-        self.assertIn("--time-limit=3\n", block)
+        self.assertIn("--time-limit=2\n", block)
 
     def test_every_thread_is_shown(self):
         block = self.r["hang.three_threads"]
@@ -330,12 +330,12 @@ class Hanging(unittest.TestCase):
         self.assertLess(len(block), 100000)
 
     def test_no_tool_is_needed(self):
-        r = run("hang.spins", "--time-limit=2", env={"PATH": "/nowhere"})
+        r = run("hang.spins", "--time-limit=1", env={"PATH": "/nowhere"})
         self.assertRegex(r["hang.spins"], r"#\d+ +spin_for_ever\b")
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_gdb_when_asked(self):
-        r = run("hang.spins", "--time-limit=2", "--gdb")
+        r = run("hang.spins", "--time-limit=1", "--gdb")
         self.assertRegex(r["hang.spins"], r"\| #\d+ .*\bspin_for_ever\b")
 
 
