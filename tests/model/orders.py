@@ -6,7 +6,7 @@
 A model program explores a deferral only where something asked for it (lib/explore.c). With --all-orders
 it explores every one. The number of different executions (--distinct) of each test must be the same; the
 second way only runs into more walls. Tests that must fail stop at the first failure and are left out, and so are
-those that are too large to be searched completely either way.
+those that are too large to be searched completely either way. Exit code: 0 the same, 1 not, 77 all are too large.
 """
 import re
 import subprocess
@@ -16,7 +16,7 @@ ROW = re.compile(r"^ok +(\S+) +(\d+) +(\d+) +complete", re.M)
 
 
 def counts(program, *options):
-    done = subprocess.run([program, "--budget=2", "--distinct", *options], capture_output=True, text=True)
+    done = subprocess.run([program, "--budget=0.8", "--whole", "--distinct", *options], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"orders: {program} {' '.join(options)} failed:\n{done.stdout}{done.stderr}")
     return {name: (int(n), int(pruned)) for name, n, pruned in ROW.findall(done.stdout)}
@@ -28,7 +28,8 @@ def main():
         return 0 if len(sys.argv) > 1 else 2
     passed = failed = saved = 0
     for program in sys.argv[1:]:
-        reduced, every = counts(program), counts(program, "--all-orders")
+        reduced = counts(program)
+        every = counts(program, "--all-orders", *reduced) if reduced else {}
         for name in reduced.keys() & every.keys():
             is_same = reduced[name][0] == every[name][0]
             passed += is_same
@@ -38,7 +39,10 @@ def main():
                 print(f"{name}: {reduced[name][0]} executions, without the reduction {every[name][0]}")
     print(f"the reduction saved {saved} runs into walls")
     print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    if not passed and not failed:
+        print("SKIP: all are too large to be searched in every order")
+        return 77
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
