@@ -167,6 +167,21 @@ int64_t bz_attempt(struct bz_op *op)
     return result;
 }
 
+int64_t bz_attempt_if_ready(struct bz_op *op)
+{
+    struct pollfd p = {.fd = op->file->fd, .events = op->side == BZ_SIDE_IN ? POLLIN : POLLOUT};
+    if (op->code == BZ_OP_POLL)
+        p.events = op->events;
+    return poll(&p, 1, 0) == 1 ? bz_attempt(op) : -EAGAIN;
+}
+
+void bz_let_block(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_NONBLOCK))
+        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 static size_t asked_for(const struct bz_op *op)
 {
     const struct iovec *vector = op->v.vector;

@@ -12,6 +12,11 @@
  */
 int64_t bz_attempt(struct bz_op *op);
 
+/* The same for a descriptor that may block: only if it is ready. */
+int64_t bz_attempt_if_ready(struct bz_op *op);
+/* From here on the descriptor blocks. */
+void bz_let_block(int fd);
+
 /* After that result: may there be more to be had, so that the next one need not wait? */
 bool bz_attempt_left_more(const struct bz_op *op, int64_t result);
 

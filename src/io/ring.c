@@ -8,10 +8,8 @@
  * A plain ring: any thread may hand in and take out, one at a time. The modes that make rings
  * faster tie them to one thread, and a proc changes hands.
  *
- * [S] put: sq_tail release -> the kernel: acquire      the submission is whole
- * [H] put: sq_head acquire <- the kernel: release      it has read the one that was there
- * [C] peek: cq_tail acquire <- the kernel: release     the completion is whole
- * [D] seen: cq_head release -> the kernel: acquire     it has been read
+ * The other halves of its orders are the kernel's: it acquires sq_tail and releases sq_head, releases
+ * cq_tail and acquires cq_head.
  */
 #include "io/ring.h"
 
@@ -124,7 +122,8 @@ void bz_ring_close(struct bz_ring *r)
 
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
 {
-    if (r->tail - bz_load_acquire(r->sq_head) >= r->sq_entries) /* [H] */
+    if (r->tail - bz_load_acquire(r->sq_head) >=
+        r->sq_entries) /* acquire: the kernel has read what was there */
         return NULL;
     uint32_t at = r->tail & r->sq_mask;
     struct bz_uring_sqe *sqe = &r->sqe[at];
@@ -137,7 +136,7 @@ struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
 
 int bz_ring_submit(struct bz_ring *r)
 {
-    bz_store_release(r->sq_tail, r->tail); /* [S] */
+    bz_store_release(r->sq_tail, r->tail); /* release: they are whole */
     while (r->pending > 0) {
         int n = enter(r->fd, r->pending, 0, 0, NULL, 0);
         if (n == -EINTR)
@@ -152,14 +151,15 @@ int bz_ring_submit(struct bz_ring *r)
 const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r)
 {
     uint32_t head = bz_load_relaxed(r->cq_head); /* relaxed: ours */
-    if (head == bz_load_acquire(r->cq_tail))     /* [C] */
+    if (head == bz_load_acquire(r->cq_tail))     /* acquire: it is whole */
         return NULL;
     return &r->cqe[head & r->cq_mask];
 }
 
 void bz_ring_seen(struct bz_ring *r)
 {
-    bz_store_release(r->cq_head, bz_load_relaxed(r->cq_head) + 1); /* [D]; relaxed: ours */
+    bz_store_release(r->cq_head, bz_load_relaxed(r->cq_head) +
+                                     1); /* release: it has been read; relaxed: ours */
 }
 
 bool bz_ring_has_overflow(struct bz_ring *r)

@@ -28,7 +28,7 @@
  * I1  poll->attached counts the operations that fly.
  * I2  An operation that flies is in its file's list, and its file in use.
  *
- * [A] made at init, before anybody else looks
+ * poll->own is made at init, before anybody else looks.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -55,7 +55,7 @@ struct uring_own {
 
 static struct uring_own *own_of(struct bz_poll *poll)
 {
-    return bz_load_relaxed(&poll->own); /* relaxed: [A] */
+    return bz_load_relaxed(&poll->own); /* relaxed: made before anybody looked */
 }
 
 static void lock(struct bz_poll *poll)
@@ -434,7 +434,7 @@ int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_f
     poll->ops = &uring_ops;
     poll->os = os;
     poll->files = files;
-    bz_atomic_init(&poll->own, own); /* [A] */
+    bz_atomic_init(&poll->own, own);
     bz_atomic_init(&poll->attached, 0);
     bz_atomic_init(&poll->roused, 0);
     return 0;

@@ -16,7 +16,6 @@
 #include "sched/flight.h"
 
 #include <errno.h>
-#include <poll.h>
 
 #include "io/attempt.h"
 #include "sched/wait.h"
@@ -99,16 +98,12 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
 static int64_t try_flying(struct bz_op *op)
 {
     struct bz_file *f = op->file;
-    struct pollfd p = {.events = op->code == BZ_OP_POLL   ? op->events
-                                 : op->side == BZ_SIDE_IN ? POLLIN
-                                                          : POLLOUT};
     bz_file_lock(f);
     bool is_open = bz_file_enter(f, op);
-    p.fd = f->fd;
     bz_file_unlock(f);
     if (!is_open)
         return -EBADF;
-    int64_t result = poll(&p, 1, 0) == 1 ? bz_attempt(op) : -EAGAIN;
+    int64_t result = bz_attempt_if_ready(op);
     bz_file_lock(f);
     bz_file_leave_unlock(f, op);
     return result == -EAGAIN ? -ETIMEDOUT : result;

@@ -25,7 +25,6 @@
 #include "sched/io.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 
 #include "base/log.h"
@@ -63,21 +62,13 @@ bool bz_io_interrupts(const struct bz_runtime *rt)
     return completes(rt);
 }
 
-/* By completion it is the kernel that waits, and it does not if the descriptor says so. */
-static void may_block(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-    if (flags >= 0 && (flags & O_NONBLOCK))
-        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-}
-
 int bz_io_open(int fd, unsigned flags, struct bz_file **out)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
         return -ENOTSUP;
     if (completes(m->rt) && !(flags & BZ_FILE_FOREIGN))
-        may_block(fd);
+        bz_let_block(fd); /* it is the kernel that waits, unless the descriptor says otherwise */
     return bz_file_open(&m->rt->files, fd, flags, out);
 }
 
