@@ -13,6 +13,7 @@
 #include "blitz/chan.h"
 #include "blitz/combine.h"
 #include "blitz/dump.h"
+#include "blitz/fork.h"
 #include "blitz/future.h"
 #include "blitz/futures.h"
 #include "blitz/hooks.h"

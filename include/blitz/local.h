@@ -13,7 +13,7 @@
  *     log("%s", request_local()->url);                       // NULL if it has none
  *
  * Values belong to the task that set them; a task it spawns begins with none. Its forked jobs
- * (blitz/par.h) see them; set none while such a job is out. At the end of the task each is given to
+ * (blitz/fork.h) see them; set none while such a job is out. At the end of the task each is given to
  * its key's destructor, in the task, which may still wait and look at others.
  */
 #ifndef BLITZ_LOCAL_H

@@ -18,7 +18,7 @@
  *
  * What is recorded: a task is spawned, begins to run, waits (and for what), yields, ends, is woken (by
  * whom); work is stolen; a proc is handed over; a marked system call begins and ends; a timer fires; a
- * worker sleeps and is roused. Forked jobs (blitz/par.h) show where somebody else took them: those
+ * worker sleeps and is roused. Forked jobs (blitz/fork.h) show where somebody else took them: those
  * that their own task runs are calls.
  */
 #ifndef BLITZ_TRACE_H

@@ -25,7 +25,7 @@
 #define BLITZ_YIELD_H
 
 #include "blitz/api.h"
-#include "blitz/par.h"
+#include "blitz/fork.h"
 
 BLITZ_BEGIN_DECLS
 

@@ -19,7 +19,7 @@
 extern _Thread_local void *bz_self_slot;
 __attribute__((SLOT_ATTRIBUTES)) _Thread_local void *bz_self_slot;
 
-/* The same slot by the name under which the inline code of blitz/par.h reads it. */
+/* The same slot by the name under which the inline code of blitz/fork.h reads it. */
 extern _Thread_local void *blitz_self_;
 __attribute__((tls_model("initial-exec"), visibility("default"),
                alias("bz_self_slot"))) extern _Thread_local void *blitz_self_;

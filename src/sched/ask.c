@@ -2,7 +2,7 @@
  * ask.c - asking a task to let others run: the flag behind BLITZ_POLL().
  *
  * The flag is a word of the machine, beside the one fork and join look at, so that inline code
- * reaches it with one load through the thread register (blitz/par.h). The monitor raises it when a
+ * reaches it with one load through the thread register (blitz/fork.h). The monitor raises it when a
  * task has had its machine for long; whoever looks lowers it and yields. It is a hint and has no
  * partner: if it comes late, the next look sees it; if the task has left the machine meanwhile, the
  * next one there yields once for nothing.

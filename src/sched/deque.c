@@ -58,7 +58,7 @@
 
 #include "base/check.h"
 
-/* The inline code of par.h knows it as an ordinary word. */
+/* The inline code of fork.h knows it as an ordinary word. */
 static bz_atomic(uintptr_t) *attention_of(struct bz_deque *d)
 {
     return (bz_atomic(uintptr_t) *)&d->ends.attention_;

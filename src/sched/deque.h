@@ -1,7 +1,7 @@
 /*
  * deque.h - the forked jobs of the frames that stand on a machine.
  *
- * The newest end is private: fork and join (blitz/par.h) push and pop there without an atomic
+ * The newest end is private: fork and join (blitz/fork.h) push and pop there without an atomic
  * operation. The oldest job is exposed in a slot of its own, where others take it. deque.c has the
  * protocol.
  */
@@ -13,7 +13,7 @@
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
-#include "blitz/par.h"
+#include "blitz/fork.h"
 #include "sched/latch.h"
 
 /* Jobs that can be set aside for exposing; the model checker shrinks it. */

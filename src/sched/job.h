@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/list.h"
-#include "blitz/par.h"
+#include "blitz/fork.h"
 #include "os/lock.h"
 #include "task/entry.h"
 

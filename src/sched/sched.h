@@ -135,7 +135,7 @@ struct bz_proc {
 };
 
 struct bz_machine {
-    struct bz_deque deque; /* first: blitz/par.h */
+    struct bz_deque deque; /* first: blitz/fork.h */
     struct bz_jobs jobs;
     struct bz_preempt_seat seat; /* preempt.h */
     struct bz_retake taken;      /* where it is, and whether it has lost its proc */

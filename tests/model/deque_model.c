@@ -2,15 +2,15 @@
  * deque_model.c - the private list and the exposed slot: every job is run once, and the oldest is
  * there to be taken.
  *
- *   covers: src/sched/deque.h src/sched/deque.c include/blitz/par.h
+ *   covers: src/sched/deque.h src/sched/deque.c include/blitz/fork.h
  *   defines: BZ_DEQUE_SHELF=2
  *
- * The owner forks and joins with the inline code of par.h; thieves take what is exposed. `payload`
+ * The owner forks and joins with the inline code of fork.h; thieves take what is exposed. `payload`
  * is what a job works on: filled in before the fork, and touched by whoever runs the job.
  */
 #include "model.h"
 
-#define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: as par.h has it */
+#define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: as fork.h has it */
 #include "sched/deque.h"
 
 enum { JOBS = 3 };

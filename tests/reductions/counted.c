@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "blitz/par.h"
+#include "blitz/fork.h"
 
 static volatile unsigned long g;
 
