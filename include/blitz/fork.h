@@ -29,7 +29,8 @@
  *     reaches the jobs others run for it; what must not be cancelled in a job is shielded there.
  *   - A join may continue on another thread: see blitz/task.h for what that means.
  *   - A job must not unwind: no longjmp or C++ exception past a fork that is not joined.
- *   - On a plain thread, outside any worker, nothing is taken by anybody: the join calls fn.
+ *   - On a plain thread, outside any worker, nothing is taken by anybody: the join calls fn. To have
+ *     others help there, run the whole computation by blitz_par_run().
  */
 #ifndef BLITZ_FORK_H
 #define BLITZ_FORK_H
@@ -182,6 +183,55 @@ static inline BLITZ_WHOLE_ void blitz_share(void)
     if (w != NULL && BLITZ_PEEK_(&w->attention_) != 0)
         blitz_share_slow_();
 }
+
+/* ---- on a plain thread ---- */
+
+struct blitz_runtime; /* blitz/runtime.h */
+
+/* The long way of what follows. Not for programs. */
+BLITZ_API BLITZ_SUSPENDS int blitz_par_outside_(int (*fn)(void *arg), void *arg);
+
+/* What every parallel function begins with: on a worker a call, elsewhere blitz_par_run(NULL, ...).
+ * Not for programs. */
+static inline BLITZ_SUSPENDS int blitz_par_call_(int (*fn)(void *arg), void *arg)
+{
+    return BLITZ_LIKELY_(blitz_worker_() != NULL) ? fn(arg) : blitz_par_outside_(fn, arg);
+}
+
+/*
+ * Run fn(arg) where workers can help with what it forks, and wait for it. Loops, sorts and the other
+ * parallel functions do that by themselves; call it around several of them to enter once.
+ * In a task of that runtime it is a call. Elsewhere fn runs as a task: it has a stack of the
+ * runtime's size, and other thread-locals, perhaps, than the caller. A runtime that will not have it
+ * (shut down, no memory) is done without: fn is called here, and what it forks by its joins. So it
+ * does not fail.
+ * Owns:     borrows the runtime until it returns; NULL: that of blitz_par_runtime(). `arg` is fn's.
+ * Suspends: the calling task or thread until fn has returned. Call from anywhere.
+ * Returns:  what fn returned; -EINVAL (fn is NULL).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_par_run(struct blitz_runtime *rt, int (*fn)(void *arg),
+                                           void *arg);
+
+/*
+ * The runtime in which parallel functions run that are called here: in a task its own; on a plain
+ * thread the one chosen by blitz_par_use(), or else one for the whole process, which the first call
+ * makes, with the default config (BLITZ_PROCS and the others are heeded). That one is never ended: its
+ * workers sleep when there is nothing to do, and go with the process. After a fork() the child
+ * must not call parallel functions if the parent had: see blitz/runtime.h.
+ * Owns:     the runtime is not the caller's: to be looked at (blitz/stats.h), and used, not ended.
+ * Suspends: never. Call from any thread.
+ * Returns:  the runtime; NULL: there is none, and none could be made. Then parallel functions run on
+ *           the calling thread alone.
+ */
+BLITZ_API struct blitz_runtime *blitz_par_runtime(void);
+
+/*
+ * Have the parallel functions that plain threads call run in that runtime. NULL: in the process's own
+ * again.
+ * Owns:     borrows the runtime until another is chosen and the calls that began before have ended.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_par_use(struct blitz_runtime *rt);
 
 BLITZ_END_DECLS
 

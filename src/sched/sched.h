@@ -25,6 +25,7 @@
  *   join.c      waking and ending a task, and waiting for its end
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
+ *   outside.c   parallel calls from plain threads
  *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
  *   io.c        operations on files, and who hears of them; flight.c: those the kernel has

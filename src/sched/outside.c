@@ -1,0 +1,87 @@
+/*
+ * outside.c - parallel calls from threads that are no workers.
+ *
+ * Whoever sorts an array in main() has no runtime and wants none; all he wants is that every CPU
+ * helps. So there is one for the process, made by the first such call, as OpenMP and oneTBB make
+ * their threads; and a call for those who have a runtime and want it to be that one.
+ *
+ * The function becomes a task of that runtime, and the thread waits for its end. If there is no
+ * runtime to be had (no memory, no thread), or it will not have the task, the function is called
+ * where we are: it forks, and its joins call what they forked. So a parallel call never fails for
+ * want of help.
+ *
+ * The runtime is never ended: whoever could do it cannot know who is about to call. Its threads
+ * sleep, go after ten seconds without use but for the first, and end with the process, as any
+ * thread of its does that nobody joins.
+ *
+ * Under simulation the process's own runtime would be outside of the simulation; there only one that was
+ * named (blitz_par_use) is used.
+ *
+ * Rejected: making it when the library is loaded (most programs never call), ending it at exit (the
+ * handlers that run then may sort, too), and counting the callers (a shared word written by each).
+ *
+ * [M] chosen, make: release -> chosen, made: acquire   the runtime is complete
+ */
+#include <errno.h>
+
+#include "blitz/fork.h"
+#include "sched/sched.h"
+
+static bz_atomic(struct bz_runtime *) chosen; /* by blitz_par_use; NULL: our own */
+static bz_atomic(struct bz_runtime *) made;   /* our own, once there is one */
+
+/* Two may make one at the same time; one of them is too many. */
+static struct bz_runtime *make(void)
+{
+    static const blitz_config config = {.name = "blitz-par"};
+    struct bz_runtime *mine, *first = NULL;
+    if (bz_os_outside() != &bz_os_linux || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
+        return NULL;
+    if (bz_cas_strong_acqrel_acq(&made, &first, mine)) /* [M] */
+        return mine;
+    (void)blitz_runtime_shutdown((blitz_runtime *)mine, BLITZ_FOREVER);
+    (void)blitz_runtime_unref((blitz_runtime *)mine);
+    return first;
+}
+
+blitz_runtime *blitz_par_runtime(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m != NULL)
+        return (blitz_runtime *)m->rt;
+    struct bz_runtime *rt = bz_load_acquire(&chosen); /* [M] */
+    if (rt == NULL && bz_os_outside() == &bz_os_linux)
+        rt = bz_load_acquire(&made); /* [M] */
+    return (blitz_runtime *)(rt != NULL ? rt : make());
+}
+
+void blitz_par_use(blitz_runtime *rt)
+{
+    bz_store_release(&chosen, (struct bz_runtime *)rt); /* [M] */
+}
+
+/* As a task like any other; negative: it did not come to that, *result is untouched. */
+static int inject(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *result)
+{
+    blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "parallel"};
+    blitz_task *t;
+    int err = blitz_spawn(fn, arg, &opts, &t);
+    return err != 0 ? err : blitz_task_join(t, BLITZ_FOREVER, result);
+}
+
+int blitz_par_run(blitz_runtime *runtime, int (*fn)(void *arg), void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_runtime *rt = (struct bz_runtime *)(runtime != NULL ? runtime : blitz_par_runtime());
+    int result = 0;
+    if (fn == NULL)
+        return -EINVAL;
+    if (rt == NULL || (m != NULL && m->rt == rt) || inject(rt, fn, arg, &result) != 0)
+        return fn(arg);
+    return result;
+}
+
+int blitz_par_outside_(int (*fn)(void *arg), void *arg)
+{
+    return blitz_par_run(NULL, fn, arg);
+}
