@@ -172,6 +172,30 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
     return bz_task_start(t, opts, out);
 }
 
+int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, const char *name,
+                   struct bz_task **out)
+{
+    blitz_spawn_opts opts = {.name = name};
+    struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
+    if (t == NULL)
+        return -ENOMEM;
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    bz_task_init(t, rt, &bz_fiber_ops, &opts, 0, 2);
+    int err = bz_task_enlist(t);
+    if (err != 0) {
+        abandon(t, 2);
+        return err;
+    }
+    bz_trace(rt, spawn, t->id, 0, name);
+    bool is_ours = bz_word_claim(&t->word, 0);
+    BZ_ASSERT(is_ours); /* it is in no queue, and nobody joins it */
+    (void)is_ours;
+    *out = t;
+    return 0;
+}
+
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
     struct bz_machine *m = bz_machine_self();

@@ -101,7 +101,7 @@ static bool is_anything_waiting(struct bz_runtime *rt)
 static bool does_burn(struct bz_machine *m, uint64_t passed)
 {
     uint64_t used = 0;
-    if (!m->is_used || !bz_load_relaxed(&m->is_stray)) /* relaxed: a hint */
+    if (!m->is_used || m->is_guest || !bz_load_relaxed(&m->is_stray)) /* relaxed: a hint */
         return false;
     if (bz_os_thread_cpu_time(m->rt->os, m->thread, &used) != 0)
         return false;
@@ -244,7 +244,7 @@ static void read_clock(struct bz_machine *m)
 {
     uint64_t used = 0;
     bz_lock_take(&m->rt->start_lock, m->rt->os);
-    if (m->is_used && bz_os_thread_cpu_time(m->rt->os, m->thread, &used) == 0)
+    if (m->is_used && !m->is_guest && bz_os_thread_cpu_time(m->rt->os, m->thread, &used) == 0)
         m->burnt_ns = used;
     bz_lock_drop(&m->rt->start_lock, m->rt->os);
 }

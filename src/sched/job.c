@@ -187,10 +187,11 @@ bool bz_job_is_any(struct bz_runtime *rt)
 }
 
 /* A job can be taken that could not before. */
-static void published(struct bz_runtime *rt)
+static void published(struct bz_machine *m)
 {
+    struct bz_runtime *rt = m->rt;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_idle_may_rouse(&rt->idle))
+    if (m->proc == NULL || bz_idle_may_rouse(&rt->idle)) /* without one we fence: idle.c */
         bz_rouse_one(rt);
 }
 
@@ -200,7 +201,7 @@ static void share(struct bz_machine *m)
     if (shared == BZ_SHARED_NOW)
         bz_count_here(m, forks_shared);
     if (shared != BZ_SHARED_NOTHING)
-        published(m->rt);
+        published(m);
 }
 
 /*
@@ -214,6 +215,8 @@ static void share_lone(struct bz_machine *m)
     (void)!bz_deque_share(&m->deque, m->current);
     bz_count_here(m, forks_shared);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (m->proc == NULL)
+        bz_fence_seqcst(); /* idle.c [F]: whoever has no proc fences for itself */
     if (!bz_idle_may_rouse(&rt->idle))
         return;
     if (bz_is_plain(rt) || !bz_monitor_is_up(rt)) {
@@ -248,7 +251,7 @@ void bz_evacuate_slow(struct bz_machine *m)
         else
             bz_place_outside(m->rt, bz_entry_of_job(job));
     }
-    published(m->rt);
+    published(m);
 }
 
 /* ---- fork and join, the long ways ---- */

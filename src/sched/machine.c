@@ -140,7 +140,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
  * another. */
 static bz_entry successor(struct bz_machine *m)
 {
-    if (BZ_UNLIKELY(m->current->marks & BZ_MARK_LOCKED)) {
+    if (BZ_UNLIKELY((m->current->marks & BZ_MARK_LOCKED) || m->is_guest)) {
         bz_locked_pass_on(m);
         return 0;
     }
@@ -293,6 +293,30 @@ static void runner_main(void *arg)
     bz_ctx_leave(go_home(m), hook_give_back, mine);
 }
 
+/* ---- guests ---- */
+
+/* The bottom of a guest's stack. If its task has waited this is a worker's loop by now. */
+static void guest_main(void *task)
+{
+    bz_trace(bz_machine_self()->rt, start, ((struct bz_task *)task)->id,
+             ((struct bz_task *)task)->traits, ((struct bz_task *)task)->name);
+    call(task);
+    struct bz_machine *m = bz_machine_self();
+    if (m->is_guest)
+        bz_locked_pass_on(m); /* guest.c I2 */
+    runner_main(NULL);        /* without a proc: home */
+}
+
+void bz_guest_run(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_stack *to = m->spare;
+    m->spare = NULL;
+    m->runner = to;
+    bz_ctx_adopt(&m->g0);
+    bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), guest_main, t, m->rt->fpcw);
+    bz_ctx_switch(&m->g0, &to->ctx, NULL, NULL);
+}
+
 /* ---- other classes ---- */
 
 /* The bottom of a stack of another class: one task, and back to a loop of the usual one. */
@@ -385,6 +409,7 @@ int bz_machine_start(struct bz_proc *p, bool is_searching)
     struct bz_machine *m = bz_machines_take(rt);
     if (m == NULL)
         return -ENOMEM;
+    m->is_guest = false;
     m->is_searching = is_searching;
     m->was_roused = false;
     m->spins_more = 0;

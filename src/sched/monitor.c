@@ -33,7 +33,8 @@
  *         (compiler barrier)                   2  a barrier on every thread
  *      2  state: dozes? raise                  3  any bit clear? go on
  *
- * Either the machine sees that the monitor dozes, or that sees the machine awake [S].
+ * Either the machine sees that the monitor dozes, or that sees the machine awake [S]. A guest
+ * (guest.c) is the same: it counts itself in, and asks for the monitor when it forks.
  *
  * Rejected: rousing a proc for each lone task in a next slot (it usually runs here within a
  * microsecond, and a wake costs both sides tens of them); a signal to the stuck thread (it would
@@ -230,20 +231,21 @@ static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
     return now + (owed < LOOK_NS ? LOOK_NS : owed < SLOW_NS ? owed : SLOW_NS);
 }
 
-static enum bz_monitor_state state_for(struct bz_runtime *rt, bool is_calm, unsigned sleeping)
+static enum bz_monitor_state state_for(struct bz_runtime *rt, bool is_calm, bool is_idle)
 {
     if (rt->monitor.is_hogged)
         return BZ_MONITOR_HOGGED;
     if (is_calm)
         return BZ_MONITOR_SLOW;
-    return sleeping == rt->proc_count ? BZ_MONITOR_RESTS : BZ_MONITOR_UP;
+    return is_idle ? BZ_MONITOR_RESTS : BZ_MONITOR_UP;
 }
 
 uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
 {
     struct bz_monitor *mon = &rt->monitor;
     unsigned sleeping = bz_idle_sleeping(&rt->idle);
-    bool is_quiet = sleeping == 0 || sleeping == rt->proc_count;
+    bool is_idle = sleeping == rt->proc_count && !bz_guests_inside(&rt->guests);
+    bool is_quiet = sleeping == 0 || is_idle;
     uint64_t soon = by_budget(mon, now, cost);
     add(&mon->looks, 1);
     bz_age_update(&rt->clock, now);
@@ -259,10 +261,10 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     else if (mon->calm_ns == 0)
         mon->calm_ns = now;
     bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
-    if (is_calm && sleeping == rt->proc_count && mon->turn_ns == BZ_OS_FOREVER)
+    if (is_calm && is_idle && mon->turn_ns == BZ_OS_FOREVER)
         return BZ_OS_FOREVER;
-    bz_store_relaxed(&mon->state, state_for(rt, is_calm, sleeping)); /* relaxed: a hint */
-    uint64_t until = is_calm || sleeping == rt->proc_count ? now + SLOW_NS : soon;
+    bz_store_relaxed(&mon->state, state_for(rt, is_calm, is_idle)); /* relaxed: a hint */
+    uint64_t until = is_calm || is_idle ? now + SLOW_NS : soon;
     uint64_t due = bz_handover_next(rt, now);
     return due >= until ? until : due > now + LOOK_MIN_NS ? due : now + LOOK_MIN_NS;
 }
@@ -276,7 +278,8 @@ static void doze(struct bz_runtime *rt)
     bz_store_relaxed(&mon->state, BZ_MONITOR_DOZES); /* relaxed: the barrier follows, [S] */
     pay(rt);                                         /* [S] */
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
-    while (bz_idle_all_sleep(&rt->idle) && bz_load_acquire(&mon->told) == 0) /* [T] */
+    while (bz_idle_all_sleep(&rt->idle) && !bz_guests_inside(&rt->guests) &&
+           bz_load_acquire(&mon->told) == 0) /* [T] */
         bz_os_wait(rt->os, &mon->told, 0, bz_deadlock_look(rt, bz_os_now(rt->os)));
     bz_deadlock_over(rt);
     mon->calm_ns = 0;

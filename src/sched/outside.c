@@ -5,7 +5,8 @@
  * helps. So there is one for the process, made by the first such call, as OpenMP and oneTBB make
  * their threads; and a call for those who have a runtime and want it to be that one.
  *
- * The function becomes a task of that runtime, and the thread waits for its end. If there is no
+ * The function becomes a task of that runtime, run by the thread itself as far as it goes (guest.c; the
+ * plain form injects it, and the thread waits). If there is no
  * runtime to be had (no memory, no thread), or it will not have the task, the function is called
  * where we are: it forks, and its joins call what they forked. So a parallel call never fails for
  * want of help.
@@ -60,13 +61,22 @@ void blitz_par_use(blitz_runtime *rt)
     bz_store_release(&chosen, (struct bz_runtime *)rt); /* [M] */
 }
 
-/* As a task like any other; negative: it did not come to that, *result is untouched. */
+/* As a task like any other; negative: it did not come to that. */
 static int inject(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *result)
 {
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "parallel"};
     blitz_task *t;
     int err = blitz_spawn(fn, arg, &opts, &t);
     return err != 0 ? err : blitz_task_join(t, BLITZ_FOREVER, result);
+}
+
+/* On a plain thread, or in a task of another runtime. */
+static int call_in(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *result)
+{
+    if (bz_is_plain(rt) || bz_machine_self() != NULL)
+        return inject(rt, fn, arg, result);
+    int err = bz_guest_call(rt, fn, arg, result);
+    return err == -EAGAIN ? inject(rt, fn, arg, result) : err;
 }
 
 int blitz_par_run(blitz_runtime *runtime, int (*fn)(void *arg), void *arg)
@@ -76,7 +86,7 @@ int blitz_par_run(blitz_runtime *runtime, int (*fn)(void *arg), void *arg)
     int result = 0;
     if (fn == NULL)
         return -EINVAL;
-    if (rt == NULL || (m != NULL && m->rt == rt) || inject(rt, fn, arg, &result) != 0)
+    if (rt == NULL || (m != NULL && m->rt == rt) || call_in(rt, fn, arg, &result) != 0)
         return fn(arg);
     return result;
 }

@@ -193,6 +193,8 @@ static bool take(struct bz_machine *m, struct bz_proc *p)
 bool bz_proc_regain(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;
+    if (m->is_guest)
+        return false; /* it wants none: guest.c */
     if (take(m, m->last))
         return true;
     for (unsigned i = 0; bz_idle_sleeping(&rt->idle) > 0 && i < rt->proc_count; i++)

@@ -52,7 +52,7 @@ static int procs_new(struct bz_runtime *rt)
         return -ENOMEM;
     if (bz_os_entropy(rt->os, &seed, sizeof seed) != 0)
         seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
-    int err = bz_machines_init(rt, rt->is.threads_max);
+    int err = bz_machines_init(rt, rt->is.threads_max + BZ_GUESTS_MAX);
     if (err != 0) {
         bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
         return err;
@@ -94,6 +94,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     bz_atomic_init(&rt->dump_asked, 0);
     bz_atomic_init(&rt->clock, bz_age_tick(bz_os_now(rt->os)));
     rt->is_plain = bz_os_barrier_register(rt->os) != 0 || rt->is.is_plain;
+    bz_guests_init(&rt->guests);
     bz_injector_init(&rt->injector, rt->os);
     bz_atomic_init(&rt->is_ending, 0);
     bz_atomic_init(&rt->locked, 0);
@@ -264,6 +265,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     for (unsigned i = 0; i < rt->proc_count; i++)
         bz_poll_rouse(&rt->procs[i].poll);
     bz_pool_fini(&rt->pool);
+    bz_guests_fini(rt);
     bz_preempt_fini(rt);
     bz_bury(rt);
     bz_trace_finish(rt);

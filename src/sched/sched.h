@@ -26,6 +26,7 @@
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
  *   outside.c   parallel calls from plain threads
+ *   guest.c     plain threads that run a task of their own
  *   ask.c       a task that has run for long is asked to let others run
  *   await.c     futures, wakers
  *   io.c        operations on files, and who hears of them; flight.c: those the kernel has
@@ -58,6 +59,7 @@
 #include "sched/counters.h"
 #include "sched/deadlock.h"
 #include "sched/deque.h"
+#include "sched/guest.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/injector.h"
@@ -146,6 +148,8 @@ struct bz_machine {
     unsigned index;       /* in rt->machines; constant */
     bool is_used;         /* a thread runs it; guarded by rt->start_lock, as is */
     const struct bz_os_thread *thread;
+    bool is_guest;                /* run by a plain thread: guest.c. Constant while in use */
+    struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray; /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;            /* CPU time of its thread when the monitor last looked */
     bool burns;                   /* ... and whether it did, as a stray; the monitor's */
@@ -184,6 +188,7 @@ struct bz_runtime {
     struct bz_proc *procs;
     struct bz_machines machines;
     struct bz_files files; /* that are open: io.c */
+    struct bz_guests guests;
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
@@ -354,6 +359,8 @@ void bz_park(void);
 /* On g0: go on with a task that has a stack. Returns when the stacks are left for g0 again. */
 void bz_resume_from_home(struct bz_machine *m, struct bz_task *t);
 void bz_yield(void);
+/* A plain thread begins t on m, a guest with a spare stack; returns when that has ended or waits. */
+void bz_guest_run(struct bz_machine *m, struct bz_task *t);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 /* Take the stack that a task of another class than the runtime's begins on, and give it back if it
@@ -469,6 +476,9 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
                   const blitz_spawn_opts *opts, unsigned traits, unsigned refs);
 /* Its options make no sense in that runtime. */
 bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt);
+/* A fiber that is counted in and begun, but by nobody yet: the caller runs it. With a handle. */
+BZ_MUST_USE int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg,
+                               const char *name, struct bz_task **out);
 /* Count it in and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 

@@ -57,6 +57,10 @@ static BZ_ALWAYS_INLINE void enter(struct bz_machine *m)
 /* The proc was taken while we were away. */
 static BZ_NOINLINE void come_back(struct bz_machine *m)
 {
+    if (m->is_guest) { /* it had none */
+        bz_leave(BZ_IN_USER);
+        return;
+    }
     bool is_back = bz_proc_regain(m);
     bz_count_here(m, calls_moved);
     if (is_back)

@@ -1,0 +1,187 @@
+/*
+ * guest.c - a plain thread runs a task itself, instead of waiting for a worker that does.
+ *
+ * A call from outside could be injected, and the thread wait. That takes two futex wakes, 20 to 60
+ * microseconds before anything happens, for a loop that is over in one. And the thread is there, on
+ * a CPU with the caller's data in its cache. So it *visits*: it becomes a machine of the runtime
+ * without a proc, which the scheduler knows already: one whose proc was taken away while its task
+ * went on (proc.c). Such a machine runs one task, on a runner stack; what it forks stands in its
+ * deque, where workers find it; what it spawns or wakes goes to the injector. It differs in three ways:
+ *  - it wants no proc (proc.c, syscall.c): it runs no other task but its own;
+ *  - when its task has to wait, it leaves that on its stack, as any machine, and goes home to the
+ *    thread's own stack. There it is no machine any more, and the thread waits for the task, which
+ *    workers go on with;
+ *  - when its task ends it goes home, too.
+ *
+ *     thread:  [caller|call] --> [task ......... end]          nobody had to be roused
+ *
+ *     thread:  [caller|call] --> [task .. join]                its job was taken, and takes longer
+ *              waits for the end <--'      |
+ *     worker:                              '--> [.. end]loop   the stack is a worker's now
+ *
+ * So for a moment one more thread computes than there are procs. The thread is the user's, and would
+ * wait otherwise: a CPU is shared between it and a worker until its task waits or ends.
+ *
+ * A guest's machine, with a stack and a cache of stacks, is kept for the next: who comes again pays
+ * for a lock, a header and two switches, some 150 nanoseconds. There are as many as threads have been
+ * inside at the same time; beyond BZ_GUESTS_MAX a call is injected.
+ *
+ * The monitor looks after what guests expose while every proc sleeps: it does not doze while one is
+ * inside.
+ *
+ * The end of the runtime. A task that ends is counted out before its guest has left; so the runtime
+ * waits for guests that are on their way (fini). A call that comes later is refused when its task is
+ * counted in.
+ *
+ * Rejected: to take a proc that sleeps (it would have to be given back at the end, with its queue and
+ * its timers, which is a thread to rouse and a barrier to pay), and to stay a worker until the task
+ * has ended (the caller would wait for a stranger's task of any length).
+ *
+ * I1  A guest at home has an empty deque, no current task, and `where` is the runtime.
+ * I2  A guest has no proc, but while its task is locked to its thread (locked.c), and passes that on
+ *     when the task waits or ends.
+ */
+#include "sched/guest.h"
+
+#include <errno.h>
+
+#include "sched/sched.h"
+
+void bz_guests_init(struct bz_guests *g)
+{
+    bz_lock_init(&g->lock);
+    g->idle = NULL;
+    g->made = 0;
+    g->is_ending = false;
+    bz_atomic_init(&g->inside, 0);
+    bz_atomic_init(&g->left, 0);
+}
+
+/* ---- coming and going ---- */
+
+/* A machine that will be a guest from now on. */
+static struct bz_machine *guest_new(struct bz_runtime *rt)
+{
+    struct bz_machine *m = NULL;
+    bz_lock_take(&rt->start_lock, rt->os);
+    if (!bz_load_relaxed(&rt->is_ending) && rt->guests.made < BZ_GUESTS_MAX) /* relaxed: locked */
+        m = bz_machines_take(rt);
+    if (m != NULL)
+        rt->guests.made++;
+    bz_lock_drop(&rt->start_lock, rt->os);
+    if (m == NULL)
+        return NULL;
+    m->is_guest = true;
+    m->is_searching = m->was_roused = false;
+    m->proc = NULL;
+    m->last = &rt->procs[m->index % rt->proc_count];
+    m->runner = m->spare = NULL;
+    m->current = NULL;
+    m->handed = 0;
+    m->thread = NULL;
+    bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: I1; nobody takes from it */
+    bz_stack_cache_init(&m->stacks, &rt->stacks);
+    return m;
+}
+
+static void count_inside(struct bz_guests *g, int more)
+{
+    uint32_t inside = bz_load_relaxed(&g->inside); /* relaxed: written under the lock */
+    bz_store_relaxed(&g->inside, inside + (uint32_t)more); /* relaxed: monitor.c [S] */
+}
+
+/* One that nobody uses, or NULL. Counts as inside in any case. */
+static struct bz_machine *come_in(struct bz_runtime *rt)
+{
+    struct bz_guests *g = &rt->guests;
+    bz_lock_take(&g->lock, rt->os);
+    struct bz_machine *m = g->idle;
+    if (m != NULL)
+        g->idle = m->next_guest;
+    count_inside(g, 1);
+    bz_lock_drop(&g->lock, rt->os);
+    return m;
+}
+
+/* After that the runtime may be gone. */
+static void go_out(struct bz_runtime *rt, struct bz_machine *m)
+{
+    struct bz_guests *g = &rt->guests;
+    const struct bz_os *os = rt->os;
+    bz_lock_take(&g->lock, os);
+    if (m != NULL) {
+        m->next_guest = g->idle;
+        g->idle = m;
+    }
+    count_inside(g, -1);
+    bool is_last = g->is_ending && !bz_guests_inside(g);
+    if (is_last)
+        bz_store_relaxed(&g->left, 1); /* relaxed: looked at under the lock */
+    bz_lock_drop(&g->lock, os);
+    if (is_last)
+        bz_os_wake(os, &g->left, 1); /* an address: it may be gone */
+}
+
+static void await_last(struct bz_runtime *rt)
+{
+    struct bz_guests *g = &rt->guests;
+    bz_lock_take(&g->lock, rt->os);
+    g->is_ending = true;
+    while (bz_guests_inside(g)) {
+        bz_lock_drop(&g->lock, rt->os);
+        bz_os_wait(rt->os, &g->left, 0, BZ_OS_FOREVER);
+        bz_lock_take(&g->lock, rt->os);
+    }
+    bz_lock_drop(&g->lock, rt->os);
+}
+
+void bz_guests_fini(struct bz_runtime *rt)
+{
+    await_last(rt);
+    for (struct bz_machine *m = rt->guests.idle; m != NULL; m = m->next_guest) {
+        if (m->spare != NULL)
+            bz_stack_give(&m->stacks, m->spare);
+        m->spare = NULL;
+        bz_stack_cache_fini(&m->stacks);
+        bz_jobs_fini(m);
+    }
+}
+
+/* ---- a visit ---- */
+
+/* Be that machine until the task has ended or left us. */
+static void visit(struct bz_machine *m, struct bz_task *t)
+{
+    m->now_ns = 0;
+    bz_self_set(m);
+    bz_guest_run(m, t);
+    while (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
+        bz_locked_wait(m);
+    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint */
+    bz_self_set(NULL);
+    BZ_ASSERT(bz_deque_is_empty(&m->deque) && m->proc == NULL); /* I1, I2 */
+}
+
+/* With a machine and a stack to stand on: now the task, which may be refused. */
+static int call_as(struct bz_machine *m, int (*fn)(void *arg), void *arg, struct bz_task **out)
+{
+    if (m == NULL)
+        return -EAGAIN;
+    if (!bz_machine_has_spare(m))
+        return -ENOMEM;
+    int err = bz_fiber_begin(m->rt, fn, arg, "parallel", out);
+    if (err == 0)
+        visit(m, *out);
+    return err;
+}
+
+int bz_guest_call(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, int *result)
+{
+    struct bz_task *t;
+    struct bz_machine *m = come_in(rt);
+    if (m == NULL)
+        m = guest_new(rt);
+    int err = call_as(m, fn, arg, &t);
+    go_out(rt, m);
+    return err != 0 ? err : blitz_task_join((blitz_task *)t, BLITZ_FOREVER, result);
+}
