@@ -215,9 +215,9 @@ BLITZ_API BLITZ_SUSPENDS int blitz_par_run(struct blitz_runtime *rt, int (*fn)(v
 /*
  * The runtime in which parallel functions run that are called here: in a task its own; on a plain
  * thread the one chosen by blitz_par_use(), or else one for the whole process, which the first call
- * makes, with the default config (BLITZ_PROCS and the others are heeded). That one is never ended: its
- * workers sleep when there is nothing to do, and go with the process. After a fork() the child
- * must not call parallel functions if the parent had: see blitz/runtime.h.
+ * makes, with the default config (BLITZ_PROCS and the others are heeded). Nobody ends that one but
+ * blitz_par_end(): its workers sleep when there is nothing to do, and go with the process. After a
+ * fork() the child must not call parallel functions if the parent had: see blitz/runtime.h.
  * Owns:     the runtime is not the caller's: to be looked at (blitz/stats.h), and used, not ended.
  * Suspends: never. Call from any thread.
  * Returns:  the runtime; NULL: there is none, and none could be made. Then parallel functions run on
@@ -232,6 +232,16 @@ BLITZ_API struct blitz_runtime *blitz_par_runtime(void);
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_par_use(struct blitz_runtime *rt);
+
+/*
+ * End the process's own runtime, if there is one: for who must leave no threads behind, be it a
+ * library that is about to be unloaded or a test. The next call makes another.
+ * Owns:     takes the runtime. No other thread may be in a parallel function, or about to begin one.
+ * Suspends: never a task: it blocks the calling thread, which must not be a worker, until its workers
+ *           have ended.
+ * Returns:  0; -EBUSY (called from a task of that runtime). Nothing happened.
+ */
+BLITZ_API int blitz_par_end(void);
 
 BLITZ_END_DECLS
 

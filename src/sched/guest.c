@@ -86,7 +86,7 @@ static struct bz_machine *guest_new(struct bz_runtime *rt)
 
 static void count_inside(struct bz_guests *g, int more)
 {
-    uint32_t inside = bz_load_relaxed(&g->inside); /* relaxed: written under the lock */
+    uint32_t inside = bz_load_relaxed(&g->inside);         /* relaxed: written under the lock */
     bz_store_relaxed(&g->inside, inside + (uint32_t)more); /* relaxed: monitor.c [S] */
 }
 

@@ -11,9 +11,9 @@
  * where we are: it forks, and its joins call what they forked. So a parallel call never fails for
  * want of help.
  *
- * The runtime is never ended: whoever could do it cannot know who is about to call. Its threads
+ * The runtime is not ended by itself: whoever could do it cannot know who is about to call. Its threads
  * sleep, go after ten seconds without use but for the first, and end with the process, as any
- * thread of its does that nobody joins.
+ * thread of its does that nobody joins. Who knows that nobody calls may say so (blitz_par_end).
  *
  * Under simulation the process's own runtime would be outside of the simulation; there only one that was
  * named (blitz_par_use) is used.
@@ -56,6 +56,18 @@ blitz_runtime *blitz_par_runtime(void)
     return (blitz_runtime *)(rt != NULL ? rt : make());
 }
 
+int blitz_par_end(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_runtime *rt = bz_load_acquire(&made); /* [M] */
+    if (m != NULL && m->rt == rt)
+        return -EBUSY;
+    bz_store_relaxed(&made, NULL); /* relaxed: nobody else is about to look */
+    if (rt != NULL)
+        (void)blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER);
+    return blitz_runtime_unref((blitz_runtime *)rt);
+}
+
 void blitz_par_use(blitz_runtime *rt)
 {
     bz_store_release(&chosen, (struct bz_runtime *)rt); /* [M] */
@@ -82,10 +94,10 @@ static int call_in(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *res
 int blitz_par_run(blitz_runtime *runtime, int (*fn)(void *arg), void *arg)
 {
     struct bz_machine *m = bz_machine_self();
-    struct bz_runtime *rt = (struct bz_runtime *)(runtime != NULL ? runtime : blitz_par_runtime());
     int result = 0;
     if (fn == NULL)
         return -EINVAL;
+    struct bz_runtime *rt = (struct bz_runtime *)(runtime != NULL ? runtime : blitz_par_runtime());
     if (rt == NULL || (m != NULL && m->rt == rt) || call_in(rt, fn, arg, &result) != 0)
         return fn(arg);
     return result;

@@ -148,7 +148,7 @@ struct bz_machine {
     unsigned index;       /* in rt->machines; constant */
     bool is_used;         /* a thread runs it; guarded by rt->start_lock, as is */
     const struct bz_os_thread *thread;
-    bool is_guest;                /* run by a plain thread: guest.c. Constant while in use */
+    bool is_guest;                 /* run by a plain thread: guest.c. Constant while in use */
     struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray; /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;            /* CPU time of its thread when the monitor last looked */

@@ -39,6 +39,24 @@ TEST(outside, a_call_is_a_task_of_the_processs_runtime)
     CHECK_EQ(blitz_par_call_(has_a_task, &id), 1);
     CHECK(blitz_worker_() == NULL); /* we are as we were */
     CHECK(blitz_par_runtime() == blitz_par_runtime());
+    CHECK_EQ(blitz_par_end(), 0);
+}
+
+static int ends_it(void *arg)
+{
+    (void)arg;
+    return blitz_par_end();
+}
+
+/* It can be ended by who knows that nobody calls, and comes again. */
+TEST(outside, the_processs_runtime_ends_when_told_to)
+{
+    CHECK_EQ(blitz_par_end(), 0); /* there was none */
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_par_run(NULL, t_visit_forks, (void *)5), 5);
+        CHECK_EQ(blitz_par_run(NULL, ends_it, NULL), -EBUSY);
+        CHECK_EQ(blitz_par_end(), 0);
+    }
 }
 
 static int calls_again(void *arg)
@@ -52,6 +70,7 @@ static int calls_again(void *arg)
 TEST(outside, in_a_task_it_is_a_call)
 {
     CHECK_EQ(blitz_par_run(NULL, calls_again, NULL), 1);
+    CHECK_EQ(blitz_par_end(), 0);
     t_on_each(calls_again, NULL, 1);
 }
 
@@ -77,6 +96,7 @@ TEST(outside, a_runtime_that_was_named_is_the_one)
     CHECK_EQ(blitz_par_call_(is_in, rt), 1);
     blitz_par_use(NULL);
     CHECK_EQ(blitz_par_call_(is_in, rt), 0);
+    CHECK_EQ(blitz_par_end(), 0);
     end(rt);
 }
 
@@ -181,6 +201,7 @@ TEST(outside, the_first_calls_of_all_threads_make_one_runtime)
     blitz_stats s;
     CHECK_EQ(blitz_stats_read(blitz_par_runtime(), &s), 0);
     CHECK_GT(s.spawned, 0u);
+    CHECK_EQ(blitz_par_end(), 0);
 }
 
 /* ---- the end ---- */
