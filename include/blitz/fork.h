@@ -50,14 +50,15 @@ typedef struct blitz_job {
     uintptr_t latch_;   /* meaningless until the job is shown to others */
     void *task_;        /* who forked it; likewise */
     int result_;        /* written by whoever ran it, before the latch */
+    unsigned check_;    /* was it shown to others, was it joined? Likewise meaningless before */
 } blitz_job;
 
 /* What fork and join see of the worker they run on. Not for programs. */
 struct blitz_worker_ {
-    struct blitz_job *newest_; /* linked to the next older one */
-    uintptr_t attention_;      /* not 0: forks and joins take the long way */
-    uintptr_t asked_;          /* not 0: the task has run for long; blitz/yield.h */
-    uintptr_t paused_;         /* not 0: it is not to be taken away from here; likewise */
+    uintptr_t newest_;    /* job, linked to the next older one */
+    uintptr_t attention_; /* not 0: forks and joins take the long way */
+    uintptr_t asked_;     /* not 0: the task has run for long; blitz/yield.h */
+    uintptr_t paused_;    /* not 0: it is not to be taken away from here; likewise */
 };
 
 #if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* callers keep them out of the way, we do not */
@@ -77,13 +78,41 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 #else
 #define BLITZ_LIKELY_(x) (x)
 #endif
-/* A look at what others may store to: relaxed. A program has no bz_atomic.h. */
-#if !defined(BLITZ_PEEK_) /* the model checker brings its own */
+/*
+ * A look at what others may store to, relaxed; a store that others may look at, release; and the
+ * compiler's promise that the one stays behind the other: src/sched/deque.c has the reasons. A
+ * program has no bz_atomic.h, and the model checker brings its own.
+ */
+#if !defined(BLITZ_PEEK_)
 #if defined(__GNUC__)
-#define BLITZ_PEEK_(p) __atomic_load_n(p, __ATOMIC_RELAXED) /* lint: allow raw-atomic: as above */
+/* lint: allow raw-atomic: as above, all three */
+#define BLITZ_PEEK_(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+/* lint: allow raw-atomic: as above */
+#define BLITZ_POKE_(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+/* lint: allow raw-atomic: as above */
+#define BLITZ_ORDER_() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #else
-#define BLITZ_PEEK_(p) (*(volatile uintptr_t *)(p)) /* lint: allow raw-atomic: as above */
+#define BLITZ_PEEK_(p) (*(volatile uintptr_t *)(p))          /* lint: allow raw-atomic: as above */
+#define BLITZ_POKE_(p, v) (*(volatile uintptr_t *)(p) = (v)) /* lint: allow raw-atomic: as above */
+#define BLITZ_ORDER_() ((void)0)
 #endif
+#endif
+
+/* A look at what may be another's by now: then what was seen is not believed. ThreadSanitizer would say
+ * so. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BLITZ_TSAN_ 1
+#endif
+#endif
+#if defined(BLITZ_TSAN_) || defined(__SANITIZE_THREAD__)
+static __attribute__((noinline, unused, no_sanitize("thread"))) uintptr_t
+blitz_glance_(const uintptr_t *p)
+{
+    return *(const volatile uintptr_t *)p; /* lint: allow raw-atomic: as above */
+}
+#else
+#define blitz_glance_(p) BLITZ_PEEK_(p)
 #endif
 
 /*
@@ -125,22 +154,33 @@ static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 }
 #endif
 
-/* The short ways, on a worker. Not for programs. */
+/* The short ways, on a worker: first done, then asked whether it was all right. Pushed in any case;
+ * popped only if it says so. Not for programs. */
 static inline BLITZ_WHOLE_ int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
 {
-    if (BLITZ_PEEK_(&w->attention_) != 0)
-        return 0;
-    job->link_ = (uintptr_t)w->newest_;
-    w->newest_ = job;
-    return 1;
+    job->link_ = w->newest_;
+    BLITZ_POKE_(&w->newest_, (uintptr_t)job);
+    BLITZ_ORDER_();
+    return BLITZ_PEEK_(&w->attention_) == 0;
 }
 
 static inline BLITZ_WHOLE_ int blitz_pop_(struct blitz_worker_ *w, blitz_job *job)
 {
-    if (w->newest_ != job || BLITZ_PEEK_(&w->attention_) != 0)
+    if (w->newest_ != (uintptr_t)job)
         return 0;
-    w->newest_ = (struct blitz_job *)job->link_;
-    return 1;
+    BLITZ_POKE_(&w->newest_, blitz_glance_(&job->link_));
+    BLITZ_ORDER_();
+    if (BLITZ_LIKELY_(BLITZ_PEEK_(&w->attention_) == 0))
+        return 1;
+    BLITZ_POKE_(&w->newest_, (uintptr_t)job);
+    return 0;
+}
+
+/* A join but for the call: 1: somebody else has made it; 0: the caller is to. Not for programs. */
+static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join_begin_(blitz_job *job)
+{
+    struct blitz_worker_ *w = blitz_worker_();
+    return !BLITZ_LIKELY_(w != NULL && blitz_pop_(w, job)) && blitz_join_slow_(job);
 }
 
 /*
@@ -166,8 +206,7 @@ static inline BLITZ_WHOLE_ void blitz_fork(blitz_job *job, int (*fn)(void *arg),
  */
 static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join(blitz_job *job)
 {
-    struct blitz_worker_ *w = blitz_worker_();
-    if (!BLITZ_LIKELY_(w != NULL && blitz_pop_(w, job)) && blitz_join_slow_(job))
+    if (blitz_join_begin_(job))
         return job->result_;
     return job->fn_(job->arg_);
 }
@@ -183,6 +222,190 @@ static inline BLITZ_WHOLE_ void blitz_share(void)
     if (w != NULL && BLITZ_PEEK_(&w->attention_) != 0)
         blitz_share_slow_();
 }
+
+/* ---- values ---- */
+
+/*
+ * Forks of an ordinary function, with its arguments and its result by value:
+ *
+ *     static long fib(long n);
+ *     BLITZ_FORK_DEFINE(fib, long, long)      result, then up to six parameters
+ *
+ *     static long fib(long n)
+ *     {
+ *         struct fib_job job;
+ *         if (n < 2)
+ *             return n;
+ *         fib_fork(&job, n - 2);
+ *         long left = fib(n - 1);
+ *         return left + fib_join(&job);
+ *     }
+ *
+ * BLITZ_FORK_DEFINE(name, type, ...) defines, for a function `type name(...)` that was declared before:
+ *     struct name_job                              a forked call: a blitz_job, arguments and result
+ *     void name_fork(struct name_job *j, ...)      as blitz_fork; copies the arguments
+ *     type name_join(struct name_job *j)           as blitz_join; the function's result
+ * Types are written so that a name can follow them: an array or a function by a typedef. A failure
+ * inside is what the result says it is: a negative int, a struct with an error in it.
+ */
+#define BLITZ_FORK_DEFINE(name, type, ...) \
+    BLITZ_FORK_NTH_(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(name, type, __VA_ARGS__)
+
+/* What it is made of. Not for programs. */
+#define BLITZ_FORK_NTH_(a, b, c, d, e, f, n, ...) BLITZ_FORK_##n##_
+#define BLITZ_FORK_BODY_(name, type, call)                                  \
+    static BLITZ_MAYBE_UNUSED int name##_run_(void *arg)                    \
+    {                                                                       \
+        struct name##_job *j = (struct name##_job *)arg;                    \
+        j->result_ = call;                                                  \
+        return 0;                                                           \
+    }                                                                       \
+    static inline BLITZ_MAYBE_UNUSED type name##_join(struct name##_job *j) \
+    {                                                                       \
+        if (blitz_join_begin_(&j->job_))                                    \
+            return j->result_;                                              \
+        return call;                                                        \
+    }
+#define BLITZ_FORK_1_(name, type, t1)                                              \
+    struct name##_job {                                                            \
+        blitz_job job_;                                                            \
+        t1 a1_;                                                                    \
+        type result_;                                                              \
+    };                                                                             \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_))                                     \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1) \
+    {                                                                              \
+        j->a1_ = a1;                                                               \
+        blitz_fork(&j->job_, name##_run_, j);                                      \
+    }
+#define BLITZ_FORK_2_(name, type, t1, t2)                                                 \
+    struct name##_job {                                                                   \
+        blitz_job job_;                                                                   \
+        t1 a1_;                                                                           \
+        t2 a2_;                                                                           \
+        type result_;                                                                     \
+    };                                                                                    \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_, j->a2_))                                    \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1, t2 a2) \
+    {                                                                                     \
+        j->a1_ = a1;                                                                      \
+        j->a2_ = a2;                                                                      \
+        blitz_fork(&j->job_, name##_run_, j);                                             \
+    }
+#define BLITZ_FORK_3_(name, type, t1, t2, t3)                                                    \
+    struct name##_job {                                                                          \
+        blitz_job job_;                                                                          \
+        t1 a1_;                                                                                  \
+        t2 a2_;                                                                                  \
+        t3 a3_;                                                                                  \
+        type result_;                                                                            \
+    };                                                                                           \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_, j->a2_, j->a3_))                                   \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1, t2 a2, t3 a3) \
+    {                                                                                            \
+        j->a1_ = a1;                                                                             \
+        j->a2_ = a2;                                                                             \
+        j->a3_ = a3;                                                                             \
+        blitz_fork(&j->job_, name##_run_, j);                                                    \
+    }
+#define BLITZ_FORK_4_(name, type, t1, t2, t3, t4)                                                \
+    struct name##_job {                                                                          \
+        blitz_job job_;                                                                          \
+        t1 a1_;                                                                                  \
+        t2 a2_;                                                                                  \
+        t3 a3_;                                                                                  \
+        t4 a4_;                                                                                  \
+        type result_;                                                                            \
+    };                                                                                           \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_, j->a2_, j->a3_, j->a4_))                           \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1, t2 a2, t3 a3, \
+                                                      t4 a4)                                     \
+    {                                                                                            \
+        j->a1_ = a1;                                                                             \
+        j->a2_ = a2;                                                                             \
+        j->a3_ = a3;                                                                             \
+        j->a4_ = a4;                                                                             \
+        blitz_fork(&j->job_, name##_run_, j);                                                    \
+    }
+#define BLITZ_FORK_5_(name, type, t1, t2, t3, t4, t5)                                            \
+    struct name##_job {                                                                          \
+        blitz_job job_;                                                                          \
+        t1 a1_;                                                                                  \
+        t2 a2_;                                                                                  \
+        t3 a3_;                                                                                  \
+        t4 a4_;                                                                                  \
+        t5 a5_;                                                                                  \
+        type result_;                                                                            \
+    };                                                                                           \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_, j->a2_, j->a3_, j->a4_, j->a5_))                   \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1, t2 a2, t3 a3, \
+                                                      t4 a4, t5 a5)                              \
+    {                                                                                            \
+        j->a1_ = a1;                                                                             \
+        j->a2_ = a2;                                                                             \
+        j->a3_ = a3;                                                                             \
+        j->a4_ = a4;                                                                             \
+        j->a5_ = a5;                                                                             \
+        blitz_fork(&j->job_, name##_run_, j);                                                    \
+    }
+#define BLITZ_FORK_6_(name, type, t1, t2, t3, t4, t5, t6)                                        \
+    struct name##_job {                                                                          \
+        blitz_job job_;                                                                          \
+        t1 a1_;                                                                                  \
+        t2 a2_;                                                                                  \
+        t3 a3_;                                                                                  \
+        t4 a4_;                                                                                  \
+        t5 a5_;                                                                                  \
+        t6 a6_;                                                                                  \
+        type result_;                                                                            \
+    };                                                                                           \
+    BLITZ_FORK_BODY_(name, type, name(j->a1_, j->a2_, j->a3_, j->a4_, j->a5_, j->a6_))           \
+    static inline BLITZ_MAYBE_UNUSED void name##_fork(struct name##_job *j, t1 a1, t2 a2, t3 a3, \
+                                                      t4 a4, t5 a5, t6 a6)                       \
+    {                                                                                            \
+        j->a1_ = a1;                                                                             \
+        j->a2_ = a2;                                                                             \
+        j->a3_ = a3;                                                                             \
+        j->a4_ = a4;                                                                             \
+        j->a5_ = a5;                                                                             \
+        j->a6_ = a6;                                                                             \
+        blitz_fork(&j->job_, name##_run_, j);                                                    \
+    }
+
+/* ---- several at once ---- */
+
+typedef struct blitz_call {
+    int (*fn)(void *arg);
+    void *arg;
+} blitz_call;
+
+enum { BLITZ_INVOKE_MAX = 8 };
+
+/*
+ * Make up to eight calls, at the same time if others have time for them, and wait for all:
+ *
+ *     err = BLITZ_INVOKE({sort_half, &left}, {sort_half, &right});
+ *
+ * All are made, also if one fails, but for those that have not begun when the calling task is
+ * cancelled: they count as if they had returned -ECANCELED. The first one is made by the caller.
+ * Owns:     borrows `calls` until it returns.
+ * Suspends: until all have returned. Call from anywhere; on a plain thread as blitz_par_run().
+ * Returns:  0 if all returned 0; else the result of the first, in the order given, that did not.
+ *           -EINVAL: more than BLITZ_INVOKE_MAX, or without a function; none was made.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_invoke(const blitz_call *calls, size_t count);
+
+#if defined(__cplusplus)
+#define BLITZ_INVOKE(...)                                              \
+    ([&]() -> int {                                                    \
+        const blitz_call calls_[] = {__VA_ARGS__};                     \
+        return blitz_invoke(calls_, sizeof calls_ / sizeof calls_[0]); \
+    }())
+#else
+#define BLITZ_INVOKE(...)                           \
+    blitz_invoke((const blitz_call[]){__VA_ARGS__}, \
+                 sizeof((const blitz_call[]){__VA_ARGS__}) / sizeof(blitz_call))
+#endif
 
 /* ---- on a plain thread ---- */
 

@@ -55,7 +55,10 @@ typedef struct blitz_stats {
      * and counting would cost another. */
     uint64_t forks_shared;   /* jobs that others could have taken */
     uint64_t jobs_stolen;    /* jobs others did take */
-    uint64_t jobs_evacuated; /* jobs that went to the queues because their task had to wait */
+    uint64_t jobs_evacuated; /* jobs that went to the queues because their task had to wait, or was
+                              * long at something else */
+    uint64_t joins_suspended;    /* joins that had to wait for a job somebody else had */
+    uint64_t joins_out_of_order; /* joins of a job that was not the last one forked: slow */
 
     /* Calls made in place: blitz/blocking.h. */
     uint64_t calls_moved;    /* that took so long that others went on in the worker's place */

@@ -39,7 +39,7 @@ static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
     if (w == NULL)
         return;
     if (BLITZ_LIKELY_(BLITZ_PEEK_(&w->asked_) == 0 &&
-                      (w->newest_ == NULL || BLITZ_PEEK_(&w->attention_) == 0)))
+                      (w->newest_ == 0 || BLITZ_PEEK_(&w->attention_) == 0)))
         return;
     blitz_poll_slow_();
 }

@@ -91,19 +91,54 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     return is_won;
 }
 
-/* The joiner has forked jobs that are not joined: they stay its own while the child runs. */
+/* What it has forked and not joined goes to the queues if it waits, without a stack. */
+static enum bz_ran call(struct bz_task *t)
+{
+    enum bz_ran ran = t->ops->run(t);
+    if (BZ_UNLIKELY(ran != BZ_RAN_DONE)) {
+        uint32_t was;
+        bz_evacuate(bz_enter_as(&was));
+        bz_leave(was);
+    }
+    return ran;
+}
+
+/*
+ * The joiner has forked jobs that are not joined: they stay its own while the child runs. Whose the
+ * jobs in a deque are and who is current change together, in the runtime: the monitor may take
+ * them all from whoever is in user code (deque.c).
+ */
 static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *me,
                                           struct bz_task *t)
 {
+    uint32_t was;
+    (void)!bz_enter_on(m, &was);
+    bz_deque_settle(&m->deque);
     struct bz_deque_mark mark = bz_deque_mark(&m->deque, me);
-    enum bz_ran ran = t->ops->run(t);
-    bz_deque_unmark(&bz_machine_self()->deque, &mark);
+    m->current = t;
+    bz_leave_on(m, was);
+    enum bz_ran ran = call(t);
+    m = bz_enter_as(&was); /* whoever we are now */
+    bz_deque_settle(&m->deque);
+    if (ran == BZ_RAN_DONE)
+        bz_watch_jobs(m, t, m->deque.marked, true);
+    bz_deque_unmark(&m->deque, &mark);
+    m->current = me;
+    bz_leave_on(m, was);
     return ran;
 }
 
 static BZ_ALWAYS_INLINE enum bz_ran run(struct bz_machine *m, struct bz_task *me, struct bz_task *t)
 {
-    return bz_deque_is_empty(&m->deque) ? t->ops->run(t) : run_marked(m, me, t);
+    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)))
+        return run_marked(m, me, t);
+    m->current = t;
+    enum bz_ran ran = call(t);
+    m = bz_machine_self(); /* whoever we are now */
+    if (ran == BZ_RAN_DONE)
+        bz_watch_jobs(m, t, NULL, false);
+    m->current = me;
+    return ran;
 }
 
 static BZ_NOINLINE BZ_COLD enum bz_ran run_traced(struct bz_machine *m, struct bz_task *me,
@@ -132,7 +167,6 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     struct bz_task *me = m->current;
     bz_wait_enter_child(me, t);
     bz_watch_end(m, me);
-    m->current = t;
     bz_watch_begin(m, t);
     BZ_PROBE(claim, t->id, me->id);
     *ran = BZ_UNLIKELY(bz_trace_is_on()) ? run_traced(m, me, t) : run(m, me, t);
@@ -140,7 +174,6 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
     bz_watch_end(m, t);
-    m->current = me;
     bz_watch_begin(m, me);
     bz_wait_leave_child(me, t);
     return true;

@@ -13,25 +13,27 @@
 
 #include "base/bz_atomic.h"
 
-#define BZ_COUNTERS(X)  \
-    X(run)              \
-    X(parked)           \
-    X(yielded)          \
-    X(switches)         \
-    X(claimed)          \
-    X(next_hits)        \
-    X(injector_batches) \
-    X(injected)         \
-    X(searches)         \
-    X(steals)           \
-    X(stolen)           \
-    X(sleeps)           \
-    X(wakes)            \
-    X(useless_wakes)    \
-    X(forks_shared)     \
-    X(jobs_stolen)      \
-    X(jobs_evacuated)   \
-    X(calls_moved)      \
+#define BZ_COUNTERS(X)    \
+    X(run)                \
+    X(parked)             \
+    X(yielded)            \
+    X(switches)           \
+    X(claimed)            \
+    X(next_hits)          \
+    X(injector_batches)   \
+    X(injected)           \
+    X(searches)           \
+    X(steals)             \
+    X(stolen)             \
+    X(sleeps)             \
+    X(wakes)              \
+    X(useless_wakes)      \
+    X(forks_shared)       \
+    X(jobs_stolen)        \
+    X(jobs_evacuated)     \
+    X(joins_suspended)    \
+    X(joins_out_of_order) \
+    X(calls_moved)        \
     X(calls_regained)
 
 #define BZ_COUNTER_FIELD_(name) bz_atomic(uint64_t) name;

@@ -34,6 +34,28 @@
  * task's. But a join may call a child on top of the joiner's frames (claim.c), and then the older
  * jobs are the joiner's: they are marked with it before.
  *
+ * Taking all of it. A frame that has forked and then computes for long does not look up, and its private
+ * jobs wait although others have nothing to do. The monitor takes them then, without asking the
+ * frame: whoever is in user code can be taken from, by the handshake of retake.h. But the inline code
+ * touches the list in user code, and does not shake hands. So it asks last: it stores, then looks at
+ * attention; the taker sets that to HALT, then pays for a barrier on every thread, then looks:
+ *
+ *      owner, inline                           taker
+ *      1  store to newest                      1  attention = HALT
+ *         (compiler barrier)                   2  barrier on every thread
+ *      2  attention? the long way              3  attention is still HALT? the list is ours
+ *
+ * A store that the taker may not have seen is followed by a look that sees HALT [H]. That owner goes
+ * the long way, which enters the runtime, waits there for the taker, and learns from `taken` what is
+ * gone: the job the taker saw in front, and all beneath it. What it had pushed, or took out and has put
+ * back, stands above that or is that. So the taker never writes to the list, and what it saw in front
+ * may be old by one step. The owner has been in the runtime meanwhile if HALT is gone: then the
+ * taker leaves it alone; so has a thief that stored 1 upon it, whom the owner's next look would
+ * obey without knowing of the taker.
+ *
+ * Rejected: a flag around push and pop (four stores more for a fork and its join); to have thieves
+ * take from the list (a fence in the join, or all jobs behind a CAS).
+ *
  * Rejected: an array of pointers with an index in memory, as most have it: fork and join would each
  * load the index the last one stored, add one and store it, a chain of ten cycles through the
  * store buffer for every pair (fib took 1.58 times as long as plain calls; with the list, whose
@@ -46,13 +68,18 @@
  *     list is in the order of forks, newest first.
  * I2  marked is NULL or in the list. It and what is below it have their task_; what is above it is
  *     the current task's.
- * I3  If the slot is empty, attention is 1, or will be: whoever emptied it is about to store that.
+ * I3  If the slot is empty, attention is not 0, or will be: whoever emptied it is about to store that.
+ * I4  While is_taken, attention is not 0: it is the owner that clears both, the first one first.
  *
  * [A] expose: exposed release -> steal: exposed acquire   the job is filled in, and attention is 0,
  *     before it can be taken
  * [C] steal: exposed, then attention release -> fork: attention acquire, then exposed   if the 1 is
  *     overwritten, the slot is seen to be empty; exchanges all of them, so that one thief's 1 upon
  *     another's hides neither
+ * [H] push, pop: newest, compiler barrier, attention -> halt: attention, barrier, take_all: newest
+ *     the store-buffer pattern, as above
+ * [N] push, pop, set_newest: newest release -> take_all: newest acquire   what the jobs work on, also
+ *     of those that were pushed after the owner's part of the barrier
  */
 #include "sched/deque.h"
 
@@ -69,14 +96,49 @@ static struct blitz_job *next_of(struct blitz_job *job)
     return (struct blitz_job *)job->link_;
 }
 
+/* What attention is, besides 0: look, and look up because the list may be taken. */
+enum { LOOK = 1, HALT = 2 };
+
+/* What a job's check_ is once it has been in sight. */
+enum { OUT = 0x10b5eed5, JOINED = 0x10b5d09e };
+
+static bz_atomic(uintptr_t) *newest_of(struct bz_deque *d)
+{
+    return (bz_atomic(uintptr_t) *)&d->ends.newest_;
+}
+
+/* The owner's: the front of the list. */
+static struct blitz_job *newest(const struct bz_deque *d)
+{
+    return (struct blitz_job *)d->ends.newest_;
+}
+
+static void set_newest(struct bz_deque *d, struct blitz_job *job)
+{
+    bz_store_release(newest_of(d), (uintptr_t)job); /* [N] */
+}
+
+static bz_atomic(uintptr_t) *link_of(struct blitz_job *job)
+{
+    return (bz_atomic(uintptr_t) *)&job->link_;
+}
+
+/* The inline code may look at it meanwhile, and believes nothing it sees: [H]. */
+static void set_link(struct blitz_job *job, struct blitz_job *to)
+{
+    bz_store_relaxed(link_of(job), (uintptr_t)to); /* relaxed: whoever gets it is told otherwise */
+}
+
 void bz_deque_init(struct bz_deque *d, bool is_plain)
 {
-    d->ends.newest_ = NULL;
+    bz_atomic_init(newest_of(d), 0);
+    d->is_taken = false;
+    d->taken = NULL;
     d->shelf_head = d->shelf_tail = 0;
     d->is_plain = is_plain;
     d->marked = NULL;
     bz_atomic_init(&d->exposures, 0);
-    bz_atomic_init(attention_of(d), 1);
+    bz_atomic_init(attention_of(d), LOOK);
     bz_atomic_init(bz_asked_of(&d->ends), 0);
     d->ends.paused_ = 0;
     bz_atomic_init(&d->exposed, NULL);
@@ -89,6 +151,17 @@ static void prepare(struct blitz_job *job, void *task)
 {
     bz_latch_init(bz_latch_of(job));
     job->task_ = task;
+    job->check_ = OUT;
+}
+
+bool bz_job_is_out(const struct blitz_job *job)
+{
+    return job->check_ == OUT;
+}
+
+void bz_job_was_joined(struct blitz_job *job)
+{
+    job->check_ = JOINED;
 }
 
 /* The last of the list that stays, when the older half goes; NULL: all go. *out: how many go. */
@@ -96,19 +169,19 @@ static struct blitz_job *cut_at(struct bz_deque *d, uint32_t *out)
 {
     uint32_t count = 0, go;
     struct blitz_job *last = NULL;
-    for (struct blitz_job *j = d->ends.newest_; j != NULL; j = next_of(j))
+    for (struct blitz_job *j = newest(d); j != NULL; j = next_of(j))
         count++;
     go = count - count / 2;
     *out = go < BZ_DEQUE_SHELF ? go : BZ_DEQUE_SHELF;
     for (uint32_t stay = count - *out; stay > 0; stay--)
-        last = last == NULL ? d->ends.newest_ : next_of(last);
+        last = last == NULL ? newest(d) : next_of(last);
     return last;
 }
 
 /* Is it below the mark, given that it is in the list? */
 static bool mark_stays(struct bz_deque *d, struct blitz_job *last)
 {
-    for (struct blitz_job *j = d->ends.newest_; last != NULL && j != next_of(last); j = next_of(j))
+    for (struct blitz_job *j = newest(d); last != NULL && j != next_of(last); j = next_of(j))
         if (j == d->marked)
             return true;
     return false;
@@ -118,7 +191,7 @@ static bool mark_stays(struct bz_deque *d, struct blitz_job *last)
 static void refill(struct bz_deque *d, void *task)
 {
     uint32_t go;
-    struct blitz_job *last = cut_at(d, &go), *j = last != NULL ? next_of(last) : d->ends.newest_;
+    struct blitz_job *last = cut_at(d, &go), *j = last != NULL ? next_of(last) : newest(d);
     bool is_marked = d->marked != NULL && mark_stays(d, last);
     bool is_void = d->marked != NULL && !is_marked;
     for (uint32_t i = go; i > 0 && j != NULL; i--, j = next_of(j)) {
@@ -129,7 +202,7 @@ static void refill(struct bz_deque *d, void *task)
     if (last != NULL)
         last->link_ = 0;
     else
-        d->ends.newest_ = NULL;
+        set_newest(d, NULL);
     if (is_void)
         d->marked = NULL;
     d->shelf_head = 0;
@@ -139,9 +212,9 @@ static void refill(struct bz_deque *d, void *task)
 /* The only one: the usual case of a fork on an empty deque. */
 static struct blitz_job *take_only(struct bz_deque *d, void *task)
 {
-    struct blitz_job *job = d->ends.newest_;
+    struct blitz_job *job = newest(d);
     prepare(job, job == d->marked ? job->task_ : task); /* I2 */
-    d->ends.newest_ = NULL;
+    set_newest(d, NULL);
     d->marked = NULL;
     return job;
 }
@@ -150,9 +223,9 @@ static struct blitz_job *take_only(struct bz_deque *d, void *task)
 static struct blitz_job *take_private(struct bz_deque *d, void *task)
 {
     if (d->shelf_head == d->shelf_tail) {
-        if (d->ends.newest_ == NULL)
+        if (newest(d) == NULL)
             return NULL;
-        if (next_of(d->ends.newest_) == NULL)
+        if (next_of(newest(d)) == NULL)
             return take_only(d, task);
         refill(d, task);
     }
@@ -161,14 +234,26 @@ static struct blitz_job *take_private(struct bz_deque *d, void *task)
 
 /* ---- the owner ---- */
 
+/* Attention, when there is no reason for any. Test builds look at every step of a task that runs on top
+ * of another's jobs. */
+static uintptr_t calm(const struct bz_deque *d)
+{
+#if defined(BZ_WATCH)
+    return d->marked != NULL ? LOOK : 0;
+#else
+    (void)d;
+    return 0;
+#endif
+}
+
 /* Attention was asked for although a job is exposed: answer, then see whether it still is. */
 static bool is_still_exposed(struct bz_deque *d)
 {
     if (BZ_BROKEN(71))
         bz_store_relaxed(attention_of(d), 0); /* relaxed: broken, it may hide a thief's 1 */
     else if (!d->is_plain)
-        bz_xchg_acquire(attention_of(d), 0);     /* [C] */
-    return bz_load_relaxed(&d->exposed) != NULL; /* relaxed: after [C] */
+        bz_xchg_acquire(attention_of(d), calm(d)); /* [C] */
+    return bz_load_relaxed(&d->exposed) != NULL;   /* relaxed: after [C] */
 }
 
 enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
@@ -177,7 +262,7 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
         return BZ_SHARED_BEFORE;
     struct blitz_job *job = take_private(d, task);
     bool is_open = job != NULL && !d->is_plain;
-    bz_store_relaxed(attention_of(d), is_open ? 0 : 1); /* relaxed: [A] publishes it; I3 */
+    bz_store_relaxed(attention_of(d), is_open ? calm(d) : LOOK); /* relaxed: [A] publishes it; I3 */
     if (job == NULL)
         return BZ_SHARED_NOTHING;
     uint64_t exposures = bz_load_relaxed(&d->exposures); /* relaxed: ours */
@@ -188,13 +273,29 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
 
 void bz_deque_ask(struct bz_deque *d)
 {
-    bz_store_relaxed(attention_of(d), 1); /* relaxed: ours to look at */
+    bz_store_relaxed(attention_of(d), LOOK); /* relaxed: ours to look at */
 }
 
-void bz_deque_push(struct bz_deque *d, struct blitz_job *job)
+bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job)
 {
-    job->link_ = (uintptr_t)d->ends.newest_;
-    d->ends.newest_ = job;
+    return newest(d) == job && job->link_ == 0 && d->shelf_head == d->shelf_tail &&
+           bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
+}
+
+/* All from `taken` on is gone, and with it whatever was marked. */
+void bz_deque_settle_slow(struct bz_deque *d)
+{
+    struct blitz_job *above = NULL, *j = newest(d);
+    while (j != NULL && j != d->taken) {
+        above = j;
+        j = next_of(j);
+    }
+    if (above != NULL)
+        above->link_ = 0;
+    else
+        set_newest(d, NULL);
+    d->marked = NULL;
+    d->is_taken = false; /* I4: attention is for our caller to clear */
 }
 
 static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
@@ -212,13 +313,13 @@ static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
 static bool take_from_list(struct bz_deque *d, struct blitz_job *job)
 {
     struct blitz_job *above = NULL;
-    for (struct blitz_job *j = d->ends.newest_; j != NULL; above = j, j = next_of(j))
+    for (struct blitz_job *j = newest(d); j != NULL; above = j, j = next_of(j))
         if (j == job) {
             BZ_ASSERT(job != d->marked); /* its forker waits for a child */
             if (above != NULL)
                 above->link_ = job->link_;
             else
-                d->ends.newest_ = next_of(job);
+                set_newest(d, next_of(job));
             return true;
         }
     return false;
@@ -229,7 +330,7 @@ bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
     struct blitz_job *seen = bz_load_relaxed(&d->exposed); /* relaxed: a first guess */
     if (seen == job &&
         bz_cas_strong_rlx_rlx(&d->exposed, &seen, NULL)) { /* relaxed: it was ours all the time */
-        bz_store_relaxed(attention_of(d), 1);              /* relaxed: ours to look at; I3 */
+        bz_store_relaxed(attention_of(d), LOOK);           /* relaxed: ours to look at; I3 */
         return true;
     }
     return take_from_list(d, job) || take_from_shelf(d, job);
@@ -238,23 +339,24 @@ bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task)
 {
     struct blitz_job *job = bz_xchg_relaxed(&d->exposed, NULL); /* relaxed: it was ours all along */
-    bz_store_relaxed(attention_of(d), 1);                       /* relaxed: ours to look at; I3 */
+    bz_store_relaxed(attention_of(d), LOOK);                    /* relaxed: ours to look at; I3 */
     return job != NULL ? job : take_private(d, task);
 }
 
 struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task)
 {
     struct bz_deque_mark was = {d, d->marked};
-    for (struct blitz_job *j = d->ends.newest_; j != NULL && j != d->marked; j = next_of(j))
+    for (struct blitz_job *j = newest(d); j != NULL && j != d->marked; j = next_of(j))
         j->task_ = task;
-    d->marked = d->ends.newest_;
+    d->marked = newest(d);
+    bz_deque_ask(d); /* what is below is not for who comes now to join */
     return was;
 }
 
 /* What was marked before may have left the list meanwhile; then so has everything below it. */
 void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark)
 {
-    struct blitz_job *j = d->ends.newest_;
+    struct blitz_job *j = newest(d);
     if (d != mark->deque)
         return; /* the frames have moved, without their jobs */
     while (j != NULL && j != mark->marked)
@@ -270,13 +372,54 @@ struct blitz_job *bz_deque_steal(struct bz_deque *d)
         return NULL;
     struct blitz_job *job = bz_xchg_acquire(&d->exposed, NULL); /* [A] */
     if (job != NULL)
-        bz_xchg_release(attention_of(d), 1); /* I3, [C] */
+        bz_xchg_release(attention_of(d), LOOK); /* I3, [C] */
     return job;
+}
+
+void bz_deque_halt(struct bz_deque *d)
+{
+    bz_xchg_relaxed(attention_of(d), HALT); /* relaxed: the barrier follows, [H] */
+}
+
+/* The list, oldest first. */
+static struct blitz_job *take_list(struct bz_deque *d, void *task)
+{
+    struct blitz_job *all = NULL, *next;
+    bool is_marked = false;
+    d->taken = (struct blitz_job *)bz_load_acquire(newest_of(d)); /* [H] [N] */
+    d->is_taken = d->taken != NULL;
+    for (struct blitz_job *j = d->taken; j != NULL; j = next) {
+        next = next_of(j);
+        is_marked |= j == d->marked;
+        prepare(j, is_marked ? j->task_ : task); /* I2 */
+        set_link(j, all);
+        all = j;
+    }
+    return all;
+}
+
+struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
+{
+    if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain) /* relaxed: [H] */
+        return NULL;
+    if (d->is_taken)
+        return NULL; /* it has not noticed the last time yet */
+    struct blitz_job *all = take_list(d, task), *job;
+    while (d->shelf_tail > d->shelf_head) {
+        job = d->shelf[--d->shelf_tail];
+        set_link(job, all);
+        all = job;
+    }
+    if ((job = bz_xchg_acquire(&d->exposed, NULL)) != NULL) { /* [A] */
+        set_link(job, all);
+        all = job;
+    }
+    return all;
 }
 
 void bz_deque_alert(struct bz_deque *d)
 {
-    bz_xchg_relaxed(attention_of(d), 1); /* relaxed: took nothing; an exchange, as for [C] */
+    bz_xchg_relaxed(attention_of(d), LOOK); /* relaxed: took nothing; an exchange, as for [C] */
 }
 
 void bz_deque_check(struct bz_deque *d)
@@ -284,9 +427,9 @@ void bz_deque_check(struct bz_deque *d)
     bool has_mark = d->marked == NULL;
     BZ_CHECK(d->shelf_head <= d->shelf_tail && d->shelf_tail <= BZ_DEQUE_SHELF,
              "deque %p: shelf from %u to %u", (void *)d, d->shelf_head, d->shelf_tail);
-    for (struct blitz_job *j = d->ends.newest_; j != NULL; j = next_of(j))
+    for (struct blitz_job *j = newest(d); j != NULL; j = next_of(j))
         has_mark |= j == d->marked;
     BZ_CHECK(has_mark, "deque %p: the mark %p is not in it", (void *)d, (void *)d->marked); /* I2 */
     uintptr_t attention = bz_load_relaxed(attention_of(d)); /* relaxed: a look */
-    BZ_CHECK(attention <= 1, "deque %p: attention %zu", (void *)d, (size_t)attention);
+    BZ_CHECK(attention <= HALT, "deque %p: attention %zu", (void *)d, (size_t)attention);
 }

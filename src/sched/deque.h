@@ -39,7 +39,9 @@ struct bz_deque {
     uint32_t shelf_tail;
     bool is_plain; /* constant: every fork takes the long way */
     struct blitz_job
-        *marked; /* this job of the list, and those below it, know their task; or NULL */
+        *marked;   /* this job of the list, and those below it, know their task; or NULL */
+    bool is_taken; /* the list, from `taken` on, was taken by the taker; guarded by retake.h */
+    struct blitz_job *taken;       /* likewise */
     bz_atomic(uint64_t) exposures; /* how often a job was exposed; read by others */
     struct blitz_job *shelf[BZ_DEQUE_SHELF];
     BZ_OWN_LINE bz_atomic(struct blitz_job *) exposed; /* the oldest job; taken by anybody */
@@ -47,10 +49,19 @@ struct bz_deque {
 
 void bz_deque_init(struct bz_deque *d, bool is_plain);
 
+/* A job's check_: it has left the private list, and is not joined; it is joined. */
+bool bz_job_is_out(const struct blitz_job *job);
+void bz_job_was_joined(struct blitz_job *job);
+
 /* ---- the owner ---- */
 
-/* The long way of a fork: enter the job. The caller then shares. */
-void bz_deque_push(struct bz_deque *d, struct blitz_job *job);
+/* In the runtime, before anything else that follows: was the list taken meanwhile? */
+void bz_deque_settle_slow(struct bz_deque *d);
+static inline void bz_deque_settle(struct bz_deque *d)
+{
+    if (BZ_UNLIKELY(d->is_taken))
+        bz_deque_settle_slow(d);
+}
 
 enum bz_shared {
     BZ_SHARED_NOTHING, /* there is nothing to take */
@@ -73,10 +84,13 @@ void bz_deque_ask(struct bz_deque *d);
 /* Take the oldest job out; NULL when there is none left, and the deque is as new. For `task`. */
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);
 
+/* Is that job, just forked, the only one? */
+bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job);
+
 /* Are there jobs that nobody else can see? */
 static inline bool bz_deque_has_private(const struct bz_deque *d)
 {
-    return d->ends.newest_ != NULL || d->shelf_head != d->shelf_tail;
+    return d->ends.newest_ != 0 || d->shelf_head != d->shelf_tail;
 }
 
 /* Are there none at all? */
@@ -99,7 +113,7 @@ void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark);
 
 static inline struct bz_deque_mark bz_deque_mark(struct bz_deque *d, void *task)
 {
-    if (BZ_LIKELY(d->ends.newest_ == NULL))
+    if (BZ_LIKELY(d->ends.newest_ == 0))
         return (struct bz_deque_mark){NULL, NULL};
     return bz_deque_mark_slow(d, task);
 }
@@ -119,6 +133,20 @@ struct blitz_job *bz_deque_steal(struct bz_deque *d);
 
 /* The owner shall look up at its next fork or join, though nothing was taken. */
 void bz_deque_alert(struct bz_deque *d);
+
+/*
+ * All of it, while the owner is in user code for long. One taker at a time, between ask and end of
+ * retake.h; halt before its barrier, take_all after it and only if the owner may be taken from.
+ * Returns: the jobs, oldest first, linked through link_; NULL: none, or the owner has been at it.
+ */
+void bz_deque_halt(struct bz_deque *d);
+struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task);
+
+/* The newest private job, to look at its address. */
+static inline uintptr_t bz_deque_peek(struct bz_deque *d)
+{
+    return bz_load_relaxed((bz_atomic(uintptr_t) *)&d->ends.newest_); /* relaxed: a hint */
+}
 
 /* Is there a job to take? */
 static inline bool bz_deque_has_work(struct bz_deque *d)

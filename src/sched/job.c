@@ -32,6 +32,7 @@
  */
 #include "sched/job.h"
 
+#include "os/look.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -175,6 +176,8 @@ void bz_job_finish(struct bz_task *t)
 bz_entry bz_job_steal(struct bz_machine *victim)
 {
     struct blitz_job *job = bz_deque_steal(&victim->deque);
+    if (job != NULL)
+        bz_watch_job_out(job);
     return job != NULL ? bz_entry_of_job(job) : 0;
 }
 
@@ -228,24 +231,93 @@ static void share_lone(struct bz_machine *m)
     bz_deque_ask(&m->deque);
 }
 
-void bz_jobs_look(struct bz_runtime *rt)
+/* ---- what the monitor sees of it ---- */
+
+/* Is it as it was at the last look? Then *is_exposed: a job waits in the slot; *is_private: others
+ * wait behind a slot that was emptied, and their frame has not looked up since. */
+static void see(struct bz_machine *m, bool *is_exposed, bool *is_private)
 {
-    bool is_any = false;
+    struct bz_jobs *jobs = &m->jobs;
+    uint64_t exposures = bz_load_relaxed(&m->deque.exposures); /* relaxed: a hint */
+    uintptr_t newest = bz_deque_peek(&m->deque);
+    bool is_same = exposures == jobs->seen && newest == jobs->seen_newest;
+    bool has_work = bz_deque_has_work(&m->deque);
+    bool has_shelf = bz_look_half(&m->deque.shelf_head) != bz_look_half(&m->deque.shelf_tail);
+    *is_exposed = exposures == jobs->seen && has_work;
+    *is_private = is_same && (newest != 0 || has_shelf) && !has_work &&
+                  bz_retake_where(&m->taken) != BZ_IN_RUNTIME && !BZ_BROKEN(128);
+    jobs->seen = exposures;
+    jobs->seen_newest = newest;
+}
+
+bool bz_jobs_look(struct bz_runtime *rt)
+{
+    bool is_any = false, is_stuck = false;
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
         struct bz_machine *m = bz_machines_at(rt, i);
-        uint64_t exposures = bz_load_relaxed(&m->deque.exposures); /* relaxed: a hint */
-        is_any |= exposures == m->jobs.seen && bz_deque_has_work(&m->deque);
-        m->jobs.seen = exposures;
+        bool is_exposed, is_private;
+        see(m, &is_exposed, &is_private);
+        is_any |= is_exposed;
+        is_stuck |= m->jobs.is_asked = is_private;
     }
     if (is_any)
         bz_rouse_one(rt);
+    return is_stuck;
 }
+
+void bz_jobs_ask(struct bz_runtime *rt)
+{
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (!m->jobs.is_asked)
+            continue;
+        m->jobs.is_gone = bz_retake_ask(&m->taken); /* its proc, perhaps: it burns */
+        bz_deque_halt(&m->deque);
+    }
+}
+
+/* They were taken out of the deque of a frame that is long at it. Returns how many. */
+static unsigned put_out(struct bz_runtime *rt, struct blitz_job *all)
+{
+    unsigned count = 0;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    for (struct blitz_job *next; all != NULL; all = next, count++) {
+        next = (struct blitz_job *)all->link_;
+        bz_watch_job_out(all);
+        bz_injector_push(&rt->injector, bz_entry_of_job(all));
+    }
+    return count;
+}
+
+unsigned bz_jobs_fetch(struct bz_runtime *rt)
+{
+    unsigned count = 0;
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        struct blitz_job *all = NULL;
+        if (!m->jobs.is_asked)
+            continue;
+        m->jobs.is_asked = false;
+        if (bz_retake_may(&m->taken))
+            all = bz_deque_take_all(&m->deque, (void *)bz_look_word(&m->current));
+        bz_retake_end(&m->taken, m->jobs.is_gone);
+        count += put_out(rt, all);
+    }
+    if (count > 0)
+        bz_rouse_one(rt);
+    bz_count_many_shared(&rt->counters, jobs_evacuated, count);
+    return count;
+}
+
+/* ---- evacuating ---- */
 
 /* In the runtime. */
 void bz_evacuate_slow(struct bz_machine *m)
 {
+    bz_deque_settle(&m->deque);
     for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
         bz_count_here(m, jobs_evacuated);
+        bz_watch_job_out(job);
         if (m->proc != NULL)
             bz_push_here(m, bz_entry_of_job(job));
         else
@@ -267,10 +339,9 @@ void blitz_fork_slow_(blitz_job *job)
     if (m == NULL)
         return; /* the join on this thread will call it */
     uint32_t was;
-    bool is_lone = bz_deque_is_empty(&m->deque);
-    bz_deque_push(&m->deque, job);
-    (void)!bz_enter(&was); /* to count */
-    if (is_lone)
+    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    bz_deque_settle(&m->deque);
+    if (bz_deque_is_lone(&m->deque, job))
         share_lone(m);
     else
         share(m);
@@ -280,7 +351,9 @@ void blitz_fork_slow_(blitz_job *job)
 void blitz_share_slow_(void)
 {
     uint32_t was;
-    share(bz_enter_as(&was));
+    struct bz_machine *m = bz_enter_as(&was);
+    bz_deque_settle(&m->deque);
+    share(m);
     bz_leave(was);
 }
 
@@ -303,7 +376,10 @@ static void hook_wait(void *arg)
 
 static void wait_for(struct blitz_job *job)
 {
-    struct bz_task *me = bz_machine_self()->current;
+    uint32_t was;
+    struct bz_task *me = bz_enter_as(&was)->current;
+    bz_count_here(bz_machine_self(), joins_suspended);
+    bz_leave(was);
     bz_wait_say(me, (uintptr_t)job | BZ_WAIT_JOB);
     bz_trace(me->rt, park, me->id, 0, "a stolen job");
     bz_suspend(hook_wait, &(struct waiting){me, job});
@@ -325,6 +401,37 @@ static void help(struct bz_runtime *rt)
     }
 }
 
+/* The join of a job that is in nobody's deque: then somebody has it, or had it. */
+static void check_out(const struct bz_task *me, const struct blitz_job *job)
+{
+    BZ_CHECK(
+        bz_job_is_out(job),
+        "task %llu (%s) joins job %p of function %p, which it has joined before, or not forked",
+        (unsigned long long)me->id, bz_task_name(me), (const void *)job,
+        (void *)(uintptr_t)job->fn_);
+    const struct bz_task *forker = job->task_; /* it has yet to join: I2 */
+    BZ_CHECK(forker == me, "task %llu (%s) joins job %p of function %p, which another has forked",
+             (unsigned long long)me->id, bz_task_name(me), (const void *)job,
+             (void *)(uintptr_t)job->fn_);
+}
+
+/* Have it back, if it is there. */
+static bool take_back(struct bz_machine *m, struct blitz_job *job)
+{
+    struct bz_deque *d = &m->deque;
+    BZ_CHECK(d->marked != job || job == NULL,
+             "task %llu (%s) joins job %p of function %p, which the task that joins it has forked",
+             (unsigned long long)m->current->id, bz_task_name(m->current), (void *)job,
+             (void *)(uintptr_t)job->fn_);
+    bool is_late = d->ends.newest_ != 0 && d->ends.newest_ != (uintptr_t)job;
+    if (!bz_deque_take_back(d, job))
+        return false;
+    if (is_late)
+        bz_count_here(m, joins_out_of_order);
+    bz_job_was_joined(job);
+    return true;
+}
+
 int blitz_join_slow_(blitz_job *job)
 {
     bz_look_up(); /* ask.c */
@@ -332,17 +439,21 @@ int blitz_join_slow_(blitz_job *job)
     uint32_t was;
     if (m == NULL)
         return 0;
-    (void)!bz_enter(&was); /* to count */
-    bool is_mine = bz_deque_take_back(&m->deque, job);
+    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    bz_deque_settle(&m->deque);
+    bool is_mine = take_back(m, job);
     if (bz_deque_has_private(&m->deque))
         share(m);
     bz_leave(was);
     if (is_mine)
         return 0;
+    check_out(m->current, job);
     while (BZ_BROKEN(89) && !bz_latch_is_done(bz_latch_of(job)))
         help(m->rt);
     if (!bz_latch_is_done(bz_latch_of(job)))
         wait_for(job);
+    bz_job_was_joined(job);
+    bz_watch_job_back();
     return 1;
 }
 

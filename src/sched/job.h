@@ -26,6 +26,9 @@ struct bz_jobs {
     bz_atomic(uint32_t) count;   /* of them; written under lock, read by cancellers */
     struct bz_job_task *reserve; /* a header for the next one; the machine's own */
     uint64_t seen;               /* deque.exposures when the monitor last looked; the monitor's */
+    uintptr_t seen_newest;       /* its newest private job then; likewise */
+    bool is_asked;               /* the monitor is about to take them all; likewise */
+    bool is_gone;                /* its machine has lost its proc and does not know; likewise */
 };
 
 void bz_jobs_init(struct bz_jobs *jobs);
@@ -37,8 +40,11 @@ bz_entry bz_job_steal(struct bz_machine *victim);
 /* Is there one anywhere? For the look before a sleep. */
 bool bz_job_is_any(struct bz_runtime *rt);
 
-/* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. */
-void bz_jobs_look(struct bz_runtime *rt);
+/* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. Returns:
+ * are there others behind it, which their frame keeps to itself? Then ask; a barrier; fetch. */
+BZ_MUST_USE bool bz_jobs_look(struct bz_runtime *rt);
+void bz_jobs_ask(struct bz_runtime *rt);
+unsigned bz_jobs_fetch(struct bz_runtime *rt); /* how many there were */
 
 /* Can this machine run a job now, or does it want a header? */
 BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);

@@ -259,6 +259,10 @@ static void call(struct bz_task *t)
     m = bz_enter_as(&was); /* whoever we are now, with a proc or without */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
+    if (ran == BZ_RAN_DONE || ran == BZ_RAN_JOB)
+        bz_watch_jobs(m, t, NULL, false);
+    else
+        bz_evacuate(m); /* forked in this poll, to be joined in a later one */
     m->current = NULL;
     if (!BZ_BROKEN(103))
         bz_trace(m->rt, end, t->id, ran, NULL);

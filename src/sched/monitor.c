@@ -9,7 +9,8 @@
  *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
  *    anybody sleeps who could run them, and if they held the same at the last look;
  *  - timers that are due are fired here: the wheel has a lock;
- *  - for a lone forked job that is still exposed somebody is roused (job.c);
+ *  - for a lone forked job that is still exposed somebody is roused (job.c), and what stands behind it
+ *    is fetched when that has been taken and the frame has not looked up;
  *  - if it stays so, and nobody else could run what waits, its proc is given to another machine
  *    (handover.c).
  *
@@ -163,7 +164,7 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         if (p->seen.is_asked)
-            bz_retake_ask(&bz_proc_machine(rt, p->seen.word)->taken);
+            (void)bz_retake_ask(&bz_proc_machine(rt, p->seen.word)->taken);
         is_any |= p->seen.is_asked;
     }
     return is_any;
@@ -211,6 +212,16 @@ static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
             bz_handover_move(&rt->procs[i], now);
 }
 
+/* What frames that are long at it have forked is run by those who sleep. */
+static void fetch_jobs(struct bz_runtime *rt)
+{
+    if (!bz_jobs_look(rt))
+        return;
+    bz_jobs_ask(rt);
+    pay(rt); /* deque.c [H], too */
+    rt->monitor.is_useful |= bz_jobs_fetch(rt) > 0;
+}
+
 /* ---- how often ---- */
 
 /* When to look again, if it were for the budget alone. */
@@ -253,7 +264,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     mon->is_useful = mon->is_near = false;
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
     if (sleeping > 0)
-        bz_jobs_look(rt);
+        fetch_jobs(rt);
     if (mon->is_near && mon->credit_ns > -CREDIT_NS)
         soon = now + LOOK_NS; /* on credit: is it still there? */
     if (!is_quiet)

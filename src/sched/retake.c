@@ -24,19 +24,22 @@ void bz_retake_init(struct bz_retake *r, const struct bz_os *os, bool fences)
 
 bool bz_retake_wait(struct bz_retake *r)
 {
-    uint32_t retake;
-    for (unsigned round = 0; (retake = bz_load_acquire(&r->retake)) == BZ_TAKING_ASKED; /* [B] */
-         round++)
+    for (unsigned round = 0;; round++) {
+        uint32_t retake = bz_load_acquire(&r->retake); /* [B] */
+        if (retake == BZ_TAKING_NONE)
+            return true;
+        /* relaxed: nobody waits for it. I2: it may be asked once more, before we know */
+        if (retake == BZ_TAKING_GONE && bz_cas_strong_rlx_rlx(&r->retake, &retake, BZ_TAKING_NONE))
+            return false;
         bz_os_relax(r->os, round);
-    if (retake == BZ_TAKING_NONE)
-        return true;
-    bz_store_relaxed(&r->retake, BZ_TAKING_NONE); /* relaxed: I2, the monitor is through with us */
-    return false;
+    }
 }
 
-void bz_retake_ask(struct bz_retake *r)
+bool bz_retake_ask(struct bz_retake *r)
 {
-    bz_store_relaxed(&r->retake, BZ_TAKING_ASKED); /* relaxed: the barrier follows, [C] */
+    uint32_t was =
+        bz_xchg_relaxed(&r->retake, BZ_TAKING_ASKED); /* relaxed: a barrier follows, [C] */
+    return was == BZ_TAKING_GONE && !BZ_BROKEN(129);
 }
 
 bool bz_retake_may(struct bz_retake *r)

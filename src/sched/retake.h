@@ -21,7 +21,8 @@
  *
  * I1  What is the proc's alone is touched by its machine between enter and leave, or by the monitor
  *     while retake is asked and where is not the runtime.
- * I2  gone is written by the monitor once for each proc it takes, and taken back by the machine.
+ * I2  gone is written by the monitor once for each proc it takes, and taken back by the machine. A
+ *     machine that does not know yet may be asked again, for what it has besides: then it is put back.
  *
  * [A] leave: where release -> may: where acquire   what the machine put there is seen by the taker
  * [B] end: retake release -> enter: retake acquire   what was taken is seen to be gone
@@ -60,9 +61,10 @@ BZ_MUST_USE bool bz_retake_wait(struct bz_retake *r);
  *     bz_retake_ask(r); bz_barrier_pay(b); if (bz_retake_may(r)) take; bz_retake_end(r, gone);
  *
  * Between ask and end it waits for nothing but the barrier: the machine may be spinning. `is_gone`:
- * the machine has no proc any more.
+ * the machine has no proc any more. ask: true if that is so already, and the machine does not know
+ * yet; then end says so again.
  */
-void bz_retake_ask(struct bz_retake *r);
+bool bz_retake_ask(struct bz_retake *r);
 BZ_MUST_USE bool bz_retake_may(struct bz_retake *r);
 void bz_retake_end(struct bz_retake *r, bool is_gone);
 

@@ -187,11 +187,6 @@ static void stop(struct bz_runtime *rt)
     bz_lock_drop(&rt->stop_lock, rt->os);
 }
 
-static const char *name_of(const struct bz_task *t)
-{
-    return t->name != NULL ? t->name : "unnamed";
-}
-
 static void name_the_living(struct bz_task *t, void *ctx)
 {
     enum { NAMED_MAX = 10 };
@@ -199,7 +194,7 @@ static void name_the_living(struct bz_task *t, void *ctx)
     if ((t->traits & BZ_TASK_ANONYMOUS) || bz_word_is_complete(&t->word) || (*named)++ >= NAMED_MAX)
         return;
     bz_log(BLITZ_LOG_WARN, "shutdown: task %llu (%s) has not ended", (unsigned long long)t->id,
-           name_of(t));
+           bz_task_name(t));
 }
 
 /* Calls whose callers have left them (blocking.c) are the runtime's to wait for. */
@@ -233,7 +228,7 @@ static void name_the_held(struct bz_task *t, void *ctx)
 {
     (void)ctx;
     bz_log(BLITZ_LOG_WARN, "unref: task %llu (%s) has ended and is still held: a handle or a waker",
-           (unsigned long long)t->id, name_of(t));
+           (unsigned long long)t->id, bz_task_name(t));
 }
 
 static void report_held(struct bz_runtime *rt)

@@ -25,6 +25,7 @@
  *   join.c      waking and ending a task, and waiting for its end
  *   deque.c     forked jobs of the frames that stand on a machine
  *   job.c       forked jobs that somebody else runs
+ *   invoke.c    a few calls at the same time
  *   outside.c   parallel calls from plain threads
  *   guest.c     plain threads that run a task of their own
  *   ask.c       a task that has run for long is asked to let others run
@@ -298,6 +299,12 @@ static BZ_ALWAYS_INLINE struct bz_machine *bz_machine_in(const struct bz_runtime
 static inline struct bz_proc *bz_proc_for_timers(void)
 {
     return bz_machine_self()->last;
+}
+
+/* For messages. */
+static inline const char *bz_task_name(const struct bz_task *t)
+{
+    return t->name != NULL ? t->name : "unnamed";
 }
 
 /* Count something that the machine does, in the runtime. */

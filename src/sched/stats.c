@@ -108,6 +108,8 @@ size_t blitz_stats_format(const blitz_stats *s, char *out, size_t size)
     line(&t, "forks_shared", s->forks_shared, "jobs others could have taken");
     line(&t, "jobs_stolen", s->jobs_stolen, "jobs others took");
     line(&t, "jobs_evacuated", s->jobs_evacuated, "jobs queued because their task waited");
+    line(&t, "joins_suspended", s->joins_suspended, "joins that waited");
+    line(&t, "joins_out_of_order", s->joins_out_of_order, "joins that had to look for their job");
     line(&t, "calls_moved", s->calls_moved, "calls during which others took the place");
     line(&t, "calls_regained", s->calls_regained, "of these, that found a free place at once");
     line(&t, "stacks", s->stacks, "in use or at hand");

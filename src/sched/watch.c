@@ -54,6 +54,42 @@ void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook,
     *arg = m;
 }
 
+/* ---- every fork joined ---- */
+
+/* The function of a job that is left in the deque; NULL: there is none. */
+static void *left_behind(struct bz_machine *m, const struct blitz_job *below, bool has_others)
+{
+    struct bz_deque *d = &m->deque;
+    const struct blitz_job *j = (const struct blitz_job *)d->ends.newest_;
+    if (j == NULL && !has_others && !bz_deque_is_empty(d))
+        j = bz_deque_take_oldest(d, m->current);
+    return j != NULL && j != below ? (void *)(uintptr_t)j->fn_ : NULL;
+}
+
+void bz_watch_jobs(struct bz_machine *m, struct bz_task *t, const struct blitz_job *below,
+                   bool has_others)
+{
+    bz_deque_settle(&m->deque);
+    void *fn = left_behind(m, below, has_others);
+    BZ_CHECK(fn == NULL,
+             "task %llu (%s) ends, and has forked a job of function %p but not joined it",
+             (unsigned long long)t->id, bz_task_name(t), fn);
+    uint32_t out = bz_load_relaxed(&t->jobs_out); /* relaxed: all of them came back to us */
+    BZ_CHECK(out == 0, "task %llu (%s) ends, and has not joined %u jobs that others have taken",
+             (unsigned long long)t->id, bz_task_name(t), out);
+}
+
+void bz_watch_job_out(const struct blitz_job *job)
+{
+    struct bz_task *forker = job->task_;
+    bz_fetch_add_relaxed(&forker->jobs_out, 1); /* relaxed: a count */
+}
+
+void bz_watch_job_back(void)
+{
+    bz_fetch_sub_relaxed(&bz_task_self()->jobs_out, 1); /* relaxed: a count */
+}
+
 /* ---- no work beside a sleeper ---- */
 
 static size_t queued(struct bz_runtime *rt, unsigned queue)

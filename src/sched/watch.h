@@ -14,17 +14,21 @@
  *    forgotten (four times as many while somebody is said to search). The monitor looks as well, for the machines that were never
  *    started. Looks that come late do not count: then it is the system that keeps us waiting. Under
  *    simulation nobody looks, because there a forgotten task is a deadlock and found as such.
+ *  - A task has joined what it forked when it ends. What it has left in the deque is found there, and
+ *    what others have taken is counted in the task that forked it.
  *
  * In other builds all of this is nothing.
  */
 #ifndef BZ_SCHED_WATCH_H
 #define BZ_SCHED_WATCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "arch/ctx.h"
 #include "base/compiler.h"
 
+struct blitz_job;
 struct bz_harvest;
 struct bz_machine;
 struct bz_runtime;
@@ -53,6 +57,13 @@ void bz_watch_begin(struct bz_machine *m, struct bz_task *t);
 void bz_watch_end(struct bz_machine *m, struct bz_task *t);
 /* t's stack is about to be left: what to give to the switch instead of {*hook, *arg}. */
 void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook, void **arg);
+/* t has ended: it has joined all it forked. Aborts with the function of a job that it has not. What
+ * stands from `below` on in the machine's list is another's, and so is what is older, if `has_others`. */
+void bz_watch_jobs(struct bz_machine *m, struct bz_task *t, const struct blitz_job *below,
+                   bool has_others);
+/* A job has gone to another worker or to the queues; the current task has one back. */
+void bz_watch_job_out(const struct blitz_job *job);
+void bz_watch_job_back(void);
 /* Sleep on the proc's word as bz_os_wait does, and look meanwhile. */
 void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *heard);
 /* One look, by somebody who sees `rt` from outside. Aborts with a dump if work was forgotten. */
@@ -82,6 +93,19 @@ static inline void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ct
     (void)hook;
     (void)arg;
 }
+static inline void bz_watch_jobs(struct bz_machine *m, struct bz_task *t,
+                                 const struct blitz_job *below, bool has_others)
+{
+    (void)has_others;
+    (void)m;
+    (void)t;
+    (void)below;
+}
+static inline void bz_watch_job_out(const struct blitz_job *job)
+{
+    (void)job;
+}
+static inline void bz_watch_job_back(void) {}
 
 #endif
 

@@ -74,7 +74,8 @@ struct bz_task {
     struct bz_locals *locals; /* NULL: none; the task's own */
     struct bz_list joiners;   /* waiting for its end; guarded by lock */
 #if defined(BZ_WATCH)
-    bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */
+    bz_atomic(uint32_t) runs_on;  /* 1 + the proc it runs on; sched/watch.h */
+    bz_atomic(uint32_t) jobs_out; /* forked, taken by others and not joined; likewise */
 #endif
 };
 
@@ -83,6 +84,7 @@ static inline void bz_task_init_watch(struct bz_task *t)
 {
 #if defined(BZ_WATCH)
     bz_atomic_init(&t->runs_on, 0);
+    bz_atomic_init(&t->jobs_out, 0);
 #else
     (void)t;
 #endif

@@ -3,15 +3,22 @@
  * there to be taken.
  *
  *   covers: src/sched/deque.h src/sched/deque.c include/blitz/fork.h
- *   defines: BZ_DEQUE_SHELF=2
+ *   needs: src/sched/retake.c src/sched/barrier.c src/os/lock.c
+ *   defines: BZ_DEQUE_SHELF=2 BZ_LOCK_SPINS=1
  *
  * The owner forks and joins with the inline code of fork.h; thieves take what is exposed. `payload`
  * is what a job works on: filled in before the fork, and touched by whoever runs the job.
  */
 #include "model.h"
+#include "model_os.h"
 
-#define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: as fork.h has it */
+/* As fork.h has it. */
+#define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: deque.c [H] */
+#define BLITZ_POKE_(p, v) bz_store_release((bz_atomic(uintptr_t) *)(p), (uintptr_t)(v))
+#define BLITZ_ORDER_() bz_compiler_barrier()
+#include "sched/barrier.h"
 #include "sched/deque.h"
+#include "sched/retake.h"
 
 enum { JOBS = 3 };
 
@@ -42,10 +49,8 @@ static void run(struct blitz_job *job)
 static void do_fork(int i)
 {
     bz_set(&payload[i], 10 + i);
-    if (!blitz_push_(&deque.ends, &jobs[i])) {
-        bz_deque_push(&deque, &jobs[i]);
+    if (!blitz_push_(&deque.ends, &jobs[i]))
         (void)!bz_deque_share(&deque, &job_task);
-    }
 }
 
 static void do_join(int i)
@@ -140,7 +145,7 @@ MODEL(deque, a_slot_that_is_used_again_gives_each_job_once)
 /* I3: an empty slot, work to expose, and no attention: nobody would ever expose it. */
 static void attention_is_not_lost(void)
 {
-    bool has_private = deque.ends.newest_ != NULL || deque.shelf_head != deque.shelf_tail;
+    bool has_private = deque.ends.newest_ != 0 || deque.shelf_head != deque.shelf_tail;
     if (!bz_deque_has_work(&deque) && has_private)
         m_assert(bz_load_relaxed((bz_atomic(uintptr_t) *)&deque.ends.attention_) == 1);
 }
@@ -224,4 +229,146 @@ MODEL(deque, what_is_evacuated_is_not_stolen)
     each_ran_once(JOBS);
     m_sometimes(stolen == 0);
     m_sometimes(stolen == 1);
+}
+
+/* ---- all of it is taken from a frame that is long at it ---- */
+
+static struct bz_retake retake;
+static struct bz_barrier barrier;
+static int fetched; /* jobs the taker got */
+
+static void given_an_owner_in_user_code(void)
+{
+    given_a_deque();
+    bz_barrier_init(&barrier, &m_os);
+    bz_retake_init(&retake, &m_os, false);
+    bz_store_relaxed(&retake.where, BZ_IN_USER);
+    fetched = 0;
+}
+
+/* The long ways shake hands, as those of job.c do. */
+static void enter(uint32_t *was)
+{
+    m_assert(bz_retake_enter(&retake, was));
+    bz_deque_settle(&deque);
+}
+
+static void fork_in_user_code(int i)
+{
+    uint32_t was;
+    bz_set(&payload[i], 10 + i);
+    if (blitz_push_(&deque.ends, &jobs[i]))
+        return;
+    enter(&was);
+    (void)!bz_deque_share(&deque, &job_task);
+    bz_retake_leave(&retake, was);
+}
+
+static void join_in_user_code(int i)
+{
+    uint32_t was;
+    if (blitz_pop_(&deque.ends, &jobs[i])) {
+        run(&jobs[i]);
+        return;
+    }
+    enter(&was);
+    bool is_mine = bz_deque_take_back(&deque, &jobs[i]);
+    if (bz_deque_has_private(&deque))
+        (void)!bz_deque_share(&deque, &job_task);
+    bz_retake_leave(&retake, was);
+    if (is_mine)
+        run(&jobs[i]);
+}
+
+static void takes_all(void)
+{
+    struct blitz_job *all = NULL, *next;
+    bz_retake_ask(&retake);
+    bz_deque_halt(&deque);
+    bz_barrier_pay(&barrier);
+    if (bz_retake_may(&retake))
+        all = bz_deque_take_all(&deque, &job_task);
+    bz_retake_end(&retake, false);
+    for (; all != NULL; all = next, fetched++) {
+        next = (struct blitz_job *)all->link_;
+        m_assert(all->task_ == &job_task);
+        run(all);
+    }
+}
+
+static void forks_and_joins_two(void)
+{
+    fork_in_user_code(0);
+    fork_in_user_code(1);
+    join_in_user_code(1);
+    join_in_user_code(0);
+}
+
+/* deque.c [H]: whatever the frame is at, each job is its own or the taker's. */
+MODEL(deque, what_is_taken_from_user_code_is_run_once)
+{
+    given_an_owner_in_user_code();
+    m_threads(forks_and_joins_two, takes_all);
+    each_ran_once(2);
+    m_sometimes(fetched == 0);
+    m_sometimes(fetched == 1);
+    m_sometimes(fetched == 2);
+}
+
+static void joins_two_and_forks_one(void)
+{
+    join_in_user_code(1);
+    fork_in_user_code(2);
+    join_in_user_code(2);
+    join_in_user_code(0);
+}
+
+/* The same of jobs that nobody has seen yet, so that all the owner does is inline. */
+MODEL(deque, a_list_is_cut_where_it_was_taken)
+{
+    given_an_owner_in_user_code();
+    fork_in_user_code(0);
+    fork_in_user_code(1);
+    m_threads(joins_two_and_forks_one, takes_all);
+    each_ran_once(JOBS);
+    m_sometimes(fetched == 0);
+    m_sometimes(fetched == 2);
+}
+
+static void joins_two_in_user_code(void)
+{
+    join_in_user_code(1);
+    join_in_user_code(0);
+}
+
+/* A thief stores its 1 upon the taker's: then the owner does not know of the taker, who must not take. */
+MODEL(deque, a_thief_beside_the_taker_takes_what_is_exposed)
+{
+    given_an_owner_in_user_code();
+    fork_in_user_code(0);
+    fork_in_user_code(1);
+    m_threads(joins_two_in_user_code, takes_all, steals_once);
+    each_ran_once(2);
+    m_sometimes(stolen == 1 && fetched == 1);
+}
+
+static void takes_without_paying(void)
+{
+    struct blitz_job *all = NULL, *next;
+    bz_retake_ask(&retake);
+    bz_deque_halt(&deque);
+    bz_fence_seqcst(); /* on this side alone */
+    if (bz_retake_may(&retake))
+        all = bz_deque_take_all(&deque, &job_task);
+    bz_retake_end(&retake, false);
+    for (; all != NULL; all = next) {
+        next = (struct blitz_job *)all->link_;
+        run(all);
+    }
+}
+
+MODEL_FAILS(deque, a_taker_that_does_not_pay_takes_what_the_owner_has, "data race")
+{
+    given_an_owner_in_user_code();
+    m_threads(forks_and_joins_two, takes_without_paying);
 }

@@ -137,6 +137,27 @@ MODEL(retake, a_machine_that_comes_back_has_its_proc_or_knows_that_it_is_gone)
     m_sometimes(!has_proc);
 }
 
+static void monitor_asks_once_more(void)
+{
+    bool is_gone = bz_retake_ask(&r);
+    bz_barrier_pay(&barrier);
+    if (bz_retake_may(&r))
+        taken += take();
+    bz_retake_end(&r, is_gone);
+}
+
+/* I2: it was taken before, and is taken from again before it knows. */
+MODEL(retake, a_machine_that_is_asked_twice_learns_once_that_its_proc_is_gone)
+{
+    given(BZ_IN_USER, 1);
+    bz_store_relaxed(&r.retake, BZ_TAKING_GONE);
+    used = 0;
+    m_threads(machine_comes_back_to_whatever, monitor_asks_once_more);
+    m_assert(!has_proc);
+    m_sometimes(taken == 1);
+    m_sometimes(taken == 0);
+}
+
 static void fenced_monitor_moves(void)
 {
     bz_retake_ask(&r);

@@ -185,3 +185,143 @@ TEST(par_sim, jobs_behind_a_computation_that_looks_up_are_run_meanwhile)
 {
     sim_on_procs(fork_two_then_burn, NULL, 0, 200, 2, 4);
 }
+
+/* ---- jobs behind a computation that never looks up ---- */
+
+enum { THREE = 3, FEW_MS = 3 };
+
+static int fork_three_then_burn(void *arg)
+{
+    moment when[THREE] = {0};
+    blitz_job job[THREE];
+    bool is_late = arg != NULL; /* nobody slept when they were forked */
+    if (!is_late)
+        CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0); /* all the others have gone to sleep */
+    uint64_t began = blitz_now();
+    for (int i = 0; i < THREE; i++)
+        blitz_fork(&job[i], says_when, &when[i]);
+    bz_sim_burn(100 * BLITZ_MS);
+    for (int i = 0; i < THREE; i++) {
+        uint64_t ran = bz_load_relaxed(&when[i]); /* relaxed: a number */
+        CHECK(ran != 0);                          /* while we burned, so on another worker */
+        if (!is_late)
+            CHECK_LT(ran - began, FEW_MS * BLITZ_MS);
+    }
+    for (int i = THREE; i-- > 0;)
+        CHECK_EQ(blitz_join(&job[i]), 0);
+    return 0;
+}
+
+/* The monitor fetches what the frame keeps to itself. */
+TEST(par_sim, three_jobs_before_a_burn_are_run_within_milliseconds)
+{
+    sim_on_procs(fork_three_then_burn, NULL, 0, 150, 2, 4);
+}
+
+static int burns_a_little(void *arg)
+{
+    (void)arg;
+    bz_sim_burn(30 * BLITZ_MS);
+    return 0;
+}
+
+/* Every worker has something to do when the jobs are forked, and has done it while the frame burns. */
+static int fork_among_the_busy(void *arg)
+{
+    blitz_task *t[3];
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(burns_a_little, NULL, NULL, &t[i]), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0); /* they have begun */
+    CHECK_EQ(fork_three_then_burn(&t), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(par_sim, jobs_forked_while_all_were_busy_are_fetched_later)
+{
+    sim_on_procs(fork_among_the_busy, NULL, 0, 100, 2, 4);
+}
+
+/* The frame forks, joins, waits and computes while the monitor is at its jobs. */
+static int fork_and_burn_at_random(void *arg)
+{
+    enum { N = 12 };
+    blitz_job job[N];
+    moment when[N];
+    uint64_t dice = (uint64_t)(uintptr_t)arg;
+    int pending = 0;
+    for (int step = 0; step < 60; step++) {
+        dice = dice * UINT64_C(6364136223846793005) + 1442695040888963407;
+        unsigned die = (unsigned)(dice >> 60);
+        if (die < 6 && pending < N) {
+            bz_store_relaxed(&when[pending], 0);
+            blitz_fork(&job[pending], die < 3 ? says_when : fib,
+                       die < 3 ? (void *)&when[pending] : (void *)4);
+            pending++;
+        } else if (die < 11 && pending > 0) {
+            int result = blitz_join(&job[--pending]);
+            CHECK(result == 0 || result == 3);
+        } else if (die < 15) {
+            bz_sim_burn(100 * BLITZ_US * (1 + die % 4));
+        } else {
+            blitz_yield();
+        }
+    }
+    while (pending > 0)
+        (void)blitz_join(&job[--pending]);
+    return 0;
+}
+
+static int some_that_burn(void *arg)
+{
+    blitz_task *t[2];
+    for (uintptr_t i = 0; i < 2; i++)
+        CHECK_EQ(blitz_spawn(fork_and_burn_at_random, (void *)((uintptr_t)arg + i), NULL, &t[i]),
+                 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return fork_and_burn_at_random((void *)((uintptr_t)arg + 7));
+}
+
+TEST(par_sim, a_frame_whose_jobs_are_fetched_joins_each_once)
+{
+    for (uint64_t n = sim_seeds(200); n > 0; n--)
+        sim_on_procs(some_that_burn, (void *)(uintptr_t)t_random(), 0, 1, 2, 4);
+}
+
+/* ---- counters ---- */
+
+static int sleeps_a_while(void *arg)
+{
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    return (int)(intptr_t)arg;
+}
+
+static int one_that_waits(void *arg)
+{
+    blitz_job job;
+    blitz_stats before, after, proc;
+    uint64_t joins = 0;
+    (void)arg;
+    CHECK_EQ(blitz_stats_read(NULL, &before), 0);
+    blitz_fork(&job, sleeps_a_while, (void *)8);
+    CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0); /* it leaves with the frame, and is begun */
+    CHECK_EQ(blitz_join(&job), 8);
+    CHECK_EQ(blitz_stats_read(NULL, &after), 0);
+    CHECK_EQ(after.jobs_evacuated + after.jobs_stolen - before.jobs_evacuated - before.jobs_stolen,
+             1u);
+    CHECK_EQ(after.joins_suspended - before.joins_suspended, 1u);
+    for (unsigned i = 0; i < after.procs; i++) {
+        CHECK_EQ(blitz_stats_read_proc(NULL, i, &proc), 0);
+        joins += proc.joins_suspended;
+    }
+    CHECK_EQ(joins, after.joins_suspended);
+    return 0;
+}
+
+TEST(par_sim, joins_that_wait_are_counted_where_they_wait)
+{
+    sim_on_seeds(one_that_waits, NULL, 0, 100);
+}

@@ -8,7 +8,7 @@ static int p, c, e; /* tasks: addresses */
 
 static void fork_here(struct blitz_job *job)
 {
-    bz_deque_push(&deque, job);
+    (void)blitz_push_(&deque.ends, job);
 }
 
 /* Take everything out for `task`, oldest first. */
