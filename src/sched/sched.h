@@ -151,22 +151,22 @@ struct bz_machine {
     const struct bz_os_thread *thread;
     bool is_guest;                 /* run by a plain thread: guest.c. Constant while in use */
     struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
-    bz_atomic(uint32_t) is_stray; /* the monitor took its proc, and it is not home yet */
-    uint64_t burnt_ns;            /* CPU time of its thread when the monitor last looked */
-    bool burns;                   /* ... and whether it did, as a stray; the monitor's */
-    bz_atomic(uint32_t) calls;    /* system calls it has announced; the monitor peeks */
-    unsigned holds_on;            /* > 0: no call out of the runtime may cost us the proc */
-    struct bz_ctx g0;             /* its native stack, while it runs on another */
-    struct bz_stack *runner;      /* the stack it stands on; NULL on g0 */
-    struct bz_stack *spare;       /* so that a suspension cannot fail */
-    struct bz_task *current;      /* NULL in the loop */
-    uint64_t heard_ns;            /* when it last asked the poll while it was busy */
-    uint64_t now_ns;              /* what the clock said when it last looked; 0: it has not yet */
-    bz_entry handed;              /* found by whoever left for this loop: run it first */
-    struct bz_locked locked;      /* to a task: locked.h */
-    bool is_searching;            /* counted so in rt->idle */
-    bool was_roused;              /* and has found nothing since */
-    unsigned spins_more;          /* turns before it sleeps: search.c */
+    bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it is not home yet */
+    uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
+    bool burns;                    /* ... and whether it did, as a stray; the monitor's */
+    bz_atomic(uint32_t) calls;     /* system calls it has announced; the monitor peeks */
+    unsigned holds_on;             /* > 0: no call out of the runtime may cost us the proc */
+    struct bz_ctx g0;              /* its native stack, while it runs on another */
+    struct bz_stack *runner;       /* the stack it stands on; NULL on g0 */
+    struct bz_stack *spare;        /* so that a suspension cannot fail */
+    struct bz_task *current;       /* NULL in the loop */
+    uint64_t heard_ns;             /* when it last asked the poll while it was busy */
+    uint64_t now_ns;               /* what the clock said when it last looked; 0: it has not yet */
+    bz_entry handed;               /* found by whoever left for this loop: run it first */
+    struct bz_locked locked;       /* to a task: locked.h */
+    bool is_searching;             /* counted so in rt->idle */
+    bool was_roused;               /* and has found nothing since */
+    unsigned spins_more;           /* turns before it sleeps: search.c */
     struct bz_stack_cache stacks;
     /* Where its events are recorded; NULL: it had none. */
     struct bz_trace_row *trace;
