@@ -53,11 +53,11 @@ typedef struct blitz_stats {
 
     /* Fork and join. A fork that nobody else could have taken is not counted: it costs a nanosecond,
      * and counting would cost another. */
-    uint64_t forks_shared;   /* jobs that others could have taken */
-    uint64_t jobs_stolen;    /* jobs others did take */
-    uint64_t jobs_evacuated; /* jobs that went to the queues because their task had to wait, or was
+    uint64_t forks_shared;    /* jobs that others could have taken */
+    uint64_t jobs_stolen;     /* jobs others did take */
+    uint64_t jobs_evacuated;  /* jobs that went to the queues because their task had to wait, or was
                               * long at something else */
-    uint64_t joins_suspended;    /* joins that had to wait for a job somebody else had */
+    uint64_t joins_suspended; /* joins that had to wait for a job somebody else had */
     uint64_t joins_out_of_order; /* joins of a job that was not the last one forked: slow */
 
     /* Calls made in place: blitz/blocking.h. */

@@ -13,7 +13,8 @@
  *
  * The oldest job is at the far end of the list. Whoever needs it walks there once and takes the older
  * half of the list along, onto the shelf, so that a job is passed about twice however often jobs
- * are exposed.
+ * are exposed. The shelf is short; of a list that is longer by far the older half goes to the queues at
+ * once, where everybody helps himself, or each refill would walk over the whole of it.
  *
  * A join whose job is on the shelf or was exposed finds another job in front, or none, and goes the
  * long way. The same when the task has moved to another machine in the meantime: its jobs were taken
@@ -132,7 +133,7 @@ static void set_link(struct blitz_job *job, struct blitz_job *to)
 void bz_deque_init(struct bz_deque *d, bool is_plain)
 {
     bz_atomic_init(newest_of(d), 0);
-    d->is_taken = false;
+    d->is_taken = d->is_long = false;
     d->taken = NULL;
     d->shelf_head = d->shelf_tail = 0;
     d->is_plain = is_plain;
@@ -172,6 +173,7 @@ static struct blitz_job *cut_at(struct bz_deque *d, uint32_t *out)
     for (struct blitz_job *j = newest(d); j != NULL; j = next_of(j))
         count++;
     go = count - count / 2;
+    d->is_long = count > BZ_DEQUE_LONG;
     *out = go < BZ_DEQUE_SHELF ? go : BZ_DEQUE_SHELF;
     for (uint32_t stay = count - *out; stay > 0; stay--)
         last = last == NULL ? newest(d) : next_of(last);
@@ -207,6 +209,40 @@ static void refill(struct bz_deque *d, void *task)
         d->marked = NULL;
     d->shelf_head = 0;
     d->shelf_tail = go;
+}
+
+/* Taken off the list from `j` on: those that know their task keep it. Returns them, oldest first. */
+static struct blitz_job *turn_over(struct bz_deque *d, struct blitz_job *j, bool is_marked,
+                                   void *task)
+{
+    struct blitz_job *all = NULL, *next;
+    for (; j != NULL; all = j, j = next) {
+        next = next_of(j);
+        is_marked |= j == d->marked;
+        prepare(j, is_marked ? j->task_ : task); /* I2 */
+        set_link(j, all);
+    }
+    return all;
+}
+
+struct blitz_job *bz_deque_take_older(struct bz_deque *d, void *task)
+{
+    uint32_t count = 0;
+    struct blitz_job *last = newest(d), *all;
+    d->is_long = false;
+    for (struct blitz_job *j = newest(d); j != NULL; j = next_of(j))
+        count++;
+    if (count <= BZ_DEQUE_LONG)
+        return NULL;
+    for (uint32_t stay = count / 2; stay > 1; stay--)
+        last = next_of(last);
+    bool is_marked = d->marked != NULL && mark_stays(d, last);
+    bool is_void = d->marked != NULL && !is_marked;
+    all = turn_over(d, next_of(last), is_marked, task);
+    last->link_ = 0;
+    if (is_void)
+        d->marked = NULL;
+    return all;
 }
 
 /* The only one: the usual case of a fork on an empty deque. */
@@ -258,6 +294,7 @@ static bool is_still_exposed(struct bz_deque *d)
 
 enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
 {
+    bz_deque_settle(d);
     if (bz_load_relaxed(&d->exposed) != NULL && is_still_exposed(d)) /* relaxed: only we fill it */
         return BZ_SHARED_BEFORE;
     struct blitz_job *job = take_private(d, task);
@@ -274,6 +311,13 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
 void bz_deque_ask(struct bz_deque *d)
 {
     bz_store_relaxed(attention_of(d), LOOK); /* relaxed: ours to look at */
+}
+
+void bz_deque_push(struct bz_deque *d, struct blitz_job *job)
+{
+    bz_deque_settle(d);
+    job->link_ = d->ends.newest_;
+    set_newest(d, job);
 }
 
 bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job)
@@ -327,6 +371,7 @@ static bool take_from_list(struct bz_deque *d, struct blitz_job *job)
 
 bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
 {
+    bz_deque_settle(d);
     struct blitz_job *seen = bz_load_relaxed(&d->exposed); /* relaxed: a first guess */
     if (seen == job &&
         bz_cas_strong_rlx_rlx(&d->exposed, &seen, NULL)) { /* relaxed: it was ours all the time */
@@ -338,6 +383,7 @@ bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
 
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task)
 {
+    bz_deque_settle(d);
     struct blitz_job *job = bz_xchg_relaxed(&d->exposed, NULL); /* relaxed: it was ours all along */
     bz_store_relaxed(attention_of(d), LOOK);                    /* relaxed: ours to look at; I3 */
     return job != NULL ? job : take_private(d, task);
@@ -384,27 +430,15 @@ void bz_deque_halt(struct bz_deque *d)
 /* The list, oldest first. */
 static struct blitz_job *take_list(struct bz_deque *d, void *task)
 {
-    struct blitz_job *all = NULL, *next;
-    bool is_marked = false;
     d->taken = (struct blitz_job *)bz_load_acquire(newest_of(d)); /* [H] [N] */
     d->is_taken = d->taken != NULL;
-    for (struct blitz_job *j = d->taken; j != NULL; j = next) {
-        next = next_of(j);
-        is_marked |= j == d->marked;
-        prepare(j, is_marked ? j->task_ : task); /* I2 */
-        set_link(j, all);
-        all = j;
-    }
-    return all;
+    return turn_over(d, d->taken, false, task);
 }
 
-struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
+/* The shelf and the slot, before all that is younger. */
+static struct blitz_job *take_the_rest(struct bz_deque *d, struct blitz_job *all)
 {
-    if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain) /* relaxed: [H] */
-        return NULL;
-    if (d->is_taken)
-        return NULL; /* it has not noticed the last time yet */
-    struct blitz_job *all = take_list(d, task), *job;
+    struct blitz_job *job;
     while (d->shelf_tail > d->shelf_head) {
         job = d->shelf[--d->shelf_tail];
         set_link(job, all);
@@ -415,6 +449,26 @@ struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
         all = job;
     }
     return all;
+}
+
+struct blitz_job *bz_deque_drain(struct bz_deque *d, void *task)
+{
+    bz_deque_settle(d);
+    struct blitz_job *all = turn_over(d, newest(d), false, task);
+    set_newest(d, NULL);
+    d->marked = NULL;
+    bz_store_relaxed(attention_of(d), LOOK); /* relaxed: ours to look at; I3 */
+    return take_the_rest(d, all);
+}
+
+struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
+{
+    /* relaxed: [H] */
+    if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain && !BZ_BROKEN(130))
+        return NULL;
+    if (d->is_taken)
+        return NULL; /* it has not noticed the last time yet */
+    return take_the_rest(d, take_list(d, task));
 }
 
 void bz_deque_alert(struct bz_deque *d)

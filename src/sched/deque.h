@@ -21,6 +21,11 @@
 #define BZ_DEQUE_SHELF 32
 #endif
 
+/* A list that is longer is not taken apart one by one; likewise. */
+#if !defined(BZ_DEQUE_LONG)
+#define BZ_DEQUE_LONG 1024
+#endif
+
 static inline bz_latch *bz_latch_of(struct blitz_job *job)
 {
     return (bz_latch *)&job->latch_;
@@ -40,6 +45,7 @@ struct bz_deque {
     bool is_plain; /* constant: every fork takes the long way */
     struct blitz_job
         *marked;   /* this job of the list, and those below it, know their task; or NULL */
+    bool is_long;  /* the list was, when it was last walked over */
     bool is_taken; /* the list, from `taken` on, was taken by the taker; guarded by retake.h */
     struct blitz_job *taken;       /* likewise */
     bz_atomic(uint64_t) exposures; /* how often a job was exposed; read by others */
@@ -63,6 +69,9 @@ static inline void bz_deque_settle(struct bz_deque *d)
         bz_deque_settle_slow(d);
 }
 
+/* Enter a job without sharing anything, in the runtime. */
+void bz_deque_push(struct bz_deque *d, struct blitz_job *job);
+
 enum bz_shared {
     BZ_SHARED_NOTHING, /* there is nothing to take */
     BZ_SHARED_BEFORE,  /* what others could take before they still can */
@@ -83,6 +92,10 @@ void bz_deque_ask(struct bz_deque *d);
 
 /* Take the oldest job out; NULL when there is none left, and the deque is as new. For `task`. */
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task);
+
+/* Take out all, or the older half of a list that is long: oldest first, linked through link_. */
+struct blitz_job *bz_deque_drain(struct bz_deque *d, void *task);
+struct blitz_job *bz_deque_take_older(struct bz_deque *d, void *task);
 
 /* Is that job, just forked, the only one? */
 bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job);

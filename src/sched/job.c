@@ -142,7 +142,8 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
     if (!BZ_BROKEN(73) && bz_word_is_cancelled(&jt->parent->word))
-        (void)!bz_task_cancel_mark(&jt->task); /* it waits for nothing yet, and has forked nothing */
+        (void)!bz_task_cancel_mark(
+            &jt->task);                 /* it waits for nothing yet, and has forked nothing */
     return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
 }
 
@@ -198,9 +199,25 @@ static void published(struct bz_machine *m)
         bz_rouse_one(rt);
 }
 
+/* To the queues: they have left the deque for good. In the runtime. */
+static void queue_all(struct bz_machine *m, struct blitz_job *all)
+{
+    for (struct blitz_job *next; all != NULL; all = next) {
+        next = (struct blitz_job *)all->link_;
+        bz_count_here(m, jobs_evacuated);
+        bz_watch_job_out(all);
+        if (m->proc != NULL)
+            bz_push_here(m, bz_entry_of_job(all));
+        else
+            bz_place_outside(m->rt, bz_entry_of_job(all));
+    }
+}
+
 static void share(struct bz_machine *m)
 {
     enum bz_shared shared = bz_deque_share(&m->deque, m->current);
+    if (BZ_UNLIKELY(m->deque.is_long))
+        queue_all(m, bz_deque_take_older(&m->deque, m->current));
     if (shared == BZ_SHARED_NOW)
         bz_count_here(m, forks_shared);
     if (shared != BZ_SHARED_NOTHING)
@@ -314,15 +331,7 @@ unsigned bz_jobs_fetch(struct bz_runtime *rt)
 /* In the runtime. */
 void bz_evacuate_slow(struct bz_machine *m)
 {
-    bz_deque_settle(&m->deque);
-    for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
-        bz_count_here(m, jobs_evacuated);
-        bz_watch_job_out(job);
-        if (m->proc != NULL)
-            bz_push_here(m, bz_entry_of_job(job));
-        else
-            bz_place_outside(m->rt, bz_entry_of_job(job));
-    }
+    queue_all(m, bz_deque_drain(&m->deque, m->current));
     published(m);
 }
 

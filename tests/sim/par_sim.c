@@ -4,6 +4,8 @@
  */
 #include "support/sched_sim.h"
 
+#include <stdlib.h>
+
 /* Let the seed choose who goes on: inside a job there is nothing else to choose at. */
 static void waver(void)
 {
@@ -324,4 +326,111 @@ static int one_that_waits(void *arg)
 TEST(par_sim, joins_that_wait_are_counted_where_they_wait)
 {
     sim_on_seeds(one_that_waits, NULL, 0, 100);
+}
+
+/* ---- others beside parallel computations ---- */
+
+enum { BESIDE_NS = 400 * 1000 * 1000, LATE_MAX = 512 };
+
+static int burns_an_index(size_t i, void *arg)
+{
+    (void)i;
+    (void)arg;
+    bz_sim_burn(50 * BLITZ_US);
+    return 0;
+}
+
+static int loops_for_long(void *arg)
+{
+    uint64_t until = blitz_now() + BESIDE_NS;
+    (void)arg;
+    while (blitz_now() < until)
+        CHECK_EQ(blitz_for_each(500, burns_an_index, NULL, NULL), 0);
+    return 0;
+}
+
+struct lateness {
+    uint64_t ns[LATE_MAX];
+    unsigned count;
+    blitz_chan *there, *back;
+};
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t p99(struct lateness *l)
+{
+    CHECK_GT(l->count, 10u);
+    qsort(l->ns, l->count, sizeof l->ns[0], by_size);
+    return l->ns[(l->count - 1) * 99 / 100];
+}
+
+static int ticks(void *arg)
+{
+    struct lateness *l = arg;
+    uint64_t until = blitz_now() + BESIDE_NS;
+    while (blitz_now() < until && l->count < LATE_MAX) {
+        uint64_t due = blitz_now() + BLITZ_MS;
+        CHECK_EQ(blitz_sleep_until(due), 0);
+        l->ns[l->count++] = blitz_now() - due;
+    }
+    return 0;
+}
+
+static int echoes(void *arg)
+{
+    struct lateness *l = arg;
+    int value;
+    while (blitz_chan_recv(l->there, &value, BLITZ_FOREVER) == 0)
+        CHECK_EQ(blitz_chan_send(l->back, &value, BLITZ_FOREVER), 0);
+    return 0;
+}
+
+static int calls(void *arg)
+{
+    struct lateness *l = arg;
+    uint64_t until = blitz_now() + BESIDE_NS;
+    for (int i = 0, got; blitz_now() < until && l->count < LATE_MAX; i++) {
+        uint64_t began = blitz_now();
+        CHECK_EQ(blitz_chan_send(l->there, &i, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_chan_recv(l->back, &got, BLITZ_FOREVER), 0);
+        CHECK_EQ(got, i);
+        l->ns[l->count++] = blitz_now() - began;
+        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    }
+    blitz_chan_close(l->there);
+    return 0;
+}
+
+static int beside_loops(void *arg)
+{
+    static struct lateness ticker, echo;
+    int (*const fn[])(void *) = {ticks, echoes, calls};
+    void *of[] = {&ticker, &echo, &echo};
+    blitz_task *t[3 + 4];
+    unsigned procs = bz_machine_self()->rt->proc_count, n = 0;
+    (void)arg;
+    ticker.count = echo.count = 0;
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &echo.there), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &echo.back), 0);
+    for (; n < 3; n++)
+        CHECK_EQ(blitz_spawn(fn[n], of[n], NULL, &t[n]), 0);
+    for (; n < 3 + procs; n++)
+        CHECK_EQ(blitz_spawn(loops_for_long, NULL, NULL, &t[n]), 0);
+    while (n > 0)
+        CHECK_EQ(blitz_task_join(t[--n], BLITZ_FOREVER, NULL), 0);
+    blitz_chan_unref(echo.there);
+    blitz_chan_unref(echo.back);
+    CHECK_LT(p99(&ticker), 15 * BLITZ_MS);
+    CHECK_LT(p99(&echo), 15 * BLITZ_MS);
+    return 0;
+}
+
+/* All workers compute, for half a second each; whoever else there is goes on. */
+TEST(par_sim, beside_parallel_loops_timers_and_channels_are_in_time)
+{
+    sim_on_procs(beside_loops, NULL, 0, 20, 1, 4);
 }

@@ -84,3 +84,46 @@ TEST(rayon, bug_27_jobs_that_wait_for_each_other_all_end)
 {
     sim_on_seeds(jobs_that_lock, NULL, 0, 400);
 }
+
+/* ---- the same with the lock that users have ---- */
+
+static blitz_mutex public_mutex;
+
+static int locks_and_invokes(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_mutex_lock(&public_mutex, BLITZ_FOREVER), 0);
+    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* nobody on top of us */
+    CHECK_EQ(parts_under_the_lock(), PARTS);
+    blitz_call calls[] = {{part, (void *)1}, {part, (void *)2}, {part, (void *)3}};
+    CHECK_EQ(blitz_invoke(calls, 3), 1); /* what the first of them returned */
+    CHECK_EQ(bz_fetch_sub_relaxed(&inside, 1), 1);
+    blitz_mutex_unlock(&public_mutex);
+    bz_fetch_add_relaxed(&done, 1);
+    return 0;
+}
+
+static int users_at_once(void *arg)
+{
+    blitz_task *t[TASKS];
+    blitz_job job[PARTS];
+    (void)arg;
+    blitz_mutex_init(&public_mutex);
+    bz_store_relaxed(&inside, 0);
+    bz_store_relaxed(&done, 0);
+    for (int i = 0; i < TASKS; i++)
+        CHECK_EQ(blitz_spawn(locks_and_invokes, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < PARTS; i++)
+        blitz_fork(&job[i], locks_and_invokes, NULL);
+    for (int i = PARTS - 1; i >= 0; i--)
+        CHECK_EQ(blitz_join(&job[i]), 0);
+    for (int i = 0; i < TASKS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(bz_load_relaxed(&done), TASKS + PARTS);
+    return 0;
+}
+
+TEST(rayon, bug_27_a_blitz_mutex_held_over_joins_is_not_entered_beneath_them)
+{
+    sim_on_seeds(users_at_once, NULL, 0, 200);
+}

@@ -3,6 +3,8 @@
  * the two wounds of runtimes whose joins run strangers' work on top of the waiting frame.
  */
 #include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 
 #include "support/fiber_mutex.h"
 #include "support/on_each.h"
@@ -249,4 +251,62 @@ TEST(par, bug_28_a_million_items_on_small_stacks_stay_shallow)
         t_note("%u procs: %zu bytes of stack at most", procs[i], bz_load_relaxed(&deepest));
         CHECK_LT(bz_load_relaxed(&deepest), BZ_ASAN || BZ_TSAN ? 48 << 10 : 16 << 10);
     }
+}
+
+/* ---- ten million forks in one frame ---- */
+
+struct many {
+    uint64_t count;
+    blitz_job *job; /* all touched */
+    bool leaves;    /* the frame is suspended with all of them pending */
+};
+
+static bz_atomic(uint64_t) answers;
+
+static int answer(void *arg)
+{
+    bz_fetch_add_relaxed(&answers, 1);
+    return (int)(uintptr_t)arg;
+}
+
+static int fork_them_all(void *arg)
+{
+    struct many *m = arg;
+    bz_store_relaxed(&answers, 0);
+    for (uint64_t i = 0; i < m->count; i++)
+        blitz_fork(&m->job[i], answer, (void *)(uintptr_t)(i & 0xffff));
+    if (m->leaves)
+        CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    for (uint64_t i = m->count; i-- > 0;)
+        CHECK_EQ(blitz_join(&m->job[i]), (int)(i & 0xffff));
+    CHECK_EQ(bz_load_relaxed(&answers), m->count);
+    return 0;
+}
+
+static uint64_t peak_bytes(void)
+{
+    struct rusage use;
+    CHECK_EQ(getrusage(RUSAGE_SELF, &use), 0);
+    return (uint64_t)use.ru_maxrss << 10;
+}
+
+/* They lie in the frame, and whatever becomes of them they are linked through themselves. */
+TEST(par, ten_million_forks_in_one_frame_need_no_memory_besides)
+{
+    static const unsigned procs[] = {1, 2, 8};
+    struct many m = {.count = t_scaled(10000000)};
+    m.job = malloc(m.count * sizeof *m.job);
+    CHECK_NOT_NULL(m.job);
+    memset(m.job, 1, m.count * sizeof *m.job);
+    uint64_t before = peak_bytes();
+    for (size_t i = 0; i < 2 * BZ_ARRAY_LEN(procs); i++) {
+        m.leaves = i % 2;
+        t_watch("%u procs", procs[i / 2]);
+        CHECK_EQ(blitz_run(fork_them_all, &m, &(blitz_config){.procs = procs[i / 2]}), 0);
+    }
+    uint64_t more = peak_bytes() - before,
+             allowed = 16 * m.count + (BZ_ASAN || BZ_TSAN ? 64 << 20 : 4 << 20);
+    t_note("%llu forks: %llu bytes besides", (unsigned long long)m.count, (unsigned long long)more);
+    CHECK_LT(more, allowed);
+    free(m.job);
 }
