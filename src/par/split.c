@@ -16,7 +16,8 @@
  *   - While nothing is known, not a halving but the first chunk is cut off, and the whole rest forked
  *     *quietly*: it is not shown to those who are awake and searching, who would take it from under a loop
  *     that is over in 200 ns; but the monitor fetches it if we do not come back in a millisecond or so
- *     (job.c). It stays so until, after 2 us, a chunk says that more than 10 us are left. A loop of 1000 additions is
+ *     (job.c). It stays so until, after 2 us, a chunk says that more than 10 us are left.
+ *     (Up to 8 indexes are shown at once: who makes a parallel loop of them has a reason.) A loop of 1000 additions is
  *     three calls of its body, two forks and joins and three looks at the clock.
  *   - The first chunk is 4 indexes: they may take a second each. Chunks grow by no more than 16 times: the
  *     first ones may have been cheap by chance. And in a loop that is long, a chunk is no more than a 128th
@@ -55,6 +56,7 @@ enum {
     CHUNK_LEAST_NS = 2000, /* and takes at least, if the 128th part is less */
     PARTS = 128,           /* of a long loop */
     QUIET_NS = 10 * 1000,  /* for less than that nobody is disturbed */
+    FEW = 8,               /* indexes that are likely to be large, or nobody would ask for help */
     TURN_NS = 1000 * 1000, /* after which others have a turn */
     SKIPS = 63,            /* chunks without a look at the clock, of a fixed size */
     GROWTH = 16,           /* a chunk is no more than so many times the last one */
@@ -384,7 +386,7 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
 int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
 {
     struct run r = {.loop = loop, .acc = acc, .left = bz_span_cells(whole)};
-    r.is_quiet = !is_fixed(loop);
+    r.is_quiet = !is_fixed(loop) && r.left > FEW;
     r.size = is_fixed(loop) ? loop->grain : 0;
     return run_span(&r, *whole);
 }

@@ -15,8 +15,8 @@
  * two others, a question and its answer, would take two or three times as long. Loops look at the clock
  * anyhow, so every millisecond they look whether anybody is ready; if nobody is, a look costs some 100 ns.
  *
- * Not if a child runs on top of a joiner's frames (claim.c, which marks whose jobs they are): then they go
- * to the queues as ever.
+ * But not for the jobs of a joiner on top of whose frames we are called as its child (claim.c): they are
+ * another task's, and a fork here would make them ours. They go to the queues as ever.
  */
 #include "par/split.h"
 
@@ -25,17 +25,28 @@
 #include "blitz/yield.h"
 #include "sched/sched.h"
 
-/* All pending jobs of our frames, the oldest first, linked. */
+static void send_off(struct bz_machine *m, struct blitz_job *job)
+{
+    if (m->proc != NULL)
+        bz_push_here(m, bz_entry_of_job(job));
+    else
+        bz_place_outside(m->rt, bz_entry_of_job(job));
+}
+
+/* All pending jobs of our frames, the oldest first, linked. Those of a joiner beneath us go their way. */
 static struct blitz_job *take_out(void)
 {
     struct blitz_job *oldest = NULL, **end = &oldest;
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
-    if (m->deque.marked == NULL)
-        for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
-            *end = job;
-            end = (struct blitz_job **)&job->link_;
+    for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
+        if (job->task_ != m->current) {
+            send_off(m, job);
+            continue;
         }
+        *end = job;
+        end = (struct blitz_job **)&job->link_;
+    }
     *end = NULL;
     bz_leave(was);
     return oldest;

@@ -80,7 +80,7 @@ static int run_small(void *arg)
 {
     struct in_order o = {0, 0};
     uint64_t before = shown_so_far();
-    size_t n = 1 + (size_t)loop_roll(arg, 1000);
+    size_t n = 9 + (size_t)loop_roll(arg, 992);
     CHECK_EQ(blitz_for(n, goes_on, &o, NULL), 0);
     CHECK_EQ(o.next, n);
     CHECK_LE(o.chunks, 4u);
@@ -292,6 +292,49 @@ static int loop_beside_others(void *arg)
 TEST(loop_sim, while_all_workers_loop_a_ticker_and_an_echo_go_on)
 {
     on_seeds(loop_beside_others, 40, 1, 4);
+}
+
+/* ---- a loop in a child that its joiner calls ---- */
+
+static int burn_ten(void *arg)
+{
+    (void)arg;
+    bz_sim_burn(10 * BLITZ_US);
+    return 3;
+}
+
+static int child_loops(void *arg)
+{
+    return blitz_for(60, burns, arg, NULL);
+}
+
+/* The joiner's jobs are beneath the loop that takes turns, and stay the joiner's. */
+static int joins_a_child_that_loops(void *arg)
+{
+    blitz_job job[3];
+    blitz_task *t;
+    for (int i = 0; i < 3; i++)
+        blitz_fork(&job[i], burn_ten, NULL);
+    CHECK_EQ(blitz_spawn(child_loops, arg, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    for (int i = 2; i >= 0; i--)
+        CHECK_EQ(blitz_join(&job[i]), 3);
+    return 0;
+}
+
+static int several_of_them(void *arg)
+{
+    blitz_task *t[3];
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_spawn(joins_a_child_that_loops, arg, NULL, &t[i]), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+TEST(loop_sim, a_loop_on_top_of_a_joiner_leaves_its_jobs_alone)
+{
+    on_seeds(several_of_them, 60, 1, 4);
 }
 
 /* ---- balance, in virtual time ---- */
