@@ -40,26 +40,42 @@ static int tile_chunk(const struct bz_loop *loop, const struct bz_span *s, void 
 
 /* ---- loops ---- */
 
-static int run(bz_chunk_fn *chunk, void (*body)(void), void *arg, const struct bz_span *whole,
-               bool is_tiled, const blitz_par_opts *opts)
+/* A loop as it was called. */
+struct call {
+    bz_chunk_fn *chunk;
+    void (*body)(void);
+    void *arg;
+    struct bz_span whole;
+    bool is_tiled;
+    const blitz_par_opts *opts;
+};
+
+static int run_inside(void *call)
 {
-    struct bz_loop loop = {.chunk = chunk, .body = body, .arg = arg, .is_tiled = is_tiled};
-    if (body == NULL)
+    const struct call *c = call;
+    struct bz_loop loop = {
+        .chunk = c->chunk, .body = c->body, .arg = c->arg, .is_tiled = c->is_tiled};
+    bz_loop_init(&loop, bz_span_cells(&c->whole), c->opts);
+    return bz_loop_run(&loop, &c->whole, NULL);
+}
+
+static int run(struct call c)
+{
+    if (c.body == NULL)
         return -EINVAL;
-    if (whole->from == whole->to || whole->left == whole->right)
+    if (c.whole.from == c.whole.to || c.whole.left == c.whole.right)
         return 0;
-    bz_loop_init(&loop, bz_span_cells(whole), opts);
-    return bz_loop_run(&loop, whole, NULL);
+    return blitz_par_call_(run_inside, &c);
 }
 
 int blitz_for(size_t n, blitz_range_fn *body, void *arg, const blitz_par_opts *opts)
 {
-    return run(range_chunk, (void (*)(void))body, arg, &(struct bz_span){0, n, 0, 1}, false, opts);
+    return run((struct call){range_chunk, (void (*)(void))body, arg, {0, n, 0, 1}, false, opts});
 }
 
 int blitz_for_each(size_t n, blitz_index_fn *body, void *arg, const blitz_par_opts *opts)
 {
-    return run(index_chunk, (void (*)(void))body, arg, &(struct bz_span){0, n, 0, 1}, false, opts);
+    return run((struct call){index_chunk, (void (*)(void))body, arg, {0, n, 0, 1}, false, opts});
 }
 
 int blitz_for_2d(size_t rows, size_t columns, blitz_tile_fn *body, void *arg,
@@ -67,6 +83,6 @@ int blitz_for_2d(size_t rows, size_t columns, blitz_tile_fn *body, void *arg,
 {
     if (columns > 0 && rows > SIZE_MAX / columns)
         return -EINVAL;
-    return run(tile_chunk, (void (*)(void))body, arg, &(struct bz_span){0, rows, 0, columns}, true,
-               opts);
+    return run(
+        (struct call){tile_chunk, (void (*)(void))body, arg, {0, rows, 0, columns}, true, opts});
 }

@@ -204,8 +204,11 @@ static size_t bytes_for(const struct pipe *p)
     return p->tokens * each + p->count * sizeof(blitz_mutex);
 }
 
-static int run(struct pipe *p)
+static int run_inside(void *arg)
 {
+    struct pipe *p = arg;
+    bz_loop_init(&p->loop, 1, NULL);
+    p->tokens = p->opts.in_flight > 0 ? p->opts.in_flight : 4 * (size_t)blitz_worker_count();
     size_t bytes = bytes_for(p);
     struct token *tokens = bytes > 0 ? bz_par_alloc(bytes) : NULL;
     if (tokens == NULL)
@@ -233,10 +236,8 @@ int blitz_pipeline(int (*source)(void **item, void *arg), void *arg, const blitz
     struct pipe p = {.source = source, .arg = arg, .stages = stages, .count = count};
     if (source == NULL || (count > 0 && stages == NULL) || is_bad(stages, count))
         return -EINVAL;
-    bz_loop_init(&p.loop, 1, NULL);
     bz_atomic_init(&p.error, 0);
     if (opts != NULL)
         p.opts = *opts;
-    p.tokens = p.opts.in_flight > 0 ? p.opts.in_flight : 4 * (size_t)blitz_worker_count();
-    return run(&p);
+    return blitz_par_call_(run_inside, &p);
 }

@@ -107,10 +107,28 @@ static int reduce_in_order(struct bz_loop *loop, size_t n, void *result)
 
 /* ---- both ---- */
 
+struct call {
+    size_t n;
+    const blitz_reduction *how;
+    void *arg;
+    void *result;
+    const blitz_par_opts *opts;
+};
+
+static int reduce_inside(void *call)
+{
+    const struct call *c = call;
+    struct bz_loop loop = {.chunk = map_chunk, .arg = c->arg, .how = c->how};
+    bz_loop_init(&loop, c->n, c->opts);
+    if (c->opts != NULL && c->opts->is_ordered)
+        return reduce_in_order(&loop, c->n, c->result);
+    c->how->init(c->result, c->arg);
+    return bz_loop_run(&loop, &(struct bz_span){0, c->n, 0, 1}, c->result);
+}
+
 int blitz_reduce(size_t n, const blitz_reduction *how, void *arg, void *result,
                  const blitz_par_opts *opts)
 {
-    struct bz_loop loop = {.chunk = map_chunk, .arg = arg, .how = how};
     if (how == NULL || how->init == NULL || how->map == NULL || how->combine == NULL ||
         how->bytes == 0 || result == NULL)
         return -EINVAL;
@@ -118,9 +136,5 @@ int blitz_reduce(size_t n, const blitz_reduction *how, void *arg, void *result,
         how->init(result, arg);
         return 0;
     }
-    bz_loop_init(&loop, n, opts);
-    if (opts != NULL && opts->is_ordered)
-        return reduce_in_order(&loop, n, result);
-    how->init(result, arg);
-    return bz_loop_run(&loop, &(struct bz_span){0, n, 0, 1}, result);
+    return blitz_par_call_(reduce_inside, &(struct call){n, how, arg, result, opts});
 }

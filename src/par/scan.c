@@ -46,6 +46,8 @@ struct scan {
     blitz_emit_fn *emit;
     void *arg;
     size_t n;
+    void *total;
+    const blitz_par_opts *opts;
     size_t head, tail; /* the middle is [head, tail) */
     size_t block;      /* indexes in a block of it */
     size_t blocks;
@@ -192,10 +194,13 @@ static int begin(struct scan *s, void *acc, size_t *from, double *left_ns)
     return err;
 }
 
-static int scan(struct scan *s, void *acc)
+static int scan_inside(void *arg)
 {
+    struct scan *s = arg;
+    void *acc = s->total;
     size_t from;
     double left_ns;
+    bz_loop_init(&s->loop, s->n, s->opts);
     s->how->init(acc, s->arg);
     if (s->n == 0)
         return 0;
@@ -213,12 +218,11 @@ static int scan(struct scan *s, void *acc)
 int blitz_scan(size_t n, const blitz_reduction *how, blitz_emit_fn *emit, void *arg, void *total,
                const blitz_par_opts *opts)
 {
-    struct scan s = {.how = how, .emit = emit, .arg = arg, .n = n};
+    struct scan s = {.how = how, .emit = emit, .arg = arg, .n = n, .total = total, .opts = opts};
     if (how == NULL || how->init == NULL || how->map == NULL || how->combine == NULL ||
         how->bytes == 0 || emit == NULL || total == NULL)
         return -EINVAL;
-    bz_loop_init(&s.loop, n, opts);
-    return scan(&s, total);
+    return blitz_par_call_(scan_inside, &s);
 }
 
 /* ---- arrays ---- */

@@ -298,10 +298,7 @@ static void fork_part(const struct run *r, struct part *p)
 /* Has nobody taken it, so that it is ours to run? Else it is done. */
 static bool is_ours(struct part *p)
 {
-    struct blitz_worker_ *w = blitz_worker_();
-    if (p->is_quiet && bz_par_take_back(&p->job))
-        return true;
-    return (w != NULL && blitz_pop_(w, &p->job)) || !blitz_join_slow_(&p->job);
+    return (p->is_quiet && bz_par_take_back(&p->job)) || !blitz_join_begin_(&p->job);
 }
 
 /* What another stack has made of it. */

@@ -27,6 +27,8 @@
 
 static void send_off(struct bz_machine *m, struct blitz_job *job)
 {
+    bz_count_here(m, jobs_evacuated);
+    bz_watch_job_out(job);
     if (m->proc != NULL)
         bz_push_here(m, bz_entry_of_job(job));
     else
@@ -39,6 +41,7 @@ static struct blitz_job *take_out(void)
     struct blitz_job *oldest = NULL, **end = &oldest;
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
+    bz_deque_settle(&m->deque);
     for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
         if (job->task_ != m->current) {
             send_off(m, job);
@@ -85,15 +88,11 @@ void bz_par_look_up(bool is_time, bool is_quiet)
 
 void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg)
 {
-    uint32_t was;
-    struct bz_machine *m = bz_machine_self();
+    struct blitz_worker_ *w = blitz_worker_();
     job->fn_ = fn;
     job->arg_ = arg;
-    if (m == NULL)
-        return; /* its join will call it */
-    (void)!bz_enter(&was);
-    bz_deque_push(&m->deque, job);
-    bz_leave(was);
+    if (w != NULL)
+        (void)!blitz_push_(w, job); /* whether somebody wants attention or not */
 }
 
 bool bz_par_take_back(struct blitz_job *job)
@@ -102,8 +101,11 @@ bool bz_par_take_back(struct blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return true;
-    (void)!bz_enter(&was);
+    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    bz_deque_settle(&m->deque);
     bool is_ours = bz_deque_take_back(&m->deque, job);
+    if (is_ours)
+        bz_job_was_joined(job);
     bz_leave(was);
     return is_ours;
 }

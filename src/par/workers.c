@@ -29,10 +29,18 @@ static int call_main(void *arg)
     return c->fn(c->worker, c->arg);
 }
 
-unsigned blitz_worker_count(void)
+static int count_inside(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
-    return m != NULL ? m->rt->proc_count : 1;
+    *(unsigned *)arg = m != NULL ? m->rt->proc_count : 1;
+    return 0;
+}
+
+unsigned blitz_worker_count(void)
+{
+    unsigned count;
+    (void)!blitz_par_call_(count_inside, &count);
+    return count;
 }
 
 static void cancel_all(struct call *calls, unsigned count)
@@ -71,19 +79,30 @@ static int on_each(struct call *calls, unsigned count)
     return err != 0 ? err : first;
 }
 
-int blitz_on_each_worker(int (*fn)(unsigned worker, void *arg), void *arg)
+struct all {
+    int (*fn)(unsigned worker, void *arg);
+    void *arg;
+};
+
+static int all_inside(void *arg)
 {
+    const struct all *all = arg;
     unsigned count = blitz_worker_count();
-    if (fn == NULL)
-        return -EINVAL;
     if (bz_machine_self() == NULL)
-        return fn(0, arg);
+        return all->fn(0, all->arg); /* there are no workers to be had */
     struct call *calls = bz_par_alloc(count * sizeof *calls);
     if (calls == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < count; i++)
-        calls[i] = (struct call){fn, arg, i, NULL};
+        calls[i] = (struct call){all->fn, all->arg, i, NULL};
     int err = on_each(calls, count);
     bz_par_free(calls, count * sizeof *calls);
     return err;
+}
+
+int blitz_on_each_worker(int (*fn)(unsigned worker, void *arg), void *arg)
+{
+    if (fn == NULL)
+        return -EINVAL;
+    return blitz_par_call_(all_inside, &(struct all){fn, arg});
 }

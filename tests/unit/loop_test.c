@@ -38,7 +38,9 @@ TEST(loop, and_on_a_plain_thread)
         loop_check_scan(&d);
         loop_check_scan_values(&d);
         loop_check_pipeline(&d);
+        loop_check_workers();
     }
+    CHECK_EQ(blitz_par_end(), 0);
 }
 
 /* ---- edges ---- */
@@ -127,7 +129,8 @@ static int edges(void *arg)
 TEST(loop, the_edges_of_the_contract)
 {
     t_on_each(edges, NULL, 0);
-    CHECK_EQ(edges(NULL), 0);
+    CHECK_EQ(edges(NULL), 0); /* from a plain thread */
+    CHECK_EQ(blitz_par_end(), 0);
 }
 
 /* Sums of indexes must not wrap on the way. */
@@ -441,6 +444,7 @@ TEST(loop, ordered_sums_are_the_same_bit_for_bit)
     for (uint64_t i = 0, n = t_scaled(10); i < n; i++)
         t_on_each(sum_up, &s, 0);
     sum_up(&s); /* from a plain thread */
+    CHECK_EQ(blitz_par_end(), 0);
     free(s.x);
 }
 
