@@ -15,5 +15,6 @@
 #include "blitz/iter.h"
 #include "blitz/loop.h"
 #include "blitz/sort.h"
+#include "blitz/loop.h"
 
 #endif
