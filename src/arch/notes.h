@@ -68,9 +68,12 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #endif
 #endif
 
-/* For functions that look at memory other frames may have poisoned, on purpose. */
+/* For functions that look at memory other frames may have poisoned, or in which a job lies that others
+ * link into a queue at this moment, on purpose. */
 #if BZ_ASAN
 #define BZ_NO_SANITIZE __attribute__((noinline, no_sanitize("address")))
+#elif BZ_TSAN
+#define BZ_NO_SANITIZE __attribute__((noinline, no_sanitize("thread")))
 #else
 #define BZ_NO_SANITIZE
 #endif
