@@ -282,8 +282,10 @@ static int loop_beside_others(void *arg)
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
     CHECK_GE(o.ticks, 2u);
     CHECK_GE(o.echoes, 2u);
-    CHECK_LE(o.tick_latest, LATE_NS);
-    CHECK_LE(o.echo_latest, LATE_NS);
+    /* Without the fast paths nobody's proc is taken away, and parts of the loop stand in the line. */
+    uint64_t late_max = bz_is_plain(bz_machine_self()->rt) ? 4 * LATE_NS : LATE_NS;
+    CHECK_LE(o.tick_latest, late_max);
+    CHECK_LE(o.echo_latest, late_max);
     blitz_chan_unref(o.there);
     blitz_chan_unref(o.back);
     return 0;
