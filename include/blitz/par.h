@@ -15,6 +15,5 @@
 #include "blitz/iter.h"
 #include "blitz/loop.h"
 #include "blitz/sort.h"
-#include "blitz/loop.h"
 
 #endif

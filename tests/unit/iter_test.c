@@ -49,6 +49,7 @@ TEST(iter, and_on_a_plain_thread)
     zoo_fill(z, 3000);
     CHECK_EQ(zoo_visit(z), 0);
     zoo_free(z);
+    CHECK_EQ(blitz_par_end(), 0); /* no thread is left behind */
 }
 
 /* ---- nothing, and nonsense ---- */
