@@ -129,6 +129,7 @@ static void await_last(struct bz_runtime *rt)
     g->is_ending = true;
     while (bz_guests_inside(g)) {
         bz_lock_drop(&g->lock, rt->os);
+        bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
         bz_os_wait(rt->os, &g->left, 0, BZ_OS_FOREVER);
         bz_lock_take(&g->lock, rt->os);
     }

@@ -318,6 +318,7 @@ void bz_guest_run(struct bz_machine *m, struct bz_task *t)
     m->runner = to;
     bz_ctx_adopt(&m->g0);
     bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), guest_main, t, m->rt->fpcw);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&m->g0, &to->ctx, NULL, NULL);
 }
 
