@@ -54,6 +54,9 @@ enum bz_op_code {
     BZ_OP_CODES
 };
 
+/* flags of a BZ_OP_POLL: take the keeper's word for it, make no call to see. */
+enum { BZ_POLL_HINT = 1 };
+
 /* Which half of a file an operation waits for. */
 enum bz_side { BZ_SIDE_IN = 0, BZ_SIDE_OUT = 1, BZ_SIDES };
 
@@ -71,15 +74,15 @@ struct bz_op {
     /* Its owner is to go on. Under the file's lock: decides, and leaves the rest for later. False:
      * it has another outcome, tell somebody else. */
     bool (*tell)(struct bz_op *op, struct bz_told *out);
-    uint32_t generation;  /* the file's use that is meant; 0: whatever it is. Constant */
     void *who;            /* the owner's, for tell */
+    struct bz_poll *poll; /* while it flies: whose keeper has it */
     uint8_t code;         /* enum bz_op_code */
     uint8_t side;         /* enum bz_side */
     uint8_t state;        /* enum bz_op_state */
     uint8_t is_in;        /* counted among the file's users */
     uint8_t is_begun;     /* a connect that is under way */
     uint8_t is_asked;     /* to end: the owner, or whoever closed the file, wants it back */
-    struct bz_poll *poll; /* while it flies: whose keeper has it */
+    uint32_t generation;  /* the file's use that is meant; 0: whatever it is. Constant */
     int flags;            /* of the call */
     int64_t result;
     union {

@@ -1,0 +1,103 @@
+/*
+ * sockaddr.c - addresses of ours as the system writes them, and back.
+ *
+ * A Unix name has no 0 at its end that counts: its length says where it ends, and an abstract name may
+ * hold zeros. The system adds one to the length of a path now and then, when it names a peer; it is
+ * cut off here, so that an address reads back as it was written.
+ */
+#define _GNU_SOURCE 1
+#include "io/sockaddr.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/un.h>
+
+static int of_v4(const blitz_addr *a, struct sockaddr_storage *out)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(a->port)};
+    memcpy(&in.sin_addr, a->is.ip, 4);
+    memcpy(out, &in, sizeof in);
+    return sizeof in;
+}
+
+static int of_v6(const blitz_addr *a, struct sockaddr_storage *out)
+{
+    struct sockaddr_in6 in = {
+        .sin6_family = AF_INET6, .sin6_port = htons(a->port), .sin6_scope_id = a->scope};
+    memcpy(&in.sin6_addr, a->is.ip, 16);
+    memcpy(out, &in, sizeof in);
+    return sizeof in;
+}
+
+static int of_unix(const blitz_addr *a, struct sockaddr_storage *out)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    if (a->bytes == 0 || a->bytes > sizeof un.sun_path)
+        return -EINVAL;
+    memcpy(un.sun_path, a->is.name, a->bytes);
+    memcpy(out, &un, sizeof un);
+    return (int)offsetof(struct sockaddr_un, sun_path) + a->bytes;
+}
+
+int bz_sockaddr_of(const blitz_addr *a, struct sockaddr_storage *out)
+{
+    switch (a->kind) {
+    case BLITZ_ADDR_V4:
+        return of_v4(a, out);
+    case BLITZ_ADDR_V6:
+        return of_v6(a, out);
+    case BLITZ_ADDR_UNIX:
+        return of_unix(a, out);
+    default:
+        return -EINVAL;
+    }
+}
+
+int bz_sockaddr_family(const blitz_addr *a)
+{
+    switch (a->kind) {
+    case BLITZ_ADDR_V4:
+        return AF_INET;
+    case BLITZ_ADDR_V6:
+        return AF_INET6;
+    case BLITZ_ADDR_UNIX:
+        return AF_UNIX;
+    default:
+        return -EINVAL;
+    }
+}
+
+static void to_unix(const struct sockaddr_storage *from, socklen_t bytes, blitz_addr *out)
+{
+    struct sockaddr_un un;
+    size_t head = offsetof(struct sockaddr_un, sun_path);
+    size_t length = bytes > head ? bytes - head : 0;
+    memcpy(&un, from, sizeof un);
+    if (length > sizeof un.sun_path)
+        length = sizeof un.sun_path;
+    if (length > 0 && un.sun_path[0] != '\0')
+        length = strnlen(un.sun_path, length);
+    out->kind = BLITZ_ADDR_UNIX;
+    out->bytes = (uint8_t)length;
+    memcpy(out->is.name, un.sun_path, length);
+}
+
+void bz_sockaddr_to(const struct sockaddr_storage *from, socklen_t bytes, blitz_addr *out)
+{
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    memset(out, 0, sizeof *out);
+    if (bytes >= sizeof v4 && from->ss_family == AF_INET) {
+        memcpy(&v4, from, sizeof v4);
+        *out = blitz_addr_v4(0, 0, 0, 0, ntohs(v4.sin_port));
+        memcpy(out->is.ip, &v4.sin_addr, 4);
+    } else if (bytes >= sizeof v6 && from->ss_family == AF_INET6) {
+        memcpy(&v6, from, sizeof v6);
+        *out = blitz_addr_v6(v6.sin6_addr.s6_addr, ntohs(v6.sin6_port), v6.sin6_scope_id);
+    } else if (bytes >= sizeof from->ss_family && from->ss_family == AF_UNIX) {
+        to_unix(from, bytes, out);
+    }
+}
