@@ -20,6 +20,7 @@
 #include "blitz/iter.h"
 #include "blitz/local.h"
 #include "blitz/loop.h"
+#include "blitz/net.h"
 #include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"

@@ -1,0 +1,34 @@
+/*
+ * net.h - what the files of the network share: how operations on streams are begun, on a stack
+ * (tcp.c) and in a future (future.c), and how connections are taken and made.
+ */
+#ifndef BZ_NET_NET_H
+#define BZ_NET_NET_H
+
+#include "net/socket.h"
+
+/* Bad arguments, or the other half: a negative errno. Else 0. */
+BZ_MUST_USE int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data,
+                                  size_t bytes);
+/* RECV or SEND. */
+void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
+                  size_t bytes);
+/* Wait for one side. Returns 0, -EINVAL, -EBADF. */
+BZ_MUST_USE int bz_stream_wait_op(struct bz_socket *s, struct bz_op *op, unsigned what);
+
+/* What to do about an accept's result that is no connection: listen.c. */
+enum bz_accept_step { BZ_ACCEPT_FAILS, BZ_ACCEPT_AGAIN, BZ_ACCEPT_NAPS };
+enum bz_accept_step bz_accept_after(int64_t result);
+/* How long after a nap of so much; 0: the first. */
+uint64_t bz_accept_nap_ns(uint64_t last_ns);
+
+/*
+ * Begin to connect: connect.c.
+ * Returns: 0 (connected), -EINPROGRESS (wait until it is writable, then bz_connect_end); -EAGAIN (a
+ *          Unix listener whose line is full: later); else an error, and *out is not written.
+ */
+BZ_MUST_USE int bz_connect_begin(const blitz_addr *to, struct bz_socket **out);
+/* How it went, once writable. */
+BZ_MUST_USE int bz_connect_end(struct bz_socket *s);
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * socket.c - handles of sockets.
+ *
+ * A file of the driver (io/file.h) is a place in a table: once the socket in it was closed and the
+ * last operation has left, the place is the next socket's. A handle outlives that, since each of its
+ * holders has a reference and only one of them closes. So a handle keeps, beside the file, the
+ * generation under which it was opened, and every operation carries it: after a close, on whichever
+ * thread and however shortly before, the operation is refused by the file itself, under its lock,
+ * with -EBADF. It never reaches the socket that has the place now, or the descriptor that has the number
+ * (bug class 14). Rejected: a count of calls in the handle, which keeps the file from being closed;
+ * it would be two more atomic operations a call, and the file counts its users already.
+ *
+ * Closing is said once: the first of those who close does it, the others only give up their
+ * reference. A half (bz_socket_half) is a handle on the same file that refuses one direction; the
+ * writing half, when its last holder goes, ends that direction of the stream.
+ *
+ * I1  The file is open, in this generation, until is_ended is set or the last reference is dropped.
+ *
+ * [R] unref: refs release -> the last unref: refs acquire   what all holders did comes before the end
+ */
+#include "net/socket.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+
+static struct bz_socket *handle_for(const blitz_allocator *alloc)
+{
+    struct bz_socket *s = bz_alloc(alloc, sizeof *s, 0);
+    if (s == NULL)
+        return NULL;
+    bz_atomic_init(&s->refs, 1);
+    bz_atomic_init(&s->is_ended, 0);
+    s->may = BZ_SOCKET_BOTH;
+    s->whole = NULL;
+    return s;
+}
+
+static void handle_free(struct bz_socket *s)
+{
+    bz_free(s->file->files->alloc, s, sizeof *s);
+}
+
+int bz_socket_new(int fd, unsigned flags, struct bz_socket **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL)
+        return -ENOTSUP;
+    struct bz_socket *s = handle_for(&m->rt->alloc);
+    if (s == NULL)
+        return -ENOMEM;
+    int err = bz_io_open(fd, flags, &s->file);
+    if (err != 0) {
+        bz_free(&m->rt->alloc, s, sizeof *s);
+        return err;
+    }
+    s->generation = s->file->generation;
+    *out = s;
+    return 0;
+}
+
+int bz_socket_take(int fd, unsigned flags, struct bz_socket **out)
+{
+    int err = bz_socket_new(fd, flags, out);
+    if (err != 0)
+        bz_sock_close(fd);
+    return err;
+}
+
+int bz_socket_half(struct bz_socket *s, unsigned may, struct bz_socket **out)
+{
+    struct bz_socket *half = handle_for(s->file->files->alloc);
+    if (half == NULL)
+        return -ENOMEM;
+    half->file = s->file;
+    half->generation = s->generation;
+    half->may = may;
+    half->whole = s;
+    *out = half;
+    return 0;
+}
+
+/* ---- holders ---- */
+
+struct bz_socket *bz_socket_ref(struct bz_socket *s)
+{
+    if (s != NULL)
+        bz_fetch_add_relaxed(&s->refs, 1); /* relaxed: whoever can ref it holds one */
+    return s;
+}
+
+static void end(struct bz_socket *s)
+{
+    if (bz_xchg_relaxed(&s->is_ended, 1) == 0) /* relaxed: only who is first matters */
+        bz_io_close(s->file);
+}
+
+/* Nobody has it any more. */
+static void handle_fini(struct bz_socket *s)
+{
+    struct bz_socket *whole = s->whole;
+    struct bz_op op;
+    if (whole == NULL) {
+        end(s);
+        handle_free(s);
+        return;
+    }
+    if (s->may == BZ_SOCKET_WRITES) {
+        int fd = bz_socket_enter(s, &op);
+        if (fd >= 0) {
+            (void)bz_sock_shutdown(fd, false, true); /* the peer may be gone already */
+            bz_socket_leave(s, &op);
+        }
+    }
+    handle_free(s);
+    bz_socket_unref(whole);
+}
+
+void bz_socket_unref(struct bz_socket *s)
+{
+    if (s != NULL && bz_fetch_sub_acqrel(&s->refs, 1) == 1) /* [R] */
+        handle_fini(s);
+}
+
+void bz_socket_close(struct bz_socket *s)
+{
+    if (s != NULL && s->whole == NULL)
+        end(s);
+    bz_socket_unref(s);
+}
+
+/* ---- its descriptor ---- */
+
+int bz_socket_enter(struct bz_socket *s, struct bz_op *op)
+{
+    bz_socket_op(s, op, BZ_OP_POLL);
+    bz_file_lock(s->file);
+    int fd = bz_file_enter(s->file, op) ? s->file->fd : -EBADF;
+    bz_file_unlock(s->file);
+    return fd;
+}
+
+void bz_socket_leave(struct bz_socket *s, struct bz_op *op)
+{
+    bz_file_lock(s->file);
+    bz_file_leave_unlock(s->file, op);
+}
+
+int bz_socket_local(struct bz_socket *s, blitz_addr *out)
+{
+    struct bz_op op;
+    if (s == NULL || out == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_local(fd, out);
+    bz_socket_leave(s, &op);
+    return err;
+}
+
+int bz_socket_peer(struct bz_socket *s, blitz_addr *out)
+{
+    struct bz_op op;
+    if (s == NULL || out == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_peer(fd, out);
+    bz_socket_leave(s, &op);
+    return err;
+}
+
+int bz_socket_set(struct bz_socket *s, enum bz_sock_option option, int value)
+{
+    struct bz_op op;
+    if (s == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_set(fd, option, value);
+    bz_socket_leave(s, &op);
+    return err;
+}
+
+int bz_socket_get(struct bz_socket *s, enum bz_sock_option option, int *value)
+{
+    struct bz_op op;
+    if (s == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_get(fd, option, value);
+    bz_socket_leave(s, &op);
+    return err;
+}
+
+int bz_socket_release(struct bz_socket *s)
+{
+    struct bz_op op;
+    if (s == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(s, &op);
+    if (fd < 0)
+        return fd;
+    int own = bz_sock_dup(fd);
+    bz_socket_leave(s, &op);
+    if (own >= 0)
+        bz_socket_close(s);
+    return own;
+}

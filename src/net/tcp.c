@@ -1,0 +1,236 @@
+/*
+ * tcp.c - reading and writing streams, on a stack.
+ *
+ * Each call is one operation of the driver, or several in a row. The driver has tried, waited and
+ * tried again when it says how it went; a read that timed out or was cancelled has read nothing. A
+ * call of several operations (read_exact, write_all) counts what was done and stops at the first
+ * error, so whoever asks can tell where in the stream it stands: the bytes it has, and no others.
+ *
+ * Pieces go by messages and not by readv and writev: only a message can say that a broken pipe is no
+ * signal, and need not wait on a socket that blocks.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "blitz/tcp.h"
+#include "net/net.h"
+
+static_assert(sizeof(blitz_piece) == sizeof(struct iovec), "a piece is what the system takes");
+static_assert(offsetof(blitz_piece, data) == offsetof(struct iovec, iov_base), "likewise");
+static_assert(offsetof(blitz_piece, bytes) == offsetof(struct iovec, iov_len), "likewise");
+
+int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes)
+{
+    if (s == NULL || (data == NULL && bytes > 0) || bytes > INT64_MAX)
+        return -EINVAL;
+    return bz_socket_is(s, may) ? 0 : -EBADF;
+}
+
+void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
+                  size_t bytes)
+{
+    bz_socket_op(s, op, code);
+    op->buffer.data = (void *)data; /* a send only reads it */
+    op->buffer.bytes = bytes;
+}
+
+/* Returns 1: to be run. Else the call is over: 0 bytes, or an error. */
+static int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code, const void *data,
+                 size_t bytes)
+{
+    int err =
+        bz_stream_refuses(t != NULL ? &t->s : NULL,
+                          code == BZ_OP_RECV ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, data, bytes);
+    if (err != 0 || bytes == 0)
+        return err;
+    bz_stream_op(&t->s, op, code, data, bytes);
+    return 1;
+}
+
+static int64_t transfer(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes,
+                        blitz_deadline until)
+{
+    struct bz_op op;
+    int err = begin(t, &op, code, data, bytes);
+    return err <= 0 ? err : bz_io_run(&op, code == BZ_OP_RECV ? "tcp read" : "tcp write", until);
+}
+
+int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+{
+    return transfer(t, BZ_OP_RECV, data, bytes, until);
+}
+
+int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_op op;
+    int err = begin(t, &op, BZ_OP_RECV, data, bytes);
+    op.flags = MSG_PEEK;
+    return err <= 0 ? err : bz_io_run(&op, "tcp peek", until);
+}
+
+int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes, blitz_deadline until)
+{
+    return transfer(t, BZ_OP_SEND, data, bytes, until);
+}
+
+/* ---- without waiting ---- */
+
+/* An error of the socket's own may be called -ETIMEDOUT, too: that one is told. */
+static int64_t transfer_now(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes)
+{
+    struct bz_op op;
+    int err = begin(t, &op, code, data, bytes);
+    if (err <= 0)
+        return err;
+    int64_t n = bz_io_run(&op, "nothing", 0);
+    bool is_over = op.state == BZ_OP_DONE;
+    return !is_over && (n == -ETIMEDOUT || n == -ECANCELED) ? -EAGAIN : n;
+}
+
+int64_t blitz_tcp_try_read(blitz_tcp *t, void *data, size_t bytes)
+{
+    return transfer_now(t, BZ_OP_RECV, data, bytes);
+}
+
+int64_t blitz_tcp_try_write(blitz_tcp *t, const void *data, size_t bytes)
+{
+    return transfer_now(t, BZ_OP_SEND, data, bytes);
+}
+
+/* ---- pieces ---- */
+
+static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_piece *pieces,
+                               size_t count, blitz_deadline until)
+{
+    struct bz_op op;
+    size_t bytes = 0;
+    if (count > BLITZ_PIECES_MAX || (pieces == NULL && count > 0))
+        return -EINVAL;
+    for (size_t i = 0; i < count; i++) {
+        if ((pieces[i].data == NULL && pieces[i].bytes > 0) ||
+            pieces[i].bytes > (size_t)INT64_MAX - bytes)
+            return -EINVAL;
+        bytes += pieces[i].bytes;
+    }
+    bool is_read = code == BZ_OP_RECVMSG;
+    int err = bz_stream_refuses(t != NULL ? &t->s : NULL,
+                                is_read ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, pieces, bytes);
+    if (err != 0 || bytes == 0)
+        return err;
+    struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = count};
+    bz_socket_op(&t->s, &op, code);
+    op.msg.header = &message;
+    return bz_io_run(&op, is_read ? "tcp read" : "tcp write", until);
+}
+
+int64_t blitz_tcp_readv(blitz_tcp *t, const blitz_piece *pieces, size_t count, blitz_deadline until)
+{
+    return transfer_pieces(t, BZ_OP_RECVMSG, pieces, count, until);
+}
+
+int64_t blitz_tcp_writev(blitz_tcp *t, const blitz_piece *pieces, size_t count,
+                         blitz_deadline until)
+{
+    return transfer_pieces(t, BZ_OP_SENDMSG, pieces, count, until);
+}
+
+/* ---- all of it ---- */
+
+static int transfer_all(blitz_tcp *t, enum bz_op_code code, const char *data, size_t bytes,
+                        size_t *done, blitz_deadline until)
+{
+    size_t had = 0;
+    int64_t n = transfer(t, code, data, bytes, until);
+    while (n > 0 && had + (size_t)n < bytes) {
+        had += (size_t)n;
+        n = transfer(t, code, data + had, bytes - had, until);
+    }
+    had += n > 0 ? (size_t)n : 0;
+    if (done != NULL)
+        *done = n < 0 && BZ_BROKEN(150) ? 0 : had;
+    return n < 0 ? (int)n : had < bytes ? -ENODATA : 0;
+}
+
+int blitz_tcp_read_exact(blitz_tcp *t, void *data, size_t bytes, size_t *done, blitz_deadline until)
+{
+    return transfer_all(t, BZ_OP_RECV, data, bytes, done, until);
+}
+
+int blitz_tcp_write_all(blitz_tcp *t, const void *data, size_t bytes, size_t *done,
+                        blitz_deadline until)
+{
+    return transfer_all(t, BZ_OP_SEND, data, bytes, done, until);
+}
+
+/* ---- readiness ---- */
+
+int bz_stream_wait_op(struct bz_socket *s, struct bz_op *op, unsigned what)
+{
+    if (s == NULL || (what != BLITZ_READABLE && what != BLITZ_WRITABLE))
+        return -EINVAL;
+    if (!bz_socket_is(s, what))
+        return -EBADF;
+    bz_socket_op(s, op, BZ_OP_POLL);
+    bz_sock_poll(op, what == BLITZ_READABLE, what == BLITZ_WRITABLE, true);
+    return 0;
+}
+
+int blitz_tcp_wait(blitz_tcp *t, unsigned what, blitz_deadline until)
+{
+    struct bz_op op;
+    int err = bz_stream_wait_op(t != NULL ? &t->s : NULL, &op, what);
+    if (err != 0)
+        return err;
+    int64_t events = bz_io_run(&op, what == BLITZ_READABLE ? "readable" : "writable", until);
+    return events < 0 ? (int)events : 0;
+}
+
+/* ---- handles ---- */
+
+blitz_tcp *blitz_tcp_ref(blitz_tcp *t)
+{
+    if (t != NULL)
+        (void)bz_socket_ref(&t->s);
+    return t;
+}
+
+void blitz_tcp_unref(blitz_tcp *t)
+{
+    bz_socket_unref(t != NULL ? &t->s : NULL);
+}
+
+void blitz_tcp_close(blitz_tcp *t)
+{
+    bz_socket_close(t != NULL ? &t->s : NULL);
+}
+
+int blitz_tcp_split(blitz_tcp *t, blitz_tcp **reader, blitz_tcp **writer)
+{
+    struct bz_socket *r, *w;
+    if (t == NULL || reader == NULL || writer == NULL || t->s.whole != NULL)
+        return -EINVAL;
+    if (bz_socket_half(&t->s, BZ_SOCKET_READS, &r) != 0)
+        return -ENOMEM;
+    (void)bz_socket_ref(&t->s); /* one for each of them: ours, and this one */
+    if (bz_socket_half(&t->s, BZ_SOCKET_WRITES, &w) != 0) {
+        bz_socket_unref(r); /* with one of the two */
+        return -ENOMEM;
+    }
+    *reader = (blitz_tcp *)r;
+    *writer = (blitz_tcp *)w;
+    return 0;
+}
+
+int blitz_tcp_adopt(int fd, blitz_tcp **out)
+{
+    if (out == NULL)
+        return -EINVAL;
+    int err = bz_sock_adopt(fd, true);
+    return err != 0 ? err : bz_socket_new(fd, BZ_FILE_STREAM, (struct bz_socket **)out);
+}
+
+int blitz_tcp_release(blitz_tcp *t)
+{
+    return bz_socket_release(t != NULL ? &t->s : NULL);
+}

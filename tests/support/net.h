@@ -1,0 +1,86 @@
+/*
+ * net.h - connections to test with: loopback only, ports that the system chooses.
+ */
+#ifndef T_NET_H
+#define T_NET_H
+
+#include "harness.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+#include "blitz.h"
+#include "blitz/tcp.h"
+#include "task/task.h"
+
+static inline blitz_tcp_listener *t_listen(blitz_addr *at)
+{
+    blitz_tcp_listener *l;
+    blitz_addr any_port = blitz_addr_loopback_v4(0);
+    CHECK_EQ(blitz_tcp_listen(&any_port, NULL, &l), 0);
+    CHECK_EQ(blitz_tcp_listener_local(l, at), 0);
+    CHECK_NE(blitz_addr_port(at), 0);
+    return l;
+}
+
+/* Two ends of one connection: who connected, who was accepted. */
+static inline void t_tcp_pair(blitz_tcp *end[2])
+{
+    blitz_addr at;
+    blitz_tcp_listener *l = t_listen(&at);
+    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(10 * BLITZ_S), &end[0]), 0);
+    CHECK_EQ(blitz_tcp_accept(l, &end[1], NULL, blitz_after(10 * BLITZ_S)), 0);
+    blitz_tcp_listener_close(l);
+}
+
+static inline void t_close_both(blitz_tcp *end[2])
+{
+    blitz_tcp_close(end[0]);
+    blitz_tcp_close(end[1]);
+}
+
+/* Write until there is no room. Returns how many bytes went. */
+static inline uint64_t t_fill(blitz_tcp *t)
+{
+    static const char zeros[65536];
+    uint64_t sum = 0;
+    for (int64_t n; (n = blitz_tcp_try_write(t, zeros, sizeof zeros)) != -EAGAIN;
+         sum += (uint64_t)n)
+        CHECK_GT(n, 0);
+    return sum;
+}
+
+/* Open descriptors of this process. */
+static inline unsigned t_open_fds(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    CHECK_NOT_NULL(d);
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n;
+}
+
+static inline blitz_task *t_spawn(int (*fn)(void *), void *arg)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(fn, arg, NULL, &t), 0);
+    return t;
+}
+
+static inline int t_join(blitz_task *t)
+{
+    int result = -1;
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    return result;
+}
+
+/* Return once the task waits for something. */
+static inline void t_until_waits(blitz_task *t)
+{
+    while (bz_load_acquire(&((struct bz_task *)t)->wait) == 0) /* acquire: it is what we wait for */
+        blitz_yield();
+}
+
+#endif

@@ -1,0 +1,597 @@
+/* Streams over the network: what arrives, who waits for what, and how it ends. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "support/net.h"
+#include "support/on_each.h"
+
+static blitz_deadline soon(void)
+{
+    return blitz_after(20 * BLITZ_S); /* a test that waits so long has failed */
+}
+
+/* ---- bytes ---- */
+
+static int echo(void *arg)
+{
+    blitz_tcp *t = arg;
+    char buffer[1000];
+    int64_t n;
+    while ((n = blitz_tcp_read(t, buffer, sizeof buffer, soon())) > 0)
+        CHECK_EQ(blitz_tcp_write_all(t, buffer, (size_t)n, NULL, soon()), 0);
+    blitz_tcp_close(t);
+    return (int)n;
+}
+
+static int talk(void *arg)
+{
+    blitz_tcp *end[2];
+    char in[300], out[300];
+    (void)arg;
+    t_tcp_pair(end);
+    blitz_task *server = t_spawn(echo, end[1]);
+    for (int i = 0; i < 20; i++) {
+        size_t done = 0;
+        memset(out, i, sizeof out);
+        CHECK_EQ(blitz_tcp_write_all(end[0], out, sizeof out, &done, soon()), 0);
+        CHECK_EQ(done, sizeof out);
+        CHECK_EQ(blitz_tcp_read_exact(end[0], in, sizeof in, &done, soon()), 0);
+        CHECK_EQ(done, sizeof in);
+        CHECK_MEM_EQ(in, out, sizeof in);
+    }
+    CHECK_EQ(blitz_tcp_shutdown(end[0], BLITZ_WRITABLE), 0);
+    CHECK_EQ(blitz_tcp_read(end[0], in, 1, soon()), 0); /* the end came round */
+    CHECK_EQ(t_join(server), 0);
+    blitz_tcp_close(end[0]);
+    return 0;
+}
+
+TEST(tcp, what_is_written_is_read)
+{
+    t_on_each(talk, NULL, 0);
+}
+
+static int pieces(void *arg)
+{
+    blitz_tcp *end[2];
+    char a[2], b[3], rest[8], ab[] = "ab", more[] = "cdefg";
+    (void)arg;
+    t_tcp_pair(end);
+    const blitz_piece out[] = {{ab, 2}, {NULL, 0}, {more, 5}};
+    const blitz_piece in[] = {{a, sizeof a}, {b, sizeof b}};
+    CHECK_EQ(blitz_tcp_writev(end[0], out, 3, soon()), 7);
+    CHECK_EQ(blitz_tcp_peek(end[1], rest, 3, soon()), 3); /* and they stay */
+    CHECK_MEM_EQ(rest, "abc", 3);
+    CHECK_EQ(blitz_tcp_readv(end[1], in, 2, soon()), 5);
+    CHECK_MEM_EQ(a, "ab", 2);
+    CHECK_MEM_EQ(b, "cde", 3);
+    CHECK_EQ(blitz_tcp_read(end[1], rest, sizeof rest, soon()), 2);
+    CHECK_MEM_EQ(rest, "fg", 2);
+    CHECK_EQ(blitz_tcp_readv(end[1], in, 0, soon()), 0);
+    t_close_both(end);
+    return 0;
+}
+
+TEST(tcp, pieces_are_one_stream)
+{
+    t_on_each(pieces, NULL, 0);
+}
+
+/* ---- waiting ---- */
+
+static int waits(void *arg)
+{
+    blitz_tcp *end[2];
+    char c;
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_try_read(end[0], &c, 1), -EAGAIN);
+    CHECK_EQ(blitz_tcp_read(end[0], &c, 1, 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_tcp_read(end[0], &c, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_tcp_wait(end[0], BLITZ_READABLE, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_tcp_wait(end[0], BLITZ_WRITABLE, soon()), 0);
+    CHECK_EQ(blitz_tcp_write(end[1], "x", 1, soon()), 1);
+    CHECK_EQ(blitz_tcp_wait(end[0], BLITZ_READABLE, soon()), 0);
+    CHECK_EQ(blitz_tcp_try_read(end[0], &c, 1), 1);
+    CHECK_EQ(c, 'x');
+    size_t done = 9;
+    CHECK_EQ(blitz_tcp_write(end[1], "yz", 2, soon()), 2);
+    char three[3];
+    CHECK_EQ(blitz_tcp_read_exact(end[0], three, 3, &done, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(done, 2u);
+    blitz_tcp_close(end[1]);
+    CHECK_EQ(blitz_tcp_read_exact(end[0], three, 3, &done, soon()), -ENODATA);
+    CHECK_EQ(done, 0u);
+    blitz_tcp_close(end[0]);
+    return 0;
+}
+
+TEST(tcp, a_wait_ends_with_its_deadline_and_says_how_far_it_came)
+{
+    t_on_each(waits, NULL, 0);
+}
+
+struct write_call {
+    blitz_tcp *tcp;
+    size_t bytes, done;
+    char *data;
+};
+
+static int writes_all(void *arg)
+{
+    struct write_call *w = arg;
+    return blitz_tcp_write_all(w->tcp, w->data, w->bytes, &w->done, BLITZ_FOREVER);
+}
+
+static uint64_t drain(blitz_tcp *t)
+{
+    static char buffer[65536];
+    uint64_t sum = 0;
+    for (int64_t n; (n = blitz_tcp_read(t, buffer, sizeof buffer, soon())) != 0;) {
+        CHECK_GT(n, 0);
+        sum += (uint64_t)n;
+    }
+    return sum;
+}
+
+/* A slow reader: the writer writes in parts, and a cancel tells how much of it went. */
+static int partial_writes(void *arg)
+{
+    enum { BYTES = 16 << 20 };
+    blitz_tcp *end[2];
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_set_buffers(end[0], 10000, 0), 0);
+    struct write_call w = {.tcp = end[0], .bytes = BYTES, .data = calloc(1, BYTES)};
+    char *into = calloc(1, BYTES);
+    blitz_task *writer = t_spawn(writes_all, &w);
+    t_until_waits(writer);
+    if (arg != NULL)
+        blitz_task_cancel(writer);
+    else
+        CHECK_EQ(blitz_tcp_read_exact(end[1], into, BYTES, NULL, soon()), 0);
+    CHECK_EQ(t_join(writer), arg != NULL ? -ECANCELED : 0);
+    if (arg != NULL) {
+        CHECK_GT(w.done, 0u);
+        CHECK_LT(w.done, (size_t)BYTES);
+        CHECK_EQ(blitz_tcp_shutdown(end[0], BLITZ_WRITABLE), 0);
+        CHECK_EQ(drain(end[1]), w.done);
+    } else {
+        CHECK_EQ(w.done, (size_t)BYTES);
+    }
+    free(w.data);
+    free(into);
+    t_close_both(end);
+    return 0;
+}
+
+TEST(tcp, a_slow_reader_gets_it_all_in_parts)
+{
+    t_on_each(partial_writes, NULL, 0);
+}
+
+TEST(tcp, bug_21_a_cancelled_write_says_how_much_was_written)
+{
+    t_on_each(partial_writes, &(char){1}, 0);
+}
+
+/* ---- closing ---- */
+
+static int reads_a_byte(void *arg)
+{
+    char c;
+    return (int)blitz_tcp_read(arg, &c, 1, BLITZ_FOREVER);
+}
+
+static int close_under_readers(void *arg)
+{
+    enum { READERS = 5 };
+    blitz_tcp *end[2];
+    blitz_task *reader[READERS];
+    char c;
+    (void)arg;
+    t_tcp_pair(end);
+    for (int i = 0; i < READERS; i++) {
+        reader[i] = t_spawn(reads_a_byte, end[0]);
+        t_until_waits(reader[i]);
+    }
+    blitz_tcp *kept = blitz_tcp_ref(end[0]);
+    blitz_tcp_close(end[0]);
+    for (int i = 0; i < READERS; i++)
+        CHECK_EQ(t_join(reader[i]), -EBADF);
+    CHECK_EQ(blitz_tcp_read(end[1], &c, 1, soon()), 0); /* the peer has seen the end */
+    CHECK_EQ(blitz_tcp_read(kept, &c, 1, soon()), -EBADF);
+    CHECK_EQ(blitz_tcp_write(kept, &c, 1, soon()), -EBADF);
+    CHECK_EQ(blitz_tcp_set_nodelay(kept, true), -EBADF);
+    CHECK_EQ(blitz_tcp_shutdown(kept, BLITZ_WRITABLE), -EBADF);
+    CHECK_EQ(blitz_tcp_error(kept), -EBADF);
+    blitz_tcp_close(kept);
+    blitz_tcp_close(end[1]);
+    return 0;
+}
+
+/* liburing#932: close() does not end what is under way, and the peer never sees the end. */
+TEST(tcp, bug_16_a_close_ends_what_is_under_way_and_the_peer_sees_it)
+{
+    t_on_each(close_under_readers, NULL, 0);
+}
+
+/* The place in the table and the number of the descriptor are the next connection's at once; whoever
+ * still holds the old handle never reaches it. */
+static int reuse(void *arg)
+{
+    blitz_tcp *old[2], *new[2];
+    char c;
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        t_tcp_pair(old);
+        blitz_task *reader = t_spawn(reads_a_byte, old[0]);
+        t_until_waits(reader);
+        blitz_tcp *kept = blitz_tcp_ref(old[0]);
+        blitz_tcp_close(old[0]);
+        CHECK_EQ(t_join(reader), -EBADF);
+        t_tcp_pair(new);
+        CHECK_EQ(blitz_tcp_write(kept, "x", 1, soon()), -EBADF);
+        CHECK_EQ(blitz_tcp_try_read(new[1], &c, 1), -EAGAIN);
+        CHECK_EQ(blitz_tcp_write(new[1], "y", 1, soon()), 1);
+        CHECK_EQ(blitz_tcp_read(kept, &c, 1, soon()), -EBADF);
+        CHECK_EQ(blitz_tcp_read(new[0], &c, 1, soon()), 1);
+        CHECK_EQ(c, 'y');
+        blitz_tcp_unref(kept);
+        blitz_tcp_close(old[1]);
+        t_close_both(new);
+    }
+    return 0;
+}
+
+TEST(tcp, bug_14_a_handle_never_reaches_who_has_its_place_now)
+{
+    t_on_each(reuse, NULL, 0);
+}
+
+/* A descriptor that was closed behind our back and made to be another one by dup2: what the keeper
+ * knew of the old one must not wake, or answer for, the new one. */
+static int dup2_in_between(void *arg)
+{
+    blitz_tcp *a[2], *b[2];
+    char c;
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        t_tcp_pair(a);
+        t_tcp_pair(b);
+        CHECK_EQ(blitz_tcp_read(a[0], &c, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT); /* it is known */
+        int fd = blitz_tcp_release(a[0]), other = blitz_tcp_release(b[0]);
+        CHECK(fd >= 0 && other >= 0);
+        CHECK_EQ(blitz_tcp_write(a[1], "a", 1, soon()), 1); /* the old one becomes readable */
+        CHECK_EQ(dup2(other, fd), fd);
+        CHECK_EQ(blitz_tcp_adopt(fd, &a[0]), 0);
+        CHECK_EQ(blitz_tcp_read(a[0], &c, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+        CHECK_EQ(blitz_tcp_write(b[1], "b", 1, soon()), 1);
+        CHECK_EQ(blitz_tcp_read(a[0], &c, 1, soon()), 1);
+        CHECK_EQ(c, 'b');
+        close(other);
+        t_close_both(a);
+        blitz_tcp_close(b[1]);
+    }
+    return 0;
+}
+
+TEST(tcp, bug_14_a_number_that_dup2_made_another_s_is_not_woken_for_the_old_one)
+{
+    t_on_each(dup2_in_between, NULL, 0);
+}
+
+/* ---- halves ---- */
+
+static int split(void *arg)
+{
+    blitz_tcp *end[2], *reader, *writer;
+    char c;
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_split(end[0], &reader, &writer), 0);
+    CHECK_EQ(blitz_tcp_read(writer, &c, 1, soon()), -EBADF);
+    CHECK_EQ(blitz_tcp_write(reader, &c, 1, soon()), -EBADF);
+    CHECK_EQ(blitz_tcp_wait(writer, BLITZ_READABLE, soon()), -EBADF);
+    CHECK_EQ(blitz_tcp_split(reader, &reader, &writer), -EINVAL);
+    CHECK_EQ(blitz_tcp_write(writer, "x", 1, soon()), 1);
+    blitz_tcp_close(writer);
+    CHECK_EQ(blitz_tcp_read(end[1], &c, 1, soon()), 1);
+    CHECK_EQ(blitz_tcp_read(end[1], &c, 1, soon()), 0); /* its end */
+    CHECK_EQ(blitz_tcp_write(end[1], "y", 1, soon()), 1);
+    CHECK_EQ(blitz_tcp_read(reader, &c, 1, soon()), 1); /* the other direction goes on */
+    CHECK_EQ(c, 'y');
+    blitz_tcp_close(reader);
+    blitz_tcp_close(end[1]);
+    return 0;
+}
+
+TEST(tcp, halves_end_each_for_itself)
+{
+    t_on_each(split, NULL, 0);
+}
+
+/* ---- connecting ---- */
+
+static int connects(void *arg)
+{
+    blitz_tcp *t[2];
+    blitz_addr at, peer, local;
+    int errors[3];
+    (void)arg;
+    blitz_tcp_listener *l = t_listen(&at), *gone;
+    blitz_addr to[3] = {at, at, at};
+    gone = t_listen(&to[0]);
+    blitz_tcp_listener_close(gone);
+    CHECK_EQ(blitz_tcp_connect(&to[0], soon(), &t[0]), -ECONNREFUSED);
+    CHECK_EQ(blitz_tcp_connect_first(to, 3, errors, soon(), &t[0]), 1);
+    CHECK_EQ(errors[0], -ECONNREFUSED);
+    CHECK_EQ(errors[1], 0);
+    CHECK_EQ(errors[2], -EINPROGRESS);
+    CHECK_EQ(blitz_tcp_accept(l, &t[1], &peer, soon()), 0);
+    CHECK_EQ(blitz_tcp_local(t[0], &local), 0);
+    CHECK(blitz_addr_is_equal(&peer, &local));
+    CHECK_EQ(blitz_tcp_peer(t[1], &peer), 0);
+    CHECK(blitz_addr_is_equal(&peer, &local));
+    CHECK_EQ(blitz_tcp_peer(t[0], &peer), 0);
+    CHECK(blitz_addr_is_equal(&peer, &at));
+    t_close_both(t);
+    CHECK_EQ(blitz_tcp_accept(l, &t[0], NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    to[1] = to[0];
+    CHECK_EQ(blitz_tcp_connect_first(to, 2, errors, soon(), &t[0]), -ECONNREFUSED);
+    CHECK_EQ(errors[1], -ECONNREFUSED);
+    blitz_tcp_listener_close(l);
+    return 0;
+}
+
+TEST(tcp, connecting_tells_why_not_and_names_both_ends)
+{
+    t_on_each(connects, NULL, 0);
+}
+
+static int connects_for_ever(void *arg)
+{
+    blitz_tcp *t;
+    return blitz_tcp_connect(arg, BLITZ_FOREVER, &t);
+}
+
+/* A listener whose line is full answers nobody: the connect waits, and leaves nothing behind. */
+static int full_line(void *arg)
+{
+    enum { MORE = 8 };
+    blitz_tcp_listener *l;
+    blitz_addr at = blitz_addr_loopback_v4(0);
+    blitz_tcp *t[MORE];
+    int n = 0;
+    (void)arg;
+    CHECK_EQ(blitz_tcp_listen(&at, &(blitz_tcp_listen_opts){.backlog = 1}, &l), 0);
+    CHECK_EQ(blitz_tcp_listener_local(l, &at), 0);
+    while (n < MORE && blitz_tcp_connect(&at, blitz_after(50 * BLITZ_MS), &t[n]) == 0)
+        n++;
+    CHECK_LT(n, (int)MORE);
+    unsigned fds = t_open_fds();
+    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(BLITZ_MS), &t[n]), -ETIMEDOUT);
+    blitz_task *task = t_spawn(connects_for_ever, &at);
+    t_until_waits(task);
+    blitz_task_cancel(task);
+    CHECK_EQ(t_join(task), -ECANCELED);
+    CHECK_EQ(t_open_fds(), fds);
+    while (n > 0)
+        blitz_tcp_close(t[--n]);
+    blitz_tcp_listener_close(l);
+    return 0;
+}
+
+TEST(tcp, a_connect_that_is_given_up_leaves_nothing_open)
+{
+    CHECK_EQ(blitz_run(full_line, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
+static int both_families(void *arg)
+{
+    blitz_addr any, v4, v6, peer;
+    blitz_tcp_listener *l;
+    blitz_tcp *t[2];
+    (void)arg;
+    CHECK_EQ(blitz_addr_parse(":0", &any), 0);
+    CHECK_EQ(blitz_tcp_listen(&any, NULL, &l), 0);
+    CHECK_EQ(blitz_tcp_listener_local(l, &any), 0);
+    v4 = blitz_addr_loopback_v4(blitz_addr_port(&any));
+    v6 = blitz_addr_loopback_v6(blitz_addr_port(&any));
+    CHECK_EQ(blitz_tcp_connect(&v4, soon(), &t[0]), 0);
+    CHECK_EQ(blitz_tcp_accept(l, &t[1], &peer, soon()), 0);
+    CHECK(blitz_addr_is_loopback(&peer));
+    t_close_both(t);
+    if (blitz_addr_is_v6(&any) && blitz_tcp_connect(&v6, soon(), &t[0]) == 0) {
+        CHECK_EQ(blitz_tcp_accept(l, &t[1], &peer, soon()), 0);
+        CHECK(blitz_addr_is_v6(&peer) && blitz_addr_is_loopback(&peer));
+        t_close_both(t);
+    }
+    blitz_tcp_listener_close(l);
+    return 0;
+}
+
+TEST(tcp, without_a_host_both_families_are_listened_to)
+{
+    CHECK_EQ(blitz_run(both_families, NULL, NULL), 0);
+}
+
+static int shared_port(void *arg)
+{
+    blitz_addr at = blitz_addr_loopback_v4(0);
+    blitz_tcp_listener *l[3];
+    const blitz_tcp_listen_opts shared = {.is_port_shared = true};
+    (void)arg;
+    CHECK_EQ(blitz_tcp_listen(&at, &shared, &l[0]), 0);
+    CHECK_EQ(blitz_tcp_listener_local(l[0], &at), 0);
+    CHECK_EQ(blitz_tcp_listen(&at, NULL, &l[2]), -EADDRINUSE);
+    CHECK_EQ(blitz_tcp_listen(&at, &shared, &l[1]), 0);
+    blitz_tcp_listener_close(l[0]);
+    blitz_tcp_listener_close(l[1]);
+    return 0;
+}
+
+TEST(tcp, a_port_is_shared_by_those_who_say_so)
+{
+    CHECK_EQ(blitz_run(shared_port, NULL, NULL), 0);
+}
+
+/* ---- resets, options, bad input ---- */
+
+static int resets(void *arg)
+{
+    blitz_tcp *end[2];
+    char c;
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_set_linger(end[1], 0), 0);
+    blitz_task *reader = t_spawn(reads_a_byte, end[0]);
+    t_until_waits(reader);
+    blitz_tcp_close(end[1]);
+    CHECK_EQ(t_join(reader), -ECONNRESET);
+    CHECK_EQ(blitz_tcp_read(end[0], &c, 1, soon()), 0);
+    CHECK_EQ(blitz_tcp_write(end[0], &c, 1, soon()), -EPIPE); /* and no signal */
+    CHECK_EQ(blitz_tcp_error(end[0]), 0);
+    blitz_tcp_close(end[0]);
+    return 0;
+}
+
+TEST(tcp, a_reset_is_an_error_and_no_signal)
+{
+    t_on_each(resets, NULL, 0);
+}
+
+static int options(void *arg)
+{
+    blitz_tcp *end[2];
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_set_nodelay(end[0], true), 0);
+    CHECK_EQ(blitz_tcp_set_keepalive(end[0], 60, 10, 3), 0);
+    CHECK_EQ(blitz_tcp_set_keepalive(end[0], 0, 0, 0), 0);
+    CHECK_EQ(blitz_tcp_set_linger(end[0], -1), 0);
+    CHECK_EQ(blitz_tcp_set_linger(end[0], 5), -EINVAL);
+    CHECK_EQ(blitz_tcp_set_ttl(end[0], 64), 0);
+    CHECK_EQ(blitz_tcp_set_ttl(end[0], 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_set_buffers(end[0], 20000, 30000), 0);
+    int fd = blitz_tcp_release(end[0]), value = 0;
+    socklen_t bytes = sizeof value;
+    CHECK_GE(fd, 0);
+    CHECK_EQ(getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &value, &bytes), 0);
+    CHECK_EQ(value, 40000); /* the system doubles it */
+    CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    CHECK(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    close(fd);
+    blitz_tcp_close(end[1]);
+    return 0;
+}
+
+TEST(tcp, options_reach_the_system)
+{
+    CHECK_EQ(blitz_run(options, NULL, NULL), 0);
+}
+
+static int bad_input(void *arg)
+{
+    blitz_tcp *end[2], *t;
+    blitz_addr none = {0}, at;
+    blitz_tcp_listener *l;
+    char c = 0;
+    blitz_piece bad = {NULL, 1};
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_read(NULL, &c, 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_read(end[0], NULL, 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_read(end[0], &c, 0, 0), 0);
+    CHECK_EQ(blitz_tcp_write(end[0], NULL, 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_write(end[0], &c, SIZE_MAX, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_readv(end[0], &bad, 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_writev(end[0], NULL, 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_writev(end[0], &bad, BLITZ_PIECES_MAX + 1, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_wait(end[0], 0, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_wait(end[0], 3, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_shutdown(end[0], 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_shutdown(end[0], 4), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect(NULL, 0, &t), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect(&none, 0, &t), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect_first(&none, 0, NULL, 0, &t), -EINVAL);
+    CHECK_EQ(blitz_tcp_listen(&none, NULL, &l), -EINVAL);
+    CHECK_EQ(blitz_tcp_listen(NULL, NULL, &l), -EINVAL);
+    CHECK_EQ(blitz_tcp_accept(NULL, &t, NULL, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_local(NULL, &at), -EINVAL);
+    CHECK_EQ(blitz_tcp_adopt(-1, &t), -EBADF);
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK_EQ(blitz_tcp_adopt(file, &t), -EINVAL);
+    close(file);
+    blitz_tcp_close(NULL);
+    blitz_tcp_unref(NULL);
+    blitz_tcp_listener_close(NULL);
+    t_close_both(end);
+    return 0;
+}
+
+TEST(tcp, bad_input_is_refused)
+{
+    blitz_addr at = blitz_addr_loopback_v4(0);
+    blitz_tcp_listener *l;
+    CHECK_EQ(blitz_tcp_listen(&at, NULL, &l), -ENOTSUP); /* not in a task */
+    CHECK_EQ(blitz_run(bad_input, NULL, NULL), 0);
+}
+
+/* ---- accepting ---- */
+
+struct acceptor {
+    blitz_tcp_listener *listener;
+    int accepted;
+};
+
+static int accepts_all(void *arg)
+{
+    struct acceptor *a = arg;
+    blitz_tcp *t;
+    int err;
+    while ((err = blitz_tcp_accept(a->listener, &t, NULL, BLITZ_FOREVER)) == 0) {
+        a->accepted++;
+        blitz_tcp_close(t);
+    }
+    return err;
+}
+
+static int many_acceptors(void *arg)
+{
+    enum { ACCEPTORS = 16, CONNECTIONS = 100 };
+    struct acceptor a[ACCEPTORS];
+    blitz_task *task[ACCEPTORS];
+    blitz_addr at;
+    blitz_tcp_listener *l = t_listen(&at);
+    int sum = 0;
+    char c;
+    (void)arg;
+    for (int i = 0; i < ACCEPTORS; i++) {
+        a[i] = (struct acceptor){.listener = l};
+        task[i] = t_spawn(accepts_all, &a[i]);
+        t_until_waits(task[i]);
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        blitz_tcp *t;
+        CHECK_EQ(blitz_tcp_connect(&at, soon(), &t), 0);
+        CHECK_EQ(blitz_tcp_read(t, &c, 1, soon()), 0); /* it was accepted, and closed */
+        blitz_tcp_close(t);
+    }
+    blitz_tcp_listener_close(l);
+    for (int i = 0; i < ACCEPTORS; i++) {
+        CHECK_EQ(t_join(task[i]), -EBADF);
+        sum += a[i].accepted;
+    }
+    CHECK_EQ(sum, CONNECTIONS);
+    return 0;
+}
+
+TEST(tcp, many_accept_from_one_and_all_see_its_close)
+{
+    t_on_each(many_acceptors, NULL, 0);
+}
