@@ -3,6 +3,10 @@
  *
  *   addr.h     addresses: IPv4, IPv6, Unix
  *   tcp.h      streams of bytes: listen, accept, connect, read, write
+ *   udp.h      datagrams, groups of receivers
+ *   unix.h     pairs, descriptors as cargo, who the peer is
+ *   resolve.h  addresses by name
+ *   fd.h       descriptors that other code owns
  *
  * docs/networking.md is the guide.
  */
@@ -10,7 +14,11 @@
 #define BLITZ_NET_H
 
 #include "blitz/addr.h"
+#include "blitz/fd.h"
 #include "blitz/net_future.h"
+#include "blitz/resolve.h"
 #include "blitz/tcp.h"
+#include "blitz/udp.h"
+#include "blitz/unix.h"
 
 #endif

@@ -96,6 +96,12 @@ int bz_sock_dup(int fd)
     return outcome(is_denied("dup") ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
+int bz_sock_unblock(int fd)
+{
+    int flags = is_denied("fcntl") ? -1 : fcntl(fd, F_GETFL);
+    return outcome(flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+}
+
 int bz_sock_adopt(int fd, bool is_stream)
 {
     int type;
@@ -104,10 +110,8 @@ int bz_sock_adopt(int fd, bool is_stream)
         return errno == ENOTSOCK ? -EINVAL : -errno;
     if ((type == SOCK_STREAM) != is_stream)
         return -EINVAL;
-    int flags = is_denied("fcntl") ? -1 : fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return -errno;
-    return outcome(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    int err = bz_sock_unblock(fd);
+    return err != 0 ? err : outcome(fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
 
 /* ---- names ---- */

@@ -21,19 +21,18 @@
 
 int bz_connect_begin(const blitz_addr *to, struct bz_socket **out)
 {
-    struct bz_socket *s;
     int fd = bz_sock_open(to, true);
-    int err = fd < 0 ? fd : bz_socket_take(fd, BZ_FILE_STREAM, &s);
-    if (err != 0)
-        return err;
-    err = bz_sock_connect(fd, to);
-    if (err == -EINTR)
-        err = -EINPROGRESS; /* it goes on by itself */
-    if (err != 0 && err != -EINPROGRESS)
-        bz_socket_close(s);
-    else
-        *out = s;
-    return err;
+    if (fd < 0)
+        return fd;
+    int begun = bz_sock_connect(fd, to); /* before it is a file: a keeper may have it block */
+    if (begun == -EINTR)
+        begun = -EINPROGRESS; /* it goes on by itself */
+    if (begun != 0 && begun != -EINPROGRESS) {
+        bz_sock_close(fd);
+        return begun;
+    }
+    int err = bz_socket_take(fd, BZ_FILE_STREAM, out);
+    return err != 0 ? err : begun;
 }
 
 int bz_connect_end(struct bz_socket *s)

@@ -15,11 +15,13 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "blitz/fd.h"
 #include "blitz/futures.h"
 #include "blitz/tcp.h"
+#include "blitz/udp.h"
 #include "net/net.h"
 
-enum net_call { PLAIN, EXACT, ALL, WAIT, ACCEPT, CONNECT };
+enum net_call { PLAIN, EXACT, ALL, WAIT, ACCEPT, CONNECT, FD };
 
 struct net_future {
     blitz_future future;
@@ -29,13 +31,16 @@ struct net_future {
     union {
         struct bz_socket *of; /* the handle, or what is being connected */
         const blitz_addr *to; /* CONNECT, until it is begun */
+        int fd;               /* FD */
     };
     uint32_t nap_us; /* the last one */
     uint8_t call;    /* enum net_call */
-    bool is_begun;   /* there is something to wait for: `in`. Only a CONNECT begins later */
+    bool is_begun;   /* there is something to wait for: `in`. CONNECT and FD begin when polled */
     bool is_ready;
     uint8_t is_napping : 1;  /* `in.nap` is what is waited for */
     uint8_t is_stopping : 1; /* cancelled, and pinned */
+    uint8_t is_copy : 1;     /* FD: by a descriptor of our own */
+    uint8_t is_read : 1;     /* FD: which event */
     union {
         struct bz_io_future io;
         blitz_sleep_future nap;
@@ -145,6 +150,28 @@ static bool step_connect(struct net_future *f, int64_t events)
     return is_over(f, err);
 }
 
+static bool step_fd_begin(struct net_future *f)
+{
+    struct bz_file *file;
+    int err = bz_fd_open(f->fd, f->is_copy, &file);
+    if (err != 0)
+        return is_over(f, err);
+    bz_io_future_init(&f->in.io, file, BZ_OP_POLL);
+    bz_sock_poll(&f->in.io.op, f->is_read, !f->is_read, false);
+    f->is_begun = true;
+    return false;
+}
+
+static bool step_fd(struct net_future *f, int64_t result)
+{
+    bz_fd_close(f->in.io.op.file, f->is_copy);
+    if (result == -EEXIST && !f->is_copy && !f->is_stopping) {
+        f->is_copy = 1;
+        return step_fd_begin(f);
+    }
+    return is_over(f, bz_fd_events(result));
+}
+
 static bool step_after_nap(struct net_future *f)
 {
     if (f->call == CONNECT)
@@ -166,6 +193,8 @@ static bool step(struct net_future *f)
         return step_accept(f, result);
     case CONNECT:
         return step_connect(f, result);
+    case FD:
+        return step_fd(f, result);
     case WAIT:
         return is_over(f, result > 0 ? 0 : result);
     default:
@@ -184,7 +213,7 @@ static blitz_poll net_poll(blitz_future *future, const blitz_waker *waker)
 {
     struct net_future *f = own(future);
     if (!f->is_ready && !f->is_begun)
-        (void)step_connect_begin(f);
+        (void)(f->call == FD ? step_fd_begin(f) : step_connect_begin(f));
     while (!f->is_ready) {
         blitz_future *in = waited_for(f);
         if (in->ops->poll(in, waker) == BLITZ_PENDING)
@@ -209,6 +238,8 @@ static void net_cancel(blitz_future *future)
     f->is_ready = in->ops->kind == BLITZ_REVOCABLE;
     if (f->is_ready && f->call == CONNECT && !f->is_napping)
         bz_socket_close(f->of);
+    else if (f->is_ready && f->call == FD)
+        bz_fd_close(f->in.io.op.file, f->is_copy);
 }
 
 static int net_output(blitz_future *future)
@@ -242,7 +273,7 @@ static struct net_future *future_init(blitz_net_future *out, enum net_call call,
     f->nap_us = 0;
     f->call = (uint8_t)call;
     f->is_begun = f->is_ready = false;
-    f->is_napping = f->is_stopping = 0;
+    f->is_napping = f->is_stopping = f->is_copy = 0;
     return f;
 }
 
@@ -254,14 +285,14 @@ static void begin_first(struct net_future *f, enum bz_op_code code)
         f->future.ops = &revocable;
 }
 
-static void bytes_init(blitz_net_future *out, enum net_call call, blitz_tcp *t,
+/* Of a stream no bytes are nothing to do; a datagram may be empty. */
+static void bytes_init(blitz_net_future *out, enum net_call call, struct bz_socket *s,
                        enum bz_op_code code, const void *data, size_t bytes, int flags)
 {
-    struct bz_socket *s = t != NULL ? &t->s : NULL;
     struct net_future *f = future_init(out, call, s);
     int err =
         bz_stream_refuses(s, code == BZ_OP_RECV ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, data, bytes);
-    if (s == NULL || err != 0 || bytes == 0) {
+    if (s == NULL || err != 0 || (bytes == 0 && (s->file->flags & BZ_FILE_STREAM))) {
         (void)is_over(f, err);
         return;
     }
@@ -271,36 +302,40 @@ static void bytes_init(blitz_net_future *out, enum net_call call, blitz_tcp *t,
     f->in.io.op.buffer.bytes = bytes;
 }
 
+static struct bz_socket *stream(blitz_tcp *t)
+{
+    return t != NULL ? &t->s : NULL;
+}
+
 void blitz_tcp_read_future_init(blitz_net_future *f, blitz_tcp *t, void *data, size_t bytes)
 {
-    bytes_init(f, PLAIN, t, BZ_OP_RECV, data, bytes, 0);
+    bytes_init(f, PLAIN, stream(t), BZ_OP_RECV, data, bytes, 0);
 }
 
 void blitz_tcp_peek_future_init(blitz_net_future *f, blitz_tcp *t, void *data, size_t bytes)
 {
-    bytes_init(f, PLAIN, t, BZ_OP_RECV, data, bytes, MSG_PEEK);
+    bytes_init(f, PLAIN, stream(t), BZ_OP_RECV, data, bytes, MSG_PEEK);
 }
 
 void blitz_tcp_read_exact_future_init(blitz_net_future *f, blitz_tcp *t, void *data, size_t bytes)
 {
-    bytes_init(f, EXACT, t, BZ_OP_RECV, data, bytes, 0);
+    bytes_init(f, EXACT, stream(t), BZ_OP_RECV, data, bytes, 0);
 }
 
 void blitz_tcp_write_future_init(blitz_net_future *f, blitz_tcp *t, const void *data, size_t bytes)
 {
-    bytes_init(f, PLAIN, t, BZ_OP_SEND, data, bytes, 0);
+    bytes_init(f, PLAIN, stream(t), BZ_OP_SEND, data, bytes, 0);
 }
 
 void blitz_tcp_write_all_future_init(blitz_net_future *f, blitz_tcp *t, const void *data,
                                      size_t bytes)
 {
-    bytes_init(f, ALL, t, BZ_OP_SEND, data, bytes, 0);
+    bytes_init(f, ALL, stream(t), BZ_OP_SEND, data, bytes, 0);
 }
 
-void blitz_tcp_wait_future_init(blitz_net_future *out, blitz_tcp *t, unsigned what)
+static void wait_init(blitz_net_future *out, struct bz_socket *s, unsigned what)
 {
     struct bz_op op;
-    struct bz_socket *s = t != NULL ? &t->s : NULL;
     struct net_future *f = future_init(out, WAIT, s);
     int err = bz_stream_wait_op(s, &op, what);
     if (s == NULL || err != 0) {
@@ -309,6 +344,11 @@ void blitz_tcp_wait_future_init(blitz_net_future *out, blitz_tcp *t, unsigned wh
     }
     begin_first(f, BZ_OP_POLL);
     bz_sock_poll(&f->in.io.op, what == BLITZ_READABLE, what == BLITZ_WRITABLE, true);
+}
+
+void blitz_tcp_wait_future_init(blitz_net_future *f, blitz_tcp *t, unsigned what)
+{
+    wait_init(f, stream(t), what);
 }
 
 void blitz_tcp_accept_future_init(blitz_net_future *out, blitz_tcp_listener *l)
@@ -328,4 +368,32 @@ void blitz_tcp_connect_future_init(blitz_net_future *out, const blitz_addr *to)
     f->to = to;
     if (to == NULL)
         (void)is_over(f, -EINVAL);
+}
+
+/* ---- datagrams, and descriptors ---- */
+
+void blitz_udp_recv_future_init(blitz_net_future *f, blitz_udp *u, void *data, size_t bytes)
+{
+    bytes_init(f, PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes, MSG_TRUNC);
+}
+
+void blitz_udp_send_future_init(blitz_net_future *f, blitz_udp *u, const void *data, size_t bytes)
+{
+    bytes_init(f, PLAIN, u != NULL ? &u->s : NULL, BZ_OP_SEND, data, bytes, 0);
+}
+
+void blitz_udp_wait_future_init(blitz_net_future *f, blitz_udp *u, unsigned what)
+{
+    wait_init(f, u != NULL ? &u->s : NULL, what);
+}
+
+void blitz_fd_wait_future_init(blitz_net_future *out, int fd, unsigned event)
+{
+    struct net_future *f = future_init(out, FD, NULL);
+    f->fd = fd;
+    f->is_read = event == BLITZ_FD_READ;
+    if (event != BLITZ_FD_READ && event != BLITZ_FD_WRITE)
+        (void)is_over(f, -EINVAL);
+    else if (fd < 0)
+        (void)is_over(f, -EBADF);
 }

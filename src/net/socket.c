@@ -207,6 +207,8 @@ int bz_socket_release(struct bz_socket *s)
     if (fd < 0)
         return fd;
     int own = bz_sock_dup(fd);
+    if (own >= 0)
+        (void)bz_sock_unblock(own); /* a keeper may have had it block */
     bz_socket_leave(s, &op);
     if (own >= 0)
         bz_socket_close(s);

@@ -1,0 +1,56 @@
+/*
+ * blitz/fd.h - wait for a descriptor that other code owns.
+ *
+ * Libraries that do their own input and output, but do not insist on waiting for it themselves (libpq,
+ * curl's multi interface, c-ares), say which descriptor they wait for. Wait for them here, and call
+ * them again: their work goes on in a fiber, and no thread is blocked.
+ *
+ *     while (PQisBusy(conn)) {
+ *         int got = blitz_fd_wait(PQsocket(conn), BLITZ_FD_READ, until);
+ *         if (got < 0)
+ *             return got;
+ *         PQconsumeInput(conn);
+ *     }
+ *
+ * Each call stands for itself: between two of them the library may close the descriptor and open
+ * another one of the same number. Several tasks may wait for one descriptor at the same time. While
+ * somebody waits for it, it must stay open.
+ */
+#ifndef BLITZ_FD_H
+#define BLITZ_FD_H
+
+#include "blitz/api.h"
+#include "blitz/future.h"
+#include "blitz/net_future.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+enum {
+    BLITZ_FD_READ = 1,  /* there is something to read, or an end, or somebody to accept */
+    BLITZ_FD_WRITE = 2, /* there is room to write, or a connect has ended */
+    BLITZ_FD_ERROR = 4, /* told whether asked for or not */
+    BLITZ_FD_HANGUP = 8 /* likewise */
+};
+
+/*
+ * Wait until a descriptor is ready for one of `events` (BLITZ_FD_READ, BLITZ_FD_WRITE, or both).
+ * Regular files always are.
+ * Owns:     the descriptor stays the caller's, and as it was: it may block, or not.
+ * Suspends: until then, `until`, or a cancel. Call from a task.
+ * Returns:  which of the four events there are; -ETIMEDOUT, -ECANCELED; -EBADF (not open), -EINVAL (no
+ *           such event), -ENOMEM, -EMFILE, -ENOTSUP (not in a task).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(int fd, unsigned events, blitz_deadline until);
+
+/*
+ * blitz_fd_wait() as a future, for one of the two events. f->result is what the call would return.
+ * Owns:     the descriptor stays the caller's, and must stay open until the future was ready or
+ *           cancelled.
+ * Suspends: never. Call from any thread; poll it in a task.
+ */
+BLITZ_API void blitz_fd_wait_future_init(blitz_net_future *f, int fd, unsigned event);
+
+BLITZ_END_DECLS
+
+#endif

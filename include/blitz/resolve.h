@@ -1,0 +1,54 @@
+/*
+ * blitz/resolve.h - addresses of a host by its name.
+ *
+ *     blitz_addr at[8];
+ *     int n = blitz_resolve("localhost", "80", at, 8, blitz_after(5 * BLITZ_S));
+ *     if (n > 0)
+ *         n = blitz_tcp_connect_first(at, (size_t)n, NULL, until, &tcp);
+ *
+ * or all of it in one: blitz_tcp_connect_host(). The names are looked up by the system's own resolver
+ * (getaddrinfo), with its configuration and its caches. It blocks, so it is called on threads of the
+ * pool, at most four at a time in the process: who looks up many names fills neither the pool nor
+ * the name server. A text that is an address already is not looked up.
+ */
+#ifndef BLITZ_RESOLVE_H
+#define BLITZ_RESOLVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blitz/addr.h"
+#include "blitz/api.h"
+#include "blitz/tcp.h"
+#include "blitz/time.h"
+
+BLITZ_BEGIN_DECLS
+
+/* So many addresses are asked for at most. */
+#define BLITZ_RESOLVE_MAX 64
+
+/*
+ * The addresses of a host, best first, as the system sorts them.
+ * Owns:     copies the names. Writes up to `room` addresses at `out`. `service` is a port as a number, or
+ *           a name ("https"); NULL: port 0.
+ * Suspends: until the answer, `until` or a cancel: then the caller leaves, and the lookup ends by
+ *           itself. Call from a task; a plain thread waits whatever `until` says.
+ * Returns:  how many, at least one; -ENOENT (no such host, or it has no address), -EAGAIN (the name
+ *           server does not answer), -EIO (it fails), -EINVAL (also: no such service), -ETIMEDOUT,
+ *           -ECANCELED, -ENOMEM.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_resolve(const char *host, const char *service, blitz_addr *out,
+                                           size_t room, blitz_deadline until);
+
+/*
+ * Look a host up and connect to the first of its addresses that answers.
+ * Owns:     copies the names. *out is the caller's: blitz_tcp_close().
+ * Suspends: as blitz_resolve() and blitz_tcp_connect_first(). Call from a task.
+ * Returns:  0, or what those say. *out is written only on 0.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect_host(const char *host, const char *service,
+                                                    blitz_deadline until, blitz_tcp **out);
+
+BLITZ_END_DECLS
+
+#endif

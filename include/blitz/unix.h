@@ -1,0 +1,71 @@
+/*
+ * blitz/unix.h - what only Unix sockets can do: pairs, descriptors as cargo, and who the peer is.
+ *
+ * Streams and datagrams over Unix addresses are those of blitz/tcp.h and blitz/udp.h: listen,
+ * connect or bind at an address of blitz_addr_unix() or blitz_addr_abstract(). A socket that listens at
+ * a path leaves its file behind when it is closed: unlink it, before the next one is bound (-EADDRINUSE).
+ */
+#ifndef BLITZ_UNIX_H
+#define BLITZ_UNIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "blitz/api.h"
+#include "blitz/tcp.h"
+#include "blitz/time.h"
+#include "blitz/udp.h"
+
+BLITZ_BEGIN_DECLS
+
+/*
+ * Two sockets that are connected to each other.
+ * Owns:     both are the caller's: close each.
+ * Suspends: never. Call from a task.
+ * Returns:  0, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP (not in a task). On error there is none.
+ */
+BLITZ_API int blitz_unix_pair(blitz_tcp *out[2]);
+BLITZ_API int blitz_unix_datagram_pair(blitz_udp *out[2]);
+
+/* So many descriptors go with one message. */
+#define BLITZ_UNIX_FDS_MAX 32
+
+/*
+ * Send bytes over a Unix stream, at least one, and open descriptors with them.
+ * Owns:     borrows all of it until it returns; the receiver gets descriptors of its own.
+ * Suspends: until there is room, `until`, a cancel or a close. Call from anywhere.
+ * Returns:  how many bytes, perhaps fewer than `bytes`: the descriptors went with the first. -ETIMEDOUT,
+ *           -ECANCELED: nothing went; -EINVAL (no bytes, or too many descriptors); else as
+ *           blitz_tcp_write().
+ */
+BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes,
+                                                     const int *fds, size_t fd_count,
+                                                     blitz_deadline until);
+
+/*
+ * Receive bytes, and the descriptors that came with them. They are not inherited.
+ * Owns:     the descriptors are the caller's to close. *fd_count is the room, then how many came: if
+ *           that is more than the room the rest were closed.
+ * Suspends: until there is something, the end, `until`, a cancel or a close. Call from anywhere.
+ * Returns:  how many bytes, 0 at the end; -EINVAL; else as blitz_tcp_read(). On error none came.
+ */
+BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes,
+                                                     int *fds, size_t *fd_count,
+                                                     blitz_deadline until);
+
+typedef struct blitz_unix_peer {
+    int64_t pid;
+    uint32_t uid, gid;
+} blitz_unix_peer;
+
+/*
+ * Who is at the other end: as it was when it connected, listened or made the pair.
+ * Owns:     borrows the handle until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EBADF (closed), -EINVAL, -EOPNOTSUPP (not a Unix stream).
+ */
+BLITZ_API int blitz_unix_peer_of(blitz_tcp *t, blitz_unix_peer *out);
+
+BLITZ_END_DECLS
+
+#endif

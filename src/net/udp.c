@@ -1,0 +1,334 @@
+/*
+ * udp.c - datagrams.
+ *
+ * Each call is one operation of the driver. Receives ask for the true length (MSG_TRUNC), so that
+ * one that was cut can be told; nothing of a datagram is left for a second call, whatever the
+ * room was.
+ *
+ * Several at once are one operation, too. The system wants a header, a vector and a name for each,
+ * which is too much for a fiber's stack: they come from the runtime's allocator, for the one call.
+ */
+#include "blitz/udp.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+
+#include "blitz/tcp.h"
+#include "io/sockaddr.h"
+#include "net/net.h"
+
+static struct bz_socket *of(blitz_udp *u)
+{
+    return u != NULL ? &u->s : NULL;
+}
+
+static int open_at(const blitz_addr *at, const blitz_udp_opts *opts)
+{
+    int fd = bz_sock_open(at, false), err = 0;
+    if (fd < 0)
+        return fd;
+    if (opts->is_addr_shared)
+        err = bz_sock_set(fd, BZ_SOCK_REUSE_ADDR, 1);
+    if (err == 0 && opts->is_port_shared)
+        err = bz_sock_set(fd, BZ_SOCK_REUSE_PORT, 1);
+    if (err == 0 && blitz_addr_is_v6(at))
+        err = bz_sock_set(fd, BZ_SOCK_V6_ONLY, opts->is_v6_only);
+    if (err == 0)
+        err = bz_sock_bind(fd, at);
+    if (err == 0)
+        return fd;
+    bz_sock_close(fd);
+    return err;
+}
+
+int blitz_udp_bind(const blitz_addr *at, const blitz_udp_opts *opts, blitz_udp **out)
+{
+    static const blitz_udp_opts plain;
+    if (at == NULL || out == NULL)
+        return -EINVAL;
+    opts = opts != NULL ? opts : &plain;
+    int fd = open_at(at, opts);
+    if (fd == -EAFNOSUPPORT && blitz_addr_is_v6(at) && blitz_addr_is_any(at) && !opts->is_v6_only) {
+        blitz_addr v4 = blitz_addr_any_v4(at->port);
+        fd = open_at(&v4, opts);
+    }
+    return fd < 0 ? fd : bz_socket_take(fd, 0, (struct bz_socket **)out);
+}
+
+int blitz_udp_connect(blitz_udp *u, const blitz_addr *to)
+{
+    struct bz_op op;
+    if (u == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(&u->s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_connect(fd, to);
+    bz_socket_leave(&u->s, &op);
+    return err;
+}
+
+/* ---- one ---- */
+
+int64_t blitz_udp_recv(blitz_udp *u, void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_op op;
+    int err = bz_stream_refuses(of(u), BZ_SOCKET_READS, data, bytes);
+    if (err != 0)
+        return err;
+    bz_stream_op(&u->s, &op, BZ_OP_RECV, data, bytes);
+    op.flags = MSG_TRUNC;
+    return bz_io_run(&op, "udp receive", until);
+}
+
+int64_t blitz_udp_send(blitz_udp *u, const void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_op op;
+    int err = bz_stream_refuses(of(u), BZ_SOCKET_WRITES, data, bytes);
+    if (err != 0)
+        return err;
+    bz_stream_op(&u->s, &op, BZ_OP_SEND, data, bytes);
+    return bz_io_run(&op, "udp send", until);
+}
+
+int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
+                            blitz_deadline until)
+{
+    struct bz_op op;
+    struct sockaddr_storage name;
+    struct iovec piece = {data, bytes};
+    struct msghdr message = {
+        .msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &piece, .msg_iovlen = 1};
+    int err = bz_stream_refuses(of(u), BZ_SOCKET_READS, data, bytes);
+    if (err != 0)
+        return err;
+    bz_socket_op(&u->s, &op, BZ_OP_RECVMSG);
+    op.msg.header = &message;
+    op.flags = MSG_TRUNC;
+    int64_t n = bz_io_run(&op, "udp receive", until);
+    if (n >= 0 && from != NULL)
+        bz_sockaddr_to(&name, message.msg_namelen, from);
+    return n;
+}
+
+int64_t blitz_udp_send_to(blitz_udp *u, const void *data, size_t bytes, const blitz_addr *to,
+                          blitz_deadline until)
+{
+    struct bz_op op;
+    struct sockaddr_storage name;
+    struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
+    int err = bz_stream_refuses(of(u), BZ_SOCKET_WRITES, data, bytes);
+    int name_bytes = to != NULL ? bz_sockaddr_of(to, &name) : -EINVAL;
+    if (err != 0 || name_bytes < 0)
+        return err != 0 ? err : name_bytes;
+    struct msghdr message = {.msg_name = &name,
+                             .msg_namelen = (socklen_t)name_bytes,
+                             .msg_iov = &piece,
+                             .msg_iovlen = 1};
+    bz_socket_op(&u->s, &op, BZ_OP_SENDMSG);
+    op.msg.header = &message;
+    return bz_io_run(&op, "udp send", until);
+}
+
+/* ---- several ---- */
+
+struct batch {
+    struct mmsghdr header[BLITZ_DATAGRAMS_MAX];
+    struct iovec piece[BLITZ_DATAGRAMS_MAX];
+    struct sockaddr_storage name[BLITZ_DATAGRAMS_MAX];
+};
+
+/* Without the name. Returns 0, -EINVAL. */
+static int batch_fill(struct batch *b, const blitz_datagram *d, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (d[i].data == NULL && d[i].bytes > 0)
+            return -EINVAL;
+        b->piece[i] = (struct iovec){d[i].data, d[i].bytes};
+        b->header[i] =
+            (struct mmsghdr){.msg_hdr = {.msg_iov = &b->piece[i], .msg_iovlen = 1}, .msg_len = 0};
+    }
+    return 0;
+}
+
+static int64_t batch_run(struct bz_socket *s, struct batch *b, enum bz_op_code code, size_t count,
+                         int flags, blitz_deadline until)
+{
+    struct bz_op op;
+    bz_socket_op(s, &op, code);
+    op.mmsg.headers = b->header;
+    op.mmsg.count = (unsigned)count;
+    op.flags = flags;
+    return bz_io_run(&op, code == BZ_OP_RECVMMSG ? "udp receive" : "udp send", until);
+}
+
+/* 0 and *out, or why not. */
+static int batch_new(blitz_udp *u, const blitz_datagram *d, size_t count, struct batch **out)
+{
+    if (u == NULL || d == NULL || count == 0 || count > BLITZ_DATAGRAMS_MAX)
+        return -EINVAL;
+    *out = bz_alloc(u->s.file->files->alloc, sizeof **out, 0);
+    if (*out == NULL)
+        return -ENOMEM;
+    int err = batch_fill(*out, d, count);
+    if (err != 0)
+        bz_free(u->s.file->files->alloc, *out, sizeof **out);
+    return err;
+}
+
+int blitz_udp_recv_many(blitz_udp *u, blitz_datagram *d, size_t count, blitz_deadline until)
+{
+    struct batch *b;
+    int err = batch_new(u, d, count, &b);
+    if (err != 0)
+        return err;
+    for (size_t i = 0; i < count; i++) {
+        b->header[i].msg_hdr.msg_name = &b->name[i];
+        b->header[i].msg_hdr.msg_namelen = sizeof b->name[i];
+    }
+    int64_t n = batch_run(&u->s, b, BZ_OP_RECVMMSG, count, MSG_TRUNC, until);
+    for (int64_t i = 0; i < n; i++) {
+        d[i].bytes = b->header[i].msg_len;
+        bz_sockaddr_to(&b->name[i], b->header[i].msg_hdr.msg_namelen, &d[i].addr);
+    }
+    bz_free(u->s.file->files->alloc, b, sizeof *b);
+    return (int)n;
+}
+
+/* 0, -EINVAL. */
+static int batch_name(struct batch *b, const blitz_datagram *d, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (d[i].addr.kind == BLITZ_ADDR_NONE)
+            continue;
+        int bytes = bz_sockaddr_of(&d[i].addr, &b->name[i]);
+        if (bytes < 0)
+            return bytes;
+        b->header[i].msg_hdr.msg_name = &b->name[i];
+        b->header[i].msg_hdr.msg_namelen = (socklen_t)bytes;
+    }
+    return 0;
+}
+
+int blitz_udp_send_many(blitz_udp *u, const blitz_datagram *d, size_t count, blitz_deadline until)
+{
+    struct batch *b;
+    int64_t n = batch_new(u, d, count, &b);
+    if (n != 0)
+        return (int)n;
+    n = batch_name(b, d, count);
+    if (n == 0)
+        n = batch_run(&u->s, b, BZ_OP_SENDMMSG, count, 0, until);
+    bz_free(u->s.file->files->alloc, b, sizeof *b);
+    return (int)n;
+}
+
+/* ---- groups ---- */
+
+static int group(blitz_udp *u, const blitz_addr *at, uint32_t interface, bool is_joined)
+{
+    struct bz_op op;
+    if (u == NULL || at == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(&u->s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_group(fd, at, interface, is_joined);
+    bz_socket_leave(&u->s, &op);
+    return err;
+}
+
+int blitz_udp_join(blitz_udp *u, const blitz_addr *at, uint32_t interface)
+{
+    return group(u, at, interface, true);
+}
+
+int blitz_udp_leave(blitz_udp *u, const blitz_addr *at, uint32_t interface)
+{
+    return group(u, at, interface, false);
+}
+
+int blitz_udp_set_group_interface(blitz_udp *u, uint32_t interface)
+{
+    struct bz_op op;
+    if (u == NULL || interface > INT_MAX)
+        return -EINVAL;
+    int fd = bz_socket_enter(&u->s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_group_out(fd, interface);
+    bz_socket_leave(&u->s, &op);
+    return err;
+}
+
+int blitz_udp_set_group_ttl(blitz_udp *u, int hops)
+{
+    return hops < 0 || hops > 255 ? -EINVAL : bz_socket_set(of(u), BZ_SOCK_MULTICAST_TTL, hops);
+}
+
+int blitz_udp_set_group_loop(blitz_udp *u, bool is_on)
+{
+    return bz_socket_set(of(u), BZ_SOCK_MULTICAST_LOOP, is_on);
+}
+
+/* ---- options, names, handles ---- */
+
+int blitz_udp_set_broadcast(blitz_udp *u, bool is_allowed)
+{
+    return bz_socket_set(of(u), BZ_SOCK_BROADCAST, is_allowed);
+}
+
+int blitz_udp_set_ttl(blitz_udp *u, int hops)
+{
+    return hops < 1 || hops > 255 ? -EINVAL : bz_socket_set(of(u), BZ_SOCK_TTL, hops);
+}
+
+int blitz_udp_set_buffers(blitz_udp *u, size_t send_bytes, size_t recv_bytes)
+{
+    return blitz_tcp_set_buffers((blitz_tcp *)u, send_bytes, recv_bytes);
+}
+
+int blitz_udp_local(blitz_udp *u, blitz_addr *out)
+{
+    return bz_socket_local(of(u), out);
+}
+
+int blitz_udp_peer(blitz_udp *u, blitz_addr *out)
+{
+    return bz_socket_peer(of(u), out);
+}
+
+int blitz_udp_error(blitz_udp *u)
+{
+    return blitz_tcp_error((blitz_tcp *)u);
+}
+
+blitz_udp *blitz_udp_ref(blitz_udp *u)
+{
+    (void)bz_socket_ref(of(u));
+    return u;
+}
+
+void blitz_udp_unref(blitz_udp *u)
+{
+    bz_socket_unref(of(u));
+}
+
+void blitz_udp_close(blitz_udp *u)
+{
+    bz_socket_close(of(u));
+}
+
+int blitz_udp_adopt(int fd, blitz_udp **out)
+{
+    if (out == NULL)
+        return -EINVAL;
+    int err = bz_sock_adopt(fd, false);
+    return err != 0 ? err : bz_socket_new(fd, 0, (struct bz_socket **)out);
+}
+
+int blitz_udp_release(blitz_udp *u)
+{
+    return bz_socket_release(of(u));
+}

@@ -1,0 +1,141 @@
+/*
+ * unix.c - pairs, descriptors as cargo, and who the peer is.
+ *
+ * Descriptors travel beside the bytes of a message. On a stream the system keeps them with the first
+ * byte they were sent with; a read that takes this byte without asking for them loses them, so who
+ * expects some receives by blitz_unix_recv_fds() only. There is room here for as many as anybody of
+ * ours sends in one message; the system closes what is beyond that. Of those that came, what the
+ * caller has no room for is closed: a descriptor that nobody knows of is a leak, and perhaps a way in.
+ */
+#include "blitz/unix.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "net/net.h"
+
+/* ---- pairs ---- */
+
+static int pair(bool is_stream, struct bz_socket *out[2])
+{
+    int fd[2];
+    unsigned flags = is_stream ? BZ_FILE_STREAM : 0;
+    if (out == NULL)
+        return -EINVAL;
+    int err = bz_sock_pair(is_stream, fd);
+    if (err != 0)
+        return err;
+    err = bz_socket_take(fd[0], flags, &out[0]);
+    if (err != 0) {
+        bz_sock_close(fd[1]);
+        return err;
+    }
+    err = bz_socket_take(fd[1], flags, &out[1]);
+    if (err != 0)
+        bz_socket_close(out[0]);
+    return err;
+}
+
+int blitz_unix_pair(blitz_tcp *out[2])
+{
+    return pair(true, (struct bz_socket **)out);
+}
+
+int blitz_unix_datagram_pair(blitz_udp *out[2])
+{
+    return pair(false, (struct bz_socket **)out);
+}
+
+/* ---- descriptors ---- */
+
+union cargo {
+    struct cmsghdr header; /* for its alignment */
+    char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
+};
+
+int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const int *fds,
+                            size_t fd_count, blitz_deadline until)
+{
+    struct bz_op op;
+    union cargo cargo;
+    struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    int err = bz_stream_refuses(t != NULL ? &t->s : NULL, BZ_SOCKET_WRITES, data, bytes);
+    if (err != 0)
+        return err;
+    if (bytes == 0 || fd_count > BLITZ_UNIX_FDS_MAX || (fds == NULL && fd_count > 0))
+        return -EINVAL;
+    if (fd_count > 0) {
+        memset(&cargo, 0, sizeof cargo);
+        message.msg_control = &cargo;
+        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
+    }
+    bz_socket_op(&t->s, &op, BZ_OP_SENDMSG);
+    op.msg.header = &message;
+    return bz_io_run(&op, "unix send", until);
+}
+
+/* Unpack one; what there is no room for is closed. */
+static void unload(const struct cmsghdr *c, int *fds, size_t room, size_t *count)
+{
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (*count < room)
+            fds[*count] = fd;
+        else if (!BZ_BROKEN(153))
+            bz_sock_close(fd);
+        ++*count;
+    }
+}
+
+int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, int *fds, size_t *fd_count,
+                            blitz_deadline until)
+{
+    struct bz_op op;
+    union cargo cargo;
+    struct iovec piece = {data, bytes};
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &cargo, .msg_controllen = sizeof cargo};
+    int err = bz_stream_refuses(t != NULL ? &t->s : NULL, BZ_SOCKET_READS, data, bytes);
+    if (err != 0)
+        return err;
+    if (bytes == 0 || fd_count == NULL || (fds == NULL && *fd_count > 0))
+        return -EINVAL;
+    size_t room = *fd_count, count = 0;
+    bz_socket_op(&t->s, &op, BZ_OP_RECVMSG);
+    op.msg.header = &message;
+    int64_t n = bz_io_run(&op, "unix receive", until);
+    if (n >= 0)
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c))
+            if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+                unload(c, fds, room, &count);
+    *fd_count = count;
+    return n;
+}
+
+/* ---- who ---- */
+
+int blitz_unix_peer_of(blitz_tcp *t, blitz_unix_peer *out)
+{
+    struct bz_op op;
+    blitz_addr local;
+    if (t == NULL || out == NULL)
+        return -EINVAL;
+    int fd = bz_socket_enter(&t->s, &op);
+    if (fd < 0)
+        return fd;
+    int err = bz_sock_local(fd, &local);
+    if (err == 0 && !blitz_addr_is_unix(&local))
+        err = -EOPNOTSUPP;
+    if (err == 0)
+        err = bz_sock_peer_is(fd, &out->pid, &out->uid, &out->gid);
+    bz_socket_leave(&t->s, &op);
+    return err;
+}

@@ -1,0 +1,133 @@
+/* Addresses by name: few lookups at a time, and nobody waits longer than it wants to. */
+#include "harness.h"
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+#include "blitz/resolve.h"
+#include "io/attempt.h"
+#include "io/lookup.h"
+#include "support/bell.h"
+#include "support/net.h"
+#include "support/on_each.h"
+
+static blitz_deadline soon(void)
+{
+    return blitz_after(20 * BLITZ_S);
+}
+
+static int real(void *arg)
+{
+    blitz_addr at[8], listening;
+    blitz_tcp *t[2];
+    char port[8];
+    (void)arg;
+    int n = blitz_resolve("localhost", "80", at, 8, soon());
+    CHECK_GT(n, 0);
+    for (int i = 0; i < n; i++) {
+        CHECK(blitz_addr_is_loopback(&at[i]));
+        CHECK_EQ(blitz_addr_port(&at[i]), 80);
+    }
+    CHECK_EQ(blitz_resolve("127.0.0.1", "80", at, 8, 0), 1); /* no lookup: no wait */
+    CHECK_EQ(blitz_resolve("::1", NULL, at, 8, 0), 1);
+    CHECK(blitz_addr_is_v6(&at[0]));
+    blitz_tcp_listener *l = t_listen(&listening);
+    snprintf(port, sizeof port, "%u", blitz_addr_port(&listening));
+    CHECK_EQ(blitz_tcp_connect_host("localhost", port, soon(), &t[0]), 0);
+    CHECK_EQ(blitz_tcp_accept(l, &t[1], NULL, soon()), 0);
+    t_close_both(t);
+    blitz_tcp_listener_close(l);
+    CHECK_EQ(blitz_resolve("", "80", at, 8, soon()), -EINVAL);
+    CHECK_EQ(blitz_resolve(NULL, "80", at, 8, soon()), -EINVAL);
+    CHECK_EQ(blitz_resolve("localhost", "80", at, 0, soon()), -EINVAL);
+    CHECK_EQ(blitz_resolve("localhost", "no such service", at, 8, soon()), -EINVAL);
+    char longer[300];
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    CHECK_EQ(blitz_resolve(longer, "80", at, 8, soon()), -EINVAL);
+    return 0;
+}
+
+TEST(resolve, the_system_s_names_are_found)
+{
+    t_on_each(real, NULL, 0);
+}
+
+/* ---- a name server that is slow ---- */
+
+static blitz_event gate = BLITZ_EVENT_INIT;
+static bz_atomic(uint32_t) inside, inside_max, calls; /* relaxed: counted */
+
+static int slow_lookup(const char *host, const char *service, blitz_addr *out, size_t room)
+{
+    uint32_t n = bz_fetch_add_relaxed(&inside, 1) + 1; /* relaxed: counted, as are these */
+    uint32_t max = bz_load_relaxed(&inside_max);       /* relaxed */
+    while (n > max && !bz_cas_weak_rlx_rlx(&inside_max, &max, n)) /* relaxed */
+        continue;
+    bz_fetch_add_relaxed(&calls, 1); /* relaxed */
+    (void)service;
+    (void)room;
+    (void)!blitz_event_wait(&gate, BLITZ_FOREVER);
+    bz_fetch_sub_relaxed(&inside, 1); /* relaxed */
+    *out = blitz_addr_loopback_v4(7);
+    return strcmp(host, "missing") == 0 ? -ENOENT : 1;
+}
+
+static int looks_up(void *arg)
+{
+    blitz_addr at[2];
+    return blitz_resolve("some-host", "7", at, 2, (blitz_deadline)(uintptr_t)arg);
+}
+
+static int crowd(void *arg)
+{
+    enum { MANY = 20 };
+    blitz_task *task[MANY];
+    blitz_addr at[2];
+    (void)arg;
+    CHECK_EQ(blitz_resolve("x", "7", at, 2, blitz_after(5 * BLITZ_MS)), -ETIMEDOUT);
+    for (int i = 0; i < MANY; i++) {
+        task[i] = t_spawn(looks_up, (void *)(uintptr_t)BLITZ_FOREVER);
+        t_until_waits(task[i]);
+    }
+    for (int i = 0; i < MANY / 2; i++) { /* in the call, and in line for it */
+        blitz_task_cancel(task[2 * i]);
+        CHECK_EQ(t_join(task[2 * i]), -ECANCELED);
+    }
+    blitz_event_set(&gate);
+    for (int i = 0; i < MANY / 2; i++)
+        CHECK_EQ(t_join(task[2 * i + 1]), 1);
+    CHECK_LE(bz_load_relaxed(&inside_max), 4u); /* relaxed: counted */
+    CHECK_EQ(blitz_resolve("missing", "7", at, 2, soon()), -ENOENT);
+    for (int i = 0; i < 8; i++) /* no permit was lost */
+        CHECK_EQ(blitz_resolve("x", "7", at, 2, soon()), 1);
+    return 0;
+}
+
+/* At the deadline the caller leaves, whatever the name server does; and a thousand who ask for a name
+ * that does not answer take four threads, not a thousand. */
+TEST(resolve, who_leaves_loses_no_permit_and_few_look_up_at_once)
+{
+    bz_lookup_instead = slow_lookup;
+    CHECK_EQ(blitz_run(crowd, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
+static int fails(const char *call)
+{
+    return strcmp(call, "getaddrinfo") == 0 ? EMFILE : 0;
+}
+
+static int failing(void *arg)
+{
+    blitz_addr at[2];
+    blitz_tcp *t;
+    (void)arg;
+    CHECK_EQ(blitz_resolve("localhost", "7", at, 2, soon()), -EMFILE);
+    CHECK_EQ(blitz_tcp_connect_host("localhost", "7", soon(), &t), -EMFILE);
+    return 0;
+}
+
+TEST(resolve, a_failing_system_is_an_error)
+{
+    bz_io_fault = fails;
+    CHECK_EQ(blitz_run(failing, NULL, NULL), 0);
+}
