@@ -194,7 +194,9 @@ static int attempt_call(void *arg)
 
 int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    if (op->code >= BZ_OP_FSYNC || (op->file->flags & BZ_FILE_DISK)) {
+    /* Who means one use of a file may be too late for it, and has no business with its flags. */
+    bool is_disk = op->generation == 0 && (op->file->flags & BZ_FILE_DISK);
+    if (op->code >= BZ_OP_FSYNC || is_disk) {
         (void)!blitz_blocking(attempt_call, op); /* it has a function */
         return op->result;
     }

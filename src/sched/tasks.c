@@ -46,7 +46,7 @@
 #include "base/check.h"
 #include "sched/sched.h"
 
-static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, BZ_TASK_BYTES_MAX};
+static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, 384, BZ_TASK_BYTES_MAX};
 
 enum { ID_BLOCK = 1024 };
 static const uint64_t LEFT_OPEN = UINT64_C(1) << 62; /* more than there can be objects */

@@ -18,7 +18,7 @@
 #include "task/task.h"
 
 enum {
-    BZ_TASK_CLASSES = 4,
+    BZ_TASK_CLASSES = 5,
     BZ_TASK_ALIGN = 64,     /* of every header: two do not share a line on most machines */
     BZ_TASK_BYTES_MAX = 512 /* the largest class; who needs more keeps it elsewhere */
 };

@@ -10,10 +10,14 @@
 #include "harness.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
+#include "io/sockaddr.h"
 #include "support/net.h"
+#include "support/sanitizers.h"
 
 static blitz_deadline soon(void)
 {
@@ -380,6 +384,66 @@ TEST(net_stress, ten_thousand_connections_are_answered_and_end_in_three_ways)
     t_note("%u connections", (unsigned)n);
     CHECK_EQ(blitz_run(ten_thousand, (void *)(uintptr_t)n, &(blitz_config){.procs = 2}), 0);
     CHECK_EQ(t_open_fds(), fds);
+}
+
+/* ---- what an idle one costs ---- */
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    CHECK_NOT_NULL(f);
+    CHECK_EQ(fscanf(f, "%lu %lu", &all, &resident), 2);
+    fclose(f);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The other end: a descriptor and nothing else. */
+static int plain_client(void)
+{
+    struct sockaddr_storage s;
+    int bytes = bz_sockaddr_of(&listening, &s);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(connect(fd, (struct sockaddr *)&s, (socklen_t)bytes), 0);
+    return fd;
+}
+
+static void add_idlers(int *client, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        struct idler state = {.frame = {0, 0}};
+        client[i] = plain_client();
+        CHECK_EQ(blitz_tcp_accept(listener, &state.tcp, NULL, soon()), 0);
+        CHECK_EQ(blitz_spawn_poll(idler, &state, sizeof state, NULL, NULL), 0);
+    }
+}
+
+static int idle_cost(void *arg)
+{
+    uint64_t n = (uint64_t)(uintptr_t)arg, first = n / 5;
+    int *client = calloc(n, sizeof(int));
+    listener = t_listen(&listening);
+    memset(client, 1, n * sizeof(int)); /* it is there already */
+    add_idlers(client, first);          /* so are pools and tables */
+    uint64_t before = resident_bytes();
+    add_idlers(client + first, n - first);
+    uint64_t each = (resident_bytes() - before) / (n - first);
+    t_note("%u bytes for an idle connection of a stackless task", (unsigned)each);
+    for (uint64_t i = 0; i < n; i++)
+        close(client[i]);
+    blitz_tcp_listener_close(listener);
+    free(client);
+    return (int)each;
+}
+
+TEST(net_stress, an_idle_connection_of_a_stackless_task_takes_600_bytes_at_most)
+{
+    uint64_t n = so_many(10000);
+    int each = blitz_run(idle_cost, (void *)(uintptr_t)n, &(blitz_config){.procs = 1});
+    if (T_ASAN || T_TSAN || n < 5000)
+        t_skip("too few of them, or a sanitizer's memory");
+    CHECK_LE(each, 600);
 }
 
 /* ---- closes by others ---- */
