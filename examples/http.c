@@ -1,0 +1,404 @@
+/*
+ * http.c - a web server for the files of a folder: HTTP/1.1, a fiber for each connection.
+ *
+ *     example_http                     makes a folder, asks itself for what is in it, and ends
+ *     example_http FOLDER [PORT]       serve until stopped
+ *
+ * GET and HEAD, connections that are kept, requests sent ahead, 304 for what has not changed. Each connection is
+ * a plain loop: read a request, answer it. Reading a file may block a thread (a disk does not say when it
+ * is ready), so it is announced by blitz_block_in_place(), and nobody else waits for it.
+ *
+ * A client has 30 seconds for a request and for taking an answer. Names that begin with a dot are not served, so there is no
+ * way out of the folder but by a link that somebody put there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <blitz.h>
+
+#include "http_parse.h"
+
+enum { OUT_BYTES = 32768, PATIENCE_S = 30, DATE_BYTES = 32 };
+
+struct session {
+    blitz_tcp *tcp;
+    int folder;
+    struct http_request request;
+    size_t have;            /* bytes in `in` */
+    char in[HTTP_HEAD_MAX]; /* requests, as they come */
+    size_t len;             /* bytes in `out` */
+    char out[OUT_BYTES];    /* an answer, or the next piece of it */
+};
+
+static blitz_deadline patience(void)
+{
+    return blitz_after(PATIENCE_S * (uint64_t)BLITZ_S);
+}
+
+/* ---- answers ---- */
+
+static int send_out(struct session *s)
+{
+    size_t len = s->len;
+    s->len = 0;
+    return len == 0 ? 0 : blitz_tcp_write_all(s->tcp, s->out, len, NULL, patience());
+}
+
+static __attribute__((format(printf, 2, 3))) void put(struct session *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(s->out + s->len, sizeof s->out - s->len, format, args);
+    va_end(args);
+    if (n > 0 && (size_t)n < sizeof s->out - s->len)
+        s->len += (size_t)n;
+}
+
+static const char *date_of(time_t at, char text[DATE_BYTES])
+{
+    struct tm utc;
+    strftime(text, DATE_BYTES, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&at, &utc));
+    return text;
+}
+
+static const char *name_of(int status)
+{
+    switch (status) {
+    case 200:
+        return "OK";
+    case 304:
+        return "Not Modified";
+    case 400:
+        return "Bad Request";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 413:
+        return "Content Too Large";
+    case 414:
+        return "URI Too Long";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 501:
+        return "Not Implemented";
+    case 505:
+        return "HTTP Version Not Supported";
+    default:
+        return "Internal Server Error";
+    }
+}
+
+static void put_head(struct session *s, int status)
+{
+    char date[DATE_BYTES];
+    put(s, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, name_of(status), date_of(time(NULL), date));
+    if (!s->request.is_kept)
+        put(s, "Connection: close\r\n");
+    else if (s->request.minor == 0)
+        put(s, "Connection: keep-alive\r\n");
+}
+
+/* An answer that is its status and no more. */
+static int answer_status(struct session *s, int status)
+{
+    bool has_body = status != 304 && !http_is(s->request.method, "HEAD");
+    put_head(s, status);
+    if (status == 405)
+        put(s, "Allow: GET, HEAD\r\n");
+    if (status == 304)
+        put(s, "\r\n");
+    else
+        put(s, "Content-Type: text/plain\r\nContent-Length: %zu\r\n\r\n",
+            strlen(name_of(status)) + 1);
+    if (has_body)
+        put(s, "%s\n", name_of(status));
+    return send_out(s);
+}
+
+/* ---- files ---- */
+
+struct file {
+    int folder, fd;
+    char path[HTTP_PATH_MAX + sizeof "index.html"];
+    struct stat about;
+    char *to; /* the next piece goes here */
+    size_t room;
+    off_t at;
+};
+
+static int file_open(void *arg)
+{
+    struct file *f = arg;
+    f->fd = openat(f->folder, f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f->fd < 0)
+        return -errno;
+    if (fstat(f->fd, &f->about) == 0 && S_ISREG(f->about.st_mode))
+        return 0;
+    close(f->fd);
+    return -ENOENT;
+}
+
+static int file_read(void *arg)
+{
+    struct file *f = arg;
+    ssize_t n = pread(f->fd, f->to, f->room, f->at);
+    return n < 0 ? -errno : (int)n;
+}
+
+static const char *type_of(const char *path)
+{
+    static const struct {
+        const char *end, *type;
+    } known[] = {{".html", "text/html; charset=utf-8"},
+                 {".txt", "text/plain; charset=utf-8"},
+                 {".css", "text/css"},
+                 {".js", "text/javascript"},
+                 {".json", "application/json"},
+                 {".svg", "image/svg+xml"},
+                 {".png", "image/png"},
+                 {".jpg", "image/jpeg"}};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t end = strlen(known[i].end);
+        if (len > end && strcmp(path + len - end, known[i].end) == 0)
+            return known[i].type;
+    }
+    return "application/octet-stream";
+}
+
+/* The head is in `out` already; what fits of the file goes with it, the rest in pieces. */
+static int send_file(struct session *s, struct file *f)
+{
+    off_t left = f->about.st_size;
+    for (int rc = 0; left > 0;) {
+        f->to = s->out + s->len;
+        f->room = sizeof s->out - s->len;
+        if ((off_t)f->room > left)
+            f->room = (size_t)left;
+        int n = blitz_block_in_place(file_read, f);
+        if (n <= 0)
+            return -EIO; /* it has become shorter than was promised */
+        s->len += (size_t)n;
+        f->at += n;
+        left -= n;
+        if ((rc = send_out(s)) != 0)
+            return rc;
+    }
+    return send_out(s);
+}
+
+static int answer_file(struct session *s, struct file *f)
+{
+    char changed[DATE_BYTES];
+    date_of(f->about.st_mtime, changed);
+    if (http_is(s->request.if_modified_since, changed))
+        return answer_status(s, 304);
+    put_head(s, 200);
+    put(s, "Content-Type: %s\r\nContent-Length: %lld\r\nLast-Modified: %s\r\n\r\n",
+        type_of(f->path), (long long)f->about.st_size, changed);
+    return http_is(s->request.method, "HEAD") ? send_out(s) : send_file(s, f);
+}
+
+/* ---- requests ---- */
+
+static int answer(struct session *s)
+{
+    struct http_request *r = &s->request;
+    struct file f = {.folder = s->folder};
+    if (r->is_chunked || r->length > 0) {
+        r->is_kept = false; /* nobody reads what would come */
+        return answer_status(s, 413);
+    }
+    if (!http_is(r->method, "GET") && !http_is(r->method, "HEAD"))
+        return answer_status(s, 405);
+    if (!http_path(r->target, f.path))
+        return answer_status(s, 404);
+    if (f.path[0] == '\0' || f.path[strlen(f.path) - 1] == '/')
+        strcat(f.path, "index.html");
+    if (blitz_block_in_place(file_open, &f) != 0)
+        return answer_status(s, 404);
+    int rc = answer_file(s, &f);
+    close(f.fd);
+    return rc;
+}
+
+/* The next request in s->in: how long it is; 0 or less: the connection is over. */
+static int next_request(struct session *s)
+{
+    blitz_deadline until = patience();
+    for (;;) {
+        int got = http_parse(s->in, s->have, &s->request);
+        if (got > 0)
+            return got;
+        if (got < 0) {
+            s->request.is_kept = false;
+            answer_status(s, -got);
+            return 0;
+        }
+        int64_t n = blitz_tcp_read(s->tcp, s->in + s->have, sizeof s->in - s->have, until);
+        if (n <= 0)
+            return 0;
+        s->have += (size_t)n;
+    }
+}
+
+static int serve_one(void *arg)
+{
+    struct session *s = arg;
+    int got;
+    while ((got = next_request(s)) > 0) {
+        if (answer(s) != 0 || !s->request.is_kept)
+            break;
+        s->have -= (size_t)got;
+        memmove(s->in, s->in + got, s->have);
+    }
+    blitz_tcp_close(s->tcp);
+    free(s);
+    return 0;
+}
+
+/* ---- the server ---- */
+
+struct server {
+    int folder;
+    blitz_tcp_listener *listener;
+};
+
+static int accept_all(void *arg)
+{
+    struct server *server = arg;
+    blitz_tcp *t;
+    int rc;
+    while ((rc = blitz_tcp_accept(server->listener, &t, NULL, BLITZ_FOREVER)) == 0) {
+        struct session *s = malloc(sizeof *s);
+        blitz_tcp_set_nodelay(t, true);
+        if (s == NULL) {
+            blitz_tcp_close(t);
+            continue;
+        }
+        s->tcp = t;
+        s->folder = server->folder;
+        s->have = s->len = 0;
+        if (blitz_spawn(serve_one, s, NULL, NULL) != 0) {
+            blitz_tcp_close(t);
+            free(s);
+        }
+    }
+    blitz_tcp_listener_unref(
+        server->listener); /* its own reference: others may close it meanwhile */
+    return rc;
+}
+
+static int open_server(struct server *server, const char *folder, uint16_t port, blitz_addr *at)
+{
+    *at = blitz_addr_loopback_v4(port);
+    server->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (server->folder < 0)
+        return -errno;
+    int rc = blitz_tcp_listen(at, NULL, &server->listener);
+    return rc != 0 ? rc : blitz_tcp_listener_local(server->listener, at);
+}
+
+static int serve(void *arg)
+{
+    char **argv = arg;
+    struct server server = {.folder = -1};
+    blitz_addr at;
+    int rc = open_server(&server, argv[1], (uint16_t)(argv[2] != NULL ? atoi(argv[2]) : 0), &at);
+    if (rc != 0)
+        return rc;
+    printf("port %d\n", blitz_addr_port(&at));
+    fflush(stdout);
+    return accept_all(&server);
+}
+
+/* ---- without arguments: a folder of our own ---- */
+
+static int ask(blitz_tcp *t, const char *request, char *answer_, size_t room)
+{
+    int64_t n = 0;
+    size_t have = 0;
+    int rc = blitz_tcp_write_all(t, request, strlen(request), NULL, patience());
+    while (rc == 0 && have < room - 1 &&
+           (n = blitz_tcp_read(t, answer_ + have, room - 1 - have, patience())) > 0)
+        have += (size_t)n;
+    answer_[have] = '\0';
+    return rc != 0 ? rc : (int)n;
+}
+
+static int make_page(const char *folder)
+{
+    static const char page[] = "<p>hello, world</p>\n";
+    char path[128];
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    ssize_t n = write(fd, page, sizeof page - 1);
+    close(fd);
+    return n == (ssize_t)sizeof page - 1 ? 0 : -EIO;
+}
+
+static int visit(const blitz_addr *at)
+{
+    char got[2048];
+    blitz_tcp *t;
+    int rc = blitz_tcp_connect(at, patience(), &t);
+    if (rc != 0)
+        return rc;
+    rc = ask(t,
+             "GET / HTTP/1.1\r\nHost: a\r\n\r\n" /* two requests at once */
+             "GET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+             got, sizeof got);
+    blitz_tcp_close(t);
+    bool is_right = strncmp(got, "HTTP/1.1 200 OK\r\n", 17) == 0 &&
+                    strstr(got, "\r\n\r\n<p>hello, world</p>\nHTTP/1.1 404 Not Found\r\n") != NULL;
+    printf("the page and what is not there, by one connection: %s\n", is_right ? "right" : got);
+    return rc != 0 ? rc : is_right ? 0 : -EIO;
+}
+
+static int try_it(void *folder)
+{
+    struct server server = {.folder = -1};
+    blitz_addr at;
+    blitz_task *accepts;
+    int rc = make_page(folder);
+    if (rc != 0 || (rc = open_server(&server, folder, 0, &at)) != 0)
+        return rc;
+    blitz_tcp_listener_ref(server.listener); /* for accept_all */
+    if ((rc = blitz_spawn(accept_all, &server, NULL, &accepts)) != 0)
+        return rc;
+    rc = visit(&at);
+    blitz_tcp_listener_close(server.listener);
+    blitz_task_join(accepts, BLITZ_FOREVER, NULL);
+    close(server.folder);
+    return rc;
+}
+
+static int try_in_a_folder(void)
+{
+    char folder[] = "/tmp/blitz-http-XXXXXX", path[64];
+    if (mkdtemp(folder) == NULL)
+        return -errno;
+    int rc = blitz_run(try_it, folder, NULL);
+    snprintf(path, sizeof path, "%s/index.html", folder);
+    unlink(path);
+    rmdir(folder);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    int rc = argc > 1 ? blitz_run(serve, argv, NULL) : try_in_a_folder();
+    if (rc < 0)
+        fprintf(stderr, "http: %s\n", strerror(-rc));
+    return rc < 0;
+}
