@@ -14,7 +14,8 @@
     SCENE(skynet)          \
     SCENE(fib)             \
     SCENE(millions)        \
-    SCENE(hogs)
+    SCENE(hogs)            \
+    SCENE(net)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;
 DEMO_SCENES(DEMO_DECLARE)
