@@ -71,6 +71,7 @@ static void echo(struct loop *l, struct net_server *s, double seconds)
     echo_figures(l->shape.name, &times, done, wall_ns, cpu_ns);
     count_calls(l, s);
     loop_drain(l);
+    fprintf(figures, "# %llu messages in all\n", (unsigned long long)l->done);
 }
 
 /* The first few connections are not counted: they pay for what a server makes once. */
