@@ -101,6 +101,12 @@ clang: ## the tests, built by clang
 	@tools/build clang
 	@tools/run-tests clang $(code_only)
 
+.PHONY: programs
+programs: ## nc, socat, curl, wrk and nginx against our examples; BLITZ_IO=... for a keeper
+	@tools/setup build python net-programs
+	@tools/build release example_echo example_http example_fetch
+	@tests/programs/programs_test.py build/release/examples
+
 # -- the long sweep --------------------------------------------------------------------------------
 
 .PHONY: procs
