@@ -14,7 +14,7 @@
 
 #include "demo.h"
 
-enum { CONNECTIONS = 10000, ROUNDS = 4, BYTES = 64, AT_ONCE = 500, FILES_BESIDE = 100 };
+enum { CONNECTIONS = 10000, ROUNDS = 2, BYTES = 64, AT_ONCE = 500, FILES_BESIDE = 100 };
 
 struct net {
     blitz_tcp_listener *listener;
