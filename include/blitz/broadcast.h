@@ -95,7 +95,7 @@ typedef struct blitz_broadcast_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, -EPIPE */
     uint64_t missed;     /* when ready: see above */
-    void *inside[10];
+    void *inside[11];
 } blitz_broadcast_future;
 
 /*

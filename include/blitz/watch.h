@@ -78,7 +78,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_watch_recv(blitz_watch *w, void *value, uint6
 typedef struct blitz_watch_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, -EPIPE */
-    void *inside[10];
+    void *inside[11];
 } blitz_watch_future;
 
 /*

@@ -1,0 +1,57 @@
+/*
+ * crowd.h - many who each look at the same thing, and wait until it has changed.
+ *
+ * What a broadcast and a watch have in common. The thing has a number that goes up with every change,
+ * each who looks has the number it has seen, and there is something to see if the two differ. Nobody
+ * takes anything away from anybody, so there is no turn to be kept: a change serves all who wait.
+ */
+#ifndef BZ_CHAN_CROWD_H
+#define BZ_CHAN_CROWD_H
+
+#include "chan/line.h"
+
+struct bz_receive;
+
+/* The first member of what is looked at. */
+struct bz_crowd {
+    struct bz_lock lock; /* rank WAIT; guards the next three, and what is looked at */
+    bool is_closed;
+    uint64_t number;          /* of changes */
+    struct bz_list receivers; /* those who wait */
+    bz_atomic(uint32_t) refs;
+    const struct bz_os *os; /* constant, as are the next ones */
+    const char *what;       /* for dumps */
+    /* Under the lock, when there is something new: copy it, and go on to *r->at. */
+    void (*copy)(struct bz_receive *r);
+};
+
+/* One look, and the wait for it. */
+struct bz_receive {
+    struct bz_waiter waiter;
+    struct bz_crowd *of;
+    uint64_t *at; /* the caller's: the number it is at */
+    void *value;
+    uint64_t missed; /* a broadcast's: how many were overwritten before it came */
+};
+
+void bz_crowd_init(struct bz_crowd *c, const char *what, void (*copy)(struct bz_receive *r));
+void bz_crowd_ref(struct bz_crowd *c);
+/* True: that was the last holder, free it. Aborts if somebody waits. */
+BZ_MUST_USE bool bz_crowd_unref(struct bz_crowd *c);
+
+/* Lock it to change it; false: it is closed, and not locked. The change is made between begin and end. */
+BZ_MUST_USE bool bz_crowd_begin(struct bz_crowd *c);
+void bz_crowd_end(struct bz_crowd *c);
+void bz_crowd_close(struct bz_crowd *c);
+
+/* Look, without waiting: 0, -EAGAIN (nothing new), -EPIPE (nor will there be). */
+int bz_crowd_try(struct bz_receive *r);
+/* Look, and wait if there is nothing new. Returns: 0, -EPIPE, -ETIMEDOUT, -ECANCELED. */
+int bz_crowd_wait(struct bz_receive *r, blitz_deadline until);
+
+/* The same as a future's poll and cancel; *result is -EINPROGRESS as long as it is neither ready nor
+ * cancelled. */
+blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *waker);
+void bz_crowd_cancel(struct bz_receive *r, int *result);
+
+#endif
