@@ -2,9 +2,7 @@
  * blitz/blocking.h in virtual time, on many seeds: calls that take their time, beside tasks that must
  * not notice; and with a system that refuses threads and memory.
  */
-#include "support/sched_sim.h"
-
-#include "os/fault.h"
+#include "support/sim_faults.h"
 
 #define MS UINT64_C(1000000)
 
@@ -60,6 +58,7 @@ static int tries_all(void *arg)
     blitz_task *t[N];
     int started = 0, sum = 0;
     (void)arg;
+    os_of_run = bz_machine_self()->rt->os;
     for (int i = 0; i < N; i++)
         started += blitz_spawn(calls, (void *)((uintptr_t)i * MS / 2), NULL, &t[started]) == 0;
     for (int i = 0; i < started; i++) {
@@ -73,60 +72,19 @@ static int tries_all(void *arg)
     return 0;
 }
 
-struct faulty {
-    struct bz_fault_plan plan;
-    bool has_failed;
-};
-
-static void run_faulty(const struct bz_os *os, void *arg)
-{
-    struct faulty *f = arg;
-    struct bz_fault fault;
-    struct bz_runtime *rt;
-    os_of_run = os;
-    bz_fault_init(&fault, os, NULL, &f->plan);
-    int err =
-        bz_runtime_new(&fault.os, &(blitz_config){.procs = 2, .allocator = &fault.allocator}, &rt);
-    if (err == 0) {
-        err = blitz_runtime_block_on((blitz_runtime *)rt, tries_all, NULL);
-        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-    }
-    CHECK(err == 0 || err == -ENOMEM || err == -EAGAIN);
-    f->has_failed = bz_fault_failed(&fault) != BZ_FAULT_NONE;
-    struct bz_fault_books left = bz_fault_books(&fault);
-    CHECK_EQ(left.threads, 0);
-    CHECK_EQ(left.slabs, 0);
-    CHECK_EQ(left.blocks, 0);
-}
-
-/* With the n-th call failing, n = 1, 2, 3 ... until none does. */
-static uint64_t each_fault(enum bz_fault_kind kind, bool for_good)
-{
-    for (uint64_t n = 1;; n++) {
-        struct faulty f = {.plan = {.kind = kind, .nth = n, .for_good = for_good}};
-        uint64_t seed = sim_next_seed();
-        t_watch("seed 0x%llx, call %llu of kind %d fails, for good: %d", (unsigned long long)seed,
-                (unsigned long long)n, (int)kind, for_good);
-        CHECK_EQ(t_sim(seed, run_faulty, &f), 0);
-        if (!f.has_failed)
-            return n;
-    }
-}
-
 /* Bug class 30: no thread for a call, once or for ever: the call is made all the same. */
 TEST(blocking, bug_30_a_thread_that_cannot_be_had_loses_no_call)
 {
     for (uint64_t i = t_scaled(10); i > 0; i--) {
-        CHECK_GE(each_fault(BZ_FAULT_THREAD, false), 3u);
-        CHECK_GE(each_fault(BZ_FAULT_THREAD, true), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, false, tries_all), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, true, tries_all), 3u);
     }
 }
 
 TEST(blocking, no_memory_for_a_thread_loses_no_call)
 {
     for (uint64_t i = t_scaled(4); i > 0; i--) /* for good: tasks would wait for a stack for ever */
-        CHECK_GE(each_fault(BZ_FAULT_MEMORY, false), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_MEMORY, false, tries_all), 3u);
 }
 
 /* ---- leaving ---- */

@@ -2,9 +2,7 @@
  * blitz_thread_lock in virtual time, on many seeds: the task goes on where it was, whatever it waits
  * for, and nobody else runs there. A simulated thread is known by its machine, which it keeps.
  */
-#include "support/sched_sim.h"
-
-#include "os/fault.h"
+#include "support/sim_faults.h"
 
 #define MS UINT64_C(1000000)
 
@@ -230,51 +228,13 @@ static int some_try(void *arg)
     return sum == started ? 0 : 1;
 }
 
-struct faulty {
-    struct bz_fault_plan plan;
-    bool has_failed;
-};
-
-static void run_faulty(const struct bz_os *os, void *arg)
-{
-    struct faulty *f = arg;
-    struct bz_fault fault;
-    struct bz_runtime *rt;
-    bz_fault_init(&fault, os, NULL, &f->plan);
-    int err =
-        bz_runtime_new(&fault.os, &(blitz_config){.procs = 2, .allocator = &fault.allocator}, &rt);
-    if (err == 0) {
-        err = blitz_runtime_block_on((blitz_runtime *)rt, some_try, NULL);
-        CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-    }
-    CHECK(err == 0 || err == -ENOMEM || err == -EAGAIN);
-    f->has_failed = bz_fault_failed(&fault) != BZ_FAULT_NONE;
-    struct bz_fault_books left = bz_fault_books(&fault);
-    CHECK_EQ(left.threads, 0);
-    CHECK_EQ(left.blocks, 0);
-}
-
-static uint64_t each_fault(enum bz_fault_kind kind, bool for_good)
-{
-    for (uint64_t n = 1;; n++) {
-        struct faulty f = {.plan = {.kind = kind, .nth = n, .for_good = for_good}};
-        uint64_t seed = sim_next_seed();
-        t_watch("seed 0x%llx, call %llu of kind %d fails, for good: %d", (unsigned long long)seed,
-                (unsigned long long)n, (int)kind, for_good);
-        CHECK_EQ(t_sim(seed, run_faulty, &f), 0);
-        if (!f.has_failed)
-            return n;
-    }
-}
-
 /* Bug class 30: a lock is refused rather than that all wait for a thread that cannot be made. */
 TEST(locked, bug_30_a_thread_that_cannot_be_had_stops_nobody)
 {
     for (uint64_t i = t_scaled(10); i > 0; i--) {
-        CHECK_GE(each_fault(BZ_FAULT_THREAD, false), 3u);
-        CHECK_GE(each_fault(BZ_FAULT_THREAD, true), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, false, some_try), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, true, some_try), 3u);
     }
     for (uint64_t i = t_scaled(4); i > 0; i--)
-        CHECK_GE(each_fault(BZ_FAULT_MEMORY, false), 3u);
+        CHECK_GE(sim_each_fault(BZ_FAULT_MEMORY, false, some_try), 3u);
 }

@@ -3,6 +3,7 @@
 #include "support/bell.h"
 #include "support/on_each.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,42 +79,56 @@ TEST(time, what_is_left_of_a_deadline)
 
 /* ---- bug class 12 ---- */
 
-static pid_t stopper;
+enum { NAPS = 60, NAP_NS = 700000, STOP_EVERY = 20, STOP_NAPS = 12 };
 
-/* A process that stops ours for a while, and then lets it go on. */
+static pid_t stopper;
+static int told[2]; /* until when we want to be stopped */
+
+/* A process that stops ours when it is told to, until the time that it is told, and then lets it go on. */
 static void stop_us(void)
 {
     pid_t us = getpid();
+    uint64_t until;
+    CHECK_EQ(pipe(told), 0);
     stopper = fork();
     CHECK_GE(stopper, 0);
     if (stopper != 0)
         return;
-    for (int i = 0; i < 3; i++) {
-        usleep(3000); /* lint: allow test-sleep: when we are stopped does not matter */
+    close(told[1]);
+    while (read(told[0], &until, sizeof until) == (ssize_t)sizeof until) {
         kill(us, SIGSTOP);
-        usleep(10000); /* lint: allow test-sleep: nor for how long */
+        while (blitz_now() < until)
+            sched_yield();
         kill(us, SIGCONT);
     }
     _exit(0);
 }
 
+struct nap {
+    uint64_t until, stop_until; /* 0: it does not have us stopped */
+};
+
 static int nap(void *arg)
 {
-    uint64_t until = *(uint64_t *)arg;
-    CHECK_EQ(blitz_sleep_until(until), 0);
-    CHECK_GE(blitz_now(), until);
+    const struct nap *n = arg;
+    CHECK_EQ(blitz_sleep_until(n->until), 0);
+    CHECK_GE(blitz_now(), n->until);
+    if (n->stop_until != 0)
+        CHECK_EQ(write(told[1], &n->stop_until, sizeof n->stop_until), sizeof n->stop_until);
     return 0;
 }
 
+/* Before, while and after we stand still. */
 static int naps(void *arg)
 {
-    enum { NAPS = 60 };
     blitz_task *t[NAPS];
-    uint64_t until[NAPS];
+    struct nap n[NAPS];
+    uint64_t begun = blitz_now();
     (void)arg;
     for (uint64_t i = 0; i < NAPS; i++) {
-        until[i] = blitz_after(i * 700 * BLITZ_US); /* before, while and after we stand still */
-        CHECK_EQ(blitz_spawn(nap, &until[i], NULL, &t[i]), 0);
+        n[i].until = begun + i * NAP_NS;
+        n[i].stop_until = i % STOP_EVERY == 1 ? n[i].until + STOP_NAPS * NAP_NS : 0;
+        CHECK_EQ(blitz_spawn(nap, &n[i], NULL, &t[i]), 0);
     }
     for (int i = 0; i < NAPS; i++)
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
@@ -126,6 +141,8 @@ TEST(time, bug_12_a_process_that_is_stopped_and_continued_loses_no_sleep)
     int status = -1;
     stop_us();
     CHECK_EQ(blitz_run(naps, NULL, &(blitz_config){.procs = 2}), 0);
+    close(told[1]);
+    close(told[0]);
     CHECK_EQ(waitpid(stopper, &status, 0), stopper);
     CHECK_EQ(status, 0);
 }
