@@ -3,11 +3,11 @@
  *
  * A task that has run HOG_NS is a hog; one that goes on spawning others, or joining them by running
  * them itself, is given LIVELY_NS: without a proc all that would go the long way, and it has been
- * asked (ask.c): its next join lets others run. Nobody can stop it, but nobody has to wait for it either: its
- * thread keeps it, and its proc goes on with another machine. What the hog's queue holds others can
- * steal, and the monitor fires its timers; so that is not done as long as some other proc lives,
- * that is, sleeps, or gets from one task to the next. If none does, and something waits to be run,
- * one proc is moved. The same goes for a proc whose machine is in a system call that it announced
+ * asked (ask.c): its next join lets others run. Nobody can stop it, but nobody has to wait for it
+ * either: its thread keeps it, and its proc goes on with another machine. What the hog's queue holds
+ * others can steal, and the monitor fires its timers; so that is not done as long as some other proc
+ * lives, that is, sleeps, or gets from one task to the next. If none does, and something waits to be
+ * run, one proc is moved. The same goes for a proc whose machine is in a system call that it announced
  * (blitz_syscall_enter): after CALL_NS it moves as soon as something waits and nobody sleeps.
  *
  * A machine that lost its proc is a *stray* until it is home or has another. Strays that burn CPU
@@ -27,8 +27,8 @@
  * would take.
  *
  * When to look again: while a proc is in a call, soon, and then less and less often (CALL_NS doubled
- * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog and
- * something waits: when it will be one.
+ * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog: when it
+ * will be one.
  *
  * Rejected: a signal that makes the hog switch (it may hold any lock of its libraries; preempt.c, for
  * those who ask for it, does not switch either); handing over every hogged proc at once (each costs
@@ -163,16 +163,14 @@ static unsigned take_turns(struct bz_runtime *rt, uint64_t now)
 
 /* ---- choosing ---- */
 
-static bool choose(struct bz_proc *p)
+static void choose(struct bz_proc *p)
 {
-    if (BZ_BROKEN(92))
-        return false;
-    p->seen.moves = p->seen.is_asked = true;
-    return true;
+    if (!BZ_BROKEN(92))
+        p->seen.moves = p->seen.is_asked = true;
 }
 
 /* One of the hogs: the first that has something only it can run, or any. */
-static bool choose_a_hog(struct bz_runtime *rt, uint64_t now)
+static void choose_a_hog(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_proc *found = NULL;
     for (unsigned i = 0; i < rt->proc_count; i++) {
@@ -180,15 +178,18 @@ static bool choose_a_hog(struct bz_runtime *rt, uint64_t now)
         if (is_hog(p, now) && (found == NULL || !has_work(found)))
             found = p;
     }
-    return found != NULL && choose(found);
+    if (found != NULL)
+        choose(found);
 }
 
 static bool choose_calls(struct bz_runtime *rt, uint64_t now)
 {
     bool is_any = false;
     for (unsigned i = 0; i < rt->proc_count; i++)
-        if (is_in_call(&rt->procs[i], now))
-            is_any |= choose(&rt->procs[i]);
+        if (is_in_call(&rt->procs[i], now)) {
+            choose(&rt->procs[i]);
+            is_any = true;
+        }
     return is_any;
 }
 
@@ -201,7 +202,7 @@ static void start_orphans(struct bz_runtime *rt)
             return;
 }
 
-bool bz_handover_choose(struct bz_runtime *rt, uint64_t now)
+void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     unsigned hogs = 0, live = 0;
@@ -217,12 +218,11 @@ bool bz_handover_choose(struct bz_runtime *rt, uint64_t now)
     bool may = burning <= rt->is.burning_max;
     mon->is_hogged = live == 0 && may;
     if (bz_idle_sleeping(&rt->idle) > 0 || !is_anything_waiting(rt))
-        return false;
-    bool is_any = choose_calls(rt, now);
+        return;
+    bool is_any_call = choose_calls(rt, now);
     start_orphans(rt);
-    if (!is_any && live == 0 && may)
-        is_any = choose_a_hog(rt, now);
-    return is_any;
+    if (!is_any_call && live == 0 && may)
+        choose_a_hog(rt, now);
 }
 
 /* ---- moving ---- */

@@ -80,8 +80,8 @@ void bz_monitor_tell(struct bz_runtime *rt);
 /* The runtime ends. No machine raises it from here on. */
 void bz_monitor_stop(struct bz_runtime *rt);
 
-/* handover.c: at a look, after the procs were seen: which of them are to move. True if any. */
-bool bz_handover_choose(struct bz_runtime *rt, uint64_t now_ns);
+/* handover.c: at a look, after the procs were seen: which of them are to move (seen.moves). */
+void bz_handover_choose(struct bz_runtime *rt, uint64_t now_ns);
 /* ... after the barrier: move that one, if it still can be. */
 void bz_handover_move(struct bz_proc *p, uint64_t now_ns);
 /* ... and when the next look is due on this account, at the latest. */

@@ -49,8 +49,8 @@ static struct bz_text text; /* of the process */
 
 static void on_urged(uintptr_t pc);
 
-/* Code of ours lies there. (Not by the address of a public function: the program may have a stub for
- * that in its own text.) */
+/* Code of ours lies there. (Not by the address of a public function: to a program that may be the jump
+ * to it in its own text.) */
 static bool is_ours(uintptr_t from, uintptr_t to)
 {
     return from <= (uintptr_t)on_urged && (uintptr_t)on_urged < to;
