@@ -9,6 +9,7 @@
 #include "par/cases.h"
 #include "par/fork.h"
 #include "par/loops.h"
+#include "par/sorts.h"
 
 static void must(int rc, const char *what)
 {
@@ -76,9 +77,18 @@ static void start_outside(const struct tasks_case *c, const char *name)
 /* ---- in a task ---- */
 
 static const struct tasks_case inside[] = {
-    {"fork", TASKS_PACED, case_fork, 0},     {"fib", TASKS_FIXED, case_fib, 1},
-    {"queens", TASKS_FIXED, case_queens, 1}, {"sum", TASKS_FIXED, case_sum, 1},
-    {"orbit", TASKS_FIXED, case_orbit, 1},   {"tiny-inside", TASKS_PACED, case_tiny, 0},
+    {"fork", TASKS_PACED, case_fork, 0},
+    {"fib", TASKS_FIXED, case_fib, 1},
+    {"queens", TASKS_FIXED, case_queens, 1},
+    {"sum", TASKS_FIXED, case_sum, 1},
+    {"orbit", TASKS_FIXED, case_orbit, 1},
+    {"sort-random", TASKS_FIXED, case_sort_random, 1},
+    {"sort-sorted", TASKS_FIXED, case_sort_sorted, 1},
+    {"sort-few", TASKS_FIXED, case_sort_few, 1},
+    {"compare-random", TASKS_FIXED, case_compare_random, 1},
+    {"compare-sorted", TASKS_FIXED, case_compare_sorted, 1},
+    {"compare-few", TASKS_FIXED, case_compare_few, 1},
+    {"tiny-inside", TASKS_PACED, case_tiny, 0},
 };
 
 struct order {

@@ -13,6 +13,7 @@
     SCENE(pipeline)        \
     SCENE(skynet)          \
     SCENE(fib)             \
+    SCENE(sort)            \
     SCENE(millions)        \
     SCENE(hogs)            \
     SCENE(net)
