@@ -46,6 +46,7 @@ struct whole {
     const struct blitz_sort_kernel_ *k;
     void *ctx;
     size_t wide; /* longer ones are split by all workers */
+    bool is_shielded;
 };
 
 struct part {
@@ -88,7 +89,7 @@ static int sort_part(void *arg)
     struct part *p = arg;
     const struct blitz_sort_kernel_ *k = p->of->k;
     while (p->n > BZ_SORT_LEAF && p->limit > 0) {
-        if (blitz_is_cancelled())
+        if (bz_sort_is_stopped(p->of->is_shielded))
             return -ECANCELED;
         BLITZ_POLL();
         blitz_sort_swap_(p->v, k->pivot(p->v, p->n, p->of->ctx), k->size);
@@ -116,10 +117,10 @@ int bz_sort_here(const struct blitz_sort_kernel_ *k, void *v, size_t n, void *ct
     }
     unsigned procs = bz_sort_procs();
     size_t wide = n / (2 * procs);
-    struct whole all = {k, ctx,
-                        procs < 2                  ? n
-                        : wide < BZ_SORT_CHUNK_MIN ? BZ_SORT_CHUNK_MIN
-                                                   : wide};
+    struct whole all = {k, ctx, wide < BZ_SORT_CHUNK_MIN ? BZ_SORT_CHUNK_MIN : wide,
+                        bz_par_is_shielded()};
+    if (procs < 2)
+        all.wide = n;
     struct part p = {&all, v, n, NULL, bz_sort_limit(n)};
     return sort_part(&p);
 }

@@ -22,11 +22,13 @@
 #include "base/alloc.h"
 #include "blitz/par.h"
 #include "blitz/sort.h"
+#include "blitz/task.h"
+#include "par/split.h"
 
 enum {
     BZ_SORT_LEAF = 4096,       /* elements that one job sorts by itself */
     BZ_SORT_CHUNK_MIN = 16384, /* elements that are worth a job in a pass over the array */
-    BZ_SORT_CHUNKS_MAX = 64,
+    BZ_SORT_CHUNKS_MAX = 128,
 };
 
 /* A comparison by pointer: the ctx of the kernels in sort_compare.c and of the merge sort. */
@@ -55,11 +57,31 @@ unsigned bz_sort_procs(void);
 /* Where memory comes from: the runtime's allocator, or the C library's on a plain thread. */
 const blitz_allocator *bz_sort_allocator(void);
 
-/* Into how many parts a pass over n elements is cut. */
+/* Into how many parts a pass over n elements is cut: of which something is kept, at most
+ * BZ_SORT_CHUNKS_MAX; and if nothing is, of whatever size pays. */
 size_t bz_sort_chunks(size_t n);
+size_t bz_sort_pieces(size_t n);
 
 /* fn(i, arg) for each i of [0, count), in parallel; returns the error of the least i that had one. */
 BZ_MUST_USE int bz_sort_each(size_t count, int (*fn)(size_t i, void *arg), void *arg);
+
+/*
+ * A task that is shielded sorts on in spite of a cancel; but a job of it that others run is not
+ * shielded. So the call notes at its beginning whether it is, and its jobs go by that.
+ */
+static inline bool bz_sort_is_stopped(bool is_shielded)
+{
+    return !is_shielded && blitz_is_cancelled();
+}
+
+/* The same for a part that calls another sort: true if it is to be unshielded after it. */
+static inline bool bz_sort_shield(bool is_shielded)
+{
+    bool is_new = is_shielded && !bz_par_is_shielded();
+    if (is_new)
+        blitz_shield();
+    return is_new;
+}
 
 /* The i-th of `parts` parts of [0, n). */
 static inline size_t bz_sort_part(size_t n, size_t parts, size_t i)

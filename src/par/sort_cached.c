@@ -36,6 +36,7 @@ struct job {
     blitz_key_fn *key;
     void *arg;
     struct pair *pairs;
+    bool is_shielded; /* the call's */
 };
 
 static size_t block_end(const struct job *j, size_t i)
@@ -46,7 +47,7 @@ static size_t block_end(const struct job *j, size_t i)
 static int take_keys(size_t i, void *arg)
 {
     const struct job *j = arg;
-    if (blitz_is_cancelled())
+    if (bz_sort_is_stopped(j->is_shielded))
         return -ECANCELED;
     for (size_t at = i * BLOCK; at < block_end(j, i); at++)
         j->pairs[at] = (struct pair){j->key(j->v + at * j->size, j->arg), at};
@@ -78,6 +79,7 @@ static int sort_with_memory(void *arg)
 {
     struct job *j = arg;
     const blitz_allocator *memory = bz_sort_allocator();
+    j->is_shielded = bz_par_is_shielded();
     j->pairs = bz_alloc(memory, j->n * sizeof *j->pairs, 16);
     if (j->pairs == NULL)
         return -ENOMEM;

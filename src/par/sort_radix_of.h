@@ -148,6 +148,7 @@ struct NAMED(round) {
     KEY diff[BZ_SORT_CHUNKS_MAX];
     size_t *at;
     const blitz_allocator *memory;
+    bool is_shielded; /* the call's */
 };
 
 static int NAMED(find_diff)(size_t i, void *arg)
@@ -231,13 +232,14 @@ static int NAMED(sort_bucket)(struct NAMED(round) * r, size_t at, size_t n)
 {
     int err = 0;
     BLITZ_POLL();
-    if (n > 0 && blitz_is_cancelled()) {
+    if (n > 0 && bz_sort_is_stopped(r->is_shielded)) {
         memcpy(r->v + at, r->other + at, n * sizeof *r->v);
         err = -ECANCELED;
     } else if (n > BZ_RADIX_LEAF) {
         struct NAMED(round) next = {.v = r->v + at, .other = r->other + at, .n = n};
         bz_sort_copy(next.v, r->other + at, n * sizeof *next.v);
         next.memory = r->memory;
+        next.is_shielded = r->is_shielded;
         err = NAMED(sort_round)(&next);
     } else if (n > 0) {
         NAMED(leaf)(r->other + at, r->v + at, n);
@@ -267,7 +269,7 @@ static int NAMED(sort_all)(struct NAMED(round) * r)
     struct NAMED(buckets) all = {r, 0, r->values};
     (void)!bz_sort_each(r->chunks, NAMED(count), r); /* all of them say 0 always */
     NAMED(place_all)(r);
-    if (blitz_is_cancelled())
+    if (bz_sort_is_stopped(r->is_shielded))
         return -ECANCELED;
     if (r->shift == 0) {
         r->high = NAMED(to_key)(r->v[0], &r->in) & ~(KEY)(r->values - 1);
@@ -292,8 +294,13 @@ static int NAMED(sort_round)(struct NAMED(round) * r)
     r->values = (size_t)1 << bits;
     size_t bytes = (r->chunks + 1) * r->values * sizeof *r->at;
     r->at = bz_alloc(r->memory, bytes, BZ_LINE);
-    if (r->at == NULL)
-        return bz_sort_here(NAMED(kernel)(&r->in), r->v, r->n, &r->in);
+    if (r->at == NULL) {
+        bool is_ours = bz_sort_shield(r->is_shielded);
+        int result = bz_sort_here(NAMED(kernel)(&r->in), r->v, r->n, &r->in);
+        if (is_ours)
+            blitz_unshield();
+        return result;
+    }
     int err = NAMED(sort_all)(r);
     bz_free(r->memory, r->at, bytes);
     return err;
@@ -322,6 +329,7 @@ static int NAMED(sort_radix)(NAMED(key) * v, size_t n, struct NAMED(flips) * f)
     } else {
         struct NAMED(round) r = {.v = v, .other = other, .n = n, .in = *f, .out = *f};
         r.memory = memory;
+        r.is_shielded = bz_par_is_shielded();
         err = NAMED(sort_round)(&r);
     }
     bz_free(memory, other, n * sizeof *other);

@@ -36,6 +36,7 @@ enum { MERGE_LEAF = 8192 };
 struct of {
     size_t size;
     size_t few_max;
+    bool is_shielded; /* the call's */
     void (*few)(void *v, size_t n, void *ctx);
     void (*merge)(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to, void *ctx);
     size_t (*run)(const void *v, size_t n, int falls, void *ctx);
@@ -121,9 +122,9 @@ OF(of_24, 24, 1)
 OF(of_32, 32, 1)
 OF(of_any, ((const struct bz_compare *)ctx)->size, 0)
 
-#define ROW(name, bytes, few_max)                            \
-    {                                                        \
-        bytes, few_max, name##_few, name##_merge, name##_run \
+#define ROW(name, bytes, few_max)                                   \
+    {                                                               \
+        bytes, few_max, false, name##_few, name##_merge, name##_run \
     }
 static struct of of_size(size_t size)
 {
@@ -253,7 +254,7 @@ static int sort_part(void *arg)
             sort_leaf(p->k, p->v, p->other, p->n, false, p->ctx);
         return 0;
     }
-    if (blitz_is_cancelled())
+    if (bz_sort_is_stopped(p->k->is_shielded))
         return -ECANCELED;
     BLITZ_POLL();
     for (size_t i = 0; i < 4; i++) {
@@ -295,6 +296,7 @@ static int sort_stable(void *arg)
 {
     struct call *c = arg;
     struct of k = of_size(c->compare.size);
+    k.is_shielded = bz_par_is_shielded();
     struct blitz_sort_kernel_ looks = {.size = k.size, .run = k.run};
     if (c->n <= k.few_max) {
         k.few(c->base, c->n, &c->compare);

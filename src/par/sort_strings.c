@@ -29,6 +29,7 @@ struct string {
 struct group {
     struct string *v;
     size_t n, depth;
+    bool is_shielded; /* the call's */
 };
 
 static inline int head_less(const struct string *a, const struct string *b)
@@ -73,7 +74,7 @@ static int fetch_part(size_t i, void *arg)
 
 static void fetch_heads(const struct group *g)
 {
-    struct pass p = {*g, bz_sort_chunks(g->n)};
+    struct pass p = {*g, bz_sort_pieces(g->n)};
     (void)!bz_sort_each(p.parts, fetch_part, &p); /* which says 0 always */
 }
 
@@ -101,7 +102,7 @@ static bool goes_on(const struct string *s)
 /* The largest one of more than FEW; n is 0 if there is none. */
 static struct group largest(const struct group *g)
 {
-    struct group most = {NULL, FEW, g->depth + 8};
+    struct group most = {NULL, FEW, g->depth + 8, g->is_shielded};
     for (size_t i = 0, end; i < g->n; i = end) {
         end = equal_end(g->v, i, g->n);
         if (end - i > most.n && goes_on(&g->v[i])) {
@@ -140,7 +141,7 @@ static int sort_some(const struct range *r)
     int err = 0;
     struct string *v = r->of->v;
     for (size_t i = r->from, end; i < r->to && err == 0; i = end) {
-        struct group next = {v + i, 0, r->of->depth + 8};
+        struct group next = {v + i, 0, r->of->depth + 8, r->of->is_shielded};
         end = equal_end(v, i, r->to);
         next.n = end - i;
         if (next.n == 1 || !goes_on(&v[i]) || &v[i] == r->but)
@@ -175,7 +176,10 @@ static int sort_range(void *arg)
 static int sort_group(struct group *g)
 {
     for (;;) {
+        bool is_ours = bz_sort_shield(g->is_shielded);
         int err = sort_heads(g->v, g->n);
+        if (is_ours)
+            blitz_unshield();
         if (err != 0)
             return err;
         struct group most = largest(g);
@@ -218,11 +222,11 @@ static int sort_with_memory(void *arg)
 {
     struct call *c = arg;
     const blitz_allocator *memory = bz_sort_allocator();
-    c->parts = bz_sort_chunks(c->n);
+    c->parts = bz_sort_pieces(c->n);
     c->strings = bz_alloc(memory, c->n * sizeof *c->strings, 16);
     if (c->strings == NULL)
         return sort_texts(c->v, c->n);
-    struct group all = {c->strings, c->n, 0};
+    struct group all = {c->strings, c->n, 0, bz_par_is_shielded()};
     (void)!bz_sort_each(c->parts, take_part, c); /* both say 0 always */
     int err = sort_group(&all);
     (void)!bz_sort_each(c->parts, give_part, c);

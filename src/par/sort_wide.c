@@ -26,12 +26,17 @@
 
 size_t bz_sort_chunks(size_t n)
 {
-    size_t most = 4 * (size_t)bz_sort_procs(), chunks = n / BZ_SORT_CHUNK_MIN;
-    if (most == 4)
-        return 1; /* nobody to share with */
+    size_t most = 8 * (size_t)bz_sort_procs(), chunks = bz_sort_pieces(n);
     if (most > BZ_SORT_CHUNKS_MAX)
         most = BZ_SORT_CHUNKS_MAX;
-    return chunks < 1 ? 1 : chunks < most ? chunks : most;
+    return chunks < most ? chunks : most;
+}
+
+size_t bz_sort_pieces(size_t n)
+{
+    if (bz_sort_procs() == 1)
+        return 1; /* nobody to share with */
+    return n < 2 * BZ_SORT_CHUNK_MIN ? 1 : n / BZ_SORT_CHUNK_MIN;
 }
 
 struct each {
@@ -77,7 +82,7 @@ static int copy_part(size_t i, void *arg)
 
 void bz_sort_copy(void *to, const void *from, size_t bytes)
 {
-    struct pass p = {to, from, bytes, 1, bz_sort_chunks(bytes / 8)};
+    struct pass p = {to, from, bytes, 1, bz_sort_pieces(bytes / 8)};
     if (bytes > 0)
         (void)!bz_sort_each(p.parts, copy_part, &p); /* which says 0 always */
 }
@@ -113,7 +118,7 @@ static int reverse_part(size_t i, void *arg)
 
 void bz_sort_reverse(void *v, size_t n, size_t size)
 {
-    struct pass p = {v, NULL, n, size, bz_sort_chunks(n)};
+    struct pass p = {v, NULL, n, size, bz_sort_pieces(n)};
     (void)!bz_sort_each(p.parts, reverse_part, &p); /* which says 0 always */
 }
 
@@ -151,7 +156,7 @@ bool bz_sort_is_run(const struct blitz_sort_kernel_ *k, const void *v, size_t n,
     size_t look = n < LOOK ? n : LOOK;
     if (k->run(v, look, falls, ctx) < look)
         return false;
-    struct scan s = {k, v, n, bz_sort_chunks(n), falls, ctx, 0};
+    struct scan s = {k, v, n, bz_sort_pieces(n), falls, ctx, 0};
     if (look < n)
         (void)!bz_sort_each(s.parts, scan_part, &s); /* which says 0 always */
     return bz_load_relaxed(&s.has_broken) == 0;      /* relaxed: all parts are joined */

@@ -197,6 +197,37 @@ TEST(sort, a_cancel_stops_it_and_nothing_is_lost)
     CHECK_EQ(blitz_run(cancel_each, &r, &(blitz_config){.procs = 3}), 0);
 }
 
+/* ---- a shield ---- */
+
+static int sort_shielded(void *arg)
+{
+    struct t_rng *r = arg;
+    char **texts = malloc(CANCELLED * sizeof *texts), *bytes = malloc(CANCELLED * 20);
+    blitz_task_cancel(blitz_task_current());
+    CHECK(blitz_is_cancelled());
+    blitz_shield();
+    for (size_t k = 0; k < BZ_ARRAY_LEN(sorts_all); k++)
+        sorts_check(&sorts_all[k], SORTS_RANDOM, CANCELLED, r);
+    for (size_t i = 0; i < CANCELLED; i++) {
+        texts[i] = bytes + 20 * i;
+        snprintf(texts[i], 20, "common %u", (unsigned)t_rng_below(r, 1000000));
+    }
+    CHECK_EQ(blitz_sort_strings(texts, CANCELLED), 0);
+    for (size_t i = 1; i < CANCELLED; i++)
+        CHECK_LE(strcmp(texts[i - 1], texts[i]), 0);
+    free(texts);
+    free(bytes);
+    blitz_unshield();
+    return 0;
+}
+
+/* Also the parts that others have taken. */
+TEST(sort, a_shielded_task_sorts_on)
+{
+    struct t_rng r = t_rng_of(4);
+    t_on_each(sort_shielded, &r, 0);
+}
+
 /* ---- a small stack ---- */
 
 static int sort_deeply(void *arg)
