@@ -424,8 +424,10 @@ static int beside_loops(void *arg)
         CHECK_EQ(blitz_task_join(t[--n], BLITZ_FOREVER, NULL), 0);
     blitz_chan_unref(echo.there);
     blitz_chan_unref(echo.back);
-    CHECK_LT(p99(&ticker), 15 * BLITZ_MS);
-    CHECK_LT(p99(&echo), 15 * BLITZ_MS);
+    /* The plain form has no next slot: who is woken goes to the end of the ring. */
+    uint64_t most = (bz_is_plain(bz_machine_self()->rt) ? 60 : 15) * BLITZ_MS;
+    CHECK_LT(p99(&ticker), most);
+    CHECK_LT(p99(&echo), most);
     return 0;
 }
 

@@ -288,6 +288,7 @@ static int joins_it(void *job)
     return blitz_join(job);
 }
 
+#if !defined(BZ_PLAIN) /* there is no child on top of its joiner */
 static int has_a_child_join(void *arg)
 {
     blitz_job older, job;
@@ -299,6 +300,7 @@ static int has_a_child_join(void *arg)
     blitz_task_join(t, BLITZ_FOREVER, NULL); /* runs it on top of us */
     return 0;
 }
+#endif
 
 static int has_another_join(void *arg)
 {
