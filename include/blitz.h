@@ -31,6 +31,7 @@
 #include "blitz/select.h"
 #include "blitz/sort.h"
 #include "blitz/stats.h"
+#include "blitz/stream.h"
 #include "blitz/sync.h"
 #include "blitz/task.h"
 #include "blitz/time.h"

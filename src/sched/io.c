@@ -57,6 +57,11 @@ static bool completes(const struct bz_runtime *rt)
     return rt->procs[0].poll.ops->completes;
 }
 
+bool bz_io_completes(const struct bz_file *f)
+{
+    return completes(bz_io_runtime(f));
+}
+
 bool bz_io_interrupts(const struct bz_runtime *rt)
 {
     return completes(rt);

@@ -61,6 +61,8 @@ void bz_io_fini(struct bz_runtime *rt);
 /* Who was told is to go on. No lock is held. */
 void bz_told_settle(struct bz_runtime *rt, struct bz_told *told);
 
+/* Has the kernel this file's operations, buffers and all, until they complete? */
+bool bz_io_completes(const struct bz_file *f);
 /* May the kernel interrupt calls on threads that run tasks, because of what they handed to it? */
 bool bz_io_interrupts(const struct bz_runtime *rt);
 

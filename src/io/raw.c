@@ -1,0 +1,43 @@
+/*
+ * raw.c - a foreign descriptor, read and written as it is.
+ *
+ * Whether it is a regular file decides how: those are always ready, and slow all the same. Others are
+ * told not to block. That is a property of what is behind the descriptor, not of the descriptor: others
+ * who have it open, too, see it (blitz/stream.h says so).
+ */
+#include "io/raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int bz_raw_take_up(int fd, bool *is_disk)
+{
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fstat(fd, &st) != 0)
+        return -EBADF;
+    *is_disk = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
+    if (!*is_disk && !(flags & O_NONBLOCK))
+        (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    return 0;
+}
+
+int64_t bz_raw_read(int fd, void *data, size_t bytes)
+{
+    ssize_t n;
+    do {
+        n = read(fd, data, bytes);
+    } while (n < 0 && errno == EINTR);
+    return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}
+
+int64_t bz_raw_write(int fd, const void *data, size_t bytes)
+{
+    ssize_t n;
+    do {
+        n = write(fd, data, bytes);
+    } while (n < 0 && errno == EINTR);
+    return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}

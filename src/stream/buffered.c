@@ -1,0 +1,192 @@
+/*
+ * buffered.c - readers and writers with a buffer.
+ *
+ * A reader's buffer holds what was read and not taken: room[at..end). It is moved to the front only when
+ * there is no room behind it, so that what was looked at stays where it is until the next call that
+ * reads. A search for the end of a line goes on where the last one stopped.
+ *
+ * A writer's buffer holds what was taken and not written. A write larger than the buffer goes past it,
+ * once it is empty. What an error interrupts stays in the buffer, so the caller can flush again; the call
+ * itself says how many bytes of its own were taken.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "blitz/stream.h"
+
+/* ---- reading ---- */
+
+int blitz_buffered_reader_init(blitz_buffered_reader *b, blitz_reader from, void *room,
+                               size_t bytes)
+{
+    if (room == NULL || bytes == 0 || from.ops == NULL)
+        return -EINVAL;
+    *b = (blitz_buffered_reader){.from = from, .room = room, .room_bytes = bytes};
+    return 0;
+}
+
+static size_t held(const blitz_buffered_reader *b)
+{
+    return b->end - b->at;
+}
+
+/* Read more behind what there is. Returns as a read. */
+static int64_t fill(blitz_buffered_reader *b, blitz_deadline until)
+{
+    if (b->is_over)
+        return 0;
+    if (b->end == b->room_bytes && b->at > 0) {
+        memmove(b->room, b->room + b->at, held(b));
+        b->end -= b->at;
+        b->at = 0;
+    }
+    if (b->end == b->room_bytes)
+        return -EMSGSIZE;
+    int64_t n = blitz_reader_read(b->from, b->room + b->end, b->room_bytes - b->end, until);
+    if (n > 0)
+        b->end += (size_t)n;
+    b->is_over = n == 0;
+    return n;
+}
+
+int64_t blitz_buffered_peek(blitz_buffered_reader *b, size_t want, const char **data,
+                            blitz_deadline until)
+{
+    while (held(b) < want) {
+        int64_t n = fill(b, until);
+        if (n < 0)
+            return n;
+        if (n == 0)
+            break;
+    }
+    *data = b->room + b->at;
+    return (int64_t)held(b);
+}
+
+void blitz_buffered_take(blitz_buffered_reader *b, size_t bytes)
+{
+    b->at += bytes < held(b) ? bytes : held(b);
+    if (b->at == b->end)
+        b->at = b->end = 0;
+}
+
+/* How many bytes up to and including `stop`, of those from `seen` on; 0: it is not there. */
+static size_t find(const blitz_buffered_reader *b, char stop, size_t seen)
+{
+    const char *from = b->room + b->at + seen;
+    const char *at = held(b) > seen ? memchr(from, stop, held(b) - seen) : NULL;
+    return at != NULL ? (size_t)(at - (b->room + b->at)) + 1 : 0;
+}
+
+/* `at` moves past the bytes, which stay where they are until something is read. */
+static int64_t take_first(blitz_buffered_reader *b, size_t bytes, const char **data)
+{
+    *data = b->room + b->at;
+    b->at += bytes;
+    return (int64_t)bytes;
+}
+
+int64_t blitz_buffered_until(blitz_buffered_reader *b, char stop, size_t max, const char **data,
+                             blitz_deadline until)
+{
+    size_t seen = 0;
+    if (b->at == b->end)
+        b->at = b->end = 0;
+    for (;;) {
+        size_t bytes = find(b, stop, seen);
+        if (bytes > max || (bytes == 0 && held(b) >= max))
+            return -EMSGSIZE;
+        if (bytes > 0)
+            return take_first(b, bytes, data);
+        seen = held(b);
+        int64_t n = fill(b, until);
+        if (n < 0)
+            return n;
+        if (n == 0)
+            return take_first(b, held(b), data);
+    }
+}
+
+int64_t blitz_buffered_line(blitz_buffered_reader *b, size_t max, const char **line,
+                            blitz_deadline until)
+{
+    int64_t n = blitz_buffered_until(b, '\n', max, line, until);
+    if (n <= 0)
+        return n < 0 ? n : -ENODATA;
+    if ((*line)[n - 1] == '\n')
+        n--;
+    else
+        return n; /* the last one has no end */
+    if (n > 0 && (*line)[n - 1] == '\r')
+        n--;
+    return n;
+}
+
+static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline until)
+{
+    blitz_buffered_reader *b = ctx;
+    if (held(b) == 0 && bytes >= b->room_bytes && !b->is_over)
+        return blitz_reader_read(b->from, data, bytes, until); /* past the buffer */
+    int64_t n = held(b) == 0 ? fill(b, until) : 0;
+    if (n < 0)
+        return n;
+    size_t some = held(b) < bytes ? held(b) : bytes;
+    memcpy(data, b->room + b->at, some);
+    blitz_buffered_take(b, some);
+    return (int64_t)some;
+}
+
+blitz_reader blitz_buffered_as_reader(blitz_buffered_reader *b)
+{
+    static const blitz_reader_ops ops = {.name = "buffered", .read = reader_read};
+    return (blitz_reader){&ops, b};
+}
+
+/* ---- writing ---- */
+
+int blitz_buffered_writer_init(blitz_buffered_writer *b, blitz_writer to, void *room, size_t bytes)
+{
+    if (room == NULL || bytes == 0 || to.ops == NULL)
+        return -EINVAL;
+    *b = (blitz_buffered_writer){.to = to, .room = room, .room_bytes = bytes};
+    return 0;
+}
+
+int blitz_buffered_flush(blitz_buffered_writer *b, blitz_deadline until)
+{
+    size_t done = 0;
+    int err = blitz_writer_write_all(b->to, b->room + b->at, b->end - b->at, until, &done);
+    b->at += done;
+    if (b->at == b->end)
+        b->at = b->end = 0;
+    return err;
+}
+
+static int64_t writer_write(void *ctx, const void *data, size_t bytes, blitz_deadline until)
+{
+    blitz_buffered_writer *b = ctx;
+    if (b->end > 0 && b->room_bytes - b->end < bytes) {
+        int err = blitz_buffered_flush(b, until);
+        if (err != 0)
+            return err;
+    }
+    if (b->end == 0 && bytes >= b->room_bytes)
+        return blitz_writer_write(b->to, data, bytes, until); /* past the buffer */
+    memcpy(b->room + b->end, data, bytes);
+    b->end += bytes;
+    return (int64_t)bytes;
+}
+
+static int writer_end(void *ctx, blitz_deadline until)
+{
+    blitz_buffered_writer *b = ctx;
+    int err = blitz_buffered_flush(b, until);
+    return err != 0 ? err : blitz_writer_end(b->to, until);
+}
+
+blitz_writer blitz_buffered_as_writer(blitz_buffered_writer *b)
+{
+    static const blitz_writer_ops ops = {
+        .name = "buffered", .write = writer_write, .end = writer_end};
+    return (blitz_writer){&ops, b};
+}
