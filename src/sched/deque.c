@@ -116,7 +116,8 @@ static struct blitz_job *newest(const struct bz_deque *d)
 
 static void set_newest(struct bz_deque *d, struct blitz_job *job)
 {
-    bz_store_release(newest_of(d), (uintptr_t)job); /* [N] */
+    /* [N]; stronger than needed: in the runtime, so retake.h [A] follows */
+    bz_store_release(newest_of(d), (uintptr_t)job);
 }
 
 static bz_atomic(uintptr_t) *link_of(struct blitz_job *job)
@@ -444,7 +445,8 @@ static struct blitz_job *take_the_rest(struct bz_deque *d, struct blitz_job *all
         set_link(job, all);
         all = job;
     }
-    if ((job = bz_xchg_acquire(&d->exposed, NULL)) != NULL) { /* [A] */
+    /* [A]; stronger than needed: the owner filled it, and a taker has retake.h [A] */
+    if ((job = bz_xchg_acquire(&d->exposed, NULL)) != NULL) {
         set_link(job, all);
         all = job;
     }

@@ -147,7 +147,7 @@ static void attention_is_not_lost(void)
 {
     bool has_private = deque.ends.newest_ != 0 || deque.shelf_head != deque.shelf_tail;
     if (!bz_deque_has_work(&deque) && has_private)
-        m_assert(bz_load_relaxed((bz_atomic(uintptr_t) *)&deque.ends.attention_) == 1);
+        m_assert(bz_load_relaxed((bz_atomic(uintptr_t) *)&deque.ends.attention_) != 0);
 }
 
 static void forks_three(void)
@@ -203,6 +203,20 @@ MODEL(deque, an_alert_hides_no_thief_and_is_answered)
 {
     given_a_deque();
     m_threads(forks_three, steals_once, alerts);
+    attention_is_not_lost();
+    m_sometimes(stolen == 1);
+}
+
+static void halts(void)
+{
+    bz_deque_halt(&deque);
+}
+
+/* The same of the taker's word, which it leaves behind where it must not take. */
+MODEL(deque, a_halt_hides_no_thief_and_is_answered)
+{
+    given_a_deque();
+    m_threads(forks_three, steals_once, halts);
     attention_is_not_lost();
     m_sometimes(stolen == 1);
 }
