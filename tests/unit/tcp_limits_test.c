@@ -196,6 +196,7 @@ static int accepts_until_closed(void *arg)
     int n = 0;
     for (; blitz_tcp_accept(arg, &t, NULL, BLITZ_FOREVER) == 0; n++)
         blitz_tcp_close(t);
+    blitz_tcp_listener_unref(arg);
     return n;
 }
 
@@ -209,7 +210,7 @@ static int herd(void *arg)
     char c;
     (void)arg;
     for (int i = 0; i < ACCEPTORS; i++) {
-        task[i] = t_spawn(accepts_until_closed, l);
+        task[i] = t_spawn(accepts_until_closed, blitz_tcp_listener_ref(l));
         t_until_waits(task[i]);
     }
     bz_store_relaxed(&accepts, 0); /* relaxed: all of them wait */
