@@ -23,8 +23,10 @@
  *     backwards, is found out in n of them; few distinct values make it faster.
  *   - A comparison that contradicts itself gets some order; nothing is read or written out of
  *     bounds, it ends, and the array holds what it held.
- *   - If the calling task is cancelled the sort stops within a few thousand elements, at the border
- *     of two parts: -ECANCELED. Whatever a sort returns, the array is a permutation of what it was.
+ *   - If the calling task is cancelled, and not shielded, the sort stops at the border of two parts: of
+ *     a few thousand elements mostly, but a merge or a pass over the whole array is not broken off.
+ *     It returns -ECANCELED. Whatever a sort returns, the array is a permutation of what it was.
+ *   - On a plain thread the parts are taken by the workers for such threads (blitz/fork.h).
  *   - The stack needed is some 10 KiB and what the comparison needs: a fiber of 64 KiB can sort
  *     whatever fits into memory.
  *   - A comparison must not leave by longjmp or a C++ exception.

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
-#include "blitz/par.h"
+#include "blitz/fork.h"
 #include "blitz/sort.h"
 #include "blitz/task.h"
 #include "par/split.h"
@@ -47,8 +47,7 @@ static inline int bz_compare_less(const void *a, const void *b, void *ctx)
 /* fn(arg), where its forks can be taken, if that is worth it. */
 static inline int bz_sort_call(size_t n, int (*fn)(void *arg), void *arg)
 {
-    (void)n;
-    return fn(arg);
+    return n <= BZ_SORT_LEAF ? fn(arg) : blitz_par_call_(fn, arg);
 }
 
 /* How many workers there are to share with; 1 on a plain thread. */

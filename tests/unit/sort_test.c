@@ -26,13 +26,6 @@ TEST(sort, every_order_of_every_size_as_qsort_does)
     CHECK_EQ(blitz_run(every_order, &r, &(blitz_config){.procs = 2}), 0);
 }
 
-/* No runtime is asked for: a plain thread can sort as well. */
-TEST(sort, on_a_plain_thread_too)
-{
-    struct t_rng r = t_rng_of(2);
-    CHECK_EQ(every_order(&r), 0);
-}
-
 /* Numbers that all but one have the upper half in common: a bucket as large as the whole. */
 static int large_ones(void *arg)
 {
@@ -50,6 +43,15 @@ TEST(sort, arrays_that_take_several_rounds)
     struct t_rng r = t_rng_of(3);
     CHECK_EQ(blitz_run(large_ones, &r, &(blitz_config){.procs = 1}), 0);
     CHECK_EQ(blitz_run(large_ones, &r, &(blitz_config){.procs = 2}), 0);
+}
+
+/* No runtime is asked for: a plain thread can sort as well, with the workers for such threads. */
+TEST(sort, on_a_plain_thread_too)
+{
+    struct t_rng r = t_rng_of(2);
+    CHECK_EQ(every_order(&r), 0);
+    CHECK_EQ(large_ones(&r), 0);
+    CHECK_EQ(blitz_par_end(), 0);
 }
 
 /* ---- other numbers ---- */
@@ -273,6 +275,7 @@ TEST(sort, strings_with_equal_beginnings_as_strcmp_orders_them)
     struct t_rng r = t_rng_of(5);
     CHECK_EQ(blitz_run(sort_texts, &r, &(blitz_config){.procs = 2}), 0);
     CHECK_EQ(sort_texts(&r), 0);
+    CHECK_EQ(blitz_par_end(), 0);
 }
 
 /* ---- elements of any size ---- */
