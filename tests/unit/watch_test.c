@@ -71,12 +71,21 @@ static int until_both_have_started(void *arg)
     return 0;
 }
 
+/* Not by the idle set: one that was to be roused, and was not, is no longer in it. */
+static bool is_anyone_asleep(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        if (bz_proc_state_of(bz_load_acquire(&rt->procs[i].state)) == BZ_PROC_ASLEEP)
+            return true;
+    return false;
+}
+
 /* Spawns while the other worker sleeps, and keeps its own busy until that one has run them. */
 static int spawn_and_burn(void *arg)
 {
     struct bz_runtime *rt = bz_machine_self()->rt;
     unsigned n = *(unsigned *)arg;
-    while (bz_idle_sleeping(&rt->idle) == 0)
+    while (!is_anyone_asleep(rt))
         bz_os_relax(&bz_os_linux, 100);
     bz_store_relaxed(&done, 0);
     for (unsigned i = 0; i < n; i++)
