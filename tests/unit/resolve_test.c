@@ -85,6 +85,14 @@ static int crowd(void *arg)
     blitz_addr at[2];
     (void)arg;
     CHECK_EQ(blitz_resolve("x", "7", at, 2, blitz_after(5 * BLITZ_MS)), -ETIMEDOUT);
+    for (int i = 0; i < 4; i++)
+        task[i] = t_spawn(looks_up, (void *)(uintptr_t)BLITZ_FOREVER);
+    while (bz_load_relaxed(&inside) < 4) /* relaxed: counted */
+        blitz_yield();
+    for (int i = 0; i < 4; i++) { /* all four permits are out, and nobody waits for their calls */
+        blitz_task_cancel(task[i]);
+        CHECK_EQ(t_join(task[i]), -ECANCELED);
+    }
     for (int i = 0; i < MANY; i++) {
         task[i] = t_spawn(looks_up, (void *)(uintptr_t)BLITZ_FOREVER);
         t_until_waits(task[i]);
