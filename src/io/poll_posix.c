@@ -11,7 +11,9 @@
  * the kernel skips; else a file that was hung up would end every wait.
  *
  * The list changes while a thread waits on it: each wait has a copy. If something is wanted while
- * a thread waits, it is kicked, and comes back with the new list.
+ * a thread waits, it is kicked, and comes back with the new list. Likewise when a file goes: the
+ * kernel keeps what it was given for as long as the wait lasts, so a socket that was closed meanwhile
+ * would not be, and its peer never hear of the end (bug class 16).
  *
  * A look that does not wait is as dear as one that does. So a busy machine's looks are spaced by what
  * the last one took: at most a LOOK_SHARE of the time.
@@ -338,6 +340,7 @@ static void posix_detach(struct bz_poll *poll, struct bz_file *f)
     own->file[at]->kept = at + 1; /* I1: of the last one, which may be f itself */
     f->kept = 0;
     bz_lock_drop(&own->lock, poll->os);
+    bz_kick(&own->kick, poll->os); /* who waits with an old copy keeps it open */
 }
 
 static const struct bz_poll_ops posix_ops = {
