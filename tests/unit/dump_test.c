@@ -486,6 +486,9 @@ TEST(dump, makes_do_with_a_small_table)
         opts.name = name[i];
         CHECK_EQ(blitz_spawn(sleeps_long, NULL, &opts, &t[i]), 0);
     }
+    for (int i = 0; i < 9; i++) /* all of them wait: nobody wants a stack any more */
+        while (bz_load_acquire(&((struct bz_task *)t[i])->wait) == 0) /* acquire: see above */
+            bz_os_relax(&bz_os_linux, 100);
     fault.plan.nth = bz_load_relaxed(&fault.calls) + 1; /* relaxed: a count */
     t_dump(&seen, (blitz_runtime *)rt, 0);
     CHECK_EQ(bz_fault_failed(&fault), BZ_FAULT_RESERVE);
