@@ -60,7 +60,9 @@ int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const 
     union cargo cargo;
     struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    int err = bz_stream_refuses(t != NULL ? &t->s : NULL, BZ_SOCKET_WRITES, data, bytes);
+    if (t == NULL)
+        return -EINVAL;
+    int err = bz_stream_refuses(&t->s, BZ_SOCKET_WRITES, data, bytes);
     if (err != 0)
         return err;
     if (bytes == 0 || fd_count > BLITZ_UNIX_FDS_MAX || (fds == NULL && fd_count > 0))
@@ -103,7 +105,9 @@ int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, int *fds, si
     struct iovec piece = {data, bytes};
     struct msghdr message = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &cargo, .msg_controllen = sizeof cargo};
-    int err = bz_stream_refuses(t != NULL ? &t->s : NULL, BZ_SOCKET_READS, data, bytes);
+    if (t == NULL)
+        return -EINVAL;
+    int err = bz_stream_refuses(&t->s, BZ_SOCKET_READS, data, bytes);
     if (err != 0)
         return err;
     if (bytes == 0 || fd_count == NULL || (fds == NULL && *fd_count > 0))

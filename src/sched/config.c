@@ -116,7 +116,8 @@ static int read_threads(struct bz_settings *s, uint64_t field)
     return 0;
 }
 
-static const char *const io_names[] = {"best", "none", "epoll", "poll", "uring"}; /* enum bz_io_kind */
+static const char *const io_names[] = {"best", "none", "epoll", "poll",
+                                       "uring"}; /* enum bz_io_kind */
 
 static int read_io(struct bz_settings *s, const char *field)
 {
