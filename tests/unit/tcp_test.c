@@ -559,6 +559,7 @@ static int accepts_all(void *arg)
         a->accepted++;
         blitz_tcp_close(t);
     }
+    blitz_tcp_listener_unref(a->listener);
     return err;
 }
 
@@ -573,7 +574,7 @@ static int many_acceptors(void *arg)
     char c;
     (void)arg;
     for (int i = 0; i < ACCEPTORS; i++) {
-        a[i] = (struct acceptor){.listener = l};
+        a[i] = (struct acceptor){.listener = blitz_tcp_listener_ref(l)};
         task[i] = t_spawn(accepts_all, &a[i]);
         t_until_waits(task[i]);
     }
