@@ -106,7 +106,7 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 #endif
 #endif
 #if defined(BLITZ_TSAN_) || defined(__SANITIZE_THREAD__)
-static __attribute__((noinline, unused, no_sanitize("thread"))) uintptr_t
+static BLITZ_WHOLE_ __attribute__((noinline, unused, no_sanitize("thread"))) uintptr_t
 blitz_glance_(const uintptr_t *p)
 {
     return *(const volatile uintptr_t *)p; /* lint: allow raw-atomic: as above */

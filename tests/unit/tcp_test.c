@@ -143,7 +143,7 @@ static uint64_t drain(blitz_tcp *t)
 /* A slow reader: the writer writes in parts, and a cancel tells how much of it went. */
 static int partial_writes(void *arg)
 {
-    enum { BYTES = 16 << 20 };
+    enum { BYTES = 2 << 20 };
     blitz_tcp *end[2];
     t_tcp_pair(end);
     CHECK_EQ(blitz_tcp_set_buffers(end[0], 10000, 0), 0);
