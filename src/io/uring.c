@@ -45,7 +45,7 @@
 #endif
 
 /* What a completion is of, if of no operation. An operation's address may have the POLLED bit. */
-enum { KICK = 2, ASKED = 4, POLLED = 1 };
+enum { KICK = 2, ASKED = 4, POLLED = 1, HAND_IN_ROUNDS = 100 };
 
 struct uring_own {
     struct bz_lock lock;
@@ -206,6 +206,15 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
     return 0;
 }
 
+/* Hand in what somebody waits for who is not here. The kernel refuses for a moment, if at all: it is short of
+ * memory, or wants its completions taken. Under the lock. */
+static void hand_in(struct bz_poll *poll)
+{
+    struct bz_ring *ring = &own_of(poll)->ring;
+    for (unsigned round = 0; bz_ring_submit(ring) != 0 && round < HAND_IN_ROUNDS; round++)
+        bz_os_relax(poll->os, round);
+}
+
 /* Handed in at once: whoever would do it may sleep. */
 static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
 {
@@ -220,26 +229,28 @@ static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
         sqe->addr = (uint64_t)(uintptr_t)op | bit;
         sqe->user_data = ASKED;
     }
-    (void)bz_ring_submit(&own_of(poll)->ring);
+    hand_in(poll);
     unlock(poll);
 }
 
 /* ---- hearing ---- */
 
 /* Under the lock. */
-static void kick_locked(struct uring_own *own)
+static void kick_locked(struct bz_poll *poll)
 {
+    struct uring_own *own = own_of(poll);
     struct bz_uring_sqe *sqe = put(own);
     if (sqe != NULL) {
         sqe->opcode = BZ_URING_OP_NOP;
         sqe->user_data = KICK;
     }
-    (void)bz_ring_submit(&own->ring);
+    hand_in(poll);
 }
 
 /* Take what has completed. Under the lock. Returns whether there was anything. */
-static bool gather(struct uring_own *own, struct bz_harvest *harvest)
+static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
 {
+    struct uring_own *own = own_of(poll);
     bool is_kicked = false, is_any = false;
     if (bz_ring_has_overflow(&own->ring))
         bz_ring_fetch(&own->ring);
@@ -254,7 +265,7 @@ static bool gather(struct uring_own *own, struct bz_harvest *harvest)
         bz_ring_seen(&own->ring);
     }
     if (is_kicked && own->inside > 0)
-        kick_locked(own); /* it was meant for somebody who has not seen it, perhaps */
+        kick_locked(poll); /* it was meant for somebody who has not seen it, perhaps */
     return is_any;
 }
 
@@ -266,7 +277,7 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
     lock(poll);
     (void)bz_ring_submit(
         &own->ring); /* -EBUSY: completions must be taken first, as they are below */
-    bool may = bz_load_acquire(&poll->roused) == 0 && !gather(own, harvest); /* poll.h [A] */
+    bool may = bz_load_acquire(&poll->roused) == 0 && !gather(poll, harvest); /* poll.h [A] */
     own->inside += may;
     unlock(poll);
     if (!may)
@@ -275,7 +286,7 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
         bz_ring_wait(own->ring.fd, until_ns > now ? until_ns - now : 0, until_ns == BZ_OS_FOREVER);
     lock(poll);
     own->inside--;
-    gather(own, harvest);
+    gather(poll, harvest);
     unlock(poll);
     return err == -ETIME ? -ETIMEDOUT : 0;
 }
@@ -297,7 +308,7 @@ static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
         return; /* somebody is at it */
     if (own->ring.pending > 0)
         (void)bz_ring_submit(&own->ring);
-    gather(own, harvest);
+    gather(poll, harvest);
     unlock(poll);
 }
 
@@ -306,7 +317,7 @@ static void uring_kick(struct bz_poll *poll)
     bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
     lock(poll);
     if (own_of(poll)->inside > 0)
-        kick_locked(own_of(poll));
+        kick_locked(poll);
     unlock(poll);
 }
 
