@@ -98,17 +98,17 @@ BLITZ_SORT_INLINE_ void blitz_sort_swap_(blitz_byte_ *a, blitz_byte_ *b, size_t 
     blitz_slot_ t;
     if (a == b)
         return;
+    /* NOLINTBEGIN(clang-analyzer-unix.cstring.NullArg): there are elements to swap */
     while (size > BLITZ_SORT_SLOT_) {
         BLITZ_SORT_COPY_(t.at, a, BLITZ_SORT_SLOT_);
-        /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg): there are elements to swap */
         BLITZ_SORT_COPY_(a, b, BLITZ_SORT_SLOT_);
         BLITZ_SORT_COPY_(b, t.at, BLITZ_SORT_SLOT_);
         a += BLITZ_SORT_SLOT_, b += BLITZ_SORT_SLOT_, size -= BLITZ_SORT_SLOT_;
     }
     BLITZ_SORT_COPY_(t.at, a, size);
-    /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.NullArg): likewise */
     BLITZ_SORT_COPY_(a, b, size);
     BLITZ_SORT_COPY_(b, t.at, size);
+    /* NOLINTEND(clang-analyzer-unix.cstring.NullArg) */
 }
 
 /* *last comes to *first, and the others one place on: column by column, as wide as a slot. */
