@@ -275,9 +275,9 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
     uint64_t now = until_ns != BZ_OS_FOREVER ? bz_os_now(poll->os) : 0;
     int err = 0;
     lock(poll);
-    (void)bz_ring_submit(
-        &own->ring); /* -EBUSY: completions must be taken first, as they are below */
-    bool may = bz_load_acquire(&poll->roused) == 0 && !gather(poll, harvest); /* poll.h [A] */
+    bool is_in = bz_ring_submit(&own->ring) == 0;   /* else: take completions, and try again */
+    bool may = bz_load_acquire(&poll->roused) == 0; /* poll.h [A] */
+    may = !gather(poll, harvest) && may && is_in;
     own->inside += may;
     unlock(poll);
     if (!may)
