@@ -43,8 +43,7 @@ void blitz_poll_slow_(void)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || !bz_machine_may_interrupt(m))
         return;
-    if (bz_deque_has_private(&m->deque))
-        blitz_share_slow_();
+    blitz_share_slow_(); /* in the runtime: until then the monitor may be taking them */
     if (bz_load_relaxed(bz_asked_of(&m->deque.ends)) == 0) /* relaxed: a hint */
         return;
     bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint, I1 */
