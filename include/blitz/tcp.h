@@ -29,6 +29,8 @@
  * same time; the halves do not disturb each other, several readers share the bytes among them. *Close*
  * ends the socket for everybody: who waits on it gets -EBADF, so does every later call, and the
  * descriptor is closed when the last call is out. Each holder still gives its reference up.
+ * A close takes the closer's reference: a task that comes back to the handle, in a loop of accepts or reads,
+ * holds one of its own (blitz_tcp_ref(), blitz_tcp_listener_ref()), or the handle may be gone under it.
  *
  * A peer that is gone is -EPIPE or -ECONNRESET, never a signal.
  *

@@ -43,7 +43,7 @@ BZ_MUST_USE bool bz_file_enter(struct bz_file *f, struct bz_op *op);
 void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op);
 
 /*
- * Close it. Operations under way end with -ECANCELED; the descriptor is closed when the last of them
+ * Close it. Operations under way end with -EBADF; the descriptor is closed when the last of them
  * has gone. Calls `settle` for each whose owner must be told, without a lock.
  */
 void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void *arg), void *arg);

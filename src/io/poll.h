@@ -93,7 +93,7 @@ struct bz_poll {
     const struct bz_os *os;        /* constant after init */
     struct bz_files *files;        /* constant after init; NULL: this keeper has none */
     bz_atomic(void *) own;         /* the keeper's; made with its first file */
-    bz_atomic(uint32_t) attached;  /* files; 0: there is nothing to hear */
+    bz_atomic(uint32_t) attached;  /* files, or operations that fly; 0: nothing to hear */
     bz_os_word roused;             /* 1: since the last prepare. Cleared by the proc's machine */
 };
 

@@ -40,7 +40,6 @@ void bz_ring_close(struct bz_ring *r);
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r);
 /* Hand in what is pending. Returns 0, or a negative errno: some are still pending. */
 int bz_ring_submit(struct bz_ring *r);
-/* How many are there to hand in; may be called without the lock for a hint. */
 
 /* The next completion, or NULL. It is the kernel's again after bz_ring_seen. */
 const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r);
