@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "io/sys.h"
 
 int (*bz_io_fault)(const char *call);
 
@@ -31,16 +32,16 @@ static int64_t do_poll(struct bz_op *op)
     struct pollfd p = {.fd = op->file->fd, .events = op->events};
     if (op->flags & BZ_POLL_HINT)
         return op->events;
-    int n = poll(&p, 1, 0);
+    int n = bz_sys->poll(&p, 1, 0);
     return n < 0 ? outcome(n) : n == 0 ? -EAGAIN : p.revents;
 }
 
 static int64_t do_accept(struct bz_op *op)
 {
     op->name.bytes = op->name.address != NULL ? (socklen_t)sizeof(struct sockaddr_storage) : 0;
-    return outcome(accept4(op->file->fd, op->name.address,
-                           op->name.address != NULL ? &op->name.bytes : NULL,
-                           SOCK_CLOEXEC | SOCK_NONBLOCK));
+    return outcome(bz_sys->accept4(op->file->fd, op->name.address,
+                                   op->name.address != NULL ? &op->name.bytes : NULL,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 /* Begun once; afterwards the socket says how it went. One that was interrupted goes on, too. */
@@ -50,69 +51,71 @@ static int64_t do_connect(struct bz_op *op)
     socklen_t bytes = sizeof err;
     if (!op->is_begun) {
         op->is_begun = 1;
-        if (connect(fd, op->name.address, op->name.bytes) == 0)
+        if (bz_sys->connect(fd, op->name.address, op->name.bytes) == 0)
             return 0;
         return errno == EINPROGRESS || errno == EINTR ? -EAGAIN : -errno;
     }
     struct pollfd p = {.fd = fd, .events = POLLOUT};
-    if (poll(&p, 1, 0) == 0)
+    if (bz_sys->poll(&p, 1, 0) == 0)
         return -EAGAIN;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
+    if (bz_sys->getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
         return -errno;
     return -err;
 }
 
 static int64_t do_recv(struct bz_op *op)
 {
-    return outcome(recv(op->file->fd, op->buffer.data, op->buffer.bytes, op->flags | MSG_DONTWAIT));
+    return outcome(
+        bz_sys->recv(op->file->fd, op->buffer.data, op->buffer.bytes, op->flags | MSG_DONTWAIT));
 }
 
 static int64_t do_send(struct bz_op *op)
 {
-    return outcome(send(op->file->fd, op->buffer.data, op->buffer.bytes,
-                        op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(bz_sys->send(op->file->fd, op->buffer.data, op->buffer.bytes,
+                                op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static int64_t do_recvmsg(struct bz_op *op)
 {
     return outcome(
-        recvmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+        bz_sys->recvmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
 }
 
 static int64_t do_sendmsg(struct bz_op *op)
 {
-    return outcome(sendmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(
+        bz_sys->sendmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static int64_t do_recvmmsg(struct bz_op *op)
 {
-    return outcome(recvmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
-                            op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL));
+    return outcome(bz_sys->recvmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
+                                    op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL));
 }
 
 static int64_t do_sendmmsg(struct bz_op *op)
 {
-    return outcome(sendmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
-                            op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(bz_sys->sendmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
+                                    op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static int64_t do_readv(struct bz_op *op)
 {
     if (op->v.at < 0)
-        return outcome(readv(op->file->fd, op->v.vector, op->v.count));
+        return outcome(bz_sys->readv(op->file->fd, op->v.vector, op->v.count));
     return outcome(preadv(op->file->fd, op->v.vector, op->v.count, op->v.at));
 }
 
 static int64_t do_writev(struct bz_op *op)
 {
     if (op->v.at < 0)
-        return outcome(writev(op->file->fd, op->v.vector, op->v.count));
+        return outcome(bz_sys->writev(op->file->fd, op->v.vector, op->v.count));
     return outcome(pwritev(op->file->fd, op->v.vector, op->v.count, op->v.at));
 }
 
 static int64_t do_sendfile(struct bz_op *op)
 {
-    return outcome(sendfile(op->file->fd, op->from.fd, NULL, op->from.bytes));
+    return outcome(bz_sys->sendfile(op->file->fd, op->from.fd, NULL, op->from.bytes));
 }
 
 static int64_t do_fsync(struct bz_op *op)
@@ -133,7 +136,7 @@ static int64_t do_statx(struct bz_op *op)
 
 static int64_t do_close(struct bz_op *op)
 {
-    return outcome(close(op->path.at));
+    return outcome(bz_sys->close(op->path.at));
 }
 
 /* By code. */
@@ -174,14 +177,14 @@ int64_t bz_attempt_if_ready(struct bz_op *op)
     struct pollfd p = {.fd = op->file->fd, .events = op->side == BZ_SIDE_IN ? POLLIN : POLLOUT};
     if (op->code == BZ_OP_POLL)
         p.events = op->events;
-    return poll(&p, 1, 0) == 1 ? bz_attempt(op) : -EAGAIN;
+    return bz_sys->poll(&p, 1, 0) == 1 ? bz_attempt(op) : -EAGAIN;
 }
 
 void bz_let_block(int fd)
 {
-    int flags = fcntl(fd, F_GETFL);
+    int flags = bz_sys->fcntl(fd, F_GETFL, 0);
     if (flags >= 0 && (flags & O_NONBLOCK))
-        (void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+        (void)bz_sys->fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
 static size_t asked_for(const struct bz_op *op)

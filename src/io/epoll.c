@@ -23,15 +23,14 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "io/attempt.h"
 #include "io/kick.h"
 #include "io/poll.h"
 #include "io/ready.h"
+#include "io/sys.h"
 
 struct epoll_own {
     int set;
@@ -47,15 +46,15 @@ static int open_set(struct epoll_own *own)
     struct epoll_event kick = {.events = EPOLLIN, .data.u64 = 0};
     if (fault != 0)
         return -fault;
-    own->set = epoll_create1(EPOLL_CLOEXEC);
+    own->set = bz_sys->epoll_create1(EPOLL_CLOEXEC);
     if (own->set < 0)
         return -errno;
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0 || epoll_ctl(own->set, EPOLL_CTL_ADD, fd, &kick) != 0) {
+    int fd = bz_sys->eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0 || bz_sys->epoll_ctl(own->set, EPOLL_CTL_ADD, fd, &kick) != 0) {
         int err = -errno;
-        close(own->set);
+        bz_sys->close(own->set);
         if (fd >= 0)
-            close(fd);
+            bz_sys->close(fd);
         return err;
     }
     bz_kick_init(&own->kick, fd, fd);
@@ -80,8 +79,8 @@ static int make_own(struct bz_poll *poll)
     if (err == 0 && bz_cas_strong_acqrel_acq(&poll->own, &none, own)) /* [A] */
         return 0;
     if (err == 0) {
-        close(own->kick.in);
-        close(own->set);
+        bz_sys->close(own->kick.in);
+        bz_sys->close(own->set);
     }
     bz_free(a, own, sizeof *own);
     return err;
@@ -91,8 +90,8 @@ static void epoll_fini(struct bz_poll *poll)
 {
     struct epoll_own *own = own_of(poll);
     if (own != NULL) {
-        close(own->kick.in);
-        close(own->set);
+        bz_sys->close(own->kick.in);
+        bz_sys->close(own->set);
         bz_free(poll->files->alloc, own, sizeof *own);
     }
     poll->ops = NULL;
@@ -113,23 +112,21 @@ static void gather(struct bz_harvest *harvest, const struct epoll_event *events,
 static int wait_coarse(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
 {
     uint64_t ms = left_ns == BZ_OS_FOREVER ? 0 : (left_ns + 999999) / 1000000;
-    return epoll_wait(own->set, events, BZ_HARVEST_MAX,
-                      left_ns == BZ_OS_FOREVER ? -1
-                      : ms > INT32_MAX         ? INT32_MAX
-                                               : (int)ms);
+    return bz_sys->epoll_wait(own->set, events, BZ_HARVEST_MAX,
+                              left_ns == BZ_OS_FOREVER ? -1
+                              : ms > INT32_MAX         ? INT32_MAX
+                                                       : (int)ms);
 }
 
 static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
 {
-#if defined(SYS_epoll_pwait2)
     struct timespec left = {(time_t)(left_ns / 1000000000), (long)(left_ns % 1000000000)};
     if (left_ns != BZ_OS_FOREVER && !bz_load_relaxed(&own->is_coarse)) { /* relaxed: a hint */
-        long n = syscall(SYS_epoll_pwait2, own->set, events, BZ_HARVEST_MAX, &left, NULL, 0);
+        int n = bz_sys->epoll_pwait2(own->set, events, BZ_HARVEST_MAX, &left);
         if (n >= 0 || errno != ENOSYS)
-            return (int)n;
+            return n;
         bz_store_relaxed(&own->is_coarse, 1); /* relaxed: a hint */
     }
-#endif
     return wait_coarse(own, events, left_ns);
 }
 
@@ -164,7 +161,7 @@ static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
     struct epoll_own *own = own_of(poll);
     struct epoll_event events[BZ_HARVEST_MAX];
     if (own != NULL && harvest->count == 0)
-        gather(harvest, events, epoll_wait(own->set, events, BZ_HARVEST_MAX, 0));
+        gather(harvest, events, bz_sys->epoll_wait(own->set, events, BZ_HARVEST_MAX, 0));
 }
 
 static void epoll_kick(struct bz_poll *poll)
@@ -209,7 +206,7 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
     int fault = err == 0 ? bz_io_fault_of("epoll_ctl") : 0;
     if (err != 0 || fault != 0)
         return err != 0 ? err : -fault;
-    if (epoll_ctl(own_of(poll)->set, EPOLL_CTL_ADD, f->fd, &what) == 0)
+    if (bz_sys->epoll_ctl(own_of(poll)->set, EPOLL_CTL_ADD, f->fd, &what) == 0)
         return 0;
     if (errno != EPERM)
         return -errno;
@@ -220,7 +217,8 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
 static void epoll_detach(struct bz_poll *poll, struct bz_file *f)
 {
     struct epoll_event none = {0};
-    (void)epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd, &none); /* it may not be in it */
+    (void)bz_sys->epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd,
+                            &none); /* it may not be in it */
 }
 
 static const struct bz_poll_ops epoll_ops = {
@@ -237,10 +235,10 @@ static const struct bz_poll_ops epoll_ops = {
 bool bz_poll_epoll_is_there(void)
 {
     int fault = bz_io_fault_of("epoll_create");
-    int fd = fault == 0 ? epoll_create1(EPOLL_CLOEXEC) : -1;
+    int fd = fault == 0 ? bz_sys->epoll_create1(EPOLL_CLOEXEC) : -1;
     int err = fault != 0 ? fault : errno;
     if (fd >= 0)
-        close(fd);
+        bz_sys->close(fd);
     return fd >= 0 || (err != ENOSYS && err != EPERM);
 }
 

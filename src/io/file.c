@@ -24,11 +24,11 @@
 #include "io/file.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "io/attempt.h"
 #include "io/poll.h"
+#include "io/sys.h"
 
 void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc)
 {
@@ -116,7 +116,7 @@ unsigned bz_files_fini(struct bz_files *files)
         struct bz_file *f = chunk_at(files, i);
         for (unsigned j = 0; j < BZ_FILES_CHUNK; j++)
             if (f[j].fd >= 0 && !(f[j].flags & BZ_FILE_FOREIGN))
-                close(f[j].fd);
+                bz_sys->close(f[j].fd);
         bz_free(files->alloc, f, BZ_FILES_CHUNK * sizeof *f);
     }
     if (files->chunk != NULL)
@@ -190,7 +190,7 @@ static void close_unlock(struct bz_file *f)
     bool is_ours = !(f->flags & BZ_FILE_FOREIGN);
     int fd = vacate(f);
     if (is_ours)
-        close(fd); /* an error says nothing of use: the number is free whatever it says */
+        bz_sys->close(fd); /* an error says nothing of use: the number is free whatever it says */
     give_free(f);
 }
 

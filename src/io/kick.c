@@ -19,7 +19,8 @@
 #include "io/kick.h"
 
 #include <stdint.h>
-#include <unistd.h>
+
+#include "io/sys.h"
 
 void bz_kick_init(struct bz_kick *k, int in, int out)
 {
@@ -44,7 +45,7 @@ void bz_kick_leave(struct bz_kick *k, const struct bz_os *os)
     uint64_t counted;
     bz_lock_take(&k->lock, os);
     if (--k->inside == 0 && k->is_kicked) {
-        k->is_kicked = read(k->in, &counted, sizeof counted) < 0; /* it was written once */
+        k->is_kicked = bz_sys->read(k->in, &counted, sizeof counted) < 0; /* it was written once */
     }
     bz_lock_drop(&k->lock, os);
 }
@@ -54,6 +55,6 @@ void bz_kick(struct bz_kick *k, const struct bz_os *os)
     static const uint64_t one = 1;
     bz_lock_take(&k->lock, os);
     if (k->inside > 0 && !k->is_kicked)
-        k->is_kicked = write(k->out, &one, sizeof one) == (ssize_t)sizeof one;
+        k->is_kicked = bz_sys->write(k->out, &one, sizeof one) == (ssize_t)sizeof one;
     bz_lock_drop(&k->lock, os);
 }

@@ -27,12 +27,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/attempt.h"
 #include "io/kick.h"
 #include "io/poll.h"
 #include "io/ready.h"
+#include "io/sys.h"
 
 enum { FIRST = 64, LOOK_SHARE = 10, BLIND_MS = 10 };
 
@@ -97,8 +97,8 @@ static unsigned add(struct posix_own *own, int fd, struct bz_file *f, short even
 static void own_free(struct bz_poll *poll, struct posix_own *own)
 {
     lists_free(poll, own);
-    close(own->kick.in);
-    close(own->kick.out);
+    bz_sys->close(own->kick.in);
+    bz_sys->close(own->kick.out);
     bz_free(poll->files->alloc, own, sizeof *own);
 }
 
@@ -107,7 +107,7 @@ static int make_own(struct bz_poll *poll)
     int fd[2], fault = bz_io_fault_of("pipe");
     void *none = NULL;
     struct posix_own *own = bz_alloc(poll->files->alloc, sizeof *own, 0);
-    if (own == NULL || fault != 0 || pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0) {
+    if (own == NULL || fault != 0 || bz_sys->pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0) {
         int err = own == NULL ? -ENOMEM : fault != 0 ? -fault : -errno;
         if (own != NULL)
             bz_free(poll->files->alloc, own, sizeof *own);
@@ -173,7 +173,7 @@ static void copy_free(struct bz_poll *poll, struct copy *c)
 
 static int poll_all(struct copy *c, int ms)
 {
-    return poll(c->list, c->count, ms);
+    return bz_sys->poll(c->list, c->count, ms);
 }
 
 static void gather(struct posix_own *own, const struct copy *c, struct bz_harvest *harvest)
@@ -203,7 +203,7 @@ static int timeout_ms(struct bz_poll *poll, uint64_t until_ns)
 static void wait_blind(struct posix_own *own, int ms)
 {
     struct pollfd kick = {.fd = own->kick.in, .events = POLLIN};
-    (void)!poll(&kick, 1, ms < 0 || ms > BLIND_MS ? BLIND_MS : ms);
+    (void)!bz_sys->poll(&kick, 1, ms < 0 || ms > BLIND_MS ? BLIND_MS : ms);
 }
 
 static int wait_for_files(struct bz_poll *poll, struct posix_own *own, uint64_t until_ns,

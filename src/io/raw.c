@@ -10,17 +10,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "io/sys.h"
 
 int bz_raw_take_up(int fd, bool *is_disk)
 {
     struct stat st;
-    int flags = fcntl(fd, F_GETFL);
+    int flags = bz_sys->fcntl(fd, F_GETFL, 0);
     if (flags < 0 || fstat(fd, &st) != 0)
         return -EBADF;
     *is_disk = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
     if (!*is_disk && !(flags & O_NONBLOCK))
-        (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+        (void)bz_sys->fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     return 0;
 }
 
@@ -28,7 +29,7 @@ int64_t bz_raw_read(int fd, void *data, size_t bytes)
 {
     ssize_t n;
     do {
-        n = read(fd, data, bytes);
+        n = bz_sys->read(fd, data, bytes);
     } while (n < 0 && errno == EINTR);
     return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
@@ -37,7 +38,7 @@ int64_t bz_raw_write(int fd, const void *data, size_t bytes)
 {
     ssize_t n;
     do {
-        n = write(fd, data, bytes);
+        n = bz_sys->write(fd, data, bytes);
     } while (n < 0 && errno == EINTR);
     return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }

@@ -15,19 +15,17 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "io/attempt.h"
+#include "io/sys.h"
 
 static int setup(unsigned entries, struct bz_uring_params *p)
 {
     int fault = bz_io_fault_of("io_uring_setup");
     if (fault != 0)
         return -fault;
-    long fd = syscall(BZ_SYS_URING_SETUP, entries, p);
-    return fd >= 0 ? (int)fd : -errno;
+    int fd = bz_sys->ring_setup(entries, p);
+    return fd >= 0 ? fd : -errno;
 }
 
 static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const void *arg,
@@ -36,14 +34,8 @@ static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const vo
     int fault = bz_io_fault_of("io_uring_enter");
     if (fault != 0)
         return -fault;
-    long n = syscall(BZ_SYS_URING_ENTER, fd, submit, min, flags, arg, bytes);
-    return n >= 0 ? (int)n : -errno;
-}
-
-static void *map(int fd, size_t bytes, uint64_t at)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
-    return p != MAP_FAILED ? p : NULL;
+    int n = bz_sys->ring_enter(fd, submit, min, flags, arg, bytes);
+    return n >= 0 ? n : -errno;
 }
 
 static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
@@ -73,7 +65,7 @@ static bool can_do_it_all(int fd)
         BZ_URING_OP_OPENAT,   BZ_URING_OP_CLOSE,   BZ_URING_OP_ASYNC_CANCEL};
     struct bz_uring_probe probe;
     memset(&probe, 0, sizeof probe);
-    if (syscall(BZ_SYS_URING_REGISTER, fd, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)
+    if (bz_sys->ring_register(fd, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)
         return false;
     for (size_t i = 0; i < BZ_ARRAY_LEN(needed); i++)
         if (needed[i] > probe.last_op || !(probe.ops[needed[i]].flags & BZ_URING_PROBE_HAS))
@@ -99,8 +91,8 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
     r->features = p.features;
     bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r->fd);
     if (is_fit) {
-        r->rings = map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
-        r->sqes = map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
+        r->rings = bz_sys->ring_map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
+        r->sqes = bz_sys->ring_map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
     }
     if (r->rings == NULL || r->sqes == NULL) {
         bz_ring_close(r);
@@ -113,10 +105,10 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
 void bz_ring_close(struct bz_ring *r)
 {
     if (r->rings != NULL)
-        munmap(r->rings, r->rings_bytes);
+        bz_sys->ring_unmap(r->rings, r->rings_bytes);
     if (r->sqes != NULL)
-        munmap(r->sqes, r->sqes_bytes);
-    close(r->fd);
+        bz_sys->ring_unmap(r->sqes, r->sqes_bytes);
+    bz_sys->close(r->fd);
     r->fd = -1;
 }
 

@@ -17,10 +17,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "io/attempt.h"
 #include "io/sockaddr.h"
+#include "io/sys.h"
 
 /* A test wants this call to fail. */
 static bool is_denied(const char *call)
@@ -48,12 +48,13 @@ int bz_sock_open(const blitz_addr *of, bool is_stream)
     int family = bz_sockaddr_family(of);
     if (family < 0)
         return family;
-    return outcome(is_denied("socket") ? -1 : socket(family, type_of(is_stream), 0));
+    return outcome(is_denied("socket") ? -1 : bz_sys->socket(family, type_of(is_stream), 0));
 }
 
 int bz_sock_pair(bool is_stream, int fd[2])
 {
-    return outcome(is_denied("socketpair") ? -1 : socketpair(AF_UNIX, type_of(is_stream), 0, fd));
+    return outcome(
+        is_denied("socketpair") ? -1 : bz_sys->socketpair(AF_UNIX, type_of(is_stream), 0, fd));
 }
 
 int bz_sock_bind(int fd, const blitz_addr *at)
@@ -62,12 +63,13 @@ int bz_sock_bind(int fd, const blitz_addr *at)
     int bytes = bz_sockaddr_of(at, &name);
     if (bytes < 0)
         return bytes;
-    return outcome(is_denied("bind") ? -1 : bind(fd, (struct sockaddr *)&name, (socklen_t)bytes));
+    return outcome(
+        is_denied("bind") ? -1 : bz_sys->bind(fd, (struct sockaddr *)&name, (socklen_t)bytes));
 }
 
 int bz_sock_listen(int fd, int backlog)
 {
-    return outcome(is_denied("listen") ? -1 : listen(fd, backlog));
+    return outcome(is_denied("listen") ? -1 : bz_sys->listen(fd, backlog));
 }
 
 int bz_sock_connect(int fd, const blitz_addr *to)
@@ -76,42 +78,43 @@ int bz_sock_connect(int fd, const blitz_addr *to)
     int bytes = to != NULL ? bz_sockaddr_of(to, &name) : (int)sizeof(struct sockaddr);
     if (bytes < 0)
         return bytes;
-    return outcome(is_denied("connect") ? -1
-                                        : connect(fd, (struct sockaddr *)&name, (socklen_t)bytes));
+    return outcome(is_denied("connect")
+                       ? -1
+                       : bz_sys->connect(fd, (struct sockaddr *)&name, (socklen_t)bytes));
 }
 
 int bz_sock_shutdown(int fd, bool in, bool out)
 {
     int how = in && out ? SHUT_RDWR : in ? SHUT_RD : SHUT_WR;
-    return outcome(is_denied("shutdown") ? -1 : shutdown(fd, how));
+    return outcome(is_denied("shutdown") ? -1 : bz_sys->shutdown(fd, how));
 }
 
 void bz_sock_close(int fd)
 {
-    (void)close(fd); /* whatever it says, the number is free */
+    (void)bz_sys->close(fd); /* whatever it says, the number is free */
 }
 
 int bz_sock_dup(int fd)
 {
-    return outcome(is_denied("dup") ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    return outcome(is_denied("dup") ? -1 : bz_sys->fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 int bz_sock_unblock(int fd)
 {
-    int flags = is_denied("fcntl") ? -1 : fcntl(fd, F_GETFL);
-    return outcome(flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+    int flags = is_denied("fcntl") ? -1 : bz_sys->fcntl(fd, F_GETFL, 0);
+    return outcome(flags < 0 ? -1 : bz_sys->fcntl(fd, F_SETFL, flags | O_NONBLOCK));
 }
 
 int bz_sock_adopt(int fd, bool is_stream)
 {
     int type;
     socklen_t bytes = sizeof type;
-    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0)
+    if (bz_sys->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0)
         return errno == ENOTSOCK ? -EINVAL : -errno;
     if ((type == SOCK_STREAM) != is_stream)
         return -EINVAL;
     int err = bz_sock_unblock(fd);
-    return err != 0 ? err : outcome(fcntl(fd, F_SETFD, FD_CLOEXEC));
+    return err != 0 ? err : outcome(bz_sys->fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
 
 /* ---- names ---- */
@@ -130,19 +133,20 @@ static int name_of(int fd, naming_fn *ask, const char *call, blitz_addr *out)
 
 int bz_sock_local(int fd, blitz_addr *out)
 {
-    return name_of(fd, getsockname, "getsockname", out);
+    return name_of(fd, bz_sys->getsockname, "getsockname", out);
 }
 
 int bz_sock_peer(int fd, blitz_addr *out)
 {
-    return name_of(fd, getpeername, "getpeername", out);
+    return name_of(fd, bz_sys->getpeername, "getpeername", out);
 }
 
 int bz_sock_peer_is(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid)
 {
     struct ucred who;
     socklen_t bytes = sizeof who;
-    if (is_denied("getsockopt") || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0)
+    if (is_denied("getsockopt") ||
+        bz_sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0)
         return -errno;
     *pid = who.pid;
     *uid = who.uid;
@@ -177,7 +181,8 @@ static bool is_v6(int fd)
 {
     int family;
     socklen_t bytes = sizeof family;
-    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_INET6;
+    return bz_sys->getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 &&
+           family == AF_INET6;
 }
 
 int bz_sock_set(int fd, enum bz_sock_option o, int value)
@@ -187,10 +192,11 @@ int bz_sock_set(int fd, enum bz_sock_option o, int value)
     int result = 0;
     bool has_two = options[o].name_v6 != 0 && is_v6(fd);
     if (has_two)
-        result = setsockopt(fd, options[o].level_v6, options[o].name_v6, &value, sizeof value);
+        result =
+            bz_sys->setsockopt(fd, options[o].level_v6, options[o].name_v6, &value, sizeof value);
     if (result != 0)
         return -errno;
-    result = setsockopt(fd, options[o].level, options[o].name, &value, sizeof value);
+    result = bz_sys->setsockopt(fd, options[o].level, options[o].name, &value, sizeof value);
     return has_two ? 0 : outcome(result); /* the IPv4 side of a socket for both: if it has one */
 }
 
@@ -200,15 +206,17 @@ int bz_sock_get(int fd, enum bz_sock_option o, int *value)
     bool is_other = options[o].name_v6 != 0 && is_v6(fd);
     if (is_denied("getsockopt"))
         return -errno;
-    return outcome(getsockopt(fd, is_other ? options[o].level_v6 : options[o].level,
-                              is_other ? options[o].name_v6 : options[o].name, value, &bytes));
+    return outcome(bz_sys->getsockopt(fd, is_other ? options[o].level_v6 : options[o].level,
+                                      is_other ? options[o].name_v6 : options[o].name, value,
+                                      &bytes));
 }
 
 int bz_sock_linger(int fd, int seconds)
 {
     struct linger how = {.l_onoff = seconds >= 0, .l_linger = seconds >= 0 ? seconds : 0};
-    return outcome(
-        is_denied("setsockopt") ? -1 : setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof how));
+    return outcome(is_denied("setsockopt")
+                       ? -1
+                       : bz_sys->setsockopt(fd, SOL_SOCKET, SO_LINGER, &how, sizeof how));
 }
 
 /* ---- groups ---- */
@@ -222,8 +230,8 @@ int bz_sock_group(int fd, const blitz_addr *group, uint32_t interface, bool is_j
     if (is_denied("setsockopt"))
         return -errno;
     int level = blitz_addr_is_v6(group) ? IPPROTO_IPV6 : IPPROTO_IP;
-    return outcome(setsockopt(fd, level, is_joined ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP, &want,
-                              sizeof want));
+    return outcome(bz_sys->setsockopt(fd, level, is_joined ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP,
+                                      &want, sizeof want));
 }
 
 int bz_sock_group_out(int fd, uint32_t interface)
@@ -232,8 +240,9 @@ int bz_sock_group_out(int fd, uint32_t interface)
     if (is_denied("setsockopt"))
         return -errno;
     if (!is_v6(fd))
-        return outcome(setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof v4));
-    return outcome(setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &interface, sizeof interface));
+        return outcome(bz_sys->setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &v4, sizeof v4));
+    return outcome(
+        bz_sys->setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &interface, sizeof interface));
 }
 
 /* ---- readiness ---- */

@@ -39,6 +39,7 @@
 #include "io/attempt.h"
 #include "io/poll.h"
 #include "io/ring.h"
+#include "io/sys.h"
 
 #if !defined(BZ_URING_ENTRIES)
 #define BZ_URING_ENTRIES 256
@@ -330,7 +331,7 @@ static int64_t connect_outcome(struct bz_op *op)
 {
     int err = 0;
     socklen_t bytes = sizeof err;
-    if (getsockopt(op->file->fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
+    if (bz_sys->getsockopt(op->file->fd, SOL_SOCKET, SO_ERROR, &err, &bytes) != 0)
         return -errno;
     return -err;
 }

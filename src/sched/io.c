@@ -31,6 +31,7 @@
 #include "blitz/blocking.h"
 #include "io/attempt.h"
 #include "io/ready.h"
+#include "io/sys.h"
 #include "os/sim.h"
 #include "sched/flight.h"
 #include "sched/wait.h"
@@ -327,7 +328,6 @@ bool bz_io_reap(struct bz_proc *p)
 
 /* ---- the polls of a runtime ---- */
 
-/* The real system's descriptors cannot be waited for in simulated time. */
 static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kind kind)
 {
     if (kind == BZ_IO_URING)
@@ -342,11 +342,13 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
 }
 
 /* The best there is. Sockets have epoll: it is as fast as a ring for them, and interrupts nobody's
- * calls (uring.c). Where that is refused, what needs POSIX only. */
+ * calls (uring.c). Where that is refused, what needs POSIX only. The real system's descriptors cannot
+ * be waited for in simulated time. */
 static enum bz_io_kind choose(const struct bz_runtime *rt)
 {
     enum bz_io_kind asked = rt->is.io;
-    if (bz_sim_is_running() || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
+    bool is_unheard = bz_sim_is_running() && !bz_sys->is_simulated;
+    if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
         return BZ_IO_NONE;
     if (asked != BZ_IO_BEST)
         return asked;

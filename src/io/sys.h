@@ -1,0 +1,84 @@
+/*
+ * sys.h - the system calls of the driver, as a table.
+ *
+ * Whatever src/io asks of the kernel about sockets, sets of descriptors and rings goes through
+ * bz_sys: the system's own calls, or those of a simulated kernel (io/sim_net.h), on which keepers,
+ * driver and network run unchanged, in virtual time, from a seed. So what is explored is the code that
+ * ships, down to the arguments of its calls, and not a copy of it.
+ *
+ * What it costs: a load and an indirect call that the predictor always guesses, beside a system call.
+ *
+ * The calls are the system's, arguments, results and errno. Those of regular files (openat, statx,
+ * fsync, pread) are not here: they run where blocking is fine, and do not take part in a simulation.
+ */
+#ifndef BZ_IO_SYS_H
+#define BZ_IO_SYS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+struct bz_uring_params;
+
+struct bz_sys {
+    bool is_simulated;
+
+    /* Descriptors. */
+    int (*close)(int fd);
+    ssize_t (*read)(int fd, void *data, size_t bytes);
+    ssize_t (*write)(int fd, const void *data, size_t bytes);
+    ssize_t (*readv)(int fd, const struct iovec *vector, int count);
+    ssize_t (*writev)(int fd, const struct iovec *vector, int count);
+    int (*fcntl)(int fd, int what, int value);
+    int (*poll)(struct pollfd *list, nfds_t count, int ms);
+    int (*pipe2)(int fd[2], int flags);
+    int (*eventfd)(unsigned count, int flags);
+
+    /* Sockets. */
+    int (*socket)(int family, int type, int protocol);
+    int (*socketpair)(int family, int type, int protocol, int fd[2]);
+    int (*bind)(int fd, const struct sockaddr *name, socklen_t bytes);
+    int (*listen)(int fd, int backlog);
+    int (*accept4)(int fd, struct sockaddr *name, socklen_t *bytes, int flags);
+    int (*connect)(int fd, const struct sockaddr *name, socklen_t bytes);
+    int (*shutdown)(int fd, int how);
+    ssize_t (*recv)(int fd, void *data, size_t bytes, int flags);
+    ssize_t (*send)(int fd, const void *data, size_t bytes, int flags);
+    ssize_t (*recvmsg)(int fd, struct msghdr *message, int flags);
+    ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags);
+    int (*recvmmsg)(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                    struct timespec *left);
+    int (*sendmmsg)(int fd, struct mmsghdr *messages, unsigned count, int flags);
+    ssize_t (*sendfile)(int to, int from, off_t *at, size_t bytes);
+    int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *bytes);
+    int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t bytes);
+    int (*getsockname)(int fd, struct sockaddr *name, socklen_t *bytes);
+    int (*getpeername)(int fd, struct sockaddr *name, socklen_t *bytes);
+
+    /* Sets. left NULL: for ever. -1 with ENOSYS: the system waits by milliseconds only. */
+    int (*epoll_create1)(int flags);
+    int (*epoll_ctl)(int set, int what, int fd, struct epoll_event *event);
+    int (*epoll_wait)(int set, struct epoll_event *events, int room, int ms);
+    int (*epoll_pwait2)(int set, struct epoll_event *events, int room, const struct timespec *left);
+
+    /* Rings. */
+    int (*ring_setup)(unsigned entries, struct bz_uring_params *p);
+    int (*ring_enter)(int fd, unsigned submit, unsigned min, unsigned flags, const void *arg,
+                      size_t bytes);
+    int (*ring_register)(int fd, unsigned what, void *arg, unsigned count);
+    void *(*ring_map)(int fd, size_t bytes, uint64_t at); /* NULL: errno */
+    void (*ring_unmap)(void *start, size_t bytes);
+};
+
+/* The system's own. */
+extern const struct bz_sys bz_sys_linux;
+
+/* Whose calls are made: the system's, unless a simulation has its own. Changed while nobody makes any. */
+extern const struct bz_sys *bz_sys;
+
+#endif
