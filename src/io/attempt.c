@@ -208,5 +208,7 @@ bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
 {
     if (result <= 0 || !(op->file->flags & BZ_FILE_STREAM) || (op->flags & MSG_PEEK))
         return true;
+    if (op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_CARGO) && !BZ_BROKEN(163))
+        return true;
     return (size_t)result >= asked_for(op);
 }

@@ -183,6 +183,8 @@ static unsigned meaning_of(int64_t events)
         what |= BZ_READY_OUT;
     if (events & EPOLLRDHUP)
         what |= BZ_READY_IN_OVER;
+    if ((events & (EPOLLPRI | EPOLLERR)) && !BZ_BROKEN(162))
+        what |= BZ_READY_IN_OVER; /* a read ends there, and is short before the stream is empty */
     if (events & EPOLLHUP)
         what |= BZ_READY_OVER;
     return what;

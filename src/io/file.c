@@ -145,6 +145,7 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
     for (int s = 0; s < BZ_SIDES; s++) {
         f->half[s].is_ready = true; /* nobody knows yet: try */
         f->half[s].is_over = false;
+        f->half[s].overs = 0;
     }
     bz_file_unlock(f);
     *out = f;

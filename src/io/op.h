@@ -124,13 +124,15 @@ struct bz_op {
 struct bz_half {
     bool is_ready;          /* as far as is known: worth a try */
     bool is_over;           /* for ever: hung up, in error, or not a thing that waits */
+    uint32_t overs;         /* edges that said so */
     struct bz_list waiting; /* operations, first come first served */
 };
 
 enum bz_file_flags {
     BZ_FILE_STREAM = 1,  /* a read that is short has emptied it, a write that is short filled it */
     BZ_FILE_FOREIGN = 2, /* the descriptor is not ours to close */
-    BZ_FILE_DISK = 4     /* always ready, and slow all the same */
+    BZ_FILE_DISK = 4,    /* always ready, and slow all the same */
+    BZ_FILE_CARGO = 8    /* a stream with descriptors beside its bytes: a short read says nothing */
 };
 
 struct bz_file {

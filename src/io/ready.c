@@ -20,7 +20,11 @@
  * More may be left: when the call filled its buffer, took one of many connections, or told of an end or
  * an error, which it will tell again. Not if a stream gave less than was asked: then it is empty, and
  * the next read waits without asking the kernel. But the end of a stream may have come with the last
- * bytes, in the same edge; so an edge that says "hung up" leaves the half ready for ever (is_over).
+ * bytes, in the same edge; so an edge that says "hung up" leaves the half ready for ever (is_over). So does
+ * one that tells of an error or of urgent data, which end a read before the stream is empty; a call that would
+ * have to wait shows that it was neither the end nor the rest, and ends that (unless the edge came in the
+ * middle of it: `overs` counts them). A Unix stream gives less as well where descriptors travel with the
+ * bytes: there a short read says nothing (BZ_FILE_CARGO).
  *
  * The same for both halves, the room to write included; and for several that wait for the same half
  * (accept by many): each edge tells the first one; one who found more than it took tells the next; one
@@ -92,6 +96,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
         return true;
     }
     bool is_worth = is_worth_a_try(h);
+    uint32_t overs = h->overs;
     h->is_ready = h->is_ready && BZ_BROKEN(141);
     bz_file_unlock(f);
     if (!is_worth)
@@ -102,7 +107,8 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
     if (BZ_BROKEN(141))
         h->is_ready = false;
     if (result == -EAGAIN) {
-        h->is_over = false; /* an error that has been told: not the end */
+        if (h->overs == overs || BZ_BROKEN(161))
+            h->is_over = false; /* an error that has been told: not the end */
         bz_file_unlock(f);
         return false;
     }
@@ -142,8 +148,12 @@ void bz_ready_event(struct bz_file *f, unsigned events, struct bz_told told[BZ_S
     struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
     in->is_ready |= (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER)) != 0;
     out->is_ready |= (events & (BZ_READY_OUT | BZ_READY_OVER)) != 0;
-    in->is_over |= (events & (BZ_READY_OVER | BZ_READY_IN_OVER)) != 0 && !BZ_BROKEN(143);
-    out->is_over |= (events & BZ_READY_OVER) != 0;
+    bool is_in_over = (events & (BZ_READY_OVER | BZ_READY_IN_OVER)) != 0 && !BZ_BROKEN(143);
+    bool is_out_over = (events & BZ_READY_OVER) != 0;
+    in->is_over |= is_in_over;
+    out->is_over |= is_out_over;
+    in->overs += is_in_over;
+    out->overs += is_out_over;
     tell_first(in, &told[BZ_SIDE_IN]);
     tell_first(out, &told[BZ_SIDE_OUT]);
 }

@@ -117,6 +117,13 @@ int bz_sock_adopt(int fd, bool is_stream)
     return err != 0 ? err : outcome(bz_sys->fcntl(fd, F_SETFD, FD_CLOEXEC));
 }
 
+bool bz_sock_is_unix(int fd)
+{
+    int family = AF_UNSPEC;
+    socklen_t bytes = sizeof family;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
+}
+
 /* ---- names ---- */
 
 typedef int naming_fn(int fd, struct sockaddr *name, socklen_t *bytes);

@@ -48,6 +48,8 @@ void bz_sock_close(int fd);
 /* Is it a socket of that type? If so it does not block any more, nor is it inherited. */
 BZ_MUST_USE int bz_sock_adopt(int fd, bool is_stream);
 int bz_sock_unblock(int fd);
+/* Of this host only: descriptors may travel with its bytes. */
+bool bz_sock_is_unix(int fd);
 /* Another descriptor of the same. */
 BZ_MUST_USE int bz_sock_dup(int fd);
 

@@ -517,6 +517,49 @@ TEST(io, bug_13_an_edge_in_the_middle_of_a_try_is_not_taken_for_an_older_one)
     CHECK_EQ(bz_files_fini(&files), 1);
 }
 
+static int ends_told; /* so many more calls are interrupted by the end */
+
+/* The call finds nothing; before it is back the last bytes come, and the end with them. */
+static int end_after_the_call(const char *call)
+{
+    struct bz_told told[BZ_SIDES];
+    if (strcmp(call, "recv") != 0 || ends_told-- <= 0)
+        return 0;
+    bz_file_lock(edged);
+    bz_ready_event(edged, BZ_READY_IN | BZ_READY_IN_OVER, told);
+    bz_file_unlock(edged);
+    return EAGAIN;
+}
+
+TEST(io, bug_13_an_end_in_the_middle_of_a_try_is_seen_behind_the_last_bytes)
+{
+    struct bz_files files;
+    struct bz_told next;
+    struct bz_op op;
+    char data[8];
+    int fd[2];
+    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
+    CHECK_EQ(bz_file_open(&files, fd[0], BZ_FILE_STREAM, &edged), 0);
+    CHECK_EQ(write(fd[1], "bye", 3), 3);
+    close(fd[1]);
+    ends_told = 1;
+    bz_io_fault = end_after_the_call;
+    for (int64_t want = 3; want >= 0; want -= 3) {
+        bz_op_init(&op, edged, BZ_OP_RECV);
+        op.buffer.data = data;
+        op.buffer.bytes = sizeof data;
+        while (!bz_ready_try(&op, &next)) {
+            bz_file_lock(edged);
+            CHECK(edged->half[BZ_SIDE_IN].is_ready || edged->half[BZ_SIDE_IN].is_over);
+            bz_file_unlock(edged); /* it does not wait: no edge will come any more */
+        }
+        CHECK_EQ(op.result, want);
+    }
+    bz_io_fault = NULL;
+    CHECK_EQ(bz_files_fini(&files), 1);
+}
+
 /* ---- hogs ---- */
 
 static bz_atomic(uint32_t) is_over;

@@ -2,6 +2,8 @@
 #include "harness.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -284,6 +286,38 @@ static int dup2_in_between(void *arg)
 TEST(tcp, bug_14_a_number_that_dup2_made_another_s_is_not_woken_for_the_old_one)
 {
     t_on_each(dup2_in_between, NULL, 0);
+}
+
+/* A read ends before urgent data, which is not in the stream: it is short, and the stream is not empty. */
+static int urgent(void *arg)
+{
+    blitz_tcp *end[2];
+    char data[8];
+    int on_its_way = 1;
+    (void)arg;
+    t_tcp_pair(end);
+    CHECK_EQ(blitz_tcp_read(end[0], data, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT); /* it is known */
+    int fd = blitz_tcp_release(end[1]);
+    CHECK_GE(fd, 0);
+    CHECK_EQ(send(fd, "abc", 3, 0), 3);
+    CHECK_EQ(send(fd, "!", 1, MSG_OOB), 1);
+    CHECK_EQ(send(fd, "de", 2, 0), 2);
+    while (on_its_way > 0) { /* until all of it is there: one edge */
+        CHECK_EQ(ioctl(fd, TIOCOUTQ, &on_its_way), 0);
+        sched_yield();
+    }
+    CHECK_EQ(blitz_tcp_read(end[0], data, sizeof data, soon()), 3);
+    CHECK_EQ(blitz_tcp_read(end[0], data, sizeof data, soon()), 2);
+    CHECK_MEM_EQ(data, "de", 2);
+    CHECK_EQ(blitz_tcp_read(end[0], data, sizeof data, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    close(fd);
+    blitz_tcp_close(end[0]);
+    return 0;
+}
+
+TEST(tcp, bug_13_bytes_behind_urgent_data_are_read)
+{
+    t_on_each(urgent, NULL, 0);
 }
 
 /* ---- halves ---- */

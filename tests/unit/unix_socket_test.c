@@ -156,6 +156,38 @@ TEST(unix_socket, descriptors_travel_and_none_is_left_behind)
     CHECK_EQ(blitz_run(passes_descriptors, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
+/* The system ends a read behind the bytes that descriptors came with: it is short, and the stream is not empty. */
+static int bytes_behind_descriptors(void *arg)
+{
+    blitz_tcp *t[2];
+    int got[2];
+    char data[8];
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(t), 0);
+    CHECK_EQ(blitz_tcp_read(t[1], data, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT); /* it is known */
+    for (int i = 0; i < 2; i++) {
+        size_t count = 2;
+        CHECK_EQ(blitz_unix_send_fds(t[0], "ab", 2, (int[]){0}, 1, soon()), 2);
+        CHECK_EQ(blitz_tcp_write(t[0], "cde", 3, soon()), 3);
+        if (i == 0) {
+            CHECK_EQ(blitz_unix_recv_fds(t[1], data, sizeof data, got, &count, soon()), 2);
+            CHECK_EQ(count, 1u);
+            close(got[0]);
+        } else { /* who does not ask for them gets none, and all of the bytes */
+            CHECK_EQ(blitz_tcp_read(t[1], data, sizeof data, soon()), 2);
+        }
+        CHECK_EQ(blitz_tcp_read(t[1], data, sizeof data, soon()), 3);
+        CHECK_MEM_EQ(data, "cde", 3);
+    }
+    t_close_both(t);
+    return 0;
+}
+
+TEST(unix_socket, bug_13_a_short_read_with_descriptors_leaves_the_rest_to_be_read)
+{
+    t_on_each(bytes_behind_descriptors, NULL, 0);
+}
+
 /* A listener's line that is full: the connect waits for room, although nobody tells. */
 static int connects(void *arg)
 {
