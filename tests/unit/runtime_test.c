@@ -98,6 +98,11 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
         {"BLITZ_TASKS_MAX", "many", "BLITZ_TASKS_MAX=many: must be 1 to 1024G"},
         {"BLITZ_THREADS_MAX", "1", "BLITZ_THREADS_MAX=1: must be 2 to 64K"},
         {"BLITZ_PLAIN", "yes", "BLITZ_PLAIN=yes: must be 0 or 1"},
+        {"BLITZ_PREEMPT", "2", "BLITZ_PREEMPT=2: must be 0 or 1"},
+        {"BLITZ_BURNING_MAX", "0", "BLITZ_BURNING_MAX=0: must be 1 to 1M"},
+        {"BLITZ_DUMP_ON_SIGQUIT", "on", "BLITZ_DUMP_ON_SIGQUIT=on: must be 0 or 1"},
+        {"BLITZ_TRACE_RECORDS", "1", "BLITZ_TRACE_RECORDS=1: must be 16 to 16M"},
+        {"BLITZ_IO", "kqueue", "BLITZ_IO=kqueue: must be best, epoll, poll, uring or none"},
     };
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
         t_watch("%s=%s", bad[i].name, bad[i].value);
@@ -117,20 +122,25 @@ TEST(runtime, the_config_overrides_the_environment)
     setenv("BLITZ_STACK", "1M", 1);
     setenv("BLITZ_TASKS_MAX", "5", 1);
     setenv("BLITZ_PLAIN", "1", 1);
+    setenv("BLITZ_IO", "poll", 1);
     CHECK_EQ(blitz_runtime_new(NULL, &rt), 0);
     struct bz_runtime *in = (struct bz_runtime *)rt;
     CHECK_EQ(in->proc_count, 3u);
     CHECK_EQ(in->stack_class, BZ_STACK_1M);
     CHECK_EQ(in->tasks.max, 5u);
     CHECK(bz_is_plain(in));
+    CHECK_STR_EQ(in->procs[0].poll.ops->name, "poll");
     end(rt);
     CHECK_EQ(blitz_runtime_new(
-                 &(blitz_config){.procs = 2, .stack_bytes = 100 << 10, .tasks_max = 1 << 20}, &rt),
+                 &(blitz_config){
+                     .procs = 2, .stack_bytes = 100 << 10, .tasks_max = 1 << 20, .io = "none"},
+                 &rt),
              0);
     in = (struct bz_runtime *)rt;
     CHECK_EQ(in->proc_count, 2u);
     CHECK_EQ(in->stack_class, BZ_STACK_256K);
     CHECK_EQ(in->tasks.max, 1u << 20);
+    CHECK_STR_EQ(in->procs[0].poll.ops->name, "null");
     end(rt);
 }
 

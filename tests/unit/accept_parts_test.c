@@ -1,0 +1,266 @@
+/*
+ * What is asked of the parts of a scheduler of this kind, a look at each from within: machines and
+ * procs know each other, tasks stand on stacks of their own, a proc that is never idle hears all the
+ * same of its files, and a program without files has none.
+ */
+#include "harness.h"
+#include "support/on_each.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bz_atomic.h"
+#include "blitz.h"
+#include "sched/io.h"
+#include "sched/sched.h"
+
+/* ---- machines and procs ---- */
+
+/* In the runtime, where nobody takes the proc. False: it was taken before. */
+static bool look_around(void)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    if (m != NULL) {
+        struct bz_proc *p = m->proc;
+        uint32_t word = bz_load_relaxed(&p->state); /* relaxed: ours */
+        CHECK_LT(m->index, bz_machines_count(m->rt));
+        CHECK(bz_machines_at(m->rt, m->index) == m);
+        CHECK_LT(p->index, m->rt->proc_count);
+        CHECK(&m->rt->procs[p->index] == p);
+        CHECK(p->rt == m->rt);
+        CHECK_EQ(bz_proc_state_of(word), BZ_PROC_HELD);
+        CHECK(bz_proc_holder(p) == m);
+        CHECK(!m->is_searching); /* that was over before we ran */
+    }
+    bz_leave(was);
+    return m != NULL;
+}
+
+static int looks_around(void *arg)
+{
+    (void)arg;
+    int seen = 0;
+    for (int i = 0; i < 100; i++) {
+        seen += look_around();
+        blitz_yield();
+    }
+    return seen;
+}
+
+static int all_look_around(void *arg)
+{
+    enum { N = 16 };
+    blitz_task *t[N];
+    int seen = 0;
+    (void)arg;
+    for (unsigned i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(looks_around, NULL, NULL, &t[i]), 0);
+    for (unsigned i = 0; i < N; i++) {
+        int result = 0;
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        seen += result;
+    }
+    CHECK_GT(seen, 0);
+    return 0;
+}
+
+TEST(accept, a_machine_and_its_proc_name_each_other)
+{
+    t_on_each(all_look_around, NULL, 0);
+}
+
+/* ---- whose stack, whose task ---- */
+
+static bool is_on_a_stack_of_the_pool(const void *address)
+{
+    char *low;
+    return bz_stack_pool_find(&bz_machine_self()->rt->stacks, address, &low) != NULL;
+}
+
+static int stands_on_its_own(void *arg)
+{
+    char here = 0;
+    struct bz_machine *m = bz_machine_self();
+    blitz_task *me = arg != NULL ? *(blitz_task **)arg : NULL;
+    CHECK(m->runner != NULL);
+    CHECK(is_on_a_stack_of_the_pool(&here));
+    CHECK(m->g0.sp != NULL); /* where the thread stood when it went over to ours */
+    CHECK(!is_on_a_stack_of_the_pool(m->g0.sp));
+    CHECK(m->current != NULL);
+    CHECK(me == NULL || m->current == (struct bz_task *)me);
+    return 0;
+}
+
+/* As a hook of the thread: before the first task, or after the last. */
+static void nobody_runs(void *ctx)
+{
+    (void)ctx;
+    CHECK(bz_task_self() == NULL);
+    CHECK(bz_machine_self() == NULL);
+}
+
+static int each_on_its_own(void *arg)
+{
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(stands_on_its_own(NULL), 0);
+    CHECK_EQ(blitz_spawn(stands_on_its_own, &t, NULL, &t), 0);
+    CHECK_EQ(blitz_task_join(t, blitz_after(60 * BLITZ_S), NULL),
+             0); /* with a deadline: not claimed */
+    return 0;
+}
+
+/* The thread's own stack is left to the loop's beginning and end; who stands there is no task. */
+TEST(accept, tasks_run_on_stacks_of_ours_and_the_threads_own_runs_none)
+{
+    blitz_config config = {.procs = 2, .thread_start = nobody_runs, .thread_stop = nobody_runs};
+    CHECK_EQ(blitz_run(each_on_its_own, NULL, &config), 0);
+}
+
+/* ---- lines ---- */
+
+/* Thieves write the head, the owner the tail: each on a cache line of its own, with the slots, which
+ * are the owner's to write, behind the tail. */
+TEST(accept, the_ends_of_a_ring_stand_on_lines_of_their_own)
+{
+    size_t head = offsetof(struct bz_runq, head), tail = offsetof(struct bz_runq, tail);
+    CHECK_EQ(head % BZ_LINE, 0u);
+    CHECK_EQ(tail % BZ_LINE, 0u);
+    CHECK_NE(head / BZ_LINE, tail / BZ_LINE);
+    CHECK_GT(offsetof(struct bz_runq, slot), tail);
+}
+
+/* ---- how many ---- */
+
+static int procs_here(void *arg)
+{
+    (void)arg;
+    return (int)bz_machine_self()->rt->proc_count;
+}
+
+TEST(accept, there_are_as_many_procs_as_cpus_the_process_may_use)
+{
+    unsetenv("BLITZ_PROCS");
+    CHECK_EQ(blitz_run(procs_here, NULL, NULL), bz_os_cpus(&bz_os_linux));
+}
+
+/* ---- I/O beside those that are never done ---- */
+
+struct line {
+    int fd[2];
+    bz_atomic(int) is_over;
+    blitz_stats before, after;
+};
+
+static int yields_until_over(void *arg)
+{
+    struct line *l = arg;
+    while (!bz_load_relaxed(&l->is_over)) /* relaxed: a flag */
+        blitz_yield();
+    return 0;
+}
+
+static int answers(void *arg)
+{
+    struct line *l = arg;
+    char byte;
+    for (;;) {
+        CHECK(blitz_fd_wait(l->fd[1], BLITZ_FD_READ, BLITZ_FOREVER) & BLITZ_FD_READ);
+        if (read(l->fd[1], &byte, 1) != 1)
+            return 0;
+        CHECK_EQ(write(l->fd[1], &byte, 1), 1);
+    }
+}
+
+/* Ask and wait for the answer, `n` times; each side is woken by the poll. */
+static void ask_and_hear(struct line *l, int n)
+{
+    char byte = 'x';
+    for (int i = 0; i < n; i++) {
+        CHECK_EQ(write(l->fd[0], &byte, 1), 1);
+        CHECK(blitz_fd_wait(l->fd[0], BLITZ_FD_READ, BLITZ_FOREVER) & BLITZ_FD_READ);
+        CHECK_EQ(read(l->fd[0], &byte, 1), 1);
+    }
+}
+
+enum { ASKED = 200, YIELDERS = 3 };
+
+static int asks_beside_yielders(void *arg)
+{
+    struct line *l = arg;
+    blitz_task *t[YIELDERS], *answering;
+    CHECK_EQ(blitz_spawn(answers, l, NULL, &answering), 0);
+    for (int i = 0; i < YIELDERS; i++)
+        CHECK_EQ(blitz_spawn(yields_until_over, l, NULL, &t[i]), 0);
+    ask_and_hear(l, ASKED / 10);
+    bz_store_relaxed(&l->is_over, 1); /* relaxed: a flag */
+    for (int i = 0; i < YIELDERS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
+    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+static void on_a_line(int (*fn)(void *), struct line *l)
+{
+    bz_atomic_init(&l->is_over, 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, l->fd), 0);
+    CHECK_EQ(blitz_run(fn, l, &(blitz_config){.procs = 1}), 0);
+    close(l->fd[0]);
+    close(l->fd[1]);
+}
+
+/* The ring never runs empty, so nobody sleeps in the poll; nobody is long at anything, so the monitor
+ * has no reason to help. */
+TEST(accept, a_proc_that_is_never_idle_hears_of_its_files)
+{
+    struct line l;
+    on_a_line(asks_beside_yielders, &l);
+}
+
+static int asks_alone(void *arg)
+{
+    struct line *l = arg;
+    blitz_task *answering;
+    CHECK_EQ(blitz_spawn(answers, l, NULL, &answering), 0);
+    CHECK_EQ(blitz_stats_read(NULL, &l->before), 0);
+    ask_and_hear(l, ASKED);
+    CHECK_EQ(blitz_stats_read(NULL, &l->after), 0);
+    CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
+    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* Not through the queue for all. The monitor hears for a proc that stands still, and queues there;
+ * that must be the exception. */
+TEST(accept, who_waited_for_a_file_goes_on_where_it_was_heard)
+{
+    struct line l;
+    on_a_line(asks_alone, &l);
+    uint64_t injected = l.after.injected - l.before.injected;
+    t_note("%llu of %d wakes went through the injector", (unsigned long long)injected, 2 * ASKED);
+    CHECK_LT(injected, ASKED);
+    CHECK_GE(l.after.parked - l.before.parked, ASKED); /* they did wait */
+}
+
+static int uses_no_file(void *arg)
+{
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    (void)arg;
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        CHECK(!bz_poll_is_used(&rt->procs[i].poll));
+        CHECK(bz_load_relaxed(&rt->procs[i].poll.own) == NULL); /* relaxed: nobody is at it */
+    }
+    return 0;
+}
+
+/* Who has nothing to hear of is not asked, and costs no descriptor. */
+TEST(accept, a_proc_without_files_has_no_poll_to_ask)
+{
+    CHECK_EQ(blitz_run(uses_no_file, NULL, &(blitz_config){.procs = 2}), 0);
+}
