@@ -316,7 +316,7 @@ int blitz_trace_write(blitz_runtime *rt, const char *path)
 {
     if (path == NULL || runtime_of(rt) == NULL)
         return -EINVAL;
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path, "we"); /* e: not inherited by a child that is started meanwhile */
     if (file == NULL)
         return -errno;
     int err = blitz_trace_write_to(rt, write_file, file);
