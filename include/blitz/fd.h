@@ -44,7 +44,8 @@ enum {
 BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(int fd, unsigned events, blitz_deadline until);
 
 /*
- * blitz_fd_wait() as a future, for one of the two events. f->result is what the call would return.
+ * blitz_fd_wait() as a future, for one of the two events; for either, race two of them. f->result is what
+ * the call would return.
  * Owns:     the descriptor stays the caller's, and must stay open until the future was ready or
  *           cancelled.
  * Suspends: never. Call from any thread; poll it in a task.

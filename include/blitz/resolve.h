@@ -40,6 +40,21 @@ BLITZ_BEGIN_DECLS
 BLITZ_API BLITZ_SUSPENDS int blitz_resolve(const char *host, const char *service, blitz_addr *out,
                                            size_t room, blitz_deadline until);
 
+typedef struct blitz_resolve_future {
+    blitz_future future; /* to be awaited; its output is `result` */
+    int result;          /* when ready or cancelled: what the call would have returned */
+    uint64_t inside[24];
+} blitz_resolve_future;
+
+/*
+ * blitz_resolve() as a future. *Detachable*: a lookup that is given up ends by itself, on memory of its
+ * own, and no longer counts among the four only then.
+ * Owns:     borrows the names and `out` until the future was ready or cancelled.
+ * Suspends: never. Call from any thread; a plain thread that polls it waits for the answer.
+ */
+BLITZ_API void blitz_resolve_future_init(blitz_resolve_future *f, const char *host,
+                                         const char *service, blitz_addr *out, size_t room);
+
 /*
  * Look a host up and connect to the first of its addresses that answers.
  * Owns:     copies the names. *out is the caller's: blitz_tcp_close().
@@ -48,6 +63,23 @@ BLITZ_API BLITZ_SUSPENDS int blitz_resolve(const char *host, const char *service
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect_host(const char *host, const char *service,
                                                     blitz_deadline until, blitz_tcp **out);
+
+typedef struct blitz_connect_host_future {
+    blitz_future future; /* to be awaited; its output is `result` */
+    int result;          /* when ready or cancelled: what the call would have returned */
+    blitz_tcp *tcp;      /* with result 0 the connection, yours; else NULL */
+    uint64_t inside[180];
+} blitz_connect_host_future;
+
+/*
+ * blitz_tcp_connect_host() as a future. `until` is the time for both halves: at that time it is ready, with
+ * -ETIMEDOUT. *Pinned*; cancelled it has left nothing open but perhaps a lookup, which ends by itself, or
+ * it has connected and says so.
+ * Owns:     borrows the names until the future was ready, or the cancel was answered.
+ * Suspends: never. Call from any thread; poll it in a task.
+ */
+BLITZ_API void blitz_tcp_connect_host_future_init(blitz_connect_host_future *f, const char *host,
+                                                  const char *service, blitz_deadline until);
 
 BLITZ_END_DECLS
 

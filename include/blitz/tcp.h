@@ -154,6 +154,23 @@ BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect_first(const blitz_addr *to, size_
                                                      int *errors, blitz_deadline until,
                                                      blitz_tcp **out);
 
+typedef struct blitz_connect_first_future {
+    blitz_future future; /* to be awaited; its output is `result` */
+    int result;          /* when ready or cancelled: what the call would have returned */
+    blitz_tcp *tcp;      /* with a result of 0 or more the connection, yours; else NULL */
+    uint64_t inside[48];
+} blitz_connect_first_future;
+
+/*
+ * blitz_tcp_connect_first() as a future. `until` is what the shares are of: at that time it is ready, with
+ * -ETIMEDOUT. *Pinned*; cancelled it has left nothing open, or it has connected and says so.
+ * Owns:     borrows the addresses and `errors` until the future was ready, or the cancel was answered.
+ * Suspends: never. Call from any thread; poll it in a task.
+ */
+BLITZ_API void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f,
+                                                   const blitz_addr *to, size_t count, int *errors,
+                                                   blitz_deadline until);
+
 /* ---- reading and writing ---- */
 
 /*
@@ -252,6 +269,10 @@ BLITZ_API void blitz_tcp_write_future_init(blitz_net_future *f, blitz_tcp *t, co
 BLITZ_API void blitz_tcp_write_all_future_init(blitz_net_future *f, blitz_tcp *t, const void *data,
                                                size_t bytes);
 BLITZ_API void blitz_tcp_wait_future_init(blitz_net_future *f, blitz_tcp *t, unsigned what);
+BLITZ_API void blitz_tcp_readv_future_init(blitz_pieces_future *f, blitz_tcp *t,
+                                           const blitz_piece *pieces, size_t count);
+BLITZ_API void blitz_tcp_writev_future_init(blitz_pieces_future *f, blitz_tcp *t,
+                                            const blitz_piece *pieces, size_t count);
 
 /* ---- ending, sharing ---- */
 

@@ -103,15 +103,25 @@ BLITZ_API BLITZ_SUSPENDS int blitz_udp_send_many(blitz_udp *u, const blitz_datag
                                                  size_t count, blitz_deadline until);
 
 /*
- * recv and send of a connected socket as futures, and the wait for either, after which
- * the calls above with a deadline of 0 do the work.
- * Owns:     borrows the handle and the data until the future was ready or cancelled.
+ * The calls above as futures, and the wait for a socket that can be read or written, after which the
+ * calls with a deadline of 0 do the work. recv_many and send_many need memory of the system's form while
+ * they are under way: without it their result is -ENOMEM.
+ * Owns:     borrows the handle, the data, the array and `from` (may be NULL) until the future was ready
+ *           or cancelled. Copies `to`.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_udp_recv_future_init(blitz_net_future *f, blitz_udp *u, void *data,
                                           size_t bytes);
 BLITZ_API void blitz_udp_send_future_init(blitz_net_future *f, blitz_udp *u, const void *data,
                                           size_t bytes);
+BLITZ_API void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
+                                               size_t bytes, blitz_addr *from);
+BLITZ_API void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u,
+                                             const void *data, size_t bytes, const blitz_addr *to);
+BLITZ_API void blitz_udp_recv_many_future_init(blitz_net_future *f, blitz_udp *u,
+                                               blitz_datagram *datagrams, size_t count);
+BLITZ_API void blitz_udp_send_many_future_init(blitz_net_future *f, blitz_udp *u,
+                                               const blitz_datagram *datagrams, size_t count);
 BLITZ_API void blitz_udp_wait_future_init(blitz_net_future *f, blitz_udp *u, unsigned what);
 
 /* ---- groups and everybody ---- */

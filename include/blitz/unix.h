@@ -53,6 +53,20 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, s
                                                      int *fds, size_t *fd_count,
                                                      blitz_deadline until);
 
+/*
+ * The two as futures. `room` is how many descriptors there is room for; f->fd_count says how many came.
+ * Cancelled, neither bytes nor descriptors went, or both did and the result says so: what came is yours
+ * to close then, too.
+ * Owns:     borrows the handle, the data and `fds` until the future was ready or cancelled. send copies
+ *           the numbers; the descriptors stay open that long.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t,
+                                               const void *data, size_t bytes, const int *fds,
+                                               size_t fd_count);
+BLITZ_API void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
+                                               size_t bytes, int *fds, size_t room);
+
 typedef struct blitz_unix_peer {
     int64_t pid;
     uint32_t uid, gid;

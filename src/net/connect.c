@@ -11,11 +11,14 @@
  * is.
  *
  * Of several addresses each is tried to its end before the next, with a share of the time that is
- * left: a host that swallows packets costs its share, not all of it. Rejected for now: racing them.
+ * left: a host that swallows packets costs its share, not all of it. It is a future over those of
+ * single connects, each in a timeout; the call on a stack awaits it. Rejected for now: racing them.
  * It is faster when the first is dead, and makes connections on the other side that nobody uses.
  */
+#include <assert.h>
 #include <errno.h>
 
+#include "blitz/combine.h"
 #include "blitz/tcp.h"
 #include "net/net.h"
 
@@ -78,23 +81,119 @@ static bool is_final(int err, blitz_deadline until)
            (err == -ETIMEDOUT && blitz_deadline_left(until) == 0);
 }
 
+struct first {
+    blitz_future future;
+    int result;
+    blitz_tcp *tcp;
+    const blitz_addr *to;
+    size_t count, at;
+    int *errors;
+    blitz_deadline until;
+    int first_error;
+    bool is_trying; /* `limit` is what is waited for */
+    bool is_over, is_stopping;
+    blitz_net_future one;
+    blitz_timeout limit;
+};
+
+static_assert(sizeof(struct first) <= sizeof(blitz_connect_first_future), "it has room");
+static_assert(offsetof(struct first, tcp) == offsetof(blitz_connect_first_future, tcp), "the same");
+
+static struct first *first_of(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, struct first, future);
+}
+
+static void first_over(struct first *c, int result)
+{
+    c->result = result;
+    c->is_over = true;
+}
+
+static void try_next(struct first *c)
+{
+    blitz_tcp_connect_future_init(&c->one, &c->to[c->at]);
+    (void)!blitz_timeout_init(&c->limit, &c->one.future, share_of(c->until, c->count - c->at));
+    c->is_trying = true;
+}
+
+/* A connect that has ended well counts, whatever else has: a share that ran out, a cancel. */
+static void tried(struct first *c)
+{
+    int err = c->one.result == 0 ? 0 : c->limit.error;
+    c->is_trying = false;
+    if (c->errors != NULL)
+        c->errors[c->at] = err;
+    c->first_error = c->first_error != 0 ? c->first_error : err;
+    if (err == 0) {
+        c->tcp = c->one.tcp;
+        first_over(c, (int)c->at);
+    } else if (c->is_stopping || is_final(err, c->until)) {
+        first_over(c, c->is_stopping ? -ECANCELED : err);
+    } else if (++c->at == c->count) {
+        first_over(c, c->first_error);
+    }
+}
+
+static blitz_poll first_poll(blitz_future *future, const blitz_waker *waker)
+{
+    struct first *c = first_of(future);
+    while (!c->is_over) {
+        if (!c->is_trying)
+            try_next(c);
+        if (c->limit.future.ops->poll(&c->limit.future, waker) == BLITZ_PENDING)
+            return BLITZ_PENDING;
+        tried(c);
+    }
+    return BLITZ_READY;
+}
+
+static void first_cancel(blitz_future *future)
+{
+    struct first *c = first_of(future);
+    if (c->is_over)
+        return;
+    c->is_stopping = true;
+    if (c->is_trying)
+        c->limit.future.ops->cancel(&c->limit.future);
+    else
+        first_over(c, -ECANCELED);
+}
+
+static int first_output(blitz_future *future)
+{
+    return first_of(future)->result;
+}
+
+void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f, const blitz_addr *to,
+                                         size_t count, int *errors, blitz_deadline until)
+{
+    static const blitz_future_ops ops = {"connect", BLITZ_PINNED, first_poll, first_cancel,
+                                         first_output};
+    struct first *c = (struct first *)f;
+    *c = (struct first){.future = {&ops},
+                        .result = -ECANCELED,
+                        .to = to,
+                        .count = count,
+                        .errors = errors,
+                        .until = until};
+    if (to == NULL || count == 0 || count > INT16_MAX)
+        first_over(c, -EINVAL);
+    for (size_t i = 0; errors != NULL && !c->is_over && i < count; i++)
+        errors[i] = -EINPROGRESS;
+}
+
+/* The future knows the deadline: it is over then by itself, and says of each address what was. */
 int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, blitz_deadline until,
                             blitz_tcp **out)
 {
-    int first = 0;
-    if (to == NULL || count == 0 || count > INT16_MAX || out == NULL)
+    blitz_connect_first_future f;
+    if (out == NULL)
         return -EINVAL;
-    for (size_t i = 0; errors != NULL && i < count; i++)
-        errors[i] = -EINPROGRESS;
-    for (size_t i = 0; i < count; i++) {
-        int err = blitz_tcp_connect(&to[i], share_of(until, count - i), out);
-        if (errors != NULL)
-            errors[i] = err;
-        if (err == 0)
-            return (int)i;
-        if (is_final(err, until))
-            return err;
-        first = first != 0 ? first : err;
-    }
-    return first;
+    blitz_tcp_connect_first_future_init(&f, to, count, errors, until);
+    (void)blitz_await(&f.future,
+                      BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
+    if (f.result >= 0)
+        *out = f.tcp;
+    return f.result;
 }

@@ -11,9 +11,13 @@
  * the call's, not the caller's: it is given back when the call has ended, or never began, or four
  * dead name servers would stand for any number of threads. The names and the answers are in memory
  * of the call, for the same reason.
+ *
+ * It is a future of two steps, the permit's and the call's; the call on a stack awaits it. Connecting by
+ * name is connect_host.c.
  */
 #include "blitz/resolve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -84,43 +88,127 @@ static bool is_address(const char *host, const char *service, blitz_addr *out)
            blitz_addr_parse_ip(host, (uint16_t)port, out) == 0;
 }
 
+/* ---- as a future ---- */
+
+enum step { NEW, IN_LINE, CALLED, OVER };
+
+struct resolve {
+    blitz_future future;
+    int result;
+    uint32_t step; /* enum step */
+    const char *host, *service;
+    blitz_addr *out;
+    size_t room;
+    struct lookup *lookup; /* IN_LINE, CALLED */
+    union {
+        blitz_sync_future permit;
+        blitz_blocking_future call;
+    } in;
+};
+
+static_assert(sizeof(struct resolve) <= sizeof(blitz_resolve_future), "it has room");
+
+static struct resolve *resolve_of(blitz_future *f)
+{
+    return BZ_CONTAINER_OF(f, struct resolve, future);
+}
+
+static void resolve_over(struct resolve *r, int result)
+{
+    r->result = result;
+    r->step = OVER;
+}
+
+static void begin(struct resolve *r)
+{
+    if (is_address(r->host, r->service, r->out)) {
+        resolve_over(r, 1);
+        return;
+    }
+    int err = lookup_new(r->host, r->service, r->room, &r->lookup);
+    if (err != 0) {
+        resolve_over(r, err);
+        return;
+    }
+    blitz_semaphore_acquire_future_init(&r->in.permit, &permits, 1);
+    r->step = IN_LINE;
+}
+
+static void call(struct resolve *r)
+{
+    blitz_blocking_future_init(&r->in.call, lookup_run, r->lookup, lookup_drop);
+    r->step = CALLED;
+}
+
+/* The answer, or there was no memory to ask with: the lookup and its permit are ours again. */
+static void answered(struct resolve *r)
+{
+    int n = blitz_future_output(&r->in.call.future);
+    if (n > 0)
+        memcpy(r->out, r->lookup->found, (size_t)n * sizeof *r->out);
+    lookup_free(r->lookup);
+    (void)blitz_semaphore_release(&permits, 1);
+    resolve_over(r, n);
+}
+
+static blitz_poll resolve_poll(blitz_future *future, const blitz_waker *waker)
+{
+    struct resolve *r = resolve_of(future);
+    if (r->step == NEW)
+        begin(r);
+    if (r->step == IN_LINE) {
+        if (r->in.permit.future.ops->poll(&r->in.permit.future, waker) == BLITZ_PENDING)
+            return BLITZ_PENDING;
+        call(r);
+    }
+    if (r->step == CALLED) {
+        if (r->in.call.future.ops->poll(&r->in.call.future, waker) == BLITZ_PENDING)
+            return BLITZ_PENDING;
+        answered(r);
+    }
+    return BLITZ_READY;
+}
+
+static void resolve_cancel(blitz_future *future)
+{
+    struct resolve *r = resolve_of(future);
+    if (r->step == IN_LINE) {
+        r->in.permit.future.ops->cancel(&r->in.permit.future);
+        lookup_free(r->lookup);
+    } else if (r->step == CALLED) {
+        r->in.call.future.ops->cancel(&r->in.call.future); /* lookup_drop, when it has ended */
+    }
+    if (r->step != OVER)
+        resolve_over(r, -ECANCELED);
+}
+
+static int resolve_output(blitz_future *future)
+{
+    return resolve_of(future)->result;
+}
+
+void blitz_resolve_future_init(blitz_resolve_future *f, const char *host, const char *service,
+                               blitz_addr *out, size_t room)
+{
+    static const blitz_future_ops ops = {"resolve", BLITZ_DETACHABLE, resolve_poll, resolve_cancel,
+                                         resolve_output};
+    struct resolve *r = (struct resolve *)f;
+    r->future.ops = &ops;
+    r->result = -ECANCELED;
+    r->step = NEW;
+    r->host = host;
+    r->service = service;
+    r->out = out;
+    r->room = room;
+    if (host == NULL || *host == '\0' || out == NULL || room == 0)
+        resolve_over(r, -EINVAL);
+}
+
 int blitz_resolve(const char *host, const char *service, blitz_addr *out, size_t room,
                   blitz_deadline until)
 {
-    struct lookup *l;
-    int n = 0;
-    if (host == NULL || *host == '\0' || out == NULL || room == 0)
-        return -EINVAL;
-    if (is_address(host, service, out))
-        return 1;
-    int err = lookup_new(host, service, room, &l);
-    if (err != 0)
-        return err;
-    err = blitz_semaphore_acquire(&permits, 1, until);
-    if (err != 0) {
-        lookup_free(l);
-        return err;
-    }
-    err = blitz_blocking_until(lookup_run, l, lookup_drop, until, &n);
-    if (err != 0 && err != -ENOMEM)
-        return err; /* it is the call's */
-    if (err == 0 && n > 0)
-        memcpy(out, l->found, (size_t)n * sizeof *out);
-    lookup_free(l);
-    (void)blitz_semaphore_release(&permits, 1);
-    return err != 0 ? err : n;
-}
-
-int blitz_tcp_connect_host(const char *host, const char *service, blitz_deadline until,
-                           blitz_tcp **out)
-{
-    enum { TRY_MAX = 8 };
-    blitz_addr at[TRY_MAX];
-    if (out == NULL)
-        return -EINVAL;
-    int n = blitz_resolve(host, service, at, TRY_MAX, until);
-    if (n < 0)
-        return n;
-    n = blitz_tcp_connect_first(at, (size_t)n, NULL, until, out);
-    return n < 0 ? n : 0;
+    blitz_resolve_future f;
+    blitz_resolve_future_init(&f, host, service, out, room);
+    int err = blitz_await(&f.future, until);
+    return err != 0 ? err : f.result;
 }

@@ -100,10 +100,9 @@ int64_t blitz_tcp_try_write(blitz_tcp *t, const void *data, size_t bytes)
 
 /* ---- pieces ---- */
 
-static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_piece *pieces,
-                               size_t count, blitz_deadline until)
+/* How many bytes they hold, or -EINVAL. */
+static int64_t bytes_of(const blitz_piece *pieces, size_t count)
 {
-    struct bz_op op;
     size_t bytes = 0;
     if (count > BLITZ_PIECES_MAX || (pieces == NULL && count > 0))
         return -EINVAL;
@@ -113,15 +112,34 @@ static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_p
             return -EINVAL;
         bytes += pieces[i].bytes;
     }
-    bool is_read = code == BZ_OP_RECVMSG;
-    int err = bz_stream_refuses(t != NULL ? &t->s : NULL,
-                                is_read ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, pieces, bytes);
+    return (int64_t)bytes;
+}
+
+int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code, const blitz_piece *pieces,
+                     size_t count, struct msghdr *out)
+{
+    int64_t bytes = bytes_of(pieces, count);
+    if (bytes < 0)
+        return (int)bytes;
+    int err = bz_stream_refuses(s, code == BZ_OP_RECVMSG ? BZ_SOCKET_READS : BZ_SOCKET_WRITES,
+                                pieces, (size_t)bytes);
     if (err != 0 || bytes == 0)
         return err;
-    struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = count};
+    *out = (struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = count};
+    return 1;
+}
+
+static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_piece *pieces,
+                               size_t count, blitz_deadline until)
+{
+    struct bz_op op;
+    struct msghdr message;
+    int err = bz_stream_pieces(t != NULL ? &t->s : NULL, code, pieces, count, &message);
+    if (err <= 0)
+        return err;
     bz_socket_op(&t->s, &op, code);
     op.msg.header = &message;
-    return bz_io_run(&op, is_read ? "tcp read" : "tcp write", until);
+    return bz_io_run(&op, code == BZ_OP_RECVMSG ? "tcp read" : "tcp write", until);
 }
 
 int64_t blitz_tcp_readv(blitz_tcp *t, const blitz_piece *pieces, size_t count, blitz_deadline until)

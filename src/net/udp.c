@@ -4,9 +4,7 @@
  * Each call is one operation of the driver. Receives ask for the true length (MSG_TRUNC), so that
  * one that was cut can be told; nothing of a datagram is left for a second call, whatever the
  * room was.
- *
- * Several at once are one operation, too. The system wants a header, a vector and a name for each,
- * which is too much for a fiber's stack: they come from the runtime's allocator, for the one call.
+ * Several at once: batch.c.
  */
 #include "blitz/udp.h"
 
@@ -129,99 +127,6 @@ int64_t blitz_udp_send_to(blitz_udp *u, const void *data, size_t bytes, const bl
     bz_socket_op(&u->s, &op, BZ_OP_SENDMSG);
     op.msg.header = &message;
     return bz_io_run(&op, "udp send", until);
-}
-
-/* ---- several ---- */
-
-struct batch {
-    struct mmsghdr header[BLITZ_DATAGRAMS_MAX];
-    struct iovec piece[BLITZ_DATAGRAMS_MAX];
-    struct sockaddr_storage name[BLITZ_DATAGRAMS_MAX];
-};
-
-/* Without the name. Returns 0, -EINVAL. */
-static int batch_fill(struct batch *b, const blitz_datagram *d, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (d[i].data == NULL && d[i].bytes > 0)
-            return -EINVAL;
-        b->piece[i] = (struct iovec){d[i].data, d[i].bytes};
-        b->header[i] =
-            (struct mmsghdr){.msg_hdr = {.msg_iov = &b->piece[i], .msg_iovlen = 1}, .msg_len = 0};
-    }
-    return 0;
-}
-
-static int64_t batch_run(struct bz_socket *s, struct batch *b, enum bz_op_code code, size_t count,
-                         int flags, blitz_deadline until)
-{
-    struct bz_op op;
-    bz_socket_op(s, &op, code);
-    op.mmsg.headers = b->header;
-    op.mmsg.count = (unsigned)count;
-    op.flags = flags;
-    return bz_io_run(&op, code == BZ_OP_RECVMMSG ? "udp receive" : "udp send", until);
-}
-
-/* 0 and *out, or why not. */
-static int batch_new(blitz_udp *u, const blitz_datagram *d, size_t count, struct batch **out)
-{
-    if (u == NULL || d == NULL || count == 0 || count > BLITZ_DATAGRAMS_MAX)
-        return -EINVAL;
-    *out = bz_alloc(u->s.file->files->alloc, sizeof **out, 0);
-    if (*out == NULL)
-        return -ENOMEM;
-    int err = batch_fill(*out, d, count);
-    if (err != 0)
-        bz_free(u->s.file->files->alloc, *out, sizeof **out);
-    return err;
-}
-
-int blitz_udp_recv_many(blitz_udp *u, blitz_datagram *d, size_t count, blitz_deadline until)
-{
-    struct batch *b;
-    int err = batch_new(u, d, count, &b);
-    if (err != 0)
-        return err;
-    for (size_t i = 0; i < count; i++) {
-        b->header[i].msg_hdr.msg_name = &b->name[i];
-        b->header[i].msg_hdr.msg_namelen = sizeof b->name[i];
-    }
-    int64_t n = batch_run(&u->s, b, BZ_OP_RECVMMSG, count, MSG_TRUNC, until);
-    for (int64_t i = 0; i < n; i++) {
-        d[i].bytes = b->header[i].msg_len;
-        bz_sockaddr_to(&b->name[i], b->header[i].msg_hdr.msg_namelen, &d[i].addr);
-    }
-    bz_free(u->s.file->files->alloc, b, sizeof *b);
-    return (int)n;
-}
-
-/* 0, -EINVAL. */
-static int batch_name(struct batch *b, const blitz_datagram *d, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (d[i].addr.kind == BLITZ_ADDR_NONE)
-            continue;
-        int bytes = bz_sockaddr_of(&d[i].addr, &b->name[i]);
-        if (bytes < 0)
-            return bytes;
-        b->header[i].msg_hdr.msg_name = &b->name[i];
-        b->header[i].msg_hdr.msg_namelen = (socklen_t)bytes;
-    }
-    return 0;
-}
-
-int blitz_udp_send_many(blitz_udp *u, const blitz_datagram *d, size_t count, blitz_deadline until)
-{
-    struct batch *b;
-    int64_t n = batch_new(u, d, count, &b);
-    if (n != 0)
-        return (int)n;
-    n = batch_name(b, d, count);
-    if (n == 0)
-        n = batch_run(&u->s, b, BZ_OP_SENDMMSG, count, 0, until);
-    bz_free(u->s.file->files->alloc, b, sizeof *b);
-    return (int)n;
 }
 
 /* ---- groups ---- */

@@ -48,35 +48,42 @@ int blitz_unix_datagram_pair(blitz_udp *out[2])
 
 /* ---- descriptors ---- */
 
-union cargo {
-    struct cmsghdr header; /* for its alignment */
-    char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
-};
+int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
+                     const int *fds, size_t fd_count)
+{
+    int err = bz_stream_refuses(s, may, data, bytes);
+    if (err != 0)
+        return err;
+    return bytes == 0 || (fds == NULL && fd_count > 0) ? -EINVAL : 0;
+}
+
+void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const int *fds, size_t fd_count)
+{
+    if (fd_count == 0)
+        return;
+    memset(cargo, 0, sizeof *cargo);
+    message->msg_control = cargo;
+    message->msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+    struct cmsghdr *c = CMSG_FIRSTHDR(message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+    memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
+}
 
 int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const int *fds,
                             size_t fd_count, blitz_deadline until)
 {
     struct bz_op op;
-    union cargo cargo;
+    union bz_cargo cargo;
     struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     if (t == NULL)
         return -EINVAL;
-    int err = bz_stream_refuses(&t->s, BZ_SOCKET_WRITES, data, bytes);
-    if (err != 0)
-        return err;
-    if (bytes == 0 || fd_count > BLITZ_UNIX_FDS_MAX || (fds == NULL && fd_count > 0))
-        return -EINVAL;
-    if (fd_count > 0) {
-        memset(&cargo, 0, sizeof cargo);
-        message.msg_control = &cargo;
-        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
-    }
+    int err = bz_cargo_refuses(&t->s, BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
+    if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX)
+        return err != 0 ? err : -EINVAL;
+    bz_cargo_load(&message, &cargo, fds, fd_count);
     bz_socket_op(&t->s, &op, BZ_OP_SENDMSG);
     op.msg.header = &message;
     return bz_io_run(&op, "unix send", until);
@@ -97,30 +104,32 @@ static void unload(const struct cmsghdr *c, int *fds, size_t room, size_t *count
     }
 }
 
+size_t bz_cargo_unload(struct msghdr *message, int *fds, size_t room)
+{
+    size_t count = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            unload(c, fds, room, &count);
+    return count;
+}
+
 int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, int *fds, size_t *fd_count,
                             blitz_deadline until)
 {
     struct bz_op op;
-    union cargo cargo;
+    union bz_cargo cargo;
     struct iovec piece = {data, bytes};
     struct msghdr message = {
         .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &cargo, .msg_controllen = sizeof cargo};
-    if (t == NULL)
+    if (t == NULL || fd_count == NULL)
         return -EINVAL;
-    int err = bz_stream_refuses(&t->s, BZ_SOCKET_READS, data, bytes);
+    int err = bz_cargo_refuses(&t->s, BZ_SOCKET_READS, data, bytes, fds, *fd_count);
     if (err != 0)
         return err;
-    if (bytes == 0 || fd_count == NULL || (fds == NULL && *fd_count > 0))
-        return -EINVAL;
-    size_t room = *fd_count, count = 0;
     bz_socket_op(&t->s, &op, BZ_OP_RECVMSG);
     op.msg.header = &message;
     int64_t n = bz_io_run(&op, "unix receive", until);
-    if (n >= 0)
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c))
-            if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-                unload(c, fds, room, &count);
-    *fd_count = count;
+    *fd_count = n >= 0 ? bz_cargo_unload(&message, fds, *fd_count) : 0;
     return n;
 }
 

@@ -1,0 +1,162 @@
+/*
+ * message.c - futures of calls that are messages to the system: pieces, addresses, descriptors.
+ *
+ * The system wants a header for them, which lies in the future, beside the operation, together with
+ * the address or the descriptors that go with it: so nothing is allocated, and by completion the kernel
+ * may have it for as long as it likes. What has come beside the bytes is unpacked when the operation is
+ * over, also after a cancel: a descriptor that came is the caller's, however the wait has ended.
+ *
+ * Pieces need the header only; their future ends behind it.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "blitz/tcp.h"
+#include "blitz/unix.h"
+#include "io/sockaddr.h"
+#include "net/future.h"
+
+static_assert(offsetof(struct bz_message_future, piece) <= sizeof(blitz_pieces_future), "room");
+static_assert(sizeof(struct bz_message_future) <= sizeof(blitz_message_future), "room");
+static_assert(offsetof(struct bz_net_future, result) == offsetof(blitz_pieces_future, result),
+              "the same");
+static_assert(offsetof(struct bz_net_future, result) == offsetof(blitz_message_future, result),
+              "the same");
+static_assert(offsetof(struct bz_net_future, done) == offsetof(blitz_message_future, fd_count),
+              "the same");
+
+static struct bz_message_future *message_of(struct bz_net_future *f)
+{
+    return BZ_CONTAINER_OF(f, struct bz_message_future, net);
+}
+
+static struct bz_socket *stream(blitz_tcp *t)
+{
+    return t != NULL ? &t->s : NULL;
+}
+
+static struct bz_socket *datagrams(blitz_udp *u)
+{
+    return u != NULL ? &u->s : NULL;
+}
+
+/* The header is filled in: hand it in. */
+static void begin(struct bz_message_future *m, enum bz_op_code code, int flags)
+{
+    bz_net_future_begin(&m->net, code);
+    bz_net_future_class(&m->net);
+    m->net.in.io.op.msg.header = &m->header;
+    m->net.in.io.op.flags = flags;
+}
+
+/* One piece, and nothing beside it yet. Begins nothing. */
+static struct bz_message_future *init(blitz_message_future *out, enum bz_net_call call,
+                                      struct bz_socket *s, const void *data, size_t bytes)
+{
+    struct bz_message_future *m = message_of(bz_net_future_init(out, call, s));
+    m->piece = (struct iovec){(void *)data, bytes}; /* a send only reads it */
+    m->header = (struct msghdr){.msg_iov = &m->piece, .msg_iovlen = 1};
+    return m;
+}
+
+/* ---- pieces ---- */
+
+static void pieces_init(blitz_pieces_future *out, blitz_tcp *t, enum bz_op_code code,
+                        const blitz_piece *pieces, size_t count)
+{
+    struct bz_message_future *m = message_of(bz_net_future_init(out, BZ_CALL_PLAIN, stream(t)));
+    int err = bz_stream_pieces(stream(t), code, pieces, count, &m->header);
+    if (err == 1)
+        begin(m, code, 0);
+    else
+        (void)bz_net_future_over(&m->net, err);
+}
+
+void blitz_tcp_readv_future_init(blitz_pieces_future *f, blitz_tcp *t, const blitz_piece *pieces,
+                                 size_t count)
+{
+    pieces_init(f, t, BZ_OP_RECVMSG, pieces, count);
+}
+
+void blitz_tcp_writev_future_init(blitz_pieces_future *f, blitz_tcp *t, const blitz_piece *pieces,
+                                  size_t count)
+{
+    pieces_init(f, t, BZ_OP_SENDMSG, pieces, count);
+}
+
+/* ---- addresses ---- */
+
+void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
+                                     size_t bytes, blitz_addr *from)
+{
+    struct bz_message_future *m = init(f, BZ_CALL_FROM, datagrams(u), data, bytes);
+    int err = bz_stream_refuses(datagrams(u), BZ_SOCKET_READS, data, bytes);
+    if (err != 0) {
+        (void)bz_net_future_over(&m->net, err);
+        return;
+    }
+    m->from = from;
+    m->header.msg_name = &m->beside.name;
+    m->header.msg_namelen = sizeof m->beside.name;
+    begin(m, BZ_OP_RECVMSG, MSG_TRUNC);
+}
+
+void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const void *data,
+                                   size_t bytes, const blitz_addr *to)
+{
+    struct bz_message_future *m = init(f, BZ_CALL_PLAIN, datagrams(u), data, bytes);
+    int err = bz_stream_refuses(datagrams(u), BZ_SOCKET_WRITES, data, bytes);
+    int name_bytes = to != NULL ? bz_sockaddr_of(to, &m->beside.name) : -EINVAL;
+    if (err != 0 || name_bytes < 0) {
+        (void)bz_net_future_over(&m->net, err != 0 ? err : name_bytes);
+        return;
+    }
+    m->header.msg_name = &m->beside.name;
+    m->header.msg_namelen = (socklen_t)name_bytes;
+    begin(m, BZ_OP_SENDMSG, 0);
+}
+
+/* ---- descriptors ---- */
+
+void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t, const void *data,
+                                     size_t bytes, const int *fds, size_t fd_count)
+{
+    struct bz_message_future *m = init(f, BZ_CALL_PLAIN, stream(t), data, bytes);
+    int err = bz_cargo_refuses(stream(t), BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
+    if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX) {
+        (void)bz_net_future_over(&m->net, err != 0 ? err : -EINVAL);
+        return;
+    }
+    bz_cargo_load(&m->header, &m->beside.cargo, fds, fd_count);
+    begin(m, BZ_OP_SENDMSG, 0);
+}
+
+void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
+                                     size_t bytes, int *fds, size_t room)
+{
+    struct bz_message_future *m = init(f, BZ_CALL_CARGO, stream(t), data, bytes);
+    int err = bz_cargo_refuses(stream(t), BZ_SOCKET_READS, data, bytes, fds, room);
+    if (err != 0) {
+        (void)bz_net_future_over(&m->net, err);
+        return;
+    }
+    m->fds = fds;
+    m->room = room;
+    m->header.msg_control = &m->beside.cargo;
+    m->header.msg_controllen = sizeof m->beside.cargo;
+    begin(m, BZ_OP_RECVMSG, 0);
+}
+
+/* ---- what has come ---- */
+
+int64_t bz_message_came(struct bz_net_future *f, int64_t result)
+{
+    struct bz_message_future *m = message_of(f);
+    if (result < 0)
+        return result;
+    if (f->call == BZ_CALL_CARGO)
+        f->done = bz_cargo_unload(&m->header, m->fds, m->room);
+    else if (m->from != NULL)
+        bz_sockaddr_to(&m->beside.name, m->header.msg_namelen, m->from);
+    return result;
+}

@@ -1,0 +1,35 @@
+/*
+ * keepers.h - run a scenario on every keeper of I/O that this system has, whatever BLITZ_IO says.
+ */
+#ifndef T_KEEPERS_H
+#define T_KEEPERS_H
+
+#include "harness.h"
+
+#include "base/compiler.h"
+#include "blitz.h"
+#include "io/ring.h"
+
+static inline bool t_has_rings(void)
+{
+    struct bz_ring r;
+    if (bz_ring_open(&r, 2, 4) != 0)
+        return false;
+    bz_ring_close(&r);
+    return true;
+}
+
+/* With one proc, and with two. */
+static inline void t_on_keepers(int (*fn)(void *), void *arg)
+{
+    static const char *const keepers[] = {"epoll", "poll", "uring"};
+    size_t count = BZ_ARRAY_LEN(keepers) - !t_has_rings();
+    for (size_t i = 0; i < count; i++) {
+        for (unsigned procs = 1; procs <= 2; procs++) {
+            t_watch("%s, %u procs", keepers[i], procs);
+            CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs, .io = keepers[i]}), 0);
+        }
+    }
+}
+
+#endif
