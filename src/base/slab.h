@@ -18,7 +18,7 @@
  * was never handed out and is never written by the slab afterwards. So anybody may walk over all
  * objects, used and free, while they are allocated and freed, and tell by that word which are alive.
  *
- * slab.c has the design.
+ * slab.c has the design; chunks are slab_chunk.c's, free objects slab_object.h's.
  */
 #ifndef BZ_SLAB_H
 #define BZ_SLAB_H
@@ -62,7 +62,7 @@ struct bz_slab_class {
 
 struct bz_slab_object { /* a free object, past what its class keeps; a used one is the user's */
     bz_shared(struct bz_slab_object *) next;
-    bz_shared(uintptr_t) mark; /* debug builds: "I am free", see slab.c */
+    bz_shared(uintptr_t) mark; /* debug builds: "I am free", see slab_object.h */
 };
 
 struct bz_slab_batch {
@@ -85,12 +85,13 @@ struct bz_slab {
     bz_atomic(size_t) chunk_count;    /* written by the owner, read for statistics */
     size_t used;                      /* objects out, as far as we have heard */
     struct bz_slab_batch batch[BZ_SLAB_HOMES];
-    bz_atomic(struct bz_slab_chunk *) newest; /* of all chunks; written by the owner, I5 */
+    bz_atomic(struct bz_slab_chunk *)
+        newest; /* of all chunks; written by the owner: slab_chunk.c I3 */
     BZ_OWN_LINE bz_atomic(struct bz_slab_object *) inbox; /* pushed by others, emptied by us */
     bz_atomic(uint32_t) walkers; /* how many walk; or BUSY: the owner takes a chunk out */
 };
 
-/* A walk in progress; the fields are slab.c's. */
+/* A walk in progress; the fields are slab_chunk.c's. */
 struct bz_slab_walk {
     struct bz_slab *slab;
     struct bz_slab_chunk *chunk;
@@ -178,7 +179,7 @@ const struct bz_slab_class *bz_slab_kind(const void *object);
 /* Bytes the slab has of its allocator now. Any thread: a figure for statistics. */
 size_t bz_slab_bytes(struct bz_slab *s);
 
-/* The invariants of slab.c, by walking. Nobody else is at work on it. Aborts with what it saw. */
+/* The invariants of slab.c and slab_chunk.c, by walking. Nobody else is at work on it. Aborts with what it saw. */
 void bz_slab_check(struct bz_slab *s);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * A program in a debugger is stopped, or is a core file: nothing can be called, and all there is to
  * go by are types and the addresses of variables. tools/gdb/blitz.py starts from the two variables
- * below. This file and base/slab.c are compiled with debug information in every build, so that their
+ * below. This file and base/slab_chunk.c are compiled with debug information in every build, so that their
  * types are known in a release build as well, unless it was stripped; it adds nothing to the code.
  *
  * Rejected: finding runtimes through the thread-local of their workers. A core file may lack what it

@@ -1,11 +1,11 @@
 /*
- * slab_model.c - base/slab.c: objects that are freed by somebody else, and come home.
+ * slab_model.c - base/slab.c and slab_chunk.c: objects that are freed by somebody else, and come home.
  *
- *   covers: src/base/slab.c src/base/slab.h
+ *   covers: src/base/slab.c src/base/slab.h src/base/slab_chunk.c src/base/slab_chunk.h
  *   needs: src/base/list.c
  *   defines: BZ_SLAB_CHUNK=1024 BZ_SLAB_BATCH=2
  *
- * [A]: the links and the freer's last writes come before the reuse. The payload is a plain field, so
+ * slab.c [A]: the links and the freer's last writes come before the reuse. The payload is a plain field, so
  * a reuse that did not wait for them would race. Chunks come from the checker's allocator: one that
  * went back too early would be a use after free, one that never did a leak.
  */
@@ -180,7 +180,7 @@ static void the_slab_is_sound(void)
     bz_slab_release(&mine);
 }
 
-/* slab.c [D] [E]: a chunk that went back under a walker would be a use after free. */
+/* slab_chunk.c [C] [D]: a chunk that went back under a walker would be a use after free. */
 MODEL(slab, no_chunk_goes_back_under_a_walker)
 {
     given_a_chunk_about_to_go();
@@ -198,7 +198,7 @@ MODEL(slab, two_walkers_each_keep_the_chunks)
     the_slab_is_sound();
 }
 
-/* slab.c [B] [C]: a walker that meets a new chunk finds its header and its words complete: a word
+/* slab_chunk.c [A] [B]: a walker that meets a new chunk finds its header and its words complete: a word
  * that was not written yet would be a read of undefined memory. */
 MODEL(slab, a_walker_meets_a_new_chunk_whole)
 {

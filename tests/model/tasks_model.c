@@ -1,7 +1,7 @@
 /*
  * tasks_model.c - a walk over task headers against headers that are freed and used again.
  *
- *   covers: src/base/slab.c src/base/slab.h src/task/word.c src/task/word.h
+ *   covers: src/base/slab.c src/base/slab_chunk.c src/base/slab_chunk.h src/task/word.c src/task/word.h
  *   needs: src/base/list.c
  *   defines: BZ_SLAB_CHUNK=1024 BZ_SLAB_BATCH=2
  *
@@ -89,7 +89,7 @@ static void all_comes_home(void)
     bz_slab_release(&mine);
 }
 
-/* word.c [P], slab.c [A] [C]: who is found is whole, and is freed once. */
+/* word.c [P], slab.c [A], slab_chunk.c [B]: who is found is whole, and is freed once. */
 MODEL(tasks, a_walker_meets_a_header_that_is_freed_and_used_again)
 {
     given_a_task();

@@ -76,7 +76,7 @@ def machines_of(runtime):
 
 
 def objects_of(slab):
-    """The addresses of all objects in the slab, used or free: src/base/slab.c."""
+    """The addresses of all objects in the slab, used or free: src/base/slab_chunk.h."""
     kind, chunk = slab["kind"], slab["newest"]
     first, size = int(kind["first"]), int(kind["size"])
     while int(chunk) != 0:
