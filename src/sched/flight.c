@@ -7,7 +7,9 @@
  * ends; what was done in spite of all is the result, so no byte is lost. Only if nothing was done the
  * deadline or the cancel is what the caller hears of.
  *
- * A future of this kind is pinned, for the same reason.
+ * A future of this kind is pinned, for the same reason. While it flies its state is the keeper's, and is
+ * looked at under the file's lock only: who saw that it is over without it could be through with the
+ * memory before the keeper is. That it was seen to be over is the owner's own to know (op->who).
  *
  * A call that may not wait (a deadline that is past) is not handed in: it is polled, and called if it
  * is ready. The descriptor may block, but what is ready does not wait, unless another reader is
@@ -137,8 +139,8 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
     struct bz_file *file = op->file;
-    if (op->state == BZ_OP_DONE)
-        return BLITZ_READY;                       /* it may be gone, and its file, too */
+    if (op->who == op)
+        return BLITZ_READY;                       /* as before: its file may be gone */
     blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
     bz_file_lock(file);
     int err = op->state == BZ_OP_NEW ? take_off(op) : 0;
@@ -151,6 +153,8 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
         blitz_waker old = f->waker;
         f->waker = spare;
         spare = old;
+    } else {
+        op->who = op;
     }
     if (err != 0 && op->is_in)
         bz_file_leave_unlock(file, op);
@@ -163,7 +167,7 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
 static void flying_cancel(blitz_future *future)
 {
     struct bz_op *op = &bz_io_future_of(future)->op;
-    if (op->state == BZ_OP_DONE || op->state == BZ_OP_NEW)
+    if (op->who == op)
         return;
     bz_file_lock(op->file);
     if (op->state == BZ_OP_FLIES)

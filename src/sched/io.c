@@ -261,7 +261,8 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
     struct bz_told next;
-    if (op->state == BZ_OP_DONE)
+    if (!op->is_in &&
+        op->state == BZ_OP_DONE) /* the state is the keeper's to write while it is in */
         return BLITZ_READY;
     struct bz_runtime *rt = bz_io_runtime(op->file);
     blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
@@ -278,8 +279,8 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
 static void future_cancel(blitz_future *future)
 {
     struct bz_io_future *f = bz_io_future_of(future);
-    if (f->op.state == BZ_OP_DONE || !f->op.is_in)
-        return;
+    if (!f->op.is_in)
+        return; /* not begun, or over */
     give_up(&f->op);
     blitz_waker_drop(&f->waker); /* empty if it was told */
 }
