@@ -96,6 +96,18 @@ void bz_sim_trace(uint64_t what)
     bz_sim_mix(running, SIM_EV_USER, what);
 }
 
+uint32_t bz_sim_thread(void)
+{
+    BZ_CHECK(running != NULL, "bz_sim_thread outside a simulation");
+    return running->current->id;
+}
+
+void bz_sim_at_thread_end(void (*fn)(uint32_t thread))
+{
+    BZ_CHECK(running != NULL, "bz_sim_at_thread_end outside a simulation");
+    running->at_thread_end = fn;
+}
+
 bool bz_sim_is_running(void)
 {
     return running != NULL;
@@ -192,6 +204,8 @@ static void thread_main(void *arg)
 {
     struct sim_thread *me = arg;
     me->fn(me->arg);
+    if (me->sim->at_thread_end != NULL)
+        me->sim->at_thread_end(me->id);
     bz_sim_step(me->sim, SIM_EV_END, 0); /* whatever follows the last instruction may come first */
     me->state = SIM_DONE;
     BZ_LIST_FOR_EACH (node, &me->sim->threads) {

@@ -84,6 +84,13 @@ bool bz_sim_is_running(void);
 /* Use a CPU for `ns` of virtual time, while others run or burn beside. From a simulated thread. */
 void bz_sim_burn(uint64_t ns);
 
+/* The number of the calling simulated thread, 0 for the first. None is given twice in a run. */
+uint32_t bz_sim_thread(void);
+
+/* Have fn called at the end of every simulated thread, on that thread, with its number; NULL: no longer. The
+ * next run begins without. */
+void bz_sim_at_thread_end(void (*fn)(uint32_t thread));
+
 /* Mix a number into the trace hash: what the scenario saw. From a simulated thread. */
 void bz_sim_trace(uint64_t what);
 

@@ -88,6 +88,7 @@ struct bz_sim {
     uint64_t priority_lowest;  /* PRIORITY: below all; counts down */
     uint64_t now_ns, start_ns; /* virtual */
     struct bz_sim_result result;
+    void (*at_thread_end)(uint32_t thread);
     int end; /* 0, or why it ended badly: -EDEADLK, -ELOOP, -ETIME, -ECHILD */
 };
 
