@@ -20,6 +20,7 @@
  * [A] make_own: own acq_rel -> own_of: acquire   the set is open
  */
 #define _GNU_SOURCE 1
+#include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -99,8 +100,15 @@ static void epoll_fini(struct bz_poll *poll)
 
 /* ---- hearing ---- */
 
-static void gather(struct bz_harvest *harvest, const struct epoll_event *events, int count)
+static struct epoll_event *room_of(struct bz_harvest *harvest)
 {
+    static_assert(sizeof(struct epoll_event[BZ_HARVEST_MAX]) <= sizeof harvest->room, "it fits");
+    return (struct epoll_event *)(void *)harvest->room;
+}
+
+static void gather(struct bz_harvest *harvest, int count)
+{
+    const struct epoll_event *events = room_of(harvest);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == 0)
             continue; /* a kick */
@@ -133,15 +141,14 @@ static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t
 static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
 {
     struct epoll_own *own = own_of(poll);
-    struct epoll_event events[BZ_HARVEST_MAX];
     uint64_t now = until_ns != BZ_OS_FOREVER ? bz_os_now(poll->os) : 0, left = BZ_OS_FOREVER;
     if (until_ns != BZ_OS_FOREVER)
         left = until_ns > now ? until_ns - now : 0;
     if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
         return 0;
-    int n = wait_fine(own, events, left);
+    int n = wait_fine(own, room_of(harvest), left);
     bz_kick_leave(&own->kick, poll->os);
-    gather(harvest, events, n);
+    gather(harvest, n);
     return n == 0 ? -ETIMEDOUT : 0; /* a signal, or anything else that went wrong: look again */
 }
 
@@ -159,9 +166,8 @@ static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_
 static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct epoll_own *own = own_of(poll);
-    struct epoll_event events[BZ_HARVEST_MAX];
     if (own != NULL && harvest->count == 0)
-        gather(harvest, events, bz_sys->epoll_wait(own->set, events, BZ_HARVEST_MAX, 0));
+        gather(harvest, bz_sys->epoll_wait(own->set, room_of(harvest), BZ_HARVEST_MAX, 0));
 }
 
 static void epoll_kick(struct bz_poll *poll)

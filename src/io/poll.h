@@ -53,7 +53,8 @@
 
 struct bz_poll;
 
-/* What a keeper has heard. The words mean what it wants them to. */
+/* What a keeper has heard. The words mean what it wants them to. Too large for the stack of a fiber, on
+ * which its machine may hear: it would touch a page there that nothing else does. */
 enum { BZ_HARVEST_MAX = 64 };
 struct bz_harvest {
     unsigned count, at; /* gathered, and delivered of them */
@@ -62,6 +63,7 @@ struct bz_harvest {
         int64_t what;
         uint64_t more;
     } entry[BZ_HARVEST_MAX];
+    uint64_t room[BZ_HARVEST_MAX * 2]; /* for what the kernel writes, before it is gathered */
 };
 
 /* A keeper. */

@@ -212,7 +212,7 @@ static void hear(struct bz_machine *m)
     if (now(m) - m->heard_ns < (is_full ? HEAR_MAX_NS : HEAR_NS))
         return;
     m->heard_ns = m->now_ns;
-    bz_io_reap(m->proc);
+    bz_io_reap(p, &m->heard);
 }
 
 /* The proc is gone, so what was found is for others. */

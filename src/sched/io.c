@@ -319,12 +319,11 @@ bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
     return is_any;
 }
 
-bool bz_io_reap(struct bz_proc *p)
+bool bz_io_reap(struct bz_proc *p, struct bz_harvest *harvest)
 {
-    struct bz_harvest harvest;
-    harvest.count = harvest.at = 0;
-    bz_poll_reap(&p->poll, &harvest);
-    return bz_io_deliver(p, &harvest);
+    harvest->count = harvest->at = 0;
+    bz_poll_reap(&p->poll, harvest);
+    return bz_io_deliver(p, harvest);
 }
 
 /* ---- the polls of a runtime ---- */

@@ -68,7 +68,7 @@ bool bz_io_interrupts(const struct bz_runtime *rt);
 
 /* What was gathered goes where it belongs. Returns whether there was anything. */
 bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest);
-/* Hear what there is for a proc, and deliver it. Any thread. */
-bool bz_io_reap(struct bz_proc *p);
+/* Hear what there is for a proc, and deliver it. Any thread; the harvest is its own. */
+bool bz_io_reap(struct bz_proc *p, struct bz_harvest *harvest);
 
 #endif

@@ -135,6 +135,13 @@ static void share_inbox(struct bz_proc *p)
         bz_place_outside(p->rt, e);
 }
 
+/* What its machine does not come to hear. */
+static bool hear_for(struct bz_proc *p)
+{
+    struct bz_harvest heard;
+    return bz_poll_is_used(&p->poll) && bz_io_reap(p, &heard);
+}
+
 /* See all procs, and fire what is due on those that are stuck. */
 static void see_all(struct bz_runtime *rt, uint64_t now)
 {
@@ -149,8 +156,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
-        if (bz_poll_is_used(&p->poll))
-            rt->monitor.is_useful |= bz_io_reap(p);
+        rt->monitor.is_useful |= hear_for(p);
     }
 }
 

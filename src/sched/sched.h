@@ -168,6 +168,7 @@ struct bz_machine {
     bool was_roused;               /* and has found nothing since */
     unsigned spins_more;           /* turns before it sleeps: search.c */
     struct bz_stack_cache stacks;
+    struct bz_harvest heard; /* what it hears, when it sleeps or asks; then it is delivered */
     /* Where its events are recorded; NULL: it had none. */
     struct bz_trace_row *trace;
 #if defined(BZ_WATCH)

@@ -99,7 +99,7 @@ static bz_entry spin(struct bz_machine *m)
     bz_entry e = 0;
     for (unsigned round = 0; e == 0 && round < SPINS + m->spins_more && !bz_is_ending(m); round++) {
         bz_os_relax(m->rt->os, round);
-        if (bz_poll_is_used(&m->proc->poll) && bz_io_reap(m->proc) && (e = bz_take_own(m)) != 0)
+        if (bz_poll_is_used(&m->proc->poll) && bz_io_reap(m->proc, &m->heard) && (e = bz_take_own(m)) != 0)
             break;
         if (has_shared_work(m))
             e = take_from_others(m);
@@ -168,17 +168,16 @@ static void count_sleep(struct bz_machine *m)
 static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
 {
     struct bz_proc *p = m->proc;
-    struct bz_harvest heard;
-    heard.count = heard.at = 0;
+    m->heard.count = m->heard.at = 0;
     bz_proc_lie_down(m);
     bz_trace(m->rt, sleep, 0, 0, NULL);
-    sleep_patiently(m, until, &heard);
+    sleep_patiently(m, until, &m->heard);
     bz_trace(m->rt, roused, 0, 0, NULL);
     m->was_roused = bz_poll_was_roused(&p->poll);
     bool is_up = bz_proc_get_up(m);
     if (!is_up)
         m->is_searching = false;
-    bz_io_deliver(p, &heard); /* with the proc or without: nobody else has heard it */
+    bz_io_deliver(p, &m->heard); /* with the proc or without: nobody else has heard it */
     return is_up;
 }
 
