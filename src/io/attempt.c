@@ -162,12 +162,20 @@ static const struct {
     [BZ_OP_CLOSE] = {"close", do_close},
 };
 
+/* The two of a busy socket are not called by way of the table. */
+static int64_t make(struct bz_op *op)
+{
+    return op->code == BZ_OP_RECV   ? do_recv(op)
+           : op->code == BZ_OP_SEND ? do_send(op)
+                                    : calls[op->code].make(op);
+}
+
 int64_t bz_attempt(struct bz_op *op)
 {
     int64_t result;
     do {
         int fault = bz_io_fault_of(calls[op->code].name);
-        result = fault != 0 ? -fault : calls[op->code].make(op);
+        result = fault != 0 ? -fault : make(op);
     } while (result == -EINTR && op->code != BZ_OP_CLOSE);
     return result;
 }
@@ -187,12 +195,11 @@ void bz_let_block(int fd)
         (void)bz_sys->fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
+/* Neither a recv nor a send: those say it themselves. */
 static size_t asked_for(const struct bz_op *op)
 {
     const struct iovec *vector = op->v.vector;
     size_t bytes = 0, count = (size_t)op->v.count;
-    if (op->code == BZ_OP_RECV || op->code == BZ_OP_SEND)
-        return op->buffer.bytes;
     if (op->code == BZ_OP_RECVMSG || op->code == BZ_OP_SENDMSG) {
         vector = op->msg.header->msg_iov;
         count = op->msg.header->msg_iovlen;
@@ -204,11 +211,7 @@ static size_t asked_for(const struct bz_op *op)
     return bytes;
 }
 
-bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
+bool bz_attempt_left_more_in_full(const struct bz_op *op, int64_t result)
 {
-    if (result <= 0 || !(op->file->flags & BZ_FILE_STREAM) || (op->flags & MSG_PEEK))
-        return true;
-    if (op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_CARGO) && !BZ_BROKEN(163))
-        return true;
     return (size_t)result >= asked_for(op);
 }

@@ -1,5 +1,10 @@
 /*
  * sys.c - the system calls of the driver: the system's own.
+ *
+ * A busy socket is received from and sent to, and little else. Those two go to the kernel without the C
+ * library's part in them: where there are threads it makes each a cancellation point, two locked steps
+ * around the call, and threads of the runtime are not cancelled in that way. Sanitizers are told of
+ * bytes that come and go by the library's functions, and get those.
  */
 #include "io/sys.h"
 
@@ -11,7 +16,30 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "arch/notes.h"
 #include "io/uring_abi.h"
+
+#if defined(SYS_recvfrom) && defined(SYS_sendto) && !BZ_ASAN && !BZ_TSAN
+static ssize_t sys_recv(int fd, void *data, size_t bytes, int flags)
+{
+    return syscall(SYS_recvfrom, fd, data, bytes, flags, NULL, NULL);
+}
+
+static ssize_t sys_send(int fd, const void *data, size_t bytes, int flags)
+{
+    return syscall(SYS_sendto, fd, data, bytes, flags, NULL, 0);
+}
+#else
+static ssize_t sys_recv(int fd, void *data, size_t bytes, int flags)
+{
+    return recv(fd, data, bytes, flags);
+}
+
+static ssize_t sys_send(int fd, const void *data, size_t bytes, int flags)
+{
+    return send(fd, data, bytes, flags);
+}
+#endif
 
 static int sys_fcntl(int fd, int what, int value)
 {
@@ -77,8 +105,8 @@ const struct bz_sys bz_sys_linux = {
     .accept4 = accept4,
     .connect = connect,
     .shutdown = shutdown,
-    .recv = recv,
-    .send = send,
+    .recv = sys_recv,
+    .send = sys_send,
     .recvmsg = recvmsg,
     .sendmsg = sendmsg,
     .recvmmsg = recvmmsg,
