@@ -218,7 +218,8 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
         return 0;
     if (errno != EPERM)
         return -errno;
-    f->half[BZ_SIDE_IN].is_over = f->half[BZ_SIDE_OUT].is_over = true;
+    bz_half_set_over(&f->half[BZ_SIDE_IN], true);
+    bz_half_set_over(&f->half[BZ_SIDE_OUT], true);
     return 0;
 }
 

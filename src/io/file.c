@@ -60,8 +60,11 @@ static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
     f->poll = NULL;
     f->kept = 0;
     bz_list_init(&f->flying);
-    for (int s = 0; s < BZ_SIDES; s++)
+    for (int s = 0; s < BZ_SIDES; s++) {
+        bz_atomic_init(&f->half[s].is_ready, false);
+        bz_atomic_init(&f->half[s].is_over, false);
         bz_list_init(&f->half[s].waiting);
+    }
 }
 
 /* Under the table's lock. */
@@ -143,8 +146,8 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
     f->kept = 0;
     f->owner = NULL;
     for (int s = 0; s < BZ_SIDES; s++) {
-        f->half[s].is_ready = true; /* nobody knows yet: try */
-        f->half[s].is_over = false;
+        bz_half_set_ready(&f->half[s], true); /* nobody knows yet: try */
+        bz_half_set_over(&f->half[s], false);
         f->half[s].overs = 0;
     }
     bz_file_unlock(f);
@@ -163,17 +166,7 @@ struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
     return NULL;
 }
 
-bool bz_file_enter(struct bz_file *f, struct bz_op *op)
-{
-    bool is_meant = op->generation == 0 || op->generation == f->generation;
-    if (f->is_closing || f->users == 0 || !is_meant)
-        return false;
-    f->users += !op->is_in;
-    op->is_in = 1;
-    return true;
-}
-
-/* The last one out. The lock is dropped. */
+/* Nobody uses it any more. The lock is dropped. */
 static int vacate(struct bz_file *f)
 {
     int fd = f->fd;
@@ -186,23 +179,13 @@ static int vacate(struct bz_file *f)
     return fd;
 }
 
-static void close_unlock(struct bz_file *f)
+void bz_file_end_unlock(struct bz_file *f)
 {
     bool is_ours = !(f->flags & BZ_FILE_FOREIGN);
     int fd = vacate(f);
     if (is_ours)
         bz_sys->close(fd); /* an error says nothing of use: the number is free whatever it says */
     give_free(f);
-}
-
-void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op)
-{
-    f->users -= op->is_in;
-    op->is_in = 0;
-    if (f->users == 0)
-        close_unlock(f);
-    else
-        bz_file_unlock(f);
 }
 
 /* ---- closing ---- */

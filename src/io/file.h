@@ -37,11 +37,6 @@ static inline uint64_t bz_file_key(const struct bz_file *f)
     return (uint64_t)f->generation << 32 | f->index;
 }
 
-/* Under its lock: an operation begins, or ends. False: it is closing, gone, or another use of it. */
-BZ_MUST_USE bool bz_file_enter(struct bz_file *f, struct bz_op *op);
-/* The lock is dropped, and the file perhaps gone. */
-void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op);
-
 /*
  * Close it. Operations under way end with -EBADF; the descriptor is closed when the last of them
  * has gone. Calls `settle` for each whose owner must be told, without a lock.
@@ -57,6 +52,29 @@ static inline void bz_file_lock(struct bz_file *f)
 static inline void bz_file_unlock(struct bz_file *f)
 {
     bz_lock_drop(&f->lock, f->files->os);
+}
+
+/* Under its lock: an operation begins, or ends. False: it is closing, gone, or another use of it. */
+BZ_MUST_USE static inline bool bz_file_enter(struct bz_file *f, struct bz_op *op)
+{
+    bool is_meant = op->generation == 0 || op->generation == f->generation;
+    if (f->is_closing || f->users == 0 || !is_meant)
+        return false;
+    f->users += !op->is_in;
+    op->is_in = 1;
+    return true;
+}
+/* The last one has left: close the descriptor. The lock is dropped. */
+void bz_file_end_unlock(struct bz_file *f);
+/* The lock is dropped, and the file perhaps gone. */
+static inline void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op)
+{
+    f->users -= op->is_in;
+    op->is_in = 0;
+    if (BZ_UNLIKELY(f->users == 0))
+        bz_file_end_unlock(f);
+    else
+        bz_file_unlock(f);
 }
 
 #endif

@@ -120,12 +120,12 @@ struct bz_op {
     };
 };
 
-/* What is known of a file's half. */
+/* What is known of a file's half. The flags are written under the lock; read without, they are hints. */
 struct bz_half {
-    bool is_ready;          /* as far as is known: worth a try */
-    bool is_over;           /* for ever: hung up, in error, or not a thing that waits */
-    uint32_t overs;         /* edges that said so */
-    struct bz_list waiting; /* operations, first come first served */
+    bz_atomic(bool) is_ready; /* as far as is known: worth a try */
+    bz_atomic(bool) is_over;  /* for ever: hung up, in error, or not a thing that waits */
+    uint32_t overs;           /* edges that said so; not a hint */
+    struct bz_list waiting;   /* operations, first come first served */
 };
 
 enum bz_file_flags {
@@ -153,6 +153,21 @@ struct bz_file {
         void *owner;               /* the net layer's */
     };
 };
+
+/* A system call is worth its price, as far as is known. Without the lock: a hint. */
+static inline bool bz_half_is_worth_a_try(struct bz_half *h)
+{
+    return bz_load_relaxed(&h->is_ready) ||
+           bz_load_relaxed(&h->is_over); /* relaxed: a hint, or the lock */
+}
+static inline void bz_half_set_ready(struct bz_half *h, bool is_ready)
+{
+    bz_store_relaxed(&h->is_ready, is_ready); /* relaxed: under the lock */
+}
+static inline void bz_half_set_over(struct bz_half *h, bool is_over)
+{
+    bz_store_relaxed(&h->is_over, is_over); /* relaxed: under the lock */
+}
 
 /* Who wants what of a code: which side, and whether it can be tried without waiting at all. */
 static inline enum bz_side bz_op_side(enum bz_op_code code)

@@ -17,6 +17,10 @@
  * others do, and with a counter that is too narrow an edge is taken for the old one (bug class 13).
  * Here there is no counter.
  *
+ * Before that comes a look without the lock: one that finds a half not ready, as most do that come to
+ * read the next message, goes to wait and neither enters the file nor calls. It is a hint, and whoever
+ * waits asks again under the lock, having entered.
+ *
  * More may be left: when the call filled its buffer, took one of many connections, or told of an end or
  * an error, which it will tell again. Not if a stream gave less than was asked: then it is empty, and
  * the next read waits without asking the kernel. But the end of a stream may have come with the last
@@ -45,16 +49,10 @@
 #include "io/file.h"
 #include "io/poll.h"
 
-static bool is_worth_a_try(const struct bz_half *h)
-{
-    return h->is_ready || h->is_over;
-}
-
 /* I1. Under the lock. */
-static void tell_first(struct bz_half *h, struct bz_told *told)
+static void tell_one(struct bz_half *h, struct bz_told *told)
 {
-    told->kind = BZ_TOLD_NOBODY;
-    while (is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
+    while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
         struct bz_op *op = BZ_CONTAINER_OF(h->waiting.next, struct bz_op, in);
         bz_list_remove(&op->in);
         op->state = BZ_OP_TOLD;
@@ -64,20 +62,34 @@ static void tell_first(struct bz_half *h, struct bz_told *told)
     }
 }
 
-/* Somebody waits who is not told: a keeper that asks the kernel anew each time must know. */
-static void want_more(struct bz_file *f, const struct bz_op *op)
+/* Most files have nobody who waits, or the one that is told. */
+static inline void tell_first(struct bz_half *h, struct bz_told *told)
+{
+    told->kind = BZ_TOLD_NOBODY;
+    if (!bz_list_is_empty(&h->waiting))
+        tell_one(h, told);
+}
+
+/* Others wait for the same half. Those who are not told: a keeper that asks the kernel anew each time
+ * must know of them. */
+static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struct bz_told *next)
 {
     struct bz_half *h = &f->half[op->side];
-    if (f->poll != NULL && f->poll->ops->want != NULL && !is_worth_a_try(h) &&
+    tell_one(h, next);
+    if (f->poll != NULL && f->poll->ops->want != NULL && !bz_half_is_worth_a_try(h) &&
         !bz_list_is_empty(&h->waiting))
         f->poll->ops->want(f->poll, f, op->side);
 }
 
-static void finish_unlock(struct bz_op *op, int64_t result)
+/* It is over without a call. */
+static BZ_NOINLINE void refuse_unlock(struct bz_file *f, struct bz_op *op)
 {
-    op->result = result;
+    op->result = -EBADF;
     op->state = BZ_OP_DONE;
-    bz_file_leave_unlock(op->file, op);
+    if (op->is_in) /* it was under way when the file was closed */
+        bz_file_leave_unlock(f, op);
+    else
+        bz_file_unlock(f);
 }
 
 bool bz_ready_try(struct bz_op *op, struct bz_told *next)
@@ -85,19 +97,17 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
     struct bz_file *f = op->file;
     struct bz_half *h = &f->half[op->side];
     next->kind = BZ_TOLD_NOBODY;
+    if (!op->is_in && !bz_half_is_worth_a_try(h))
+        return false; /* a hint: who waits asks again, under the lock */
     bz_file_lock(f);
-    if (!bz_file_enter(f, op)) {
-        op->result = -EBADF;
-        op->state = BZ_OP_DONE;
-        if (op->is_in) /* it was under way when the file was closed */
-            bz_file_leave_unlock(f, op);
-        else
-            bz_file_unlock(f);
+    if (BZ_UNLIKELY(!bz_file_enter(f, op))) {
+        refuse_unlock(f, op);
         return true;
     }
-    bool is_worth = is_worth_a_try(h);
+    bool is_worth = bz_half_is_worth_a_try(h);
     uint32_t overs = h->overs;
-    h->is_ready = h->is_ready && BZ_BROKEN(141);
+    if (!BZ_BROKEN(141))
+        bz_half_set_ready(h, false);
     bz_file_unlock(f);
     if (!is_worth)
         return false;
@@ -105,18 +115,20 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
     bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
     bz_file_lock(f);
     if (BZ_BROKEN(141))
-        h->is_ready = false;
+        bz_half_set_ready(h, false);
     if (result == -EAGAIN) {
         if (h->overs == overs || BZ_BROKEN(161))
-            h->is_over = false; /* an error that has been told: not the end */
+            bz_half_set_over(h, false); /* an error that has been told: not the end */
         bz_file_unlock(f);
         return false;
     }
     if (bz_attempt_left_more(op, result))
-        h->is_ready = true;
-    tell_first(h, next);
-    want_more(f, op);
-    finish_unlock(op, result);
+        bz_half_set_ready(h, true);
+    if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
+        pass_on(f, op, next);
+    op->result = result;
+    op->state = BZ_OP_DONE;
+    bz_file_leave_unlock(f, op);
     return true;
 }
 
@@ -124,7 +136,7 @@ bool bz_ready_wait(struct bz_op *op)
 {
     struct bz_file *f = op->file;
     struct bz_half *h = &f->half[op->side];
-    if (f->is_closing || is_worth_a_try(h))
+    if (bz_half_is_worth_a_try(h))
         return true;
     bz_list_push_back(&h->waiting, &op->in);
     op->state = BZ_OP_WAITS;
@@ -143,17 +155,23 @@ void bz_ready_revoke(struct bz_op *op, struct bz_told *next)
     op->state = BZ_OP_NEW;
 }
 
+static void half_is_over(struct bz_half *h)
+{
+    bz_half_set_over(h, true);
+    h->overs++;
+}
+
 void bz_ready_event(struct bz_file *f, unsigned events, struct bz_told told[BZ_SIDES])
 {
     struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
-    in->is_ready |= (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER)) != 0;
-    out->is_ready |= (events & (BZ_READY_OUT | BZ_READY_OVER)) != 0;
-    bool is_in_over = (events & (BZ_READY_OVER | BZ_READY_IN_OVER)) != 0 && !BZ_BROKEN(143);
-    bool is_out_over = (events & BZ_READY_OVER) != 0;
-    in->is_over |= is_in_over;
-    out->is_over |= is_out_over;
-    in->overs += is_in_over;
-    out->overs += is_out_over;
+    if (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
+        bz_half_set_ready(in, true);
+    if (events & (BZ_READY_OUT | BZ_READY_OVER))
+        bz_half_set_ready(out, true);
+    if ((events & (BZ_READY_OVER | BZ_READY_IN_OVER)) && !BZ_BROKEN(143))
+        half_is_over(in);
+    if (events & BZ_READY_OVER)
+        half_is_over(out);
     tell_first(in, &told[BZ_SIDE_IN]);
     tell_first(out, &told[BZ_SIDE_OUT]);
 }

@@ -10,11 +10,13 @@
 
 /*
  * Try it, if the file is ready as far as is known. No lock is held.
- * Returns: true: done, op->result. False: it must wait. *next is somebody to be told, in any case.
+ * Returns: true: done, op->result; *next is somebody to be told, or nobody. False: it must wait; nobody
+ *          is to be told, and it may not have entered the file.
  */
 BZ_MUST_USE bool bz_ready_try(struct bz_op *op, struct bz_told *next);
 
-/* Under the file's lock: would it be worth another try already? Else it waits from here on. */
+/* Under the file's lock, entered and attached: would it be worth another try already? Else it waits from
+ * here on. */
 BZ_MUST_USE bool bz_ready_wait(struct bz_op *op);
 
 /* Under the file's lock: it waits no longer. *next is somebody it was told in the stead of. */

@@ -83,11 +83,14 @@ void bz_io_close(struct bz_file *f)
     bz_file_close(f, settle, bz_io_runtime(f));
 }
 
-/* Under the file's lock: it is somebody's to listen to from here on. */
-static int attach(struct bz_file *f)
+/* Under the file's lock: it is one of its users, and somebody listens to it from here on. */
+static int join(struct bz_op *op)
 {
     uint32_t was;
+    struct bz_file *f = op->file;
     struct bz_runtime *rt = bz_io_runtime(f);
+    if (!bz_file_enter(f, op))
+        return -EBADF;
     if (f->poll != NULL)
         return 0;
     struct bz_machine *m = bz_enter(&was);
@@ -110,7 +113,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
     struct bz_op *op = arg;
     struct bz_file *f = op->file;
     bz_file_lock(f);
-    int err = f->is_closing ? 0 : attach(f);
+    int err = join(op);
     if (err != 0) {
         op->result = err;
         bz_file_unlock(f);
@@ -125,12 +128,14 @@ static bool wait_hook(struct bz_wait *w, void *arg)
     return waits;
 }
 
-/* It is not done, and will not be. */
+/* It is not done, and will not be. One that never entered may be too late for its file. */
 static void give_up(struct bz_op *op)
 {
     struct bz_told next;
     struct bz_file *f = op->file;
     struct bz_runtime *rt = bz_io_runtime(f);
+    if (!op->is_in)
+        return;
     bz_file_lock(f);
     bz_ready_revoke(op, &next);
     bz_file_leave_unlock(f, op);
@@ -143,7 +148,7 @@ static int64_t try_once(struct bz_op *op)
     struct bz_told next;
     struct bz_runtime *rt = bz_io_runtime(op->file);
     bz_file_lock(op->file);
-    op->file->half[op->side].is_ready = true;
+    bz_half_set_ready(&op->file->half[op->side], true);
     bz_file_unlock(op->file);
     bool is_done = bz_ready_try(op, &next);
     bz_told_settle(rt, &next);
@@ -176,19 +181,17 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
 
 static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    struct bz_runtime *rt = bz_io_runtime(op->file);
     struct bz_told next;
-    for (;;) {
-        bool is_done = bz_ready_try(op, &next);
-        bz_told_settle(rt, &next);
-        if (is_done)
-            return op->result;
+    while (!bz_ready_try(op, &next)) { /* then nobody was told */
         if (until == 0)
             return try_once(op);
         int64_t err = wait_for(op, what, until);
         if (err != 0)
             return err;
     }
+    if (BZ_UNLIKELY(next.kind != BZ_TOLD_NOBODY))
+        bz_told_settle(bz_io_runtime(op->file), &next);
+    return op->result;
 }
 
 static int attempt_call(void *arg)
@@ -227,7 +230,7 @@ static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
 {
     struct bz_op *op = &f->op;
     bz_file_lock(op->file);
-    int err = op->file->is_closing ? 0 : attach(op->file);
+    int err = join(op);
     bool waits = err == 0 && !bz_ready_wait(op);
     if (waits) {
         f->waker = *spare;
