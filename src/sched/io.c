@@ -14,6 +14,11 @@
  * A file joins the poll of the proc on which it is first waited for. What completes goes on there;
  * if others have nothing to do they steal it from there. A thread without a proc uses proc 0's.
  *
+ * What a machine hears goes behind what its proc has to do, all of it in the order in which it was
+ * heard, with one look for sleepers: so nobody is served before those that came earlier, be they heard
+ * of or not. Rejected: to place each as anybody places a task that it wakes. The last one heard then
+ * ran first, and each cost a look.
+ *
  * Hearing: a machine hears its own poll when it sleeps there; while it is busy, every REAP_NS at
  * most; and while it spins for work. The polls of procs that are stuck are heard by the monitor.
  *
@@ -312,13 +317,55 @@ void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_
 
 /* ---- hearing ---- */
 
-bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
+/* A task goes on here, behind those that were heard of before it. One that finds nobody before it runs
+ * next, and nobody is roused for it. Returns whether it is where others can take it. */
+static bool queue_here(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_proc *p = m->proc;
+    bz_entry e = bz_entry_resumed(t);
+    bz_trace_wake(t, 0);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bool is_first =
+        !bz_next_is_set(p) && bz_hand_left(&p->hand) == 0 && bz_runq_queued_here(&p->ring) == 0;
+    if (is_first && bz_monitor_is_up(m->rt)) {
+        bz_store_relaxed(&p->next, e); /* relaxed: ours to touch */
+        return false;
+    }
+    bz_push_here(m, e);
+    return true;
+}
+
+/* All of it, on the machine that heard it. In the runtime. */
+static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
 {
     struct bz_told told[BZ_SIDES];
+    bool is_more = false;
+    while (bz_poll_deliver(&p->poll, harvest, told))
+        for (int s = 0; s < BZ_SIDES; s++) {
+            bool is_near = told[s].kind == BZ_TOLD_WAIT && !told[s].won.is_held &&
+                           told[s].won.task != NULL && told[s].won.task->rt == m->rt;
+            if (is_near)
+                is_more |= queue_here(m, told[s].won.task);
+            else
+                bz_told_settle(p->rt, &told[s]);
+        }
+    if (is_more && bz_idle_may_rouse(&m->rt->idle))
+        bz_rouse_one(m->rt);
+}
+
+bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
+{
+    uint32_t was;
+    struct bz_told told[BZ_SIDES];
     bool is_any = harvest->count > 0;
+    struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
+    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt))
+        deliver_here(m, p, harvest);
     while (bz_poll_deliver(&p->poll, harvest, told))
         for (int s = 0; s < BZ_SIDES; s++)
             bz_told_settle(p->rt, &told[s]);
+    if (is_any)
+        bz_leave(was);
     return is_any;
 }
 

@@ -99,7 +99,8 @@ static bz_entry spin(struct bz_machine *m)
     bz_entry e = 0;
     for (unsigned round = 0; e == 0 && round < SPINS + m->spins_more && !bz_is_ending(m); round++) {
         bz_os_relax(m->rt->os, round);
-        if (bz_poll_is_used(&m->proc->poll) && bz_io_reap(m->proc, &m->heard) && (e = bz_take_own(m)) != 0)
+        if (bz_poll_is_used(&m->proc->poll) && bz_io_reap(m->proc, &m->heard) &&
+            (e = bz_take_own(m)) != 0)
             break;
         if (has_shared_work(m))
             e = take_from_others(m);
