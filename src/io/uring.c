@@ -32,13 +32,13 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "io/attempt.h"
 #include "io/poll.h"
 #include "io/ring.h"
+#include "io/sqe.h"
 #include "io/sys.h"
 
 #if !defined(BZ_URING_ENTRIES)
@@ -71,102 +71,6 @@ static void unlock(struct bz_poll *poll)
 
 /* ---- what is handed in ---- */
 
-static short events_of(const struct bz_op *op)
-{
-    return op->code == BZ_OP_POLL ? op->events : op->side == BZ_SIDE_IN ? POLLIN : POLLOUT;
-}
-
-static void fill_poll(struct bz_uring_sqe *sqe, const struct bz_op *op)
-{
-    sqe->opcode = BZ_URING_OP_POLL_ADD;
-    sqe->fd = op->file->fd;
-    sqe->op_flags = (uint32_t)(unsigned short)events_of(op);
-}
-
-static void fill_buffer(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
-{
-    sqe->opcode = opcode;
-    sqe->addr = (uint64_t)(uintptr_t)op->buffer.data;
-    sqe->len = op->buffer.bytes < INT32_MAX ? (uint32_t)op->buffer.bytes : INT32_MAX;
-    sqe->op_flags = (uint32_t)(op->flags | flags);
-}
-
-static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
-{
-    sqe->opcode = opcode;
-    sqe->addr = (uint64_t)(uintptr_t)op->msg.header;
-    sqe->len = 1;
-    sqe->op_flags = (uint32_t)(op->flags | flags);
-}
-
-static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode)
-{
-    sqe->opcode = opcode;
-    sqe->addr = (uint64_t)(uintptr_t)op->v.vector;
-    sqe->len = (uint32_t)op->v.count;
-    sqe->off = (uint64_t)op->v.at; /* -1: where it stands */
-}
-
-static void fill_accept(struct bz_uring_sqe *sqe, struct bz_op *op)
-{
-    op->name.bytes = (socklen_t)sizeof(struct sockaddr_storage);
-    sqe->opcode = BZ_URING_OP_ACCEPT;
-    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
-    sqe->off = op->name.address != NULL ? (uint64_t)(uintptr_t)&op->name.bytes : 0;
-    sqe->op_flags = SOCK_CLOEXEC;
-}
-
-static void fill_connect(struct bz_uring_sqe *sqe, const struct bz_op *op)
-{
-    sqe->opcode = BZ_URING_OP_CONNECT;
-    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
-    sqe->off = op->name.bytes;
-}
-
-static void fill_fsync(struct bz_uring_sqe *sqe, const struct bz_op *op)
-{
-    sqe->opcode = BZ_URING_OP_FSYNC;
-    sqe->op_flags = op->flags != 0 ? BZ_URING_FSYNC_DATA : 0;
-}
-
-/* Returns the bit its completion is to have. */
-static unsigned fill(struct bz_uring_sqe *sqe, struct bz_op *op)
-{
-    sqe->fd = op->file->fd;
-    switch ((enum bz_op_code)op->code) {
-    case BZ_OP_ACCEPT:
-        fill_accept(sqe, op);
-        return 0;
-    case BZ_OP_RECV:
-        fill_buffer(sqe, op, BZ_URING_OP_RECV, 0);
-        return 0;
-    case BZ_OP_SEND:
-        fill_buffer(sqe, op, BZ_URING_OP_SEND, MSG_NOSIGNAL);
-        return 0;
-    case BZ_OP_RECVMSG:
-        fill_msg(sqe, op, BZ_URING_OP_RECVMSG, MSG_CMSG_CLOEXEC);
-        return 0;
-    case BZ_OP_SENDMSG:
-        fill_msg(sqe, op, BZ_URING_OP_SENDMSG, MSG_NOSIGNAL);
-        return 0;
-    case BZ_OP_READV:
-        fill_vector(sqe, op, BZ_URING_OP_READV);
-        return 0;
-    case BZ_OP_WRITEV:
-        fill_vector(sqe, op, BZ_URING_OP_WRITEV);
-        return 0;
-    case BZ_OP_CONNECT:
-        fill_connect(sqe, op);
-        return 0;
-    case BZ_OP_FSYNC:
-        fill_fsync(sqe, op);
-        return 0;
-    default: /* POLL, and what there is no operation for */
-        fill_poll(sqe, op);
-        return op->code == BZ_OP_POLL ? 0 : POLLED;
-    }
-}
-
 /* Room in the ring; handing in makes some. Under the lock. */
 static struct bz_uring_sqe *put(struct uring_own *own)
 {
@@ -184,9 +88,9 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
     if (sqe != NULL) {
         unsigned bit = POLLED;
         if (polls_first)
-            fill_poll(sqe, op);
-        else
-            bit = fill(sqe, op);
+            bz_sqe_poll(sqe, op);
+        else if (bz_sqe_fill(sqe, op))
+            bit = 0;
         sqe->user_data = (uint64_t)(uintptr_t)op | bit;
     }
     unlock(poll);

@@ -1,0 +1,104 @@
+/*
+ * sqe.c - an operation in the kernel's words.
+ *
+ * One function for each kind of arguments, and a flat switch. What rings have no operation for
+ * (several messages at once) is polled for, and whoever hears that it is ready makes the call.
+ */
+#include "io/sqe.h"
+
+#include <poll.h>
+
+static short events_of(const struct bz_op *op)
+{
+    return op->code == BZ_OP_POLL ? op->events : op->side == BZ_SIDE_IN ? POLLIN : POLLOUT;
+}
+
+void bz_sqe_poll(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_POLL_ADD;
+    sqe->fd = op->file->fd;
+    sqe->op_flags = (uint32_t)(unsigned short)events_of(op);
+}
+
+static void fill_buffer(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->buffer.data;
+    sqe->len = op->buffer.bytes < INT32_MAX ? (uint32_t)op->buffer.bytes : INT32_MAX;
+    sqe->op_flags = (uint32_t)(op->flags | flags);
+}
+
+static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->msg.header;
+    sqe->len = 1;
+    sqe->op_flags = (uint32_t)(op->flags | flags);
+}
+
+static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->v.vector;
+    sqe->len = (uint32_t)op->v.count;
+    sqe->off = (uint64_t)op->v.at; /* -1: where it stands */
+}
+
+static void fill_accept(struct bz_uring_sqe *sqe, struct bz_op *op)
+{
+    op->name.bytes = (socklen_t)sizeof(struct sockaddr_storage);
+    sqe->opcode = BZ_URING_OP_ACCEPT;
+    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
+    sqe->off = op->name.address != NULL ? (uint64_t)(uintptr_t)&op->name.bytes : 0;
+    sqe->op_flags = SOCK_CLOEXEC;
+}
+
+static void fill_connect(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_CONNECT;
+    sqe->addr = (uint64_t)(uintptr_t)op->name.address;
+    sqe->off = op->name.bytes;
+}
+
+static void fill_fsync(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_FSYNC;
+    sqe->op_flags = op->flags != 0 ? BZ_URING_FSYNC_DATA : 0;
+}
+
+bool bz_sqe_fill(struct bz_uring_sqe *sqe, struct bz_op *op)
+{
+    sqe->fd = op->file->fd;
+    switch ((enum bz_op_code)op->code) {
+    case BZ_OP_ACCEPT:
+        fill_accept(sqe, op);
+        return true;
+    case BZ_OP_RECV:
+        fill_buffer(sqe, op, BZ_URING_OP_RECV, 0);
+        return true;
+    case BZ_OP_SEND:
+        fill_buffer(sqe, op, BZ_URING_OP_SEND, MSG_NOSIGNAL);
+        return true;
+    case BZ_OP_RECVMSG:
+        fill_msg(sqe, op, BZ_URING_OP_RECVMSG, MSG_CMSG_CLOEXEC);
+        return true;
+    case BZ_OP_SENDMSG:
+        fill_msg(sqe, op, BZ_URING_OP_SENDMSG, MSG_NOSIGNAL);
+        return true;
+    case BZ_OP_READV:
+        fill_vector(sqe, op, BZ_URING_OP_READV);
+        return true;
+    case BZ_OP_WRITEV:
+        fill_vector(sqe, op, BZ_URING_OP_WRITEV);
+        return true;
+    case BZ_OP_CONNECT:
+        fill_connect(sqe, op);
+        return true;
+    case BZ_OP_FSYNC:
+        fill_fsync(sqe, op);
+        return true;
+    default: /* POLL, and what there is no operation for */
+        bz_sqe_poll(sqe, op);
+        return op->code == BZ_OP_POLL;
+    }
+}
