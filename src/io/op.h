@@ -82,6 +82,7 @@ struct bz_op {
     uint8_t is_in;        /* counted among the file's users */
     uint8_t is_begun;     /* a connect that is under way */
     uint8_t is_asked;     /* to end: the owner, or whoever closed the file, wants it back */
+    uint8_t has_own;      /* a receive that does without the keeper's buffers */
     uint32_t generation;  /* the file's use that is meant; 0: whatever it is. Constant */
     int flags;            /* of the call */
     int64_t result;
@@ -199,6 +200,7 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
     op->is_in = 0;
     op->is_begun = 0;
     op->is_asked = 0;
+    op->has_own = 0;
     op->poll = NULL;
     op->flags = 0;
     op->result = 0;

@@ -8,6 +8,12 @@
  * A plain ring: any thread may hand in and take out, one at a time. The modes that make rings
  * faster tie them to one thread, and a proc changes hands.
  *
+ * The call that sleeps hands in, too, and is made without the lock. While it is under way others may put
+ * in and hand in under the lock. That does no harm: the kernel takes submissions under a lock of its own,
+ * in their order, no more than it was told to and no more than are shown. So whoever comes second hands
+ * in less than it meant to, and the kernel then does not sleep. What is pending is therefore not counted
+ * here but asked of the kernel's head: no failure, and no other thread, can make the two differ.
+ *
  * The other halves of its orders are the kernel's: it acquires sq_tail and releases sq_head, releases
  * cq_tail and acquires cq_head.
  */
@@ -38,6 +44,19 @@ static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const vo
     return n >= 0 ? n : -errno;
 }
 
+int bz_ring_register(const struct bz_ring *r, unsigned what, void *arg, unsigned count)
+{
+    int fault = bz_io_fault_of("io_uring_register");
+    if (fault != 0)
+        return -fault;
+    return bz_sys->ring_register(r->fd, what, arg, count) >= 0 ? 0 : -errno;
+}
+
+static void *map(int fd, size_t bytes, uint64_t at)
+{
+    return bz_io_fault_of("mmap") == 0 ? bz_sys->ring_map(fd, bytes, at) : NULL;
+}
+
 static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
 {
     char *base = r->rings;
@@ -53,11 +72,10 @@ static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
     r->sqe = r->sqes;
     r->sq_entries = p->sq_entries;
     r->tail = bz_load_relaxed(r->sq_tail); /* relaxed: nobody has it yet */
-    r->pending = 0;
 }
 
 /* Which operations it has that we need: all, or it is too old. */
-static bool can_do_it_all(int fd)
+static bool can_do_it_all(const struct bz_ring *r)
 {
     static const uint8_t needed[] = {
         BZ_URING_OP_POLL_ADD, BZ_URING_OP_SENDMSG, BZ_URING_OP_RECVMSG,     BZ_URING_OP_ACCEPT,
@@ -65,7 +83,7 @@ static bool can_do_it_all(int fd)
         BZ_URING_OP_OPENAT,   BZ_URING_OP_CLOSE,   BZ_URING_OP_ASYNC_CANCEL};
     struct bz_uring_probe probe;
     memset(&probe, 0, sizeof probe);
-    if (bz_sys->ring_register(fd, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)
+    if (bz_ring_register(r, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)
         return false;
     for (size_t i = 0; i < BZ_ARRAY_LEN(needed); i++)
         if (needed[i] > probe.last_op || !(probe.ops[needed[i]].flags & BZ_URING_PROBE_HAS))
@@ -89,10 +107,10 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
     r->rings_bytes = sq > cq ? sq : cq;
     r->sqes_bytes = p.sq_entries * sizeof(struct bz_uring_sqe);
     r->features = p.features;
-    bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r->fd);
+    bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r);
     if (is_fit) {
-        r->rings = bz_sys->ring_map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
-        r->sqes = bz_sys->ring_map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
+        r->rings = map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
+        r->sqes = map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
     }
     if (r->rings == NULL || r->sqes == NULL) {
         bz_ring_close(r);
@@ -112,30 +130,42 @@ void bz_ring_close(struct bz_ring *r)
     r->fd = -1;
 }
 
+uint32_t bz_ring_pending(struct bz_ring *r)
+{
+    return r->tail - bz_load_acquire(r->sq_head); /* acquire: the kernel has read what was there */
+}
+
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
 {
-    if (r->tail - bz_load_acquire(r->sq_head) >=
-        r->sq_entries) /* acquire: the kernel has read what was there */
+    if (bz_ring_pending(r) >= r->sq_entries)
         return NULL;
     uint32_t at = r->tail & r->sq_mask;
     struct bz_uring_sqe *sqe = &r->sqe[at];
     memset(sqe, 0, sizeof *sqe);
     r->sq_array[at] = at;
     r->tail++;
-    r->pending++;
     return sqe;
+}
+
+static void show(struct bz_ring *r)
+{
+    bz_store_release(r->sq_tail, r->tail); /* release: they are whole */
 }
 
 int bz_ring_submit(struct bz_ring *r)
 {
-    bz_store_release(r->sq_tail, r->tail); /* release: they are whole */
-    while (r->pending > 0) {
-        int n = enter(r->fd, r->pending, 0, 0, NULL, 0);
-        if (n == -EINTR)
+    uint32_t pending;
+    show(r);
+    while ((pending = bz_ring_pending(r)) > 0) {
+        int n = enter(r->fd, pending, 0, 0, NULL, 0);
+        if (n == -EINTR || n > 0)
             continue;
-        if (n <= 0)
-            return n < 0 ? n : -EAGAIN;
-        r->pending -= (uint32_t)n;
+        if (BZ_BROKEN(145))
+            r->tail -= bz_ring_pending(r);
+        if (n < 0)
+            return n;
+        if (bz_ring_pending(r) > 0) /* none, if a sleeper has handed them in */
+            return -EAGAIN;
     }
     return 0;
 }
@@ -164,11 +194,17 @@ void bz_ring_fetch(struct bz_ring *r)
     (void)enter(r->fd, 0, 0, BZ_URING_ENTER_GETEVENTS, NULL, 0);
 }
 
-int bz_ring_wait(int fd, uint64_t left_ns, bool is_for_ever)
+struct bz_ring_nap bz_ring_show(struct bz_ring *r)
 {
-    struct bz_uring_timespec left = {(int64_t)(left_ns / 1000000000),
-                                     (long long)(left_ns % 1000000000)};
-    struct bz_uring_wait_arg arg = {.timespec = is_for_ever ? 0 : (uint64_t)(uintptr_t)&left};
-    int n = enter(fd, 0, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg, sizeof arg);
-    return n < 0 ? n : 0;
+    show(r);
+    return (struct bz_ring_nap){.fd = r->fd, .submit = bz_ring_pending(r), .is_for_ever = true};
+}
+
+void bz_ring_sleep(const struct bz_ring_nap *nap)
+{
+    struct bz_uring_timespec left = {(int64_t)(nap->left_ns / 1000000000),
+                                     (long long)(nap->left_ns % 1000000000)};
+    struct bz_uring_wait_arg arg = {.timespec = nap->is_for_ever ? 0 : (uint64_t)(uintptr_t)&left};
+    (void)enter(nap->fd, nap->submit, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg,
+                sizeof arg);
 }

@@ -2,7 +2,7 @@
  * ring.h - one ring of the kernel's: making it, putting submissions in, taking completions out.
  *
  * No more than the mechanics; what is submitted and who is told is uring.c's. Not for two threads
- * at once: the caller has a lock, but for the two waits.
+ * at once: the caller has a lock, but for the wait, in which any number of threads may be.
  */
 #ifndef BZ_IO_RING_H
 #define BZ_IO_RING_H
@@ -14,6 +14,13 @@
 #include "base/compiler.h"
 #include "io/uring_abi.h"
 
+/* Built plain: one thing at a time, and the kernel does nothing for us that could be done without. */
+#if defined(BZ_PLAIN)
+#define BZ_RING_IS_PLAIN 1
+#else
+#define BZ_RING_IS_PLAIN 0
+#endif
+
 struct bz_ring {
     int fd;
     unsigned features;
@@ -22,8 +29,7 @@ struct bz_ring {
     uint32_t *sq_array;
     struct bz_uring_sqe *sqe;
     struct bz_uring_cqe *cqe;
-    uint32_t tail;    /* ours; sq_tail follows */
-    uint32_t pending; /* put in, and not handed to the kernel yet */
+    uint32_t tail; /* ours; sq_tail follows */
     void *rings, *sqes;
     size_t rings_bytes, sqes_bytes;
 };
@@ -38,6 +44,8 @@ void bz_ring_close(struct bz_ring *r);
 
 /* Room for one more submission, zeroed; NULL: hand some in first. It is in the ring at once. */
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r);
+/* How many are in the ring that the kernel has not taken. */
+uint32_t bz_ring_pending(struct bz_ring *r);
 /* Hand in what is pending. Returns 0, or a negative errno: some are still pending. */
 int bz_ring_submit(struct bz_ring *r);
 
@@ -48,7 +56,24 @@ void bz_ring_seen(struct bz_ring *r);
 bool bz_ring_has_overflow(struct bz_ring *r);
 void bz_ring_fetch(struct bz_ring *r);
 
-/* Sleep until something completes. Any thread, no lock. Returns 0, -ETIME, -EINTR, ... */
-int bz_ring_wait(int fd, uint64_t left_ns, bool is_for_ever);
+/* A sleep: what was pending when it was meant, and how long at most. */
+struct bz_ring_nap {
+    int fd;
+    uint32_t submit; /* handed in by the same call */
+    uint64_t left_ns;
+    bool is_for_ever;
+};
+
+/* Under the lock: show the kernel what is pending, and say what a sleep that hands it in looks like. */
+struct bz_ring_nap bz_ring_show(struct bz_ring *r);
+/*
+ * Hand in, and sleep until something completes. Any thread, no lock: whoever submits meanwhile may be
+ * faster, and the rest is still pending if it fails.
+ * Returns: nothing worth knowing. Look.
+ */
+void bz_ring_sleep(const struct bz_ring_nap *nap);
+
+/* Tell the kernel of something. Returns 0 or a negative errno. */
+int bz_ring_register(const struct bz_ring *r, unsigned what, void *arg, unsigned count);
 
 #endif

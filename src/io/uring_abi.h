@@ -39,10 +39,14 @@ enum {
     BZ_URING_FEAT_EXT_ARG = 256,  /* a wait with a deadline: 5.11 */
     BZ_URING_SETUP_CQSIZE = 8,
     BZ_URING_REGISTER_PROBE = 8,
+    BZ_URING_REGISTER_PBUF_RING = 22, /* buffers to choose from: 5.19 */
     BZ_URING_PROBE_HAS = 1,
     BZ_URING_SQ_OVERFLOW = 2, /* a flag of the submission ring: come and get the rest */
-    BZ_URING_POLL_MULTI = 1,
-    BZ_URING_CQE_MORE = 2,
+    BZ_URING_SQE_BUFFER_SELECT = 32,
+    BZ_URING_CQE_BUFFER = 1, /* a buffer was taken: which one is in the upper half */
+    BZ_URING_CQE_BUFFER_SHIFT = 16,
+    BZ_URING_CQE_NONEMPTY = 4,    /* there is more to receive: 5.19 */
+    BZ_URING_RECV_POLL_FIRST = 1, /* in ioprio: expect to wait: 5.19 */
     BZ_URING_FSYNC_DATA = 1
 };
 
@@ -82,6 +86,19 @@ struct bz_uring_cqe {
     uint64_t user_data;
     int32_t res;
     uint32_t flags;
+};
+
+/* A buffer to choose from. They are a ring, whose tail is in the first one. */
+struct bz_uring_buf {
+    uint64_t addr;
+    uint32_t bytes;
+    uint16_t id, tail;
+};
+struct bz_uring_buf_reg {
+    uint64_t addr;
+    uint32_t entries;
+    uint16_t group, flags;
+    uint64_t reserved[3];
 };
 
 struct bz_uring_timespec {

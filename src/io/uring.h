@@ -1,0 +1,15 @@
+/*
+ * uring.h - what tests ask the keeper by completion.
+ */
+#ifndef BZ_IO_URING_H
+#define BZ_IO_URING_H
+
+#include "io/lent.h"
+#include "io/poll.h"
+
+/* The buffers that poll lends to the kernel. Nobody else uses it. */
+const struct bz_lent *bz_uring_lent(struct bz_poll *poll);
+/* How many submissions the kernel has not been handed yet. */
+uint32_t bz_uring_pending(struct bz_poll *poll);
+
+#endif
