@@ -17,6 +17,7 @@
 #include "base/compiler.h"
 #include "io/sockaddr.h"
 #include "support/net.h"
+#include "support/resident.h"
 #include "support/sanitizers.h"
 
 static blitz_deadline soon(void)
@@ -388,16 +389,6 @@ TEST(net_stress, ten_thousand_connections_are_answered_and_end_in_three_ways)
 
 /* ---- what an idle one costs ---- */
 
-static uint64_t resident_bytes(void)
-{
-    unsigned long all = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    CHECK_NOT_NULL(f);
-    CHECK_EQ(fscanf(f, "%lu %lu", &all, &resident), 2);
-    fclose(f);
-    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* The other end: a descriptor and nothing else. */
 static int plain_client(void)
 {
@@ -426,9 +417,9 @@ static int idle_cost(void *arg)
     listener = t_listen(&listening);
     memset(client, 1, n * sizeof(int)); /* it is there already */
     add_idlers(client, first);          /* so are pools and tables */
-    uint64_t before = resident_bytes();
+    uint64_t before = t_resident();
     add_idlers(client + first, n - first);
-    uint64_t each = (resident_bytes() - before) / (n - first);
+    uint64_t each = (t_resident() - before) / (n - first);
     t_note("%u bytes for an idle connection of a stackless task", (unsigned)each);
     for (uint64_t i = 0; i < n; i++)
         close(client[i]);
@@ -440,6 +431,7 @@ static int idle_cost(void *arg)
 TEST(net_stress, an_idle_connection_of_a_stackless_task_takes_600_bytes_at_most)
 {
     uint64_t n = so_many(10000);
+    t_no_huge_pages();
     int each = blitz_run(idle_cost, (void *)(uintptr_t)n, &(blitz_config){.procs = 1});
     if (T_ASAN || T_TSAN || n < 5000)
         t_skip("too few of them, or a sanitizer's memory");

@@ -1,24 +1,13 @@
 /* What is left behind: nothing, however long a program spawns and joins. */
 #include "harness.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "blitz.h"
+#include "support/resident.h"
 #include "support/sanitizers.h"
 
 static size_t resident_kib(void)
 {
-    char text[128];
-    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    CHECK_GE(fd, 0);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    CHECK_GT(n, 0);
-    text[n] = '\0';
-    unsigned long long total, resident;
-    CHECK_EQ(sscanf(text, "%llu %llu", &total, &resident), 2);
-    return (size_t)(resident * (unsigned long long)sysconf(_SC_PAGESIZE) / 1024);
+    return (size_t)(t_resident() / 1024);
 }
 
 /* Sanitizers keep what was freed for a while, and much besides; what leaks they tell themselves. An
@@ -71,6 +60,7 @@ static int spawn_and_join(void *arg)
 /* A hundred million rounds in the long sweep. */
 TEST_LIMIT(accept, tombstones_of_spawn_and_join_do_not_pile_up, 600)
 {
+    t_no_huge_pages();
     CHECK_EQ(blitz_run(spawn_and_join, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
@@ -105,6 +95,7 @@ TEST_LIMIT(accept, bug_37_starting_and_stopping_leaves_nothing, 600)
 {
     uint64_t rounds = rounds_of("BLITZ_STARTS", 1000);
     size_t before = 0;
+    t_no_huge_pages();
     for (uint64_t i = 0; i < rounds + 50; i++) {
         int want = (int)(i % 100);
         t_watch("round %llu", (unsigned long long)i);
