@@ -382,10 +382,11 @@ static inline int scene_waker_of_a_timer(void *arg)
     blitz_waker w = hog_waker(&bell);
     blitz_deadline when = blitz_after(BLITZ_MS);
     blitz_task *t[4];
+    int rings = 0;
     (void)arg;
     for (size_t i = 0; i < BZ_ARRAY_LEN(f); i++) {
         blitz_sleep_future_init(&f[i], when);
-        CHECK_EQ(f[i].future.ops->poll(&f[i].future, &w), BLITZ_PENDING);
+        rings += f[i].future.ops->poll(&f[i].future, &w) == BLITZ_PENDING; /* else it is late already */
     }
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
         t[i] = hog_spawn(sleeps_until, &when);
@@ -393,7 +394,7 @@ static inline int scene_waker_of_a_timer(void *arg)
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
         CHECK_EQ(hog_join(t[i]), 0);
     others_live();
-    hog_bell_end(&bell, BZ_ARRAY_LEN(f));
+    hog_bell_end(&bell, rings);
     for (size_t i = 0; i < BZ_ARRAY_LEN(f); i++)
         CHECK_EQ(blitz_await(&f[i].future, BLITZ_FOREVER), 0);
     return 0;
