@@ -386,7 +386,8 @@ static inline int scene_waker_of_a_timer(void *arg)
     (void)arg;
     for (size_t i = 0; i < BZ_ARRAY_LEN(f); i++) {
         blitz_sleep_future_init(&f[i], when);
-        rings += f[i].future.ops->poll(&f[i].future, &w) == BLITZ_PENDING; /* else it is late already */
+        rings +=
+            f[i].future.ops->poll(&f[i].future, &w) == BLITZ_PENDING; /* else it is late already */
     }
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
         t[i] = hog_spawn(sleeps_until, &when);

@@ -406,7 +406,8 @@ static unsigned in_line(blitz_tcp_listener *l, bool *is_full)
     socklen_t bytes = sizeof info;
     int fd = ((struct bz_socket *)l)->file->fd;
     CHECK_EQ(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
-    *is_full = info.tcpi_unacked > info.tcpi_sacked; /* of a listener: its line, and how long it may be */
+    *is_full =
+        info.tcpi_unacked > info.tcpi_sacked; /* of a listener: its line, and how long it may be */
     return info.tcpi_unacked;
 }
 
