@@ -121,7 +121,7 @@ bool bz_sock_is_unix(int fd)
 {
     int family = AF_UNSPEC;
     socklen_t bytes = sizeof family;
-    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
+    return bz_sys->getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
 /* ---- names ---- */
