@@ -26,11 +26,14 @@ static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
 
 static bz_atomic(unsigned) runs; /* of all the tasks of a scene: the clock of these tests */
 
+/* When a task ran, counted in runs. On one proc, too, another thread may have run it: procs move. */
+typedef bz_atomic(unsigned) place;
+
 static int run_once(void *arg)
 {
-    unsigned place = bz_fetch_add_relaxed(&runs, 1);
+    unsigned now = bz_fetch_add_relaxed(&runs, 1);
     if (arg != NULL)
-        *(unsigned *)arg = place;
+        bz_store_relaxed((place *)arg, now); /* relaxed: a number */
     return 0;
 }
 
@@ -62,8 +65,8 @@ static blitz_runtime *the_runtime(void)
 
 struct injected {
     blitz_runtime *rt;
-    unsigned *place; /* when it ran, counted in runs */
-    unsigned begin;  /* when it was in the queue for certain */
+    place *place;
+    unsigned begin; /* when it was in the queue for certain */
 };
 
 static void *inject_one(void *arg)
@@ -78,9 +81,9 @@ static void *inject_one(void *arg)
 /* From a thread that is none of the runtime's. This worker stands still meanwhile; its proc may not: if
  * that takes long it goes on with another. Returns when it was queued. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): the task writes there */
-static unsigned inject(unsigned *place)
+static unsigned inject(place *at)
 {
-    struct injected in = {the_runtime(), place, 0};
+    struct injected in = {the_runtime(), at, 0};
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, inject_one, &in), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
@@ -109,10 +112,11 @@ static int busy_proc(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(yield_until_over, NULL, NULL, &t[i]), 0);
     for (int round = 0; round < 50; round++) {
-        unsigned place = UINT32_MAX, begin = inject(&place);
-        while (*(volatile unsigned *)&place == UINT32_MAX)
+        place at = UINT32_MAX;
+        unsigned begin = inject(&at), ran;
+        while ((ran = bz_load_relaxed(&at)) == UINT32_MAX) /* relaxed: a number */
             blitz_yield();
-        unsigned wait = place > begin ? place - begin : 0; /* it may have run at once */
+        unsigned wait = ran > begin ? ran - begin : 0; /* it may have run at once */
         worst = wait > worst ? wait : worst;
     }
     bz_store_relaxed(&is_over, 1);
@@ -160,17 +164,17 @@ static int thousand(void *arg)
 {
     enum { N = 1000 };
     static blitz_task *t[N];
-    static unsigned place[N];
+    static place at[N];
     bool is_strict = arg != NULL;
     unsigned worst = 0;
     bz_store_relaxed(&runs, 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_spawn(run_once, &place[i], NULL, &t[i]), 0);
+        CHECK_EQ(blitz_spawn(run_once, &at[i], NULL, &t[i]), 0);
     while (bz_load_relaxed(&runs) < N) /* no join: it would run the one it joins */
         blitz_yield();
     for (unsigned i = 0; i < N; i++) {
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
-        unsigned late = (place[i] + 1) * 100 / (i + 1);
+        unsigned late = (bz_load_relaxed(&at[i]) + 1) * 100 / (i + 1); /* relaxed: it is joined */
         worst = late > worst ? late : worst;
     }
     if (is_strict) {
@@ -283,7 +287,8 @@ TEST(accept, the_newest_stands_in_the_fast_slot_and_drives_the_one_before_into_t
 static int wait_and_sign(void *arg)
 {
     t_event_await(((void **)arg)[0]);
-    *(unsigned *)((void **)arg)[1] = bz_fetch_add_relaxed(&runs, 1);
+    unsigned now = bz_fetch_add_relaxed(&runs, 1);
+    bz_store_relaxed((place *)((void **)arg)[1], now); /* relaxed: a number */
     return 0;
 }
 
@@ -292,8 +297,8 @@ static void wake_behind_a_hundred(void)
     enum { N = 100 };
     blitz_task *t[N], *waiter;
     struct t_event event;
-    unsigned place = UINT32_MAX;
-    void *args[2] = {&event, &place};
+    place at = UINT32_MAX;
+    void *args[2] = {&event, &at};
     bz_store_relaxed(&runs, 0);
     renew(&event);
     CHECK_EQ(blitz_spawn(wait_and_sign, args, NULL, &waiter), 0);
@@ -301,9 +306,10 @@ static void wake_behind_a_hundred(void)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
     t_event_set(&event);
-    while (place == UINT32_MAX)
+    while (bz_load_relaxed(&at) == UINT32_MAX) /* relaxed: a number */
         blitz_yield();
-    CHECK_LE(place, (unsigned)NEXT_ROW); /* not behind the hundred */
+    CHECK_LE(bz_load_relaxed(&at),
+             (unsigned)NEXT_ROW); /* not behind the hundred; relaxed: likewise */
     CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
