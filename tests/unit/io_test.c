@@ -450,6 +450,55 @@ TEST(io, bug_22_a_future_that_was_told_and_goes_tells_the_next)
     CHECK_EQ(blitz_run(passes_on, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
+/* ---- several at once ---- */
+
+enum { BYTES = 2000 };
+
+static int drips(void *arg)
+{
+    for (uint64_t i = 0; i < t_scaled(BYTES); i++) {
+        CHECK_EQ(send_some(arg, "x", 1, BLITZ_FOREVER), 1);
+        if (i % 3 == 0)
+            blitz_yield();
+    }
+    return 0;
+}
+
+/* Woken for one, it gives the other up, which is being told meanwhile, or has been. */
+static int reads_from_two(void *arg)
+{
+    struct pair p[2];
+    blitz_task *t[2];
+    struct receiving r[2];
+    uint64_t have[2] = {0, 0}, want = t_scaled(BYTES);
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        pair_open(&p[i]);
+        CHECK_EQ(blitz_spawn(drips, p[i].end[1], NULL, &t[i]), 0);
+    }
+    while (have[0] + have[1] < 2 * want) {
+        for (int i = 0; i < 2; i++)
+            receiving_init(&r[i], p[i].end[0]);
+        int first = BLITZ_FIRST_OF(BLITZ_FOREVER, &r[0].f.future, &r[1].f.future);
+        CHECK(first == 0 || first == 1);
+        CHECK_GT(bz_io_future_result(&r[first].f), 0);
+        for (int i = 0; i < 2; i++) /* by completion both may have been done */
+            if (bz_io_future_result(&r[i].f) > 0)
+                have[i] += (uint64_t)bz_io_future_result(&r[i].f);
+    }
+    CHECK_EQ(have[0], want);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        pair_close(&p[i]);
+    }
+    return 0;
+}
+
+TEST(io, bug_21_of_two_reads_the_one_that_is_given_up_loses_nothing)
+{
+    t_on_each(reads_from_two, NULL, 0);
+}
+
 /* ---- plain threads ---- */
 
 static void *thread_echo(void *arg)
