@@ -120,7 +120,8 @@ void blitz_condition_signal(blitz_condition *condition)
 {
     struct bz_condition *c = of(condition);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&c->q, os);
     c->signals++;
     condition_serve(c, &wakes);
@@ -131,7 +132,8 @@ void blitz_condition_broadcast(blitz_condition *condition)
 {
     struct bz_condition *c = of(condition);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&c->q, os);
     c->round++;
     condition_serve(c, &wakes);

@@ -118,7 +118,8 @@ static int gate_wait(struct bz_gate *g, const struct bz_node_ops *ops, blitz_dea
 static BZ_NOINLINE bool open_locked(struct bz_gate *g, uint64_t word)
 {
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&g->q, os);
     bool is_ours = bz_cas_strong_acqrel_rlx(&g->word, &word, QUEUED); /* [G] */
     if (is_ours) {

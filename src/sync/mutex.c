@@ -247,7 +247,8 @@ int blitz_mutex_try_lock(blitz_mutex *mutex)
 static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
 {
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&m->q, os);
     pass_on(m, &wakes);
     bz_waitq_end(&m->q, m, &locking, &wakes, os);

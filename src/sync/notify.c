@@ -111,7 +111,8 @@ void blitz_notify_one(blitz_notify *notify)
 {
     struct bz_notify *n = of(notify);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&n->q, os);
     n->is_kept = true;
     notify_serve(n, &wakes);
@@ -122,7 +123,8 @@ void blitz_notify_all(blitz_notify *notify)
 {
     struct bz_notify *n = of(notify);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&n->q, os);
     n->round++;
     notify_serve(n, &wakes);

@@ -134,7 +134,8 @@ static int make(struct bz_once *o, blitz_once_fn fn, void *arg)
     void *value = NULL;
     int err = fn(arg, &value);
     const struct bz_os *os = bz_sync_os(); /* after fn, which may have waited */
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&o->q, os);
     settle(o, err, value);
     once_serve(o, &wakes);
@@ -175,7 +176,8 @@ int blitz_once_set(blitz_once *once, void *value)
 {
     struct bz_once *o = of(once);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(&o->q, os);
     uint64_t state = word_of(o) & STATE;
     if (state == EMPTY)

@@ -93,7 +93,8 @@ void bz_waitq_end(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops
 void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops)
 {
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(q, os);
     ops->serve(owner, &wakes);
     bz_waitq_end(q, owner, ops, &wakes, os);
@@ -124,7 +125,8 @@ static bool node_leave(struct bz_node *n, const struct bz_os *os)
     struct bz_waitq *q = n->q;
     void *owner = n->owner;
     const struct bz_node_ops *ops = n->ops;
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(q, os);
     if (n->state == BZ_NODE_IN)
         n->state = ops->leave == NULL || ops->leave(n) ? BZ_NODE_OUT : BZ_NODE_GIVEN;
@@ -163,7 +165,8 @@ int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *
     n.wait = &w;
     for (;;) {
         const struct bz_os *os = bz_sync_os();
-        struct bz_wakes wakes = {.count = 0};
+        struct bz_wakes wakes;
+        bz_wakes_init(&wakes);
         bz_waitq_take(q, os);
         bool has_it = ops->enter(&n, &wakes);
         bz_waitq_end(q, owner, ops, &wakes, os);
@@ -206,7 +209,8 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
     if (q == NULL)
         return BLITZ_READY; /* as before */
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     blitz_waker spare = blitz_waker_clone(waker); /* anybody's code: before the lock */
     bz_waitq_take(q, os);
     bool is_ready = node_ask(n, &wakes);
@@ -244,7 +248,8 @@ void bz_sync_future_cancel(blitz_future *future)
     if (q == NULL)
         return;
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes = {.count = 0};
+    struct bz_wakes wakes;
+    bz_wakes_init(&wakes);
     bz_waitq_take(q, os);
     if (n->state != BZ_NODE_OUT)
         node_revoke(n, &wakes);

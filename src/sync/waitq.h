@@ -61,8 +61,14 @@ enum { BZ_WAKES_MAX = 8 };
 struct bz_wakes {
     unsigned count;
     bool is_more; /* serve had to stop: there may be more to give */
-    blitz_waker waker[BZ_WAKES_MAX];
+    blitz_waker waker[BZ_WAKES_MAX]; /* so many of them; the others are never looked at */
 };
+
+static BZ_ALWAYS_INLINE void bz_wakes_init(struct bz_wakes *wakes)
+{
+    wakes->count = 0;
+    wakes->is_more = false;
+}
 
 struct bz_node;
 
