@@ -26,7 +26,7 @@ static void note_output(blitz_all *a, size_t i)
     a->error = output;
     a->failed = i;
     if (a->mode == BLITZ_FAIL_FAST)
-        bz_children_stop(a->child, a->count);
+        (void)bz_children_stop(a->child, a->count);
 }
 
 /* Ask those that are open, once each; a failure on the way may stop the ones behind. True: nothing
@@ -59,7 +59,7 @@ static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
 static void all_cancel(blitz_future *f)
 {
     blitz_all *a = all_of(f);
-    bz_children_stop(a->child, a->count);
+    (void)bz_children_stop(a->child, a->count);
 }
 
 static int all_output(blitz_future *f)

@@ -44,13 +44,29 @@ void bz_child_stop(blitz_child *c)
     }
 }
 
-void bz_children_stop(blitz_child *child, size_t count)
+/* The rest, when those that can be revoked are. */
+static BZ_NOINLINE bool stop_the_others(blitz_child *child, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    bool is_any_pinned = false;
+    for (size_t i = 0; i < count; i++) {
+        bz_child_stop(&child[i]);
+        is_any_pinned |= child[i].fate == BLITZ_STOPPING;
+    }
+    return is_any_pinned;
+}
+
+bool bz_children_stop(blitz_child *child, size_t count)
+{
+    bool are_others = false;
+    for (size_t i = 0; i < count; i++) {
+        if (child[i].fate > BLITZ_STOPPING)
+            continue;
         if (child[i].fate <= BLITZ_ASKED && child[i].future->ops->kind == BLITZ_REVOCABLE)
             bz_child_stop(&child[i]);
-    for (size_t i = 0; i < count; i++)
-        bz_child_stop(&child[i]);
+        else
+            are_others = true;
+    }
+    return are_others && stop_the_others(child, count);
 }
 
 bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker)

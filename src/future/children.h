@@ -27,7 +27,8 @@ BZ_MUST_USE bool bz_child_poll(blitz_child *c, const blitz_waker *waker);
 
 /* Give up a child that is open and was not given up yet; the others are left as they are. */
 void bz_child_stop(blitz_child *c);
-void bz_children_stop(blitz_child *child, size_t count);
+/* All of them. True: there are pinned ones, which have to be asked until they have ended. */
+bool bz_children_stop(blitz_child *child, size_t count);
 
 /* Ask those that were asked to stop. True: nothing is open any more. */
 BZ_MUST_USE bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker);

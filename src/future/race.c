@@ -43,7 +43,8 @@ static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
         if (winner == OPEN)
             return BLITZ_PENDING;
         r->winner = winner; /* I1 */
-        bz_children_stop(r->child, r->count);
+        if (!bz_children_stop(r->child, r->count))
+            return BLITZ_READY;
     }
     return bz_children_settle(r->child, r->count, waker) ? BLITZ_READY : BLITZ_PENDING;
 }
@@ -54,7 +55,7 @@ static void race_cancel(blitz_future *f)
     if (r->winner != OPEN)
         return; /* the losers are given up already */
     r->winner = r->count;
-    bz_children_stop(r->child, r->count);
+    (void)bz_children_stop(r->child, r->count);
 }
 
 static int race_output(blitz_future *f)

@@ -75,8 +75,8 @@ static void wakes_fire(struct bz_wakes *wakes)
     wakes->count = 0;
 }
 
-void bz_waitq_end(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
-                  struct bz_wakes *wakes, const struct bz_os *os)
+void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+                       struct bz_wakes *wakes, const struct bz_os *os)
 {
     for (;;) {
         bool is_more = wakes->is_more;
@@ -201,6 +201,13 @@ static bool node_ask(struct bz_node *n, struct bz_wakes *wakes)
     return n->ops->enter(n, wakes);
 }
 
+/* Mostly there is none. */
+static inline void waker_drop(blitz_waker *w)
+{
+    if (w->ops != NULL)
+        blitz_waker_drop(w);
+}
+
 blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
@@ -222,9 +229,9 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
         n->q = NULL;
     }
     bz_waitq_end(q, n->owner, n->ops, &wakes, os);
-    blitz_waker_drop(&old);
+    waker_drop(&old);
     if (is_ready)
-        blitz_waker_drop(&spare);
+        waker_drop(&spare);
     return is_ready ? BLITZ_READY : BLITZ_PENDING;
 }
 
@@ -256,7 +263,7 @@ void bz_sync_future_cancel(blitz_future *future)
     blitz_waker old = n->waker;
     n->waker = (blitz_waker){NULL, NULL};
     bz_waitq_end(q, n->owner, n->ops, &wakes, os);
-    blitz_waker_drop(&old);
+    waker_drop(&old);
 }
 
 int bz_sync_future_output(blitz_future *future)

@@ -144,8 +144,17 @@ static inline bool bz_wakes_are_full(const struct bz_wakes *wakes)
 
 /* Drop the lock and fire the wakers; while there is more to give, take it again and serve. The
  * last thing: what is given may be the end of the primitive. */
-void bz_waitq_end(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
-                  struct bz_wakes *wakes, const struct bz_os *os);
+void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+                       struct bz_wakes *wakes, const struct bz_os *os);
+static BZ_ALWAYS_INLINE void bz_waitq_end(struct bz_waitq *q, void *owner,
+                                          const struct bz_node_ops *ops, struct bz_wakes *wakes,
+                                          const struct bz_os *os)
+{
+    if (wakes->count == 0 && !wakes->is_more)
+        bz_waitq_drop(q, os);
+    else
+        bz_waitq_end_slow(q, owner, ops, wakes, os);
+}
 
 /* Take the lock, serve, end. */
 void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops);
