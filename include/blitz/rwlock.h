@@ -8,11 +8,11 @@
  *         blitz_rwlock_read_unlock(&lock);
  *     }
  *
- * First come, first served: once a writer waits, readers who come later wait behind it, so that
- * writers are not starved; and when it is done all the readers up to the next writer go together, so
- * that readers are not either. What is released is handed to the first in line, also if that is a
- * plain thread: rousing it takes tens of microseconds, in which the lock is held by one who sleeps.
- * A task that reads must therefore not ask to read again: a writer may wait in between, for ever.
+ * Once a writer waits, readers who come later wait behind it, so that writers are not starved; and
+ * when it is done the readers up to the next writer follow it, so that readers are not either. As with
+ * a mutex, the first in line is woken and the lock is free for whoever runs now; one that has been
+ * passed for 1 ms is handed it, and so is a future. A task that reads must not ask to read again: a
+ * writer may wait in between, for ever.
  *
  * Readers share a word, so on many CPUs short reads are no faster than under a mutex; it pays where
  * reads are long or wait. Tasks of any runtime, stackless tasks and plain threads may all use one

@@ -60,7 +60,7 @@ static inline const struct bz_os *bz_sync_os(void)
 enum { BZ_WAKES_MAX = 8 };
 struct bz_wakes {
     unsigned count;
-    bool is_more; /* serve had to stop: there may be more to give */
+    bool is_more;                    /* serve had to stop: there may be more to give */
     blitz_waker waker[BZ_WAKES_MAX]; /* so many of them; the others are never looked at */
 };
 

@@ -299,29 +299,69 @@ TEST(sync, bug_22_a_rwlock_keeps_readers_and_writers_apart)
 /* ---- how long one may be passed ---- */
 
 static blitz_mutex busy;
+static blitz_rwlock crowded;
 static bz_atomic(int) is_over;
 static uint64_t longest;
 
-/* Locks again as soon as it has unlocked, and works only with the mutex held. */
+static int lock_busy(void)
+{
+    return blitz_mutex_lock(&busy, BLITZ_FOREVER);
+}
+
+static void unlock_busy(void)
+{
+    blitz_mutex_unlock(&busy);
+}
+
+static int read_crowded(void)
+{
+    return blitz_rwlock_read(&crowded, BLITZ_FOREVER);
+}
+
+static void end_reading(void)
+{
+    blitz_rwlock_read_unlock(&crowded);
+}
+
+static int write_crowded(void)
+{
+    return blitz_rwlock_write(&crowded, BLITZ_FOREVER);
+}
+
+static void end_writing(void)
+{
+    blitz_rwlock_write_unlock(&crowded);
+}
+
+/* What the hog does all the time, and what the others want. */
+struct passing {
+    int (*hog_lock)(void);
+    void (*hog_unlock)(void);
+    int (*lock)(void);
+    void (*unlock)(void);
+    int hogs;
+};
+
+/* Locks again as soon as it has unlocked, and works only with the lock held. */
 static int hogs(void *arg)
 {
-    (void)arg;
+    const struct passing *p = arg;
     while (!bz_load_relaxed(&is_over)) {
-        CHECK_EQ(blitz_mutex_lock(&busy, BLITZ_FOREVER), 0);
+        CHECK_EQ(p->hog_lock(), 0);
         t_burn(20 * BLITZ_US);
-        blitz_mutex_unlock(&busy);
+        p->hog_unlock();
     }
     return 0;
 }
 
 static int wants_a_turn(void *arg)
 {
-    (void)arg;
+    const struct passing *p = arg;
     for (int i = 0; i < 3; i++) {
         uint64_t from = blitz_now();
-        CHECK_EQ(blitz_mutex_lock(&busy, BLITZ_FOREVER), 0);
+        CHECK_EQ(p->lock(), 0);
         uint64_t waited = blitz_now() - from;
-        blitz_mutex_unlock(&busy);
+        p->unlock();
         if (waited > longest)
             longest = waited;
         CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0);
@@ -329,22 +369,25 @@ static int wants_a_turn(void *arg)
     return 0;
 }
 
-static int hog_and_waiters(void *arg)
+static int hogs_and_waiters(void *arg)
 {
-    enum { WAITERS = 2 };
-    blitz_task *hog, *t[WAITERS];
-    (void)arg;
+    enum { WAITERS = 2, HOGS_MAX = 2 };
+    struct passing *p = arg;
+    blitz_task *hog[HOGS_MAX], *t[WAITERS];
     blitz_mutex_init(&busy);
+    blitz_rwlock_init(&crowded);
     bz_atomic_init(&is_over, 0);
     longest = 0;
-    CHECK_EQ(blitz_spawn(hogs, NULL, NULL, &hog), 0);
+    for (int i = 0; i < p->hogs; i++)
+        CHECK_EQ(blitz_spawn(hogs, p, NULL, &hog[i]), 0);
     CHECK_EQ(blitz_sleep(50 * BLITZ_US), 0);
     for (int i = 0; i < WAITERS; i++)
-        CHECK_EQ(blitz_spawn(wants_a_turn, NULL, NULL, &t[i]), 0);
+        CHECK_EQ(blitz_spawn(wants_a_turn, p, NULL, &t[i]), 0);
     for (int i = 0; i < WAITERS; i++)
         CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
     bz_store_relaxed(&is_over, 1);
-    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < p->hogs; i++)
+        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
     /* 1 ms, then the next unlock; the other waiter's turn before; the monitor's look at `next` */
     CHECK_LT(longest, 4 * BLITZ_MS);
     return 0;
@@ -353,7 +396,21 @@ static int hog_and_waiters(void *arg)
 /* Bug class 25: one that locks and unlocks in a loop keeps nobody out for ever. */
 TEST(sync, bug_25_who_waits_for_a_mutex_gets_it_in_a_few_milliseconds)
 {
-    sim_on_procs(hog_and_waiters, NULL, 0, 100, 2, 3);
+    struct passing p = {lock_busy, unlock_busy, lock_busy, unlock_busy, 1};
+    sim_on_procs(hogs_and_waiters, &p, 0, 100, 2, 3);
+}
+
+/* Readers that take turns so that one is always inside would keep writers out for ever. */
+TEST(sync, bug_25_who_waits_to_write_gets_it_in_a_few_milliseconds)
+{
+    struct passing p = {read_crowded, end_reading, write_crowded, end_writing, 2};
+    sim_on_procs(hogs_and_waiters, &p, 0, 100, 3, 4);
+}
+
+TEST(sync, bug_25_who_waits_to_read_gets_it_in_a_few_milliseconds)
+{
+    struct passing p = {write_crowded, end_writing, read_crowded, end_reading, 1};
+    sim_on_procs(hogs_and_waiters, &p, 0, 100, 2, 3);
 }
 
 /* ---- a loser that has the lock ---- */
