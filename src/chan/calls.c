@@ -74,8 +74,11 @@ static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void
     op.kind = kind;
     op.is_done = false;
     op.value = value;
-    if (rc == -ENOBUFS)
-        return bz_chan_once(&op);
+    if (rc == -ENOBUFS) {
+        rc = bz_chan_once(&op);
+        bz_look_up(); /* ask.h */
+        return rc;
+    }
     return rc == -EAGAIN ? bz_chan_wait(&op, what, until) : rc;
 }
 
@@ -92,7 +95,10 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
     bz_owed_init(&owed);
     int rc = bz_chan_put(c, value, &owed);
     bz_chan_done(c, &owed);
-    return rc == 0 ? 0 : finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
+    if (rc != 0)
+        return finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
+    bz_look_up(); /* ask.h. Not above: for who is handed something somebody has waited */
+    return 0;
 }
 
 int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
@@ -103,6 +109,7 @@ int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
     if (!BZ_CHAN_SHORT || !put_in_short(c, value))
         return send_in_full(c, value, until);
     bz_chan_unlock(c);
+    bz_look_up(); /* ask.h */
     return 0;
 }
 
@@ -124,7 +131,10 @@ static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_dea
     bz_owed_init(&owed);
     int rc = bz_chan_take(c, value, &owed);
     bz_chan_done(c, &owed);
-    return rc == 0 ? 0 : finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
+    if (rc != 0)
+        return finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
+    bz_look_up(); /* ask.h */
+    return 0;
 }
 
 int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
@@ -135,6 +145,7 @@ int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
     if (!BZ_CHAN_SHORT || !take_in_short(c, value))
         return recv_in_full(c, value, until);
     bz_chan_unlock(c);
+    bz_look_up(); /* ask.h */
     return 0;
 }
 
@@ -179,6 +190,7 @@ int blitz_chan_send_many(blitz_chan *c, const void *values, size_t count, blitz_
     }
     if (sent != NULL)
         *sent = done;
+    bz_look_up(); /* ask.h */
     return rc;
 }
 
@@ -205,6 +217,7 @@ int blitz_chan_recv_many(blitz_chan *c, void *values, size_t max, blitz_deadline
     if (max == 0)
         return -EINVAL;
     int rc = take_some(c, values, max, received);
+    bz_look_up(); /* ask.h */
     if (*received > 0)
         return 0;
     if (rc == -EAGAIN)
@@ -227,6 +240,7 @@ static int granted(blitz_chan *c, int rc, blitz_permit *permit)
 int blitz_chan_reserve(blitz_chan *c, blitz_deadline until, blitz_permit *permit)
 {
     struct bz_chan_op op = {.c = c, .kind = BZ_CHAN_RESERVE};
+    bz_look_up(); /* ask.h */
     int rc = bz_chan_once(&op);
     return granted(c, rc == -EAGAIN ? bz_chan_wait(&op, "reserve", until) : rc, permit);
 }

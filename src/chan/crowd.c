@@ -127,6 +127,7 @@ int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
     struct bz_crowd *c = r->of;
     struct bz_wait w;
     int rc = bz_crowd_try(r);
+    bz_look_up(); /* ask.h */
     if (rc != -EAGAIN)
         return rc;
     bz_wait_begin(&w, c->os, c->what, until);

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "sched/ask.h"
 #include "sched/wait.h"
 
 struct bz_waiter {

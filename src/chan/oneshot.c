@@ -209,6 +209,7 @@ static void unlist(struct blitz_oneshot *o)
 
 int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
 {
+    bz_look_up(); /* ask.h */
     int rc = try_recv(o, value);
     if (BZ_LIKELY(rc != -EAGAIN))
         return rc;

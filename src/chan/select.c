@@ -263,8 +263,10 @@ int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blit
     s.start = bz_select_start(cases, count, how);
     for (size_t i = 0; i < count; i++) {
         size_t at = bz_case_at(s.start, i, count);
-        if (try_case(&cases[at], &now) == 0)
+        if (try_case(&cases[at], &now) == 0) {
+            bz_look_up(); /* ask.h */
             return (int)at;
+        }
     }
     return how & BLITZ_SELECT_NOW ? -EAGAIN : wait_for_one(&s, until);
 }

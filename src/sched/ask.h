@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/compiler.h"
 #include "blitz/yield.h"
 
 struct bz_machine;
@@ -21,11 +22,14 @@ void bz_machine_ask(struct bz_machine *m);
  * user code or a signal handler that interrupted it. */
 bool bz_machine_may_interrupt(struct bz_machine *m);
 
-/* At the end of a call that may wait and did not: let others run if it is time. In a task or on a
- * plain thread, in user code. */
+/* In every call that may wait, since perhaps it does not: let others run if it is time. A call that
+ * gives the caller something others may want (a lock, a permit) looks before it does; the others at
+ * their end. Not in try_ calls, which never suspend. In a task or on a plain thread, in user code,
+ * with no lock of ours held. */
 static inline void bz_look_up(void)
 {
-    blitz_poll_();
+    if (!BZ_BROKEN(93))
+        blitz_poll_();
 }
 
 #endif

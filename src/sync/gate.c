@@ -107,6 +107,7 @@ static void gate_init(struct bz_gate *g, uint64_t count)
 
 static int gate_wait(struct bz_gate *g, const struct bz_node_ops *ops, blitz_deadline until)
 {
+    bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (!BZ_SYNC_IS_DULL && bz_load_acquire(&g->word) == 0) /* [G] and nobody is at the line */
         return 0;

@@ -230,6 +230,7 @@ static BZ_NOINLINE int lock_slowly(struct bz_mutex *m, blitz_deadline until)
 int blitz_mutex_lock(blitz_mutex *mutex, blitz_deadline until)
 {
     struct bz_mutex *m = of(mutex);
+    bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (BZ_SYNC_IS_DULL || BZ_UNLIKELY(!grab_free(m)))
         return lock_slowly(m, until);

@@ -93,6 +93,7 @@ void blitz_notify_init(blitz_notify *notify)
 
 int blitz_notify_wait(blitz_notify *notify, blitz_deadline until)
 {
+    bz_look_up(); /* ask.h */
     return bz_waitq_acquire(&of(notify)->q, of(notify), &waiting, 0, until);
 }
 

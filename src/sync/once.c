@@ -163,6 +163,7 @@ int blitz_once_try_get(blitz_once *once, void **out)
 int blitz_once_get(blitz_once *once, blitz_once_fn fn, void *arg, blitz_deadline until, void **out)
 {
     struct bz_once *o = of(once);
+    bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (BZ_LIKELY(blitz_once_try_get(once, out) == 0))
         return 0;

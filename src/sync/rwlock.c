@@ -233,6 +233,7 @@ static BZ_NOINLINE int lock_slowly(struct bz_rwlock *l, uint64_t want, blitz_dea
 int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
 {
     struct bz_rwlock *l = of(lock);
+    bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (!BZ_SYNC_IS_DULL) {
         uint64_t was = bz_fetch_add_acquire(&l->word, READER); /* [R] */
@@ -246,6 +247,7 @@ int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
 
 int blitz_rwlock_write(blitz_rwlock *lock, blitz_deadline until)
 {
+    bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab(of(lock), WRITER)))
         return 0;

@@ -142,6 +142,7 @@ int blitz_semaphore_try_acquire(blitz_semaphore *semaphore, uint32_t n)
 int blitz_semaphore_acquire(blitz_semaphore *semaphore, uint32_t n, blitz_deadline until)
 {
     struct bz_semaphore *s = of(semaphore);
+    bz_look_up(); /* ask.h */
     if (!BZ_SYNC_IS_DULL) {
         int err = blitz_semaphore_try_acquire(semaphore, n);
         if (BZ_LIKELY(err != -EAGAIN))

@@ -35,6 +35,7 @@
 #define BZ_SYNC_WAITQ_H
 
 #include "blitz/sync_future.h"
+#include "sched/ask.h"
 #include "sched/wait.h"
 
 /* No fast paths: every call takes the lock of the line. */

@@ -61,6 +61,11 @@ void bz_park(void)
     no_task();
 }
 
+void blitz_poll_slow_(void)
+{
+    no_task();
+}
+
 void bz_task_wake(struct bz_task *t)
 {
     (void)t;
