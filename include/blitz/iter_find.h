@@ -8,7 +8,7 @@
 #ifndef BLITZ_ITER_FIND_H
 #define BLITZ_ITER_FIND_H
 
-#include "blitz/par.h"
+#include "blitz/fork.h"
 #include "blitz/iter_fold.h"
 
 BLITZ_BEGIN_DECLS
