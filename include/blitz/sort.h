@@ -139,7 +139,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_is_sorted(const void *base, size_t n, size_t 
  *     {
  *         return a->age < b->age;
  *     }
- *     BLITZ_SORT_DEFINE(sort_people, struct person, is_younger)
+ *     BLITZ_SORT_DEFINE(sort_people, struct person, is_younger);
  *
  * What is defined:
  * Owns:     borrows `v` until return.
@@ -158,7 +158,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_is_sorted(const void *base, size_t n, size_t 
         static const struct blitz_sort_kernel_ kernel =                             \
             BLITZ_SORT_KERNEL_(name, sizeof(type), name##_less_);                   \
         return blitz_sort_with_(&kernel, v, n, NULL);                               \
-    }
+    }                                                                               \
+    struct name##_sort_ /* the semicolon is yours */
 
 /*
  * Numbers of other types as keys for blitz_sort_by_key(), in their order; double in total order.

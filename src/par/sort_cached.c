@@ -28,7 +28,7 @@ static inline int pair_less(const struct pair *a, const struct pair *b)
     return (a->key < b->key) | ((a->key == b->key) & (a->index < b->index));
 }
 
-BLITZ_SORT_DEFINE(sort_pairs, struct pair, pair_less)
+BLITZ_SORT_DEFINE(sort_pairs, struct pair, pair_less);
 
 struct job {
     unsigned char *v, *other;

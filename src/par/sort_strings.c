@@ -43,8 +43,8 @@ static inline int text_less(char *const *a, char *const *b)
 }
 
 typedef char *string_text;
-BLITZ_SORT_DEFINE(sort_heads, struct string, head_less)
-BLITZ_SORT_DEFINE(sort_texts, string_text, text_less)
+BLITZ_SORT_DEFINE(sort_heads, struct string, head_less);
+BLITZ_SORT_DEFINE(sort_texts, string_text, text_less);
 
 /* ---- heads ---- */
 

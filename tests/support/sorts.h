@@ -95,7 +95,7 @@ static inline int sorts_less(const uint64_t *a, const uint64_t *b)
 {
     return *a < *b;
 }
-BLITZ_SORT_DEFINE(sorts_defined, uint64_t, sorts_less)
+BLITZ_SORT_DEFINE(sorts_defined, uint64_t, sorts_less);
 
 static inline int sorts_by_compare(uint64_t *v, size_t n)
 {

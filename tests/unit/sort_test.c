@@ -319,8 +319,8 @@ struct triple {
     uint32_t key, a, b;
 };
 #define KEY_LESS(x, y) ((x)->key < (y)->key)
-BLITZ_SORT_DEFINE(sort_wide_ones, struct wide_one, KEY_LESS)
-BLITZ_SORT_DEFINE(sort_triples, struct triple, KEY_LESS)
+BLITZ_SORT_DEFINE(sort_wide_ones, struct wide_one, KEY_LESS);
+BLITZ_SORT_DEFINE(sort_triples, struct triple, KEY_LESS);
 
 static int sort_structs(void *arg)
 {
