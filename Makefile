@@ -41,7 +41,8 @@ debug: ## build everything with assertions (build/debug)
 install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 	@tools/setup build
 	@tools/build package -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(LIBDIR:%=-DCMAKE_INSTALL_LIBDIR=%)
-	@DESTDIR=$(DESTDIR) cmake --install build/package
+	@DESTDIR=$(DESTDIR) cmake --install build/package $(if $(V),,>build/package/install.log)
+	@echo "install    $(DESTDIR)$(PREFIX)"
 
 # -- tests -----------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
  * a watch of the settings. A watch keeps the latest value and nothing else, so a worker that was busy
  * through three changes sees the last one. A timeout in the same select says that nothing happened.
  */
+#include <errno.h>
 #include <stdio.h>
 
 #include <blitz.h>
@@ -43,6 +44,10 @@ static int work(void *arg)
             blitz_on_timeout
             {
                 puts("nothing to do for a second");
+            }
+            blitz_on_cancel
+            {
+                error = -ECANCELED;
             }
         }
     }

@@ -35,9 +35,10 @@ typedef void (*blitz_thread_fn)(void *ctx);
  * What a runtime is to be like. Zero everywhere (or NULL for the whole) means the defaults.
  *
  * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK,
- * BLITZ_THREADS_MAX and BLITZ_TASKS_MAX, numbers that may end in K, M or G; BLITZ_PREEMPT=1, as
- * `preempt`, and BLITZ_DUMP_ON_SIGQUIT=1. BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here or
- * there, is refused with a message that says what could.
+ * BLITZ_THREADS_MAX, BLITZ_TASKS_MAX and BLITZ_BURNING_MAX, numbers that may end in K, M or G;
+ * BLITZ_IO, a name; BLITZ_PREEMPT=1 and BLITZ_DUMP_ON_SIGQUIT=1. BLITZ_TRACE=FILE traces the runtime
+ * (blitz/trace.h), BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here
+ * or there, is refused with a message that says what could.
  *
  * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
  * There is no limit on stacks by themselves, because a task that waits for another that may not

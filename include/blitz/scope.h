@@ -80,7 +80,10 @@ BLITZ_API void blitz_scope_cancel(blitz_scope *s);
 BLITZ_API int blitz_scope_is_cancelled(blitz_scope *s);
 
 /*
- * Wait until every task of the scope has ended. Must be called once for each open.
+ * Wait until every task of the scope has ended. Must be called once for each open; or s->future is
+ * awaited instead. With a deadline that is a time of grace: blitz_await(&s.future, until) gives the
+ * tasks until then, has the rest cancelled, and returns when all have ended: 0, and s.error is what
+ * closing would have returned; or -ETIMEDOUT.
  * Owns:     the memory is the caller's alone again.
  * Suspends: until all have ended. A cancel of the calling task is passed on to them. A stackless task
  *           awaits s->future instead, which is *pinned* and has the same as its output.

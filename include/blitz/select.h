@@ -10,11 +10,16 @@
  *         blitz_on_time(next_tick) { tick(); }
  *         blitz_on_future(&reply.future) { use(reply.result); }
  *         blitz_on_timeout { puts("nothing for a second"); }
+ *         blitz_on_cancel { stop = 1; }
  *     }
  *
  * Exactly one of them happens: its block is run, and with all the others nothing was done. So no
  * message is taken and forgotten, and none is sent twice. A channel that is closed is ready, with
  * `err` -EPIPE. A NULL channel is never ready: a way to leave a case out.
+ *
+ * A task that is cancelled waits no more: of all that only blitz_on_cancel is run, and each further
+ * select that would have to wait ends like that, too. A loop around a select must leave by it, or it
+ * turns round for ever when the runtime shuts down.
  *
  * blitz_select takes whichever is ready, none of them favoured: each of n that are ready has a chance
  * of at least one in n. blitz_select_biased asks them in the order they are written in. With
