@@ -2,17 +2,9 @@
  * Ours: channels. Every case runs in the first task of a runtime with as many procs as were asked for.
  * What each case is: bench/chan.toml. Only public headers: what a user can have.
  */
-#include <blitz.h>
-
-#include "tasks/tasks.h"
+#include "tasks/ours.h"
 
 enum { CAPACITY = 128 };
-
-static void must(int rc, const char *what)
-{
-    if (rc < 0)
-        bench_die("%s: error %d", what, -rc);
-}
 
 static blitz_task *spawn(int (*fn)(void *), void *arg)
 {
@@ -210,25 +202,7 @@ static const struct tasks_case cases[] = {
     {"select-4", TASKS_PACED, select_ready, 0},
 };
 
-struct asked {
-    const struct tasks_case *c;
-    const char *name;
-};
-
-static int measure(void *arg)
-{
-    struct asked *a = arg;
-    tasks_measure(a->c, a->name);
-    return 0;
-}
-
-static void start(const struct tasks_case *c, const char *name)
-{
-    struct asked asked = {c, name};
-    must(blitz_run(measure, &asked, &(blitz_config){.procs = tasks_procs}), "run");
-}
-
 int main(int argc, char **argv)
 {
-    return tasks_main(argc, argv, cases, sizeof cases / sizeof *cases, start);
+    return tasks_main(argc, argv, cases, sizeof cases / sizeof *cases, ours_start);
 }

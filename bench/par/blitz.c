@@ -10,12 +10,7 @@
 #include "par/fork.h"
 #include "par/loops.h"
 #include "par/sorts.h"
-
-static void must(int rc, const char *what)
-{
-    if (rc < 0)
-        bench_die("%s: error %d", what, -rc);
-}
+#include "tasks/ours.h"
 
 /* ---- on a plain thread ---- */
 
@@ -77,7 +72,7 @@ static void start_outside(const struct tasks_case *c, const char *name)
 /* ---- in a task ---- */
 
 static const struct tasks_case inside[] = {
-    {"fork", TASKS_PACED, case_fork, 0},
+    {"fork", TASKS_PACED, case_fork_nested, 0},
     {"fib", TASKS_FIXED, case_fib, 1},
     {"queens", TASKS_FIXED, case_queens, 1},
     {"sum", TASKS_FIXED, case_sum, 1},
@@ -91,25 +86,6 @@ static const struct tasks_case inside[] = {
     {"tiny-inside", TASKS_PACED, case_tiny, 0},
 };
 
-struct order {
-    const struct tasks_case *c;
-    const char *name;
-};
-
-static int measure(void *arg)
-{
-    const struct order *o = arg;
-    tasks_measure(o->c, o->name);
-    return 0;
-}
-
-static void start_inside(const struct tasks_case *c, const char *name)
-{
-    blitz_config config = {.procs = tasks_procs};
-    struct order o = {c, name};
-    must(blitz_run(measure, &o, &config), "run");
-}
-
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
@@ -117,5 +93,5 @@ int main(int argc, char **argv)
         if (strncmp(word, outside[i].name, strlen(outside[i].name)) == 0)
             return tasks_main(argc, argv, outside, sizeof outside / sizeof outside[0],
                               start_outside);
-    return tasks_main(argc, argv, inside, sizeof inside / sizeof inside[0], start_inside);
+    return tasks_main(argc, argv, inside, sizeof inside / sizeof inside[0], ours_start);
 }

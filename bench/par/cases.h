@@ -19,11 +19,10 @@
 #ifndef BENCH_PAR_CASES_H
 #define BENCH_PAR_CASES_H
 
+#include "tasks/fib.h"
 #include "tasks/tasks.h"
 
 enum {
-    FIB_N = 38,
-    FIB_RESULT = 39088169,
     FIB_NODES = 126491971,
     FIB_LESS_N = 30,
     FIB_LESS_RESULT = 832040,
@@ -161,6 +160,24 @@ static inline double sort_once(enum sort_input input, void (*sort)(uint64_t *num
         bench_die("other numbers than before");
     return ms;
 }
+
+/* The three cases of a way to sort: random, sorted, and few different values. */
+#define SORT_CASES(name, sort)                       \
+    static double case_##name##_random(uint64_t ops) \
+    {                                                \
+        (void)ops;                                   \
+        return sort_once(SORT_RANDOM, sort);         \
+    }                                                \
+    static double case_##name##_sorted(uint64_t ops) \
+    {                                                \
+        (void)ops;                                   \
+        return sort_once(SORT_SORTED, sort);         \
+    }                                                \
+    static double case_##name##_few(uint64_t ops)    \
+    {                                                \
+        (void)ops;                                   \
+        return sort_once(SORT_FEW, sort);            \
+    }
 
 static inline int sort_compare(const void *a, const void *b)
 {

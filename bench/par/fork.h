@@ -1,55 +1,11 @@
 /*
- * fork.h - our cases of fork and join, for blitz.c.
+ * fork.h - our cases of fork and join, for blitz.c: those of tasks/forks.h, and queens.
  */
 #ifndef BENCH_PAR_FORK_H
 #define BENCH_PAR_FORK_H
 
-#include <blitz.h>
-
 #include "par/cases.h"
-
-/* A thing of its own, so that the call is not guessed at compile time. */
-static __attribute__((noinline)) int job_answer(void *arg)
-{
-    return (int)(intptr_t)arg;
-}
-
-/* With another job pending, as in the depth of any recursion: that one is for others to take. */
-static double case_fork(uint64_t ops)
-{
-    blitz_job outer;
-    blitz_fork(&outer, job_answer, (void *)(intptr_t)0);
-    uint64_t sum = 0, began = tasks_now_ns();
-    for (uint64_t i = 0; i < ops; i++) {
-        blitz_job job;
-        blitz_fork(&job, job_answer, (void *)(intptr_t)1);
-        sum += (uint64_t)blitz_join(&job);
-    }
-    double ns = (double)(tasks_now_ns() - began);
-    if (blitz_join(&outer) != 0 || sum != ops)
-        bench_die("%llu jobs ran", (unsigned long long)sum);
-    return ns;
-}
-
-static int job_fib(void *arg)
-{
-    intptr_t n = (intptr_t)arg;
-    blitz_job job;
-    if (n < 2)
-        return (int)n;
-    blitz_fork(&job, job_fib, (void *)(n - 2));
-    int left = job_fib((void *)(n - 1));
-    return left + blitz_join(&job);
-}
-
-static double case_fib(uint64_t ops)
-{
-    uint64_t began = tasks_now_ns();
-    for (uint64_t i = 0; i < ops; i++)
-        if (job_fib((void *)(intptr_t)FIB_N) != FIB_RESULT)
-            bench_die("a wrong number");
-    return (double)(tasks_now_ns() - began) / 1e6;
-}
+#include "tasks/forks.h"
 
 /* A board fits into the argument: 13 bits for the columns, and for either diagonal. */
 static void *queens_pack(struct queens q)

@@ -15,23 +15,7 @@ static void by_value(uint64_t *numbers, size_t count)
         bench_die("sort: error %d", -rc);
 }
 
-static double case_sort_random(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_RANDOM, by_value);
-}
-
-static double case_sort_sorted(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_SORTED, by_value);
-}
-
-static double case_sort_few(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_FEW, by_value);
-}
+SORT_CASES(sort, by_value)
 
 static int compare_values(const void *a, const void *b, void *arg)
 {
@@ -46,22 +30,6 @@ static void by_comparison(uint64_t *numbers, size_t count)
         bench_die("sort: error %d", -rc);
 }
 
-static double case_compare_random(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_RANDOM, by_comparison);
-}
-
-static double case_compare_sorted(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_SORTED, by_comparison);
-}
-
-static double case_compare_few(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_FEW, by_comparison);
-}
+SORT_CASES(compare, by_comparison)
 
 #endif

@@ -5,17 +5,9 @@
 #ifndef BENCH_SYNC_SYNC_H
 #define BENCH_SYNC_SYNC_H
 
-#include <blitz.h>
-
-#include "tasks/tasks.h"
+#include "tasks/ours.h"
 
 enum { SYNC_TASKS_MAX = 64 };
-
-static inline void must(int rc, const char *what)
-{
-    if (rc < 0)
-        bench_die("%s: error %d", what, -rc);
-}
 
 /* work(&ops) in the calling task: the nanoseconds of all of it. */
 static inline double sync_alone(int (*work)(void *ops), uint64_t ops)

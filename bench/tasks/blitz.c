@@ -2,17 +2,10 @@
  * Ours. Every case runs in the first task of a runtime with as many procs as were asked for.
  * What each case is: bench/tasks.toml. Only public headers: what a user can have.
  */
-#include <blitz.h>
-
 #include "tasks/cases.h"
 #include "tasks/fork.h"
+#include "tasks/ours.h"
 #include "tasks/poll.h"
-
-static void must(int rc, const char *what)
-{
-    if (rc < 0)
-        bench_die("%s: error %d", what, -rc);
-}
 
 static blitz_task *spawn(int (*fn)(void *), void *arg)
 {
@@ -313,26 +306,7 @@ static const struct tasks_case cases[] = {
     {"idle", TASKS_ONCE, case_idle, 1000},
 };
 
-struct order {
-    const struct tasks_case *c;
-    const char *name;
-};
-
-static int measure(void *arg)
-{
-    struct order *o = arg;
-    tasks_measure(o->c, o->name);
-    return 0;
-}
-
-static void start(const struct tasks_case *c, const char *name)
-{
-    blitz_config config = {.procs = tasks_procs};
-    struct order o = {c, name};
-    must(blitz_run(measure, &o, &config), "run");
-}
-
 int main(int argc, char **argv)
 {
-    return tasks_main(argc, argv, cases, sizeof cases / sizeof cases[0], start);
+    return tasks_main(argc, argv, cases, sizeof cases / sizeof cases[0], ours_start);
 }

@@ -5,14 +5,13 @@
 #ifndef BENCH_TASKS_CASES_H
 #define BENCH_TASKS_CASES_H
 
+#include "tasks/fib.h"
 #include "tasks/tasks.h"
 
 enum {
     MILLION = 1000000,
     TREE_DEPTH = 14,
     TREE_NODES = (1 << (TREE_DEPTH + 1)) - 1,
-    FIB_N = 38,
-    FIB_RESULT = 39088169,
 };
 
 /* Leaves of one tree: a million, or a thousand where fewer are asked for (to count instructions). */

@@ -2,16 +2,8 @@
  * Ours. Every case runs in the first task of a runtime with as many procs as were asked for.
  * What each case is: bench/timers.toml. Only public headers: what a user can have.
  */
-#include <blitz.h>
-
-#include "tasks/tasks.h"
+#include "tasks/ours.h"
 #include "timers/late.h"
-
-static void must(int rc, const char *what)
-{
-    if (rc < 0)
-        bench_die("%s: error %d", what, -rc);
-}
 
 /* ---- a timer that never fires: made, armed by a poll, cancelled ---- */
 
@@ -116,26 +108,7 @@ static const struct tasks_case cases[] = {
     {"first-of-4", TASKS_PACED, case_first_of_4, 0},
 };
 
-struct order {
-    const struct tasks_case *c;
-    const char *name;
-};
-
-static int measure(void *arg)
-{
-    struct order *o = arg;
-    tasks_measure(o->c, o->name);
-    return 0;
-}
-
-static void start(const struct tasks_case *c, const char *name)
-{
-    blitz_config config = {.procs = tasks_procs};
-    struct order o = {c, name};
-    must(blitz_run(measure, &o, &config), "run");
-}
-
 int main(int argc, char **argv)
 {
-    return tasks_main(argc, argv, cases, sizeof cases / sizeof cases[0], start);
+    return tasks_main(argc, argv, cases, sizeof cases / sizeof cases[0], ours_start);
 }

@@ -90,23 +90,7 @@ static void by_qsort(uint64_t *numbers, size_t count)
     qsort(numbers, count, sizeof(*numbers), sort_compare);
 }
 
-static double case_compare_random(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_RANDOM, by_qsort);
-}
-
-static double case_compare_sorted(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_SORTED, by_qsort);
-}
-
-static double case_compare_few(uint64_t ops)
-{
-    (void)ops;
-    return sort_once(SORT_FEW, by_qsort);
-}
+SORT_CASES(compare, by_qsort)
 
 __attribute__((noipa)) static void tiny_loop(void)
 {

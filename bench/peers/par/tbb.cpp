@@ -93,7 +93,9 @@ static double case_sum(uint64_t ops)
     for (uint64_t i = 0; i < ops; i++) {
         double sum = tbb::parallel_reduce(
             range(0, SUM_COUNT), 0.0,
-            [](const range &r, double acc) { return acc + sum_stretch(numbers, r.begin(), r.end()); },
+            [](const range &r, double acc) {
+                return acc + sum_stretch(numbers, r.begin(), r.end());
+            },
             [](double a, double b) { return a + b; });
         if (sum != SUM_RESULT)
             bench_die("a wrong sum");
@@ -124,20 +126,7 @@ static void by_value(uint64_t *numbers, size_t count)
     tbb::parallel_sort(numbers, numbers + count);
 }
 
-static double case_sort_random(uint64_t)
-{
-    return sort_once(SORT_RANDOM, by_value);
-}
-
-static double case_sort_sorted(uint64_t)
-{
-    return sort_once(SORT_SORTED, by_value);
-}
-
-static double case_sort_few(uint64_t)
-{
-    return sort_once(SORT_FEW, by_value);
-}
+SORT_CASES(sort, by_value)
 
 static void tiny_loop(void)
 {
