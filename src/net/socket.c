@@ -147,7 +147,7 @@ void bz_socket_leave(struct bz_socket *s, struct bz_op *op)
     bz_file_leave_unlock(s->file, op);
 }
 
-int bz_socket_local(struct bz_socket *s, blitz_addr *out)
+static int ask_address(struct bz_socket *s, blitz_addr *out, int (*ask)(int fd, blitz_addr *out))
 {
     struct bz_op op;
     if (s == NULL || out == NULL)
@@ -155,22 +155,19 @@ int bz_socket_local(struct bz_socket *s, blitz_addr *out)
     int fd = bz_socket_enter(s, &op);
     if (fd < 0)
         return fd;
-    int err = bz_sock_local(fd, out);
+    int err = ask(fd, out);
     bz_socket_leave(s, &op);
     return err;
 }
 
+int bz_socket_local(struct bz_socket *s, blitz_addr *out)
+{
+    return ask_address(s, out, bz_sock_local);
+}
+
 int bz_socket_peer(struct bz_socket *s, blitz_addr *out)
 {
-    struct bz_op op;
-    if (s == NULL || out == NULL)
-        return -EINVAL;
-    int fd = bz_socket_enter(s, &op);
-    if (fd < 0)
-        return fd;
-    int err = bz_sock_peer(fd, out);
-    bz_socket_leave(s, &op);
-    return err;
+    return ask_address(s, out, bz_sock_peer);
 }
 
 int bz_socket_set(struct bz_socket *s, enum bz_sock_option option, int value)
