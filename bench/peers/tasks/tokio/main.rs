@@ -3,45 +3,17 @@
 // since spawning from outside goes through the injection queue. The kinds of cases and the clocks are
 // those of bench/tasks/tasks.h. Built with LTO and abort on panic.
 
+mod frame;
+
+use frame::{now, Boxed, Case, Kind};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
 use tokio::task::{spawn, yield_now, JoinHandle};
 
 const MILLION: usize = 1_000_000;
-
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Paced,
-    Fixed,
-    Once,
-}
-
-struct Case {
-    name: &'static str,
-    kind: Kind,
-    run: fn(usize) -> Boxed<f64>,
-    ops: usize,
-}
-
-static IS_WALL: AtomicBool = AtomicBool::new(false);
-
-extern "C" {
-    fn clock_gettime(clock: i32, at: *mut [i64; 2]) -> i32;
-}
-
-// CLOCK_PROCESS_CPUTIME_ID with one worker, CLOCK_MONOTONIC with more.
-fn now() -> f64 {
-    let mut at = [0i64; 2];
-    let clock = if IS_WALL.load(Ordering::Relaxed) { 1 } else { 2 };
-    unsafe { clock_gettime(clock, &mut at) };
-    at[0] as f64 * 1e9 + at[1] as f64
-}
 
 async fn yield_among(ops: usize, count: usize) -> f64 {
     let each = ops / count + 1;
@@ -189,59 +161,6 @@ static CASES: &[Case] = &[
     Case { name: "parked-poll", kind: Kind::Once, run: |n| Box::pin(parked(n)), ops: MILLION },
 ];
 
-async fn measure(c: &'static Case, seconds: f64, fixed_ops: usize) -> f64 {
-    if c.kind == Kind::Once {
-        return (c.run)(c.ops).await;
-    }
-    if fixed_ops != 0 {
-        return (c.run)(fixed_ops).await / fixed_ops as f64;
-    }
-    if c.kind == Kind::Fixed {
-        (c.run)(c.ops).await;
-        let until = Instant::now() + Duration::from_secs_f64(seconds);
-        let mut ns = (c.run)(c.ops).await;
-        while Instant::now() < until {
-            ns = ns.min((c.run)(c.ops).await);
-        }
-        return ns / c.ops as f64;
-    }
-    let (mut ops, part) = (1024, seconds * 1e9 / 5.0);
-    let mut ns = (c.run)(ops).await;
-    while ns < part {
-        ops *= 2;
-        ns = (c.run)(ops).await;
-    }
-    for _ in 1..5 {
-        ns = ns.min((c.run)(ops).await);
-    }
-    ns / ops as f64
-}
-
 fn main() {
-    let words: Vec<String> = std::env::args().collect();
-    let name = words[1..].iter().find(|w| !w.starts_with("--")).expect("usage: CASE.pPROCS [--seconds=S | --ops=N]").clone();
-    let (base, procs) = match name.split_once(".p") {
-        Some((base, n)) => (base.to_string(), n.parse::<usize>().expect("a number of workers")),
-        None => (name.clone(), 1),
-    };
-    let (mut seconds, mut ops, mut is_local) = (0.2, 0, false);
-    for w in &words[1..] {
-        is_local |= w == "--local";
-        if let Some(s) = w.strip_prefix("--seconds=") {
-            seconds = s.parse().expect("seconds");
-        } else if let Some(s) = w.strip_prefix("--ops=") {
-            ops = s.parse().expect("operations");
-        }
-    }
-    let c = CASES.iter().find(|c| c.name == base).expect("no such case");
-    IS_WALL.store(procs > 1, Ordering::Relaxed);
-    let figure = if is_local {
-        assert_eq!(procs, 1);
-        let rt = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        rt.block_on(async move { spawn(measure(c, seconds, ops)).await.unwrap() })
-    } else {
-        let rt = tokio::runtime::Builder::new_multi_thread().worker_threads(procs).build().unwrap();
-        rt.block_on(async move { spawn(measure(c, seconds, ops)).await.unwrap() })
-    };
-    println!("{} {}", name, figure);
+    frame::run(CASES, |_| {});
 }
