@@ -289,8 +289,11 @@ static int some_that_burn(void *arg)
 
 TEST(par_sim, a_frame_whose_jobs_are_fetched_joins_each_once)
 {
-    for (uint64_t n = sim_seeds(200); n > 0; n--)
-        sim_on_procs(some_that_burn, (void *)(uintptr_t)t_random(), 0, 1, 2, 4);
+    for (uint64_t n = sim_seeds(200); n > 0; n--) {
+        uint64_t seed = sim_next_seed();
+        struct sim_scene s = {2 + (unsigned)(seed % 3), some_that_burn, (void *)(uintptr_t)seed, 0};
+        sim_one(seed, &s);
+    }
 }
 
 /* ---- counters ---- */
