@@ -8,6 +8,11 @@
  * A plain ring: any thread may hand in and take out, one at a time. The modes that make rings
  * faster tie them to one thread, and a proc changes hands.
  *
+ * Rejected: the descriptor of the ring registered with the kernel, so that an enter need not look it up. It
+ * is registered for a thread, and rings change threads; and it keeps the ring open in every thread that
+ * has used it, so that one that is closed stays. An enter with a NOP took 372 ns instead of 427, and a message
+ * of 7 us takes one with 4 connections and a tenth of one with 64: less than 1 %.
+ *
  * The call that sleeps hands in, too, and is made without the lock. While it is under way others may put
  * in and hand in under the lock. That does no harm: the kernel takes submissions under a lock of its own,
  * in their order, no more than it was told to and no more than are shown. So whoever comes second hands
