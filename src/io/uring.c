@@ -55,9 +55,7 @@
 #include "io/sys.h"
 #include "io/uring.h"
 
-#if !defined(BZ_URING_ENTRIES)
-#define BZ_URING_ENTRIES 256
-#endif
+unsigned bz_uring_submissions = 256, bz_uring_completions = 1024;
 
 /* What a completion is of, if of no operation. An operation's address may have the POLLED bit. */
 enum { KICK = 2, ASKED = 4, POLLED = 1, HAND_IN_ROUNDS = 100 };
@@ -462,7 +460,7 @@ int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_f
     struct uring_own *own = bz_alloc(files->alloc, sizeof *own, 0);
     if (own == NULL)
         return -ENOMEM;
-    int err = bz_ring_open(&own->ring, BZ_URING_ENTRIES, 4 * BZ_URING_ENTRIES);
+    int err = bz_ring_open(&own->ring, bz_uring_submissions, bz_uring_completions);
     if (err != 0) {
         bz_free(files->alloc, own, sizeof *own);
         return err;

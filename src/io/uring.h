@@ -7,6 +7,9 @@
 #include "io/lent.h"
 #include "io/poll.h"
 
+/* How many submissions and completions the rings have room for that are made from here on: powers of two. */
+extern unsigned bz_uring_submissions, bz_uring_completions;
+
 /* The buffers that poll lends to the kernel. Nobody else uses it. */
 const struct bz_lent *bz_uring_lent(struct bz_poll *poll);
 /* How many submissions the kernel has not been handed yet. */

@@ -246,6 +246,71 @@ TEST(uring, bug_17_more_receives_than_buffers_lose_nothing)
     world_fini(&w);
 }
 
+/* Rings with room for two, from here to the end of the case, which has a process of its own. */
+static void make_rings_tiny(void)
+{
+    bz_uring_submissions = bz_uring_completions = 2;
+}
+
+TEST(uring, bug_17_a_ring_of_two_entries_serves_a_burst)
+{
+    make_rings_tiny();
+    world_init(&w, PAIRS);
+    for (unsigned round = 0; round < 5; round++)
+        a_burst();
+    world_fini(&w);
+}
+
+static int echoes(void *arg)
+{
+    char data[100];
+    int64_t n;
+    while ((n = blitz_tcp_read(arg, data, sizeof data, BLITZ_FOREVER)) > 0)
+        CHECK_EQ(blitz_tcp_write_all(arg, data, (size_t)n, NULL, BLITZ_FOREVER), 0);
+    blitz_tcp_close(arg);
+    return (int)n;
+}
+
+static int asks(void *arg)
+{
+    char out[300], in[300];
+    for (int i = 0; i < 20; i++) {
+        memset(out, i, sizeof out);
+        CHECK_EQ(blitz_tcp_write_all(arg, out, sizeof out, NULL, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_tcp_read_exact(arg, in, sizeof in, NULL, BLITZ_FOREVER), 0);
+        CHECK_MEM_EQ(in, out, sizeof in);
+    }
+    blitz_tcp_close(arg);
+    return 0;
+}
+
+static int a_crowd(void *arg)
+{
+    enum { CROWD = 20 };
+    blitz_task *task[2 * CROWD];
+    (void)arg;
+    for (int i = 0; i < CROWD; i++) {
+        blitz_tcp *end[2];
+        t_tcp_pair(end);
+        for (int e = 0; e < 2; e++)
+            CHECK_EQ(blitz_tcp_set_nodelay(end[e], true), 0);
+        task[2 * i] = t_spawn(asks, end[0]);
+        task[2 * i + 1] = t_spawn(echoes, end[1]);
+    }
+    for (int i = 0; i < 2 * CROWD; i++)
+        CHECK_EQ(t_join(task[i]), 0);
+    return 0;
+}
+
+TEST(uring, bug_17_rings_of_two_entries_serve_a_crowd)
+{
+    make_rings_tiny();
+    world_init(&w, 0);
+    world_fini(&w);
+    for (unsigned procs = 1; procs <= 3; procs++)
+        CHECK_EQ(blitz_run(a_crowd, NULL, &(blitz_config){.procs = procs, .io = "uring"}), 0);
+}
+
 static void receive_with(size_t room, int flags)
 {
     static char big[BZ_LENT_BYTES + 1];
