@@ -25,9 +25,9 @@
  */
 #include <assert.h>
 
-#include "base/alloc.h"
 #include "blitz/oneshot.h"
 #include "chan/line.h"
+#include "sched/scrap.h"
 
 enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
 
@@ -56,8 +56,7 @@ static inline int make(size_t value_size, void (*drop)(void *value), blitz_onesh
 {
     if (value_size == 0 || value_size > PTRDIFF_MAX / 2 || out == NULL)
         return -EINVAL;
-    struct blitz_oneshot *o =
-        bz_alloc(&bz_allocator_libc, bytes_for(value_size), _Alignof(max_align_t));
+    struct blitz_oneshot *o = bz_scrap_take(bytes_for(value_size));
     if (o == NULL)
         return -ENOMEM;
     bz_atomic_init(&o->word, 0);
@@ -81,7 +80,7 @@ int blitz_oneshot_new(size_t value_size, blitz_oneshot **out)
 
 static void release(struct blitz_oneshot *o)
 {
-    bz_free(&bz_allocator_libc, o, bytes_for(o->size));
+    bz_scrap_give(o, bytes_for(o->size));
 }
 
 /* ---- the sender's end ---- */

@@ -58,6 +58,7 @@ void bz_machines_fini(struct bz_runtime *rt)
     struct bz_machines *all = &rt->machines;
     for (unsigned i = 0; i < all->made; i++) {
         struct bz_machine *m = bz_load_relaxed(&all->slot[i]); /* relaxed: nobody else is left */
+        bz_free(&bz_allocator_libc, m->scrap, BZ_SCRAP_BYTES);
         bz_free(&rt->alloc, m, sizeof *m);
     }
     bz_free(&rt->alloc, all->slot, all->max * sizeof *all->slot);

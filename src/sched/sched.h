@@ -138,6 +138,8 @@ struct bz_proc {
     BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
 };
 
+enum { BZ_SCRAP_BYTES = 64 };
+
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
     struct bz_jobs jobs;
@@ -167,6 +169,7 @@ struct bz_machine {
     bool is_searching;             /* counted so in rt->idle */
     bool was_roused;               /* and has found nothing since */
     unsigned spins_more;           /* turns before it sleeps: search.c */
+    void *scrap;                   /* BZ_SCRAP_BYTES, or NULL: scrap.h */
     struct bz_stack_cache stacks;
     struct bz_harvest heard; /* what it hears, when it sleeps or asks; then it is delivered */
     /* Where its events are recorded; NULL: it had none. */

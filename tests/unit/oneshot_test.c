@@ -181,3 +181,45 @@ TEST(oneshot, the_future_is_told_or_cancelled)
     }
     CHECK_EQ(bell.holders, 1);
 }
+
+/* ---- blocks that are used again: sched/scrap.h ---- */
+
+enum { LARGEST = 200 };
+
+static blitz_oneshot *oneshot_with(size_t size, char fill)
+{
+    char value[LARGEST];
+    blitz_oneshot *o;
+    memset(value, fill, size);
+    CHECK_EQ(blitz_oneshot_new(size, &o), 0);
+    CHECK_EQ(blitz_oneshot_send(o, value), 0);
+    return o;
+}
+
+static void then_it_has(blitz_oneshot *o, size_t size, char fill)
+{
+    char value[LARGEST];
+    CHECK_EQ(blitz_oneshot_recv(o, value, BLITZ_FOREVER), 0);
+    for (size_t i = 0; i < size; i++)
+        CHECK_EQ(value[i], fill);
+}
+
+static int of_every_size(void *arg)
+{
+    (void)arg;
+    for (size_t size = 1; size <= LARGEST; size++) {
+        blitz_oneshot *a = oneshot_with(size, 'a'), *b = oneshot_with(LARGEST + 1 - size, 'b');
+        then_it_has(a, size, 'a');
+        blitz_oneshot *c = oneshot_with(size, 'c'); /* in what a has left, perhaps */
+        then_it_has(b, LARGEST + 1 - size, 'b');
+        then_it_has(c, size, 'c');
+    }
+    return 0;
+}
+
+/* One that takes the block of another has it for itself, and it is as large as it must be. */
+TEST(oneshot, those_alive_at_once_do_not_share_memory)
+{
+    CHECK_EQ(blitz_run(of_every_size, NULL, &(blitz_config){.procs = 1}), 0);
+    of_every_size(NULL); /* and on a plain thread */
+}
