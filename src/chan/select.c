@@ -209,7 +209,7 @@ static int wait_for_one(struct selection *s, blitz_deadline until)
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN) {
         outcome = bz_wait_park(&w, s->chans.count > 0 ? select_hook : NULL, s);
-        if (s->chosen < 0)
+        if (s->chosen < 0 && !BZ_BROKEN(95))
             leave_lines(s);
     }
     if (outcome == BZ_WAIT_TIMED_OUT && is_time) {

@@ -1,10 +1,13 @@
 /*
- * chan_toy.h - what channels need of the runtime, for threads of the model checker (wait_toy.h).
+ * chan_toy.h - what channels need of the runtime, for threads of the model checker (wait_toy.h), or for
+ * fibers, if fiber_toy.h was included before.
  */
 #ifndef MODEL_CHAN_TOY_H
 #define MODEL_CHAN_TOY_H
 
+#if !defined(MODEL_FIBER_TOY_H)
 #include "wait_toy.h"
+#endif
 
 #include "base/alloc.h"
 #include "chan/chan.h"

@@ -11,6 +11,7 @@
 
 #include "model_os.h"
 #include "sched/wait.h"
+#include "waker_toy.h"
 
 const struct bz_os *bz_os_outside(void)
 {
@@ -123,30 +124,6 @@ bool bz_timer_disarm(struct bz_timer *timer)
     (void)timer;
     no_task();
     return false;
-}
-
-/* ---- wakers: as in await.c ---- */
-
-blitz_waker blitz_waker_clone(const blitz_waker *w)
-{
-    if (w->ops != NULL)
-        w->ops->clone(w->data);
-    return *w;
-}
-
-void blitz_waker_wake(blitz_waker *w)
-{
-    blitz_waker taken = *w;
-    *w = (blitz_waker){NULL, NULL};
-    if (taken.ops != NULL)
-        taken.ops->wake(taken.data);
-}
-
-void blitz_waker_drop(blitz_waker *w)
-{
-    if (w->ops != NULL)
-        w->ops->drop(w->data);
-    *w = (blitz_waker){NULL, NULL};
 }
 
 #endif
