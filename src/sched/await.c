@@ -30,6 +30,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "sched/look.h"
 #include "sched/wait.h"
 
 /* ---- wakers ---- */
@@ -164,6 +165,11 @@ const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
     if (p->by > when)
         p->by = when;
     return p->os;
+}
+
+void bz_look_cancel(blitz_future *f)
+{
+    ((const struct bz_look_ops *)f->ops)->cancel(f);
 }
 
 bool bz_future_cancel(blitz_future *f)

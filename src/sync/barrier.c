@@ -76,7 +76,7 @@ static bool barrier_leave(struct bz_node *n)
     return true;
 }
 
-static const struct bz_node_ops meeting = {.future = BZ_NODE_FUTURE("barrier"),
+static const struct bz_node_ops meeting = {.look = BZ_NODE_FUTURE("barrier"),
                                            .enter = barrier_enter,
                                            .serve = barrier_serve,
                                            .leave = barrier_leave};

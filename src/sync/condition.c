@@ -77,9 +77,9 @@ static void condition_give_back(struct bz_node *n, struct bz_wakes *wakes)
 
 static blitz_poll wait_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops waiting = {.future = {"condition", BLITZ_REVOCABLE,
-                                                      wait_future_poll, bz_sync_future_cancel,
-                                                      bz_sync_future_output},
+static const struct bz_node_ops waiting = {.look.future = {"condition", BLITZ_REVOCABLE,
+                                                           wait_future_poll, bz_sync_future_cancel,
+                                                           bz_sync_future_output},
                                            .enter = condition_enter,
                                            .serve = condition_serve,
                                            .give_back = condition_give_back};

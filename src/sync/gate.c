@@ -84,17 +84,26 @@ static bool gate_enter(struct bz_node *n, struct bz_wakes *wakes)
     }
 }
 
-static const struct bz_node_ops waiting_for_event = {.future = BZ_NODE_FUTURE("event"),
+static bool gate_is_far(const struct bz_node *n)
+{
+    const struct bz_gate *g = n->owner;
+    return !is_open(bz_load_relaxed(&g->word)); /* relaxed: a look, nobody goes through */
+}
+
+static const struct bz_node_ops waiting_for_event = {.look = BZ_NODE_FUTURE("event"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_latch = {.future = BZ_NODE_FUTURE("latch"),
+static const struct bz_node_ops waiting_for_latch = {.look = BZ_NODE_FUTURE("latch"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_group = {.future = BZ_NODE_FUTURE("wait group"),
+static const struct bz_node_ops waiting_for_group = {.look = BZ_NODE_FUTURE("wait group"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
 
 /* ---- the gate ---- */

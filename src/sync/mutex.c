@@ -182,8 +182,9 @@ static void mutex_give_back(struct bz_node *n, struct bz_wakes *wakes)
 
 static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops locking = {.future = {"mutex", BLITZ_REVOCABLE, lock_future_poll,
-                                                      bz_sync_future_cancel, bz_sync_future_output},
+static const struct bz_node_ops locking = {.look.future = {"mutex", BLITZ_REVOCABLE,
+                                                           lock_future_poll, bz_sync_future_cancel,
+                                                           bz_sync_future_output},
                                            .enter = mutex_enter,
                                            .serve = mutex_serve,
                                            .give_back = mutex_give_back,

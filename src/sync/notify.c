@@ -14,7 +14,8 @@
  *
  * I1  A notification is kept -> nobody is in the line, outside of the lock.
  *
- * No atomics: the lock.
+ * What is kept is written under the lock, and looked at without it by who only wants to know whether
+ * it would have to wait.
  */
 #include "blitz/notify.h"
 
@@ -25,8 +26,8 @@
 
 struct bz_notify {
     struct bz_waitq q;
-    uint64_t round;   /* of notify_all; guarded by q.lock */
-    uint64_t is_kept; /* a notification for whoever comes; guarded by q.lock */
+    uint64_t round;              /* of notify_all; guarded by q.lock */
+    bz_atomic(uint64_t) is_kept; /* a notification for whoever comes; written under q.lock */
 };
 
 enum { BY_ALL = 1 }; /* a given node's `want`: by which of the two it was given */
@@ -38,14 +39,24 @@ static struct bz_notify *of(blitz_notify *notify)
     return (struct bz_notify *)notify;
 }
 
+static bool is_kept(const struct bz_notify *notify)
+{
+    return bz_load_relaxed(&notify->is_kept) != 0; /* relaxed: the lock, or a look before it */
+}
+
+static void keep(struct bz_notify *notify, bool is_kept)
+{
+    bz_store_relaxed(&notify->is_kept, is_kept); /* relaxed: the lock */
+}
+
 /* ---- under the lock ---- */
 
 static bool notify_enter(struct bz_node *n, struct bz_wakes *wakes)
 {
     struct bz_notify *notify = n->owner;
     (void)wakes;
-    if (notify->is_kept) {
-        notify->is_kept = false;
+    if (is_kept(notify)) {
+        keep(notify, false);
         return true;
     }
     n->since = notify->round;
@@ -59,7 +70,7 @@ static void notify_serve(void *owner, struct bz_wakes *wakes)
     struct bz_notify *notify = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&notify->q)) != NULL;) {
         bool is_by_all = n->since != notify->round;
-        if (!is_by_all && !notify->is_kept)
+        if (!is_by_all && !is_kept(notify))
             return;
         if (bz_wakes_are_full(wakes)) {
             wakes->is_more = true;
@@ -67,7 +78,7 @@ static void notify_serve(void *owner, struct bz_wakes *wakes)
         }
         n->want = is_by_all ? BY_ALL : 0;
         if (bz_node_give(n, wakes) && !is_by_all)
-            notify->is_kept = false;
+            keep(notify, false);
     }
 }
 
@@ -76,13 +87,19 @@ static void notify_give_back(struct bz_node *n, struct bz_wakes *wakes)
     struct bz_notify *notify = n->owner;
     (void)wakes;
     if (n->want != BY_ALL)
-        notify->is_kept = true;
+        keep(notify, true);
 }
 
-static const struct bz_node_ops waiting = {.future = BZ_NODE_FUTURE("notify"),
+static bool notify_is_far(const struct bz_node *n)
+{
+    return !is_kept(n->owner);
+}
+
+static const struct bz_node_ops waiting = {.look = BZ_NODE_FUTURE("notify"),
                                            .enter = notify_enter,
                                            .serve = notify_serve,
-                                           .give_back = notify_give_back};
+                                           .give_back = notify_give_back,
+                                           .is_far = notify_is_far};
 
 /* ---- for users ---- */
 
@@ -102,8 +119,8 @@ int blitz_notify_try_wait(blitz_notify *notify)
     struct bz_notify *n = of(notify);
     const struct bz_os *os = bz_sync_os();
     bz_waitq_take(&n->q, os);
-    bool was_kept = n->is_kept;
-    n->is_kept = false;
+    bool was_kept = is_kept(n);
+    keep(n, false);
     bz_waitq_drop(&n->q, os);
     return was_kept ? 0 : -EAGAIN;
 }
@@ -115,7 +132,7 @@ void blitz_notify_one(blitz_notify *notify)
     struct bz_wakes wakes;
     bz_wakes_init(&wakes);
     bz_waitq_take(&n->q, os);
-    n->is_kept = true;
+    keep(n, true);
     notify_serve(n, &wakes);
     bz_waitq_end(&n->q, n, &waiting, &wakes, os);
 }

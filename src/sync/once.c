@@ -109,8 +109,9 @@ static void once_give_back(struct bz_node *n, struct bz_wakes *wakes)
 
 static blitz_poll once_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops getting = {.future = {"once", BLITZ_REVOCABLE, once_future_poll,
-                                                      bz_sync_future_cancel, bz_sync_future_output},
+static const struct bz_node_ops getting = {.look.future = {"once", BLITZ_REVOCABLE,
+                                                           once_future_poll, bz_sync_future_cancel,
+                                                           bz_sync_future_output},
                                            .enter = once_enter,
                                            .serve = once_serve,
                                            .give_back = once_give_back};

@@ -158,14 +158,23 @@ static void rwlock_give_back(struct bz_node *n, struct bz_wakes *wakes)
     bz_fetch_sub_relaxed(&l->word, n->want); /* relaxed: nothing was done under it */
 }
 
-static const struct bz_node_ops reading = {.future = BZ_NODE_FUTURE("rwlock: read"),
+static bool rwlock_is_far(const struct bz_node *n)
+{
+    const struct bz_rwlock *l = n->owner;
+    /* relaxed: a look, nothing is taken */
+    return (bz_load_relaxed(&l->word) & (obstacles_of(n->want) | QUEUED)) != 0;
+}
+
+static const struct bz_node_ops reading = {.look = BZ_NODE_FUTURE("rwlock: read"),
                                            .enter = rwlock_enter,
                                            .serve = rwlock_serve,
-                                           .give_back = rwlock_give_back};
-static const struct bz_node_ops writing = {.future = BZ_NODE_FUTURE("rwlock: write"),
+                                           .give_back = rwlock_give_back,
+                                           .is_far = rwlock_is_far};
+static const struct bz_node_ops writing = {.look = BZ_NODE_FUTURE("rwlock: write"),
                                            .enter = rwlock_enter,
                                            .serve = rwlock_serve,
-                                           .give_back = rwlock_give_back};
+                                           .give_back = rwlock_give_back,
+                                           .is_far = rwlock_is_far};
 
 /* ---- unlocking ---- */
 

@@ -111,10 +111,18 @@ static void semaphore_give_back(struct bz_node *n, struct bz_wakes *wakes)
         bz_fetch_add_relaxed(&s->word, n->want << SHIFT); /* relaxed: nothing was done with them */
 }
 
-static const struct bz_node_ops acquiring = {.future = BZ_NODE_FUTURE("semaphore"),
+static bool semaphore_is_far(const struct bz_node *n)
+{
+    const struct bz_semaphore *s = n->owner;
+    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a look, nothing is taken */
+    return !(word & CLOSED) && !has_permits(word, n->want, FLAGS);
+}
+
+static const struct bz_node_ops acquiring = {.look = BZ_NODE_FUTURE("semaphore"),
                                              .enter = semaphore_enter,
                                              .serve = semaphore_serve,
-                                             .give_back = semaphore_give_back};
+                                             .give_back = semaphore_give_back,
+                                             .is_far = semaphore_is_far};
 
 /* ---- for users ---- */
 

@@ -141,7 +141,7 @@ static bool node_leave(struct bz_node *n, const struct bz_os *os)
 int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until)
 {
     const struct bz_os *os = bz_sync_os();
-    bz_wait_begin(w, os, n->ops->future.name, until);
+    bz_wait_begin(w, os, n->ops->look.future.name, until);
     if (n->ops->holder_at != 0)
         w->holder = (const char *)n->owner + n->ops->holder_at;
     uint32_t outcome = bz_wait_refuse(w);
@@ -188,7 +188,7 @@ static_assert(sizeof(struct bz_node) <= sizeof(((blitz_sync_future *)NULL)->insi
 void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
                          const struct bz_node_ops *ops, uint64_t want)
 {
-    f->future.ops = &ops->future;
+    f->future.ops = &ops->look.future;
     f->error = 0;
     bz_node_init(bz_sync_future_node(f), q, owner, ops, want);
 }
@@ -218,6 +218,7 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
     const struct bz_os *os = bz_sync_os();
     struct bz_wakes wakes;
     bz_wakes_init(&wakes);
+    n->is_asked = true;
     blitz_waker spare = blitz_waker_clone(waker); /* anybody's code: before the lock */
     bz_waitq_take(q, os);
     bool is_ready = node_ask(n, &wakes);
@@ -233,6 +234,12 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
     if (is_ready)
         waker_drop(&spare);
     return is_ready ? BLITZ_READY : BLITZ_PENDING;
+}
+
+bool bz_sync_future_is_far(blitz_future *future)
+{
+    struct bz_node *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
+    return !BZ_SYNC_IS_DULL && !n->is_asked && n->ops->is_far != NULL && n->ops->is_far(n);
 }
 
 /* Under the lock: whatever it has or hopes for is others'. */

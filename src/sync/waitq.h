@@ -36,6 +36,7 @@
 
 #include "blitz/sync_future.h"
 #include "sched/ask.h"
+#include "sched/look.h"
 #include "sched/wait.h"
 
 /* No fast paths: every call takes the lock of the line. */
@@ -74,11 +75,13 @@ static BZ_ALWAYS_INLINE void bz_wakes_init(struct bz_wakes *wakes)
 struct bz_node;
 
 struct bz_node_ops {
-    blitz_future_ops future; /* BZ_NODE_FUTURE("what"): for dumps, and for stackless tasks */
+    struct bz_look_ops look; /* first. BZ_NODE_FUTURE("what"): for dumps, and for stackless tasks */
     bool (*enter)(struct bz_node *n, struct bz_wakes *wakes);
     void (*serve)(void *owner, struct bz_wakes *wakes);
     void (*give_back)(struct bz_node *n, struct bz_wakes *wakes); /* NULL: nothing to take back */
     bool (*leave)(struct bz_node *n);                             /* NULL: always true */
+    bool (*is_far)(const struct bz_node *n); /* without the lock: is enter as good as known to fail?
+                                              * NULL: nobody knows */
     size_t holder_at;      /* of the primitive, where the id of who has it stands; 0: nowhere */
     bool is_last_to_leave; /* whoever is woken may free the primitive: waitq.c, I3 */
 };
@@ -102,6 +105,7 @@ struct bz_node {
     int error;            /* what it was given instead: -errno, or a number of its own */
     uint8_t state;        /* enum bz_node_state; guarded by the lock, or its owner's */
     bool is_parked;       /* its wait is published; guarded by the lock */
+    bool is_asked;        /* a future that was polled; its owner's alone */
 };
 
 /* ---- the line ---- */
@@ -177,6 +181,7 @@ static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *own
     n->error = 0;
     n->state = BZ_NODE_OUT;
     n->is_parked = false;
+    n->is_asked = false;
 }
 
 /*
@@ -195,9 +200,10 @@ BZ_MUST_USE int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadlin
 
 /* ---- futures ---- */
 
-#define BZ_NODE_FUTURE(what)                                                                     \
-    {                                                                                            \
-        what, BLITZ_REVOCABLE, bz_sync_future_poll, bz_sync_future_cancel, bz_sync_future_output \
+#define BZ_NODE_FUTURE(what)                                                                 \
+    {                                                                                        \
+        {what, BLITZ_REVOCABLE, bz_sync_future_poll, bz_look_cancel, bz_sync_future_output}, \
+            bz_sync_future_cancel, bz_sync_future_is_far                                     \
     }
 
 /* A future that is ready when its node has what it wants. */
@@ -208,6 +214,7 @@ static inline struct bz_node *bz_sync_future_node(blitz_sync_future *f)
     return (struct bz_node *)f->inside;
 }
 blitz_poll bz_sync_future_poll(blitz_future *f, const blitz_waker *waker);
+bool bz_sync_future_is_far(blitz_future *f);
 void bz_sync_future_cancel(blitz_future *f);
 int bz_sync_future_output(blitz_future *f);
 

@@ -16,6 +16,7 @@
 #include "blitz/promise.h"
 #include "model_os.h"
 #include "os/lock.h"
+#include "sched/look.h"
 #include "sched/sched.h"
 
 /* ---- what stands around them ---- */
@@ -85,6 +86,12 @@ void blitz_waker_drop(blitz_waker *w)
     if (w->ops != NULL)
         w->ops->drop(w->data);
     *w = (blitz_waker){NULL, NULL};
+}
+
+void bz_look_cancel(blitz_future *f)
+{
+    (void)f;
+    m_assert(!"a future that can be looked at");
 }
 
 blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w)

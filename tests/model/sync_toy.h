@@ -8,6 +8,7 @@
 #include "wait_toy.h"
 
 #include "blitz/sync.h"
+#include "sched/look.h"
 
 static bz_atomic(int) rung;
 
@@ -24,6 +25,11 @@ static void toy_ring(void *data)
 
 static const blitz_waker_ops toy_ops = {toy_nothing, toy_ring, toy_ring, toy_nothing};
 static const blitz_waker toy_waker = {&toy_ops, NULL};
+
+void bz_look_cancel(blitz_future *f) /* as in await.c */
+{
+    ((const struct bz_look_ops *)f->ops)->cancel(f);
+}
 
 static inline bool toy_poll(blitz_sync_future *f)
 {
