@@ -49,16 +49,18 @@ enum {
     TURNS_MAX = 512  /* machines that take turns; more are let burn */
 };
 
+uint64_t bz_hog_ns = HOG_NS;
+
 /* ---- who is stuck ---- */
 
 static bool is_long_at_it(const struct bz_proc *p, uint64_t now)
 {
-    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= HOG_NS;
+    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= bz_hog_ns;
 }
 
 static uint64_t hog_after(const struct bz_proc *p)
 {
-    return p->seen.is_lively ? LIVELY_NS : HOG_NS;
+    return p->seen.is_lively && bz_hog_ns < LIVELY_NS ? LIVELY_NS : bz_hog_ns;
 }
 
 static bool is_hog(const struct bz_proc *p, uint64_t now)
@@ -285,8 +287,8 @@ uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
         next = timer < next ? timer : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
         if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_long_at_it(p, now) &&
-            p->seen.since_ns + HOG_NS < next)
-            next = p->seen.since_ns + HOG_NS;
+            p->seen.since_ns + bz_hog_ns < next)
+            next = p->seen.since_ns + bz_hog_ns;
     }
     mon->calls_ns = !is_any_call                  ? CALL_NS
                     : mon->calls_ns < CALL_NS_MAX ? 2 * mon->calls_ns

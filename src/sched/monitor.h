@@ -67,6 +67,10 @@ struct bz_monitor {
 #endif
 };
 
+/* A task that has run so long is a hog. For tests: with more of it a proc stays, however long the system
+ * holds its thread up; set it before there is a runtime. */
+extern uint64_t bz_hog_ns;
+
 void bz_monitor_init(struct bz_monitor *mon);
 
 /* The slow half of bz_monitor_is_up: start or rouse it. False if there is none to be had. */

@@ -4,6 +4,7 @@
  * same of its files, and a program without files has none.
  */
 #include "harness.h"
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include <stddef.h>
@@ -208,7 +209,7 @@ static void on_a_line(int (*fn)(void *), struct line *l)
 {
     bz_atomic_init(&l->is_over, 0);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, l->fd), 0);
-    CHECK_EQ(blitz_run(fn, l, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(fn, l), 0);
     close(l->fd[0]);
     close(l->fd[1]);
 }

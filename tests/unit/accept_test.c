@@ -2,6 +2,7 @@
  * What is asked of a scheduler of this kind, counted in runs: who goes first, and how long anybody
  * is kept waiting. On one proc the order is a fact; tests/sim/accept_sim.c has what takes time.
  */
+#include "support/alone.h"
 #include "support/event.h"
 #include "support/on_each.h"
 
@@ -19,6 +20,8 @@ enum {
 static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
 {
     t_watch("%u procs", procs);
+    if (procs == 1)
+        t_hold_procs();
     CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs}), 0);
 }
 

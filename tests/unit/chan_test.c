@@ -5,6 +5,7 @@
 
 #include "blitz.h"
 #include "chan/chan.h"
+#include "support/alone.h"
 #include "support/on_each.h"
 #include "support/tasks.h"
 #include "support/test_alloc.h"
@@ -454,7 +455,7 @@ static int closes_on_waiters(void *arg)
 /* Whoever waits for what can no longer come must be told so. */
 TEST(chan, a_close_wakes_those_who_wait)
 {
-    CHECK_EQ(blitz_run(closes_on_waiters, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(closes_on_waiters, NULL), 0);
 }
 
 static int closes_on_many(void *arg)
@@ -511,7 +512,7 @@ static int cancels_and_times_out(void *arg)
 
 TEST(chan, a_deadline_or_a_cancel_leaves_nothing_behind)
 {
-    CHECK_EQ(blitz_run(cancels_and_times_out, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(cancels_and_times_out, NULL), 0);
 }
 
 static int reserves_in_line(void *arg)
@@ -541,7 +542,7 @@ static int reserves_in_line(void *arg)
 
 TEST(chan, who_reserves_stands_in_line_with_those_who_send)
 {
-    CHECK_EQ(blitz_run(reserves_in_line, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(reserves_in_line, NULL), 0);
 }
 
 static int serves_in_order(void *arg)
@@ -566,7 +567,7 @@ static int serves_in_order(void *arg)
 /* Bug class 25: nobody who comes later gets in between. */
 TEST(chan, bug_25_who_waits_first_is_served_first)
 {
-    CHECK_EQ(blitz_run(serves_in_order, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(serves_in_order, NULL), 0);
 }
 
 /* ---- plain threads ---- */

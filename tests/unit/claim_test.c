@@ -1,4 +1,5 @@
 /* A join that runs the child itself: when it does, when it does not, and that nobody can tell. */
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include "base/bz_atomic.h"
@@ -41,7 +42,7 @@ static int join_at_once(void *arg)
 /* On one proc nobody else can have begun it. */
 TEST(claim, a_child_that_has_not_started_runs_on_its_joiners_stack)
 {
-    CHECK_EQ(blitz_run(join_at_once, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(join_at_once, NULL), 0);
 }
 
 static int join_with_deadline(void *arg)
@@ -58,7 +59,7 @@ static int join_with_deadline(void *arg)
 /* The joiner must be able to return when its time has come. */
 TEST(claim, a_join_with_a_deadline_leaves_the_child_to_others)
 {
-    CHECK_EQ(blitz_run(join_with_deadline, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(join_with_deadline, NULL), 0);
 }
 
 static int go_down(void *arg)

@@ -1,5 +1,6 @@
 /* Race, all and timeout: what becomes of each child. Asked by hand, and awaited. */
 #include "harness.h"
+#include "support/alone.h"
 #include "support/bell.h"
 #include "support/on_each.h"
 #include "support/probe.h"
@@ -519,7 +520,7 @@ static int swallows(void *arg)
 
 TEST(combine, a_wake_swallowed_by_a_wait_in_a_poll_is_made_up_for)
 {
-    CHECK_EQ(blitz_run(swallows, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(swallows, NULL), 0);
 }
 
 static int warned;
@@ -556,7 +557,7 @@ TEST(combine, a_poll_that_waits_beside_others_is_warned_of)
     t_skip("only test builds warn");
 #endif
     CHECK_EQ(blitz_log_set(count_warnings, NULL, BLITZ_LOG_WARN), 0);
-    CHECK_EQ(blitz_run(race_with_one_that_waits, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(race_with_one_that_waits, NULL), 0);
     CHECK_EQ(warned, 1);
 }
 

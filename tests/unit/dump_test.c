@@ -8,6 +8,7 @@
 #include "os/fault.h"
 #include "sched/dump.h"
 #include "sched/sched.h"
+#include "support/alone.h"
 #include "support/deny.h"
 #include "support/dumped.h"
 #include "support/event.h"
@@ -85,7 +86,7 @@ static int shows_each_kind_of_wait(void *arg)
 
 TEST(dump, a_task_is_shown_with_what_it_waits_for)
 {
-    CHECK_EQ(blitz_run(shows_each_kind_of_wait, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(shows_each_kind_of_wait, NULL), 0);
 }
 
 /* ---- what else can be waited for ---- */
@@ -162,7 +163,7 @@ static int shows_each_thing(void *arg)
 
 TEST(dump, receive_send_lock_and_select_are_named)
 {
-    CHECK_EQ(blitz_run(shows_each_thing, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(shows_each_thing, NULL), 0);
 }
 
 /* ---- other states ---- */
@@ -197,7 +198,7 @@ static int shows_other_states(void *arg)
 
 TEST(dump, a_task_that_is_new_cancelled_or_ended_says_so)
 {
-    CHECK_EQ(blitz_run(shows_other_states, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(shows_other_states, NULL), 0);
 }
 
 /* ---- equal tasks ---- */
@@ -233,7 +234,7 @@ static int counts_equal_ones(void *arg)
 
 TEST(dump, a_thousand_equal_waits_are_one_line_unless_all_are_asked_for)
 {
-    CHECK_EQ(blitz_run(counts_equal_ones, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(counts_equal_ones, NULL), 0);
 }
 
 /* More kinds of tasks than the table has room for are counted, not lost and not written over others. */
@@ -258,7 +259,7 @@ static int counts_unequal_ones(void *arg)
 
 TEST(dump, what_the_table_has_no_room_for_is_counted)
 {
-    CHECK_EQ(blitz_run(counts_unequal_ones, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(counts_unequal_ones, NULL), 0);
 }
 
 /* ---- ages ---- */
@@ -294,7 +295,7 @@ static int looks_at_ages(void *arg)
 
 TEST(dump, a_task_says_how_old_it_is)
 {
-    CHECK_EQ(blitz_run(looks_at_ages, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(looks_at_ages, NULL), 0);
 }
 
 /* ---- where they stand ---- */
@@ -349,7 +350,7 @@ static int shows_frames(void *arg)
 
 TEST(dump, frames_show_where_a_task_waits_and_who_called_it)
 {
-    CHECK_EQ(blitz_run(shows_frames, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(shows_frames, NULL), 0);
 }
 
 /* ---- nobody can be asked ---- */
@@ -415,7 +416,7 @@ TEST(dump, goes_on_where_the_system_lets_nobody_look)
 {
     unsigned flags = BLITZ_DUMP_FRAMES;
     t_deny(SYS_process_vm_readv, EPERM);
-    CHECK_EQ(blitz_run(shows_a_sleeper, &flags, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(shows_a_sleeper, &flags), 0);
     CHECK(t_dump_has(&seen, "(fiber): waiting: (not readable)"));
     CHECK(t_dump_has(&seen, "(no frames)"));
 }
@@ -438,7 +439,7 @@ static int is_stopped(void *arg)
 
 TEST(dump, ends_with_the_error_of_whoever_writes_it)
 {
-    CHECK_EQ(blitz_run(is_stopped, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(is_stopped, NULL), 0);
 }
 
 TEST(dump, a_wrong_argument_is_refused)

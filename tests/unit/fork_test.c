@@ -1,4 +1,5 @@
 /* What blitz/fork.h offers beside fork and join themselves: values, invoke, misuse that is named. */
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include <stdint.h>
@@ -233,7 +234,7 @@ static int returns(void *arg)
 
 static void on_one(int (*fn)(void *))
 {
-    blitz_run(fn, NULL, &(blitz_config){.procs = 1});
+    t_run_alone(fn, NULL);
 }
 
 static int joins_twice(void *arg)
@@ -382,5 +383,5 @@ static int joins_forward(void *arg)
 
 TEST(fork, joins_out_of_order_work_and_are_counted)
 {
-    CHECK_EQ(blitz_run(joins_forward, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(joins_forward, NULL), 0);
 }

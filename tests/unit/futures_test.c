@@ -1,5 +1,6 @@
 /* Sleeps and joins as values, awaited by fibers and by plain threads. */
 #include "harness.h"
+#include "support/alone.h"
 #include "support/bell.h"
 #include "support/on_each.h"
 
@@ -228,5 +229,5 @@ static int by_hand(void *arg)
 /* On one proc, so that nobody rings while we look. */
 TEST(futures, the_newest_waker_counts_and_none_is_kept)
 {
-    CHECK_EQ(blitz_run(by_hand, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(by_hand, NULL), 0);
 }

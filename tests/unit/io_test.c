@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/alone.h"
 #include "support/bell.h"
 #include "blitz.h"
 #include "io/attempt.h"
@@ -412,7 +413,7 @@ static int futures(void *arg)
 
 TEST(io, futures_wait_are_revoked_and_drop_their_wakers)
 {
-    CHECK_EQ(blitz_run(futures, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(futures, NULL), 0);
 }
 
 /* One that was told goes without trying: the next one is told. */
@@ -447,7 +448,7 @@ static int passes_on(void *arg)
 
 TEST(io, bug_22_a_future_that_was_told_and_goes_tells_the_next)
 {
-    CHECK_EQ(blitz_run(passes_on, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(passes_on, NULL), 0);
 }
 
 /* ---- several at once ---- */

@@ -1,4 +1,5 @@
 /* Iterators: each beside its sequential twin (support/iter_zoo.h), and what is true of them all. */
+#include "support/alone.h"
 #include "support/faults.h"
 #include "support/iter_zoo.h"
 #include "support/on_each.h"
@@ -181,7 +182,7 @@ static int alone(void *arg)
 
 TEST(iter, an_early_end_looks_at_no_more_than_the_plain_loop)
 {
-    CHECK_EQ(blitz_run(alone, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(alone, NULL), 0);
 }
 
 /* The error comes back by itself; that nothing behind it is begun needs the word. */
@@ -200,7 +201,7 @@ static int fail_alone(void *arg)
 
 TEST(iter, a_failure_is_told_to_those_behind_it)
 {
-    CHECK_EQ(blitz_run(fail_alone, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(fail_alone, NULL), 0);
 }
 
 /* ---- floating point ---- */

@@ -1,5 +1,6 @@
 /* Task-local storage. */
 #include "harness.h"
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static int replace(void *arg)
 TEST(local, a_replaced_value_is_destroyed)
 {
     bz_store_relaxed(&destroyed, 0); /* relaxed: nobody else yet */
-    CHECK_EQ(blitz_run(replace, NULL, &(blitz_config){.procs = 1}), 3);
+    CHECK_EQ(t_run_alone(replace, NULL), 3);
     CHECK_EQ(bz_load_relaxed(&destroyed), 3); /* relaxed: it has ended */
 }
 
@@ -157,7 +158,7 @@ static int throw_it(void *arg)
 
 static void run_boomerang(void *arg)
 {
-    blitz_run(throw_it, arg, &(blitz_config){.procs = 1});
+    t_run_alone(throw_it, arg);
 }
 
 TEST(local, a_value_that_never_ends_aborts)

@@ -1,5 +1,6 @@
 /* Stackless tasks: start, wake, end, cancel, what they own, and waiting inside a poll. */
 #include "harness.h"
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include <pthread.h>
@@ -350,7 +351,7 @@ static int strict_turns(void *arg)
 /* On one proc: all have had a turn before one has two. */
 TEST(poll, a_yield_lets_everybody_else_go_first)
 {
-    CHECK_EQ(blitz_run(strict_turns, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(strict_turns, NULL), 0);
 }
 
 /* ---- cancel ---- */

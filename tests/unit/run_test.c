@@ -1,4 +1,5 @@
 /* The scheduler from outside: start, spawn, join, yield, sleep, cancel, stop. */
+#include "support/alone.h"
 #include "support/on_each.h"
 
 #include <pthread.h>
@@ -41,7 +42,7 @@ TEST(run, the_environment_fills_in_what_the_config_leaves_open)
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
         setenv("BLITZ_PROCS", bad[i], 1);
         CHECK_EQ(blitz_run(count_and_seven, &calls, NULL), -EINVAL);
-        CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_config){.procs = 1}), 7);
+        CHECK_EQ(t_run_alone(count_and_seven, &calls), 7);
     }
 }
 
@@ -133,7 +134,7 @@ static int one_joins_itself(void *arg)
 
 TEST(run, a_task_that_joins_itself_is_told)
 {
-    CHECK_EQ(blitz_run(one_joins_itself, NULL, &(blitz_config){.procs = 1}), -EDEADLK);
+    CHECK_EQ(t_run_alone(one_joins_itself, NULL), -EDEADLK);
 }
 
 static int until_cancelled(void *arg)
@@ -272,7 +273,7 @@ static int strict_turns(void *arg)
 TEST(run, a_yield_lets_everybody_else_go_first)
 {
     static struct turns o;
-    CHECK_EQ(blitz_run(strict_turns, &o, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(strict_turns, &o), 0);
     CHECK_EQ(o.count, 12);
     for (int turn = 0; turn < 12; turn += 4) {
         unsigned seen = 0;

@@ -4,6 +4,7 @@
 #include "blitz.h"
 #include "base/compiler.h"
 #include "sched/sched.h"
+#include "support/alone.h"
 #include "support/event.h"
 
 static int returns(void *arg)
@@ -63,7 +64,7 @@ static int measures(void *arg)
 static struct measured measure(int (*fn)(void *), void *arg)
 {
     struct measured m = {.fn = fn, .arg = arg};
-    CHECK_EQ(blitz_run(measures, &m, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(measures, &m), 0);
     return m;
 }
 
@@ -114,6 +115,7 @@ TEST(stats, run_and_parked)
 {
     blitz_runtime *rt;
     blitz_stats s;
+    t_hold_procs();
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, detaches, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -172,6 +174,7 @@ TEST(stats, injected_and_wakes)
 {
     blitz_runtime *rt;
     blitz_stats s;
+    t_hold_procs();
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < N; i++) {

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "blitz.h"
+#include "support/alone.h"
 #include "support/askers.h"
 #include "support/death.h"
 #include "support/dumped.h"
@@ -172,7 +173,7 @@ static int dump_a_waiter(void *arg)
 
 TEST(sync, a_dump_names_who_has_the_mutex)
 {
-    CHECK_EQ(blitz_run(dump_a_waiter, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(dump_a_waiter, NULL), 0);
 }
 
 /* ---- semaphore ---- */
@@ -329,7 +330,7 @@ static int gives_to_one_who_goes(void *arg)
 /* Bug class 22: a permit that is given to one whose wait has just ended otherwise stays. */
 TEST(sync, bug_22_what_is_given_to_one_who_has_been_cancelled_is_not_lost)
 {
-    CHECK_EQ(blitz_run(gives_to_one_who_goes, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(gives_to_one_who_goes, NULL), 0);
 }
 
 /* ---- rwlock ---- */

@@ -8,6 +8,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "io/attempt.h"
+#include "support/alone.h"
 #include "support/net.h"
 #include "support/on_each.h"
 
@@ -185,7 +186,7 @@ static int nap_ends(void *arg)
 TEST(tcp_limits, a_napping_accept_is_ended_by_a_deadline_or_a_cancel)
 {
     needs_faults();
-    CHECK_EQ(blitz_run(nap_ends, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(nap_ends, NULL), 0);
 }
 
 /* ---- a herd ---- */

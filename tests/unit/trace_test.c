@@ -5,6 +5,7 @@
 
 #include "blitz.h"
 #include "sched/sched.h"
+#include "support/alone.h"
 #include "support/faults.h"
 #include "support/test_alloc.h"
 
@@ -263,8 +264,8 @@ TEST(trace, the_environment_turns_it_on)
     CHECK_GE(fd, 0);
     setenv("BLITZ_TRACE", path, 1);
     setenv("BLITZ_TRACE_RECORDS", "64", 1);
-    CHECK_EQ(blitz_run(marks, (void *)"by the environment", &(blitz_config){.procs = 1}), 0);
-    CHECK_EQ(blitz_run(marks, (void *)"once more", &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(marks, (void *)"by the environment"), 0);
+    CHECK_EQ(t_run_alone(marks, (void *)"once more"), 0);
     ssize_t n = read(fd, text, sizeof text - 1);
     CHECK_GT(n, 0);
     text[n] = '\0';
@@ -279,12 +280,12 @@ TEST(trace, the_environment_turns_it_on)
 TEST(trace, a_number_of_records_that_cannot_be_is_refused)
 {
     setenv("BLITZ_TRACE_RECORDS", "3", 1);
-    CHECK_EQ(blitz_run(marks, (void *)"x", &(blitz_config){.procs = 1}), -EINVAL);
+    CHECK_EQ(t_run_alone(marks, (void *)"x"), -EINVAL);
 }
 
 /* It is not worth failing for: the program runs, and the log says that there is no trace. */
 TEST(trace, a_file_that_cannot_be_written_does_not_stop_the_program)
 {
     setenv("BLITZ_TRACE", "/nowhere/at/all", 1);
-    CHECK_EQ(blitz_run(marks, (void *)"x", &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(marks, (void *)"x"), 0);
 }
