@@ -468,6 +468,13 @@ static int quota_counted_in(const char *dir)
     return WEXITSTATUS(status);
 }
 
+/* A container we are in may have less. */
+static int at_most(int cpus)
+{
+    int here = bz_linux_cpus_quota("");
+    return here < cpus ? here : cpus;
+}
+
 TEST(os_cpus, v1_for_real)
 {
     char outer[128], inner[160];
@@ -485,8 +492,8 @@ TEST(os_cpus, v1_for_real)
     rmdir(outer);
     if (in_outer == -1 || in_outer == 255)
         t_skip("the cpu controller of cgroup v1 takes no quota here");
-    CHECK_EQ(in_outer, 2);
-    CHECK_EQ(in_inner, 2); /* inherited from its ancestor */
+    CHECK_EQ(in_outer, at_most(2));
+    CHECK_EQ(in_inner, at_most(2)); /* inherited from its ancestor */
     CHECK_EQ(in_tighter, 1);
 }
 
@@ -509,7 +516,7 @@ TEST(os_cpus, v2_for_real)
         int counted = is_set ? quota_counted_in(dir) : 255;
         rmdir(dir);
         if (counted != 255) {
-            CHECK_EQ(counted, 2);
+            CHECK_EQ(counted, at_most(2));
             return;
         }
     }
