@@ -130,7 +130,7 @@ TEST(blocking, calls_and_threads_are_counted)
 
 struct parcel {
     struct pipes p;
-    bz_atomic(int) dropped;
+    bz_atomic(int) begun, dropped;
 };
 
 static void drop_parcel(void *arg)
@@ -141,6 +141,7 @@ static void drop_parcel(void *arg)
 
 static int parcel_reads(void *arg)
 {
+    bz_store_relaxed(&((struct parcel *)arg)->begun, 1); /* relaxed: a flag */
     return reads(&((struct parcel *)arg)->p);
 }
 
@@ -159,7 +160,8 @@ static bool is_left(struct parcel *parcel, uint64_t patience_ns)
     CHECK_EQ(result, -1);
     if (bz_load_relaxed(&parcel->dropped) == 0) /* relaxed: if it goes on it cannot have returned */
         return true;
-    bz_store_relaxed(&parcel->dropped, 0); /* relaxed: ours again */
+    CHECK_EQ(bz_load_relaxed(&parcel->begun), 0); /* relaxed: one that runs is not dropped */
+    bz_store_relaxed(&parcel->dropped, 0);        /* relaxed: ours again */
     return false;
 }
 
