@@ -8,11 +8,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "blitz.h"
 #include "blitz/tcp.h"
+#include "net/socket.h"
 #include "task/task.h"
 
 static inline blitz_tcp_listener *t_listen(blitz_addr *at)
@@ -77,6 +80,32 @@ static inline unsigned t_open_sockets(void)
         n += bytes > 7 && memcmp(what, "socket:", 7) == 0;
     }
     closedir(d);
+    return n;
+}
+
+/* How many stand in a listener's line, and whether one more is answered. */
+static inline unsigned t_in_line(blitz_tcp_listener *l, bool *is_full)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    int fd = ((struct bz_socket *)l)->file->fd;
+    CHECK_EQ(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
+    *is_full = info.tcpi_unacked > info.tcpi_sacked; /* its line, and how long that may be */
+    return info.tcpi_unacked;
+}
+
+/* Connect to a listener until its line is full, which takes `room` at most. Returns how many do. */
+static inline int t_fill_line(blitz_tcp_listener *l, blitz_tcp **out, int room)
+{
+    blitz_addr at;
+    int n = 0;
+    CHECK_EQ(blitz_tcp_listener_local(l, &at), 0);
+    for (bool is_full = false; !is_full; n++) {
+        CHECK_LT(n, room);
+        CHECK_EQ(blitz_tcp_connect(&at, blitz_after(20 * BLITZ_S), &out[n]), 0);
+        while (t_in_line(l, &is_full) <= (unsigned)n)
+            blitz_yield(); /* it is connected, and not yet in line */
+    }
     return n;
 }
 

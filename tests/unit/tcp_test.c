@@ -2,8 +2,6 @@
 #include "harness.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -12,7 +10,6 @@
 
 #include "base/compiler.h"
 #include "blitz/unix.h"
-#include "net/socket.h"
 #include "support/net.h"
 #include "support/on_each.h"
 
@@ -399,18 +396,6 @@ static int connects_for_ever(void *arg)
     return blitz_tcp_connect(arg, BLITZ_FOREVER, &t);
 }
 
-/* How many stand in a listener's line, and whether one more is answered. */
-static unsigned in_line(blitz_tcp_listener *l, bool *is_full)
-{
-    struct tcp_info info = {0};
-    socklen_t bytes = sizeof info;
-    int fd = ((struct bz_socket *)l)->file->fd;
-    CHECK_EQ(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes), 0);
-    *is_full =
-        info.tcpi_unacked > info.tcpi_sacked; /* of a listener: its line, and how long it may be */
-    return info.tcpi_unacked;
-}
-
 /* A listener whose line is full answers nobody: the connect waits, and leaves nothing behind. */
 static int full_line(void *arg)
 {
@@ -418,16 +403,10 @@ static int full_line(void *arg)
     blitz_tcp_listener *l;
     blitz_addr at = blitz_addr_loopback_v4(0);
     blitz_tcp *t[MORE];
-    int n = 0;
     (void)arg;
     CHECK_EQ(blitz_tcp_listen(&at, &(blitz_tcp_listen_opts){.backlog = 1}, &l), 0);
     CHECK_EQ(blitz_tcp_listener_local(l, &at), 0);
-    for (bool is_full = false; !is_full; n++) {
-        CHECK_LT(n, (int)MORE);
-        CHECK_EQ(blitz_tcp_connect(&at, soon(), &t[n]), 0);
-        while (in_line(l, &is_full) <= (unsigned)n)
-            blitz_yield(); /* it is connected, and not yet in line */
-    }
+    int n = t_fill_line(l, t, MORE);
     unsigned sockets = t_open_sockets();
     CHECK_GT(sockets, (unsigned)n);
     CHECK_EQ(blitz_tcp_connect(&at, blitz_after(BLITZ_MS), &(blitz_tcp *){NULL}), -ETIMEDOUT);
