@@ -205,8 +205,12 @@ static void first_step(struct bz_net_future *f)
 /* A connection is made a task's: on a plain thread one that was taken would be dropped. */
 static bool refuses_thread(const struct bz_net_future *f)
 {
-    return !f->is_ready && f->call == BZ_CALL_ACCEPT && !f->is_napping &&
-           f->in.io.op.state == BZ_OP_NEW && bz_machine_self() == NULL;
+    if (f->is_ready || f->call != BZ_CALL_ACCEPT || f->is_napping || bz_machine_self() != NULL)
+        return false;
+    bz_file_lock(f->in.io.op.file); /* once it is begun its state is the keeper's */
+    bool is_new = f->in.io.op.state == BZ_OP_NEW;
+    bz_file_unlock(f->in.io.op.file);
+    return is_new;
 }
 
 static blitz_poll net_poll(blitz_future *future, const blitz_waker *waker)

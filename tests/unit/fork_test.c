@@ -9,6 +9,7 @@
 #include "blitz.h"
 #include "sched/sched.h"
 #include "support/death.h"
+#include "support/event.h"
 
 /* ---- values ---- */
 
@@ -334,12 +335,21 @@ static int forgets_one(void *arg)
     return 0;
 }
 
+static int lets_go(void *event)
+{
+    t_event_set(event);
+    return 0;
+}
+
 static int forgets_one_that_left(void *arg)
 {
     static blitz_job job;
+    struct t_event e;
     (void)arg;
+    t_event_init(&e, &bz_os_linux);
     blitz_fork(&job, returns, NULL);
-    CHECK_EQ(blitz_sleep(BLITZ_US), 0); /* it leaves with the frame */
+    CHECK_EQ(blitz_spawn(lets_go, &e, NULL, NULL), 0);
+    t_event_await(&e); /* it leaves with the frame */
     return 0;
 }
 
