@@ -5,10 +5,10 @@
  *     example_echo fiber [PORT]         serve until stopped: a fiber for each connection
  *     example_echo task [PORT]          the same, a stackless task for each
  *
- * The fiber reads and writes as if nobody else was there, with a buffer on its stack. The stackless task keeps
- * what it needs across a wait in a struct, and no buffer: it waits until there is something to read, and borrows its thread's
- * buffer for the moment in which it reads and writes without waiting. Ten thousand idle connections of that kind
- * take a few megabytes.
+ * The fiber reads and writes as if nobody else was there, with a buffer on its stack. The stackless
+ * task keeps what it needs across a wait in a struct, and no buffer: it waits until there is something
+ * to read, and borrows its thread's buffer for the moment in which it reads and writes without waiting.
+ * Ten thousand idle connections of that kind take a few megabytes.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -95,8 +95,9 @@ typedef struct blitz_lazy_future {
 
 /*
  * make(arg) is called at the first poll and returns the future to wait for, in memory of yours
- * (NULL: none, it is ready with output 0). One that is never polled is never made. It counts as *pinned*, because what will be made may be: after
- * a cancel it is polled until it is ready, which is at once if what was made is not pinned.
+ * (NULL: none, it is ready with output 0). One that is never polled is never made. It counts as
+ * *pinned*, because what will be made may be: after a cancel it is polled until it is ready, which is
+ * at once if what was made is not pinned.
  * Owns:     borrows `arg` and what is made until the future is ready, or the cancel was answered.
  * Suspends: never. Call from any thread.
  */

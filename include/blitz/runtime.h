@@ -113,7 +113,8 @@ BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), vo
  * Suspends: never a task: it blocks the calling thread, which must not be a worker, until the last
  *           task has ended and the last blocking call has returned, or `until`.
  * Returns:  0; -ETIMEDOUT: some task would not end, and is named in the log, or a blocking call that
- *           its caller has left (blitz/blocking.h) has not returned; they go on, and the call may be repeated. -EBUSY (called from a task of that runtime).
+ *           its caller has left (blitz/blocking.h) has not returned; they go on, and the call may be
+ *           repeated. -EBUSY (called from a task of that runtime).
  */
 BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
 

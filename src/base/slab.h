@@ -179,7 +179,8 @@ const struct bz_slab_class *bz_slab_kind(const void *object);
 /* Bytes the slab has of its allocator now. Any thread: a figure for statistics. */
 size_t bz_slab_bytes(struct bz_slab *s);
 
-/* The invariants of slab.c and slab_chunk.c, by walking. Nobody else is at work on it. Aborts with what it saw. */
+/* The invariants of slab.c and slab_chunk.c, by walking. Nobody else is at work on it. Aborts with
+ * what it saw. */
 void bz_slab_check(struct bz_slab *s);
 
 #endif
