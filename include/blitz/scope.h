@@ -56,7 +56,8 @@ BLITZ_API int blitz_scope_open(blitz_scope *s, blitz_deadline until, const blitz
 /*
  * Start fn(arg) as a task of the scope. It fails the scope by returning a negative number.
  * Owns:     nothing is handed out: the scope joins it.
- * Suspends: never. Call from whoever opened the scope, or from a task of it.
+ * Suspends: never. Call from whoever opened the scope, from a task of it, or from anybody else who has
+ *           ended before it is closed: its memory must still be there.
  * Returns:  0, -ECANCELED (the scope is: nothing was started), -EPIPE (it is closed), or as
  *           blitz_spawn().
  */
