@@ -18,6 +18,10 @@
 #include <string.h>
 #include <strings.h>
 
+#if !defined(BZ_BROKEN)
+#define BZ_BROKEN(n) 0 /* the tests of the tests plant bugs by number */
+#endif
+
 enum { HTTP_LINE_MAX = 8000, HTTP_HEAD_MAX = 16384, HTTP_FIELDS_MAX = 100, HTTP_PATH_MAX = 1024 };
 
 struct http_text {
@@ -196,7 +200,7 @@ static inline int http_field(struct http_cursor *c, struct http_request *r)
         return 0;
     while (value.len > 0 && http_is_blank((unsigned char)value.at[value.len - 1]))
         value.len--;
-    int got = http_take(c, "\r\n");
+    int got = http_take(c, BZ_BROKEN(158) && *c->at == '\n' ? "\n" : "\r\n");
     if (got <= 0)
         return got == 0 ? 0 : -400;
     return http_meaning(name, value, r);

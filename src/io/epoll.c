@@ -87,6 +87,11 @@ static int make_own(struct bz_poll *poll)
     return err;
 }
 
+static int epoll_open(struct bz_poll *poll)
+{
+    return own_of(poll) == NULL ? make_own(poll) : 0;
+}
+
 static void epoll_fini(struct bz_poll *poll)
 {
     struct epoll_own *own = own_of(poll);
@@ -210,7 +215,7 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
 {
     struct epoll_event what = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                                .data.u64 = bz_file_key(f)};
-    int err = own_of(poll) == NULL ? make_own(poll) : 0;
+    int err = epoll_open(poll);
     int fault = err == 0 ? bz_io_fault_of("epoll_ctl") : 0;
     if (err != 0 || fault != 0)
         return err != 0 ? err : -fault;
@@ -235,6 +240,7 @@ static const struct bz_poll_ops epoll_ops = {
     .wait = epoll_keeper_wait,
     .reap = epoll_reap,
     .deliver = epoll_deliver,
+    .open = epoll_open,
     .attach = epoll_attach,
     .detach = epoll_detach,
     .kick = epoll_kick,

@@ -34,8 +34,9 @@
  * was gathered must be delivered: nobody else will hear of it.
  *
  * A file is *attached* to the poll of the proc on which somebody first waits for it, and stays there.
- * A keeper opens what it needs of the system with its first file; without any, its machine sleeps on the
- * word, and a program without I/O pays nothing.
+ * A keeper opens what it needs of the system when somebody first waits there, and the first proc's when the
+ * first file is opened, so that a program that has files can wait for them, also when descriptors have run
+ * out since. Without any its machine sleeps on the word, and a program without I/O pays nothing.
  *
  * What a keeper owes. `wait` returns soon after `roused` is set and kick() was called, in whatever
  * order those two fall between its steps; `kick` is called after `roused` has been set, from any
@@ -77,6 +78,9 @@ struct bz_poll_ops {
     /* Look at the next entry. `told` is who is to go on. No lock is held. */
     void (*deliver)(struct bz_poll *poll, struct bz_harvest *harvest,
                     struct bz_told told[BZ_SIDES]);
+    /* What it needs of the system, if it is not there yet. Any thread. 0, or a negative errno. NULL: it
+     * is there from the start. */
+    int (*open)(struct bz_poll *poll);
     /* Begin to listen to a file, or end. Under its lock. attach: 0, or a negative errno. */
     int (*attach)(struct bz_poll *poll, struct bz_file *f);
     void (*detach)(struct bz_poll *poll, struct bz_file *f);

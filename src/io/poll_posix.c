@@ -125,6 +125,11 @@ static int make_own(struct bz_poll *poll)
     return err;
 }
 
+static int posix_open(struct bz_poll *poll)
+{
+    return own_of(poll) == NULL ? make_own(poll) : 0;
+}
+
 static void posix_fini(struct bz_poll *poll)
 {
     if (own_of(poll) != NULL)
@@ -316,7 +321,7 @@ static void posix_want(struct bz_poll *poll, struct bz_file *f, enum bz_side sid
 
 static int posix_attach(struct bz_poll *poll, struct bz_file *f)
 {
-    int err = own_of(poll) == NULL ? make_own(poll) : 0;
+    int err = posix_open(poll);
     if (err != 0)
         return err;
     struct posix_own *own = own_of(poll);
@@ -348,6 +353,7 @@ static const struct bz_poll_ops posix_ops = {
     .wait = posix_wait,
     .reap = posix_reap,
     .deliver = posix_deliver,
+    .open = posix_open,
     .attach = posix_attach,
     .detach = posix_detach,
     .want = posix_want,

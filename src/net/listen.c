@@ -117,7 +117,7 @@ static int64_t accept_fd(struct bz_socket *s, struct sockaddr_storage *name, soc
         *bytes = op.name.bytes;
         if (fd >= 0)
             return fd;
-        enum bz_accept_step next = op.state == BZ_OP_DONE ? bz_accept_after(fd) : BZ_ACCEPT_FAILS;
+        enum bz_accept_step next = bz_accept_after(fd); /* also of a keeper that had none to open */
         if (next == BZ_ACCEPT_NAPS)
             fd = nap(&nap_ns, until);
         if (next == BZ_ACCEPT_FAILS || (next == BZ_ACCEPT_NAPS && fd != 0))

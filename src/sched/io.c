@@ -78,6 +78,10 @@ int bz_io_open(int fd, unsigned flags, struct bz_file **out)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
         return -ENOTSUP;
+    struct bz_poll *first = &m->rt->procs[0].poll; /* with that one all can be waited for */
+    int err = first->ops->open != NULL ? first->ops->open(first) : 0;
+    if (err != 0)
+        return err;
     if (completes(m->rt) && !(flags & BZ_FILE_FOREIGN))
         bz_let_block(fd); /* it is the kernel that waits, unless the descriptor says otherwise */
     return bz_file_open(&m->rt->files, fd, flags, out);
@@ -86,6 +90,15 @@ int bz_io_open(int fd, unsigned flags, struct bz_file **out)
 void bz_io_close(struct bz_file *f)
 {
     bz_file_close(f, settle, bz_io_runtime(f));
+}
+
+/* This proc's keeper cannot be opened, descriptors have run out: one that is open already will do, and the
+ * first proc's is (bz_io_open). */
+static int attach_elsewhere(struct bz_runtime *rt, struct bz_file *f, int err)
+{
+    for (unsigned i = 0; i < rt->proc_count && (err == -EMFILE || err == -ENFILE); i++)
+        err = bz_poll_attach(&rt->procs[i].poll, f);
+    return err;
 }
 
 /* Under the file's lock: it is one of its users, and somebody listens to it from here on. */
@@ -102,7 +115,7 @@ static int join(struct bz_op *op)
     struct bz_proc *p = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
     int err = bz_poll_attach(&p->poll, f);
     bz_leave(was);
-    return err;
+    return err == 0 ? 0 : attach_elsewhere(rt, f, err);
 }
 
 /* ---- with a stack, or a thread ---- */
