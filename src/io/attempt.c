@@ -5,7 +5,7 @@
  * happened yet. Sockets are told not to wait call by call, so that one that was handed to us and
  * blocks is harmless; for pipes and the like it is the descriptor that must not block.
  *
- * A broken pipe is an error like any other: no signal.
+ * A broken pipe is an error like any other: no signal (quiet.c for those that cannot say so themselves).
  */
 #include "io/attempt.h"
 
@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "io/quiet.h"
 #include "io/sys.h"
 
 int (*bz_io_fault)(const char *call);
@@ -115,7 +116,29 @@ static int64_t do_writev(struct bz_op *op)
 
 static int64_t do_sendfile(struct bz_op *op)
 {
-    return outcome(bz_sys->sendfile(op->file->fd, op->from.fd, NULL, op->from.bytes));
+    struct bz_quiet quiet;
+    bz_quiet_begin(&quiet);
+    int64_t result = outcome(bz_sys->sendfile(op->file->fd, op->from.fd, NULL, op->from.bytes));
+    bz_quiet_end(&quiet, result == (int64_t)op->from.bytes);
+    return result;
+}
+
+static int64_t do_splice_in(struct bz_op *op)
+{
+    return bz_sys->splice == NULL
+               ? -EINVAL
+               : outcome(bz_sys->splice(op->file->fd, op->from.fd, op->from.bytes));
+}
+
+static int64_t do_splice_out(struct bz_op *op)
+{
+    struct bz_quiet quiet;
+    if (bz_sys->splice == NULL)
+        return -EINVAL;
+    bz_quiet_begin(&quiet);
+    int64_t result = outcome(bz_sys->splice(op->from.fd, op->file->fd, op->from.bytes));
+    bz_quiet_end(&quiet, result == (int64_t)op->from.bytes);
+    return result;
 }
 
 static int64_t do_fsync(struct bz_op *op)
@@ -156,6 +179,8 @@ static const struct {
     [BZ_OP_RECVMMSG] = {"recvmmsg", do_recvmmsg},
     [BZ_OP_SENDMMSG] = {"sendmmsg", do_sendmmsg},
     [BZ_OP_SENDFILE] = {"sendfile", do_sendfile},
+    [BZ_OP_SPLICE_IN] = {"splice", do_splice_in},
+    [BZ_OP_SPLICE_OUT] = {"splice", do_splice_out},
     [BZ_OP_FSYNC] = {"fsync", do_fsync},
     [BZ_OP_OPENAT] = {"openat", do_openat},
     [BZ_OP_STATX] = {"statx", do_statx},

@@ -46,8 +46,10 @@ enum bz_op_code {
     BZ_OP_WRITEV,
     BZ_OP_RECVMMSG, /* several messages at once; result: how many */
     BZ_OP_SENDMMSG,
-    BZ_OP_SENDFILE, /* out of a regular file, where it stands, into a socket that does not block */
-    BZ_OP_FSYNC,    /* from here on: never ready, never not; they take the time they take */
+    BZ_OP_SENDFILE,  /* out of a regular file, where it stands, into a socket that does not block */
+    BZ_OP_SPLICE_IN, /* out of a socket that does not block into a pipe that is empty */
+    BZ_OP_SPLICE_OUT, /* out of a pipe that holds so much into such a socket */
+    BZ_OP_FSYNC,      /* from here on: never ready, never not; they take the time they take */
     BZ_OP_OPENAT,
     BZ_OP_STATX,
     BZ_OP_CLOSE,
@@ -106,7 +108,7 @@ struct bz_op {
         struct {
             int fd;
             size_t bytes;
-        } from; /* SENDFILE */
+        } from; /* SENDFILE; SPLICE_IN, SPLICE_OUT: the pipe */
         struct {
             struct sockaddr *address;
             socklen_t bytes; /* room, then how long it is */
@@ -180,6 +182,7 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
     case BZ_OP_WRITEV:
     case BZ_OP_SENDMMSG:
     case BZ_OP_SENDFILE:
+    case BZ_OP_SPLICE_OUT:
         return BZ_SIDE_OUT;
     default:
         return BZ_SIDE_IN;

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "io/attempt.h"
+#include "io/quiet.h"
 #include "io/sys.h"
 
 int bz_raw_take_up(int fd, bool *is_disk)
@@ -36,9 +38,25 @@ int64_t bz_raw_read(int fd, void *data, size_t bytes)
 
 int64_t bz_raw_write(int fd, const void *data, size_t bytes)
 {
+    struct bz_quiet quiet;
     ssize_t n;
+    bz_quiet_begin(&quiet);
     do {
         n = bz_sys->write(fd, data, bytes);
     } while (n < 0 && errno == EINTR);
+    bz_quiet_end(&quiet, n == (ssize_t)bytes);
     return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+}
+
+int bz_raw_pipe(int fd[2])
+{
+    int fault = bz_io_fault_of("pipe2");
+    if (fault != 0)
+        return -fault;
+    return bz_sys->pipe2(fd, O_CLOEXEC | O_NONBLOCK) == 0 ? 0 : -errno;
+}
+
+void bz_raw_close(int fd)
+{
+    bz_sys->close(fd);
 }

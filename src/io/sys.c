@@ -88,6 +88,11 @@ static void sys_ring_unmap(void *start, size_t bytes)
     munmap(start, bytes);
 }
 
+static ssize_t sys_splice(int from, int to, size_t bytes)
+{
+    return splice(from, NULL, to, NULL, bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
 const struct bz_sys bz_sys_linux = {
     .close = close,
     .read = read,
@@ -112,6 +117,7 @@ const struct bz_sys bz_sys_linux = {
     .recvmmsg = recvmmsg,
     .sendmmsg = sendmmsg,
     .sendfile = sendfile,
+    .splice = sys_splice,
     .getsockopt = getsockopt,
     .setsockopt = setsockopt,
     .getsockname = getsockname,

@@ -55,6 +55,7 @@ struct bz_sys {
                     struct timespec *left);
     int (*sendmmsg)(int fd, struct mmsghdr *messages, unsigned count, int flags);
     ssize_t (*sendfile)(int to, int from, off_t *at, size_t bytes);
+    ssize_t (*splice)(int from, int to, size_t bytes); /* waits for neither; NULL: there is none */
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *bytes);
     int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t bytes);
     int (*getsockname)(int fd, struct sockaddr *name, socklen_t *bytes);
