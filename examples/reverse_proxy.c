@@ -4,9 +4,10 @@
  *     example_reverse_proxy 127.0.0.1:4002 localhost 80
  *     example_reverse_proxy                 passes a megabyte through itself, and ends
  *
- * A connection is a fiber that connects to the other side, and two pumps, one for each direction. A pump
- * that reads the end passes the end on (a half-close) and is done; the other goes on until its own
- * end. If one of them fails the whole connection is ended, which the other pump sees at once.
+ * A connection is a fiber that connects to the other side and copies both ways: the end of one direction
+ * is passed on (a half-close), and the other goes on until its own; if one of them fails both are ended. Long
+ * transfers go from socket to socket through a pipe, and not through this process's memory
+ * (blitz_stream_copy()).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,41 +19,15 @@ enum { BUFFER = 16384, MEGABYTE = 1 << 20 };
 
 static const char *host, *port;
 
-struct pump {
-    blitz_tcp *from, *to;
-};
-
-static int pump(void *arg)
-{
-    struct pump *p = arg;
-    char data[BUFFER];
-    int64_t n;
-    int err = 0;
-    while (err == 0 && (n = blitz_tcp_read(p->from, data, sizeof data, BLITZ_FOREVER)) != 0)
-        err = n < 0 ? (int)n : blitz_tcp_write_all(p->to, data, (size_t)n, NULL, BLITZ_FOREVER);
-    if (err == 0)
-        blitz_tcp_shutdown(p->to, BLITZ_WRITABLE);
-    else
-        blitz_tcp_close(blitz_tcp_ref(p->to)); /* for both pumps; its owner gives it up */
-    return err;
-}
-
 static int passes(void *arg)
 {
     blitz_tcp *client = arg, *server;
-    blitz_task *task;
-    if (blitz_tcp_connect_host(host, port, blitz_after(10 * BLITZ_S), &server) != 0) {
-        blitz_tcp_close(client);
-        return 0;
-    }
-    struct pump there = {client, server}, back = {server, client};
-    blitz_spawn_opts opts = {.stack_bytes = 65536};
-    if (blitz_spawn(pump, &there, &opts, &task) == 0) {
-        pump(&back);
-        blitz_task_join(task, BLITZ_FOREVER, NULL);
+    if (blitz_tcp_connect_host(host, port, blitz_after(10 * BLITZ_S), &server) == 0) {
+        blitz_stream_copy_both(blitz_tcp_stream(client), blitz_tcp_stream(server), BLITZ_FOREVER,
+                               NULL, NULL);
+        blitz_tcp_close(server);
     }
     blitz_tcp_close(client);
-    blitz_tcp_close(server);
     return 0;
 }
 
@@ -76,8 +51,7 @@ static int proxy(void *listener)
 
 static int echo(void *arg)
 {
-    struct pump self = {arg, arg};
-    int err = pump(&self);
+    int err = blitz_stream_copy(blitz_tcp_reader(arg), blitz_tcp_writer(arg), BLITZ_FOREVER, NULL);
     blitz_tcp_close(arg);
     return err;
 }

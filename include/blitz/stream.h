@@ -43,9 +43,11 @@ typedef struct blitz_reader_ops {
     const char *name;
     /* At least a byte, unless it is at its end: 0. An error: nothing was read. */
     int64_t (*read)(void *ctx, void *data, size_t bytes, blitz_deadline until);
-    int (*fd)(
-        void
-            *ctx); /* NULL, or the descriptor of a regular file that is read from where it stands */
+    /* NULL, or: the descriptor of a regular file that is read from where it stands. -1: none. */
+    int (*fd)(void *ctx);
+    /* NULL, or: put up to `bytes` of what comes into that pipe, which is empty; as read. -ENOTSUP,
+     * -EINVAL: not this way. */
+    int64_t (*to_pipe)(void *ctx, int pipe, size_t bytes, blitz_deadline until);
 } blitz_reader_ops;
 
 typedef struct blitz_reader {
@@ -62,6 +64,9 @@ typedef struct blitz_writer_ops {
     int (*end)(void *ctx, blitz_deadline until);
     /* NULL, or: take up to `bytes` out of that file, where it stands. -ENOTSUP: not this one. */
     int64_t (*take_file)(void *ctx, int fd, size_t bytes, blitz_deadline until);
+    /* NULL, or: take up to `bytes` out of that pipe, which holds so many; as write. -ENOTSUP, -EINVAL:
+     * not this way. */
+    int64_t (*from_pipe)(void *ctx, int pipe, size_t bytes, blitz_deadline until);
 } blitz_writer_ops;
 
 typedef struct blitz_writer {
@@ -274,7 +279,9 @@ BLITZ_API blitz_reader blitz_tee_reader(blitz_tee *t);
 
 /*
  * Write what comes from one to the other, until the end; the other is not ended. A file goes to a
- * connection without coming through this process's memory, where the system can.
+ * connection without coming through this process's memory, where the system can; so do, after the first
+ * 256 KiB, large pieces from connection to connection, through a pipe (two descriptors; without them, or
+ * with the keeper "uring", through memory).
  * Owns:     *copied (may be NULL) is how many bytes went over in any case. After an error while writing,
  *           what was read and not written is lost: up to 64 KiB.
  * Suspends: until the end, an error, `until`, or a cancel.

@@ -89,31 +89,49 @@ static int tcp_end(void *ctx, blitz_deadline until)
     return blitz_tcp_shutdown(ctx, BLITZ_WRITABLE);
 }
 
-blitz_reader blitz_tcp_reader(blitz_tcp *t)
+/* Between the connection and another descriptor, past this process's memory. */
+static int64_t tcp_move(blitz_tcp *t, enum bz_op_code code, unsigned may, int fd, size_t bytes,
+                        blitz_deadline until)
 {
-    static const blitz_reader_ops ops = {.name = "tcp", .read = tcp_read};
-    return (blitz_reader){&ops, t};
-}
-
-/* Out of the file, where it stands, into the connection. */
-static int64_t tcp_take_file(void *ctx, int fd, size_t bytes, blitz_deadline until)
-{
-    blitz_tcp *t = ctx;
     struct bz_op op;
-    if (!bz_socket_is(&t->s, BZ_SOCKET_WRITES))
+    if (!bz_socket_is(&t->s, may))
         return -EBADF;
     if (bz_io_completes(t->s.file))
         return -ENOTSUP; /* the descriptor blocks, and so would the call */
-    bz_socket_op(&t->s, &op, BZ_OP_SENDFILE);
+    bz_socket_op(&t->s, &op, code);
     op.from.fd = fd;
     op.from.bytes = bytes;
-    return bz_io_run(&op, "send a file", until);
+    return bz_io_run(&op, code == BZ_OP_SPLICE_IN ? "tcp read" : "tcp write", until);
+}
+
+static int64_t tcp_take_file(void *ctx, int fd, size_t bytes, blitz_deadline until)
+{
+    return tcp_move(ctx, BZ_OP_SENDFILE, BZ_SOCKET_WRITES, fd, bytes, until);
+}
+
+static int64_t tcp_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+{
+    return tcp_move(ctx, BZ_OP_SPLICE_IN, BZ_SOCKET_READS, pipe, bytes, until);
+}
+
+static int64_t tcp_from_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+{
+    return tcp_move(ctx, BZ_OP_SPLICE_OUT, BZ_SOCKET_WRITES, pipe, bytes, until);
+}
+
+blitz_reader blitz_tcp_reader(blitz_tcp *t)
+{
+    static const blitz_reader_ops ops = {.name = "tcp", .read = tcp_read, .to_pipe = tcp_to_pipe};
+    return (blitz_reader){&ops, t};
 }
 
 blitz_writer blitz_tcp_writer(blitz_tcp *t)
 {
-    static const blitz_writer_ops ops = {
-        .name = "tcp", .write = tcp_write, .end = tcp_end, .take_file = tcp_take_file};
+    static const blitz_writer_ops ops = {.name = "tcp",
+                                         .write = tcp_write,
+                                         .end = tcp_end,
+                                         .take_file = tcp_take_file,
+                                         .from_pipe = tcp_from_pipe};
     return (blitz_writer){&ops, t};
 }
 

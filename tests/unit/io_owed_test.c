@@ -1,6 +1,6 @@
 /*
  * What the driver owes others than its callers, on every keeper: foreign calls beside operations in flight, an operation
- * whose thread has gone, a listener whose acceptors are slow.
+ * whose thread has gone, descriptors that have run out.
  */
 #include "harness.h"
 
@@ -324,62 +324,4 @@ TEST(io_owed, bug_19_a_proc_that_cannot_open_a_keeper_uses_another_s)
         CHECK_EQ(blitz_run(on_every_proc, NULL, &(blitz_config){.procs = 3, .io = keepers[i]}), 0);
         CHECK_GE(bz_load_relaxed(&opened), 2u); /* relaxed: counted */
     }
-}
-
-/* ---- a line of connections, and slow acceptors ---- */
-
-enum { ACCEPTORS = 3, BURSTS = 4, BURST = 40 };
-
-static bz_atomic(uint32_t) taken; /* relaxed: counted */
-
-/* Takes one, is busy elsewhere for a while, takes the next. */
-static int accepts_slowly(void *arg)
-{
-    blitz_tcp *t;
-    unsigned seed = 1;
-    while (blitz_tcp_accept(arg, &t, NULL, BLITZ_FOREVER) == 0) {
-        bz_fetch_add_relaxed(&taken, 1); /* relaxed: as above */
-        blitz_tcp_close(t);
-        seed = seed * 1103515245 + 12345;
-        for (unsigned i = seed >> 16 & 7; i > 0; i--)
-            blitz_yield();
-        if ((seed >> 20 & 7) == 0 && blitz_sleep(100 * BLITZ_US) != 0)
-            break;
-    }
-    blitz_tcp_listener_unref(arg);
-    return 0;
-}
-
-/* All at once; then it is quiet until each of them was taken. An edge that was used up by one accept, and
- * not passed on, leaves the rest in line for ever. */
-static int bursts(void *arg)
-{
-    blitz_task *task[ACCEPTORS];
-    blitz_tcp *client[BURST];
-    blitz_addr at;
-    blitz_tcp_listener *l = t_listen(&at);
-    char c;
-    (void)arg;
-    bz_store_relaxed(&taken, 0); /* relaxed: before the spawns */
-    for (int i = 0; i < ACCEPTORS; i++)
-        task[i] = t_spawn(accepts_slowly, blitz_tcp_listener_ref(l));
-    for (int burst = 0; burst < BURSTS; burst++) {
-        for (int i = 0; i < BURST; i++)
-            CHECK_EQ(blitz_tcp_connect(&at, soon(), &client[i]), 0);
-        for (int i = 0; i < BURST; i++) {
-            CHECK_EQ(blitz_tcp_read(client[i], &c, 1, soon()), 0); /* it was taken, and closed */
-            blitz_tcp_close(client[i]);
-        }
-        CHECK_EQ(bz_load_relaxed(&taken), (unsigned)(burst + 1) * BURST); /* relaxed: as above */
-    }
-    blitz_tcp_listener_close(l);
-    for (int i = 0; i < ACCEPTORS; i++)
-        CHECK_EQ(t_join(task[i]), 0);
-    return 0;
-}
-
-/* envoy#15818: connections are left in the line while those who could take them sleep. */
-TEST(io_owed, bug_20_a_burst_is_taken_to_the_last_by_slow_acceptors)
-{
-    t_on_keepers(bursts, NULL);
 }

@@ -237,22 +237,55 @@ static int on_all(void *arg)
     return 0;
 }
 
-#define SCENE(play_, says_)                   \
-    TEST(net_future, says_)                   \
-    {                                         \
-        void (*play)(struct scene *) = play_; \
-        t_on_keepers(on_all, (void *)&play);  \
-    }
+static void play_all(void (*play)(struct scene *))
+{
+    t_on_keepers(on_all, (void *)&play);
+}
 
-SCENE(ready_at_once, what_is_there_is_had)
-SCENE(ready_later, what_comes_wakes_who_waits)
-SCENE(cancelled_before, bug_21_cancelled_before_it_is_asked_it_does_nothing)
-SCENE(cancelled_while_it_waits, bug_21_cancelled_while_it_waits_it_has_done_nothing)
-SCENE(cancelled_after_it_was_woken, bug_21_cancelled_after_it_was_woken_it_says_what_it_did)
-SCENE(loses_a_race, bug_21_losing_a_race_it_has_done_nothing)
-SCENE(runs_into_a_timeout, a_timeout_around_it_ends_it_and_nothing_is_lost)
-SCENE(is_closed_under_way, bug_16_a_close_ends_it)
-SCENE(serves_a_plain_thread, a_plain_thread_may_await_it)
+TEST(net_future, what_is_there_is_had)
+{
+    play_all(ready_at_once);
+}
+
+TEST(net_future, what_comes_wakes_who_waits)
+{
+    play_all(ready_later);
+}
+
+TEST(net_future, bug_21_cancelled_before_it_is_asked_it_does_nothing)
+{
+    play_all(cancelled_before);
+}
+
+TEST(net_future, bug_21_cancelled_while_it_waits_it_has_done_nothing)
+{
+    play_all(cancelled_while_it_waits);
+}
+
+TEST(net_future, bug_21_cancelled_after_it_was_woken_it_says_what_it_did)
+{
+    play_all(cancelled_after_it_was_woken);
+}
+
+TEST(net_future, bug_21_losing_a_race_it_has_done_nothing)
+{
+    play_all(loses_a_race);
+}
+
+TEST(net_future, a_timeout_around_it_ends_it_and_nothing_is_lost)
+{
+    play_all(runs_into_a_timeout);
+}
+
+TEST(net_future, bug_16_a_close_ends_it)
+{
+    play_all(is_closed_under_way);
+}
+
+TEST(net_future, a_plain_thread_may_await_it)
+{
+    play_all(serves_a_plain_thread);
+}
 
 /* ---- what the table does not show ---- */
 
