@@ -39,11 +39,11 @@ enum { FIRST = 64, LOOK_SHARE = 10, BLIND_MS = 10 };
 struct posix_own {
     struct bz_lock lock;
     struct bz_kick kick;
-    unsigned count, room;  /* of the list, which begins with the kick's own descriptor */
-    struct pollfd *list;   /* what is wanted of each */
-    struct bz_file **file; /* whose it is; NULL: the kick's */
-    unsigned turn;         /* where the last harvest ended: who is next comes first */
-    uint64_t due_ns;       /* no look that does not wait before */
+    unsigned count, room;     /* of the list, which begins with the kick's own descriptor */
+    struct pollfd *list;      /* what is wanted of each */
+    struct bz_file **file;    /* whose it is; NULL: the kick's */
+    bz_atomic(uint32_t) turn; /* where the last harvest ended: who is next comes first. A hint */
+    uint64_t due_ns;          /* no look that does not wait before */
 };
 
 static struct posix_own *own_of(struct bz_poll *poll)
@@ -183,7 +183,8 @@ static int poll_all(struct copy *c, int ms)
 
 static void gather(struct posix_own *own, const struct copy *c, struct bz_harvest *harvest)
 {
-    unsigned first = c->count > 0 ? own->turn % c->count : 0, i;
+    unsigned turn = bz_load_relaxed(&own->turn); /* relaxed: a hint, two threads may be here */
+    unsigned first = c->count > 0 ? turn % c->count : 0, i;
     for (i = 0; i < c->count && harvest->count < BZ_HARVEST_MAX; i++) {
         const struct pollfd *p = &c->list[(first + i) % c->count];
         uint64_t key = c->key[(first + i) % c->count];
@@ -192,7 +193,7 @@ static void gather(struct posix_own *own, const struct copy *c, struct bz_harves
         harvest->entry[harvest->count].key = key;
         harvest->entry[harvest->count++].what = p->revents;
     }
-    own->turn = first + i; /* a hint: two threads may be here */
+    bz_store_relaxed(&own->turn, first + i); /* relaxed: as above */
 }
 
 static int timeout_ms(struct bz_poll *poll, uint64_t until_ns)
