@@ -35,6 +35,9 @@
 #define BZ_LINE 64
 #endif
 
+/* How far apart are two addresses that one __builtin_prefetch does not fetch together? At least. */
+#define BZ_FETCHED 64
+
 /* Put before a field: it starts a line of its own. */
 #define BZ_OWN_LINE BZ_ALIGNED(BZ_LINE)
 

@@ -111,12 +111,13 @@ static struct epoll_event *room_of(struct bz_harvest *harvest)
     return (struct epoll_event *)(void *)harvest->room;
 }
 
-static void gather(struct bz_harvest *harvest, int count)
+static void gather(struct bz_poll *poll, struct bz_harvest *harvest, int count)
 {
     const struct epoll_event *events = room_of(harvest);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == 0)
             continue; /* a kick */
+        bz_file_fetch(poll->files, events[i].data.u64);
         harvest->entry[harvest->count].key = events[i].data.u64;
         harvest->entry[harvest->count++].what = events[i].events;
     }
@@ -153,7 +154,7 @@ static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harves
         return 0;
     int n = wait_fine(own, room_of(harvest), left);
     bz_kick_leave(&own->kick, poll->os);
-    gather(harvest, n);
+    gather(poll, harvest, n);
     return n == 0 ? -ETIMEDOUT : 0; /* a signal, or anything else that went wrong: look again */
 }
 
@@ -172,7 +173,7 @@ static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct epoll_own *own = own_of(poll);
     if (own != NULL && harvest->count == 0)
-        gather(harvest, bz_sys->epoll_wait(own->set, room_of(harvest), BZ_HARVEST_MAX, 0));
+        gather(poll, harvest, bz_sys->epoll_wait(own->set, room_of(harvest), BZ_HARVEST_MAX, 0));
 }
 
 static void epoll_kick(struct bz_poll *poll)
@@ -201,9 +202,20 @@ static unsigned meaning_of(int64_t events)
     return what;
 }
 
+/* With thousands of files, what an event leads to lies in memory, each found through the one before:
+ * it is asked for while those before it are at work. The files themselves when they are heard of. */
+static void look_ahead(struct bz_poll *poll, const struct bz_harvest *harvest)
+{
+    enum { WAITERS = 8 };
+    unsigned at = harvest->at;
+    for (unsigned i = at == 0 ? 0 : at + WAITERS; i <= at + WAITERS && i < harvest->count; i++)
+        bz_file_fetch_waiter(poll->files, harvest->entry[i].key);
+}
+
 static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
                           struct bz_told told[BZ_SIDES])
 {
+    look_ahead(poll, harvest);
     struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
     if (f == NULL)
         return; /* it was closed meanwhile: whoever has the descriptor now is not meant */

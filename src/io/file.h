@@ -30,6 +30,21 @@ unsigned bz_files_fini(struct bz_files *files);
  */
 BZ_MUST_USE int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file **out);
 
+/* One that will be asked for soon, and then who waits there: have the CPU fetch them. */
+void bz_file_fetch(struct bz_files *files, uint64_t key);
+void bz_file_fetch_waiter(struct bz_files *files, uint64_t key);
+
+/* Under its lock: where who waits stands in memory, for whoever tells it: the operation, its owner's
+ * wait somewhere below it, and a task; NULL: none. */
+static inline void bz_file_say_near(struct bz_file *f, const struct bz_op *op, const void *wait,
+                                    const void *task)
+{
+    uintptr_t at = (uintptr_t)(wait != NULL ? wait : op), lines = ((uintptr_t)op - at) / BZ_FETCHED;
+    bz_store_relaxed(&f->near_wait, at);                                  /* relaxed: a hint */
+    bz_store_relaxed(&f->near_lines, (uint8_t)(lines < 255 ? lines : 0)); /* relaxed: likewise */
+    bz_store_relaxed(&f->near_task, (uintptr_t)task);                     /* relaxed: likewise */
+}
+
 /* The file a keeper's key names, locked, or NULL if that one is gone. */
 struct bz_file *bz_file_find(struct bz_files *files, uint64_t key);
 static inline uint64_t bz_file_key(const struct bz_file *f)

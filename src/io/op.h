@@ -76,17 +76,20 @@ struct bz_op {
     /* Its owner is to go on. Under the file's lock: decides, and leaves the rest for later. False:
      * it has another outcome, tell somebody else. */
     bool (*tell)(struct bz_op *op, struct bz_told *out);
-    void *who;            /* the owner's, for tell */
-    struct bz_poll *poll; /* while it flies: whose keeper has it */
-    uint8_t code;         /* enum bz_op_code */
-    uint8_t side;         /* enum bz_side */
-    uint8_t state;        /* enum bz_op_state */
-    uint8_t is_in;        /* counted among the file's users */
-    uint8_t is_begun;     /* a connect that is under way */
-    uint8_t is_asked;     /* to end: the owner, or whoever closed the file, wants it back */
-    uint8_t has_own;      /* a receive that does without the keeper's buffers */
-    uint32_t generation;  /* the file's use that is meant; 0: whatever it is. Constant */
-    int flags;            /* of the call */
+    void *who; /* the owner's, for tell */
+    union {
+        struct bz_poll *poll; /* while it flies: whose keeper has it */
+        const void *next;     /* by readiness: what its owner looks at when it is done, or NULL */
+    };
+    uint8_t code;        /* enum bz_op_code */
+    uint8_t side;        /* enum bz_side */
+    uint8_t state;       /* enum bz_op_state */
+    uint8_t is_in;       /* counted among the file's users */
+    uint8_t is_begun;    /* a connect that is under way */
+    uint8_t is_asked;    /* to end: the owner, or whoever closed the file, wants it back */
+    uint8_t has_own;     /* a receive that does without the keeper's buffers */
+    uint32_t generation; /* the file's use that is meant; 0: whatever it is. Constant */
+    int flags;           /* of the call */
     int64_t result;
     union {
         struct {
@@ -138,22 +141,25 @@ enum bz_file_flags {
     BZ_FILE_CARGO = 8    /* a stream with descriptors beside its bytes: a short read says nothing */
 };
 
+/* What each message touches comes first, a line of it. */
 struct bz_file {
-    struct bz_lock lock;
-    uint32_t index;      /* in the table; constant */
-    uint32_t generation; /* counts its uses */
-    int fd;              /* constant while it is in use; -1: it is not */
-    unsigned flags;      /* enum bz_file_flags; likewise */
-    unsigned users;      /* operations under way, and one for whoever has it open */
-    bool is_closing;     /* no operation begins any more */
+    BZ_OWN_LINE struct bz_lock lock;
+    uint32_t index;                /* in the table; constant */
+    uint32_t generation;           /* counts its uses */
+    int fd;                        /* constant while it is in use; -1: it is not */
+    unsigned users;                /* operations under way, and one for whoever has it open */
+    uint16_t flags;                /* enum bz_file_flags; constant while it is in use */
+    bool is_closing;               /* no operation begins any more */
+    bz_atomic(uint8_t) near_lines; /* a hint: from near_wait to the operation */
     struct bz_half half[BZ_SIDES];
-    struct bz_list flying;  /* operations the kernel has */
-    struct bz_poll *poll;   /* whose keeper knows it; NULL: none yet */
-    uintptr_t kept;         /* the keeper's own */
-    struct bz_files *files; /* constant */
+    struct bz_poll *poll;           /* whose keeper knows it; NULL: none yet */
+    struct bz_files *files;         /* constant */
+    bz_atomic(uintptr_t) near_wait; /* hints for who will tell: addresses to fetch, perhaps of */
+    bz_atomic(uintptr_t) near_task; /* memory that is gone. Of whoever came last to wait */
+    struct bz_list flying;          /* operations the kernel has */
     union {
-        struct bz_file *next_free; /* guarded by the table's lock */
-        void *owner;               /* the net layer's */
+        uintptr_t kept;            /* the keeper's own, while it is attached */
+        struct bz_file *next_free; /* guarded by the table's lock, while it is not open */
     };
 };
 

@@ -111,6 +111,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_told *next)
     bz_file_unlock(f);
     if (!is_worth)
         return false;
+    __builtin_prefetch(op->next); /* the call takes long enough for it to come */
     int64_t result = bz_attempt(op);
     bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
     bz_file_lock(f);

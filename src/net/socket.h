@@ -50,6 +50,7 @@ void bz_socket_close(struct bz_socket *s);
 static inline void bz_socket_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code)
 {
     bz_op_init(op, s->file, code);
+    op->next = s;
     op->generation = BZ_BROKEN(152) ? 0 : s->generation;
 }
 

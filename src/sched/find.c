@@ -13,6 +13,9 @@
  * can have, and what is in it then goes back. A machine that is long at one task has its hand
  * emptied by the monitor.
  *
+ * What a task that comes soon will touch lies in memory if there are thousands of them, each piece found
+ * through the one before. Those in the hand are known, so it is fetched while others run.
+ *
  * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds; so is the poll, if
  * it has files and was not asked for HEAR_NS: that is a system call.
  *
@@ -115,6 +118,24 @@ static void warm_up(struct bz_hand *h, unsigned at)
         __builtin_prefetch(sp + 64);
         __builtin_prefetch(sp + 128);
     }
+}
+
+/* The first of the hand comes after the current task, which is about to make system calls: there is time
+ * to fetch more of it than a switch needs. Those who only take turns would pay more than they gain: 8 ns
+ * of 23. */
+void bz_warm_next(struct bz_machine *m)
+{
+    enum { FROM = 3, FRAMES = 12 }; /* lines: those of a read that waits, and of who called it */
+    struct bz_hand *h = &m->proc->hand;
+    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+    struct bz_stack *next = stack_in_hand(h, at);
+    if (next == NULL)
+        return;
+    char *sp = next->ctx.sp;
+    __builtin_prefetch((char *)bz_entry_task(bz_get(&h->entry[at])) + BZ_FETCHED);
+    for (int i = FROM; i < FRAMES; i++)
+        __builtin_prefetch(sp + BZ_FETCHED * i);
+    __builtin_prefetch(next->mark);
 }
 
 /* Take the first out of the hand; 0 if it was claimed. */

@@ -141,6 +141,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
         bz_file_unlock(f);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
+    bz_file_say_near(f, op, w, w->task);
     bool waits = bz_wait_publish(w);
     bz_file_unlock(f); /* the last thing */
     return waits;
@@ -175,6 +176,16 @@ static int64_t try_once(struct bz_op *op)
     return is_done ? op->result : -ETIMEDOUT;
 }
 
+/* System calls follow, and then a switch. */
+static void warm_next(void)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    if (m != NULL)
+        bz_warm_next(m);
+    bz_leave(was);
+}
+
 /* Wait until it is worth a try. Returns 0: it is; else why not. */
 static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
@@ -191,6 +202,7 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
             bz_file_lock(op->file);
             bz_file_unlock(op->file);
         }
+        warm_next();
         return 0;
     }
     give_up(op);
@@ -253,6 +265,7 @@ static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
     if (waits) {
         f->waker = *spare;
         *spare = (blitz_waker){NULL, NULL};
+        bz_file_say_near(op->file, op, NULL, NULL);
     }
     bz_file_unlock(op->file);
     if (err == 0)

@@ -385,6 +385,8 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 /* find.c: empty `next` and the hand into out[], oldest first. Whoever may touch them: retake.h.
  * Returns how many. */
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
+/* Have the CPU fetch what the task after the current one stands on. In the runtime, with a proc. */
+void bz_warm_next(struct bz_machine *m);
 /* What is in its own slot, hand and ring; 0 if there is nothing. */
 bz_entry bz_take_own(struct bz_machine *m);
 /* What is at hand without disturbing anybody; 0 if there is nothing. */
