@@ -385,7 +385,7 @@ bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
     struct bz_told told[BZ_SIDES];
     bool is_any = harvest->count > 0;
     struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
-    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt))
+    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt) && !BZ_BROKEN(148))
         deliver_here(m, p, harvest);
     while (bz_poll_deliver(&p->poll, harvest, told))
         for (int s = 0; s < BZ_SIDES; s++)

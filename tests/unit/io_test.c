@@ -103,6 +103,85 @@ TEST(io, two_fibers_talk_over_a_stream)
     t_on_each(talk, NULL, 0);
 }
 
+/* ---- in which order ---- */
+
+enum { QUEUE = 8 };
+struct in_turn {
+    struct pair pair;
+    blitz_task *task;
+    uint64_t key;
+};
+
+static int is_served(void *arg)
+{
+    struct in_turn *c = arg;
+    char data;
+    CHECK_EQ(receive(c->pair.end[1], &data, 1, BLITZ_FOREVER), 1);
+    return 0;
+}
+
+static bz_entry entry_of(const struct in_turn *c, uint64_t key)
+{
+    while (c->key != key)
+        c++;
+    return bz_entry_resumed((struct bz_task *)c->task);
+}
+
+/* What stands at that place in the proc's queue; the next slot comes first, if there is something in it.
+ * In the runtime. */
+static bz_entry queued_at(struct bz_proc *p, unsigned i)
+{
+    uint64_t head = bz_load_relaxed(&p->ring.head); /* relaxed: ours */
+    bz_entry next = bz_load_relaxed(&p->next);      /* relaxed: ours */
+    if (next != 0 && i == 0)
+        return next;
+    return bz_get(bz_runq_slot(&p->ring, bz_runq_real(head) + i - (next != 0)));
+}
+
+/* Others may hear of some of them, or take the proc, before we are in the runtime; then there is less to
+ * see. */
+static int hears_many(void *arg)
+{
+    struct in_turn c[QUEUE];
+    struct bz_harvest heard;
+    bz_entry place[QUEUE] = {0};
+    uint32_t was;
+    (void)arg;
+    heard.count = heard.at = 0;
+    for (int i = 0; i < QUEUE; i++) {
+        pair_open(&c[i].pair);
+        c[i].key = bz_file_key(c[i].pair.end[1]);
+        CHECK_EQ(blitz_spawn(is_served, &c[i], NULL, &c[i].task), 0);
+        while (bz_load_acquire(&((struct bz_task *)c[i].task)->wait) ==
+               0) /* it is what we wait for */
+            blitz_yield();
+    }
+    for (int i = 0; i < QUEUE; i++)
+        CHECK_EQ(write(c[i].pair.end[0]->fd, "x", 1), 1);
+    struct bz_machine *m = bz_enter(&was);
+    if (m != NULL) {
+        bz_poll_reap(&m->proc->poll, &heard);
+        bz_io_deliver(m->proc, &heard);
+        for (unsigned i = 0; i < heard.count; i++)
+            place[i] = queued_at(m->proc, i);
+    }
+    bz_leave(was);
+    for (unsigned i = 0; i < heard.count; i++)
+        CHECK_EQ(place[i], entry_of(c, heard.entry[i].key));
+    t_note("heard %u at once", heard.count);
+    for (int i = 0; i < QUEUE; i++) {
+        CHECK_EQ(blitz_task_join(c[i].task, BLITZ_FOREVER, NULL), 0);
+        pair_close(&c[i].pair);
+    }
+    return 0;
+}
+
+/* Nobody is served before those that came earlier. */
+TEST(io, of_those_that_are_heard_at_once_the_first_is_served_first)
+{
+    CHECK_EQ(blitz_run(hears_many, NULL, &(blitz_config){.procs = 1, .io = "epoll"}), 0);
+}
+
 /* ---- what ends a wait ---- */
 
 static int deadlines(void *arg)
