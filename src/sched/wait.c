@@ -281,7 +281,7 @@ static void hook_wait(void *wait)
         bz_place(rt, bz_entry_resumed(t));
 }
 
-uint32_t bz_wait_refuse(struct bz_wait *w)
+uint32_t bz_wait_refuse_in_full(struct bz_wait *w)
 {
     if (w->task != NULL && !w->is_sole && bz_word_is_cancelled(&w->task->word))
         return BZ_WAIT_CANCELLED;

@@ -172,7 +172,14 @@ void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *w
 
 /* Why not to wait at all: the deadline has passed or the task was cancelled. BZ_WAIT_OPEN: none. A
  * wait may be begun without asking, it ends soon enough then; asking saves the switch. */
-BZ_MUST_USE uint32_t bz_wait_refuse(struct bz_wait *w);
+BZ_MUST_USE uint32_t bz_wait_refuse_in_full(struct bz_wait *w);
+BZ_MUST_USE static inline uint32_t bz_wait_refuse(struct bz_wait *w)
+{
+    /* relaxed: a cancel that is not seen here is seen when the wait is published, wait.c [C] */
+    bool is_cancelled = w->task == NULL || bz_load_relaxed(&w->task->word) & BZ_WORD_CANCELLED;
+    return BZ_LIKELY(w->until == BLITZ_FOREVER && !is_cancelled) ? (uint32_t)BZ_WAIT_OPEN
+                                                                 : bz_wait_refuse_in_full(w);
+}
 
 /*
  * Wait.
