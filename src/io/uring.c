@@ -34,7 +34,9 @@
  * One call a turn. A machine that sleeps hands in by the call that sleeps, without the lock (ring.c says
  * why it may); one that finds something completed, or was roused, hands in and goes on. While it spins
  * for work what it had is handed in first, so that a spin that finds nothing is followed by a second
- * call, which only sleeps. Built plain, handing in and sleeping are two calls.
+ * call, which only sleeps. Built plain, handing in and sleeping are two calls. What it saves: with one
+ * connection a message takes two calls instead of three. With many, whose sends complete as they are handed
+ * in, there was one call before: there the CPU of a message is what it was, within the noise.
  *
  * Everything else here is under the lock. It is held over a call that hands in and does not sleep.
  *
