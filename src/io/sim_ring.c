@@ -358,7 +358,8 @@ static int sim_ring_enter(int fd, unsigned submit, unsigned min, unsigned flags,
     struct sim_file *f = bz_sim_file_of(fd, SIM_RING);
     f->refs++;
     int64_t taken = submit > 0 ? take(f, submit) : 0, err = 0;
-    if (taken >= 0 && (flags & BZ_URING_ENTER_GETEVENTS))
+    bool waits = taken == (int64_t)submit; /* else the caller is to look first */
+    if (waits && (flags & BZ_URING_ENTER_GETEVENTS))
         err = wait_in(f, min, until_of(flags, arg));
     bz_sim_file_unref(f);
     return (int)bz_sim_outcome(taken != 0 ? taken : err);
