@@ -346,7 +346,8 @@ static void posix_detach(struct bz_poll *poll, struct bz_file *f)
     own->file[at]->kept = at + 1; /* I1: of the last one, which may be f itself */
     f->kept = 0;
     bz_lock_drop(&own->lock, poll->os);
-    bz_kick(&own->kick, poll->os); /* who waits with an old copy keeps it open */
+    if (!BZ_BROKEN(157))
+        bz_kick(&own->kick, poll->os); /* who waits with an old copy keeps it open */
 }
 
 static const struct bz_poll_ops posix_ops = {

@@ -137,7 +137,7 @@ bool bz_ready_wait(struct bz_op *op)
 {
     struct bz_file *f = op->file;
     struct bz_half *h = &f->half[op->side];
-    if (bz_half_is_worth_a_try(h))
+    if (bz_half_is_worth_a_try(h) && !BZ_BROKEN(155))
         return true;
     bz_list_push_back(&h->waiting, &op->in);
     op->state = BZ_OP_WAITS;

@@ -36,7 +36,7 @@
 #include "base/check.h"
 #include "os/sim.h"
 
-enum { CALL_NS_MAX = 500 };
+enum { CALL_NS_MAX = 500, LINGER_NS_MAX = 20000 };
 
 struct sim_kernel *bz_sim_kernel;
 
@@ -98,12 +98,12 @@ uint64_t bz_sim_until_ms(int ms)
     return bz_os_now(bz_sim_kernel->os) + (uint64_t)ms * 1000000;
 }
 
-/* What was done is seen by others before the caller knows of it. */
+/* What was done is seen by others before the caller knows of it, long before perhaps. */
 int64_t bz_sim_outcome(int64_t result)
 {
     bz_sim_called();
     if (bz_sim_odd(2))
-        bz_sim_burn(0);
+        bz_sim_burn(bz_sim_odd(8) ? bz_sim_below(LINGER_NS_MAX) : 0);
     if (result >= 0)
         return result;
     errno = (int)-result;

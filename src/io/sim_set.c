@@ -145,7 +145,7 @@ static int gather(struct sim_file *set, struct epoll_event *events, int room)
         struct sim_item *i =
             take_ready(set, bz_sim_kernel->config.is_calm ? 0 : bz_sim_below(left));
         unsigned mask = bz_sim_mask(i->file) & (i->event.events | ALWAYS);
-        if (mask != 0 && i->file->kind == SIM_SOCKET && bz_sim_odd(32))
+        if (mask != 0 && i->file->kind == SIM_SOCKET && bz_sim_odd(8))
             mask |= EPOLLIN | EPOLLOUT; /* for nothing */
         if (mask == 0)
             continue;

@@ -93,7 +93,7 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
         bz_file_lock(op->file);
         bz_file_unlock(op->file);
     }
-    return op->result == -ECANCELED ? why : op->result;
+    return op->result == -ECANCELED || BZ_BROKEN(156) ? why : op->result;
 }
 
 /* Without waiting: only what is ready is called, since the descriptor may block. */

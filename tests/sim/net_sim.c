@@ -4,40 +4,7 @@
  * and in order, whoever waits is told, and nothing is left open.
  */
 #include "blitz/combine.h"
-#include "blitz/tcp.h"
-#include "blitz/unix.h"
-#include "support/net.h"
-#include "support/net_sim.h"
-
-/* ---- bytes that say where they belong ---- */
-
-/* The byte number `at` of stream `id`. */
-static uint8_t byte_of(unsigned id, uint64_t at)
-{
-    return (uint8_t)((id * 31 + at) * 167 >> 3);
-}
-
-static void fill_in(uint8_t *data, size_t bytes, unsigned id, uint64_t at)
-{
-    for (size_t i = 0; i < bytes; i++)
-        data[i] = byte_of(id, at + i);
-}
-
-static void look_through(const uint8_t *data, size_t bytes, unsigned id, uint64_t at)
-{
-    for (size_t i = 0; i < bytes; i++)
-        CHECK_EQ(data[i], byte_of(id, at + i));
-}
-
-enum { PIECE = 48 };
-
-/* Soon, later, or never. */
-static blitz_deadline some_deadline(void)
-{
-    static const uint64_t ns[] = {0, 1, 1000, 50000, 3000000};
-    uint32_t which = net_dice(BZ_ARRAY_LEN(ns) + 1);
-    return which == BZ_ARRAY_LEN(ns) ? BLITZ_FOREVER : which == 0 ? 0 : blitz_after(ns[which]);
-}
+#include "support/net_scenes.h"
 
 /* ---- echo ---- */
 
@@ -72,13 +39,6 @@ static int accept_all(void *arg)
         t_join(t[i]);
     return 0;
 }
-
-struct stream {
-    blitz_tcp *t;
-    unsigned id;
-    uint64_t bytes; /* to be sent */
-    uint64_t sent, got;
-};
 
 static int send_all(void *arg)
 {
@@ -141,57 +101,6 @@ TEST(net, what_is_sent_comes_back)
 }
 
 /* ---- given up at every wait ---- */
-
-/* One write of a stream, in one of the ways there are. Returns what it did, or why not. */
-static int64_t write_some(struct stream *s, const uint8_t *data, size_t n)
-{
-    blitz_piece piece[2] = {{(void *)(uintptr_t)data, n / 2},
-                            {(void *)(uintptr_t)(data + n / 2), n - n / 2}};
-    size_t done = 0;
-    int err;
-    switch (net_dice(4)) {
-    case 0:
-        return blitz_tcp_write(s->t, data, n, some_deadline());
-    case 1:
-        return blitz_tcp_writev(s->t, piece, 2, some_deadline());
-    case 2:
-        err = blitz_tcp_write_all(s->t, data, n, &done, some_deadline());
-        return done > 0 ? (int64_t)done : err;
-    default:
-        err = blitz_tcp_wait(s->t, BLITZ_WRITABLE, some_deadline());
-        return err != 0 ? err : blitz_tcp_try_write(s->t, data, n);
-    }
-}
-
-static int64_t read_some(struct stream *s, uint8_t *data, size_t n)
-{
-    blitz_piece piece[2] = {{data, n / 2}, {data + n / 2, n - n / 2}};
-    size_t done = 0;
-    int64_t seen;
-    int err;
-    switch (net_dice(5)) {
-    case 0:
-        return blitz_tcp_read(s->t, data, n, some_deadline());
-    case 1:
-        return blitz_tcp_readv(s->t, piece, 2, some_deadline());
-    case 2:
-        err = blitz_tcp_read_exact(s->t, data, n, &done, some_deadline());
-        return done > 0 ? (int64_t)done : err == -ENODATA ? 0 : err;
-    case 3:
-        seen = blitz_tcp_peek(s->t, data, n, some_deadline());
-        if (seen > 0)
-            look_through(data, (size_t)seen, s->id, s->got);
-        return seen > 0 ? -EAGAIN : seen;
-    default:
-        err = blitz_tcp_wait(s->t, BLITZ_READABLE, some_deadline());
-        return err != 0 ? err : blitz_tcp_try_read(s->t, data, n);
-    }
-}
-
-static bool is_a_pause(int64_t result)
-{
-    return result == -ETIMEDOUT || result == -EAGAIN;
-}
 
 /* Until it is done, or cancelled. */
 static int send_restlessly(void *arg)
@@ -272,4 +181,193 @@ static int both_ways_restlessly(void *arg)
 TEST(net, bug_21_what_is_cancelled_or_late_has_done_what_it_says)
 {
     net_on_seeds(both_ways_restlessly, NULL, (struct bz_sim_net_config){0}, 100);
+}
+
+/* ---- edges ---- */
+
+static int answer(void *arg)
+{
+    blitz_tcp *t = arg;
+    uint8_t ball;
+    while (blitz_tcp_read(t, &ball, 1, BLITZ_FOREVER) == 1)
+        CHECK_EQ(blitz_tcp_write(t, &ball, 1, BLITZ_FOREVER), 1);
+    return 0;
+}
+
+static int serve_the_ball(void *arg)
+{
+    blitz_tcp *t = arg;
+    uint8_t ball = 0;
+    for (uint8_t i = 0; i < 20; i++) {
+        CHECK_EQ(blitz_tcp_write(t, &i, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(blitz_tcp_read(t, &ball, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(ball, i);
+    }
+    return blitz_tcp_shutdown(t, BLITZ_WRITABLE);
+}
+
+/* Nobody helps a read that has missed its edge: there is no deadline, and no second byte. */
+static int ping_pong(void *arg)
+{
+    blitz_tcp *end[2];
+    struct user user[2];
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    user_start(&user[0], serve_the_ball, end[0]);
+    user_start(&user[1], answer, end[1]);
+    user_join(&user[0]);
+    user_join(&user[1]);
+    t_close_both(end);
+    return 0;
+}
+
+TEST(net, bug_13_no_edge_is_lost)
+{
+    net_on_seeds(ping_pong, NULL, (struct bz_sim_net_config){0}, 120);
+}
+
+/* ---- futures ---- */
+
+/* Bytes by futures that race with a nap, with each other, or time out: none is lost by losing. */
+static int receive_by_races(void *arg)
+{
+    struct stream *s = arg;
+    uint8_t data[PIECE];
+    for (;;) {
+        blitz_net_future read;
+        blitz_sleep_future nap;
+        size_t want = 1 + net_dice(PIECE);
+        bool is_exact = net_dice(3) == 0;
+        if (is_exact)
+            blitz_tcp_read_exact_future_init(&read, s->t, data, want);
+        else
+            blitz_tcp_read_future_init(&read, s->t, data, want);
+        blitz_sleep_future_init(&nap, blitz_after(net_dice(2) * net_dice(5000)));
+        blitz_child child[] = {{.future = &read.future}, {.future = &nap.future}};
+        blitz_race race;
+        CHECK_EQ(blitz_race_init(&race, child, 2), 0);
+        race.first = net_dice(2);
+        int err = blitz_await(&race.future, net_dice(4) == 0 ? some_deadline() : BLITZ_FOREVER);
+        CHECK(err != 0 || race.winner < 2);
+        bool has_asked = child[0].fate != BLITZ_UNASKED;
+        int64_t n = !has_asked ? -ECANCELED : read.result;
+        uint64_t done = !has_asked ? 0 : is_exact ? read.done : n > 0 ? (uint64_t)n : 0;
+        look_through(data, (size_t)done, s->id, s->got);
+        s->got += done;
+        if (n == 0 ? !is_exact : n == -ENODATA)
+            return 0;
+        CHECK(n >= 0 || n == -ECANCELED);
+    }
+}
+
+static int send_by_timeouts(void *arg)
+{
+    struct stream *s = arg;
+    uint8_t data[PIECE];
+    while (s->sent < s->bytes) {
+        blitz_net_future write;
+        blitz_timeout t;
+        size_t n = 1 + net_dice(PIECE);
+        bool is_all = net_dice(2) == 0;
+        n = n < s->bytes - s->sent ? n : (size_t)(s->bytes - s->sent);
+        fill_in(data, n, s->id, s->sent);
+        if (is_all)
+            blitz_tcp_write_all_future_init(&write, s->t, data, n);
+        else
+            blitz_tcp_write_future_init(&write, s->t, data, n);
+        CHECK_EQ(blitz_timeout_init(&t, &write.future, some_deadline()), 0);
+        (void)!blitz_await(&t.future, BLITZ_FOREVER);
+        memset(data, 0, sizeof data); /* it is ours again */
+        if (t.child.fate == BLITZ_UNASKED)
+            continue;
+        s->sent += is_all ? write.done : write.result > 0 ? (uint64_t)write.result : 0;
+        CHECK(write.result >= 0 || write.result == -ECANCELED);
+    }
+    return blitz_tcp_shutdown(s->t, BLITZ_WRITABLE);
+}
+
+static int bytes_by_futures(void *arg)
+{
+    blitz_tcp *end[2];
+    (void)arg;
+    t_tcp_pair(end);
+    struct stream out = {.t = end[0], .id = 5, .bytes = net_dice(300)}, in = {.t = end[1], .id = 5};
+    blitz_task *sender = t_spawn(send_by_timeouts, &out);
+    CHECK_EQ(receive_by_races(&in), 0);
+    t_join(sender);
+    CHECK_EQ(in.got, out.bytes);
+    t_close_both(end);
+    return 0;
+}
+
+TEST(net, bug_21_a_future_that_loses_its_race_loses_no_byte)
+{
+    net_on_seeds(bytes_by_futures, NULL, (struct bz_sim_net_config){0}, 120);
+}
+
+/* ---- ends ---- */
+
+static int write_and_close(void *arg)
+{
+    blitz_tcp *t = arg;
+    for (unsigned i = net_dice(3); i > 0; i--)
+        CHECK_EQ(blitz_tcp_write_all(t, "end", 1 + net_dice(3), NULL, BLITZ_FOREVER), 0);
+    blitz_tcp_close(t);
+    return 0;
+}
+
+static int read_to_the_end(void *arg)
+{
+    blitz_tcp *t = arg;
+    char data[4];
+    size_t at_once = 1 + net_dice(sizeof data); /* one that fills it is followed by a try */
+    int64_t n;
+    do {
+        n = blitz_tcp_read(t, data, at_once, BLITZ_FOREVER);
+    } while (n > 0);
+    CHECK_EQ(n, 0);
+    return 0;
+}
+
+static int several_read_to_the_end(void *arg)
+{
+    enum { N = 4 };
+    blitz_tcp *end[N][2];
+    struct user reader[N], writer[N];
+    (void)arg;
+    for (int i = 0; i < N; i++) {
+        CHECK_EQ(blitz_unix_pair(end[i]), 0);
+        user_start(&reader[i], read_to_the_end, end[i][0]);
+        user_start(&writer[i], write_and_close, end[i][1]);
+    }
+    for (int i = 0; i < N; i++) {
+        user_join(&reader[i]);
+        user_join(&writer[i]);
+        blitz_tcp_close(end[i][0]);
+    }
+    return 0;
+}
+
+/* One edge says both, before, between or after the reads. */
+TEST(net, an_end_that_comes_with_the_last_bytes_is_seen)
+{
+    net_on_seeds(several_read_to_the_end, NULL, (struct bz_sim_net_config){0}, 120);
+}
+
+/* ---- the simulation itself ---- */
+
+/* Two runs of a seed are the same run, or no failure could be looked at again. */
+TEST(net, a_run_is_a_function_of_its_seed)
+{
+    for (uint64_t i = 0, n = sim_seeds(30); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        struct net_scene s = {.scene = {1 + (unsigned)(seed % 4), echo_of_several, NULL, 0},
+                              .io = net_keeper(seed)};
+        struct bz_sim_result a, b;
+        t_watch("simulation seed 0x%llx, %s", (unsigned long long)seed, s.io);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, net_play, &s, &a), 0);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, net_play, &s, &b), 0);
+        CHECK_EQ(a.hash, b.hash);
+        t_note("%016llx", (unsigned long long)a.hash);
+    }
 }
