@@ -57,6 +57,7 @@ static inline void net_on_procs(int (*fn)(void *), void *arg, struct bz_sim_net_
         uint64_t seed = sim_next_seed();
         unsigned procs = least + (unsigned)(seed % (most - least + 1));
         struct net_scene s = {.scene = {procs, fn, arg, 0}, .net = net, .io = net_keeper(seed)};
+        s.net.busy_one_in = 4;
         t_watch("simulation seed 0x%llx, %u procs, %s", (unsigned long long)seed, procs, s.io);
         CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, net_play, &s, NULL), 0);
         told += s.books.told;
