@@ -250,8 +250,10 @@ TEST_LIMIT(signal, bug_12_a_process_that_is_frozen_again_and_again_goes_on, 120)
     int times = 0;
     pid_t pid = fork();
     CHECK_GE(pid, 0);
-    if (pid == 0)
+    if (pid == 0) {
+        raise(SIGSTOP); /* once for certain */
         _exit(blitz_run(lives_on, &ticked, &(blitz_config){.procs = 2}));
+    }
     CHECK_EQ(freeze_again_and_again(pid, &times), 7);
     t_note("frozen %d times", times);
     CHECK_GT(times, 0);

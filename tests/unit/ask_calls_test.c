@@ -3,6 +3,7 @@
 
 #include "blitz.h"
 #include "sched/sched.h"
+#include "support/alone.h"
 
 static int ran; /* by others, on the one proc there is */
 
@@ -40,7 +41,7 @@ static int play(void *scene)
 static void on_one_proc(void (*calls)(void))
 {
     struct scene scene = {calls};
-    CHECK_EQ(blitz_run(play, &scene, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(play, &scene), 0);
 }
 
 /* ---- locks ---- */

@@ -5,6 +5,7 @@
 
 #include "sched/sched.h"
 
+#include "support/alone.h"
 #include "support/on_each.h"
 
 static int ran; /* by others, on the one proc there is */
@@ -26,7 +27,7 @@ static blitz_task *another(void)
 static void on_one_proc(int (*fn)(void *))
 {
     ran = 0;
-    CHECK_EQ(blitz_run(fn, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(t_run_alone(fn, NULL), 0);
 }
 
 static int polls_unasked(void *arg)
