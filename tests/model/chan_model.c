@@ -3,7 +3,8 @@
  * and nobody waits for ever.
  *
  *   covers: src/chan/gate.h src/chan/gate.c src/chan/core.c src/chan/wait.c src/chan/calls.c
- *   needs: src/chan/chan.c src/chan/line.c src/chan/values.c src/sched/wait.c
+ *   covers: src/chan/chan.h src/chan/chan.c
+ *   needs: src/chan/line.c src/chan/values.c src/sched/wait.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c src/base/list.c
  *   defines: BZ_LOCK_SPINS=1 BZ_GATE_SPINS=1000000
  */
@@ -117,5 +118,56 @@ MODEL(chan, bug_24_a_close_ends_a_wait)
     given(0);
     m_threads(receives_till_the_end, closes);
     m_assert(result[0] == -EPIPE);
+    then_it_is_empty();
+}
+
+/* ---- the last holder ---- */
+
+static bz_shared(int) used[2]; /* by holder: before it lets go */
+static int drops;
+
+static void drop_after_all_uses(void *value, void *ctx)
+{
+    (void)value;
+    (void)ctx;
+    m_assert(bz_get(&used[0]) == 1 && bz_get(&used[1]) == 1);
+    drops++;
+}
+
+static void first_lets_go(void)
+{
+    bz_set(&used[0], 1);
+    blitz_chan_unref(c);
+}
+
+static void second_lets_go(void)
+{
+    bz_set(&used[1], 1);
+    blitz_chan_unref(c);
+}
+
+/* chan.c [A]. */
+MODEL(chan, the_last_holder_comes_after_all_uses_and_ends_it_once)
+{
+    blitz_chan_opts opts = {.drop = drop_after_all_uses};
+    bz_set(&used[0], 0);
+    bz_set(&used[1], 0);
+    drops = 0;
+    m_assert(blitz_chan_new_with(sizeof(int), 1, &opts, &c) == 0);
+    m_assert(blitz_chan_try_send(c, &(int){7}) == 0);
+    (void)blitz_chan_ref(c);
+    m_threads(first_lets_go, second_lets_go);
+    m_assert(drops == 1);
+}
+
+static void refs_and_lets_go(void)
+{
+    blitz_chan_unref(blitz_chan_ref(c));
+}
+
+MODEL(chan, references_that_come_and_go_are_all_counted)
+{
+    given(1);
+    m_threads(refs_and_lets_go, refs_and_lets_go);
     then_it_is_empty();
 }
