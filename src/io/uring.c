@@ -184,10 +184,9 @@ static void let_others(struct bz_poll *poll, unsigned *round)
 
 /* Handed in at once: whoever would do it may sleep. And for certain: whoever asked waits for it without a
  * deadline. */
-static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
+static void request_end(struct bz_poll *poll, struct bz_op *op)
 {
     unsigned round = 0;
-    op->is_asked = 1;
     lock(poll);
     for (unsigned bit = 0; bit <= POLLED; bit += POLLED)
         while (!put_request(poll, (uint64_t)(uintptr_t)op | bit))
@@ -195,6 +194,27 @@ static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
     while (bz_ring_submit(&own_of(poll)->ring) != 0)
         let_others(poll, &round);
     unlock(poll);
+}
+
+static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
+{
+    op->is_asked = 1;
+    request_end(poll, op);
+}
+
+/* The kernel wakes one accept for a connection. If that one is just being ended it takes nothing, and the
+ * connection waits in line beside others that sleep (bug class 20). So they are ended without having been
+ * asked to, and begun again: then they look. Under the file's lock. */
+static void pass_on(struct bz_file *f)
+{
+    struct pollfd line = {.fd = f->fd, .events = POLLIN};
+    if (bz_list_is_empty(&f->flying) || bz_sys->poll(&line, 1, 0) != 1)
+        return;
+    for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {
+        struct bz_op *op = BZ_CONTAINER_OF(l, struct bz_op, in);
+        if (op->code == BZ_OP_ACCEPT && !op->is_asked)
+            request_end(op->poll, op);
+    }
 }
 
 /* ---- hearing ---- */
@@ -402,6 +422,8 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     }
     bz_list_remove(&op->in);
     bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait for nothing does no harm */
+    if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
+        pass_on(f);
     if (result == -ECANCELED && f->is_closing)
         result = -EBADF;
     op->result = err != 0 ? err : result;
