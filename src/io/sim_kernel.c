@@ -215,6 +215,16 @@ struct sim_file *bz_sim_file_of(int fd, enum sim_kind kind)
     return kind == SIM_NO_FILE || f->kind == kind ? f : NULL;
 }
 
+void bz_sim_fd_drop(int fd)
+{
+    struct sim_file *f = bz_sim_file_of(fd, SIM_NO_FILE);
+    bz_sim_kernel->fd[fd - SIM_FD_FIRST] = NULL;
+    bz_sim_kernel->books.fds--;
+    if (f->kind == SIM_RING)
+        bz_sim_ring_closed(f);
+    bz_sim_file_unref(f);
+}
+
 /* ---- calls that any descriptor takes ---- */
 
 /* Others than ours may be closed by the same hand: those of regular files. */
@@ -223,12 +233,7 @@ static int sim_close(int fd)
     if (fd < SIM_FD_FIRST)
         return close(fd);
     bz_sim_call();
-    struct sim_file *f = bz_sim_file_of(fd, SIM_NO_FILE);
-    bz_sim_kernel->fd[fd - SIM_FD_FIRST] = NULL;
-    bz_sim_kernel->books.fds--;
-    if (f->kind == SIM_RING)
-        bz_sim_ring_closed(f);
-    bz_sim_file_unref(f);
+    bz_sim_fd_drop(fd);
     return (int)bz_sim_outcome(0);
 }
 

@@ -188,6 +188,7 @@ void bz_sim_file_unref(struct sim_file *f);
 /* A descriptor that takes the reference; -EMFILE: it was dropped. */
 int bz_sim_fd_new(struct sim_file *f);
 bool bz_sim_fd_is_free(void);
+void bz_sim_fd_drop(int fd);
 /* Of a descriptor that must be open, and of that kind. SIM_NO_FILE: any. NULL: -ENOTSOCK. */
 struct sim_file *bz_sim_file_of(int fd, enum sim_kind kind);
 /* NULL: it is not open, or the real system's. */

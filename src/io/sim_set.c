@@ -292,9 +292,12 @@ static int sim_pipe2(int fd[2], int flags)
     out->counter.reader = in;
     in->refs++;
     fd[0] = bz_sim_fd_new(in);
-    fd[1] = bz_sim_fd_new(out);
-    BZ_CHECK(fd[0] >= 0 && fd[1] >= 0, "no descriptors for a simulated pipe");
-    return (int)bz_sim_outcome(0);
+    fd[1] = fd[0] >= 0 ? bz_sim_fd_new(out) : -EMFILE;
+    if (fd[0] < 0)
+        bz_sim_file_unref(out);
+    else if (fd[1] < 0)
+        bz_sim_fd_drop(fd[0]);
+    return (int)bz_sim_outcome(fd[1] < 0 ? -EMFILE : 0);
 }
 
 /* Written in words of 8 bytes, read as their sum: all that a kick asks for. */

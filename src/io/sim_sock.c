@@ -42,9 +42,7 @@ static int sim_socketpair(int family, int type, int protocol, int fd[2])
     if (fd[0] < 0) {
         bz_sim_file_unref(f[1]);
     } else if (fd[1] < 0) {
-        bz_sim_kernel->fd[fd[0] - SIM_FD_FIRST] = NULL;
-        bz_sim_kernel->books.fds--;
-        bz_sim_file_unref(f[0]);
+        bz_sim_fd_drop(fd[0]);
     }
     return (int)bz_sim_outcome(fd[1] < 0 ? -EMFILE : 0);
 }

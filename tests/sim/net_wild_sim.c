@@ -461,3 +461,72 @@ TEST(net, bug_06_operations_go_on_when_their_proc_is_taken_and_their_thread_ends
 {
     net_on_seeds(outlive_the_thread, NULL, (struct bz_sim_net_config){0}, 100);
 }
+
+/* ---- no descriptors left ---- */
+
+static int serve_slowly(void *arg)
+{
+    blitz_tcp *c = arg;
+    CHECK_EQ(blitz_tcp_write(c, "!", 1, BLITZ_FOREVER), 1);
+    (void)!blitz_sleep(net_dice(2) * BLITZ_MS); /* the runtime may be ending */
+    blitz_tcp_close(c);
+    return 0;
+}
+
+static int serve_with_few(void *arg)
+{
+    struct herd *h = arg;
+    blitz_tcp *c;
+    int err;
+    while ((err = blitz_tcp_accept(h->listener, &c, NULL, BLITZ_FOREVER)) == 0)
+        CHECK_EQ(blitz_spawn(serve_slowly, c, NULL, NULL), 0);
+    CHECK_EQ(err, -EBADF);
+    blitz_tcp_listener_unref(h->listener);
+    return 0;
+}
+
+static int be_served_again(void *arg)
+{
+    struct herd *h = arg;
+    blitz_tcp *t;
+    char c;
+    for (int i = 0; i < 4; i++) {
+        int err;
+        while ((err = blitz_tcp_connect(&h->at, BLITZ_FOREVER, &t)) == -EMFILE)
+            CHECK_EQ(blitz_sleep(1 + net_dice(1000000)), 0);
+        CHECK_EQ(err, 0);
+        CHECK_EQ(blitz_tcp_read(t, &c, 1, BLITZ_FOREVER), 1);
+        blitz_tcp_close(t);
+    }
+    return 0;
+}
+
+/* Three clients, and descriptors for two of the three at the other end. */
+static int three_with_two(void *arg)
+{
+    enum { CLIENTS = 3 };
+    struct herd h = {.listener = NULL};
+    blitz_task *client[CLIENTS];
+    blitz_tcp *first[2];
+    char c;
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(first), 0); /* so that the keeper has what it needs */
+    CHECK_EQ(blitz_tcp_read(first[0], &c, 1, blitz_after(1000)), -ETIMEDOUT);
+    h.listener = t_listen(&h.at);
+    (void)blitz_tcp_listener_ref(h.listener);
+    blitz_task *server = t_spawn(serve_with_few, &h);
+    for (int i = 0; i < CLIENTS; i++)
+        client[i] = t_spawn(be_served_again, &h);
+    for (int i = 0; i < CLIENTS; i++)
+        t_join(client[i]);
+    blitz_tcp_listener_close(h.listener);
+    t_join(server);
+    t_close_both(first);
+    return 0;
+}
+
+/* An accept that finds none naps and comes back; nobody is left in line. */
+TEST(net, bug_19_when_descriptors_run_out_everybody_is_served_in_the_end)
+{
+    net_on_procs(three_with_two, NULL, (struct bz_sim_net_config){.fds = 10}, 60, 1, 1);
+}
