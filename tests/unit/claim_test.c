@@ -120,9 +120,13 @@ TEST(claim, a_claimed_child_may_wait_and_its_joiner_is_itself_again)
     t_on_each(join_a_waiting_child, NULL, 0);
 }
 
+static bz_atomic(uint32_t) is_asked; /* the cancel has been sent */
+
 static int look_unshielded(void *arg)
 {
     (void)arg;
+    while (!bz_load_acquire(&is_asked)) /* pairs with the store in join_shielded */
+        blitz_yield();                  /* another has taken it meanwhile */
     return blitz_is_cancelled();
 }
 
@@ -131,9 +135,11 @@ static int join_shielded(void *arg)
     blitz_task *t;
     int result = -1;
     (void)arg;
+    bz_store_relaxed(&is_asked, 0); /* relaxed: before the spawn */
     CHECK_EQ(blitz_spawn(look_unshielded, NULL, NULL, &t), 0);
     blitz_shield();
     blitz_task_cancel(t);
+    bz_store_release(&is_asked, 1); /* pairs with the load in look_unshielded */
     CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
     blitz_unshield();
     CHECK_EQ(result, 1); /* its joiner's shield is not its own */
