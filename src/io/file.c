@@ -26,7 +26,8 @@
  * I2  Only the lock's holder changes users, is_closing and the halves; generation changes when users
  *     has become 0.
  *
- * [A] open: chunk release -> find: chunk acquire   the files in it are initialized
+ * [A] open: chunk[i] release -> find: chunk[i] acquire   the files in it are initialized
+ * [B] open: chunk release -> find: chunk acquire         the table is there
  */
 #include "io/file.h"
 
@@ -45,12 +46,13 @@ void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_a
     files->free_list = NULL;
     files->chunks = 0;
     files->used = 0;
-    files->chunk = NULL;
+    bz_atomic_init(&files->chunk, NULL);
 }
 
 static struct bz_file *chunk_at(struct bz_files *files, unsigned i)
 {
-    return bz_load_acquire(&files->chunk[i]); /* [A] */
+    bz_files_chunk *chunk = bz_load_acquire(&files->chunk); /* [B] */
+    return bz_load_acquire(&chunk[i]);                      /* [A] */
 }
 
 /* ---- making room ---- */
@@ -79,10 +81,12 @@ static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
 /* Under the table's lock. */
 static int add_chunk(struct bz_files *files)
 {
-    if (files->chunk == NULL) {
-        files->chunk = bz_alloc(files->alloc, BZ_FILES_CHUNKS * sizeof *files->chunk, 0);
-        if (files->chunk == NULL)
+    bz_files_chunk *chunk = bz_load_relaxed(&files->chunk); /* relaxed: under the lock */
+    if (chunk == NULL) {
+        chunk = bz_alloc(files->alloc, BZ_FILES_CHUNKS * sizeof *chunk, 0);
+        if (chunk == NULL)
             return -ENOMEM;
+        bz_store_release(&files->chunk, chunk); /* [B] */
     }
     if (files->chunks == BZ_FILES_CHUNKS)
         return -EMFILE;
@@ -94,7 +98,7 @@ static int add_chunk(struct bz_files *files)
         f[i].next_free = files->free_list;
         files->free_list = &f[i];
     }
-    bz_store_release(&files->chunk[files->chunks++], f); /* [A] */
+    bz_store_release(&chunk[files->chunks++], f); /* [A] */
     return 0;
 }
 
@@ -131,9 +135,10 @@ unsigned bz_files_fini(struct bz_files *files)
                 bz_sys->close(f[j].fd);
         bz_free(files->alloc, f, BZ_FILES_CHUNK * sizeof *f);
     }
-    if (files->chunk != NULL)
-        bz_free(files->alloc, files->chunk, BZ_FILES_CHUNKS * sizeof *files->chunk);
-    files->chunk = NULL;
+    bz_files_chunk *chunk = bz_load_relaxed(&files->chunk); /* relaxed: nobody else is left */
+    if (chunk != NULL)
+        bz_free(files->alloc, chunk, BZ_FILES_CHUNKS * sizeof *chunk);
+    bz_store_relaxed(&files->chunk, NULL); /* relaxed: likewise */
     files->chunks = files->used = 0;
     return left;
 }

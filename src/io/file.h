@@ -9,14 +9,16 @@
 
 enum { BZ_FILES_CHUNK = 64, BZ_FILES_CHUNKS = 1 << 14 };
 
+typedef bz_atomic(struct bz_file *) bz_files_chunk;
+
 struct bz_files {
     const struct bz_os *os; /* constant */
     const blitz_allocator *alloc;
     struct bz_lock lock;
-    struct bz_file *free_list;          /* guarded by lock, as are the next */
-    unsigned chunks;                    /* made */
-    unsigned used;                      /* files that are open */
-    bz_atomic(struct bz_file *) *chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
+    struct bz_file *free_list;         /* guarded by lock, as are the next */
+    unsigned chunks;                   /* made */
+    unsigned used;                     /* files that are open */
+    bz_atomic(bz_files_chunk *) chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
 };
 
 void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc);
