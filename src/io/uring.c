@@ -118,7 +118,7 @@ static void refine(struct uring_own *own, const struct bz_op *op, struct bz_urin
         return;
     if (bz_lent_is_for(op))
         bz_lent_select(sqe);
-    if (!op->file->half[BZ_SIDE_IN].is_ready)
+    if (!bz_load_relaxed(&op->file->half[BZ_SIDE_IN].is_ready)) /* relaxed: under the file's lock */
         sqe->ioprio = BZ_URING_RECV_POLL_FIRST;
 }
 
@@ -410,8 +410,8 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     bz_file_lock(f);
     bool was_polled = (key & POLLED) != 0;
     if (op->side == BZ_SIDE_IN)
-        f->half[BZ_SIDE_IN].is_ready =
-            left_more(op, was_polled, result, harvest->entry[harvest->at].more);
+        bz_half_set_ready(&f->half[BZ_SIDE_IN],
+                          left_more(op, was_polled, result, harvest->entry[harvest->at].more));
     enum verdict v = look(op, was_polled, &result);
     if (v == OVER && op->is_asked && was_polled && result >= 0)
         result = -ECANCELED; /* it was ready, and nothing has been done */
