@@ -180,6 +180,12 @@ bench-sync: ## locks and channels against their peers; fails unless every row is
 	@status=0; for name in sync chan; do \
 	    [ ! -f bench/$$name.toml ] || tools/bench $$name --verdict $(ARGS) || status=1; done; exit $$status
 
+.PHONY: budget
+budget: ## count the instructions of every hot path; fails if one exceeds its budget (tools/budget --help)
+	@tools/setup build python valgrind
+	@tools/build bench budget
+	@tools/budget $(ARGS)
+
 .PHONY: bench-report
 bench-report: ## all figures so far as one page, build/bench/report.html
 	@tools/setup python

@@ -1,0 +1,169 @@
+/*
+ * net.h - sockets: user-space instructions of one operation. The peer is a plain descriptor, used
+ * by direct system calls on the same thread, so that its cost is a few instructions a round.
+ */
+#ifndef BENCH_BUDGET_NET_H
+#define BENCH_BUDGET_NET_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "budget/budget.h"
+
+struct pair {
+    blitz_tcp *ours;
+    int peer;
+};
+
+static struct pair pair_new(void)
+{
+    int fd[2];
+    struct pair p;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) != 0)
+        budget_die("no socket pair");
+    must(blitz_tcp_adopt(fd[0], &p.ours), "adopt");
+    p.peer = fd[1];
+    return p;
+}
+
+static void pair_end(struct pair *p)
+{
+    blitz_tcp_unref(p->ours);
+    close(p->peer);
+}
+
+static void write_message(uint64_t rounds)
+{
+    struct pair p = pair_new();
+    char data[64] = "message";
+    for (; rounds > 0; rounds--) {
+        must(blitz_tcp_write(p.ours, data, sizeof data, BLITZ_FOREVER), "write");
+        must(recv(p.peer, data, sizeof data, 0), "recv");
+    }
+    pair_end(&p);
+}
+
+static void read_ready(uint64_t rounds)
+{
+    struct pair p = pair_new();
+    char data[64] = "message";
+    for (; rounds > 0; rounds--) {
+        must(send(p.peer, data, sizeof data, 0), "send");
+        must(blitz_tcp_read(p.ours, data, sizeof data, BLITZ_FOREVER), "read");
+    }
+    pair_end(&p);
+}
+
+/* 64 readers that wait in every round. The peers send to all; the last reader to go on wakes the
+ * sender. One round is one read. */
+enum { CONNECTIONS = 64 };
+static struct pair pairs[CONNECTIONS];
+static blitz_notify all_read = BLITZ_NOTIFY_INIT;
+static unsigned reads_left;
+
+static int read_often(void *arg)
+{
+    struct pair *p = arg;
+    char data[64];
+    while (blitz_tcp_read(p->ours, data, sizeof data, BLITZ_FOREVER) > 0)
+        if (--reads_left == 0)
+            blitz_notify_one(&all_read);
+    return 0;
+}
+
+static int echo_often(void *arg)
+{
+    struct pair *p = arg;
+    char data[64];
+    int64_t n;
+    while ((n = blitz_tcp_read(p->ours, data, sizeof data, BLITZ_FOREVER)) > 0) {
+        must(blitz_tcp_write(p->ours, data, (size_t)n, BLITZ_FOREVER), "write");
+        if (--reads_left == 0)
+            blitz_notify_one(&all_read);
+    }
+    return 0;
+}
+
+static void drive(uint64_t rounds, int (*serve)(void *), bool answers)
+{
+    blitz_task *t[CONNECTIONS];
+    char data[64] = "message";
+    for (int i = 0; i < CONNECTIONS; i++) {
+        pairs[i] = pair_new();
+        t[i] = spawn(serve, &pairs[i]);
+    }
+    for (uint64_t turn = rounds / CONNECTIONS; turn > 0; turn--) {
+        reads_left = CONNECTIONS;
+        for (int i = 0; i < CONNECTIONS; i++)
+            must(send(pairs[i].peer, data, sizeof data, 0), "send");
+        must(blitz_notify_wait(&all_read, BLITZ_FOREVER), "wait");
+        for (int i = 0; answers && i < CONNECTIONS; i++)
+            must(recv(pairs[i].peer, data, sizeof data, 0), "recv");
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        shutdown(pairs[i].peer, SHUT_WR);
+        join(t[i]);
+        pair_end(&pairs[i]);
+    }
+}
+
+static void read_waits(uint64_t rounds)
+{
+    drive(rounds, read_often, false);
+}
+
+static void echo_64(uint64_t rounds)
+{
+    drive(rounds, echo_often, true);
+}
+
+/* A connection that waits to be accepted is accepted, and closed. */
+static void accept_close(uint64_t rounds)
+{
+    blitz_tcp_listener *l;
+    blitz_addr at = blitz_addr_loopback_v4(0);
+    must(blitz_tcp_listen(&at, NULL, &l), "listen");
+    must(blitz_tcp_listener_local(l, &at), "local");
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(blitz_addr_port(&at)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    for (; rounds > 0; rounds--) {
+        struct linger reset = {1, 0};
+        blitz_tcp *c;
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0)
+            budget_die("no connection");
+        must(blitz_tcp_accept(l, &c, NULL, BLITZ_FOREVER), "accept");
+        close(fd); /* by a reset: no port lingers */
+        blitz_tcp_close(c);
+    }
+    blitz_tcp_listener_close(l);
+}
+
+static void udp(uint64_t rounds)
+{
+    blitz_udp *a, *b;
+    blitz_addr at = blitz_addr_loopback_v4(0), to;
+    char data[64] = "message";
+    must(blitz_udp_bind(&at, NULL, &a), "bind");
+    must(blitz_udp_bind(&at, NULL, &b), "bind");
+    must(blitz_udp_local(b, &to), "local");
+    for (; rounds > 0; rounds--) {
+        must(blitz_udp_send_to(a, data, sizeof data, &to, BLITZ_FOREVER), "send");
+        must(blitz_udp_recv_from(b, data, sizeof data, &at, BLITZ_FOREVER), "recv");
+    }
+    blitz_udp_unref(a);
+    blitz_udp_unref(b);
+}
+
+/* clang-format off */
+#define BUDGET_NET                                                                           \
+    {"tcp write", write_message}, {"tcp read, ready", read_ready},                           \
+    {"tcp read that waits", read_waits}, {"tcp echo, 64 connections", echo_64},              \
+    {"tcp accept + close", accept_close}, {"udp send + receive", udp}
+/* clang-format on */
+
+#endif
