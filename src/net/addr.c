@@ -7,6 +7,9 @@
  *
  * The predicates see an IPv4 address also when it comes as ::ffff:a.b.c.d: a listener for both
  * families names its peers so, and a check for "is it loopback" that forgot it would be a hole.
+ *
+ * A value may hold any bytes: programs copy addresses, receive them and leave them uninitialized.
+ * Every function here stays inside the value it is given, whatever the value says of its length.
  */
 #include <errno.h>
 #include <string.h>
@@ -194,9 +197,15 @@ static int by_number(uint32_t a, uint32_t b)
     return (a > b) - (a < b);
 }
 
+/* An address may come from a peer or from uninitialized memory: its length may exceed the name. */
+static size_t name_bytes(const blitz_addr *a)
+{
+    return a->bytes < BLITZ_ADDR_NAME_MAX ? a->bytes : BLITZ_ADDR_NAME_MAX;
+}
+
 static int by_name(const blitz_addr *a, const blitz_addr *b)
 {
-    size_t both = a->bytes < b->bytes ? a->bytes : b->bytes;
+    size_t both = name_bytes(a) < name_bytes(b) ? name_bytes(a) : name_bytes(b);
     int order = memcmp(a->is.name, b->is.name, both);
     return order != 0 ? order : by_number(a->bytes, b->bytes);
 }
