@@ -9,7 +9,9 @@
  * or all of it in one: blitz_tcp_connect_host(). The names are looked up by the system's own resolver
  * (getaddrinfo), with its configuration and its caches. It blocks, so it is called on threads of the
  * pool, at most four at a time in the process: who looks up many names fills neither the pool nor
- * the name server. A text that is an address already is not looked up.
+ * the name server. A text that is an address already is not looked up. Nor is "localhost", or any name
+ * that ends in ".localhost" (in any case, also with a dot at the end): that is ::1 and 127.0.0.1, of
+ * which the one that this host has comes first.
  */
 #ifndef BLITZ_RESOLVE_H
 #define BLITZ_RESOLVE_H

@@ -4,14 +4,20 @@
  * getaddrinfo and nothing else: what it reads (hosts, name servers, whatever was configured) and in
  * what order it sorts is the administrator's business, and a resolver of ours would get it wrong.
  * It is asked for streams, so that each address comes once.
+ *
+ * "localhost" is the exception: it is the loopback interface by definition (RFC 6761), so only the
+ * service is looked up, for no host.
  */
 #define _GNU_SOURCE 1
 #include "io/lookup.h"
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "io/attempt.h"
 #include "io/sockaddr.h"
@@ -37,6 +43,31 @@ static int meaning_of(int error, int err)
     }
 }
 
+bool bz_is_localhost(const char *host)
+{
+    static const char name[] = "localhost";
+    const size_t bytes = sizeof name - 1;
+    size_t length = strlen(host);
+    if (length > 0 && host[length - 1] == '.')
+        length--;
+    if (length < bytes || strncasecmp(host + length - bytes, name, bytes) != 0)
+        return false;
+    return length == bytes || (length > bytes + 1 && host[length - bytes - 1] == '.');
+}
+
+/* Connecting a datagram socket sends nothing; it fails if the system has no route to there. */
+bool bz_has_v6_loopback(void)
+{
+    struct sockaddr_in6 at = {
+        .sin6_family = AF_INET6, .sin6_port = htons(9), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool has = connect(fd, (const struct sockaddr *)&at, sizeof at) == 0;
+    (void)close(fd);
+    return has;
+}
+
 int bz_lookup(const char *host, const char *service, blitz_addr *out, size_t room)
 {
     struct addrinfo want = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -44,7 +75,9 @@ int bz_lookup(const char *host, const char *service, blitz_addr *out, size_t roo
     int fault = bz_io_fault_of("getaddrinfo");
     if (bz_lookup_instead != NULL)
         return bz_lookup_instead(host, service, out, room);
-    int error = fault != 0 ? EAI_SYSTEM : getaddrinfo(host, service, &want, &found);
+    int error = fault != 0
+                    ? EAI_SYSTEM
+                    : getaddrinfo(bz_is_localhost(host) ? NULL : host, service, &want, &found);
     if (error != 0)
         return meaning_of(error, fault != 0 ? fault : errno);
     for (struct addrinfo *a = found; a != NULL && n < room; a = a->ai_next) {

@@ -12,6 +12,10 @@
  * dead name servers would stand for any number of threads. The names and the answers are in memory
  * of the call, for the same reason.
  *
+ * "localhost" and every name below it are the loopback addresses by definition (RFC 6761, section 6.3),
+ * so they are answered here: a system without a hosts file has them too, and no name server can
+ * redirect them. Only the name of a service is left for the system to look up.
+ *
  * It is a future of two steps, the permit's and the call's; the call on a stack awaits it. Connecting by
  * name is connect_host.c.
  */
@@ -75,8 +79,10 @@ static int lookup_new(const char *host, const char *service, size_t room, struct
     return 0;
 }
 
-/* An address and a number need no lookup. */
-static bool is_address(const char *host, const char *service, blitz_addr *out)
+/* ---- answers without a lookup ---- */
+
+/* The number that `service` says, 0 for NULL. False if it is a name. */
+static bool port_of(const char *service, uint16_t *out)
 {
     uint32_t port = 0;
     for (const char *s = service; s != NULL && *s != '\0'; s++) {
@@ -84,8 +90,30 @@ static bool is_address(const char *host, const char *service, blitz_addr *out)
             return false;
         port = port * 10 + (uint32_t)(*s - '0');
     }
-    return port <= UINT16_MAX && (service == NULL || *service != '\0') &&
-           blitz_addr_parse_ip(host, (uint16_t)port, out) == 0;
+    *out = (uint16_t)port;
+    return port <= UINT16_MAX && (service == NULL || *service != '\0');
+}
+
+/* Both loopback addresses, the one that works first. */
+static int loopback(uint16_t port, blitz_addr *out, size_t room)
+{
+    const blitz_addr v4 = blitz_addr_loopback_v4(port), v6 = blitz_addr_loopback_v6(port);
+    bool has_v6 = bz_has_v6_loopback();
+    out[0] = has_v6 ? v6 : v4;
+    if (room > 1)
+        out[1] = has_v6 ? v4 : v6;
+    return room > 1 ? 2 : 1;
+}
+
+/* How many addresses were written; 0 if the system must be asked. */
+static int known(const char *host, const char *service, blitz_addr *out, size_t room)
+{
+    uint16_t port;
+    if (!port_of(service, &port))
+        return 0;
+    if (blitz_addr_parse_ip(host, port, out) == 0)
+        return 1;
+    return bz_is_localhost(host) ? loopback(port, out, room) : 0;
 }
 
 /* ---- as a future ---- */
@@ -121,8 +149,9 @@ static void resolve_over(struct resolve *r, int result)
 
 static void begin(struct resolve *r)
 {
-    if (is_address(r->host, r->service, r->out)) {
-        resolve_over(r, 1);
+    int n = known(r->host, r->service, r->out, r->room);
+    if (n > 0) {
+        resolve_over(r, n);
         return;
     }
     int err = lookup_new(r->host, r->service, r->room, &r->lookup);

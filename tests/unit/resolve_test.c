@@ -52,6 +52,59 @@ TEST(resolve, the_system_s_names_are_found)
     t_on_each(real, NULL, 0);
 }
 
+/* ---- localhost ---- */
+
+static void is_loopback(const char *host, const char *service, blitz_deadline until)
+{
+    blitz_addr at[8];
+    bool has_v6 = bz_has_v6_loopback();
+    t_watch("%s", host);
+    CHECK_EQ(blitz_resolve(host, service, at, 8, until), 2);
+    CHECK(blitz_addr_is_loopback(&at[0]) && blitz_addr_is_loopback(&at[1]));
+    CHECK_EQ(blitz_addr_is_v6(&at[0]), has_v6);
+    CHECK_EQ(blitz_addr_is_v6(&at[1]), !has_v6);
+    CHECK_EQ(blitz_addr_port(&at[0]), service != NULL ? 80 : 0);
+    CHECK_EQ(blitz_addr_port(&at[1]), service != NULL ? 80 : 0);
+    CHECK_EQ(blitz_resolve(host, service, at, 1, until), 1);
+    CHECK_EQ(blitz_addr_is_v6(&at[0]), has_v6);
+}
+
+static int no_such_host(const char *host, const char *service, blitz_addr *out, size_t room)
+{
+    (void)host;
+    (void)service;
+    (void)out;
+    (void)room;
+    return -ENOENT;
+}
+
+static int localhosts(void *arg)
+{
+    static const char *const are[] = {"localhost",   "localhost.",     "LocalHost",  "LOCALHOST.",
+                                      "a.localhost", "a.b.localhost.", "A.LocalHost"};
+    static const char *const are_not[] = {"localhos",         "localhostx",  ".localhost",
+                                          ".localhost.",      "localhost..", "xlocalhost",
+                                          "localhost.domain", "x-localhost", "."};
+    blitz_addr at[2];
+    (void)arg;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(are); i++) {
+        is_loopback(are[i], "80", 0); /* no lookup: no wait */
+        is_loopback(are[i], NULL, 0);
+    }
+    for (size_t i = 0; i < BZ_ARRAY_LEN(are_not); i++) {
+        t_watch("%s", are_not[i]);
+        CHECK_EQ(blitz_resolve(are_not[i], "80", at, 2, soon()), -ENOENT);
+    }
+    return 0;
+}
+
+/* RFC 6761: they are the loopback interface, whatever a hosts file or a name server says or lacks. */
+TEST(resolve, localhost_and_names_below_it_are_loopback_without_a_lookup)
+{
+    bz_lookup_instead = no_such_host;
+    t_on_each(localhosts, NULL, 0);
+}
+
 /* ---- a name server that is slow ---- */
 
 static blitz_event gate = BLITZ_EVENT_INIT;
@@ -129,8 +182,9 @@ static int failing(void *arg)
     blitz_addr at[2];
     blitz_tcp *t;
     (void)arg;
-    CHECK_EQ(blitz_resolve("localhost", "7", at, 2, soon()), -EMFILE);
-    CHECK_EQ(blitz_tcp_connect_host("localhost", "7", soon(), &t), -EMFILE);
+    CHECK_EQ(blitz_resolve("some-host", "7", at, 2, soon()), -EMFILE);
+    CHECK_EQ(blitz_tcp_connect_host("some-host", "7", soon(), &t), -EMFILE);
+    CHECK_EQ(blitz_resolve("localhost", "http", at, 2, soon()), -EMFILE); /* the service */
     return 0;
 }
 
