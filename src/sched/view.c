@@ -104,8 +104,11 @@ static void waits_for_future(struct bz_view *v, const void *future)
     blitz_future f;
     const char *name;
     says(v, BZ_VIEW_WAITING, "await");
-    if (bz_look_copy(&f, future, sizeof f) == 0 && bz_look_copy(&name, &f.ops->name, sizeof name) ==
-                                                       0) /* its address: f.ops is not followed */
+    if (bz_look_copy(&f, future, sizeof f) != 0)
+        return;
+    /* f.ops may be any number by now: f.ops->name would be undefined even as an address. */
+    uintptr_t at = (uintptr_t)f.ops + offsetof(blitz_future_ops, name);
+    if (bz_look_copy(&name, (const void *)at, sizeof name) == 0) /* NOLINT: read by the kernel */
         bz_look_text(v->what, sizeof v->what, name);
 }
 

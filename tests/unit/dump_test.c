@@ -201,6 +201,42 @@ TEST(dump, a_task_that_is_new_cancelled_or_ended_says_so)
     CHECK_EQ(t_run_alone(shows_other_states, NULL), 0);
 }
 
+/* ---- a future that is gone ---- */
+
+static blitz_sleep_future far_away; /* what the task below awaits */
+
+static int awaits(void *arg)
+{
+    (void)arg;
+    return blitz_await(&far_away.future, BLITZ_FOREVER) == -ECANCELED ? 0 : 1;
+}
+
+static int shows_a_future_that_is_gone(void *arg)
+{
+    static const uintptr_t stale[] = {0, 1, 0x7, 0xa5a5a5a5a5a5a5a5u, UINTPTR_MAX};
+    (void)arg;
+    blitz_sleep_future_init(&far_away, blitz_after(3600 * BLITZ_S));
+    const blitz_future_ops *ops = far_away.future.ops;
+    blitz_task *t = spawn(awaits, NULL, "awaits");
+    until_they_wait();
+    t_dump(&seen, NULL, 0);
+    CHECK(t_dump_has(&seen, "\"awaits\" (fiber): waiting: sleep"));
+    for (size_t i = 0; i < BZ_ARRAY_LEN(stale); i++) {
+        far_away.future.ops = (const blitz_future_ops *)stale[i]; /* NOLINT: as a frame in reuse */
+        t_dump(&seen, NULL, 0);
+        CHECK(t_dump_has(&seen, "\"awaits\" (fiber): waiting: await"));
+    }
+    far_away.future.ops = ops;
+    blitz_task_cancel(t);
+    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+}
+
+/* A dump reads the frame of a task that goes on: any word in it may be stale. */
+TEST(dump, believes_no_pointer_in_the_frame_of_a_task)
+{
+    CHECK_EQ(t_run_alone(shows_a_future_that_is_gone, NULL), 0);
+}
+
 /* ---- equal tasks ---- */
 
 enum { MANY = 1000 };
