@@ -22,6 +22,11 @@
  *     cancel:   flag, error if there is none yet,    watches, then holders == 0; and nobody
  *               cancel each                          touches it after the unlock that said so
  *
+ * A poll looks and registers the closer's waker in one locked section. If it looked in one section
+ * and registered in the next, the last task could end in between: it would find no closer, and the
+ * closer would sleep for ever. Taking the watches down calls foreign code, so it needs the lock
+ * dropped: after that the poll looks again.
+ *
  * I1  error is the first reason and stays. It is not 0 if and only if the scope is cancelled.
  * I2  A task is in `tasks` from its spawn until it has returned, left the list, and said why; that
  *     is its last access to the scope.
@@ -330,39 +335,44 @@ static void watch_end(struct scope *s)
 
 /* ---- opening and closing ---- */
 
-/* Enlist the waker, unless all is over. Leaves the one that is to be dropped. */
-static bool is_over(struct scope *s, blitz_waker *waker)
+enum look { STILL_OPEN, WITHOUT_TASKS, OVER };
+
+/* Under the lock: how far the end has come. */
+static enum look look(struct scope *s)
 {
-    lock(s);
-    bool is_over = s->tasks == 0 && s->holders == 0 && !s->is_watched;
-    blitz_waker old = s->closer;
-    s->closer = is_over ? (blitz_waker){NULL, NULL} : *waker;
-    if (is_over)
-        s->is_closed = true;
-    else
-        *waker = (blitz_waker){NULL, NULL};
-    unlock(s);
-    blitz_waker_drop(&old);
-    return is_over;
+    if (s->tasks > 0)
+        return STILL_OPEN;
+    if (s->is_watched)
+        return WITHOUT_TASKS;
+    return s->holders > 0 ? STILL_OPEN : OVER;
 }
 
-static bool has_tasks(struct scope *s)
+/* Look, and swap *waker with the closer's waker if the scope is still open. From the first look
+ * without tasks on the scope takes no more of them. */
+static enum look look_and_register(struct scope *s, blitz_waker *waker)
 {
     lock(s);
-    bool has_tasks = s->tasks > 0;
+    enum look seen = look(s);
+    if (s->tasks == 0)
+        s->is_closed = true;
+    if (seen == STILL_OPEN) {
+        blitz_waker old = s->closer;
+        s->closer = *waker;
+        *waker = old;
+    }
     unlock(s);
-    return has_tasks;
+    return seen;
 }
 
 static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
 {
     struct scope *s = of_future(f);
-    if (!has_tasks(s))
-        watch_end(s);
     blitz_waker mine = blitz_waker_clone(waker);
-    bool is_ready = is_over(s, &mine);
+    enum look seen;
+    while ((seen = look_and_register(s, &mine)) == WITHOUT_TASKS)
+        watch_end(s);
     blitz_waker_drop(&mine);
-    if (!is_ready)
+    if (seen == STILL_OPEN)
         return BLITZ_PENDING;
     BZ_CONTAINER_OF(f, blitz_scope, future)->error = s->error;
     return BLITZ_READY;

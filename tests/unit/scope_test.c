@@ -264,6 +264,75 @@ TEST(scope, a_stackless_task_awaits_its_end)
     t_on_each(spawn_stackless, NULL, -EIO);
 }
 
+/* ---- the last task ends inside the first poll ---- */
+
+/* A waker whose clone ends the last task of a scope, and returns when the task is gone. */
+struct ender {
+    struct t_bell bell;
+    blitz_runtime *rt;
+    blitz_event may_end;
+    bool has_ended;
+};
+
+static int waits_for_the_end(void *arg)
+{
+    struct ender *e = arg;
+    return blitz_event_wait(&e->may_end, BLITZ_FOREVER);
+}
+
+static void ender_clone(void *arg)
+{
+    struct ender *e = arg;
+    blitz_stats stats;
+    t_bell_clone(&e->bell);
+    if (e->has_ended)
+        return;
+    e->has_ended = true;
+    blitz_event_set(&e->may_end);
+    do
+        CHECK_EQ(blitz_stats_read(e->rt, &stats), 0);
+    while (stats.ended < stats.spawned);
+}
+
+static void ender_wake(void *arg)
+{
+    t_bell_wake(&((struct ender *)arg)->bell);
+}
+
+static void ender_wake_by_ref(void *arg)
+{
+    t_bell_wake_by_ref(&((struct ender *)arg)->bell);
+}
+
+static void ender_drop(void *arg)
+{
+    t_bell_drop(&((struct ender *)arg)->bell);
+}
+
+/* A scope whose last task ends in the middle of its first poll is ready, or wakes its waker. */
+TEST(scope, bug_50_the_last_task_may_end_during_the_first_poll)
+{
+    static const blitz_waker_ops ops = {ender_clone, ender_wake, ender_wake_by_ref, ender_drop};
+    static const blitz_deadline until[] = {BLITZ_FOREVER, 3600 * BLITZ_S};
+    struct ender e = {.bell = {.holders = 1}};
+    blitz_scope s;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &e.rt), 0);
+    for (int i = 0; i < 2; i++) {
+        blitz_deadline when = until[i] == BLITZ_FOREVER ? BLITZ_FOREVER : blitz_after(until[i]);
+        CHECK_EQ(blitz_scope_open(&s, when, &(blitz_scope_opts){.runtime = e.rt}), 0);
+        blitz_event_init(&e.may_end);
+        e.has_ended = false;
+        CHECK_EQ(blitz_scope_spawn(&s, waits_for_the_end, &e, NULL), 0);
+        blitz_waker waker = {&ops, &e};
+        blitz_poll answer = s.future.ops->poll(&s.future, &waker);
+        CHECK(answer == BLITZ_READY || e.bell.rung > 0);
+        CHECK_EQ(blitz_scope_close(&s), 0);
+    }
+    CHECK_EQ(e.bell.holders, 1);
+    CHECK_EQ(blitz_runtime_shutdown(e.rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(e.rt), 0);
+}
+
 /* ---- tokens ---- */
 
 static blitz_poll ask(blitz_future *f, struct t_bell *b)
