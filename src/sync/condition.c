@@ -8,7 +8,8 @@
  *
  * Locking again cannot be given up: the caller holds the mutex before and after. So it is done under
  * a shield and without a deadline. A stackless waiter does it as the second half of its future, by
- * the same node, which is in one line at a time.
+ * the same node, which is in one line at a time. A cancel in that half leaves the line of the mutex
+ * and then gives the signal back to the condition, which the future remembers for that.
  *
  * Rejected: moving the woken nodes from this line to the mutex's ("wait morphing"): an unlock that
  * wakes one waiter at a time already keeps a broadcast from being a stampede for the mutex, but for
@@ -147,17 +148,53 @@ static blitz_mutex *mutex_of(const struct bz_node *n)
     return (blitz_mutex *)(uintptr_t)n->want; /* NOLINT: a pointer in a number */
 }
 
-/* The signal has come: from here on it is a future of the mutex. */
-static blitz_poll go_on_to_lock(blitz_sync_future *f, blitz_mutex *m, const blitz_waker *waker)
+/* The second half of the future: the node is the mutex's now. */
+struct relock {
+    struct bz_node node;
+    struct bz_condition *condition; /* the signal came from it; NULL: a broadcast did */
+};
+
+static_assert(sizeof(struct relock) <= sizeof(((blitz_sync_future *)NULL)->inside), "it has room");
+
+static struct relock *relock_of(blitz_future *future)
 {
+    return (struct relock *)BZ_CONTAINER_OF(future, blitz_sync_future, future)->inside;
+}
+
+static blitz_poll relock_poll(blitz_future *future, const blitz_waker *waker)
+{
+    return relock_of(future)->node.ops->look.future.poll(future, waker);
+}
+
+/* Leave the line of the mutex. The signal goes to the next waiter of the condition. */
+static void relock_cancel(blitz_future *future)
+{
+    struct relock *r = relock_of(future);
+    struct bz_condition *c = r->node.q != NULL ? r->condition : NULL; /* NULL: it was ready */
+    r->node.ops->look.future.cancel(future);
+    if (c != NULL)
+        blitz_condition_signal((blitz_condition *)c);
+}
+
+/* The signal has come. From here on the future waits for the mutex. */
+static blitz_poll go_on_to_lock(blitz_sync_future *f, struct bz_condition *c, blitz_mutex *m,
+                                const blitz_waker *waker)
+{
+    static const blitz_future_ops ops = {"mutex", BLITZ_REVOCABLE, relock_poll, relock_cancel,
+                                         bz_sync_future_output};
+    struct relock *r = relock_of(&f->future);
+    bool is_by_broadcast = f->error == BY_BROADCAST;
     blitz_mutex_lock_future_init(f, m);
-    return f->future.ops->poll(&f->future, waker);
+    f->future.ops = &ops;
+    r->condition = is_by_broadcast ? NULL : c;
+    return relock_poll(&f->future, waker);
 }
 
 static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
     struct bz_node *n = bz_sync_future_node(f);
+    struct bz_condition *c = n->owner;
     blitz_mutex *m = mutex_of(n);
     bool is_first = !n->is_parked; /* a future's own use of it: has it been polled? */
     blitz_poll poll = bz_sync_future_poll(future, waker);
@@ -165,7 +202,7 @@ static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *wake
         n->is_parked = true;
         blitz_mutex_unlock(m);
     }
-    return poll == BLITZ_PENDING ? BLITZ_PENDING : go_on_to_lock(f, m, waker);
+    return poll == BLITZ_PENDING ? BLITZ_PENDING : go_on_to_lock(f, c, m, waker);
 }
 
 void blitz_condition_wait_future_init(blitz_sync_future *f, blitz_condition *condition,

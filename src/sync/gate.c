@@ -13,6 +13,9 @@
  *                     that was woken takes the lock once more before it returns (waitq.c, I3). One
  *                     that comes now must not see an open gate without having had the lock: QUEUED
  *                     stays set until a waiter clears it under the lock
+ *   many futures      the opener releases one batch and no more: it may not take the lock again. The
+ *                     released waiters release the rest (waitq.c, I4). A waiter that gives up before
+ *                     the chain reaches it finds the opening that it waited for, and returns 0
  *
  * To bring the count to 0 with QUEUED set is done under the lock, too: else a waiter that gives up
  * could find an open gate between the CAS and the lock, clear QUEUED, and free what the opener is about
@@ -84,6 +87,12 @@ static bool gate_enter(struct bz_node *n, struct bz_wakes *wakes)
     }
 }
 
+/* The node leaves by a deadline or a cancel. False: the gate was opened since the node joined. */
+static bool gate_leave(struct bz_node *n)
+{
+    return n->since == ((const struct bz_gate *)n->owner)->openings;
+}
+
 static bool gate_is_far(const struct bz_node *n)
 {
     const struct bz_gate *g = n->owner;
@@ -93,16 +102,19 @@ static bool gate_is_far(const struct bz_node *n)
 static const struct bz_node_ops waiting_for_event = {.look = BZ_NODE_FUTURE("event"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .leave = gate_leave,
                                                      .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
 static const struct bz_node_ops waiting_for_latch = {.look = BZ_NODE_FUTURE("latch"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .leave = gate_leave,
                                                      .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
 static const struct bz_node_ops waiting_for_group = {.look = BZ_NODE_FUTURE("wait group"),
                                                      .enter = gate_enter,
                                                      .serve = gate_serve,
+                                                     .leave = gate_leave,
                                                      .is_far = gate_is_far,
                                                      .is_last_to_leave = true};
 

@@ -17,7 +17,12 @@
  *
  * I1  A node is in the list if and only if its state is BZ_NODE_IN.
  * I2  A stack's node is given or told to with its wait won, or before its wait was published.
- * I3  Who drops the lock last touches nothing of the primitive afterwards.
+ * I3  The last thread that drops the lock touches nothing of the primitive afterwards.
+ * I4  is_last_to_leave: a released waiter may free the primitive. So each call takes the lock once
+ *     and releases at most one batch. If more futures wait than a batch holds, the released waiters
+ *     release the rest: each of them takes the lock before it leaves (a poll, a cancel, the end of a
+ *     blocking wait), and serves one more batch. A batch that was cut short has released
+ *     BZ_WAKES_MAX futures that have not taken the lock yet, so the chain does not break.
  *
  * No atomics of its own: everything here is under the lock, or handed over by a wait.
  */
@@ -79,8 +84,8 @@ void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops
                        struct bz_wakes *wakes, const struct bz_os *os)
 {
     for (;;) {
-        bool is_more = wakes->is_more;
-        bz_waitq_drop(q, os); /* I3, unless there is more */
+        bool is_more = wakes->is_more && !ops->is_last_to_leave; /* I4 */
+        bz_waitq_drop(q, os);                                    /* I3, unless there is more */
         wakes_fire(wakes);
         if (!is_more)
             return;
@@ -149,10 +154,8 @@ int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until)
         outcome = bz_wait_park(w, node_hook, n);
     if (outcome < BZ_WAIT_WOKEN)
         return node_leave(n, os) ? bz_wait_error(outcome) : 0;
-    if (n->ops->is_last_to_leave && !BZ_BROKEN(112)) { /* I3: the giver may still hold the lock */
-        bz_waitq_take(n->q, os);
-        bz_waitq_drop(n->q, os);
-    }
+    if (n->ops->is_last_to_leave && !BZ_BROKEN(112)) /* I3: the giver may still hold the lock */
+        bz_waitq_serve(n->q, n->owner, n->ops);      /* I4 */
     return 0;
 }
 
@@ -196,9 +199,15 @@ void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
 /* Under the lock: is it ready? If not, it stands in the line. */
 static bool node_ask(struct bz_node *n, struct bz_wakes *wakes)
 {
-    if (n->state == BZ_NODE_GIVEN || n->state == BZ_NODE_IN)
-        return n->state == BZ_NODE_GIVEN;
-    return n->ops->enter(n, wakes);
+    bool is_chain = n->ops->is_last_to_leave;
+    if (n->state == BZ_NODE_OUT || n->state == BZ_NODE_TOLD)
+        return n->ops->enter(n, wakes);
+    if (n->state == BZ_NODE_IN && (!is_chain || n->ops->leave(n)))
+        return false;
+    bz_list_remove(&n->in); /* linked: it was polled before the chain reached it */
+    if (is_chain)
+        n->ops->serve(n->owner, wakes); /* I4 */
+    return true;
 }
 
 /* Mostly there is none. */

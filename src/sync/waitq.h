@@ -26,8 +26,10 @@
  * and buys that the test is made once, by the caller, and that a condition can join the line first
  * and release its mutex then, with user code run by neither a hook nor a holder of a lock.
  *
- * Wakers of futures are anybody's code: they are collected under the lock and fired after it. A few
- * fit; if there are more the lock is dropped in between (bz_waitq_end).
+ * Wakers of futures are anybody's code: they are collected under the lock and fired after it. A batch
+ * of BZ_WAKES_MAX fits. If there are more, the caller drops the lock and takes it again for the next
+ * batch (bz_waitq_end), unless a released waiter may free the primitive: then the released waiters
+ * release the rest (waitq.c, I4).
  *
  * A line in zeroed memory is empty and ready for use.
  */
@@ -58,8 +60,10 @@ static inline const struct bz_os *bz_sync_os(void)
     return m != NULL ? m->rt->os : bz_os_outside();
 }
 
-/* Wakers that are to be fired when the lock is dropped. */
-enum { BZ_WAKES_MAX = 8 };
+/* Wakers that are to be fired when the lock is dropped. Models make the batch small. */
+#if !defined(BZ_WAKES_MAX)
+#define BZ_WAKES_MAX 8
+#endif
 struct bz_wakes {
     unsigned count;
     bool is_more;                    /* serve had to stop: there may be more to give */
@@ -83,7 +87,8 @@ struct bz_node_ops {
     bool (*is_far)(const struct bz_node *n); /* without the lock: is enter as good as known to fail?
                                               * NULL: nobody knows */
     size_t holder_at;      /* of the primitive, where the id of who has it stands; 0: nowhere */
-    bool is_last_to_leave; /* whoever is woken may free the primitive: waitq.c, I3 */
+    bool is_last_to_leave; /* a released waiter may free the primitive: waitq.c, I3 and I4. There is
+                            * a `leave`, and it changes nothing */
 };
 
 enum bz_node_state {

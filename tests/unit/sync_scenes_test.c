@@ -106,6 +106,61 @@ TEST(sync_scenes, bug_22_a_cancelled_future_of_a_condition_passes_its_signal_on)
     blitz_mutex_unlock(&mutex);
 }
 
+/* Two condition futures wait; the mutex is free. */
+static void two_wait(struct asker a[2])
+{
+    blitz_mutex_init(&mutex);
+    blitz_condition_init(&condition);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+        blitz_condition_wait_future_init(&a[i].f, &condition, &mutex);
+        asker_begin(&a[i]);
+        CHECK(!asker_ask(&a[i])); /* unlocks the mutex */
+    }
+}
+
+/* A condition future that has its signal and waits for the mutex still owns the signal: a cancel
+ * gives it to the next waiter, as a cancel before that does. */
+TEST(sync_scenes, bug_52_a_signal_outlives_a_cancel_in_either_phase)
+{
+    for (int phase = 1; phase <= 2; phase++) {
+        struct asker a[2] = {{.is_asking = false}, {.is_asking = false}};
+        two_wait(a);
+        CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+        blitz_condition_signal(&condition);
+        CHECK(asker_was_rung(&a[0]));
+        if (phase == 2)
+            CHECK(!asker_ask(&a[0])); /* signalled; the mutex is locked */
+        asker_give_up(&a[0]);
+        CHECK(asker_was_rung(&a[1]));
+        CHECK(!asker_ask(&a[1]));
+        blitz_mutex_unlock(&mutex);
+        CHECK(asker_was_rung(&a[1]));
+        CHECK(asker_ask(&a[1]));
+        CHECK_EQ(a[1].f.error, 0);
+        blitz_mutex_unlock(&mutex);
+    }
+}
+
+/* A broadcast woke every waiter: a cancelled one has nothing to pass on. */
+TEST(sync_scenes, a_cancel_after_a_broadcast_signals_no_other_waiter)
+{
+    struct asker a[2] = {{.is_asking = false}, {.is_asking = false}}, late = a[0];
+    two_wait(a);
+    CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+    blitz_condition_broadcast(&condition);
+    CHECK(!asker_ask(&a[0]));
+    blitz_condition_wait_future_init(&late.f, &condition, &mutex);
+    asker_begin(&late);
+    CHECK(!asker_ask(&late)); /* unlocks the mutex: the first waiter is notified */
+    CHECK_EQ(blitz_mutex_try_lock(&mutex), 0);
+    asker_give_up(&a[0]);
+    asker_give_up(&a[1]);
+    CHECK(!asker_was_rung(&late));
+    blitz_mutex_unlock(&mutex);
+    asker_give_up(&late);
+}
+
 /* ---- once ---- */
 
 static blitz_once once = BLITZ_ONCE_INIT;
@@ -227,4 +282,131 @@ TEST(sync_scenes, a_barrier_for_one_or_none_waits_for_nobody)
     blitz_barrier one = BLITZ_BARRIER_INIT(1), none = BLITZ_BARRIER_INIT(0);
     CHECK_EQ(blitz_barrier_wait(&one, 0), BLITZ_BARRIER_LEADER);
     CHECK_EQ(blitz_barrier_wait(&none, 0), BLITZ_BARRIER_LEADER);
+}
+
+/* ---- a gate is freed by the first released waiter ---- */
+
+enum { CROWD_MAX = 100 };
+
+enum gate_kind { A_LATCH, AN_EVENT, A_GROUP, GATE_KINDS };
+
+union gate {
+    blitz_latch latch;
+    blitz_event event;
+    blitz_wait_group group;
+};
+
+/* Waiters of one gate, in futures with wakers of their own. */
+struct gate_crowd {
+    union gate *gate;
+    int count;
+    bool frees; /* the first waker that fires ends all waits and frees the gate */
+    struct gate_waiter {
+        struct gate_crowd *crowd;
+        blitz_sync_future f;
+        int rung;
+        bool is_over;
+    } waiter[CROWD_MAX];
+};
+
+static void gate_waiter_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static bool gate_waiter_ask(struct gate_waiter *w);
+
+static void gate_waiter_wake(void *arg)
+{
+    struct gate_waiter *w = arg;
+    struct gate_crowd *c = w->crowd;
+    w->rung++;
+    if (!c->frees)
+        return;
+    c->frees = false;
+    CHECK(gate_waiter_ask(w));
+    for (int i = 0; i < c->count; i++)
+        if (!c->waiter[i].is_over)
+            c->waiter[i].f.future.ops->cancel(&c->waiter[i].f.future);
+    memset(c->gate, 0xa5, sizeof *c->gate);
+    free(c->gate);
+}
+
+static bool gate_waiter_ask(struct gate_waiter *w)
+{
+    static const blitz_waker_ops ops = {gate_waiter_nothing, gate_waiter_wake, gate_waiter_wake,
+                                        gate_waiter_nothing};
+    blitz_waker waker = {&ops, w};
+    w->is_over = w->f.future.ops->poll(&w->f.future, &waker) == BLITZ_READY;
+    return w->is_over;
+}
+
+static void gate_crowd_gather(struct gate_crowd *c, enum gate_kind kind, int count, bool frees)
+{
+    c->gate = malloc(sizeof *c->gate);
+    c->count = count;
+    c->frees = frees;
+    CHECK_NOT_NULL(c->gate);
+    if (kind == A_LATCH)
+        blitz_latch_init(&c->gate->latch, 1);
+    if (kind == AN_EVENT)
+        blitz_event_init(&c->gate->event);
+    if (kind == A_GROUP) {
+        blitz_wait_group_init(&c->gate->group);
+        CHECK_EQ(blitz_wait_group_add(&c->gate->group, 1), 0);
+    }
+    for (int i = 0; i < count; i++) {
+        struct gate_waiter *w = &c->waiter[i];
+        *w = (struct gate_waiter){.crowd = c};
+        if (kind == A_LATCH)
+            blitz_latch_wait_future_init(&w->f, &c->gate->latch);
+        if (kind == AN_EVENT)
+            blitz_event_wait_future_init(&w->f, &c->gate->event);
+        if (kind == A_GROUP)
+            blitz_wait_group_wait_future_init(&w->f, &c->gate->group);
+        CHECK(!gate_waiter_ask(w));
+    }
+}
+
+static void gate_crowd_release(struct gate_crowd *c, enum gate_kind kind)
+{
+    if (kind == A_LATCH)
+        CHECK_EQ(blitz_latch_count_down(&c->gate->latch, 1), 0);
+    if (kind == AN_EVENT)
+        blitz_event_set(&c->gate->event);
+    if (kind == A_GROUP)
+        CHECK_EQ(blitz_wait_group_done(&c->gate->group), 0);
+}
+
+/* The opener must not touch the gate once a released waiter can free it, however many wait. */
+TEST(sync_scenes, bug_54_the_first_released_waiter_may_free_the_gate)
+{
+    static struct gate_crowd c;
+    for (int kind = 0; kind < GATE_KINDS; kind++)
+        for (int count = 1; count <= CROWD_MAX; count++) {
+            t_watch("kind %d, %d waiters", kind, count);
+            gate_crowd_gather(&c, (enum gate_kind)kind, count, true);
+            gate_crowd_release(&c, (enum gate_kind)kind);
+            CHECK(!c.frees);
+        }
+}
+
+/* Each waiter is woken once, if those that are woken poll. */
+TEST(sync_scenes, a_gate_wakes_every_waiter_that_it_let_out)
+{
+    static struct gate_crowd c;
+    for (int kind = 0; kind < GATE_KINDS; kind++)
+        for (int count = 1; count <= CROWD_MAX; count++) {
+            int over = 0, before;
+            gate_crowd_gather(&c, (enum gate_kind)kind, count, false);
+            gate_crowd_release(&c, (enum gate_kind)kind);
+            do {
+                before = over;
+                for (int i = 0; i < count; i++)
+                    if (c.waiter[i].rung == 1 && !c.waiter[i].is_over)
+                        over += gate_waiter_ask(&c.waiter[i]);
+            } while (over > before);
+            CHECK_EQ(over, count);
+            free(c.gate);
+        }
 }
