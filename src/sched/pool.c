@@ -129,7 +129,7 @@ static bool may_work(struct bz_pool *pool)
     unsigned busy = pool->machines + working(pool) + pool->kept;
     unsigned to_come =
         pool->machines < pool->machines_min ? pool->machines_min - pool->machines : 0;
-    return busy + to_come + pool->reserve < pool->count_max;
+    return busy + to_come + pool->reserve < pool->count_max || BZ_BROKEN(96);
 }
 
 static struct bz_work *next_work(struct bz_pool *pool)
@@ -198,10 +198,12 @@ static unsigned idle_count(struct bz_pool *pool)
     return pool->count - pool->machines - working(pool);
 }
 
-/* Would the next thing to run need a thread that is not there yet? Under the lock. */
-static bool needs_thread(struct bz_pool *pool)
+/* True if a machine, or a piece of work, would have to start a thread now. Under the lock. Work that has to
+ * wait in line needs none. */
+static bool needs_thread(struct bz_pool *pool, bool is_work)
 {
-    return idle_count(pool) <= pool->kept && pool->count < pool->count_max && !pool->is_closing;
+    return idle_count(pool) <= pool->kept && pool->count < pool->count_max && !pool->is_closing &&
+           (!is_work || may_work(pool));
 }
 
 /* The pool's name and a number, so that threads can be told apart in ps and in dumps. */
@@ -262,12 +264,13 @@ static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*
     return 0;
 }
 
-/* Take the lock, and have a spare thread if one is needed: the allocator may be anybody's code. */
-static struct bz_pool_thread *lock_with_spare(struct bz_pool *pool)
+/* Take the lock. If a thread will be needed, allocate it first, without the lock: the allocator may be the
+ * user's code. */
+static struct bz_pool_thread *lock_with_spare(struct bz_pool *pool, bool is_work)
 {
     struct bz_pool_thread *spare = NULL;
     bz_lock_take(&pool->lock, pool->os);
-    if (needs_thread(pool)) {
+    if (needs_thread(pool, is_work)) {
         bz_lock_drop(&pool->lock, pool->os);
         spare = thread_new(pool);
         bz_lock_take(&pool->lock, pool->os);
@@ -290,7 +293,7 @@ static void unlock_with_spare(struct bz_pool *pool, struct bz_pool_thread *spare
 int bz_pool_run(struct bz_pool *pool, void (*fn)(void *arg), void *arg,
                 const struct bz_os_thread **out)
 {
-    struct bz_pool_thread *spare = lock_with_spare(pool);
+    struct bz_pool_thread *spare = lock_with_spare(pool, false);
     int err = pool->is_closing ? -ESHUTDOWN : hand_out(pool, &spare, fn, arg, NULL, out);
     unlock_with_spare(pool, spare);
     return err;
@@ -327,7 +330,7 @@ void bz_pool_unkeep(struct bz_pool *pool)
 /* Under the lock: the first in the line, if it may and there is a thread for it. */
 static int serve(struct bz_pool *pool, struct bz_pool_thread **spare)
 {
-    if (!may_work(pool) && !BZ_BROKEN(96))
+    if (!may_work(pool))
         return -EAGAIN;
     struct bz_work *w = next_work(pool);
     int err = hand_out(pool, spare, NULL, NULL, w, NULL);
@@ -338,7 +341,7 @@ static int serve(struct bz_pool *pool, struct bz_pool_thread **spare)
 
 int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
 {
-    struct bz_pool_thread *spare = lock_with_spare(pool);
+    struct bz_pool_thread *spare = lock_with_spare(pool, true);
     int err = -ESHUTDOWN;
     bz_list_init(&w->in);
     if (!pool->is_closing) {
@@ -447,7 +450,7 @@ static void take_next(struct bz_pool *pool, struct bz_pool_thread *t)
 /* There is a line: perhaps there are threads to be had by now. */
 static void try_again(struct bz_pool *pool)
 {
-    struct bz_pool_thread *spare = lock_with_spare(pool);
+    struct bz_pool_thread *spare = lock_with_spare(pool, true);
     if (!bz_list_is_empty(&pool->pending) && !pool->is_closing)
         (void)!serve(pool, &spare);
     unlock_with_spare(pool, spare);
