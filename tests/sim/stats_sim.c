@@ -53,6 +53,24 @@ struct scene {
     blitz_stats s;
 };
 
+/* Every counter of the total is the sum over the procs, and of what threads without a proc have counted. */
+static void check_sums(blitz_runtime *rt, const blitz_stats *total)
+{
+    struct bz_counters *outside = &((struct bz_runtime *)rt)->counters;
+    blitz_stats one, sum = {0};
+    for (unsigned i = 0; i < total->procs; i++) {
+        CHECK_EQ(blitz_stats_read_proc(rt, i, &one), 0);
+#define ADD(name) sum.name += one.name;
+        BZ_COUNTERS(ADD)
+#undef ADD
+    }
+#define COMPARE(name)     \
+    CHECK_EQ(total->name, \
+             sum.name + bz_load_relaxed(&outside->name)); /* relaxed: the threads have ended */
+    BZ_COUNTERS(COMPARE)
+#undef COMPARE
+}
+
 static void play(const struct bz_os *os, void *arg)
 {
     struct scene *scene = arg;
@@ -70,6 +88,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_GE(s->searches, s->steals + s->jobs_stolen);
     CHECK_LE(s->useless_wakes, s->wakes);
     CHECK_LE(s->useless_wakes, s->sleeps);
+    check_sums(rt, s);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 

@@ -252,6 +252,9 @@ TEST(stats, procs_add_up_to_the_total)
         sum.steals += one.steals;
         sum.stolen += one.stolen;
         sum.yielded += one.yielded;
+        sum.sleeps += one.sleeps;
+        sum.next_hits += one.next_hits;
+        sum.injector_batches += one.injector_batches;
     }
     CHECK_EQ(total.spawned, sum.spawned + 1); /* the first came from outside */
     CHECK_EQ(total.spawned, 2 * N + 1);
@@ -261,8 +264,28 @@ TEST(stats, procs_add_up_to_the_total)
     CHECK_EQ(total.steals, sum.steals);
     CHECK_GE(total.stolen, total.steals);
     CHECK_EQ(total.yielded, sum.yielded);
+    CHECK_EQ(total.sleeps, sum.sleeps);
+    CHECK_EQ(total.next_hits, sum.next_hits);
+    CHECK_EQ(total.injector_batches, sum.injector_batches);
     CHECK_EQ(blitz_stats_read_proc(rt, 3, &one), -EINVAL);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+static int sleeps_until_it_is_counted(void *arg)
+{
+    blitz_stats s;
+    (void)arg;
+    do { /* the worker may find the timer due before it sleeps */
+        CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0);
+        CHECK_EQ(blitz_stats_read_proc(NULL, 0, &s), 0);
+    } while (s.sleeps == 0);
+    return 0;
+}
+
+/* A worker whose only task sleeps has nothing to do, and its own figures say so. */
+TEST(stats, the_sleeps_of_a_worker_are_counted)
+{
+    CHECK_EQ(t_run_alone(sleeps_until_it_is_counted, NULL), 0);
 }
 
 TEST(stats, without_a_runtime_there_is_nothing_to_read)
