@@ -19,8 +19,8 @@ static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_
     bz_list_remove(&w->in);
     if (!bz_wait_win(w->wait, w->outcome, won))
         return BZ_BROKEN(119) && ((won->task = NULL), true);
-    bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
-    w->result = 0;
+    bz_value_copy(bz_chan_op_of(w)->value, value,
+                  c->values.size); /* its result is 0 from the start */
     return true;
 }
 
@@ -60,8 +60,7 @@ static inline bool take_over(struct blitz_chan *c, void *value, struct bz_won *w
     bz_list_remove(&w->in);
     if (!bz_wait_win(w->wait, w->outcome, won))
         return false;
-    bz_value_copy(value, bz_chan_op_of(w)->value, c->values.size);
-    w->result = 0;
+    bz_value_copy(value, bz_chan_op_of(w)->value, c->values.size); /* as above */
     return true;
 }
 

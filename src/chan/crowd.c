@@ -56,7 +56,8 @@ static bool settle(struct bz_crowd *c, struct bz_owed *owed)
         if (w->wait == NULL)
             bz_waiter_notify(w, owed);
         else if (bz_waiter_win(w, 0, owed))
-            w->result = look(r);
+            bz_set(&w->result,
+                   look(r)); /* under the lock, which an early waiter takes: line.h, I2 */
     }
     return !bz_list_is_empty(&c->receivers);
 }
@@ -115,7 +116,7 @@ static bool receive_hook(struct bz_wait *w, void *arg)
         bz_list_push_back(&c->receivers, &r->waiter.in);
         waits = bz_wait_publish(w);
     } else {
-        r->waiter.result = rc;
+        bz_set(&r->waiter.result, rc);
         waits = bz_wait_over(w, BZ_WAIT_WOKEN);
     }
     bz_lock_drop(&c->lock, os);
@@ -142,7 +143,7 @@ int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
             bz_list_remove(&r->waiter.in);
         bz_lock_drop(&c->lock, c->os);
     }
-    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : r->waiter.result;
+    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : bz_get(&r->waiter.result);
 }
 
 /* ---- as a future ---- */

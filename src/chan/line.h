@@ -20,7 +20,10 @@
  * I1  A node is linked only while it waits; `in`, `waker`, `is_notified` and `result` are guarded by
  *     the lock of what it waits at.
  * I2  A stack's node outlives its being taken off until its wait is resumed, and no longer: the
- *     waker's last touch is bz_owed_pay, which goes by the task.
+ *     waker's last touch is bz_owed_pay, which goes by the task. A plain thread, or a task of the plain
+ *     form, may go on as soon as its wait is claimed. So bz_waiter_win() stores the result before the
+ *     claim. A waker that does more for the waiter after the claim does it under the lock, and such a
+ *     waiter takes the lock once before it goes on (bz_wait_is_early).
  * I3  At most BZ_OWED_MAX are owed at a time; whoever goes through a line asks bz_owed_is_full.
  */
 #ifndef BZ_CHAN_LINE_H
@@ -34,12 +37,12 @@
 #include "sched/wait.h"
 
 struct bz_waiter {
-    struct bz_list in;    /* I1 */
-    struct bz_wait *wait; /* constant: a stack's; NULL: a future */
-    uint32_t outcome;     /* constant: what its wait is won with; a select tells its cases by it */
-    int result;           /* I1: what came of it, once a stack's wait is won */
-    bool is_notified;     /* I1: a future's: off the line, and has not asked since */
-    blitz_waker waker;    /* I1: a future's, while it is linked */
+    struct bz_list in;     /* I1 */
+    struct bz_wait *wait;  /* constant: a stack's; NULL: a future */
+    uint32_t outcome;      /* constant: what its wait is won with; a select tells its cases by it */
+    bz_shared(int) result; /* I1: what came of it, once a stack's wait is won */
+    bool is_notified;      /* I1: a future's: off the line, and has not asked since */
+    blitz_waker waker;     /* I1: a future's, while it is linked */
 };
 
 static inline void bz_waiter_init(struct bz_waiter *w, struct bz_wait *wait, uint32_t outcome)
@@ -47,7 +50,7 @@ static inline void bz_waiter_init(struct bz_waiter *w, struct bz_wait *wait, uin
     bz_list_init(&w->in);
     w->wait = wait;
     w->outcome = outcome;
-    w->result = 0;
+    bz_set(&w->result, 0);
     w->is_notified = false;
     w->waker = (blitz_waker){NULL, NULL};
 }
@@ -105,10 +108,13 @@ BZ_MUST_USE static inline bool bz_waiter_win(struct bz_waiter *w, int result, st
     struct bz_owed_one *one = &owed->one[owed->count];
     BZ_ASSERT(!bz_owed_is_full(owed)); /* I3 */
     bz_list_remove(&w->in);
+    if (!BZ_BROKEN(204))
+        bz_set(&w->result, result); /* before the claim: I2 */
     if (!bz_wait_win(w->wait, w->outcome, &one->won))
         return false;
     one->is_waker = false;
-    w->result = result;
+    if (BZ_BROKEN(204))
+        bz_set(&w->result, result);
     owed->count++;
     return true;
 }

@@ -19,6 +19,8 @@
  *
  * I1  `waiter` is guarded by the lock; WAITS is set if and only if it was not NULL once.
  * I2  After its GONE bit is set an end touches nothing, unless the other one's was set before.
+ * I3  The sender's claim is its last touch of a waiter on a stack (line.h, I2): the receiver goes on, and
+ *     leaves the frame, without the lock.
  *
  * [A] send: word release -> receive: word acquire           the value was written before
  * [B] gone: word acq_rel -> gone: word acq_rel              all uses come before the free

@@ -220,7 +220,7 @@ static int wait_for_one(struct selection *s, blitz_deadline until)
         return bz_wait_error(outcome);
     int chosen = (int)(outcome - BZ_WAIT_WOKEN);
     if (s->chosen < 0)
-        s->cases[chosen].error = bz_case_op(&s->cases[chosen])->waiter.result;
+        s->cases[chosen].error = bz_get(&bz_case_op(&s->cases[chosen])->waiter.result);
     return chosen;
 }
 

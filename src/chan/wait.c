@@ -49,7 +49,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
     bz_owed_init(&owed);
     int rc = bz_chan_try(op, &owed);
     if (rc != -EAGAIN) {
-        op->waiter.result = rc;
+        bz_set(&op->waiter.result, rc);
         bz_chan_done(c, &owed);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
@@ -78,5 +78,5 @@ int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until)
             bz_list_remove(&op->waiter.in);
         bz_chan_unlock(c);
     }
-    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : op->waiter.result;
+    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : bz_get(&op->waiter.result);
 }

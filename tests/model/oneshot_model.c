@@ -47,6 +47,31 @@ MODEL(oneshot, arrives_with_what_came_before_and_is_freed_once)
     m_assert(sent == 0 && received == 0 && got == 5);
 }
 
+static blitz_oneshot *both[2];
+
+static void sends_on_both(void)
+{
+    for (int i = 0; i < 2; i++)
+        (void)!blitz_oneshot_send(both[i], &(int){5 + i});
+}
+
+static void receives_from_both(void)
+{
+    for (int i = 0; i < 2; i++) {
+        m_assert(blitz_oneshot_recv(both[i], &got, BLITZ_FOREVER) == 0);
+        m_assert(got == 5 + i);
+    }
+}
+
+/* Bug class 53. The second wait lies where the first one lay: the sender of the first value must not
+ * touch it any more. */
+MODEL(oneshot, bug_53_a_frame_belongs_to_the_receiver_again_once_it_goes_on)
+{
+    for (int i = 0; i < 2; i++)
+        m_assert(blitz_oneshot_new_with(sizeof(int), drops, &both[i]) == 0);
+    m_threads(sends_on_both, receives_from_both);
+}
+
 static void drops_the_sender(void)
 {
     blitz_oneshot_drop_sender(o);
