@@ -60,6 +60,9 @@ struct bz_chan_op {
     enum bz_chan_kind kind;
     bool is_done; /* guarded by the lock: a future's send that a receiver has taken */
     void *value;  /* from or to where; not written by a send */
+    /* Of a future: NULL, or shared by all cases of a polled select. A receiver sets the claim before it
+     * takes a send of that select; only the first receiver to set it may (core.c, I4). */
+    bz_atomic(uint32_t) *claim;
 };
 
 static inline struct bz_chan_op *bz_chan_op_of(struct bz_waiter *w)

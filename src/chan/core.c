@@ -17,6 +17,12 @@
  * waits, and takes. A sender that polls can be taken from, which is the exception that blitz/chan.h
  * names: of two futures one has to stand still for the other.
  *
+ * A polled select may have sends in the lines of several rendezvous channels, and each line has its own
+ * lock. The select's claim word decides: a receiver sets it before it takes a send of that select, and
+ * leaves the send alone if the word was set already (I4). A polled select may also receive from and send
+ * to one rendezvous channel. It cannot serve itself, so its receive is notified only if a sender of
+ * another party waits.
+ *
  * Rejected: cells with sequence numbers (a lock-free MPMC ring, base/mpmc.h) with waiters beside them.
  * Every operation pays a fence against a waiter that is just going to sleep, direct hand-off is lost,
  * and close, permits and select need the lock all the same.
@@ -26,6 +32,8 @@
  *     free slot (told_senders): so many are left for them by settle.
  * I3  While the lock is free nobody waits who could be served, but for those that somebody is about
  *     to come back for (owed->has_more).
+ * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
+ *     claim.
  */
 #include "chan/chan.h"
 
@@ -83,12 +91,23 @@ static int pass_on(struct blitz_chan *c, const void *value, struct bz_owed *owed
     return -EAGAIN;
 }
 
+/* Claim a future's send. False: it belongs to a select of which another send was taken. */
+static bool claim_send(struct bz_chan_op *op)
+{
+    /* relaxed: only one receiver may win; is_done and the value are under the lock of this channel */
+    return op->claim == NULL || bz_xchg_relaxed(op->claim, 1) == 0 || BZ_BROKEN(202);
+}
+
 /* Out of a sender's hands. It is done, also if it is a future. */
 static int take_from_sender(struct blitz_chan *c, void *value, struct bz_owed *owed)
 {
     for (struct bz_waiter *w; (w = bz_line_first(&c->senders)) != NULL;) {
         struct bz_chan_op *op = bz_chan_op_of(w);
         if (w->wait == NULL) {
+            if (!claim_send(op)) {
+                bz_list_remove(&w->in); /* the select was told by the receiver that claimed it */
+                continue;
+            }
             tell(c, w, owed);
             op->is_done = true;
         } else if (!bz_waiter_win(w, 0, owed)) {
@@ -100,10 +119,28 @@ static int take_from_sender(struct blitz_chan *c, void *value, struct bz_owed *o
     return -EAGAIN;
 }
 
-static struct bz_waiter *first_future(const struct bz_list *line)
+/* Are these two cases of one polled select? */
+static bool is_same_select(struct bz_waiter *a, struct bz_waiter *b)
 {
-    BZ_LIST_FOR_EACH (in, line)
-        if (bz_waiter_of(in)->wait == NULL)
+    return a->wait == NULL && b->wait == NULL && bz_chan_op_of(a)->claim != NULL &&
+           bz_chan_op_of(a)->claim == bz_chan_op_of(b)->claim;
+}
+
+/* True if a sender waits that this receiver can take from. A select has at most BLITZ_SELECT_MAX cases,
+ * so the loop is short. */
+static bool has_sender_for(const struct blitz_chan *c, struct bz_waiter *receiver)
+{
+    BZ_LIST_FOR_EACH (in, &c->senders)
+        if (!is_same_select(bz_waiter_of(in), receiver) || BZ_BROKEN(203))
+            return true;
+    return false;
+}
+
+/* The first future in the line of receivers that a sender can serve, or NULL. */
+static struct bz_waiter *first_future_to_serve(const struct blitz_chan *c)
+{
+    BZ_LIST_FOR_EACH (in, &c->receivers)
+        if (bz_waiter_of(in)->wait == NULL && has_sender_for(c, bz_waiter_of(in)))
             return bz_waiter_of(in);
     return NULL;
 }
@@ -143,8 +180,10 @@ static bool serve_sender(struct blitz_chan *c, struct bz_owed *owed)
 /* A receiver that polls, of a rendezvous: one at a time is told that there is a sender. */
 static bool serve_polling_receiver(struct blitz_chan *c, struct bz_owed *owed)
 {
-    struct bz_waiter *w = first_future(&c->receivers);
-    if (w == NULL || bz_list_is_empty(&c->senders) || c->told_receivers != 0)
+    if (c->told_receivers != 0 || bz_list_is_empty(&c->senders))
+        return false;
+    struct bz_waiter *w = first_future_to_serve(c);
+    if (w == NULL)
         return false;
     tell(c, w, owed);
     return true;
@@ -207,6 +246,9 @@ static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz
         if (!bz_waiter_win(w, 0, owed))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
+        /* The slot stays free. If a notified sender put the value, the next sender may have it: I2. */
+        if (!bz_list_is_empty(&c->senders) && !BZ_BROKEN(200))
+            bz_chan_settle(c, owed);
         return;
     }
     store(c, value);
@@ -338,6 +380,8 @@ void bz_chan_check(struct blitz_chan *c)
              "chan %p: receivers wait beside %zu values", (void *)c, c->values.count); /* I3 */
     BZ_CHECK(bz_list_is_empty(&c->senders) || free_slots(c) <= c->told_senders,
              "chan %p: senders wait beside %zu free slots", (void *)c, free_slots(c)); /* I3 */
+    BZ_CHECK(c->capacity != 0 || c->told_receivers != 0 || first_future_to_serve(c) == NULL,
+             "chan %p: a receiver that polls waits beside a sender", (void *)c); /* I3 */
     bz_list_check(&c->receivers);
     bz_list_check(&c->senders);
 }

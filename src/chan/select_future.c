@@ -10,7 +10,8 @@
  * The exception is a send to a rendezvous, which a receiver may take any time it stands in line
  * (core.c). So a poll takes those off first. If one of them is done, it was the one. If not, none is
  * in any line while other cases are tried, and nothing else can happen besides. This is what "losers
- * are revoked before the winner commits" comes to.
+ * are revoked before the winner commits" comes to. Several sends may stand in the lines of several
+ * channels at once: the receivers agree on one by the select's claim (core.c, I4).
  *
  * Futures that have lost are cancelled. A pinned one must be polled until it is ready: the select is
  * ready when they are, and says which case it was all the same.
@@ -25,10 +26,11 @@
 #include "chan/select.h"
 
 struct inner {
-    blitz_sleep_future alarm; /* of the earliest time; first: it needs all but the last words */
-    uint32_t polled, pinned;  /* I1; one bit a case */
-    int time;                 /* the case the alarm is for; -1: none */
-    bool has_alarm;           /* it was polled and not ready */
+    blitz_sleep_future alarm;  /* of the earliest time; first: it needs all but the last words */
+    uint32_t polled, pinned;   /* I1; one bit a case */
+    int time;                  /* the case the alarm is for; -1: none */
+    bool has_alarm;            /* it was polled and not ready */
+    bz_atomic(uint32_t) claim; /* 1: a receiver has taken a send of this select (core.c, I4) */
 };
 
 static_assert(sizeof(struct inner) <= sizeof(((blitz_select_future *)NULL)->inside), "it has room");
@@ -220,6 +222,7 @@ static void prepare(blitz_select_future *f)
         blitz_select_case *x = &f->cases[i];
         if (bz_case_is_chan(x)) {
             bz_case_op_init(x);
+            bz_case_op(x)->claim = &in->claim;
             bz_waiter_init(&bz_case_op(x)->waiter, NULL, 0);
         } else if (x->kind == BLITZ_SELECT_TIME &&
                    (in->time < 0 || x->until < f->cases[in->time].until)) {
@@ -251,6 +254,7 @@ void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases, 
     f->chosen = is_bad ? -EINVAL : -EINPROGRESS;
     f->count = is_bad ? 0 : count;
     inner_of(f)->time = -1;
+    bz_atomic_init(&inner_of(f)->claim, 0);
     if (has_pinned(f->cases, f->count))
         f->future.ops = &pinned;
     prepare(f);

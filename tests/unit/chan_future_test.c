@@ -176,6 +176,46 @@ TEST(chan_future, bug_24_no_value_overtakes_one_that_is_kept_for_it)
     CHECK_EQ(t_run_alone(send_past_a_future, NULL), 0);
 }
 
+static int sends_two(void *c)
+{
+    return blitz_chan_send(c, &(int){2}, BLITZ_FOREVER);
+}
+
+static int hand_off_after_a_notification(void *arg)
+{
+    blitz_chan *c = chan_of_ints(1);
+    struct t_bell bell = {.holders = 1};
+    blitz_chan_future f;
+    blitz_task *sender, *receiver;
+    int value = 1, got = 0;
+    (void)arg;
+    send_now(c, 9);
+    blitz_chan_send_future(&f, c, &value);
+    CHECK(!is_ready(&f, &bell));
+    CHECK_EQ(blitz_spawn(sends_two, c, NULL, &sender), 0);
+    while (c->senders.next->next == &c->senders)
+        blitz_yield(); /* until the sender waits behind the future */
+    CHECK_EQ(receive_now(c), 9);
+    CHECK_EQ(bell.rung, 1); /* the slot is free, and the future knows */
+    CHECK_EQ(blitz_spawn(receives, c, NULL, &receiver), 0);
+    while (bz_list_is_empty(&c->receivers))
+        blitz_yield();
+    CHECK(is_ready(&f, &bell)); /* its value goes to the receiver, past the slot */
+    CHECK(bz_list_is_empty(&c->senders));
+    CHECK_EQ(blitz_task_join(receiver, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(got, 1);
+    CHECK_EQ(blitz_task_join(sender, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(receive_now(c), 2);
+    blitz_chan_unref(c);
+    return 0;
+}
+
+/* A send future was notified of a free slot and does not need it: the next sender gets the slot. */
+TEST(chan_future, bug_41_a_notified_send_that_is_received_directly_gives_up_its_slot)
+{
+    CHECK_EQ(t_run_alone(hand_off_after_a_notification, NULL), 0);
+}
+
 TEST(chan_future, that_is_cancelled_has_done_nothing)
 {
     blitz_chan *c = chan_of_ints(1);

@@ -479,6 +479,107 @@ TEST(select, bug_21_a_send_that_was_taken_between_two_polls_is_the_one)
     blitz_chan_unref(b);
 }
 
+static blitz_poll poll(blitz_select_future *f, struct t_bell *bell)
+{
+    blitz_waker w = t_bell_waker(bell);
+    return f->future.ops->poll(&f->future, &w);
+}
+
+/* Two sends of one polled select wait at rendezvous channels: at most one of them is received. */
+TEST(select, bug_51_a_polled_select_sends_at_most_once_between_two_polls)
+{
+    blitz_chan *c[] = {chan_of_ints(0), chan_of_ints(0)};
+    for (int round = 0; round < 8; round++) {
+        struct t_bell bell = {.holders = 1}, other = {.holders = 1};
+        bool is_cancelled = round & 1, is_reversed = round & 2, is_polled = round & 4;
+        int in[] = {4, 5}, out[] = {0, 0}, received = 0;
+        blitz_select_future f;
+        blitz_select_case cases[] = {blitz_case_send(c[0], &in[0]), blitz_case_send(c[1], &in[1])};
+        blitz_select_future_init(&f, cases, 2, 0);
+        CHECK_EQ(poll(&f, &bell), BLITZ_PENDING);
+        for (int i = 0; i < 2; i++) {
+            int k = is_reversed ? 1 - i : i;
+            blitz_chan_future r;
+            blitz_chan_recv_future(&r, c[k], &out[k]);
+            if (!is_polled) {
+                received += blitz_chan_try_recv(c[k], &out[k]) == 0;
+                continue;
+            }
+            blitz_waker w = t_bell_waker(&other);
+            received += r.future.ops->poll(&r.future, &w) == BLITZ_READY;
+            r.future.ops->cancel(&r.future);
+        }
+        if (is_cancelled)
+            f.future.ops->cancel(&f.future);
+        else
+            CHECK_EQ(poll(&f, &bell), BLITZ_READY);
+        CHECK_EQ(received, 1);
+        CHECK_EQ(f.chosen, is_reversed);
+        CHECK_EQ(out[f.chosen], in[f.chosen]);
+        CHECK_EQ(out[1 - f.chosen], 0);
+        CHECK_EQ(bell.holders + other.holders, 2);
+        check(c[0], 0);
+        check(c[1], 0);
+    }
+    blitz_chan_unref(c[0]);
+    blitz_chan_unref(c[1]);
+}
+
+/* A polled select that sends to a rendezvous channel and receives from it is woken by others only. */
+TEST(select, a_polled_select_never_meets_itself)
+{
+    blitz_chan *c = chan_of_ints(0);
+    for (int is_reversed = 0; is_reversed < 2; is_reversed++) {
+        struct t_bell bell[2] = {{.holders = 1}, {.holders = 1}};
+        blitz_select_future f[2];
+        blitz_select_case cases[2][3];
+        int in[2] = {4, 5}, out[2] = {0, 0};
+        for (int i = 0; i < 2; i++) {
+            cases[i][is_reversed] = blitz_case_recv(c, &out[i]);
+            cases[i][!is_reversed] = blitz_case_send(c, &in[i]);
+            cases[i][2] = blitz_case_recv(c, &out[i]);
+            blitz_select_future_init(&f[i], cases[i], 3, 0);
+        }
+        CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_PENDING);
+        CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_PENDING);
+        CHECK_EQ(bell[0].rung, 0);
+        CHECK_EQ(poll(&f[1], &bell[1]), BLITZ_READY); /* it receives from the other select */
+        CHECK_EQ(bell[0].rung, 1);
+        CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_READY);
+        CHECK_EQ(f[0].chosen, !is_reversed);
+        CHECK_EQ(out[1], 4);
+        CHECK_EQ(out[0], 0);
+        check(c, 0);
+    }
+    blitz_chan_unref(c);
+}
+
+/* A receive future waits behind the receive of a select whose send it can take: it is the one to wake. */
+TEST(select, a_polled_select_does_not_stand_in_the_way_of_who_can_receive_from_it)
+{
+    blitz_chan *c = chan_of_ints(0);
+    struct t_bell s = {.holders = 1}, r = {.holders = 1};
+    blitz_waker w = t_bell_waker(&r);
+    int in = 4, out[2] = {0, 0};
+    blitz_select_future f;
+    blitz_chan_future recv;
+    blitz_select_case cases[] = {blitz_case_recv(c, &out[0]), blitz_case_send(c, &in)};
+    blitz_chan_recv_future(&recv, c, &out[1]);
+    CHECK_EQ(recv.future.ops->poll(&recv.future, &w), BLITZ_PENDING);
+    blitz_select_future_init(&f, cases, 2, 0);
+    CHECK_EQ(poll(&f, &s), BLITZ_PENDING);
+    CHECK_EQ(r.rung, 1);
+    recv.future.ops->cancel(&recv.future);
+    CHECK_EQ(s.rung, 0);
+    blitz_chan_recv_future(&recv, c, &out[1]);
+    CHECK_EQ(recv.future.ops->poll(&recv.future, &w), BLITZ_READY);
+    CHECK_EQ(out[1], 4);
+    CHECK_EQ(poll(&f, &s), BLITZ_READY);
+    CHECK_EQ(f.chosen, 1);
+    check(c, 0);
+    blitz_chan_unref(c);
+}
+
 /* ---- pinned futures: asked to stop, waited for ---- */
 
 struct pin {
