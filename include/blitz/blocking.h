@@ -26,7 +26,8 @@
  * The pool. Its threads are started on demand, up to the config's threads_max with the workers
  * counted in, and go after ten seconds without use. Calls beyond that wait in a line, first come
  * first served; the last few threads are kept for workers. If no thread can be had at all the call is
- * made in place: it may take longer, it is never lost. On such a thread fn is no task: blitz_task_current()
+ * made in place: it may take longer, it is never lost. (With the uring backend a system call in there may
+ * then fail with EINTR, or transfer less than asked for.) On such a thread fn is no task: blitz_task_current()
  * is NULL, a wait blocks the thread, and a blitz_blocking() inside it is made in place, so nested
  * calls cannot wait for a thread they hold themselves. But a call that waits for what *another* blocking
  * call does may wait for ever once threads_max is reached: use tasks for that.

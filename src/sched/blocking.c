@@ -59,6 +59,13 @@ static bool call_hook(struct bz_wait *w, void *arg)
     return bz_pool_work(c->pool, &c->work) == 0 || bz_wait_over(w, REFUSED);
 }
 
+/* The pool has no thread for the call: make it here. Not blitz_block_in_place(): with the uring backend that
+ * asks the pool again. */
+static int call_refused(int (*fn)(void *arg), void *arg)
+{
+    return BZ_BROKEN(250) ? blitz_block_in_place(fn, arg) : bz_call_here(fn, arg);
+}
+
 int blitz_blocking(int (*fn)(void *arg), void *arg)
 {
     struct bz_task *t = bz_task_self();
@@ -68,7 +75,7 @@ int blitz_blocking(int (*fn)(void *arg), void *arg)
         return fn(arg);
     struct call c = {.work.run = call_run, .pool = &t->rt->pool, .fn = fn, .arg = arg};
     bz_wait_begin_sole(&c.wait, t->rt->os, "blocking");
-    return bz_wait_park(&c.wait, call_hook, &c) == MADE ? c.result : blitz_block_in_place(fn, arg);
+    return bz_wait_park(&c.wait, call_hook, &c) == MADE ? c.result : call_refused(fn, arg);
 }
 
 /* ---- detached ---- */
@@ -175,7 +182,7 @@ static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
     }
     blitz_waker_drop(&d->waker);
     detached_free(d);
-    return over(f, 0, blitz_block_in_place(in->fn, in->arg));
+    return over(f, 0, call_refused(in->fn, in->arg));
 }
 
 /* Ask again: the newest waker counts. */

@@ -357,6 +357,9 @@ BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *confi
 /* Nobody holds the runtime or any of its task headers any more: free the memory. */
 void bz_runtime_release(struct bz_runtime *rt);
 
+/* syscall.c: announce a blocking call and make it on this thread, whatever the backend. */
+int bz_call_here(int (*fn)(void *arg), void *arg);
+
 /* machine.c */
 /* Start a thread for a proc that is STARTING. On error it still is. Under start_lock. */
 BZ_MUST_USE int bz_machine_start(struct bz_proc *p, bool is_searching);

@@ -21,6 +21,10 @@
  *
  * On a thread that is no worker of ours nothing of this means anything, and nothing is done.
  *
+ * With the uring backend blitz_block_in_place() uses the pool, and the pool's fallback is a call in place. The
+ * fallback is therefore bz_call_here(), which asks for nothing: two fallbacks that call each other would
+ * never end if both lack a thread.
+ *
  * [A] enter: where release -> retake.h [A]   what the machine did in its proc is seen by the taker
  */
 #include "blitz/blocking.h"
@@ -109,6 +113,14 @@ void blitz_syscall_leave(void)
     leave(m);
 }
 
+int bz_call_here(int (*fn)(void *arg), void *arg)
+{
+    blitz_syscall_enter();
+    int result = fn(arg);
+    blitz_syscall_leave(); /* on any machine: fn may have waited */
+    return result;
+}
+
 int blitz_block_in_place(int (*fn)(void *arg), void *arg)
 {
     if (fn == NULL)
@@ -116,8 +128,5 @@ int blitz_block_in_place(int (*fn)(void *arg), void *arg)
     struct bz_task *me = bz_task_self();
     if (me != NULL && bz_io_interrupts(me->rt))
         return blitz_blocking(fn, arg); /* the kernel would interrupt it here: io/uring.c */
-    blitz_syscall_enter();
-    int result = fn(arg);
-    blitz_syscall_leave(); /* whoever we are now: fn may have waited */
-    return result;
+    return bz_call_here(fn, arg);
 }
