@@ -123,6 +123,12 @@ static void gather(struct bz_poll *poll, struct bz_harvest *harvest, int count)
     }
 }
 
+/* The system lacks the call, or a filter answers for it. Old filters say EPERM to calls they do not know. */
+static bool is_refused(int err)
+{
+    return err == ENOSYS || err == EPERM || err == EACCES;
+}
+
 static int wait_coarse(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
 {
     uint64_t ms = left_ns == BZ_OS_FOREVER ? 0 : (left_ns + 999999) / 1000000;
@@ -137,7 +143,7 @@ static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t
     struct timespec left = {(time_t)(left_ns / 1000000000), (long)(left_ns % 1000000000)};
     if (left_ns != BZ_OS_FOREVER && !bz_load_relaxed(&own->is_coarse)) { /* relaxed: a hint */
         int n = bz_sys->epoll_pwait2(own->set, events, BZ_HARVEST_MAX, &left);
-        if (n >= 0 || errno != ENOSYS)
+        if (n >= 0 || !is_refused(errno))
             return n;
         bz_store_relaxed(&own->is_coarse, 1); /* relaxed: a hint */
     }
@@ -153,6 +159,8 @@ static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harves
     if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
         return 0;
     int n = wait_fine(own, room_of(harvest), left);
+    if (BZ_UNLIKELY(n < 0) && is_refused(errno))
+        bz_sleep_refused(poll, "epoll_wait", -errno, until_ns);
     bz_kick_leave(&own->kick, poll->os);
     gather(poll, harvest, n);
     return n == 0 ? -ETIMEDOUT : 0; /* a signal, or anything else that went wrong: look again */
@@ -259,14 +267,27 @@ static const struct bz_poll_ops epoll_ops = {
     .fini = epoll_fini,
 };
 
+/* Is there a set, and does it tell that a descriptor is ready? A filter may refuse any of the calls. Returns 0
+ * or the errno of the first that failed. */
+static int try_set(void)
+{
+    struct epoll_own own = {.set = -1};
+    struct epoll_event event;
+    uint64_t one = 1;
+    int err = -open_set(&own);
+    if (err != 0)
+        return err;
+    bool is_heard = bz_sys->write(own.kick.out, &one, sizeof one) == (ssize_t)sizeof one &&
+                    bz_sys->epoll_wait(own.set, &event, 1, 0) >= 0;
+    err = is_heard ? 0 : errno;
+    bz_sys->close(own.kick.in);
+    bz_sys->close(own.set);
+    return err;
+}
+
 bool bz_poll_epoll_is_there(void)
 {
-    int fault = bz_io_fault_of("epoll_create");
-    int fd = fault == 0 ? bz_sys->epoll_create1(EPOLL_CLOEXEC) : -1;
-    int err = fault != 0 ? fault : errno;
-    if (fd >= 0)
-        bz_sys->close(fd);
-    return fd >= 0 || (err != ENOSYS && err != EPERM);
+    return !is_refused(try_set());
 }
 
 void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)

@@ -5,6 +5,10 @@
 
 #include <errno.h>
 
+#include "base/log.h"
+
+enum { REFUSED_NS = 5000000 };
+
 int bz_poll_attach(struct bz_poll *poll, struct bz_file *f)
 {
     if (poll->ops->attach == NULL)
@@ -24,4 +28,12 @@ void bz_poll_detach(struct bz_poll *poll, struct bz_file *f)
     poll->ops->detach(poll, f);
     f->poll = NULL;
     bz_fetch_sub_relaxed(&poll->attached, 1); /* relaxed: a wait for nothing does no harm */
+}
+
+void bz_sleep_refused(struct bz_poll *poll, const char *call, int err, uint64_t until_ns)
+{
+    uint64_t soon = bz_os_now(poll->os) + REFUSED_NS;
+    bz_log_once(BLITZ_LOG_ERROR, "%s is refused (error %d): operations on files do not complete",
+                call, -err);
+    (void)bz_os_wait(poll->os, &poll->roused, 0, soon < until_ns ? soon : until_ns);
 }

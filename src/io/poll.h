@@ -185,4 +185,10 @@ BZ_MUST_USE int bz_poll_attach(struct bz_poll *poll, struct bz_file *f);
 /* No longer. Under its lock. */
 void bz_poll_detach(struct bz_poll *poll, struct bz_file *f);
 
+/*
+ * The system refuses the call in which the poll's machine would sleep (a filter that came after the start):
+ * say so once, and sleep on the word for a few milliseconds at most, so that the machine does not spin.
+ */
+void bz_sleep_refused(struct bz_poll *poll, const char *call, int err, uint64_t until_ns);
+
 #endif

@@ -19,6 +19,9 @@
  * in less than it meant to, and the kernel then does not sleep. What is pending is therefore not counted
  * here but asked of the kernel's head: no failure, and no other thread, can make the two differ.
  *
+ * A ring is tried before it is used: bz_ring_open() completes a NOP. A system call filter may allow
+ * io_uring_setup and refuse io_uring_enter; such a ring would accept operations and never complete one.
+ *
  * The other halves of its orders are the kernel's: it acquires sq_tail and releases sq_head, releases
  * cq_tail and acquires cq_head.
  */
@@ -96,45 +99,6 @@ static bool can_do_it_all(const struct bz_ring *r)
     return true;
 }
 
-int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
-{
-    enum { NEEDED = BZ_URING_FEAT_NODROP | BZ_URING_FEAT_FAST_POLL | BZ_URING_FEAT_EXT_ARG };
-    struct bz_uring_params p;
-    memset(&p, 0, sizeof p);
-    p.flags = BZ_URING_SETUP_CQSIZE;
-    p.cq_entries = completions;
-    memset(r, 0, sizeof *r);
-    r->fd = setup(submissions, &p);
-    if (r->fd < 0)
-        return r->fd;
-    size_t sq = p.sq.array + p.sq_entries * sizeof(uint32_t);
-    size_t cq = p.cq.cqes + p.cq_entries * sizeof(struct bz_uring_cqe);
-    r->rings_bytes = sq > cq ? sq : cq;
-    r->sqes_bytes = p.sq_entries * sizeof(struct bz_uring_sqe);
-    r->features = p.features;
-    bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r);
-    if (is_fit) {
-        r->rings = map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
-        r->sqes = map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
-    }
-    if (r->rings == NULL || r->sqes == NULL) {
-        bz_ring_close(r);
-        return is_fit ? -ENOMEM : -ENOTSUP;
-    }
-    find_fields(r, &p);
-    return 0;
-}
-
-void bz_ring_close(struct bz_ring *r)
-{
-    if (r->rings != NULL)
-        bz_sys->ring_unmap(r->rings, r->rings_bytes);
-    if (r->sqes != NULL)
-        bz_sys->ring_unmap(r->sqes, r->sqes_bytes);
-    bz_sys->close(r->fd);
-    r->fd = -1;
-}
-
 uint32_t bz_ring_pending(struct bz_ring *r)
 {
     return r->tail - bz_load_acquire(r->sq_head); /* acquire: the kernel has read what was there */
@@ -189,6 +153,68 @@ void bz_ring_seen(struct bz_ring *r)
                                      1); /* release: it has been read; relaxed: ours */
 }
 
+/* Complete one NOP: a filter may let a ring be made and refuse every call that uses it. */
+static int try_nop(struct bz_ring *r)
+{
+    struct bz_uring_timespec second = {1, 0};
+    struct bz_uring_wait_arg arg = {.timespec = (uint64_t)(uintptr_t)&second};
+    int n;
+    bz_ring_put(r)->opcode = BZ_URING_OP_NOP;
+    show(r);
+    do
+        n = enter(r->fd, bz_ring_pending(r), 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG,
+                  &arg, sizeof arg);
+    while (n == -EINTR);
+    const struct bz_uring_cqe *c = n >= 0 ? bz_ring_peek(r) : NULL;
+    if (c == NULL)
+        return n < 0 ? n : -ENOTSUP;
+    int err = c->res;
+    bz_ring_seen(r);
+    return err;
+}
+
+int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
+{
+    enum { NEEDED = BZ_URING_FEAT_NODROP | BZ_URING_FEAT_FAST_POLL | BZ_URING_FEAT_EXT_ARG };
+    struct bz_uring_params p;
+    memset(&p, 0, sizeof p);
+    p.flags = BZ_URING_SETUP_CQSIZE;
+    p.cq_entries = completions;
+    memset(r, 0, sizeof *r);
+    r->fd = setup(submissions, &p);
+    if (r->fd < 0)
+        return r->fd;
+    size_t sq = p.sq.array + p.sq_entries * sizeof(uint32_t);
+    size_t cq = p.cq.cqes + p.cq_entries * sizeof(struct bz_uring_cqe);
+    r->rings_bytes = sq > cq ? sq : cq;
+    r->sqes_bytes = p.sq_entries * sizeof(struct bz_uring_sqe);
+    r->features = p.features;
+    bool is_fit = (p.features & NEEDED) == NEEDED && can_do_it_all(r);
+    if (is_fit) {
+        r->rings = map(r->fd, r->rings_bytes, BZ_URING_AT_SQ);
+        r->sqes = map(r->fd, r->sqes_bytes, BZ_URING_AT_SQES);
+    }
+    if (r->rings == NULL || r->sqes == NULL) {
+        bz_ring_close(r);
+        return is_fit ? -ENOMEM : -ENOTSUP;
+    }
+    find_fields(r, &p);
+    int err = BZ_BROKEN(251) ? 0 : try_nop(r);
+    if (err != 0)
+        bz_ring_close(r);
+    return err;
+}
+
+void bz_ring_close(struct bz_ring *r)
+{
+    if (r->rings != NULL)
+        bz_sys->ring_unmap(r->rings, r->rings_bytes);
+    if (r->sqes != NULL)
+        bz_sys->ring_unmap(r->sqes, r->sqes_bytes);
+    bz_sys->close(r->fd);
+    r->fd = -1;
+}
+
 bool bz_ring_has_overflow(struct bz_ring *r)
 {
     return (bz_load_relaxed(r->sq_flags) & BZ_URING_SQ_OVERFLOW) != 0; /* relaxed: a hint */
@@ -205,11 +231,12 @@ struct bz_ring_nap bz_ring_show(struct bz_ring *r)
     return (struct bz_ring_nap){.fd = r->fd, .submit = bz_ring_pending(r), .is_for_ever = true};
 }
 
-void bz_ring_sleep(const struct bz_ring_nap *nap)
+int bz_ring_sleep(const struct bz_ring_nap *nap)
 {
     struct bz_uring_timespec left = {(int64_t)(nap->left_ns / 1000000000),
                                      (long long)(nap->left_ns % 1000000000)};
     struct bz_uring_wait_arg arg = {.timespec = nap->is_for_ever ? 0 : (uint64_t)(uintptr_t)&left};
-    (void)enter(nap->fd, nap->submit, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg,
-                sizeof arg);
+    int n = enter(nap->fd, nap->submit, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg,
+                  sizeof arg);
+    return n == -EPERM || n == -EACCES || n == -ENOSYS ? n : 0;
 }

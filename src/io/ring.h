@@ -36,7 +36,9 @@ struct bz_ring {
 
 /*
  * Make a ring with room for that many submissions and completions (powers of two).
- * Returns: 0; -ENOSYS, -EPERM (there are none, or not for us), -ENOMEM (RLIMIT_MEMLOCK), -EMFILE,
+ * It has completed a NOP when this returns 0.
+ * Returns: 0; -ENOSYS, -EPERM, -EACCES (there are none, or a filter refuses to make, register or enter
+ *          one), -ENOMEM (RLIMIT_MEMLOCK), -EMFILE,
  *          -ENOTSUP (a kernel too old: it loses completions, or cannot wait with a deadline).
  */
 BZ_MUST_USE int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions);
@@ -69,9 +71,9 @@ struct bz_ring_nap bz_ring_show(struct bz_ring *r);
 /*
  * Hand in, and sleep until something completes. Any thread, no lock: whoever submits meanwhile may be
  * faster, and the rest is still pending if it fails.
- * Returns: nothing worth knowing. Look.
+ * Returns: 0: look. -EPERM, -EACCES, -ENOSYS: the system refuses the call, and there was no sleep.
  */
-void bz_ring_sleep(const struct bz_ring_nap *nap);
+int bz_ring_sleep(const struct bz_ring_nap *nap);
 
 /* Tell the kernel of something. Returns 0 or a negative errno. */
 int bz_ring_register(const struct bz_ring *r, unsigned what, void *arg, unsigned count);

@@ -297,7 +297,9 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
         return 0;
     nap.is_for_ever = !is_timed;
     nap.left_ns = until_ns > now ? until_ns - now : 0;
-    bz_ring_sleep(&nap);
+    int err = bz_ring_sleep(&nap);
+    if (BZ_UNLIKELY(err != 0))
+        bz_sleep_refused(poll, "io_uring_enter", err, until_ns);
     lock(poll);
     own_of(poll)->inside--;
     gather(poll, harvest);

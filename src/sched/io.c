@@ -431,6 +431,20 @@ static enum bz_io_kind choose(const struct bz_runtime *rt)
     return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
 }
 
+/* Every proc has the same backend, or none of them has one. */
+static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        int err = poll_init(&rt->procs[i].poll, rt, kind);
+        if (err == 0)
+            continue;
+        while (i-- > 0)
+            bz_poll_fini(&rt->procs[i].poll);
+        return err;
+    }
+    return 0;
+}
+
 int bz_io_init(struct bz_runtime *rt)
 {
     enum bz_io_kind kind = choose(rt);
@@ -439,17 +453,13 @@ int bz_io_init(struct bz_runtime *rt)
         return -ENOSYS;
     }
     bz_files_init(&rt->files, rt->os, &rt->alloc);
-    for (unsigned i = 0; i < rt->proc_count; i++) {
-        int err = poll_init(&rt->procs[i].poll, rt, kind);
-        if (err == 0)
-            continue;
-        if (kind == BZ_IO_URING)
-            bz_log(BLITZ_LOG_ERROR, "io = uring: the system refuses a ring (error %d)", -err);
-        while (i-- > 0)
-            bz_poll_fini(&rt->procs[i].poll);
+    int err = init_all(rt, kind);
+    if (err == 0 || kind != BZ_IO_URING)
         return err;
-    }
-    return 0;
+    kind = bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+    bz_log(BLITZ_LOG_WARN, "io = uring: the system refuses a ring (error %d): using %s", -err,
+           kind == BZ_IO_EPOLL ? "epoll" : "poll");
+    return init_all(rt, kind);
 }
 
 void bz_io_fini(struct bz_runtime *rt)

@@ -8,9 +8,12 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "blitz.h"
+#include "io/uring_abi.h"
 #include "support/deny.h"
 #include "support/sanitizers.h"
 
@@ -126,4 +129,161 @@ TEST(scarce, bug_42_blocking_calls_without_address_space_are_made_in_place)
     CHECK_EQ(blitz_runtime_block_on(rt, call_without_memory, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- calls that a filter refuses ---- */
+
+static unsigned warned;
+static char warning[256];
+
+static void count_warnings(void *ctx, blitz_log_level level, const char *message)
+{
+    (void)ctx;
+    (void)level;
+    warned++;
+    snprintf(warning, sizeof warning, "%s", message);
+}
+
+static int echo_one(void *arg)
+{
+    char byte = 0;
+    blitz_tcp *c = arg;
+    int n = (int)blitz_tcp_read(c, &byte, 1, BLITZ_FOREVER);
+    CHECK_EQ(n, 1);
+    CHECK_EQ(blitz_tcp_write(c, &byte, 1, BLITZ_FOREVER), 1);
+    return 0;
+}
+
+/* A connected pair, a reader that waits, a timer and a blocking call: whatever the backend is, it works. */
+static int use_the_backend(void *arg)
+{
+    blitz_tcp *end[2];
+    blitz_task *t;
+    char byte = 7;
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    CHECK_EQ(blitz_spawn(echo_one, end[1], NULL, &t), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    CHECK_EQ(blitz_tcp_write(end[0], &byte, 1, BLITZ_FOREVER), 1);
+    CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, BLITZ_FOREVER), 1);
+    CHECK_EQ(byte, 7);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_blocking(add_one, &zero_for_ever), 1);
+    blitz_tcp_unref(end[0]);
+    blitz_tcp_unref(end[1]);
+    return 0;
+}
+
+static int wait_for_a_byte(void *arg)
+{
+    char byte;
+    return (int)blitz_tcp_read(arg, &byte, 1, BLITZ_FOREVER);
+}
+
+/* Its machine sleeps with a timer while it has files to hear. */
+static int sleep_beside_a_reader(void *arg)
+{
+    blitz_tcp *end[2];
+    blitz_task *t;
+    int result = 0;
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    CHECK_EQ(blitz_spawn(wait_for_a_byte, end[1], NULL, &t), 0);
+    CHECK_EQ(blitz_sleep(50 * BLITZ_MS), 0);
+    blitz_task_cancel(t);
+    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(result, -ECANCELED);
+    blitz_tcp_unref(end[0]);
+    blitz_tcp_unref(end[1]);
+    return 0;
+}
+
+/* Run fn in a child process, since a filter cannot be taken back. */
+static void in_a_child(void (*fn)(const void *arg), const void *arg)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    CHECK_GE(child, 0);
+    if (child == 0) {
+        fn(arg);
+        _exit(0);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+struct refusal {
+    const char *io;
+    int call, arg, value; /* arg -1: whatever its arguments are */
+    int err;
+    const char *warns; /* what the log says; NULL: nothing */
+};
+
+static void run_refused(const void *arg)
+{
+    const struct refusal *r = arg;
+    blitz_config config = {.procs = 2, .io = r->io, .log = count_warnings};
+    blitz_stats before, after;
+    blitz_runtime *rt;
+    t_deny_arg(r->call, r->arg, (uint32_t)r->value, r->err);
+    CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, use_the_backend, NULL), 0);
+    CHECK_EQ(blitz_stats_read(rt, &before), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, sleep_beside_a_reader, NULL), 0);
+    CHECK_EQ(blitz_stats_read(rt, &after), 0);
+    CHECK_LT(after.sleeps - before.sleeps, 500u); /* a machine that cannot sleep does thousands */
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    CHECK_EQ(warned, r->warns != NULL ? 1u : 0u);
+    if (r->warns != NULL && strstr(warning, r->warns) == NULL)
+        FAIL("warned \"%s\", without \"%s\"", warning, r->warns);
+}
+
+/* A filter may refuse to make a ring, or every use of one that was made. */
+TEST(scarce, bug_46_a_ring_that_cannot_complete_a_nop_is_replaced_by_epoll)
+{
+    static const int calls[] = {BZ_SYS_URING_SETUP, BZ_SYS_URING_REGISTER, BZ_SYS_URING_ENTER};
+    static const int errors[] = {ENOSYS, EPERM, EACCES, ENOMEM};
+    for (size_t c = 0; c < BZ_ARRAY_LEN(calls); c++)
+        for (size_t e = 0; e < BZ_ARRAY_LEN(errors); e++) {
+            t_watch("call %d, error %d", calls[c], errors[e]);
+            struct refusal r = {"uring", calls[c], -1, 0, errors[e], "using epoll"};
+            in_a_child(run_refused, &r);
+        }
+}
+
+/* Old filters answer EPERM to a call they do not know; new ones may refuse one call of a family. */
+TEST(scarce, bug_46_each_call_of_epoll_may_be_refused)
+{
+    static const int errors[] = {ENOSYS, EPERM, EACCES};
+    for (size_t e = 0; e < BZ_ARRAY_LEN(errors); e++) {
+        t_watch("error %d", errors[e]);
+        in_a_child(run_refused,
+                   &(struct refusal){"best", SYS_epoll_create1, -1, 0, errors[e], NULL});
+        in_a_child(run_refused, &(struct refusal){"best", SYS_epoll_ctl, -1, 0, errors[e], NULL});
+        in_a_child(run_refused, &(struct refusal){"best", SYS_eventfd2, -1, 0, errors[e], NULL});
+        in_a_child(run_refused,
+                   &(struct refusal){"best", SYS_epoll_pwait2, -1, 0, errors[e], NULL});
+#if defined(SYS_epoll_wait)
+        in_a_child(run_refused, &(struct refusal){"best", SYS_epoll_wait, -1, 0, errors[e], NULL});
+#else
+        in_a_child(run_refused, &(struct refusal){"best", SYS_epoll_pwait, -1, 0, errors[e], NULL});
+#endif
+    }
+}
+
+/* The runtime registers for barriers at its start and uses them when it looks for work. */
+TEST(scarce, bug_46_a_barrier_that_is_refused_after_it_was_registered)
+{
+    enum { USE = 1 << 3, REGISTER = 1 << 4 };
+    static const int errors[] = {ENOSYS, EPERM, EACCES, ENOMEM};
+    for (size_t e = 0; e < BZ_ARRAY_LEN(errors); e++) {
+        t_watch("error %d", errors[e]);
+        in_a_child(run_refused,
+                   &(struct refusal){"best", SYS_membarrier, 0, REGISTER, errors[e], NULL});
+        in_a_child(run_refused, &(struct refusal){"best", SYS_membarrier, 0, USE, errors[e], NULL});
+    }
 }
