@@ -21,9 +21,11 @@
  * select that would have to wait ends like that, too. A loop around a select must leave by it, or it
  * turns round for ever when the runtime shuts down.
  *
- * blitz_select takes whichever is ready, none of them favoured: each of n that are ready has a chance
- * of at least one in n. blitz_select_biased asks them in the order they are written in. With
- * blitz_otherwise among them it does not wait.
+ * If several cases are ready, blitz_select chooses one at random, each of n with a chance of one in n:
+ * at once, and after a wait, if they become ready together. A time is ready when its moment has passed.
+ * Which of the others are ready, their order and their kind make no difference. The same holds for
+ * blitz_select_wait() and blitz_select_future. blitz_select_biased asks the cases in the order they are
+ * written in. With blitz_otherwise among them it does not wait.
  *
  * A block is left by `break`, as a loop is; after it the program goes on behind the select. What a
  * case says is evaluated once, before any waiting; what its pointers lead to must be there until the

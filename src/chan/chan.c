@@ -60,7 +60,7 @@ int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opt
     bz_list_init(&c->receivers);
     bz_list_init(&c->senders);
     bz_atomic_init(&c->refs, 1);
-    bz_atomic_init(&c->turn, 1);
+    bz_atomic_init(&c->chance, 0);
     bz_atomic_init(&c->may_recv, 0);
     bz_atomic_init(&c->may_send, capacity != 0);
     *out = c;

@@ -34,8 +34,8 @@ struct blitz_chan {
     size_t permits;                        /* slots that are reserved */
     uint32_t sender_count, receiver_count; /* those who are counted */
     bz_atomic(uint32_t) refs;
-    bz_atomic(uint32_t) turn; /* of fair selects: select.c */
-    size_t bytes;             /* constant, as are the next ones: of the allocation */
+    bz_atomic(uint64_t) chance; /* random numbers of plain threads, 0: no seed yet. select.c */
+    size_t bytes;               /* constant, as are the next ones: of the allocation */
     void (*drop)(void *value, void *ctx);
     void *drop_ctx;
     blitz_allocator alloc;

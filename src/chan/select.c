@@ -19,7 +19,22 @@
  * of their addresses, and a claim undone if the second one fails. That is more steps on every path,
  * and what it saves, holding several locks, happens only when the task is about to sleep anyway.
  *
- * A time is a deadline of the wait. Which of the times it was is the earliest.
+ * A time is a deadline of the wait: the earliest one. When it has passed, one of those that have passed
+ * is the case.
+ *
+ * Which of several ready cases is taken must be a fair draw. A random start and then one after the other
+ * is not: of cases 0 and 1 ready among 16, case 0 would be taken 15 times of 16. So the cases are asked
+ * in a random order, each of the n! orders equally likely: then each ready case is equally likely to be
+ * the first ready one, whatever the others are. The order is drawn step by step (Fisher and Yates), and a
+ * select that finds its first case ready draws no more than that. One 64-bit number is enough for all
+ * steps: as a fraction of 2^64, times n - i, its whole part chooses the i-th case and the rest is the
+ * fraction for the next step. 16! is 2^44.3, so no order is more likely than another by more than one in
+ * 2^19. The ops join their lines in the same order: two cases on one channel have equal chances, too.
+ *
+ * The numbers are those of the machine, so no two threads share them and a simulation repeats. A plain
+ * thread has no machine and draws from the first channel of the select, whose seed is drawn when it is
+ * first needed. Numbers of the channel for all would make the first select on each new channel, or on
+ * each new pair of them, choose alike.
  *
  * I1  The hook's last touch of the frame is before it drops the lock with the highest address, and the
  *     task takes that lock (every lock of its cases) before it leaves: so the frame is there.
@@ -43,37 +58,76 @@ void bz_case_op_init(blitz_select_case *x)
     op->value = x->value;
 }
 
-bool bz_select_is_bad(const blitz_select_case *cases, size_t count)
+int bz_select_look(const blitz_select_case *cases, size_t count)
 {
+    int has_future = 0;
     if (count > BLITZ_SELECT_MAX || (cases == NULL && count > 0))
-        return true;
+        return -EINVAL;
     for (size_t i = 0; i < count; i++) {
-        if ((unsigned)cases[i].kind > BLITZ_SELECT_FUTURE)
-            return true;
-        if (cases[i].kind == BLITZ_SELECT_FUTURE && cases[i].of == NULL)
-            return true;
+        if (BZ_LIKELY((unsigned)cases[i].kind < BLITZ_SELECT_FUTURE))
+            continue;
+        if (cases[i].kind != BLITZ_SELECT_FUTURE || cases[i].of == NULL)
+            return -EINVAL;
+        has_future = 1;
     }
-    return false;
+    return has_future;
 }
 
-/* A few bits of chance, from the first channel there is: enough that no case is favoured, and the
- * same in every run of a simulation. */
-size_t bz_select_start(const blitz_select_case *cases, size_t count, unsigned how)
+/* ---- chance ---- */
+
+static uint64_t entropy(const struct bz_os *os)
 {
-    if ((how & BLITZ_SELECT_BIASED) || count < 2)
-        return 0;
+    uint64_t x = 0;
+    return bz_os_entropy(os, &x, sizeof x) == 0 ? x : bz_os_now(os);
+}
+
+/* A random number on a plain thread. */
+static BZ_NOINLINE uint64_t draw_outside(const blitz_select_case *cases, size_t count)
+{
     for (size_t i = 0; i < count; i++) {
         if (!bz_case_is_chan(&cases[i]))
             continue;
         struct blitz_chan *c = cases[i].of;
-        uint32_t x = bz_load_relaxed(&c->turn); /* relaxed: chance, whoever else draws it too */
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        bz_store_relaxed(&c->turn, x); /* relaxed: likewise */
-        return (size_t)(((uint64_t)x * count) >> 32);
+        struct bz_rng rng = {
+            bz_load_relaxed(&c->chance)}; /* relaxed: two may draw the same number */
+        if (rng.state == 0)
+            rng.state = entropy(c->os);
+        uint64_t x = bz_rng_next(&rng);
+        bz_store_relaxed(&c->chance, rng.state); /* relaxed: likewise */
+        return x;
     }
-    return 0;
+    return entropy(bz_os_here());
+}
+
+void bz_order_init(struct bz_order *o, const blitz_select_case *cases, size_t count, unsigned how)
+{
+    static const struct bz_order in_order = {
+        0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
+    struct bz_machine *m = bz_machine_self();
+    static_assert(BLITZ_SELECT_MAX == 16, "all of them");
+    *o = in_order;
+    if ((how & BLITZ_SELECT_BIASED) || count < 2)
+        return;
+    o->chance = BZ_LIKELY(m != NULL) ? bz_rng_next(&m->rng) : draw_outside(cases, count);
+    if (BZ_BROKEN(206) && !bz_case_is_chan(&cases[0]))
+        o->chance = 0;
+}
+
+int bz_select_time(const blitz_select_case *cases, size_t count, unsigned how, uint64_t now)
+{
+    struct bz_order order;
+    int first = -1;
+    bz_order_init(&order, cases, count, how);
+    for (size_t i = 0; i < count; i++) {
+        int at = (int)bz_order_next(&order, i, count);
+        if (cases[at].kind != BLITZ_SELECT_TIME)
+            continue;
+        if (cases[at].until <= now)
+            return at;
+        if (first < 0 || cases[at].until < cases[first].until)
+            first = at; /* the clock is behind the timer */
+    }
+    return first;
 }
 
 /* ---- all channels at once ---- */
@@ -119,10 +173,11 @@ void bz_chans_done(const struct bz_chans *chans, struct bz_owed *owed)
     }
 }
 
-int bz_cases_try(blitz_select_case *cases, size_t count, size_t start, struct bz_owed *owed)
+int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *order,
+                 struct bz_owed *owed)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t at = bz_case_at(start, i, count);
+        size_t at = order->at[i];
         blitz_select_case *x = &cases[at];
         if (!bz_case_is_chan(x))
             continue;
@@ -139,8 +194,9 @@ int bz_cases_try(blitz_select_case *cases, size_t count, size_t start, struct bz
 
 struct selection {
     blitz_select_case *cases;
-    size_t count, start;
+    size_t count;
     int chosen; /* by the hook; -1: none */
+    struct bz_order order;
     struct bz_chans chans;
 };
 
@@ -151,14 +207,16 @@ static bool select_hook(struct bz_wait *w, void *arg)
     struct bz_owed owed;
     bz_owed_init(&owed);
     bz_chans_lock(&chans);
-    s->chosen = bz_cases_try(s->cases, s->count, s->start, &owed);
+    s->chosen = bz_cases_try(s->cases, s->count, &s->order, &owed);
     if (s->chosen >= 0) { /* I2 */
         bz_chans_done(&chans, &owed);
         return bz_wait_over(w, BZ_WAIT_WOKEN + (uint32_t)s->chosen);
     }
-    for (size_t i = 0; i < s->count; i++)
-        if (bz_case_is_chan(&s->cases[i])) /* one is told by each at most, so there is room */
-            bz_chan_join_line(bz_case_op(&s->cases[i]), false, &owed);
+    for (size_t i = 0; i < s->count; i++) {
+        blitz_select_case *x = &s->cases[BZ_BROKEN(205) ? i : s->order.at[i]];
+        if (bz_case_is_chan(x)) /* one is told by each at most, so there is room */
+            bz_chan_join_line(bz_case_op(x), false, &owed);
+    }
     bool waits = bz_wait_publish(w);
     for (unsigned i = 0; i < chans.count; i++)
         bz_chan_unlock(chans.c[i]); /* I1 */
@@ -190,7 +248,7 @@ static int first_time(const blitz_select_case *cases, size_t count)
     return first;
 }
 
-static int wait_for_one(struct selection *s, blitz_deadline until)
+static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
 {
     struct bz_wait w;
     int time = first_time(s->cases, s->count);
@@ -213,6 +271,7 @@ static int wait_for_one(struct selection *s, blitz_deadline until)
             leave_lines(s);
     }
     if (outcome == BZ_WAIT_TIMED_OUT && is_time) {
+        time = bz_select_time(s->cases, s->count, how, bz_os_now(os));
         s->cases[time].error = 0;
         return time;
     }
@@ -235,40 +294,32 @@ static int try_case(blitz_select_case *x, uint64_t *now)
     }
     if (x->of == NULL)
         return -EAGAIN;
-    struct bz_chan_op op = {.c = x->of,
-                            .kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV,
-                            .value = x->value};
+    struct bz_chan_op op; /* a try does not look at the rest */
+    op.c = x->of;
+    op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
+    op.value = x->value;
     x->error = bz_chan_once(&op);
     return x->error == -EAGAIN ? -EAGAIN : 0;
-}
-
-static bool has_future(const blitz_select_case *cases, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cases[i].kind == BLITZ_SELECT_FUTURE)
-            return true;
-    return false;
 }
 
 int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
 {
     uint64_t now = 0;
-    if (bz_select_is_bad(cases, count))
-        return -EINVAL;
-    if (has_future(cases, count))
-        return bz_select_await(cases, count, how, until);
+    int has_future = bz_select_look(cases, count);
+    if (BZ_UNLIKELY(has_future != 0))
+        return has_future < 0 ? has_future : bz_select_await(cases, count, how, until);
     struct selection s;
     s.cases = cases;
     s.count = count;
-    s.start = bz_select_start(cases, count, how);
+    bz_order_init(&s.order, cases, count, how);
     for (size_t i = 0; i < count; i++) {
-        size_t at = bz_case_at(s.start, i, count);
+        size_t at = bz_order_next(&s.order, i, count);
         if (try_case(&cases[at], &now) == 0) {
             bz_look_up(); /* ask.h */
             return (int)at;
         }
     }
-    return how & BLITZ_SELECT_NOW ? -EAGAIN : wait_for_one(&s, until);
+    return how & BLITZ_SELECT_NOW ? -EAGAIN : wait_for_one(&s, how, until);
 }
 
 /* ---- the statement ---- */

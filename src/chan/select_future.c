@@ -30,6 +30,7 @@ struct inner {
     uint32_t polled, pinned;   /* I1; one bit a case */
     int time;                  /* the case the alarm is for; -1: none */
     bool has_alarm;            /* it was polled and not ready */
+    bool is_in_line;           /* the ops have joined their lines, and were not revoked since */
     bz_atomic(uint32_t) claim; /* 1: a receiver has taken a send of this select (core.c, I4) */
 };
 
@@ -75,10 +76,13 @@ static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
     blitz_select_case *x = &f->cases[at];
     struct inner *in = inner_of(f);
     if (x->kind == BLITZ_SELECT_TIME) {
-        if ((int)at != in->time)
+        x->error = 0;
+        bool is_first = (int)at == in->time;
+        if ((!is_first || in->has_alarm) && x->until <= blitz_now())
+            return true; /* before its alarm, which is late or has none */
+        if (!is_first)
             return false;
         in->has_alarm = in->alarm.future.ops->poll(&in->alarm.future, waker) == BLITZ_PENDING;
-        x->error = 0;
         return !in->has_alarm;
     }
     if (x->kind == BLITZ_SELECT_FUTURE) {
@@ -134,6 +138,9 @@ static blitz_poll poll_pinned(blitz_select_future *f, const blitz_waker *waker)
 static int revoke_all(blitz_select_future *f)
 {
     int done = -1;
+    if (!inner_of(f)->is_in_line)
+        return -1;
+    inner_of(f)->is_in_line = false;
     for (size_t i = 0; i < f->count; i++)
         if (bz_case_is_chan(&f->cases[i]) && revoke(&f->cases[i]) && done < 0)
             done = (int)i;
@@ -143,7 +150,8 @@ static int revoke_all(blitz_select_future *f)
 /* ---- polling ---- */
 
 /* Under all locks: one is done (its number), or all stand in line (-1). */
-static int join_lines(blitz_select_future *f, size_t start, const blitz_waker *waker)
+static int join_lines(blitz_select_future *f, const struct bz_order *order,
+                      const blitz_waker *waker)
 {
     blitz_waker mine[BLITZ_SELECT_MAX];
     struct bz_chans chans;
@@ -156,14 +164,16 @@ static int join_lines(blitz_select_future *f, size_t start, const blitz_waker *w
             bz_case_is_chan(&f->cases[i]) ? blitz_waker_clone(waker) : (blitz_waker){NULL, NULL};
     bz_owed_init(&owed);
     bz_chans_lock(&chans);
-    int chosen = bz_cases_try(f->cases, f->count, start, &owed);
+    int chosen = bz_cases_try(f->cases, f->count, order, &owed);
     for (size_t i = 0; i < f->count && chosen < 0; i++) {
-        if (!bz_case_is_chan(&f->cases[i]))
+        size_t at = order->at[i];
+        if (!bz_case_is_chan(&f->cases[at]))
             continue;
-        bz_case_op(&f->cases[i])->waiter.waker = mine[i];
-        mine[i] = (blitz_waker){NULL, NULL};
-        bz_chan_join_line(bz_case_op(&f->cases[i]), false, &owed);
+        bz_case_op(&f->cases[at])->waiter.waker = mine[at];
+        mine[at] = (blitz_waker){NULL, NULL};
+        bz_chan_join_line(bz_case_op(&f->cases[at]), false, &owed);
     }
+    inner_of(f)->is_in_line = chosen < 0;
     bz_chans_done(&chans, &owed);
     for (size_t i = 0; i < f->count; i++)
         blitz_waker_drop(&mine[i]);
@@ -174,14 +184,15 @@ static int join_lines(blitz_select_future *f, size_t start, const blitz_waker *w
 static int round_of(blitz_select_future *f, const blitz_waker *waker)
 {
     int chosen = revoke_all(f);
-    size_t start = bz_select_start(f->cases, f->count, f->how);
+    struct bz_order order;
+    bz_order_init(&order, f->cases, f->count, f->how);
     for (size_t i = 0; i < f->count && chosen < 0; i++) {
-        size_t at = bz_case_at(start, i, f->count);
+        size_t at = bz_order_next(&order, i, f->count);
         if (ask(f, at, waker))
             chosen = (int)at;
     }
     if (chosen < 0 && !(f->how & BLITZ_SELECT_NOW))
-        chosen = join_lines(f, start, waker);
+        chosen = join_lines(f, &order, waker);
     return chosen;
 }
 
@@ -249,7 +260,7 @@ void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases, 
                                                select_cancel, select_output};
     static const blitz_future_ops pinned = {"select", BLITZ_PINNED, select_poll, select_cancel,
                                             select_output};
-    bool is_bad = bz_select_is_bad(cases, count);
+    bool is_bad = bz_select_look(cases, count) < 0;
     *f = (blitz_select_future){.future = {&revocable}, .how = how, .cases = cases};
     f->chosen = is_bad ? -EINVAL : -EINPROGRESS;
     f->count = is_bad ? 0 : count;

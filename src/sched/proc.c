@@ -41,10 +41,11 @@
 
 /* ---- machines ---- */
 
-int bz_machines_init(struct bz_runtime *rt, unsigned max)
+int bz_machines_init(struct bz_runtime *rt, unsigned max, uint64_t seed)
 {
     struct bz_machines *all = &rt->machines;
     all->max = max;
+    all->seed = seed;
     all->made = 0;
     bz_atomic_init(&all->count, 0);
     all->slot = bz_alloc(&rt->alloc, max * sizeof *all->slot, BZ_LINE);
@@ -85,6 +86,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     bz_retake_init(&m->taken, rt->os, bz_is_plain(rt));
     bz_atomic_init(&m->is_stray, 0);
     bz_locked_init(&m->locked);
+    bz_rng_init(&m->rng, ~rt->machines.seed + index); /* not the numbers of a proc: runtime.c */
     bz_atomic_init(&m->calls, 0);
     return m;
 }

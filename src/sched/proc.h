@@ -43,12 +43,13 @@ static inline enum bz_proc_state bz_proc_state_of(uint32_t word)
 /* All machines that are or were in use. */
 struct bz_machines {
     unsigned max;              /* constant after init */
+    uint64_t seed;             /* constant after init: of the machines' random numbers */
     unsigned made;             /* slots filled; guarded by start_lock */
     bz_atomic(uint32_t) count; /* those in use are below; written under start_lock */
     bz_atomic(struct bz_machine *) *slot;
 };
 
-BZ_MUST_USE int bz_machines_init(struct bz_runtime *rt, unsigned max);
+BZ_MUST_USE int bz_machines_init(struct bz_runtime *rt, unsigned max, uint64_t seed);
 void bz_machines_fini(struct bz_runtime *rt);
 /* One nobody uses, or a new one; NULL: no memory, or as many as may be. Under start_lock. */
 struct bz_machine *bz_machines_take(struct bz_runtime *rt);

@@ -52,7 +52,7 @@ static int procs_new(struct bz_runtime *rt)
         return -ENOMEM;
     if (bz_os_entropy(rt->os, &seed, sizeof seed) != 0)
         seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
-    int err = bz_machines_init(rt, rt->is.threads_max + BZ_GUESTS_MAX);
+    int err = bz_machines_init(rt, rt->is.threads_max + BZ_GUESTS_MAX, seed);
     if (err != 0) {
         bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
         return err;

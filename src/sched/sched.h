@@ -169,6 +169,7 @@ struct bz_machine {
     bool is_searching;             /* counted so in rt->idle */
     bool was_roused;               /* and has found nothing since */
     unsigned spins_more;           /* turns before it sleeps: search.c */
+    struct bz_rng rng;             /* of the tasks it runs: selects draw from it */
     void *scrap;                   /* BZ_SCRAP_BYTES, or NULL: scrap.h */
     struct bz_stack_cache stacks;
     struct bz_harvest heard; /* what it hears, when it sleeps or asks; then it is delivered */
