@@ -49,11 +49,11 @@ typedef void (*blitz_thread_fn)(void *ctx);
  * blocks without having said so. It is more than procs. Calls beyond it wait in a line; the last
  * threads are kept for procs.
  *
- * A task that computes for long, or blocks its thread, stops nobody else: when it has done so for 10 ms
- * and there is something to run, its thread keeps it and the others go on with another thread. Each
- * such task burns a CPU's worth of time, though; burning_max bounds how many may do so at once. Up to
- * that many, others are delayed by no more than their share of the CPUs; past it they may wait until
- * one of the hogs ends or waits.
+ * A task that computes for long, or blocks its thread, does not stop other tasks. When it has done so for
+ * 10 ms and there is something to run, it keeps its thread, and the other tasks go on on another thread.
+ * This holds for any number of such tasks up to threads_max - procs: docs/what-can-stop-whom.md. A
+ * program that wants fewer threads sets burning_max: once so many tasks burn CPU time on threads of
+ * their own, the others wait until one of them ends or waits.
  *
  * thread_start and thread_stop are called on every worker thread before its first and after its last
  * task; a thread may be one more than once. It is none of the runtime's then: it may call blitz as any
@@ -65,7 +65,7 @@ typedef struct blitz_config {
     int require_guards;               /* 1: no stack without a guard page, rather -errno */
     unsigned threads_max;             /* of workers and blocking calls together; 0: 512 */
     uint64_t tasks_max;               /* that live at a time; one more is -EAGAIN. 0: any number */
-    unsigned burning_max;             /* threads that hog; 0: BLITZ_BURNING_MAX or procs + 2 */
+    unsigned burning_max;             /* threads that hog; 0: BLITZ_BURNING_MAX or no limit */
     int dump_on_sigquit;              /* 1: SIGQUIT is answered with a dump: blitz/dump.h */
     const blitz_allocator *allocator; /* copied; NULL: the C library's */
     blitz_log_fn log;             /* gets the *process's* warnings and errors from now on, as by */

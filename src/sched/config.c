@@ -155,7 +155,7 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     s->tasks_max = 0;
     if ((err = read_number(&tasks, c->tasks_max, &s->tasks_max)) != 0)
         return err;
-    n = s->procs + 2;
+    n = c->preempt ? s->procs + 2 : s->threads_max;
     if ((err = read_number(&burning, c->burning_max, &n)) != 0)
         return err;
     s->burning_max = (unsigned)n;

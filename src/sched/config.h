@@ -21,7 +21,7 @@ struct bz_settings {
     enum bz_stack_class stack_class;
     enum bz_stack_guards guards;
     uint64_t tasks_max;     /* 0: any number */
-    unsigned burning_max;   /* hogs at once, beyond which no procs are moved */
+    unsigned burning_max;   /* hogs that may have a thread of their own */
     bool is_plain;          /* asked to do without fast paths */
     bool dumps_on_quit;     /* SIGQUIT is answered with a dump */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */

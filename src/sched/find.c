@@ -5,6 +5,8 @@
  * that keeps itself busy; the `next` slot; the proc's own ring; due timers; its inbox; the injector.
  * Then it searches, and sleeps if there is nothing anywhere: search.c.
  *
+ * If the injector has urgent entries (injector.h), the machine looks there again after each run.
+ *
  * Two tasks that wake each other could use the `next` slot for ever. After NEXT_ROW of it in a row,
  * what is in it goes to the end of the ring.
  *
@@ -77,6 +79,8 @@ bz_entry bz_take_injected(struct bz_machine *m)
             (void)!bz_monitor_is_up(m->rt); /* the first may be a hog */
         }
     }
+    if (bz_injector_urgent(&m->rt->injector) > 0)
+        bz_pace_hurry(&m->proc->pace); /* the ring may be full of hogs: look here again first */
     return won;
 }
 

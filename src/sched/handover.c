@@ -10,11 +10,17 @@
  * run, one proc is moved. The same goes for a proc whose machine is in a system call that it announced
  * (blitz_syscall_enter): after CALL_NS it moves as soon as something waits and nobody sleeps.
  *
- * A machine that lost its proc is a *stray* until it is home or has another. Strays that burn CPU
- * time are capped, together with the hogs that still have a proc: at `burning_max` of them no proc is
- * moved any more. Else a program with a hundred endless loops would have a hundred threads fight for
- * its CPUs. Whether one burns or is blocked in a call of its own its thread's CPU clock tells, once
- * every BURN_NS; a stray counts as burning until that is known.
+ * A machine that lost its proc is a *stray* until it is home or has another. Any number of strays may
+ * burn, up to the limit on threads; a program that wants fewer sets `burning_max`, and with so many no
+ * further proc is moved. A stray's CPU clock tells whether it burns or is blocked in a call of its own,
+ * once every BURN_NS; a stray counts as burning until that is known.
+ *
+ * Hogs often come in crowds. A queue of a hundred of them would take HOG_NS each to move past, and a task
+ * that wakes meanwhile would wait for all of them. Two rules bound that. A task that wakes while hogs hold
+ * the procs is urgent (injector.h), and a proc that has just moved runs urgent tasks first. And a
+ * task is a hog after a fifth of HOG_NS if there is evidence: a stray burns and an urgent task waits, or a
+ * stray has burnt for OLD_NS. One late task among many of 12 ms is no such evidence; else a batch of them
+ * would run on hundreds of threads at once.
  *
  * Moving is retake.h's handshake, in the same round as the monitor's other takings and with the same
  * barrier. Then the proc is STARTING, and bz_proc_start finds a thread for it. If the system has none
@@ -45,22 +51,36 @@ enum {
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
-    BURN_SHARE = 50, /* of the time: less CPU than a 50th of it is not burning */
-    TURNS_MAX = 512  /* machines that take turns; more are let burn */
+    OLD_NS = 100000000, /* a stray that has burnt so long is taken for an endless loop */
+    CROWD_NS = 2500000, /* between two looks while all procs are busy and something waits */
+    EVIDENCE = 5,       /* with evidence of hogs a task is one after this part of the time */
+    BURN_SHARE = 50,    /* of the time: less CPU than a 50th of it is not burning */
+    TURNS_MAX = 512     /* machines that take turns; more are let burn */
 };
 
 uint64_t bz_hog_ns = HOG_NS;
 
 /* ---- who is stuck ---- */
 
+/* After what time is a task asked to let others run? */
+static uint64_t long_after(struct bz_runtime *rt)
+{
+    const struct bz_monitor *mon = &rt->monitor;
+    bool is_evident =
+        mon->old_strays > 0 || (mon->burning > 0 && bz_injector_urgent(&rt->injector) > 0);
+    return is_evident ? bz_hog_ns / EVIDENCE : bz_hog_ns;
+}
+
 static bool is_long_at_it(const struct bz_proc *p, uint64_t now)
 {
-    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= bz_hog_ns;
+    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD &&
+           now - p->seen.since_ns >= long_after(p->rt);
 }
 
 static uint64_t hog_after(const struct bz_proc *p)
 {
-    return p->seen.is_lively && bz_hog_ns < LIVELY_NS ? LIVELY_NS : bz_hog_ns;
+    uint64_t ns = long_after(p->rt);
+    return p->seen.is_lively && ns < LIVELY_NS ? LIVELY_NS : ns;
 }
 
 static bool is_hog(const struct bz_proc *p, uint64_t now)
@@ -113,6 +133,11 @@ static bool does_burn(struct bz_machine *m, uint64_t passed)
     return m->burns;
 }
 
+static bool is_old(const struct bz_machine *m, uint64_t now)
+{
+    return m->burns && now - m->astray_ns >= OLD_NS;
+}
+
 static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -120,10 +145,14 @@ static void see_who_burns(struct bz_runtime *rt, uint64_t now)
     if ((mon->burning == 0 && !rt->is.is_preemptive) || passed < BURN_NS)
         return;
     mon->burn_ns = now;
-    mon->burning = 0;
+    mon->burning = mon->old_strays = 0;
     bz_lock_take(&rt->start_lock, rt->os);
-    for (unsigned i = bz_machines_count(rt); i-- > 0;)
-        mon->burning += does_burn(bz_machines_at(rt, i), passed);
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        bool burns = does_burn(m, passed);
+        mon->burning += burns;
+        mon->old_strays += burns && is_old(m, now);
+    }
     bz_lock_drop(&rt->start_lock, rt->os);
 }
 
@@ -219,8 +248,11 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
     unsigned burning = rt->is.is_preemptive ? take_turns(rt, now) : hogs + mon->burning;
     bool may = burning <= rt->is.burning_max;
     mon->is_hogged = live == 0 && may;
+    mon->is_crowded = false;
+    bz_store_relaxed(&mon->sees_hogs, hogs + mon->burning > 0); /* relaxed: a hint */
     if (bz_idle_sleeping(&rt->idle) > 0 || !is_anything_waiting(rt))
         return;
+    mon->is_crowded = may;
     bool is_any_call = choose_calls(rt, now);
     start_orphans(rt);
     if (!is_any_call && live == 0 && may)
@@ -237,6 +269,7 @@ static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
     mon->burning += burns; /* until its clock says otherwise */
     m->burns = burns;
     m->burnt_ns = 0;
+    m->astray_ns = now;
     bz_store_relaxed(&m->is_stray, 1); /* relaxed: a hint */
 }
 
@@ -259,6 +292,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0, now);
+        bz_pace_hurry(&p->pace); /* what is urgent runs before the ring */
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     }
     bz_retake_end(&m->taken, may);
@@ -279,16 +313,18 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
-    uint64_t next = mon->turn_ns;
+    uint64_t next = mon->turn_ns, after = long_after(rt);
     bool is_any_call = false;
+    if (mon->is_crowded && now + CROWD_NS < next)
+        next = now + CROWD_NS;
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
         next = timer < next ? timer : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
         if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_long_at_it(p, now) &&
-            p->seen.since_ns + bz_hog_ns < next)
-            next = p->seen.since_ns + bz_hog_ns;
+            p->seen.since_ns + after < next)
+            next = p->seen.since_ns + after;
     }
     mon->calls_ns = !is_any_call                  ? CALL_NS
                     : mon->calls_ns < CALL_NS_MAX ? 2 * mon->calls_ns

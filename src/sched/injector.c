@@ -12,13 +12,18 @@ void bz_injector_init(struct bz_injector *in, const struct bz_os *os)
     in->os = os;
     bz_lock_init_ranked(&in->lock, BZ_RANK_INJECTOR);
     bz_entries_init(&in->chain);
+    bz_entries_init(&in->urgent);
+    in->row = 0;
     bz_atomic_init(&in->length, 0);
+    bz_atomic_init(&in->urgent_length, 0);
 }
 
 /* I1, before the lock is dropped. */
 static void publish_length(struct bz_injector *in)
 {
-    bz_store_relaxed(&in->length, in->chain.count); /* relaxed: the caller fences, [A] */
+    size_t urgent = in->urgent.count;
+    bz_store_relaxed(&in->urgent_length, urgent);            /* relaxed: a hint */
+    bz_store_relaxed(&in->length, in->chain.count + urgent); /* relaxed: the caller fences, [A] */
 }
 
 void bz_injector_push(struct bz_injector *in, bz_entry entry)
@@ -38,6 +43,22 @@ void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsig
     bz_lock_drop(&in->lock, in->os);
 }
 
+void bz_injector_push_urgent(struct bz_injector *in, bz_entry entry)
+{
+    bz_lock_take(&in->lock, in->os);
+    bz_entries_push(&in->urgent, entry);
+    publish_length(in);
+    bz_lock_drop(&in->lock, in->os);
+}
+
+/* Under the lock: true if the next entry to take is an urgent one. */
+static bool is_urgent_next(struct bz_injector *in)
+{
+    bool is_next = in->urgent.count > 0 && (in->row < BZ_URGENT_ROW || in->chain.count == 0);
+    in->row = is_next ? in->row + 1 : 0;
+    return is_next;
+}
+
 /* What one proc of `procs` may have of `length`. */
 static unsigned share_of(size_t length, unsigned procs)
 {
@@ -52,6 +73,10 @@ unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, u
         return 0;
     bz_lock_take(&in->lock, in->os);
     unsigned share = share_of(in->chain.count, procs);
+    if (max > 0 && is_urgent_next(in)) {
+        out[taken++] = bz_entries_take(&in->urgent);
+        share = 0;
+    }
     for (bz_entry e; taken < share && taken < max && (e = bz_entries_take(&in->chain)) != 0;)
         out[taken++] = e;
     publish_length(in);
@@ -77,8 +102,11 @@ void bz_injector_check(struct bz_injector *in)
 {
     bz_lock_take(&in->lock, in->os);
     bz_entries_check(&in->chain);
-    size_t said = bz_injector_length(in);
-    BZ_CHECK(said == in->chain.count, "injector %p: %zu inside, says %zu", (void *)in,
-             in->chain.count, said); /* I1 */
+    bz_entries_check(&in->urgent);
+    size_t inside = in->chain.count + in->urgent.count, said = bz_injector_length(in);
+    BZ_CHECK(said == inside, "injector %p: %zu inside, says %zu", (void *)in, inside,
+             said); /* I1 */
+    BZ_CHECK(bz_injector_urgent(in) == in->urgent.count, "injector %p: %zu urgent, says %zu",
+             (void *)in, in->urgent.count, bz_injector_urgent(in)); /* I1 */
     bz_lock_drop(&in->lock, in->os);
 }

@@ -10,7 +10,12 @@
  * give up batches, order or the count. What is hot is the question "is there anything?", asked
  * without the lock.
  *
- * I1  length is chain.count whenever the lock is free.
+ * Two lanes. A woken task that is pushed while hogs occupy the procs goes into the urgent lane, which is
+ * taken first: else it would wait for every hog that stands in the queue before it, 10 ms for each. The
+ * urgent lane is taken one entry at a time, because the rest of a batch goes into a ring, behind the hogs
+ * there. After BZ_URGENT_ROW urgent entries in a row the other lane has a turn.
+ *
+ * I1  length is chain.count + urgent.count and urgent_length is urgent.count whenever the lock is free.
  *
  * [A] push: length store, then the pusher's full fence -> sleeper's full fence, then is_empty:
  *     length load. Who announces its sleep and then finds the injector empty is seen by the
@@ -27,12 +32,16 @@
 #include "task/chain.h"
 
 enum { BZ_INJECTOR_BATCH = 64 }; /* the most that one take gives */
+enum { BZ_URGENT_ROW = 64 };     /* urgent entries in a row while others wait */
 
 struct bz_injector {
     const struct bz_os *os; /* constant after init */
     BZ_OWN_LINE struct bz_lock lock;
-    struct bz_entries chain;  /* guarded by lock */
-    bz_atomic(size_t) length; /* written under lock, read by anybody */
+    struct bz_entries chain;         /* guarded by lock, as are the next two */
+    struct bz_entries urgent;        /* taken before chain */
+    unsigned row;                    /* urgent entries taken since the last one of chain */
+    bz_atomic(size_t) length;        /* of both; written under lock, read by any thread */
+    bz_atomic(size_t) urgent_length; /* likewise */
 };
 
 void bz_injector_init(struct bz_injector *in, const struct bz_os *os);
@@ -41,8 +50,11 @@ void bz_injector_init(struct bz_injector *in, const struct bz_os *os);
 void bz_injector_push(struct bz_injector *in, bz_entry entry);
 void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsigned count);
 
+/* Append one to the urgent lane. Any thread. */
+void bz_injector_push_urgent(struct bz_injector *in, bz_entry entry);
+
 /*
- * Take a proc's share from the front, oldest first: clamp(length / procs, 4, 64), at most `max`, or
+ * Take one entry of the urgent lane, if there is one and it is its turn. Else take a proc's share from the front, oldest first: clamp(length / procs, 4, 64), at most `max`, or
  * what there is. Any thread.
  * Returns: how many are in out[].
  */
@@ -60,6 +72,12 @@ unsigned bz_injector_take_dead(struct bz_injector *in, bool (*is_dead)(bz_entry 
 static inline size_t bz_injector_length(struct bz_injector *in)
 {
     return bz_load_relaxed(&in->length); /* relaxed: [A]'s fences order it where that matters */
+}
+
+/* How many of them are urgent, likewise. */
+static inline size_t bz_injector_urgent(struct bz_injector *in)
+{
+    return bz_load_relaxed(&in->urgent_length); /* relaxed: a hint */
 }
 
 /* I1. Takes the lock. Aborts with what it saw. */

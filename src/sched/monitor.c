@@ -70,6 +70,7 @@ void bz_monitor_init(struct bz_monitor *mon)
     *mon = (struct bz_monitor){.credit_ns = CREDIT_NS, .turn_ns = BZ_OS_FOREVER};
     bz_atomic_init(&mon->state, BZ_MONITOR_NONE);
     bz_atomic_init(&mon->told, 0);
+    bz_atomic_init(&mon->sees_hogs, 0);
     bz_atomic_init(&mon->looks, 0);
     bz_atomic_init(&mon->rescued, 0);
     bz_atomic_init(&mon->fired, 0);
@@ -150,6 +151,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
         see(p, now);
         if (!p->seen.is_stuck)
             continue;
+        bz_store_relaxed(&rt->monitor.sees_hogs, 1); /* relaxed: a hint. What wakes here is urgent */
         if (now - p->seen.since_ns >= SLOW_NS && !bz_inbox_is_empty(&p->inbox))
             share_inbox(p);
         if (bz_timers_fire(p, now)) {

@@ -46,22 +46,25 @@ struct bz_monitor {
     bool is_started; /* guarded by rt->start_lock, as is the next */
     bool is_refused; /* the thread could not be started: there is no monitor */
     BZ_OWN_LINE bz_atomic(uint32_t) state; /* enum bz_monitor_state; read at every push */
+    bz_atomic(uint32_t) sees_hogs;         /* 1: woken tasks are urgent (place.c) */
     BZ_OWN_LINE bz_os_word told;           /* 1: look now */
     bz_atomic(uint64_t) looks;             /* statistics, as are the next ones; its thread's */
     bz_atomic(uint64_t) rescued;           /* entries taken out of next slots and hands */
     bz_atomic(uint64_t) fired;             /* times it fired the timers of a proc */
     bz_atomic(uint64_t) moved;             /* procs it has handed over */
     /* The rest is its thread's own. */
-    int64_t credit_ns; /* CPU time it may use at once */
-    uint64_t since_ns; /* when it last looked */
-    bool is_useful;    /* the last look fetched, fired or moved something */
-    bool is_near;      /* ... saw something that may be stuck: look again soon */
-    uint64_t calm_ns;  /* since when nobody runs, or nobody sleeps; 0: not now */
-    uint64_t calls_ns; /* until the next look while somebody is in a call */
-    uint64_t burn_ns;  /* when it last looked who burns */
-    unsigned burning;  /* machines that do, without a proc */
-    uint64_t turn_ns;  /* when somebody's turn is over, of those that burn */
-    bool is_hogged;    /* no proc lives */
+    int64_t credit_ns;   /* CPU time it may use at once */
+    uint64_t since_ns;   /* when it last looked */
+    bool is_useful;      /* the last look fetched, fired or moved something */
+    bool is_near;        /* ... saw something that may be stuck: look again soon */
+    uint64_t calm_ns;    /* since when nobody runs, or nobody sleeps; 0: not now */
+    uint64_t calls_ns;   /* until the next look while somebody is in a call */
+    uint64_t burn_ns;    /* when it last looked who burns */
+    unsigned burning;    /* machines that do, without a proc */
+    unsigned old_strays; /* of these, machines that have done so for long */
+    bool is_crowded;     /* all procs are busy and something waits */
+    uint64_t turn_ns;    /* when somebody's turn is over, of those that burn */
+    bool is_hogged;      /* no proc lives */
 #if defined(BZ_WATCH)
     struct bz_watch_dog dog; /* for the machines that were never started */
 #endif

@@ -53,6 +53,7 @@ void bz_pace_restart(struct bz_pace *p, uint32_t tick, uint64_t now_ns)
 {
     p->at_tick = tick;
     p->at_ns = now_ns;
+    p->due = p->every;
 }
 
 void bz_pace_check(const struct bz_pace *p)

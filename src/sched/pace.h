@@ -36,6 +36,7 @@ struct bz_pace {
     uint64_t at_ns;   /* when the current stretch began */
     uint32_t at_tick; /* likewise */
     uint32_t every;   /* runs between two looks */
+    uint32_t due;     /* runs until the next one: every, or 1 after bz_pace_hurry */
 };
 
 /* A proc that has run nothing yet. */
@@ -44,11 +45,17 @@ void bz_pace_init(struct bz_pace *p, uint32_t tick, uint64_t now_ns);
 /* Is it time to look? */
 static inline bool bz_pace_is_due(const struct bz_pace *p, uint32_t tick)
 {
-    return tick - p->at_tick >= p->every;
+    return tick - p->at_tick >= p->due;
 }
 
 /* A look: learn from the runs since the last one, and begin a new stretch. */
 void bz_pace_look(struct bz_pace *p, uint32_t tick, uint64_t now_ns);
+
+/* Look again after the next run: something urgent waits. */
+static inline void bz_pace_hurry(struct bz_pace *p)
+{
+    p->due = 1;
+}
 
 /* The proc was idle: what passed since the last look was not run time. Begin a new stretch. */
 void bz_pace_restart(struct bz_pace *p, uint32_t tick, uint64_t now_ns);

@@ -5,6 +5,9 @@
  * cache. It goes into the proc's `next` slot, and what stood there moves on into the ring. From
  * anywhere else it goes to the injector.
  *
+ * While hogs hold procs (monitor.h), a woken task that would go into the ring or the injector goes into the
+ * injector's urgent lane instead: the ring may be full of hogs, each of which takes 10 ms.
+ *
  * Whoever puts work where others can take it asks the idle set whether somebody must be roused. A
  * lone task in `next` rouses nobody: usually it is about to run here, and a wake costs more than
  * most tasks do. If its machine is long at what it does the monitor fetches it out.
@@ -147,22 +150,48 @@ void bz_rouse_one(struct bz_runtime *rt)
         bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
+/* A task that has waited does not wait again for hogs that stand in the queue before it. */
+static bool is_urgent(struct bz_runtime *rt, bz_entry e)
+{
+    return BZ_UNLIKELY(bz_monitor_sees_hogs(rt)) && bz_entry_tag(e) == BZ_ENTRY_RESUMED &&
+           !BZ_BROKEN(270);
+}
+
 void bz_place_evicted(struct bz_machine *m, bz_entry e)
 {
-    bz_push_for_all(m, e);
+    if (BZ_LIKELY(!is_urgent(m->rt, e))) {
+        bz_push_for_all(m, e);
+        return;
+    }
+    bz_injector_push_urgent(&m->rt->injector, e);
+    bz_pace_hurry(&m->proc->pace);
+    bz_rouse_one(m->rt);
 }
 
 /* Not a worker of this runtime, or one without a proc: no first question, the second one fences. What
  * e points to may be gone as soon as it is queued. */
-BZ_NOINLINE void bz_place_outside(struct bz_runtime *rt, bz_entry e)
+static void place_outside(struct bz_runtime *rt, bz_entry e, bool goes_first)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    bz_injector_push(&rt->injector, e);
+    if (goes_first)
+        bz_injector_push_urgent(&rt->injector, e);
+    else
+        bz_injector_push(&rt->injector, e);
     int proc = bz_idle_published(&rt->idle);
     if (proc != BZ_NOBODY)
         bz_rouse(rt, proc);
     else
         bz_monitor_nudge(rt);
+}
+
+BZ_NOINLINE void bz_place_outside(struct bz_runtime *rt, bz_entry e)
+{
+    place_outside(rt, e, false);
+}
+
+static BZ_NOINLINE void place_from_outside(struct bz_runtime *rt, bz_entry e)
+{
+    place_outside(rt, e, is_urgent(rt, e));
 }
 
 void bz_place(struct bz_runtime *rt, bz_entry e)
@@ -173,7 +202,7 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
     if (BZ_LIKELY(m != NULL && m->rt == rt))
         bz_place_near(m, e);
     else
-        bz_place_outside(rt, e);
+        place_from_outside(rt, e);
     bz_leave(was);
 }
 

@@ -155,6 +155,7 @@ struct bz_machine {
     struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
+    uint64_t astray_ns;            /* when the monitor took its proc; the monitor's */
     bool burns;                    /* ... and whether it did, as a stray; the monitor's */
     bz_atomic(uint32_t) calls;     /* system calls it has announced; the monitor peeks */
     unsigned holds_on;             /* > 0: no call out of the runtime may cost us the proc */
@@ -345,6 +346,12 @@ static inline bool bz_monitor_is_up(struct bz_runtime *rt)
 {
     /* relaxed: monitor.c [S] */
     return BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) >= BZ_MONITOR_UP) || bz_monitor_raise(rt);
+}
+
+/* Are there tasks that have had a proc for long, or machines that lost theirs to burn on? */
+static inline bool bz_monitor_sees_hogs(struct bz_runtime *rt)
+{
+    return bz_load_relaxed(&rt->monitor.sees_hogs) != 0; /* relaxed: a hint */
 }
 
 static inline bool bz_monitor_is_slow(struct bz_runtime *rt)

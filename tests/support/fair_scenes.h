@@ -177,7 +177,7 @@ static inline void others_live(void)
 /* `count` endless loops, which end when everybody else has lived beside them. */
 static inline int others_beside_hogs(void *count)
 {
-    enum { MAX = 16 };
+    enum { MAX = 48 };
     unsigned n = (unsigned)(uintptr_t)count;
     hog_flag over = 0;
     blitz_task *hog[MAX];

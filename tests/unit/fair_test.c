@@ -39,6 +39,13 @@ TEST(fair, and_beside_two_more_than_there_are_procs)
         beside_hogs(procs, procs + 2);
 }
 
+/* Bug class 45: a limit instead of a mechanism. */
+TEST(fair, bug_45_and_beside_many_more_than_there_are_procs)
+{
+    for (unsigned procs = 1; procs <= 3; procs++)
+        beside_hogs(procs, 24);
+}
+
 TEST(fair, a_hog_and_another_spawned_together_from_outside)
 {
     for (unsigned i = 0, n = (unsigned)t_scaled(30); i < n; i++)

@@ -148,3 +148,38 @@ TEST(injector, check_names_a_wrong_length)
     given_an_injector_of(3);
     DIES("3 inside, says 7", bz_store_relaxed(&in.length, 7); bz_injector_check(&in));
 }
+
+/* ---- the urgent lane ---- */
+
+TEST(injector, an_urgent_entry_is_taken_alone_and_before_all_others)
+{
+    given_an_injector_of(10);
+    bz_injector_push_urgent(&in, bz_entry_resumed(&tasks[20]));
+    bz_injector_push_urgent(&in, bz_entry_resumed(&tasks[21]));
+    bz_injector_check(&in);
+    CHECK_EQ(bz_injector_length(&in), (size_t)12);
+    CHECK_EQ(bz_injector_take(&in, got, 0, 1), 0u);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(bz_injector_urgent(&in), (size_t)2 - (size_t)i);
+        CHECK_EQ(bz_injector_take(&in, got, N, 1), 1u);
+        CHECK_EQ(got[0], bz_entry_resumed(&tasks[20 + i]));
+        bz_injector_check(&in);
+    }
+    CHECK_EQ(bz_injector_take(&in, got, N, 1), 10u);
+}
+
+/* Wake-ups that never stop must not starve tasks that have not begun. */
+TEST(injector, urgent_entries_leave_the_others_a_turn)
+{
+    int turns = 0;
+    given_an_injector_of(3);
+    for (int i = 0; i < 2 * BZ_URGENT_ROW; i++) {
+        bz_injector_push_urgent(&in, bz_entry_resumed(&tasks[20 + i]));
+        turns += bz_injector_take(&in, got, 1, 1) == 1 && got[0] == bz_entry_resumed(&tasks[0]);
+        bz_injector_check(&in);
+    }
+    CHECK_EQ(turns, 1);
+    while (bz_injector_urgent(&in) > 0)
+        CHECK_GE(bz_injector_take(&in, got, N, 1), 1u);
+    bz_injector_check(&in);
+}

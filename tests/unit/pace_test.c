@@ -127,3 +127,19 @@ TEST(pace, check_names_what_is_wrong)
     DIES("every 7 runs", pace.every = 7; bz_pace_check(&pace));
     DIES("average 9", pace.average = 9; bz_pace_check(&pace));
 }
+
+/* Something urgent waits in the injector: the next run is followed by a look, and then all is as before. */
+TEST(pace, a_hurried_proc_looks_after_one_run_and_learns_nothing_from_it)
+{
+    given_a_fresh_proc();
+    run(50000, 3);
+    uint32_t every = pace.every;
+    bz_pace_hurry(&pace);
+    tick++;
+    now += 50000;
+    CHECK(bz_pace_is_due(&pace, tick));
+    bz_pace_look(&pace, tick, now);
+    bz_pace_check(&pace);
+    CHECK_EQ(pace.every, every);
+    CHECK(!bz_pace_is_due(&pace, tick + 1));
+}
