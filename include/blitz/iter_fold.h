@@ -4,7 +4,8 @@
  * Part of blitz/iter.h, which says what all definitions have in common. What is combined are always
  * neighbours, in the order of their indexes: associative is enough. Which neighbours is another
  * question: sums of floating-point numbers differ in their last digits from one run to the next, and
- * from the plain loop, unless opts->is_ordered (blitz/loop.h).
+ * from the plain loop, unless opts->is_ordered (blitz/loop.h). blitz_reduce() says how many accumulators
+ * there can be.
  */
 #ifndef BLITZ_ITER_FOLD_H
 #define BLITZ_ITER_FOLD_H

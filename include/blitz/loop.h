@@ -105,9 +105,14 @@ typedef struct blitz_reduction {
 
 /*
  * Reduce [0, n) to one accumulator, *result.
+ * How many accumulators there are: one for *result, and one for each part that another worker takes. If
+ * the indexes take about the same time, there are at most 4 for each worker (blitz_worker_count()), for
+ * any n. If a part turns out to be much longer than the others, it is shared further; there are never
+ * more than 16 for each worker. init is called once for each of them, combine for all but the first.
  * With opts->is_ordered what is combined with what depends on n and grain alone, so that sums of
  * floating-point numbers are the same bit for bit with any number of workers, each time. Then chunks
- * are n / 1024 indexes, or grain if that is more, and each has an accumulator of its own.
+ * are n / 1024 indexes, or grain if that is more, and each has an accumulator of its own: up to 2047, of
+ * which one for each halving and worker exists at a time.
  * Owns:     borrows `how` and `opts` until it returns; *result is the caller's, and is written to while
  *           it runs. Accumulators of up to 64 bytes lie on stacks; larger ones are allocated where
  *           another worker takes a part (and given back), ordered: for each chunk.
@@ -132,8 +137,9 @@ typedef int blitz_emit_fn(void *acc, size_t from, size_t to, void *arg);
  * exclusive, the one after inclusive. Ranges that others take are gone through twice, by how->map
  * first; map must find what emit has not yet written over, so input and output may be the same array.
  * With w workers it takes about 2 / (w + 1) of the time, if map takes as long as emit.
- * Owns:     borrows `how` and `opts` until it returns; *total is the caller's. Some accumulators are
- *           allocated; where there is no memory one worker does it.
+ * Owns:     borrows `how` and `opts` until it returns; *total is the caller's. Up to 256 accumulators are
+ *           allocated, but no more than 32 for each worker, and half of them combined; where there is
+ *           no memory one worker does it.
  * Suspends: as blitz_for().
  * Returns:  0: *total covers [0, n). Else as blitz_for(): what a map or an emit returned, -ECANCELED: part of
  *           it was written. -EINVAL: something is missing, nothing was touched.

@@ -35,7 +35,8 @@
 enum {
     STEPS = 64,              /* of a stretch that is gone through in one go: looks at cancels, */
     STEP_MIN = 64,           /* each of so many at least */
-    BLOCKS = 128,            /* of the middle */
+    BLOCKS_EACH = 16,        /* blocks of the middle for each worker, */
+    BLOCKS = 128,            /* and in all: each has two accumulators */
     STRAIGHT_NS = 40 * 1000, /* what takes less is not cut up */
     FIRST_MAX = 64           /* indexes with which it begins */
 };
@@ -171,7 +172,8 @@ static bool lay_out(struct scan *s, size_t from, unsigned workers)
         return false;
     s->head = from + stretch;
     s->tail = s->n - stretch;
-    s->block = middle / BLOCKS + 1 > s->loop.grain ? middle / BLOCKS + 1 : s->loop.grain;
+    size_t most = workers < BLOCKS / BLOCKS_EACH ? workers * BLOCKS_EACH : BLOCKS;
+    s->block = middle / most + 1 > s->loop.grain ? middle / most + 1 : s->loop.grain;
     s->blocks = (middle - 1) / s->block + 1;
     s->stride =
         (s->how->bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);

@@ -24,9 +24,30 @@
  *     of the whole, so that a heavy stretch among light indexes is not one chunk; but not below 2 us for
  *     that.
  *
- * Accumulators (reduce.c). Since a stack goes from left to right, it has one for all its chunks; only a
- * part that another stack runs has one of its own, which its join adds. So there are as many as steals,
- * and not as many as chunks. If there is no memory for one, the part is left to its join.
+ * Accumulators (reduce.c). A stack runs its chunks from left to right, so one accumulator serves them
+ * all. A part that another stack runs needs its own, and the join combines it. A combine may cost far
+ * more than a chunk (it may merge two hash tables), so a loop with accumulators splits by demand:
+ *   - A span has a *share*: the number of workers that it is meant for. The whole loop has them all. A
+ *     stack *offers* the upper part of a span, with a part of the share and as many of the indexes, until
+ *     its own share is 1. So workers that start together get the same number of indexes each.
+ *   - Usually the offer is half of the share. But thieves see one job of a worker at a time, the next one
+ *     after its next chunk. If chunks are long, the stack keeps a share of 1 and offers the rest at once;
+ *     the thief does the same, and all workers start together.
+ *   - With a share of 1, a stack runs its first chunk. From then on it offers the upper half of what is
+ *     left, and makes the next such offer only after a thief has taken the last one. As long as a share
+ *     is open on any stack there are no such offers, so that thieves take the shares first.
+ *   - An offer has a share even if the size of a chunk is not known yet. Otherwise each thief would keep
+ *     its first chunk only and leave the rest to the next one, which would do the same. (So 477 indexes of
+ *     a few milliseconds each made 89 to 139 accumulators on 2 workers.)
+ *   - The loop has a budget of OFFERS accumulators for each worker. An offer takes one, and a join that
+ *     gets its part back returns it. Near the end of a loop an offer is not worth one: if the span will
+ *     take less than 1/WORTH_PART of the time since the loop began, there is none.
+ *   - When the budget is used up, a stack makes another offer only if the work is really uneven: the span
+ *     will take longer than 1/UNEVEN_PART of the time since the loop began.
+ *   - How long it will take follows from the recent pace, an average over 1/PACE_PART of that time. So one
+ *     chunk whose thread was preempted does not count as unevenness.
+ *   - A loop never has more than OFFERS_MAX accumulators for each worker.
+ * If there is no memory for an accumulator, the part is left to its join.
  *
  * Stopping. A flag in the loop, looked at before each chunk and before each halving. Whoever stops
  * returns the reason; those who did not begin return 0; joins take the left result first. So
@@ -61,7 +82,12 @@ enum {
     SKIPS = 63,            /* chunks without a look at the clock, of a fixed size */
     GROWTH = 16,           /* a chunk is no more than so many times the last one */
     FIRST_PART = 64,       /* the first chunk is that part of the whole, */
-    FIRST_MAX = 4          /* and not more than so many cells */
+    FIRST_MAX = 4,         /* and not more than so many cells */
+    OFFERS = 4,            /* accumulators for each worker, if the work is even */
+    OFFERS_MAX = 16,       /* accumulators for each worker, however uneven the work is */
+    WORTH_PART = 32,       /* the essay has these three */
+    UNEVEN_PART = 8,
+    PACE_PART = 16
 };
 
 /* What one stack knows while it runs its part. */
@@ -76,6 +102,12 @@ struct run {
     uint64_t turn;   /* when others last had theirs */
     uint64_t looked; /* when that was last asked */
     unsigned skips;  /* chunks after which it is not */
+    unsigned share;  /* workers that the next span is meant for. Reductions only, as all below */
+    bool has_run;    /* a chunk */
+    double pace;     /* recent ns for each cell; 0: not known yet */
+    uint64_t
+        pace_since; /* when this measurement of the pace began; 0: at the next look at the clock */
+    size_t pace_cells; /* cells run since then */
 };
 
 /* A span that was forked. In the forker's frame. */
@@ -84,9 +116,15 @@ struct part {
     struct bz_loop *loop; /* I1 */
     struct bz_span span;  /* I1 */
     size_t size;          /* I1; as in struct run */
+    double pace;          /* I1; likewise */
     bool is_quiet;        /* it was forked so */
-    bool is_left;         /* the taker had no memory: the join is to run it */
-    struct bz_acc acc;    /* the taker's */
+    bool is_offer;  /* it is counted in the loop's `offers`. Reductions only, as the next three */
+    bool is_share;  /* it is counted in the loop's `shares`; of an offer */
+    unsigned share; /* I1; likewise */
+    bz_atomic(int)
+        is_taken;      /* 1: another stack runs it. Written by the taker, a hint for the forker */
+    bool is_left;      /* the taker had no memory: the join is to run it */
+    struct bz_acc acc; /* the taker's */
 };
 
 /* ---- spans ---- */
@@ -206,6 +244,20 @@ static void learn(struct run *r, size_t cells, uint64_t ns)
         r->is_quiet = (double)ns * (double)r->left < (double)cells * QUIET_NS;
 }
 
+/* Update the pace at `now`. */
+static void measure_pace(struct run *r, uint64_t now)
+{
+    uint64_t ns = now - r->pace_since;
+    if (r->pace_since == 0 || r->pace_cells == 0) {
+        r->pace_since = now;
+        r->pace_cells = 0;
+    } else if (ns > (now - r->loop->began) / PACE_PART) {
+        r->pace = (double)ns / (double)r->pace_cells;
+        r->pace_since = now;
+        r->pace_cells = 0;
+    }
+}
+
 /* Have we been at it for a millisecond? A loop of small chunks that nobody measures asks less often. */
 static bool is_time(struct run *r)
 {
@@ -219,6 +271,8 @@ static bool is_time(struct run *r)
     if (is_fixed(r->loop))
         r->skips = now - r->looked < CHUNK_NS ? SKIPS : 0;
     r->looked = now;
+    if (r->loop->how != NULL)
+        measure_pace(r, now);
     if (r->turn == 0)
         r->turn = now;
     if (now - r->turn < TURN_NS)
@@ -231,6 +285,8 @@ static int run_body(struct run *r, const struct bz_span *s)
 {
     struct bz_loop *loop = r->loop;
     r->left -= bz_span_cells(s);
+    r->pace_cells += bz_span_cells(s);
+    r->has_run = true;
     if (is_fixed(loop))
         return loop->chunk(loop, s, r->acc);
     uint64_t since = r->since != 0 ? r->since : blitz_now();
@@ -260,15 +316,37 @@ static int run_chunk(struct run *r, const struct bz_span *s)
 
 static int run_span(struct run *r, struct bz_span s);
 
+/* Another stack runs the part. */
+static void count_taken(struct part *p)
+{
+    bz_store_relaxed(&p->is_taken, 1); /* relaxed: a hint */
+    if (!p->is_offer)
+        bz_fetch_add_relaxed(&p->loop->offers, 1); /* relaxed: counters, here and below */
+    else if (p->is_share)
+        bz_fetch_sub_relaxed(&p->loop->shares, 1); /* relaxed: likewise */
+}
+
+/* The join got the part back. */
+static void count_returned(const struct part *p)
+{
+    if (p->is_offer)
+        bz_fetch_sub_relaxed(&p->loop->offers, 1); /* relaxed: counters */
+    if (p->is_offer && p->is_share)
+        bz_fetch_sub_relaxed(&p->loop->shares, 1); /* relaxed: likewise */
+}
+
 /* Somebody else has taken it: a stack, and an accumulator, of its own. */
 static int part_main(void *arg)
 {
     struct part *p = arg;
     struct bz_loop *loop = p->loop;
-    struct run r = {.loop = loop, .size = p->size, .left = bz_span_cells(&p->span)};
+    struct run r = {
+        .loop = loop, .size = p->size, .left = bz_span_cells(&p->span), .share = p->share};
+    r.pace = p->pace;
     if (bz_loop_is_stopped(loop))
         return 0;
     if (loop->how != NULL) {
+        count_taken(p);
         p->is_left = !bz_acc_begin(&p->acc, loop->how->bytes);
         if (p->is_left)
             return 0;
@@ -282,10 +360,13 @@ static int part_main(void *arg)
     return err;
 }
 
-static void fork_part(const struct run *r, struct part *p)
+static void fork_part(const struct run *r, struct part *p, bool is_offer)
 {
     p->loop = r->loop;
     p->size = r->size;
+    p->pace = r->pace;
+    p->is_offer = is_offer;
+    bz_atomic_init(&p->is_taken, 0);
     p->is_left = false;
     p->acc.at = NULL;
     p->is_quiet = r->is_quiet;
@@ -315,9 +396,14 @@ static void add_up(const struct run *r, struct part *p, bool is_well)
 /* The span left of it came to `err`. */
 static int join_part(struct run *r, struct part *p, int err)
 {
-    if (is_ours(p))
+    if (is_ours(p)) {
+        r->share = p->share;
+        if (r->loop->how != NULL)
+            count_returned(p);
         return err != 0 ? err : run_span(r, p->span);
+    }
     r->since = 0; /* we may have waited */
+    r->pace_since = 0;
     int its = p->job.result_;
     add_up(r, p, err == 0 && its == 0);
     if (err != 0)
@@ -333,9 +419,84 @@ static int run_quietly(struct run *r, struct bz_span s)
     size_t size = r->size;
     if (!cut(r->loop, &s, size, &rest.span))
         return run_chunk(r, &s);
-    fork_part(r, &rest);
+    rest.share = r->share;
+    fork_part(r, &rest, false);
     bool is_wide = r->loop->is_tiled && size == 0 && bz_span_cells(&s) > FIRST_MAX;
     return join_part(r, &rest, is_wide ? run_quietly(r, s) : run_chunk(r, &s));
+}
+
+/* ---- by demand: a loop with accumulators ---- */
+
+/* True if the span will take longer than that part of the time since the loop began. */
+static bool is_long(const struct run *r, const struct bz_span *s, double part)
+{
+    double elapsed = (double)(r->pace_since - r->loop->began);
+    return r->pace * (double)bz_span_cells(s) * part > elapsed;
+}
+
+/* Take one offer out of the budget. Return false if no part of s is to be offered. */
+static bool may_offer(const struct run *r, const struct bz_span *s)
+{
+    struct bz_loop *loop = r->loop;
+    bool is_paced = r->pace > 0 && r->pace_since > 0;
+    if (bz_span_cells(s) <= r->size || !can_halve(loop, s))
+        return false;
+    unsigned made = bz_load_relaxed(&loop->offers); /* relaxed: the fetch_add below decides */
+    bool is_even = made < loop->offers_even;
+    if (is_paced ? !is_long(r, s, is_even ? WORTH_PART : UNEVEN_PART) : !is_even)
+        return BZ_BROKEN(310);
+    if (bz_fetch_add_relaxed(&loop->offers, 1) < loop->offers_max) /* relaxed: a counter */
+        return true;
+    bz_fetch_sub_relaxed(&loop->offers, 1); /* relaxed: likewise */
+    return false;
+}
+
+static int run_by_demand(struct run *r, struct bz_span s, unsigned share, const struct part *offer);
+
+/* The share of the next offer. */
+static unsigned share_to_offer(const struct run *r, unsigned share)
+{
+    bool is_slow =
+        r->size <= r->loop->grain; /* a chunk takes 20 us or more, or is not measured yet */
+    if (share < 2)
+        return 1;
+    return is_slow ? share - 1 : share / 2;
+}
+
+static int offer_upper(struct run *r, struct bz_span s, unsigned share)
+{
+    struct part upper = {.share = share_to_offer(r, share), .is_share = share > 1};
+    unsigned of = share > 1 ? share : 2, ours = of - upper.share;
+    part_at(r->loop, &s, lines_of(r->loop, &s, bz_span_cells(&s) / of * ours), &upper.span);
+    if (upper.is_share)
+        bz_fetch_add_relaxed(&r->loop->shares, 1); /* relaxed: a counter */
+    fork_part(r, &upper, true);
+    return join_part(r, &upper, run_by_demand(r, s, ours, &upper));
+}
+
+/* True if the stack is to offer half of what is left. `offer` is its last offer, or NULL. */
+static bool is_half_wanted(const struct run *r, const struct part *offer)
+{
+    if (!r->has_run || bz_load_relaxed(&r->loop->shares) > 0) /* relaxed: a counter */
+        return false;
+    return offer == NULL || bz_load_relaxed(&offer->is_taken); /* relaxed: a hint */
+}
+
+/* Run chunk after chunk. `offer` is the last part that this stack has offered, or NULL. */
+static int run_by_demand(struct run *r, struct bz_span s, unsigned share, const struct part *offer)
+{
+    struct bz_span rest;
+    while (!bz_loop_is_stopped(r->loop)) {
+        if ((share > 1 || is_half_wanted(r, offer)) && may_offer(r, &s))
+            return offer_upper(r, s, share);
+        if (!cut(r->loop, &s, r->size, &rest))
+            return run_chunk(r, &s);
+        int err = run_chunk(r, &s);
+        if (err != 0)
+            return err;
+        s = rest;
+    }
+    return 0;
 }
 
 static int run_span(struct run *r, struct bz_span s)
@@ -343,12 +504,14 @@ static int run_span(struct run *r, struct bz_span s)
     struct part upper;
     if (bz_loop_is_stopped(r->loop))
         return 0;
+    if (r->loop->how != NULL && !r->is_quiet)
+        return run_by_demand(r, s, r->share, NULL);
     if (r->is_quiet || r->size == 0)
         return run_quietly(r, s);
     if (bz_span_cells(&s) <= r->size || !can_halve(r->loop, &s))
         return run_chunk(r, &s);
     halve(r->loop, &s, &upper.span);
-    fork_part(r, &upper);
+    fork_part(r, &upper, false);
     return join_part(r, &upper, run_span(r, s));
 }
 
@@ -380,11 +543,26 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
     bz_atomic_init(&loop->is_stopped, 0);
 }
 
+/* Fill in the budget. Return the number of workers. */
+static unsigned begin_offers(struct bz_loop *loop)
+{
+    struct bz_machine *m = bz_machine_self();
+    unsigned workers = m != NULL ? m->rt->proc_count : 1;
+    loop->began = blitz_now();
+    loop->offers_even = OFFERS * workers - 1; /* the caller has the first accumulator */
+    loop->offers_max = OFFERS_MAX * workers - 1;
+    bz_atomic_init(&loop->shares, 0);
+    bz_atomic_init(&loop->offers, 0);
+    return workers;
+}
+
 int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
 {
     struct run r = {.loop = loop, .acc = acc, .left = bz_span_cells(whole)};
     r.is_quiet = !is_fixed(loop) && r.left > FEW;
     r.size = is_fixed(loop) ? loop->grain : 0;
+    if (loop->how != NULL)
+        r.share = begin_offers(loop);
     return run_span(&r, *whole);
 }
 

@@ -30,7 +30,7 @@ struct bz_loop;
 /* Run one chunk; acc is the accumulator of all that is left of it in its part, or NULL. */
 typedef int bz_chunk_fn(const struct bz_loop *loop, const struct bz_span *s, void *acc);
 
-/* All parts of a loop see it. Constant but for is_stopped. */
+/* All parts of a loop see it. Constant but for is_stopped and offers. */
 struct bz_loop {
     bz_chunk_fn *chunk;
     void (*body)(void); /* the user's, as the chunk function knows it */
@@ -42,6 +42,12 @@ struct bz_loop {
     bool is_tiled;              /* grain is a number of cells, and the longer side is cut */
     bool is_shielded;           /* the caller does not hear cancels: nor do the parts */
     bz_atomic(int) is_stopped;  /* 1: no chunk begins any more */
+
+    /* With accumulators only; split.c. */
+    uint64_t began;                   /* when */
+    unsigned offers_even, offers_max; /* the budget: for even work, and for any */
+    bz_atomic(unsigned) shares;       /* offers with a share that no thief has taken yet */
+    bz_atomic(unsigned) offers;       /* parts that are on offer or were taken */
 };
 
 /* Fill in what follows from the options. */

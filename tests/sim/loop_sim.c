@@ -206,6 +206,114 @@ TEST(loop_sim, bug_27_a_mutex_held_over_a_parallel_loop)
 {
     on_seeds(loops_that_lock, 150, 1, 4);
 }
+/* ---- the number of accumulators ---- */
+
+/* An accumulator of one uint64_t; `made` counts them. Index i costs ns[i] of virtual time. */
+struct weighed {
+    bz_atomic(unsigned) made;
+    uint64_t ns[1024];
+    size_t n;
+};
+
+static void weigh_init(void *acc, void *arg)
+{
+    struct weighed *w = arg;
+    bz_fetch_add_relaxed(&w->made, 1);
+    *(uint64_t *)acc = 0;
+}
+
+static int weigh_map(void *acc, size_t from, size_t to, void *arg)
+{
+    struct weighed *w = arg;
+    for (size_t i = from; i < to; i++) {
+        bz_sim_burn(w->ns[i]);
+        *(uint64_t *)acc += i;
+    }
+    return 0;
+}
+
+/* A combine costs as much as an index: a second worker has time to steal meanwhile. */
+static void weigh_combine(void *acc, const void *right, void *arg)
+{
+    struct weighed *w = arg;
+    bz_sim_burn(w->ns[0]);
+    *(uint64_t *)acc += *(const uint64_t *)right;
+}
+
+static uint64_t weigh(struct weighed *w)
+{
+    static const blitz_reduction how = {sizeof(uint64_t), weigh_init, weigh_map, weigh_combine};
+    uint64_t sum = 0, since = blitz_now();
+    bz_store_relaxed(&w->made, 0); /* relaxed: nothing runs yet */
+    CHECK_EQ(blitz_reduce(w->n, &how, w, &sum, NULL), 0);
+    CHECK_EQ(sum, w->n * (w->n - 1) / 2);
+    return blitz_now() - since;
+}
+
+static const uint64_t even_ns[] = {100, 5 * BLITZ_US, 300 * BLITZ_US, 2 * BLITZ_MS};
+
+static void weigh_evenly(struct loop_dice *d, struct weighed *w)
+{
+    uint64_t ns = even_ns[loop_roll(d, BZ_ARRAY_LEN(even_ns))];
+    w->n = 1 + (size_t)loop_roll(d, 1000);
+    for (size_t i = 0; i < w->n; i++)
+        w->ns[i] = ns;
+    (void)weigh(w);
+}
+
+static int weigh_with_a_cpu_each(void *arg)
+{
+    struct weighed w = {.n = 0};
+    weigh_evenly(arg, &w);
+    CHECK_LE(bz_load_relaxed(&w.made), 4 * blitz_worker_count());
+    return 0;
+}
+
+/* A combine may merge two hash tables: each accumulator more is work more. */
+TEST(loop_sim, even_work_makes_at_most_four_accumulators_for_each_worker)
+{
+    for (uint64_t i = 0, n = sim_seeds(200); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        struct loop_dice d = {seed, 0, 0};
+        struct sim_scene s = {1 + (unsigned)(seed % 8), weigh_with_a_cpu_each, &d, 0};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
+        struct bz_sim_config config = {.seed = seed, .cpus = (int)s.procs};
+        CHECK_EQ(bz_sim_run(&config, sim_play, &s, NULL), 0);
+    }
+}
+
+static int weigh_with_few_cpus(void *arg)
+{
+    struct weighed w = {.n = 0};
+    weigh_evenly(arg, &w);
+    CHECK_LE(bz_load_relaxed(&w.made), 16 * blitz_worker_count());
+    return 0;
+}
+
+/* Workers that share a CPU are slower than others, so even work may need more. */
+TEST(loop_sim, a_reduction_never_makes_more_than_sixteen_accumulators_for_each_worker)
+{
+    on_seeds(weigh_with_few_cpus, 100, 1, 16);
+}
+
+/* All the work is in one stretch of an eighth of the indexes, somewhere. */
+static int weigh_a_heavy_stretch(void *arg)
+{
+    struct weighed w = {.n = 512};
+    size_t from = (size_t)loop_roll(arg, 448), procs = blitz_worker_count();
+    for (size_t i = 0; i < w.n; i++)
+        w.ns[i] = i - from < 64 ? 500 * BLITZ_US : 1000;
+    uint64_t took = weigh(&w), ideal = 64 * 500 * BLITZ_US / procs;
+    CHECK_LE(bz_load_relaxed(&w.made), 16 * procs);
+    CHECK_LE(took, 2 * ideal + 10 * BLITZ_MS); /* 32 ms for one worker */
+    return 0;
+}
+
+TEST(loop_sim, uneven_work_is_shared_though_it_makes_more_accumulators)
+{
+    on_seeds(weigh_a_heavy_stretch, 200, 1, 8);
+}
+
 /* ---- others go on ---- */
 
 enum { LATE_NS = 15 * 1000 * 1000 };

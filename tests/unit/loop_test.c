@@ -3,6 +3,7 @@
 #include "support/loop_scenes.h"
 #include "support/on_each.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* ---- twins ---- */
@@ -450,6 +451,68 @@ TEST(loop, ordered_sums_are_the_same_bit_for_bit)
     sum_up(&s); /* from a plain thread */
     CHECK_EQ(blitz_par_end(), 0);
     free(s.x);
+}
+
+/* ---- the number of accumulators ---- */
+
+struct tally {
+    bz_atomic(unsigned) made;
+    unsigned fewest;
+};
+
+static void tally_init(void *acc, void *arg)
+{
+    struct tally *t = arg;
+    bz_fetch_add_relaxed(&t->made, 1);
+    *(uint64_t *)acc = 0;
+}
+
+/* Each index is the same number of instructions, about a millisecond. */
+static int tally_map(void *acc, size_t from, size_t to, void *arg)
+{
+    (void)arg;
+    for (size_t i = from; i < to; i++) {
+        volatile uint64_t x = i;
+        for (int k = 0; k < 1000 * 1000; k++)
+            x = x * 5 + 1;
+        *(uint64_t *)acc += 1;
+    }
+    return 0;
+}
+
+static void tally_combine(void *acc, const void *right, void *arg)
+{
+    *(uint64_t *)acc += *(const uint64_t *)right;
+    (void)arg;
+}
+
+static int tally_up(void *arg)
+{
+    static const blitz_reduction how = {sizeof(uint64_t), tally_init, tally_map, tally_combine};
+    struct tally *t = arg;
+    unsigned workers = blitz_worker_count();
+    t->fewest = UINT_MAX;
+    for (int round = 0; round < 10; round++) {
+        uint64_t count = 0;
+        bz_store_relaxed(&t->made, 0); /* relaxed: nothing runs yet */
+        CHECK_EQ(blitz_reduce(477, &how, t, &count, NULL), 0);
+        CHECK_EQ(count, 477u);
+        unsigned made = bz_load_relaxed(&t->made);
+        CHECK_LE(made, 16 * workers);
+        t->fewest = made < t->fewest ? made : t->fewest;
+        if (t->fewest <= 4 * workers)
+            break;
+    }
+    CHECK_LE(t->fewest, 4 * workers);
+    return 0;
+}
+
+/* On a busy machine a thread that is preempted makes the work uneven. So the strict bound is asked of one
+ * round in ten, the other one of all. */
+TEST(loop, even_work_makes_at_most_four_accumulators_for_each_worker)
+{
+    struct tally t = {.fewest = 0};
+    t_on_each(tally_up, &t, 0);
 }
 
 /* ---- in each other, on small stacks, under a lock ---- */
