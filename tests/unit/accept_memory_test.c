@@ -64,6 +64,56 @@ TEST_LIMIT(accept, tombstones_of_spawn_and_join_do_not_pile_up, 600)
     CHECK_EQ(blitz_run(spawn_and_join, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
+/* ---- many at once ---- */
+
+struct small {
+    blitz_frame frame;
+    blitz_sleep_future nap;
+};
+
+static blitz_poll sleeps_stackless(void *state, blitz_cx *cx)
+{
+    struct small *me = state;
+    int rc;
+    BLITZ_BEGIN(&me->frame, cx);
+    BLITZ_SLEEP(rc, &me->nap, 1000000 * BLITZ_S);
+    BLITZ_END(rc);
+}
+
+static int spawn_a_million(void *arg)
+{
+    uint64_t n = t_scaled(1000000);
+    struct small state = {.frame = {0}};
+    blitz_stats s;
+    (void)arg;
+    size_t before = resident_kib();
+    for (uint64_t i = 0; i < n; i++) {
+        CHECK_EQ(blitz_spawn_poll(sleeps_stackless, &state, sizeof state, NULL, NULL), 0);
+        if (i % 512 == 0)
+            blitz_yield(); /* they begin, and wait */
+    }
+    do {
+        blitz_yield();
+        CHECK_EQ(blitz_stats_read(NULL, &s), 0);
+    } while (s.parked < n);
+    uint64_t resident = (uint64_t)(resident_kib() - before) * 1024;
+    t_note("%llu tasks: %llu KiB, %llu of them resident", (unsigned long long)n,
+           (unsigned long long)(s.task_bytes / 1024), (unsigned long long)(resident / 1024));
+    CHECK_GE(s.task_bytes, sizeof(struct small) * n);
+    CHECK_LE(s.task_bytes, 512 * n);
+    CHECK_LT(s.stacks, 16u); /* they need none */
+    if (is_memory_ours())
+        CHECK_LE(resident, 512 * n);
+    return 0;
+}
+
+/* A stackless task that waits is a header and its state: millions of them fit into memory. */
+TEST_LIMIT(accept, a_million_stackless_tasks_take_512_bytes_each_at_most, 300)
+{
+    t_no_huge_pages();
+    CHECK_EQ(blitz_run(spawn_a_million, NULL, &(blitz_config){.procs = 1}), 0);
+}
+
 /* ---- start and stop ---- */
 
 static int waits_for_ever(void *arg)

@@ -15,7 +15,9 @@
 #include "base/bz_atomic.h"
 #include "blitz.h"
 #include "sched/io.h"
+#include "os/look.h"
 #include "sched/sched.h"
+#include "sched/view.h"
 
 /* ---- machines and procs ---- */
 
@@ -119,6 +121,151 @@ TEST(accept, tasks_run_on_stacks_of_ours_and_the_threads_own_runs_none)
 {
     blitz_config config = {.procs = 2, .thread_start = nobody_runs, .thread_stop = nobody_runs};
     CHECK_EQ(blitz_run(each_on_its_own, NULL, &config), 0);
+}
+
+/* ---- who runs what ---- */
+
+struct seen {
+    bz_atomic(int) runs, may_end;
+};
+
+static int runs_until_told(void *arg)
+{
+    struct seen *s = arg;
+    bz_store_release(&s->runs, 1);            /* look_for_machines */
+    while (bz_load_relaxed(&s->may_end) == 0) /* relaxed: a flag */
+        ;
+    return 0;
+}
+
+static int parks(void *arg)
+{
+    (void)arg;
+    return blitz_sleep_until(BLITZ_FOREVER);
+}
+
+/* How many machines have it as their current task. */
+static unsigned machines_with(struct bz_runtime *rt, blitz_task *t)
+{
+    unsigned found = 0;
+    for (unsigned i = 0; i < bz_machines_count(rt); i++)
+        found += bz_look_word(&bz_machines_at(rt, i)->current) == (uintptr_t)t;
+    return found;
+}
+
+static int look_for_machines(void *arg)
+{
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    struct seen s = {0};
+    blitz_task *running, *parked;
+    struct bz_view v;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(parks, NULL, NULL, &parked), 0);
+    CHECK_EQ(blitz_spawn(runs_until_told, &s, NULL, &running), 0);
+    do { /* this task lives on: a hog may have this proc for a while */
+        blitz_yield();
+        bz_view_take(&v, (struct bz_task *)parked, false);
+    } while (bz_load_acquire(&s.runs) == 0 || v.state != BZ_VIEW_WAITING); /* runs_until_told */
+
+    CHECK_EQ(machines_with(rt, running), 1u);
+    CHECK_EQ(machines_with(rt, blitz_task_current()), 1u);
+    CHECK_EQ(machines_with(rt, parked), 0u);
+    CHECK_EQ(v.proc, BZ_VIEW_NOWHERE);
+    bz_view_take(&v, (struct bz_task *)running, false);
+    CHECK_EQ(v.state, BZ_VIEW_RUNNING);
+    CHECK_GE(v.proc, 0);
+    CHECK_LT(v.proc, (int)rt->proc_count);
+
+    bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
+    CHECK_EQ(blitz_task_join(running, BLITZ_FOREVER, NULL), 0);
+    blitz_task_cancel(parked);
+    CHECK_EQ(blitz_task_join(parked, BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* A task that runs is the current one of exactly one machine; a task that waits is on none. */
+TEST(accept, a_running_task_has_one_machine_and_a_waiting_one_has_none)
+{
+    CHECK_EQ(blitz_run(look_for_machines, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
+/* ---- thieves ---- */
+
+/* Search with a ring that is full and a second proc that has nothing. */
+static void search_with_a_full_ring(struct bz_machine *m)
+{
+    struct bz_runq *ring = &m->proc->ring;
+    unsigned count = bz_runq_count(ring);
+    uint64_t steals = bz_load_relaxed(&m->proc->counters.steals); /* relaxed: ours */
+    CHECK_GT(count, 0u);
+    for (int i = 0; i < 50; i++)
+        CHECK_EQ(bz_search(m), 0u);
+    CHECK_EQ(bz_runq_count(ring), count);
+    CHECK_EQ(bz_load_relaxed(&m->proc->counters.steals), steals); /* relaxed: ours */
+    if (m->is_searching) {                                        /* as find.c leaves the state */
+        m->is_searching = false;
+        bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
+    }
+}
+
+static int searches(void *arg)
+{
+    enum { N = 20 };
+    struct seen s = {0};
+    blitz_task *t[N], *hog;
+    uint32_t was;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(runs_until_told, &s, &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(1)}, &hog),
+             0);
+    while (bz_load_acquire(&s.runs) == 0) /* runs_until_told: the other proc is busy */
+        blitz_yield();
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[i]), 0);
+    struct bz_machine *m = bz_enter(&was);
+    CHECK_NOT_NULL(m);
+    search_with_a_full_ring(m);
+    bz_leave(was);
+    bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
+    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < N; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+/* A worker that takes half of its own ring for stolen would run some tasks twice, or leave them out. */
+TEST(accept, a_searcher_takes_nothing_from_its_own_ring)
+{
+    t_hold_procs(); /* the hog keeps its proc, and we keep ours */
+    CHECK_EQ(blitz_run(searches, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
+/* ---- ids ---- */
+
+static int ids_beyond_32_bits(void *arg)
+{
+    enum { N = 6 };
+    struct seen s = {.may_end = 1};
+    blitz_task *t[N];
+    struct bz_task_home *home = &bz_machine_self()->last->tasks;
+    (void)arg;
+    home->id_next = UINT64_C(0xfffffffe); /* as if so many had been spawned */
+    home->id_end = home->id_next + N;
+    for (unsigned i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(runs_until_told, &s, NULL, &t[i]), 0);
+    for (unsigned i = 0; i < N; i++) {
+        CHECK_EQ(blitz_task_id(t[i]), UINT64_C(0xfffffffe) + i);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+/* A server that spawns a million tasks a second needs more than an hour's worth of ids. */
+TEST(accept, ids_have_64_bits)
+{
+    CHECK_EQ(sizeof(blitz_task_id(NULL)), 8u);
+    CHECK_EQ(t_run_alone(ids_beyond_32_bits, NULL), 0);
 }
 
 /* ---- lines ---- */
@@ -245,6 +392,37 @@ TEST(accept, who_waited_for_a_file_goes_on_where_it_was_heard)
     t_note("%llu of %d wakes went through the injector", (unsigned long long)injected, 2 * ASKED);
     CHECK_LT(injected, ASKED);
     CHECK_GE(l.after.parked - l.before.parked, ASKED); /* they did wait */
+}
+
+/* The worker has a file to wait for, and always somebody to run. */
+static int works_beside_a_file(void *arg)
+{
+    struct line *l = arg;
+    blitz_task *t[YIELDERS], *answering;
+    CHECK_EQ(blitz_spawn(answers, l, NULL, &answering), 0);
+    ask_and_hear(l, 1); /* the file is in the poll now, and `answering` waits there */
+    for (int i = 0; i < YIELDERS; i++)
+        CHECK_EQ(blitz_spawn(yields_until_over, l, NULL, &t[i]), 0);
+    blitz_yield();
+    CHECK_EQ(blitz_stats_read(NULL, &l->before), 0);
+    for (int i = 0; i < 2000; i++)
+        blitz_yield();
+    CHECK_EQ(blitz_stats_read(NULL, &l->after), 0);
+    bz_store_relaxed(&l->is_over, 1); /* relaxed: a flag */
+    for (int i = 0; i < YIELDERS; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
+    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* A wait in the poll while tasks are ready would hold up all of them. */
+TEST(accept, a_worker_that_has_work_does_not_wait_for_files)
+{
+    struct line l;
+    on_a_line(works_beside_a_file, &l);
+    CHECK_EQ(l.after.sleeps - l.before.sleeps, 0u);
+    CHECK_GE(l.after.yielded - l.before.yielded, 2000u);
 }
 
 static int uses_no_file(void *arg)

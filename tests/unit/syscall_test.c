@@ -2,11 +2,15 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "blitz.h"
 #include "base/bz_atomic.h"
 #include "sched/sched.h"
+#include "support/alone.h"
 #include "support/on_each.h"
 
 struct pipes {
@@ -63,6 +67,157 @@ static int many_read_in_place(void *arg)
 TEST(syscall, more_calls_than_procs)
 {
     t_on_each(many_read_in_place, NULL, 0);
+}
+
+/* ---- how a call comes back to its proc ---- */
+
+static void needs_calls_in_place(void)
+{
+    const char *io = getenv("BLITZ_IO");
+    if (io != NULL && strcmp(io, "uring") == 0)
+        t_skip("with uring a call in place goes to the pool");
+}
+
+static blitz_stats figures(void)
+{
+    blitz_stats s;
+    CHECK_EQ(blitz_stats_read(NULL, &s), 0);
+    return s;
+}
+
+/* A call under way, and a plain thread that ends it once the proc is as the test wants it. */
+struct call {
+    struct pipes p;
+    struct bz_runtime *rt;
+    bool (*is_time)(struct call *c); /* on the plain thread */
+    bz_atomic(int) has_returned;     /* the task has gone on after its call */
+    bz_atomic(int) hog_runs, hog_may_end;
+};
+
+static void *ends_the_call(void *arg)
+{
+    struct call *c = arg;
+    while (!c->is_time(c))
+        sched_yield();
+    CHECK_EQ(write(c->p.fd[1], "x", 1), 1);
+    return NULL;
+}
+
+static int makes_the_call(void *arg)
+{
+    struct call *c = arg;
+    int got = blitz_block_in_place(reads, &c->p);
+    bz_store_relaxed(&c->has_returned, 1); /* relaxed: a flag */
+    return got;
+}
+
+static pthread_t begin_call(struct call *c, bool (*is_time)(struct call *c))
+{
+    pthread_t thread;
+    *c = (struct call){.rt = bz_machine_self()->rt, .is_time = is_time};
+    CHECK_EQ(pipe(c->p.fd), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, ends_the_call, c), 0);
+    return thread;
+}
+
+static void end_call(struct call *c, pthread_t thread)
+{
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close(c->p.fd[0]);
+    close(c->p.fd[1]);
+}
+
+static int does_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* The proc has left the call, has run what waited, and its new machine sleeps. */
+static bool is_proc_asleep(struct call *c)
+{
+    uint32_t word = bz_load_acquire(&c->rt->procs[0].state); /* proc.c */
+    return bz_proc_state_of(word) == BZ_PROC_ASLEEP;
+}
+
+static int calls_until_regained(void *arg)
+{
+    enum { WANTED = 5 };
+    struct call c;
+    (void)arg;
+    while (figures().calls_regained < WANTED) { /* the sleeper may be up again by chance */
+        blitz_task *waits;
+        CHECK_EQ(blitz_spawn(does_nothing, NULL, NULL, &waits), 0); /* a reason to move the proc */
+        pthread_t thread = begin_call(&c, is_proc_asleep);
+        CHECK_EQ(makes_the_call(&c), 'x');
+        CHECK_NOT_NULL(bz_machine_self()->proc);
+        end_call(&c, thread);
+        CHECK_EQ(blitz_task_join(waits, BLITZ_FOREVER, NULL), 0);
+    }
+    CHECK_GE(figures().calls_moved, figures().calls_regained);
+    return 0;
+}
+
+/* A task that comes back from a call goes on at once if its proc lies idle. */
+TEST(syscall, a_call_that_ends_takes_its_sleeping_proc_back)
+{
+    needs_calls_in_place();
+    CHECK_EQ(t_run_alone(calls_until_regained, NULL), 0);
+}
+
+/* Holds the proc until the task that comes back stands in the queue. */
+static int hogs_the_proc(void *arg)
+{
+    struct call *c = arg;
+    bz_store_release(&c->hog_runs, 1); /* is_hog_running */
+    while (bz_injector_length(&c->rt->injector) == 0)
+        sched_yield();
+    CHECK_EQ(bz_load_relaxed(&c->has_returned), 0); /* relaxed: one proc, and it is ours */
+    CHECK_EQ(figures().calls_regained, 0u);
+    return 0;
+}
+
+static bool is_hog_running(struct call *c)
+{
+    return bz_load_acquire(&c->hog_runs) != 0; /* hogs_the_proc */
+}
+
+static int comes_back_to_a_hog(void *arg)
+{
+    struct call c;
+    blitz_task *hog;
+    (void)arg;
+    pthread_t thread = begin_call(&c, is_hog_running);
+    CHECK_EQ(blitz_spawn(hogs_the_proc, &c, NULL, &hog), 0);
+    CHECK_EQ(makes_the_call(&c), 'x');
+    CHECK_EQ(figures().calls_moved, 1u);
+    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    end_call(&c, thread);
+    return 0;
+}
+
+/* No more tasks run at a time than there are procs: a call that ends beside a busy proc is queued. */
+TEST(syscall, a_call_that_ends_beside_a_busy_proc_stands_in_line)
+{
+    needs_calls_in_place();
+    for (int i = 0; i < 20; i++) {
+        t_watch("round %d", i);
+        CHECK_EQ(t_run_alone(comes_back_to_a_hog, NULL), 0);
+    }
+}
+
+static int waits_for_one_behind_it(void *arg)
+{
+    CHECK_EQ(reads_in_place(arg), 'x');
+    CHECK_GE(figures().calls_moved, 1u); /* on one proc the writer had no other way to run */
+    return 0;
+}
+
+/* The monitor gives the proc of a call that lasts to another machine. */
+TEST(syscall, the_proc_of_a_call_that_lasts_is_handed_over)
+{
+    needs_calls_in_place();
+    CHECK_EQ(t_run_alone(waits_for_one_behind_it, NULL), 0);
 }
 
 static int adds_one(void *arg)
