@@ -52,7 +52,7 @@ code_only := -LE 'tools|docs'
 programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
 
 # What is installed is checked by `make check-install`, and not by `make test` once more.
-.PHONY: test asan tsan plain clang model model-docs mutants check-install check-bare
+.PHONY: test asan tsan plain clang model model-docs mutants mutate testmap check-install check-bare
 test: ## build and run the tests
 	@tools/setup build test
 	@tools/build release
@@ -87,6 +87,19 @@ mutants: ## weaken every memory order in turn: do the model tests notice? FILE=s
 	@tools/setup build test python
 	@tools/build model
 	@tools/mutants $(FILE)
+
+testmap: ## which functions each test case runs (build/testmap.json), for the next ones
+	@tools/setup build test python coverage
+	@tools/build coverage
+	@tools/testmap
+
+SEED ?= 1
+COUNT ?= 300
+mutate: testmap ## change COUNT=300 places by SEED=1, FILE=src/...: do the tests notice? (tools/mutate --help)
+	@tools/build release
+	@tools/build debug
+	@tools/mutate --named
+	@tools/mutate --seed $(SEED) --count $(COUNT) $(FILE)
 
 check-install: ## install into a temporary place, build and run consumers, check the exports
 	@tools/setup build test
@@ -162,10 +175,13 @@ aarch64 riscv64: ## unit tests and stress for that architecture, under qemu-user
 
 # -- documents -------------------------------------------------------------------------------------
 
-.PHONY: acceptance
+.PHONY: acceptance acceptance-covered
 acceptance: ## what was asked for: check the tables in docs/ and count the rows
 	@tools/setup python
 	@tools/acceptance
+
+acceptance-covered: testmap ## the same, and do the named tests run the files that rows name?
+	@tools/acceptance --covered
 
 # -- figures ---------------------------------------------------------------------------------------
 

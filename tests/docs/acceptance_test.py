@@ -4,6 +4,7 @@
 Every test makes a small sound tree, breaks one thing in it and expects the message that
 names it: a checker that is only ever shown sound input proves nothing.
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -24,7 +25,7 @@ class Tree:
         self.rows = ["| S0-1 | 001 002 | asked | served | ring.keeps_order | shown |",
                      "| S0-2 | | asked | served | open | open |",
                      "| AC-10.1 | | asked | served | none | differs |"] + SCENARIOS
-        self.bugs = [f"| {n} | class | x#1 | tested so | open | open |" for n in range(1, 41)]
+        self.bugs = [f"| {n} | class | x#1 | tested so | open | open |" for n in range(1, 55)]
         self.bugs[6] = "| 7 | class | x#1 | tested so | ring.bug_07_order | closed |"
         self.source = ("TEST(ring, keeps_order)\n{\n}\n/* TEST(ring, in_a_comment) */\n"
                        "MODEL(ring,\n      bug_07_order)\n{\n}\n")
@@ -65,7 +66,7 @@ class Acceptance(unittest.TestCase):
         code, text = self.tree.run()
         self.assertEqual(code, 0, text)
         self.assertIn("7 rows: 5 open, 1 shown, 1 differ (0 of them owe a test)", text)
-        self.assertIn("1 of 40 closed", text)
+        self.assertIn("1 of 54 closed", text)
 
     def test_a_second_row_with_an_id_is_refused(self):
         self.tree.rows.append(self.tree.rows[1])
@@ -168,6 +169,57 @@ class Acceptance(unittest.TestCase):
         code, text = self.tree.run()
         self.assertEqual(code, 0)
         self.assertIn("class 7: in the tree, not in the table: ring.bug_07_order", text)
+        self.assertEqual(self.tree.call("--name-tests")[0], 0)
+        code, text = self.tree.call()
+        self.assertEqual(code, 0)
+        self.assertNotIn("not in the table", text)
+        self.assertIn("| 7 | class | x#1 | tested so | ring.bug_07_order | part |",
+                      (self.tree.root / "docs" / "bug-classes.md").read_text())
+
+    def test_a_row_that_rests_on_a_layer_that_is_not_there_is_refused(self):
+        self.tree.rows[0] = "| S0-1 | | asked | actor: mailbox | ring.keeps_order | shown |"
+        self.refused("S0-1 is shown, but src/actor does not exist")
+
+
+MAP = {"cases": [{"name": "ring.keeps_order", "program": "tests/unit/test_ring", "seconds": 1, "verdict": "pass"}],
+       "files": {"src/base/ring.c": {"push": {"first": 1, "last": 2, "cases": [0]}},
+                 "src/base/other.c": {"pop": {"first": 1, "last": 2, "cases": []}}}}
+
+
+class Covered(unittest.TestCase):
+    """With a map of what each test runs."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = Tree(folder.name)
+        base = self.tree.root / "src" / "base"
+        base.mkdir(parents=True)
+        for name in ("ring", "other", "lonely"):
+            (base / f"{name}.h").write_text("")
+            (base / f"{name}.c").write_text(f'#include "base/{name}.h"\n')
+        (base / "user.c").write_text('#include "base/ring.h"\n#include "base/other.h"\n')
+        self.map = self.tree.root / "map.json"
+        self.map.write_text(json.dumps(MAP))
+
+    def result(self, served):
+        self.tree.rows[0] = f"| S0-1 | | asked | {served} | ring.keeps_order | shown |"
+        return self.tree.run("--covered", "--map", str(self.map))
+
+    def test_a_test_that_runs_the_file_will_do(self):
+        for served in ("base/ring.c: as asked", "base: ring", "base: some ring or other"):
+            code, text = self.result(served)
+            self.assertEqual(code, 0, text)
+
+    def test_a_test_that_does_not_run_the_file_is_refused(self):
+        code, text = self.result("base/other.c: as asked")
+        self.assertEqual(code, 1)
+        self.assertIn("none of the tests it names runs src/base/other", text)
+
+    def test_a_file_that_nothing_uses_is_refused(self):
+        code, text = self.result("base: lonely")
+        self.assertEqual(code, 1)
+        self.assertIn("names src/base/lonely.h, which no other file of src/ includes", text)
 
     def test_a_tree_without_the_tables_is_told_apart(self):
         code, text = self.tree.call()
