@@ -110,7 +110,8 @@ BLITZ_API int blitz_runtime_new(const blitz_config *config, blitz_runtime **out)
 BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg);
 
 /*
- * Stop a runtime: no more spawns, every task is cancelled, and all are waited for.
+ * Stop a runtime: no more spawns, every task is cancelled, and all are waited for. Tasks that ignore
+ * their cancel are named in the log, with what they do and where, after one second and then every ten.
  * Owns:     borrows the runtime until it returns.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker, until the last
  *           task has ended and the last blocking call has returned, or `until`.

@@ -42,7 +42,12 @@ static void fiber_drop(struct bz_task *t)
     bz_leave(was);
 }
 
-const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop};
+static uintptr_t fiber_begun_in(const struct bz_task *t)
+{
+    return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_fiber, task)->fn;
+}
+
+const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in};
 
 /* What the options make of it. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)

@@ -148,7 +148,12 @@ static void poll_drop(struct bz_task *t)
     bz_task_free(t);
 }
 
-static const struct bz_task_ops poll_ops = {"poll", poll_run, poll_drop};
+static uintptr_t poll_begun_in(const struct bz_task *t)
+{
+    return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_poll_task, task)->poll;
+}
+
+static const struct bz_task_ops poll_ops = {"poll", poll_run, poll_drop, poll_begun_in};
 
 /* ---- making ---- */
 

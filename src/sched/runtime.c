@@ -16,6 +16,7 @@
 #include "sched/dump.h"
 #include "sched/runtimes.h"
 #include "sched/io.h"
+#include "sched/overdue.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -187,24 +188,44 @@ static void stop(struct bz_runtime *rt)
     bz_lock_drop(&rt->stop_lock, rt->os);
 }
 
-static void name_the_living(struct bz_task *t, void *ctx)
+/* When a shutdown that began at began_ns speaks next: after a second, then every ten. */
+static uint64_t next_word(uint64_t began_ns, uint64_t now)
 {
-    enum { NAMED_MAX = 10 };
-    int *named = ctx;
-    if ((t->traits & BZ_TASK_ANONYMOUS) || bz_word_is_complete(&t->word) || (*named)++ >= NAMED_MAX)
-        return;
-    bz_log(BLITZ_LOG_WARN, "shutdown: task %llu (%s) has not ended", (unsigned long long)t->id,
-           bz_task_name(t));
+    uint64_t said = now - began_ns < BZ_OVERDUE_FIRST_NS
+                        ? 0
+                        : 1 + (now - began_ns - BZ_OVERDUE_FIRST_NS) / BZ_OVERDUE_AGAIN_NS;
+    return began_ns + BZ_OVERDUE_FIRST_NS + said * BZ_OVERDUE_AGAIN_NS;
+}
+
+/* The shutdown waits for tasks; it names them in the log from time to time. */
+static int await_tasks(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline until)
+{
+    uint64_t now = began_ns;
+    while (!bz_live_is_drained(&rt->tasks.live)) {
+        uint64_t word = next_word(began_ns, now), stop = word < until ? word : until;
+        bool is_late = bz_os_wait(rt->os, &rt->tasks.live.drained, 0, stop) == -ETIMEDOUT;
+        now = bz_os_now(rt->os);
+        if (is_late)
+            bz_overdue_say(rt, now - began_ns);
+        if (is_late && stop == until)
+            return -ETIMEDOUT;
+    }
+    return 0;
 }
 
 /* Calls whose callers have left them (blocking.c) are the runtime's to wait for. */
-static int await_calls(struct bz_runtime *rt, blitz_deadline until)
+static int await_calls(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline until)
 {
     unsigned left;
-    int err = bz_pool_await_quiet(&rt->pool, until, &left);
-    if (err != 0)
+    uint64_t now = bz_os_now(rt->os), stop;
+    do {
+        stop = next_word(began_ns, now) < until ? next_word(began_ns, now) : until;
+        if (bz_pool_await_quiet(&rt->pool, stop, &left) == 0)
+            return 0;
         bz_log(BLITZ_LOG_WARN, "shutdown: %u blocking calls have not returned", left);
-    return err;
+        now = bz_os_now(rt->os);
+    } while (stop != until);
+    return -ETIMEDOUT;
 }
 
 int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
@@ -213,14 +234,10 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
     struct bz_machine *m = bz_machine_self();
     if (m != NULL && m->rt == rt)
         return -EBUSY;
+    uint64_t began_ns = bz_os_now(rt->os);
     stop(rt);
-    while (!bz_live_is_drained(&rt->tasks.live))
-        if (bz_os_wait(rt->os, &rt->tasks.live.drained, 0, until) == -ETIMEDOUT) {
-            int named = 0;
-            bz_tasks_each(rt, name_the_living, &named);
-            return -ETIMEDOUT;
-        }
-    return await_calls(rt, until);
+    int err = await_tasks(rt, began_ns, until);
+    return err != 0 ? err : await_calls(rt, began_ns, until);
 }
 
 #if defined(BZ_DEBUG)

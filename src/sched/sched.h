@@ -3,6 +3,7 @@
  *
  *   config.c    what a runtime is to be like
  *   runtime.c   makes and unmakes a runtime; shutdown
+ *   overdue.c   which tasks keep a shutdown waiting
  *   stats.c     figures for users
  *   tasks.c     task headers, and how to find all of them
  *   live.c      counting tasks, and the last one's end
