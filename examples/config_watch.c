@@ -26,8 +26,8 @@ static int work(void *arg)
     struct office *o = arg;
     struct settings now = {0, 0};
     uint64_t seen = 0;
-    int job, error = 0, done = 0;
-    blitz_watch_recv(o->settings, &now, &seen, BLITZ_FOREVER); /* at once: the first one */
+    int job, done = 0;
+    int error = blitz_watch_recv(o->settings, &now, &seen, BLITZ_FOREVER); /* at once: the first */
     while (error == 0) {
         blitz_watch_future change;
         blitz_watch_future_init(&change, o->settings, &now, &seen);
@@ -67,8 +67,7 @@ static int run(void *arg)
     for (int i = 0; i < WORKERS; i++)
         if (blitz_spawn(work, &o, NULL, &worker[i]) != 0)
             return -1;
-    for (int i = 0; i < JOBS; i++) {
-        blitz_chan_send(o.jobs, &i, BLITZ_FOREVER);
+    for (int i = 0; i < JOBS && blitz_chan_send(o.jobs, &i, BLITZ_FOREVER) == 0; i++) {
         if (i % 100 == 99) {
             struct settings next = {2 + i / 100, 10 * i};
             blitz_watch_send(o.settings, &next);

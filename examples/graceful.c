@@ -118,7 +118,8 @@ static int serve_until(int stop)
     blitz_task_join(accepting, BLITZ_FOREVER, NULL);
     accept_until(0); /* who waits in the line was here in time */
     blitz_tcp_listener_close(server.listener);
-    blitz_await(&server.connections.future, blitz_after(GRACE_MS * BLITZ_MS));
+    if (blitz_await(&server.connections.future, blitz_after(GRACE_MS * BLITZ_MS)) != 0)
+        printf("the time of grace is over\n");
     printf("all connections have ended, %d of them were cut off\n", server.cut_off);
     return err < 0 ? err : 0;
 }

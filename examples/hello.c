@@ -13,8 +13,8 @@ enum { TASKS = 10 };
 static int square(void *arg)
 {
     int n = *(int *)arg;
-    blitz_sleep(10 * BLITZ_MS);
-    return n * n;
+    int err = blitz_sleep(10 * BLITZ_MS);
+    return err != 0 ? err : n * n;
 }
 
 static int sum_of_squares(void *arg)

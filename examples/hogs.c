@@ -75,7 +75,8 @@ static int tick(void *arg)
     uint64_t due = blitz_now(), *latest = arg;
     for (int i = 0; i < TICKS; i++) {
         due += 10 * BLITZ_MS;
-        blitz_sleep_until(due);
+        if (blitz_sleep_until(due) != 0)
+            break; /* cancelled */
         uint64_t late = blitz_now() - due;
         *latest = late > *latest ? late : *latest;
     }

@@ -60,7 +60,8 @@ static uint64_t tick(void)
     uint64_t start = blitz_now(), worst = 0;
     for (int i = 1; i <= TICKS; i++) {
         uint64_t when = start + (uint64_t)i * PERIOD_MS * BLITZ_MS;
-        blitz_sleep_until(when);
+        if (blitz_sleep_until(when) != 0)
+            break; /* cancelled */
         uint64_t late = blitz_now() - when;
         worst = late > worst ? late : worst;
     }

@@ -26,8 +26,8 @@ static int follow(void *arg)
     while (blitz_broadcast_recv(&s->rx, &celsius, BLITZ_FOREVER, &missed) == 0) {
         s->received++;
         s->missed += (int)missed;
-        if (s->nap_ns > 0)
-            blitz_sleep(s->nap_ns);
+        if (s->nap_ns > 0 && blitz_sleep(s->nap_ns) != 0)
+            break; /* cancelled */
     }
     blitz_broadcast_unsubscribe(&s->rx);
     return 0;
@@ -52,7 +52,8 @@ static int run(void *arg)
     for (int i = 0; i < READINGS; i++) {
         double celsius = 20 + 0.01 * i;
         blitz_broadcast_send(b, &celsius);
-        blitz_sleep(20 * BLITZ_US);
+        if (blitz_sleep(20 * BLITZ_US) != 0)
+            break;
     }
     blitz_broadcast_close(b);
     for (int i = 0; i < SUBSCRIBERS; i++) {

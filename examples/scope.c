@@ -62,9 +62,9 @@ static int page(unsigned bad, blitz_deadline until, blitz_token *token)
 
 static int cancels(void *token)
 {
-    blitz_sleep(2 * BLITZ_MS);
+    int err = blitz_sleep(2 * BLITZ_MS);
     blitz_token_cancel(token);
-    return 0;
+    return err;
 }
 
 static int main_task(void *arg)

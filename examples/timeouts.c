@@ -103,7 +103,7 @@ static int ticks(void)
         err = blitz_interval_tick(&tick, BLITZ_FOREVER);
         printf("  tick %d\n", i);
         if (i == 0)
-            blitz_sleep(12 * BLITZ_MS); /* misses two */
+            err = blitz_sleep(12 * BLITZ_MS); /* misses two */
     }
     return err;
 }

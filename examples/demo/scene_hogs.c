@@ -33,7 +33,8 @@ static int beat(void *arg)
     uint64_t due = blitz_now();
     for (uint64_t i = 0; i < h->beats; i++) {
         due += BEAT_MS * BLITZ_MS;
-        blitz_sleep_until(due);
+        if (blitz_sleep_until(due) != 0)
+            break;
         uint64_t late = blitz_now() - due;
         h->latest_ns = late > h->latest_ns ? late : h->latest_ns;
         h->missed += late > BEAT_MS * BLITZ_MS;
@@ -65,7 +66,7 @@ static void play(struct demo *d)
     err = blitz_runtime_shutdown(rt, BLITZ_FOREVER);
     demo_claim(d, err == 0, "the end: error %d", -err);
     demo_claim(d, h.done == h.beats, "every beat came, not %s", demo_count(h.done));
-    blitz_runtime_unref(rt);
+    (void)!blitz_runtime_unref(rt); /* it was shut down */
     demo_result(
         d, "%u endless loops on %u procs: %s beats every %d ms, %s missed, the latest by %.1f ms",
         loops, config.procs, demo_count(h.done), BEAT_MS, demo_count(h.missed),

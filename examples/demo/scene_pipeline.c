@@ -45,8 +45,10 @@ static int worker(void *arg)
     while ((rc = blitz_chan_recv(s->in, &value, BLITZ_FOREVER)) == 0) {
         value *= 2;
         blitz_shield(); /* what was received is passed on, whoever cancels */
-        blitz_chan_send(s->out, &value, BLITZ_FOREVER);
+        rc = blitz_chan_send(s->out, &value, BLITZ_FOREVER);
         blitz_unshield();
+        if (rc != 0)
+            break;
     }
     blitz_chan_sender_drop(s->out);
     return rc;

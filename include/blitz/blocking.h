@@ -92,9 +92,9 @@ BLITZ_API BLITZ_SUSPENDS int blitz_blocking(int (*fn)(void *arg), void *arg);
  * Returns:  0 and *result (may be NULL); -ETIMEDOUT, -ECANCELED; -ENOMEM, -EINVAL (no function):
  *           nothing was called.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_blocking_until(int (*fn)(void *arg), void *arg,
-                                                  void (*drop)(void *arg), blitz_deadline until,
-                                                  int *result);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_blocking_until(int (*fn)(void *arg), void *arg,
+                                                                 void (*drop)(void *arg),
+                                                                 blitz_deadline until, int *result);
 
 /* The same as a future, for stackless tasks and combinators. It begins when it is first asked. */
 typedef struct blitz_blocking_future {
@@ -122,7 +122,7 @@ BLITZ_API void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(vo
  * Returns:  lock: 0, -EAGAIN, -ENOMEM (no thread is to be had for the others to go on with; also if so
  *           many are locked that threads_max would leave too few). unlock: 0, -EPERM (not locked).
  */
-BLITZ_API int blitz_thread_lock(void);
+BLITZ_API BLITZ_MUST_USE int blitz_thread_lock(void);
 BLITZ_API int blitz_thread_unlock(void);
 
 /*
@@ -135,7 +135,8 @@ BLITZ_API int blitz_thread_unlock(void);
  * Returns:  what fn returned; -EINVAL (no function, or more than 8 MiB), -ENOMEM (no such stack to
  *           be had: fn was not called).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_on_big_stack(int (*fn)(void *arg), void *arg, size_t bytes);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_on_big_stack(int (*fn)(void *arg), void *arg,
+                                                               size_t bytes);
 
 BLITZ_END_DECLS
 

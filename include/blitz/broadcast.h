@@ -36,7 +36,8 @@ typedef struct blitz_broadcast_rx {
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (a size or the capacity is 0, or too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **out);
+BLITZ_API BLITZ_MUST_USE int blitz_broadcast_new(size_t value_size, size_t capacity,
+                                                 blitz_broadcast **out);
 
 /*
  * One holder more, or less; the last one frees it. NULL is ignored by unref.
@@ -79,8 +80,8 @@ BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
  * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED. *missed, if not NULL, is how many values were sent
  *           before this one that this receiver will never see; 0 on error.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value,
-                                                  blitz_deadline until, uint64_t *missed);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, blitz_deadline until, uint64_t *missed);
 
 /*
  * The same if it takes no waiting.
@@ -88,7 +89,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE.
  */
-BLITZ_API int blitz_broadcast_try_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed);
+BLITZ_API BLITZ_MUST_USE int blitz_broadcast_try_recv(blitz_broadcast_rx *rx, void *value,
+                                                      uint64_t *missed);
 
 /* The receive as a future. Revocable: nothing was received if it is cancelled. */
 typedef struct blitz_broadcast_future {

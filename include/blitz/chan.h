@@ -69,7 +69,7 @@ typedef struct blitz_chan_opts {
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0, or the two are too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API int blitz_chan_new(size_t value_size, size_t capacity, blitz_chan **out);
+BLITZ_API BLITZ_MUST_USE int blitz_chan_new(size_t value_size, size_t capacity, blitz_chan **out);
 
 /*
  * The same with options; NULL for none.
@@ -104,8 +104,8 @@ BLITZ_API void blitz_chan_unref(blitz_chan *c);
  *           close. Call from anywhere.
  * Returns:  0, -EPIPE (closed), -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded). On error nothing was sent.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_chan_send(blitz_chan *c, const void *value,
-                                             blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_send(blitz_chan *c, const void *value,
+                                                            blitz_deadline until);
 
 /*
  * Send one value if that takes no waiting.
@@ -113,7 +113,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_chan_send(blitz_chan *c, const void *value,
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN (no room; a rendezvous: no task or thread waits for it), -EPIPE, -ENOMEM.
  */
-BLITZ_API int blitz_chan_try_send(blitz_chan *c, const void *value);
+BLITZ_API BLITZ_MUST_USE int blitz_chan_try_send(blitz_chan *c, const void *value);
 
 /*
  * Send `count` values, which lie one behind the other. They arrive in order; others' may come between.
@@ -121,8 +121,9 @@ BLITZ_API int blitz_chan_try_send(blitz_chan *c, const void *value);
  * Suspends: until all are sent, the deadline, a cancel or a close. Call from anywhere.
  * Returns:  0, or as blitz_chan_send(). *sent, if not NULL, is how many were, in every case.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_chan_send_many(blitz_chan *c, const void *values, size_t count,
-                                                  blitz_deadline until, size_t *sent);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_send_many(blitz_chan *c, const void *values,
+                                                                 size_t count, blitz_deadline until,
+                                                                 size_t *sent);
 
 /* The right to send one value. Yours; the field is not. */
 typedef struct blitz_permit {
@@ -138,8 +139,8 @@ typedef struct blitz_permit {
  * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded), -EOPNOTSUPP (a rendezvous has no
  *           room to give). On error nothing is reserved.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_chan_reserve(blitz_chan *c, blitz_deadline until,
-                                                blitz_permit *permit);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_reserve(blitz_chan *c, blitz_deadline until,
+                                                               blitz_permit *permit);
 
 /*
  * The same if it takes no waiting.
@@ -147,7 +148,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_chan_reserve(blitz_chan *c, blitz_deadline un
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP.
  */
-BLITZ_API int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit);
+BLITZ_API BLITZ_MUST_USE int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit);
 
 /*
  * Send a value by a permit. Cannot fail: after a close it is received all the same, after a shut it
@@ -173,7 +174,8 @@ BLITZ_API void blitz_permit_drop(blitz_permit *permit);
  *           anywhere.
  * Returns:  0, -EPIPE (closed and drained, or shut), -ETIMEDOUT, -ECANCELED.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv(blitz_chan *c, void *value,
+                                                            blitz_deadline until);
 
 /*
  * Receive one value if there is one.
@@ -181,7 +183,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_chan_recv(blitz_chan *c, void *value, blitz_d
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE.
  */
-BLITZ_API int blitz_chan_try_recv(blitz_chan *c, void *value);
+BLITZ_API BLITZ_MUST_USE int blitz_chan_try_recv(blitz_chan *c, void *value);
 
 /*
  * Receive what is there, `max` values at most, one behind the other; waits only for the first one.
@@ -189,8 +191,9 @@ BLITZ_API int blitz_chan_try_recv(blitz_chan *c, void *value);
  * Suspends: as blitz_chan_recv(). Call from anywhere.
  * Returns:  0, or as blitz_chan_recv(), -EINVAL (max is 0). *received is how many, in every case.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_chan_recv_many(blitz_chan *c, void *values, size_t max,
-                                                  blitz_deadline until, size_t *received);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv_many(blitz_chan *c, void *values,
+                                                                 size_t max, blitz_deadline until,
+                                                                 size_t *received);
 
 /* ---- the end ---- */
 

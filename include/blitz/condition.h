@@ -53,8 +53,8 @@ BLITZ_API void blitz_condition_init(blitz_condition *c);
  *           sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED. In each case the mutex is locked; on error no signal was used.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_condition_wait(blitz_condition *c, blitz_mutex *m,
-                                                  blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_condition_wait(blitz_condition *c, blitz_mutex *m,
+                                                                 blitz_deadline until);
 
 /*
  * Wake the first who waits, or all who wait now. The mutex may be held or not.

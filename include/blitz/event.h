@@ -46,7 +46,7 @@ BLITZ_API void blitz_event_init(blitz_event *e);
  * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the set is visible. Who waited while
  *           it was set goes on, also if it is reset at once.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_event_wait(blitz_event *e, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_event_wait(blitz_event *e, blitz_deadline until);
 
 /*
  * Set it, and wake all who wait; or make it so that the next have to wait again. Both are harmless

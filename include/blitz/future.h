@@ -114,7 +114,7 @@ BLITZ_API void blitz_waker_drop(blitz_waker *w);
  * Returns:  0 (ready: look into the future), -ETIMEDOUT, -ECANCELED. With either of these the
  *           future was cancelled, and a pinned one has completed: look into it.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_await(blitz_future *f, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_await(blitz_future *f, blitz_deadline until);
 
 BLITZ_END_DECLS
 

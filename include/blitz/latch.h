@@ -53,7 +53,7 @@ BLITZ_API int blitz_latch_count_down(blitz_latch *l, uint32_t n);
  * Suspends: until then, `until`, or a cancel. Call from a task or any thread; a plain thread sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the counting is visible.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_latch_wait(blitz_latch *l, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_latch_wait(blitz_latch *l, blitz_deadline until);
 
 /*
  * What is left to be counted down. If that is 0, whatever came before is visible.

@@ -47,7 +47,8 @@ BLITZ_API void blitz_notify_init(blitz_notify *n);
  *           sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED. On error no notification was used up.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_notify_wait(blitz_notify *n, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_notify_wait(blitz_notify *n,
+                                                              blitz_deadline until);
 
 /*
  * Take the notification that is kept.

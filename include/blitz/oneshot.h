@@ -30,7 +30,7 @@ typedef struct blitz_oneshot blitz_oneshot;
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0 or too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API int blitz_oneshot_new(size_t value_size, blitz_oneshot **out);
+BLITZ_API BLITZ_MUST_USE int blitz_oneshot_new(size_t value_size, blitz_oneshot **out);
 
 /*
  * The same with a function for a value that was sent and never received; NULL: it is forgotten.
@@ -71,8 +71,8 @@ BLITZ_API int blitz_oneshot_is_closed(blitz_oneshot *o);
  * Returns:  0, -EPIPE (the sender went without sending), -ETIMEDOUT, -ECANCELED (nothing happened, the
  *           end is still the caller's).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_oneshot_recv(blitz_oneshot *o, void *value,
-                                                blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_oneshot_recv(blitz_oneshot *o, void *value,
+                                                               blitz_deadline until);
 
 /*
  * Receive the value if it is there.
@@ -80,7 +80,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_oneshot_recv(blitz_oneshot *o, void *value,
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE.
  */
-BLITZ_API int blitz_oneshot_try_recv(blitz_oneshot *o, void *value);
+BLITZ_API BLITZ_MUST_USE int blitz_oneshot_try_recv(blitz_oneshot *o, void *value);
 
 /*
  * Go without receiving. A value that was sent is dropped, by the hook if there is one.

@@ -82,8 +82,9 @@ typedef struct blitz_cx {
  *           such proc, a stack size, or more than BLITZ_STATE_MAX bytes). On error nothing was
  *           started and *out is not written.
  */
-BLITZ_API int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
-                               size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out);
+BLITZ_API BLITZ_MUST_USE int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx),
+                                              const void *state, size_t state_bytes,
+                                              const blitz_spawn_opts *opts, blitz_task **out);
 
 /*
  * Let others run first: `return blitz_cx_yield(cx);` in a poll. It is called again when those that

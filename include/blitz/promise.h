@@ -46,8 +46,9 @@ typedef struct blitz_completer blitz_completer;
  * Suspends: never. Call from any thread.
  * Returns:  0, -ENOMEM (nothing is written), -EINVAL (nowhere to put them).
  */
-BLITZ_API int blitz_promise_new(void (*free_value)(void *value), blitz_promise **promise,
-                                blitz_completer **completer);
+BLITZ_API BLITZ_MUST_USE int blitz_promise_new(void (*free_value)(void *value),
+                                               blitz_promise **promise,
+                                               blitz_completer **completer);
 
 /*
  * One more handle of the waiting end, and one less. NULL is ignored by the latter.
@@ -65,8 +66,8 @@ BLITZ_API void blitz_promise_unref(blitz_promise *p);
  * Returns:  0; the error it failed with; -EPIPE (every completer was given up); -ETIMEDOUT,
  *           -ECANCELED: the promise is as it was, and can be awaited again.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_promise_await(blitz_promise *p, blitz_deadline until,
-                                                 void **value);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_promise_await(blitz_promise *p,
+                                                                blitz_deadline until, void **value);
 
 /* A promise as a future, for stackless tasks and combinators. */
 typedef struct blitz_promise_future {

@@ -98,7 +98,7 @@ BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_config *c
  * Returns:  0, -EINVAL (a bad config; the log says what), -ENOMEM, -EAGAIN (no thread could be
  *           started). *out is written only on 0.
  */
-BLITZ_API int blitz_runtime_new(const blitz_config *config, blitz_runtime **out);
+BLITZ_API BLITZ_MUST_USE int blitz_runtime_new(const blitz_config *config, blitz_runtime **out);
 
 /*
  * Run fn(arg) as a task of the runtime and wait for its result.
@@ -128,7 +128,7 @@ BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
  * Suspends: never a task: it blocks the calling thread until the workers have ended.
  * Returns:  0; -EBUSY: it was not shut down. Nothing happened.
  */
-BLITZ_API int blitz_runtime_unref(blitz_runtime *rt);
+BLITZ_API BLITZ_MUST_USE int blitz_runtime_unref(blitz_runtime *rt);
 
 BLITZ_END_DECLS
 

@@ -51,7 +51,8 @@ typedef struct blitz_scope {
  * Returns:  0, -EINVAL (no scope, or no runtime). From a plain thread the deadline is looked at in
  *           blitz_scope_close(), and not before.
  */
-BLITZ_API int blitz_scope_open(blitz_scope *s, blitz_deadline until, const blitz_scope_opts *opts);
+BLITZ_API BLITZ_MUST_USE int blitz_scope_open(blitz_scope *s, blitz_deadline until,
+                                              const blitz_scope_opts *opts);
 
 /*
  * Start fn(arg) as a task of the scope. It fails the scope by returning a negative number.
@@ -61,8 +62,8 @@ BLITZ_API int blitz_scope_open(blitz_scope *s, blitz_deadline until, const blitz
  * Returns:  0, -ECANCELED (the scope is: nothing was started), -EPIPE (it is closed), or as
  *           blitz_spawn().
  */
-BLITZ_API int blitz_scope_spawn(blitz_scope *s, int (*fn)(void *arg), void *arg,
-                                const blitz_spawn_opts *opts);
+BLITZ_API BLITZ_MUST_USE int blitz_scope_spawn(blitz_scope *s, int (*fn)(void *arg), void *arg,
+                                               const blitz_spawn_opts *opts);
 
 /*
  * Ask every task of the scope to stop, and those that have not begun. Closing returns -ECANCELED,
@@ -103,7 +104,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_scope_close(blitz_scope *s);
  * Suspends: never. Call from any thread that holds the parent.
  * Returns:  0, -ENOMEM, -EINVAL (nowhere to put it).
  */
-BLITZ_API int blitz_token_new(blitz_token *parent, blitz_token **out);
+BLITZ_API BLITZ_MUST_USE int blitz_token_new(blitz_token *parent, blitz_token **out);
 
 /*
  * One more handle, and one less. NULL is ignored by the latter. Tokens below live on, and are still

@@ -58,8 +58,8 @@ BLITZ_API void blitz_semaphore_init(blitz_semaphore *s, uint32_t permits);
  *           a task or any thread; a plain thread sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED, -EPIPE (closed). On error no permit was taken.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_semaphore_acquire(blitz_semaphore *s, uint32_t n,
-                                                     blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_semaphore_acquire(blitz_semaphore *s, uint32_t n,
+                                                                    blitz_deadline until);
 
 /*
  * Take n permits if they are to be had at once.
@@ -67,7 +67,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_semaphore_acquire(blitz_semaphore *s, uint32_
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN (too few, or somebody waits), -EPIPE (closed).
  */
-BLITZ_API int blitz_semaphore_try_acquire(blitz_semaphore *s, uint32_t n);
+BLITZ_API BLITZ_MUST_USE int blitz_semaphore_try_acquire(blitz_semaphore *s, uint32_t n);
 
 /*
  * Give n permits, whether they were taken before or not. Also when it is closed.

@@ -64,8 +64,8 @@ typedef struct blitz_spawn_opts {
  *           runtime is shutting down), -EINVAL (no runtime, no function, or no such proc). On error
  *           nothing was started and *out is not written.
  */
-BLITZ_API int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
-                          blitz_task **out);
+BLITZ_API BLITZ_MUST_USE int blitz_spawn(int (*fn)(void *arg), void *arg,
+                                         const blitz_spawn_opts *opts, blitz_task **out);
 
 /*
  * Start fn(arg) as a task whose result is a pointer.
@@ -75,8 +75,8 @@ BLITZ_API int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opt
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
  * Returns:  as blitz_spawn().
  */
-BLITZ_API int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
-                              blitz_task **out);
+BLITZ_API BLITZ_MUST_USE int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg,
+                                             const blitz_spawn_opts *opts, blitz_task **out);
 
 /*
  * Wait for a task to end.
@@ -107,7 +107,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_task_join_ptr(blitz_task *t, blitz_deadline u
  * Returns:  0 and *result (may be NULL), as blitz_task_join(); -EAGAIN (it has not ended), -EDEADLK
  *           (a task that joins itself), -EINVAL (no task).
  */
-BLITZ_API int blitz_task_try_join(blitz_task *t, int *result);
+BLITZ_API BLITZ_MUST_USE int blitz_task_try_join(blitz_task *t, int *result);
 
 /*
  * One more handle of the same task, to be given up like the first: to keep blitz_task_current()

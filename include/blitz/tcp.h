@@ -79,8 +79,8 @@ typedef struct blitz_tcp_listen_opts {
  * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP
  *           (not in a task), whatever else the system says. *out is written only on 0.
  */
-BLITZ_API int blitz_tcp_listen(const blitz_addr *at, const blitz_tcp_listen_opts *opts,
-                               blitz_tcp_listener **out);
+BLITZ_API BLITZ_MUST_USE int
+blitz_tcp_listen(const blitz_addr *at, const blitz_tcp_listen_opts *opts, blitz_tcp_listener **out);
 
 /*
  * Take the next connection. A connection that was broken off before is passed over. When descriptors
@@ -92,8 +92,8 @@ BLITZ_API int blitz_tcp_listen(const blitz_addr *at, const blitz_tcp_listen_opts
  * Returns:  0, -ETIMEDOUT, -ECANCELED: none was taken; -EBADF (closed); -ENOMEM (one was taken, and
  *           had to be dropped); -EINVAL, -ENOTSUP (not in a task). *out is written only on 0.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out,
-                                              blitz_addr *peer, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out, blitz_addr *peer, blitz_deadline until);
 
 /*
  * blitz_tcp_accept() as a future. With result 0, f->tcp is the connection.
@@ -131,8 +131,8 @@ BLITZ_API void blitz_tcp_listener_close(blitz_tcp_listener *l);
  *           -ECANCELED, -EMFILE, -ENOMEM, -EINVAL, -ENOTSUP (not in a task), whatever else the
  *           system says. On error nothing is left open, and *out is not written.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect(const blitz_addr *to, blitz_deadline until,
-                                               blitz_tcp **out);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_tcp_connect(const blitz_addr *to, blitz_deadline until, blitz_tcp **out);
 
 /*
  * blitz_tcp_connect() as a future. With result 0, f->tcp is the connection.
@@ -181,15 +181,16 @@ BLITZ_API void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f
  * Returns:  how many bytes; 0: the other side has ended its half (or `bytes` is 0); -ETIMEDOUT,
  *           -ECANCELED: nothing was read; -ECONNRESET; -EBADF (closed, or the writing half); -EINVAL.
  */
-BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes,
-                                                blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_read(blitz_tcp *t, void *data,
+                                                               size_t bytes, blitz_deadline until);
 
 /* The same into up to BLITZ_PIECES_MAX pieces, one after the other.
  * Owns:     borrows the pieces until it returns.
  * Suspends: as blitz_tcp_read().
  * Returns:  as blitz_tcp_read(); -EINVAL also for too many. */
-BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_readv(blitz_tcp *t, const blitz_piece *pieces,
-                                                 size_t count, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_readv(blitz_tcp *t,
+                                                                const blitz_piece *pieces,
+                                                                size_t count, blitz_deadline until);
 
 /* The same, and the bytes stay: the next read gets them again.
  * Owns:     borrows `data` until it returns.
@@ -206,15 +207,17 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t
  * Returns:  how many bytes, perhaps fewer than `bytes`; -ETIMEDOUT, -ECANCELED: nothing was written;
  *           -EPIPE, -ECONNRESET; -EBADF (closed, or the reading half); -EINVAL.
  */
-BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes,
-                                                 blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_write(blitz_tcp *t, const void *data,
+                                                                size_t bytes, blitz_deadline until);
 
 /* The same from up to BLITZ_PIECES_MAX pieces, one after the other.
  * Owns:     borrows the pieces until it returns.
  * Suspends: as blitz_tcp_write().
  * Returns:  as blitz_tcp_write(); -EINVAL also for too many. */
-BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_writev(blitz_tcp *t, const blitz_piece *pieces,
-                                                  size_t count, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_writev(blitz_tcp *t,
+                                                                 const blitz_piece *pieces,
+                                                                 size_t count,
+                                                                 blitz_deadline until);
 
 /*
  * Read exactly so many bytes, or write all of them.
@@ -224,10 +227,11 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_writev(blitz_tcp *t, const blitz_piec
  *           sleeps.
  * Returns:  0; -ENODATA (read_exact: the stream ended before that); else as read and write.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_tcp_read_exact(blitz_tcp *t, void *data, size_t bytes,
-                                                  size_t *done, blitz_deadline until);
-BLITZ_API BLITZ_SUSPENDS int blitz_tcp_write_all(blitz_tcp *t, const void *data, size_t bytes,
-                                                 size_t *done, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_tcp_read_exact(blitz_tcp *t, void *data, size_t bytes, size_t *done, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_write_all(blitz_tcp *t, const void *data,
+                                                                size_t bytes, size_t *done,
+                                                                blitz_deadline until);
 
 /*
  * Read or write, but do not wait: what a server does that lends one buffer to thousands of idle

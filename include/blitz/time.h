@@ -118,14 +118,14 @@ BLITZ_API blitz_instant blitz_now_roughly(void);
  * Suspends: until then, or a cancel. Call from a task; a plain thread sleeps itself.
  * Returns:  0, -ECANCELED.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_sleep_until(blitz_deadline when);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_sleep_until(blitz_deadline when);
 
 /*
  * Sleep for a while.
  * Suspends: for `ns`, or until a cancel. Call from a task; a plain thread sleeps itself.
  * Returns:  0, -ECANCELED.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_sleep(uint64_t ns);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_sleep(uint64_t ns);
 
 BLITZ_END_DECLS
 

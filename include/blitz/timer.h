@@ -90,7 +90,8 @@ BLITZ_API int blitz_interval_init(blitz_interval *i, blitz_instant first, blitz_
  * Suspends: until the tick, `until`, or a cancel. Call from anywhere; a plain thread sleeps.
  * Returns:  0; or -ETIMEDOUT, -ECANCELED: no tick was taken, the next call gets it.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_interval_tick(blitz_interval *i, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_interval_tick(blitz_interval *i,
+                                                                blitz_deadline until);
 
 /*
  * Begin anew: the next tick is a period from now.

@@ -44,7 +44,8 @@ typedef struct blitz_udp_opts {
  * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP
  *           (not in a task), whatever else the system says. *out is written only on 0.
  */
-BLITZ_API int blitz_udp_bind(const blitz_addr *at, const blitz_udp_opts *opts, blitz_udp **out);
+BLITZ_API BLITZ_MUST_USE int blitz_udp_bind(const blitz_addr *at, const blitz_udp_opts *opts,
+                                            blitz_udp **out);
 
 /*
  * Talk to one address only: send goes there, and only what comes from there is received. Again, to

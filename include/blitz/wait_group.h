@@ -63,7 +63,8 @@ BLITZ_API int blitz_wait_group_done(blitz_wait_group *g);
  * Suspends: until then, `until`, or a cancel. Call from a task or any thread; a plain thread sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the last done is visible.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_wait_group_wait(blitz_wait_group *g, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_wait_group_wait(blitz_wait_group *g,
+                                                                  blitz_deadline until);
 
 /*
  * How many are left. If that is 0, whatever came before is visible.

@@ -31,7 +31,8 @@ typedef struct blitz_watch blitz_watch;
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0 or too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out);
+BLITZ_API BLITZ_MUST_USE int blitz_watch_new(size_t value_size, const void *value,
+                                             blitz_watch **out);
 
 /*
  * One holder more, or less; the last one frees it. NULL is ignored by unref.
@@ -71,8 +72,8 @@ BLITZ_API uint64_t blitz_watch_get(blitz_watch *w, void *value);
  * Suspends: until there is one, the deadline, a cancel or a close. Call from anywhere.
  * Returns:  0, -EPIPE (closed, and the last version was seen), -ETIMEDOUT, -ECANCELED.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_watch_recv(blitz_watch *w, void *value, uint64_t *seen,
-                                              blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_watch_recv(blitz_watch *w, void *value,
+                                                             uint64_t *seen, blitz_deadline until);
 
 /* The same as a future. Revocable. */
 typedef struct blitz_watch_future {

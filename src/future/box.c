@@ -72,7 +72,7 @@ static void hand_over(struct box *b)
     if (blitz_spawn_poll(see_it_out, &state, sizeof state, &opts, NULL) == 0)
         return;
     blitz_shield();
-    (void)blitz_await(inner_of(b), BLITZ_FOREVER);
+    (void)!blitz_await(inner_of(b), BLITZ_FOREVER);
     blitz_unshield();
     box_free(b);
 }

@@ -191,8 +191,8 @@ int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, bli
     if (out == NULL)
         return -EINVAL;
     blitz_tcp_connect_first_future_init(&f, to, count, errors, until);
-    (void)blitz_await(&f.future,
-                      BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
+    (void)!blitz_await(&f.future,
+                       BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
     if (f.result >= 0)
         *out = f.tcp;
     return f.result;

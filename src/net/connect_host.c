@@ -130,8 +130,8 @@ int blitz_tcp_connect_host(const char *host, const char *service, blitz_deadline
     if (out == NULL)
         return -EINVAL;
     blitz_tcp_connect_host_future_init(&f, host, service, until);
-    (void)blitz_await(&f.future,
-                      BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
+    (void)!blitz_await(&f.future,
+                       BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
     if (f.result == 0)
         *out = f.tcp;
     return f.result;

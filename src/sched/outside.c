@@ -41,7 +41,7 @@ static struct bz_runtime *make(void)
     if (bz_cas_strong_acqrel_acq(&made, &first, mine)) /* [M] */
         return mine;
     (void)blitz_runtime_shutdown((blitz_runtime *)mine, BLITZ_FOREVER);
-    (void)blitz_runtime_unref((blitz_runtime *)mine);
+    (void)!blitz_runtime_unref((blitz_runtime *)mine);
     return first;
 }
 

@@ -319,6 +319,6 @@ int blitz_run(int (*fn)(void *arg), void *arg, const blitz_config *config)
         return err;
     int result = blitz_runtime_block_on(rt, fn, arg);
     blitz_runtime_shutdown(rt, BLITZ_FOREVER);
-    blitz_runtime_unref(rt);
+    (void)!blitz_runtime_unref(rt); /* it was shut down */
     return result;
 }

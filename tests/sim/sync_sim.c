@@ -66,7 +66,7 @@ static int acts(void *arg)
             if (a->is_thread)
                 bz_sim_burn(nap);
             else
-                (void)blitz_sleep(nap); /* holding it, cancelled perhaps */
+                (void)!blitz_sleep(nap); /* holding it, cancelled perhaps */
             s->kind->check(s, how, -1);
             s->kind->give(s, how);
         } else {

@@ -83,7 +83,7 @@ static bool has_heard(struct listener *me, blitz_cx *cx)
     if (t_rng_below(&me->rng, 8) == 0) {
         blitz_sleep_future nap;
         blitz_sleep_future_init(&nap, blitz_after(10 * BLITZ_US));
-        (void)blitz_await(&nap.future, BLITZ_FOREVER);
+        (void)!blitz_await(&nap.future, BLITZ_FOREVER);
     }
     return false;
 }

@@ -112,7 +112,7 @@ static int beats_all_the_time(void *arg)
         blitz_task *t;
         CHECK_EQ(blitz_spawn(beat, NULL, NULL, &t), 0);
         CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
-        blitz_sleep(BLITZ_MS);
+        (void)!blitz_sleep(BLITZ_MS);
     }
     return 0;
 }

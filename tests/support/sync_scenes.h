@@ -35,7 +35,7 @@ static inline void scene_linger(struct bz_rng *rng)
     if (bz_rng_below(rng, 2) == 0)
         blitz_yield();
     else
-        (void)blitz_sleep(scene_moment(rng));
+        (void)!blitz_sleep(scene_moment(rng));
 }
 
 static inline void scene_join(blitz_task **t, int n)

@@ -203,7 +203,7 @@ static int leaves_at_a_cancel(void *arg)
     (void)arg;
     CHECK_EQ(pipe(parcel.p.fd), 0);
     CHECK_EQ(blitz_spawn(waits_for_parcel, &parcel, NULL, &t), 0);
-    blitz_sleep(BLITZ_MS); /* whether it has begun by then or not, both must be right */
+    (void)!blitz_sleep(BLITZ_MS); /* whether it has begun by then or not, both must be right */
     blitz_task_cancel(t);
     CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
     CHECK_EQ(result, -ECANCELED);

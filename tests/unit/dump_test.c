@@ -304,7 +304,7 @@ static int looks_at_ages(void *arg)
 {
     (void)arg;
     blitz_task *old = spawn(sleeps_long, NULL, "old");
-    blitz_sleep(30 * BLITZ_MS);
+    (void)!blitz_sleep(30 * BLITZ_MS);
     blitz_task *young = spawn(sleeps_long, NULL, "young");
     until_they_wait();
 

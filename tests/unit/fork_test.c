@@ -298,7 +298,7 @@ static int has_a_child_join(void *arg)
     (void)arg;
     blitz_fork(&older, returns, NULL);
     blitz_fork(&job, returns, NULL);
-    blitz_spawn(joins_it, &job, NULL, &t);
+    (void)!blitz_spawn(joins_it, &job, NULL, &t);
     blitz_task_join(t, BLITZ_FOREVER, NULL); /* runs it on top of us */
     return 0;
 }
@@ -310,7 +310,7 @@ static int has_another_join(void *arg)
     blitz_task *t;
     (void)arg;
     blitz_fork(&job, returns, NULL);
-    blitz_spawn(joins_it, &job, NULL, &t);
+    (void)!blitz_spawn(joins_it, &job, NULL, &t);
     blitz_task_join(t, blitz_after(BLITZ_S), NULL); /* waits, so the job has left the deque */
     return 0;
 }

@@ -140,7 +140,7 @@ TEST(frame, a_shield_holds_a_cancel_off_between_polls)
 static int seven(void *arg)
 {
     (void)arg;
-    blitz_sleep(300 * BLITZ_US);
+    (void)!blitz_sleep(300 * BLITZ_US);
     return 7;
 }
 

@@ -210,7 +210,7 @@ TEST(io_owed, bug_15_operations_go_on_when_their_proc_is_taken_and_their_thread_
         CHECK_EQ(bz_runtime_new(&hasty, &(blitz_config){.procs = 1, .io = keepers[i]}, &rt), 0);
         CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, taken_and_retired, NULL), 0);
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, soon()), 0);
-        blitz_runtime_unref((blitz_runtime *)rt);
+        (void)!blitz_runtime_unref((blitz_runtime *)rt);
     }
 }
 

@@ -459,7 +459,7 @@ static void future_end(blitz_future *f, const blitz_waker *w)
 {
     f->ops->cancel(f);
     while (f->ops->kind == BLITZ_PINNED && f->ops->poll(f, w) != BLITZ_READY)
-        blitz_sleep(BLITZ_MS / 10);
+        (void)!blitz_sleep(BLITZ_MS / 10);
 }
 
 static int futures(void *arg)
@@ -478,7 +478,7 @@ static int futures(void *arg)
     CHECK_EQ(bell.holders, 2);
     CHECK_EQ(send_some(p.end[1], "one", 3, BLITZ_FOREVER), 3);
     while (bell.rung == 0)
-        blitz_sleep(BLITZ_MS / 10);
+        (void)!blitz_sleep(BLITZ_MS / 10);
     CHECK_EQ(a.f.future.ops->poll(&a.f.future, &w), BLITZ_READY);
     CHECK_EQ(bz_io_future_result(&a.f), 3);
     CHECK_EQ(blitz_future_output(&a.f.future), 3);
@@ -516,7 +516,7 @@ static int passes_on(void *arg)
     let_others();
     CHECK_EQ(send_some(p.end[1], "one", 3, BLITZ_FOREVER), 3);
     while (bell.rung == 0)
-        blitz_sleep(BLITZ_MS / 10);
+        (void)!blitz_sleep(BLITZ_MS / 10);
     future_end(&a.f.future, &w);
     CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
     CHECK_EQ(r.got, 3);

@@ -56,7 +56,7 @@ static int answer(void *arg)
     char byte;
     CHECK_EQ(blitz_tcp_read_exact(t, &byte, 1, NULL, soon()), 0);
     CHECK_EQ(blitz_tcp_write_all(t, &byte, 1, NULL, soon()), 0);
-    (void)blitz_tcp_read(t, &byte, 1, soon()); /* it has what it asked for, and goes, or we do */
+    (void)!blitz_tcp_read(t, &byte, 1, soon()); /* it has what it asked for, and goes, or we do */
     blitz_tcp_close(t);
     return 0;
 }

@@ -125,7 +125,7 @@ static int inner(void *arg)
         return for_ever(NULL);
     CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
     for (int i = 0; i < 2; i++)
-        (void)blitz_scope_spawn(&s, inner, &below, NULL);
+        (void)!blitz_scope_spawn(&s, inner, &below, NULL);
     return blitz_scope_close(&s);
 }
 
