@@ -27,6 +27,13 @@
 #define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Tell the compiler what always holds where it cannot see it. Checked by BZ_ASSERT beside it. */
+#define BZ_ASSUME(x)                 \
+    do {                             \
+        if (!(x))                    \
+            __builtin_unreachable(); \
+    } while (0)
+
 #if defined(__s390x__)
 #define BZ_LINE 256
 #elif defined(__x86_64__) || defined(__aarch64__) || defined(__powerpc64__)

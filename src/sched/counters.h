@@ -39,6 +39,9 @@
 #define BZ_COUNTER_FIELD_(name) bz_atomic(uint64_t) name;
 struct bz_counters {
     BZ_COUNTERS(BZ_COUNTER_FIELD_)
+    /* Where one counter stands for several, so that a fast path counts once: stats.c. */
+    bz_atomic(uint64_t) turns;  /* yields to a task at hand: run, yielded, switches */
+    bz_atomic(uint64_t) relays; /* parks with a switch to a task at hand: run, parked, switches */
 };
 
 /* Add n to a counter of a proc that is ours. */
@@ -56,6 +59,8 @@ static inline void bz_counters_init(struct bz_counters *c)
 {
 #define BZ_COUNTER_INIT_(name) bz_atomic_init(&c->name, 0);
     BZ_COUNTERS(BZ_COUNTER_INIT_)
+    BZ_COUNTER_INIT_(turns)
+    BZ_COUNTER_INIT_(relays)
 #undef BZ_COUNTER_INIT_
 }
 

@@ -137,6 +137,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     d->is_taken = d->is_long = false;
     d->taken = NULL;
     d->shelf_head = d->shelf_tail = 0;
+    d->may_be_shown = false;
     d->is_plain = is_plain;
     d->marked = NULL;
     bz_atomic_init(&d->exposures, 0);
@@ -210,6 +211,7 @@ static void refill(struct bz_deque *d, void *task)
         d->marked = NULL;
     d->shelf_head = 0;
     d->shelf_tail = go;
+    d->may_be_shown = true;
 }
 
 /* Taken off the list from `j` on: those that know their task keep it. Returns them, oldest first. */
@@ -305,7 +307,8 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
         return BZ_SHARED_NOTHING;
     uint64_t exposures = bz_load_relaxed(&d->exposures); /* relaxed: ours */
     bz_store_relaxed(&d->exposures, exposures + 1);      /* relaxed: a count */
-    bz_store_release(&d->exposed, job);                  /* [A] */
+    d->may_be_shown = true;
+    bz_store_release(&d->exposed, job); /* [A] */
     return BZ_SHARED_NOW;
 }
 

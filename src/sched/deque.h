@@ -42,7 +42,8 @@ struct bz_deque {
     struct blitz_worker_ ends; /* first: the inline code sees it through the machine's address */
     uint32_t shelf_head;       /* shelf[head, tail): older than the list, oldest first */
     uint32_t shelf_tail;
-    bool is_plain; /* constant: every fork takes the long way */
+    bool is_plain;     /* constant: every fork takes the long way */
+    bool may_be_shown; /* a job stands on the shelf or in exposed, or did since it was last empty */
     struct blitz_job
         *marked;   /* this job of the list, and those below it, know their task; or NULL */
     bool is_long;  /* the list was, when it was last walked over */
@@ -111,6 +112,12 @@ static inline bool bz_deque_is_empty(struct bz_deque *d)
 {
     return !bz_deque_has_private(d) &&
            bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
+}
+
+/* The same, by two loads: false also if it was not empty a while ago. */
+static BZ_ALWAYS_INLINE bool bz_deque_is_surely_empty(const struct bz_deque *d)
+{
+    return d->ends.newest_ == 0 && !d->may_be_shown;
 }
 
 /*

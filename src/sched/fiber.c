@@ -216,12 +216,6 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
 
 /* ---- oneself ---- */
 
-void blitz_yield(void)
-{
-    if (bz_task_self() != NULL)
-        bz_yield();
-}
-
 int blitz_is_cancelled(void)
 {
     struct bz_task *t = bz_task_self();

@@ -7,7 +7,7 @@
  *
  * If the injector has urgent entries (injector.h), the machine looks there again after each run.
  *
- * Two tasks that wake each other could use the `next` slot for ever. After NEXT_ROW of it in a row,
+ * Two tasks that wake each other could use the `next` slot for ever. After BZ_NEXT_ROW of it in a row,
  * what is in it goes to the end of the ring.
  *
  * The ring's CAS is paid once for several: the owner takes up to BZ_HAND_MAX entries into its private
@@ -21,13 +21,17 @@
  * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds; so is the poll, if
  * it has files and was not asked for HEAR_NS: that is a system call.
  *
+ * All these duties share one test, of the tick against the tick of the next duty. What is at hand while
+ * none is due is taken by the fast path of quick.h, inline in the switch and in the loop.
+ *
  * I1  A machine that returns a task is not counted as searching: before it runs, the duty to look
  *     for more has been passed on.
  */
 #include "sched/io.h"
+#include "sched/quick.h"
 #include "sched/sched.h"
 
-enum { TIMERS_EVERY = 32, NEXT_ROW = 3, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
+enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
 
 static uint64_t now(struct bz_machine *m)
 {
@@ -80,18 +84,16 @@ bz_entry bz_take_injected(struct bz_machine *m)
         }
     }
     if (bz_injector_urgent(&m->rt->injector) > 0)
-        bz_pace_hurry(&m->proc->pace); /* the ring may be full of hogs: look here again first */
+        bz_proc_hurry(m->proc); /* the ring may be full of hogs: look here again first */
     return won;
 }
-
-enum { FEW = 3 }; /* not worth a handful */
 
 /* Take a handful out of the ring, if nobody could want them and there are more than a few. */
 static bool fill_hand(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     struct bz_hand *h = &p->hand;
-    if (bz_is_plain(m->rt) || bz_runq_queued_here(&p->ring) < FEW ||
+    if (p->is_plain || p->ring.is_lone || bz_runq_queued_here(&p->ring) < BZ_BATCH_FROM ||
         !bz_idle_is_quiet(&m->rt->idle))
         return false;
     unsigned count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
@@ -102,28 +104,6 @@ static bool fill_hand(struct bz_machine *m)
     return count > 0;
 }
 
-/* The stack of a task in the hand, which is nobody else's now; NULL if it has none. */
-static struct bz_stack *stack_in_hand(struct bz_hand *h, unsigned i)
-{
-    bz_entry e = i < bz_load_relaxed(&h->count) ? bz_get(&h->entry[i]) : 0; /* relaxed: ours */
-    return e != 0 && bz_entry_tag(e) == BZ_ENTRY_RESUMED ? bz_entry_task(e)->stack : NULL;
-}
-
-/* Who comes after the next will be switched to soon: fetch where it stands, a step at a time, since
- * each is found through the one before. */
-static void warm_up(struct bz_hand *h, unsigned at)
-{
-    struct bz_stack *second = stack_in_hand(h, at + 1), *third = stack_in_hand(h, at + 2);
-    if (third != NULL)
-        __builtin_prefetch(third);
-    if (second != NULL) {
-        char *sp = second->ctx.sp;
-        __builtin_prefetch(sp);
-        __builtin_prefetch(sp + 64);
-        __builtin_prefetch(sp + 128);
-    }
-}
-
 /* The first of the hand comes after the current task, which is about to make system calls: there is time
  * to fetch more of it than a switch needs. Those who only take turns would pay more than they gain: 8 ns
  * of 23. */
@@ -132,7 +112,7 @@ void bz_warm_next(struct bz_machine *m)
     enum { FROM = 3, FRAMES = 12 }; /* lines: those of a read that waits, and of who called it */
     struct bz_hand *h = &m->proc->hand;
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
-    struct bz_stack *next = stack_in_hand(h, at);
+    struct bz_stack *next = bz_stack_in_hand(h, at);
     if (next == NULL)
         return;
     char *sp = next->ctx.sp;
@@ -147,7 +127,7 @@ static bz_entry take_first(struct bz_hand *h)
 {
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
     bz_store_relaxed(&h->at, at + 1);      /* relaxed: likewise */
-    warm_up(h, at);
+    bz_hand_warm_up(h, at);
     return bz_get(&h->entry[at]);
 }
 
@@ -202,7 +182,7 @@ bz_entry bz_take_own(struct bz_machine *m)
     if (next == 0)
         return take_ring(m);
     bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
-    if ((p->next_row++ < NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0) {
+    if ((p->next_row++ < BZ_NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0) {
         bz_count(&p->counters, next_hits);
         return next;
     }
@@ -248,31 +228,61 @@ static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
     return 0;
 }
 
-bz_entry bz_find_near(struct bz_machine *m)
+/* The next tick at which there is more to do than to take the next task. */
+static void set_duty(struct bz_proc *p, uint32_t tick)
+{
+    uint32_t looked = tick - p->pace.at_tick;
+    uint32_t injector = looked < p->pace.due ? p->pace.due - looked : 1;
+    uint32_t timers = (int32_t)(p->timers_at - tick) > 0 ? p->timers_at - tick : 1;
+    p->duty_at = tick + (timers < injector ? timers : injector);
+}
+
+/* Look at the injector, the poll, the timers and the inbox, as far as each is due. Returns what to run;
+ * 0 also if the proc is gone. */
+static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
 {
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
-    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
-    bz_store_relaxed(&p->tick, tick);              /* relaxed: likewise */
     if (bz_pace_is_due(&p->pace, tick)) {
         bz_pace_look(&p->pace, tick, now(m));
         e = bz_take_injected(m);
     }
-    if (tick % TIMERS_EVERY == 0) {
+    bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0;
+    if (are_timers_due)
+        p->timers_at = tick + TIMERS_EVERY;
+    set_duty(p, tick);
+    if (are_timers_due) {
         hear(m);
         if (!fire_timers(m) && m->proc == NULL)
             return give_up(m, e);
         e = e != 0 ? e : take_inbox(m);
     }
-    if (e == 0)
-        e = bz_take_own(m);
-    if (e == 0 && fire_timers(m))
-        e = bz_take_own(m);
+    return e;
+}
+
+/* Nothing is in the proc's own queues. */
+static BZ_NOINLINE bz_entry find_further(struct bz_machine *m)
+{
+    bz_entry e = fire_timers(m) ? bz_take_own(m) : 0;
     if (BZ_UNLIKELY(m->proc == NULL))
         return give_up(m, e);
     if (e == 0)
         e = take_inbox(m);
     return e != 0 ? e : bz_take_injected(m);
+}
+
+bz_entry bz_find_near(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
+    bz_store_relaxed(&p->tick, tick);              /* relaxed: likewise */
+    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0)) {
+        bz_entry e = do_duties(m, tick);
+        if (e != 0 || m->proc == NULL)
+            return e;
+    }
+    bz_entry e = bz_take_own(m);
+    return e != 0 ? e : find_further(m);
 }
 
 /* A fresh task needs a spare stack on its machine; without one it waits. */
@@ -305,6 +315,15 @@ static bz_entry take_handed(struct bz_machine *m)
     return e;
 }
 
+/* The proc was idle: its next duties are counted from here. */
+static void restart_pace(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t tick = bz_load_relaxed(&p->tick); /* relaxed: ours */
+    bz_pace_restart(&p->pace, tick, now(m));
+    set_duty(p, tick);
+}
+
 bz_entry bz_find(struct bz_machine *m)
 {
     BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
@@ -318,8 +337,8 @@ bz_entry bz_find(struct bz_machine *m)
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
-            if (bz_go_to_sleep(m)) /* relaxed: ours */
-                bz_pace_restart(&m->proc->pace, bz_load_relaxed(&m->proc->tick), now(m));
+            if (bz_go_to_sleep(m))
+                restart_pace(m);
             continue;
         }
         if (m->is_searching) { /* I1 */

@@ -46,6 +46,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "sched/quick.h"
 
 static void runner_main(void *arg);
 
@@ -117,23 +118,38 @@ static struct bz_ctx *go_home(struct bz_machine *m)
     return &m->g0;
 }
 
-/* The one place where a task's stack is left in the middle. */
+/* The current task is about to leave its stack, and stands there meanwhile: I3. */
+static BZ_ALWAYS_INLINE void stay_behind(struct bz_machine *m, bz_ctx_hook **hook, void **arg)
+{
+    struct bz_task *me = m->current;
+    me->stack = m->runner;
+    me->marks |= BZ_MARK_WAITED;
+    if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
+        (*hook)(*arg);
+        *hook = NULL;
+    }
+    bz_watch_leave(m, me, hook, arg);
+}
+
 static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_hook *hook, void *arg)
 {
     struct bz_stack *from = m->runner;
     BZ_ASSERT(m->current != NULL);
     bz_evacuate(m);
-    m->current->stack = from; /* I3 */
-    m->current->marks |= BZ_MARK_WAITED;
-    if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
-        hook(arg);
-        hook = NULL;
-    }
-    bz_watch_leave(m, m->current, &hook, &arg);
+    stay_behind(m, &hook, &arg);
     struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? &stack_for(m, next)->ctx : go_home(m);
     bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&from->ctx, to, hook, arg);
+}
+
+/* A task that is locked to another thread gets our proc there; then there is no successor here. */
+static bz_entry unless_locked(struct bz_machine *m, bz_entry e)
+{
+    if (BZ_LIKELY(e == 0 || !bz_entry_is_locked(e)))
+        return e;
+    bz_locked_hand_over(m, e);
+    return 0;
 }
 
 /* Who runs after us, if that can be had at once. It may cost us the proc to look: then we try to get
@@ -146,20 +162,54 @@ static bz_entry successor(struct bz_machine *m)
     }
     if (BZ_UNLIKELY(m->proc == NULL) && !bz_proc_regain(m))
         return 0;
-    bz_entry e = bz_is_plain(m->rt) ? 0 : bz_find_near(m);
-    if (BZ_LIKELY(e == 0 || !bz_entry_is_locked(e)))
-        return e;
-    bz_locked_hand_over(m, e);
-    return 0;
+    return unless_locked(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m));
+}
+
+/* Switch straight from the current task, which the hook queues or registers, to t. */
+static BZ_ALWAYS_INLINE void switch_to(struct bz_machine *m, struct bz_task *t, bz_ctx_hook *hook,
+                                       void *arg)
+{
+    struct bz_stack *from = m->runner, *to = t->stack;
+    begin(t);
+    stay_behind(m, &hook, &arg);
+    t->stack = NULL;
+    m->current = t;
+    m->runner = to;
+    bz_watch_begin(m, t);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
+    bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
+}
+
+/* Can the current task leave its stack without further ado? */
+static BZ_ALWAYS_INLINE bool may_leave_quickly(struct bz_machine *m)
+{
+    return BZ_LIKELY(m->proc != NULL && !m->proc->is_plain &&
+                     !(m->current->marks & BZ_MARK_LOCKED) && !bz_trace_is_on() &&
+                     bz_deque_is_surely_empty(&m->deque));
+}
+
+/* The task is about to park: see that its stack keeps no pages it does not need. The first time it
+ * parks, and then now and then. */
+static BZ_ALWAYS_INLINE void settle(struct bz_machine *m)
+{
+    struct bz_stack *s = m->runner;
+    if (BZ_UNLIKELY(--s->parks_left == 0))
+        bz_stack_settle(s); /* it may be for long */
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
-    bz_count_here(m, parked);
-    bz_stack_settle(m->runner); /* it may be for long */
-    leave_for(m, successor(m), hook, arg);
+    struct bz_task *t = may_leave_quickly(m) ? bz_quick_find(m->proc, &m->rt->idle) : NULL;
+    settle(m);
+    if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
+        bz_count(&m->proc->counters, relays);
+        switch_to(m, t, hook, arg);
+    } else {
+        bz_count_here(m, parked);
+        leave_for(m, t != NULL ? unless_locked(m, bz_entry_resumed(t)) : successor(m), hook, arg);
+    }
     bz_leave(was);
 }
 
@@ -189,6 +239,61 @@ static void hook_yield(void *task)
 void bz_park(void)
 {
     bz_suspend(hook_park, bz_task_self());
+}
+
+/* hook_yield for a worker with a proc, of the fast form. */
+static void hook_turn(void *task)
+{
+    struct bz_machine *m = bz_machine_self();
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_push_for_all(m, bz_entry_resumed(task));
+}
+
+#if defined(BZ_WATCH)
+enum { MAY_ROTATE = 0 }; /* a watch wants to be called on the next stack */
+#else
+enum { MAY_ROTATE = 1 };
+#endif
+
+/* The common yield: the successor is at hand. False: nothing was done. */
+static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
+{
+    struct bz_task *me = m->current, *t;
+    if (!may_leave_quickly(m))
+        return false;
+    struct bz_proc *p = m->proc;
+    if (MAY_ROTATE && p->ring.is_lone && (t = bz_quick_rotate(p, me)) != NULL) {
+        bz_count(&p->counters, turns);
+        switch_to(m, t, NULL, me);
+        return true;
+    }
+    t = bz_quick_find(p, &m->rt->idle);
+    if (t == NULL)
+        return false;
+    if (BZ_LIKELY(bz_quick_may_switch(t))) {
+        bz_count(&p->counters, turns);
+        switch_to(m, t, hook_turn, me);
+    } else {
+        bz_count(&p->counters, yielded);
+        leave_for(m, unless_locked(m, bz_entry_resumed(t)), hook_yield, me);
+    }
+    return true;
+}
+
+void blitz_yield(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_UNLIKELY(m == NULL || m->current == NULL))
+        return; /* a plain thread */
+    if (BZ_UNLIKELY(!bz_retake_is_usual(&m->taken))) {
+        bz_yield();
+        return;
+    }
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
+        bz_proc_lost(m);
+    if (!yield_quickly(m))
+        bz_yield();
+    bz_retake_leave(&bz_machine_self()->taken, BZ_IN_USER); /* on whichever machine we are now */
 }
 
 void bz_yield(void)
@@ -233,30 +338,38 @@ void bz_resume_from_home(struct bz_machine *m, struct bz_task *t)
 
 /* ---- the loop ---- */
 
-void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
+static BZ_ALWAYS_INLINE void set_aside(struct bz_machine *m, struct bz_task *t, enum bz_ran ran)
 {
-    uint32_t was;
-    struct bz_machine *m = bz_enter_as(&was);
     if (ran == BZ_RAN_PENDING) {
         bz_count_here(m, parked);
         step_then_place(t, BZ_PARK);
     } else {
         bz_count_here(m, yielded);
-        hook_yield(t);
+        if (BZ_LIKELY(m->proc != NULL && !m->proc->is_plain))
+            hook_turn(t);
+        else
+            hook_yield(t);
     }
+}
+
+void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
+{
+    uint32_t was;
+    set_aside(bz_enter_as(&was), t, ran);
     bz_leave(was);
 }
 
-static void call(struct bz_task *t)
+static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
 {
-    struct bz_machine *m = bz_machine_self();
     m->current = t;
+    m->runner->parks_left = 1; /* see settle() */
     bz_count_here(m, run);
     bz_watch_begin(m, t);
-    bz_leave(BZ_IN_USER);
+    bz_leave_on(m, BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
     uint32_t was;
-    m = bz_enter_as(&was); /* whoever we are now, with a proc or without */
+    m = bz_machine_self();       /* whichever we are now */
+    (void)!bz_enter_on(m, &was); /* with a proc or without */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
     if (ran == BZ_RAN_DONE || ran == BZ_RAN_JOB)
@@ -272,16 +385,35 @@ static void call(struct bz_task *t)
     else if (ran == BZ_RAN_JOB)
         bz_job_finish(t);
     else
-        bz_task_set_aside(t, ran);
+        set_aside(m, t, ran);
+}
+
+static BZ_NOINLINE void call(struct bz_task *t)
+{
+    call_on(bz_machine_self(), t);
+}
+
+/* The next task for the loop, which has run one before: nothing was handed to it. */
+static BZ_ALWAYS_INLINE bz_entry find_next(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    if (BZ_LIKELY(p != NULL && !p->is_plain)) {
+        struct bz_task *t = bz_quick_find(p, &m->rt->idle);
+        if (BZ_LIKELY(t != NULL && (t->stack != NULL || m->spare != NULL)))
+            return bz_entry_resumed(t);
+        if (t != NULL)
+            m->handed = bz_entry_resumed(t); /* it waits for a stack, as others do */
+    }
+    return bz_find(m);
 }
 
 static void runner_main(void *arg)
 {
-    bz_entry e;
+    struct bz_machine *m = bz_machine_self();
     (void)arg;
-    while ((e = bz_find(bz_machine_self())) != 0) {
-        struct bz_machine *m = bz_machine_self();
+    for (bz_entry e = bz_find(m); e != 0; e = find_next(m)) {
         struct bz_task *t = bz_entry_task(e);
+        m = bz_machine_self(); /* bz_find may have slept, and lost or changed its proc */
         if (BZ_UNLIKELY(bz_entry_is_locked(e))) {
             bz_locked_hand_over(m, e);
             continue; /* and find that there is no proc */
@@ -290,9 +422,10 @@ static void runner_main(void *arg)
         if (t->stack != NULL)
             resume(m, t);
         bz_trace(m->rt, start, t->id, t->traits, t->name);
-        call(t);
+        call_on(m, t);
+        m = bz_machine_self(); /* whichever we are now */
     }
-    struct bz_machine *m = bz_machine_self();
+    m = bz_machine_self();
     struct bz_stack *mine = m->runner;
     bz_ctx_leave(go_home(m), hook_give_back, mine);
 }

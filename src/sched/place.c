@@ -164,7 +164,7 @@ void bz_place_evicted(struct bz_machine *m, bz_entry e)
         return;
     }
     bz_injector_push_urgent(&m->rt->injector, e);
-    bz_pace_hurry(&m->proc->pace);
+    bz_proc_hurry(m->proc);
     bz_rouse_one(m->rt);
 }
 

@@ -88,6 +88,21 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r, ui
            bz_retake_wait(r);
 }
 
+/* Is the machine in user code, and are there barriers? The common case, for a fast path. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_is_usual(struct bz_retake *r)
+{
+    return BZ_LIKELY(bz_load_relaxed(&r->where) == BZ_IN_USER && !r->fences); /* relaxed: ours */
+}
+
+/* bz_retake_enter in that case; it ends with bz_retake_leave(r, BZ_IN_USER). */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter_usual(struct bz_retake *r)
+{
+    bz_store_relaxed(&r->where, BZ_IN_RUNTIME);                        /* relaxed: [C] */
+    bz_compiler_barrier();                                             /* [C] */
+    return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) || /* [B] [C] */
+           bz_retake_wait(r);
+}
+
 static BZ_ALWAYS_INLINE void bz_retake_leave(struct bz_retake *r, uint32_t was)
 {
     bz_store_release(&r->where, was); /* [A] */

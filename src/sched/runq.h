@@ -111,11 +111,49 @@ static inline bz_entry bz_runq_take(struct bz_runq *q)
 }
 
 /*
+ * Take the oldest if it has no tag and there are at most `most`. The owner only.
+ * Returns: the entry; 0: there is none, or more, or it has a tag, or a thief came between. Nothing was
+ *          taken.
+ */
+static BZ_ALWAYS_INLINE bz_entry bz_runq_take_few(struct bz_runq *q, uint64_t most)
+{
+    uint64_t head = bz_load_relaxed(&q->head); /* relaxed: a guess, the CAS decides */
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    if (bz_runq_queued(head, tail) - 1 >= most)
+        return 0;
+    bz_entry e = bz_get(bz_runq_slot(q, head)); /* slots are ours to write: I2 */
+    if (BZ_UNLIKELY(bz_entry_tag(e) != BZ_ENTRY_RESUMED) || !bz_runq_advance(q, head, 1))
+        return 0;
+    return e;
+}
+
+/*
  * Take up to `max` of the oldest, with one CAS for all. The owner only. A ring that others steal from
  * gives half and one at most, so that there is something left for them.
  * Returns: how many are in out[], the oldest first.
  */
 unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
+
+/* The ends of a lone ring, for its owner: bz_runq_rotate_lone. */
+struct bz_runq_ends {
+    uint64_t head, tail;
+};
+
+static BZ_ALWAYS_INLINE struct bz_runq_ends bz_runq_ends_lone(struct bz_runq *q)
+{
+    BZ_ASSERT(q->is_lone);
+    /* relaxed: ours alone, I4 */
+    return (struct bz_runq_ends){bz_load_relaxed(&q->head), bz_load_relaxed(&q->tail)};
+}
+
+/* Take the oldest entry of a lone ring, which is not empty, and push `entry`. The owner only. */
+static BZ_ALWAYS_INLINE void bz_runq_rotate_lone(struct bz_runq *q, struct bz_runq_ends is,
+                                                 bz_entry entry)
+{
+    bz_set(bz_runq_slot(q, is.tail), entry); /* of a full ring: the slot that was taken */
+    bz_store_relaxed(&q->head, (is.head + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
+    bz_store_relaxed(&q->tail, (is.tail + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
+}
 
 /* ---- everybody ---- */
 

@@ -26,11 +26,13 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
 {
     p->rt = rt;
     p->index = index;
+    p->is_plain = bz_is_plain(rt);
     bz_runq_init(&p->ring, rt->proc_count == 1 && !bz_is_plain(rt));
     bz_inbox_init(&p->inbox);
     bz_entries_init(&p->hungry);
     bz_atomic_init(&p->state, bz_proc_word(index == 0 ? BZ_PROC_STARTING : BZ_PROC_FREE, 0));
     bz_atomic_init(&p->tick, 1);
+    p->duty_at = p->timers_at = 1;
     bz_pace_init(&p->pace, 1, bz_os_now(rt->os));
     bz_rng_init(&p->rng, seed + index);
     bz_atomic_init(&p->next, 0);

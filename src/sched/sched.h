@@ -117,17 +117,20 @@ struct bz_hand {
 };
 
 struct bz_proc {
-    struct bz_runtime *rt; /* constant */
-    unsigned index;        /* constant */
+    struct bz_runtime *rt;    /* constant */
+    unsigned index;           /* constant */
+    bool is_plain;            /* constant: bz_is_plain(rt), where the fast paths look anyway */
+    unsigned next_row;        /* how many of `next` ran in a row; the machine's alone */
+    bz_atomic(uint32_t) tick; /* tasks run; the machine's, the monitor peeks */
+    uint32_t duty_at;         /* the tick at which other queues and timers are due: find.c */
+    bz_atomic(bz_entry) next; /* runs next here; touched as retake.h says, or peeked at */
+    struct bz_hand hand;      /* taken out of the ring in advance; likewise */
     struct bz_runq ring;
     bz_atomic(uint32_t) state; /* and who holds it: proc.h */
-    bz_atomic(uint32_t) tick;  /* tasks run; the machine's, the monitor peeks */
     struct bz_pace pace;       /* of its looks at the injector; the machine's alone */
+    uint32_t timers_at;        /* the tick of the next look at timers and inbox; likewise */
     struct bz_rng rng;         /* the machine's alone */
-    bz_atomic(bz_entry) next;  /* runs next here; touched as retake.h says, or peeked at */
-    struct bz_hand hand;       /* taken out of the ring in advance; likewise */
     unsigned tombstones;       /* to be left behind until we tidy up; the machine's alone */
-    unsigned next_row;         /* how many of `next` ran in a row; the machine's alone */
     struct bz_entries hungry;  /* fresh tasks that wait for a stack; the machine's alone */
     struct bz_inbox inbox;     /* what is to begin here */
     struct bz_lock timer_lock;
@@ -327,14 +330,24 @@ static inline const char *bz_task_name(const struct bz_task *t)
 /* job.c: the current task is about to leave its stack. Its pending jobs go to the queues. */
 static inline void bz_evacuate(struct bz_machine *m)
 {
-    if (BZ_UNLIKELY(!bz_deque_is_empty(&m->deque)) && !BZ_BROKEN(72))
+    if (BZ_LIKELY(bz_deque_is_surely_empty(&m->deque)))
+        return;
+    if (!bz_deque_is_empty(&m->deque) && !BZ_BROKEN(72))
         bz_evacuate_slow(m);
+    m->deque.may_be_shown = false;
 }
 
 /* How many entries are in the hand. */
 static inline unsigned bz_hand_left(struct bz_hand *h)
 {
     return bz_load_relaxed(&h->count) - bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+}
+
+/* Something urgent waits in the injector: look there after the current run. */
+static inline void bz_proc_hurry(struct bz_proc *p)
+{
+    bz_pace_hurry(&p->pace);
+    p->duty_at = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours */
 }
 
 static inline bool bz_next_is_set(struct bz_proc *p)

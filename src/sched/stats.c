@@ -19,6 +19,12 @@ static void add(blitz_stats *to, struct bz_counters *from)
 #define ADD(name) to->name += bz_load_relaxed(&from->name); /* relaxed: statistics */
     BZ_COUNTERS(ADD)
 #undef ADD
+    uint64_t turns = bz_load_relaxed(&from->turns);   /* relaxed: statistics */
+    uint64_t relays = bz_load_relaxed(&from->relays); /* relaxed: statistics */
+    to->run += turns + relays;
+    to->yielded += turns;
+    to->parked += relays;
+    to->switches += turns + relays;
 }
 
 static struct bz_runtime *runtime_of(blitz_runtime *rt)

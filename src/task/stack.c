@@ -127,6 +127,7 @@ static void canary_check(const struct bz_stack *s)
 /* Its own frame, if it stands on `s`, is below all that is live there. */
 BZ_NOINLINE void bz_stack_settle(struct bz_stack *s)
 {
+    s->parks_left = s->guard == BZ_STACK_GUARD_CANARY ? 1 : BZ_STACK_SETTLE_EVERY;
     if (s->guard == BZ_STACK_GUARD_CANARY && !BZ_BROKEN(43))
         canary_check(s);
     if (s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS))
@@ -141,6 +142,7 @@ static struct bz_stack *stack_make(const struct bz_stack_found *found)
     struct bz_stack_slab *slab = found->slab;
     uint32_t i = bz_stack_slab_index(slab, s);
     memset(s, 0, sizeof *s);
+    s->parks_left = 1;
     s->slab = slab;
     s->class = slab->class;
     s->guard = slab->guard;

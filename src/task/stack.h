@@ -67,6 +67,7 @@ struct bz_stack {
     uint8_t guard;              /* enum bz_stack_guard_kind; constant */
     uint8_t is_wide;            /* has been below its top page: stack.c, depth */
     uint8_t deep_left;          /* shallow uses until its deep pages go back; 0: it has none */
+    uint8_t parks_left;         /* parks until the next bz_stack_settle; its user's, set there */
     uint32_t note;              /* Valgrind's id of it */
     uint64_t *mark;             /* the watermark in use: stack.c, depth */
     char name[BZ_STACK_NAME_MAX];
@@ -154,8 +155,10 @@ void bz_stack_give(struct bz_stack_cache *c, struct bz_stack *s);
 /*
  * Whoever stands on `s` is about to park there: the canary is looked at, and deep pages an earlier
  * user left go back. Nanoseconds, unless there is something to do. Aborts if the canary is dead,
- * with the fiber's name.
+ * with the fiber's name. Sets parks_left: a stack with a canary is to be settled at every park, one
+ * with a guard at every BZ_STACK_SETTLE_EVERYth.
  */
+enum { BZ_STACK_SETTLE_EVERY = 8 };
 void bz_stack_settle(struct bz_stack *s);
 
 /* For messages. Cut to BZ_STACK_NAME_MAX - 1 bytes; NULL for none. Not kept when it is given back. */

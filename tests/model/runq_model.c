@@ -91,6 +91,19 @@ static void owner_takes_two(void)
     take(bz_runq_take(&mine));
 }
 
+/* By the fast path of a switch. If it refuses, try the long way, as its callers do. */
+static bz_entry take_quickly(void)
+{
+    bz_entry e = bz_runq_take_few(&mine, 2);
+    return e != 0 ? e : bz_runq_take(&mine);
+}
+
+static void owner_takes_two_quickly(void)
+{
+    take(take_quickly());
+    take(take_quickly());
+}
+
 static void owner_takes_and_pushes_3(void)
 {
     take(bz_runq_take(&mine));
@@ -134,6 +147,17 @@ MODEL(runq, an_owner_and_a_thief_share_what_is_there)
     given_rings(0, 2);
     m_threads(owner_takes_two, thief_steals);
     each_was_taken_once(2);
+}
+
+/* Entries without a tag, as the fast path wants them. */
+MODEL(runq, the_fast_path_of_an_owner_and_a_thief_share_what_is_there)
+{
+    given_rings(0, 0);
+    push(4);
+    push(8);
+    m_threads(owner_takes_two_quickly, thief_steals);
+    each_was_taken_once(0);
+    m_assert(taken[4] == 1 && taken[8] == 1);
 }
 
 /* [B]: a slot is copied before it is filled again; the ring is full. */

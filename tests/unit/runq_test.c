@@ -191,6 +191,44 @@ TEST(runq, a_lone_ring_does_all_that_a_shared_one_does)
     }
 }
 
+/* A yield on the only proc takes the oldest and queues itself in one step, also when the ring is full. */
+TEST(runq, a_lone_ring_rotates)
+{
+    struct bz_runq *q = &mine;
+    bz_runq_init(q, true);
+    for (bz_entry e = 1; e <= BZ_RUNQ_CAP; e++)
+        CHECK(bz_runq_try_push(q, e * 4));
+
+    for (bz_entry e = 1; e <= 3 * BZ_RUNQ_CAP; e++) {
+        struct bz_runq_ends is = bz_runq_ends_lone(q);
+        bz_entry oldest = bz_get(bz_runq_slot(q, is.head));
+        CHECK_EQ(oldest, ((e - 1) % BZ_RUNQ_CAP + 1) * 4);
+        bz_runq_rotate_lone(q, is, oldest);
+    }
+
+    bz_runq_check(q);
+    CHECK_EQ(bz_runq_count(q), BZ_RUNQ_CAP);
+}
+
+/* The fast path of a switch leaves to the long way what is not a single task that goes on. */
+TEST(runq, take_few_refuses_tags_and_long_rings)
+{
+    struct bz_runq *q = &mine;
+    bz_runq_init(q, false);
+    CHECK_EQ(bz_runq_take_few(q, 2), 0u);
+    CHECK(bz_runq_try_push(q, 4));
+    CHECK(bz_runq_try_push(q, 8 | BZ_ENTRY_FIRST));
+    CHECK(bz_runq_try_push(q, 12));
+
+    CHECK_EQ(bz_runq_take_few(q, 2), 0u); /* three */
+    CHECK_EQ(bz_runq_take_few(q, 3), 4u);
+    CHECK_EQ(bz_runq_take_few(q, 2), 0u); /* it has a tag */
+    CHECK_EQ(bz_runq_take(q), 8u | BZ_ENTRY_FIRST);
+    CHECK_EQ(bz_runq_take_few(q, 2), 12u);
+    CHECK_EQ(bz_runq_take_few(q, 2), 0u);
+    bz_runq_check(q);
+}
+
 #if defined(BZ_DEBUG)
 TEST(runq, nobody_steals_from_a_lone_ring)
 {

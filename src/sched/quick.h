@@ -1,0 +1,147 @@
+/*
+ * quick.h - the next task when it is at hand: the fast path of find.c.
+ *
+ * Nearly always the next task stands in the proc's batch or ring, and no other duty is due. One test
+ * finds that out: the tick against the tick of the next duty (injector, timers, I/O, inbox). What is
+ * rare returns 0, with nothing taken, and the caller goes the long way (bz_find_near), which repeats the
+ * tests. So a rare case costs a few instructions more and the common one has no call.
+ *
+ * Not for the plain form, which has no batch and takes one entry at a time under the CAS.
+ */
+#ifndef BZ_SCHED_QUICK_H
+#define BZ_SCHED_QUICK_H
+
+#include "sched/sched.h"
+
+/* Below so many entries in the ring a batch is not worth its while: they are taken one by one. */
+enum { BZ_BATCH_FROM = 3 };
+
+/* Return the stack of entry i of the batch, which is this proc's alone; NULL if it has none. */
+static inline struct bz_stack *bz_stack_in_hand(struct bz_hand *h, unsigned i)
+{
+    bz_entry e = i < bz_load_relaxed(&h->count) ? bz_get(&h->entry[i]) : 0; /* relaxed: ours */
+    return e != 0 && bz_entry_tag(e) == BZ_ENTRY_RESUMED ? bz_entry_task(e)->stack : NULL;
+}
+
+/* With thousands of tasks, a task's stack is not in cache when its turn comes. Prefetch it one pointer
+ * ahead: the control block of the third, the frames of the second. */
+static inline void bz_hand_warm_up(struct bz_hand *h, unsigned at)
+{
+    struct bz_stack *second = bz_stack_in_hand(h, at + 1), *third = bz_stack_in_hand(h, at + 2);
+    if (third != NULL)
+        __builtin_prefetch(third);
+    if (second != NULL) {
+        char *sp = second->ctx.sp;
+        __builtin_prefetch(sp);
+        __builtin_prefetch(sp + 64);
+        __builtin_prefetch(sp + 128);
+    }
+}
+
+/* The same for a lone ring, which has no batch in front of it; its oldest entry is about to run. */
+static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_ends is)
+{
+    if (bz_runq_queued(is.head, is.tail) < 2 * BZ_BATCH_FROM)
+        return; /* so few stay in the cache */
+    bz_entry second = bz_get(bz_runq_slot(q, is.head + 1));
+    bz_entry third = bz_get(bz_runq_slot(q, is.head + 3));
+    if (bz_entry_tag(third) == BZ_ENTRY_RESUMED)
+        __builtin_prefetch((void *)third);
+    if (bz_entry_tag(second) == BZ_ENTRY_RESUMED && bz_entry_task(second)->stack != NULL) {
+        char *sp = bz_entry_task(second)->stack->ctx.sp;
+        __builtin_prefetch(sp);
+        __builtin_prefetch(sp + 64);
+        __builtin_prefetch(sp + 128);
+    }
+}
+
+/* Take the oldest entry out of the batch or the ring. 0: take the long way. */
+static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle *idle)
+{
+    struct bz_hand *h = &p->hand;
+    uint32_t at = bz_load_relaxed(&h->at), count = bz_load_relaxed(&h->count); /* relaxed: ours */
+    if (at < count) {
+        if (count - at > 1 && BZ_UNLIKELY(!bz_idle_is_quiet(idle)))
+            return 0;
+        bz_entry e = bz_get(&h->entry[at]);
+        if (BZ_UNLIKELY(bz_entry_tag(e) != BZ_ENTRY_RESUMED || e == 0))
+            return 0;                     /* claimed, or to be claimed */
+        bz_store_relaxed(&h->at, at + 1); /* relaxed: ours */
+        bz_hand_warm_up(h, at);
+        return e;
+    }
+    return bz_runq_take_few(&p->ring, p->ring.is_lone ? BZ_RUNQ_CAP : BZ_BATCH_FROM - 1);
+}
+
+/* The most tasks out of the `next` slot in a row: two that wake each other must not starve the ring. */
+enum { BZ_NEXT_ROW = 3 };
+
+/* Take a task that was woken, and so is to run before those in the ring. 0: take the long way. */
+static BZ_ALWAYS_INLINE bz_entry bz_quick_next(struct bz_proc *p, bz_entry next)
+{
+    if (BZ_UNLIKELY(bz_entry_tag(next) != BZ_ENTRY_RESUMED || p->next_row >= BZ_NEXT_ROW))
+        return 0;
+    bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
+    p->next_row++;
+    bz_count(&p->counters, next_hits);
+    return next;
+}
+
+/*
+ * The next task of the calling machine, which has a proc and is in the runtime, if it is at hand.
+ * Returns: a task that has been run before; NULL: take the long way.
+ */
+static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct bz_idle *idle)
+{
+    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
+    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0))
+        return NULL;
+    bz_entry next = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
+    bz_entry e;
+    if (next != 0) {
+        e = bz_quick_next(p, next);
+    } else {
+        e = bz_quick_take(p, idle);
+        p->next_row = 0; /* of no matter if nothing was taken */
+    }
+    if (BZ_UNLIKELY(e == 0))
+        return NULL;
+    bz_store_relaxed(&p->tick, tick); /* relaxed: ours; the monitor peeks */
+    return (struct bz_task *)e;       /* a resumed entry has no tag */
+}
+
+/* Can a machine switch straight to the task, once it has taken it? */
+static BZ_ALWAYS_INLINE bool bz_quick_may_switch(const struct bz_task *t)
+{
+    return BZ_LIKELY(t->stack != NULL && !(t->marks & BZ_MARK_LOCKED));
+}
+
+/*
+ * The same for a task that yields on the only proc of a runtime: `me` is queued behind the others in the
+ * same step. No other thread takes from such a ring while this one is in the runtime, so `me` may be queued
+ * before its stack is left.
+ * Returns: a task to switch to; NULL: take the long way, nothing was done.
+ */
+static BZ_ALWAYS_INLINE struct bz_task *bz_quick_rotate(struct bz_proc *p, struct bz_task *me)
+{
+    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
+    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0) ||
+        bz_load_relaxed(&p->next) != 0) /* relaxed: ours to touch */
+        return NULL;
+    struct bz_runq_ends is = bz_runq_ends_lone(&p->ring);
+    bz_entry e = bz_get(bz_runq_slot(&p->ring, is.head));
+    if (BZ_UNLIKELY(is.head == is.tail || bz_entry_tag(e) != BZ_ENTRY_RESUMED))
+        return NULL;
+    struct bz_task *t = (struct bz_task *)e; /* a resumed entry has no tag */
+    BZ_ASSERT(t != NULL);
+    BZ_ASSUME(t != NULL); /* the ring is not empty */
+    if (!bz_quick_may_switch(t))
+        return NULL;
+    bz_runq_rotate_lone(&p->ring, is, bz_entry_resumed(me));
+    bz_store_relaxed(&p->tick, tick); /* relaxed: ours; the monitor peeks */
+    p->next_row = 0;
+    bz_ring_warm_up(&p->ring, is);
+    return t;
+}
+
+#endif
