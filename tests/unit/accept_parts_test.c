@@ -241,6 +241,72 @@ TEST(accept, a_searcher_takes_nothing_from_its_own_ring)
     CHECK_EQ(blitz_run(searches, NULL, &(blitz_config){.procs = 2}), 0);
 }
 
+/* As a thief that has claimed the `count` oldest entries and is about to copy them: runq.c. */
+static void claim(struct bz_runq *ring, unsigned count)
+{
+    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: nobody else is there */
+    bz_store_relaxed(&ring->head, bz_runq_pack(count, real + count)); /* relaxed: likewise */
+}
+
+/* It has copied them out, into the injector, and lets the slots go. */
+static void finish_copy(struct bz_runtime *rt, struct bz_runq *ring, uint64_t from, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        bz_injector_push(&rt->injector, bz_get(bz_runq_slot(ring, from + i)));
+    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: nobody else is there */
+    bz_store_relaxed(&ring->head, bz_runq_pack(0, real));       /* relaxed: likewise */
+}
+
+enum { CLAIMED = 5, SPILLED = 128 };
+
+/* In the runtime: fill the ring, and push one more while a thief copies. */
+static void push_beside_a_thief(struct bz_machine *m, blitz_task **t, int *n)
+{
+    struct bz_runq *ring = &m->proc->ring;
+    while (bz_runq_count(ring) < BZ_RUNQ_CAP)
+        CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[(*n)++]), 0);
+    size_t before = bz_injector_length(&m->rt->injector);
+    uint64_t from = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: ours */
+    claim(ring, CLAIMED);
+    CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[(*n)++]), 0); /* drives one out of the next slot */
+    CHECK_EQ(bz_injector_length(&m->rt->injector) - before, SPILLED + 1u);
+    CHECK_EQ(bz_runq_count(ring), BZ_RUNQ_CAP - CLAIMED - SPILLED);
+    finish_copy(m->rt, ring, from, CLAIMED);
+}
+
+static int spills_beside_a_thief(void *arg)
+{
+    static blitz_task *t[BZ_RUNQ_CAP + 10];
+    struct seen s = {0};
+    blitz_task *hog;
+    uint32_t was;
+    int n = 0;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(runs_until_told, &s, &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(1)}, &hog),
+             0);
+    while (bz_load_acquire(&s.runs) == 0) /* runs_until_told: the other proc is busy */
+        blitz_yield();
+    struct bz_machine *m = bz_enter(&was);
+    CHECK_NOT_NULL(m);
+    push_beside_a_thief(m, t, &n);
+    bz_leave(was);
+    bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
+    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < n; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+/* What a thief has claimed must not be overwritten, so the spill makes no room and the new task is sent to
+ * the injector, behind those that were spilled. */
+TEST(accept, a_push_beside_a_thief_at_work_goes_to_the_injector)
+{
+    t_hold_procs(); /* the hog keeps its proc, and we keep ours */
+    CHECK_EQ(blitz_run(spills_beside_a_thief, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
 /* ---- ids ---- */
 
 static int ids_beyond_32_bits(void *arg)
