@@ -292,7 +292,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0, now);
-        bz_pace_hurry(&p->pace); /* what is urgent runs before the ring */
+        bz_proc_hurry(p); /* what is urgent runs before the ring */
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     }
     bz_retake_end(&m->taken, may);
