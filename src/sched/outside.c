@@ -15,6 +15,9 @@
  * sleep, go after ten seconds without use but for the first, and end with the process, as any
  * thread of its does that nobody joins. Who knows that nobody calls may say so (blitz_par_end).
  *
+ * A plugin may be closed while such threads sleep. The runtime holds the library that its code is in
+ * until blitz_par_end(), so that they wake up to code that is still mapped (os/loaded.h).
+ *
  * Under simulation the process's own runtime would be outside of the simulation; there only one that was
  * named (blitz_par_use) is used.
  *
@@ -26,10 +29,12 @@
 #include <errno.h>
 
 #include "blitz/fork.h"
+#include "os/loaded.h"
 #include "sched/sched.h"
 
 static bz_atomic(struct bz_runtime *) chosen; /* by blitz_par_use; NULL: our own */
 static bz_atomic(struct bz_runtime *) made;   /* our own, once there is one */
+static bz_atomic(void *) held;                /* keeps our code mapped while `made` is set */
 
 /* Two may make one at the same time; one of them is too many. */
 static struct bz_runtime *make(void)
@@ -38,8 +43,10 @@ static struct bz_runtime *make(void)
     struct bz_runtime *mine, *first = NULL;
     if (bz_os_outside() != &bz_os_linux || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
         return NULL;
-    if (bz_cas_strong_acqrel_acq(&made, &first, mine)) /* [M] */
+    if (bz_cas_strong_acqrel_acq(&made, &first, mine)) { /* [M] */
+        bz_store_relaxed(&held, bz_loaded_hold());       /* relaxed: read when all calls are over */
         return mine;
+    }
     (void)blitz_runtime_shutdown((blitz_runtime *)mine, BLITZ_FOREVER);
     (void)!blitz_runtime_unref((blitz_runtime *)mine);
     return first;
@@ -65,7 +72,10 @@ int blitz_par_end(void)
     bz_store_relaxed(&made, NULL); /* relaxed: nobody else is about to look */
     if (rt != NULL)
         (void)blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER);
-    return blitz_runtime_unref((blitz_runtime *)rt);
+    int err = blitz_runtime_unref((blitz_runtime *)rt);
+    if (err == 0 && rt != NULL)
+        bz_loaded_release(bz_xchg_relaxed(&held, NULL)); /* relaxed: likewise */
+    return err;
 }
 
 void blitz_par_use(blitz_runtime *rt)

@@ -1,0 +1,73 @@
+/*
+ * loaded.c - see loaded.h.
+ *
+ * Our code may be libblitz.so or a part of somebody's plugin that was linked with libblitz.a. Either is
+ * unmapped when its last user closes it, and a thread of ours that sleeps there comes back to nothing.
+ * So as long as there may be such a thread we count among the users: we open the library that our code
+ * is in once more. Rejected: linking with -z nodelete, which says nothing about a plugin, and keeps
+ * the library of those who end everything before they close it.
+ *
+ * The loader's functions are weak references: a static program has no loader, needs none of this, and
+ * would be warned about dlopen by its linker.
+ */
+#define _GNU_SOURCE 1
+#include "os/loaded.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+
+#pragma weak dlopen
+#pragma weak dlclose
+#pragma weak dlsym
+#pragma weak dladdr1
+
+void *bz_loaded_hold(void)
+{
+    static const char here; /* an address of the library that this code is in */
+    struct link_map *map = NULL;
+    Dl_info info;
+    if (dlopen == NULL || dlclose == NULL || dladdr1 == NULL)
+        return NULL;
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
+        return NULL;
+    if (map->l_name == NULL || map->l_name[0] == '\0')
+        return NULL; /* the main program */
+    return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+void bz_loaded_release(void *held)
+{
+    if (held != NULL)
+        (void)dlclose(held);
+}
+
+/* ---- finding ---- */
+
+struct wanted {
+    const char *prefix;
+    char path[512]; /* of the library that was found; empty: none */
+};
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct wanted *w = arg;
+    const char *path = info->dlpi_name, *slash = path != NULL ? strrchr(path, '/') : NULL;
+    const char *file = slash != NULL ? slash + 1 : path;
+    (void)size;
+    if (file == NULL || strncmp(file, w->prefix, strlen(w->prefix)) != 0 ||
+        strlen(path) >= sizeof w->path)
+        return 0;
+    memcpy(w->path, path, strlen(path) + 1);
+    return 1;
+}
+
+void *bz_loaded_symbol(const char *library, const char *symbol)
+{
+    struct wanted w = {.prefix = library};
+    if (dlopen == NULL || dlsym == NULL || dl_iterate_phdr(look_at, &w) == 0)
+        return NULL;
+    void *handle = dlopen(w.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    return handle != NULL ? dlsym(handle, symbol) : NULL; /* it stays: nothing to close */
+}
