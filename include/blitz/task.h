@@ -25,7 +25,13 @@
  *   _Thread_local, pthread_self()    are the new thread's: do not keep them across a wait
  *   a pthread mutex held             must be unlocked by the thread that locked it: do not wait
  *                                    while you hold one
+ *   uselocale(), the signal mask     are the new thread's: set them for the process, or not at all
  *   locals, the heap, files          are the task's: keep them as you like
+ *   the rounding mode (fenv.h)       is the task's. Put it back before the task ends: the next task
+ *                                    on that thread may begin with it
+ *   exceptions (C++)                 are the task's: wait in a catch block or in a destructor as you
+ *                                    like. An exception that leaves the task's function ends the
+ *                                    process, after a line that names the task
  */
 #ifndef BLITZ_TASK_H
 #define BLITZ_TASK_H

@@ -7,6 +7,7 @@
  * is named by top-level assembly: link-time optimisation may rename or split what it likes.
  *
  *     top   +---------------+
+ *           | eh            |   two words
  *           | arg           |
  *           | entry         |
  *           | fpcw          |
@@ -26,6 +27,7 @@ struct ctx_start {
     uint64_t fpcw;
     void (*entry)(void *arg);
     void *arg;
+    struct bz_eh eh; /* the exceptions it begins with: none, but for bz_ctx_inherit() */
 };
 _Static_assert(offsetof(struct ctx_start, main) == 16, "the thunk says 16");
 _Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned");
@@ -38,6 +40,7 @@ static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, stru
     bz_note_landed(NULL, left != NULL ? &left->notes : NULL);
     if (bz_fpcw_read() != start->fpcw)
         bz_fpcw_load(start->fpcw);
+    bz_eh_landed(&start->eh, left != NULL ? &left->eh : NULL);
     if (hook != NULL)
         hook(arg);
     start->entry(start->arg);
@@ -70,6 +73,7 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     static bz_atomic(int) is_known;
     if (!bz_load_relaxed(&is_known)) { /* relaxed: twice is as good as once */
         fpcw_find_out();
+        bz_eh_init();
         bz_store_relaxed(&is_known, 1); /* relaxed: as above */
     }
     struct ctx_start *start = (struct ctx_start *)top - 1;
@@ -77,12 +81,20 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     c->sp = start;
     c->fp = (char *)start + BZ_CTX_FP_BIAS;
     c->pc = (void *)(uintptr_t)bz_ctx_thunk;
+    c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, low, (size_t)((char *)top - (char *)low));
+}
+
+void bz_ctx_inherit(struct bz_ctx *c)
+{
+    struct ctx_start *start = c->sp;
+    start->eh = bz_eh_now();
 }
 
 void bz_ctx_adopt(struct bz_ctx *c)
 {
     c->sp = c->fp = c->pc = NULL; /* filled in when it is left */
+    c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, NULL, 0);
 }
 

@@ -31,6 +31,8 @@
  * are masked out of the comparison, or else every inexact division would make the next switch load
  * them. (Where loading is cheaper than looking, it is done without: ctx_x86_64.h.)
  *
+ * C++: the exceptions that are being handled belong to the context as well (eh.h).
+ *
  * Unwinding: a stack's bottom frame is the thunk of ctx.c, whose unwind information says "no
  * caller" and whose frame record is two zeros: debuggers, backtrace() and frame-pointer walkers all
  * end there. A parked context is unwound from its three words (tools/gdb/blitz.py does). In the few
@@ -57,6 +59,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/eh.h"
 #include "arch/notes.h"
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
@@ -88,6 +91,7 @@ struct bz_ctx {
     void *fp;
     void *pc;
     struct bz_fpcw fpcw;
+    struct bz_eh eh; /* while it is parked; zeros until it was left */
     struct bz_notes notes;
 };
 _Static_assert(offsetof(struct bz_ctx, sp) == 0, "the assembly says 0");
@@ -105,6 +109,9 @@ _Static_assert(offsetof(struct bz_ctx, pc) == 16, "the assembly says 16");
 void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg), void *arg,
                  uint64_t fpcw);
 
+/* Before `c` is first gone to: it begins with the caller's exceptions (eh.h), as a call would. */
+void bz_ctx_inherit(struct bz_ctx *c);
+
 /* `c` is where the calling thread itself will stop: its own stack. */
 void bz_ctx_adopt(struct bz_ctx *c);
 
@@ -117,6 +124,7 @@ static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_ctx *me, const struct bz_ct
     bz_note_landed(&me->notes, l->left != NULL ? &l->left->notes : NULL);
     if (!BZ_BROKEN(41))
         bz_fpcw_restore(&me->fpcw, l->left != NULL ? &l->left->fpcw : NULL);
+    bz_eh_landed(&me->eh, l->left != NULL ? &l->left->eh : NULL);
     if (l->hook != NULL)
         l->hook(l->arg);
 }

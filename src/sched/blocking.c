@@ -31,6 +31,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "sched/escape.h"
 #include "sched/wait.h"
 
 /* ---- in the caller's frame ---- */
@@ -278,6 +279,7 @@ struct big {
 /* The bottom of the big stack: one call, and back to where it came from, on whatever machine. */
 static void big_main(void *arg)
 {
+    BZ_STOP_EXCEPTIONS();
     struct big *b = arg;
     b->result = b->fn(b->arg);
     struct bz_machine *m = bz_machine_self();
@@ -286,13 +288,14 @@ static void big_main(void *arg)
     bz_ctx_leave(&b->from->ctx, NULL, NULL);
 }
 
-/* Its own frame: nothing that is read before the switch is used after it. Rounding modes are the
- * caller's, as in any call. */
+/* Its own frame: nothing that is read before the switch is used after it. Rounding modes and exceptions
+ * that are being handled are the caller's, as in any call. */
 static BZ_NOINLINE void switch_to(struct bz_machine *m, struct bz_stack *to, struct big *b)
 {
     b->from = m->runner;
     m->runner = to;
     bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), big_main, b, bz_fpcw_read());
+    bz_ctx_inherit(&to->ctx);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&b->from->ctx, &to->ctx, NULL, NULL);
 }

@@ -25,7 +25,7 @@
  *   on the lower half of a stack   half of it is what the class promises to the child
  *   in the plain form
  *
- * `current`, shields and task-locals are the child's while it runs. A cancel of the joiner is passed
+ * `current`, shields, task-locals and C++ exceptions (arch/eh.h) are the child's while it runs. A cancel of the joiner is passed
  * on to the child: wait.h, which needs no more than two stores here.
  *
  * Rejected: running any other task while waiting (Rayon's way): it re-enters locks the joiner holds
@@ -94,7 +94,10 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
 /* What it has forked and not joined goes to the queues if it waits, without a stack. */
 static enum bz_ran call(struct bz_task *t)
 {
+    struct bz_eh ours;
+    bz_eh_set_aside(&ours);
     enum bz_ran ran = t->ops->run(t);
+    bz_eh_take_back(&ours);
     if (BZ_UNLIKELY(ran != BZ_RAN_DONE)) {
         uint32_t was;
         bz_evacuate(bz_enter_as(&was));

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "sched/escape.h"
 #include "sched/sched.h"
 
 struct bz_fiber {
@@ -25,8 +26,9 @@ static_assert(sizeof(struct bz_fiber) <= 128, "the smallest class of tasks.c");
 
 /* ---- making ---- */
 
-static enum bz_ran fiber_run(struct bz_task *t)
+static BZ_NOINLINE enum bz_ran fiber_run(struct bz_task *t)
 {
+    BZ_STOP_EXCEPTIONS();
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     t->result = f->fn(f->arg);
     bz_locals_end(t);

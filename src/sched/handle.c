@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "sched/escape.h"
 #include "sched/sched.h"
 
 /* ---- a handle ---- */
@@ -112,8 +113,9 @@ void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *))
         bz_call_out(free_result, t->pointer);
 }
 
-static enum bz_ran ptr_run(struct bz_task *t)
+static BZ_NOINLINE enum bz_ran ptr_run(struct bz_task *t)
 {
+    BZ_STOP_EXCEPTIONS();
     struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
     void *p = f->fn(f->arg);
     bz_locals_end(t);

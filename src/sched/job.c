@@ -33,6 +33,7 @@
 #include "sched/job.h"
 
 #include "os/look.h"
+#include "sched/escape.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
 
@@ -51,8 +52,9 @@ static struct bz_job_task *of_task(struct bz_task *t)
 
 /* ---- headers ---- */
 
-static enum bz_ran job_run(struct bz_task *t)
+static BZ_NOINLINE enum bz_ran job_run(struct bz_task *t)
 {
+    BZ_STOP_EXCEPTIONS();
     struct blitz_job *job = of_task(t)->job;
     job->result_ = job->fn_(job->arg_);
     return BZ_RAN_JOB;

@@ -32,6 +32,7 @@
 
 #include "base/log.h"
 #include "blitz/poll.h"
+#include "sched/escape.h"
 #include "sched/sched.h"
 
 typedef void hook_fn(void *);
@@ -127,8 +128,9 @@ static enum bz_ran end(struct bz_poll_task *p, const blitz_cx *cx)
     return BZ_RAN_DONE;
 }
 
-static enum bz_ran poll_run(struct bz_task *t)
+static BZ_NOINLINE enum bz_ran poll_run(struct bz_task *t)
 {
+    BZ_STOP_EXCEPTIONS();
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
     blitz_waker waker = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
     blitz_cx cx = {&waker, 0, 0, NULL};

@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "base/log.h"
 #include "sched/dump.h"
+#include "sched/escape.h"
 #include "sched/runtimes.h"
 #include "sched/io.h"
 #include "sched/overdue.h"
@@ -119,6 +120,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     struct bz_runtime *rt = bz_alloc(a, sizeof *rt, _Alignof(struct bz_runtime));
     if (rt == NULL)
         return -ENOMEM;
+    bz_escape_init();
     rt->os = os;
     rt->alloc = *a;
     int err = runtime_fill(rt, c);

@@ -1,0 +1,94 @@
+/*
+ * eh.h - the state of C++ exceptions belongs to the context, as the rounding mode does.
+ *
+ * The C++ runtime keeps two words for each thread: the stack of exceptions that are being handled and
+ * the number of exceptions in flight. `throw;`, std::current_exception() and the end of a catch block
+ * use them. A context that stops inside a catch block and goes on elsewhere must find its own words,
+ * or two tasks exchange their exceptions. So a switch saves the words of the context that was left
+ * and loads those of the context that goes on. Both happen after the switch, in one look at the
+ * words: they still are what the left context made of them, and the thread is the same one.
+ *
+ *   a fresh context     begins with no exception
+ *   bz_ctx_inherit()    it begins with those of its maker: a call, on another stack
+ *   bz_eh_set_aside()   a task that is called on the stack of another one begins with none either
+ *
+ * A program without the C++ runtime pays a load and a test. The words are found through
+ * __cxa_get_globals() of the Itanium C++ ABI, which every architecture of ours uses: as a weak symbol,
+ * or, where a C program has loaded C++ code later, through bz_eh_found().
+ *
+ * An exception must not leave the function of a task: below it stand frames of the scheduler, or of a
+ * task that knows nothing of it. BZ_EH_STOP(personality) makes the frame it stands in one that the
+ * unwinder asks first. It costs no instruction. The personality says whose exception it is and ends
+ * the search, upon which the C++ runtime calls std::terminate().
+ */
+#ifndef BZ_EH_H
+#define BZ_EH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+
+/* As the C++ ABI has it: __cxa_eh_globals. */
+struct bz_eh {
+    void *caught;      /* the exceptions being handled, innermost first */
+    unsigned uncaught; /* thrown, and not caught yet */
+};
+
+typedef struct bz_eh *bz_eh_globals_fn(void);
+
+extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals; /* NULL: no C++ in this process */
+
+/* True if the C++ runtime is linked, or was found. */
+static BZ_ALWAYS_INLINE bool bz_eh_is_used(void)
+{
+    return BZ_UNLIKELY(bz_load_relaxed(&bz_eh_globals) != NULL); /* relaxed: a constant, once set */
+}
+
+/* Look whether the C++ runtime is linked. Before the first switch. */
+void bz_eh_init(void);
+
+/* The C++ runtime has been loaded since. `globals` is its __cxa_get_globals; NULL changes nothing. */
+void bz_eh_found(bz_eh_globals_fn *globals);
+
+/* Save the words of this thread in *left and load *me. NULL: nothing to save; no exception. */
+void bz_eh_exchange(const struct bz_eh *me, struct bz_eh *left);
+
+/* The words of this thread; zeros without C++. */
+struct bz_eh bz_eh_now(void);
+
+/* After a switch. */
+static BZ_ALWAYS_INLINE void bz_eh_landed(const struct bz_eh *me, struct bz_eh *left)
+{
+    if (bz_eh_is_used() && !BZ_BROKEN(290))
+        bz_eh_exchange(me, left);
+}
+
+/* Another task begins on this stack: it sees none of our exceptions. */
+static BZ_ALWAYS_INLINE void bz_eh_set_aside(struct bz_eh *ours)
+{
+    if (bz_eh_is_used() && !BZ_BROKEN(291))
+        bz_eh_exchange(NULL, ours);
+}
+
+/* The other task has ended, perhaps on another thread. */
+static BZ_ALWAYS_INLINE void bz_eh_take_back(const struct bz_eh *ours)
+{
+    if (bz_eh_is_used() && !BZ_BROKEN(291))
+        bz_eh_exchange(ours, NULL);
+}
+
+/* ---- exceptions that must not pass ---- */
+
+enum { BZ_EH_SEARCH = 1, BZ_EH_FORCED = 8 }; /* bits of `actions` */
+enum bz_eh_reason { BZ_EH_NO_HANDLER = 3, BZ_EH_GO_ON = 8 };
+
+typedef enum bz_eh_reason bz_eh_personality(int version, int actions, uint64_t kind,
+                                            void *exception, void *frame);
+
+/* The unwinder asks `personality`, a hidden function, when it comes to this frame. 0x1b: a 32-bit
+ * distance. The function must not be inlined into one that others share. */
+#define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, %c0" ::"i"(personality))
+
+#endif
