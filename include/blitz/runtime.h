@@ -36,7 +36,8 @@ typedef void (*blitz_thread_fn)(void *ctx);
  *
  * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK,
  * BLITZ_THREADS_MAX, BLITZ_TASKS_MAX and BLITZ_BURNING_MAX, numbers that may end in K, M or G;
- * BLITZ_IO, a name; BLITZ_PREEMPT=1 and BLITZ_DUMP_ON_SIGQUIT=1. BLITZ_TRACE=FILE traces the runtime
+ * BLITZ_IO, a name; BLITZ_PREEMPT=1, BLITZ_DUMP_ON_SIGQUIT=1 and
+ * BLITZ_NO_OVERFLOW_REPORT=1. BLITZ_TRACE=FILE traces the runtime
  * (blitz/trace.h), BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here
  * or there, is refused with a message that says what could.
  *
@@ -54,6 +55,12 @@ typedef void (*blitz_thread_fn)(void *ctx);
  * This holds for any number of such tasks up to threads_max - procs: docs/what-can-stop-whom.md. A
  * program that wants fewer threads sets burning_max: once so many tasks burn CPU time on threads of
  * their own, the others wait until one of them ends or waits.
+ *
+ * A task that overflows its stack ends the process with SIGSEGV. While a runtime lives, a handler for
+ * SIGSEGV and SIGBUS first writes a line to standard error that names the task, and a backtrace. Then
+ * the handler that was there before is called, or the default action follows. Every other fault goes
+ * straight there. A handler that is installed later replaces ours. no_overflow_report, or
+ * BLITZ_NO_OVERFLOW_REPORT=1, leaves both signals alone.
  *
  * thread_start and thread_stop are called on every worker thread before its first and after its last
  * task; a thread may be one more than once. It is none of the runtime's then: it may call blitz as any
@@ -74,10 +81,10 @@ typedef struct blitz_config {
     blitz_thread_fn thread_stop;  /* NULL: none */
     void *thread_ctx;             /* yours, until the runtime is given up */
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
-    const char
-        *io;     /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a ring),
-                     * "none"; NULL: BLITZ_IO, or the best */
-    int preempt; /* 1: threads that burn take turns, by SIGURG: blitz/preempt.h */
+    const char *io;         /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
+                             * ring), "none"; NULL: BLITZ_IO, or the best */
+    int no_overflow_report; /* 1: a stack overflow is a plain SIGSEGV: see above */
+    int preempt;            /* 1: threads that burn take turns, by SIGURG: blitz/preempt.h */
 } blitz_config;
 
 /*

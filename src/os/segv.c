@@ -1,11 +1,17 @@
 /*
- * segv.c - the one signal handler of blitz, for those who ask for it. See segv.h.
+ * segv.c - the handler of memory faults. See segv.h.
  *
  * SIGSEGV is what guards raise, SIGBUS what some systems raise for the same; both are taken, each
  * with the action that was there before. The previous handler is called as the kernel would have:
  * with its mask and its kind of arguments. A default or ignored action is put back and the fault
  * left to happen again; a signal somebody sent (si_code <= 0) has no fault to repeat, so it is
  * raised anew.
+ *
+ * A handler that was there before is called also after an explanation: a crash reporter or a sanitizer
+ * has its say as it would without us. Only where there was none do we print a backtrace.
+ *
+ * If another handler lies over ours at the end, ours may still be called from there. Our code stays
+ * mapped for good then (os/loaded.h).
  *
  * backtrace() loads a library and allocates when it is first called, so that happens in watch.
  *
@@ -19,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/bz_atomic.h"
+#include "os/loaded.h"
 
 #if defined(__has_include)
 #if __has_include(<execinfo.h>)
@@ -59,10 +66,22 @@ static void restore_default(int signal)
     sigaction(signal, &plain, NULL);
 }
 
-/* Not ours: what would have happened without us? */
+static const struct sigaction *previous_of(int signal)
+{
+    return &previous[signal == signals[0] ? 0 : 1];
+}
+
+/* True if somebody else handles it. */
+static bool has_previous(int signal)
+{
+    const struct sigaction *to = previous_of(signal);
+    return to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN;
+}
+
+/* What would have happened without us? */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
-    const struct sigaction *to = &previous[signal == signals[0] ? 0 : 1];
+    const struct sigaction *to = previous_of(signal);
     bool was_sent = info->si_code <= 0;
 
     if (to->sa_handler == SIG_IGN && was_sent)
@@ -96,10 +115,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         pass_on(signal, info, context);
     } else {
         say(text, length);
-        int count = BACKTRACE(frame);
-        if (count > OWN_FRAMES)
-            BACKTRACE_SAY(frame + OWN_FRAMES, count - OWN_FRAMES);
-        restore_default(signal); /* and it happens again */
+        if (!has_previous(signal)) {
+            int count = BACKTRACE(frame);
+            if (count > OWN_FRAMES)
+                BACKTRACE_SAY(frame + OWN_FRAMES, count - OWN_FRAMES);
+        }
+        pass_on(signal, info, context); /* by default it happens again */
     }
     errno = saved;
 }
@@ -116,7 +137,10 @@ int bz_segv_watch(bz_segv_explain *explain)
     sigemptyset(&ours.sa_mask);
     if (bz_load_relaxed(&explainer) != NULL) /* relaxed: only a question */
         return -EBUSY;
-    backtrace_prepare();
+    static bool is_prepared; /* one watcher at a time */
+    if (!is_prepared)
+        backtrace_prepare();
+    is_prepared = true;
     for (size_t i = 0; i < BZ_ARRAY_LEN(signals); i++) {
         struct sigaction was;
         if (sigaction(signals[i], NULL, &was) != 0)
@@ -131,12 +155,22 @@ int bz_segv_watch(bz_segv_explain *explain)
     return 0;
 }
 
+/* Ours is beneath another one, which may call it at any time. */
+static void stay_mapped(void)
+{
+    static bz_atomic(int) stays;
+    if (!bz_xchg_relaxed(&stays, 1)) /* relaxed: once is enough */
+        (void)bz_loaded_hold();
+}
+
 void bz_segv_unwatch(void)
 {
     bz_store_relaxed(&explainer, NULL); /* relaxed: a handler under way may still explain */
     for (size_t i = 0; i < BZ_ARRAY_LEN(signals); i++) {
         struct sigaction now;
-        if (sigaction(signals[i], NULL, &now) == 0 && is_ours(&now))
+        if (sigaction(signals[i], NULL, &now) != 0 || !is_ours(&now))
+            stay_mapped();
+        else
             sigaction(signals[i], &previous[i], NULL);
     }
 }

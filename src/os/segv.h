@@ -1,12 +1,12 @@
 /*
- * segv.h - explain a memory fault before it ends the process. Opt-in: until bz_segv_watch is called
- * blitz installs no signal handler, and after bz_segv_unwatch there is none of ours again.
+ * segv.h - explain a memory fault before it ends the process. Until bz_segv_watch is called there is no
+ * handler of ours, and after bz_segv_unwatch there is none again.
  *
- * The handler runs on the alternate stack of the thread that faulted (threads of os.h have one; a
- * thread without one dies of an overflow unexplained, since there is no stack to explain it on). It
- * asks the watcher; if that knows the address, its message and a backtrace go to standard error and
- * the default action follows: the instruction faults again with nobody in the way, so a core file
- * shows the very place. Faults the watcher does not know go to whoever had the signal before.
+ * The handler runs on the alternate stack of the thread that faulted. Threads of os.h have one; a
+ * thread without one dies of an overflow unexplained, since there is no stack to explain it on. The
+ * handler asks the watcher. If the watcher knows the address, its message goes to standard error.
+ * Then whatever would have happened without us happens: the handler that was there before is called,
+ * or the instruction faults again with nobody in the way, so that a core file shows the very place.
  */
 #ifndef BZ_SEGV_H
 #define BZ_SEGV_H

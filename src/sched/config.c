@@ -43,6 +43,8 @@ static const struct number trace = {"BLITZ_TRACE_RECORDS", "", 16, 1 << 24, "16 
 static const struct number preempt = {"BLITZ_PREEMPT", "preempt", 0, 1, "0 or 1"};
 static const struct number burning = {"BLITZ_BURNING_MAX", "burning_max", 1, 1 << 20, "1 to 1M"};
 static const struct number quit = {"BLITZ_DUMP_ON_SIGQUIT", "dump_on_sigquit", 0, 1, "0 or 1"};
+static const struct number quiet = {"BLITZ_NO_OVERFLOW_REPORT", "no_overflow_report", 0, 1,
+                                    "0 or 1"};
 static const struct number plain = {"BLITZ_PLAIN", "", 0, 1, "0 or 1"};
 
 /* Digits and at most one of K, M, G, and nothing else. */
@@ -163,6 +165,10 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     if ((err = read_number(&quit, (uint64_t)c->dump_on_sigquit, &n)) != 0)
         return err;
     s->dumps_on_quit = n != 0;
+    n = 0;
+    if ((err = read_number(&quiet, (uint64_t)c->no_overflow_report, &n)) != 0)
+        return err;
+    s->reports_overflows = n == 0;
     n = 0;
     if ((err = read_number(&plain, 0, &n)) != 0)
         return err;

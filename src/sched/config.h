@@ -24,6 +24,7 @@ struct bz_settings {
     unsigned burning_max;   /* hogs that may have a thread of their own */
     bool is_plain;          /* asked to do without fast paths */
     bool dumps_on_quit;     /* SIGQUIT is answered with a dump */
+    bool reports_overflows; /* a fault in the guard of a stack is explained: task/overflow.h */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
     bool is_preemptive;     /* preempt.h */
     enum bz_io_kind io;     /* which keeper; io.c */

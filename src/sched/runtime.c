@@ -10,9 +10,11 @@
  *     a machine about to sleep sees that it is to leave, or it is roused after its prepare
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "os/sim.h"
 #include "sched/dump.h"
 #include "sched/escape.h"
 #include "sched/runtimes.h"
@@ -20,6 +22,7 @@
 #include "sched/overdue.h"
 #include "sched/sched.h"
 #include "sched/wait.h"
+#include "task/overflow.h"
 
 /* ---- making ---- */
 
@@ -110,6 +113,37 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     return bz_stack_pool_init(&rt->stacks, &stacks);
 }
 
+/* ---- stack overflows ---- */
+
+/* In a signal handler of the thread that has overflowed. */
+static bool tell_task(char *text, size_t room)
+{
+    struct bz_task *t = bz_task_self();
+    if (t == NULL)
+        return false;
+    if (t->name != NULL)
+        snprintf(text, room, "task %llu \"%s\"", (unsigned long long)t->id, t->name);
+    else
+        snprintf(text, room, "task %llu", (unsigned long long)t->id);
+    return true;
+}
+
+static void watch_overflows(struct bz_runtime *rt)
+{
+    if (!rt->is.reports_overflows || bz_sim_is_running())
+        return;
+    bz_overflow_tell(tell_task);
+    int err = bz_overflow_watch(&rt->stacks);
+    if (err != 0)
+        bz_log(BLITZ_LOG_WARN, "stack overflows will not be explained (error %d)", -err);
+}
+
+static void unwatch_overflows(struct bz_runtime *rt)
+{
+    if (bz_list_is_linked(&rt->stacks.watched))
+        bz_overflow_unwatch(&rt->stacks);
+}
+
 int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz_runtime **out)
 {
     static const blitz_config defaults;
@@ -138,6 +172,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
         goto fini_preempt;
     bz_runtimes_add(rt);
     bz_dump_watch(rt);
+    watch_overflows(rt);
     *out = rt;
     return 0;
 
@@ -285,6 +320,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     bz_preempt_fini(rt);
     bz_bury(rt);
     bz_trace_finish(rt);
+    unwatch_overflows(rt);
     bz_stack_pool_fini(&rt->stacks);
     report_held(rt);
     if (bz_tasks_close(rt))

@@ -3,7 +3,9 @@
  *
  * The watched pools are a list behind a lock, and so are the slabs of each. A handler cannot wait
  * for a lock that its own thread may hold (an overflow inside the pool's code), so it tries for some
- * time and then lets the fault pass unexplained: it still happens, and still ends the process. A
+ * time and then lets the fault pass unexplained: it still happens, and still ends the process.
+ * Tasks share stacks, so a stack does not know its task; the scheduler tells which task the faulting
+ * thread runs. A
  * lock-free index of all stacks was rejected: this path is taken once in the life of a process.
  */
 #include "task/overflow.h"
@@ -16,15 +18,32 @@
 
 static struct bz_lock watch_lock = BZ_LOCK_INIT;
 static struct bz_list watched = {&watched, &watched}; /* guarded by watch_lock */
+static bz_atomic(bz_overflow_teller *) teller;        /* NULL: stacks have names or none */
+
+void bz_overflow_tell(bz_overflow_teller *fn)
+{
+    bz_store_relaxed(&teller, fn); /* relaxed: a constant */
+}
+
+/* Whose stack it is: the task that this thread runs, or the name that the stack was given. */
+static void name_of(const struct bz_stack *s, char *out, size_t room)
+{
+    bz_overflow_teller *tell = bz_load_relaxed(&teller); /* relaxed: a constant, once set */
+    if (s->name[0] != '\0')
+        snprintf(out, room, "fiber \"%s\"", s->name);
+    else if (tell == NULL || !tell(out, room))
+        snprintf(out, room, "fiber \"(unnamed)\"");
+}
 
 static size_t describe(const struct bz_stack *s, size_t nominal, const void *address, char *text,
                        size_t room)
 {
+    char name[128];
+    name_of(s, name, sizeof name);
     int length = snprintf(text, room,
-                          "blitz: stack overflow in fiber \"%s\": address %p is in the guard of "
-                          "its stack, %zu KiB at %p\n",
-                          s->name[0] != '\0' ? s->name : "(unnamed)", address, nominal / 1024,
-                          (void *)s->low);
+                          "blitz: stack overflow in %s: address %p is in the guard of its stack, "
+                          "%zu KiB at %p (stack_bytes and BLITZ_STACK set the size)\n",
+                          name, address, nominal / 1024, (void *)s->low);
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 

@@ -1,11 +1,12 @@
 /*
- * The opt-in report of an overflow (src/task/overflow.c, src/os/segv.c): who it was, and that nobody
- * else's faults, handlers or defaults are disturbed.
+ * The report of an overflow (src/task/overflow.c, src/os/segv.c): which task it was, and that faults,
+ * handlers and defaults of the program are not disturbed.
  */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "blitz.h"
 #include "os/segv.h"
 #include "support/stacks.h"
 #include "task/coro.h"
@@ -237,6 +238,154 @@ TEST(overflow, an_earlier_handler_gets_the_faults_that_are_not_ours)
     CHECK_EQ(WEXITSTATUS(death_of(ignored_and_sent, NULL).status), 81);
 }
 
+/* ---- in a runtime ----------------------------------------------------------------------------- */
+
+enum way { CALLED, WAITED, CLAIMED, BIG_STACK, OWN_CLASS };
+
+struct program {
+    blitz_config config;
+    enum way way;
+};
+
+static int fall_in_task(void *arg)
+{
+    if (*(enum way *)arg == WAITED)
+        blitz_yield();
+    return fall_for_ever(1);
+}
+
+static int fall_on_big_stack(void *arg)
+{
+    return blitz_on_big_stack(fall_in_task, arg, 1 << 20);
+}
+
+static int parent_of_the_parser(void *arg)
+{
+    struct program *p = arg;
+    blitz_spawn_opts opts = {.name = "parser",
+                             .stack_bytes = p->way == OWN_CLASS ? 1 << 20 : 0,
+                             .proc = p->way == CLAIMED ? 0 : BLITZ_ON_PROC(1)};
+    blitz_task *task;
+    CHECK_EQ(
+        blitz_spawn(p->way == BIG_STACK ? fall_on_big_stack : fall_in_task, &p->way, &opts, &task),
+        0);
+    return blitz_task_join(task, BLITZ_FOREVER, NULL);
+}
+
+static void run_program(void *arg)
+{
+    struct program *p = arg;
+    p->config.procs = 2;
+    (void)!blitz_run(parent_of_the_parser, p, &p->config);
+}
+
+TEST(overflow, bug_32_of_a_task_is_explained_without_being_asked_for)
+{
+    for (enum way way = CALLED; way <= OWN_CLASS; way++) {
+        struct program p = {.way = way};
+        t_watch("way %d", (int)way);
+        struct death d = death_of(run_program, &p);
+        CHECK(WIFSIGNALED(d.status));
+        CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+        CHECK(strstr(d.said, "stack overflow in task ") != NULL);
+        CHECK(strstr(d.said, "\"parser\": address 0x") != NULL);
+        CHECK(strstr(d.said, way >= BIG_STACK ? " 1024 KiB at 0x" : " 256 KiB at 0x") != NULL);
+    }
+}
+
+static void run_program_with_variable(void *arg)
+{
+    setenv("BLITZ_NO_OVERFLOW_REPORT", "1", 1);
+    run_program(arg);
+}
+
+TEST(overflow, of_a_task_is_a_plain_fault_if_no_report_is_wanted)
+{
+    struct program by_config = {.config = {.no_overflow_report = 1}}, by_variable = {0};
+    struct death d = death_of(run_program, &by_config);
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+    CHECK_NULL(strstr(d.said, "blitz:"));
+    d = death_of(run_program_with_variable, &by_variable);
+    CHECK_EQ(WTERMSIG(d.status), SIGSEGV);
+    CHECK_NULL(strstr(d.said, "blitz:"));
+}
+
+static void on_any_fault(int signal, siginfo_t *info, void *context)
+{
+    (void)info;
+    _exit(context != NULL && signal == SIGSEGV ? 82 : 83);
+}
+
+static void run_program_with_handler(void *arg)
+{
+    struct sigaction a = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    a.sa_sigaction = on_any_fault;
+    sigaction(SIGSEGV, &a, NULL);
+    run_program(arg);
+}
+
+static int fault_elsewhere(void *arg)
+{
+    (void)arg;
+    *nowhere = 1;
+    return 0;
+}
+
+static void run_fault_with_handler(void *arg)
+{
+    struct sigaction a = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    a.sa_sigaction = on_info;
+    sigaction(SIGSEGV, &a, NULL);
+    (void)!blitz_run(fault_elsewhere, arg, NULL);
+}
+
+static int installs_its_own(void *arg)
+{
+    struct sigaction a = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    a.sa_sigaction = on_any_fault;
+    sigaction(SIGSEGV, &a, NULL);
+    return parent_of_the_parser(arg);
+}
+
+static void run_program_that_installs(void *arg)
+{
+    (void)!blitz_run(installs_its_own, arg, NULL);
+}
+
+/* A crash reporter of the program has its say, before and after the runtime was started. */
+TEST(overflow, of_a_task_is_explained_and_then_the_program_s_handler_is_called)
+{
+    struct program p = {.way = WAITED};
+    if (bz_note_on_valgrind())
+        t_skip("Valgrind counts the fault as an error, and its exit code wins");
+    struct death d = death_of(run_program_with_handler, &p);
+    CHECK(strstr(d.said, "\"parser\": address 0x") != NULL);
+    CHECK_EQ(WEXITSTATUS(d.status), 82);
+    CHECK_EQ(WEXITSTATUS(death_of(run_program_that_installs, &p).status), 82);
+    CHECK_EQ(WEXITSTATUS(death_of(run_fault_with_handler, NULL).status), 77);
+}
+
+static int look_at_handlers(void *arg)
+{
+    struct sigaction a;
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &a), 0);
+    *(void **)arg = (void *)(uintptr_t)a.sa_sigaction;
+    return 0;
+}
+
+TEST(overflow, a_runtime_puts_the_handlers_back)
+{
+    struct sigaction before, after;
+    void *during[2];
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &before), 0);
+    CHECK_EQ(blitz_run(look_at_handlers, &during[0], NULL), 0);
+    CHECK_EQ(blitz_run(look_at_handlers, &during[1], &(blitz_config){.no_overflow_report = 1}), 0);
+    CHECK_EQ(sigaction(SIGSEGV, NULL, &after), 0);
+    CHECK_NE(during[0], (void *)(uintptr_t)before.sa_sigaction);
+    CHECK_EQ(during[1], (void *)(uintptr_t)before.sa_sigaction);
+    CHECK_EQ((void *)(uintptr_t)after.sa_sigaction, (void *)(uintptr_t)before.sa_sigaction);
+}
+
 /* ---- asking and leaving ----------------------------------------------------------------------- */
 
 static void *handler_of(int signal)
@@ -247,7 +396,7 @@ static void *handler_of(int signal)
                                    : (void *)(uintptr_t)a.sa_handler;
 }
 
-/* What a user can hold us to, number 6: no signal handler unless asked for. */
+/* Stacks alone bring no handler; a runtime does. */
 TEST(overflow, nothing_is_installed_unless_asked_for_and_nothing_is_left)
 {
     void *segv = handler_of(SIGSEGV), *bus = handler_of(SIGBUS);

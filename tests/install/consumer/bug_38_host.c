@@ -79,8 +79,8 @@ int main(int argc, char **argv)
             if (argc == 2 && sent == 0)
                 return 5; /* no thread was left: this shows nothing */
             for (int k = 0; k < 1000 && count() < before + sent; k++)
-                usleep(
-                    100); /* lint: allow test-sleep: waits for a count; a thread may have ended */
+                /* lint: allow test-sleep: between two looks */
+                usleep(100);
         }
     }
     return 0;
