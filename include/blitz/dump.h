@@ -32,8 +32,8 @@
  *
  * Frames are found by frame pointers from where the task waits. Code that was compiled without them
  * (-fomit-frame-pointer, the default of most compilers) ends the walk after the frame that called
- * blitz. Names come from the dynamic symbol tables; link with -rdynamic to see those of a program's
- * own functions, or give the offsets to addr2line. Tasks that run show no frames: use a debugger, or
+ * blitz. Names come from the symbol tables of the program and its libraries; of a file that was
+ * stripped only exported names are known, and offsets, which addr2line takes with the unstripped file. Tasks that run show no frames: use a debugger, or
  * gdb's `blitz bt` (tools/gdb/blitz.py).
  *
  * On SIGQUIT (control-backslash), with `dump_on_sigquit` in the config or BLITZ_DUMP_ON_SIGQUIT=1: each

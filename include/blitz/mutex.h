@@ -20,7 +20,8 @@
  * stackless task or a thread.
  *
  * It belongs to the task that locked it (for which a future may have waited), or to the plain threads;
- * debug builds abort when another one unlocks it. It is not recursive: locking it twice waits for
+ * debug builds abort when another one unlocks it. Unlocking a mutex that is not locked aborts, with a
+ * message, in every build. It is not recursive: locking it twice waits for
  * ever, as a dump will show, which names the holder.
  *
  * A cancelled task that has to wait gets -ECANCELED; in clean-up that must have the mutex, call

@@ -81,7 +81,7 @@ typedef struct blitz_config {
     blitz_thread_fn thread_stop;  /* NULL: none */
     void *thread_ctx;             /* yours, until the runtime is given up */
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
-    const char *io;         /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
+    const char *io; /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
                              * ring), "none"; NULL: BLITZ_IO, or the best */
     int no_overflow_report; /* 1: a stack overflow is a plain SIGSEGV: see above */
     int preempt;            /* 1: threads that burn take turns, by SIGURG: blitz/preempt.h */

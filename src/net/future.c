@@ -219,7 +219,7 @@ static blitz_poll net_poll(blitz_future *future, const blitz_waker *waker)
     if (!f->is_ready && !f->is_begun)
         first_step(f);
     if (refuses_thread(f))
-        (void)bz_net_future_over(f, -ENOTSUP);
+        (void)bz_net_future_over(f, bz_io_refuse());
     while (!f->is_ready) {
         blitz_future *in = waited_for(f);
         if (in->ops->poll(in, waker) == BLITZ_PENDING)

@@ -132,7 +132,7 @@ int blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out, blitz_addr *peer, b
     if (l == NULL || out == NULL)
         return -EINVAL;
     if (bz_machine_self() == NULL)
-        return -ENOTSUP;
+        return bz_io_refuse();
     int64_t fd = accept_fd(&l->s, peer != NULL ? &name : NULL, &bytes, until);
     if (fd < 0)
         return (int)fd;

@@ -45,7 +45,7 @@ int bz_socket_new(int fd, unsigned flags, struct bz_socket **out)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
-        return -ENOTSUP;
+        return bz_io_refuse();
     struct bz_socket *s = handle_for(&m->rt->alloc);
     if (s == NULL)
         return -ENOMEM;

@@ -16,8 +16,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "os/symtab.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
@@ -83,6 +86,13 @@ static const char *file_of(const char *path)
     return slash != NULL ? slash + 1 : path != NULL ? path : "?";
 }
 
+/* The program's own file by a name that always works: the loader has what the shell called it. */
+static const char *path_of(const Dl_info *info)
+{
+    uintptr_t base = (uintptr_t)info->dli_fbase, program = (uintptr_t)getauxval(AT_PHDR);
+    return program - base < 4096 ? "/proc/self/exe" : info->dli_fname;
+}
+
 bool bz_look_symbol(char *out, size_t size, uintptr_t pc)
 {
     Dl_info info;
@@ -90,9 +100,13 @@ bool bz_look_symbol(char *out, size_t size, uintptr_t pc)
     if (dladdr((void *)pc, &info) == 0)
         return false;
     const char *file = file_of(info.dli_fname);
+    uintptr_t base = (uintptr_t)info.dli_fbase, from_start;
+    char name[128];
     if (info.dli_sname != NULL)
         snprintf(out, size, "%s+0x%lx (%s)", info.dli_sname,
                  (unsigned long)(pc - (uintptr_t)info.dli_saddr), file);
+    else if (bz_symtab_find(path_of(&info), base, pc, name, sizeof name, &from_start))
+        snprintf(out, size, "%s+0x%lx (%s)", name, (unsigned long)from_start, file);
     else
         snprintf(out, size, "%s+0x%lx", file, (unsigned long)(pc - (uintptr_t)info.dli_fbase));
     return true;

@@ -8,6 +8,9 @@
  * that is not looked at, because the field is set, is not judged either.
  *
  * Sizes may end in K, M or G; counts as well, since nothing is lost by it.
+ *
+ * A variable whose name begins as ours do and is none of ours is logged once, with the nearest name
+ * that there is: BLITZ_PROC=4 would be as silent as no variable at all.
  */
 #include "sched/config.h"
 
@@ -139,9 +142,88 @@ static int read_io(struct bz_settings *s, const char *field)
     return -EINVAL;
 }
 
+/* ---- variables that do not exist ---- */
+
+enum { PREFIX = 6 }; /* bytes that all names begin with */
+
+/* What a program may set. */
+static const char *const variables[] = {
+    "BLITZ_PROCS",       "BLITZ_STACK",   "BLITZ_THREADS_MAX",     "BLITZ_TASKS_MAX",
+    "BLITZ_BURNING_MAX", "BLITZ_IO",      "BLITZ_TRACE",           "BLITZ_TRACE_RECORDS",
+    "BLITZ_PLAIN",       "BLITZ_PREEMPT", "BLITZ_DUMP_ON_SIGQUIT", "BLITZ_NO_OVERFLOW_REPORT",
+    "BLITZ_REDUCTIONS"};
+
+/* What our own tests and tools set: how those names go on. */
+static const char *const of_tools[] = {"TEST_", "SIM_",      "BENCH_",  "BROKEN", "ROUNDS",
+                                       "START", "BARE_",     "BUDGET_", "MIRROR", "MODEL",
+                                       "MANY_", "PREEMPT_S", "STILL"};
+
+/* How many letters must be put in, taken out or exchanged; at most 32 of each are compared. */
+static unsigned distance(const char *a, size_t a_bytes, const char *b)
+{
+    enum { MOST = 32 };
+    size_t b_bytes = strlen(b);
+    unsigned row[MOST + 1];
+    if (a_bytes > MOST || b_bytes > MOST)
+        return MOST;
+    for (size_t k = 0; k <= b_bytes; k++)
+        row[k] = (unsigned)k;
+    for (size_t i = 0; i < a_bytes; i++) {
+        unsigned corner = row[0]++;
+        for (size_t k = 0; k < b_bytes; k++) {
+            unsigned above = row[k + 1], least = above < row[k] ? above : row[k];
+            unsigned exchanged = corner + (a[i] != b[k]);
+            row[k + 1] = least + 1 < exchanged ? least + 1 : exchanged;
+            corner = above;
+        }
+    }
+    return row[b_bytes];
+}
+
+static void judge(const char *name, size_t bytes)
+{
+    const char *nearest = NULL;
+    unsigned best = 5; /* farther than that is no slip of the finger */
+    for (size_t i = 0; i < BZ_ARRAY_LEN(of_tools); i++)
+        if (strncmp(name + PREFIX, of_tools[i], strlen(of_tools[i])) == 0)
+            return;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(variables); i++) {
+        unsigned d = distance(name, bytes, variables[i]);
+        if (d == 0)
+            return;
+        if (d < best) {
+            best = d;
+            nearest = variables[i];
+        }
+    }
+    if (nearest != NULL)
+        bz_log(BLITZ_LOG_WARN, "%.*s: no such variable; did you mean %s?", (int)bytes, name,
+               nearest);
+    else
+        bz_log(BLITZ_LOG_WARN, "%.*s: no such variable; blitz(7) lists them", (int)bytes, name);
+}
+
+void bz_settings_judge_environment(const char *const *all)
+{
+    for (; all != NULL && *all != NULL; all++)
+        if (strncmp(*all, variables[0], PREFIX) == 0)
+            judge(*all, strcspn(*all, "="));
+}
+
+extern char **environ; /* the C library's */
+
+/* Once a process: it would repeat. */
+static void judge_environment(void)
+{
+    static bz_atomic(int) is_judged;
+    if (!bz_xchg_relaxed(&is_judged, 1)) /* relaxed: guards nothing but itself */
+        bz_settings_judge_environment((const char *const *)environ);
+}
+
 int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_config *c)
 {
     uint64_t n = 0;
+    judge_environment();
     int err = read_number(&procs, c->procs, &n);
     if (err != 0)
         return err;

@@ -41,6 +41,9 @@ struct bz_settings {
 BZ_MUST_USE int bz_settings_read(struct bz_settings *out, const struct bz_os *os,
                                  const blitz_config *config);
 
+/* Log every variable of that environment whose name begins with BLITZ_ and that means nothing. */
+void bz_settings_judge_environment(const char *const *all);
+
 /* The smallest class of that many bytes; BZ_STACK_CLASSES if there is none. */
 enum bz_stack_class bz_stack_class_for(uint64_t bytes);
 

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/log.h"
 #include "sched/escape.h"
 #include "sched/sched.h"
 
@@ -63,8 +64,18 @@ static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
 
 bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
 {
-    return opts != NULL && (opts->proc > rt->proc_count ||
-                            bz_stack_class_for(opts->stack_bytes) == BZ_STACK_CLASSES);
+    if (opts == NULL)
+        return false;
+    if (opts->proc > rt->proc_count) {
+        bz_log_once(BLITZ_LOG_WARN,
+                    "spawn: opts.proc is proc %u, but the runtime has %u, from 0 on",
+                    opts->proc - 1, rt->proc_count);
+        return true;
+    }
+    if (bz_stack_class_for(opts->stack_bytes) != BZ_STACK_CLASSES)
+        return false;
+    bz_log_once(BLITZ_LOG_WARN, "spawn: opts.stack_bytes = %zu: 8 MiB at most", opts->stack_bytes);
+    return true;
 }
 
 void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
@@ -91,6 +102,10 @@ struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
     struct bz_machine *m = bz_machine_self();
     if (opts != NULL && opts->runtime != NULL)
         return (struct bz_runtime *)opts->runtime;
+    if (m == NULL)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "spawn: this thread runs no task: call it in a task (blitz_run), "
+                    "or name the runtime in opts.runtime");
     return m != NULL ? m->rt : NULL;
 }
 

@@ -8,10 +8,31 @@
  */
 #include <errno.h>
 
+#include "os/look.h"
 #include "sched/escape.h"
 #include "sched/sched.h"
 
 /* ---- a handle ---- */
+
+/*
+ * The handle was joined or detached before. Its header holds what the last task left, unless another
+ * task has it by now: that cannot be told apart. The name is the program's memory and may be gone.
+ */
+static BZ_NOINLINE BZ_COLD void given_up_twice(struct bz_task *t)
+{
+    char name[64];
+    (void)bz_look_text(name, sizeof name, t->name);
+    BZ_CHECK(false,
+             "handle already given up: task %llu \"%s\": a handle is joined or detached once",
+             (unsigned long long)t->id, name);
+}
+
+void bz_handle_give_up(struct bz_task *t)
+{
+    if (BZ_UNLIKELY(!bz_word_is_held(&t->word)) && !BZ_BROKEN(294))
+        given_up_twice(t);
+    bz_task_unref(t);
+}
 
 blitz_task *blitz_task_ref(blitz_task *t)
 {
@@ -22,7 +43,7 @@ blitz_task *blitz_task_ref(blitz_task *t)
 void blitz_task_detach(blitz_task *t)
 {
     if (t != NULL)
-        bz_task_unref((struct bz_task *)t);
+        bz_handle_give_up((struct bz_task *)t);
 }
 
 void blitz_task_cancel(blitz_task *t)
@@ -69,7 +90,7 @@ int blitz_task_try_join(blitz_task *task, int *result)
         return -EAGAIN;
     if (result != NULL)
         *result = bz_task_result(t);
-    bz_task_unref(t);
+    bz_handle_give_up(t);
     return 0;
 }
 

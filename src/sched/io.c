@@ -73,11 +73,22 @@ bool bz_io_interrupts(const struct bz_runtime *rt)
     return completes(rt);
 }
 
+int bz_io_refuse(void)
+{
+    if (bz_machine_self() == NULL)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "net: this thread runs no task: sockets are opened and accepted in "
+                    "a task (blitz_run), where waiting stops nobody");
+    else
+        bz_log_once(BLITZ_LOG_WARN, "net: the runtime waits for no files: its io is \"none\"");
+    return -ENOTSUP;
+}
+
 int bz_io_open(int fd, unsigned flags, struct bz_file **out)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
-        return -ENOTSUP;
+        return bz_io_refuse();
     struct bz_poll *first = &m->rt->procs[0].poll; /* with that one all can be waited for */
     int err = first->ops->open != NULL ? first->ops->open(first) : 0;
     if (err != 0)

@@ -19,6 +19,9 @@
 #include "io/poll.h"
 #include "sched/sched.h"
 
+/* Log, once, why the calling thread cannot open files. Returns -ENOTSUP. */
+BZ_COLD int bz_io_refuse(void);
+
 /*
  * A file for a descriptor that does not block, in the calling task's runtime.
  * Owns:    takes `fd` if it succeeds; flags: enum bz_file_flags.

@@ -218,7 +218,7 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
     if (ran == BZ_RAN_DONE)
         complete(t, 2); /* the scheduler's and the handle's */
     else
-        bz_task_unref(t);
+        bz_handle_give_up(t);
     return 0;
 }
 

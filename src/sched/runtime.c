@@ -279,24 +279,26 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
     return err != 0 ? err : await_calls(rt, began_ns, until);
 }
 
-#if defined(BZ_DEBUG)
 static void name_the_held(struct bz_task *t, void *ctx)
 {
-    (void)ctx;
-    bz_log(BLITZ_LOG_WARN, "unref: task %llu (%s) has ended and is still held: a handle or a waker",
-           (unsigned long long)t->id, bz_task_name(t));
+    enum { NAMED_MAX = 10 };
+    int *named = ctx;
+    if ((t->traits & BZ_TASK_ANONYMOUS) || (*named)++ >= NAMED_MAX)
+        return;
+    bz_log(
+        BLITZ_LOG_WARN,
+        "unref: task %llu (%s) has ended and is still held: a handle that was neither joined nor "
+        "detached, or a waker",
+        (unsigned long long)t->id, bz_task_name(t));
 }
 
+/* A forgotten join leaks a header, and whatever the task returned. */
 static void report_held(struct bz_runtime *rt)
 {
-    bz_tasks_each(rt, name_the_held, NULL);
+    int named = 0;
+    if (bz_tasks_out(rt) != 0)
+        bz_tasks_each(rt, name_the_held, &named);
 }
-#else
-static void report_held(struct bz_runtime *rt)
-{
-    (void)rt;
-}
-#endif
 
 int blitz_runtime_unref(blitz_runtime *runtime)
 {
@@ -352,8 +354,11 @@ int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg)
 int blitz_run(int (*fn)(void *arg), void *arg, const blitz_config *config)
 {
     blitz_runtime *rt;
-    if (bz_machine_self() != NULL)
+    if (bz_machine_self() != NULL) {
+        bz_log_once(BLITZ_LOG_WARN, "blitz_run: called in a task, which must not block its worker: "
+                                    "call the function, or spawn it");
         return -EBUSY;
+    }
     int err = blitz_runtime_new(config, &rt);
     if (err != 0)
         return err;

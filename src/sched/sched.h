@@ -520,6 +520,9 @@ BZ_MUST_USE int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void
 /* Count it in and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 
+/* Drop the reference of a handle. Aborts, by the task's name, if it was given up before. */
+void bz_handle_give_up(struct bz_task *t);
+
 /* handle.c */
 static inline int bz_task_result(const struct bz_task *t)
 {

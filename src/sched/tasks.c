@@ -289,11 +289,22 @@ static uint64_t fini_one(struct bz_slab *s)
     return 0;
 }
 
-bool bz_tasks_close(struct bz_runtime *rt)
+static uint64_t used_in(struct bz_slab *s)
+{
+    return s->used;
+}
+
+uint64_t bz_tasks_out(struct bz_runtime *rt)
 {
     for (unsigned i = 0; i < rt->proc_count; i++)
         bz_tasks_rest(&rt->procs[i].tasks);
-    each_slab(rt, rest); /* all batches go home before the first home is closed */
+    each_slab(rt, rest); /* all batches go home before they are counted */
+    return each_slab(rt, used_in);
+}
+
+bool bz_tasks_close(struct bz_runtime *rt)
+{
+    (void)bz_tasks_out(rt); /* all batches go home before the first home is closed */
     uint64_t out = each_slab(rt, close_one);
     uint64_t less = LEFT_OPEN - out;
     return bz_fetch_sub_acqrel(&rt->tasks.left, less) == less; /* [L] */

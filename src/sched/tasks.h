@@ -62,6 +62,9 @@ typedef void bz_tasks_fn(struct bz_task *t, void *ctx);
 /* Make and unmake what belongs to the runtime; its procs exist, and nothing runs. */
 void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max);
 
+/* How many headers are out, when no task lives and no machine runs: somebody still holds them. */
+uint64_t bz_tasks_out(struct bz_runtime *rt);
+
 /*
  * The runtime has ended, its machines are gone, and its user gives it up. Headers may be held by
  * handles and wakers; the last of them calls bz_runtime_release().

@@ -266,10 +266,22 @@ static inline bool owes_a_wake(uint32_t word)
 BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 {
     uint64_t holder = bz_load_relaxed(&m->holder), me = id_of_caller(); /* relaxed: I5 */
-    BZ_CHECK(word & LOCKED, "mutex %p: unlocked by task %llu, but nobody has locked it", (void *)m,
+    BZ_CHECK(word & LOCKED,
+             "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it", (void *)m,
              (unsigned long long)me);
     BZ_CHECK(holder == me, "mutex %p: unlocked by task %llu, but it is task %llu's (0: a thread)",
              (void *)m, (unsigned long long)me, (unsigned long long)holder);
+}
+
+/* The word was not just LOCKED: others came between, one is awake, or it was not locked at all. */
+static BZ_NOINLINE void after_unlock(struct bz_mutex *m, uint32_t word)
+{
+    if (!BZ_BROKEN(295))
+        BZ_CHECK(word & LOCKED,
+                 "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it",
+                 (void *)m, (unsigned long long)id_of_caller());
+    if (owes_a_wake(word))
+        bz_waitq_serve(&m->q, m, &locking); /* I4 */
 }
 
 void blitz_mutex_unlock(blitz_mutex *mutex)
@@ -283,8 +295,8 @@ void blitz_mutex_unlock(blitz_mutex *mutex)
         return;
     }
     word = bz_fetch_sub_release(&m->word, LOCKED); /* [L] */
-    if (BZ_UNLIKELY(owes_a_wake(word)))            /* they came between */
-        bz_waitq_serve(&m->q, m, &locking);        /* I4 */
+    if (BZ_UNLIKELY(word != LOCKED))               /* one test for all that is rare */
+        after_unlock(m, word);
 }
 
 /* ---- looking ---- */

@@ -124,6 +124,12 @@ static inline bool bz_word_unref(bz_word *w)
     return bz_word_drop(w, 1);
 }
 
+/* True if there is a reference at all. A guess, but for whoever has one. */
+static inline bool bz_word_is_held(bz_word *w)
+{
+    return (bz_load_relaxed(w) & BZ_WORD_REF_MASK) != 0; /* relaxed: finds misuse, orders nothing */
+}
+
 /* One more, for somebody who holds none and found the word where words are known to lie, if there
  * is one to begin with. False: the task is gone or not there yet. */
 BZ_MUST_USE bool bz_word_try_ref(bz_word *w);
