@@ -88,8 +88,18 @@ static void tell_here(void)
     (void)ignored;
 }
 
+static _Atomic(void (*)(void)) at_failure;
+
+void t_at_failure(void (*fn)(void))
+{
+    atomic_store(&at_failure, fn);
+}
+
 void t_record_tell(const char *file, int line)
 {
+    void (*say_more)(void) = atomic_exchange(&at_failure, NULL); /* once: it may fail, too */
+    if (say_more != NULL && atomic_load(&t_record->state) != T_SKIPPED)
+        say_more();
     snprintf(t_record->file, sizeof t_record->file, "%s", t_short_path(file));
     t_record->line = line;
     t_record->told_by = t_self_tid();

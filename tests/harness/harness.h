@@ -200,6 +200,12 @@ enum { T_THREADS = 1, T_CHILDREN = 2, T_FDS = 4, T_MEMORY = 8 };
 void t_may_leave(unsigned what);
 
 /*
+ * Call fn when a check fails, on the thread that failed and before the case ends: to print, on standard
+ * error, what the case was about. Not called for a crash, a report of a sanitizer or a time limit.
+ */
+void t_at_failure(void (*fn)(void));
+
+/*
  * The seed of this run, and numbers that follow from it. t_random is safe from any thread, but
  * only repeatable from one: give threads generators of their own, by t_rng_of(index), which is a
  * function of the seed and the index alone.

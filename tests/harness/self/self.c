@@ -171,6 +171,17 @@ TEST(fail, check)
     CHECK(answer == 42);
 }
 
+static void says_more(void)
+{
+    fprintf(stderr, "words after the check\n");
+}
+
+TEST(fail, and_says_more)
+{
+    t_at_failure(says_more);
+    CHECK(false);
+}
+
 TEST(fail, eq)
 {
     int got = 0;
