@@ -135,9 +135,9 @@ SEEDS ?= 8000
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
 	@tools/setup build test
 	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor \
-	    sim_fair_random sim_handover sim_sync sim_sync_scenes sim_chan sim_time sim_combine
+	    sim_fair_random sim_handover sim_sync sim_sync_scenes sim_chan sim_time sim_combine sim_mix
 	@for p in sched random accept par poll wait monitor fair_random handover sync sync_scenes chan \
-	          time combine; do \
+	          time combine mix; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long
@@ -147,6 +147,11 @@ long: ## what is counted in millions: spawn and join, start and stop
 	@BLITZ_ROUNDS=100000000 BLITZ_STARTS=100000 \
 	    build/release/tests/unit/test_accept_memory --time-limit=900 -v
 	@BLITZ_PREEMPT_S=15 build/release/tests/stress/stress_preempt --time-limit=300 -v
+
+.PHONY: mix
+mix: ## random mixes of fibers, stackless tasks, jobs and threads on every primitive; MIX_S=600 seconds
+	@tools/setup build test python clang tsan
+	@tools/mix
 
 .PHONY: check-all lto cet valgrind aarch64 riscv64
 check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some stages

@@ -1,0 +1,25 @@
+/*
+ * scenes.h - every scene, and how often each is played.
+ */
+#ifndef MIX_SCENES_H
+#define MIX_SCENES_H
+
+#include "support/mix/casts.h"
+#include "support/mix/chans.h"
+#include "support/mix/gates.h"
+#include "support/mix/locks.h"
+#include "support/mix/shares.h"
+#include "support/mix/signals.h"
+#include "support/mix/singles.h"
+#include "support/mix/tasks.h"
+
+static const struct mix_scene *const mix_scenes[] = {
+    &mix_scene_chans,   &mix_scene_shares,    &mix_scene_mutex,     &mix_scene_rwlock,
+    &mix_scene_permits, &mix_scene_semaphore, &mix_scene_condition, &mix_scene_notify,
+    &mix_scene_gates,   &mix_scene_barrier,   &mix_scene_oneshot,   &mix_scene_promise,
+    &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
+    &mix_scene_scope,   &mix_scene_timer};
+
+enum { MIX_SCENES = sizeof mix_scenes / sizeof mix_scenes[0] };
+
+#endif
