@@ -67,6 +67,7 @@ static BZ_ALWAYS_INLINE bool bz_gate_try_(struct bz_gate *g)
 static BZ_ALWAYS_INLINE void bz_gate_take(struct bz_gate *g, const struct bz_os *os)
 {
     bz_lock_about_to_wait_(&g->lock);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
     if (BZ_UNLIKELY(!bz_gate_try_(g)))
         bz_gate_wait(g, os);
     bz_lock_taken_(&g->lock);

@@ -15,6 +15,9 @@
  * Not fair, not recursive, not for users. Locks have ranks, and test builds check that they are
  * taken in that order and never held over a suspension: os/held.h.
  *
+ * Taking a lock is a delay point, whether it is free or not. Without one, a simulation would never let
+ * another thread run between two sections of one function.
+ *
  * [A] unlock: word release -> lock: word acquire    what one holder wrote, the next one sees
  */
 #ifndef BZ_OS_LOCK_H
@@ -151,6 +154,7 @@ void bz_lock_wait(struct bz_lock *l, const struct bz_os *os);
 static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
 {
     bz_lock_about_to_wait_(l);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
     if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
     bz_lock_taken_(l);
@@ -161,6 +165,7 @@ static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
 static inline void bz_lock_take_ranked(struct bz_lock *l, enum bz_rank rank, const struct bz_os *os)
 {
     bz_lock_about_to_wait_as_(l, rank);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
     if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
     bz_lock_taken_as_(l, rank);
