@@ -36,16 +36,10 @@
 #include "sched/sched.h"
 #include "sched/wait.h"
 
-static bool has_room(struct bz_machine *m)
-{
-    char *here = __builtin_frame_address(0);
-    return (size_t)(here - m->runner->low) >= m->rt->stacks.kind[m->rt->stack_class].bytes / 2;
-}
-
 static bool may_claim(struct bz_machine *m, struct bz_task *t)
 {
     return !bz_is_plain(m->rt) && t->rt == m->rt && !(t->traits & BZ_TASK_STAYS) &&
-           !(m->current->marks & BZ_MARK_LOCKED) && has_room(m);
+           !(m->current->marks & BZ_MARK_LOCKED) && bz_claim_has_room(m);
 }
 
 /* Its entry in the hand, if it is there. */

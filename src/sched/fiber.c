@@ -146,17 +146,18 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
-/* The common case: a task spawns another, without wishes, and a header is ready. False: the long
- * way. What a stashed header keeps is what bz_task_init would write. */
+/* The common case: a task spawns another, without wishes, and a header is ready. False: nothing was done,
+ * or the runtime is shutting down: the long way. A ready header has what bz_task_init would write, and
+ * there is none in a runtime with a limit on tasks or of the plain form. */
 static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *arg), void *arg,
                                         blitz_task **out)
 {
     struct bz_proc *p = m->proc;
-    struct bz_tasks *all = &m->rt->tasks;
-    if (all->max != 0)
+    struct bz_runtime *rt = m->rt;
+    if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt)))
         return false;
     struct bz_task *t = bz_task_unstash(&p->tasks);
-    if (t == NULL)
+    if (BZ_UNLIKELY(t == NULL))
         return false;
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
@@ -165,16 +166,19 @@ static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *ar
     t->marks = 0;
     t->traits = 0;
     t->result = 0;
-    t->born = bz_age_now(&m->rt->clock);
+    t->born = bz_age_now(&rt->clock);
     bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
-    if (!bz_live_spawn(&all->live, &p->tasks.live)) {
+    if (BZ_UNLIKELY(!bz_live_spawn_near(&rt->tasks.live, &p->tasks.live))) {
         abandon(t, bz_task_refs(out));
         return false;
     }
     if (out != NULL)
         *out = (blitz_task *)t;
-    bz_trace(m->rt, spawn, t->id, 0, NULL);
-    bz_place_near(m, bz_entry_first(t));
+    BZ_PROBE(spawn, t->id, 0);
+    bz_entry old = bz_load_relaxed(&p->next);      /* relaxed: ours to touch */
+    bz_store_relaxed(&p->next, bz_entry_first(t)); /* relaxed: likewise */
+    if (old != 0)
+        bz_place_evicted(m, old);
     return true;
 }
 
@@ -218,16 +222,29 @@ int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, const
     return 0;
 }
 
-int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
+/* From a task in user code, or from a plain thread. */
+static BZ_NOINLINE int spawn_slowly(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                                    blitz_task **out)
 {
     struct bz_machine *m = bz_machine_self();
     uint32_t was;
-    if (BZ_UNLIKELY(m == NULL))
+    if (m == NULL)
         return spawn_anyhow(fn, arg, opts, out);
-    bool has_proc = bz_enter_on(m, &was); /* once for the long way, too */
-    bool is_near = BZ_LIKELY(has_proc && opts == NULL && fn != NULL);
-    int err = is_near && spawn_near(m, fn, arg, out) ? 0 : spawn_anyhow(fn, arg, opts, out);
+    (void)!bz_enter_on(m, &was); /* once for all that follows */
+    int err = spawn_anyhow(fn, arg, opts, out);
     bz_leave_on(m, was);
+    return err;
+}
+
+int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_UNLIKELY(m == NULL || opts != NULL || fn == NULL || !bz_retake_is_usual(&m->taken)))
+        return spawn_slowly(fn, arg, opts, out);
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
+        bz_proc_lost(m);
+    int err = BZ_LIKELY(spawn_near(m, fn, arg, out)) ? 0 : spawn_anyhow(fn, arg, opts, out);
+    bz_leave_on(m, BZ_IN_USER);
     return err;
 }
 

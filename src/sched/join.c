@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 
+#include "sched/ask.h"
 #include "sched/wait.h"
 
 /* ---- waking and ending ---- */
@@ -92,6 +93,24 @@ static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
 void bz_task_finish(struct bz_task *t)
 {
     complete(t, 1); /* the scheduler's */
+}
+
+/* The same for a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
+static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_runtime *rt = m->rt;
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    enum bz_exit is = bz_word_exit(&t->word, 2); /* the scheduler's and the handle's */
+    if (BZ_LIKELY(is == BZ_EXIT_LAST && m->proc != NULL && is_kept(m, t))) {
+        bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+        bz_live_end_near(&rt->tasks.live, &m->proc->tasks.live);
+        return;
+    }
+    if (is == BZ_EXIT_TELL)
+        tell_joiners(t, 2);
+    else if (is == BZ_EXIT_LAST)
+        t->ops->drop(t);
+    bz_task_strike(rt);
 }
 
 /* ---- joining as a future ---- */
@@ -222,8 +241,63 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
     return 0;
 }
 
+/*
+ * The common join: the child is the task that was spawned last, a fiber without wishes, and stands in the
+ * `next` slot of this very proc. Claim it, call it and end it with one entry into the runtime before the
+ * call and one after it. The steps are those of claim.c and of complete() below.
+ * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
+ */
+static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, int *result)
+{
+    struct bz_task *me = m->current;
+    if (m->proc == NULL || bz_load_relaxed(&m->proc->next) != bz_entry_first(t))
+        return false; /* relaxed: a hint; it is looked at again in the runtime */
+    if (BZ_UNLIKELY(me == NULL || !bz_retake_is_usual(&m->taken) || bz_trace_is_on() ||
+                    bz_load_relaxed(bz_asked_of(&m->deque.ends)) != 0 || /* relaxed: a hint */
+                    !bz_deque_is_surely_empty(&m->deque) || (me->marks & BZ_MARK_LOCKED)))
+        return false;
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
+        bz_proc_lost(m);
+    struct bz_proc *p = m->proc;
+    if (BZ_UNLIKELY(p == NULL) ||
+        bz_load_relaxed(&p->next) != bz_entry_first(t) || /* relaxed: ours to touch */
+        BZ_UNLIKELY(t->ops != &bz_fiber_ops || t->traits != 0 || !bz_claim_has_room(m)) ||
+        BZ_UNLIKELY(!bz_word_claim(&t->word, 0))) {
+        bz_leave_on(m, BZ_IN_USER);
+        return false;
+    }
+    bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
+    bz_count(&p->counters, claimed);
+    bz_wait_enter_child(me, t);
+    bz_watch_end(m, me);
+    bz_watch_begin(m, t);
+    BZ_PROBE(claim, t->id, me->id);
+    m->current = t;
+    bz_leave_on(m, BZ_IN_USER);
+    (void)!t->ops->run(t); /* a fiber ends when it returns */
+    m = bz_machine_self(); /* whichever we are now */
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
+        bz_proc_lost(m);
+    bz_watch_jobs(m, t, NULL, false);
+    m->current = me;
+    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
+        bz_locked_end(m);
+    bz_watch_end(m, t);
+    bz_watch_begin(m, me);
+    bz_wait_leave_child(me, t);
+    if (result != NULL)
+        *result = bz_task_result(t);
+    end_claimed(m, t);
+    bz_leave_on(m, BZ_IN_USER);
+    return true;
+}
+
 int blitz_task_join(blitz_task *t, blitz_deadline until, int *result)
 {
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m != NULL) && BZ_LIKELY(t != NULL) && until == BLITZ_FOREVER &&
+        join_next(m, (struct bz_task *)t, result))
+        return 0;
     return join((struct bz_task *)t, until, result, NULL);
 }
 

@@ -80,12 +80,34 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn(struct bz_live *l,
     return false;
 }
 
+/* The same on a proc, where there are barriers: the fast path of a spawn. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn_near(struct bz_live *l,
+                                                            struct bz_live_count *mine)
+{
+    bz_live_bump(&mine->spawned, true);
+    bz_compiler_barrier();                                     /* live.c [S] */
+    if (BZ_LIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_OPEN)) /* relaxed: [S] */
+        return true;
+    bz_live_refused(l, mine);
+    return false;
+}
+
 /* Count a task out: all it did is done. If it was the last one of a stopping runtime, the thread that
  * waits for that may free everything but procs whose machines still run. */
 static BZ_ALWAYS_INLINE void bz_live_end(struct bz_live *l, struct bz_live_count *mine)
 {
     bz_live_bump(mine != NULL ? &mine->ended : &l->outside.ended, mine != NULL);
     bz_live_fence(l);
+    /* relaxed: [E], and whoever looks fences first */
+    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
+        bz_live_look(l);
+}
+
+/* The same on a proc, where there are barriers: the fast path of a join. */
+static BZ_ALWAYS_INLINE void bz_live_end_near(struct bz_live *l, struct bz_live_count *mine)
+{
+    bz_live_bump(&mine->ended, true);
+    bz_compiler_barrier(); /* live.c [E] */
     /* relaxed: [E], and whoever looks fences first */
     if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
         bz_live_look(l);

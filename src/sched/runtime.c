@@ -110,7 +110,9 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};
-    return bz_stack_pool_init(&rt->stacks, &stacks);
+    err = bz_stack_pool_init(&rt->stacks, &stacks);
+    rt->claim_bytes = err == 0 ? rt->stacks.kind[rt->stack_class].bytes / 2 : 0;
+    return err;
 }
 
 /* ---- stack overflows ---- */

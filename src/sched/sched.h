@@ -194,7 +194,8 @@ struct bz_runtime {
     /* Its first word is read at every event. */
     struct bz_trace trace;
     enum bz_stack_class stack_class;
-    uint64_t fpcw; /* the founder's floating-point control words */
+    size_t claim_bytes; /* half a stack of that class: claim.c */
+    uint64_t fpcw;      /* the founder's floating-point control words */
     struct bz_settings is;
     struct bz_proc *procs;
     struct bz_machines machines;
@@ -497,6 +498,12 @@ static inline bool bz_entry_is_tombstone(bz_entry e)
 /* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
  * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
 BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
+/* Has the calling task's stack the room that a child is promised? */
+static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
+{
+    char *here = __builtin_frame_address(0);
+    return (size_t)(here - m->runner->low) >= m->rt->claim_bytes;
+}
 /* Drop the tombstones that are left in the queues. Every machine has gone. */
 void bz_bury(struct bz_runtime *rt);
 

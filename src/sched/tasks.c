@@ -61,6 +61,7 @@ static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind)
         bz_slab_init(&h->slab[c], &kind[c]);
     h->id_next = h->id_end = 0;
     h->stash.count = 0;
+    h->stash.max = 0;
 }
 
 void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
@@ -77,8 +78,10 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
                  rt->proc_count);
     bz_lock_init(&all->outside_lock);
     home_init(&all->outside, all->kind);
-    for (unsigned i = 0; i < rt->proc_count; i++)
+    for (unsigned i = 0; i < rt->proc_count; i++) {
         home_init(&rt->procs[i].tasks, all->kind);
+        rt->procs[i].tasks.stash.max = tasks_max == 0 && !bz_is_plain(rt) ? BZ_STASH_MAX : 0;
+    }
     bz_atomic_init(&all->alive, 0);
     bz_atomic_init(&all->left, LEFT_OPEN);
 }

@@ -35,6 +35,8 @@ enum { BZ_STASH_MAX = 256 }; /* more than a full ring drops tombstones at once *
 #endif
 struct bz_task_stash {
     unsigned count;
+    unsigned
+        max; /* constant: 0 where the fast spawn is not to be: a limit on tasks, the plain form */
     struct bz_task *ready[BZ_STASH_MAX + 1]; /* + 1: no array is empty */
 };
 
@@ -90,12 +92,18 @@ void bz_task_ids_refill(struct bz_task_home *h);
 static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
 {
     struct bz_task_stash *s = &h->stash;
-    if (BZ_UNLIKELY(s->count == 0))
+    unsigned count = s->count;
+    uint64_t id = h->id_next;
+    if (BZ_UNLIKELY(count == 0))
         return NULL;
-    if (BZ_UNLIKELY(h->id_next == h->id_end))
+    if (BZ_UNLIKELY(id == h->id_end)) {
         bz_task_ids_refill(h);
-    struct bz_task *t = s->ready[--s->count];
-    t->id = h->id_next++;
+        id = h->id_next;
+    }
+    struct bz_task *t = s->ready[count - 1];
+    s->count = count - 1;
+    h->id_next = id + 1;
+    t->id = id;
     return t;
 }
 
@@ -103,7 +111,7 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_task_stash(struct bz_task_home *h, struct bz_task *t)
 {
     struct bz_task_stash *s = &h->stash;
-    if (s->count + 1 > BZ_STASH_MAX)
+    if (s->count >= s->max)
         return false;
     s->ready[s->count++] = t;
     return true;
