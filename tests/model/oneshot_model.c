@@ -9,6 +9,7 @@
 #include "chan_toy.h"
 
 #include "blitz/oneshot.h"
+#include "poll_toy.h"
 
 static blitz_oneshot *o;
 static bz_shared(int) before; /* written before the send, read after the receive */
@@ -21,6 +22,7 @@ static void drops(void *value)
 
 static void given(void)
 {
+    given_bells();
     got = dropped = 0;
     bz_set(&before, 0);
     m_assert(blitz_oneshot_new_with(sizeof(int), drops, &o) == 0);
@@ -118,4 +120,50 @@ MODEL(oneshot, bug_22_who_gives_up_at_any_moment_leaves_nothing_behind)
         m_assert(sent == 0 ? dropped == 5 : dropped == 0);
     m_sometimes(received != 0);
     m_sometimes(received == 0);
+}
+
+/* ---- polled ---- */
+
+static void receives_polled(void)
+{
+    blitz_oneshot_future f;
+    blitz_oneshot_future_init(&f, o, &got);
+    toy_await(&f.future);
+    received = f.result;
+    if (received == 0)
+        m_assert(bz_get(&before) == 1);
+}
+
+MODEL(oneshot, a_receiver_that_polls_gets_it_with_what_came_before)
+{
+    given();
+    m_threads(sends, receives_polled);
+    m_assert(sent == 0 && received == 0 && got == 5);
+}
+
+MODEL(oneshot, bug_24_a_sender_that_goes_ends_a_polled_wait)
+{
+    given();
+    m_threads(drops_the_sender, receives_polled);
+    m_assert(received == -EPIPE);
+}
+
+/* Cancelled after one poll, told or not; then it waits on a stack, or goes. */
+static void gives_its_future_up(void)
+{
+    blitz_oneshot_future f;
+    blitz_oneshot_future_init(&f, o, &got);
+    if (toy_poll(&f.future) == BLITZ_READY) {
+        received = f.result;
+        return;
+    }
+    f.future.ops->cancel(&f.future);
+    received = blitz_oneshot_recv(o, &got, BLITZ_FOREVER);
+}
+
+MODEL(oneshot, bug_22_a_future_that_is_cancelled_leaves_the_value_where_it_is)
+{
+    given();
+    m_threads(sends, gives_its_future_up);
+    m_assert(sent == 0 && received == 0 && got == 5);
 }

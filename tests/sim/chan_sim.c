@@ -3,7 +3,8 @@
  *
  * Histories: a few tasks and a plain thread do random operations on one channel, waiting on a stack, by
  * futures or in selects, with deadlines that pass and cancels that come; every call and return is
- * recorded, and the history must be linearizable (support/lin.h).
+ * recorded, and the history must be linearizable, and prompt: the deadlines that keep a run from hanging
+ * must not hide a wake-up that was lost (support/lin.h).
  *
  * Conservation: what was sent is what was received and what is left, whoever is cancelled, and when:
  * also with a cancel at every single point of a run, one after the other.
@@ -42,6 +43,7 @@ static int called(struct scene *s, enum lin_kind kind, int *value)
     bz_lock_take(&s->lock, s->os);
     if (kind == LIN_SEND)
         *value = ++s->next_value;
+    s->h.now = bz_os_now(s->os);
     int i = lin_call(&s->h, kind, *value);
     bz_lock_drop(&s->lock, s->os);
     return i;
@@ -50,19 +52,26 @@ static int called(struct scene *s, enum lin_kind kind, int *value)
 static void returned(struct scene *s, int i, int result, int value)
 {
     bz_lock_take(&s->lock, s->os);
+    s->h.now = bz_os_now(s->os);
     lin_return(&s->h, i, result, value);
     bz_lock_drop(&s->lock, s->os);
 }
 
-static blitz_deadline soon(struct scene *s)
+/* The deadline of operation i. */
+static blitz_deadline soon(struct scene *s, int i)
 {
+    blitz_deadline until;
     switch (draw(s, 4)) {
     case 0:
         return 0;
     case 1:
         return bz_os_now(s->os) + draw(s, 4) * BLITZ_US;
     default:
-        return bz_os_now(s->os) + BLITZ_MS; /* so that nobody waits for ever */
+        until = bz_os_now(s->os) + BLITZ_MS; /* so that nobody waits for ever */
+        bz_lock_take(&s->lock, s->os);
+        lin_waits_until(&s->h, i, until);
+        bz_lock_drop(&s->lock, s->os);
+        return until;
     }
 }
 
@@ -80,7 +89,7 @@ static int by_select(blitz_select_case x, blitz_deadline until)
     return chosen == 0 ? cases[0].error : chosen;
 }
 
-static int one_send(struct scene *s, int value)
+static int one_send(struct scene *s, int i, int value)
 {
     blitz_chan_future f;
     switch (draw(s, 5)) {
@@ -88,17 +97,17 @@ static int one_send(struct scene *s, int value)
         return blitz_chan_try_send(s->c, &value);
     case 1:
         blitz_chan_send_future(&f, s->c, &value);
-        return by_future(&f, soon(s));
+        return by_future(&f, soon(s, i));
     case 2:
-        return by_select(blitz_case_send(s->c, &value), soon(s));
+        return by_select(blitz_case_send(s->c, &value), soon(s, i));
     case 3:
-        return blitz_chan_send_many(s->c, &value, 1, soon(s), NULL);
+        return blitz_chan_send_many(s->c, &value, 1, soon(s, i), NULL);
     default:
-        return blitz_chan_send(s->c, &value, soon(s));
+        return blitz_chan_send(s->c, &value, soon(s, i));
     }
 }
 
-static int one_recv(struct scene *s, int *value)
+static int one_recv(struct scene *s, int i, int *value)
 {
     blitz_chan_future f;
     size_t n;
@@ -107,13 +116,13 @@ static int one_recv(struct scene *s, int *value)
         return blitz_chan_try_recv(s->c, value);
     case 1:
         blitz_chan_recv_future(&f, s->c, value);
-        return by_future(&f, soon(s));
+        return by_future(&f, soon(s, i));
     case 2:
-        return by_select(blitz_case_recv(s->c, value), soon(s));
+        return by_select(blitz_case_recv(s->c, value), soon(s, i));
     case 3:
-        return blitz_chan_recv_many(s->c, value, 1, soon(s), &n);
+        return blitz_chan_recv_many(s->c, value, 1, soon(s, i), &n);
     default:
-        return blitz_chan_recv(s->c, value, soon(s));
+        return blitz_chan_recv(s->c, value, soon(s, i));
     }
 }
 
@@ -124,10 +133,10 @@ static void one_op(struct scene *s)
     int value = 0, rc, i;
     if (dice < 17) {
         i = called(s, LIN_SEND, &value);
-        rc = one_send(s, value);
+        rc = one_send(s, i, value);
     } else if (dice < 34) {
         i = called(s, LIN_RECV, &value);
-        rc = one_recv(s, &value);
+        rc = one_recv(s, i, &value);
     } else if (dice < 36) {
         i = called(s, LIN_LEN, &value);
         rc = (int)blitz_chan_len(s->c);
@@ -203,6 +212,10 @@ static void play_recorded(const struct bz_os *os, void *arg)
     if (!lin_is_linearizable(&s->h)) {
         lin_print(&s->h, text, sizeof text);
         FAIL("capacity %d, not linearizable:\n%s", s->h.capacity, text);
+    }
+    if (!lin_is_prompt(&s->h)) {
+        lin_print(&s->h, text, sizeof text);
+        FAIL("capacity %d, timed out beside what it waited for:\n%s", s->h.capacity, text);
     }
     CHECK(bz_list_is_empty(&s->c->receivers) && bz_list_is_empty(&s->c->senders));
     CHECK_EQ(s->c->told_receivers + s->c->told_senders + s->c->permits, 0u);

@@ -17,6 +17,17 @@
  * operations, which is plenty for a few tasks that meet.
  *
  * Values are different from each other, so a value also tells what was sent.
+ *
+ * Linearizable is not enough: a channel on which every wait ends by its deadline would be. So an operation
+ * that waited for long and timed out must have had a reason, also late in its wait:
+ *
+ *     h.now = clock;                               // before each call and return, in virtual time
+ *     lin_waits_until(&h, i, until);               // after the call, if it waits for long
+ *     CHECK(lin_is_prompt(&h));
+ *
+ * "Late" is the second half of the wait: by then, in virtual time, all others have come to rest. Room or
+ * a value that is there all that time was not given to it. At a rendezvous the reason would be that
+ * no partner waited: a send and a receive must not wait beside each other for long.
  */
 #ifndef T_LIN_H
 #define T_LIN_H
@@ -42,7 +53,8 @@ enum lin_kind {
 struct lin_op {
     enum lin_kind kind;
     int value, result;
-    uint64_t called, returned; /* 0: it has not */
+    uint64_t called, returned;    /* 0: it has not */
+    uint64_t called_ns, until_ns; /* of one that waits for long; else until_ns is 0 */
 };
 
 /* The channel in its head. */
@@ -56,15 +68,29 @@ struct lin {
     int capacity; /* up to LIN_SLOTS */
     int senders;  /* counted ones to begin with */
     uint64_t clock;
+    uint64_t now;                    /* the caller's clock */
+    uint64_t at_ns[2 * LIN_MAX + 1]; /* what it said at each tick of ours */
     int count;
     struct lin_op op[LIN_MAX];
 };
 
+static inline uint64_t lin_tick(struct lin *h)
+{
+    h->at_ns[++h->clock] = h->now;
+    return h->clock;
+}
+
 static inline int lin_call(struct lin *h, enum lin_kind kind, int value)
 {
     int i = h->count++;
-    h->op[i] = (struct lin_op){.kind = kind, .value = value, .called = ++h->clock};
+    h->op[i] = (struct lin_op){.kind = kind, .value = value, .called = lin_tick(h)};
+    h->op[i].called_ns = h->now;
     return i;
+}
+
+static inline void lin_waits_until(struct lin *h, int i, uint64_t until_ns)
+{
+    h->op[i].until_ns = until_ns;
 }
 
 static inline void lin_return(struct lin *h, int i, int result, int value)
@@ -72,7 +98,7 @@ static inline void lin_return(struct lin *h, int i, int result, int value)
     h->op[i].result = result;
     if (h->op[i].kind == LIN_RECV)
         h->op[i].value = value;
-    h->op[i].returned = ++h->clock;
+    h->op[i].returned = lin_tick(h);
 }
 
 /* ---- the model ---- */
@@ -251,6 +277,43 @@ static inline bool lin_is_linearizable(const struct lin *h)
     memset(&f, 0, sizeof f);
     f.h = h;
     return lin_go_on(&f, 0, &(struct lin_state){.senders = h->senders});
+}
+
+/* ---- waiting for long ---- */
+
+static inline bool lin_waited(const struct lin_op *op)
+{
+    return op->until_ns != 0 && op->result == -ETIMEDOUT;
+}
+
+/* Do a send and a receive wait beside each other for at least half of the time of both? */
+static inline bool lin_missed(const struct lin_op *a, const struct lin_op *b)
+{
+    uint64_t from = a->called_ns > b->called_ns ? a->called_ns : b->called_ns;
+    uint64_t until = a->until_ns < b->until_ns ? a->until_ns : b->until_ns;
+    return a->kind == LIN_SEND && b->kind == LIN_RECV && from < until &&
+           2 * (until - from) > a->until_ns - a->called_ns &&
+           2 * (until - from) > b->until_ns - b->called_ns;
+}
+
+/* All operations have returned, and the history is linearizable. */
+static inline bool lin_is_prompt(const struct lin *h)
+{
+    static struct lin late;
+    late = *h;
+    for (int i = 0; i < h->count; i++) {
+        struct lin_op *op = &late.op[i];
+        if (!lin_waited(op))
+            continue;
+        for (int k = 0; k < h->count && h->capacity == 0; k++)
+            if (lin_waited(&h->op[k]) && lin_missed(op, &h->op[k]))
+                return false;
+        op->result = -EAGAIN; /* as one that was only tried, but late */
+        while (op->called < op->returned &&
+               2 * (h->at_ns[op->called] - op->called_ns) < op->until_ns - op->called_ns)
+            op->called++;
+    }
+    return lin_is_linearizable(&late);
 }
 
 /* For a failure: the history in lines. */

@@ -117,3 +117,55 @@ TEST(lin, an_order_that_no_overlap_explains_is_found)
     h.op[slow].returned = 101;
     CHECK(!lin_is_linearizable(&h));
 }
+
+/* ---- waiting for long ---- */
+
+/* An operation that waits from `from` to `until` in vain. */
+static int waits_in_vain(struct lin *h, enum lin_kind kind, uint64_t from, uint64_t until)
+{
+    h->now = from;
+    int i = lin_call(h, kind, 0);
+    lin_waits_until(h, i, until);
+    return i;
+}
+
+static void times_out(struct lin *h, int i)
+{
+    h->now = h->op[i].until_ns;
+    lin_return(h, i, -ETIMEDOUT, 0);
+}
+
+TEST(lin, a_wait_in_vain_needs_a_reason_to_its_end)
+{
+    struct lin h = {.capacity = 1};
+    alone(&h, LIN_SEND, 1, 0);
+    int full = waits_in_vain(&h, LIN_SEND, 10, 1000);
+    times_out(&h, full);
+    CHECK(lin_is_linearizable(&h) && lin_is_prompt(&h));
+    h = (struct lin){.capacity = 1};
+    alone(&h, LIN_SEND, 1, 0);
+    int missed = waits_in_vain(&h, LIN_SEND, 10, 1000);
+    h.now = 20;
+    alone(&h, LIN_RECV, 1, 0); /* from now on there is room */
+    h.now = 900;
+    alone(&h, LIN_LEN, 0, 0);
+    times_out(&h, missed);
+    CHECK(lin_is_linearizable(&h));
+    CHECK(!lin_is_prompt(&h));
+    h.at_ns[h.op[missed].called + 1] = h.at_ns[h.op[missed].called + 2] =
+        900; /* room at the last moment */
+    CHECK(lin_is_prompt(&h));
+}
+
+TEST(lin, a_send_and_a_receive_do_not_wait_beside_each_other)
+{
+    struct lin h = {.capacity = 0};
+    int s = waits_in_vain(&h, LIN_SEND, 10, 1010), r = waits_in_vain(&h, LIN_RECV, 20, 1020);
+    times_out(&h, s);
+    times_out(&h, r);
+    CHECK(lin_is_linearizable(&h));
+    CHECK(!lin_is_prompt(&h));
+    h.op[r].called_ns = 1005; /* the send had all but given up by then */
+    h.op[r].until_ns = 2005;
+    CHECK(lin_is_prompt(&h));
+}
