@@ -81,6 +81,7 @@ void bz_crowd_end(struct bz_crowd *c)
         has_more = settle(c, &owed);
         bz_lock_drop(&c->lock, os);
         bz_owed_pay(&owed);
+        has_more = has_more && !BZ_BROKEN(207);
         if (has_more)
             bz_lock_take(&c->lock, os);
     } while (has_more);

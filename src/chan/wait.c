@@ -72,7 +72,7 @@ int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until)
         return bz_wait_error(outcome);
     bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
     outcome = bz_wait_park(&w, wait_hook, op);
-    if (outcome < BZ_WAIT_WOKEN || bz_wait_is_early(&w)) { /* I1 */
+    if (outcome < BZ_WAIT_WOKEN || (bz_wait_is_early(&w) && !BZ_BROKEN(208))) { /* I1 */
         bz_chan_lock(c);
         if (outcome < BZ_WAIT_WOKEN)
             bz_list_remove(&op->waiter.in);

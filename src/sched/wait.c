@@ -149,6 +149,7 @@ bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won
             bz_task_unref(t);
         return false;
     }
+    bz_os_delay(won->os, BZ_OS_AT_CLAIM); /* not through w: it may be gone */
     return true;
 }
 

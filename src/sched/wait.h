@@ -219,8 +219,10 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_win(struct bz_wait *w, uint32_t
         uint32_t seen = BZ_WAIT_OPEN;
         won->task = t;
         won->is_held = false; /* a worker of its runtime: wait.c, I4 */
-        if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* wait.c [A] */
+        if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) { /* wait.c [A] */
+            bz_os_delay(t->rt->os, BZ_OS_AT_CLAIM);
             return true;
+        }
     }
     return bz_wait_win_in_full(w, outcome, won);
 }

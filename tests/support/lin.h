@@ -276,7 +276,9 @@ static inline bool lin_is_linearizable(const struct lin *h)
     static struct lin_search f;
     memset(&f, 0, sizeof f);
     f.h = h;
-    return lin_go_on(&f, 0, &(struct lin_state){.senders = h->senders});
+    bool is_right = lin_go_on(&f, 0, &(struct lin_state){.senders = h->senders});
+    f.h = NULL;
+    return is_right;
 }
 
 /* ---- waiting for long ---- */
