@@ -353,6 +353,10 @@ static enum look look_and_register(struct scope *s, blitz_waker *waker)
 {
     lock(s);
     enum look seen = look(s);
+    if (BZ_BROKEN(240)) {
+        unlock(s);
+        lock(s);
+    }
     if (s->tasks == 0)
         s->is_closed = true;
     if (seen == STILL_OPEN) {

@@ -172,7 +172,7 @@ static void relock_cancel(blitz_future *future)
     struct relock *r = relock_of(future);
     struct bz_condition *c = r->node.q != NULL ? r->condition : NULL; /* NULL: it was ready */
     r->node.ops->look.future.cancel(future);
-    if (c != NULL)
+    if (c != NULL && !BZ_BROKEN(241))
         blitz_condition_signal((blitz_condition *)c);
 }
 

@@ -17,7 +17,7 @@
 #include "support/mix/ledger.h"
 
 enum { CHANS_SEND, CHANS_RECV, CHANS_SELECT_SEND, CHANS_SELECT_RECV, CHANS_END };
-enum { CLOSE_DRAINED, CLOSE_EARLY, CLOSE_SUDDENLY };
+enum { CLOSE_DRAINED, CLOSE_EARLY, CLOSE_COUNTED, CLOSE_SUDDENLY };
 enum { CHANS_CASES = 6 };
 
 #define MIX_SENDER (INT64_C(1) << 32)
@@ -50,7 +50,7 @@ static void chans_owe(unsigned i, int64_t by)
 {
     int64_t debt = mix_add(&chans.debt[i], by);
     bool is_early = chans.closing == CLOSE_EARLY && by == -MIX_SENDER && debt < MIX_SENDER / 2;
-    if (debt == 0 || is_early)
+    if ((debt == 0 && chans.closing != CLOSE_COUNTED) || is_early)
         blitz_chan_close(chans.chan[i]);
 }
 
@@ -63,23 +63,23 @@ static bool chans_sends(const struct mix_party *p)
 
 static void chans_make_channels(struct mix_round *r)
 {
-    chans.count = 1 + (unsigned)mix_die(&r->dice, 8) / 3;
+    chans.count = 1 + (unsigned)mix_die(&r->dice, 8) / 4 + mix_one_in(&r->dice, 4);
     chans.bytes = mix_one_in(&r->dice, 2) ? 8 : sizeof(struct mix_value);
-    chans.closing = (unsigned)mix_die(&r->dice, 8) / 3;
+    chans.closing = (unsigned)mix_die(&r->dice, 9) / 2;
+    chans.closing = chans.closing > CLOSE_SUDDENLY ? CLOSE_DRAINED : chans.closing;
     chans.is_shut = mix_one_in(&r->dice, 2);
     for (unsigned i = 0; i < chans.count; i++) {
         uint64_t die = mix_die(&r->dice, 12);
-        chans.capacity[i] = mix_capacities[die < 6 ? die : die < 9 ? 0 : die < 11 ? 1 : 2];
+        chans.capacity[i] = mix_capacities[die < 6 ? die : die < 8 ? 0 : die < 11 ? 1 : 2];
         CHECK_EQ(blitz_chan_new_with(chans.bytes, chans.capacity[i],
                                      &(blitz_chan_opts){.drop = chans_drop}, &chans.chan[i]),
                  0);
         mix_set(&chans.debt[i], 0);
         mix_say(r, " capacity %zd", (ssize_t)chans.capacity[i]);
     }
-    mix_say(r, ", %zu bytes, closed %s", chans.bytes,
-            chans.closing == CLOSE_DRAINED ? "when drained"
-            : chans.closing == CLOSE_EARLY ? "early"
-                                           : "suddenly");
+    static const char *const closing[] = {"when drained", "early", "by counted senders",
+                                          "suddenly"};
+    mix_say(r, ", %zu bytes, closed %s", chans.bytes, closing[chans.closing]);
 }
 
 static void chans_make(struct mix_round *r)
@@ -93,7 +93,7 @@ static void chans_make(struct mix_round *r)
             mix_join_in(r, CHANS_RECV, true)->scratch[CHANS_OF] = i;
     }
     mix_join_in(r, mix_one_in(&r->dice, 2) ? CHANS_SEND : CHANS_SELECT_SEND, false);
-    for (uint64_t more = mix_die(&r->dice, 8); more > 0; more--) {
+    for (uint64_t more = mix_die(&r->dice, mix_one_in(&r->dice, 2) ? 4 : 9); more > 0; more--) {
         struct mix_party *p = mix_join_in(r, (unsigned)mix_die(&r->dice, CHANS_END), false);
         p->scratch[CHANS_OF] = mix_die(&r->dice, chans.count);
         p->scratch[CHANS_OPEN] = 1 + mix_die(&r->dice, (1u << chans.count) - 1);
@@ -102,8 +102,11 @@ static void chans_make(struct mix_round *r)
     for (unsigned i = 0; i < r->count; i++) {
         struct mix_party *p = &r->party[i];
         p->left = 1 + (unsigned)mix_die(&r->dice, most);
-        for (unsigned k = 0; k < chans.count && chans_sends(p); k++)
+        for (unsigned k = 0; k < chans.count && chans_sends(p); k++) {
             mix_add(&chans.debt[k], MIX_SENDER);
+            if (chans.closing == CLOSE_COUNTED)
+                CHECK_EQ(blitz_chan_sender_add(chans.chan[k]), 0);
+        }
     }
     if (chans.closing == CLOSE_SUDDENLY)
         mix_join_in(r, CHANS_END, false)->left = 1 + (unsigned)mix_die(&r->dice, 4);
@@ -169,6 +172,13 @@ static void chans_case(struct mix_party *p, unsigned k, unsigned i, bool is_send
                            : blitz_case_recv(chans.chan[i], &op->value[k]);
 }
 
+/* One more case: a time, or a future that is ready then. */
+static void chans_case_of_time(struct mix_op *op, blitz_deadline when)
+{
+    blitz_sleep_future_init(&op->nap, when);
+    op->cases[op->count++] = when % 2 ? blitz_case_time(when) : blitz_case_future(&op->nap.future);
+}
+
 static void chans_choose_select(struct mix_party *p, bool has_sends)
 {
     struct mix_op *op = &p->op;
@@ -178,6 +188,7 @@ static void chans_choose_select(struct mix_party *p, bool has_sends)
     op->count = sure + 1 + (unsigned)mix_die(&p->dice, CHANS_CASES - sure);
     op->is_biased = mix_one_in(&p->dice, 6);
     op->is_statement = mix_one_in(&p->dice, 2);
+    op->is_now = mix_one_in(&p->dice, 10);
     for (unsigned k = 0; k < op->count; k++) {
         unsigned i = (unsigned)mix_die(&p->dice, chans.count);
         bool is_send = has_sends && (k == sure || mix_one_in(&p->dice, 2));
@@ -191,6 +202,8 @@ static void chans_choose_select(struct mix_party *p, bool has_sends)
             unsigned k = i < op->count ? i : op->count++;
             chans_case(p, k, i, false);
         }
+    if (p->round->has_deadlines && mix_one_in(&p->dice, 5))
+        chans_case_of_time(op, blitz_after(mix_die(&p->dice, 60) * BLITZ_US));
 }
 
 static bool chans_end_suddenly(struct mix_party *p)
@@ -231,10 +244,12 @@ static void chans_done_select(struct mix_party *p, int rc)
         if (op->cases[k].kind == BLITZ_SELECT_RECV && (k != rc || op->cases[k].error != 0))
             CHECK_EQ(op->value[k].id, MIX_NO_VALUE);
     if (rc < 0) {
-        CHECK(rc == -ETIMEDOUT || rc == -ECANCELED);
+        CHECK(rc == -ETIMEDOUT || rc == -ECANCELED || (rc == -EAGAIN && op->is_now));
         return;
     }
     CHECK_LT(rc, (int)op->count);
+    if (op->cases[rc].kind == BLITZ_SELECT_TIME || op->cases[rc].kind == BLITZ_SELECT_FUTURE)
+        return;
     unsigned i = 0;
     while (chans.chan[i] != op->cases[rc].of)
         i++;
@@ -330,7 +345,9 @@ static void chans_done(struct mix_party *p, int rc)
 static void chans_leave(struct mix_party *p)
 {
     for (unsigned i = 0; i < chans.count; i++) {
-        if (chans_sends(p))
+        if (chans_sends(p) && chans.closing == CLOSE_COUNTED)
+            blitz_chan_sender_drop(chans.chan[i]);
+        else if (chans_sends(p))
             chans_owe(i, -MIX_SENDER);
         if (p->role == CHANS_END && chans.is_shut)
             (void)blitz_chan_shut(chans.chan[i]);

@@ -118,6 +118,55 @@ static void gates_check(struct mix_round *r)
 static const struct mix_scene mix_scene_gates = {"gates",    4,           gates_make, gates_next,
                                                  gates_done, gates_leave, gates_check};
 
+/* ---- an event that is set and reset ---- */
+
+enum { RESET_WAIT, RESET_SET, RESET_RESET };
+
+static void reset_make(struct mix_round *r)
+{
+    memset(&gates, 0, sizeof gates);
+    gates.gate = malloc(sizeof *gates.gate);
+    CHECK_NOT_NULL(gates.gate);
+    blitz_event_init(&gates.gate->event);
+    mix_join_in(r, RESET_WAIT, true);
+    mix_join_in(r, RESET_SET, true);
+    for (uint64_t n = mix_die(&r->dice, 8); n > 0; n--)
+        mix_join_in(r, (unsigned)mix_die(&r->dice, 3), mix_one_in(&r->dice, 2));
+    for (unsigned i = 0; i < r->count; i++) {
+        r->party[i].left = 1 + (unsigned)mix_die(&r->dice, 6);
+        mix_add(&gates.waiters, r->party[i].role != RESET_WAIT);
+    }
+}
+
+static bool reset_next(struct mix_party *p)
+{
+    if (p->left == 0)
+        return false;
+    p->op.n = mix_die(&p->dice, 3) * mix_die(&p->dice, 15) * BLITZ_US;
+    mix_begin(p, p->role == RESET_WAIT ? &mix_event : &mix_pause, gates.gate);
+    return true;
+}
+
+static void reset_done(struct mix_party *p, int rc)
+{
+    CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
+    if (p->role == RESET_SET)
+        blitz_event_set(&gates.gate->event);
+    else if (p->role == RESET_RESET)
+        blitz_event_reset(&gates.gate->event);
+    p->left -= p->role != RESET_WAIT || rc == 0;
+}
+
+/* The last of those that move it leaves it set. */
+static void reset_leave(struct mix_party *p)
+{
+    if (p->role != RESET_WAIT && mix_add(&gates.waiters, -1) == 0)
+        blitz_event_set(&gates.gate->event);
+}
+
+static const struct mix_scene mix_scene_reset = {"reset",    1,           reset_make, reset_next,
+                                                 reset_done, reset_leave, gates_check};
+
 /* ---- barrier ---- */
 
 /* p->scratch[0]: meetings; [1]: has it said that it comes to this one? */

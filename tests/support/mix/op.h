@@ -50,12 +50,14 @@ struct mix_op {
     bool is_held;      /* condition: the mutex belongs to this party afterwards */
     bool is_biased;    /* select */
     bool is_statement; /* select: by the statement, if it is a call */
+    bool is_now;       /* select: only if it takes no waiting */
     unsigned count;    /* cases, or futures of a crowd */
     void *pointer;     /* of once and promise */
     blitz_permit permit;
     struct mix_value value[MIX_CASES];
     blitz_select_case cases[MIX_CASES];
-    unsigned polled; /* so often, in the future form */
+    unsigned polled;        /* so often, in the future form */
+    blitz_sleep_future nap; /* a case of a select */
     union {
         blitz_chan_future chan;
         blitz_select_future select;
@@ -152,47 +154,48 @@ static const struct mix_verb mix_recv_many = {"recv_many", mix_recv_many_call, N
 
 /* ---- select: rc is the case, or an error ---- */
 
-#define MIX_SENDS(i) (op->cases[i].kind == BLITZ_SELECT_SEND ? op->cases[i].of : NULL)
-#define MIX_RECVS(i) (op->cases[i].kind == BLITZ_SELECT_RECV ? op->cases[i].of : NULL)
-#define MIX_SLOT(i)                                                               \
-    blitz_on_send((blitz_chan *)MIX_SENDS(i), &op->value[i], &op->cases[i].error) \
-    {                                                                             \
-        rc = i;                                                                   \
-    }                                                                             \
-    blitz_on_recv((blitz_chan *)MIX_RECVS(i), &op->value[i], &op->cases[i].error) \
-    {                                                                             \
-        rc = i;                                                                   \
+#define MIX_IS(i, kind_) (op->cases[i].kind == BLITZ_SELECT_##kind_)
+#define MIX_SENDS(i) (MIX_IS(i, SEND) ? op->cases[i].of : NULL)
+#define MIX_RECVS(i) (MIX_IS(i, RECV) ? op->cases[i].of : NULL)
+/* clang-format off */
+#define MIX_CHAN_SLOT(i)                                                                      \
+    blitz_on_send((blitz_chan *)MIX_SENDS(i), &op->value[i], &op->cases[i].error) { rc = i; } \
+    blitz_on_recv((blitz_chan *)MIX_RECVS(i), &op->value[i], &op->cases[i].error) { rc = i; }
+#define MIX_ANY_SLOT(i)                                                             \
+    MIX_CHAN_SLOT(i)                                                                \
+    blitz_on_time(MIX_IS(i, TIME) ? op->cases[i].until : BLITZ_FOREVER) { rc = i; } \
+    blitz_on_future(MIX_IS(i, FUTURE) ? (blitz_future *)op->cases[i].of : blitz_pending()) { rc = i; }
+#define MIX_STATEMENT(slot)                     \
+    blitz_select(until) {                       \
+        slot(0) slot(1) slot(2)                 \
+        blitz_on_timeout { rc = -ETIMEDOUT; }   \
+        blitz_on_cancel { rc = -ECANCELED; }    \
     }
+/* clang-format on */
 
-/* The first three cases, by the statement. */
+/* Up to three cases, by the statement. Futures among them would make it another kind of wait. */
 static int mix_select_statement(struct mix_op *op, blitz_deadline until)
 {
     int rc = -EINVAL;
+    bool has_others = false;
     for (unsigned i = op->count; i < 3; i++)
         op->cases[i] = blitz_case_recv(NULL, NULL);
-    blitz_select(until)
-    {
-        MIX_SLOT(0)
-        MIX_SLOT(1)
-        MIX_SLOT(2)
-        blitz_on_timeout
-        {
-            rc = -ETIMEDOUT;
-        }
-        blitz_on_cancel
-        {
-            rc = -ECANCELED;
-        }
-    }
+    for (unsigned i = 0; i < 3; i++)
+        has_others |= !MIX_IS(i, SEND) && !MIX_IS(i, RECV);
+    if (has_others)
+        MIX_STATEMENT(MIX_ANY_SLOT)
+    else
+        MIX_STATEMENT(MIX_CHAN_SLOT)
     return rc;
 }
 static unsigned mix_select_how(const struct mix_op *op)
 {
-    return op->is_biased ? BLITZ_SELECT_BIASED : BLITZ_SELECT_FAIR;
+    return (op->is_biased ? BLITZ_SELECT_BIASED : BLITZ_SELECT_FAIR) |
+           (op->is_now ? BLITZ_SELECT_NOW : 0);
 }
 static int mix_select_call(struct mix_op *op, blitz_deadline until)
 {
-    if (op->is_statement && op->count <= 3 && !op->is_biased)
+    if (op->is_statement && op->count <= 3 && !op->is_biased && !op->is_now)
         return mix_select_statement(op, until);
     return blitz_select_wait(op->cases, op->count, mix_select_how(op), until);
 }
@@ -468,5 +471,17 @@ static blitz_future *mix_timer_future(struct mix_op *op)
 }
 static const struct mix_verb mix_timer = {
     "timer", mix_timer_call, mix_timer_future, mix_pause_result, 0, 0};
+
+/* One tick of an interval. */
+static int mix_tick_call(struct mix_op *op, blitz_deadline until)
+{
+    return blitz_interval_tick(op->of, until);
+}
+static blitz_future *mix_tick_future(struct mix_op *op)
+{
+    return &((blitz_interval *)op->of)->future;
+}
+static const struct mix_verb mix_tick = {
+    "tick", mix_tick_call, mix_tick_future, mix_pause_result, 0, 0};
 
 #endif

@@ -153,7 +153,7 @@ static void mix_step_end(struct mix_party *p, int rc)
 {
     bz_store_relaxed(&p->doing, NULL); /* relaxed: for people */
     mix_add(&p->round->activity, 1);
-    if (rc != -ETIMEDOUT)
+    if (rc != -ETIMEDOUT && rc != -EAGAIN)
         mix_add(&p->round->progress, 1);
     bool is_cancelled = rc == -ECANCELED && p->op.verb != &mix_close; /* a scope may be, alone */
     CHECK(!is_cancelled || p->kind != MIX_THREAD);

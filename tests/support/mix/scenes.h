@@ -18,7 +18,7 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_permits, &mix_scene_semaphore, &mix_scene_condition, &mix_scene_notify,
     &mix_scene_gates,   &mix_scene_barrier,   &mix_scene_oneshot,   &mix_scene_promise,
     &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
-    &mix_scene_scope,   &mix_scene_timer};
+    &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer};
 
 enum { MIX_SCENES = sizeof mix_scenes / sizeof mix_scenes[0] };
 

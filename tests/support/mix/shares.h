@@ -84,7 +84,8 @@ static bool shares_next(struct mix_party *p)
     }
     mix_begin(p, &mix_select, NULL);
     p->op.count = shares.count;
-    p->op.is_biased = p->op.is_statement = false;
+    p->op.is_biased = p->op.is_now = false;
+    p->op.is_statement = mix_one_in(&p->dice, 2);
     for (unsigned i = 0; i < shares.count; i++)
         p->op.cases[i] = shares_case(p, i);
     return true;

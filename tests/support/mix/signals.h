@@ -24,8 +24,8 @@ static struct {
     struct mix_count work, debt, is_done;
 } signals;
 
-/* p->scratch: is the mutex held; does it owe a notification. */
-enum { SIGNALS_HELD, SIGNALS_OWES };
+/* p->scratch: is the mutex held; does it owe a notification; does it pause before it unlocks. */
+enum { SIGNALS_HELD, SIGNALS_OWES, SIGNALS_LINGERS };
 
 /* ---- condition ---- */
 
@@ -39,7 +39,7 @@ static void condition_make(struct mix_round *r)
     signals.capacity = capacities[mix_die(&r->dice, 4)];
     mix_join_in(r, SIGNALS_TAKE, true);
     mix_join_in(r, SIGNALS_PUT, mix_one_in(&r->dice, 2));
-    for (uint64_t n = mix_die(&r->dice, 8); n > 0; n--)
+    for (uint64_t n = mix_die(&r->dice, mix_one_in(&r->dice, 2) ? 3 : 8); n > 0; n--)
         mix_join_in(r, (unsigned)mix_die(&r->dice, 3), mix_one_in(&r->dice, 3));
     uint64_t most = mix_one_in(&r->dice, 2) ? 3 : 20;
     for (unsigned i = 0; i < r->count; i++) {
@@ -60,7 +60,9 @@ static bool condition_next(struct mix_party *p)
     if (p->scratch[SIGNALS_HELD]) {
         p->op.with = &signals.mutex;
         p->op.n = mix_die(&p->dice, 30) * BLITZ_US;
-        mix_begin(p, p->role == SIGNALS_HOLD ? &mix_pause : &mix_condition, condition_of(p));
+        bool is_pause = p->role == SIGNALS_HOLD || p->scratch[SIGNALS_LINGERS];
+        p->scratch[SIGNALS_LINGERS] = 0;
+        mix_begin(p, is_pause ? &mix_pause : &mix_condition, condition_of(p));
         return true;
     }
     if (!is_unbounded && p->left == 0)
@@ -84,16 +86,19 @@ static void condition_maybe_close(void)
     blitz_condition_broadcast(&signals.is_filled);
 }
 
-/* Tell one waiter of the other side that there is an item, or room. */
+/* Tell one waiter of the other side that there is an item, or room. Some keep the mutex for a while
+ * after that: the waiter has its signal then, and waits for the mutex. */
 static void condition_tell(struct mix_party *p)
 {
     blitz_condition *other = p->role == SIGNALS_PUT ? &signals.is_filled : &signals.is_emptied;
-    bool is_after = mix_one_in(&p->dice, 2);
-    if (is_after)
+    uint64_t way = mix_die(&p->dice, 3);
+    if (way == 0)
         condition_unlock(p);
     blitz_condition_signal(other);
-    if (!is_after)
+    if (way == 1)
         condition_unlock(p);
+    else if (way == 2)
+        p->scratch[SIGNALS_LINGERS] = 1;
 }
 
 /* With the mutex: put or take if that can be done, else go on to wait. */

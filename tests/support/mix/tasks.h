@@ -11,7 +11,7 @@
 
 #include "support/mix/party.h"
 
-enum { TASKS_WAIT, TASKS_MOVE };
+enum { TASKS_WAIT, TASKS_MOVE, TASKS_TICK, TASKS_CANCEL };
 enum { TASKS_CHILDREN = 4, TASKS_MEMBERS = 5 };
 
 struct tasks_member {
@@ -32,7 +32,9 @@ static struct {
     struct t_rng dice[TASKS_CHILDREN];
     blitz_task *handle[MIX_PARTIES][TASKS_CHILDREN]; /* NULL: given up */
     struct tasks_scope scope[MIX_PARTIES];
+    blitz_token *token; /* of all scopes of the round, or NULL */
     blitz_timer timer[MIX_PARTIES];
+    blitz_interval interval[MIX_PARTIES];
 } tasks;
 
 /* ---- join ---- */
@@ -135,14 +137,24 @@ static void scope_make(struct mix_round *r)
     for (uint64_t n = 1 + mix_die(&r->dice, 5); n > 0; n--)
         mix_join_in(r, TASKS_WAIT, mix_one_in(&r->dice, 2))->left =
             1 + (unsigned)mix_die(&r->dice, 20);
+    if (!mix_one_in(&r->dice, 4))
+        return;
+    CHECK_EQ(blitz_token_new(NULL, &tasks.token), 0);
+    mix_join_in(r, TASKS_CANCEL, true)->left = 1;
+    mix_say(r, " with a token");
 }
 
 static bool scope_next(struct mix_party *p)
 {
     struct tasks_scope *s = &tasks.scope[p->index];
-    blitz_scope_opts opts = {.runtime = p->round->rt};
+    blitz_scope_opts opts = {.runtime = p->round->rt, .token = tasks.token};
     if (p->left-- == 0)
         return false;
+    if (p->role == TASKS_CANCEL) {
+        p->op.n = mix_die(&p->dice, 200) * BLITZ_US;
+        mix_begin(p, &mix_pause, NULL);
+        return true;
+    }
     bool has_deadline = mix_one_in(&p->dice, 6);
     s->may_fail = mix_one_in(&p->dice, 3);
     s->may_end_early = has_deadline;
@@ -168,15 +180,25 @@ static bool scope_next(struct mix_party *p)
 static void scope_done(struct mix_party *p, int rc)
 {
     struct tasks_scope *s = &tasks.scope[p->index];
+    if (p->role == TASKS_CANCEL) {
+        blitz_token_cancel(tasks.token);
+        return;
+    }
     CHECK(rc == 0 || rc == -EIO || rc == -ETIMEDOUT || rc == -ECANCELED);
     CHECK_EQ(mix_get(&s->live), 0);
     CHECK(rc != -EIO || s->may_fail);
     if (rc == -ECANCELED && !s->may_end_early) /* then the closing party was, or its wait ended */
-        CHECK(p->round->cancels > 0 || p->round->has_deadlines);
+        CHECK(p->round->cancels > 0 || p->round->has_deadlines || tasks.token != NULL);
+}
+
+static void scope_check(struct mix_round *r)
+{
+    (void)r;
+    blitz_token_unref(tasks.token);
 }
 
 static const struct mix_scene mix_scene_scope = {"scope",    3,    scope_make, scope_next,
-                                                 scope_done, NULL, tasks_check};
+                                                 scope_done, NULL, scope_check};
 
 /* ---- timers ---- */
 
@@ -191,6 +213,14 @@ static void timer_make(struct mix_round *r)
                                                  : blitz_after(mix_die(&r->dice, 200) * BLITZ_US));
     }
     mix_join_in(r, TASKS_MOVE, true)->left = 1 + (unsigned)mix_die(&r->dice, 8);
+    for (uint64_t n = mix_die(&r->dice, 3); n > 0; n--) {
+        struct mix_party *p = mix_join_in(r, TASKS_TICK, mix_one_in(&r->dice, 2));
+        p->left = 1 + (unsigned)mix_die(&r->dice, 6);
+        CHECK_EQ(blitz_interval_init(&tasks.interval[p->index], blitz_now(),
+                                     (1 + mix_die(&r->dice, 20)) * BLITZ_US,
+                                     (blitz_missed)mix_die(&r->dice, 3)),
+                 0);
+    }
 }
 
 static bool timer_next(struct mix_party *p)
@@ -198,7 +228,10 @@ static bool timer_next(struct mix_party *p)
     if (p->left == 0)
         return false;
     p->op.n = mix_die(&p->dice, 30) * BLITZ_US;
-    mix_begin(p, p->role == TASKS_WAIT ? &mix_timer : &mix_pause, &tasks.timer[p->index]);
+    if (p->role == TASKS_TICK)
+        mix_begin(p, &mix_tick, &tasks.interval[p->index]);
+    else
+        mix_begin(p, p->role == TASKS_WAIT ? &mix_timer : &mix_pause, &tasks.timer[p->index]);
     return true;
 }
 
@@ -206,7 +239,7 @@ static bool timer_next(struct mix_party *p)
 static void timer_move(struct mix_party *p)
 {
     bool is_last = --p->left == 0;
-    for (unsigned i = 0; i < p->index; i++) {
+    for (unsigned i = 0; i < p->index; i++) { /* the waiters come first */
         if (!is_last && mix_one_in(&p->dice, 2))
             continue;
         uint64_t ns = mix_die(&p->dice, 100) * BLITZ_US;
@@ -215,13 +248,24 @@ static void timer_move(struct mix_party *p)
     }
 }
 
+/* Ticks are meant for moments that have come, and each for a later one than the last. */
+static void timer_ticked(struct mix_party *p, const blitz_interval *i)
+{
+    CHECK_GT(i->ticked, p->scratch[0]);
+    CHECK_LE(i->ticked, blitz_now());
+    p->scratch[0] = i->ticked;
+    p->left--;
+}
+
 static void timer_done(struct mix_party *p, int rc)
 {
     CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
     if (p->role == TASKS_MOVE)
         timer_move(p);
-    else
+    else if (p->role == TASKS_WAIT)
         p->left = rc == -ETIMEDOUT;
+    else if (rc == 0)
+        timer_ticked(p, &tasks.interval[p->index]);
 }
 
 static const struct mix_scene mix_scene_timer = {"timer",    1,    timer_make, timer_next,
