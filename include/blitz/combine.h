@@ -2,8 +2,11 @@
  * blitz/combine.h - wait for the first of several futures, for all of them, or not too long.
  *
  * A combinator is a future made of futures (its children): it can be awaited, polled by a stackless
- * task, and be a child itself. Nothing is allocated: the combinator, the list of its children and the
- * children lie in your memory, from init until it is ready or cancelled.
+ * task, and be a child itself. The combinator, the list of its children and the children lie in your
+ * memory, from init until it is ready or cancelled. With up to BLITZ_OF_MAX children nothing is allocated.
+ * With more, the first poll allocates one block, 24 bytes for each child, and a wake polls the child that
+ * was woken: n children cost 2 * n polls, however many they are. Without memory for the block each wake
+ * polls all children. For futures that come and go there is a set: blitz/join_set.h.
  *
  *     blitz_child child[] = {{.future = &answer.future}, {.future = &nap.future}};
  *     blitz_race race;
@@ -58,9 +61,13 @@ typedef struct blitz_child {
 typedef struct blitz_race {
     blitz_future future; /* to be awaited; its output is the winner's */
     size_t winner;       /* when ready: which child; the number of children if there is none */
-    size_t first;        /* which child is asked first; 0 unless set: earlier ones win ties */
+    size_t first;        /* which child is asked first; 0 unless set: earlier ones win ties (of more
+                          * than BLITZ_OF_MAX children: in the first poll) */
     blitz_child *child;
     size_t count;
+    size_t open; /* this and the rest: not yours */
+    void *list;
+    unsigned char is_begun, is_asked;
 } blitz_race;
 
 /*
@@ -86,6 +93,9 @@ typedef struct blitz_all {
     size_t failed; /* which one that was; the number of children if none */
     blitz_child *child;
     size_t count;
+    size_t open; /* this and the rest: not yours */
+    void *list;
+    unsigned char is_begun, is_asked;
 } blitz_all;
 
 /*

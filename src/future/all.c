@@ -5,8 +5,11 @@
  * then, failing fast, the rest are given up as a race gives up its losers, and the error is told when
  * nothing of them is left. Collecting, the first error is kept and the rest go on.
  *
- * Asked again for each wake, n children cost up to n * n / 2 polls in all. Few have many; whoever
- * has thousands spawns them into a scope (blitz/scope.h), where each is a task and is woken alone.
+ * The first poll asks every child. A later one asks those that were woken, if there is a list of them
+ * (children.c), so n children cost 2 * n polls in all. Without a list it asks all that are open.
+ *
+ * I1  `open` is the number of children that are not ready and not given up. It counts from the first full
+ *     pass on; is_asked is false if the next poll must make one.
  */
 #include <errno.h>
 
@@ -29,37 +32,79 @@ static void note_output(blitz_all *a, size_t i)
         (void)bz_children_stop(a->child, a->count);
 }
 
-/* Ask those that are open, once each; a failure on the way may stop the ones behind. True: nothing
- * is open any more. */
-static bool ask(blitz_all *a, const blitz_waker *waker)
+static void ask_child(blitz_all *a, size_t i, const blitz_waker *waker)
 {
-    bool is_over = true;
-    for (size_t i = 0; i < a->count; i++) {
-        if (!bz_child_is_open(&a->child[i]))
-            continue;
-        if (bz_child_poll(&a->child[i], waker))
-            note_output(a, i);
-        else
-            is_over = false;
+    if (!bz_child_is_open(&a->child[i]))
+        return;
+    if (bz_child_poll(&a->child[i], waker)) {
+        a->open--;
+        note_output(a, i);
     }
-    return is_over;
+}
+
+/* Poll the children that are open, once each. A failure may stop those behind it. */
+static void ask_all(blitz_all *a, const blitz_waker *waker)
+{
+    a->open = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        blitz_waker its = bz_child_waker(a->list, i, waker);
+        a->open += bz_child_is_open(&a->child[i]);
+        ask_child(a, i, &its);
+    }
+    a->is_asked = true;
+}
+
+static void ask_woken(blitz_all *a)
+{
+    for (struct bz_ready_entry *e; (e = bz_readylist_next(a->list)) != NULL;) {
+        blitz_waker its = bz_readylist_waker(e);
+        ask_child(a, bz_readylist_index(e), &its);
+    }
+}
+
+static void close_list(blitz_all *a)
+{
+    if (a->list != NULL)
+        bz_readylist_close(a->list);
+    a->list = NULL;
+}
+
+static bool is_asked_anew(const blitz_all *a)
+{
+    return !a->is_asked || a->list == NULL;
 }
 
 static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
 {
     blitz_all *a = all_of(f);
     int was = a->error;
-    bool is_over = ask(a, waker);
-    if (!is_over && a->error != was && a->mode == BLITZ_FAIL_FAST)
-        is_over =
-            bz_children_settle(a->child, a->count, waker); /* some were asked before it failed */
-    return is_over ? BLITZ_READY : BLITZ_PENDING;
+    if (!a->is_begun) {
+        a->is_begun = true;
+        a->list = bz_children_list(a->count, waker);
+    }
+    if (a->list != NULL)
+        bz_readylist_begin(a->list, waker);
+    if (is_asked_anew(a))
+        ask_all(a, waker);
+    else
+        ask_woken(a);
+    if (a->error != was && a->mode == BLITZ_FAIL_FAST)
+        a->open = bz_children_settle(a->child, a->count, a->list, waker);
+    if (a->open == 0) {
+        close_list(a);
+        return BLITZ_READY;
+    }
+    if (a->list != NULL)
+        bz_readylist_end(a->list, waker);
+    return BLITZ_PENDING;
 }
 
 static void all_cancel(blitz_future *f)
 {
     blitz_all *a = all_of(f);
-    (void)bz_children_stop(a->child, a->count);
+    a->is_asked = false; /* the next poll asks those that are stopping */
+    if (!bz_children_stop(a->child, a->count))
+        close_list(a);
 }
 
 static int all_output(blitz_future *f)

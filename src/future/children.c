@@ -4,11 +4,12 @@
  * Revocable children are revoked before pinned ones are asked to stop: a pinned one may take its
  * time, and what the others hold is somebody else's meanwhile.
  *
- * Why the children are told by the parent's own waker, and not each by one of its own: a waker may
- * be kept and woken by anybody after the child was cancelled, so what it points to must be counted.
- * The parent's task is; the combinator's memory is the caller's, and gone. A waker for each child
- * would need memory of its own, and waiting allocates nothing. What is lost is who of the children
- * rang, so a wake asks all that are open.
+ * Which waker does a child get? A waker may be kept and woken after the child was cancelled, so it must
+ * point to counted memory. The parent's task is counted; the combinator's memory is the caller's and may
+ * be gone. So up to bz_children_few children get the parent's own waker, nothing is allocated, and a wake
+ * polls all children that are open. More children get a waker each, from one block (readylist.c), and a
+ * wake polls the child that was woken. If there is no memory for the block, the first way serves any
+ * number.
  *
  * I1  A child that has ended, was revoked or was left is not touched again.
  * I2  cancel is called once, and only after a poll that said "pending".
@@ -18,6 +19,8 @@
 #include <errno.h>
 
 #include "sched/wait.h"
+
+size_t bz_children_few = BLITZ_OF_MAX;
 
 bool bz_child_poll(blitz_child *c, const blitz_waker *waker)
 {
@@ -69,13 +72,33 @@ bool bz_children_stop(blitz_child *child, size_t count)
     return are_others && stop_the_others(child, count);
 }
 
-bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker)
+struct bz_readylist *bz_children_list(size_t count, const blitz_waker *waker)
 {
-    bool is_settled = true;
-    for (size_t i = 0; i < count; i++)
-        if (child[i].fate == BLITZ_STOPPING && !bz_child_poll(&child[i], waker))
-            is_settled = false;
-    return is_settled || BZ_BROKEN(121);
+    return count > bz_children_few ? bz_readylist_new(count, waker) : NULL;
+}
+
+size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist *list,
+                          const blitz_waker *waker)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (child[i].fate != BLITZ_STOPPING)
+            continue;
+        blitz_waker its = bz_child_waker(list, i, waker);
+        open += !bz_child_poll(&child[i], &its);
+    }
+    return BZ_BROKEN(121) ? 0 : open;
+}
+
+size_t bz_children_settle_woken(blitz_child *child, size_t open, struct bz_readylist *list)
+{
+    for (struct bz_ready_entry *e; (e = bz_readylist_next(list)) != NULL;) {
+        blitz_child *c = &child[bz_readylist_index(e)];
+        blitz_waker its = bz_readylist_waker(e);
+        if (c->fate == BLITZ_STOPPING && bz_child_poll(c, &its))
+            open--;
+    }
+    return open;
 }
 
 int bz_children_init(blitz_child *child, size_t count, const blitz_future_ops *const ops[3],

@@ -15,6 +15,10 @@
 
 #include "base/compiler.h"
 #include "blitz/combine.h"
+#include "sched/readylist.h"
+
+/* A combinator with more children than that has a list of those that were woken. Tests change it. */
+extern size_t bz_children_few;
 
 /* Is there anything left to wait for? */
 static inline bool bz_child_is_open(const blitz_child *c)
@@ -30,8 +34,22 @@ void bz_child_stop(blitz_child *c);
 /* All of them. True: there are pinned ones, which have to be asked until they have ended. */
 bool bz_children_stop(blitz_child *child, size_t count);
 
-/* Ask those that were asked to stop. True: nothing is open any more. */
-BZ_MUST_USE bool bz_children_settle(blitz_child *child, size_t count, const blitz_waker *waker);
+/* The list of a combinator that is polled for the first time; NULL: none. */
+struct bz_readylist *bz_children_list(size_t count, const blitz_waker *waker);
+
+/* The waker for child i: its own if there is a list, else the parent's. */
+static inline blitz_waker bz_child_waker(struct bz_readylist *list, size_t i,
+                                         const blitz_waker *waker)
+{
+    return list != NULL ? bz_readylist_waker(bz_readylist_at(list, i)) : *waker;
+}
+
+/* Poll the children that were asked to stop. Return the number of those that are not ready. */
+BZ_MUST_USE size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist *list,
+                                      const blitz_waker *waker);
+/* Poll those of them that were woken. `open` are not ready before, the result after. */
+BZ_MUST_USE size_t bz_children_settle_woken(blitz_child *child, size_t open,
+                                            struct bz_readylist *list);
 
 /* Set each fate to its beginning and choose the class: ops[] has a table for each. -EINVAL: one has
  * no future. */

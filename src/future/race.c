@@ -14,6 +14,12 @@
  *
  * A cancel is the same second phase without a winner.
  *
+ * Each phase begins with a pass over all children. If there is a list of the children that were woken
+ * (children.c), later polls ask only those: in the order in which they were woken, so of several that are
+ * ready at the same time any may win.
+ *
+ * I2  is_asked is false if the next poll must make a pass over all children; `open` is the number of losers
+ *     that are not ready yet.
  * I1  winner is OPEN until the second phase begins, and stays as it is from then on.
  */
 #include <errno.h>
@@ -35,9 +41,10 @@ static size_t ask(blitz_race *r, const blitz_waker *waker, bool *are_left)
 {
     for (size_t n = 0, i = r->first < r->count ? r->first : 0; n < r->count; n++) {
         blitz_child *c = &r->child[i];
+        blitz_waker its = bz_child_waker(r->list, i, waker);
         if (c->fate == BLITZ_UNASKED && bz_future_is_far(c->future))
             *are_left = true;
-        else if (bz_child_poll(c, waker))
+        else if (bz_child_poll(c, &its))
             return i;
         i = i + 1 < r->count ? i + 1 : 0;
     }
@@ -47,27 +54,80 @@ static size_t ask(blitz_race *r, const blitz_waker *waker, bool *are_left)
 /* The rest, when nobody is ready. */
 static size_t ask_those_left(blitz_race *r, const blitz_waker *waker)
 {
-    for (size_t i = 0; i < r->count; i++)
-        if (r->child[i].fate == BLITZ_UNASKED && bz_child_poll(&r->child[i], waker))
+    for (size_t i = 0; i < r->count; i++) {
+        blitz_waker its = bz_child_waker(r->list, i, waker);
+        if (r->child[i].fate == BLITZ_UNASKED && bz_child_poll(&r->child[i], &its))
             return i;
+    }
     return OPEN;
+}
+
+static size_t ask_all(blitz_race *r, const blitz_waker *waker)
+{
+    bool are_left = false;
+    size_t winner = ask(r, waker, &are_left);
+    return winner == OPEN && are_left ? ask_those_left(r, waker) : winner;
+}
+
+static size_t ask_woken(blitz_race *r)
+{
+    for (struct bz_ready_entry *e; (e = bz_readylist_next(r->list)) != NULL;) {
+        size_t i = bz_readylist_index(e);
+        blitz_waker its = bz_readylist_waker(e);
+        if (bz_child_poll(&r->child[i], &its))
+            return i;
+    }
+    return OPEN;
+}
+
+static void close_list(blitz_race *r)
+{
+    if (r->list != NULL)
+        bz_readylist_close(r->list);
+    r->list = NULL;
+}
+
+/* True if this poll must look at all children. */
+static bool is_asked_anew(blitz_race *r)
+{
+    bool is_anew = !r->is_asked || r->list == NULL;
+    r->is_asked = true;
+    return is_anew;
+}
+
+/* True if the race is decided and the losers are gone. */
+static bool is_over(blitz_race *r, const blitz_waker *waker)
+{
+    if (r->winner == OPEN) {
+        size_t winner = is_asked_anew(r) ? ask_all(r, waker) : ask_woken(r);
+        if (winner == OPEN)
+            return false;
+        r->winner = winner; /* I1 */
+        r->is_asked = false;
+        if (!bz_children_stop(r->child, r->count))
+            return true;
+    }
+    r->open = is_asked_anew(r) ? bz_children_settle(r->child, r->count, r->list, waker)
+                               : bz_children_settle_woken(r->child, r->open, r->list);
+    return r->open == 0;
 }
 
 static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
 {
     blitz_race *r = race_of(f);
-    if (r->winner == OPEN) {
-        bool are_left = false;
-        size_t winner = ask(r, waker, &are_left);
-        if (winner == OPEN && are_left)
-            winner = ask_those_left(r, waker);
-        if (winner == OPEN)
-            return BLITZ_PENDING;
-        r->winner = winner; /* I1 */
-        if (!bz_children_stop(r->child, r->count))
-            return BLITZ_READY;
+    if (!r->is_begun) {
+        r->is_begun = true;
+        r->list = bz_children_list(r->count, waker);
     }
-    return bz_children_settle(r->child, r->count, waker) ? BLITZ_READY : BLITZ_PENDING;
+    if (r->list != NULL)
+        bz_readylist_begin(r->list, waker);
+    if (is_over(r, waker)) {
+        close_list(r);
+        return BLITZ_READY;
+    }
+    if (r->list != NULL)
+        bz_readylist_end(r->list, waker);
+    return BLITZ_PENDING;
 }
 
 static void race_cancel(blitz_future *f)
@@ -76,7 +136,9 @@ static void race_cancel(blitz_future *f)
     if (r->winner != OPEN)
         return; /* the losers are given up already */
     r->winner = r->count;
-    (void)bz_children_stop(r->child, r->count);
+    r->is_asked = false;
+    if (!bz_children_stop(r->child, r->count))
+        close_list(r);
 }
 
 static int race_output(blitz_future *f)

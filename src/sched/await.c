@@ -31,6 +31,7 @@
 
 #include "base/log.h"
 #include "sched/look.h"
+#include "sched/readylist.h"
 #include "sched/wait.h"
 
 /* ---- wakers ---- */
@@ -46,7 +47,8 @@ blitz_waker blitz_waker_clone(const blitz_waker *w)
 
 bool bz_waker_is_ours(const blitz_waker *w)
 {
-    return w->ops == &bz_task_waker || w->ops == &parker_waker || w->ops == NULL;
+    return w->ops == &bz_task_waker || w->ops == &parker_waker || w->ops == NULL ||
+           bz_readylist_is_ours(w);
 }
 
 /* Our own are called as they are, others out of the runtime: they may take their time. */
@@ -159,6 +161,9 @@ const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
     struct bz_machine *m = bz_machine_self();
     if (m != NULL)
         return m->rt->os;
+    const blitz_waker *parent;
+    if (bz_readylist_by(w, when, &parent))
+        return parent != NULL ? bz_waker_by(parent, when) : bz_os_outside();
     if (w->ops != &parker_waker)
         return bz_os_outside();
     struct parker *p = w->data;

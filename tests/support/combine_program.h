@@ -15,6 +15,7 @@
 
 #include "base/rng.h"
 #include "blitz.h"
+#include "future/children.h"
 #include "sched/sched.h"
 #include "support/probe.h"
 
@@ -323,6 +324,8 @@ static int cp_run(void *arg)
     struct cp_setter setter[CP_SETTERS];
     blitz_task *task[CP_SETTERS] = {NULL}, *waiter = NULL;
     struct bz_os_thread thread[CP_SETTERS], waits;
+    bz_children_few =
+        cp_die(p, 2) ? 0 : BLITZ_OF_MAX; /* with lists of woken children, or without */
     p->root = cp_grow(p, 3)->f;
     p->until = cp_die(p, 2) ? BLITZ_FOREVER : cp_moment(p);
     uint32_t who = cp_die(p, 3);

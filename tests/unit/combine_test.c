@@ -626,3 +626,180 @@ TEST(combine, any_order_of_events_gives_each_child_one_end)
     for (uint64_t i = t_scaled(20000); i > 0; i--)
         one_story(&dice, i % 2 == 0);
 }
+
+/* ---- many children ---- */
+
+/* A future that counts its polls in a counter of the crowd. */
+struct counted {
+    blitz_future f;
+    blitz_waker waker;
+    size_t *polls;
+    bool is_set;
+};
+
+static blitz_poll counted_poll(blitz_future *f, const blitz_waker *waker)
+{
+    struct counted *c = BZ_CONTAINER_OF(f, struct counted, f);
+    ++*c->polls;
+    blitz_waker_drop(&c->waker);
+    if (c->is_set)
+        return BLITZ_READY;
+    c->waker = blitz_waker_clone(waker);
+    return BLITZ_PENDING;
+}
+
+static void counted_cancel(blitz_future *f)
+{
+    blitz_waker_drop(&BZ_CONTAINER_OF(f, struct counted, f)->waker);
+}
+
+static const blitz_future_ops counted_ops = {"counted", BLITZ_REVOCABLE, counted_poll,
+                                             counted_cancel, NULL};
+
+struct many {
+    struct counted *c;
+    blitz_child *child;
+    size_t n, polls;
+};
+
+static void many_init(struct many *m, size_t n)
+{
+    m->c = malloc(n * sizeof *m->c);
+    m->child = malloc(n * sizeof *m->child);
+    m->n = n;
+    m->polls = 0;
+    CHECK(m->c != NULL && m->child != NULL);
+    for (size_t i = 0; i < n; i++) {
+        m->c[i] = (struct counted){.f = {&counted_ops}, .polls = &m->polls};
+        m->child[i].future = &m->c[i].f;
+    }
+}
+
+static void many_fini(struct many *m)
+{
+    free(m->c);
+    free(m->child);
+}
+
+/* The children in a scattered order: 7919 is prime to all sizes. */
+static size_t scattered(size_t i, size_t n)
+{
+    return n > 0 ? (i * 7919 + 5) % n : 0;
+}
+
+static const size_t sizes[] = {1000, 10 * 1000, 100 * 1000, 1000 * 1000};
+
+/* Each wake ends one child: n polls in the beginning, and one for each wake. */
+TEST(all, bug_47_a_wake_costs_one_poll_of_a_thousand_children_and_of_a_million)
+{
+    for (size_t s = 0; s < BZ_ARRAY_LEN(sizes); s++) {
+        struct many m;
+        struct t_bell bell = {0};
+        blitz_all all;
+        many_init(&m, sizes[s]);
+        CHECK_EQ(blitz_all_init(&all, m.child, m.n, BLITZ_FAIL_FAST), 0);
+        CHECK_EQ(ask(&all.future, &bell), BLITZ_PENDING);
+        CHECK_EQ(m.polls, m.n);
+        for (size_t i = 0; i < m.n; i++) {
+            struct counted *c = &m.c[scattered(i, m.n)];
+            c->is_set = true;
+            blitz_waker_wake(&c->waker);
+            CHECK_EQ(ask(&all.future, &bell), i + 1 == m.n ? BLITZ_READY : BLITZ_PENDING);
+            CHECK_EQ(m.polls, m.n + i + 1);
+        }
+        CHECK_EQ(bell.rung, (int)m.n);
+        CHECK_EQ(bell.holders, 0);
+        many_fini(&m);
+    }
+}
+
+/* A child that is woken for nothing costs one poll, too. */
+TEST(race, bug_47_a_wake_costs_one_poll_of_a_thousand_children_and_of_a_million)
+{
+    for (size_t s = 0; s < BZ_ARRAY_LEN(sizes); s++) {
+        struct many m;
+        struct t_bell bell = {0};
+        blitz_race r;
+        many_init(&m, sizes[s]);
+        CHECK_EQ(blitz_race_init(&r, m.child, m.n), 0);
+        CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
+        for (size_t i = 0; i < m.n; i++) {
+            struct counted *c = &m.c[scattered(i, m.n)];
+            c->is_set = i + 1 == m.n;
+            blitz_waker_wake(&c->waker);
+            CHECK_EQ(ask(&r.future, &bell), c->is_set ? BLITZ_READY : BLITZ_PENDING);
+            CHECK_EQ(m.polls, m.n + i + 1);
+        }
+        CHECK_EQ(r.winner, scattered(m.n - 1, m.n));
+        CHECK_EQ(bell.holders, 0);
+        many_fini(&m);
+    }
+}
+
+/* Several wakes before the parent's poll wake the parent once; a child that is woken twice is polled once. */
+TEST(all, several_children_that_are_woken_wake_the_parent_once)
+{
+    struct many m;
+    struct t_bell bell = {0};
+    blitz_all all;
+    many_init(&m, 100);
+    CHECK_EQ(blitz_all_init(&all, m.child, m.n, BLITZ_COLLECT), 0);
+    CHECK_EQ(ask(&all.future, &bell), BLITZ_PENDING);
+    for (size_t i = 0; i < m.n; i++) {
+        m.c[i].is_set = true;
+        blitz_waker_wake_by_ref(&m.c[i].waker);
+        blitz_waker_wake_by_ref(&m.c[i].waker);
+    }
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(ask(&all.future, &bell), BLITZ_READY);
+    CHECK_EQ(m.polls, 2 * m.n);
+    CHECK_EQ(bell.holders, 0);
+    many_fini(&m);
+}
+
+/* A waker that outlives the combinator is still there to be woken and dropped. */
+TEST(all, wakers_of_children_outlive_it)
+{
+    struct many m;
+    struct t_bell bell = {0};
+    blitz_all all;
+    many_init(&m, 100);
+    CHECK_EQ(blitz_all_init(&all, m.child, m.n, BLITZ_COLLECT), 0);
+    CHECK_EQ(ask(&all.future, &bell), BLITZ_PENDING);
+    blitz_waker kept = blitz_waker_clone(&m.c[7].waker), other = blitz_waker_clone(&kept);
+    all.future.ops->cancel(&all.future);
+    CHECK_EQ(bell.holders, 0);
+    blitz_waker_wake(&kept);
+    blitz_waker_drop(&other);
+    CHECK_EQ(bell.rung, 0);
+    many_fini(&m);
+}
+
+/* Sleeps of various lengths, several of them equal. */
+static int many_sleeps(void *arg)
+{
+    enum { SLEEPS = 300 };
+    static blitz_sleep_future nap[SLEEPS];
+    static blitz_child child[SLEEPS];
+    blitz_all all;
+    blitz_race race;
+    (void)arg;
+    for (int way = 0; way < 2; way++) {
+        for (size_t i = 0; i < SLEEPS; i++) {
+            blitz_sleep_future_init(&nap[i], blitz_after((i * 7 % 20) * 100 * BLITZ_US));
+            child[i].future = &nap[i].future;
+        }
+        if (way == 0)
+            CHECK_EQ(blitz_all_init(&all, child, SLEEPS, BLITZ_FAIL_FAST), 0);
+        else
+            CHECK_EQ(blitz_race_init(&race, child, SLEEPS), 0);
+        CHECK_EQ(blitz_await(way == 0 ? &all.future : &race.future, BLITZ_FOREVER), 0);
+    }
+    return 0;
+}
+
+TEST(combine, many_sleeps_end_in_a_task_and_on_a_plain_thread)
+{
+    t_on_each(many_sleeps, NULL, 0);
+    CHECK_EQ(many_sleeps(NULL), 0);
+}
