@@ -18,6 +18,7 @@
 #include "blitz/futures.h"
 #include "blitz/hooks.h"
 #include "blitz/iter.h"
+#include "blitz/join_set.h"
 #include "blitz/local.h"
 #include "blitz/loop.h"
 #include "blitz/net.h"
