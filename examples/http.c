@@ -5,8 +5,14 @@
  *     example_http FOLDER [PORT]       serve until stopped
  *
  * GET and HEAD, connections that are kept, requests sent ahead, 304 for what has not changed. Each connection is
- * a plain loop: read a request, answer it. Reading a file may block a thread (a disk does not say when it
- * is ready), so it is announced by blitz_block_in_place(), and nobody else waits for it.
+ * a plain loop: read a request, answer it. Opening and reading a file may block a thread (a disk does not say
+ * when it is ready), so it is announced by blitz_block_in_place(), and no other task waits for it. A small file
+ * goes out with its head, in one write. A large one goes from the file to the connection without coming through
+ * this process's memory (blitz_stream_copy).
+ *
+ * All memory of a connection is on the stack of its fiber. Pages that were not touched cost nothing, and the
+ * runtime gives the stacks of connections that are gone back to the system. (With the buffers in malloc's memory
+ * the server stayed at 220 MB after three waves of 9,500 connections, fragmented; so at 12 MB.)
  *
  * A client has 30 seconds for a request and for taking an answer. Names that begin with a dot are not served, so there is no
  * way out of the folder but by a link that somebody put there.
@@ -25,7 +31,7 @@
 
 #include "http_parse.h"
 
-enum { OUT_BYTES = 32768, PATIENCE_S = 30, DATE_BYTES = 32 };
+enum { OUT_BYTES = 16384, PATIENCE_S = 30, DATE_BYTES = 32 };
 
 struct session {
     blitz_tcp *tcp;
@@ -34,7 +40,7 @@ struct session {
     size_t have;            /* bytes in `in` */
     char in[HTTP_HEAD_MAX]; /* requests, as they come */
     size_t len;             /* bytes in `out` */
-    char out[OUT_BYTES];    /* an answer, or the next piece of it */
+    char out[OUT_BYTES];    /* an answer, or its head */
 };
 
 static blitz_deadline patience(void)
@@ -129,9 +135,8 @@ struct file {
     int folder, fd;
     char path[HTTP_PATH_MAX + sizeof "index.html"];
     struct stat about;
-    char *to; /* the next piece goes here */
+    char *to; /* a small file goes here */
     size_t room;
-    off_t at;
 };
 
 static int file_open(void *arg)
@@ -149,7 +154,7 @@ static int file_open(void *arg)
 static int file_read(void *arg)
 {
     struct file *f = arg;
-    ssize_t n = pread(f->fd, f->to, f->room, f->at);
+    ssize_t n = pread(f->fd, f->to, f->room, 0);
     return n < 0 ? -errno : (int)n;
 }
 
@@ -174,25 +179,37 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* The head is in `out` already; what fits of the file goes with it, the rest in pieces. */
+/* A file that fits into `out`, behind its head. */
+static int send_small(struct session *s, struct file *f)
+{
+    f->to = s->out + s->len;
+    f->room = (size_t)f->about.st_size;
+    if (blitz_block_in_place(file_read, f) != (int)f->room)
+        return -EIO; /* it has become shorter than was promised */
+    s->len += f->room;
+    return send_out(s);
+}
+
+static int send_large(struct session *s, struct file *f)
+{
+    blitz_fd_stream stream;
+    blitz_limited part = {.left =
+                              (uint64_t)f->about.st_size}; /* no more, if it has grown meanwhile */
+    int rc = send_out(s);
+    if (rc == 0)
+        rc = blitz_fd_stream_init(&stream, f->fd);
+    if (rc != 0)
+        return rc;
+    part.from = blitz_fd_reader(&stream);
+    rc = blitz_stream_copy(blitz_limited_reader(&part), blitz_tcp_writer(s->tcp), patience(), NULL);
+    return rc == 0 && part.left > 0 ? -EIO : rc;
+}
+
+/* The head is in `out` already. */
 static int send_file(struct session *s, struct file *f)
 {
-    off_t left = f->about.st_size;
-    for (int rc = 0; left > 0;) {
-        f->to = s->out + s->len;
-        f->room = sizeof s->out - s->len;
-        if ((off_t)f->room > left)
-            f->room = (size_t)left;
-        int n = blitz_block_in_place(file_read, f);
-        if (n <= 0)
-            return -EIO; /* it has become shorter than was promised */
-        s->len += (size_t)n;
-        f->at += n;
-        left -= n;
-        if ((rc = send_out(s)) != 0)
-            return rc;
-    }
-    return send_out(s);
+    return f->about.st_size <= (off_t)(sizeof s->out - s->len) ? send_small(s, f)
+                                                               : send_large(s, f);
 }
 
 static int answer_file(struct session *s, struct file *f)
@@ -250,46 +267,52 @@ static int next_request(struct session *s)
     }
 }
 
-static int serve_one(void *arg)
-{
-    struct session *s = arg;
-    int got;
-    while ((got = next_request(s)) > 0) {
-        if (answer(s) != 0 || !s->request.is_kept)
-            break;
-        s->have -= (size_t)got;
-        memmove(s->in, s->in + got, s->have);
-    }
-    blitz_tcp_close(s->tcp);
-    free(s);
-    return 0;
-}
-
-/* ---- the server ---- */
-
 struct server {
     int folder;
     blitz_tcp_listener *listener;
 };
 
+/* A connection that was accepted, until its fiber begins. */
+struct visitor {
+    blitz_tcp *tcp;
+    int folder;
+};
+
+static int serve_one(void *arg)
+{
+    struct visitor *v = arg;
+    struct session s;
+    int got;
+    s.tcp = v->tcp;
+    s.folder = v->folder;
+    s.have = s.len = 0;
+    free(v);
+    while ((got = next_request(&s)) > 0) {
+        if (answer(&s) != 0 || !s.request.is_kept)
+            break;
+        s.have -= (size_t)got;
+        memmove(s.in, s.in + got, s.have);
+    }
+    blitz_tcp_close(s.tcp);
+    return 0;
+}
+
+/* ---- the server ---- */
+
 static int accept_all(void *arg)
 {
     struct server *server = arg;
+    blitz_spawn_opts opts = {.stack_bytes = 65536};
     blitz_tcp *t;
     int rc;
     while ((rc = blitz_tcp_accept(server->listener, &t, NULL, BLITZ_FOREVER)) == 0) {
-        struct session *s = malloc(sizeof *s);
+        struct visitor *v = malloc(sizeof *v);
         blitz_tcp_set_nodelay(t, true);
-        if (s == NULL) {
+        if (v != NULL)
+            *v = (struct visitor){t, server->folder};
+        if (v == NULL || blitz_spawn(serve_one, v, &opts, NULL) != 0) {
             blitz_tcp_close(t);
-            continue;
-        }
-        s->tcp = t;
-        s->folder = server->folder;
-        s->have = s->len = 0;
-        if (blitz_spawn(serve_one, s, NULL, NULL) != 0) {
-            blitz_tcp_close(t);
-            free(s);
+            free(v);
         }
     }
     blitz_tcp_listener_unref(

@@ -15,7 +15,7 @@
 
 #include <blitz.h>
 
-enum { BUFFER = 16384, MEGABYTE = 1 << 20 };
+enum { BUFFER = 16384, MEGABYTE = 1 << 20, IDLE_S = 300 };
 
 static const char *host, *port;
 
@@ -24,7 +24,7 @@ static int passes(void *arg)
     blitz_tcp *client = arg, *server;
     if (blitz_tcp_connect_host(host, port, blitz_after(10 * BLITZ_S), &server) == 0) {
         blitz_stream_copy_both(blitz_tcp_stream(client), blitz_tcp_stream(server), BLITZ_FOREVER,
-                               NULL, NULL);
+                               IDLE_S * (uint64_t)BLITZ_S, NULL, NULL);
         blitz_tcp_close(server);
     }
     blitz_tcp_close(client);

@@ -48,6 +48,10 @@ typedef struct blitz_reader_ops {
     /* NULL, or: put up to `bytes` of what comes into that pipe, which is empty; as read. -ENOTSUP,
      * -EINVAL: not this way. */
     int64_t (*to_pipe)(void *ctx, int pipe, size_t bytes, blitz_deadline until);
+    /* NULL, or, of a reader with a descriptor: the most bytes that may be taken from it. NULL: any number. */
+    uint64_t (*fd_most)(void *ctx);
+    /* NULL, or: so many bytes were taken from the descriptor, past `read`. */
+    void (*fd_took)(void *ctx, uint64_t bytes);
 } blitz_reader_ops;
 
 typedef struct blitz_reader {
@@ -253,7 +257,8 @@ typedef struct blitz_limited {
     uint64_t left;
 } blitz_limited;
 
-/* The first l->left bytes of l->from, then the end.
+/* The first l->left bytes of l->from, then the end. A part of a file goes to a connection as a whole file does:
+ * past this process's memory.
  * Owns:     borrows the struct while it is used.
  * Suspends: never.
  * Returns:  the reader. */
@@ -278,8 +283,9 @@ BLITZ_API blitz_reader blitz_tee_reader(blitz_tee *t);
 /* ---- all of it ---- */
 
 /*
- * Write what comes from one to the other, until the end; the other is not ended. A file goes to a
- * connection without coming through this process's memory, where the system can; so do, after the first
+ * Write what comes from one to the other, until the end; the other is not ended. A file (or a part of one,
+ * or what follows in it behind a buffered reader) goes to a connection without coming through this
+ * process's memory, where the system can; so do, after the first
  * 256 KiB, large pieces from connection to connection, through a pipe (two descriptors; without them, or
  * with the keeper "uring", through memory).
  * Owns:     *copied (may be NULL) is how many bytes went over in any case. After an error while writing,
@@ -292,14 +298,15 @@ BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy(blitz_reader from, blitz_writer t
 
 /*
  * Both ways at once, until both have ended: the end of one direction is passed on, and the other goes
- * on. The first error ends both.
+ * on. The first error ends both. If no byte has gone over in either direction for idle_ns, both end with
+ * -ETIMEDOUT (0 or BLITZ_FOREVER: they may be idle as long as they like).
  * Owns:     *to_b, *to_a (may be NULL) are how many bytes went over.
  * Suspends: until then. Call from a task.
  * Returns:  as blitz_stream_copy(); -EAGAIN (no task is to be had).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy_both(blitz_stream a, blitz_stream b,
-                                                    blitz_deadline until, uint64_t *to_b,
-                                                    uint64_t *to_a);
+                                                    blitz_deadline until, uint64_t idle_ns,
+                                                    uint64_t *to_b, uint64_t *to_a);
 
 /* ---- in memory ---- */
 

@@ -136,9 +136,43 @@ static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline u
     return (int64_t)some;
 }
 
+/* Once the buffer is empty the rest is where the source has it. */
+static int reader_fd(void *ctx)
+{
+    blitz_buffered_reader *b = ctx;
+    return held(b) == 0 && !b->is_over && b->from.ops->fd != NULL ? b->from.ops->fd(b->from.ctx)
+                                                                  : -1;
+}
+
+static uint64_t reader_fd_most(void *ctx)
+{
+    blitz_buffered_reader *b = ctx;
+    return b->from.ops->fd_most != NULL ? b->from.ops->fd_most(b->from.ctx) : UINT64_MAX;
+}
+
+static void reader_fd_took(void *ctx, uint64_t bytes)
+{
+    blitz_buffered_reader *b = ctx;
+    if (b->from.ops->fd_took != NULL)
+        b->from.ops->fd_took(b->from.ctx, bytes);
+}
+
+static int64_t reader_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+{
+    blitz_buffered_reader *b = ctx;
+    if (held(b) > 0 || b->is_over || b->from.ops->to_pipe == NULL)
+        return -ENOTSUP;
+    return b->from.ops->to_pipe(b->from.ctx, pipe, bytes, until);
+}
+
 blitz_reader blitz_buffered_as_reader(blitz_buffered_reader *b)
 {
-    static const blitz_reader_ops ops = {.name = "buffered", .read = reader_read};
+    static const blitz_reader_ops ops = {.name = "buffered",
+                                         .read = reader_read,
+                                         .fd = reader_fd,
+                                         .to_pipe = reader_to_pipe,
+                                         .fd_most = reader_fd_most,
+                                         .fd_took = reader_fd_took};
     return (blitz_reader){&ops, b};
 }
 

@@ -209,9 +209,47 @@ static int64_t limited_read(void *ctx, void *data, size_t bytes, blitz_deadline 
     return n;
 }
 
+static int limited_fd(void *ctx)
+{
+    blitz_limited *l = ctx;
+    return l->from.ops != NULL && l->from.ops->fd != NULL ? l->from.ops->fd(l->from.ctx) : -1;
+}
+
+static uint64_t limited_fd_most(void *ctx)
+{
+    blitz_limited *l = ctx;
+    uint64_t most = l->from.ops->fd_most != NULL ? l->from.ops->fd_most(l->from.ctx) : UINT64_MAX;
+    return most < l->left ? most : l->left;
+}
+
+static void limited_fd_took(void *ctx, uint64_t bytes)
+{
+    blitz_limited *l = ctx;
+    l->left -= bytes;
+    if (l->from.ops->fd_took != NULL)
+        l->from.ops->fd_took(l->from.ctx, bytes);
+}
+
+static int64_t limited_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+{
+    blitz_limited *l = ctx;
+    size_t most = l->left < bytes ? (size_t)l->left : bytes;
+    if (l->from.ops == NULL || l->from.ops->to_pipe == NULL)
+        return -ENOTSUP;
+    int64_t n = most > 0 ? l->from.ops->to_pipe(l->from.ctx, pipe, most, until) : 0;
+    if (n > 0)
+        l->left -= (uint64_t)n;
+    return n;
+}
+
 blitz_reader blitz_limited_reader(blitz_limited *l)
 {
-    static const blitz_reader_ops ops = {.name = "limited", .read = limited_read};
+    static const blitz_reader_ops ops = {.name = "limited",
+                                         .read = limited_read,
+                                         .fd = limited_fd,
+                                         .to_pipe = limited_to_pipe,
+                                         .fd_most = limited_fd_most,
+                                         .fd_took = limited_fd_took};
     return (blitz_reader){&ops, l};
 }
 

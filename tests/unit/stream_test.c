@@ -276,7 +276,7 @@ static int proxy(void *arg)
 {
     blitz_stream *inner = arg;
     uint64_t to_b, to_a;
-    CHECK_EQ(blitz_stream_copy_both(inner[0], inner[1], BLITZ_FOREVER, &to_b, &to_a), 0);
+    CHECK_EQ(blitz_stream_copy_both(inner[0], inner[1], BLITZ_FOREVER, 0, &to_b, &to_a), 0);
     CHECK_EQ(to_b, BIG);
     CHECK_EQ(to_a, BIG);
     return 0;
