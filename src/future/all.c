@@ -34,8 +34,6 @@ static void note_output(blitz_all *a, size_t i)
 
 static void ask_child(blitz_all *a, size_t i, const blitz_waker *waker)
 {
-    if (!bz_child_is_open(&a->child[i]))
-        return;
     if (bz_child_poll(&a->child[i], waker)) {
         a->open--;
         note_output(a, i);
@@ -43,13 +41,16 @@ static void ask_child(blitz_all *a, size_t i, const blitz_waker *waker)
 }
 
 /* Poll the children that are open, once each. A failure may stop those behind it. */
-static void ask_all(blitz_all *a, const blitz_waker *waker)
+static BZ_ALWAYS_INLINE void ask_all(blitz_all *a, struct bz_readylist *list,
+                                     const blitz_waker *waker)
 {
     a->open = 0;
     for (size_t i = 0; i < a->count; i++) {
-        blitz_waker its = bz_child_waker(a->list, i, waker);
-        a->open += bz_child_is_open(&a->child[i]);
-        ask_child(a, i, &its);
+        blitz_waker room;
+        if (!bz_child_is_open(&a->child[i]))
+            continue;
+        a->open++;
+        ask_child(a, i, bz_child_waker(list, i, waker, &room));
     }
     a->is_asked = true;
 }
@@ -57,8 +58,10 @@ static void ask_all(blitz_all *a, const blitz_waker *waker)
 static void ask_woken(blitz_all *a)
 {
     for (struct bz_ready_entry *e; (e = bz_readylist_next(a->list)) != NULL;) {
+        size_t i = bz_readylist_index(e);
         blitz_waker its = bz_readylist_waker(e);
-        ask_child(a, bz_readylist_index(e), &its);
+        if (bz_child_is_open(&a->child[i]))
+            ask_child(a, i, &its);
     }
 }
 
@@ -69,34 +72,44 @@ static void close_list(blitz_all *a)
     a->list = NULL;
 }
 
-static bool is_asked_anew(const blitz_all *a)
+/* After a pass over some of the children: `was` is the error before it. */
+static bool is_over(blitz_all *a, const blitz_waker *waker, int was)
 {
-    return !a->is_asked || a->list == NULL;
+    if (a->error != was && a->mode == BLITZ_FAIL_FAST)
+        a->open = bz_children_settle(a->child, a->count, a->list, waker);
+    return a->open == 0;
 }
 
-static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
+static BZ_NOINLINE blitz_poll poll_many(blitz_all *a, const blitz_waker *waker)
 {
-    blitz_all *a = all_of(f);
     int was = a->error;
     if (!a->is_begun) {
         a->is_begun = true;
-        a->list = bz_children_list(a->count, waker);
+        a->list = bz_readylist_new(a->count, waker);
     }
     if (a->list != NULL)
         bz_readylist_begin(a->list, waker);
-    if (is_asked_anew(a))
-        ask_all(a, waker);
+    if (!a->is_asked || a->list == NULL)
+        ask_all(a, a->list, waker);
     else
         ask_woken(a);
-    if (a->error != was && a->mode == BLITZ_FAIL_FAST)
-        a->open = bz_children_settle(a->child, a->count, a->list, waker);
-    if (a->open == 0) {
+    if (is_over(a, waker, was)) {
         close_list(a);
         return BLITZ_READY;
     }
     if (a->list != NULL)
         bz_readylist_end(a->list, waker);
     return BLITZ_PENDING;
+}
+
+static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
+{
+    blitz_all *a = all_of(f);
+    int was = a->error;
+    if (BZ_UNLIKELY(a->count > bz_children_few))
+        return poll_many(a, waker);
+    ask_all(a, NULL, waker);
+    return is_over(a, waker, was) ? BLITZ_READY : BLITZ_PENDING;
 }
 
 static void all_cancel(blitz_future *f)

@@ -72,11 +72,6 @@ bool bz_children_stop(blitz_child *child, size_t count)
     return are_others && stop_the_others(child, count);
 }
 
-struct bz_readylist *bz_children_list(size_t count, const blitz_waker *waker)
-{
-    return count > bz_children_few ? bz_readylist_new(count, waker) : NULL;
-}
-
 size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist *list,
                           const blitz_waker *waker)
 {
@@ -84,8 +79,8 @@ size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist 
     for (size_t i = 0; i < count; i++) {
         if (child[i].fate != BLITZ_STOPPING)
             continue;
-        blitz_waker its = bz_child_waker(list, i, waker);
-        open += !bz_child_poll(&child[i], &its);
+        blitz_waker room;
+        open += !bz_child_poll(&child[i], bz_child_waker(list, i, waker, &room));
     }
     return BZ_BROKEN(121) ? 0 : open;
 }

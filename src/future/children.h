@@ -34,14 +34,14 @@ void bz_child_stop(blitz_child *c);
 /* All of them. True: there are pinned ones, which have to be asked until they have ended. */
 bool bz_children_stop(blitz_child *child, size_t count);
 
-/* The list of a combinator that is polled for the first time; NULL: none. */
-struct bz_readylist *bz_children_list(size_t count, const blitz_waker *waker);
-
-/* The waker for child i: its own if there is a list, else the parent's. */
-static inline blitz_waker bz_child_waker(struct bz_readylist *list, size_t i,
-                                         const blitz_waker *waker)
+/* The waker for child i: its own, made in *room, if there is a list; else the parent's. */
+static inline const blitz_waker *bz_child_waker(struct bz_readylist *list, size_t i,
+                                                const blitz_waker *waker, blitz_waker *room)
 {
-    return list != NULL ? bz_readylist_waker(bz_readylist_at(list, i)) : *waker;
+    if (BZ_LIKELY(list == NULL))
+        return waker;
+    *room = bz_readylist_waker(bz_readylist_at(list, i));
+    return room;
 }
 
 /* Poll the children that were asked to stop. Return the number of those that are not ready. */

@@ -37,14 +37,15 @@ static blitz_race *race_of(blitz_future *f)
 
 /* Ask the children in turn. Returns the first that is ready, or OPEN. Those that plainly are not, and
  * were not asked yet, are passed over for now: *are_left. */
-static size_t ask(blitz_race *r, const blitz_waker *waker, bool *are_left)
+static BZ_ALWAYS_INLINE size_t ask(blitz_race *r, struct bz_readylist *list,
+                                   const blitz_waker *waker, bool *are_left)
 {
     for (size_t n = 0, i = r->first < r->count ? r->first : 0; n < r->count; n++) {
         blitz_child *c = &r->child[i];
-        blitz_waker its = bz_child_waker(r->list, i, waker);
+        blitz_waker room;
         if (c->fate == BLITZ_UNASKED && bz_future_is_far(c->future))
             *are_left = true;
-        else if (bz_child_poll(c, &its))
+        else if (bz_child_poll(c, bz_child_waker(list, i, waker, &room)))
             return i;
         i = i + 1 < r->count ? i + 1 : 0;
     }
@@ -52,20 +53,23 @@ static size_t ask(blitz_race *r, const blitz_waker *waker, bool *are_left)
 }
 
 /* The rest, when nobody is ready. */
-static size_t ask_those_left(blitz_race *r, const blitz_waker *waker)
+static BZ_NOINLINE size_t ask_those_left(blitz_race *r, const blitz_waker *waker)
 {
     for (size_t i = 0; i < r->count; i++) {
-        blitz_waker its = bz_child_waker(r->list, i, waker);
-        if (r->child[i].fate == BLITZ_UNASKED && bz_child_poll(&r->child[i], &its))
+        blitz_waker room;
+        if (r->child[i].fate == BLITZ_UNASKED &&
+            bz_child_poll(&r->child[i], bz_child_waker(r->list, i, waker, &room)))
             return i;
     }
     return OPEN;
 }
 
-static size_t ask_all(blitz_race *r, const blitz_waker *waker)
+/* The list is an argument so that the compiler can leave it out where there is none. */
+static BZ_ALWAYS_INLINE size_t ask_all(blitz_race *r, struct bz_readylist *list,
+                                       const blitz_waker *waker)
 {
     bool are_left = false;
-    size_t winner = ask(r, waker, &are_left);
+    size_t winner = ask(r, list, waker, &are_left);
     return winner == OPEN && are_left ? ask_those_left(r, waker) : winner;
 }
 
@@ -99,7 +103,7 @@ static bool is_asked_anew(blitz_race *r)
 static bool is_over(blitz_race *r, const blitz_waker *waker)
 {
     if (r->winner == OPEN) {
-        size_t winner = is_asked_anew(r) ? ask_all(r, waker) : ask_woken(r);
+        size_t winner = is_asked_anew(r) ? ask_all(r, r->list, waker) : ask_woken(r);
         if (winner == OPEN)
             return false;
         r->winner = winner; /* I1 */
@@ -112,12 +116,11 @@ static bool is_over(blitz_race *r, const blitz_waker *waker)
     return r->open == 0;
 }
 
-static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
+static BZ_NOINLINE blitz_poll poll_many(blitz_race *r, const blitz_waker *waker)
 {
-    blitz_race *r = race_of(f);
     if (!r->is_begun) {
         r->is_begun = true;
-        r->list = bz_children_list(r->count, waker);
+        r->list = bz_readylist_new(r->count, waker);
     }
     if (r->list != NULL)
         bz_readylist_begin(r->list, waker);
@@ -128,6 +131,23 @@ static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
     if (r->list != NULL)
         bz_readylist_end(r->list, waker);
     return BLITZ_PENDING;
+}
+
+static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
+{
+    blitz_race *r = race_of(f);
+    if (BZ_UNLIKELY(r->count > bz_children_few))
+        return poll_many(r, waker);
+    if (r->winner == OPEN) {
+        size_t winner = ask_all(r, NULL, waker);
+        if (winner == OPEN)
+            return BLITZ_PENDING;
+        r->winner = winner; /* I1 */
+        if (!bz_children_stop(r->child, r->count))
+            return BLITZ_READY;
+    }
+    size_t open = bz_children_settle(r->child, r->count, NULL, waker);
+    return open == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
 
 static void race_cancel(blitz_future *f)

@@ -561,8 +561,10 @@ int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
     struct run r = {.loop = loop, .acc = acc, .left = bz_span_cells(whole)};
     r.is_quiet = !is_fixed(loop) && r.left > FEW;
     r.size = is_fixed(loop) ? loop->grain : 0;
-    if (loop->how != NULL)
+    if (loop->how != NULL) {
         r.share = begin_offers(loop);
+        r.since = is_fixed(loop) ? 0 : loop->began; /* one look at the clock less */
+    }
     return run_span(&r, *whole);
 }
 
