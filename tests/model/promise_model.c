@@ -3,7 +3,7 @@
  * two promises has one winner and loses nothing.
  *
  *   covers: src/future/promise.c src/future/race.c src/future/children.c src/future/children.h
- *   needs: src/os/lock.c src/base/list.c
+ *   needs: src/os/lock.c src/base/list.c src/sched/readylist.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * The waiter is a thread that polls and sleeps on a word which its waker sets: what await.c does,
@@ -14,6 +14,7 @@
 
 #include "blitz/combine.h"
 #include "blitz/promise.h"
+#include "future/children.h"
 #include "model_os.h"
 #include "os/lock.h"
 #include "sched/look.h"
@@ -86,6 +87,19 @@ void blitz_waker_drop(blitz_waker *w)
     if (w->ops != NULL)
         w->ops->drop(w->data);
     *w = (blitz_waker){NULL, NULL};
+}
+
+bool bz_waker_is_ours(const blitz_waker *w)
+{
+    (void)w;
+    return true;
+}
+
+const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
+{
+    (void)w;
+    (void)when;
+    return &m_os;
 }
 
 void bz_look_cancel(blitz_future *f)
@@ -252,9 +266,9 @@ static void referee(void)
         blitz_promise_unref(lane[i]);
 }
 
-/* The winner's value is the referee's, the loser's is freed: whoever is first, whatever the order. */
-MODEL(race, of_two_promises_one_wins_and_nothing_is_lost)
+static void race_of_two(size_t few)
 {
+    bz_children_few = few;
     freed_of[0] = freed_of[1] = 0;
     bz_atomic_init(&rung, 0);
     bz_atomic_init(&holders, 0);
@@ -268,4 +282,16 @@ MODEL(race, of_two_promises_one_wins_and_nothing_is_lost)
     m_sometimes(won == 0);
     m_sometimes(won == 1);
     m_sometimes(loser_fate == BLITZ_LEFT);
+}
+
+/* The winner's value is the referee's, the loser's is freed, in every order. */
+MODEL(race, of_two_promises_one_wins_and_nothing_is_lost)
+{
+    race_of_two(BLITZ_OF_MAX);
+}
+
+/* The same with a waker for each child (readylist.c). */
+MODEL(race, with_a_list_of_woken_children_nothing_is_lost_either)
+{
+    race_of_two(0);
 }
