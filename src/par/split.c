@@ -444,7 +444,7 @@ static bool may_offer(const struct run *r, const struct bz_span *s)
     unsigned made = bz_load_relaxed(&loop->offers); /* relaxed: the fetch_add below decides */
     bool is_even = made < loop->offers_even;
     if (is_paced ? !is_long(r, s, is_even ? WORTH_PART : UNEVEN_PART) : !is_even)
-        return BZ_BROKEN(310);
+        return false;
     if (bz_fetch_add_relaxed(&loop->offers, 1) < loop->offers_max) /* relaxed: a counter */
         return true;
     bz_fetch_sub_relaxed(&loop->offers, 1); /* relaxed: likewise */
@@ -504,7 +504,7 @@ static int run_span(struct run *r, struct bz_span s)
     struct part upper;
     if (bz_loop_is_stopped(r->loop))
         return 0;
-    if (r->loop->how != NULL && !r->is_quiet)
+    if (r->loop->how != NULL && !r->is_quiet && !BZ_BROKEN(310))
         return run_by_demand(r, s, r->share, NULL);
     if (r->is_quiet || r->size == 0)
         return run_quietly(r, s);
