@@ -149,6 +149,17 @@ TEST(injector, check_names_a_wrong_length)
     DIES("3 inside, says 7", bz_store_relaxed(&in.length, 7); bz_injector_check(&in));
 }
 
+/* A runtime's memory is not cleared before it is made. */
+TEST(injector, init_leaves_nothing_of_what_the_memory_held)
+{
+    memset(&in, 0xff, sizeof in);
+    bz_injector_init(&in, &bz_os_linux);
+    CHECK_EQ(bz_injector_length(&in), (size_t)0);
+    CHECK_EQ(bz_injector_urgent(&in), (size_t)0);
+    CHECK_EQ(bz_injector_take(&in, got, N, 1), 0u);
+    bz_injector_check(&in);
+}
+
 /* ---- the urgent lane ---- */
 
 TEST(injector, an_urgent_entry_is_taken_alone_and_before_all_others)
