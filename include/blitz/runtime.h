@@ -11,8 +11,10 @@
  * fork(): a process with a runtime may fork, from any thread and from a task, at any time. The child
  * may call exec or _exit, what signal handlers may call, and nothing of blitz: it has one thread, the
  * workers are not in it, and locks of theirs may be held for ever. The parent does not notice. So
- * also exit(), which runs other people's handlers: use _exit(). Who wants a runtime on both sides
- * forks before making one.
+ * also exit(), which runs other people's handlers: use _exit(). A child that calls blitz all the same is
+ * told: starting and ending a runtime is -EBUSY, a spawn -EINVAL, a wait that would not end and a
+ * switch to another task abort, each with a line that says why; parallel calls (blitz/fork.h) run on
+ * the calling thread. A program that wants a runtime on both sides forks before it makes one.
  */
 #ifndef BLITZ_RUNTIME_H
 #define BLITZ_RUNTIME_H

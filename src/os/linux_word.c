@@ -17,6 +17,7 @@
  *     MEMBARRIER_CMD_GLOBAL is refused as a fallback: it waits for an RCU grace period, milliseconds
  *     on a path that runs before every sleep.
  */
+#include "os/forked.h"
 #include "os/linux.h"
 #include "os/sleepers.h"
 
@@ -64,6 +65,8 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
     (void)os;
     if (until_ns != BZ_OS_FOREVER && !BZ_BROKEN(101))
         return wait_for(word, expected, until_ns);
+    if (bz_is_forked())
+        bz_forked_abort(); /* nobody is left to wake us */
     bz_sleepers_enter(&me, word, expected);
     int err = wait_for(word, expected, until_ns);
     bz_sleepers_leave(&me);

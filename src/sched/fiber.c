@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "os/forked.h"
 #include "sched/escape.h"
 #include "sched/sched.h"
 
@@ -100,6 +101,10 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
 struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
 {
     struct bz_machine *m = bz_machine_self();
+    if (bz_is_forked()) {
+        bz_forked_refuse("spawn");
+        return NULL;
+    }
     if (opts != NULL && opts->runtime != NULL)
         return (struct bz_runtime *)opts->runtime;
     if (m == NULL)

@@ -46,6 +46,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "os/forked.h"
 #include "sched/quick.h"
 
 static void runner_main(void *arg);
@@ -135,6 +136,8 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
 {
     struct bz_stack *from = m->runner;
     BZ_ASSERT(m->current != NULL);
+    if (bz_is_forked())
+        bz_forked_abort(); /* not in switch_to: the child comes here when nothing is at hand */
     bz_evacuate(m);
     stay_behind(m, &hook, &arg);
     struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? &stack_for(m, next)->ctx : go_home(m);

@@ -29,6 +29,7 @@
 #include <errno.h>
 
 #include "blitz/fork.h"
+#include "os/forked.h"
 #include "os/loaded.h"
 #include "sched/sched.h"
 
@@ -57,6 +58,8 @@ blitz_runtime *blitz_par_runtime(void)
     struct bz_machine *m = bz_machine_self();
     if (m != NULL)
         return (blitz_runtime *)m->rt;
+    if (bz_is_forked())
+        return NULL;
     struct bz_runtime *rt = bz_load_acquire(&chosen); /* [M] */
     if (rt == NULL && bz_os_outside() == &bz_os_linux)
         rt = bz_load_acquire(&made); /* [M] */
@@ -108,7 +111,8 @@ int blitz_par_run(blitz_runtime *runtime, int (*fn)(void *arg), void *arg)
     if (fn == NULL)
         return -EINVAL;
     struct bz_runtime *rt = (struct bz_runtime *)(runtime != NULL ? runtime : blitz_par_runtime());
-    if (rt == NULL || (m != NULL && m->rt == rt) || call_in(rt, fn, arg, &result) != 0)
+    if (rt == NULL || bz_is_forked() || (m != NULL && m->rt == rt) ||
+        call_in(rt, fn, arg, &result) != 0)
         return fn(arg);
     return result;
 }

@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "os/forked.h"
 #include "os/sim.h"
 #include "sched/dump.h"
 #include "sched/escape.h"
@@ -146,6 +147,16 @@ static void unwatch_overflows(struct bz_runtime *rt)
         bz_overflow_unwatch(&rt->stacks);
 }
 
+/* ---- children of a fork ---- */
+
+static bool is_left_behind(const char *call)
+{
+    if (!bz_is_forked())
+        return false;
+    bz_forked_refuse(call);
+    return true;
+}
+
 int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz_runtime **out)
 {
     static const blitz_config defaults;
@@ -153,6 +164,8 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     const blitz_allocator *a = c->allocator != NULL ? c->allocator : &bz_allocator_libc;
     if (c->log != NULL)
         (void)blitz_log_set(c->log, c->log_ctx, BLITZ_LOG_WARN); /* that level exists */
+    if (is_left_behind("runtime"))
+        return -EBUSY;
     struct bz_runtime *rt = bz_alloc(a, sizeof *rt, _Alignof(struct bz_runtime));
     if (rt == NULL)
         return -ENOMEM;
@@ -172,6 +185,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     err = bz_machine_start(&rt->procs[0], false); /* so that there always is one */
     if (err != 0)
         goto fini_preempt;
+    bz_forked_enter();
     bz_runtimes_add(rt);
     bz_dump_watch(rt);
     watch_overflows(rt);
@@ -273,7 +287,7 @@ int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
 {
     struct bz_runtime *rt = (struct bz_runtime *)runtime;
     struct bz_machine *m = bz_machine_self();
-    if (m != NULL && m->rt == rt)
+    if ((m != NULL && m->rt == rt) || is_left_behind("shutdown"))
         return -EBUSY;
     uint64_t began_ns = bz_os_now(rt->os);
     stop(rt);
@@ -307,8 +321,11 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     struct bz_runtime *rt = (struct bz_runtime *)runtime;
     if (rt == NULL)
         return 0;
+    if (is_left_behind("unref"))
+        return -EBUSY;
     if (!bz_live_is_drained(&rt->tasks.live))
         return -EBUSY;
+    bz_forked_leave();
     bz_runtimes_remove(rt);
     bz_dump_unwatch(rt);
     bz_lock_take(&rt->start_lock, rt->os); /* no machine is started from here on */

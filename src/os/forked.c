@@ -1,0 +1,72 @@
+/*
+ * forked.c - see forked.h.
+ *
+ * `alive` is ordinary memory: the child has the parent's count. The page is empty in the child. So a
+ * count above 0 and an empty page mean that the fork was made beside a living runtime. A child of a
+ * process without a runtime has a count of 0, makes one and fills the page.
+ */
+#define _GNU_SOURCE 1
+#include "os/forked.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+#if !defined(MADV_WIPEONFORK)
+#define MADV_WIPEONFORK 18 /* the kernel's, since 4.14 */
+#endif
+
+#define WORDS                                                                                 \
+    "this process was forked beside a runtime, whose threads are not in it: exec, _exit, or " \
+    "fork before the runtime is made"
+
+static bz_forked_word never = 1; /* of those who have no page */
+bz_atomic(bz_forked_word *) bz_forked_at = &never;
+static bz_atomic(uint32_t) alive; /* runtimes */
+
+/* The page, for good; or the word that never changes. */
+static bz_forked_word *page(void)
+{
+    size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return &never;
+    if (madvise(at, bytes, MADV_WIPEONFORK) == 0)
+        return at;
+    (void)munmap(at, bytes);
+    return &never;
+}
+
+void bz_forked_enter(void)
+{
+    bz_forked_word *at = bz_load_relaxed(&bz_forked_at); /* relaxed: two pages are as good as one */
+    if (at == &never)
+        at = page();
+    bz_store_relaxed(at, 1); /* relaxed: both are found by this process, or by a child */
+    bz_store_relaxed(&bz_forked_at, at); /* relaxed: likewise */
+    bz_fetch_add_relaxed(&alive, 1);     /* relaxed: likewise */
+}
+
+void bz_forked_leave(void)
+{
+    bz_fetch_sub_relaxed(&alive, 1); /* relaxed: a count */
+}
+
+bool bz_forked_confirm(void)
+{
+    return bz_load_relaxed(&alive) > 0 && !BZ_BROKEN(296); /* relaxed: a count */
+}
+
+void bz_forked_refuse(const char *call)
+{
+    bz_log_once(BLITZ_LOG_ERROR, "%s: " WORDS, call);
+}
+
+void bz_forked_abort(void)
+{
+    BZ_CHECK(false, WORDS);
+    abort();
+}
