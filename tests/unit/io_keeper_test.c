@@ -11,6 +11,8 @@
 #include "io/attempt.h"
 #include "io/ring.h"
 #include "sched/io.h"
+#include "support/deny.h"
+#include "support/net.h"
 
 static const char *refused; /* a call the system does not have */
 
@@ -69,6 +71,60 @@ TEST(io_keeper, bug_18_what_the_system_refuses_is_done_without)
     CHECK_STR_EQ(name, "epoll");
     CHECK_EQ(keeper_with("epoll", "epoll_create", &name), -ENOSYS);
     CHECK_EQ(keeper_with("kqueue", NULL, &name), -EINVAL);
+}
+
+/* ---- a system that forbids rings ---- */
+
+static int serves_one(void *arg)
+{
+    blitz_addr at;
+    blitz_tcp *end[2];
+    char got[4];
+    CHECK_STR_EQ(bz_machine_self()->rt->procs[0].poll.ops->name, "epoll");
+    (void)arg;
+    blitz_tcp_listener *l = t_listen(&at);
+    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(10 * BLITZ_S), &end[0]), 0);
+    CHECK_EQ(blitz_tcp_accept(l, &end[1], NULL, blitz_after(10 * BLITZ_S)), 0);
+    CHECK_EQ(blitz_tcp_write(end[0], "ping", 4, blitz_after(10 * BLITZ_S)), 4);
+    CHECK_EQ(blitz_tcp_read(end[1], got, 4, blitz_after(10 * BLITZ_S)), 4);
+    CHECK_MEM_EQ(got, "ping", 4);
+    t_close_both(end);
+    blitz_tcp_listener_close(l);
+    return 0;
+}
+
+static unsigned lines;
+static char line[256];
+
+static void count_lines(void *ctx, blitz_log_level level, const char *text)
+{
+    (void)ctx;
+    (void)level;
+    lines++;
+    snprintf(line, sizeof line, "%s", text);
+}
+
+/* By the kernel itself, as a container's filter or kernel.io_uring_disabled would. */
+static void serves_without_rings(int err)
+{
+    if (!has_rings())
+        t_skip("no rings on this system");
+    t_deny(SYS_io_uring_setup, err);
+    CHECK_EQ(blitz_log_set(count_lines, NULL, BLITZ_LOG_WARN), 0);
+    CHECK_EQ(blitz_run(serves_one, NULL, &(blitz_config){.procs = 2, .io = "uring"}), 0);
+    t_note("%s", line);
+    CHECK_EQ(lines, 1u);
+    CHECK(strstr(line, "epoll") != NULL);
+}
+
+TEST(io_keeper, bug_18_a_kernel_that_answers_eperm_is_served_by_epoll)
+{
+    serves_without_rings(EPERM);
+}
+
+TEST(io_keeper, bug_18_a_kernel_that_answers_enosys_is_served_by_epoll)
+{
+    serves_without_rings(ENOSYS);
 }
 
 /* ---- a ring alone ---- */

@@ -342,9 +342,8 @@ TEST(runtime, two_that_shut_down_at_once_both_return)
     }
 }
 
-#if defined(BZ_DEBUG)
 /* Each once, by number and name; what was given up is not mentioned. */
-TEST(runtime, handles_that_are_still_held_are_named_in_debug_builds)
+TEST(runtime, handles_that_are_still_held_are_named)
 {
     blitz_runtime *rt;
     blitz_task *held, *given_up;
@@ -362,7 +361,6 @@ TEST(runtime, handles_that_are_still_held_are_named_in_debug_builds)
     CHECK_EQ(times_said("unref"), 1);
     blitz_task_detach(held);
 }
-#endif
 
 /* ---- fork ---- */
 

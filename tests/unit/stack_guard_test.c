@@ -3,6 +3,7 @@
  * meets there.
  */
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -320,6 +321,47 @@ TEST(stack_guard, slabs_have_a_name_in_the_list_of_mappings)
         t_skip("this kernel names no anonymous mappings");
     CHECK(maps_show("[anon:blitz stacks 256K]"));
     bz_stack_give(&t.cache, s);
+    t_stacks_fini(&t);
+}
+
+/*
+ * An older kernel has page protection only. Stacks beyond what that can guard come with a canary, and
+ * the rest of the process still gets mappings.
+ */
+TEST(stack_guard, bug_32_without_light_guards_many_stacks_leave_mappings_for_others)
+{
+    enum { OTHERS = 1000 };
+    const char *many = getenv("BLITZ_MANY_STACKS");
+    uint64_t room = kib_of("/proc/meminfo", "MemAvailable:") / 3 / 5;
+    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : t_scaled(100000);
+    struct bz_os os = os_with_guards(INT32_MAX);
+    struct t_stacks t;
+    static void *other[OTHERS];
+    uint64_t protected = 0;
+    guard_kind = BZ_OS_GUARD_PROTECT;
+    count = count < room ? count : room;
+    struct bz_stack **s = malloc(count * sizeof *s);
+    CHECK_NOT_NULL(s);
+    (void)blitz_log_set(count_warnings, NULL, BLITZ_LOG_WARN);
+    t_stacks_init(&t, (struct bz_stack_config){.os = &os});
+    for (uint64_t i = 0; i < count; i++) {
+        s[i] = t_stack_take(&t, BZ_STACK_64K);
+        protected += s[i]->guard == BZ_STACK_GUARD_PROTECT;
+        CHECK(s[i]->guard == BZ_STACK_GUARD_PROTECT || s[i]->guard == BZ_STACK_GUARD_CANARY);
+    }
+    t_note("%llu of %llu stacks are guarded by protection, %d mappings",
+           (unsigned long long)protected, (unsigned long long)count, count_maps());
+    for (int i = 0; i < OTHERS; i++) { /* with other protections each: they do not merge */
+        other[i] = mmap(NULL, 4096, i % 2 == 0 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+                        -1, 0);
+        CHECK(other[i] != MAP_FAILED);
+    }
+    for (int i = 0; i < OTHERS; i++)
+        munmap(other[i], 4096);
+    CHECK_EQ(warnings > 0, protected < count);
+    for (uint64_t i = 0; i < count; i++)
+        bz_stack_give(&t.cache, s[i]);
+    free(s);
     t_stacks_fini(&t);
 }
 
