@@ -6,6 +6,10 @@
 # and with each libblitz-reductions, targets blitz::reductions-shared and blitz::reductions-static,
 # which is a library of its own because of the name it defines (src/reductions).
 #
+# With BLITZ_DEBUG_LIBRARY also libblitz-debug, targets blitz::debug, blitz::debug-shared and
+# blitz::debug-static: the same sources with assertions and the checks of test builds, to be linked
+# instead of libblitz. The headers are the same.
+#
 # Both by default; a distribution that wants one says so, or sets BUILD_SHARED_LIBS, which chooses
 # the one kind. blitz::blitz is the shared one if there is one. Both are made of blitz_objects, the
 # objects our tests run, so what is shipped is what was tested.
@@ -88,6 +92,44 @@ if(BLITZ_STATIC)
     list(APPEND more_libraries blitz_reductions_static)
 endif()
 
+option(BLITZ_DEBUG_LIBRARY "Build libblitz-debug, with assertions, as well" OFF)
+set(debug_libraries "")
+if(BLITZ_DEBUG_LIBRARY)
+    get_target_property(sources blitz_objects SOURCES)
+    get_target_property(definitions blitz_objects COMPILE_DEFINITIONS)
+    add_library(blitz_debug_objects OBJECT ${sources})
+    target_include_directories(blitz_debug_objects PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_compile_definitions(blitz_debug_objects PRIVATE ${definitions} BZ_DEBUG=1)
+    target_compile_options(blitz_debug_objects PRIVATE -UNDEBUG -O1 -g)
+    target_link_libraries(blitz_debug_objects PRIVATE blitz_flags)
+    if(BLITZ_SHARED)
+        add_library(blitz_debug_shared SHARED $<TARGET_OBJECTS:blitz_debug_objects>)
+        blitz_library(blitz_debug_shared debug-shared)
+        set_target_properties(blitz_debug_shared PROPERTIES
+            OUTPUT_NAME blitz-debug VERSION ${PROJECT_VERSION} SOVERSION ${BLITZ_ABI})
+        if(link_options)
+            target_link_options(blitz_debug_shared PRIVATE ${link_options})
+        endif()
+        target_link_options(blitz_debug_shared PRIVATE
+            -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed)
+        target_link_libraries(blitz_debug_shared PRIVATE Threads::Threads)
+        list(APPEND debug_libraries blitz_debug_shared)
+    endif()
+    if(BLITZ_STATIC)
+        add_library(blitz_debug_static STATIC $<TARGET_OBJECTS:blitz_debug_objects>)
+        blitz_library(blitz_debug_static debug-static)
+        set_target_properties(blitz_debug_static PROPERTIES OUTPUT_NAME blitz-debug)
+        target_link_libraries(blitz_debug_static PUBLIC Threads::Threads)
+        list(APPEND debug_libraries blitz_debug_static)
+    endif()
+    add_library(blitz_debug INTERFACE)
+    add_library(blitz::debug ALIAS blitz_debug)
+    set_target_properties(blitz_debug PROPERTIES EXPORT_NAME debug)
+    list(GET debug_libraries 0 first)
+    target_link_libraries(blitz_debug INTERFACE ${first})
+    list(APPEND debug_libraries blitz_debug)
+endif()
+
 add_library(blitz INTERFACE)
 add_library(blitz::blitz ALIAS blitz)
 list(GET libraries 0 first)
@@ -102,7 +144,7 @@ if(NOT BLITZ_INSTALL)
     return()
 endif()
 
-install(TARGETS blitz blitz_reductions ${libraries} ${more_libraries} EXPORT blitz-targets
+install(TARGETS blitz blitz_reductions ${libraries} ${more_libraries} ${debug_libraries} EXPORT blitz-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -145,8 +187,12 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
 else()
     set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
-foreach(pc blitz.pc blitz-reductions.pc)
+set(pcs blitz.pc blitz-reductions.pc)
+if(BLITZ_DEBUG_LIBRARY)
+    list(APPEND pcs blitz-debug.pc)
+endif()
+foreach(pc ${pcs})
     configure_file(${PROJECT_SOURCE_DIR}/cmake/${pc}.in ${CMAKE_CURRENT_BINARY_DIR}/${pc} @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${pc}
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endforeach()
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz.pc ${CMAKE_CURRENT_BINARY_DIR}/blitz-reductions.pc
-    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
