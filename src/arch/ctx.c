@@ -40,7 +40,8 @@ static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, stru
     bz_note_landed(NULL, left != NULL ? &left->notes : NULL);
     if (bz_fpcw_read() != start->fpcw)
         bz_fpcw_load(start->fpcw);
-    bz_eh_landed(&start->eh, left != NULL ? &left->eh : NULL);
+    if (bz_eh_is_used() && !BZ_BROKEN(290))
+        bz_eh_exchange(&start->eh, left != NULL ? &left->eh : NULL);
     if (hook != NULL)
         hook(arg);
     start->entry(start->arg);
@@ -83,6 +84,11 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     c->pc = (void *)(uintptr_t)bz_ctx_thunk;
     c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, low, (size_t)((char *)top - (char *)low));
+}
+
+void bz_ctx_exchange_eh(struct bz_ctx *me, struct bz_ctx *left)
+{
+    bz_eh_exchange(&me->eh, left != NULL ? &left->eh : NULL);
 }
 
 void bz_ctx_inherit(struct bz_ctx *c)

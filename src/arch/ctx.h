@@ -118,13 +118,17 @@ void bz_ctx_adopt(struct bz_ctx *c);
 /* The context is over or was never entered; nobody stands on its stack. */
 void bz_ctx_fini(struct bz_ctx *c);
 
+/* After arriving in a program with C++: save the exceptions of `left` (NULL: it has ended), load ours. */
+BZ_COLD void bz_ctx_exchange_eh(struct bz_ctx *me, struct bz_ctx *left);
+
 /* After arriving: the left one's control words are in force, and its hook is to be run. */
 static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_ctx *me, const struct bz_ctx_landing *l)
 {
     bz_note_landed(&me->notes, l->left != NULL ? &l->left->notes : NULL);
     if (!BZ_BROKEN(41))
         bz_fpcw_restore(&me->fpcw, l->left != NULL ? &l->left->fpcw : NULL);
-    bz_eh_landed(&me->eh, l->left != NULL ? &l->left->eh : NULL);
+    if (bz_eh_is_used() && !BZ_BROKEN(290))
+        bz_ctx_exchange_eh(me, l->left);
     if (l->hook != NULL)
         l->hook(l->arg);
 }

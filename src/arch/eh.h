@@ -10,7 +10,7 @@
  *
  *   a fresh context     begins with no exception
  *   bz_ctx_inherit()    it begins with those of its maker: a call, on another stack
- *   bz_eh_set_aside()   a task that is called on the stack of another one begins with none either
+ *   claim.c             a task that is called on the stack of another one begins with none either
  *
  * A program without the C++ runtime pays a load and a test. The words are found through
  * __cxa_get_globals() of the Itanium C++ ABI, which every architecture of ours uses: as a weak symbol,
@@ -38,7 +38,8 @@ struct bz_eh {
 
 typedef struct bz_eh *bz_eh_globals_fn(void);
 
-extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals; /* NULL: no C++ in this process */
+/* NULL: no C++ in this process. Hidden, so that a switch needs no table to find it. */
+extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals __attribute__((visibility("hidden")));
 
 /* True if the C++ runtime is linked, or was found. */
 static BZ_ALWAYS_INLINE bool bz_eh_is_used(void)
@@ -57,27 +58,6 @@ void bz_eh_exchange(const struct bz_eh *me, struct bz_eh *left);
 
 /* The words of this thread; zeros without C++. */
 struct bz_eh bz_eh_now(void);
-
-/* After a switch. */
-static BZ_ALWAYS_INLINE void bz_eh_landed(const struct bz_eh *me, struct bz_eh *left)
-{
-    if (bz_eh_is_used() && !BZ_BROKEN(290))
-        bz_eh_exchange(me, left);
-}
-
-/* Another task begins on this stack: it sees none of our exceptions. */
-static BZ_ALWAYS_INLINE void bz_eh_set_aside(struct bz_eh *ours)
-{
-    if (bz_eh_is_used() && !BZ_BROKEN(291))
-        bz_eh_exchange(NULL, ours);
-}
-
-/* The other task has ended, perhaps on another thread. */
-static BZ_ALWAYS_INLINE void bz_eh_take_back(const struct bz_eh *ours)
-{
-    if (bz_eh_is_used() && !BZ_BROKEN(291))
-        bz_eh_exchange(ours, NULL);
-}
 
 /* ---- exceptions that must not pass ---- */
 

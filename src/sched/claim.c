@@ -85,13 +85,21 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     return is_won;
 }
 
-/* What it has forked and not joined goes to the queues if it waits, without a stack. */
-static enum bz_ran call(struct bz_task *t)
+/* In a program with C++: the child sees none of the joiner's exceptions. They may come back to another
+ * thread. */
+static BZ_NOINLINE enum bz_ran run_apart(struct bz_task *t)
 {
     struct bz_eh ours;
-    bz_eh_set_aside(&ours);
+    bz_eh_exchange(NULL, &ours);
     enum bz_ran ran = t->ops->run(t);
-    bz_eh_take_back(&ours);
+    bz_eh_exchange(&ours, NULL);
+    return ran;
+}
+
+/* What it has forked and not joined goes to the queues if it waits, without a stack. */
+static BZ_ALWAYS_INLINE enum bz_ran call(struct bz_task *t)
+{
+    enum bz_ran ran = bz_eh_is_used() && !BZ_BROKEN(291) ? run_apart(t) : t->ops->run(t);
     if (BZ_UNLIKELY(ran != BZ_RAN_DONE)) {
         uint32_t was;
         bz_evacuate(bz_enter_as(&was));
