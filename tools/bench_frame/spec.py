@@ -200,5 +200,8 @@ def load(bench_dir, name):
     return parse(path.read_text(encoding="utf-8"), name, f"bench/{name}.toml")
 
 
+OTHERS = {"budget"}  # tables of other tools: tools/budget
+
+
 def names(bench_dir):
-    return sorted(p.stem for p in bench_dir.glob("*.toml"))
+    return sorted(p.stem for p in bench_dir.glob("*.toml") if p.stem not in OTHERS)
