@@ -102,7 +102,9 @@ TEST(misuse, a_handle_that_was_given_up_is_named)
 {
     if (BZ_ASAN)
         t_skip("AddressSanitizer is first");
+#if !defined(BZ_DEBUG) /* which overwrites what was freed */
     CHECK_ABORTS(run_joins_twice, NULL, "\"parser\": a handle is joined or detached once");
+#endif
     CHECK_ABORTS(run_joins_twice, said, "handle already given up: task ");
 }
 
