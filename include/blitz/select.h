@@ -36,7 +36,8 @@
  *
  * Futures as cases: a revocable one that has lost was cancelled, and nothing has happened. A
  * detachable one goes on by itself. A pinned one is asked to stop and waited for, and may have been
- * done all the same: look into it.
+ * done all the same: look into it. So may a blitz_chan_send_future() to a rendezvous channel
+ * (blitz/chan.h); as a case of its own, blitz_on_send, a send that has lost was not done.
  */
 #ifndef BLITZ_SELECT_H
 #define BLITZ_SELECT_H
