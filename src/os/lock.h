@@ -15,8 +15,9 @@
  * Not fair, not recursive, not for users. Locks have ranks, and test builds check that they are
  * taken in that order and never held over a suspension: os/held.h.
  *
- * Taking a lock is a delay point, whether it is free or not. Without one, a simulation would never let
- * another thread run between two sections of one function.
+ * Taking and dropping are delay points (os/os.h), also when the lock is free. So a simulation can run
+ * another thread between two locked sections of one function: a decision of the first section that
+ * the second one relies on is a bug that only shows there.
  *
  * [A] unlock: word release -> lock: word acquire    what one holder wrote, the next one sees
  */
@@ -178,6 +179,7 @@ static inline void bz_lock_drop(struct bz_lock *l, const struct bz_os *os)
     BZ_ASSERT(was != BZ_LOCK_FREE);
     if (was == BZ_LOCK_CONTENDED)
         bz_os_wake(os, &l->word, 1);
+    bz_os_delay(os, BZ_OS_AT_LOCK); /* *l may be gone */
 }
 
 #endif

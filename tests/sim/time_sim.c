@@ -88,7 +88,8 @@ static int under_a_millisecond(void *arg)
         ring[i] = (struct ring){&all, begin + (i * 17 % MANY) * 20 * BLITZ_US};
         blitz_sleep_future_init(&nap[i], ring[i].until);
         blitz_waker w = {&ops, &ring[i]};
-        CHECK_EQ(nap[i].future.ops->poll(&nap[i].future, &w), BLITZ_PENDING);
+        if (nap[i].future.ops->poll(&nap[i].future, &w) == BLITZ_READY)
+            ring_note(&ring[i]); /* arming the ones before it took until then */
     }
     CHECK_EQ(blitz_sleep_until(begin + 2 * BLITZ_MS), 0);
     CHECK_EQ(all.rung, MANY);
