@@ -135,9 +135,10 @@ SEEDS ?= 8000
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
 	@tools/setup build test
 	@tools/build watch sim_sched sim_random sim_accept sim_par sim_poll sim_wait sim_monitor \
-	    sim_fair_random sim_handover sim_sync sim_sync_scenes sim_chan sim_time sim_combine sim_mix
+	    sim_fair_random sim_handover sim_sync sim_sync_scenes sim_chan sim_time sim_combine sim_mix \
+	    sim_inject
 	@for p in sched random accept par poll wait monitor fair_random handover sync sync_scenes chan \
-	          time combine mix; do \
+	          time combine mix inject; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
 .PHONY: long
