@@ -359,6 +359,7 @@ static enum look look_and_register(struct scope *s, blitz_waker *waker)
     }
     if (s->tasks == 0)
         s->is_closed = true;
+    BZ_ASSERT(seen != OVER || s->closer.ops == NULL); /* unlock_and_tell took it */
     if (seen == STILL_OPEN) {
         blitz_waker old = s->closer;
         s->closer = *waker;

@@ -84,8 +84,8 @@ void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops
                        struct bz_wakes *wakes, const struct bz_os *os)
 {
     for (;;) {
-        bool is_more = wakes->is_more && !ops->is_last_to_leave; /* I4 */
-        bz_waitq_drop(q, os);                                    /* I3, unless there is more */
+        bool is_more = wakes->is_more && (!ops->is_last_to_leave || BZ_BROKEN(222)); /* I4 */
+        bz_waitq_drop(q, os); /* I3, unless there is more */
         wakes_fire(wakes);
         if (!is_more)
             return;
