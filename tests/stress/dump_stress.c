@@ -22,6 +22,19 @@ static int naps(void *arg)
     return blitz_sleep((uintptr_t)arg % 4 * BLITZ_US);
 }
 
+/* Awaits a future in its frame; the bytes there are something else before and after. */
+static int awaits(void *arg)
+{
+    uintptr_t waste[32];
+    memset(waste, (int)(uintptr_t)arg | 1, sizeof waste);
+    blitz_sleep_future nap;
+    blitz_sleep_future_init(&nap, blitz_after((uintptr_t)arg % 4 * BLITZ_US));
+    int err = blitz_await(&nap.future, BLITZ_FOREVER);
+    memset(&nap, 0xa5, sizeof nap);
+    blitz_yield();
+    return err != 0 || waste[31] == 0 || nap.when == 0;
+}
+
 static int goes_deep(void *arg)
 {
     char room[8192];
@@ -36,7 +49,7 @@ static int works(void *arg)
     while (!bz_load_relaxed(&w->is_over)) { /* relaxed: a flag */
         blitz_task *t[8];
         for (uintptr_t i = 0; i < 8; i++) {
-            int (*fn)(void *) = i < 4 ? naps : i < 6 ? returns : goes_deep;
+            int (*fn)(void *) = i < 2 ? naps : i < 5 ? awaits : i < 6 ? returns : goes_deep;
             blitz_spawn_opts opts = {.name = "child", .stack_bytes = i == 7 ? 64 << 10 : 0};
             CHECK_EQ(blitz_spawn(fn, (void *)i, i % 2 ? &opts : NULL, &t[i]), 0);
         }
