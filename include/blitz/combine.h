@@ -27,6 +27,11 @@
  * Each child ends in exactly one of BLITZ_ENDED, BLITZ_REVOKED and BLITZ_LEFT. A combinator with a
  * pinned child is pinned itself; else it is detachable if one of them is; else revocable.
  *
+ * A child that was never polled is BLITZ_REVOKED, whatever its class: a race polls its children in
+ * turn, and if one of them is ready in its first poll, it does not poll those behind. A read has not
+ * begun then. The task of a linked join runs on and its handle is yours: blitz_join_future.error says
+ * so with -EINPROGRESS.
+ *
  * A child whose `poll` waits (it may) holds up those beside it. Debug builds say so, once a kind.
  */
 #ifndef BLITZ_COMBINE_H

@@ -38,7 +38,8 @@ BLITZ_API void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline whe
 typedef struct blitz_join_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: what the task returned */
-    int error;           /* when ready: 0; -EDEADLK: a task that joins itself; -EINVAL: no task */
+    int error;           /* 0: ready, the handle is taken; -EINPROGRESS: not ready, it is yours;
+                          * -EDEADLK: a task that joins itself; -EINVAL: no task */
     void *pointer;       /* when ready: the pointer it left, yours now; NULL if none */
     void *inside[6];
 } blitz_join_future;

@@ -166,7 +166,7 @@ static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_op
 {
     f->future.ops = ops;
     f->result = 0;
-    f->error = t == NULL ? -EINVAL : 0;
+    f->error = t == NULL ? -EINVAL : -EINPROGRESS;
     f->pointer = NULL;
     bz_join_init(join_of(&f->future), ops, (struct bz_task *)t);
 }

@@ -395,32 +395,36 @@ TEST(combine, fibers_and_threads_await_them)
     await_first(NULL);
 }
 
-static int seven(void *arg)
-{
-    (void)arg;
-    return 7;
-}
-
 static int for_ever(void *arg)
 {
     (void)arg;
     return blitz_sleep_until(BLITZ_FOREVER);
 }
 
-/* Linked joins are pinned: the losers are asked to stop, and have ended when the race has. */
+static int seven_after(void *event)
+{
+    return blitz_event_wait(event, BLITZ_FOREVER) == 0 ? 7 : 1;
+}
+
+/* Linked joins are pinned. The race asks every loser that it has polled to stop, and waits for it. */
 static int race_of_tasks(void *arg)
 {
     blitz_join_future j[8];
     blitz_child child[8];
     blitz_race r;
+    blitz_event all_polled = BLITZ_EVENT_INIT;
+    struct t_bell bell = {.holders = 1};
+    blitz_waker waker = t_bell_waker(&bell);
     (void)arg;
     for (int i = 0; i < 8; i++) {
         blitz_task *t;
-        CHECK_EQ(blitz_spawn(i == 5 ? seven : for_ever, NULL, NULL, &t), 0);
+        CHECK_EQ(blitz_spawn(i == 5 ? seven_after : for_ever, &all_polled, NULL, &t), 0);
         blitz_join_future_init_linked(&j[i], t);
         child[i].future = &j[i].future;
     }
     CHECK_EQ(blitz_race_init(&r, child, 8), 0);
+    CHECK_EQ(r.future.ops->poll(&r.future, &waker), BLITZ_PENDING); /* so all eight were polled */
+    blitz_event_set(&all_polled);
     CHECK_EQ(blitz_await(&r.future, BLITZ_FOREVER), 0);
     CHECK_EQ(r.winner, 5);
     CHECK_EQ(blitz_future_output(&r.future), 7);
@@ -429,6 +433,49 @@ static int race_of_tasks(void *arg)
         CHECK_EQ(j[i].result, i == 5 ? 7 : -ECANCELED);
     }
     return 0;
+}
+
+/* The third child is ready in the first poll: those behind it are never polled, and their tasks are
+ * none of the race's business. The join future says that the handle was not taken. */
+static int race_with_a_ready_child(void *arg)
+{
+    enum { N = 5, READY = 2 };
+    blitz_join_future j[N];
+    blitz_task *t[N];
+    blitz_child child[N];
+    blitz_ready_future ready;
+    blitz_race r;
+    (void)arg;
+    blitz_ready_init(&ready, 7);
+    for (int i = 0; i < N; i++) {
+        if (i == READY) {
+            child[i].future = &ready.future;
+            continue;
+        }
+        CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t[i]), 0);
+        blitz_join_future_init_linked(&j[i], t[i]);
+        child[i].future = &j[i].future;
+    }
+    CHECK_EQ(blitz_race_init(&r, child, N), 0);
+    CHECK_EQ(blitz_await(&r.future, BLITZ_FOREVER), 0);
+    CHECK_EQ(r.winner, READY);
+    for (int i = 0; i < N; i++) {
+        if (i == READY)
+            continue;
+        bool was_polled = i < READY;
+        CHECK_EQ(child[i].fate, was_polled ? BLITZ_ENDED : BLITZ_REVOKED);
+        CHECK_EQ(j[i].error, was_polled ? 0 : -EINPROGRESS);
+        if (was_polled)
+            continue;
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    return 0;
+}
+
+TEST(combine, a_child_behind_a_ready_one_is_left_alone)
+{
+    t_on_each(race_with_a_ready_child, NULL, 0);
 }
 
 TEST(combine, a_race_of_tasks_ends_them_all)
