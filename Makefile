@@ -130,6 +130,13 @@ procs: ## the tests of the scheduler with 1, 2, 3 and 8 procs wherever none are 
 	@for n in 1 2 3 8; do echo "$$n procs"; \
 	    BLITZ_PROCS=$$n tools/run-tests release -L 'unit|stress' -E '^(harness|gdb)$$' || exit 1; done
 
+ROUNDS ?= 20
+.PHONY: busy
+busy: ## the tests, ROUNDS=20 times in a row, beside six processes that burn the CPUs
+	@tools/setup build test
+	@tools/build release
+	@tools/busy --rounds $(ROUNDS) --burners 6 -- tools/run-tests release -LE install
+
 SEEDS ?= 8000
 .PHONY: seeds
 seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays and checks included
