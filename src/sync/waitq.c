@@ -57,8 +57,13 @@ static bool node_hand(struct bz_node *n, enum bz_node_state state, struct bz_wak
     }
     if (!n->is_parked)
         return true; /* I2: its hook will see */
-    if (bz_wait_wake(n->wait, BZ_WAIT_WOKEN))
-        return true;        /* and is gone, perhaps */
+    if (BZ_BROKEN(223))
+        n->state = BZ_NODE_IN;
+    if (bz_wait_wake(n->wait, BZ_WAIT_WOKEN)) {
+        if (BZ_BROKEN(223))
+            n->state = (uint8_t)state;
+        return true; /* and is gone, perhaps */
+    }
     n->state = BZ_NODE_OUT; /* it takes the lock before it goes: sched/wait.h, rule 2 */
     return BZ_BROKEN(110);  /* as if it had taken what it was given */
 }
