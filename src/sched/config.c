@@ -154,9 +154,9 @@ static const char *const variables[] = {
     "BLITZ_REDUCTIONS"};
 
 /* What our own tests and tools set: how those names go on. */
-static const char *const of_tools[] = {"TEST_", "SIM_",      "BENCH_",  "BROKEN", "ROUNDS",
-                                       "START", "BARE_",     "BUDGET_", "MIRROR", "MODEL",
-                                       "MANY_", "PREEMPT_S", "STILL"};
+static const char *const of_tools[] = {"TEST_",  "SIM_",  "MIX_",      "BENCH_",  "BROKEN",
+                                       "ROUNDS", "START", "BARE_",     "BUDGET_", "MIRROR",
+                                       "MODEL",  "MANY_", "PREEMPT_S", "STILL"};
 
 /* How many letters must be put in, taken out or exchanged; at most 32 of each are compared. */
 static unsigned distance(const char *a, size_t a_bytes, const char *b)
