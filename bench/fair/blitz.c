@@ -27,7 +27,7 @@ static int tick(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
     for (unsigned k = 0; k < TICKS && !tickers_are_over(); k++) {
-        blitz_sleep_until(ticker_due(me, k));
+        (void)!blitz_sleep_until(ticker_due(me, k));
         ticker_came(me, k);
     }
     return 0;

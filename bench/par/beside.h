@@ -70,7 +70,7 @@ static int beside_ticker(void *arg)
     for (int k = 0; k < BESIDE_ROUNDS; k++)
         beside_begins(k, beside.start_ns + (uint64_t)k * BLITZ_MS);
     for (int k = 0; k < BESIDE_ROUNDS && !beside_is_over(); k++) {
-        blitz_sleep_until(beside.due_ns[k]);
+        (void)!blitz_sleep_until(beside.due_ns[k]);
         beside_came(k);
     }
     return 0;
@@ -81,14 +81,14 @@ static int beside_echo(void *arg)
     int round;
     (void)arg;
     while (blitz_chan_recv(beside.ask, &round, BLITZ_FOREVER) == 0)
-        blitz_chan_send(beside.answer, &round, BLITZ_FOREVER);
+        (void)!blitz_chan_send(beside.answer, &round, BLITZ_FOREVER);
     return 0;
 }
 
 static int beside_client(void *arg)
 {
     (void)arg;
-    blitz_sleep_until(beside.start_ns);
+    (void)!blitz_sleep_until(beside.start_ns);
     for (int k = 0; k < BESIDE_ROUNDS && !beside_is_over(); k++) {
         int back = -1;
         beside_begins(k, bench_now_ns());
@@ -98,7 +98,7 @@ static int beside_client(void *arg)
         if (back != k)
             bench_die("asked %d, answered %d", k, back);
         beside_came(k);
-        blitz_sleep(BLITZ_MS);
+        (void)!blitz_sleep(BLITZ_MS);
     }
     blitz_chan_close(beside.ask);
     return 0;

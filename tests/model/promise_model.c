@@ -256,7 +256,7 @@ static void referee(void)
         child[i] = (blitz_child){&f[i].future, BLITZ_UNASKED};
     }
     m_assert(blitz_race_init(&race, child, 2) == 0);
-    (void)blitz_await(&race.future, BLITZ_FOREVER);
+    (void)!blitz_await(&race.future, BLITZ_FOREVER);
     m_assert(race.winner < 2 && child[race.winner].fate == BLITZ_ENDED);
     m_assert(f[race.winner].value == &values[race.winner]);
     won = (int)race.winner;

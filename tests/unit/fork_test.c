@@ -359,7 +359,7 @@ static int has_a_child_forget(void *arg)
     blitz_task *t;
     (void)arg;
     blitz_fork(&job, returns, NULL);
-    blitz_spawn(forgets_one, &job, &(blitz_spawn_opts){.name = "forgetful"}, &t);
+    (void)!blitz_spawn(forgets_one, &job, &(blitz_spawn_opts){.name = "forgetful"}, &t);
     blitz_task_join(t, BLITZ_FOREVER, NULL);
     return blitz_join(&job);
 }
