@@ -285,28 +285,60 @@ bz_entry bz_find_near(struct bz_machine *m)
     return e != 0 ? e : find_further(m);
 }
 
-/* A fresh task needs a spare stack on its machine; without one it waits. */
-static bool may_run(struct bz_machine *m, bz_entry e)
+/* Does this machine have what it takes to run e? A fresh task needs a spare stack, a job a header, too. */
+static bool can_run(struct bz_machine *m, bz_entry e)
 {
     bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
     if (!is_job && bz_entry_task(e)->stack != NULL)
         return true;
-    if (bz_machine_has_spare(m) && (!is_job || bz_job_has_header(m)))
+    return bz_machine_has_spare(m) && (!is_job || bz_job_has_header(m));
+}
+
+/* If this machine cannot run e: give a job back to the join that waits for it, or put e aside. */
+static bool may_run(struct bz_machine *m, bz_entry e)
+{
+    if (BZ_LIKELY(can_run(m, e)))
         return true;
-    bz_entries_push(&m->proc->hungry, e);
+    if (bz_entry_tag(e) != BZ_ENTRY_JOB || !bz_job_give_back(e))
+        bz_entries_push(&m->proc->hungry, e);
     return false;
 }
 
-/* Hungry tasks go back into the ring once there is a spare stack again. */
-static void feed(struct bz_machine *m)
+/* Look at a few hungry entries: those that can run now go back into the ring. An entry that cannot goes to the
+ * end of the list, so that a job without a header does not hold up a task that needs a stack only. */
+static BZ_NOINLINE void feed(struct bz_machine *m)
 {
+    enum { FEED_MAX = 16 };
     struct bz_entries *hungry = &m->proc->hungry;
-    if (bz_entries_is_empty(hungry) || !bz_machine_has_spare(m))
-        return;
-    for (bz_entry e; (e = bz_entries_take(hungry)) != 0;)
-        bz_push_here(m, e);
-    bz_rouse_one(m->rt);
+    size_t count = hungry->count < FEED_MAX ? hungry->count : FEED_MAX;
+    bool is_any = false;
+    for (; count > 0; count--) {
+        bz_entry e = bz_entries_take(hungry);
+        if (can_run(m, e) || BZ_BROKEN(254)) {
+            bz_push_here(m, e);
+            is_any = true;
+        } else if (bz_entry_tag(e) != BZ_ENTRY_JOB || !bz_job_give_back(e)) {
+            bz_entries_push(hungry, e);
+        }
+    }
+    if (is_any)
+        bz_rouse_one(m->rt);
 }
+
+/* A machine that goes round without running anything or sleeping lacks something that no one will bring. */
+#if defined(BZ_DEBUG) || defined(BZ_WATCH)
+static void check_progress(unsigned *empty)
+{
+    enum { EMPTY_MAX = 1 << 24 };
+    BZ_CHECK(++*empty < EMPTY_MAX, "no progress: a machine has found nothing to run %u times",
+             *empty);
+}
+#else
+static void check_progress(unsigned *empty)
+{
+    (void)empty;
+}
+#endif
 
 static bz_entry take_handed(struct bz_machine *m)
 {
@@ -327,8 +359,10 @@ static void restart_pace(struct bz_machine *m)
 bz_entry bz_find(struct bz_machine *m)
 {
     BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
+    unsigned empty = 0;
     while (m->proc != NULL && !bz_is_ending(m)) {
-        feed(m);
+        if (BZ_UNLIKELY(!bz_entries_is_empty(&m->proc->hungry)))
+            feed(m);
         bz_entry e = take_handed(m);
         if (e == 0)
             e = bz_find_near(m);
@@ -337,6 +371,7 @@ bz_entry bz_find(struct bz_machine *m)
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
+            check_progress(&empty);
             if (bz_go_to_sleep(m))
                 restart_pace(m);
             continue;
@@ -348,6 +383,7 @@ bz_entry bz_find(struct bz_machine *m)
         }
         if (may_run(m, e))
             return bz_entry_tag(e) == BZ_ENTRY_JOB ? bz_job_adopt(m, e) : e;
+        check_progress(&empty);
     }
     return 0;
 }

@@ -11,7 +11,13 @@
  * header is anonymous, has the id and name of the task that forked, and the machine keeps one in
  * reserve; a job that leaves no waker behind gives it back. (Planned had been a header in the runner's
  * control block. But a waker may outlive the runtime, and the stack must not; a header of its own
- * may, as that of any task.) Without memory for one, the job waits in the queue of the hungry.
+ * may, as that of any task.)
+ *
+ * Without memory for a header no machine can run the job. Three rules keep it from being lost or from going
+ * round in circles. A machine without a header steals no job: the frame that forked it will run it.
+ * An evacuated job that meets such a machine waits in the hungry list, and is tried again when the machine has a
+ * header, at most every millisecond if there is nothing else to do. And once its join waits, the job goes
+ * back: the joining task runs it inline, which needs no memory.
  *
  * The latch (latch.h) is where the runner and the join meet. A join that must wait leaves its stack,
  * and the hook on the next one enters the task; a finisher that finds one there places it, on its
@@ -172,6 +178,17 @@ void bz_job_finish(struct bz_task *t)
         bz_place(rt, bz_entry_resumed(joiner));
     }
     give_back(bz_machine_self(), jt);
+}
+
+bool bz_job_give_back(bz_entry e)
+{
+    struct bz_task *joiner =
+        BZ_BROKEN(253) ? NULL : bz_latch_give_back(bz_latch_of(bz_entry_job(e)));
+    if (joiner == NULL)
+        return false;
+    bz_trace_wake(joiner, joiner->id);
+    bz_place(joiner->rt, bz_entry_resumed(joiner));
+    return true;
 }
 
 /* ---- leaving a deque ---- */
@@ -465,7 +482,7 @@ int blitz_join_slow_(blitz_job *job)
         wait_for(job);
     bz_job_was_joined(job);
     bz_watch_job_back();
-    return 1;
+    return !bz_latch_was_returned(bz_latch_of(job));
 }
 
 /* ---- cancelling ---- */

@@ -48,6 +48,9 @@ unsigned bz_jobs_fetch(struct bz_runtime *rt); /* how many there were */
 
 /* Can this machine run a job now, or does it want a header? */
 BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);
+/* This machine cannot run a job. If the job's join waits, resume it: it runs the job itself. False: nothing was
+ * done, and the job is still the caller's. */
+BZ_MUST_USE bool bz_job_give_back(bz_entry e);
 /* A job was taken and is to be run here: the entry of the task that runs it. */
 bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e);
 /* Its `run` returned BZ_RAN_JOB: tell whoever waits for the job. */

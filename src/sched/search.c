@@ -63,7 +63,11 @@ static bz_entry steal_job(struct bz_machine *m)
     unsigned start = count > 0 ? bz_rng_below(&m->proc->rng, count) : 0;
     for (unsigned i = 0; i < count; i++) {
         struct bz_machine *victim = bz_machines_at(m->rt, (start + i) % count);
-        bz_entry e = victim != m ? bz_job_steal(victim) : 0;
+        if (victim == m || !bz_deque_has_work(&victim->deque))
+            continue;
+        if (!bz_job_has_header(m))
+            return 0; /* no memory: the frame that forked it runs it */
+        bz_entry e = bz_job_steal(victim);
         if (e != 0) {
             bz_count(&m->proc->counters, jobs_stolen);
             bz_trace(m->rt, steal, 0, victim->index, NULL);
@@ -90,7 +94,7 @@ static bool has_shared_work(struct bz_machine *m)
     for (unsigned i = 0; i < m->rt->proc_count; i++)
         if (bz_runq_count(&m->rt->procs[i].ring) > 0)
             return true;
-    return bz_job_is_any(m->rt);
+    return bz_job_is_any(m->rt) && bz_job_has_header(m);
 }
 
 /* Wait a little for something to appear. */

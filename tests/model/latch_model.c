@@ -50,6 +50,42 @@ static void joins(void)
     }
 }
 
+/* ---- a machine that cannot run the job ---- */
+
+static int ran_inline;
+
+/* The joining task goes on with a job that it has back. */
+static void run_inline(void)
+{
+    m_assert(bz_get(&frame) == 1);
+    bz_set(&frame, 2);
+    if (bz_latch_was_returned(&job->latch))
+        ran_inline++;
+    resumed++;
+    m_free(job);
+}
+
+/* Looks once, as a machine does between two sleeps; later the memory is there and it runs the job. */
+static void cannot_run(void)
+{
+    if (bz_latch_give_back(&job->latch) != NULL)
+        run_inline();
+    else
+        finishes();
+}
+
+MODEL(latch, a_job_that_no_machine_can_run_goes_back_to_its_join_or_is_kept)
+{
+    job = m_alloc(sizeof *job);
+    bz_latch_init(&job->latch);
+    bz_set(&frame, 0);
+    resumed = was_done = ran_inline = 0;
+    m_threads(cannot_run, joins);
+    m_assert(resumed == 1);
+    m_sometimes(ran_inline == 1);
+    m_sometimes(was_done == 1);
+}
+
 /* latch.h [L] [W]: resumed exactly once, by the second to come; a lost one is never resumed. */
 MODEL(latch, a_join_that_waits_is_resumed_once)
 {

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +130,91 @@ TEST(scarce, bug_42_blocking_calls_without_address_space_are_made_in_place)
     CHECK_EQ(blitz_runtime_block_on(rt, call_without_memory, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- no memory ---- */
+
+static atomic_int has_memory = 1;
+
+static void *alloc_or_not(void *ctx, size_t bytes, size_t align)
+{
+    (void)ctx;
+    if (!atomic_load(&has_memory))
+        return NULL;
+    return aligned_alloc(align < 16 ? 16 : align, (bytes + 63) / 64 * 64);
+}
+
+static void free_it(void *ctx, void *p, size_t bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    free(p);
+}
+
+static int answer(void *arg)
+{
+    blitz_yield();
+    return (int)(intptr_t)arg;
+}
+
+/* Forks, and waits before it joins: the jobs leave its worker's deque and need headers elsewhere. */
+static int fork_and_wait(void *arg)
+{
+    enum { JOBS = 5 };
+    blitz_job job[JOBS];
+    int sum = 0;
+    (void)arg;
+    for (intptr_t i = 0; i < JOBS; i++)
+        blitz_fork(&job[i], answer, (void *)((intptr_t)1 << i));
+    CHECK_EQ(blitz_sleep(BLITZ_US), 0);
+    for (int i = JOBS; i-- > 0;)
+        sum += blitz_join(&job[i]);
+    CHECK_EQ(sum, (1 << JOBS) - 1);
+    return 0;
+}
+
+/* Nested forks that idle workers steal. */
+static int fork_a_tree(void *arg)
+{
+    intptr_t depth = (intptr_t)arg;
+    blitz_job left;
+    if (depth == 0)
+        return 1;
+    blitz_fork(&left, fork_a_tree, (void *)(depth - 1));
+    if (depth == 3)
+        blitz_yield();
+    int right = fork_a_tree((void *)(depth - 1));
+    return right + blitz_join(&left);
+}
+
+static int forks_without_memory(void *arg)
+{
+    enum { DEPTH = 7 };
+    (void)arg;
+    atomic_store(&has_memory, 0);
+    CHECK_EQ(fork_and_wait(NULL), 0);
+    CHECK_EQ(fork_a_tree((void *)(intptr_t)DEPTH), 1 << DEPTH);
+    atomic_store(&has_memory, 1);
+    CHECK_EQ(fork_and_wait(NULL), 0);
+    return 0;
+}
+
+/* A job without a header went round a queue for ever, 14 million times a second. */
+TEST_LIMIT(scarce, bug_43_forks_without_memory_are_run_by_their_joins, 240)
+{
+    static const unsigned procs[] = {1, 2, 3, 8};
+    blitz_allocator a = {.alloc = alloc_or_not, .free = free_it};
+    unsigned rounds = t_scaled(2000) / BZ_ARRAY_LEN(procs);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
+        blitz_runtime *rt;
+        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs[i], .allocator = &a}, &rt), 0);
+        for (unsigned round = 0; round < rounds; round++) {
+            t_watch("%u procs, round %u", procs[i], round);
+            CHECK_EQ(blitz_runtime_block_on(rt, forks_without_memory, NULL), 0);
+        }
+        CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_unref(rt), 0);
+    }
 }
 
 /* ---- calls that a filter refuses ---- */
