@@ -44,8 +44,9 @@ typedef void (*blitz_thread_fn)(void *ctx);
  * or there, is refused with a message that says what could.
  *
  * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
- * There is no limit on stacks by themselves, because a task that waits for another that may not
- * start would wait for ever; where memory for stacks runs out, tasks that have one go first.
+ * There is no limit on stacks by themselves. Where the system has no memory for another stack, spawns
+ * return -ENOMEM until there is some again; tasks that were spawned before begin as stacks come back. Deadlines
+ * hold meanwhile.
  *
  * threads_max bounds the threads, which come when they are needed and go after ten seconds without
  * use: one for each proc, one for each call that blocks (blitz/blocking.h) and one for each task that

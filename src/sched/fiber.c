@@ -86,6 +86,7 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
     t->ops = ops;
     t->rt = rt;
     t->stack = NULL;
+    t->stack_class = (uint8_t)rt->stack_class;
     t->name = opts != NULL ? opts->name : NULL;
     t->traits = (uint8_t)(opts != NULL ? traits | traits_of(t, opts) : traits);
     t->marks = 0;
@@ -159,7 +160,7 @@ static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *ar
 {
     struct bz_proc *p = m->proc;
     struct bz_runtime *rt = m->rt;
-    if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt)))
+    if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt) || bz_is_short(rt)))
         return false;
     struct bz_task *t = bz_task_unstash(&p->tasks);
     if (BZ_UNLIKELY(t == NULL))
@@ -199,7 +200,7 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
     f->arg = arg;
-    bz_task_init(t, rt, &bz_fiber_ops, opts, 0, bz_task_refs(out));
+    bz_task_init(t, rt, &bz_fiber_ops, opts, bz_reserve_traits(rt), bz_task_refs(out));
     return bz_task_start(t, opts, out);
 }
 

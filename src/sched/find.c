@@ -285,13 +285,15 @@ bz_entry bz_find_near(struct bz_machine *m)
     return e != 0 ? e : find_further(m);
 }
 
-/* Does this machine have what it takes to run e? A fresh task needs a spare stack, a job a header, too. */
+/* Does this machine have what it takes to run e? A fresh task needs a stack to run on, a job a header, too. A
+ * machine in its loop stands on a stack; one without, on g0, needs its spare. */
 static bool can_run(struct bz_machine *m, bz_entry e)
 {
     bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
     if (!is_job && bz_entry_task(e)->stack != NULL)
         return true;
-    return bz_machine_has_spare(m) && (!is_job || bz_job_has_header(m));
+    bool has_stack = bz_machine_has_spare(m) || (m->runner != NULL && !BZ_BROKEN(255));
+    return has_stack && (!is_job || bz_job_has_header(m));
 }
 
 /* If this machine cannot run e: give a job back to the join that waits for it, or put e aside. */

@@ -172,6 +172,6 @@ int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *o
     f->fn = fn;
     f->arg = arg;
     f->free_result = opts != NULL ? opts->free_result : NULL;
-    bz_task_init(t, rt, &ptr_ops, opts, 0, bz_task_refs(out));
+    bz_task_init(t, rt, &ptr_ops, opts, bz_reserve_traits(rt), bz_task_refs(out));
     return bz_task_start(t, opts, out);
 }

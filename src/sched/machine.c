@@ -15,9 +15,16 @@
  * call that may suspend. The machine's own (native) stack, g0, is where the thread starts and ends;
  * no task runs there.
  *
- * A suspension cannot fail: while a task runs its machine has a spare stack. It takes one before it
- * runs a fresh task; if there is none to be had the task stays hungry and the machine runs only
- * tasks that have a stack, each of which frees the one the machine stood on.
+ * A suspension cannot fail. Usually the machine has a spare stack, which it takes before it runs a fresh
+ * task. If the system has none to give, the machine runs the task on the stack of its loop all the same. Should
+ * that task wait, the machine leaves for g0 and goes on there: timers fire, tasks that have a stack
+ * are resumed, and so deadlines hold. A fresh task that finds its machine on g0 is hungry: it waits until a
+ * stack comes back.
+ *
+ * Who waits for a hungry task may hold the very stack it needs. So from the first refusal on (is_short) a spawn
+ * takes the new task's stack at once, and returns -ENOMEM if there is none; until a spawn finds two. Machines
+ * that sleep meanwhile give their spare and cached stacks to the pool. Tasks that were spawned before the
+ * refusal have no such promise: they begin, in order, as stacks come back.
  *
  * A task that is spawned with another size of stack is given one of that class there and then, so
  * that the spawn can say that there is none; it begins by a switch, as if it had waited on it from
@@ -31,7 +38,7 @@
  * machine leaves for g0: the hook that publishes the task runs there, and the thread goes back to
  * the pool.
  *
- * I1  While `current` is set, `spare` is.
+ * I1  While `current` is set there is a place to go: `spare`, or g0.
  * I2  `runner` is the stack under the thread's feet, or NULL on g0.
  * I3  A task that does not run either has no stack, or stands on task->stack, whose ctx is valid.
  *
@@ -56,10 +63,22 @@ bool bz_machine_has_spare(struct bz_machine *m)
     if (m->spare != NULL)
         return true;
     int err = bz_stack_take(&m->stacks, m->rt->stack_class, &m->spare);
-    if (err != 0)
-        bz_log_once(BLITZ_LOG_WARN,
-                    "no stack to be had (error %d): tasks that have not started wait", -err);
-    return err == 0;
+    if (err == 0)
+        return true;
+    bz_store_relaxed(&m->rt->tasks.is_short, 1); /* relaxed: a hint */
+    bz_log_once(BLITZ_LOG_WARN,
+                "no stack to be had (error %d): new tasks are refused, or wait for one", -err);
+    return false;
+}
+
+void bz_machine_share_stacks(struct bz_machine *m)
+{
+    if (m->spare != NULL && m->runner != NULL) {
+        bz_stack_give(&m->stacks, m->spare);
+        m->spare = NULL;
+    }
+    bz_stack_cache_fini(&m->stacks);
+    bz_stack_cache_init(&m->stacks, &m->rt->stacks);
 }
 
 /* ---- leaving a stack ---- */
@@ -78,7 +97,7 @@ static void begin(struct bz_task *t)
 static struct bz_stack *fresh_loop(struct bz_machine *m)
 {
     struct bz_stack *to = m->spare;
-    BZ_ASSERT(to != NULL); /* I1 */
+    BZ_ASSERT(to != NULL);
     m->spare = NULL;
     m->runner = to;
     bz_ctx_init(&to->ctx, to->low, bz_stack_top(to), runner_main, NULL, m->rt->fpcw);
@@ -98,25 +117,33 @@ static BZ_ALWAYS_INLINE struct bz_stack *take_up(struct bz_machine *m, struct bz
     return to;
 }
 
-/* Stand on the successor's stack if it has one, else on a fresh loop that calls it. */
-static struct bz_stack *stack_for(struct bz_machine *m, bz_entry next)
-{
-    struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
-    if (t != NULL && t->stack != NULL) {
-        begin(t);
-        return take_up(m, t);
-    }
-    m->handed = next;
-    m->current = NULL;
-    return fresh_loop(m);
-}
-
-/* Where to go without a proc. */
+/* Where to go without a proc, or without a stack. */
 static struct bz_ctx *go_home(struct bz_machine *m)
 {
     m->current = NULL;
     m->runner = NULL;
     return &m->g0;
+}
+
+/* A fresh loop, or g0 if there is no stack for one. */
+static struct bz_ctx *loop_or_home(struct bz_machine *m)
+{
+    if (BZ_LIKELY(m->spare != NULL || bz_machine_has_spare(m)))
+        return &fresh_loop(m)->ctx;
+    return go_home(m);
+}
+
+/* Stand on the successor's stack if it has one, else in a loop that calls it. */
+static struct bz_ctx *place_for(struct bz_machine *m, bz_entry next)
+{
+    struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
+    if (t != NULL && t->stack != NULL) {
+        begin(t);
+        return &take_up(m, t)->ctx;
+    }
+    m->handed = next;
+    m->current = NULL;
+    return loop_or_home(m);
 }
 
 /* The current task is about to leave its stack, and stands there meanwhile: I3. */
@@ -140,7 +167,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
         bz_forked_abort(); /* not in switch_to: the child comes here when nothing is at hand */
     bz_evacuate(m);
     stay_behind(m, &hook, &arg);
-    struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? &stack_for(m, next)->ctx : go_home(m);
+    struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? place_for(m, next) : go_home(m);
     bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&from->ctx, to, hook, arg);
@@ -469,7 +496,7 @@ static void class_main(void *arg)
     call(m->current);
     m = bz_machine_self();
     struct bz_stack *mine = m->runner;
-    bz_ctx_leave(&fresh_loop(m)->ctx, hook_give_back, mine);
+    bz_ctx_leave(loop_or_home(m), hook_give_back, mine);
 }
 
 /* The cache of the machine we are, or one for the moment. */
@@ -482,6 +509,30 @@ static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_
     return own;
 }
 
+/* A stack was taken while they are short. Is there another? Then they are not. */
+static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
+{
+    struct bz_stack_cache own;
+    struct bz_stack *s;
+    if (class != rt->stack_class)
+        return;
+    bz_stack_cache_init(&own, &rt->stacks);
+    if (bz_stack_take(&own, class, &s) == 0) {
+        bz_store_relaxed(&rt->tasks.is_short, 0); /* relaxed: a hint */
+        bz_stack_give(&own, s);
+    }
+    bz_stack_cache_fini(&own);
+}
+
+/* The last stack is this machine's spare: a task that begins has more use for it. I1: g0 is left. */
+static struct bz_stack *take_spare(void)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_stack *s = m->spare;
+    m->spare = NULL;
+    return s;
+}
+
 int bz_task_take_stack(struct bz_task *t)
 {
     struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
@@ -489,8 +540,12 @@ int bz_task_take_stack(struct bz_task *t)
     int err = bz_stack_take(cache, (enum bz_stack_class)t->stack_class, &s);
     if (cache == &own)
         bz_stack_cache_fini(&own);
+    else if (err != 0 && t->stack_class == t->rt->stack_class && (s = take_spare()) != NULL)
+        err = 0;
     if (err != 0)
         return err;
+    if (BZ_UNLIKELY(bz_is_short(t->rt)))
+        review_shortage(t->rt, (enum bz_stack_class)t->stack_class);
     bz_ctx_init(&s->ctx, s->low, bz_stack_top(s), class_main, NULL, t->rt->fpcw);
     t->stack = s; /* I3: as if it had waited at the very beginning */
     return 0;
@@ -520,6 +575,24 @@ static void clear_up(struct bz_machine *m)
     bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint */
 }
 
+/* On g0 with a proc, for want of a stack: run one task, which comes back here or ends in a loop of its own. */
+static void run_from_home(struct bz_machine *m)
+{
+    bz_entry e = bz_find(m);
+    if (e == 0)
+        return;
+    if (BZ_UNLIKELY(bz_entry_is_locked(e))) {
+        bz_locked_hand_over(m, e);
+    } else if (bz_entry_task(e)->stack != NULL) {
+        bz_resume_from_home(m, bz_entry_task(e));
+    } else {
+        m->handed = e;
+        struct bz_stack *to = fresh_loop(m); /* find.c has seen to the spare */
+        bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
+        bz_ctx_switch(&m->g0, &to->ctx, NULL, NULL);
+    }
+}
+
 static void machine_main(void *arg)
 {
     struct bz_machine *m = arg;
@@ -532,8 +605,14 @@ static void machine_main(void *arg)
     struct bz_stack *first = m->runner;
     bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
     bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
-    while (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
-        bz_locked_wait(m);
+    for (;;) {
+        if (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
+            bz_locked_wait(m);
+        else if (BZ_UNLIKELY(m->proc != NULL && !bz_is_ending(m)))
+            run_from_home(m);
+        else
+            break;
+    }
     clear_up(m);
     bz_preempt_rise(m);
     bz_self_set(NULL);

@@ -223,7 +223,7 @@ int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *
         return -ENOMEM;
     p->poll = poll;
     fill(p, opts, state, state_bytes);
-    bz_task_init(&p->task, rt, &poll_ops, opts, traits, bz_task_refs(out));
+    bz_task_init(&p->task, rt, &poll_ops, opts, traits | bz_reserve_traits(rt), bz_task_refs(out));
     return bz_task_start(&p->task, opts, out);
 }
 

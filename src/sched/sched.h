@@ -398,6 +398,18 @@ void bz_resume_from_home(struct bz_machine *m, struct bz_task *t);
 void bz_yield(void);
 /* A plain thread begins t on m, a guest with a spare stack; returns when that has ended or waits. */
 void bz_guest_run(struct bz_machine *m, struct bz_task *t);
+/* Has the system refused a stack, and not given one since? A hint. */
+static inline bool bz_is_short(struct bz_runtime *rt)
+{
+    return bz_load_relaxed(&rt->tasks.is_short) != 0; /* relaxed: a hint */
+}
+/* Traits for a new task: while stacks are short it begins on one that its spawn has taken. */
+static inline unsigned bz_reserve_traits(struct bz_runtime *rt)
+{
+    return BZ_UNLIKELY(bz_is_short(rt)) ? BZ_TASK_CLASS | BZ_TASK_STAYS : 0;
+}
+/* While stacks are short: what a machine that goes to sleep does not need goes to the pool. */
+void bz_machine_share_stacks(struct bz_machine *m);
 /* Make sure of a spare stack; false if there is none to be had. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
 /* Take the stack that a task of another class than the runtime's begins on, and give it back if it

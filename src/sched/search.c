@@ -191,6 +191,8 @@ bool bz_go_to_sleep(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     struct bz_runtime *rt = m->rt;
     bz_tasks_rest(&p->tasks);
+    if (BZ_UNLIKELY(bz_is_short(rt)))
+        bz_machine_share_stacks(m);
     if (bz_next_is_set(p))
         return true; /* a destructor of the last task woke it: ours alone to run */
     bool is_hungry = !bz_entries_is_empty(&p->hungry);

@@ -74,6 +74,7 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
         bz_slab_class_hoard(&all->kind[c]);
     }
     all->max = tasks_max;
+    bz_atomic_init(&all->is_short, 0);
     bz_live_init(&all->live, rt->os, bz_is_plain(rt), &rt->procs[0].tasks.live, sizeof *rt->procs,
                  rt->proc_count);
     bz_lock_init(&all->outside_lock);

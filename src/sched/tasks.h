@@ -51,6 +51,7 @@ struct bz_task_home {
 struct bz_tasks {
     struct bz_slab_class kind[BZ_TASK_CLASSES]; /* constant */
     uint64_t max;                               /* constant; 0: any number of tasks */
+    bz_atomic(uint32_t) is_short; /* a stack was refused: spawns reserve theirs. machine.c */
     struct bz_live live;
     struct bz_lock outside_lock;
     struct bz_task_home outside; /* guarded by outside_lock, as far as a proc's is its machine's */

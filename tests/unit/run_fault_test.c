@@ -134,6 +134,40 @@ TEST(run_fault, every_wait_that_returns_for_no_reason_and_no_entropy)
         each_fault(BZ_FAULT_WAIT, on_a_seed);
 }
 
+/* From the n-th call on the system has nothing more to give. Whatever it is, every task that was spawned ends. */
+static uint64_t each_shortage(enum bz_fault_kind kind, void (*run)(struct faulty *f))
+{
+    for (uint64_t n = 1;; n++) {
+        struct faulty f = {.plan = {.kind = kind, .nth = n, .for_good = true}};
+        t_watch("from the %llu-th call of kind %d on all fail", (unsigned long long)n, (int)kind);
+        run(&f);
+        CHECK(f.err >= 0 || f.err == -ENOMEM || f.err == -EAGAIN);
+        if (f.failed == BZ_FAULT_NONE)
+            return n;
+    }
+}
+
+TEST(run_fault, bug_43_memory_that_is_gone_for_good)
+{
+    CHECK_GE(each_shortage(BZ_FAULT_MEMORY, on_threads), 8u);
+    for (int i = 0; i < 5; i++)
+        each_shortage(BZ_FAULT_MEMORY, on_a_seed);
+}
+
+TEST(run_fault, bug_43_stacks_that_are_gone_for_good)
+{
+    CHECK_GE(each_shortage(BZ_FAULT_RESERVE, on_threads), 2u);
+    for (int i = 0; i < 20; i++)
+        each_shortage(BZ_FAULT_RESERVE, on_a_seed);
+}
+
+TEST(run_fault, bug_43_threads_that_are_gone_for_good)
+{
+    CHECK_GE(each_shortage(BZ_FAULT_THREAD, on_threads), 2u);
+    for (int i = 0; i < 20; i++)
+        each_shortage(BZ_FAULT_THREAD, on_a_seed);
+}
+
 /* The system's own limit, as a user without privileges meets it: one thread is all there is. */
 TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
 {

@@ -217,6 +217,89 @@ TEST_LIMIT(scarce, bug_43_forks_without_memory_are_run_by_their_joins, 240)
     }
 }
 
+/* ---- no stack ---- */
+
+static int wait_for_ever(void *never)
+{
+    return blitz_event_wait(never, BLITZ_FOREVER);
+}
+
+/* The scope's children cannot all have a stack; its deadline holds, and each spawn says what became of it. */
+static int scope_without_stacks(void *arg)
+{
+    enum { CHILDREN = 40 };
+    blitz_event never;
+    blitz_scope s;
+    int refused = 0;
+    (void)arg;
+    blitz_event_init(&never);
+    CHECK_EQ(blitz_scope_open(&s, blitz_after(20 * BLITZ_MS), NULL), 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        int err = blitz_scope_spawn(&s, wait_for_ever, &never, NULL);
+        CHECK(err == 0 || err == -ENOMEM);
+        refused += err != 0;
+        blitz_yield(); /* the child begins, if it can */
+    }
+    CHECK_EQ(blitz_scope_close(&s), -ETIMEDOUT);
+    return refused;
+}
+
+static int join_with_a_deadline(void *arg)
+{
+    blitz_event never;
+    blitz_task *t[20];
+    size_t started = 0;
+    (void)arg;
+    blitz_event_init(&never);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
+        started += blitz_spawn(wait_for_ever, &never, NULL, &t[started]) == 0;
+    for (size_t i = 0; i < started; i++)
+        CHECK_EQ(blitz_task_join(t[i], blitz_after(BLITZ_MS), NULL), -ETIMEDOUT);
+    blitz_event_set(&never);
+    for (size_t i = 0; i < started; i++)
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    return 0;
+}
+
+/* Headers for tasks are allocated by the dozen: have some, so that stacks are all that is missing. */
+static int warm_up(void)
+{
+    blitz_scope s;
+    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    for (int i = 0; i < 50; i++)
+        CHECK_EQ(blitz_scope_spawn(&s, add_one, &zero_for_ever, NULL), 0);
+    return blitz_scope_close(&s);
+}
+
+static int run_without_stacks(void *arg)
+{
+    CHECK_EQ(warm_up(), 0);
+    CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, RLIM_INFINITY}), 0);
+    CHECK_GT(scope_without_stacks(arg), 0);
+    CHECK_GT(scope_without_stacks(arg), 0); /* those that have ended leave room for others */
+    return join_with_a_deadline(arg);
+}
+
+/* Stacks of 8 MiB: there are two or so when the address space ends. */
+TEST(scarce, deadlines_hold_and_spawns_are_refused_when_no_stack_is_to_be_had)
+{
+    static const unsigned procs[] = {1, 2, 3, 8};
+    if (T_ASAN || T_TSAN)
+        t_skip("a sanitizer needs terabytes of address space; stress_scarce covers it");
+    struct rlimit before;
+    CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
+        t_watch("%u procs", procs[i]);
+        blitz_config config = {.procs = procs[i], .stack_bytes = (size_t)8 << 20};
+        blitz_runtime *rt;
+        CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
+        CHECK_EQ(blitz_runtime_block_on(rt, run_without_stacks, NULL), 0);
+        CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_unref(rt), 0);
+        CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+    }
+}
+
 /* ---- calls that a filter refuses ---- */
 
 static unsigned warned;
