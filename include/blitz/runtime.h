@@ -132,11 +132,25 @@ BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), vo
 BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
 
 /*
+ * Stop a runtime as blitz_runtime_shutdown() does, but do not wait for blocking calls that their callers have
+ * left (blitz/blocking.h). Each goes on on its thread; when its function has returned, the thread calls
+ * drop(arg), frees what it holds through the config's allocator, which must still be there, and ends. It
+ * touches nothing else of the runtime, which may be given up meanwhile. May follow a shutdown that timed out.
+ * Owns:     borrows the runtime until it returns.
+ * Suspends: never a task: it blocks the calling thread, which must not be a worker, until the last
+ *           task has ended, or `until`.
+ * Returns:  0; -ETIMEDOUT: some task would not end, and is named in the log. -EBUSY (called from a task of
+ *           that runtime).
+ */
+BLITZ_API int blitz_runtime_abandon(blitz_runtime *rt, blitz_deadline until);
+
+/*
  * Give up a runtime that was shut down. NULL is ignored. In debug builds the log names each task
  * that a handle or a waker still holds.
  * Owns:     takes the runtime. Task handles and wakers outlive it; its memory goes with the last.
  * Suspends: never a task: it blocks the calling thread until the workers have ended.
- * Returns:  0; -EBUSY: it was not shut down. Nothing happened.
+ * Returns:  0; -EBUSY: it was not shut down, or its shutdown timed out: a task or a blocking call is still
+ *           under way. Nothing happened, and the shutdown may be repeated.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_runtime_unref(blitz_runtime *rt);
 

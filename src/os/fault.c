@@ -123,6 +123,19 @@ static int fault_thread_join(const struct bz_os *os, struct bz_os_thread *t)
     return err;
 }
 
+static void fault_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
+{
+    struct bz_fault *f = fault_of(os);
+    f->under->thread_detach(f->under, t);
+    bz_fetch_sub_relaxed(&f->threads, 1); /* relaxed: books, I2 */
+}
+
+static void fault_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
+{
+    const struct bz_os *under = fault_of(os)->under;
+    under->thread_quit(under, t);
+}
+
 static uint64_t fault_cpu_time(const struct bz_os *os)
 {
     const struct bz_os *under = fault_of(os)->under;
@@ -244,6 +257,8 @@ static const struct bz_os table = {
     .barrier_register = fault_barrier_register,
     .thread_start = fault_thread_start,
     .thread_join = fault_thread_join,
+    .thread_detach = fault_thread_detach,
+    .thread_quit = fault_thread_quit,
     .cpu_time = fault_cpu_time,
     .thread_cpu_time = fault_thread_cpu_time,
     .thread_id = fault_thread_id,
@@ -262,6 +277,8 @@ void bz_fault_init(struct bz_fault *f, const struct bz_os *under, const blitz_al
                    const struct bz_fault_plan *plan)
 {
     *f = (struct bz_fault){.os = table, .under = under, .plan = *plan};
+    if (under->thread_detach == NULL)
+        f->os.thread_detach = NULL;
     f->memory = memory != NULL ? memory : &bz_allocator_libc;
     f->allocator = (blitz_allocator){fault_alloc, fault_free, f};
 }

@@ -26,6 +26,8 @@ int bz_linux_barrier(const struct bz_os *os);
 int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
                           const struct bz_os_thread_opts *opts, void (*fn)(void *), void *arg);
 int bz_linux_thread_join(const struct bz_os *os, struct bz_os_thread *t);
+void bz_linux_thread_detach(const struct bz_os *os, struct bz_os_thread *t);
+void bz_linux_thread_quit(const struct bz_os *os, struct bz_os_thread *t);
 
 /* linux_pages.c: sim uses these, too; its pages are real. */
 size_t bz_linux_page_bytes(const struct bz_os *os);

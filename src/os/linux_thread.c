@@ -150,3 +150,19 @@ int bz_linux_thread_join(const struct bz_os *os, struct bz_os_thread *t)
     sigstack_unmap(t);
     return 0;
 }
+
+void bz_linux_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
+{
+    (void)os;
+    int err = pthread_detach((pthread_t)t->native);
+    BZ_CHECK(err == 0, "detach of thread %s: error %d", t->name, err);
+}
+
+/* The signal stack is not in use: no handler runs on this thread now, and none will run on that stack. */
+void bz_linux_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
+{
+    stack_t none = {.ss_flags = SS_DISABLE};
+    (void)os;
+    sigaltstack(&none, NULL);
+    sigstack_unmap(t);
+}

@@ -123,6 +123,8 @@ struct bz_os {
     int (*thread_start)(const struct bz_os *os, struct bz_os_thread *t,
                         const struct bz_os_thread_opts *opts, void (*fn)(void *), void *arg);
     int (*thread_join)(const struct bz_os *os, struct bz_os_thread *t);
+    void (*thread_detach)(const struct bz_os *os, struct bz_os_thread *t); /* NULL: cannot be */
+    void (*thread_quit)(const struct bz_os *os, struct bz_os_thread *t);
     uint64_t (*cpu_time)(const struct bz_os *os);
     int (*thread_cpu_time)(const struct bz_os *os, const struct bz_os_thread *t, uint64_t *out_ns);
     uint32_t (*thread_id)(const struct bz_os *os);           /* NULL: threads have none */
@@ -282,14 +284,27 @@ BZ_MUST_USE static inline int bz_os_thread_start(const struct bz_os *os, struct 
 
 /*
  * Wait for the end of a thread and release what it held. Every started thread is joined exactly
- * once: there is no detaching, because a thread that outlives its runtime outlives its code, too,
- * where the code can be unloaded.
+ * once, or detached.
  * Suspends: the thread, until `t` has returned from its function.
  * Returns:  0, -EDEADLK (a thread that joins itself; nothing happened).
  */
 static inline int bz_os_thread_join(const struct bz_os *os, struct bz_os_thread *t)
 {
     return os->thread_join(os, t);
+}
+
+/*
+ * A thread that will not be joined: one that is stuck in a foreign call and outlives its runtime. Only where
+ * os->thread_detach is not NULL. The thread itself calls bz_os_thread_quit() as the last thing before it
+ * returns, with a copy of `t`, which releases what a join would have.
+ */
+static inline void bz_os_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
+{
+    os->thread_detach(os, t);
+}
+static inline void bz_os_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
+{
+    os->thread_quit(os, t);
 }
 
 /* A number for the calling thread that no other thread of the process has while it lives; 0: none. */

@@ -24,6 +24,8 @@
  *
  * I1  A call's frame stays until its thread has said so by the wait's wake, the last thing it does.
  * I2  A detached call is freed by the caller, or, once that has left, by the thread.
+ * I3  One that was abandoned (pool.h) was left before, since every task has ended by then. Its thread calls
+ *     drop(arg) and frees it, and touches nothing of the runtime.
  */
 #include "blitz/blocking.h"
 
@@ -89,7 +91,8 @@ struct detached {
     int (*fn)(void *arg);
     void *arg;
     void (*drop)(void *arg);
-    struct bz_lock lock; /* guards the rest */
+    blitz_allocator alloc; /* where it is from: the runtime may be gone before it */
+    struct bz_lock lock;   /* guards the rest */
     enum state state;
     int result;
     blitz_waker waker; /* while it runs */
@@ -107,7 +110,8 @@ static_assert(sizeof(struct inside) <= sizeof(((blitz_blocking_future *)NULL)->i
 
 static void detached_free(struct detached *d)
 {
-    bz_free(&d->rt->alloc, d, sizeof *d);
+    blitz_allocator alloc = d->alloc;
+    bz_free(&alloc, d, sizeof *d);
 }
 
 /* Nobody will ask for it any more. */
@@ -121,8 +125,12 @@ static void discard(struct detached *d)
 static void detached_run(struct bz_work *w)
 {
     struct detached *d = BZ_CONTAINER_OF(w, struct detached, work);
-    const struct bz_os *os = d->rt->os;
     int result = d->fn(d->arg);
+    if (!bz_work_is_wanted(w)) {
+        discard(d); /* I3 */
+        return;
+    }
+    const struct bz_os *os = d->rt->os;
     bz_lock_take(&d->lock, os);
     bool is_left = d->state == LEFT;
     blitz_waker waker = d->waker;
@@ -140,7 +148,8 @@ static struct detached *detached_new(struct bz_runtime *rt, const struct inside 
     struct detached *d = bz_alloc(&rt->alloc, sizeof *d, _Alignof(struct detached));
     if (d == NULL)
         return NULL;
-    *d = (struct detached){.work.run = detached_run,
+    *d = (struct detached){.work = {.run = detached_run, .may_abandon = true},
+                           .alloc = rt->alloc,
                            .rt = rt,
                            .fn = in->fn,
                            .arg = in->arg,

@@ -36,9 +36,14 @@
  *
  * The lock is held while a thread is started: who joins it must know that its starter is through.
  *
+ * Abandoning. A foreign call may never return, and with it a shutdown. Work that says so can be left to
+ * itself: its thread leaves the lists and is detached. The thread and the abandoner decide by one word
+ * (fate.h) in the thread's record, which is then the thread's to free. A thread that was abandoned touches
+ * neither the pool nor its lock; the allocator and the os it needs are copies.
+ *
  * Rejected: a second pool for work (its threads could not become machines, nor machines' threads do
- * work, and two limits are harder to choose than one), and detached threads (os/os.h has none: they
- * would outlive their code).
+ * work, and two limits are harder to choose than one), and detached threads for all work (they would touch
+ * a runtime that is gone).
  *
  * I1  Every thread that was started is in exactly one list, until somebody takes it out to join it.
  * I2  count is the length of idle and busy together, until fini; machines + working is that of busy.
@@ -60,9 +65,12 @@ struct bz_pool_thread {
     struct bz_os_thread thread;
     void (*fn)(void *arg); /* a machine, or NULL; written by who gives it something, [A] */
     void *arg;
-    struct bz_work *work; /* a piece of work, or NULL; likewise. Neither: it is to end */
-    bz_os_word given;     /* given.h: something to do, or an end */
-    unsigned spins;       /* turns before it sleeps; its own */
+    struct bz_work *work;   /* a piece of work, or NULL; likewise. Neither: it is to end */
+    bz_os_word given;       /* given.h: something to do, or an end */
+    unsigned spins;         /* turns before it sleeps; its own */
+    bz_fate fate;           /* may its work be abandoned, and was it? */
+    const struct bz_os *os; /* constant, for a thread that was abandoned, as is */
+    blitz_allocator alloc;
 };
 
 #if defined(BZ_PLAIN)
@@ -144,6 +152,9 @@ static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, stru
     t->fn = fn;
     t->arg = arg;
     t->work = w;
+    bz_fate_set(&t->fate, w != NULL && w->may_abandon);
+    if (w != NULL)
+        w->fate = &t->fate;
     t->pool->machines += fn != NULL; /* I2 */
     change_working(t->pool, w != NULL);
     t->pool->begun += w != NULL;
@@ -180,7 +191,9 @@ static struct bz_pool_thread *thread_new(struct bz_pool *pool)
 {
     struct bz_pool_thread *t = bz_alloc(pool->alloc, sizeof *t, _Alignof(struct bz_pool_thread));
     if (t != NULL) {
-        *t = (struct bz_pool_thread){.pool = pool, .spins = SPINS_MAX};
+        *t = (struct bz_pool_thread){
+            .pool = pool, .spins = SPINS_MAX, .os = pool->os, .alloc = *pool->alloc};
+        bz_atomic_init(&t->fate, BZ_FATE_FIXED);
         bz_list_init(&t->in);
         bz_atomic_init(&t->given, BZ_GIVEN);
     }
@@ -470,6 +483,18 @@ static bool go_on(struct bz_pool *pool, struct bz_pool_thread *t)
     return has_work || (may_rest && rest(pool, t, may_spin));
 }
 
+/* The pool is gone, or will be. */
+static void leave_for_good(struct bz_pool_thread *t)
+{
+    const struct bz_os *os = t->os;
+    blitz_allocator alloc = t->alloc;
+    for (unsigned round = 0; !bz_fate_is_gone(&t->fate); round++)
+        bz_os_relax(os, round);
+    struct bz_os_thread thread = t->thread;
+    bz_free(&alloc, t, sizeof *t);
+    bz_os_thread_quit(os, &thread);
+}
+
 static void thread_main(void *arg)
 {
     struct bz_pool_thread *t = arg;
@@ -478,7 +503,50 @@ static void thread_main(void *arg)
             t->fn(t->arg);
         else
             t->work->run(t->work);
+        if (bz_fate_is_abandoned(&t->fate)) {
+            leave_for_good(t);
+            return;
+        }
     } while (go_on(t->pool, t));
+}
+
+/* ---- abandoning ---- */
+
+bool bz_work_is_wanted(struct bz_work *w)
+{
+    return bz_fate_come_back(w->fate);
+}
+
+/* Under the lock: a thread whose work is abandoned from here on; NULL if there is none. */
+static struct bz_pool_thread *take_abandoned(struct bz_pool *pool)
+{
+    BZ_LIST_FOR_EACH (node, &pool->busy) {
+        struct bz_pool_thread *t = thread_of(node);
+        if (!bz_fate_take(&t->fate))
+            continue;
+        bz_list_remove(&t->in);
+        pool->count--; /* I2 */
+        end_work(pool);
+        return t;
+    }
+    return NULL;
+}
+
+unsigned bz_pool_abandon(struct bz_pool *pool)
+{
+    unsigned count = 0;
+    struct bz_pool_thread *t;
+    if (pool->os->thread_detach == NULL)
+        return 0;
+    for (;; count++) {
+        bz_lock_take(&pool->lock, pool->os);
+        t = take_abandoned(pool);
+        bz_lock_drop(&pool->lock, pool->os);
+        if (t == NULL)
+            return count;
+        bz_os_thread_detach(pool->os, &t->thread);
+        bz_fate_let_go(&t->fate);
+    }
 }
 
 /* ---- the end ---- */
@@ -517,6 +585,14 @@ static unsigned look_for_work(struct bz_pool *pool, uint32_t *out_ended)
     pool->is_awaited = true;
     bz_lock_drop(&pool->lock, pool->os);
     return left;
+}
+
+bool bz_pool_is_quiet(struct bz_pool *pool)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    bool is_quiet = working(pool) == 0 && bz_list_is_empty(&pool->pending);
+    bz_lock_drop(&pool->lock, pool->os);
+    return is_quiet;
 }
 
 int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsigned *out_left)

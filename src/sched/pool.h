@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "blitz/hooks.h"
 #include "os/lock.h"
+#include "sched/fate.h"
 
 #define BZ_POOL_IDLE_NS UINT64_C(10000000000)
 
@@ -29,6 +30,10 @@ struct bz_pool_thread;
 struct bz_work {
     struct bz_list in; /* pool->pending while it waits; guarded by the pool's lock */
     void (*run)(struct bz_work *w);
+    /* Set by its maker: bz_pool_abandon() may leave it to itself. Then `run` asks bz_work_is_wanted() before
+     * it touches anything of the pool's owner. */
+    bool may_abandon;
+    bz_fate *fate; /* of the thread that runs it: the pool's, written before `run` */
 };
 
 struct bz_pool {
@@ -106,6 +111,20 @@ void bz_pool_fini(struct bz_pool *pool);
  * Returns:  0; -ETIMEDOUT: *out_left pieces still are.
  */
 BZ_MUST_USE int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsigned *out_left);
+
+/*
+ * Leave work to itself that says it may be (may_abandon) and is under way: its thread is no longer the pool's,
+ * and ends by itself when `run` has returned. The caller knows that nothing waits for that work.
+ * Returns: how many pieces; 0 as well where the system's threads cannot be detached.
+ */
+unsigned bz_pool_abandon(struct bz_pool *pool);
+
+/* For `run` of work that may be abandoned, once, when its foreign call has returned. False: it was abandoned,
+ * and all that belongs to the pool's owner may be gone. */
+BZ_MUST_USE bool bz_work_is_wanted(struct bz_work *w);
+
+/* Is no work under way or in the line? */
+BZ_MUST_USE bool bz_pool_is_quiet(struct bz_pool *pool);
 
 /* Is a piece of work under way, so that somebody may soon have a result? A hint. */
 static inline bool bz_pool_is_working(struct bz_pool *pool)

@@ -283,16 +283,30 @@ static int await_calls(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline 
     return -ETIMEDOUT;
 }
 
-int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
+static int end_all(struct bz_runtime *rt, blitz_deadline until, bool may_abandon)
 {
-    struct bz_runtime *rt = (struct bz_runtime *)runtime;
     struct bz_machine *m = bz_machine_self();
     if ((m != NULL && m->rt == rt) || is_left_behind("shutdown"))
         return -EBUSY;
     uint64_t began_ns = bz_os_now(rt->os);
     stop(rt);
     int err = await_tasks(rt, began_ns, until);
-    return err != 0 ? err : await_calls(rt, began_ns, until);
+    if (err != 0)
+        return err;
+    unsigned left = may_abandon ? bz_pool_abandon(&rt->pool) : 0;
+    if (left > 0)
+        bz_log(BLITZ_LOG_WARN, "shutdown: %u blocking calls are abandoned", left);
+    return await_calls(rt, began_ns, until);
+}
+
+int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
+{
+    return end_all((struct bz_runtime *)runtime, until, false);
+}
+
+int blitz_runtime_abandon(blitz_runtime *runtime, blitz_deadline until)
+{
+    return end_all((struct bz_runtime *)runtime, until, true);
 }
 
 static void name_the_held(struct bz_task *t, void *ctx)
@@ -323,7 +337,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         return 0;
     if (is_left_behind("unref"))
         return -EBUSY;
-    if (!bz_live_is_drained(&rt->tasks.live))
+    if (!bz_live_is_drained(&rt->tasks.live) || (!bz_pool_is_quiet(&rt->pool) && !BZ_BROKEN(257)))
         return -EBUSY;
     bz_forked_leave();
     bz_runtimes_remove(rt);

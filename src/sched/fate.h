@@ -1,0 +1,68 @@
+/*
+ * fate.h - one word between a thread in a foreign call and a shutdown that does not wait for it.
+ *
+ *      FIXED      the thread does something that cannot be abandoned
+ *      RUNS       a call that can be    -> RETURNED  by the thread, when the call is back: the thread is the pool's
+ *                                       -> TAKEN     by the abandoner, which then detaches the thread
+ *      TAKEN                            -> GONE      by the abandoner: its last access to the thread's record
+ *
+ * Both leave RUNS by a CAS, so one of them loses and knows what the other does. If the thread wins, the runtime
+ * stays until the thread is back in the pool. If the abandoner wins, the thread touches nothing of the runtime, waits
+ * for GONE, frees its record and ends.
+ *
+ * [F] take: acq_rel, let_go: release -> come_back, is_gone: acquire   what the runtime's tasks did with the
+ *     call, and the abandoner's last access, come before what the thread does on its own
+ */
+#ifndef BZ_FATE_H
+#define BZ_FATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bz_atomic.h"
+#include "base/compiler.h"
+
+typedef bz_atomic(uint32_t) bz_fate;
+
+enum { BZ_FATE_FIXED, BZ_FATE_RUNS, BZ_FATE_RETURNED, BZ_FATE_TAKEN, BZ_FATE_GONE };
+
+/* Before the thread begins with it. */
+static inline void bz_fate_set(bz_fate *f, bool may_abandon)
+{
+    /* relaxed: under the pool's lock, and published with the work */
+    bz_store_relaxed(f, may_abandon ? BZ_FATE_RUNS : BZ_FATE_FIXED);
+}
+
+/* The thread's call has returned. False: it was abandoned. */
+BZ_MUST_USE static inline bool bz_fate_come_back(bz_fate *f)
+{
+    uint32_t seen = BZ_FATE_RUNS;
+    return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_RETURNED) || BZ_BROKEN(256); /* [F] */
+}
+
+/* The abandoner: true if the call is under way, and abandoned from here on. */
+BZ_MUST_USE static inline bool bz_fate_take(bz_fate *f)
+{
+    uint32_t seen = BZ_FATE_RUNS;
+    return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_TAKEN); /* [F] */
+}
+
+/* The abandoner: the record is the thread's to free. */
+static inline void bz_fate_let_go(bz_fate *f)
+{
+    bz_store_release(f, BZ_FATE_GONE); /* [F] */
+}
+
+/* The thread, after its work: was it abandoned? Only the thread itself leaves RUNS for RETURNED. */
+BZ_MUST_USE static inline bool bz_fate_is_abandoned(bz_fate *f)
+{
+    return bz_load_relaxed(f) >= BZ_FATE_TAKEN; /* relaxed: come_back has acquired it */
+}
+
+/* A thread that was abandoned: may it free its record? */
+BZ_MUST_USE static inline bool bz_fate_is_gone(bz_fate *f)
+{
+    return bz_load_acquire(f) == BZ_FATE_GONE; /* [F] */
+}
+
+#endif
