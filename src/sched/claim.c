@@ -85,9 +85,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     return is_won;
 }
 
-/* In a program with C++: the child sees none of the joiner's exceptions. They may come back to another
- * thread. */
-static BZ_NOINLINE enum bz_ran run_apart(struct bz_task *t)
+enum bz_ran bz_run_apart(struct bz_task *t)
 {
     struct bz_eh ours;
     bz_eh_exchange(NULL, &ours);
@@ -99,7 +97,7 @@ static BZ_NOINLINE enum bz_ran run_apart(struct bz_task *t)
 /* What it has forked and not joined goes to the queues if it waits, without a stack. */
 static BZ_ALWAYS_INLINE enum bz_ran call(struct bz_task *t)
 {
-    enum bz_ran ran = bz_eh_is_used() && !BZ_BROKEN(291) ? run_apart(t) : t->ops->run(t);
+    enum bz_ran ran = bz_run_child(t);
     if (BZ_UNLIKELY(ran != BZ_RAN_DONE)) {
         uint32_t was;
         bz_evacuate(bz_enter_as(&was));

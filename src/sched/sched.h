@@ -507,6 +507,14 @@ static inline bool bz_entry_is_tombstone(bz_entry e)
     return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
 }
 
+/* Run a claimed child on the caller's stack. In a program with C++ (bz_run_apart) it sees none of the
+ * joiner's exceptions, which may come back to another thread. */
+BZ_NOINLINE enum bz_ran bz_run_apart(struct bz_task *t);
+static BZ_ALWAYS_INLINE enum bz_ran bz_run_child(struct bz_task *t)
+{
+    return bz_eh_is_used() && !BZ_BROKEN(291) ? bz_run_apart(t) : t->ops->run(t);
+}
+
 /* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
  * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
 BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
