@@ -275,7 +275,7 @@ static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, 
     m->current = t;
     bz_leave_on(m, BZ_IN_USER);
     (void)!bz_run_child(t); /* a fiber ends when it returns */
-    m = bz_machine_self(); /* whichever we are now */
+    m = bz_machine_self();  /* whichever we are now */
     if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
         bz_proc_lost(m);
     bz_watch_jobs(m, t, NULL, false);
