@@ -151,10 +151,10 @@ seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays a
 .PHONY: long
 long: ## what is counted in millions: spawn and join, start and stop
 	@tools/setup build test
-	@tools/build release test_accept_memory stress_preempt
+	@tools/build release test_accept_memory stress_turns
 	@BLITZ_ROUNDS=100000000 BLITZ_STARTS=100000 \
 	    build/release/tests/unit/test_accept_memory --time-limit=900 -v
-	@BLITZ_PREEMPT_S=15 build/release/tests/stress/stress_preempt --time-limit=300 -v
+	@BLITZ_TURNS_S=15 build/release/tests/stress/stress_turns --time-limit=300 -v
 
 .PHONY: mix
 mix: ## random mixes of fibers, stackless tasks, jobs and threads on every primitive; MIX_S=600 seconds

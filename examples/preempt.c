@@ -1,14 +1,14 @@
 /*
- * preempt.c - a tight loop that makes room for others, in three ways.
+ * preempt.c - a tight loop that makes room for others, in two ways.
  *
  *     preempt                   a loop that says BLITZ_POLL()
- *     preempt signal 8          eight loops that do not, where two may burn: stopped in turns by SIGURG
+ *     preempt spin 8            eight loops that do not: they take turns in place
  *     preempt cost              what a BLITZ_POLL() costs in a loop of a few instructions
  *     preempt_counted spin      a loop that does not, built to count its steps: blitz/reductions.h
  *
- * First of all none of this is needed (preempt spin): a loop that never looks up keeps its thread, and the others go
- * on on another one. But every such loop is a thread that burns, and they are limited in number. A
- * loop that polls or counts shares its thread; loops that are stopped by a signal share a few of them.
+ * None of this is needed to keep others going (preempt spin): a loop that never looks up keeps its thread, other tasks go
+ * on on another thread, and many such loops take turns on the CPUs. But each of them costs a thread. A
+ * loop that polls or counts shares its thread with other tasks.
  *
  * Each way is shown by a ticker that wants to be woken every 5 ms beside the loops, and by how far each
  * loop got.
@@ -30,7 +30,7 @@ struct loop {
 static struct loop loop[LOOPS_MAX];
 static atomic_bool is_over;
 
-/* ---- three loops ---- */
+/* ---- two loops ---- */
 
 /* One look up a round: about a nanosecond. */
 static int polls(void *arg)
@@ -43,8 +43,8 @@ static int polls(void *arg)
     return 0;
 }
 
-/* Nothing in it that blitz could see, but it may be stopped anywhere: it is marked so. */
-static BLITZ_PREEMPTIBLE int spins(void *arg)
+/* Nothing in it that blitz could see. */
+static int spins(void *arg)
 {
     struct loop *l = arg;
     while (!atomic_load_explicit(&is_over, memory_order_relaxed))
@@ -143,14 +143,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "cost") == 0)
         return blitz_run(cost, NULL, &config);
     if (argc > 1 && strcmp(argv[1], "spin") == 0)
-        scene.fn = spins;
-    if (argc > 1 && strcmp(argv[1], "signal") == 0) {
-        scene = (struct scene){spins, argc > 2 ? atoi(argv[2]) : 8};
-        if (scene.loops < 1 || scene.loops > LOOPS_MAX)
-            return 2;
-        config.burning_max = 2;
-        config.preempt = 1;
-        blitz_preempt_register_marked();
-    }
+        scene = (struct scene){spins, argc > 2 ? atoi(argv[2]) : 1};
+    if (scene.loops < 1 || scene.loops > LOOPS_MAX)
+        return 2;
     return blitz_run(play, &scene, &config);
 }

@@ -25,7 +25,6 @@
 #include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"
-#include "blitz/preempt.h"
 #include "blitz/promise.h"
 #include "blitz/runtime.h"
 #include "blitz/scope.h"

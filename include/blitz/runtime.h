@@ -38,7 +38,7 @@ typedef void (*blitz_thread_fn)(void *ctx);
  *
  * What is 0 here is taken from the environment, if it is set there: BLITZ_PROCS, BLITZ_STACK,
  * BLITZ_THREADS_MAX, BLITZ_TASKS_MAX and BLITZ_BURNING_MAX, numbers that may end in K, M or G;
- * BLITZ_IO, a name; BLITZ_PREEMPT=1, BLITZ_DUMP_ON_SIGQUIT=1 and
+ * BLITZ_IO, a name; BLITZ_NO_ROTATION=1, BLITZ_DUMP_ON_SIGQUIT=1 and
  * BLITZ_NO_OVERFLOW_REPORT=1. BLITZ_TRACE=FILE traces the runtime
  * (blitz/trace.h), BLITZ_PLAIN=1 does without the fast paths, to compare. A value that cannot be, here
  * or there, is refused with a message that says what could.
@@ -87,7 +87,7 @@ typedef struct blitz_config {
     const char *io; /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
                              * ring), "none"; NULL: BLITZ_IO, or the best */
     int no_overflow_report; /* 1: a stack overflow is a plain SIGSEGV: see above */
-    int preempt;            /* 1: threads that burn take turns, by SIGURG: blitz/preempt.h */
+    int no_rotation;        /* 1: endless loops take no turns, no SIGURG handler is installed */
 } blitz_config;
 
 /*

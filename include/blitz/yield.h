@@ -19,7 +19,7 @@
  *     BLITZ_SUSPENDS: see blitz/task.h for what that means. So not while holding a pthread mutex.
  *   - Between blitz_preempt_pause() and blitz_preempt_resume() it does nothing.
  *   - A program that forgets it is as it was: nothing depends on loops that poll. For loops that
- *     cannot be changed see blitz/preempt.h and blitz/reductions.h.
+ *     cannot be changed see blitz/reductions.h.
  */
 #ifndef BLITZ_YIELD_H
 #define BLITZ_YIELD_H
@@ -54,8 +54,8 @@ static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
 
 /*
  * Between pause and resume nothing takes the calling thread away from its task: BLITZ_POLL() goes
- * on, reductions (blitz/reductions.h) are not acted upon, and the thread is not stopped by a signal
- * (blitz/preempt.h). For a stretch that holds a lock blitz knows nothing of, or relies on a
+ * on, reductions (blitz/reductions.h) are not acted upon, and a thread that has lost its proc is not
+ * stopped to take turns with others (docs/what-can-stop-whom.md). For a stretch that holds a lock blitz knows nothing of, or relies on a
  * thread-local. They nest. The task must not wait in between. On a plain thread they do nothing.
  * Suspends: never.
  */

@@ -68,6 +68,7 @@ static BZ_ALWAYS_INLINE void bz_gate_take(struct bz_gate *g, const struct bz_os 
 {
     bz_lock_about_to_wait_(&g->lock);
     bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
     if (BZ_UNLIKELY(!bz_gate_try_(g)))
         bz_gate_wait(g, os);
     bz_lock_taken_(&g->lock);
@@ -79,6 +80,7 @@ static BZ_ALWAYS_INLINE void bz_gate_drop(struct bz_gate *g, const struct bz_os 
     (void)os;
     bz_lock_dropping_(&g->lock);
     bz_store_release(&g->lock.word, BZ_LOCK_FREE); /* [A] */
+    bz_self_release();
 }
 
 #endif

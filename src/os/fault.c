@@ -156,6 +156,22 @@ static uint32_t fault_thread_id(const struct bz_os *os)
     return bz_os_thread_id(fault_of(os)->under);
 }
 
+static int fault_thread_sleeps(const struct bz_os *os, uint32_t id)
+{
+    return bz_os_thread_sleeps(fault_of(os)->under, id);
+}
+
+static int fault_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+{
+    struct bz_fault *f = fault_of(os);
+    return strikes(f, BZ_FAULT_URGE) ? -EAGAIN : bz_os_urge_watch(f->under, fn);
+}
+
+static void fault_urge_unwatch(const struct bz_os *os)
+{
+    bz_os_urge_unwatch(fault_of(os)->under);
+}
+
 static int fault_thread_urge(const struct bz_os *os, uint32_t id)
 {
     struct bz_fault *f = fault_of(os);
@@ -262,6 +278,9 @@ static const struct bz_os table = {
     .cpu_time = fault_cpu_time,
     .thread_cpu_time = fault_thread_cpu_time,
     .thread_id = fault_thread_id,
+    .thread_sleeps = fault_thread_sleeps,
+    .urge_watch = fault_urge_watch,
+    .urge_unwatch = fault_urge_unwatch,
     .thread_urge = fault_thread_urge,
     .page_bytes = fault_page_bytes,
     .slab_reserve = fault_slab_reserve,

@@ -29,7 +29,7 @@ enum bz_fault_kind {
     BZ_FAULT_WAIT,     /* wait returns 0 at once: no error, but no reason either */
     BZ_FAULT_BARRIER,  /* barrier_register says -ENOSYS, and so does every barrier from then on */
     BZ_FAULT_CPU_TIME, /* thread_cpu_time says -ESRCH */
-    BZ_FAULT_URGE,     /* thread_urge says -EAGAIN */
+    BZ_FAULT_URGE,     /* thread_urge and urge_watch say -EAGAIN */
     BZ_FAULT_ENTROPY,  /* entropy says -EIO */
     BZ_FAULT_MEMORY,   /* the allocator returns NULL */
     BZ_FAULT_KINDS,

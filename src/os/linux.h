@@ -56,6 +56,9 @@ int bz_linux_cpus_affinity(void);
 
 /* urge.c */
 uint32_t bz_linux_thread_id(const struct bz_os *os);
+int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id);
+int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn);
+void bz_linux_urge_unwatch(const struct bz_os *os);
 int bz_linux_thread_urge(const struct bz_os *os, uint32_t id);
 
 /* linux.c */

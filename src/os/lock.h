@@ -28,6 +28,7 @@
 #include "base/check.h"
 #include "os/held.h"
 #include "os/os.h"
+#include "os/self.h"
 
 enum { BZ_LOCK_FREE = 0, BZ_LOCK_HELD = 1, BZ_LOCK_CONTENDED = 2 };
 
@@ -143,8 +144,11 @@ static inline bool bz_lock_grab_(struct bz_lock *l)
 /* One try. Returns true if the caller now holds it. */
 BZ_MUST_USE static inline bool bz_lock_try(struct bz_lock *l)
 {
-    if (!bz_lock_grab_(l))
+    bz_self_hold();
+    if (!bz_lock_grab_(l)) {
+        bz_self_release();
         return false;
+    }
     bz_lock_taken_(l);
     return true;
 }
@@ -156,6 +160,7 @@ static inline void bz_lock_take(struct bz_lock *l, const struct bz_os *os)
 {
     bz_lock_about_to_wait_(l);
     bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
     if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
     bz_lock_taken_(l);
@@ -167,6 +172,7 @@ static inline void bz_lock_take_ranked(struct bz_lock *l, enum bz_rank rank, con
 {
     bz_lock_about_to_wait_as_(l, rank);
     bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
     if (!bz_lock_grab_(l))
         bz_lock_wait(l, os);
     bz_lock_taken_as_(l, rank);
@@ -179,6 +185,7 @@ static inline void bz_lock_drop(struct bz_lock *l, const struct bz_os *os)
     BZ_ASSERT(was != BZ_LOCK_FREE);
     if (was == BZ_LOCK_CONTENDED)
         bz_os_wake(os, &l->word, 1);
+    bz_self_release();
     bz_os_delay(os, BZ_OS_AT_LOCK); /* *l may be gone */
 }
 

@@ -105,6 +105,15 @@ enum bz_os_point {
     BZ_OS_POINTS
 };
 
+/* ---- interrupts ------------------------------------------------------------------------------- */
+
+/*
+ * Called on a thread that was interrupted, by a signal handler on its alternate stack. `pc` is the
+ * instruction that the thread was about to execute. errno is kept. The function may sleep; no further
+ * interrupt arrives meanwhile. It is also called for signals that are not ours.
+ */
+typedef void bz_os_urged_fn(uintptr_t pc);
+
 /* ---- the table -------------------------------------------------------------------------------- */
 
 struct bz_os {
@@ -127,8 +136,12 @@ struct bz_os {
     void (*thread_quit)(const struct bz_os *os, struct bz_os_thread *t);
     uint64_t (*cpu_time)(const struct bz_os *os);
     int (*thread_cpu_time)(const struct bz_os *os, const struct bz_os_thread *t, uint64_t *out_ns);
-    uint32_t (*thread_id)(const struct bz_os *os);           /* NULL: threads have none */
-    int (*thread_urge)(const struct bz_os *os, uint32_t id); /* NULL: cannot be interrupted */
+    /* The next ones may be NULL: threads have no ids, and cannot be looked at or interrupted. */
+    uint32_t (*thread_id)(const struct bz_os *os);
+    int (*thread_sleeps)(const struct bz_os *os, uint32_t id);
+    int (*urge_watch)(const struct bz_os *os, bz_os_urged_fn *fn);
+    void (*urge_unwatch)(const struct bz_os *os);
+    int (*thread_urge)(const struct bz_os *os, uint32_t id);
     size_t (*page_bytes)(const struct bz_os *os);
     int (*slab_reserve)(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes, size_t align,
                         enum bz_os_slab_flags flags, const char *name);
@@ -314,7 +327,31 @@ static inline uint32_t bz_os_thread_id(const struct bz_os *os)
 }
 
 /*
- * Interrupt the thread of that id: the function given to bz_urge_watch (os/urge.h) is called on it, as
+ * Does the thread of that id sleep in the system, be it in a call that blocks or in a page fault? A thread
+ * that could run and has no CPU does not. A few microseconds.
+ * Returns:  1, 0; -ESRCH (it has ended), -ENOSYS (the system does not tell).
+ */
+static inline int bz_os_thread_sleeps(const struct bz_os *os, uint32_t id)
+{
+    return os->thread_sleeps != NULL ? os->thread_sleeps(os, id) : -ENOSYS;
+}
+
+/*
+ * Have fn called on threads that bz_os_thread_urge() interrupts, until as many unwatches as watches. All
+ * users give the same fn. May allocate and take locks of the C library and the loader.
+ * Returns:  0; -ENOSYS (this CPU, keeper or kind of build cannot do it), -errno of sigaction.
+ */
+BZ_MUST_USE static inline int bz_os_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+{
+    return os->urge_watch != NULL ? os->urge_watch(os, fn) : -ENOSYS;
+}
+static inline void bz_os_urge_unwatch(const struct bz_os *os)
+{
+    os->urge_unwatch(os);
+}
+
+/*
+ * Interrupt the thread of that id: the function given to bz_os_urge_watch is called on it, as
  * soon as the system has it run. Any thread may call, also for a thread that has ended.
  * Returns:  0: it was sent. -ESRCH (it has ended), -ENOSYS (this keeper's threads cannot be
  *           interrupted), -EAGAIN (the system is short of something).

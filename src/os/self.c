@@ -19,6 +19,9 @@
 extern _Thread_local void *bz_self_slot;
 __attribute__((SLOT_ATTRIBUTES)) _Thread_local void *bz_self_slot;
 
+extern _Thread_local int bz_self_holds_slot;
+__attribute__((SLOT_ATTRIBUTES)) _Thread_local int bz_self_holds_slot;
+
 /* The same slot by the name under which the inline code of blitz/fork.h reads it. */
 extern _Thread_local void *blitz_self_;
 __attribute__((tls_model("initial-exec"), visibility("default"),
@@ -34,4 +37,22 @@ BZ_NOINLINE void bz_self_set_slow(void *self)
 {
     __asm__ volatile("");
     bz_self_slot = self;
+}
+
+BZ_NOINLINE void bz_self_hold_slow(int by)
+{
+    __asm__ volatile("");
+    bz_self_holds_slot += by;
+}
+
+BZ_NOINLINE int bz_self_holds(void)
+{
+    __asm__ volatile("" ::: "memory");
+    return bz_self_holds_slot;
+}
+
+BZ_NOINLINE void bz_self_holds_set(int count)
+{
+    __asm__ volatile("");
+    bz_self_holds_slot = count;
 }

@@ -18,6 +18,11 @@
  * number (says where, not who).
  *
  * Under sim all threads are coroutines of one OS thread; the slot is saved and set at each switch.
+ *
+ * Beside it lies a count of the runtime's locks that the thread holds (os/lock.h, chan/gate.h). A signal
+ * handler that is about to stop the thread looks at it (sched/turns.c): a thread that holds a lock of ours is
+ * never stopped. bz_self_hold() comes before the lock is taken and bz_self_release() after it is dropped, on
+ * the same thread, so the count may be too high for a moment and never too low. One instruction each.
  */
 #ifndef BZ_OS_SELF_H
 #define BZ_OS_SELF_H
@@ -30,6 +35,11 @@
  * can hold the fast form against it. */
 void *bz_self_get_slow(void);
 void bz_self_set_slow(void *self);
+void bz_self_hold_slow(int by);
+
+/* How many locks of ours the calling thread holds, or is about to take; and set it, for sim. */
+int bz_self_holds(void);
+void bz_self_holds_set(int count);
 
 /* What bz_self_set() last set on this thread; NULL on a thread where it was never called. */
 #if defined(BZ_MODEL)
@@ -43,6 +53,8 @@ static inline void bz_self_set(void *self)
 {
     bz_self_set_slow(self);
 }
+static inline void bz_self_hold(void) {}
+static inline void bz_self_release(void) {}
 
 #elif defined(__x86_64__) && defined(__linux__) && !defined(__ILP32__)
 
@@ -71,7 +83,24 @@ static BZ_ALWAYS_INLINE void bz_self_set(void *self)
     __asm__ volatile("movq %0, %%fs:(%1)" : : "r"(self), "r"(bz_self_offset_()) : "memory");
 }
 
+static BZ_ALWAYS_INLINE uintptr_t bz_self_holds_offset_(void)
+{
+    uintptr_t offset;
+    __asm__("movq bz_self_holds_slot@gottpoff(%%rip), %0" : "=r"(offset));
+    return offset;
+}
+static BZ_ALWAYS_INLINE void bz_self_hold(void)
+{
+    __asm__ volatile("incl %%fs:(%0)" : : "r"(bz_self_holds_offset_()) : "memory", "cc");
+}
+static BZ_ALWAYS_INLINE void bz_self_release(void)
+{
+    __asm__ volatile("decl %%fs:(%0)" : : "r"(bz_self_holds_offset_()) : "memory", "cc");
+}
+
 #elif defined(__aarch64__) && defined(__linux__)
+
+#define BZ_SELF_HOLDS_BY_CALL 1
 
 static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
 {
@@ -99,6 +128,8 @@ static BZ_ALWAYS_INLINE void bz_self_set(void *self)
 
 #elif defined(__riscv) && __riscv_xlen == 64 && defined(__linux__)
 
+#define BZ_SELF_HOLDS_BY_CALL 1
+
 static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
 {
     uintptr_t offset;
@@ -122,6 +153,8 @@ static BZ_ALWAYS_INLINE void bz_self_set(void *self)
 
 #else
 
+#define BZ_SELF_HOLDS_BY_CALL 1
+
 static inline void *bz_self_get(void)
 {
     return bz_self_get_slow();
@@ -131,6 +164,17 @@ static inline void bz_self_set(void *self)
     bz_self_set_slow(self);
 }
 
+#endif
+
+#if defined(BZ_SELF_HOLDS_BY_CALL)
+static inline void bz_self_hold(void)
+{
+    bz_self_hold_slow(1);
+}
+static inline void bz_self_release(void)
+{
+    bz_self_hold_slow(-1);
+}
 #endif
 
 #endif

@@ -81,6 +81,10 @@ static void burn(struct bz_sim *sim, enum sim_event what, uint64_t ns)
         me->since_ns = sim->now_ns;
     }
     bz_sim_step(sim, what, ns);
+    while (me->burn_ns > 0) { /* it was interrupted */
+        me->state = SIM_BURNING;
+        bz_sim_step(sim, what, me->burn_ns);
+    }
 }
 
 void bz_sim_burn(uint64_t ns)
@@ -307,6 +311,60 @@ static int sim_thread_join(const struct bz_os *os, struct bz_os_thread *t)
     return 0;
 }
 
+/* ---- interrupts ------------------------------------------------------------------------------- */
+
+static uint32_t sim_thread_id(const struct bz_os *os)
+{
+    return sim_of(os)->current->id + 1;
+}
+
+static struct sim_thread *thread_of(struct bz_sim *sim, uint32_t id)
+{
+    BZ_LIST_FOR_EACH (node, &sim->threads)
+        if (SIM_THREAD_OF(node)->id + 1 == id && SIM_THREAD_OF(node)->state != SIM_DONE)
+            return SIM_THREAD_OF(node);
+    return NULL;
+}
+
+static int sim_thread_sleeps(const struct bz_os *os, uint32_t id)
+{
+    struct sim_thread *t = thread_of(sim_of(os), id);
+    if (t == NULL)
+        return -ESRCH;
+    return t->state == SIM_ASLEEP || t->state == SIM_JOINING;
+}
+
+static int sim_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+{
+    struct bz_sim *sim = sim_of(os);
+    if (sim->config.has_no_urge)
+        return -ENOSYS;
+    sim->urged = fn;
+    sim->urge_users++;
+    return 0;
+}
+
+static void sim_urge_unwatch(const struct bz_os *os)
+{
+    struct bz_sim *sim = sim_of(os);
+    if (--sim->urge_users == 0)
+        sim->urged = NULL;
+}
+
+/* A thread that burns is interrupted in the middle of it; a thread that sleeps, when it wakes. */
+static int sim_thread_urge(const struct bz_os *os, uint32_t id)
+{
+    struct bz_sim *sim = sim_of(os);
+    bz_sim_step(sim, SIM_EV_URGE, id);
+    struct sim_thread *t = thread_of(sim, id);
+    if (t == NULL)
+        return -ESRCH;
+    t->is_urged = true;
+    if (t->state == SIM_BURNING)
+        t->state = SIM_READY;
+    return 0;
+}
+
 /* ---- the rest --------------------------------------------------------------------------------- */
 
 static int sim_cpus(const struct bz_os *os)
@@ -349,6 +407,11 @@ static const struct bz_os table = {
     .thread_join = sim_thread_join,
     .cpu_time = sim_cpu_time,
     .thread_cpu_time = sim_thread_cpu_time,
+    .thread_id = sim_thread_id,
+    .thread_sleeps = sim_thread_sleeps,
+    .urge_watch = sim_urge_watch,
+    .urge_unwatch = sim_urge_unwatch,
+    .thread_urge = sim_thread_urge,
     .page_bytes = bz_linux_page_bytes,
     .slab_reserve = bz_linux_slab_reserve,
     .slab_release = bz_linux_slab_release,

@@ -28,6 +28,10 @@
  * A loop without relax hangs here as it would hang a CPU; the harness's time limit ends it. Under
  * ThreadSanitizer coroutines count as threads, so a data race is reported although only one runs.
  *
+ * An interrupt (bz_os_thread_urge) calls its function on the interrupted thread at some later point of choice of
+ * that thread; a thread that burns has one at once. Which point it is the seed decides, so an interrupt also comes
+ * late, and in the middle of the runtime.
+ *
  * Signal stacks are not simulated; pages and guards are real.
  */
 #ifndef BZ_OS_SIM_H
@@ -50,6 +54,7 @@ struct bz_sim_config {
     uint32_t spins_max;   /* 0: 100,000 turns of one spin */
     size_t stack_bytes;   /* 0: 256 KiB; of each thread that does not ask for more */
     bool has_no_barrier;  /* bz_os_barrier() does not exist: the runtime's other form is tested */
+    bool has_no_urge;     /* threads cannot be interrupted: bz_os_urge_watch() says -ENOSYS */
     bool has_no_spurious; /* waits return 0 only when woken */
     bz_os_word *poke;     /* NULL, or a word that becomes 1 at point of choice number poke_at: who
                              sleeps on it is roused and goes on there and then. So something can be made

@@ -170,6 +170,7 @@ static void coro_main(unsigned high, unsigned low)
     struct sim_coro *c = (struct sim_coro *)((uintptr_t)high << 32 | (uintptr_t)low);
     asan_arrive(c, starting_home);
     bz_self_set(NULL);
+    bz_self_holds_set(0);
     use_held(c, starting_home);
     c->main(c->arg);
     BZ_CHECK(false, "a simulated thread returned from its last frame");
@@ -223,6 +224,7 @@ BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
 {
     from->frame = __builtin_frame_address(0);
     from->self = bz_self_get();
+    from->holds = bz_self_holds();
     from->saved_errno = errno;
     starting_home = home;
     asan_leave(from, to, leave);
@@ -230,6 +232,7 @@ BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
     swap(&from->context, &to->context);
     asan_arrive(from, home);
     bz_self_set(from->self);
+    bz_self_holds_set(from->holds);
     use_held(from, home);
     errno = from->saved_errno;
 }

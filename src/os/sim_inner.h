@@ -23,6 +23,7 @@ struct sim_coro {
     ucontext_t context;
     void *frame;     /* frame pointer where it was left: its stack is walked from here */
     void *self;      /* its bz_self_get() while it is left */
+    int holds;       /* its bz_self_holds(), likewise */
     int saved_errno; /* its errno while it is left */
 #if defined(BZ_WATCH)
     struct bz_held held; /* the locks it holds */
@@ -73,6 +74,8 @@ struct sim_thread {
     uint64_t priority;        /* BZ_SIM_PRIORITY: the highest runs */
     uint32_t spins;           /* relaxes in a row without anything else */
     struct sim_thread *joins; /* JOINING: whom */
+    bool is_urged;            /* an interrupt is on its way */
+    bool is_interrupted;      /* the interrupt's function runs */
 };
 
 struct bz_sim {
@@ -88,6 +91,8 @@ struct bz_sim {
     uint64_t priority_lowest;  /* PRIORITY: below all; counts down */
     uint64_t now_ns, start_ns; /* virtual */
     struct bz_sim_result result;
+    bz_os_urged_fn *urged; /* what an interrupt calls; NULL: nothing */
+    unsigned urge_users;   /* of it */
     void (*at_thread_end)(uint32_t thread);
     int end; /* 0, or why it ended badly: -EDEADLK, -ELOOP, -ETIME, -ECHILD */
 };
@@ -106,7 +111,8 @@ enum sim_event {
     SIM_EV_END,
     SIM_EV_BURN,
     SIM_EV_CLOCK,
-    SIM_EV_USER
+    SIM_EV_USER,
+    SIM_EV_URGE
 };
 
 /* ---- sim_sched.c ------------------------------------------------------------------------------ */

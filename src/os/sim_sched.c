@@ -225,7 +225,27 @@ static struct sim_thread *next_thread(struct bz_sim *sim)
     return poked != NULL ? poked : choose(sim);
 }
 
-void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
+/* An interrupt reaches its thread at any point of choice after it was sent, at once or later. */
+static void interrupt(struct bz_sim *sim)
+{
+    struct sim_thread *me = sim->current;
+    bz_os_urged_fn *fn = sim->urged;
+    if (me->is_interrupted || fn == NULL || !bz_sim_coin(sim, 2))
+        return;
+    uint64_t left = me->burn_ns;
+    uint32_t spins = me->spins;
+    int result = me->result;
+    me->is_urged = false;
+    me->is_interrupted = true;
+    bz_sim_mix(sim, SIM_EV_URGE, me->id);
+    fn(0);
+    me->is_interrupted = false;
+    me->burn_ns = left;
+    me->spins = spins;
+    me->result = result;
+}
+
+static void step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 {
     struct sim_thread *from = sim->current;
 
@@ -240,6 +260,13 @@ void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
     sim->result.switches++;
     sim->current = to;
     bz_sim_coro_switch(&from->coro, &to->coro, SIM_COMES_BACK, &sim->home);
+}
+
+void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
+{
+    step(sim, what, value);
+    if (sim->current->is_urged)
+        interrupt(sim);
 }
 
 void bz_sim_leave(struct bz_sim *sim)

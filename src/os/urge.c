@@ -15,7 +15,7 @@
  * process, the handler there finds that nothing was asked of it.
  *
  * ThreadSanitizer keeps signals back until the thread calls into it, and code that burns does not:
- * there is no interrupting in such a build, and bz_urge_watch says so.
+ * there is no interrupting in such a build, and bz_os_urge_watch says so.
  *
  * I1  `users` and `previous` are guarded by the lock; previous is constant while users > 0.
  *
@@ -24,9 +24,10 @@
 #include "os/urge.h"
 
 #include <errno.h>
-#include <link.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -62,10 +63,10 @@
 #endif
 
 static struct bz_lock lock = BZ_LOCK_INIT;
-static unsigned users;                /* I1 */
-static struct sigaction previous;     /* I1 */
-static bz_atomic(bz_urge_fn *) urged; /* NULL: nobody watches */
-static char mark;                     /* its address is on each signal of ours */
+static unsigned users;                    /* I1 */
+static struct sigaction previous;         /* I1 */
+static bz_atomic(bz_os_urged_fn *) urged; /* NULL: nobody watches */
+static char mark;                         /* its address is on each signal of ours */
 
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -83,7 +84,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
 static void on_urge(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
-    bz_urge_fn *fn = bz_load_acquire(&urged); /* [U] */
+    bz_os_urged_fn *fn = bz_load_acquire(&urged); /* [U] */
     if (fn != NULL)
         fn(PC_OF((ucontext_t *)context));
     if (info->si_code != SI_QUEUE || info->si_value.sival_ptr != &mark)
@@ -110,10 +111,12 @@ static int install(void)
     return sigaction(SIGURG, &ours, NULL) == 0 ? 0 : -errno;
 }
 
-int bz_urge_watch(bz_urge_fn *fn)
+int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
 {
+    (void)os;
     if (!CAN_INTERRUPT)
         return -ENOSYS;
+    bz_code_find();
     bz_lock_take(&lock, &bz_os_linux);
     int err = users == 0 ? install() : 0;
     if (err == 0) {
@@ -124,9 +127,10 @@ int bz_urge_watch(bz_urge_fn *fn)
     return err;
 }
 
-void bz_urge_unwatch(void)
+void bz_linux_urge_unwatch(const struct bz_os *os)
 {
     struct sigaction now;
+    (void)os;
     bz_lock_take(&lock, &bz_os_linux);
     if (--users == 0) {
         bz_store_relaxed(&urged, NULL); /* relaxed: a handler under way may still call it */
@@ -136,41 +140,37 @@ void bz_urge_unwatch(void)
     bz_lock_drop(&lock, &bz_os_linux);
 }
 
-/* ---- the program's code ---- */
-
-struct visit {
-    int (*fn)(uintptr_t start, uintptr_t end);
-    int err;
-};
-
-/* The first object is the program. */
-static int visit_first(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    struct visit *v = arg;
-    (void)size;
-    v->err = 0;
-    for (unsigned i = 0; i < info->dlpi_phnum && v->err == 0; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X))
-            v->err = v->fn(start, start + segment->p_memsz);
-    }
-    return 1; /* no more objects */
-}
-
-int bz_urge_each_of_program(int (*fn)(uintptr_t start, uintptr_t end))
-{
-    struct visit v = {fn, -EINVAL};
-    dl_iterate_phdr(visit_first, &v);
-    return v.err;
-}
-
 /* ---- the keeper's half ---- */
 
 uint32_t bz_linux_thread_id(const struct bz_os *os)
 {
     (void)os;
     return (uint32_t)syscall(SYS_gettid);
+}
+
+/* The state follows the name, which is in brackets and may contain anything. */
+static int state_of(const char *stat, ssize_t length)
+{
+    for (ssize_t i = length - 1; i > 0; i--)
+        if (stat[i] == ')')
+            return i + 2 < length ? stat[i + 2] : 0;
+    return 0;
+}
+
+int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id)
+{
+    char path[64], stat[128]; /* the name is at most 64 bytes, and the state follows */
+    (void)os;
+    snprintf(path, sizeof path, "/proc/self/task/%u/stat", id);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? -ESRCH : -ENOSYS;
+    ssize_t length = read(fd, stat, sizeof stat);
+    close(fd);
+    int state = length > 0 ? state_of(stat, length) : 0;
+    if (state == 0)
+        return -ESRCH;
+    return state == 'S' || state == 'D';
 }
 
 int bz_linux_thread_urge(const struct bz_os *os, uint32_t id)

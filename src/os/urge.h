@@ -1,39 +1,24 @@
 /*
- * urge.h - interrupt a thread wherever it is, by SIGURG. Opt-in: until bz_urge_watch is called blitz
- * installs no handler, and after the last bz_urge_unwatch there is none of ours again.
+ * urge.h - interrupt a thread wherever it is, by SIGURG: the Linux half of bz_os_urge_watch (os/os.h).
  *
  * SIGURG, because its default action is to do nothing, debuggers pass it through, and programs that
- * use it (out-of-band data) have to live with it coming for no reason. Whoever had it before us gets
- * all that is not ours, as the kernel would have given it to him.
+ * use it (out-of-band data) have to live with it coming for no reason. No handler is installed before the
+ * first watch, and after the last unwatch the earlier one is back. An earlier handler gets every signal that
+ * is not ours.
  */
 #ifndef BZ_URGE_H
 #define BZ_URGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/compiler.h"
-
 /*
- * In the handler, on the interrupted thread's alternate stack: `pc` is what it was about to execute.
- * errno is kept. May sleep; SIGURG is blocked meanwhile. Called for any SIGURG, ours or not.
+ * May a thread be stopped at this instruction? False in code that may hold a lock which other threads need:
+ * the C library, the loader, the allocator, the unwinder. code.c has the rules. For signal handlers.
  */
-typedef void bz_urge_fn(uintptr_t pc);
+bool bz_code_may_stop(uintptr_t pc);
 
-/*
- * Install the handler, or count one more user of it. All users give the same fn.
- * Returns: 0; -ENOSYS (this CPU or this kind of build has no way to do it), -errno of sigaction.
- */
-BZ_MUST_USE int bz_urge_watch(bz_urge_fn *fn);
-
-/* One user less. With the last one the handler before ours is back; if somebody has put his over
- * ours meanwhile, ours stays beneath it and passes everything on. */
-void bz_urge_unwatch(void);
-
-/*
- * Call fn for each run of executable pages of the program itself, not of its libraries, until one
- * returns an error. The loader's lock is held meanwhile.
- * Returns: 0, what fn returned, -EINVAL (nothing is known of the program).
- */
-BZ_MUST_USE int bz_urge_each_of_program(int (*fn)(uintptr_t start, uintptr_t end));
+/* Find that code. Takes the loader's lock; call it before the first thread is stopped. */
+void bz_code_find(void);
 
 #endif

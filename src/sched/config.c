@@ -43,7 +43,7 @@ static const struct number tasks = {"BLITZ_TASKS_MAX", "tasks_max", 1, UINT64_C(
                                     "1 to 1024G"};
 static const struct number threads = {"BLITZ_THREADS_MAX", "threads_max", 2, 65536, "2 to 64K"};
 static const struct number trace = {"BLITZ_TRACE_RECORDS", "", 16, 1 << 24, "16 to 16M"};
-static const struct number preempt = {"BLITZ_PREEMPT", "preempt", 0, 1, "0 or 1"};
+static const struct number no_rotation = {"BLITZ_NO_ROTATION", "no_rotation", 0, 1, "0 or 1"};
 static const struct number burning = {"BLITZ_BURNING_MAX", "burning_max", 1, 1 << 20, "1 to 1M"};
 static const struct number quit = {"BLITZ_DUMP_ON_SIGQUIT", "dump_on_sigquit", 0, 1, "0 or 1"};
 static const struct number quiet = {"BLITZ_NO_OVERFLOW_REPORT", "no_overflow_report", 0, 1,
@@ -148,15 +148,15 @@ enum { PREFIX = 6 }; /* bytes that all names begin with */
 
 /* What a program may set. */
 static const char *const variables[] = {
-    "BLITZ_PROCS",       "BLITZ_STACK",   "BLITZ_THREADS_MAX",     "BLITZ_TASKS_MAX",
-    "BLITZ_BURNING_MAX", "BLITZ_IO",      "BLITZ_TRACE",           "BLITZ_TRACE_RECORDS",
-    "BLITZ_PLAIN",       "BLITZ_PREEMPT", "BLITZ_DUMP_ON_SIGQUIT", "BLITZ_NO_OVERFLOW_REPORT",
+    "BLITZ_PROCS",       "BLITZ_STACK",       "BLITZ_THREADS_MAX",     "BLITZ_TASKS_MAX",
+    "BLITZ_BURNING_MAX", "BLITZ_IO",          "BLITZ_TRACE",           "BLITZ_TRACE_RECORDS",
+    "BLITZ_PLAIN",       "BLITZ_NO_ROTATION", "BLITZ_DUMP_ON_SIGQUIT", "BLITZ_NO_OVERFLOW_REPORT",
     "BLITZ_REDUCTIONS"};
 
 /* What our own tests and tools set: how those names go on. */
-static const char *const of_tools[] = {"TEST_",  "SIM_",  "MIX_",      "BENCH_",  "BROKEN",
-                                       "ROUNDS", "START", "BARE_",     "BUDGET_", "MIRROR",
-                                       "MODEL",  "MANY_", "PREEMPT_S", "STILL"};
+static const char *const of_tools[] = {"TEST_",  "SIM_",  "MIX_",    "BENCH_",  "BROKEN",
+                                       "ROUNDS", "START", "BARE_",   "BUDGET_", "MIRROR",
+                                       "MODEL",  "MANY_", "TURNS_S", "STILL"};
 
 /* How many letters must be put in, taken out or exchanged; at most 32 of each are compared. */
 static unsigned distance(const char *a, size_t a_bytes, const char *b)
@@ -239,7 +239,7 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     s->tasks_max = 0;
     if ((err = read_number(&tasks, c->tasks_max, &s->tasks_max)) != 0)
         return err;
-    n = c->preempt ? s->procs + 2 : s->threads_max;
+    n = s->threads_max;
     if ((err = read_number(&burning, c->burning_max, &n)) != 0)
         return err;
     s->burning_max = (unsigned)n;
@@ -261,9 +261,9 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     if ((err = read_number(&trace, 0, &s->trace_records)) != 0)
         return err;
     n = 0;
-    if ((err = read_number(&preempt, (uint64_t)c->preempt, &n)) != 0)
+    if ((err = read_number(&no_rotation, (uint64_t)c->no_rotation, &n)) != 0)
         return err;
-    s->is_preemptive = n != 0;
+    s->no_rotation = n != 0;
     s->guards = c->require_guards ? BZ_STACK_GUARDS_REQUIRED : BZ_STACK_GUARDS_BEST;
     snprintf(s->name, sizeof s->name, "%s", c->name != NULL ? c->name : "blitz");
     s->thread_start = c->thread_start;

@@ -26,7 +26,7 @@ struct bz_settings {
     bool dumps_on_quit;     /* SIGQUIT is answered with a dump */
     bool reports_overflows; /* a fault in the guard of a stack is explained: task/overflow.h */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
-    bool is_preemptive;     /* preempt.h */
+    bool no_rotation;       /* hogs do not take turns: turns.h */
     enum bz_io_kind io;     /* which keeper; io.c */
     char name[BZ_OS_NAME_MAX];
     blitz_thread_fn thread_start, thread_stop; /* may be NULL */

@@ -5,33 +5,34 @@
  *      RUNS ------------> ASKED ------------------------> STOPPED
  *       ^                   |                                |
  *       +------ go ---------+------------ go, and a wake ----+
- *       +------------------------ the thread itself, when it is over
+ *       +---------------- the thread itself, if its look says so
  *
- * The thread sleeps on the word while it is STOPPED. What can cross:
- *  - go before the signal has come: the handler finds RUNS and returns.
- *  - go before the thread sleeps: the word is not STOPPED any more, and the sleep refuses.
- *  - go, and asked again before the thread has woken: it finds ASKED, returns, and its next signal,
- *    which is on its way, stops it again. It does not stop at once, so that a thread that was told to
- *    go on gets on by an instruction at least, however late it woke.
- *  - the thread comes back into the runtime meanwhile, or its machine ends: it is nobody's concern.
- *    A handler that finds the wrong place refuses, and the word stays ASKED until the next try or a go.
+ * The thread sleeps on the word while it is STOPPED. The steps can cross in these ways:
+ *  - go comes before the signal: the handler finds RUNS and returns.
+ *  - go comes before the thread sleeps: the word is not STOPPED any more, and the wait refuses.
+ *  - go, then asked again before the thread has woken: the thread finds ASKED and returns. Its next signal,
+ *    which is on its way, stops it again. It does not stop at once, so a thread that was told to go on
+ *    advances by one instruction at least, however late it woke.
+ *  - the thread returns to the runtime before the signal: the handler finds it in the runtime and does not call
+ *    bz_halt_here. The word stays ASKED until a later signal finds a better moment, or until go.
+ *  - the thread ends while it is asked: the signal reaches no thread, or one that was not asked. The next thread
+ *    that runs the machine calls go first.
  *
- * A thread may end its stop by itself: when its task is cancelled (it has to unwind), and after
- * BZ_HALT_MAX_NS in any case. So what a stopped thread holds, and should not (a lock of a foreign
- * library, taken around a callback), keeps others waiting for a second, not for ever; the monitor itself
- * among them, which may need malloc to start a thread.
+ * A stopped thread looks up from time to time and may decide to go on by itself. So a stop ends even if
+ * the asker cannot: it may wait for a lock that a stopped thread holds (turns.c).
+ *
+ * The plain form is the same: each step is one atomic operation on one word, and a stop costs two system calls.
  *
  * Rejected: leaving the thread's stack in the handler, for another task (it works for code that
  * spins; in the general case cached thread-locals, the C library's locks and the sanitizers' shadow
  * stacks are in the way); SIGSTOP (stops the process); a real-time signal to go on, sigsuspend in
  * the handler (two signals, and a race between them that the kernel's mask has to close).
  *
- * I1  RUNS -> ASKED and ASKED -> RUNS are the asker's; ASKED -> STOPPED is the thread's; STOPPED ->
- *     RUNS is either's, by an RMW.
- * I2  A thread sleeps only while the word is STOPPED, and whoever takes it out of STOPPED from
- *     outside wakes it.
- * I3  The word orders nothing but itself. Whoever wants something of a stopped machine uses the
- *     handshake he would use if it ran: retake.h.
+ * I1  RUNS -> ASKED is the asker's; ASKED -> STOPPED is the thread's; every step to RUNS is an RMW, and any
+ *     thread may take it.
+ * I2  A thread sleeps only while the word is STOPPED, and another thread that takes it out of STOPPED wakes it.
+ * I3  The word orders nothing but itself. Code that wants something of a stopped machine uses the
+ *     handshake that it would use if the machine ran: retake.h.
  */
 #include "sched/halt.h"
 
@@ -61,27 +62,26 @@ static void go_by_itself(struct bz_halt *h)
     (void)bz_cas_strong_rlx_rlx(&h->word, &seen, BZ_HALT_RUNS); /* relaxed: I1, I3 */
 }
 
-static void sleep_here(struct bz_halt *h, const struct bz_os *os, bool (*is_over)(void *ctx),
+static void sleep_here(struct bz_halt *h, const struct bz_os *os, uint64_t (*look)(void *ctx),
                        void *ctx)
 {
-    uint64_t now = bz_os_now(os), end = now + BZ_HALT_MAX_NS;
     bz_os_delay(os, BZ_OS_AT_SLEEP);
     while (bz_halt_is_stopped(h)) { /* I2 */
-        if (now >= end || is_over(ctx))
+        uint64_t ns = look(ctx);
+        if (ns == 0)
             go_by_itself(h);
         else
             bz_os_wait(os, &h->word, BZ_HALT_STOPPED,
-                       BZ_HALT_LOOK_NS != BZ_OS_FOREVER ? now + BZ_HALT_LOOK_NS : BZ_OS_FOREVER);
-        now = bz_os_now(os);
+                       ns != BZ_OS_FOREVER ? bz_os_now(os) + ns : BZ_OS_FOREVER);
     }
 }
 
-bool bz_halt_here(struct bz_halt *h, const struct bz_os *os, bool (*is_over)(void *ctx), void *ctx)
+bool bz_halt_here(struct bz_halt *h, const struct bz_os *os, uint64_t (*look)(void *ctx), void *ctx)
 {
     uint32_t seen = BZ_HALT_ASKED;
     if (!bz_cas_strong_rlx_rlx(&h->word, &seen, BZ_HALT_STOPPED)) /* relaxed: I1, I3 */
         return false;
     bz_os_delay(os, BZ_OS_AT_SLEEP);
-    sleep_here(h, os, is_over, ctx);
+    sleep_here(h, os, look, ctx);
     return true;
 }

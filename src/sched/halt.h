@@ -1,8 +1,7 @@
 /*
- * halt.h - make a thread stop where it is, and let it go on.
+ * halt.h - stop a thread where it stands, and let it go on.
  *
- * One who asks (the monitor) and one who stops (a thread, in a signal handler). halt.c has the
- * protocol.
+ * The monitor asks, the thread stops in a signal handler. halt.c has the protocol.
  */
 #ifndef BZ_HALT_H
 #define BZ_HALT_H
@@ -21,10 +20,11 @@ void bz_halt_init(struct bz_halt *h);
 
 /* ---- the asker, one at a time ---- */
 
-/* It shall stop. The caller then makes its thread call bz_halt_here, and again until it has. Nothing
- * if it is asked or has stopped already. */
+/* Ask the thread to stop. The caller then interrupts the thread, and again until it has stopped. Does nothing
+ * if the thread has been asked or has stopped. */
 void bz_halt_ask(struct bz_halt *h);
-/* It shall go on, or not stop at all if it has not yet. Returns true if it had stopped. */
+/* Let the thread go on, or take the question back if it has not stopped yet. Any thread. Returns true if
+ * the thread had stopped. */
 bool bz_halt_go(struct bz_halt *h, const struct bz_os *os);
 
 static inline bool bz_halt_is_stopped(struct bz_halt *h)
@@ -45,15 +45,13 @@ static inline bool bz_halt_is_asked(struct bz_halt *h)
 /* ---- the thread itself ---- */
 
 /*
- * Stop here if it was asked for, until told to go on. Calls nothing but os->now, os->wait and
- * is_over(ctx), so it may be called in a signal handler. is_over is asked now and every BZ_HALT_LOOK_NS:
- * true ends the stop, whatever the asker says. So does BZ_HALT_MAX_NS.
- * Returns: true if it has stopped.
+ * Stop here if that was asked for, until the thread is let go. Calls nothing but os->now, os->wait and
+ * look(ctx), so it may be called in a signal handler. look is called when the thread has stopped, and again
+ * after as many nanoseconds as it returned (BZ_OS_FOREVER: not again). If it returns 0 the thread goes on
+ * by itself.
+ * Returns: true if the thread has stopped.
  */
-#if !defined(BZ_HALT_LOOK_NS) /* the model checker has no time */
-#define BZ_HALT_LOOK_NS UINT64_C(20000000)
-#endif
-#define BZ_HALT_MAX_NS UINT64_C(1000000000)
-bool bz_halt_here(struct bz_halt *h, const struct bz_os *os, bool (*is_over)(void *ctx), void *ctx);
+bool bz_halt_here(struct bz_halt *h, const struct bz_os *os, uint64_t (*look)(void *ctx),
+                  void *ctx);
 
 #endif

@@ -27,18 +27,20 @@
  * the proc is an ORPHAN: the machine that lost it takes it back when it comes into the runtime, or a
  * later look finds a thread.
  *
- * With preemption (preempt.c, if the config asks for it) the cap is on those that run: whoever burns
- * past it is stopped where it is, and all take turns. A stopped thread does not burn, so there is
- * room for the next proc to be moved, and any number of endless loops share what burning_max of them
- * would take.
+ * A task that blocks its thread in a call that it did not announce burns nothing. Its proc moves as soon as a second
+ * look finds the thread asleep (os.h, thread_sleeps), like that of an announced call, and so does every
+ * other such proc at the same look.
+ *
+ * Strays take turns on the CPUs (turns.c). So any number of hogs share what is left to them, and a hog whose proc could
+ * be of use to others costs them no more if it is a stray. Therefore, where strays take turns, the procs of all hogs move,
+ * one at a look, while something waits. Where they do not, one proc moves if no other one is live.
  *
  * When to look again: while a proc is in a call, soon, and then less and less often (CALL_NS doubled
  * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog: when it
  * will be one.
  *
- * Rejected: a signal that makes the hog switch (it may hold any lock of its libraries; preempt.c, for
- * those who ask for it, does not switch either); handing over every hogged proc at once (each costs
- * a thread, and one live proc serves all that do not hog).
+ * Rejected: a signal that makes the hog switch to another task (it may hold any lock of its libraries); handing over
+ * every hogged proc at once (each costs a thread).
  */
 #include "sched/monitor.h"
 
@@ -51,11 +53,14 @@ enum {
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
-    OLD_NS = 100000000, /* a stray that has burnt so long is taken for an endless loop */
-    CROWD_NS = 2500000, /* between two looks while all procs are busy and something waits */
-    EVIDENCE = 5,       /* with evidence of hogs a task is one after this part of the time */
-    BURN_SHARE = 50,    /* of the time: less CPU than a 50th of it is not burning */
-    TURNS_MAX = 512     /* machines that take turns; more are let burn */
+    OLD_NS = 100000000,   /* a stray that has burnt so long is taken for an endless loop */
+    CROWD_NS = 2500000,   /* between two looks while all procs are busy and something waits */
+    EVIDENCE = 5,         /* with evidence of hogs a task is one after this part of the time */
+    BLOCKED_NS = 400000,  /* in user code, asleep: its proc moves */
+    HELD_UP_NS = 5000000, /* in the runtime, asleep: it waits for a lock */
+    CPU_PART = 8,         /* of the time a hog has had the CPU, at least */
+    PROOF_NS = 1000000,   /* CPU time that a task has used when it is stopped for the first time */
+    BURN_SHARE = 50       /* of the time: less CPU than a 50th of it is not burning */
 };
 
 uint64_t bz_hog_ns = HOG_NS;
@@ -71,21 +76,24 @@ static uint64_t long_after(struct bz_runtime *rt)
     return is_evident ? bz_hog_ns / EVIDENCE : bz_hog_ns;
 }
 
-static bool is_long_at_it(const struct bz_proc *p, uint64_t now)
+/* Has its task had its machine for so long? A thread that had no CPU meanwhile does not count. */
+static bool has_run_for(const struct bz_proc *p, uint64_t now, uint64_t ns)
 {
-    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD &&
-           now - p->seen.since_ns >= long_after(p->rt);
+    const struct bz_monitor_seen *seen = &p->seen;
+    bool has_clock = seen->has_clock && seen->clock_ns >= seen->since_ns;
+    return bz_proc_state_of(seen->word) == BZ_PROC_HELD && now - seen->since_ns >= ns &&
+           (!has_clock || seen->used_ns - seen->base_ns >= ns / CPU_PART);
 }
 
-static uint64_t hog_after(const struct bz_proc *p)
+static bool is_long_at_it(const struct bz_proc *p, uint64_t now)
 {
-    uint64_t ns = long_after(p->rt);
-    return p->seen.is_lively && ns < LIVELY_NS ? LIVELY_NS : ns;
+    return has_run_for(p, now, long_after(p->rt));
 }
 
 static bool is_hog(const struct bz_proc *p, uint64_t now)
 {
-    return bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns >= hog_after(p);
+    uint64_t ns = long_after(p->rt);
+    return has_run_for(p, now, p->seen.is_lively && ns < LIVELY_NS ? LIVELY_NS : ns);
 }
 
 static bool is_in_call(const struct bz_proc *p, uint64_t now)
@@ -96,7 +104,7 @@ static bool is_in_call(const struct bz_proc *p, uint64_t now)
 static bool is_live(const struct bz_proc *p, uint64_t now)
 {
     return bz_proc_state_of(p->seen.word) != BZ_PROC_ORPHAN && !is_hog(p, now) &&
-           !is_in_call(p, now);
+           !is_in_call(p, now) && !p->seen.is_blocked;
 }
 
 /* Is there something that waits to be run on this proc, or because of it? */
@@ -119,17 +127,29 @@ static bool is_anything_waiting(struct bz_runtime *rt)
 
 /* ---- who burns ---- */
 
+static bool is_stray(struct bz_machine *m)
+{
+    return m->is_used && !m->is_guest && bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
+}
+
 /* Under start_lock: nobody joins its thread meanwhile. */
-static bool does_burn(struct bz_machine *m, uint64_t passed)
+static bool does_burn(struct bz_machine *m, uint64_t now, uint64_t passed)
 {
     uint64_t used = 0;
-    if (!m->is_used || m->is_guest || !bz_load_relaxed(&m->is_stray)) /* relaxed: a hint */
+    if (!is_stray(m))
         return false;
+    if (bz_halt_is_stopped(&m->seat.halt) || now - m->seat.thawed_ns < 2 * BURN_NS)
+        return m->burns; /* it has its turns: its clock says little */
     if (bz_os_thread_cpu_time(m->rt->os, m->thread, &used) != 0)
         return false;
+    m->is_proven |= used - m->base_ns >= PROOF_NS;
+    if (passed < BURN_NS)
+        return m->burns; /* only this was to be seen */
     uint64_t more = used - m->burnt_ns;
     m->burnt_ns = used;
-    m->burns = more >= passed / BURN_SHARE;
+    /* relaxed: turns.c I2. A thread that could run and got no CPU burns, too. */
+    m->burns = more >= passed / BURN_SHARE ||
+               bz_os_thread_sleeps(m->rt->os, bz_load_relaxed(&m->seat.thread)) == 0;
     return m->burns;
 }
 
@@ -138,58 +158,83 @@ static bool is_old(const struct bz_machine *m, uint64_t now)
     return m->burns && now - m->astray_ns >= OLD_NS;
 }
 
+/* Clocks are read every BURN_NS; those of new strays at every look, until it is known whether they burn. */
 static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t passed = now - mon->burn_ns;
-    if ((mon->burning == 0 && !rt->is.is_preemptive) || passed < BURN_NS)
+    if (bz_machines_count(rt) <= rt->proc_count || (passed < BURN_NS && mon->unproven == 0))
         return;
-    mon->burn_ns = now;
-    mon->burning = mon->old_strays = 0;
+    if (passed >= BURN_NS)
+        mon->burn_ns = now;
+    mon->burning = mon->old_strays = mon->unproven = 0;
     bz_lock_take(&rt->start_lock, rt->os);
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
         struct bz_machine *m = bz_machines_at(rt, i);
-        bool burns = does_burn(m, passed);
+        bool is_new = m->burns && !m->is_proven;
+        bool burns =
+            passed >= BURN_NS || is_new ? does_burn(m, now, passed) : is_stray(m) && m->burns;
         mon->burning += burns;
+        mon->unproven += burns && !m->is_proven;
         mon->old_strays += burns && is_old(m, now);
     }
     bz_lock_drop(&rt->start_lock, rt->os);
 }
 
-/* ---- turns ---- */
+/* ---- clocks: who computes, and who is blocked ---- */
 
-/* A machine that burns, and is not in the list yet. */
-static void enlist(struct bz_machine **list, unsigned *n, struct bz_machine *m, uint64_t now)
+/* The CPU time of its thread. Under start_lock: its starter is through with it, and no thread joins it. */
+static int cpu_time(struct bz_machine *m, uint64_t *out)
 {
-    if (*n < TURNS_MAX && m->seat.seen_ns != now)
-        list[(*n)++] = m;
-    m->seat.seen_ns = now;
+    if (!m->is_used || m->is_guest)
+        return -ESRCH;
+    return bz_os_thread_cpu_time(m->rt->os, m->thread, out);
 }
 
-/* Strays that burn, or were stopped while they did. One that is in nobody's way any more is told so. */
-static void enlist_stray(struct bz_machine **list, unsigned *n, struct bz_machine *m, uint64_t now)
+/* Read the clock of a worker that is at one task, and note what that has used. Returns true if its thread has not run since
+ * the last look. */
+static bool read_clock(struct bz_proc *p, struct bz_machine *m, uint64_t now)
 {
-    bool is_stray = bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
-    if (is_stray && (m->burns || bz_preempt_has_turn(m, now)))
-        enlist(list, n, m, now);
-    else if (m->seat.seen_ns != now && !bz_halt_is_running(&m->seat.halt))
-        bz_preempt_go(m, now);
+    struct bz_monitor_seen *seen = &p->seen;
+    uint64_t used = 0, passed = now - seen->clock_ns, before = seen->used_ns;
+    bool is_first = seen->clock_ns < seen->since_ns;
+    seen->has_clock = cpu_time(m, &used) == 0;
+    if (!seen->has_clock)
+        return false;
+    seen->clock_ns = now;
+    seen->used_ns = used;
+    if (is_first)
+        seen->base_ns = used;
+    return !is_first && used - before < passed / BURN_SHARE;
 }
 
-/* Those that burn take turns, if they were to. Returns how many run now. */
-static unsigned take_turns(struct bz_runtime *rt, uint64_t now)
+/* Does its thread sleep, in a call that it did not announce or in the runtime? Reading the state of a thread takes ten times as
+ * long as reading its clock. */
+static bool does_sleep(struct bz_proc *p, struct bz_machine *m, uint64_t now)
 {
-    struct bz_machine *list[TURNS_MAX];
-    unsigned n = 0, running = 0;
-    for (unsigned i = 0; i < rt->proc_count; i++)
-        if (is_hog(&rt->procs[i], now) && !is_in_call(&rt->procs[i], now))
-            enlist(list, &n, bz_proc_machine(rt, rt->procs[i].seen.word), now);
-    for (unsigned i = bz_machines_count(rt); i-- > 0;)
-        enlist_stray(list, &n, bz_machines_at(rt, i), now);
-    rt->monitor.turn_ns = bz_preempt_rotate(rt, now, list, n, rt->is.burning_max);
-    for (unsigned i = 0; i < n; i++)
-        running += !bz_preempt_is_stopped(list[i]);
-    return running;
+    uint32_t thread = bz_load_relaxed(&m->seat.thread); /* relaxed: turns.c I2 */
+    uint64_t after = p->seen.is_away ? BLOCKED_NS : HELD_UP_NS;
+    return p->seen.call_since_ns == 0 && now - p->seen.since_ns >= after && thread != 0 &&
+           bz_os_thread_sleeps(m->rt->os, thread) == 1;
+}
+
+/* Returns true if a worker is blocked, so that hogs that are stopped may be the reason: they may hold a lock of the program
+ * or of a library. */
+static bool see_clocks(struct bz_runtime *rt, uint64_t now, bool is_wanted)
+{
+    bool is_any = false;
+    bz_lock_take(&rt->start_lock, rt->os);
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        p->seen.is_blocked = false;
+        if (bz_proc_state_of(p->seen.word) != BZ_PROC_HELD || now == p->seen.since_ns)
+            continue;
+        struct bz_machine *m = bz_proc_machine(rt, p->seen.word);
+        p->seen.is_blocked = read_clock(p, m, now) && is_wanted && does_sleep(p, m, now);
+        is_any |= p->seen.is_blocked;
+    }
+    bz_lock_drop(&rt->start_lock, rt->os);
+    return is_any;
 }
 
 /* ---- choosing ---- */
@@ -217,7 +262,8 @@ static bool choose_calls(struct bz_runtime *rt, uint64_t now)
 {
     bool is_any = false;
     for (unsigned i = 0; i < rt->proc_count; i++)
-        if (is_in_call(&rt->procs[i], now)) {
+        if (is_in_call(&rt->procs[i], now) ||
+            (rt->procs[i].seen.is_blocked && rt->procs[i].seen.is_away)) {
             choose(&rt->procs[i]);
             is_any = true;
         }
@@ -236,8 +282,10 @@ static void start_orphans(struct bz_runtime *rt)
 void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
-    unsigned hogs = 0, live = 0;
+    unsigned hogs = 0, live = 0, sleeping = bz_idle_sleeping(&rt->idle);
+    bool is_wanted = sleeping == 0 && is_anything_waiting(rt), is_held_up;
     see_who_burns(rt, now);
+    is_held_up = see_clocks(rt, now, is_wanted || bz_turns_frozen(&rt->turns) > 0);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         if (is_long_at_it(p, now))
@@ -245,17 +293,17 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
         hogs += is_hog(p, now);
         live += is_live(p, now);
     }
-    unsigned burning = rt->is.is_preemptive ? take_turns(rt, now) : hogs + mon->burning;
-    bool may = burning <= rt->is.burning_max;
+    bool may = hogs + mon->burning <= rt->is.burning_max;
+    mon->turn_ns = bz_turns_take(rt, now, rt->proc_count - sleeping, is_held_up);
     mon->is_hogged = live == 0 && may;
-    mon->is_crowded = false;
     bz_store_relaxed(&mon->sees_hogs, hogs + mon->burning > 0); /* relaxed: a hint */
-    if (bz_idle_sleeping(&rt->idle) > 0 || !is_anything_waiting(rt))
+    bool was_crowded = mon->is_crowded;
+    mon->is_crowded = is_wanted && may;
+    if (!is_wanted)
         return;
-    mon->is_crowded = may;
     bool is_any_call = choose_calls(rt, now);
     start_orphans(rt);
-    if (!is_any_call && live == 0 && may)
+    if (!is_any_call && may && (live == 0 || (was_crowded && !rt->turns.is_refused)))
         choose_a_hog(rt, now);
 }
 
@@ -268,19 +316,23 @@ static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
         mon->burn_ns = now;
     mon->burning += burns; /* until its clock says otherwise */
     m->burns = burns;
-    m->burnt_ns = 0;
+    m->burnt_ns = m->base_ns = 0;
+    m->is_proven = false;
     m->astray_ns = now;
     bz_store_relaxed(&m->is_stray, 1); /* relaxed: a hint */
 }
 
-/* From when on it burns as a stray. Under the lock: its starter is through with its thread, which
- * may have begun before that, and nobody joins it. */
-static void read_clock(struct bz_machine *m)
+/* From when on it burns as a stray. */
+static void note_clock(struct bz_machine *m, const struct bz_monitor_seen *seen)
 {
     uint64_t used = 0;
     bz_lock_take(&m->rt->start_lock, m->rt->os);
-    if (m->is_used && !m->is_guest && bz_os_thread_cpu_time(m->rt->os, m->thread, &used) == 0)
+    if (cpu_time(m, &used) == 0) {
         m->burnt_ns = used;
+        m->base_ns = seen->clock_ns >= seen->since_ns ? seen->base_ns : used;
+        m->is_proven = used - m->base_ns >= PROOF_NS;
+        m->rt->monitor.unproven += m->burns && !m->is_proven;
+    }
     bz_lock_drop(&m->rt->start_lock, m->rt->os);
 }
 
@@ -291,7 +343,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word;
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
-        went_astray(m, p->seen.call_since_ns == 0, now);
+        went_astray(m, p->seen.call_since_ns == 0 && !p->seen.is_blocked, now);
         bz_proc_hurry(p); /* what is urgent runs before the ring */
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     }
@@ -301,7 +353,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
     bz_trace(p->rt, handover, 0, p->index, NULL);
-    read_clock(m);
+    note_clock(m, &p->seen);
     if (bz_proc_start(p, false) == 0) {
         bz_atomic(uint64_t) *moved = &p->rt->monitor.moved;
         bz_store_relaxed(moved, bz_load_relaxed(moved) + 1); /* relaxed: one writer */
@@ -322,7 +374,7 @@ uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
         next = timer < next ? timer : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
-        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_long_at_it(p, now) &&
+        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns < after &&
             p->seen.since_ns + after < next)
             next = p->seen.since_ns + after;
     }

@@ -600,7 +600,7 @@ static void machine_main(void *arg)
     if (rt->is.thread_start != NULL)
         rt->is.thread_start(rt->is.thread_ctx); /* as a plain thread: not in the runtime yet */
     bz_self_set(m);
-    bz_preempt_sit(m);
+    bz_turns_sit(m);
     bz_ctx_adopt(&m->g0);
     struct bz_stack *first = m->runner;
     bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
@@ -614,7 +614,7 @@ static void machine_main(void *arg)
             break;
     }
     clear_up(m);
-    bz_preempt_rise(m);
+    bz_turns_rise(m);
     bz_self_set(NULL);
     if (rt->is.thread_stop != NULL)
         rt->is.thread_stop(rt->is.thread_ctx);

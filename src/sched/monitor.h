@@ -39,6 +39,11 @@ struct bz_monitor_seen {
     bool is_stuck;          /* ... at two looks, and at the same thing */
     bool is_asked;          /* to be taken from, at this look */
     bool moves;             /* as a whole */
+    bool is_blocked;        /* its thread sleeps, in a call that it did not announce */
+    bool has_clock;         /* the CPU clock of its thread could be read */
+    uint64_t clock_ns;      /* when the CPU clock of its thread was last read */
+    uint64_t used_ns;       /* ... and what it said */
+    uint64_t base_ns;       /* ... and what it said at first, during this task */
 };
 
 struct bz_monitor {
@@ -62,6 +67,7 @@ struct bz_monitor {
     uint64_t burn_ns;    /* when it last looked who burns */
     unsigned burning;    /* machines that do, without a proc */
     unsigned old_strays; /* of these, machines that have done so for long */
+    unsigned unproven;   /* strays of which it is not known yet whether they burn */
     bool is_crowded;     /* all procs are busy and something waits */
     uint64_t turn_ns;    /* when somebody's turn is over, of those that burn */
     bool is_hogged;      /* no proc lives */

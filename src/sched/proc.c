@@ -84,6 +84,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     bz_deque_init(&m->deque, bz_is_plain(rt));
     bz_jobs_init(&m->jobs);
     bz_retake_init(&m->taken, rt->os, bz_is_plain(rt));
+    bz_halt_init(&m->seat.halt);
     bz_atomic_init(&m->is_stray, 0);
     bz_locked_init(&m->locked);
     bz_rng_init(&m->rng, ~rt->machines.seed + index); /* not the numbers of a proc: runtime.c */

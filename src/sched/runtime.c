@@ -179,12 +179,10 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     if (err != 0)
         goto fini_stacks;
     bz_trace_begin(rt);
-    err = bz_preempt_init(rt);
-    if (err != 0)
-        goto free_procs;
+    bz_turns_init(rt);
     err = bz_machine_start(&rt->procs[0], false); /* so that there always is one */
     if (err != 0)
-        goto fini_preempt;
+        goto free_procs;
     bz_forked_enter();
     bz_runtimes_add(rt);
     bz_dump_watch(rt);
@@ -192,8 +190,6 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     *out = rt;
     return 0;
 
-fini_preempt:
-    bz_preempt_fini(rt);
 free_procs:
     bz_trace_fini(rt);
     procs_free(rt);
@@ -290,13 +286,16 @@ static int end_all(struct bz_runtime *rt, blitz_deadline until, bool may_abandon
         return -EBUSY;
     uint64_t began_ns = bz_os_now(rt->os);
     stop(rt);
+    bz_turns_end(rt, true); /* hogs have to run in order to end */
     int err = await_tasks(rt, began_ns, until);
-    if (err != 0)
-        return err;
-    unsigned left = may_abandon ? bz_pool_abandon(&rt->pool) : 0;
+    unsigned left = err == 0 && may_abandon ? bz_pool_abandon(&rt->pool) : 0;
     if (left > 0)
         bz_log(BLITZ_LOG_WARN, "shutdown: %u blocking calls are abandoned", left);
-    return await_calls(rt, began_ns, until);
+    if (err == 0)
+        err = await_calls(rt, began_ns, until);
+    if (err != 0)
+        bz_turns_end(rt, false);
+    return err;
 }
 
 int blitz_runtime_shutdown(blitz_runtime *runtime, blitz_deadline until)
@@ -352,7 +351,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         bz_poll_rouse(&rt->procs[i].poll);
     bz_pool_fini(&rt->pool);
     bz_guests_fini(rt);
-    bz_preempt_fini(rt);
+    bz_turns_fini(rt);
     bz_bury(rt);
     bz_trace_finish(rt);
     unwatch_overflows(rt);

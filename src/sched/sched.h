@@ -12,7 +12,7 @@
  *   find.c      what to run next
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
- *   preempt.c   threads that burn past the limit take turns: halt.c, text.c
+ *   turns.c     hogs that have lost their proc take turns: halt.c
  *   syscall.c   calls that block, made in place
  *   locked.c    a task that runs on one thread only
  *   monitor.c   looks after what a busy machine keeps to itself
@@ -68,7 +68,6 @@
 #include "sched/locked.h"
 #include "sched/pace.h"
 #include "sched/pool.h"
-#include "sched/preempt.h"
 #include "sched/proc.h"
 #include "sched/job.h"
 #include "sched/monitor.h"
@@ -76,6 +75,7 @@
 #include "sched/runq.h"
 #include "sched/tasks.h"
 #include "sched/trace.h"
+#include "sched/turns.h"
 #include "sched/watch.h"
 #include "task/stack.h"
 #include "task/task.h"
@@ -147,19 +147,21 @@ enum { BZ_SCRAP_BYTES = 64 };
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
     struct bz_jobs jobs;
-    struct bz_preempt_seat seat; /* preempt.h */
-    struct bz_retake taken;      /* where it is, and whether it has lost its proc */
-    struct bz_runtime *rt;       /* constant */
-    struct bz_proc *proc; /* NULL: it has lost it. The thread's own, as is most of the rest */
-    struct bz_proc *last; /* the proc it has, or had */
-    unsigned index;       /* in rt->machines; constant */
-    bool is_used;         /* a thread runs it; guarded by rt->start_lock, as is */
+    struct bz_seat seat;    /* turns.h */
+    struct bz_retake taken; /* where it is, and whether it has lost its proc */
+    struct bz_runtime *rt;  /* constant */
+    struct bz_proc *proc;   /* NULL: it has lost it. The thread's own, as is most of the rest */
+    struct bz_proc *last;   /* the proc it has, or had */
+    unsigned index;         /* in rt->machines; constant */
+    bool is_used;           /* a thread runs it; guarded by rt->start_lock, as is */
     const struct bz_os_thread *thread;
     bool is_guest;                 /* run by a plain thread: guest.c. Constant while in use */
     struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
     uint64_t astray_ns;            /* when the monitor took its proc; the monitor's */
+    uint64_t base_ns;              /* ... and when it began its task, or later; the monitor's */
+    bool is_proven;                /* it has burnt enough to be stopped; the monitor's */
     bool burns;                    /* ... and whether it did, as a stray; the monitor's */
     bz_atomic(uint32_t) calls;     /* system calls it has announced; the monitor peeks */
     unsigned holds_on;             /* > 0: no call out of the runtime may cost us the proc */
@@ -206,6 +208,7 @@ struct bz_runtime {
     struct bz_idle idle;
     struct bz_pool pool; /* its threads, but for the monitor's */
     struct bz_monitor monitor;
+    struct bz_turns turns;
     struct bz_stack_pool stacks;
     struct bz_tasks tasks;          /* headers, and counts of them */
     struct bz_counters counters;    /* of threads without a proc */

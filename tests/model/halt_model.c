@@ -2,7 +2,6 @@
  * halt_model.c - sched/halt.h: a thread that is stopped is let go, whatever crosses.
  *
  *   covers: src/sched/halt.h src/sched/halt.c
- *   defines: BZ_HALT_LOOK_NS=BZ_OS_FOREVER
  *
  * The signal is a call: the thread comes by its handler at any point of its own. A stop that nobody
  * ends is a thread that sleeps for ever, which the checker reports.
@@ -16,10 +15,10 @@ static struct bz_halt h;
 static int stops;
 static bool wants_out;
 
-static bool is_over(void *ctx)
+static uint64_t look(void *ctx)
 {
     (void)ctx;
-    return wants_out;
+    return wants_out ? 0 : BZ_OS_FOREVER;
 }
 
 static void given(void)
@@ -31,7 +30,7 @@ static void given(void)
 
 static void comes_by(void)
 {
-    stops += bz_halt_here(&h, &m_os, is_over, NULL);
+    stops += bz_halt_here(&h, &m_os, look, NULL);
 }
 
 static void comes_by_twice(void)
@@ -115,6 +114,58 @@ MODEL(halt, an_end_of_its_own_swallows_no_later_question)
     m_threads(asks_lets_go_and_asks, comes_by);
     m_assert(!had_stopped || bz_halt_is_asked(&h));
     m_sometimes(had_stopped);
+}
+
+static void lets_go(void)
+{
+    bz_halt_go(&h, &m_os);
+}
+
+/* turns.c, watch_monitor: a stopped thread lets the others go while the monitor does so, too. */
+MODEL(halt, two_may_let_it_go_at_once)
+{
+    given();
+    m_threads(asks_and_lets_go, lets_go, comes_by);
+    m_assert(bz_load_relaxed(&h.word) == BZ_HALT_RUNS);
+    m_sometimes(stops == 1);
+}
+
+static void ends_and_begins(void)
+{
+    comes_by();            /* the last signal of the old thread */
+    bz_halt_go(&h, &m_os); /* the next thread of the machine forgets what was asked */
+    comes_by();            /* a signal for the old one may reach it */
+}
+
+/* halt.c: the thread ends while it is asked. Its successor is not stopped for ever. */
+MODEL(halt, a_thread_that_ends_while_it_is_asked_leaves_nothing_behind)
+{
+    given();
+    m_threads(asks_and_lets_go, ends_and_begins);
+    m_assert(bz_load_relaxed(&h.word) == BZ_HALT_RUNS);
+}
+
+static int in_runtime; /* what the handler reads of `where`: the thread's own */
+
+static void enters_the_runtime(void)
+{
+    comes_by();
+    in_runtime = 1;
+    if (!in_runtime) /* the handler refuses here: the word stays as it is */
+        comes_by();
+    in_runtime = 0;
+    comes_by();
+}
+
+/* halt.c: a thread that returns to the runtime before the signal is not stopped there, and a go ends the question. */
+MODEL(halt, a_thread_that_returns_to_the_runtime_is_let_be)
+{
+    given();
+    in_runtime = 0;
+    m_threads(asks_and_lets_go_twice, enters_the_runtime);
+    m_assert(bz_load_relaxed(&h.word) == BZ_HALT_RUNS);
+    m_sometimes(stops == 0);
+    m_sometimes(stops == 2);
 }
 
 static void lets_go_without_a_wake(void)

@@ -1,5 +1,5 @@
 /*
- * hogs.h - tasks that burn in code that may be stopped, and what they are to look at from outside.
+ * hogs.h - tasks that burn, and what they look like from outside.
  */
 #ifndef T_HOGS_H
 #define T_HOGS_H
@@ -17,15 +17,8 @@ struct t_hog {
     _Atomic(struct bz_machine *) on; /* the machine it burns on, once it does */
 };
 
-/* The burning itself: one loop in the section, and no call in it. */
-static BLITZ_PREEMPTIBLE __attribute__((unused)) void t_hog_burn(struct t_hog *h)
-{
-    while (!atomic_load_explicit(&h->is_over, memory_order_relaxed))
-        atomic_fetch_add_explicit(&h->turns, 1, memory_order_relaxed);
-}
-
-/* The same loop where nothing is registered. */
-static __attribute__((unused, noinline)) void t_hog_burn_elsewhere(struct t_hog *h)
+/* The burning itself: one loop, and no call in it. */
+static __attribute__((unused, noinline)) void t_hog_burn(struct t_hog *h)
 {
     while (!atomic_load_explicit(&h->is_over, memory_order_relaxed))
         atomic_fetch_add_explicit(&h->turns, 1, memory_order_relaxed);
@@ -45,17 +38,6 @@ static inline void t_hog_until_it_runs(struct t_hog *h)
     unsigned long long before = atomic_load(&h->turns);
     while (atomic_load(&h->turns) == before)
         sched_yield();
-}
-
-/* A runtime in which threads can be stopped, or the case is skipped. */
-static inline blitz_runtime *t_preemptive_runtime(unsigned procs)
-{
-    blitz_runtime *rt;
-    int err = blitz_runtime_new(&(blitz_config){.procs = procs, .preempt = 1}, &rt);
-    if (err == -ENOSYS)
-        t_skip("threads cannot be interrupted in this build");
-    CHECK_EQ(err, 0);
-    return rt;
 }
 
 #endif

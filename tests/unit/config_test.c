@@ -25,7 +25,7 @@ TEST(config, a_stack_is_of_the_smallest_class_that_fits)
 TEST(config, defaults_are_as_documented)
 {
     static const char *const names[] = {"BLITZ_PROCS", "BLITZ_STACK",       "BLITZ_TASKS_MAX",
-                                        "BLITZ_PLAIN", "BLITZ_THREADS_MAX", "BLITZ_PREEMPT",
+                                        "BLITZ_PLAIN", "BLITZ_THREADS_MAX", "BLITZ_NO_ROTATION",
                                         "BLITZ_IO",    "BLITZ_BURNING_MAX", "BLITZ_TRACE_RECORDS"};
     struct bz_settings s;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -37,7 +37,7 @@ TEST(config, defaults_are_as_documented)
     CHECK_EQ(s.threads_max, 512u);
     CHECK_EQ(s.trace_records, 0u);
     CHECK(!s.is_plain);
-    CHECK(!s.is_preemptive);
+    CHECK(!s.no_rotation);
     CHECK_EQ((int)s.io, (int)BZ_IO_BEST);
     CHECK_STR_EQ(s.name, "blitz");
 }
@@ -52,7 +52,7 @@ TEST(config, ranges_include_their_ends)
               {"BLITZ_TASKS_MAX", {"1", "1024G"}, {"0", "1025G"}},
               {"BLITZ_THREADS_MAX", {"4", "64K"}, {"1", "65537"}},
               {"BLITZ_TRACE_RECORDS", {"16", "16M"}, {"15", "17M"}},
-              {"BLITZ_PREEMPT", {"0", "1"}, {"2", "x"}},
+              {"BLITZ_NO_ROTATION", {"0", "1"}, {"2", "x"}},
               {"BLITZ_PLAIN", {"0", "1"}, {"2", "01x"}}};
     struct bz_settings s;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)

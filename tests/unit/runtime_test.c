@@ -98,7 +98,7 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
         {"BLITZ_TASKS_MAX", "many", "BLITZ_TASKS_MAX=many: must be 1 to 1024G"},
         {"BLITZ_THREADS_MAX", "1", "BLITZ_THREADS_MAX=1: must be 2 to 64K"},
         {"BLITZ_PLAIN", "yes", "BLITZ_PLAIN=yes: must be 0 or 1"},
-        {"BLITZ_PREEMPT", "2", "BLITZ_PREEMPT=2: must be 0 or 1"},
+        {"BLITZ_NO_ROTATION", "2", "BLITZ_NO_ROTATION=2: must be 0 or 1"},
         {"BLITZ_BURNING_MAX", "0", "BLITZ_BURNING_MAX=0: must be 1 to 1M"},
         {"BLITZ_DUMP_ON_SIGQUIT", "on", "BLITZ_DUMP_ON_SIGQUIT=on: must be 0 or 1"},
         {"BLITZ_TRACE_RECORDS", "1", "BLITZ_TRACE_RECORDS=1: must be 16 to 16M"},

@@ -1,18 +1,19 @@
 /*
- * preempt_stress.c - more endless loops than may burn, in code of every kind, and a runtime that goes on.
+ * turns_stress.c - more endless loops than CPUs, in code of every kind, and a runtime that goes on.
  *
- * What must hold: every loop gets on, again and again, though most of them are past the limit; so do
+ * What must hold: every loop gets on, again and again, though most of them are stopped at any time; so do
  * tasks that do not loop; what they compute is right; and all come to an end when told.
- * BLITZ_PREEMPT_S in the environment: how many seconds each case burns.
+ * BLITZ_TURNS_S in the environment: how many seconds each case burns.
  */
 #include "harness.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/hogs.h"
 
-enum { HOGS = 12, BURNING = 2, KEPT = 32, LAPS = 3 };
+enum { HOGS = 12, KEPT = 32, LAPS = 3 };
 
 static struct t_hog hog[HOGS];
 static atomic_ullong beats; /* of tasks that do not loop */
@@ -37,7 +38,7 @@ static int spins(void *arg)
 }
 
 /* Blocks of many sizes, each filled with its own byte and looked at before it goes. */
-static BLITZ_PREEMPTIBLE int allocates(void *arg)
+static int allocates(void *arg)
 {
     struct t_hog *h = arg;
     unsigned char *kept[KEPT] = {NULL};
@@ -60,12 +61,12 @@ static BLITZ_PREEMPTIBLE int allocates(void *arg)
     return 0;
 }
 
-static BLITZ_PREEMPTIBLE unsigned fib(unsigned n)
+static unsigned fib(unsigned n)
 {
     return n < 2 ? n : fib(n - 1) + fib(n - 2);
 }
 
-static BLITZ_PREEMPTIBLE int recurses(void *arg)
+static int recurses(void *arg)
 {
     struct t_hog *h = arg;
     while (!is_told(h)) {
@@ -75,13 +76,13 @@ static BLITZ_PREEMPTIBLE int recurses(void *arg)
     return 0;
 }
 
-static BLITZ_PREEMPTIBLE int compare(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
 /* Code of a library that calls back into ours. */
-static BLITZ_PREEMPTIBLE int sorts(void *arg)
+static int sorts(void *arg)
 {
     struct t_hog *h = arg;
     int v[500];
@@ -119,7 +120,7 @@ static int beats_all_the_time(void *arg)
 
 static uint64_t burn_ns(void)
 {
-    const char *asked = getenv("BLITZ_PREEMPT_S");
+    const char *asked = getenv("BLITZ_TURNS_S");
     return asked != NULL ? strtoull(asked, NULL, 0) * BLITZ_S : t_scaled(2000) * BLITZ_MS;
 }
 
@@ -138,30 +139,23 @@ static void each_gets_on(void)
 
 static void note_stops(struct bz_runtime *rt)
 {
-    uint64_t stopped = 0, refused = 0, late = 0;
+    uint64_t stopped = 0, refused = 0;
     for (unsigned i = 0; i < bz_machines_count(rt); i++) {
-        struct bz_preempt_seat *seat = &bz_machines_at(rt, i)->seat;
+        struct bz_seat *seat = &bz_machines_at(rt, i)->seat;
         stopped += bz_load_relaxed(&seat->stopped);
         refused += bz_load_relaxed(&seat->refused);
-        late += seat->late;
     }
-    t_note("%llu of %llu stops within 20 ms of a turn's begin, %llu refused, %llu beats",
-           (unsigned long long)(stopped - late), (unsigned long long)stopped,
-           (unsigned long long)refused, atomic_load(&beats));
-    CHECK_GT(stopped, (uint64_t)0);
+    t_note("%llu stops, %llu refused, %llu thaws, %llu beats", (unsigned long long)stopped,
+           (unsigned long long)refused,
+           (unsigned long long)bz_load_relaxed(&rt->turns.thaws), /* relaxed: a statistic */
+           atomic_load(&beats));
 }
 
 static void burn(int (*const *fn)(void *), unsigned kinds, unsigned procs)
 {
-    static blitz_config config = {.preempt = 1, .burning_max = BURNING};
     blitz_runtime *rt;
     blitz_task *task[HOGS], *beater;
-    config.procs = procs;
-    int err = blitz_runtime_new(&config, &rt);
-    if (err == -ENOSYS)
-        t_skip("threads cannot be interrupted in this build");
-    CHECK_EQ(err, 0);
-    CHECK_EQ(blitz_preempt_register_marked(), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     atomic_store(&is_over, false);
     CHECK_EQ(blitz_spawn(beats_all_the_time, NULL, &opts, &beater), 0);
@@ -190,41 +184,45 @@ static int (*const allocating[])(void *) = {allocates};
 static int (*const recursive[])(void *) = {recurses};
 static int (*const mixed[])(void *) = {spins, allocates, recurses, sorts};
 
-/* Twelve loops where two may burn: without stopping them, ten would never begin. */
-TEST_LIMIT(preempt, loops_past_the_limit_all_get_on, 300)
+TEST_LIMIT(turns, endless_loops_all_get_on, 300)
 {
     burn(spinning, 1, 2);
 }
 
-/* Nobody is stopped in malloc: its lock would stop all the others, and the monitor. */
-TEST_LIMIT(preempt, code_that_allocates_is_stopped_outside_malloc, 300)
+/* A thread that is stopped in malloc would stop all the others, and the monitor. */
+TEST_LIMIT(turns, code_that_allocates_is_stopped_outside_malloc, 300)
 {
     burn(allocating, 1, 2);
 }
 
-TEST_LIMIT(preempt, recursive_code_is_stopped_and_right, 300)
+TEST_LIMIT(turns, recursive_code_is_stopped_and_right, 300)
 {
     burn(recursive, 1, 2);
 }
 
-TEST_LIMIT(preempt, loops_of_all_kinds_on_one_worker, 300)
+TEST_LIMIT(turns, loops_of_all_kinds_on_one_worker, 300)
 {
     burn(mixed, 4, 1);
 }
 
 /* ---- shutdown ---- */
 
+static bool can_be_stopped(struct bz_runtime *rt)
+{
+    return !rt->turns.is_refused; /* the monitor's: set before the first stop, or never */
+}
+
 static void until_one_is_stopped(struct bz_runtime *rt)
 {
-    for (unsigned i = 0;; i++) {
+    for (unsigned i = 0; can_be_stopped(rt); i++) {
         unsigned count = bz_machines_count(rt);
-        if (count > 0 && bz_preempt_is_stopped(bz_machines_at(rt, i % count)))
+        if (count > 0 && bz_halt_is_stopped(&bz_machines_at(rt, i % count)->seat.halt))
             return;
         sched_yield();
     }
 }
 
-static BLITZ_PREEMPTIBLE int spins_until_cancelled(void *arg)
+static int spins_until_cancelled(void *arg)
 {
     struct t_hog *h = arg;
     while (!blitz_is_cancelled())
@@ -232,26 +230,64 @@ static BLITZ_PREEMPTIBLE int spins_until_cancelled(void *arg)
     return 0;
 }
 
-/* Those that are stopped when the end comes have to hear of it. */
-TEST_LIMIT(preempt, a_shutdown_reaches_loops_that_are_stopped, 120)
+enum { MANY = 8 };
+
+static blitz_runtime *with_hogs(int (*fn)(void *), blitz_task *t[MANY])
+{
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    for (int i = 0; i < MANY; i++) {
+        atomic_init(&hog[i].turns, 0);
+        atomic_init(&hog[i].is_over, false);
+        CHECK_EQ(blitz_spawn(fn, &hog[i], &(blitz_spawn_opts){.runtime = rt, .name = "hog"}, &t[i]),
+                 0);
+    }
+    return rt;
+}
+
+/* Hogs that are stopped when the end comes have to hear of it. */
+TEST_LIMIT(turns, a_shutdown_reaches_loops_that_are_stopped, 120)
 {
     for (uint64_t round = 0; round < t_scaled(20); round++) {
-        blitz_runtime *rt;
-        blitz_config config = {.procs = 1, .preempt = 1, .burning_max = 1};
-        int err = blitz_runtime_new(&config, &rt);
-        if (err == -ENOSYS)
-            t_skip("threads cannot be interrupted in this build");
-        CHECK_EQ(err, 0);
-        CHECK_EQ(blitz_preempt_register_marked(), 0);
-        for (int i = 0; i < 3; i++) {
-            atomic_init(&hog[i].turns, 0);
-            CHECK_EQ(blitz_spawn(spins_until_cancelled, &hog[i], &(blitz_spawn_opts){.runtime = rt},
-                                 NULL),
-                     0);
-        }
+        blitz_task *t[MANY];
+        blitz_runtime *rt = with_hogs(spins_until_cancelled, t);
+        for (int i = 0; i < MANY; i++)
+            blitz_task_detach(t[i]);
         if (round % 4 != 0)
             until_one_is_stopped((struct bz_runtime *)rt);
         CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_unref(rt), 0);
     }
+}
+
+/* A shutdown that times out names the hogs, and the runtime goes on; a second one succeeds. */
+TEST_LIMIT(turns, a_shutdown_that_times_out_leaves_hogs_that_go_on, 120)
+{
+    for (uint64_t round = 0; round < t_scaled(5); round++) {
+        blitz_task *t[MANY];
+        blitz_runtime *rt = with_hogs(spins, t);
+        until_one_is_stopped((struct bz_runtime *)rt);
+        CHECK_EQ(blitz_runtime_shutdown(rt, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+        for (int i = 0; i < MANY; i++) {
+            t_hog_until_it_runs(&hog[i]);
+            atomic_store(&hog[i].is_over, true);
+        }
+        for (int i = 0; i < MANY; i++)
+            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_runtime_unref(rt), 0);
+    }
+}
+
+TEST_LIMIT(turns, a_cancel_reaches_loops_that_are_stopped, 120)
+{
+    blitz_task *t[MANY];
+    blitz_runtime *rt = with_hogs(spins_until_cancelled, t);
+    until_one_is_stopped((struct bz_runtime *)rt);
+    for (int i = 0; i < MANY; i++) {
+        blitz_task_cancel(t[i]);
+        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+    }
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }

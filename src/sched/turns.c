@@ -1,0 +1,400 @@
+/*
+ * turns.c - hogs that have lost their proc take turns, in place.
+ *
+ * The proc of a hog moves to another thread (handover.c), and the hog burns on, without a proc: a *stray*. With
+ * 200 strays on 2 CPUs the kernel would leave the procs 2 of 202 shares. So strays take turns. As many run as leave the
+ * procs their share: half of the CPUs while procs have work, all CPUs while they have none. The others stand
+ * in a signal handler, on a futex (halt.h), until a slice of SLICE_NS comes round. That is what the kernel does to a
+ * thread anyway, so it is safe wherever the thread stands, with two exceptions that the handler looks for:
+ *
+ *  - What the runtime needs. The thread is in user code of a task (retake.h), it has no proc, it holds no lock of ours
+ *    (os/self.h), and the program has not paused it (blitz/yield.h).
+ *  - What other threads need: the interrupted instruction is not in the C library, the loader or the allocator
+ *    (os/code.c). A thread that is stopped in malloc would keep malloc's lock.
+ *
+ * A stray is stopped only after its thread's CPU clock has shown that it burns: a task that lost its proc because its thread
+ * had no CPU is not a hog.
+ *
+ * A thread that sleeps in a call is not signalled: the call would end with EINTR, and the thread uses no CPU.
+ *
+ * If the handler refuses, the monitor tries again after RETRY_NS, and after PATIENCE tries gives up for a slice.
+ *
+ * A stopped thread may still hold a lock of the program, or one that a library holds around a callback. Three
+ * rules keep that harmless:
+ *  1. If a worker with a proc sleeps in user code or in the runtime while hogs are stopped, all hogs run for a slice
+ *     (thaw), at most every THAW_NS. If they held what the worker waits for, it goes on.
+ *  2. Turning takes no foreign lock: it uses atomics, one futex call and one signal for each turn. The monitor does take
+ *     foreign locks elsewhere, to start a thread. So the stopped threads watch the monitor: if it has not looked for
+ *     STALL_NS, they let all hogs go. One of them, the guard, looks every STALL_NS; the others every WATCH_NS, in case that
+ *     there is no guard.
+ *  3. Each hog has its turn, so a lock that a hog holds is released after N slices at the latest.
+ *
+ * A turn. The hog whose slice is over is asked to stop, and the hog that has been stopped longest goes on at once: it does
+ * not wait for the first to stop, which takes 20 microseconds if all is well. A hog whose task was cancelled goes
+ * on before the others, because it has to unwind.
+ *
+ * The signal handler is installed when strays and busy procs are first more than the CPUs, and not before: a
+ * program without hogs has no handler of ours. With config.no_rotation there never is one, and strays share the CPUs
+ * as the kernel shares them.
+ *
+ * Rejected: switching to another task in the handler (halt.c); a timer per thread that raises the
+ * signal (timer_create: signals without need, and a policy spread over the handlers); a policy by CPU
+ * time used (the thread's clock is a system call a look, and equal slices come to the same); a lower priority for strays
+ * (a thread needs a privilege to raise it again).
+ *
+ * I1  A machine is asked and looked at by the monitor alone. A thread that begins forgets what was asked of the last one.
+ * I2  seat->thread is the id of the thread that runs the machine, or 0. If the thread ends or the machine changes threads
+ *     after we read it, the signal reaches no thread, or a thread of ours that was not asked.
+ * I3  A machine that is stopped has no proc.
+ */
+#include "sched/turns.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "os/urge.h"
+#include "sched/sched.h"
+
+enum {
+    SLICE_NS = 10000000,
+    RETRY_NS = 1000000,
+    PATIENCE = 16,
+    BUSY_NS = 20000000,  /* procs that had work so long ago are taken to have work */
+    THAW_NS = 100000000, /* between two thaws */
+    STALL_NS = 50000000, /* the monitor looks more often than that while hogs are stopped */
+    WATCH_NS = 1000000000,
+    HOGS_MAX = 1024 /* machines that take turns; more are let run */
+};
+
+static void count(bz_atomic(uint64_t) *statistic)
+{
+    bz_store_relaxed(statistic, bz_load_relaxed(statistic) + 1); /* relaxed: one writer */
+}
+
+static void thaw_all(struct bz_runtime *rt)
+{
+    for (unsigned i = bz_machines_count(rt); i-- > 0;)
+        (void)bz_halt_go(&bz_machines_at(rt, i)->seat.halt, rt->os);
+}
+
+/* ---- the handler: the stopped thread ---- */
+
+/* A hog watches the monitor while it is stopped. Returns when it looks again; 0: it goes on. */
+static uint64_t watch_monitor(void *machine)
+{
+    struct bz_machine *m = machine;
+    struct bz_runtime *rt = m->rt;
+    struct bz_seat *seat = &m->seat;
+    uint32_t guard = 0, me = m->index + 1;
+    bool is_guard = bz_load_relaxed(&rt->turns.guard) == me || /* relaxed: a role, not an order */
+                    bz_cas_strong_rlx_rlx(&rt->turns.guard, &guard, me); /* relaxed: likewise */
+    uint64_t looks = bz_load_relaxed(&rt->monitor.looks),
+             now = bz_os_now(rt->os); /* relaxed: a hint */
+    if (looks != seat->looks_seen || seat->seen_ns == 0) {
+        seat->looks_seen = looks;
+        seat->seen_ns = now;
+    } else if (now - seat->seen_ns >= STALL_NS && !BZ_BROKEN(272)) {
+        thaw_all(rt);
+        return 0;
+    }
+    return is_guard ? STALL_NS : WATCH_NS;
+}
+
+static void stop_here(struct bz_machine *m)
+{
+    struct bz_seat *seat = &m->seat;
+    uint32_t me = m->index + 1;
+    seat->seen_ns = 0;
+    bz_store_relaxed(&seat->task, m->current); /* relaxed: a hint for the monitor */
+    if (bz_halt_here(&seat->halt, m->rt->os, watch_monitor, m))
+        count(&seat->stopped);
+    (void)bz_cas_strong_rlx_rlx(&m->rt->turns.guard, &me, 0); /* relaxed: a role, not an order */
+}
+
+/* The monitor has taken its proc, whether it knows yet or not. */
+static bool has_no_proc(struct bz_machine *m)
+{
+    /* relaxed: this thread's, or the monitor's, which does not give it back while it is in user code */
+    bool is_taken = bz_load_relaxed(&m->taken.retake) != BZ_TAKING_NONE &&
+                    bz_load_relaxed(&m->is_stray) != 0; /* relaxed: likewise */
+    return m->proc == NULL || is_taken || BZ_BROKEN(273);
+}
+
+void bz_turns_urged(uintptr_t pc)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || !bz_halt_is_asked(&m->seat.halt))
+        return;
+    bool may = bz_machine_may_interrupt(m) && has_no_proc(m) &&
+               (bz_self_holds() == 0 || BZ_BROKEN(274)) && (bz_code_may_stop(pc) || BZ_BROKEN(106));
+    if (may)
+        stop_here(m);
+    else
+        count(&m->seat.refused);
+}
+
+/* ---- its beginning and end ---- */
+
+void bz_turns_init(struct bz_runtime *rt)
+{
+    rt->turns =
+        (struct bz_turns){.is_refused = rt->is.no_rotation, .cpus = (unsigned)bz_os_cpus(rt->os)};
+    bz_atomic_init(&rt->turns.guard, 0);
+    bz_atomic_init(&rt->turns.is_over, 0);
+    bz_atomic_init(&rt->turns.frozen, 0);
+    bz_atomic_init(&rt->turns.thaws, 0);
+}
+
+void bz_turns_fini(struct bz_runtime *rt)
+{
+    if (rt->turns.is_watched)
+        bz_os_urge_unwatch(rt->os);
+}
+
+void bz_turns_sit(struct bz_machine *m)
+{
+    (void)bz_halt_go(&m->seat.halt, m->rt->os); /* what was asked of the last thread here */
+    bz_store_relaxed(&m->seat.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
+}
+
+void bz_turns_rise(struct bz_machine *m)
+{
+    bz_store_relaxed(&m->seat.thread, 0); /* relaxed: I2 */
+}
+
+void bz_turns_end(struct bz_runtime *rt, bool is_over)
+{
+    bz_store_relaxed(&rt->turns.is_over, is_over); /* relaxed: the monitor looks again soon */
+    if (is_over)
+        thaw_all(rt);
+}
+
+/* Install the handler. False: hogs do not take turns here. */
+static bool is_possible(struct bz_runtime *rt)
+{
+    struct bz_turns *t = &rt->turns;
+    if (t->is_watched || t->is_refused)
+        return t->is_watched;
+    int err = bz_os_urge_watch(rt->os, bz_turns_urged);
+    t->is_watched = err == 0;
+    t->is_refused = err != 0;
+    if (err != 0 && err != -ENOSYS)
+        bz_log_once(BLITZ_LOG_WARN, "tasks that loop for ever cannot take turns (error %d)", -err);
+    return t->is_watched;
+}
+
+/* ---- the monitor: one machine ---- */
+
+void bz_turns_go(struct bz_machine *m, uint64_t now)
+{
+    if (bz_halt_go(&m->seat.halt, m->rt->os))
+        m->seat.thawed_ns = now;
+    m->seat.since_ns = now;
+    m->seat.was_stopped = false;
+    m->seat.tries = 0;
+}
+
+void bz_turns_stop(struct bz_machine *m, uint64_t now)
+{
+    struct bz_seat *seat = &m->seat;
+    uint32_t thread = bz_load_relaxed(&seat->thread); /* relaxed: I2 */
+    if (thread == 0)
+        return;
+    if (bz_os_thread_sleeps(m->rt->os, thread) == 1) {
+        m->burns = false; /* a signal would end its call with EINTR, and it needs no CPU */
+        bz_turns_go(m, now);
+        return;
+    }
+    bz_halt_ask(&seat->halt);
+    seat->sent_ns = now;
+    seat->tries++;
+    (void)bz_os_thread_urge(m->rt->os, thread); /* what fails is tried again */
+}
+
+/* Note since when it has been as it is. */
+static void look_at(struct bz_machine *m, uint64_t now)
+{
+    struct bz_seat *seat = &m->seat;
+    bool is_stopped = bz_halt_is_stopped(&seat->halt);
+    if (is_stopped != seat->was_stopped || seat->since_ns == 0) {
+        seat->since_ns = now;
+        seat->tries = 0;
+    }
+    seat->was_stopped = is_stopped;
+    seat->is_deaf &= !is_stopped;
+}
+
+/* ---- the monitor: turns ---- */
+
+static bool is_cancelled(struct bz_machine *m)
+{
+    struct bz_task *t = bz_load_relaxed(&m->seat.task); /* relaxed: a hint; headers stay mapped */
+    return t != NULL &&
+           (bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED) != 0; /* relaxed: likewise */
+}
+
+/* The stopped before the others. Of the stopped, the cancelled first, then those that have waited longest; of the
+ * others, those that have run longest. */
+static bool goes_before(struct bz_machine *a, struct bz_machine *b)
+{
+    const struct bz_seat *x = &a->seat, *y = &b->seat;
+    if (x->was_stopped != y->was_stopped)
+        return x->was_stopped;
+    bool is_first = x->was_stopped && is_cancelled(a);
+    if (x->was_stopped && is_first != is_cancelled(b))
+        return is_first;
+    return x->since_ns < y->since_ns;
+}
+
+/* There are few, and they are nearly in order. */
+static void sort(struct bz_machine **hogs, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        struct bz_machine *m = hogs[i];
+        unsigned at = i;
+        for (; at > 0 && goes_before(m, hogs[at - 1]); at--)
+            hogs[at] = hogs[at - 1];
+        hogs[at] = m;
+    }
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One that was asked and has not stopped: ask again, or give up for a slice. One that could not be stopped the last time is
+ * tried for less long. Returns when to look again. */
+static uint64_t insist(struct bz_machine *m, uint64_t now)
+{
+    struct bz_seat *seat = &m->seat;
+    if (now - seat->sent_ns < RETRY_NS)
+        return seat->sent_ns + RETRY_NS;
+    if (seat->tries < (seat->is_deaf ? PATIENCE / 8 : PATIENCE)) {
+        bz_turns_stop(m, now);
+    } else {
+        bz_turns_go(m, now);
+        seat->is_deaf = true;
+    }
+    return now + RETRY_NS;
+}
+
+/* Those that run, the longest first: `over` of them are too many, `waiting` are stopped and want a turn. Returns
+ * how many were asked to stop, and in *next when to look again. */
+static unsigned make_room(struct bz_machine **hogs, unsigned n, uint64_t now, unsigned over,
+                          unsigned waiting, uint64_t *next)
+{
+    unsigned asked = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct bz_machine *m = hogs[i];
+        uint64_t ran = now - m->seat.since_ns;
+        if (bz_halt_is_asked(&m->seat.halt))
+            continue;
+        if (m->is_proven && (asked < over || (asked < over + waiting && ran >= SLICE_NS))) {
+            bz_turns_stop(m, now);
+            asked++;
+            *next = sooner(*next, now + RETRY_NS);
+        } else if (over + waiting > 0) {
+            *next = sooner(*next, !m->is_proven || ran >= SLICE_NS ? now + RETRY_NS
+                                                                   : m->seat.since_ns + SLICE_NS);
+        }
+    }
+    return asked;
+}
+
+uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine **hogs, unsigned n,
+                         unsigned allowed)
+{
+    uint64_t next = BZ_OS_FOREVER;
+    unsigned stopped = 0, running = 0, gone = 0;
+    for (unsigned i = 0; i < n; i++) {
+        look_at(hogs[i], now);
+        stopped += hogs[i]->seat.was_stopped;
+    }
+    sort(hogs, n);
+    for (unsigned i = stopped; i < n; i++) {
+        if (!bz_halt_is_running(&hogs[i]->seat.halt) && n <= allowed)
+            bz_turns_go(hogs[i], now); /* there is room for all */
+        if (bz_halt_is_asked(&hogs[i]->seat.halt))
+            next = sooner(next, insist(hogs[i], now));
+        running += bz_halt_is_running(&hogs[i]->seat.halt);
+    }
+    unsigned over = running > allowed ? running - allowed : 0;
+    unsigned free = running < allowed ? allowed - running : 0;
+    unsigned waiting = stopped > free ? stopped - free : 0;
+    running -= make_room(hogs + stopped, n - stopped, now, over, waiting, &next);
+    for (; gone < stopped && running < allowed; gone++, running++)
+        bz_turns_go(hogs[gone], now);
+    if (gone > 0 && gone < stopped)
+        next = sooner(next, now + SLICE_NS);
+    bz_store_relaxed(&rt->turns.frozen, stopped - gone); /* relaxed: one writer */
+    return next;
+}
+
+/* ---- the monitor: a look ---- */
+
+/* A machine that takes part: a stray that burns, or that is stopped or asked. One that is home again, or blocked, and was
+ * asked is told that it is not wanted any more. */
+static bool takes_part(struct bz_machine *m, uint64_t now)
+{
+    bool is_stopped = bz_halt_is_stopped(&m->seat.halt);
+    bool is_hog = bz_load_relaxed(&m->is_stray) != 0 && m->burns; /* relaxed: a hint */
+    if (!is_hog && !bz_halt_is_running(&m->seat.halt))
+        bz_turns_go(m, now);
+    return is_hog || is_stopped;
+}
+
+static unsigned list_hogs(struct bz_runtime *rt, uint64_t now, struct bz_machine **list)
+{
+    unsigned n = 0;
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (takes_part(m, now) && n < HOGS_MAX)
+            list[n++] = m;
+    }
+    return n;
+}
+
+/* Half of the CPUs while procs have work, or those that procs leave; else all. */
+static unsigned allowed(struct bz_turns *t, uint64_t now, unsigned busy)
+{
+    if (busy > 0 && t->was_busy)
+        t->busy_ns = now;
+    t->was_busy = busy > 0;
+    if (t->busy_ns == 0 || now - t->busy_ns >= BUSY_NS)
+        return t->cpus;
+    unsigned left = t->cpus > busy ? t->cpus - busy : 0, half = t->cpus / 2;
+    unsigned most = left > half ? left : half;
+    return most > 0 ? most : 1;
+}
+
+/* All run for a slice, if a worker is held up and that was not so just now. */
+static bool is_thaw(struct bz_runtime *rt, uint64_t now, bool is_held_up)
+{
+    struct bz_turns *t = &rt->turns;
+    if (is_held_up && bz_turns_frozen(t) > 0 && now >= t->thaw_ns && !BZ_BROKEN(271)) {
+        t->thaw_end_ns = now + SLICE_NS;
+        t->thaw_ns = now + THAW_NS;
+        count(&t->thaws);
+    }
+    return now < t->thaw_end_ns;
+}
+
+uint64_t bz_turns_take(struct bz_runtime *rt, uint64_t now, unsigned busy, bool is_held_up)
+{
+    struct bz_turns *t = &rt->turns;
+    struct bz_machine *hogs[HOGS_MAX];
+    if (t->is_refused)
+        return BZ_OS_FOREVER;
+    unsigned may = allowed(t, now, busy), n = list_hogs(rt, now, hogs);
+    if (!t->is_watched && (n <= may || n + busy <= t->cpus))
+        return BZ_OS_FOREVER;
+    if (!is_possible(rt))
+        return BZ_OS_FOREVER;
+    if (bz_load_relaxed(&t->is_over) != 0) /* relaxed: seen at this look or the next */
+        may = n;
+    if (is_thaw(rt, now, is_held_up))
+        may = n;
+    uint64_t next = bz_turns_rotate(rt, now, hogs, n, may);
+    return now < t->thaw_end_ns ? sooner(next, t->thaw_end_ns) : next;
+}
