@@ -6,6 +6,7 @@
  *     bench_calm --probe=tick10 --kind=burn --ms=5000
  *     bench_calm --share                          throughput beside hogs, as a share of that without
  *     bench_calm --spawn                          "spawn N, then burn" beside hogs
+ *     bench_calm --lone                           how long a lone child waits behind a parent that burns
  *     bench_calm --monitor                        CPU time of the monitor's thread, idle and busy
  *
  * A cell is one runtime. The probe starts first, then the hogs arrive all at once, so the figures contain
@@ -481,6 +482,46 @@ static void spawns(unsigned rounds)
                 spawn_cell(procs, counts_of[i], hogs[k], rounds);
 }
 
+/* ---- a lone child behind a parent that burns ---- */
+
+static int notes_its_start(void *since)
+{
+    note(bench_now_ns() - *(uint64_t *)since);
+    return 0;
+}
+
+/* Spawn one child beside an idle worker, then burn for 5 ms: how long does the child wait? */
+static int lone_children(void *arg)
+{
+    unsigned rounds = *(unsigned *)arg;
+    for (unsigned i = 0; i < rounds; i++) {
+        blitz_task *t;
+        uint64_t since = bench_now_ns();
+        must(blitz_spawn(notes_its_start, &since, NULL, &t), "spawn");
+        while (bench_now_ns() - since < 5 * BLITZ_MS)
+            bench_relax();
+        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+        if (i % 2)
+            must(blitz_sleep(BLITZ_MS), "sleep");
+    }
+    return 0;
+}
+
+static void lone(unsigned rounds)
+{
+    blitz_task *t;
+    late_count = 0;
+    world_new(options.procs != 0 ? options.procs : 2);
+    must(blitz_spawn(lone_children, &rounds, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
+    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    world_end(0);
+    qsort(late_us, late_count, sizeof *late_us, compare);
+    printf("lone child behind a burning parent: rounds %zu  p50 %u us  p90 %u us  p99 %u us  worst "
+           "%u us\n",
+           late_count, late_us[late_count / 2], late_us[late_count * 9 / 10],
+           late_us[late_count * 99 / 100], late_us[late_count - 1]);
+}
+
 /* ---- the monitor's cost ---- */
 
 /* CPU time of the thread of that name, in microseconds, from /proc. */
@@ -579,7 +620,7 @@ int main(int argc, char **argv)
         else if (is_option(argv[i], "--rounds=", &v))
             rounds = (unsigned)strtoul(v, NULL, 10);
         else if (strcmp(argv[i], "--share") == 0 || strcmp(argv[i], "--spawn") == 0 ||
-                 strcmp(argv[i], "--monitor") == 0)
+                 strcmp(argv[i], "--monitor") == 0 || strcmp(argv[i], "--lone") == 0)
             mode = argv[i];
         else
             bench_die("unknown option: %s", argv[i]);
@@ -593,6 +634,8 @@ int main(int argc, char **argv)
         spawns(rounds);
     else if (strcmp(mode, "--monitor") == 0)
         monitor();
+    else if (strcmp(mode, "--lone") == 0)
+        lone(rounds);
     else
         table();
     fclose(sink);

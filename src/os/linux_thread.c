@@ -85,7 +85,10 @@ static void *thread_main(void *arg)
     BZ_CHECK(err == 0, "sigaltstack of %zu bytes: errno %d", ours.ss_size, errno);
     if (t->is_named)
         prctl(PR_SET_NAME, t->name);
+    if (t->is_prompt)
+        prctl(PR_SET_TIMERSLACK, 1UL); /* else 50 us */
     t->fn(t->arg);
+    bz_linux_urge_forget();
     sigaltstack(&before, NULL);
     return NULL;
 }
@@ -117,7 +120,8 @@ int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
 
     if (opts == NULL)
         opts = &defaults;
-    *t = (struct bz_os_thread){.fn = fn, .arg = arg, .is_named = opts->name != NULL};
+    *t = (struct bz_os_thread){
+        .fn = fn, .arg = arg, .is_named = opts->name != NULL, .is_prompt = opts->is_prompt};
     if (opts->name != NULL)
         memcpy(t->name, opts->name, strnlen(opts->name, BZ_OS_NAME_MAX - 1));
     int err = sigstack_map(t, page);

@@ -48,6 +48,7 @@ struct bz_os_thread_opts {
     size_t stack_bytes; /* 0: the system's default; else at least this much, rounded up */
     const uint64_t *affinity; /* bit c of word c / 64 allows CPU c; NULL: the starter's. Copied. */
     size_t affinity_words;
+    bool is_prompt; /* its timed waits end as soon as the system can, at the price of some power */
 };
 
 /*
@@ -60,7 +61,7 @@ struct bz_os_thread {
     uintptr_t native;      /* the keeper's own handle */
     void *sigstack;        /* alternate signal stack: the mapping, its guard page included */
     size_t sigstack_bytes; /* of the mapping */
-    bool is_named;
+    bool is_named, is_prompt;
     char name[BZ_OS_NAME_MAX];
 };
 
@@ -142,6 +143,7 @@ struct bz_os {
     int (*urge_watch)(const struct bz_os *os, bz_os_urged_fn *fn);
     void (*urge_unwatch)(const struct bz_os *os);
     int (*thread_urge)(const struct bz_os *os, uint32_t id);
+    void (*urge_again)(const struct bz_os *os, uint64_t ns);
     size_t (*page_bytes)(const struct bz_os *os);
     int (*slab_reserve)(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes, size_t align,
                         enum bz_os_slab_flags flags, const char *name);
@@ -359,6 +361,16 @@ static inline void bz_os_urge_unwatch(const struct bz_os *os)
 static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
 {
     return os->thread_urge != NULL ? os->thread_urge(os, id) : -ENOSYS;
+}
+
+/*
+ * Have the calling thread interrupted once more, after about `ns`. In the function given to bz_os_urge_watch.
+ * If the system is short of something, nothing happens.
+ */
+static inline void bz_os_urge_again(const struct bz_os *os, uint64_t ns)
+{
+    if (os->urge_again != NULL)
+        os->urge_again(os, ns);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------ */

@@ -286,6 +286,17 @@ static void see(struct bz_machine *m, bool *is_exposed, bool *is_private)
     jobs->seen_newest = newest;
 }
 
+bool bz_jobs_are_any(struct bz_runtime *rt)
+{
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_deque *d = &bz_machines_at(rt, i)->deque;
+        if (bz_deque_has_work(d) || bz_deque_peek(d) != 0 ||
+            bz_look_half(&d->shelf_head) != bz_look_half(&d->shelf_tail))
+            return true;
+    }
+    return false;
+}
+
 bool bz_jobs_look(struct bz_runtime *rt)
 {
     bool is_any = false, is_stuck = false;

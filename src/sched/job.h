@@ -40,6 +40,9 @@ bz_entry bz_job_steal(struct bz_machine *victim);
 /* Is there one anywhere? For the look before a sleep. */
 bool bz_job_is_any(struct bz_runtime *rt);
 
+/* Has any machine a job that is not begun? A hint. */
+BZ_MUST_USE bool bz_jobs_are_any(struct bz_runtime *rt);
+
 /* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. Returns:
  * are there others behind it, which their frame keeps to itself? Then ask; a barrier; fetch. */
 BZ_MUST_USE bool bz_jobs_look(struct bz_runtime *rt);

@@ -14,14 +14,17 @@
  *  - if it stays so, and nobody else could run what waits, its proc is given to another machine
  *    (handover.c).
  *
- * How often. LOOK_NS apart while somebody sleeps and somebody runs, within a budget: a share of
+ * How often. If a machine has something that only it can run while a proc sleeps, the second look comes NEAR_NS after the
+ * first, so a lone task waits for about 100 microseconds. If no machine has anything private, the monitor naps for
+ * NAP_NS and says so (RESTS): a machine that then fills its next slot, forks or makes a call raises it. That costs the
+ * machine a futex wake, so the monitor naps only while it has credit; a program that raises it again and again in vain finds it
+ * up. Its first nap is short, because a machine may have read its state just before. Otherwise
+ * it looks LOOK_NS apart while a proc sleeps and another runs, within a budget: a share of
  * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
  * costs (5 to 10 microseconds, most of it the kernel's) is measured each time, barriers included; a
- * look that fetched something was work: it is not charged, and clears what is owed. With the credit
+ * look that fetched something was work: it is not charged, and restores the credit. With the credit
  * gone looks come as often as the budget allows, every 1 to 2 ms, at least every SLOW_NS; but the
- * second look at something that may be stuck comes LOOK_NS after the first, up to a limit on credit.
- * So a lone task waits for 0.2 to 0.4 ms, and for some milliseconds where hogs go on hiding one
- * after another. Nobody sleeps: SLOW_NS, for the timers and for hogs; who then goes to sleep tells the
+ * second look at something that may be stuck comes NEAR_NS after the first, up to a limit on credit. Nobody sleeps: SLOW_NS, for the timers and for hogs; who then goes to sleep tells the
  * monitor (it has time for that). All procs are hogged: until the first timer, and whoever injects
  * something tells the monitor. Nobody runs: soon it sleeps for good, until a machine that wakes up
  * or fills its next slot raises it. Both wait for CALM_NS, so that a runtime that is busy by fits and
@@ -59,6 +62,9 @@
 enum {
     LOOK_MIN_NS = 10000,
     LOOK_NS = 200000,
+    NAP_NS = 2000000,  /* between two looks while no machine has anything private */
+    NEAR_NS = 50000,   /* between two looks at something that may be stuck */
+    JOBS_NS = 5000000, /* between two looks at the jobs of machines while hogs are stopped */
     SLOW_NS = 10000000,
     CALM_NS = 20000000,
     BUDGET_SHARE = 200, /* 0.5% of a CPU */
@@ -151,7 +157,8 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
         see(p, now);
         if (!p->seen.is_stuck)
             continue;
-        bz_store_relaxed(&rt->monitor.sees_hogs, 1); /* relaxed: a hint. What wakes here is urgent */
+        bz_store_relaxed(&rt->monitor.sees_hogs,
+                         1); /* relaxed: a hint. What wakes here is urgent */
         if (now - p->seen.since_ns >= SLOW_NS && !bz_inbox_is_empty(&p->inbox))
             share_inbox(p);
         if (bz_timers_fire(p, now)) {
@@ -221,8 +228,12 @@ static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 }
 
 /* What frames that are long at it have forked is run by those who sleep. */
-static void fetch_jobs(struct bz_runtime *rt)
+static void fetch_jobs(struct bz_runtime *rt, uint64_t now)
 {
+    struct bz_monitor *mon = &rt->monitor;
+    if (bz_turns_frozen(&rt->turns) > 0 && now - mon->jobs_ns < JOBS_NS)
+        return; /* there are many machines, and most of them stand still */
+    mon->jobs_ns = now;
     if (!bz_jobs_look(rt))
         return;
     bz_jobs_ask(rt);
@@ -240,8 +251,8 @@ static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
     mon->credit_ns += (int64_t)(passed / BUDGET_SHARE);
     if (!mon->is_useful)
         mon->credit_ns -= (int64_t)cost;
-    else if (mon->credit_ns < 0)
-        mon->credit_ns = 0;
+    else
+        mon->credit_ns = CREDIT_NS; /* looks are worth their price here */
     if (mon->credit_ns > CREDIT_NS)
         mon->credit_ns = CREDIT_NS;
     if (mon->credit_ns >= 0)
@@ -259,6 +270,19 @@ static enum bz_monitor_state state_for(struct bz_runtime *rt, bool is_calm, bool
     return is_idle ? BZ_MONITOR_RESTS : BZ_MONITOR_UP;
 }
 
+/* Is there anything now that only one machine can reach? If not, a machine that makes some raises the monitor. */
+static bool has_any_private(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (p->seen.is_away && has_private(p, &p->seen))
+            return true;
+        if (p->seen.call_since_ns != 0)
+            return true; /* a call: handover.c looks soon */
+    }
+    return bz_jobs_are_any(rt);
+}
+
 uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -272,9 +296,18 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     mon->is_useful = mon->is_near = false;
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
     if (sleeping > 0)
-        fetch_jobs(rt);
+        fetch_jobs(rt, now);
+    bool is_napping = false;
     if (mon->is_near && mon->credit_ns > -CREDIT_NS)
-        soon = now + LOOK_NS; /* on credit: is it still there? */
+        soon = now + NEAR_NS; /* on credit: is it still there? */
+    else if (!is_quiet && mon->credit_ns >= CREDIT_NS / 4 && !has_any_private(rt))
+        is_napping = true;
+    if (!is_napping)
+        mon->nap_ns = 0;
+    else if (mon->nap_ns == 0)
+        mon->nap_ns = now;
+    if (is_napping) /* the first nap is short: a push may just have missed it */
+        soon = now + (now - mon->nap_ns >= NEAR_NS ? NAP_NS : NEAR_NS);
     if (!is_quiet)
         mon->calm_ns = 0;
     else if (mon->calm_ns == 0)
@@ -282,7 +315,8 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
     if (is_calm && is_idle && mon->turn_ns == BZ_OS_FOREVER)
         return BZ_OS_FOREVER;
-    bz_store_relaxed(&mon->state, state_for(rt, is_calm, is_idle)); /* relaxed: a hint */
+    bz_store_relaxed(&mon->state,
+                     state_for(rt, is_calm, is_idle || is_napping)); /* relaxed: a hint */
     uint64_t until = is_calm || is_idle ? now + SLOW_NS : soon;
     uint64_t due = bz_handover_next(rt, now);
     return due >= until ? until : due > now + LOOK_MIN_NS ? due : now + LOOK_MIN_NS;
@@ -332,14 +366,15 @@ static void monitor_main(void *arg)
             doze(rt);
         else
             bz_os_wait(rt->os, &mon->told, 0, until);
-        bz_xchg_acquire(&mon->told, 0); /* [T] */
+        if (bz_xchg_acquire(&mon->told, 0) != 0) /* [T] */
+            mon->nap_ns = 0; /* a machine raises it before it fills its slot: look twice */
     }
 }
 
 static int start(struct bz_runtime *rt)
 {
     char name[BZ_OS_NAME_MAX];
-    struct bz_os_thread_opts opts = {.name = name};
+    struct bz_os_thread_opts opts = {.name = name, .is_prompt = true};
     snprintf(name, sizeof name, "%.*s-mon", BZ_OS_NAME_MAX - 5, rt->is.name);
     return bz_os_thread_start(rt->os, &rt->monitor.thread, &opts, monitor_main, rt);
 }

@@ -71,6 +71,8 @@ struct bz_monitor {
     bool is_crowded;     /* all procs are busy and something waits */
     uint64_t turn_ns;    /* when somebody's turn is over, of those that burn */
     bool is_hogged;      /* no proc lives */
+    uint64_t nap_ns;     /* since when no machine has anything private; 0: not now */
+    uint64_t jobs_ns;    /* when it last looked at the jobs of machines */
 #if defined(BZ_WATCH)
     struct bz_watch_dog dog; /* for the machines that were never started */
 #endif
