@@ -73,10 +73,10 @@ static const void *const libc_functions[] = {
 static bool is_library_name(const char *path)
 {
     static const char *const names[] = {
-        "libc.so",     "libc-",       "libc.musl",   "ld-",       "ld.so",       "libpthread",
-        "libdl.",      "libdl-",      "librt.",      "libgcc_s",  "libstdc++",   "libc++",
-        "linux-vdso",  "linux-gate",  "libasan",     "libtsan",   "liblsan",     "libubsan",
-        "libjemalloc", "libtcmalloc", "libmimalloc", "libunwind", "libclang_rt", "libhwasan"};
+        "libc.so",     "libc-",       "libc.musl", "ld-",         "ld.so",     "libpthread",
+        "libdl.",      "libdl-",      "librt.",    "libgcc_s",    "libstdc++", "libc++",
+        "linux-gate",  "libasan",     "libtsan",   "liblsan",     "libubsan",  "libjemalloc",
+        "libtcmalloc", "libmimalloc", "libunwind", "libclang_rt", "libhwasan"};
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
     for (size_t i = 0; i < BZ_ARRAY_LEN(names); i++)

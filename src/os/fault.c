@@ -262,6 +262,11 @@ static void fault_free(void *ctx, void *memory, size_t size)
     bz_fetch_sub_relaxed(&f->blocks, 1); /* relaxed: books, I2 */
 }
 
+static void fault_urge_again(const struct bz_os *os, uint64_t ns)
+{
+    bz_os_urge_again(fault_of(os)->under, ns);
+}
+
 static const struct bz_os table = {
     .name = "fault",
     .now = fault_now,
@@ -282,6 +287,7 @@ static const struct bz_os table = {
     .urge_watch = fault_urge_watch,
     .urge_unwatch = fault_urge_unwatch,
     .thread_urge = fault_thread_urge,
+    .urge_again = fault_urge_again,
     .page_bytes = fault_page_bytes,
     .slab_reserve = fault_slab_reserve,
     .slab_release = fault_slab_release,

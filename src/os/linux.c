@@ -74,6 +74,7 @@ const struct bz_os bz_os_linux = {
     .urge_watch = bz_linux_urge_watch,
     .urge_unwatch = bz_linux_urge_unwatch,
     .thread_urge = bz_linux_thread_urge,
+    .urge_again = bz_linux_urge_again,
     .page_bytes = bz_linux_page_bytes,
     .slab_reserve = bz_linux_slab_reserve,
     .slab_release = bz_linux_slab_release,

@@ -60,6 +60,9 @@ int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id);
 int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn);
 void bz_linux_urge_unwatch(const struct bz_os *os);
 int bz_linux_thread_urge(const struct bz_os *os, uint32_t id);
+void bz_linux_urge_again(const struct bz_os *os, uint64_t ns);
+/* The calling thread ends. */
+void bz_linux_urge_forget(void);
 
 /* linux.c */
 int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes);

@@ -365,6 +365,12 @@ static int sim_thread_urge(const struct bz_os *os, uint32_t id)
     return 0;
 }
 
+static void sim_urge_again(const struct bz_os *os, uint64_t ns)
+{
+    (void)ns;
+    sim_of(os)->current->is_urged = true;
+}
+
 /* ---- the rest --------------------------------------------------------------------------------- */
 
 static int sim_cpus(const struct bz_os *os)
@@ -412,6 +418,7 @@ static const struct bz_os table = {
     .urge_watch = sim_urge_watch,
     .urge_unwatch = sim_urge_unwatch,
     .thread_urge = sim_thread_urge,
+    .urge_again = sim_urge_again,
     .page_bytes = bz_linux_page_bytes,
     .slab_reserve = bz_linux_slab_reserve,
     .slab_release = bz_linux_slab_release,

@@ -10,6 +10,9 @@
  * SA_ONSTACK: a fiber's stack has no room for the frame (12 KB with AVX-512). SA_RESTART: system calls
  * that can be are restarted. What cannot, ends with EINTR: so we signal only threads that burn.
  *
+ * A thread that is interrupted at a wrong place may ask to be interrupted again by a timer of its own. The timer belongs to the
+ * process, so it is deleted when the thread ends.
+ *
  * A thread is named by its kernel id, not its pthread_t: the id of a thread that has ended makes the
  * call fail, where pthread_kill is undefined; and if it is in use again, by another thread of this
  * process, the handler there finds that nothing was asked of it.
@@ -30,6 +33,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -87,7 +91,8 @@ static void on_urge(int signal, siginfo_t *info, void *context)
     bz_os_urged_fn *fn = bz_load_acquire(&urged); /* [U] */
     if (fn != NULL)
         fn(PC_OF((ucontext_t *)context));
-    if (info->si_code != SI_QUEUE || info->si_value.sival_ptr != &mark)
+    bool has_value = info->si_code == SI_QUEUE || info->si_code == SI_TIMER;
+    if (!has_value || info->si_value.sival_ptr != &mark)
         pass_on(signal, info, context);
     errno = saved;
 }
@@ -171,6 +176,39 @@ int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id)
     if (state == 0)
         return -ESRCH;
     return state == 'S' || state == 'D';
+}
+
+/* A thread's own timer, made when it first needs one. By system calls: the C library's wrappers may allocate. */
+#if !defined(sigev_notify_thread_id)
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+#define NO_TIMER (-1)
+
+static __attribute__((tls_model("initial-exec"))) _Thread_local int timer = NO_TIMER;
+
+void bz_linux_urge_again(const struct bz_os *os, uint64_t ns)
+{
+    struct itimerspec when = {.it_value.tv_nsec = (long)ns};
+    if (timer == NO_TIMER) {
+        struct sigevent event;
+        int made;
+        memset(&event, 0, sizeof event);
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGURG;
+        event.sigev_value.sival_ptr = &mark;
+        event.sigev_notify_thread_id = (pid_t)bz_linux_thread_id(os);
+        if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &made) != 0)
+            return;
+        timer = made;
+    }
+    (void)syscall(SYS_timer_settime, timer, 0, &when, NULL);
+}
+
+void bz_linux_urge_forget(void)
+{
+    if (timer != NO_TIMER)
+        (void)syscall(SYS_timer_delete, timer);
+    timer = NO_TIMER;
 }
 
 int bz_linux_thread_urge(const struct bz_os *os, uint32_t id)

@@ -17,7 +17,8 @@
  *
  * A thread that sleeps in a call is not signalled: the call would end with EINTR, and the thread uses no CPU.
  *
- * If the handler refuses, the monitor tries again after RETRY_NS, and after PATIENCE tries gives up for a slice.
+ * If the handler refuses because of the instruction, the thread has itself interrupted again after AGAIN_NS, by a timer: a hog that
+ * allocates all the time is outside malloc for a moment only. In any case the monitor tries again after RETRY_NS, and after PATIENCE tries gives up for a slice.
  *
  * A stopped thread may still hold a lock of the program, or one that a library holds around a callback. Three
  * rules keep that harmless:
@@ -58,6 +59,7 @@
 enum {
     SLICE_NS = 10000000,
     RETRY_NS = 1000000,
+    AGAIN_NS = 20000, /* between two interrupts of a thread in a library */
     PATIENCE = 16,
     BUSY_NS = 20000000,  /* procs that had work so long ago are taken to have work */
     THAW_NS = 100000000, /* between two thaws */
@@ -125,12 +127,15 @@ void bz_turns_urged(uintptr_t pc)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || !bz_halt_is_asked(&m->seat.halt))
         return;
-    bool may = bz_machine_may_interrupt(m) && has_no_proc(m) &&
-               (bz_self_holds() == 0 || BZ_BROKEN(274)) && (bz_code_may_stop(pc) || BZ_BROKEN(106));
-    if (may)
+    bool may =
+        bz_machine_may_interrupt(m) && has_no_proc(m) && (bz_self_holds() == 0 || BZ_BROKEN(274));
+    if (may && (bz_code_may_stop(pc) || BZ_BROKEN(106))) {
         stop_here(m);
-    else
-        count(&m->seat.refused);
+        return;
+    }
+    count(&m->seat.refused);
+    if (may) /* another instruction will do; not always the same beat */
+        bz_os_urge_again(m->rt->os, AGAIN_NS + bz_load_relaxed(&m->seat.refused) * 7919 % AGAIN_NS);
 }
 
 /* ---- its beginning and end ---- */
