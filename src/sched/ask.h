@@ -13,10 +13,13 @@
 #include "blitz/yield.h"
 
 struct bz_machine;
+struct bz_proc;
 
 /* The task on that machine shall let others run, when it next looks. Any thread; the machine is not
  * freed meanwhile. */
 void bz_machine_ask(struct bz_machine *m);
+/* The same, if it is still at the run that began with that tick of that proc. */
+void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t tick);
 
 /* May the thread be taken away from the task that runs on it, here and now? Asked by that thread, in
  * user code or a signal handler that interrupted it. */

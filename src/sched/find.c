@@ -5,7 +5,8 @@
  * that keeps itself busy; the `next` slot; the proc's own ring; due timers; its inbox; the injector.
  * Then it searches, and sleeps if there is nothing anywhere: search.c.
  *
- * If the injector has urgent entries (injector.h), the machine looks there again after each run.
+ * If the injector has urgent entries (injector.h), the machine looks there again after each run. While runs are long it looks
+ * for urgent entries after each run in any case; and the monitor hurries a machine whose first run is long.
  *
  * Two tasks that wake each other could use the `next` slot for ever. After BZ_NEXT_ROW of it in a row,
  * what is in it goes to the end of the ring.
@@ -228,9 +229,19 @@ static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
     return 0;
 }
 
+/* Runs of a tenth of a millisecond and more: then a look for urgent tasks after each costs nothing. */
+static bool are_runs_long(const struct bz_proc *p)
+{
+    return p->pace.every == BZ_PACE_MIN;
+}
+
 /* The next tick at which there is more to do than to take the next task. */
 static void set_duty(struct bz_proc *p, uint32_t tick)
 {
+    if (are_runs_long(p)) {
+        p->duty_at = tick + 1;
+        return;
+    }
     uint32_t looked = tick - p->pace.at_tick;
     uint32_t injector = looked < p->pace.due ? p->pace.due - looked : 1;
     uint32_t timers = (int32_t)(p->timers_at - tick) > 0 ? p->timers_at - tick : 1;
@@ -245,6 +256,8 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     bz_entry e = 0;
     if (bz_pace_is_due(&p->pace, tick)) {
         bz_pace_look(&p->pace, tick, now(m));
+        e = bz_take_injected(m);
+    } else if (bz_injector_urgent(&m->rt->injector) > 0) {
         e = bz_take_injected(m);
     }
     bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0;

@@ -289,7 +289,8 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         if (is_long_at_it(p, now))
-            bz_machine_ask(bz_proc_machine(rt, p->seen.word)); /* perhaps it looks up */
+            bz_machine_ask_run(bz_proc_machine(rt, p->seen.word), p,
+                               p->seen.tick); /* perhaps it looks up */
         hogs += is_hog(p, now);
         live += is_live(p, now);
     }
@@ -339,8 +340,10 @@ static void note_clock(struct bz_machine *m, const struct bz_monitor_seen *seen)
 void bz_handover_move(struct bz_proc *p, uint64_t now)
 {
     struct bz_machine *m = bz_proc_machine(p->rt, p->seen.word);
-    /* acquire: what its machine left there; the same word: it is still that machine's */
-    bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word;
+    /* acquire: what its machine left there; the same word: it is still that machine's. The same tick: and still
+     * at that task, not at one that has just begun. */
+    bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word &&
+               bz_load_relaxed(&p->tick) == p->seen.tick; /* relaxed: as above */
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0 && !p->seen.is_blocked, now);

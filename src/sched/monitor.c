@@ -169,6 +169,14 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
     }
 }
 
+/* Is it at one task since the last look, while an urgent one waits? Its machine may have its next look at the injector many
+ * runs ahead. */
+static bool does_keep_waiting(struct bz_runtime *rt, const struct bz_proc *p)
+{
+    return bz_injector_urgent(&rt->injector) > 0 && p->seen.is_stuck &&
+           bz_proc_state_of(p->seen.word) == BZ_PROC_HELD;
+}
+
 /* Ask the procs that hold something up. True if there are any. */
 static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
@@ -178,9 +186,10 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
     bz_handover_choose(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (p->seen.is_asked)
+        p->seen.is_hurried = !p->seen.is_asked && does_keep_waiting(rt, p);
+        if (p->seen.is_asked || p->seen.is_hurried)
             (void)bz_retake_ask(&bz_proc_machine(rt, p->seen.word)->taken);
-        is_any |= p->seen.is_asked;
+        is_any |= p->seen.is_asked || p->seen.is_hurried;
     }
     return is_any;
 }
@@ -203,6 +212,16 @@ static void take_from(struct bz_runtime *rt, struct bz_proc *p)
     rt->monitor.is_useful |= count > 0;
 }
 
+/* Its machine looks for urgent tasks after its current one. */
+static void hurry(struct bz_runtime *rt, struct bz_proc *p)
+{
+    struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
+    /* acquire: it is still that machine's, with all it put there */
+    if (bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word)
+        bz_proc_hurry(p);
+    bz_retake_end(taken, false); /* I2 */
+}
+
 static void pay(struct bz_runtime *rt)
 {
     if (bz_is_plain(rt))
@@ -221,6 +240,8 @@ static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
         struct bz_proc *p = &rt->procs[i];
         if (p->seen.is_asked && !p->seen.moves)
             take_from(rt, p);
+        else if (p->seen.is_hurried)
+            hurry(rt, p);
     }
     for (unsigned i = 0; i < rt->proc_count; i++)
         if (rt->procs[i].seen.moves)

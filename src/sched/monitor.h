@@ -38,6 +38,7 @@ struct bz_monitor_seen {
     bool is_away;           /* it was in user code, or in a call */
     bool is_stuck;          /* ... at two looks, and at the same thing */
     bool is_asked;          /* to be taken from, at this look */
+    bool is_hurried;        /* to look for urgent tasks, at this look */
     bool moves;             /* as a whole */
     bool is_blocked;        /* its thread sleeps, in a call that it did not announce */
     bool has_clock;         /* the CPU clock of its thread could be read */

@@ -87,6 +87,48 @@ TEST(fair, bug_45_and_beside_40_more_than_procs)
     beside_hogs(ticks_beside, CROWD, 20, true);
 }
 
+/* ---- hogs that end and come again ---- */
+
+struct comers {
+    hog_flag over;
+    bz_atomic(int) alive;
+};
+
+static int burns_and_comes_again(void *arg)
+{
+    struct comers *c = arg;
+    bz_sim_burn(15 * BLITZ_MS);
+    if (bz_load_acquire(&c->over) == 0) /* pairs with hog_let_go */
+        blitz_task_detach(hog_spawn(burns_and_comes_again, c));
+    else
+        bz_fetch_sub_relaxed(&c->alive, 1); /* relaxed: a count */
+    return 0;
+}
+
+static int ticks_beside_comers(void *arg)
+{
+    unsigned hogs = (unsigned)(uintptr_t)arg;
+    uint64_t latest = 0;
+    struct comers c = {.over = 0};
+    bz_atomic_init(&c.alive, (int)hogs);
+    blitz_task *t = hog_spawn(ticks_and_notes, &latest);
+    for (unsigned i = 0; i < hogs; i++)
+        blitz_task_detach(hog_spawn(burns_and_comes_again, &c));
+    CHECK_EQ(hog_join(t), 0);
+    hog_let_go(&c.over);
+    while (bz_load_relaxed(&c.alive) > 0) /* relaxed: a count */
+        CHECK_EQ(blitz_sleep(10 * BLITZ_MS), 0);
+    CHECK_LE(latest, (uint64_t)LATE_NS);
+    return 0;
+}
+
+/* A hog is asked to let others run, and ends. The ticker that runs next on its machine must not be sent to the
+ * end of the queue in its stead, behind all hogs. */
+TEST(fair, bug_45_and_beside_a_crowd_of_hogs_that_end_and_come_again)
+{
+    beside_hogs(ticks_beside_comers, CROWD, 60, false);
+}
+
 TEST(fair, bug_06_without_barriers_as_well)
 {
     beside_hogs(ticks_beside, 0, 100, true);
