@@ -31,7 +31,8 @@ static void read_on(void)
 {
     struct bz_record out[SIZE];
     uint64_t at = 0, lost = 0, got = 0;
-    while (got < rounds) {
+    /* On a busy machine the writer runs while the readers do not, and most records are lost. */
+    for (uint64_t looks = 0; got < rounds && looks < 10 * rounds; looks++) {
         size_t n = bz_tracering_read(&ring, &at, out, SIZE, &lost);
         for (size_t i = 0; i < n; i++)
             check_is(&out[i], at - n + i);
