@@ -142,10 +142,10 @@ void bz_turns_urged(uintptr_t pc)
 
 void bz_turns_init(struct bz_runtime *rt)
 {
-    rt->turns =
-        (struct bz_turns){.is_refused = rt->is.no_rotation, .cpus = (unsigned)bz_os_cpus(rt->os)};
+    rt->turns = (struct bz_turns){.cpus = (unsigned)bz_os_cpus(rt->os)};
     bz_atomic_init(&rt->turns.guard, 0);
     bz_atomic_init(&rt->turns.is_over, 0);
+    bz_atomic_init(&rt->turns.is_refused, rt->is.no_rotation);
     bz_atomic_init(&rt->turns.frozen, 0);
     bz_atomic_init(&rt->turns.thaws, 0);
 }
@@ -178,11 +178,11 @@ void bz_turns_end(struct bz_runtime *rt, bool is_over)
 static bool is_possible(struct bz_runtime *rt)
 {
     struct bz_turns *t = &rt->turns;
-    if (t->is_watched || t->is_refused)
+    if (t->is_watched || bz_turns_are_refused(t))
         return t->is_watched;
     int err = bz_os_urge_watch(rt->os, bz_turns_urged);
     t->is_watched = err == 0;
-    t->is_refused = err != 0;
+    bz_store_relaxed(&t->is_refused, err != 0); /* relaxed: a hint to others */
     if (err != 0 && err != -ENOSYS)
         bz_log_once(BLITZ_LOG_WARN, "tasks that loop for ever cannot take turns (error %d)", -err);
     return t->is_watched;
@@ -190,10 +190,33 @@ static bool is_possible(struct bz_runtime *rt)
 
 /* ---- the monitor: one machine ---- */
 
+/* The CPU time of its thread. False: not known. */
+static bool cpu_time(struct bz_machine *m, uint64_t *out)
+{
+    struct bz_runtime *rt = m->rt;
+    bz_lock_take(&rt->start_lock, rt->os); /* no thread joins it meanwhile */
+    bool is_known = m->is_used && !m->is_guest && m->thread != NULL &&
+                    bz_os_thread_cpu_time(rt->os, m->thread, out) == 0;
+    bz_lock_drop(&rt->start_lock, rt->os);
+    return is_known;
+}
+
+/* Has it computed for most of its turn? Then it is taken to compute now: its clock is read in a tenth of the time that
+ * its state takes. */
+static bool has_burnt_since(struct bz_machine *m, uint64_t now)
+{
+    uint64_t used = 0;
+    return m->seat.used_ns != 0 && cpu_time(m, &used) &&
+           used - m->seat.used_ns >= (now - m->seat.since_ns) / 2;
+}
+
 void bz_turns_go(struct bz_machine *m, uint64_t now)
 {
-    if (bz_halt_go(&m->seat.halt, m->rt->os))
+    if (bz_halt_go(&m->seat.halt, m->rt->os)) {
         m->seat.thawed_ns = now;
+        if (!cpu_time(m, &m->seat.used_ns))
+            m->seat.used_ns = 0;
+    }
     m->seat.since_ns = now;
     m->seat.was_stopped = false;
     m->seat.tries = 0;
@@ -205,7 +228,7 @@ void bz_turns_stop(struct bz_machine *m, uint64_t now)
     uint32_t thread = bz_load_relaxed(&seat->thread); /* relaxed: I2 */
     if (thread == 0)
         return;
-    if (bz_os_thread_sleeps(m->rt->os, thread) == 1) {
+    if (!has_burnt_since(m, now) && bz_os_thread_sleeps(m->rt->os, thread) == 1) {
         m->burns = false; /* a signal would end its call with EINTR, and it needs no CPU */
         bz_turns_go(m, now);
         return;
@@ -385,21 +408,67 @@ static bool is_thaw(struct bz_runtime *rt, uint64_t now, bool is_held_up)
     return now < t->thaw_end_ns;
 }
 
+/* Has nothing changed since the last look at all hogs? Then those that were asked and have not stopped are all there is to see. */
+static bool is_quiet(struct bz_turns *t, uint64_t now, unsigned may, unsigned burning)
+{
+    return now < t->full_ns && may == t->may && burning == t->burning;
+}
+
+/* A look at the few that were asked. */
+static uint64_t look_at_asked(struct bz_turns *t, uint64_t now)
+{
+    uint64_t next = t->full_ns;
+    unsigned left = 0;
+    for (unsigned i = 0; i < t->asked_count; i++) {
+        struct bz_machine *m = t->asked[i];
+        if (!bz_halt_is_asked(&m->seat.halt))
+            continue;
+        next = sooner(next, insist(m, now));
+        t->asked[left++] = m;
+    }
+    t->asked_count = left;
+    return next;
+}
+
+static void note_asked(struct bz_turns *t, struct bz_machine **hogs, unsigned n)
+{
+    t->asked_count = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (bz_halt_is_asked(&hogs[i]->seat.halt) && t->asked_count < BZ_TURNS_ASKED)
+            t->asked[t->asked_count++] = hogs[i];
+}
+
+/* The end of the first slice: until then no turn changes hands. */
+static uint64_t first_end(struct bz_machine **hogs, unsigned n, uint64_t now)
+{
+    uint64_t end = now + SLICE_NS;
+    for (unsigned i = 0; i < n; i++)
+        if (bz_halt_is_running(&hogs[i]->seat.halt))
+            end = sooner(end,
+                         hogs[i]->is_proven ? hogs[i]->seat.since_ns + SLICE_NS : now + RETRY_NS);
+    return end > now + RETRY_NS ? end : now + RETRY_NS;
+}
+
 uint64_t bz_turns_take(struct bz_runtime *rt, uint64_t now, unsigned busy, bool is_held_up)
 {
     struct bz_turns *t = &rt->turns;
     struct bz_machine *hogs[HOGS_MAX];
-    if (t->is_refused)
+    if (bz_turns_are_refused(t))
         return BZ_OS_FOREVER;
-    unsigned may = allowed(t, now, busy), n = list_hogs(rt, now, hogs);
+    bool is_over = bz_load_relaxed(&t->is_over) != 0; /* relaxed: seen at this look or the next */
+    bool is_all = is_over || is_thaw(rt, now, is_held_up);
+    unsigned may = is_all ? HOGS_MAX : allowed(t, now, busy);
+    if (is_quiet(t, now, may, rt->monitor.burning))
+        return look_at_asked(t, now);
+    unsigned n = list_hogs(rt, now, hogs);
     if (!t->is_watched && (n <= may || n + busy <= t->cpus))
         return BZ_OS_FOREVER;
     if (!is_possible(rt))
         return BZ_OS_FOREVER;
-    if (bz_load_relaxed(&t->is_over) != 0) /* relaxed: seen at this look or the next */
-        may = n;
-    if (is_thaw(rt, now, is_held_up))
-        may = n;
     uint64_t next = bz_turns_rotate(rt, now, hogs, n, may);
+    note_asked(t, hogs, n);
+    t->may = may;
+    t->burning = rt->monitor.burning;
+    t->full_ns = next != BZ_OS_FOREVER ? first_end(hogs, n, now) : 0;
     return now < t->thaw_end_ns ? sooner(next, t->thaw_end_ns) : next;
 }

@@ -25,6 +25,7 @@ struct bz_seat {
         seen_ns; /* the monitor's looks, and when they last changed; the thread's */
     /* The rest is the monitor's. */
     uint64_t since_ns;  /* when it was last let go, or seen to have stopped */
+    uint64_t used_ns;   /* CPU time of its thread when it last went on; 0: not known */
     uint64_t thawed_ns; /* when it last went on after a stop */
     uint64_t sent_ns;   /* the last signal */
     unsigned tries;     /* signals since it was asked */
@@ -32,21 +33,27 @@ struct bz_seat {
     bool is_deaf;       /* it could not be stopped the last time */
 };
 
+enum { BZ_TURNS_ASKED = 32 };
+
 /* A runtime's. */
 struct bz_turns {
     bz_atomic(uint32_t)
         guard; /* 1 + the index of a stopped machine that watches the monitor; 0: none */
-    bz_atomic(uint32_t) is_over; /* 1: shutdown has begun, no hog is stopped */
-    bz_atomic(uint64_t) frozen;  /* statistics: machines that are stopped now; the monitor's */
-    bz_atomic(uint64_t) thaws;   /* statistics: times that all were let go at once; the monitor's */
+    bz_atomic(uint32_t) is_over;    /* 1: shutdown has begun, no hog is stopped */
+    bz_atomic(uint32_t) is_refused; /* 1: hogs do not take turns; the monitor's after init */
+    bz_atomic(uint64_t) frozen;     /* statistics: machines that are stopped now; the monitor's */
+    bz_atomic(uint64_t) thaws; /* statistics: times that all were let go at once; the monitor's */
     /* The rest is the monitor's. */
-    bool is_watched;      /* the signal handler is installed */
-    bool is_refused;      /* it could not be: hogs do not take turns */
-    unsigned cpus;        /* constant after init */
-    uint64_t busy_ns;     /* when procs last had work at two looks in a row */
-    bool was_busy;        /* they had work at the last look */
-    uint64_t thaw_end_ns; /* until then all hogs run */
-    uint64_t thaw_ns;     /* not before then they are all let go again */
+    bool is_watched;       /* the signal handler is installed */
+    unsigned cpus;         /* constant after init */
+    uint64_t busy_ns;      /* when procs last had work at two looks in a row */
+    bool was_busy;         /* they had work at the last look */
+    uint64_t thaw_end_ns;  /* until then all hogs run */
+    uint64_t thaw_ns;      /* not before then they are all let go again */
+    uint64_t full_ns;      /* until then only those that were asked are looked at */
+    unsigned may, burning; /* at the last look at all hogs: how many may run, and how many burn */
+    unsigned asked_count;
+    struct bz_machine *asked[BZ_TURNS_ASKED]; /* and have not stopped yet */
 };
 
 void bz_turns_init(struct bz_runtime *rt);
@@ -72,6 +79,12 @@ uint64_t bz_turns_take(struct bz_runtime *rt, uint64_t now, unsigned busy, bool 
 static inline unsigned bz_turns_frozen(struct bz_turns *t)
 {
     return (unsigned)bz_load_relaxed(&t->frozen); /* relaxed: one writer */
+}
+
+/* Do hogs not take turns here, by configuration or because threads cannot be interrupted? */
+static inline bool bz_turns_are_refused(struct bz_turns *t)
+{
+    return bz_load_relaxed(&t->is_refused) != 0; /* relaxed: a hint to all but the monitor */
 }
 
 /* ---- the parts, for tests ---- */

@@ -209,7 +209,7 @@ TEST_LIMIT(turns, loops_of_all_kinds_on_one_worker, 300)
 
 static bool can_be_stopped(struct bz_runtime *rt)
 {
-    return !rt->turns.is_refused; /* the monitor's: set before the first stop, or never */
+    return !bz_turns_are_refused(&rt->turns);
 }
 
 static void until_one_is_stopped(struct bz_runtime *rt)
