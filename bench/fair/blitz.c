@@ -1,6 +1,6 @@
 /*
  * Ours. The tickers are fibers; hogs and endless loops are spawned after them from the same plain
- * thread. --burning=N sets the config's burning_max, for the figures past the default.
+ * thread. --burning=N sets the config's burning_max, to see what a limit does.
  * What each case is: bench/fair.toml. Only public headers, but for the cost of the check (check.h).
  */
 #include <blitz.h>
