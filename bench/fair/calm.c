@@ -9,7 +9,7 @@
  *     bench_calm --lone                           how long a lone child waits behind a parent that burns
  *     bench_calm --monitor                        CPU time of the monitor's thread, idle and busy
  *
- * A cell is one runtime. The probe starts first, then the hogs arrive all at once, so the figures contain
+ * A cell is one runtime. The probe makes its first round, then the hogs arrive all at once, so the figures contain
  * the time in which the runtime finds out that they are hogs. A cell lasts --ms (2000) milliseconds.
  *
  * Probes: a ticker of 1 ms and one of 10 ms (how late each tick is; a late tick delays no due time, as in
@@ -60,6 +60,7 @@ static uint64_t probe_end_ns;
 static int pipe_fd[2];
 static FILE *sink;
 static bool has_failed;
+static bool is_ready; /* the probe has made its first round; accessed atomically */
 
 static void must(int64_t rc, const char *what)
 {
@@ -74,6 +75,7 @@ static bool over(void)
 
 static void note(uint64_t ns)
 {
+    __atomic_store_n(&is_ready, true, __ATOMIC_RELEASE);
     if (late_count < LATE_MAX)
         late_us[late_count++] = (uint32_t)(ns / 1000);
 }
@@ -306,9 +308,12 @@ static void cell(const char *probe, const char *kind, unsigned procs, unsigned h
 {
     blitz_task *t;
     late_count = 0;
+    is_ready = false;
     world_new(procs);
     probe_end_ns = bench_now_ns() + options.ms * BLITZ_MS;
     must(blitz_spawn(probe_fn(probe), NULL, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
+    while (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE))
+        usleep(100);
     hogs_arrive(kind, hogs);
     must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
     world_end(hogs);
