@@ -40,6 +40,7 @@ struct bz_fault_plan {
     enum bz_fault_kind kind; /* which calls are counted */
     uint64_t nth;            /* which of them fails, from 1; 0: none */
     bool for_good;           /* and so do all that come after it */
+    uint64_t late_max;       /* ... but for so many at most; 0: without end */
     uint32_t delay_one_in;   /* 0: no delays but those of the keeper beneath */
     uint32_t delay_ns_max;
     uint64_t seed; /* of the delays */

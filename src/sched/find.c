@@ -309,12 +309,21 @@ static bool can_run(struct bz_machine *m, bz_entry e)
     return has_stack && (!is_job || bz_job_has_header(m));
 }
 
+/* This machine has no stack for e. True: e is off its hands all the same, because the join that waits for the
+ * job runs it, or because it was a waker to be woken. The proc may be gone then. */
+static bool run_without_stack(struct bz_machine *m, bz_entry e)
+{
+    if (bz_entry_tag(e) == BZ_ENTRY_JOB)
+        return bz_job_give_back(e);
+    return m->runner == NULL && bz_timer_wake_here(bz_entry_task(e));
+}
+
 /* If this machine cannot run e: give a job back to the join that waits for it, or put e aside. */
 static bool may_run(struct bz_machine *m, bz_entry e)
 {
     if (BZ_LIKELY(can_run(m, e)))
         return true;
-    if (bz_entry_tag(e) != BZ_ENTRY_JOB || !bz_job_give_back(e))
+    if (!run_without_stack(m, e))
         bz_entries_push(&m->proc->hungry, e);
     return false;
 }
@@ -332,9 +341,11 @@ static BZ_NOINLINE void feed(struct bz_machine *m)
         if (can_run(m, e) || BZ_BROKEN(254)) {
             bz_push_here(m, e);
             is_any = true;
-        } else if (bz_entry_tag(e) != BZ_ENTRY_JOB || !bz_job_give_back(e)) {
+        } else if (!run_without_stack(m, e)) {
             bz_entries_push(hungry, e);
         }
+        if (BZ_UNLIKELY(m->proc == NULL))
+            return;
     }
     if (is_any)
         bz_rouse_one(m->rt);
@@ -379,6 +390,8 @@ bz_entry bz_find(struct bz_machine *m)
         if (BZ_UNLIKELY(!bz_entries_is_empty(&m->proc->hungry)))
             feed(m);
         bz_entry e = take_handed(m);
+        if (BZ_UNLIKELY(m->proc == NULL))
+            return give_up(m, e);
         if (e == 0)
             e = bz_find_near(m);
         if (m->proc == NULL)

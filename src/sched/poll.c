@@ -157,6 +157,12 @@ static uintptr_t poll_begun_in(const struct bz_task *t)
 
 static const struct bz_task_ops poll_ops = {"poll", poll_run, poll_drop, poll_begun_in};
 
+void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx))
+{
+    struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
+    return t->ops == &poll_ops && p->poll == poll ? state_of(p) : NULL;
+}
+
 /* ---- making ---- */
 
 static unsigned traits_for(const blitz_spawn_opts *opts, size_t state_bytes)

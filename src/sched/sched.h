@@ -51,6 +51,7 @@
 #include "base/rng.h"
 #include "base/slab.h"
 #include "blitz/future.h"
+#include "blitz/poll.h"
 #include "blitz/runtime.h"
 #include "blitz/task.h"
 #include "io/poll.h"
@@ -563,6 +564,12 @@ void *bz_task_take_pointer(struct bz_task *t);
 void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *));
 /* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
 bool bz_waker_is_ours(const blitz_waker *w);
+/* poll.c: the state of a stackless task that has this poll function; NULL of any other task. */
+void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx));
+/* timer.c: if the task is there to wake a foreign waker, do that here and end the task. For a machine on g0
+ * that has won the task and has no stack for it: the waker may be what ends the shortage. The proc may be gone
+ * when it returns. */
+BZ_MUST_USE bool bz_timer_wake_here(struct bz_task *t);
 /* timer.c: wake it, and if it is foreign let a task do that. */
 void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w);
 /* Call a function of the user's that does not suspend, from wherever we are: retake.h. */

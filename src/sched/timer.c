@@ -116,6 +116,16 @@ static bool wake_by_task(struct bz_runtime *rt, const blitz_waker *w)
     return blitz_spawn_poll(wake_it, w, sizeof *w, &opts, NULL) == 0;
 }
 
+bool bz_timer_wake_here(struct bz_task *t)
+{
+    blitz_waker *w = bz_poll_state_if(t, wake_it);
+    if (w == NULL)
+        return false;
+    blitz_waker_wake(w);
+    bz_task_finish(t);
+    return true;
+}
+
 void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w)
 {
     if (bz_waker_is_ours(w) || !wake_by_task(rt, w))

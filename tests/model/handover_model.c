@@ -3,7 +3,7 @@
  * lost its own, a rouser, the monitor.
  *
  *   covers: src/sched/proc.h src/sched/proc.c
- *   needs: src/base/alloc.c src/sched/idle.c src/sched/barrier.c src/sched/retake.c src/os/lock.c src/os/self.c
+ *   needs: src/base/alloc.c src/sched/idle.c src/sched/barrier.c src/sched/retake.c src/sched/halt.c src/os/lock.c src/os/self.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * One proc, two or three machines, and the real steps of proc.c over the real idle set. What a proc keeps to
