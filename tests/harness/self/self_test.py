@@ -136,7 +136,7 @@ class Failing(unittest.TestCase):
 
     def test_values(self):
         self.says("fail.check", "answer == 42   is false", "     | words before the end\n")
-        self.says("fail.and_says_more", "false   is false", "     | words after the check\n")
+        self.says("fail.and_says_more", " is false", "     | words after the check\n")
         self.says("fail.eq_unsigned", "got 4096 (0x1000), want 255 (0xff)")
         self.says("fail.ne", "5 != 5", "got 5, want anything but 5")
         self.says("fail.lt", "3 < 2", "got 3, want < 2")
