@@ -101,7 +101,7 @@ enum bz_os_point {
     BZ_OS_AT_PUBLISH, /* before something becomes visible to other threads */
     BZ_OS_AT_SWITCH,  /* between leaving one stack and running on the next */
     BZ_OS_AT_SLEEP,   /* between deciding to sleep and sleeping */
-    BZ_OS_AT_LOCK, /* just before a lock is taken, just after it is dropped, or while it is held */
+    BZ_OS_AT_LOCK,  /* just before a lock is taken, just after it is dropped, or while it is held */
     BZ_OS_AT_CLAIM, /* after a wait was claimed, before its waker does the rest */
     BZ_OS_POINTS
 };

@@ -367,7 +367,7 @@ int blitz_sleep_until(blitz_deadline when)
         outcome = bz_wait_park(&w, NULL, NULL);
     else if (outcome == BZ_WAIT_CANCELLED && !BZ_BROKEN(252))
         blitz_yield(); /* a loop around a sleep that ignores its cancel must not keep the proc */
-    bz_look_up(); /* ask.c: the time may have been past */
+    bz_look_up();      /* ask.c: the time may have been past */
     return outcome == BZ_WAIT_CANCELLED ? -ECANCELED : 0;
 }
 

@@ -59,8 +59,7 @@ static void say_task(struct bz_task *t, void *ctx)
     struct overdue *o = ctx;
     struct bz_view v;
     char place[SYMBOL_MAX + 16];
-    if ((t->traits & BZ_TASK_ANONYMOUS) || bz_word_is_complete(&t->word) ||
-        o->count++ >= NAMED_MAX)
+    if ((t->traits & BZ_TASK_ANONYMOUS) || bz_word_is_complete(&t->word) || o->count++ >= NAMED_MAX)
         return;
     bz_view_take(&v, t, true);
     say_place(place, sizeof place, t, &v);

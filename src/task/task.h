@@ -47,7 +47,8 @@ struct bz_task_ops {
     const char *kind;                      /* for dumps: "fiber", "poll" */
     enum bz_ran (*run)(struct bz_task *t); /* on a worker; may suspend */
     void (*drop)(struct bz_task *t);       /* the last reference is gone: free it. Any thread. */
-    uintptr_t (*begun_in)(const struct bz_task *t); /* for messages: its function; NULL: not known */
+    uintptr_t (*begun_in)(
+        const struct bz_task *t); /* for messages: its function; NULL: not known */
 };
 
 struct bz_task {
