@@ -481,6 +481,12 @@ static int burns_its_cost(size_t from, size_t to, void *arg)
     return 0;
 }
 
+#if defined(BZ_DELAY) || defined(BZ_DEBUG)
+enum { SLACK = 5 }; /* every lock may linger, which takes time */
+#else
+enum { SLACK = 10 };
+#endif
+
 /* No longer than an even share, or the heaviest index, and some for beginning and end. */
 static int is_balanced(void *arg)
 {
@@ -497,7 +503,7 @@ static int is_balanced(void *arg)
         CHECK_EQ(blitz_for(c.n, burns_its_cost, &c, NULL), 0);
         uint64_t took = blitz_now() - since;
         t_watch("kind %d: %.3f of ideal", kind, (double)took / (double)ideal);
-        CHECK_LE(took, ideal + ideal / 10 + 5 * BLITZ_MS);
+        CHECK_LE(took, ideal + ideal / SLACK + 5 * BLITZ_MS);
     }
     return 0;
 }

@@ -36,7 +36,7 @@ static int run_once(void *arg)
 {
     unsigned now = bz_fetch_add_relaxed(&runs, 1);
     if (arg != NULL)
-        bz_store_relaxed((place *)arg, now); /* relaxed: a number */
+        bz_store_release((place *)arg, now); /* whoever sees it may use its memory again */
     return 0;
 }
 
@@ -117,7 +117,7 @@ static int busy_proc(void *arg)
     for (int round = 0; round < 50; round++) {
         place at = UINT32_MAX;
         unsigned begin = inject(&at), ran;
-        while ((ran = bz_load_relaxed(&at)) == UINT32_MAX) /* relaxed: a number */
+        while ((ran = bz_load_acquire(&at)) == UINT32_MAX) /* then `at` may be used again */
             blitz_yield();
         unsigned wait = ran > begin ? ran - begin : 0; /* it may have run at once */
         worst = wait > worst ? wait : worst;
@@ -350,7 +350,7 @@ static void wake_behind_a_hundred(void)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
     t_event_set(&event);
-    while (bz_load_relaxed(&at) == UINT32_MAX) /* relaxed: a number */
+    while (bz_load_acquire(&at) == UINT32_MAX) /* then `at` may end */
         blitz_yield();
     CHECK_LE(bz_load_relaxed(&at),
              (unsigned)NEXT_ROW); /* not behind the hundred; relaxed: likewise */
