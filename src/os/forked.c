@@ -4,6 +4,8 @@
  * `alive` is ordinary memory: the child has the parent's count. The page is empty in the child. So a
  * count above 0 and an empty page mean that the fork was made beside a living runtime. A child of a
  * process without a runtime has a count of 0, makes one and fills the page.
+ *
+ * [P] enter: bz_forked_at release -> enter: bz_forked_at acquire   the page is mapped before it is written
  */
 #define _GNU_SOURCE 1
 #include "os/forked.h"
@@ -42,11 +44,11 @@ static bz_forked_word *page(void)
 
 void bz_forked_enter(void)
 {
-    bz_forked_word *at = bz_load_relaxed(&bz_forked_at); /* relaxed: two pages are as good as one */
+    bz_forked_word *at = bz_load_acquire(&bz_forked_at); /* [P]; two pages are as good as one */
     if (at == &never)
         at = page();
     bz_store_relaxed(at, 1); /* relaxed: both are found by this process, or by a child */
-    bz_store_relaxed(&bz_forked_at, at); /* relaxed: likewise */
+    bz_store_release(&bz_forked_at, at); /* [P] */
     bz_fetch_add_relaxed(&alive, 1);     /* relaxed: likewise */
 }
 

@@ -71,7 +71,7 @@ static struct bz_machine *guest_new(struct bz_runtime *rt)
     bz_lock_drop(&rt->start_lock, rt->os);
     if (m == NULL)
         return NULL;
-    m->is_guest = true;
+    bz_store_relaxed(&m->is_guest, 1); /* relaxed: ours; the monitor peeks */
     m->is_searching = m->was_roused = false;
     m->proc = NULL;
     m->last = &rt->procs[m->index % rt->proc_count];

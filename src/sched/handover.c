@@ -129,7 +129,7 @@ static bool is_anything_waiting(struct bz_runtime *rt)
 
 static bool is_stray(struct bz_machine *m)
 {
-    return m->is_used && !m->is_guest && bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
+    return m->is_used && !bz_machine_is_guest(m) && bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
 }
 
 /* Under start_lock: nobody joins its thread meanwhile. */
@@ -186,7 +186,7 @@ static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 /* The CPU time of its thread. Under start_lock: its starter is through with it, and no thread joins it. */
 static int cpu_time(struct bz_machine *m, uint64_t *out)
 {
-    if (!m->is_used || m->is_guest)
+    if (!m->is_used || bz_machine_is_guest(m))
         return -ESRCH;
     return bz_os_thread_cpu_time(m->rt->os, m->thread, out);
 }

@@ -186,7 +186,7 @@ static bz_entry unless_locked(struct bz_machine *m, bz_entry e)
  * another. */
 static bz_entry successor(struct bz_machine *m)
 {
-    if (BZ_UNLIKELY((m->current->marks & BZ_MARK_LOCKED) || m->is_guest)) {
+    if (BZ_UNLIKELY((m->current->marks & BZ_MARK_LOCKED) || bz_machine_is_guest(m))) {
         bz_locked_pass_on(m);
         return 0;
     }
@@ -469,7 +469,7 @@ static void guest_main(void *task)
              ((struct bz_task *)task)->traits, ((struct bz_task *)task)->name);
     call(task);
     struct bz_machine *m = bz_machine_self();
-    if (m->is_guest)
+    if (bz_machine_is_guest(m))
         bz_locked_pass_on(m); /* guest.c I2 */
     runner_main(NULL);        /* without a proc: home */
 }
@@ -629,7 +629,7 @@ int bz_machine_start(struct bz_proc *p, bool is_searching)
     struct bz_machine *m = bz_machines_take(rt);
     if (m == NULL)
         return -ENOMEM;
-    m->is_guest = false;
+    bz_store_relaxed(&m->is_guest, 0); /* relaxed: ours; the monitor peeks */
     m->is_searching = is_searching;
     m->was_roused = false;
     m->spins_more = 0;

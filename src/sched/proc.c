@@ -197,7 +197,7 @@ static bool take(struct bz_machine *m, struct bz_proc *p)
 bool bz_proc_regain(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;
-    if (m->is_guest)
+    if (bz_machine_is_guest(m))
         return false; /* it wants none: guest.c */
     if (take(m, m->last))
         return true;

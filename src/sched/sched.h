@@ -156,7 +156,7 @@ struct bz_machine {
     unsigned index;         /* in rt->machines; constant */
     bool is_used;           /* a thread runs it; guarded by rt->start_lock, as is */
     const struct bz_os_thread *thread;
-    bool is_guest;                 /* run by a plain thread: guest.c. Constant while in use */
+    bz_atomic(uint32_t) is_guest;  /* run by a plain thread: guest.c. Constant while in use */
     struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it is not home yet */
     uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
@@ -226,6 +226,12 @@ struct bz_runtime {
 static inline struct bz_machine *bz_machine_self(void)
 {
     return bz_self_get();
+}
+
+/* Is it run by a plain thread? The monitor asks of machines that are not in use, too: a hint there. */
+static inline bool bz_machine_is_guest(struct bz_machine *m)
+{
+    return bz_load_relaxed(&m->is_guest) != 0; /* relaxed: ours, or a hint */
 }
 
 /* The task that calls, or NULL on a plain thread. */

@@ -61,7 +61,7 @@ static BZ_ALWAYS_INLINE void enter(struct bz_machine *m)
 /* The proc was taken while we were away. */
 static BZ_NOINLINE void come_back(struct bz_machine *m)
 {
-    if (m->is_guest) { /* it had none */
+    if (bz_machine_is_guest(m)) { /* it had none */
         bz_leave(BZ_IN_USER);
         return;
     }

@@ -195,7 +195,7 @@ static bool cpu_time(struct bz_machine *m, uint64_t *out)
 {
     struct bz_runtime *rt = m->rt;
     bz_lock_take(&rt->start_lock, rt->os); /* no thread joins it meanwhile */
-    bool is_known = m->is_used && !m->is_guest && m->thread != NULL &&
+    bool is_known = m->is_used && !bz_machine_is_guest(m) && m->thread != NULL &&
                     bz_os_thread_cpu_time(rt->os, m->thread, out) == 0;
     bz_lock_drop(&rt->start_lock, rt->os);
     return is_known;
