@@ -305,7 +305,7 @@ static bool can_run(struct bz_machine *m, bz_entry e)
     bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
     if (!is_job && bz_entry_task(e)->stack != NULL)
         return true;
-    bool has_stack = bz_machine_has_spare(m) || (m->runner != NULL && !BZ_BROKEN(255));
+    bool has_stack = bz_machine_has_spare(m) || m->runner != NULL;
     return has_stack && (!is_job || bz_job_has_header(m));
 }
 
@@ -338,7 +338,7 @@ static BZ_NOINLINE void feed(struct bz_machine *m)
     bool is_any = false;
     for (; count > 0; count--) {
         bz_entry e = bz_entries_take(hungry);
-        if (can_run(m, e) || BZ_BROKEN(254)) {
+        if (can_run(m, e)) {
             bz_push_here(m, e);
             is_any = true;
         } else if (!run_without_stack(m, e)) {
