@@ -133,18 +133,21 @@ static bool tell_task(char *text, size_t room)
 
 static void watch_overflows(struct bz_runtime *rt)
 {
+    rt->watches_overflows = false;
     if (!rt->is.reports_overflows || bz_sim_is_running())
         return;
     bz_overflow_tell(tell_task);
     int err = bz_overflow_watch(&rt->stacks);
+    rt->watches_overflows = err == 0;
     if (err != 0)
         bz_log(BLITZ_LOG_WARN, "stack overflows will not be explained (error %d)", -err);
 }
 
 static void unwatch_overflows(struct bz_runtime *rt)
 {
-    if (bz_list_is_linked(&rt->stacks.watched))
+    if (rt->watches_overflows)
         bz_overflow_unwatch(&rt->stacks);
+    rt->watches_overflows = false;
 }
 
 /* ---- children of a fork ---- */

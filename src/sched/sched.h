@@ -192,8 +192,9 @@ struct bz_runtime {
     const struct bz_os *os; /* constant, as are the next ones */
     blitz_allocator alloc;
     unsigned proc_count;
-    bool is_plain;     /* no fast paths: built so, or the system has no barriers */
-    bz_age_word clock; /* not constant, but seldom written: age.h */
+    bool is_plain;          /* no fast paths: built so, or the system has no barriers */
+    bool watches_overflows; /* its stacks are on the list of task/overflow.c; its user's */
+    bz_age_word clock;      /* not constant, but seldom written: age.h */
     /* Its first word is read at every event. */
     struct bz_trace trace;
     enum bz_stack_class stack_class;
