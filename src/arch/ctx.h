@@ -13,14 +13,14 @@
  *   - After its one publishing store what was left may already run elsewhere, or be gone.
  *   - It does not wait, switch, or touch the left stack.
  *
- * The switch is inline assembly, and it is meant for one site: the function `suspend` of whoever
- * builds on this. Three other forms were tried (x86_64, ns per switch in a tight loop):
+ * The switch is inline assembly, for the few sites that leave a stack: a wait, a yield, a loop that
+ * ends (sched/machine.c). Three other forms were tried (x86_64, ns per switch in a tight loop):
  *   restore and `ret`              12-13   the return predictor expects the old stack's caller
  *   a called function, `jmp *reg`  2.4-3   but every `ret` above it is then off by one: 40 ns in
  *                                          real call depth where the inline form takes 28
  *   inline, `jmp *reg`             1.4-1.7 the form below
  * It names every register as clobbered instead of saving any: the compiler then keeps what is live
- * at that one site, which is next to nothing. It pushes nothing, so the red zone below the stack
+ * at such a site, which is next to nothing. It pushes nothing, so the red zone below the stack
  * pointer of a leaf stays whole. The frame pointer is the exception: a compiler that keeps one will
  * not have it named, so it is saved by hand, and serves debuggers that way.
  *
@@ -36,8 +36,9 @@
  * Unwinding: a stack's bottom frame is the thunk of ctx.c, whose unwind information says "no
  * caller" and whose frame record is two zeros: debuggers, backtrace() and frame-pointer walkers all
  * end there. A parked context is unwound from its three words (tools/gdb/blitz.py does). In the few
- * instructions where the registers already are the target's, the code still is that of the one
- * site, whose frames all look alike; a fresh stack begins with a record that ends the walk.
+ * instructions where the registers already are the target's, the code still is that of the site
+ * that was left; its frames keep a frame pointer, as those of the others do. A fresh stack begins with a
+ * record that ends the walk.
  *
  * What an architecture's header owes:
  *   struct bz_fpcw, bz_fpcw_save(), bz_fpcw_restore(mine, theirs)
