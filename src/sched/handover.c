@@ -129,7 +129,8 @@ static bool is_anything_waiting(struct bz_runtime *rt)
 
 static bool is_stray(struct bz_machine *m)
 {
-    return m->is_used && !bz_machine_is_guest(m) && bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
+    return m->is_used && !bz_machine_is_guest(m) &&
+           bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
 }
 
 /* Under start_lock: nobody joins its thread meanwhile. */
