@@ -86,7 +86,7 @@ static int run(void *arg)
     }
     for (int i = 0; i < count; i++) {
         int result = 0;
-        blitz_task_join(t[i], BLITZ_FOREVER, &result);
+        blitz_task_join(t[i], &result, BLITZ_FOREVER);
         failed += result == -ETIME;
     }
     blitz_stats s;
@@ -96,7 +96,7 @@ static int run(void *arg)
            (unsigned long long)s.threads);
     printf("the ticker beside them ticked %d times\n", ticks);
     blitz_task_cancel(tick);
-    blitz_task_join(tick, BLITZ_FOREVER, NULL);
+    blitz_task_join(tick, NULL, BLITZ_FOREVER);
     return failed == count / 10 ? 0 : 1;
 }
 

@@ -38,7 +38,7 @@ static int writes_to(void *arg)
     struct guest *g = arg;
     struct line line;
     uint64_t missed;
-    while (blitz_broadcast_recv(&g->hears, &line, BLITZ_FOREVER, &missed) == 0) {
+    while (blitz_broadcast_recv(&g->hears, &line, &missed, BLITZ_FOREVER) == 0) {
         char text[TEXT + 64];
         int n = 0;
         if (missed > 0)
@@ -97,7 +97,7 @@ static int guest(void *arg)
     if (blitz_spawn(writes_to, &g, NULL, &writer) == 0) {
         reads_from(&g);
         blitz_task_cancel(writer);
-        blitz_task_join(writer, BLITZ_FOREVER, NULL);
+        blitz_task_join(writer, NULL, BLITZ_FOREVER);
     }
     blitz_broadcast_unsubscribe(&g.hears);
     blitz_tcp_close(g.in);
@@ -145,7 +145,7 @@ static int talker(void *arg)
     unsigned heard = 0, others = 0;
     blitz_tcp *t;
     (void)arg;
-    int err = blitz_tcp_connect(&at, blitz_after(5 * BLITZ_S), &t);
+    int err = blitz_tcp_connect(&at, &t, blitz_after(5 * BLITZ_S));
     if (err != 0)
         return err;
     while (err == 0 && blitz_latch_left(&happy) > 0) {
@@ -171,7 +171,7 @@ static int talk(void)
         n++;
     for (int i = 0; i < n; i++) {
         int result = 0;
-        blitz_task_join(task[i], BLITZ_FOREVER, &result);
+        blitz_task_join(task[i], &result, BLITZ_FOREVER);
         err = err != 0 ? err : result;
     }
     if (err == 0)
@@ -197,7 +197,7 @@ static int run(void *text)
     if (err == 0) {
         err = talk();
         blitz_tcp_listener_close(blitz_tcp_listener_ref(l));
-        blitz_task_join(server, BLITZ_FOREVER, NULL);
+        blitz_task_join(server, NULL, BLITZ_FOREVER);
     }
     blitz_tcp_listener_close(l);
     return err; /* guests that are still there are cancelled */

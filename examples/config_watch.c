@@ -76,7 +76,7 @@ static int run(void *arg)
     blitz_chan_close(o.jobs);
     for (int i = 0; i < WORKERS; i++) {
         int result = 0;
-        blitz_task_join(worker[i], BLITZ_FOREVER, &result);
+        blitz_task_join(worker[i], &result, BLITZ_FOREVER);
         done += result;
     }
     blitz_chan_unref(o.jobs);

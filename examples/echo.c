@@ -141,7 +141,7 @@ static int talk(void *at)
     char said[BYTES], heard[BYTES];
     blitz_tcp *t;
     int right = 0;
-    if (blitz_tcp_connect(at, blitz_after(10 * BLITZ_S), &t) != 0)
+    if (blitz_tcp_connect(at, &t, blitz_after(10 * BLITZ_S)) != 0)
         return 0;
     for (int i = 0; i < MESSAGES; i++) {
         memset(said, 'a' + i, sizeof said);
@@ -171,11 +171,11 @@ static int try_form(int is_stackless)
     for (int i = 0; i < CLIENTS; i++) {
         int right = 0;
         if (clients[i] != NULL)
-            blitz_task_join(clients[i], BLITZ_FOREVER, &right);
+            blitz_task_join(clients[i], &right, BLITZ_FOREVER);
         sum += right;
     }
     blitz_tcp_listener_close(server.listener); /* accept says so, and the task ends */
-    blitz_task_join(accepts, BLITZ_FOREVER, NULL);
+    blitz_task_join(accepts, NULL, BLITZ_FOREVER);
     printf("%s: %d of %d messages came back over %d connections\n",
            is_stackless ? "stackless tasks" : "fibers", sum, CLIENTS * MESSAGES, CLIENTS);
     return sum == CLIENTS * MESSAGES ? 0 : -EIO;

@@ -121,7 +121,7 @@ static int fetch(void *arg)
     if (rc != 0)
         return rc;
     a.until = blitz_after(PATIENCE_S * (uint64_t)BLITZ_S);
-    if ((rc = blitz_tcp_connect(&to, a.until, &a.tcp)) != 0)
+    if ((rc = blitz_tcp_connect(&to, &a.tcp, a.until)) != 0)
         return rc;
     snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
              argv[2], blitz_addr_is_unix(&to) ? "localhost" : argv[1]);

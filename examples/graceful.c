@@ -83,7 +83,7 @@ static int brief(void *arg)
     blitz_tcp *t;
     char back[6] = "";
     (void)arg;
-    int err = blitz_tcp_connect(&server.at, BLITZ_FOREVER, &t);
+    int err = blitz_tcp_connect(&server.at, &t, BLITZ_FOREVER);
     if (err != 0)
         return err;
     err = blitz_tcp_write_all(t, "hello\n", 6, NULL, BLITZ_FOREVER);
@@ -115,7 +115,7 @@ static int serve_until(int stop)
         return err;
     err = blitz_fd_wait(stop, BLITZ_FD_READ, BLITZ_FOREVER);
     blitz_task_cancel(accepting);
-    blitz_task_join(accepting, BLITZ_FOREVER, NULL);
+    blitz_task_join(accepting, NULL, BLITZ_FOREVER);
     accept_until(0); /* who waits in the line was here in time */
     blitz_tcp_listener_close(server.listener);
     if (blitz_await(&server.connections.future, blitz_after(GRACE_MS * BLITZ_MS)) != 0)
@@ -127,7 +127,7 @@ static int serve_until(int stop)
 static int run_clients(blitz_task *client[2])
 {
     blitz_tcp *t;
-    int err = blitz_tcp_connect(&server.at, BLITZ_FOREVER, &t);
+    int err = blitz_tcp_connect(&server.at, &t, BLITZ_FOREVER);
     if (err == 0 && (err = blitz_spawn(stays, t, NULL, &client[0])) != 0)
         blitz_tcp_close(t);
     return err != 0 ? err : blitz_spawn(brief, NULL, NULL, &client[1]);
@@ -139,8 +139,8 @@ static int serve_ourselves(int stop)
     int result = 0, err = run_clients(client);
     if (err != 0 || (err = serve_until(stop)) != 0)
         return err;
-    blitz_task_join(client[0], BLITZ_FOREVER, NULL);
-    blitz_task_join(client[1], BLITZ_FOREVER, &result);
+    blitz_task_join(client[0], NULL, BLITZ_FOREVER);
+    blitz_task_join(client[1], &result, BLITZ_FOREVER);
     return result;
 }
 
@@ -155,7 +155,7 @@ static int run(void *text)
     if (err == 0)
         err = blitz_tcp_listener_local(server.listener, &server.at);
     if (err == 0)
-        err = blitz_scope_open(&server.connections, BLITZ_FOREVER, NULL);
+        err = blitz_scope_open(&server.connections, NULL, BLITZ_FOREVER);
     if (err == 0)
         err = text != NULL ? serve_until(stop) : serve_ourselves(stop);
     if (stop >= 0)

@@ -30,7 +30,7 @@ static int sum_of_squares(void *arg)
     }
     for (int i = 0; i < started; i++) {
         int result = 0;
-        blitz_task_join(task[i], BLITZ_FOREVER, &result); /* without a deadline it always ends */
+        blitz_task_join(task[i], &result, BLITZ_FOREVER); /* without a deadline it always ends */
         sum += result;
     }
     return started == TASKS ? sum : -1;

@@ -92,7 +92,7 @@ static int add_up(void *arg)
     if (blitz_spawn(add_up, &below, NULL, &t) != 0)
         return -1;
     blitz_yield();
-    blitz_task_join(t, BLITZ_FOREVER, &sum);
+    blitz_task_join(t, &sum, BLITZ_FOREVER);
     return sum + n;
 }
 
@@ -111,16 +111,16 @@ static int everybody(void *arg)
         blitz_spawn(add_up, &count, NULL, &chain) != 0)
         wrong = 1;
     if (ticker != NULL)
-        blitz_task_join(ticker, BLITZ_FOREVER, NULL);
+        blitz_task_join(ticker, NULL, BLITZ_FOREVER);
     if (chain != NULL)
-        blitz_task_join(chain, BLITZ_FOREVER, &sum);
+        blitz_task_join(chain, &sum, BLITZ_FOREVER);
     printf("beside %d that are stuck: %d ticks every 10 ms, the latest by %.1f ms; 1 to %d is %d\n",
            started, TICKS, (double)latest / 1e6, CHAIN, sum);
     atomic_store(&s->is_over, 1);
     wrong |= write(s->pipe[1], "x", 1) != 1;
     for (int i = 0; i < started; i++) {
         int result = -1;
-        blitz_task_join(stuck[i], BLITZ_FOREVER, &result);
+        blitz_task_join(stuck[i], &result, BLITZ_FOREVER);
         wrong |= result != 0;
     }
     return wrong || sum != CHAIN * (CHAIN + 1) / 2;

@@ -201,7 +201,7 @@ static int send_large(struct session *s, struct file *f)
     if (rc != 0)
         return rc;
     part.from = blitz_fd_reader(&stream);
-    rc = blitz_stream_copy(blitz_limited_reader(&part), blitz_tcp_writer(s->tcp), patience(), NULL);
+    rc = blitz_stream_copy(blitz_limited_reader(&part), blitz_tcp_writer(s->tcp), NULL, patience());
     return rc == 0 && part.left > 0 ? -EIO : rc;
 }
 
@@ -374,7 +374,7 @@ static int visit(const blitz_addr *at)
 {
     char got[2048];
     blitz_tcp *t;
-    int rc = blitz_tcp_connect(at, patience(), &t);
+    int rc = blitz_tcp_connect(at, &t, patience());
     if (rc != 0)
         return rc;
     rc = ask(t,
@@ -401,7 +401,7 @@ static int try_it(void *folder)
         return rc;
     rc = visit(&at);
     blitz_tcp_listener_close(server.listener);
-    blitz_task_join(accepts, BLITZ_FOREVER, NULL);
+    blitz_task_join(accepts, NULL, BLITZ_FOREVER);
     close(server.folder);
     return rc;
 }

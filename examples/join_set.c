@@ -74,7 +74,7 @@ static int crawl(struct crawl *c)
 {
     blitz_joined end;
     int err = begin_some(c);
-    while (err == 0 && (err = blitz_join_set_next(c->set, blitz_after(10 * BLITZ_S), &end)) == 0) {
+    while (err == 0 && (err = blitz_join_set_next(c->set, &end, blitz_after(10 * BLITZ_S))) == 0) {
         note(c, end.key, end.result);
         if (c->seen == c->wanted)
             blitz_join_set_cancel(c->set);

@@ -83,7 +83,7 @@ static int play(void *arg)
     uint64_t worst = tick();
     atomic_store(&is_over, true);
     for (int i = 0; i < s->loops; i++)
-        blitz_task_join(t[i], BLITZ_FOREVER, NULL);
+        blitz_task_join(t[i], NULL, BLITZ_FOREVER);
     printf("%d ticks beside %d loops, the latest %.1f ms late; rounds:", TICKS, s->loops,
            (double)worst / 1e6);
     for (int i = 0; i < s->loops; i++)

@@ -67,7 +67,7 @@ static int run(void *arg)
             blitz_chan_sender_drop(c.chan);
     for (int i = 0; i < started; i++) {
         int found = 0;
-        blitz_task_join(consumer[i], BLITZ_FOREVER, &found);
+        blitz_task_join(consumer[i], &found, BLITZ_FOREVER);
         printf("consumer %d found %d primes\n", i + 1, found);
         primes += found;
     }

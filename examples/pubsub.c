@@ -23,7 +23,7 @@ static int follow(void *arg)
     struct subscriber *s = arg;
     double celsius;
     uint64_t missed;
-    while (blitz_broadcast_recv(&s->rx, &celsius, BLITZ_FOREVER, &missed) == 0) {
+    while (blitz_broadcast_recv(&s->rx, &celsius, &missed, BLITZ_FOREVER) == 0) {
         s->received++;
         s->missed += (int)missed;
         if (s->nap_ns > 0 && blitz_sleep(s->nap_ns) != 0)
@@ -57,7 +57,7 @@ static int run(void *arg)
     }
     blitz_broadcast_close(b);
     for (int i = 0; i < SUBSCRIBERS; i++) {
-        blitz_task_join(t[i], BLITZ_FOREVER, NULL);
+        blitz_task_join(t[i], NULL, BLITZ_FOREVER);
         printf("subscriber %d: %3d received, %3d missed\n", i + 1, s[i].received, s[i].missed);
         is_right &= s[i].received + s[i].missed == READINGS;
     }

@@ -22,9 +22,9 @@ static const char *host, *port;
 static int passes(void *arg)
 {
     blitz_tcp *client = arg, *server;
-    if (blitz_tcp_connect_host(host, port, blitz_after(10 * BLITZ_S), &server) == 0) {
-        blitz_stream_copy_both(blitz_tcp_stream(client), blitz_tcp_stream(server), BLITZ_FOREVER,
-                               IDLE_S * (uint64_t)BLITZ_S, NULL, NULL);
+    if (blitz_tcp_connect_host(host, port, &server, blitz_after(10 * BLITZ_S)) == 0) {
+        blitz_stream_copy_both(blitz_tcp_stream(client), blitz_tcp_stream(server),
+                               IDLE_S * (uint64_t)BLITZ_S, NULL, NULL, BLITZ_FOREVER);
         blitz_tcp_close(server);
     }
     blitz_tcp_close(client);
@@ -51,7 +51,7 @@ static int proxy(void *listener)
 
 static int echo(void *arg)
 {
-    int err = blitz_stream_copy(blitz_tcp_reader(arg), blitz_tcp_writer(arg), BLITZ_FOREVER, NULL);
+    int err = blitz_stream_copy(blitz_tcp_reader(arg), blitz_tcp_writer(arg), NULL, BLITZ_FOREVER);
     blitz_tcp_close(arg);
     return err;
 }
@@ -75,12 +75,12 @@ static int64_t goes_round(const blitz_addr *at)
     int64_t sum = 0, n;
     blitz_tcp *t;
     blitz_task *task;
-    if (blitz_tcp_connect(at, blitz_after(5 * BLITZ_S), &t) != 0)
+    if (blitz_tcp_connect(at, &t, blitz_after(5 * BLITZ_S)) != 0)
         return 0;
     if (blitz_spawn(sends, t, NULL, &task) == 0) {
         while ((n = blitz_tcp_read(t, data, sizeof data, blitz_after(10 * BLITZ_S))) > 0)
             sum += n;
-        blitz_task_join(task, BLITZ_FOREVER, NULL);
+        blitz_task_join(task, NULL, BLITZ_FOREVER);
     }
     blitz_tcp_close(t);
     return sum;
@@ -108,7 +108,7 @@ static int show(void)
     printf("%lld bytes there and back through the proxy\n", (long long)bytes);
     for (int i = 0; i < 2; i++) {
         blitz_tcp_listener_close(l[i]);
-        blitz_task_join(task[i], BLITZ_FOREVER, NULL);
+        blitz_task_join(task[i], NULL, BLITZ_FOREVER);
         blitz_tcp_listener_unref(l[i]); /* the task's */
     }
     return bytes == MEGABYTE ? 0 : -EIO;

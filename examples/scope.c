@@ -30,7 +30,7 @@ static int fetch(void *arg)
     p->sum = p->number;
     if (p->depth == 0)
         return 0;
-    err = blitz_scope_open(&s, BLITZ_FOREVER, NULL);
+    err = blitz_scope_open(&s, NULL, BLITZ_FOREVER);
     for (unsigned i = 0; err == 0 && i < 2; i++) {
         below[i] = (struct part){p->depth - 1, 2 * p->number + i, p->bad, 0};
         err = blitz_scope_spawn(&s, fetch, &below[i], NULL); /* a local of ours */
@@ -52,7 +52,7 @@ static int page(unsigned bad, blitz_deadline until, blitz_token *token)
     struct part root = {3, 1, bad, 0};
     blitz_scope s;
     blitz_scope_opts opts = {.token = token};
-    int err = blitz_scope_open(&s, until, &opts);
+    int err = blitz_scope_open(&s, &opts, until);
     if (err == 0)
         err = blitz_scope_spawn(&s, fetch, &root, NULL);
     int end = blitz_scope_close(&s);
@@ -85,7 +85,7 @@ static int main_task(void *arg)
         return -1;
     if (page(0, BLITZ_FOREVER, token) != -ECANCELED)
         err = -1;
-    blitz_task_join(t, BLITZ_FOREVER, NULL);
+    blitz_task_join(t, NULL, BLITZ_FOREVER);
     blitz_token_unref(token);
     return err;
 }

@@ -76,10 +76,10 @@ static int sieve(void *arg)
     while (i < p->count && (err = extend(p, i)) == 0)
         i++;
     blitz_task_cancel(source);
-    blitz_task_join(source, BLITZ_FOREVER, NULL);
+    blitz_task_join(source, NULL, BLITZ_FOREVER);
     for (long j = 0; j < i; j++) {
         blitz_task_cancel(p->stages[j].task);
-        blitz_task_join(p->stages[j].task, BLITZ_FOREVER, NULL);
+        blitz_task_join(p->stages[j].task, NULL, BLITZ_FOREVER);
     }
     for (long j = 0; j <= i; j++)
         cell_fini(&p->stages[j].in);

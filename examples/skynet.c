@@ -41,7 +41,7 @@ static int add_up(void *arg)
     me->sum = 0;
     for (int i = 0; i < started; i++) {
         int result = 0;
-        blitz_task_join(task[i], BLITZ_FOREVER, &result); /* children live in our frame: join all */
+        blitz_task_join(task[i], &result, BLITZ_FOREVER); /* children live in our frame: join all */
         me->sum += child[i].sum;
         err = err != 0 ? err : result;
     }

@@ -56,7 +56,7 @@ static blitz_poll parent(void *state, blitz_cx *cx)
     if (blitz_spawn(child, NULL, NULL, &me->task) != 0)
         BLITZ_RETURN(0);
     blitz_join_future_init(&me->child, me->task);
-    BLITZ_AWAIT_UNTIL(rc, &me->child.future, blitz_after(BLITZ_MS), &me->timer);
+    BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, blitz_after(BLITZ_MS));
     if (rc != 0) /* not within a millisecond, so wait for as long as it takes */
         BLITZ_JOIN(rc, &me->child, me->task);
     BLITZ_END(rc == 0 ? me->child.result : 0);
@@ -114,7 +114,7 @@ static int sum_of(blitz_task **t, int n)
     int sum = 0;
     for (int i = 0; i < n; i++) {
         int result = 0;
-        blitz_task_join(t[i], BLITZ_FOREVER, &result); /* without a deadline it always ends */
+        blitz_task_join(t[i], &result, BLITZ_FOREVER); /* without a deadline it always ends */
         sum += result;
     }
     return sum;

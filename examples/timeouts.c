@@ -92,7 +92,7 @@ static int until_it_is_idle(void)
         return err;
     printf("  closed: it talked for 10 ms, then was idle for 30: %s\n",
            blitz_time_between(begin, blitz_now()) >= 40 * BLITZ_MS ? "40 ms or more" : "too early");
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 static int ticks(void)

@@ -44,7 +44,7 @@ static int cook(void *arg)
         if (err == 0)
             err = blitz_sleep(500 * BLITZ_US); /* it takes its time */
         if (err == 0)
-            err = blitz_task_join(oven, blitz_after(BLITZ_S), NULL);
+            err = blitz_task_join(oven, NULL, blitz_after(BLITZ_S));
         if (err != 0)
             return err;
     }
@@ -59,7 +59,7 @@ static int kitchen(void *arg)
     for (int i = 0; err == 0 && i < COOKS; i++)
         err = blitz_spawn(cook, NULL, &(blitz_spawn_opts){.name = name[i]}, &t[i]);
     for (int i = 0; err == 0 && i < COOKS; i++)
-        err = blitz_task_join(t[i], BLITZ_FOREVER, NULL);
+        err = blitz_task_join(t[i], NULL, BLITZ_FOREVER);
     blitz_trace_mark("closed");
     if (err == 0)
         err = blitz_trace_stop(NULL);

@@ -72,7 +72,7 @@ static int run(void *text)
     if (err == 0) {
         err = ask(&at);
         blitz_task_cancel(server);
-        blitz_task_join(server, BLITZ_FOREVER, NULL);
+        blitz_task_join(server, NULL, BLITZ_FOREVER);
     }
     blitz_udp_close(u);
     return err;

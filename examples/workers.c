@@ -48,7 +48,7 @@ static void add(int value, int who)
 static int work(int number)
 {
     void *numbers;
-    int err = blitz_lazy_get(&table, BLITZ_FOREVER, &numbers);
+    int err = blitz_lazy_get(&table, &numbers, BLITZ_FOREVER);
     if (err != 0)
         return err;
     add(0, 1);

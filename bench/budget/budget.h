@@ -52,7 +52,7 @@ static inline blitz_task *spawn(int (*fn)(void *), void *arg)
 
 static inline void join(blitz_task *t)
 {
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
 }
 
 /* Run fn(arg) in `count` tasks and wait for all of them. */

@@ -177,7 +177,7 @@ static void broadcast(uint64_t rounds)
     blitz_broadcast_subscribe(b, &rx);
     for (; rounds > 0; rounds--) {
         must(blitz_broadcast_send(b, &rounds), "send");
-        must(blitz_broadcast_recv(&rx, &value, BLITZ_FOREVER, &missed), "recv");
+        must(blitz_broadcast_recv(&rx, &value, &missed, BLITZ_FOREVER), "recv");
         keep(value);
     }
     blitz_broadcast_unsubscribe(&rx);

@@ -31,7 +31,7 @@ static int visit_often(void *arg)
     for (uint64_t n = v->rounds; n > 0; n--) {
         blitz_task *t;
         must(blitz_spawn(visit, NULL, &opts, &t), "spawn");
-        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     }
     return 0;
 }

@@ -15,7 +15,7 @@ static blitz_task *spawn(int (*fn)(void *), void *arg)
 
 static void join(blitz_task *t)
 {
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
 }
 
 static blitz_chan *chan(size_t capacity)

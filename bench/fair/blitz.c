@@ -115,7 +115,7 @@ static double case_calls(uint64_t ops)
         must(blitz_spawn(blocks_on_the_pool, NULL, NULL, &t[i]), "spawn");
     for (int i = 0; i < CALLS; i++) {
         int result = -1;
-        must(blitz_task_join(t[i], BLITZ_FOREVER, &result), "join");
+        must(blitz_task_join(t[i], &result, BLITZ_FOREVER), "join");
         must(result, "nanosleep");
     }
     return (double)(bench_now_ns() - began) / 1e6;
@@ -197,7 +197,7 @@ static double case_spawn(uint64_t ops)
     for (uint64_t i = 0; i < ops; i++) {
         blitz_task *t;
         must(blitz_spawn(do_nothing, NULL, NULL, &t), "spawn");
-        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     }
     return (double)(tasks_now_ns() - began);
 }
@@ -210,7 +210,7 @@ static double case_turn(uint64_t ops)
     for (int i = 0; i < 2; i++)
         must(blitz_spawn(yield_often, &each, NULL, &t[i]), "spawn");
     for (int i = 0; i < 2; i++)
-        must(blitz_task_join(t[i], BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t[i], NULL, BLITZ_FOREVER), "join");
     return (double)(tasks_now_ns() - began) / (double)(2 * each) * (double)ops;
 }
 

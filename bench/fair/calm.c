@@ -225,7 +225,7 @@ static int chan(void *arg)
         must(blitz_sleep(2 * BLITZ_MS), "sleep");
     }
     blitz_chan_close(c[0]);
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     blitz_chan_unref(c[0]);
     blitz_chan_unref(c[1]);
     return 0;
@@ -254,7 +254,7 @@ static int tcp(void *arg)
     must(blitz_tcp_listen(&at, NULL, &l), "listen");
     must(blitz_tcp_listener_local(l, &at), "address");
     must(blitz_spawn(tcp_answers, l, NULL, &task), "spawn");
-    must(blitz_tcp_connect(&at, BLITZ_FOREVER, &t), "connect");
+    must(blitz_tcp_connect(&at, &t, BLITZ_FOREVER), "connect");
     while (bench_now_ns() < probe_end_ns) {
         uint64_t since = bench_now_ns();
         must(blitz_tcp_write_all(t, &c, 1, NULL, BLITZ_FOREVER), "write");
@@ -263,7 +263,7 @@ static int tcp(void *arg)
         must(blitz_sleep(2 * BLITZ_MS), "sleep");
     }
     blitz_tcp_close(t);
-    must(blitz_task_join(task, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(task, NULL, BLITZ_FOREVER), "join");
     blitz_tcp_listener_close(l);
     return 0;
 }
@@ -315,7 +315,7 @@ static void cell(const char *probe, const char *kind, unsigned procs, unsigned h
     while (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE))
         usleep(100);
     hogs_arrive(kind, hogs);
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     world_end(hogs);
     qsort(late_us, late_count, sizeof *late_us, compare);
     double worst = late_us[late_count - 1] / 1000.0, p99 = late_us[late_count * 99 / 100] / 1000.0;
@@ -394,7 +394,7 @@ static int requests(void *arg)
         must(blitz_chan_recv(c[1], &count, BLITZ_FOREVER), "recv");
     }
     blitz_chan_close(c[0]);
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     blitz_chan_unref(c[0]);
     blitz_chan_unref(c[1]);
     return count;
@@ -410,7 +410,7 @@ static double throughput(int (*fn)(void *), unsigned procs, unsigned hogs)
     uint64_t since = bench_now_ns();
     probe_end_ns = since + options.ms * BLITZ_MS;
     must(blitz_spawn(fn, NULL, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
-    must(blitz_task_join(t, BLITZ_FOREVER, &count), "join");
+    must(blitz_task_join(t, &count, BLITZ_FOREVER), "join");
     double rate = count / ((double)(bench_now_ns() - since) / 1e9);
     world_end(hogs);
     return rate;
@@ -466,7 +466,7 @@ static void spawn_cell(unsigned procs, unsigned n, unsigned hogs, unsigned round
         __atomic_store_n(&run_count, 0, __ATOMIC_RELAXED);
         uint64_t since = bench_now_ns();
         must(blitz_spawn(spawns_and_burns, &n, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
-        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
         uint64_t took = bench_now_ns() - since;
         worst = took > worst ? took : worst;
     }
@@ -505,7 +505,7 @@ static int lone_children(void *arg)
         must(blitz_spawn(notes_its_start, &since, NULL, &t), "spawn");
         while (bench_now_ns() - since < 5 * BLITZ_MS)
             bench_relax();
-        must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
         if (i % 2)
             must(blitz_sleep(BLITZ_MS), "sleep");
     }
@@ -518,7 +518,7 @@ static void lone(unsigned rounds)
     late_count = 0;
     world_new(options.procs != 0 ? options.procs : 2);
     must(blitz_spawn(lone_children, &rounds, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     world_end(0);
     qsort(late_us, late_count, sizeof *late_us, compare);
     printf("lone child behind a burning parent: rounds %zu  p50 %u us  p90 %u us  p99 %u us  worst "

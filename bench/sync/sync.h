@@ -25,7 +25,7 @@ static inline double sync_together(int (*work)(void *ops), uint64_t ops, unsigne
     for (unsigned i = 0; i < count; i++)
         must(blitz_spawn(work, &each, NULL, &t[i]), "spawn");
     for (unsigned i = 0; i < count; i++)
-        must(blitz_task_join(t[i], BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t[i], NULL, BLITZ_FOREVER), "join");
     return (double)(tasks_now_ns() - began) / (double)(each * count) * (double)ops;
 }
 

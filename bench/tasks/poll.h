@@ -23,7 +23,7 @@ static void poll_spawn(blitz_poll (*poll)(void *, blitz_cx *), const void *state
 static void poll_join_all(blitz_task **tasks, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
-        int err = blitz_task_join(tasks[i], BLITZ_FOREVER, NULL);
+        int err = blitz_task_join(tasks[i], NULL, BLITZ_FOREVER);
         if (err != 0)
             bench_die("join: error %d", -err);
     }

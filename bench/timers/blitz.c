@@ -33,7 +33,7 @@ static double case_timer_cancel(uint64_t ops)
     struct maker m = {ops, &ns};
     blitz_task *t;
     must(blitz_spawn_poll(make_and_cancel, &m, sizeof m, NULL, &t), "spawn");
-    must(blitz_task_join(t, BLITZ_FOREVER, NULL), "join");
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
     return ns;
 }
 
@@ -71,7 +71,7 @@ static double sleep_all(uint64_t count)
     }
     double ns = (double)(tasks_now_ns() - began);
     for (uint64_t i = 0; i < count; i++)
-        must(blitz_task_join(t[i], BLITZ_FOREVER, NULL), "join");
+        must(blitz_task_join(t[i], NULL, BLITZ_FOREVER), "join");
     return ns;
 }
 

@@ -63,7 +63,7 @@ static int client(void *arg)
     struct net *net = arg;
     blitz_tcp *t = NULL;
     int turn = blitz_semaphore_acquire(&net->turns, 1, BLITZ_FOREVER);
-    int rc = turn == 0 ? blitz_tcp_connect(&net->at, BLITZ_FOREVER, &t) : turn;
+    int rc = turn == 0 ? blitz_tcp_connect(&net->at, &t, BLITZ_FOREVER) : turn;
     bool is_there = rc == 0 && say(t, 0); /* served, not merely connected */
     if (turn == 0)
         blitz_semaphore_release(&net->turns, 1);
@@ -131,9 +131,9 @@ static int run(void *arg)
         }
     for (uint64_t i = 0; i < net->count; i++)
         if (clients[i].task != NULL)
-            blitz_task_join(clients[i].task, BLITZ_FOREVER, NULL);
+            blitz_task_join(clients[i].task, NULL, BLITZ_FOREVER);
     blitz_tcp_listener_close(net->listener);
-    blitz_task_join(accepts, BLITZ_FOREVER, NULL);
+    blitz_task_join(accepts, NULL, BLITZ_FOREVER);
     free(clients);
     return 0;
 }
@@ -168,7 +168,7 @@ static void play(struct demo *d)
         double connected = demo_seconds();
         demo_watch(d, &net.said, (net.count - net.failed) * ROUNDS, "messages");
         double ended = demo_seconds();
-        blitz_task_join(t, BLITZ_FOREVER, &rc);
+        blitz_task_join(t, &rc, BLITZ_FOREVER);
         demo_claim(d, rc == 0, "no server: error %d", -rc);
         report(d, &net, connected - began, ended - connected);
     }

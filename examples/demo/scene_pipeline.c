@@ -101,7 +101,7 @@ static int run(void *arg)
     if (blitz_spawn(source, p, NULL, NULL) != 0)
         return 1;
     sink(p);
-    blitz_task_join(p->spare, BLITZ_FOREVER, &p->spare_result);
+    blitz_task_join(p->spare, &p->spare_result, BLITZ_FOREVER);
     for (int k = 0; k <= STAGES; k++)
         blitz_chan_unref(p->c[k]);
     return 0;

@@ -35,7 +35,7 @@ static int add_up(void *arg)
     }
     me->sum = 0;
     for (int i = 0; i < started; i++) {
-        blitz_task_join(task[i], BLITZ_FOREVER, NULL);
+        blitz_task_join(task[i], NULL, BLITZ_FOREVER);
         me->sum += child[i].sum;
     }
     return err;

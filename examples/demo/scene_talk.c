@@ -68,8 +68,8 @@ static int pairs_end(struct pair *pairs)
     int wrong = 0;
     for (int i = 0; i < PAIRS; i++) {
         int a = 1, b = 1;
-        blitz_task_join(pairs[i].asks, BLITZ_FOREVER, &a);
-        blitz_task_join(pairs[i].answers, BLITZ_FOREVER, &b);
+        blitz_task_join(pairs[i].asks, &a, BLITZ_FOREVER);
+        blitz_task_join(pairs[i].answers, &b, BLITZ_FOREVER);
         wrong += a != 0 || b != 0;
         cell_fini(&pairs[i].there);
         cell_fini(&pairs[i].back);

@@ -8,7 +8,7 @@
  *
  *     blitz_broadcast *b;                             blitz_broadcast_rx rx;
  *     blitz_broadcast_new(sizeof(int), 64, &b);       blitz_broadcast_subscribe(b, &rx);
- *     blitz_broadcast_send(b, &(int){42});            blitz_broadcast_recv(&rx, &got, BLITZ_FOREVER, &missed);
+ *     blitz_broadcast_send(b, &(int){42});            blitz_broadcast_recv(&rx, &got, &missed, BLITZ_FOREVER);
  */
 #ifndef BLITZ_BROADCAST_H
 #define BLITZ_BROADCAST_H
@@ -81,7 +81,7 @@ BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
  *           before this one that this receiver will never see; 0 on error.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
-blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, blitz_deadline until, uint64_t *missed);
+blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed, blitz_deadline until);
 
 /*
  * The same if it takes no waiting.

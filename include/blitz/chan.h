@@ -122,8 +122,8 @@ BLITZ_API BLITZ_MUST_USE int blitz_chan_try_send(blitz_chan *c, const void *valu
  * Returns:  0, or as blitz_chan_send(). *sent, if not NULL, is how many were, in every case.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_send_many(blitz_chan *c, const void *values,
-                                                                 size_t count, blitz_deadline until,
-                                                                 size_t *sent);
+                                                                 size_t count, size_t *sent,
+                                                                 blitz_deadline until);
 
 /* The right to send one value. Yours; the field is not. */
 typedef struct blitz_permit {
@@ -139,8 +139,8 @@ typedef struct blitz_permit {
  * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded), -EOPNOTSUPP (a rendezvous has no
  *           room to give). On error nothing is reserved.
  */
-BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_reserve(blitz_chan *c, blitz_deadline until,
-                                                               blitz_permit *permit);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_reserve(blitz_chan *c, blitz_permit *permit,
+                                                               blitz_deadline until);
 
 /*
  * The same if it takes no waiting.
@@ -192,8 +192,8 @@ BLITZ_API BLITZ_MUST_USE int blitz_chan_try_recv(blitz_chan *c, void *value);
  * Returns:  0, or as blitz_chan_recv(), -EINVAL (max is 0). *received is how many, in every case.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv_many(blitz_chan *c, void *values,
-                                                                 size_t max, blitz_deadline until,
-                                                                 size_t *received);
+                                                                 size_t max, size_t *received,
+                                                                 blitz_deadline until);
 
 /* ---- the end ---- */
 

@@ -7,7 +7,7 @@
  *         ...
  *     for (int i = 0; i < n; i++)
  *         blitz_join_set_spawn(set, fetch, &page[i], NULL, &page[i]);
- *     while (blitz_join_set_next(set, BLITZ_FOREVER, &end) == 0)
+ *     while (blitz_join_set_next(set, &end, BLITZ_FOREVER) == 0)
  *         printf("%s: %d\n", ((struct page *)end.key)->name, end.result);
  *     blitz_join_set_unref(set);
  *
@@ -117,8 +117,8 @@ BLITZ_API int blitz_join_set_add_future(blitz_join_set *set, blitz_future *f, vo
  * Returns:  0; -ENOENT (the set is empty); -ETIMEDOUT, -ECANCELED (all members are as they were); -EBUSY
  *           (another caller waits); -EINVAL (no set, or nowhere to put it).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_join_set_next(blitz_join_set *set, blitz_deadline until,
-                                                 blitz_joined *out);
+BLITZ_API BLITZ_SUSPENDS int blitz_join_set_next(blitz_join_set *set, blitz_joined *out,
+                                                 blitz_deadline until);
 
 /*
  * Take out a member that has ended, if there is one.

@@ -6,7 +6,7 @@
  *     static blitz_lazy log = BLITZ_LAZY_INIT(open_log, NULL);
  *     ...
  *     void *file;
- *     int err = blitz_lazy_get(&log, BLITZ_FOREVER, &file);
+ *     int err = blitz_lazy_get(&log, &file, BLITZ_FOREVER);
  *
  * While one makes it the others wait; when it is made, getting it is one load. If making it fails,
  * the one that tried gets the error and the next in line tries, with its own function: a failure is
@@ -64,8 +64,8 @@ BLITZ_API int blitz_once_try_get(blitz_once *o, void **out);
  * Returns:  0 and *out (may be NULL); what fn returned, if it failed; -ETIMEDOUT, -ECANCELED (while
  *           waiting for another); -EDEADLK (called from the fn of the same cell, by the same task).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_once_get(blitz_once *o, blitz_once_fn fn, void *arg,
-                                            blitz_deadline until, void **out);
+BLITZ_API BLITZ_SUSPENDS int blitz_once_get(blitz_once *o, blitz_once_fn fn, void *arg, void **out,
+                                            blitz_deadline until);
 
 /*
  * Put a value into an empty cell, and wake whoever waits for one.
@@ -93,7 +93,7 @@ typedef struct blitz_lazy {
  * Suspends: as blitz_once_get().
  * Returns:  as blitz_once_get().
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_lazy_get(blitz_lazy *l, blitz_deadline until, void **out);
+BLITZ_API BLITZ_SUSPENDS int blitz_lazy_get(blitz_lazy *l, void **out, blitz_deadline until);
 
 /* blitz_once_get() as a future. */
 typedef struct blitz_once_future {

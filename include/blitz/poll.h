@@ -161,7 +161,7 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
  * in the state for it to use.
  */
 #define BLITZ_AWAIT(rc, future_) BLITZ_AWAIT_BY_(rc, future_, NULL)
-#define BLITZ_AWAIT_UNTIL(rc, future_, until_, timer_) \
+#define BLITZ_AWAIT_UNTIL(rc, future_, timer_, until_) \
     do {                                               \
         blitz_sleep_future_init((timer_), (until_));   \
         BLITZ_AWAIT_BY_(rc, future_, timer_);          \

@@ -15,7 +15,7 @@
  *     blitz_completer *c;
  *     if (blitz_promise_new(free, &p, &c) == 0) {
  *         library_fetch(url, done, c);
- *         rc = blitz_promise_await(p, blitz_after(BLITZ_S), &text);    // -ETIMEDOUT: we leave
+ *         rc = blitz_promise_await(p, &text, blitz_after(BLITZ_S));    // -ETIMEDOUT: we leave
  *         blitz_promise_unref(p);
  *     }
  *
@@ -66,8 +66,8 @@ BLITZ_API void blitz_promise_unref(blitz_promise *p);
  * Returns:  0; the error it failed with; -EPIPE (every completer was given up); -ETIMEDOUT,
  *           -ECANCELED: the promise is as it was, and can be awaited again.
  */
-BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_promise_await(blitz_promise *p,
-                                                                blitz_deadline until, void **value);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_promise_await(blitz_promise *p, void **value,
+                                                                blitz_deadline until);
 
 /* A promise as a future, for stackless tasks and combinators. */
 typedef struct blitz_promise_future {

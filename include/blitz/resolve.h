@@ -4,7 +4,7 @@
  *     blitz_addr at[8];
  *     int n = blitz_resolve("localhost", "80", at, 8, blitz_after(5 * BLITZ_S));
  *     if (n > 0)
- *         n = blitz_tcp_connect_first(at, (size_t)n, NULL, until, &tcp);
+ *         n = blitz_tcp_connect_first(at, (size_t)n, NULL, &tcp, until);
  *
  * or all of it in one: blitz_tcp_connect_host(). The names are looked up by the system's own resolver
  * (getaddrinfo), with its configuration and its caches. It blocks, so it is called on threads of the
@@ -64,7 +64,7 @@ BLITZ_API void blitz_resolve_future_init(blitz_resolve_future *f, const char *ho
  * Returns:  0, or what those say. *out is written only on 0.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect_host(const char *host, const char *service,
-                                                    blitz_deadline until, blitz_tcp **out);
+                                                    blitz_tcp **out, blitz_deadline until);
 
 typedef struct blitz_connect_host_future {
     blitz_future future; /* to be awaited; its output is `result` */

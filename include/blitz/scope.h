@@ -2,7 +2,7 @@
  * blitz/scope.h - tasks that end before the block that started them.
  *
  *     blitz_scope s;
- *     blitz_scope_open(&s, blitz_after(2 * BLITZ_S), NULL);
+ *     blitz_scope_open(&s, NULL, blitz_after(2 * BLITZ_S));
  *     for (int i = 0; i < n; i++)
  *         blitz_scope_spawn(&s, fetch, &page[i], NULL);
  *     int err = blitz_scope_close(&s);            // all have ended: page[] may go out of scope
@@ -51,8 +51,8 @@ typedef struct blitz_scope {
  * Returns:  0, -EINVAL (no scope, or no runtime). From a plain thread the deadline is looked at in
  *           blitz_scope_close(), and not before.
  */
-BLITZ_API BLITZ_MUST_USE int blitz_scope_open(blitz_scope *s, blitz_deadline until,
-                                              const blitz_scope_opts *opts);
+BLITZ_API BLITZ_MUST_USE int blitz_scope_open(blitz_scope *s, const blitz_scope_opts *opts,
+                                              blitz_deadline until);
 
 /*
  * Start fn(arg) as a task of the scope. It fails the scope by returning a negative number.

@@ -96,7 +96,7 @@ typedef struct blitz_stream {
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_reader_read(blitz_reader r, void *data, size_t bytes,
                                                    blitz_deadline until);
 BLITZ_API BLITZ_SUSPENDS int blitz_reader_read_exact(blitz_reader r, void *data, size_t bytes,
-                                                     blitz_deadline until, size_t *done);
+                                                     size_t *done, blitz_deadline until);
 
 /*
  * Write some, at least a byte; or all of it.
@@ -107,7 +107,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_reader_read_exact(blitz_reader r, void *data,
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_writer_write(blitz_writer w, const void *data, size_t bytes,
                                                     blitz_deadline until);
 BLITZ_API BLITZ_SUSPENDS int blitz_writer_write_all(blitz_writer w, const void *data, size_t bytes,
-                                                    blitz_deadline until, size_t *done);
+                                                    size_t *done, blitz_deadline until);
 
 /*
  * Nothing more will be written: who reads at the other end sees the end.
@@ -293,8 +293,8 @@ BLITZ_API blitz_reader blitz_tee_reader(blitz_tee *t);
  * Suspends: until the end, an error, `until`, or a cancel.
  * Returns:  0; -ETIMEDOUT, -ECANCELED, -ENOMEM; what either says.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy(blitz_reader from, blitz_writer to,
-                                               blitz_deadline until, uint64_t *copied);
+BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy(blitz_reader from, blitz_writer to, uint64_t *copied,
+                                               blitz_deadline until);
 
 /*
  * Both ways at once, until both have ended: the end of one direction is passed on, and the other goes
@@ -305,8 +305,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy(blitz_reader from, blitz_writer t
  * Returns:  as blitz_stream_copy(); -EAGAIN (no task is to be had).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy_both(blitz_stream a, blitz_stream b,
-                                                    blitz_deadline until, uint64_t idle_ns,
-                                                    uint64_t *to_b, uint64_t *to_a);
+                                                    uint64_t idle_ns, uint64_t *to_b,
+                                                    uint64_t *to_a, blitz_deadline until);
 
 /* ---- in memory ---- */
 

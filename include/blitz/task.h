@@ -7,14 +7,14 @@
  *     blitz_task *t;
  *     int rc = blitz_spawn(work, &input, NULL, &t);
  *     ...
- *     rc = blitz_task_join(t, BLITZ_FOREVER, &result);
+ *     rc = blitz_task_join(t, &result, BLITZ_FOREVER);
  *
  * With wishes, and a pointer for a result:
  *
  *     blitz_spawn_opts opts = {.name = "parser", .stack_bytes = 1 << 20, .free_result = free};
  *     rc = blitz_spawn_ptr(parse, text, &opts, &t);
  *     ...
- *     rc = blitz_task_join_ptr(t, blitz_after(BLITZ_S), &tree);    // -ETIMEDOUT: t is still ours
+ *     rc = blitz_task_join_ptr(t, &tree, blitz_after(BLITZ_S));    // -ETIMEDOUT: t is still ours
  *     if (rc != 0) {
  *         blitz_task_cancel(t);
  *         blitz_task_detach(t);                                    // and whatever it returns is freed
@@ -94,7 +94,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg,
  *           -ECANCELED (the handle is still yours); -EDEADLK (a task that joins itself); -EINVAL
  *           (no task). A task with a pointer result has returned 0.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_task_join(blitz_task *t, blitz_deadline until, int *result);
+BLITZ_API BLITZ_SUSPENDS int blitz_task_join(blitz_task *t, int *result, blitz_deadline until);
 
 /*
  * The same for a task whose result is a pointer.
@@ -104,7 +104,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_task_join(blitz_task *t, blitz_deadline until
  * Returns:  0 and *out (NULL from a task that left no pointer); else as blitz_task_join(), and *out
  *           is not written.
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_task_join_ptr(blitz_task *t, blitz_deadline until, void **out);
+BLITZ_API BLITZ_SUSPENDS int blitz_task_join_ptr(blitz_task *t, void **out, blitz_deadline until);
 
 /*
  * Join a task if it has ended.

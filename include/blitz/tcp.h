@@ -131,8 +131,8 @@ BLITZ_API void blitz_tcp_listener_close(blitz_tcp_listener *l);
  *           -ECANCELED, -EMFILE, -ENOMEM, -EINVAL, -ENOTSUP (not in a task), whatever else the
  *           system says. On error nothing is left open, and *out is not written.
  */
-BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
-blitz_tcp_connect(const blitz_addr *to, blitz_deadline until, blitz_tcp **out);
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_connect(const blitz_addr *to, blitz_tcp **out,
+                                                              blitz_deadline until);
 
 /*
  * blitz_tcp_connect() as a future. With result 0, f->tcp is the connection.
@@ -151,8 +151,8 @@ BLITZ_API void blitz_tcp_connect_future_init(blitz_net_future *f, const blitz_ad
  *           -EINVAL (none given). *out is written only on success.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_tcp_connect_first(const blitz_addr *to, size_t count,
-                                                     int *errors, blitz_deadline until,
-                                                     blitz_tcp **out);
+                                                     int *errors, blitz_tcp **out,
+                                                     blitz_deadline until);
 
 typedef struct blitz_connect_first_future {
     blitz_future future; /* to be awaited; its output is `result` */

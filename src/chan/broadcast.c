@@ -112,8 +112,8 @@ static int told(int rc, const struct bz_receive *r, uint64_t *missed)
     return rc;
 }
 
-int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, blitz_deadline until,
-                         uint64_t *missed)
+int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed,
+                         blitz_deadline until)
 {
     struct bz_receive r = receive_by(rx, value);
     return told(bz_crowd_wait(&r, until), &r, missed);

@@ -173,8 +173,8 @@ static int put_some(blitz_chan *c, const char *values, size_t count, size_t *sen
     return rc;
 }
 
-int blitz_chan_send_many(blitz_chan *c, const void *values, size_t count, blitz_deadline until,
-                         size_t *sent)
+int blitz_chan_send_many(blitz_chan *c, const void *values, size_t count, size_t *sent,
+                         blitz_deadline until)
 {
     size_t done = 0;
     int rc = 0;
@@ -209,8 +209,8 @@ static int take_some(blitz_chan *c, char *values, size_t max, size_t *received)
     return rc;
 }
 
-int blitz_chan_recv_many(blitz_chan *c, void *values, size_t max, blitz_deadline until,
-                         size_t *received)
+int blitz_chan_recv_many(blitz_chan *c, void *values, size_t max, size_t *received,
+                         blitz_deadline until)
 {
     *received = 0;
     if (max == 0)
@@ -236,7 +236,7 @@ static int granted(blitz_chan *c, int rc, blitz_permit *permit)
     return rc;
 }
 
-int blitz_chan_reserve(blitz_chan *c, blitz_deadline until, blitz_permit *permit)
+int blitz_chan_reserve(blitz_chan *c, blitz_permit *permit, blitz_deadline until)
 {
     struct bz_chan_op op = {.c = c, .kind = BZ_CHAN_RESERVE};
     bz_look_up(); /* ask.h */

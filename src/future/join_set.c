@@ -358,7 +358,7 @@ void blitz_join_set_future_init(blitz_join_set_future *f, blitz_join_set *set)
     }
 }
 
-int blitz_join_set_next(blitz_join_set *set, blitz_deadline until, blitz_joined *out)
+int blitz_join_set_next(blitz_join_set *set, blitz_joined *out, blitz_deadline until)
 {
     blitz_join_set_future f;
     if (set == NULL || out == NULL)

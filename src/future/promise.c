@@ -281,7 +281,7 @@ void blitz_promise_future_init(blitz_promise_future *f, blitz_promise *p)
     w->waker = (blitz_waker){NULL, NULL};
 }
 
-int blitz_promise_await(blitz_promise *p, blitz_deadline until, void **value)
+int blitz_promise_await(blitz_promise *p, void **value, blitz_deadline until)
 {
     blitz_promise_future f;
     blitz_promise_future_init(&f, p);

@@ -396,7 +396,7 @@ static int scope_output(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_scope, future)->error;
 }
 
-int blitz_scope_open(blitz_scope *scope, blitz_deadline until, const blitz_scope_opts *opts)
+int blitz_scope_open(blitz_scope *scope, const blitz_scope_opts *opts, blitz_deadline until)
 {
     static const blitz_future_ops ops = {"scope", BLITZ_PINNED, scope_poll, scope_future_cancel,
                                          scope_output};

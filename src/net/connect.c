@@ -45,7 +45,7 @@ int bz_connect_end(struct bz_socket *s)
     return err != 0 ? err : -error;
 }
 
-int blitz_tcp_connect(const blitz_addr *to, blitz_deadline until, blitz_tcp **out)
+int blitz_tcp_connect(const blitz_addr *to, blitz_tcp **out, blitz_deadline until)
 {
     blitz_net_future f;
     if (to == NULL || out == NULL)
@@ -184,8 +184,8 @@ void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f, const bl
 }
 
 /* The future knows the deadline: it is over then by itself, and says of each address what was. */
-int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, blitz_deadline until,
-                            blitz_tcp **out)
+int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, blitz_tcp **out,
+                            blitz_deadline until)
 {
     blitz_connect_first_future f;
     if (out == NULL)

@@ -123,8 +123,8 @@ void blitz_tcp_connect_host_future_init(blitz_connect_host_future *f, const char
     h->until = until;
 }
 
-int blitz_tcp_connect_host(const char *host, const char *service, blitz_deadline until,
-                           blitz_tcp **out)
+int blitz_tcp_connect_host(const char *host, const char *service, blitz_tcp **out,
+                           blitz_deadline until)
 {
     blitz_connect_host_future f;
     if (out == NULL)

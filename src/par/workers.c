@@ -69,7 +69,7 @@ static int on_each(struct call *calls, unsigned count)
     for (unsigned i = 0; i < count && calls[i].task != NULL; i++) {
         int result = 0;
         /* Without a deadline a cancel of ours is passed on, and the join returns 0. */
-        (void)!blitz_task_join(calls[i].task, BLITZ_FOREVER, &result);
+        (void)!blitz_task_join(calls[i].task, &result, BLITZ_FOREVER);
         calls[i].task = NULL;
         if (blitz_is_cancelled())
             cancel_all(calls + i + 1, count - i - 1);

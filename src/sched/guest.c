@@ -184,5 +184,5 @@ int bz_guest_call(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, int *r
         m = guest_new(rt);
     int err = call_as(m, fn, arg, &t);
     go_out(rt, m);
-    return err != 0 ? err : blitz_task_join((blitz_task *)t, BLITZ_FOREVER, result);
+    return err != 0 ? err : blitz_task_join((blitz_task *)t, result, BLITZ_FOREVER);
 }

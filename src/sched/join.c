@@ -292,7 +292,7 @@ static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, 
     return true;
 }
 
-int blitz_task_join(blitz_task *t, blitz_deadline until, int *result)
+int blitz_task_join(blitz_task *t, int *result, blitz_deadline until)
 {
     struct bz_machine *m = bz_machine_self();
     if (BZ_LIKELY(m != NULL) && BZ_LIKELY(t != NULL) && until == BLITZ_FOREVER &&
@@ -301,7 +301,7 @@ int blitz_task_join(blitz_task *t, blitz_deadline until, int *result)
     return join((struct bz_task *)t, until, result, NULL);
 }
 
-int blitz_task_join_ptr(blitz_task *t, blitz_deadline until, void **out)
+int blitz_task_join_ptr(blitz_task *t, void **out, blitz_deadline until)
 {
     return join((struct bz_task *)t, until, NULL, out);
 }

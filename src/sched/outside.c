@@ -92,7 +92,7 @@ static int inject(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *resu
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "parallel"};
     blitz_task *t;
     int err = blitz_spawn(fn, arg, &opts, &t);
-    return err != 0 ? err : blitz_task_join(t, BLITZ_FOREVER, result);
+    return err != 0 ? err : blitz_task_join(t, result, BLITZ_FOREVER);
 }
 
 /* On a plain thread, or in a task of another runtime. */

@@ -382,7 +382,7 @@ int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg)
         return -EBUSY;
     int err = blitz_spawn(fn, arg, &opts, &t);
     if (err == 0)
-        err = blitz_task_join(t, BLITZ_FOREVER, &result);
+        err = blitz_task_join(t, &result, BLITZ_FOREVER);
     return err != 0 ? err : result;
 }
 

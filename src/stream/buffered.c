@@ -189,7 +189,7 @@ int blitz_buffered_writer_init(blitz_buffered_writer *b, blitz_writer to, void *
 int blitz_buffered_flush(blitz_buffered_writer *b, blitz_deadline until)
 {
     size_t done = 0;
-    int err = blitz_writer_write_all(b->to, b->room + b->at, b->end - b->at, until, &done);
+    int err = blitz_writer_write_all(b->to, b->room + b->at, b->end - b->at, &done, until);
     b->at += done;
     if (b->at == b->end)
         b->at = b->end = 0;

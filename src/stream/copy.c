@@ -117,7 +117,7 @@ static int write_all(struct copying *c, size_t bytes)
     int err;
     do {
         size_t done = 0;
-        err = blitz_writer_write_all(c->to, c->room + at, bytes - at, deadline_of(c), &done);
+        err = blitz_writer_write_all(c->to, c->room + at, bytes - at, &done, deadline_of(c));
         if (done > 0)
             touch(c);
         at += done;
@@ -240,7 +240,7 @@ static int copy(struct copying *c)
     return err;
 }
 
-int blitz_stream_copy(blitz_reader from, blitz_writer to, blitz_deadline until, uint64_t *copied)
+int blitz_stream_copy(blitz_reader from, blitz_writer to, uint64_t *copied, blitz_deadline until)
 {
     struct copying c = {.from = from, .to = to, .until = until};
     int err = copy(&c);
@@ -261,15 +261,15 @@ static int copy_way(void *arg)
     return err == -ENOTCONN || err == -EPIPE ? 0 : err; /* it is gone already */
 }
 
-int blitz_stream_copy_both(blitz_stream a, blitz_stream b, blitz_deadline until, uint64_t idle_ns,
-                           uint64_t *to_b, uint64_t *to_a)
+int blitz_stream_copy_both(blitz_stream a, blitz_stream b, uint64_t idle_ns, uint64_t *to_b,
+                           uint64_t *to_a, blitz_deadline until)
 {
     struct activity activity = {.idle_ns = idle_ns};
     bool is_timed = idle_ns != 0 && idle_ns != BLITZ_FOREVER;
     struct copying ways[2] = {{.from = a.in, .to = b.out}, {.from = b.in, .to = a.out}};
     blitz_scope scope;
     bz_atomic_init(&activity.last, is_timed ? blitz_now() : 0);
-    int err = blitz_scope_open(&scope, BLITZ_FOREVER, NULL);
+    int err = blitz_scope_open(&scope, NULL, BLITZ_FOREVER);
     if (err != 0)
         return err;
     for (int i = 0; i < 2 && err == 0; i++) {

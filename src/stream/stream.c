@@ -32,8 +32,8 @@ int64_t blitz_writer_write(blitz_writer w, const void *data, size_t bytes, blitz
     return bytes > 0 ? w.ops->write(w.ctx, data, bytes, until) : 0;
 }
 
-int blitz_reader_read_exact(blitz_reader r, void *data, size_t bytes, blitz_deadline until,
-                            size_t *done)
+int blitz_reader_read_exact(blitz_reader r, void *data, size_t bytes, size_t *done,
+                            blitz_deadline until)
 {
     size_t have = 0;
     int64_t n = r.ops != NULL ? 0 : -EINVAL;
@@ -49,8 +49,8 @@ int blitz_reader_read_exact(blitz_reader r, void *data, size_t bytes, blitz_dead
     return n < 0 ? (int)n : 0;
 }
 
-int blitz_writer_write_all(blitz_writer w, const void *data, size_t bytes, blitz_deadline until,
-                           size_t *done)
+int blitz_writer_write_all(blitz_writer w, const void *data, size_t bytes, size_t *done,
+                           blitz_deadline until)
 {
     size_t have = 0;
     int64_t n = w.ops != NULL ? 0 : -EINVAL;
@@ -259,7 +259,7 @@ blitz_reader blitz_limited_reader(blitz_limited *l)
 static int tee_write(blitz_tee *t, blitz_deadline until)
 {
     size_t done = 0;
-    int err = blitz_writer_write_all(t->to, t->room + t->at, t->end - t->at, until, &done);
+    int err = blitz_writer_write_all(t->to, t->room + t->at, t->end - t->at, &done, until);
     t->at += done;
     return err;
 }

@@ -161,7 +161,7 @@ int blitz_once_try_get(blitz_once *once, void **out)
     return 0;
 }
 
-int blitz_once_get(blitz_once *once, blitz_once_fn fn, void *arg, blitz_deadline until, void **out)
+int blitz_once_get(blitz_once *once, blitz_once_fn fn, void *arg, void **out, blitz_deadline until)
 {
     struct bz_once *o = of(once);
     bz_look_up(); /* ask.h */
@@ -189,9 +189,9 @@ int blitz_once_set(blitz_once *once, void *value)
     return state == EMPTY ? 0 : state == BUSY ? -EBUSY : -EEXIST;
 }
 
-int blitz_lazy_get(blitz_lazy *l, blitz_deadline until, void **out)
+int blitz_lazy_get(blitz_lazy *l, void **out, blitz_deadline until)
 {
-    return blitz_once_get(&l->once, l->fn, l->arg, until, out);
+    return blitz_once_get(&l->once, l->fn, l->arg, out, until);
 }
 
 /* ---- as a future ---- */

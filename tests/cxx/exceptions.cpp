@@ -13,7 +13,8 @@
 
 #include "blitz.h"
 
-namespace {
+namespace
+{
 
 /* ---- what is wrong ---- */
 
@@ -204,7 +205,7 @@ void join_child(Random &r, uint64_t task, uint64_t number)
         return;
     if (r.next() % 2 == 0)
         wait(r);
-    (void)!blitz_task_join(t, BLITZ_FOREVER, nullptr);
+    (void)!blitz_task_join(t, nullptr, BLITZ_FOREVER);
 }
 
 void one_round(Random &r, uint64_t task, uint64_t number)
@@ -258,7 +259,7 @@ int parties(void *)
             wrong("no task to be had");
     }
     for (unsigned i = 0; i < n; i++)
-        (void)!blitz_task_join(t[i], BLITZ_FOREVER, nullptr);
+        (void)!blitz_task_join(t[i], nullptr, BLITZ_FOREVER);
     return 0;
 }
 
@@ -348,7 +349,7 @@ int parent(void *arg)
     try {
         blitz_task *t;
         if (start(*static_cast<enum ex_escape *>(arg), &t) == 0)
-            (void)!blitz_task_join(t, BLITZ_FOREVER, nullptr);
+            (void)!blitz_task_join(t, nullptr, BLITZ_FOREVER);
     } catch (const std::exception &e) {
         fprintf(stderr, "the parent caught %s\n", e.what());
     }

@@ -32,7 +32,7 @@ static int sleeper(void *arg)
 
 static int joiner(void *task)
 {
-    return blitz_task_join(task, BLITZ_FOREVER, NULL);
+    return blitz_task_join(task, NULL, BLITZ_FOREVER);
 }
 
 __attribute__((noinline)) void spins(void)

@@ -27,7 +27,7 @@ static void sends_two(void)
 static void receives_one(void)
 {
     uint64_t missed;
-    m_assert(blitz_broadcast_recv(&rx, &got, BLITZ_FOREVER, &missed) == 0);
+    m_assert(blitz_broadcast_recv(&rx, &got, &missed, BLITZ_FOREVER) == 0);
     m_assert(bz_get(&before) == 1);
     m_assert(got == (int)missed + 1);
     m_sometimes(missed == 1);

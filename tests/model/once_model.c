@@ -31,7 +31,7 @@ static int makes(void *arg, void **value)
 static void gets(void)
 {
     void *value = NULL;
-    int err = blitz_once_get(&once, makes, NULL, BLITZ_FOREVER, &value);
+    int err = blitz_once_get(&once, makes, NULL, &value, BLITZ_FOREVER);
     if (err == 0)
         m_assert(value == &made && bz_get(&data) == 7);
     else
@@ -71,7 +71,7 @@ MODEL(once, a_failure_lets_the_next_try)
 static void gets_until(void)
 {
     void *value = NULL;
-    int err = blitz_once_get(&once, makes, NULL, 1000, &value);
+    int err = blitz_once_get(&once, makes, NULL, &value, 1000);
     if (err == 0)
         m_assert(value == &made && bz_get(&data) == 7);
     else

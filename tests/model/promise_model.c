@@ -163,7 +163,7 @@ static void drops(void)
 static void waits(void)
 {
     void *got = NULL;
-    outcome[m_self()] = blitz_promise_await(promise, BLITZ_FOREVER, &got);
+    outcome[m_self()] = blitz_promise_await(promise, &got, BLITZ_FOREVER);
     given += got == &value;
     blitz_promise_unref(promise);
 }
@@ -222,7 +222,7 @@ MODEL(promise, of_two_who_complete_it_one_does)
     m_threads(completes, rival);
     m_assert(kept == 1);
     void *got = NULL;
-    m_assert(blitz_promise_await(promise, BLITZ_FOREVER, &got) == 0 && got == &value);
+    m_assert(blitz_promise_await(promise, &got, BLITZ_FOREVER) == 0 && got == &value);
     blitz_promise_unref(promise);
 }
 

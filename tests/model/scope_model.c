@@ -200,7 +200,7 @@ static void given(blitz_deadline until, int result)
     m_settings()->spurious = 0;
     m_settings()->spin_tries = 1;
     bz_word_init(&toy_task.word, BZ_RUNNING, 2);
-    m_assert(blitz_scope_open(scope, until, NULL) == 0);
+    m_assert(blitz_scope_open(scope, NULL, until) == 0);
     m_assert(blitz_scope_spawn(scope, returns, (void *)(intptr_t)result, NULL) == 0);
 }
 

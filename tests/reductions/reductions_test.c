@@ -36,7 +36,7 @@ static int is_beside_a_loop(void *arg)
     while (yields() < before + 1000)
         blitz_yield();
     atomic_store(&is_over, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* The loop has no call in it. With one worker everybody else waits for it. */
@@ -79,7 +79,7 @@ static int keeps_errno(void *arg)
     int seen = errno;
     atomic_store(&is_over, 1);
     CHECK_EQ(seen, 4711);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(reductions, errno_is_carried_over)
@@ -95,7 +95,7 @@ static int fibs(void *arg)
         CHECK_EQ(blitz_spawn(counted_fib, (void *)(intptr_t)18, NULL, &t[i]), 0);
     for (int i = 0; i < 4; i++) {
         int result;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 2584);
     }
     return 0;

@@ -58,7 +58,7 @@ static int naps_beside_a_busy_ring(void *arg)
     }
     bz_store_relaxed(&is_over, 1);
     for (int i = 0; i < RUNNERS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_LE(*worst, GLOBAL_RUNS);
     CHECK_LT(seldom, NAPS / 2);
     return 0;
@@ -90,7 +90,7 @@ static int fills_its_ring(void *arg)
     for (int i = 0; i < EACH; i++)
         CHECK_EQ(blitz_spawn(says_where, arg, NULL, &t[i]), 0);
     for (int i = 0; i < EACH; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static int one_steals(void *arg)
                              &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(i)}, &t[i]),
                  0);
     for (int i = 0; i < PROCS - 1; i++)
-        CHECK_EQ(blitz_task_join(t[i], blitz_after(BLITZ_S), NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, blitz_after(BLITZ_S)), 0);
     int first = bz_load_relaxed(&first_victim);
     if (first >= 0)
         victims[first]++;
@@ -175,7 +175,7 @@ static int calls_again_and_again(void *arg)
         CHECK_EQ(blitz_block_in_place(blocks, (void *)(uintptr_t)(5 * BLITZ_US)), 1);
     CHECK_EQ(blitz_stats_read(NULL, &s), 0);
     *moved += s.calls_moved > 0;
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* They are counted, or the second look would find it in a call still. A seed may hold one of them up for

@@ -36,7 +36,7 @@ static int spawn_then_burn(void *arg)
         CHECK_EQ(blitz_spawn(sign, &note[i], NULL, &t[i]), 0);
     bz_sim_burn(HOG_NS);
     for (int i = 0; i < n; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_LT(note[i].ran_ns - begin, SOON_NS);
     }
     return 0;
@@ -75,10 +75,10 @@ static int first_burns(void *arg)
     for (int i = 0; i < n; i++)
         CHECK_EQ(blitz_spawn(sign, &note[i], NULL, &t[i]), 0);
     for (int i = 0; i < n; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_LT(note[i].ran_ns - begin, SOON_NS);
     }
-    return blitz_task_join(hog, BLITZ_FOREVER, NULL);
+    return blitz_task_join(hog, NULL, BLITZ_FOREVER);
 }
 
 TEST(accept, what_is_queued_behind_a_hog_is_run_by_the_other_worker)
@@ -101,10 +101,10 @@ static void first_injected_burns(const struct bz_os *os, void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(sign, &note[i], &opts, &t[i]), 0);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_LT(note[i].ran_ns - begin, SOON_NS);
     }
-    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(hog, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
@@ -143,7 +143,7 @@ static int put_a_hundred_here(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(burn_a_little, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_GE(bz_load_relaxed(&moved), 40u);
     CHECK_LE(bz_load_relaxed(&moved), 60u);
     return 0;
@@ -180,7 +180,7 @@ static int many_look(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(look_who_searches, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_LE(bz_load_relaxed(&most_searching), bz_machine_self()->rt->proc_count / 2);
     return 0;
 }
@@ -223,7 +223,7 @@ static int wake_the_running(void *arg)
     for (int i = (int)t_random_below(3); i > 0; i--)
         blitz_yield();
     t_event_set(&w.event);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK(w.is_awake);
     return 0;
 }
@@ -257,11 +257,11 @@ static int wake_beside_a_full_ring(void *arg)
     unsigned here = sim_proc();
     uint64_t begin = blitz_now();
     t_event_set(&sleeper.event);
-    CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(waiter, NULL, BLITZ_FOREVER), 0);
     CHECK_LT(blitz_now() - begin, SOON_NS); /* not behind what is queued */
     *near += woken_on == here;
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -313,7 +313,7 @@ static int six_runs(void *arg)
     while (bz_load_relaxed(&runs) < LOCAL + 1)
         blitz_yield();
     for (int i = 0; i < LOCAL; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     *early += bz_load_relaxed(&global_place) < LOCAL;
     return 0;
 }

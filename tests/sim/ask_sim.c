@@ -80,9 +80,9 @@ static int hogs_that_call(void *arg)
     CHECK_EQ(blitz_spawn(ticks, &w, NULL, &ticker), 0);
     for (int i = 0; i < HOGS; i++)
         CHECK_EQ(blitz_spawn(hog[i], &w, NULL, &t[i]), 0);
-    CHECK_EQ(blitz_task_join(ticker, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(ticker, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < HOGS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     blitz_chan_unref(w.chan);
     CHECK_LT(w.latest, LATE_NS);
     return 0;

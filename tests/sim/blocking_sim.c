@@ -35,7 +35,7 @@ static int crowd_blocks(void *arg)
         CHECK_EQ(blitz_spawn(calls, (void *)(50 * MS), NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int got = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     uint64_t took = blitz_now() - begun;
@@ -63,7 +63,7 @@ static int tries_all(void *arg)
         started += blitz_spawn(calls, (void *)((uintptr_t)i * MS / 2), NULL, &t[started]) == 0;
     for (int i = 0; i < started; i++) {
         int got = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     int got = 0, err = blitz_blocking_until(blocks, NULL, NULL, BLITZ_FOREVER, &got);
@@ -121,7 +121,7 @@ static int four_leave(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(leaves, &left[i], NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         CHECK_EQ(got, -ETIMEDOUT);
     }
     CHECK_LE(blitz_now() - begun, 8 * MS);

@@ -101,7 +101,7 @@ static int one_send(struct scene *s, int i, int value)
     case 2:
         return by_select(blitz_case_send(s->c, &value), soon(s, i));
     case 3:
-        return blitz_chan_send_many(s->c, &value, 1, soon(s, i), NULL);
+        return blitz_chan_send_many(s->c, &value, 1, NULL, soon(s, i));
     default:
         return blitz_chan_send(s->c, &value, soon(s, i));
     }
@@ -120,7 +120,7 @@ static int one_recv(struct scene *s, int i, int *value)
     case 2:
         return by_select(blitz_case_recv(s->c, value), soon(s, i));
     case 3:
-        return blitz_chan_recv_many(s->c, value, 1, soon(s, i), &n);
+        return blitz_chan_recv_many(s->c, value, 1, &n, soon(s, i));
     default:
         return blitz_chan_recv(s->c, value, soon(s, i));
     }
@@ -191,7 +191,7 @@ static int recorded(void *arg)
         blitz_task_cancel(s->task[draw(s, WORKERS - 1)]);
     }
     for (int i = 0; i < WORKERS - 1; i++)
-        CHECK_EQ(blitz_task_join(s->task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(s->task[i], NULL, BLITZ_FOREVER), 0);
     if (has_thread)
         bz_os_thread_join(s->os, &plain);
     return 0;
@@ -265,7 +265,7 @@ static int sends(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         int value = base + i;
         blitz_permit permit;
-        int rc = i % 3 ? -EOPNOTSUPP : blitz_chan_reserve(world.c[i % 2], BLITZ_FOREVER, &permit);
+        int rc = i % 3 ? -EOPNOTSUPP : blitz_chan_reserve(world.c[i % 2], &permit, BLITZ_FOREVER);
         if (rc == 0)
             blitz_permit_send(&permit, &value);
         else if (rc == -EOPNOTSUPP)
@@ -373,11 +373,11 @@ static void begin(size_t capacity)
 static void end(void)
 {
     for (int i = 4; i < 6; i++)
-        CHECK_EQ(blitz_task_join(world.task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(world.task[i], NULL, BLITZ_FOREVER), 0);
     blitz_chan_close(world.c[0]);
     blitz_chan_close(world.c[1]);
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(world.task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(world.task[i], NULL, BLITZ_FOREVER), 0);
     drain(world.c[0]);
     drain(world.c[1]);
     CHECK_EQ(bz_load_relaxed(&world.received),

@@ -76,8 +76,8 @@ static int cancel_at(void *arg)
     CHECK_EQ(blitz_spawn(sets, t, NULL, &setter), 0);
     CHECK_EQ(blitz_sleep(t->cancel_after), 0);
     blitz_task_cancel(t->racer);
-    CHECK_EQ(blitz_task_join(t->racer, BLITZ_FOREVER, NULL), 0);
-    CHECK_EQ(blitz_task_join(setter, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t->racer, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join(setter, NULL, BLITZ_FOREVER), 0);
     CHECK(t->outcome == 0 || t->outcome == -ECANCELED);
     for (int i = 0; i < 3; i++) {
         CHECK(t->fate[i] == BLITZ_ENDED || t->fate[i] == BLITZ_REVOKED);
@@ -124,7 +124,7 @@ static int leaf_work(struct leaf *l, struct bz_rng *dice)
     if (l->depth == 0 || bz_rng_below(dice, 2))
         return blitz_sleep(bz_rng_below(dice, 60) * BLITZ_US);
     uint64_t until = bz_rng_below(dice, 2) ? BLITZ_FOREVER : blitz_after(30 * BLITZ_US);
-    CHECK_EQ(blitz_scope_open(&s, until, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, until), 0);
     for (int i = 0; i < 3; i++) {
         int err = spawn_leaf(l->scene, &s, dice, l->depth - 1, &below[i]);
         CHECK(err == 0 || err == -ECANCELED);
@@ -156,7 +156,7 @@ static int scopes_in_scopes(void *arg)
     CHECK_EQ(blitz_token_new(NULL, &token), 0);
     blitz_scope_opts opts = {.token = bz_rng_below(&dice, 2) ? token : NULL};
     uint64_t until = bz_rng_below(&dice, 2) ? BLITZ_FOREVER : blitz_after(50 * BLITZ_US);
-    CHECK_EQ(blitz_scope_open(&scope, until, &opts), 0);
+    CHECK_EQ(blitz_scope_open(&scope, &opts, until), 0);
     for (int i = 0; i < 4; i++) {
         int err = spawn_leaf(&s, &scope, &dice, 3, &top[i]);
         CHECK(err == 0 || err == -ECANCELED);

@@ -66,7 +66,7 @@ static int call(struct receiver *r)
 {
     if (r->is_watch)
         return blitz_watch_recv(world.watch, &r->value, &r->seen, r->until);
-    return blitz_broadcast_recv(&r->rx, &r->value, r->until, &r->missed);
+    return blitz_broadcast_recv(&r->rx, &r->value, &r->missed, r->until);
 }
 
 /* One receive has ended with rc. False: it was the last one. */
@@ -117,7 +117,7 @@ static blitz_poll stackless(void *state, blitz_cx *cx)
         if (r->until == BLITZ_FOREVER)
             BLITZ_AWAIT(rc, r->future);
         else
-            BLITZ_AWAIT_UNTIL(rc, r->future, r->until, &r->timer);
+            BLITZ_AWAIT_UNTIL(rc, r->future, &r->timer, r->until);
         rc = outcome(r, rc);
     } while (goes_on(r, rc));
     bz_store_release(&r->has_ended, 1); /* with what it has seen */
@@ -149,7 +149,7 @@ static void end(struct receiver *r)
     if (r->form == THREAD)
         bz_os_thread_join(world.os, &r->thread);
     else
-        CHECK_EQ(blitz_task_join(r->task, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(r->task, NULL, BLITZ_FOREVER), 0);
     blitz_broadcast_unsubscribe(&r->rx);
 }
 

@@ -55,9 +55,9 @@ static int hogs_and_a_ticker(void *arg)
     CHECK_EQ(blitz_spawn(ticker, &s, NULL, &tick), 0);
     for (unsigned i = 0; i < n; i++)
         CHECK_EQ(blitz_spawn(hog, &s, NULL, &t[i]), 0);
-    CHECK_EQ(blitz_task_join(tick, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(tick, NULL, BLITZ_FOREVER), 0);
     for (unsigned i = 0; i < n; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&s.ticks), 20u); /* relaxed: joined */
     CHECK_LT(s.late_ns, 120 * BLITZ_MS); /* while the hogs come to be known, one after another */
     return 0;
@@ -97,7 +97,7 @@ static int spawns_and_joins(void)
     blitz_task *t;
     int result = 0;
     CHECK_EQ(blitz_spawn(child, (void *)7, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result == 7 ? 0 : -1;
 }
 
@@ -147,7 +147,7 @@ static int all_come_back(void *arg)
         CHECK_EQ(blitz_spawn(comes_back, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < DEEDS; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     return 0;

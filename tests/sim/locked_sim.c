@@ -39,7 +39,7 @@ static void waits_in_every_way(unsigned i)
     blitz_yield();
     may_run_here();
     CHECK_EQ(blitz_spawn(child, (void *)(i % 2 * MS), NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(blitz_task_join(t, &got, BLITZ_FOREVER), 0);
     may_run_here();
     blitz_fork(&job, child, (void *)MS);
     blitz_yield();
@@ -92,7 +92,7 @@ static int a_few_of_each(void *arg)
     for (unsigned i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(i < 3 ? locked : beside, (void *)(uintptr_t)i, NULL, &t[i]), 0);
     for (unsigned i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     CHECK_EQ(bz_load_relaxed(&bz_machine_self()->rt->locked), 0u); /* relaxed: all have ended */
@@ -139,7 +139,7 @@ static int calls_and_ticks(void *arg)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_spawn(i < 2 ? locked_in_calls : beside, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     return sum;
@@ -172,7 +172,7 @@ static int more_than_there_are_threads(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(locks_and_naps, &locked_count, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return bz_load_relaxed(&locked_count); /* relaxed: all have ended */
 }
 
@@ -222,7 +222,7 @@ static int some_try(void *arg)
     for (uintptr_t i = 0; i < 4; i++)
         started += blitz_spawn(tries_to_lock, (void *)i, NULL, &t[started]) == 0;
     for (int i = 0; i < started; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     return sum == started ? 0 : 1;

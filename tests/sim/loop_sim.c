@@ -160,7 +160,7 @@ static int cancel_it(void *arg)
     CHECK_EQ(blitz_sleep(loop_roll(arg, 2 * BLITZ_MS)), 0);
     blitz_task_cancel(t);
     size_t begun = bz_load_relaxed(&c.begun); /* the cancel itself may have taken its time */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     /* A chunk of each worker, some 20 us of 10 us an index, and the first ones are 4. */
     CHECK_LE(c.at_end - begun, 8 * (size_t)blitz_worker_count());
@@ -392,7 +392,7 @@ static int loop_beside_others(void *arg)
     CHECK_LE(stats_now().jobs_evacuated - before, 16u); /* a yield does not scatter the halves */
     bz_store_relaxed(&o.is_over, 1);                    /* relaxed: one thread at a time */
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_GE(o.ticks, 2u);
     CHECK_GE(o.echoes, 2u);
     /* Without the fast paths nobody's proc is taken away, and parts of the loop stand in the line. */
@@ -431,7 +431,7 @@ static int joins_a_child_that_loops(void *arg)
     for (int i = 0; i < 3; i++)
         blitz_fork(&job[i], burn_ten, NULL);
     CHECK_EQ(blitz_spawn(child_loops, arg, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     for (int i = 2; i >= 0; i--)
         CHECK_EQ(blitz_join(&job[i]), 3);
     return 0;
@@ -443,7 +443,7 @@ static int several_of_them(void *arg)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_spawn(joins_a_child_that_loops, arg, NULL, &t[i]), 0);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

@@ -41,7 +41,7 @@ static int spawn_one_then_burn(void *arg)
     uint64_t ran = bz_load_relaxed(&when); /* relaxed: a number */
     CHECK(ran != 0);                       /* while we burned, so on another worker */
     CHECK_LT(ran - began, (uint64_t)(intptr_t)arg);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* It is in the next slot of a machine that burns: nobody was roused for it, nobody can steal it. */
@@ -96,7 +96,7 @@ static int sleepers_beside_hogs(void *arg)
     blitz_yield(); /* they go to sleep, most of them here */
     bz_sim_burn(HOG_NS);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < N; i++) /* its own start may have waited for two looks, too */
         CHECK_LT(bz_load_relaxed(&ran[i]) - began, BLITZ_MS + TIMERS_NS); /* relaxed: joined */
     return 0;
@@ -141,7 +141,7 @@ static int crowd_with_a_hog(void *arg)
         CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
     CHECK_LT(blitz_now() - began, (uint64_t)HOG_NS); /* before the hog was done */
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -157,7 +157,7 @@ static int rest_for_an_hour(void *arg)
     struct bz_monitor *mon = monitor();
     blitz_task *t;
     CHECK_EQ(blitz_spawn(says_when, arg, NULL, &t), 0); /* raises it */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_sleep(BLITZ_S), 0);
     uint64_t looks = bz_load_relaxed(&mon->looks); /* relaxed: statistics */
     CHECK_EQ(blitz_sleep(3600 * BLITZ_S), 0);

@@ -75,7 +75,7 @@ static int talk(void *arg)
 static int connect_and_talk(void *arg)
 {
     struct stream s = {.id = net_dice(1000), .bytes = net_dice(300)};
-    CHECK_EQ(blitz_tcp_connect(&((struct server *)arg)->at, BLITZ_FOREVER, &s.t), 0);
+    CHECK_EQ(blitz_tcp_connect(&((struct server *)arg)->at, &s.t, BLITZ_FOREVER), 0);
     return talk(&s);
 }
 

@@ -67,7 +67,7 @@ static int be_served(void *arg)
     blitz_tcp *t;
     char c;
     CHECK_EQ(blitz_sleep(net_dice(2) * net_dice(10000)), 0);
-    CHECK_EQ(blitz_tcp_connect(&h->at, BLITZ_FOREVER, &t), 0);
+    CHECK_EQ(blitz_tcp_connect(&h->at, &t, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_tcp_read(t, &c, 1, BLITZ_FOREVER), 1);
     blitz_tcp_close(t);
     return 0;
@@ -109,7 +109,7 @@ static int connect_and_leave(void *arg)
     struct herd *h = arg;
     blitz_tcp *t;
     CHECK_EQ(blitz_sleep(1000), 0);
-    CHECK_EQ(blitz_tcp_connect(&h->at, BLITZ_FOREVER, &t), 0);
+    CHECK_EQ(blitz_tcp_connect(&h->at, &t, BLITZ_FOREVER), 0);
     blitz_tcp_close(t);
     return 0;
 }
@@ -240,7 +240,7 @@ static int go_wild(void *arg)
 {
     const struct wild *w = arg;
     struct stream s = {.id = net_dice(1000), .bytes = net_dice(300)};
-    int err = blitz_tcp_connect(&w->at, some_deadline(), &s.t);
+    int err = blitz_tcp_connect(&w->at, &s.t, some_deadline());
     if (err != 0) {
         CHECK(err == -ETIMEDOUT || err == -ECONNREFUSED || err == -ECONNRESET);
         return 0;
@@ -492,7 +492,7 @@ static int be_served_again(void *arg)
     char c;
     for (int i = 0; i < 4; i++) {
         int err;
-        while ((err = blitz_tcp_connect(&h->at, BLITZ_FOREVER, &t)) == -EMFILE)
+        while ((err = blitz_tcp_connect(&h->at, &t, BLITZ_FOREVER)) == -EMFILE)
             CHECK_EQ(blitz_sleep(1 + net_dice(1000000)), 0);
         CHECK_EQ(err, 0);
         CHECK_EQ(blitz_tcp_read(t, &c, 1, BLITZ_FOREVER), 1);

@@ -53,7 +53,7 @@ static int three_that_wait(void *arg)
         CHECK_EQ(blitz_spawn(fib_that_waits, arg, NULL, &t[i]), 0);
     for (int i = 0; i < 3; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], blitz_after(BLITZ_S), &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, blitz_after(BLITZ_S)), 0);
         CHECK_EQ(result, 8);
     }
     return 0;
@@ -75,7 +75,7 @@ static int spawn_and_fork(void *arg)
         return 1;
     blitz_fork(&job, spawn_and_fork, (void *)(depth - 1));
     CHECK_EQ(blitz_spawn(spawn_and_fork, (void *)(depth - 1), NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &mine), 0);
+    CHECK_EQ(blitz_task_join(t, &mine, BLITZ_FOREVER), 0);
     return mine + blitz_join(&job);
 }
 
@@ -113,7 +113,7 @@ static int cancel_forkers(void *arg)
         if (i == 1)
             blitz_yield();
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
     }
     return 0;
@@ -237,7 +237,7 @@ static int fork_among_the_busy(void *arg)
     CHECK_EQ(blitz_sleep(BLITZ_MS), 0); /* they have begun */
     CHECK_EQ(fork_three_then_burn(&t), 0);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -283,7 +283,7 @@ static int some_that_burn(void *arg)
         CHECK_EQ(blitz_spawn(fork_and_burn_at_random, (void *)((uintptr_t)arg + i), NULL, &t[i]),
                  0);
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return fork_and_burn_at_random((void *)((uintptr_t)arg + 7));
 }
 
@@ -424,7 +424,7 @@ static int beside_loops(void *arg)
     for (; n < 3 + procs; n++)
         CHECK_EQ(blitz_spawn(loops_for_long, NULL, NULL, &t[n]), 0);
     while (n > 0)
-        CHECK_EQ(blitz_task_join(t[--n], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[--n], NULL, BLITZ_FOREVER), 0);
     blitz_chan_unref(echo.there);
     blitz_chan_unref(echo.back);
     /* The plain form has no next slot: who is woken goes to the end of the ring. */

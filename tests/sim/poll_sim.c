@@ -7,7 +7,7 @@
 static int join(blitz_task *t)
 {
     int result = -1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -155,7 +155,7 @@ static blitz_poll is_busy(void *state, blitz_cx *cx)
         BLITZ_RETURN(rc);
     CHECK_EQ(blitz_spawn(naps, (void *)(intptr_t)s->kind, NULL, &s->task), 0);
     blitz_join_future_init(&s->child, s->task);
-    BLITZ_AWAIT_UNTIL(rc, &s->child.future, blitz_after(100 * BLITZ_US), &s->timer);
+    BLITZ_AWAIT_UNTIL(rc, &s->child.future, &s->timer, blitz_after(100 * BLITZ_US));
     if (rc == 0)
         BLITZ_RETURN(s->child.result);
     BLITZ_YIELD();

@@ -53,7 +53,7 @@ static int all_at_once(void *arg)
     for (int i = 0; i < TASKS; i++)
         CHECK_EQ(blitz_spawn(locks_and_forks, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < TASKS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&done), TASKS);
     return 0;
 }
@@ -118,7 +118,7 @@ static int users_at_once(void *arg)
     for (int i = PARTS - 1; i >= 0; i--)
         CHECK_EQ(blitz_join(&job[i]), 0);
     for (int i = 0; i < TASKS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&done), TASKS + PARTS);
     return 0;
 }

@@ -23,7 +23,7 @@ static int tree(void *arg)
         CHECK_EQ(blitz_spawn(tree, (void *)(depth - 1), NULL, &child[i]), 0);
     for (int i = 0; i < 2; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(child[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(child[i], &result, BLITZ_FOREVER), 0);
         sum += result;
     }
     return sum;
@@ -51,7 +51,7 @@ static int many_yield(void *arg)
         CHECK_EQ(blitz_spawn(yields, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i);
     }
     return 0;
@@ -80,7 +80,7 @@ static int many_sleep(void *arg)
         CHECK_EQ(blitz_spawn(sleeps, (void *)(intptr_t)(i * 7 % N), NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     return 0;
@@ -113,7 +113,7 @@ static int sign_in_order(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(sleeps_and_signs, (void *)(intptr_t)(1 + i * 3 % N), NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < N; i++)
         CHECK_EQ(order.woken[i], i + 1);
     return 0;
@@ -153,7 +153,7 @@ static int cancel_some(void *arg)
     }
     for (int i = 0; i < N; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK(result == -ECANCELED || (result == 0 && i % 2 == 0));
     }
     return 0;
@@ -171,10 +171,10 @@ static int join_at_the_edge(void *arg)
     (void)arg;
     for (int i = 0; i < 4; i++) {
         CHECK_EQ(blitz_spawn(sleeps, (void *)(intptr_t)1, NULL, &t), 0);
-        int err = blitz_task_join(t, blitz_after(BLITZ_MS), NULL);
+        int err = blitz_task_join(t, NULL, blitz_after(BLITZ_MS));
         CHECK(err == 0 || err == -ETIMEDOUT);
         if (err != 0)
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -213,7 +213,7 @@ static void spawn_from_outside(void *arg)
         blitz_task *t;
         int result = -1;
         CHECK_EQ(blitz_spawn(give_back, (void *)(intptr_t)i, &opts, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i);
     }
 }

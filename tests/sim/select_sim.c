@@ -283,7 +283,7 @@ static int waits_in_a_crowd(void *arg)
     CHECK_EQ(blitz_spawn(chooses, NULL, NULL, &t), 0);
     for (unsigned round = 0; round < ROUNDS && crowd.kind != TIME; round++)
         meet();
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     check_shares(crowd.chosen, crowd.count, crowd.count, ROUNDS);
     blitz_chan_unref(crowd.c);
     return 0;

@@ -103,7 +103,7 @@ static int spawns(void *arg)
     }
     for (int i = 0; i < 4; i++)
         if (t[i] != NULL)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return finish(0);
 }
 

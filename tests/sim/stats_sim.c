@@ -24,7 +24,7 @@ static int crowd(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(leaf, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return N + 1;
 }
 

@@ -15,7 +15,7 @@ static int proxies(void *arg)
     struct proxy *p = arg;
     uint64_t since = blitz_now();
     int err =
-        blitz_stream_copy_both(p->near[1], p->far[0], p->until, p->idle_ns, &p->there, &p->back);
+        blitz_stream_copy_both(p->near[1], p->far[0], p->idle_ns, &p->there, &p->back, p->until);
     p->took_ns = blitz_now() - since;
     for (int i = 0; i < 2; i++)
         blitz_duplex_close(p->duplex[i], 1 - i); /* of near the second end, of far the first */
@@ -52,7 +52,7 @@ static int trickle(void *arg)
         CHECK_EQ(blitz_sleep(IDLE_MS * BLITZ_MS * 3 / 4), 0);
     }
     CHECK(!blitz_task_is_done(t));
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ETIMEDOUT);
     CHECK_EQ(p.there, 20u);
     CHECK_GE(p.took_ns, 15 * IDLE_MS * BLITZ_MS);
@@ -80,7 +80,7 @@ static int clogged(void *arg)
     while ((n = blitz_writer_write(p.near[0].out, c, sizeof c, BLITZ_FOREVER)) > 0)
         continue;
     CHECK_EQ(n, -EPIPE); /* the proxy is gone */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ETIMEDOUT);
     proxy_close(&p);
     return 0;
@@ -101,7 +101,7 @@ static int patient(void *arg)
     p.idle_ns = arg == NULL ? 0 : BLITZ_FOREVER;
     p.until = blitz_after(50 * IDLE_MS * BLITZ_MS);
     CHECK_EQ(blitz_spawn(proxies, &p, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ETIMEDOUT);
     CHECK_GE(p.took_ns, 49 * IDLE_MS * BLITZ_MS);
     proxy_close(&p);

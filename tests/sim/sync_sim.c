@@ -101,7 +101,7 @@ static blitz_poll acts_by_poll(void *state, blitz_cx *cx)
     while (me->left-- > 0) {
         me->how = (unsigned)bz_rng_below(&me->actor.rng, PERMITS);
         s->kind->take_later(&me->f, s, me->how);
-        BLITZ_AWAIT_UNTIL(rc, &me->f.future, deadline(&me->actor.rng, s->os), &me->timer);
+        BLITZ_AWAIT_UNTIL(rc, &me->f.future, &me->timer, deadline(&me->actor.rng, s->os));
         if (rc != 0)
             continue;
         CHECK_EQ(me->f.error, 0);
@@ -141,7 +141,7 @@ static int cast(void *arg)
             blitz_task_cancel(t[bz_rng_below(&s->rng, ACTORS)]);
     }
     for (int i = 0; i < ACTORS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     if (has_thread)
         CHECK_EQ(bz_os_thread_join(s->os, &thread), 0);
     CHECK_EQ(bz_load_relaxed(&inside), 0);
@@ -384,10 +384,10 @@ static int hogs_and_waiters(void *arg)
     for (int i = 0; i < WAITERS; i++)
         CHECK_EQ(blitz_spawn(wants_a_turn, p, NULL, &t[i]), 0);
     for (int i = 0; i < WAITERS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     bz_store_relaxed(&is_over, 1);
     for (int i = 0; i < p->hogs; i++)
-        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(hog[i], NULL, BLITZ_FOREVER), 0);
     /* 1 ms, then the next unlock; the other waiter's turn before; the monitor's look at `next` */
     CHECK_LT(bz_load_relaxed(&longest), 4 * BLITZ_MS);
     return 0;

@@ -51,7 +51,7 @@ static int slow(void *arg)
     r->proc_before = bz_machine_self()->proc->index; /* nobody takes it within these lines */
     CHECK_EQ(blitz_block_in_place(blocks, (void *)(100 * MS)), 1);
     r->slow = blitz_now();
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int one_each(void *arg)
     CHECK_EQ(blitz_sleep(5 * MS), 0); /* a timer fires meanwhile, on whatever proc */
     for (unsigned i = 0; i < n; i++) {
         int got = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         same += got;
     }
     CHECK_GE(same + (int)figures().calls_moved, (int)n); /* who was not moved is where he was */
@@ -142,7 +142,7 @@ static int returns_to_a_hog(void *arg)
     CHECK_EQ(s.calls_moved, 1u);
     CHECK_EQ(s.calls_regained, 0u);
     CHECK_NOT_NULL(bz_machine_self()->proc); /* and did not go on without one */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK(is_over);
     return 0;
 }
@@ -180,7 +180,7 @@ static int many_nest(void *arg)
     for (int i = 0; i < 4; i++)
         CHECK_EQ(blitz_spawn(nests, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < 4; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     return sum;
@@ -252,7 +252,7 @@ static int poll_and_ticks(void *arg)
     CHECK_EQ(blitz_spawn_poll(polls, &state, sizeof state, NULL, &t), 0);
     for (int i = 0; i < 10; i++)
         CHECK_EQ(blitz_sleep(MS / 2), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(blitz_task_join(t, &got, BLITZ_FOREVER), 0);
     return got;
 }
 

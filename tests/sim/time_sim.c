@@ -40,7 +40,7 @@ static int short_and_long(void *arg)
         CHECK_EQ(blitz_spawn(naps, &nap[i], NULL, &t[i]), 0);
     }
     for (int i = 0; i < MANY; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -127,7 +127,7 @@ static int much_later(void *arg)
     blitz_yield();
     t_burn(100 * BLITZ_S);
     for (int n = 0; n < MANY; n++)
-        CHECK_EQ(blitz_task_join(t[n], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[n], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_interval_tick(&i, BLITZ_FOREVER), 0);
     CHECK_GE(i.skipped, 99); /* left out in one step */
     return 0;
@@ -182,9 +182,9 @@ static int storm(void *arg)
     bz_store_relaxed(&s.earliest, blitz_now()); /* relaxed: before they begin */
     CHECK_EQ(blitz_spawn(waits_for_it, &s, NULL, &w), 0);
     CHECK_EQ(blitz_spawn(moves_it, &s, NULL, &m), 0);
-    CHECK_EQ(blitz_task_join(m, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(m, NULL, BLITZ_FOREVER), 0);
     blitz_timer_reset(&s.timer, 0); /* the last word: it must be heard */
-    CHECK_EQ(blitz_task_join(w, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(w, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_await(&s.timer.future, BLITZ_FOREVER), 0);
     return 0;
 }
@@ -219,7 +219,7 @@ static int put_off(void *arg)
         blitz_timer_reset(&t, begin + i * BLITZ_MS / 2 + BLITZ_MS);
     }
     CHECK_EQ(blitz_task_is_done(w), 0); /* put off each time */
-    CHECK_EQ(blitz_task_join(w, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(w, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

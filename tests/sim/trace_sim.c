@@ -108,9 +108,9 @@ static int known(void *arg)
     CHECK_EQ(blitz_trace_start(NULL, NULL), 0);
     blitz_task *claimed = spawn(child, "claimed");
     bz_sim_burn(10 * BLITZ_US);
-    CHECK_EQ(blitz_task_join(claimed, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(claimed, NULL, BLITZ_FOREVER), 0);
     blitz_task *sleeper = spawn(sleeps, "sleeper");
-    CHECK_EQ(blitz_task_join(sleeper, blitz_after(BLITZ_S), NULL), 0);
+    CHECK_EQ(blitz_task_join(sleeper, NULL, blitz_after(BLITZ_S)), 0);
     bz_sim_burn(5 * BLITZ_US);
     CHECK_EQ(blitz_trace_stop(NULL), 0);
     CHECK_EQ(blitz_trace_write_to(NULL, collect, t), 0);
@@ -210,7 +210,7 @@ static int crowd(void *arg)
     for (int i = 0; i < N; i++)
         t[i] = spawn(leaf, "leaf");
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return N + 1;
 }
 

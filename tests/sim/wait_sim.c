@@ -97,7 +97,7 @@ static int wakes_deadlines_and_cancels(void *arg)
     for (int i = 0; i < TAKERS; i++) {
         int result = 1;
         blitz_task_cancel(t[i]); /* whoever still waits */
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK(result == 0 || result == -ECANCELED || (result == -ETIMEDOUT && taker[i].for_ns));
     }
     return 0;
@@ -135,7 +135,7 @@ static int cancel_later_and_later(void *arg)
             else
                 CHECK_EQ(blitz_sleep(BLITZ_US), 0);
         blitz_task_cancel(t);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK(result == 0 || result == -ECANCELED);
     }
     return 0;
@@ -161,7 +161,7 @@ static int joins_down(void *arg)
     CHECK_EQ(blitz_spawn(joins_down, (void *)(depth - 1), NULL, &t), 0);
     if (depth % 2 == 0)
         blitz_yield(); /* so that somebody else may begin it, and it is not claimed */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -176,7 +176,7 @@ static int cancel_the_top(void *arg)
     if (bz_rng_below(&s->rng, 2) == 0)
         CHECK_EQ(blitz_sleep(moment(s)), 0);
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED); /* the innermost was reached */
     return 0;
 }
@@ -238,7 +238,7 @@ static int all_at_once(void *arg)
         CHECK_EQ(blitz_spawn(sleeps_until, &at, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     return 0;

@@ -100,7 +100,7 @@ static int crowd(void *arg)
     for (uintptr_t i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(works, (void *)(uintptr_t)t_random(), NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

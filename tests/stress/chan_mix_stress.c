@@ -109,7 +109,7 @@ static blitz_poll polls(void *state, blitz_cx *cx)
         BLITZ_AWAIT(rc, &p->in.hand.future);
         CHECK_EQ(rc, 0);
         blitz_oneshot_future_init(&p->in.shot, p->o, &p->value);
-        BLITZ_AWAIT_UNTIL(rc, &p->in.shot.future, some_deadline(p), &p->in.timer);
+        BLITZ_AWAIT_UNTIL(rc, &p->in.shot.future, &p->in.timer, some_deadline(p));
         judge(p, rc != 0 ? rc : p->in.shot.result);
     }
     blitz_chan_close(p->shots);
@@ -169,7 +169,7 @@ static int shoots(void *arg)
             CHECK_EQ(blitz_spawn(sends, p, NULL, &task[tasks++]), 0);
     }
     for (int i = 0; i < tasks; i++)
-        CHECK_EQ(blitz_task_join(task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(task[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < PAIRS; i++) {
         if (i % 3 == 0)
             bz_os_thread_join(os, &receiver[i]);

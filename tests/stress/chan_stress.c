@@ -48,7 +48,7 @@ static void send_one(blitz_chan *c, uint64_t value, uint64_t i)
             rc = f.result == -ECANCELED ? rc : f.result;
             break;
         case 1:
-            rc = blitz_chan_reserve(c, until, &permit);
+            rc = blitz_chan_reserve(c, &permit, until);
             if (rc == 0)
                 blitz_permit_send(&permit, &value);
             else if (rc == -EOPNOTSUPP)
@@ -133,7 +133,7 @@ static int follows(void *arg)
     uint64_t value, missed, seen = 0;
     (void)arg;
     blitz_broadcast_subscribe(broadcast, &rx);
-    while (blitz_broadcast_recv(&rx, &value, BLITZ_FOREVER, &missed) == 0)
+    while (blitz_broadcast_recv(&rx, &value, &missed, BLITZ_FOREVER) == 0)
         if (blitz_watch_recv(watch, &value, &seen, blitz_after(10 * BLITZ_US)) == -EPIPE)
             break;
     blitz_broadcast_unsubscribe(&rx);
@@ -206,7 +206,7 @@ static int all_of_it(void *arg)
     for (int i = 0; i < n; i++) {
         if (i < 3)
             blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         blitz_yield();
     }
     blitz_chan_unref(shots);

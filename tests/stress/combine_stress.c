@@ -39,7 +39,7 @@ static int waits(void *arg)
 {
     void *value = NULL;
     int err =
-        blitz_promise_await(promise, arg != NULL ? BLITZ_FOREVER : blitz_after(BLITZ_US), &value);
+        blitz_promise_await(promise, &value, arg != NULL ? BLITZ_FOREVER : blitz_after(BLITZ_US));
     CHECK(err == 0 || (arg == NULL && err == -ETIMEDOUT));
     bz_fetch_add_relaxed(&given, value != NULL);
     return 0;
@@ -61,7 +61,7 @@ static int one_promise(void *arg)
                  0);
     blitz_completer_unref(c);
     for (int i = 0; i < WAITERS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < RIVALS; i++)
         CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread[i]), 0);
     CHECK_EQ(bz_load_relaxed(&kept), 1);
@@ -105,7 +105,7 @@ static int one_scope(uint64_t deadline_ns)
     struct bz_os_thread thread;
     blitz_scope s;
     CHECK_EQ(blitz_token_new(NULL, &token), 0);
-    CHECK_EQ(blitz_scope_open(&s, blitz_after(deadline_ns), &(blitz_scope_opts){.token = token}),
+    CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.token = token}, blitz_after(deadline_ns)),
              0);
     CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread, NULL, cancels, NULL), 0);
     for (int i = 0; i < 20; i++) {

@@ -56,7 +56,7 @@ static int works(void *arg)
         blitz_yield();
         for (int i = 0; i < 8; i++) {
             int result = 1;
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
             CHECK_EQ(result, 0);
         }
         bz_fetch_add_relaxed(&w->tasks_run, 8); /* relaxed: a count */

@@ -166,7 +166,7 @@ static void wander_on(unsigned procs, uint64_t hops)
     }
     t_threads(2, kick, NULL);
     for (int i = 0; i < FIBERS; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         migrated += fibers[i].migrated;
         stale += fibers[i].stale;
     }

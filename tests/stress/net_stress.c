@@ -195,7 +195,7 @@ static int persists(void *arg)
             (void)!blitz_sleep(t_rng_below(&r, 200) * BLITZ_US);
             blitz_task_cancel(task);
         }
-        CHECK_EQ(blitz_task_join(task, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(task, &result, BLITZ_FOREVER), 0);
         if (result != -ECANCELED)
             return 0;
     }
@@ -251,7 +251,7 @@ static blitz_mutex pairing = BLITZ_MUTEX_INIT; /* a connect and the accept that 
 static void connect_pair(blitz_tcp *end[2])
 {
     CHECK_EQ(blitz_mutex_lock(&pairing, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_tcp_connect(&listening, soon(), &end[0]), 0);
+    CHECK_EQ(blitz_tcp_connect(&listening, &end[0], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(listener, &end[1], NULL, soon()), 0);
     blitz_mutex_unlock(&pairing);
 }

@@ -46,7 +46,7 @@ static void wait_somehow(uint64_t dice)
         break;
     case 2:
         CHECK_EQ(blitz_spawn(give_back, NULL, NULL, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         break;
     default:
         break;
@@ -173,7 +173,7 @@ static int hold_beside_a_feeder(void *arg)
     CHECK_EQ(blitz_spawn(feed, NULL, NULL, &t), 0);
     for (int i = 0; i < HOLDERS / 2; i++)
         CHECK_EQ(hold_and_join(&mutex), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

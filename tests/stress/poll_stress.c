@@ -159,11 +159,11 @@ static int listen_to_all(void *arg)
     }
     for (unsigned i = 0; i < BELLS; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 7);
     }
     for (unsigned i = 0; i < RINGERS; i++) {
-        CHECK_EQ(blitz_task_join(fiber[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(fiber[i], NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(pthread_join(thread[i], NULL), 0);
     }
     return 0;
@@ -211,7 +211,7 @@ static blitz_poll napper(void *state, blitz_cx *cx)
             BLITZ_RETURN(rc);
         CHECK_EQ(blitz_spawn(naps, (void *)(uintptr_t)(me->left * 10), NULL, &me->task), 0);
         blitz_join_future_init(&me->child, me->task);
-        BLITZ_AWAIT_UNTIL(rc, &me->child.future, blitz_after(30 * BLITZ_US), &me->timer);
+        BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, blitz_after(30 * BLITZ_US));
         if (rc != 0)
             BLITZ_JOIN(rc, &me->child, me->task);
         CHECK_EQ(rc, 0);
@@ -237,7 +237,7 @@ static int cancel_many(void *arg)
         }
         for (int i = 0; i < N; i++) {
             int result = 0;
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
             CHECK(result == 1 || result == -ECANCELED);
         }
     }

@@ -44,7 +44,7 @@ static int nest_scopes(void *arg)
 {
     struct nest *n = arg, below = {n->never, n->depth - 1};
     blitz_scope s;
-    int err = blitz_scope_open(&s, blitz_after(200 * BLITZ_US), NULL);
+    int err = blitz_scope_open(&s, NULL, blitz_after(200 * BLITZ_US));
     CHECK(err == 0 || is_scarce(err));
     if (err != 0)
         return 0;
@@ -74,10 +74,10 @@ static int join_children(void *arg)
         started += err == 0;
     }
     for (int i = 0; i < started; i++) {
-        int err = i % 2 ? blitz_task_join(t[i], blitz_after(50 * BLITZ_US), NULL) : -ETIMEDOUT;
+        int err = i % 2 ? blitz_task_join(t[i], NULL, blitz_after(50 * BLITZ_US)) : -ETIMEDOUT;
         CHECK(err == 0 || err == -ETIMEDOUT);
         if (err != 0)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }

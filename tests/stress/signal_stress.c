@@ -144,7 +144,7 @@ static void end_loops(blitz_runtime *rt, blitz_task *t[HOGS])
     for (int i = 0; i < HOGS; i++)
         atomic_store(&hog[i].is_over, true);
     for (int i = 0; i < HOGS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
@@ -219,7 +219,7 @@ static int lives_on(void *arg)
     CHECK_EQ(blitz_spawn(ticks, arg, NULL, &t[2]), 0);
     CHECK_EQ(blitz_spawn(ticks, arg, NULL, &t[3]), 0);
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 7;
 }
 

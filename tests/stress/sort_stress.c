@@ -53,7 +53,7 @@ static int sort_at_once(void *arg)
         CHECK_EQ(blitz_spawn(sort_at_random, &plans[i], NULL, &t[i]), 0);
     }
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

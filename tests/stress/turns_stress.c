@@ -112,7 +112,7 @@ static int beats_all_the_time(void *arg)
     while (!atomic_load(&is_over)) {
         blitz_task *t;
         CHECK_EQ(blitz_spawn(beat, NULL, NULL, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         (void)!blitz_sleep(BLITZ_MS);
     }
     return 0;
@@ -171,9 +171,9 @@ static void burn(int (*const *fn)(void *), unsigned kinds, unsigned procs)
     for (unsigned i = 0; i < HOGS; i++)
         atomic_store(&hog[i].is_over, true);
     for (unsigned i = 0; i < HOGS; i++)
-        CHECK_EQ(blitz_task_join(task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(task[i], NULL, BLITZ_FOREVER), 0);
     atomic_store(&is_over, true);
-    CHECK_EQ(blitz_task_join(beater, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(beater, NULL, BLITZ_FOREVER), 0);
     note_stops((struct bz_runtime *)rt);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
@@ -273,7 +273,7 @@ TEST_LIMIT(turns, a_shutdown_that_times_out_leaves_hogs_that_go_on, 120)
             atomic_store(&hog[i].is_over, true);
         }
         for (int i = 0; i < MANY; i++)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_unref(rt), 0);
     }
@@ -286,7 +286,7 @@ TEST_LIMIT(turns, a_cancel_reaches_loops_that_are_stopped, 120)
     until_one_is_stopped((struct bz_runtime *)rt);
     for (int i = 0; i < MANY; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);

@@ -56,7 +56,7 @@ static void cancel_and_join(blitz_task **t, struct bz_rng *rng)
     for (int i = 0; i < TAKERS; i++) {
         int result = 1;
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK(result == 0 || result == -ECANCELED);
     }
 }
@@ -75,7 +75,7 @@ static int round_of_takers(void *arg)
     blitz_yield();
     cancel_and_join(taker, rng);
     for (int i = 0; i < PUTTERS; i++)
-        CHECK_EQ(blitz_task_join(putter[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(putter[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread), 0);
     return 0;
 }

@@ -220,7 +220,7 @@ static inline int mix_call(struct mix_party *me, int *error)
         return rc;
     }
     if (op->is_permit)
-        rc = blitz_chan_reserve(c, op->until, &me->permit);
+        rc = blitz_chan_reserve(c, &me->permit, op->until);
     else if (op->is_send[0])
         rc = blitz_chan_send(c, &op->value[0], op->until);
     else
@@ -311,7 +311,7 @@ static inline blitz_poll mix_poll(void *state, blitz_cx *cx)
         if (me->op.until == BLITZ_FOREVER)
             BLITZ_AWAIT(rc, &me->counted);
         else
-            BLITZ_AWAIT_UNTIL(rc, &me->counted, me->op.until, &me->timer);
+            BLITZ_AWAIT_UNTIL(rc, &me->counted, &me->timer, me->op.until);
         chosen = mix_outcome(me, rc, &error);
         mix_end(me, chosen, error);
     }
@@ -372,7 +372,7 @@ static inline void mix_join(struct mix *w)
         if (w->party[i].form == MIX_THREAD)
             bz_os_thread_join(w->os, &w->party[i].thread);
         else
-            CHECK_EQ(blitz_task_join(w->party[i].task, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(w->party[i].task, NULL, BLITZ_FOREVER), 0);
 }
 
 static inline void mix_then(struct mix *w)

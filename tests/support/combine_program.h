@@ -260,7 +260,7 @@ static blitz_poll cp_poll(void *state, blitz_cx *cx)
 {
     struct cp_stackless *s = state;
     BLITZ_BEGIN(&s->frame, cx);
-    BLITZ_AWAIT_UNTIL(s->p->result, s->p->root, s->p->until, &s->timer);
+    BLITZ_AWAIT_UNTIL(s->p->result, s->p->root, &s->timer, s->p->until);
     BLITZ_END(0);
 }
 
@@ -349,10 +349,10 @@ static int cp_run(void *arg)
         blitz_task_cancel(waiter);
     }
     for (unsigned i = 0; i < CP_SETTERS; i++)
-        CHECK_EQ(task[i] != NULL ? blitz_task_join(task[i], BLITZ_FOREVER, NULL)
+        CHECK_EQ(task[i] != NULL ? blitz_task_join(task[i], NULL, BLITZ_FOREVER)
                                  : bz_os_thread_join(p->os, &thread[i]),
                  0);
-    CHECK_EQ(waiter != NULL ? blitz_task_join(waiter, BLITZ_FOREVER, NULL)
+    CHECK_EQ(waiter != NULL ? blitz_task_join(waiter, NULL, BLITZ_FOREVER)
                             : bz_os_thread_join(p->os, &waits),
              0);
     cp_check(p);

@@ -113,7 +113,7 @@ static inline int sleeps_for_ever(void *arg)
 static inline int call_join_until_and_cancel(void)
 {
     blitz_task *t = hog_spawn(sleeps_for_ever, NULL);
-    CHECK_EQ(blitz_task_join(t, blitz_after(BLITZ_MS), NULL), -ETIMEDOUT);
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     lose_proc();
     blitz_task_cancel(t);
     CHECK_EQ(hog_join(t), -ECANCELED);

@@ -58,7 +58,7 @@ static inline blitz_task *hog_spawn(int (*fn)(void *), void *arg)
 static inline int hog_join(blitz_task *t)
 {
     int result = -1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

@@ -446,7 +446,7 @@ static inline void inj_once_open(struct inj_play *p)
 
 static inline int inj_once_call(struct inj_play *p, struct inj_waiter *w)
 {
-    return blitz_once_get(&p->o.once, inj_once_makes, p, w->until, NULL);
+    return blitz_once_get(&p->o.once, inj_once_makes, p, NULL, w->until);
 }
 
 static inline blitz_future *inj_once_make(struct inj_play *p, struct inj_waiter *w)
@@ -469,7 +469,7 @@ static inline void inj_promise_open(struct inj_play *p)
 
 static inline int inj_promise_call(struct inj_play *p, struct inj_waiter *w)
 {
-    return blitz_promise_await(p->promise, w->until, NULL);
+    return blitz_promise_await(p->promise, NULL, w->until);
 }
 
 static inline blitz_future *inj_promise_make(struct inj_play *p, struct inj_waiter *w)
@@ -546,7 +546,7 @@ static inline void inj_scope_begin(struct inj_play *p, struct inj_waiter *w)
 {
     blitz_deadline until =
         bz_rng_below(&w->rng, 2) ? BLITZ_FOREVER : bz_os_now(p->os) + 3600 * BLITZ_S;
-    CHECK_EQ(blitz_scope_open(&p->scope, until, &(blitz_scope_opts){.runtime = p->rt}), 0);
+    CHECK_EQ(blitz_scope_open(&p->scope, &(blitz_scope_opts){.runtime = p->rt}, until), 0);
     for (uint32_t i = 1 + bz_rng_below(&w->rng, 3); i > 0; i--)
         CHECK_EQ(blitz_scope_spawn(&p->scope, inj_ends, p, NULL), 0);
 }
@@ -582,7 +582,7 @@ static inline void inj_broadcast_open(struct inj_play *p)
 static inline int inj_broadcast_call(struct inj_play *p, struct inj_waiter *w)
 {
     (void)p;
-    return blitz_broadcast_recv(&w->rx, &w->value, w->until, NULL);
+    return blitz_broadcast_recv(&w->rx, &w->value, NULL, w->until);
 }
 
 static inline blitz_future *inj_broadcast_make(struct inj_play *p, struct inj_waiter *w)
@@ -755,14 +755,14 @@ static inline blitz_poll inj_wait_by_poll(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&s->frame, cx);
     if (p->plan->kind->make == NULL) {
         blitz_mutex_lock_future_init(&w->f.sync, &p->mutex);
-        BLITZ_AWAIT_UNTIL(rc, &w->f.sync.future, w->until, &w->timer);
+        BLITZ_AWAIT_UNTIL(rc, &w->f.sync.future, &w->timer, w->until);
         while (rc == 0 && !p->has_token) {
             blitz_condition_wait_future_init(&w->f.sync, &p->condition, &p->mutex);
-            BLITZ_AWAIT_UNTIL(rc, &w->f.sync.future, w->until, &w->timer);
+            BLITZ_AWAIT_UNTIL(rc, &w->f.sync.future, &w->timer, w->until);
         }
     } else {
         s->f = inj_wrap(w, p->plan->kind->make(p, w));
-        BLITZ_AWAIT_UNTIL(rc, s->f, w->until, &w->timer);
+        BLITZ_AWAIT_UNTIL(rc, s->f, &w->timer, w->until);
     }
     inj_left(w, rc);
     BLITZ_END(0);
@@ -793,7 +793,7 @@ static inline void inj_fires(void *arg)
     struct inj_play *p = arg;
     const struct inj_kind *kind = p->plan->kind;
     if (kind->open == inj_once_open) { /* the event is the end of its own call */
-        CHECK_EQ(blitz_once_get(&p->o.once, inj_once_fails, p, BLITZ_FOREVER, NULL), -EIO);
+        CHECK_EQ(blitz_once_get(&p->o.once, inj_once_fails, p, NULL, BLITZ_FOREVER), -EIO);
         return;
     }
     blitz_event_set(&p->opened);
@@ -864,7 +864,7 @@ static inline int inj_first_task(void *arg)
         struct inj_waiter *w = &p->waiter[i];
         if (inj_is_thread(p->plan->form[i]))
             continue;
-        CHECK_EQ(blitz_task_join(w->task, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(w->task, NULL, BLITZ_FOREVER), 0);
         if (i == 0 && w->result != 0 && p->plan->kind->gave_up != NULL)
             p->plan->kind->gave_up(p);
     }

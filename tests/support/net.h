@@ -33,7 +33,7 @@ static inline void t_tcp_pair(blitz_tcp *end[2])
 {
     blitz_addr at;
     blitz_tcp_listener *l = t_listen(&at);
-    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(10 * BLITZ_S), &end[0]), 0);
+    CHECK_EQ(blitz_tcp_connect(&at, &end[0], blitz_after(10 * BLITZ_S)), 0);
     CHECK_EQ(blitz_tcp_accept(l, &end[1], NULL, blitz_after(10 * BLITZ_S)), 0);
     blitz_tcp_listener_close(l);
 }
@@ -102,7 +102,7 @@ static inline int t_fill_line(blitz_tcp_listener *l, blitz_tcp **out, int room)
     CHECK_EQ(blitz_tcp_listener_local(l, &at), 0);
     for (bool is_full = false; !is_full; n++) {
         CHECK_LT(n, room);
-        CHECK_EQ(blitz_tcp_connect(&at, blitz_after(20 * BLITZ_S), &out[n]), 0);
+        CHECK_EQ(blitz_tcp_connect(&at, &out[n], blitz_after(20 * BLITZ_S)), 0);
         while (t_in_line(l, &is_full) <= (unsigned)n)
             blitz_yield(); /* it is connected, and not yet in line */
     }
@@ -119,7 +119,7 @@ static inline blitz_task *t_spawn(int (*fn)(void *), void *arg)
 static inline int t_join(blitz_task *t)
 {
     int result = -1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

@@ -98,7 +98,7 @@ static inline void t_net_packets(struct t_net_world *w)
 
 static inline void t_net_client(struct t_net_world *w)
 {
-    CHECK_EQ(blitz_tcp_connect(&w->at, t_soon(), &w->client), 0);
+    CHECK_EQ(blitz_tcp_connect(&w->at, &w->client, t_soon()), 0);
 }
 
 static inline void t_net_raw_hello(struct t_net_world *w)

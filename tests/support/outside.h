@@ -53,7 +53,7 @@ static inline int t_visit_spawns(void *arg)
     blitz_task *t;
     int result = -1;
     CHECK_EQ(blitz_spawn(t_visit_yields, arg, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

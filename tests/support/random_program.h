@@ -123,7 +123,7 @@ static void act_join(struct self *s, bool has_deadline)
         return;
     int i = (int)die(s, (uint64_t)s->held), result = -1;
     blitz_deadline until = has_deadline ? bz_os_now(s->os) + die(s, 3) * BLITZ_MS : BLITZ_FOREVER;
-    int err = blitz_task_join(s->handle[i], until, &result);
+    int err = blitz_task_join(s->handle[i], &result, until);
     if (err != 0) {
         CHECK(has_deadline && (err == -ETIMEDOUT || err == -ECANCELED));
         return;
@@ -168,7 +168,7 @@ static void act_share(struct self *s)
     int i = (int)die(s, (uint64_t)s->held), result = -1;
     blitz_task *other = blitz_task_ref(s->handle[i]);
     int err = die(s, 2) ? -EAGAIN
-                        : blitz_task_join(other, bz_os_now(s->os) + die(s, 2) * BLITZ_MS, &result);
+                        : blitz_task_join(other, &result, bz_os_now(s->os) + die(s, 2) * BLITZ_MS);
     if (err != 0)
         blitz_task_detach(other);
     else
@@ -193,7 +193,7 @@ static void act_event(struct self *s)
     blitz_deadline until = die(s, 2) ? bz_os_now(s->os) + die(s, 200) * BLITZ_US : BLITZ_FOREVER;
     int err = bz_await(s->os, &e.f, until);
     CHECK(err == 0 || err == -ECANCELED || (err == -ETIMEDOUT && until != BLITZ_FOREVER));
-    CHECK_EQ(blitz_task_join(setter, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(setter, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 7);
 }
 

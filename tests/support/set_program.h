@@ -193,8 +193,8 @@ static blitz_poll sp_take_stackless(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&t->frame, cx);
     for (;;) {
         blitz_join_set_future_init(&t->next, p->set);
-        BLITZ_AWAIT_UNTIL(rc, &t->next.future,
-                          p->late == 0 ? BLITZ_FOREVER : bz_os_now(p->os) + p->late, &t->timer);
+        BLITZ_AWAIT_UNTIL(rc, &t->next.future, &t->timer,
+                          p->late == 0 ? BLITZ_FOREVER : bz_os_now(p->os) + p->late);
         rc = rc == 0 ? t->next.error : rc;
         goes_on = sp_step(p, rc, &t->next.joined, &t->a->is_open);
         if (!goes_on)
@@ -256,9 +256,9 @@ static int sp_run(void *arg)
         CHECK_EQ(blitz_spawn_poll(sp_take_stackless, &state, sizeof state, NULL, &taker), 0);
     else
         CHECK_EQ(bz_os_thread_start(p->os, &thread, NULL, sp_take_on_thread, &a), 0);
-    CHECK_EQ(blitz_task_join(adder, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(adder, NULL, BLITZ_FOREVER), 0);
     if (taker != NULL) {
-        CHECK_EQ(blitz_task_join(taker, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(taker, NULL, BLITZ_FOREVER), 0);
     } else {
         while (!bz_load_acquire(&a.is_taken)) /* pairs with sp_take */
             CHECK_EQ(blitz_sleep(20 * BLITZ_US), 0);

@@ -41,7 +41,7 @@ static inline int crowd_main(void *arg)
     }
     for (int i = 0; i < n; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     return 0;
@@ -65,7 +65,7 @@ static inline void crowd_run(struct crowd *c, unsigned procs)
     for (int i = 0; i < CROWD_THREADS; i++)
         CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread[i], NULL, crowd_thread, c), 0);
     CHECK_EQ(blitz_runtime_block_on(rt[1], crowd_main, c), 0);
-    CHECK_EQ(blitz_task_join(main_task, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(main_task, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < CROWD_THREADS; i++)
         CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread[i]), 0);
     for (int i = 0; i < 2; i++) {

@@ -42,7 +42,7 @@ static inline void scene_join(blitz_task **t, int n)
 {
     for (int i = 0; i < n; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
 }
@@ -356,7 +356,7 @@ static inline int once_gets(void *arg)
         void *value = NULL;
         uint64_t us = bz_rng_below(&rng, 3);
         blitz_deadline until = us ? blitz_after(us * BLITZ_US) : BLITZ_FOREVER;
-        int err = blitz_once_get(&s->once, once_makes, s, until, &value);
+        int err = blitz_once_get(&s->once, once_makes, s, &value, until);
         if (err == 0) {
             CHECK_EQ(*(int *)value, 1);
             return 0;

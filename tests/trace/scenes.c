@@ -29,7 +29,7 @@ static blitz_task *spawn(int (*fn)(void *), void *arg, const char *name)
 
 static void join(blitz_task *t)
 {
-    MUST(blitz_task_join(t, BLITZ_FOREVER, NULL) == 0);
+    MUST(blitz_task_join(t, NULL, BLITZ_FOREVER) == 0);
 }
 
 /* ---- a tree whose joins claim, yields, sleeps ---- */
@@ -72,7 +72,7 @@ static int first(void *arg)
     (void)arg;
     MUST(blitz_sleep(BLITZ_MS) == 0);
     blitz_task *t = spawn(second, NULL, "second");
-    MUST(blitz_task_join(t, blitz_after(10 * BLITZ_S), NULL) == 0); /* a deadline: not claimed */
+    MUST(blitz_task_join(t, NULL, blitz_after(10 * BLITZ_S)) == 0); /* a deadline: not claimed */
     return 0;
 }
 
@@ -80,7 +80,7 @@ static int line(void *arg)
 {
     (void)arg;
     blitz_task *t = spawn(first, NULL, "first");
-    MUST(blitz_task_join(t, blitz_after(10 * BLITZ_S), NULL) == 0);
+    MUST(blitz_task_join(t, NULL, blitz_after(10 * BLITZ_S)) == 0);
     return 0;
 }
 

@@ -36,8 +36,8 @@ static void one_round(void)
     blitz_task *a, *b;
     CHECK_EQ(blitz_spawn(nothing, NULL, NULL, &a), 0);
     CHECK_EQ(blitz_spawn(nothing, NULL, NULL, &b), 0);
-    CHECK_EQ(blitz_task_join(a, BLITZ_FOREVER, NULL), 0);
-    CHECK_EQ(blitz_task_join(b, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(a, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join(b, NULL, BLITZ_FOREVER), 0);
 }
 
 static int spawn_and_join(void *arg)
@@ -136,7 +136,7 @@ static int leave_some(void *arg)
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_spawn(i == 1 ? waits_for_ever : yields, NULL, NULL, NULL), 0);
     CHECK_EQ(blitz_spawn(nothing, NULL, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return *(int *)arg;
 }
 

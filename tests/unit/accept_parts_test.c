@@ -63,7 +63,7 @@ static int all_look_around(void *arg)
         CHECK_EQ(blitz_spawn(looks_around, NULL, NULL, &t[i]), 0);
     for (unsigned i = 0; i < N; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         seen += result;
     }
     CHECK_GT(seen, 0);
@@ -111,7 +111,7 @@ static int each_on_its_own(void *arg)
     (void)arg;
     CHECK_EQ(stands_on_its_own(NULL), 0);
     CHECK_EQ(blitz_spawn(stands_on_its_own, &t, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, blitz_after(60 * BLITZ_S), NULL),
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(60 * BLITZ_S)),
              0); /* with a deadline: not claimed */
     return 0;
 }
@@ -177,9 +177,9 @@ static int look_for_machines(void *arg)
     CHECK_LT(v.proc, (int)rt->proc_count);
 
     bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
-    CHECK_EQ(blitz_task_join(running, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(running, NULL, BLITZ_FOREVER), 0);
     blitz_task_cancel(parked);
-    CHECK_EQ(blitz_task_join(parked, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(parked, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -226,10 +226,10 @@ static int searches(void *arg)
     search_with_a_full_ring(m);
     bz_leave(was);
     bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
-    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(hog, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < N; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -291,10 +291,10 @@ static int spills_beside_a_thief(void *arg)
     push_beside_a_thief(m, t, &n);
     bz_leave(was);
     bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
-    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(hog, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < n; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -322,7 +322,7 @@ static int ids_beyond_32_bits(void *arg)
         CHECK_EQ(blitz_spawn(runs_until_told, &s, NULL, &t[i]), 0);
     for (unsigned i = 0; i < N; i++) {
         CHECK_EQ(blitz_task_id(t[i]), UINT64_C(0xfffffffe) + i);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -412,9 +412,9 @@ static int asks_beside_yielders(void *arg)
     ask_and_hear(l, ASKED / 10);
     bz_store_relaxed(&l->is_over, 1); /* relaxed: a flag */
     for (int i = 0; i < YIELDERS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
-    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(answering, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -444,7 +444,7 @@ static int asks_alone(void *arg)
     ask_and_hear(l, ASKED);
     CHECK_EQ(blitz_stats_read(NULL, &l->after), 0);
     CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
-    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(answering, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -476,9 +476,9 @@ static int works_beside_a_file(void *arg)
     CHECK_EQ(blitz_stats_read(NULL, &l->after), 0);
     bz_store_relaxed(&l->is_over, 1); /* relaxed: a flag */
     for (int i = 0; i < YIELDERS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(shutdown(l->fd[0], SHUT_WR), 0);
-    CHECK_EQ(blitz_task_join(answering, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(answering, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

@@ -49,7 +49,7 @@ static int spawn_and_run(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(run_once, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&runs), (unsigned)N);
     return 0;
 }
@@ -124,7 +124,7 @@ static int busy_proc(void *arg)
     }
     bz_store_relaxed(&is_over, 1);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     t_note("the longest wait was %u runs", worst);
     CHECK_LE(worst, GLOBAL_EVERY + NEXT_ROW);
     return 0;
@@ -150,7 +150,7 @@ static int spawn_more_than_a_ring(void *arg)
     CHECK_GE(bz_injector_length(&m->rt->injector), (size_t)N - BZ_RUNQ_CAP - 1); /* one is next */
     bz_injector_check(&m->rt->injector);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&runs), (unsigned)N);
     return 0;
 }
@@ -188,7 +188,7 @@ static int spill_once(void *arg)
     CHECK_EQ(bz_injector_length(&m->rt->injector), (size_t)SPILLED);
     CHECK_EQ(bz_runq_count(ring), BZ_RUNQ_CAP);
     for (int i = 0; i < n; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -212,7 +212,7 @@ static int thousand(void *arg)
     while (bz_load_relaxed(&runs) < N) /* no join: it would run the one it joins */
         blitz_yield();
     for (unsigned i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         unsigned late = (bz_load_relaxed(&at[i]) + 1) * 100 / (i + 1); /* relaxed: it is joined */
         worst = late > worst ? late : worst;
     }
@@ -294,7 +294,7 @@ static int victim_beside_a_pair(void *arg)
     if (!bz_is_plain(bz_machine_self()->rt)) /* the plain form has no slot */
         CHECK_GE(waits[NEXT_ROW], (unsigned)b.rounds / NEXT_ROW);
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -316,7 +316,7 @@ static int look_into_the_slot(void *arg)
     CHECK_EQ(bz_get(&p->next), bz_entry_first((struct bz_task *)t[1]));
     CHECK_EQ(bz_runq_count(&p->ring), 1u);
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -354,9 +354,9 @@ static void wake_behind_a_hundred(void)
         blitz_yield();
     CHECK_LE(bz_load_relaxed(&at),
              (unsigned)NEXT_ROW); /* not behind the hundred; relaxed: likewise */
-    CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(waiter, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
 }
 
 /* Again and again: whoever comes out of the ring lets the slot count from the start. */

@@ -23,7 +23,7 @@ static bool lets_others_run(int (*call)(void), int want)
     bz_machine_ask(bz_machine_self());
     CHECK_EQ(call(), want);
     bool has_run = ran == 1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     BLITZ_POLL(); /* the flag is down for the next one */
     return has_run;
 }
@@ -112,7 +112,7 @@ static int make_nothing(void *arg, void **out)
 
 static int get_once(void)
 {
-    return blitz_once_get(&once, make_nothing, NULL, BLITZ_FOREVER, NULL);
+    return blitz_once_get(&once, make_nothing, NULL, NULL, BLITZ_FOREVER);
 }
 
 static void takes_what_is_free(void)
@@ -181,20 +181,20 @@ static int recv_one(void)
 static int send_several(void)
 {
     int values[] = {1, 2};
-    return blitz_chan_send_many(chan, values, 2, BLITZ_FOREVER, NULL);
+    return blitz_chan_send_many(chan, values, 2, NULL, BLITZ_FOREVER);
 }
 
 static int recv_several(void)
 {
     int values[2];
     size_t n;
-    return blitz_chan_recv_many(chan, values, 2, BLITZ_FOREVER, &n);
+    return blitz_chan_recv_many(chan, values, 2, &n, BLITZ_FOREVER);
 }
 
 static int reserve(void)
 {
     blitz_permit permit;
-    int rc = blitz_chan_reserve(chan, BLITZ_FOREVER, &permit);
+    int rc = blitz_chan_reserve(chan, &permit, BLITZ_FOREVER);
     blitz_permit_drop(&permit);
     return rc;
 }
@@ -248,7 +248,7 @@ static int recv_watch(void)
 static int recv_broadcast(void)
 {
     uint64_t missed;
-    return blitz_broadcast_recv(&rx, &value, BLITZ_FOREVER, &missed);
+    return blitz_broadcast_recv(&rx, &value, &missed, BLITZ_FOREVER);
 }
 
 static void receives_what_is_there(void)

@@ -37,7 +37,7 @@ static int polls_unasked(void *arg)
     for (int i = 0; i < 1000; i++)
         BLITZ_POLL();
     CHECK_EQ(ran, 0);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* It is there to be written into the hottest of loops. */
@@ -54,7 +54,7 @@ static int polls_asked(void *arg)
     BLITZ_POLL();
     CHECK_EQ(ran, 1);
     CHECK_EQ(bz_machine_self()->deque.ends.asked_, 0);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(ask, a_task_that_was_asked_lets_others_run)
@@ -90,7 +90,7 @@ static int polls_paused(void *arg)
     blitz_preempt_resume();
     BLITZ_POLL();
     CHECK_EQ(ran, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* For whoever holds a lock that blitz knows nothing of. */
@@ -115,7 +115,7 @@ static int joins_asked(void *arg)
     CHECK_EQ(ran, 0); /* a fork does not suspend, and asking does nothing by itself */
     CHECK_EQ(blitz_join(&job), 7);
     CHECK_EQ(ran, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* A tree of forks may run for seconds without waiting once. */
@@ -140,7 +140,7 @@ static int awaits_asked(void *arg)
     bz_machine_ask(bz_machine_self());
     CHECK_EQ(blitz_await(&f, BLITZ_FOREVER), 0);
     CHECK_EQ(ran, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* What is always ready would never let anybody in. */
@@ -156,7 +156,7 @@ static int sleeps_asked(void *arg)
     bz_machine_ask(bz_machine_self());
     CHECK_EQ(blitz_sleep_until(0), 0);
     CHECK_EQ(ran, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(ask, a_sleep_until_a_time_that_is_past_looks_at_the_flag)
@@ -202,7 +202,7 @@ static int fib_beside_others(void *arg)
         CHECK_EQ(blitz_spawn(fib, (void *)(intptr_t)16, NULL, &t[i]), 0);
     for (int i = 0; i < 8; i++) {
         int result;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 987);
     }
     return 0;

@@ -60,7 +60,7 @@ static int reader_and_writer(void *arg)
     for (int i = 0; i < 100; i++)
         blitz_yield();
     CHECK_EQ(write(p.fd[1], "x", 1), 1);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(blitz_task_join(t, &got, BLITZ_FOREVER), 0);
     close(p.fd[0]);
     close(p.fd[1]);
     return got;
@@ -89,7 +89,7 @@ static int nests_in_many(void *arg)
         CHECK_EQ(blitz_spawn(nests, (void *)(intptr_t)DEPTH, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int got = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
     return sum;
@@ -205,7 +205,7 @@ static int leaves_at_a_cancel(void *arg)
     CHECK_EQ(blitz_spawn(waits_for_parcel, &parcel, NULL, &t), 0);
     (void)!blitz_sleep(BLITZ_MS); /* whether it has begun by then or not, both must be right */
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     CHECK_EQ(write(parcel.p.fd[1], "a", 1), 1);
     await_drop(&parcel);
@@ -237,7 +237,7 @@ static int cancels_one_that_insists(void *arg)
     blitz_yield();
     blitz_task_cancel(t);
     CHECK_EQ(write(p.fd[1], "x", 1), 1);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     close(p.fd[0]);
     close(p.fd[1]);
     return result;
@@ -294,7 +294,7 @@ static int awaits_a_poll(void *arg)
     CHECK_EQ(blitz_spawn_poll(polls_a_call, &state, sizeof state, NULL, &t), 0);
     blitz_yield();
     CHECK_EQ(write(p.fd[1], "q", 1), 1);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(blitz_task_join(t, &got, BLITZ_FOREVER), 0);
     close(p.fd[0]);
     close(p.fd[1]);
     return got;
@@ -349,7 +349,7 @@ static int many_go_big(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(goes_big, arg, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         CHECK_EQ(got, 7);
     }
     return got;

@@ -44,12 +44,12 @@ TEST(broadcast, all_get_what_was_sent_since_they_came)
     CHECK_EQ(next_of(&x, NULL), 2);
     CHECK_EQ(next_of(&y, NULL), 2);
     CHECK_EQ(blitz_broadcast_try_recv(&y, &out, NULL), -EAGAIN);
-    CHECK_EQ(blitz_broadcast_recv(&y, &out, 0, NULL), -ETIMEDOUT);
+    CHECK_EQ(blitz_broadcast_recv(&y, &out, NULL, 0), -ETIMEDOUT);
     CHECK_EQ(blitz_broadcast_send(b, &(int){3}), 0);
     blitz_broadcast_close(b);
     CHECK_EQ(blitz_broadcast_send(b, &(int){4}), -EPIPE);
     CHECK_EQ(next_of(&x, NULL), 3);
-    CHECK_EQ(blitz_broadcast_recv(&x, &out, BLITZ_FOREVER, NULL), -EPIPE);
+    CHECK_EQ(blitz_broadcast_recv(&x, &out, NULL, BLITZ_FOREVER), -EPIPE);
     CHECK_EQ(out, -1);
     CHECK_EQ(next_of(&y, NULL), 3);
     blitz_broadcast_unsubscribe(&x);
@@ -102,7 +102,7 @@ static int receives_all(void *arg)
     blitz_broadcast_rx *rx = arg;
     uint64_t had = 0, missed;
     int out, rc;
-    while ((rc = blitz_broadcast_recv(rx, &out, blitz_after(1000 * BLITZ_S), &missed)) == 0) {
+    while ((rc = blitz_broadcast_recv(rx, &out, &missed, blitz_after(1000 * BLITZ_S))) == 0) {
         had += missed;
         CHECK_EQ(out, had);
         had++;
@@ -128,7 +128,7 @@ static int sends_to_many(void *arg)
     }
     blitz_broadcast_close(shared);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         blitz_broadcast_unsubscribe(&rx[i]);
     }
     blitz_broadcast_unref(shared);
@@ -145,7 +145,7 @@ TEST(broadcast, reaches_forty_that_wait)
 static int waits_for_one(void *arg)
 {
     int out;
-    return blitz_broadcast_recv(arg, &out, BLITZ_FOREVER, NULL);
+    return blitz_broadcast_recv(arg, &out, NULL, BLITZ_FOREVER);
 }
 
 static int is_cancelled(void *arg)
@@ -159,7 +159,7 @@ static int is_cancelled(void *arg)
     CHECK_EQ(blitz_spawn(waits_for_one, &rx, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     CHECK_EQ(blitz_broadcast_send(b, &(int){6}), 0);
     CHECK_EQ(next_of(&rx, NULL), 6); /* nothing was received by it */

@@ -162,7 +162,7 @@ static int send_past_a_future(void *arg)
     send_now(c, 1);
     CHECK_EQ(bell.rung, 1); /* the value is kept for it */
     send_now(c, 2);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &first), 0);
+    CHECK_EQ(blitz_task_join(t, &first, BLITZ_FOREVER), 0);
     CHECK_EQ(first, 1); /* who is there takes the oldest */
     CHECK(is_ready(&f, &bell));
     CHECK_EQ(out, 2);
@@ -202,9 +202,9 @@ static int hand_off_after_a_notification(void *arg)
         blitz_yield();
     CHECK(is_ready(&f, &bell)); /* its value goes to the receiver, past the slot */
     CHECK(bz_list_is_empty(&c->senders));
-    CHECK_EQ(blitz_task_join(receiver, BLITZ_FOREVER, &got), 0);
+    CHECK_EQ(blitz_task_join(receiver, &got, BLITZ_FOREVER), 0);
     CHECK_EQ(got, 1);
-    CHECK_EQ(blitz_task_join(sender, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(sender, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(receive_now(c), 2);
     blitz_chan_unref(c);
     return 0;
@@ -395,7 +395,7 @@ static int all_at_once(void *arg)
         for (int i = 0; i < 4; i++)
             CHECK_EQ(blitz_spawn(fn[i], c, NULL, &t[i]), 0);
         for (int i = 0; i < 4; i++)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_chan_len(c), 0u);
         bz_chan_lock(c);
         bz_chan_check(c);

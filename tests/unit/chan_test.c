@@ -132,7 +132,7 @@ TEST(chan, no_memory_is_an_error_and_nothing_is_lost)
         CHECK_EQ(blitz_chan_try_reserve(c, &permit), -ENOMEM);
         memory.fail_at = memory.calls + 1;
         size_t many = 1;
-        CHECK_EQ(blitz_chan_send_many(c, (int[]){1, 2}, 2, BLITZ_FOREVER, &many), -ENOMEM);
+        CHECK_EQ(blitz_chan_send_many(c, (int[]){1, 2}, 2, &many, BLITZ_FOREVER), -ENOMEM);
         CHECK_EQ(many, 0u);
         while (received < sent)
             CHECK_EQ(receive_now(c), received++);
@@ -255,10 +255,10 @@ TEST(chan, a_permit_holds_a_slot_until_it_is_used_or_dropped)
     blitz_chan *c = chan_of_ints(2);
     blitz_permit a, b, none;
     int value = 0;
-    CHECK_EQ(blitz_chan_reserve(c, BLITZ_FOREVER, &a), 0);
+    CHECK_EQ(blitz_chan_reserve(c, &a, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_chan_try_reserve(c, &b), 0);
     CHECK_EQ(blitz_chan_try_reserve(c, &none), -EAGAIN);
-    CHECK_EQ(blitz_chan_reserve(c, 0, &none), -ETIMEDOUT);
+    CHECK_EQ(blitz_chan_reserve(c, &none, 0), -ETIMEDOUT);
     CHECK_EQ(blitz_chan_try_send(c, &value), -EAGAIN);
     CHECK_EQ(blitz_chan_len(c), 0u);
     blitz_permit_send(&b, &(int){7});
@@ -276,8 +276,8 @@ TEST(chan, a_closed_channel_ends_when_its_permits_do)
     blitz_chan *c = chan_of_ints(2);
     blitz_permit a, b;
     int value;
-    CHECK_EQ(blitz_chan_reserve(c, BLITZ_FOREVER, &a), 0);
-    CHECK_EQ(blitz_chan_reserve(c, BLITZ_FOREVER, &b), 0);
+    CHECK_EQ(blitz_chan_reserve(c, &a, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_chan_reserve(c, &b, BLITZ_FOREVER), 0);
     blitz_chan_close(c);
     CHECK_EQ(blitz_chan_try_recv(c, &value), -EAGAIN);
     blitz_permit_send(&a, &(int){7});
@@ -306,7 +306,7 @@ TEST(chan, a_rendezvous_has_no_room_to_reserve)
 {
     blitz_chan *c = chan_of_ints(0);
     blitz_permit a;
-    CHECK_EQ(blitz_chan_reserve(c, BLITZ_FOREVER, &a), -EOPNOTSUPP);
+    CHECK_EQ(blitz_chan_reserve(c, &a, BLITZ_FOREVER), -EOPNOTSUPP);
     CHECK_EQ(blitz_chan_try_reserve(c, &a), -EOPNOTSUPP);
     blitz_permit_drop(&a);
     blitz_chan_unref(c);
@@ -337,24 +337,24 @@ TEST(chan, many_at_a_time_say_how_many)
     blitz_chan *c = chan_of_ints(5);
     int out[8] = {0};
     size_t n = 99;
-    CHECK_EQ(blitz_chan_send_many(c, (int[]){1, 2, 3}, 3, 0, &n), 0);
+    CHECK_EQ(blitz_chan_send_many(c, (int[]){1, 2, 3}, 3, &n, 0), 0);
     CHECK_EQ(n, 3u);
-    CHECK_EQ(blitz_chan_send_many(c, (int[]){4, 5, 6, 7}, 4, 0, &n), -ETIMEDOUT);
+    CHECK_EQ(blitz_chan_send_many(c, (int[]){4, 5, 6, 7}, 4, &n, 0), -ETIMEDOUT);
     CHECK_EQ(n, 2u);
-    CHECK_EQ(blitz_chan_recv_many(c, out, 0, 0, &n), -EINVAL);
+    CHECK_EQ(blitz_chan_recv_many(c, out, 0, &n, 0), -EINVAL);
     CHECK_EQ(n, 0u);
-    CHECK_EQ(blitz_chan_recv_many(c, out, 2, 0, &n), 0);
+    CHECK_EQ(blitz_chan_recv_many(c, out, 2, &n, 0), 0);
     CHECK_EQ(n, 2u);
-    CHECK_EQ(blitz_chan_recv_many(c, out + 2, 6, 0, &n), 0);
+    CHECK_EQ(blitz_chan_recv_many(c, out + 2, 6, &n, 0), 0);
     CHECK_EQ(n, 3u);
     for (int i = 0; i < 5; i++)
         CHECK_EQ(out[i], i + 1);
-    CHECK_EQ(blitz_chan_recv_many(c, out, 6, 0, &n), -ETIMEDOUT);
+    CHECK_EQ(blitz_chan_recv_many(c, out, 6, &n, 0), -ETIMEDOUT);
     CHECK_EQ(n, 0u);
-    CHECK_EQ(blitz_chan_send_many(c, out, 0, 0, NULL), 0);
+    CHECK_EQ(blitz_chan_send_many(c, out, 0, NULL, 0), 0);
     blitz_chan_close(c);
-    CHECK_EQ(blitz_chan_send_many(c, out, 1, BLITZ_FOREVER, &n), -EPIPE);
-    CHECK_EQ(blitz_chan_recv_many(c, out, 1, BLITZ_FOREVER, &n), -EPIPE);
+    CHECK_EQ(blitz_chan_send_many(c, out, 1, &n, BLITZ_FOREVER), -EPIPE);
+    CHECK_EQ(blitz_chan_recv_many(c, out, 1, &n, BLITZ_FOREVER), -EPIPE);
     blitz_chan_unref(c);
 }
 
@@ -383,7 +383,7 @@ static int one_to_one(void *arg)
                 blitz_chan_recv(c, &value, i % 2 ? BLITZ_FOREVER : blitz_after(1000 * BLITZ_S)), 0);
             CHECK_EQ(value, i);
         }
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         blitz_chan_unref(c);
     }
     return 0;
@@ -409,7 +409,7 @@ static int sends_one(void *arg)
 
 static int reserves_one(void *arg)
 {
-    return blitz_chan_reserve(shared, BLITZ_FOREVER, arg);
+    return blitz_chan_reserve(shared, arg, BLITZ_FOREVER);
 }
 
 static void spawn_parked(int i, int (*fn)(void *), void *arg)
@@ -421,7 +421,7 @@ static void spawn_parked(int i, int (*fn)(void *), void *arg)
 static int result_of(int i)
 {
     int result = 1;
-    CHECK_EQ(blitz_task_join(tasks[i], BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(tasks[i], &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -472,7 +472,7 @@ static int closes_on_many(void *arg)
     blitz_chan_close(shared);
     for (int i = 0; i < N; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -EPIPE);
     }
     blitz_chan_unref(shared);
@@ -532,7 +532,7 @@ static int reserves_in_line(void *arg)
     CHECK_EQ(result_of(1), 0);
     CHECK_EQ(receive_now(shared), 3);
     spawn_parked(0, receives_one, &value);
-    CHECK_EQ(blitz_chan_reserve(shared, BLITZ_FOREVER, &permit[0]), 0);
+    CHECK_EQ(blitz_chan_reserve(shared, &permit[0], BLITZ_FOREVER), 0);
     blitz_permit_send(&permit[0], &(int){4});
     CHECK_EQ(result_of(0), 0);
     CHECK_EQ(value, 4);

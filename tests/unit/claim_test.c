@@ -33,7 +33,7 @@ static int join_at_once(void *arg)
     int result = 0;
     (void)arg;
     CHECK_EQ(blitz_spawn(note_stack, &its, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 3);
     CHECK_EQ(its == mine, !is_plain());
     return 0;
@@ -51,7 +51,7 @@ static int join_with_deadline(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn(note_stack, &its, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, blitz_after(3600 * BLITZ_S), NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(3600 * BLITZ_S)), 0);
     CHECK(its != mine);
     return 0;
 }
@@ -72,7 +72,7 @@ static int go_down(void *arg)
     if (left == 0)
         return 1;
     CHECK_EQ(blitz_spawn(go_down, (void *)(left - 1), NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &below), 0);
+    CHECK_EQ(blitz_task_join(t, &below, BLITZ_FOREVER), 0);
     return below + frame[left % 512];
 }
 
@@ -92,7 +92,7 @@ static int wait_in_every_way(void *arg)
     blitz_yield();
     CHECK_EQ(blitz_sleep(1000), 0);
     CHECK_EQ(blitz_spawn(go_down, (void *)(intptr_t)3, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, blitz_after(3600 * BLITZ_S), NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(3600 * BLITZ_S)), 0);
     CHECK_EQ(blitz_task_id(NULL), me);
     return 5;
 }
@@ -106,10 +106,10 @@ static int join_a_waiting_child(void *arg)
         int result = 0;
         CHECK_EQ(blitz_spawn(wait_in_every_way, &me, NULL, &t), 0);
         CHECK_EQ(blitz_spawn(wait_in_every_way, &me, NULL, &other), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 5);
         CHECK_EQ(blitz_task_id(NULL), me);
-        CHECK_EQ(blitz_task_join(other, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(other, NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -140,7 +140,7 @@ static int join_shielded(void *arg)
     blitz_shield();
     blitz_task_cancel(t);
     bz_store_release(&is_asked, 1); /* pairs with the load in look_unshielded */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     blitz_unshield();
     CHECK_EQ(result, 1); /* its joiner's shield is not its own */
     CHECK_EQ(blitz_is_cancelled(), 0);
@@ -167,7 +167,7 @@ static int join_for_ever(void *arg)
     int result = 0;
     (void)arg;
     CHECK_EQ(blitz_spawn(wait_for_cancel, NULL, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -181,7 +181,7 @@ static int cancel_it(void *arg)
     while (!bz_load_acquire(&child_waits)) /* from wait_for_cancel */
         blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -212,7 +212,7 @@ static int burst_often(void *arg)
         for (int i = 0; i < BURST; i++)
             CHECK_EQ(blitz_spawn(plus_one, &ran, NULL, &t[i]), 0);
         for (int i = 0; i < BURST; i++)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         size_t length = bz_injector_length(&rt->injector);
         most = length > most ? length : most;
     }
@@ -239,7 +239,7 @@ static int join_newest_first(void *arg)
         for (int i = 0; i < N; i++)
             CHECK_EQ(blitz_spawn(plus_one, &ran, NULL, &t[i]), 0);
         for (int i = N; i-- > 0;)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(bz_load_relaxed(&ran), (round + 1) * N); /* relaxed: after the joins */
     }
     return 0;
@@ -268,7 +268,7 @@ static int join_yielders(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(yields, &ran, NULL, &t[i]), 0);
     for (int i = N; i-- > 0;)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return bz_load_relaxed(&ran); /* relaxed: after the joins */
 }
 
@@ -282,7 +282,7 @@ TEST(claim, a_claimed_child_is_queued_again_beside_its_tombstone)
 static int join_handle(void *arg)
 {
     int result = 0;
-    CHECK_EQ(blitz_task_join(arg, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(arg, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

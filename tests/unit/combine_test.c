@@ -468,7 +468,7 @@ static int race_with_a_ready_child(void *arg)
         if (was_polled)
             continue;
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -512,7 +512,7 @@ static int spawn_stackless(void *arg)
     int winner = -1;
     (void)arg;
     CHECK_EQ(blitz_spawn_poll(race_without_a_stack, &s, sizeof s, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &winner), 0);
+    CHECK_EQ(blitz_task_join(t, &winner, BLITZ_FOREVER), 0);
     CHECK(winner >= 0 && winner < 3); /* the order is the machine's when it is busy */
     return 0;
 }
@@ -561,7 +561,7 @@ static int swallows(void *arg)
     blitz_task *t;
     CHECK_EQ(blitz_spawn(sets_both, &s, NULL, &t), 0);
     CHECK_EQ(blitz_await(&s.f, BLITZ_FOREVER), 0); /* and not for ever */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

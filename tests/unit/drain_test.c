@@ -51,7 +51,7 @@ static int bursts(void *arg)
         task[i] = t_spawn(accepts_slowly, blitz_tcp_listener_ref(l));
     for (int burst = 0; burst < BURSTS; burst++) {
         for (int i = 0; i < BURST; i++)
-            CHECK_EQ(blitz_tcp_connect(&at, soon(), &client[i]), 0);
+            CHECK_EQ(blitz_tcp_connect(&at, &client[i], soon()), 0);
         for (int i = 0; i < BURST; i++) {
             CHECK_EQ(blitz_tcp_read(client[i], &c, 1, soon()), 0); /* it was taken, and closed */
             blitz_tcp_close(client[i]);
@@ -97,7 +97,7 @@ static int comes_again(void *arg)
     while (bz_load_relaxed(&is_over) == 0) { /* relaxed: a flag */
         blitz_tcp *t;
         char c = 0;
-        CHECK_EQ(blitz_tcp_connect(arg, soon(), &t), 0);
+        CHECK_EQ(blitz_tcp_connect(arg, &t, soon()), 0);
         CHECK_EQ(blitz_tcp_read(t, &c, 1, soon()), 1); /* no reset, no wait for ever */
         CHECK_EQ(blitz_tcp_read(t, &c, 1, soon()), 0);
         blitz_tcp_close(t);

@@ -33,7 +33,7 @@ static int sleeps_long(void *arg)
 
 static int joins(void *task)
 {
-    return blitz_task_join(task, BLITZ_FOREVER, NULL);
+    return blitz_task_join(task, NULL, BLITZ_FOREVER);
 }
 
 static blitz_task *spawn(int (*fn)(void *), void *arg, const char *name)
@@ -78,8 +78,8 @@ static int shows_each_kind_of_wait(void *arg)
 
     blitz_task_cancel(sleeper);
     t_event_set(&event);
-    CHECK_EQ(blitz_task_join(joiner, BLITZ_FOREVER, NULL), 0);
-    CHECK_EQ(blitz_task_join(waiter, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(joiner, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join(waiter, NULL, BLITZ_FOREVER), 0);
     blitz_task_detach(sleeper);
     return 0;
 }
@@ -153,7 +153,7 @@ static int shows_each_thing(void *arg)
         snprintf(want, sizeof want, "\"%s\" (fiber): waiting: %s ", kind[i].name, kind[i].what);
         CHECK(t_dump_has(&seen, want));
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     blitz_mutex_unlock(&things.mutex);
     blitz_chan_unref(things.empty);
@@ -190,9 +190,9 @@ static int shows_other_states(void *arg)
     t_dump(&seen, NULL, 0);
     CHECK(strstr(seen.text, "\"ended\"") == NULL);
 
-    blitz_task_join(ended, BLITZ_FOREVER, NULL);
-    blitz_task_join(fresh, BLITZ_FOREVER, NULL);
-    blitz_task_join(asked, BLITZ_FOREVER, NULL);
+    blitz_task_join(ended, NULL, BLITZ_FOREVER);
+    blitz_task_join(fresh, NULL, BLITZ_FOREVER);
+    blitz_task_join(asked, NULL, BLITZ_FOREVER);
     return 0;
 }
 
@@ -228,7 +228,7 @@ static int shows_a_future_that_is_gone(void *arg)
     }
     far_away.future.ops = ops;
     blitz_task_cancel(t);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* A dump reads the frame of a task that goes on: any word in it may be stale. */
@@ -260,10 +260,10 @@ static int counts_equal_ones(void *arg)
     CHECK_GT(seen.lines, MANY);
 
     t_event_set(&event);
-    blitz_task_join(other, BLITZ_FOREVER, NULL);
+    blitz_task_join(other, NULL, BLITZ_FOREVER);
     for (int i = 0; i < MANY; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -288,7 +288,7 @@ static int counts_unequal_ones(void *arg)
     CHECK(t_dump_has(&seen, "88 tasks more, unlike these"));
     for (int i = 0; i < 600; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -324,8 +324,8 @@ static int looks_at_ages(void *arg)
 
     blitz_task_cancel(old);
     blitz_task_cancel(young);
-    blitz_task_join(old, BLITZ_FOREVER, NULL);
-    blitz_task_join(young, BLITZ_FOREVER, NULL);
+    blitz_task_join(old, NULL, BLITZ_FOREVER);
+    blitz_task_join(young, NULL, BLITZ_FOREVER);
     return 0;
 }
 
@@ -379,8 +379,8 @@ static int shows_frames(void *arg)
     CHECK(has_frame_in(line, (uintptr_t)called_this));
 
     t_event_set(&event);
-    blitz_task_join(t, BLITZ_FOREVER, NULL);
-    blitz_task_join(fresh, BLITZ_FOREVER, NULL);
+    blitz_task_join(t, NULL, BLITZ_FOREVER);
+    blitz_task_join(fresh, NULL, BLITZ_FOREVER);
     return 0;
 }
 
@@ -428,9 +428,9 @@ TEST(dump, works_while_every_proc_is_hogged)
 
     bz_store_relaxed(&hogs_end, 1); /* relaxed: a flag */
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(hog[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 20; i++)
-        CHECK_EQ(blitz_task_join(behind[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(behind[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
@@ -444,7 +444,7 @@ static int shows_a_sleeper(void *arg)
     until_they_wait();
     t_dump(&seen, NULL, flags);
     blitz_task_cancel(t);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* In a sandbox nobody's memory can be copied, not even our own. The rest of the dump stands. */
@@ -532,7 +532,7 @@ TEST(dump, makes_do_with_a_small_table)
     CHECK(t_dump_has(&seen, "tasks more, unlike these: ask for all"));
     for (int i = 0; i < 9; i++) {
         blitz_task_cancel(t[i]);
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

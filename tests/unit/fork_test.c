@@ -214,7 +214,7 @@ static int polls_that_fork(void *arg)
     }
     for (int i = N - 1; i >= 0; i--) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 2 * i);
     }
     return 0;
@@ -299,7 +299,7 @@ static int has_a_child_join(void *arg)
     blitz_fork(&older, returns, NULL);
     blitz_fork(&job, returns, NULL);
     (void)!blitz_spawn(joins_it, &job, NULL, &t);
-    blitz_task_join(t, BLITZ_FOREVER, NULL); /* runs it on top of us */
+    blitz_task_join(t, NULL, BLITZ_FOREVER); /* runs it on top of us */
     return 0;
 }
 #endif
@@ -311,7 +311,7 @@ static int has_another_join(void *arg)
     (void)arg;
     blitz_fork(&job, returns, NULL);
     (void)!blitz_spawn(joins_it, &job, NULL, &t);
-    blitz_task_join(t, blitz_after(BLITZ_S), NULL); /* waits, so the job has left the deque */
+    blitz_task_join(t, NULL, blitz_after(BLITZ_S)); /* waits, so the job has left the deque */
     return 0;
 }
 
@@ -360,7 +360,7 @@ static int has_a_child_forget(void *arg)
     (void)arg;
     blitz_fork(&job, returns, NULL);
     (void)!blitz_spawn(forgets_one, &job, &(blitz_spawn_opts){.name = "forgetful"}, &t);
-    blitz_task_join(t, BLITZ_FOREVER, NULL);
+    blitz_task_join(t, NULL, BLITZ_FOREVER);
     return blitz_join(&job);
 }
 

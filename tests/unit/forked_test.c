@@ -106,11 +106,11 @@ TEST(forked, bug_35_a_wait_of_a_child_that_would_not_end_aborts_with_words)
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(stays, NULL, &opts, &t), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, forks_and_waits, NULL), 0);
-    DIES("was forked beside a runtime", (alarm(5), (void)!blitz_task_join(t, BLITZ_FOREVER, NULL)));
+    DIES("was forked beside a runtime", (alarm(5), (void)!blitz_task_join(t, NULL, BLITZ_FOREVER)));
     DIES("was forked beside a runtime",
          (alarm(5), (void)!blitz_chan_recv(channel, &value, BLITZ_FOREVER)));
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     blitz_chan_unref(channel);

@@ -9,7 +9,7 @@
 static int join(blitz_task *t)
 {
     int result = -1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -262,15 +262,15 @@ static blitz_poll gives_up(void *state, blitz_cx *cx)
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &me->task), 0);
     me->until = blitz_after(300 * BLITZ_US);
     blitz_join_future_init(&me->child, me->task);
-    BLITZ_AWAIT_UNTIL(rc, &me->child.future, me->until, &me->timer);
+    BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, me->until);
     CHECK_EQ(rc, -ETIMEDOUT);
     CHECK_GE(blitz_now(), me->until);
     blitz_task_cancel(me->task); /* the handle is still ours */
     blitz_join_future_init(&me->child, me->task);
-    BLITZ_AWAIT_UNTIL(rc, &me->child.future, BLITZ_FOREVER, &me->timer);
+    BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, BLITZ_FOREVER);
     CHECK_EQ(rc, 0);
     CHECK_EQ(me->child.result, -ECANCELED);
-    BLITZ_AWAIT_UNTIL(rc, &me->child.future, 0, &me->timer); /* ready stays ready */
+    BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, 0); /* ready stays ready */
     BLITZ_END(rc);
 }
 
@@ -475,7 +475,7 @@ static blitz_poll awaits_pinned(void *state, blitz_cx *cx)
     struct with_pinned *me = state;
     int rc;
     BLITZ_BEGIN(&me->frame, cx);
-    BLITZ_AWAIT_UNTIL(rc, &me->pinned.future, blitz_after(100 * BLITZ_US), &me->timer);
+    BLITZ_AWAIT_UNTIL(rc, &me->pinned.future, &me->timer, blitz_after(100 * BLITZ_US));
     CHECK_EQ(me->pinned.asked_to_stop, 2);
     BLITZ_END(rc);
 }

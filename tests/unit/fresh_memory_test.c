@@ -45,7 +45,7 @@ static int uses_everything(void *arg)
         CHECK_EQ(blitz_spawn(leaf, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int got = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         CHECK_EQ(got, i);
         sum += blitz_blocking(leaf, (void *)(intptr_t)1);
     }

@@ -75,7 +75,7 @@ TEST(future_fault, a_thread_without_memory_for_a_waker_is_told_all_the_same)
         CHECK_EQ(blitz_promise_new(NULL, &p, &c), 0);
         CHECK_EQ(pthread_create(&thread, NULL, completes_soon, c), 0);
         refuse_at = 1;
-        CHECK_EQ(blitz_promise_await(p, BLITZ_FOREVER, &value), 0);
+        CHECK_EQ(blitz_promise_await(p, &value, BLITZ_FOREVER), 0);
         refuse_at = 0;
         CHECK(value == c);
         CHECK_EQ(pthread_join(thread, NULL), 0);
@@ -94,7 +94,7 @@ static int scope_without_memory(void *arg)
 {
     blitz_scope s;
     (void)arg;
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     refuse_at = 1; /* the node of one with a stack of its own */
     CHECK_EQ(blitz_scope_spawn(&s, nothing, NULL, &(blitz_spawn_opts){.stack_bytes = 1 << 20}),
              -ENOMEM);

@@ -66,7 +66,7 @@ static int many_sleep(void *arg)
     }
     for (int i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     return 0;
@@ -89,7 +89,7 @@ static int cancel_sleeps(void *arg)
         if (i % 2)
             blitz_yield();
         blitz_task_cancel(t);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
     }
     return 0;

@@ -44,8 +44,8 @@ static int try_myself(void *arg)
 {
     (void)arg;
     CHECK_EQ(blitz_task_try_join(blitz_task_current(), NULL), -EDEADLK);
-    CHECK_EQ(blitz_task_join(blitz_task_current(), BLITZ_FOREVER, NULL), -EDEADLK);
-    CHECK_EQ(blitz_task_join(blitz_task_current(), 0, NULL), -EDEADLK);
+    CHECK_EQ(blitz_task_join(blitz_task_current(), NULL, BLITZ_FOREVER), -EDEADLK);
+    CHECK_EQ(blitz_task_join(blitz_task_current(), NULL, 0), -EDEADLK);
     return 0;
 }
 
@@ -57,8 +57,8 @@ TEST(handle, a_task_that_joins_itself_is_told)
 static int nobody(void *arg)
 {
     void *p = arg;
-    CHECK_EQ(blitz_task_join(NULL, BLITZ_FOREVER, NULL), -EINVAL);
-    CHECK_EQ(blitz_task_join_ptr(NULL, BLITZ_FOREVER, &p), -EINVAL);
+    CHECK_EQ(blitz_task_join(NULL, NULL, BLITZ_FOREVER), -EINVAL);
+    CHECK_EQ(blitz_task_join_ptr(NULL, &p, BLITZ_FOREVER), -EINVAL);
     CHECK(p == arg); /* not written */
     CHECK_EQ(blitz_task_try_join(NULL, NULL), -EINVAL);
     blitz_task_detach(NULL);
@@ -105,7 +105,7 @@ static int names(void *arg)
     CHECK_EQ(blitz_spawn(nameless, NULL, NULL, &t[3]), 0);
     CHECK_NULL(blitz_task_name(t[3]));
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -132,7 +132,7 @@ static int share_myself(void *arg)
 static int join_it(void *t)
 {
     int result = 0;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -190,7 +190,7 @@ static int take_pointers(void *arg)
         CHECK_EQ(blitz_spawn_ptr(make, (void *)(intptr_t)i, &opts, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         void *p = NULL;
-        CHECK_EQ(blitz_task_join_ptr(t[i], BLITZ_FOREVER, &p), 0);
+        CHECK_EQ(blitz_task_join_ptr(t[i], &p, BLITZ_FOREVER), 0);
         CHECK_EQ(*(int *)p, i);
         free(p);
     }
@@ -215,14 +215,14 @@ static int leave_pointers(void *arg)
     for (int i = 0; i < 4; i++)
         CHECK_EQ(blitz_spawn_ptr(make, (void *)(intptr_t)i, &opts, &t[i]), 0);
     blitz_task_detach(t[0]);
-    CHECK_EQ(blitz_task_join(t[1], BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t[1], &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 0); /* it has no int */
     while (blitz_task_try_join(t[2], &result) == -EAGAIN)
         blitz_yield();
     CHECK_EQ(result, 0);
     blitz_task_ref(t[3]);
-    CHECK_EQ(blitz_task_join_ptr(t[3], BLITZ_FOREVER, &first), 0);
-    CHECK_EQ(blitz_task_join_ptr(t[3], BLITZ_FOREVER, &second), 0);
+    CHECK_EQ(blitz_task_join_ptr(t[3], &first, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join_ptr(t[3], &second, BLITZ_FOREVER), 0);
     CHECK_EQ(*(int *)first, 3);
     CHECK_NULL(second);
     free(first);
@@ -255,20 +255,20 @@ static int odd_pointers(void *arg)
     blitz_task *t;
     int result = -1;
     CHECK_EQ(blitz_spawn_ptr(no_pointer, NULL, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join_ptr(t, BLITZ_FOREVER, &p), 0);
+    CHECK_EQ(blitz_task_join_ptr(t, &p, BLITZ_FOREVER), 0);
     CHECK_NULL(p);
     p = arg;
     CHECK_EQ(blitz_spawn(give_back, arg, NULL, &t), 0); /* an int */
-    CHECK_EQ(blitz_task_join_ptr(t, BLITZ_FOREVER, &p), 0);
+    CHECK_EQ(blitz_task_join_ptr(t, &p, BLITZ_FOREVER), 0);
     CHECK_NULL(p);
     CHECK_EQ(blitz_spawn_ptr(no_pointer, arg, NULL, &t), 0); /* borrowed: nobody frees it */
     blitz_task_detach(t);
     CHECK_EQ(blitz_spawn_poll(pointer_poll, &five, sizeof five, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join_ptr(t, BLITZ_FOREVER, &p), 0);
+    CHECK_EQ(blitz_task_join_ptr(t, &p, BLITZ_FOREVER), 0);
     CHECK_EQ(*(int *)p, 5);
     free(p);
     CHECK_EQ(blitz_spawn_poll(pointer_poll, &five, sizeof five, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 0);
     CHECK_EQ(blitz_spawn_ptr(NULL, NULL, NULL, &t), -EINVAL);
     return 0;
@@ -286,9 +286,9 @@ TEST(handle, results_of_either_kind_can_be_asked_for_either_way)
 static void *join_on_a_thread(void *task)
 {
     void *p = NULL;
-    CHECK_EQ(blitz_task_join_ptr(task, blitz_after(0), &p), -ETIMEDOUT);
+    CHECK_EQ(blitz_task_join_ptr(task, &p, blitz_after(0)), -ETIMEDOUT);
     blitz_task_cancel(task);
-    CHECK_EQ(blitz_task_join_ptr(task, BLITZ_FOREVER, &p), 0);
+    CHECK_EQ(blitz_task_join_ptr(task, &p, BLITZ_FOREVER), 0);
     return p;
 }
 
@@ -318,7 +318,7 @@ TEST(handle, a_plain_thread_has_the_same_rights)
     CHECK(blitz_task_is_done(t)); /* a handle outlives the runtime */
     CHECK_STR_EQ(blitz_task_name(t), "far");
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join_ptr(t, 0, &p), 0);
+    CHECK_EQ(blitz_task_join_ptr(t, &p, 0), 0);
     CHECK_EQ(*(int *)p, 9);
     free(p);
 }

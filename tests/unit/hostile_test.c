@@ -195,8 +195,8 @@ static int network_calls(void *arg)
         blitz_udp *other;
         blitz_net_future f;
         CHECK_LT(blitz_tcp_listen(&a[1], NULL, &l), 0);
-        CHECK_LT(blitz_tcp_connect(&a[1], 0, &t), 0);
-        CHECK_LT(blitz_tcp_connect_first(a, 2, errors, blitz_after(BLITZ_S), &t), 0);
+        CHECK_LT(blitz_tcp_connect(&a[1], &t, 0), 0);
+        CHECK_LT(blitz_tcp_connect_first(a, 2, errors, &t, blitz_after(BLITZ_S)), 0);
         blitz_tcp_connect_future_init(&f, &a[1]);
         CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
         CHECK_LT(f.result, 0);
@@ -255,7 +255,7 @@ static int options_calls(void *arg)
         t_watch("proc %u, stack %zu, n %zu, grain %zu, chunk %zu", how.proc, how.stack_bytes, n,
                 split.grain, split.chunk_max);
         if (err == 0) {
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
             CHECK_EQ(result, 7);
         }
         CHECK_EQ(blitz_for(n, count_indexes, &sum, &split), 0);

@@ -83,7 +83,7 @@ static int serves_one(void *arg)
     CHECK_STR_EQ(bz_machine_self()->rt->procs[0].poll.ops->name, "epoll");
     (void)arg;
     blitz_tcp_listener *l = t_listen(&at);
-    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(10 * BLITZ_S), &end[0]), 0);
+    CHECK_EQ(blitz_tcp_connect(&at, &end[0], blitz_after(10 * BLITZ_S)), 0);
     CHECK_EQ(blitz_tcp_accept(l, &end[1], NULL, blitz_after(10 * BLITZ_S)), 0);
     CHECK_EQ(blitz_tcp_write(end[0], "ping", 4, blitz_after(10 * BLITZ_S)), 4);
     CHECK_EQ(blitz_tcp_read(end[1], got, 4, blitz_after(10 * BLITZ_S)), 4);
@@ -228,7 +228,7 @@ static int beside_foreign_calls(void *arg)
     CHECK_EQ(blitz_spawn(ping, end, NULL, &t[1]), 0);
     CHECK_EQ(blitz_spawn(block_drain, b, NULL, &t[2]), 0);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(b->wrote, 1 << 20);
     for (int i = 0; i < 2; i++) {
         bz_io_close(end[i]);

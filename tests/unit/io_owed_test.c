@@ -258,7 +258,7 @@ static int few_descriptors(void *arg)
     blitz_tcp_listener *l = t_listen(&at);
     (void)arg;
     for (int i = 0; i < CLIENTS; i++)
-        CHECK_EQ(blitz_tcp_connect(&at, soon(), &client[i]), 0);
+        CHECK_EQ(blitz_tcp_connect(&at, &client[i], soon()), 0);
     unsigned left = 64 - (t_open_fds() - 3); /* less ".", ".." and the folder itself */
     CHECK_LT(left, (unsigned)CLIENTS);
     server = t_spawn(serves, blitz_tcp_listener_ref(l));

@@ -93,7 +93,7 @@ static int talk(void *arg)
         CHECK_EQ((unsigned char)data[bytes - 1], i & 255);
     }
     shutdown(p.end[0]->fd, SHUT_WR);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     pair_close(&p);
     return 0;
 }
@@ -170,7 +170,7 @@ static int hears_many(void *arg)
         CHECK_EQ(place[i], entry_of(c, heard.entry[i].key));
     t_note("heard %u at once", heard.count);
     for (int i = 0; i < QUEUE; i++) {
-        CHECK_EQ(blitz_task_join(c[i].task, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(c[i].task, NULL, BLITZ_FOREVER), 0);
         pair_close(&c[i].pair);
     }
     return 0;
@@ -245,7 +245,7 @@ static int cancels(void *arg)
     CHECK_EQ(blitz_spawn(read_one, &r, NULL, &t), 0);
     await_users(p.end[0], 1);
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(r.got, -ECANCELED);
     CHECK_EQ(send_some(p.end[1], "late", 4, BLITZ_FOREVER), 4);
     char data[8];
@@ -275,7 +275,7 @@ static int closes(void *arg)
     await_users(p.end[0], 4);
     bz_io_close(p.end[0]);
     for (int i = 0; i < 4; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(r[i].got, -EBADF);
     }
     CHECK_EQ(fcntl(number, F_GETFD), -1);                    /* it is closed */
@@ -303,7 +303,7 @@ static int ends(void *arg)
         let_others();
         CHECK_EQ(send_some(p.end[1], "bye", 3, BLITZ_FOREVER), 3);
         bz_io_close(p.end[1]);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(r.got, 3);
         CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 0);
         CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 0);
@@ -346,7 +346,7 @@ static int drinks(void *arg)
     for (int64_t n; (n = receive(p.end[0], data, sizeof data, BLITZ_FOREVER)) > 0;)
         have += (size_t)n;
     CHECK_EQ(have, BIG);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     bz_io_close(p.end[0]);
     return 0;
 }
@@ -375,7 +375,7 @@ static int reuses(void *arg)
         bz_io_close(p.end[0]);
         pair_open(&q);
         CHECK(q.end[0]->fd == number || q.end[1]->fd == number || q.end[0]->fd > 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         CHECK(r.got == 1 || r.got == -EBADF);
         char data;
         CHECK_EQ(receive(q.end[0], &data, 1, soon()), -ETIMEDOUT);
@@ -427,7 +427,7 @@ static int share_one(void *arg)
             let_others();
     }
     for (int i = 0; i < MANY; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         sum += r[i].got;
     }
     CHECK_EQ(sum, 8 * MANY);
@@ -518,7 +518,7 @@ static int passes_on(void *arg)
     while (bell.rung == 0)
         (void)!blitz_sleep(BLITZ_MS / 10);
     future_end(&a.f.future, &w);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(r.got, 3);
     CHECK_EQ(bell.holders, 1);
     pair_close(&p);
@@ -568,7 +568,7 @@ static int reads_from_two(void *arg)
     }
     CHECK_EQ(have[0], want);
     for (int i = 0; i < 2; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         pair_close(&p[i]);
     }
     return 0;
@@ -719,10 +719,10 @@ static int beside_hogs(void *arg)
         CHECK_EQ(receive(p.end[0], data, sizeof data, BLITZ_FOREVER), 4);
     }
     bz_io_close(p.end[0]);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     bz_store_relaxed(&is_over, 1); /* relaxed: a flag */
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(hog[i], NULL, BLITZ_FOREVER), 0);
     bz_io_close(p.end[1]);
     return 0;
 }

@@ -257,7 +257,7 @@ static int cancel_one(void *arg)
     int result = -1;
     CHECK_EQ(blitz_spawn(cancelled, arg, NULL, &t), 0);
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

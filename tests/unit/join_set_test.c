@@ -35,14 +35,14 @@ static int take_all(void *arg)
         CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, (void *)i, NULL, &seen[i]), 0);
     CHECK_EQ(blitz_join_set_count(set), (size_t)N);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), 0);
+        CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
         int *at = out.key;
         CHECK_EQ(out.result, (int)(at - seen));
         CHECK(out.future == NULL && out.pointer == NULL);
         CHECK_EQ((*at)++, 0);
         CHECK_EQ(blitz_join_set_count(set), (size_t)(N - 1 - i));
     }
-    CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), -ENOENT);
+    CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), -ENOENT);
     CHECK_EQ(blitz_join_set_try_next(set, &out), -ENOENT);
     blitz_join_set_unref(set);
     return 0;
@@ -70,12 +70,12 @@ static int try_early(void *arg)
     for (intptr_t i = 1; i <= 4; i++)
         CHECK_EQ(blitz_join_set_spawn(set, waits_for_the_gate, (void *)i, NULL, NULL), 0);
     CHECK_EQ(blitz_join_set_try_next(set, &out), -EAGAIN);
-    CHECK_EQ(blitz_join_set_next(set, blitz_now(), &out), -ETIMEDOUT);
-    CHECK_EQ(blitz_join_set_next(set, blitz_after(BLITZ_MS), &out), -ETIMEDOUT);
+    CHECK_EQ(blitz_join_set_next(set, &out, blitz_now()), -ETIMEDOUT);
+    CHECK_EQ(blitz_join_set_next(set, &out, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(blitz_join_set_count(set), 4u);
     blitz_event_set(&gate);
     int sum = 0;
-    while (blitz_join_set_next(set, BLITZ_FOREVER, &out) == 0)
+    while (blitz_join_set_next(set, &out, BLITZ_FOREVER) == 0)
         sum += out.result;
     CHECK_EQ(sum, 10);
     blitz_join_set_unref(set);
@@ -120,13 +120,13 @@ TEST(join_set, on_a_plain_thread_sleeps_end_in_their_order)
         CHECK_EQ(blitz_join_set_add_future(set, &nap[i].future, &nap[i]), 0);
     }
     for (unsigned i = 0; i < 30; i++) {
-        CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), 0);
+        CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
         const blitz_sleep_future *n = out.key;
         CHECK_GE(blitz_now(), n->when);
         last = n->when > last ? n->when : last;
     }
     CHECK_GE(blitz_now(), last);
-    CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), -ENOENT);
+    CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), -ENOENT);
     blitz_join_set_unref(set);
 }
 
@@ -194,7 +194,7 @@ static int add_running(void *arg)
     CHECK_EQ(blitz_spawn(returns_its_number, (void *)7, NULL, &t), 0);
     kept = blitz_task_ref(t);
     CHECK_EQ(blitz_join_set_add_task(set, t, &out), 0);
-    CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), 0);
+    CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
     CHECK_EQ(out.result, 7);
     CHECK(out.key == &out);
     CHECK(blitz_task_is_done(kept));
@@ -221,8 +221,8 @@ TEST(join_set, bad_input_is_refused)
     CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, NULL, NULL, NULL),
              -EINVAL); /* no runtime */
     CHECK_EQ(blitz_join_set_count(set), 0u);
-    CHECK_EQ(blitz_join_set_next(NULL, BLITZ_FOREVER, &out), -EINVAL);
-    CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, NULL), -EINVAL);
+    CHECK_EQ(blitz_join_set_next(NULL, &out, BLITZ_FOREVER), -EINVAL);
+    CHECK_EQ(blitz_join_set_next(set, NULL, BLITZ_FOREVER), -EINVAL);
     CHECK_EQ(blitz_join_set_try_next(NULL, &out), -EINVAL);
     CHECK_EQ(blitz_join_set_detach(NULL), -EINVAL);
     blitz_join_set_future_init(&f, NULL);
@@ -300,7 +300,7 @@ static int cancel_tasks(void *arg)
     CHECK_EQ(blitz_join_set_try_next(set, &out), -EAGAIN);
     blitz_join_set_cancel(set);
     CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, (void *)9, NULL, NULL), 0); /* is not */
-    while (blitz_join_set_next(set, BLITZ_FOREVER, &out) == 0)
+    while (blitz_join_set_next(set, &out, BLITZ_FOREVER) == 0)
         cancelled += out.result == -ECANCELED ? 1 : out.result == 9 ? 100 : 1000;
     CHECK_EQ(cancelled, 120);
     blitz_join_set_unref(set);
@@ -397,7 +397,7 @@ static int pointers(void *arg)
         CHECK_EQ(blitz_join_set_add_task(set, t, NULL), 0);
     }
     for (int i = 0; i < 4; i++) {
-        CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), 0);
+        CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
         CHECK_NOT_NULL(out.pointer);
         free(out.pointer);
     }
@@ -426,13 +426,13 @@ static int lets_go(void *arg)
     CHECK_EQ(blitz_join_set_detach(set), 0);
     CHECK_EQ(blitz_join_set_count(set), 1u); /* the pinned future */
     t_probe_set(&probe, 2);
-    CHECK_EQ(blitz_join_set_next(set, BLITZ_FOREVER, &out), 0);
+    CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
     CHECK_EQ(out.result, 2);
     blitz_join_set_unref(set);
     CHECK(!blitz_task_is_done(t)); /* it was not cancelled */
     blitz_task_cancel(t);
     int result;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     return 0;
 }
@@ -475,7 +475,7 @@ static int sum_stackless(void *arg)
     for (intptr_t i = 1; i <= 100; i++)
         CHECK_EQ(blitz_join_set_spawn(s.set, returns_its_number, (void *)i, NULL, NULL), 0);
     CHECK_EQ(blitz_spawn_poll(sums, &s, sizeof s, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 5050);
     blitz_join_set_unref(s.set);
     return 0;

@@ -25,7 +25,7 @@ static BZ_NOINLINE void scribble(void)
 
 static int gives_up_at_a_deadline(void *t)
 {
-    CHECK_EQ(blitz_task_join(t, blitz_after(20 * BLITZ_US), NULL), -ETIMEDOUT);
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(20 * BLITZ_US)), -ETIMEDOUT);
     scribble();
     blitz_task_detach(t);
     return 0;
@@ -54,13 +54,13 @@ static int many_give_up(void *arg)
         for (int i = 0; i < JOINERS; i++)
             CHECK_EQ(blitz_spawn(gives_up_at_a_deadline, blitz_task_ref(t), NULL, &joiner[i]), 0);
         for (int i = 0; i < JOINERS; i++)
-            CHECK_EQ(blitz_task_join(joiner[i], BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(joiner[i], &result, BLITZ_FOREVER), 0);
         struct bz_task *inside = (struct bz_task *)t;
         bz_lock_take(&inside->lock, &bz_os_linux);
         CHECK_EQ(bz_list_check(&inside->joiners), 0u);
         bz_lock_drop(&inside->lock, &bz_os_linux);
         t_event_set(&end);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 7);
     }
     return 0;

@@ -89,7 +89,7 @@ static int64_t read_and_cancel(struct river *r)
     for (uint64_t i = t_random_below(4); i > 0; i--)
         blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

@@ -51,7 +51,7 @@ static int many_keep(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(keep_one, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0); /* perhaps on our own stack */
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0); /* perhaps on our own stack */
     CHECK_EQ(*number_local(), -1);
     return 0;
 }
@@ -192,7 +192,7 @@ static int stackless_keeps(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn_poll(poll_keeps, &left, sizeof left, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

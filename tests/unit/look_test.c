@@ -121,7 +121,7 @@ static int races_with_each_opened(void *arg)
         shut_init(&s);
         CHECK_EQ(blitz_spawn(opens, &o, NULL, &t), 0);
         CHECK_EQ(first_of_all(&s, blitz_pending(), BLITZ_FOREVER), o.n);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }

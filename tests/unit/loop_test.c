@@ -349,7 +349,7 @@ static int cancel_each(void *arg)
             while (bz_load_relaxed(&e.begun) < 100) /* relaxed: a count */
                 CHECK_EQ(blitz_sleep(10 * BLITZ_US), 0);
         blitz_task_cancel(t);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
         size_t begun = bz_load_relaxed(&e.begun); /* relaxed: all are joined */
         blitz_yield();
@@ -382,7 +382,7 @@ static int run_shielded(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn(shielded, &e, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

@@ -85,11 +85,11 @@ static int joins_twice(void *arg)
     blitz_task *t;
     blitz_spawn_opts opts = {.name = "parser"};
     CHECK_EQ(blitz_spawn(nothing, NULL, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     if (arg != NULL)
         blitz_task_detach(t);
     else
-        (void)!blitz_task_join(t, BLITZ_FOREVER, NULL);
+        (void)!blitz_task_join(t, NULL, BLITZ_FOREVER);
     return 0;
 }
 
@@ -114,7 +114,7 @@ static int forgets(void *arg)
     blitz_spawn_opts opts = {.name = "forgotten"};
     CHECK_EQ(blitz_spawn(nothing, NULL, &opts, &t[0]), 0);
     CHECK_EQ(blitz_spawn(nothing, NULL, &opts, &t[1]), 0);
-    CHECK_EQ(blitz_task_join(t[1], BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t[1], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

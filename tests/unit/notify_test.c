@@ -57,7 +57,7 @@ static int notify_a_crowd(void *arg)
         blitz_notify_all(&bell);
         for (int i = 0; i < N; i++) {
             int result = -1;
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
             CHECK_EQ(result, 0);
         }
         CHECK_EQ(blitz_notify_try_wait(&bell), -EAGAIN);

@@ -47,13 +47,13 @@ static int one_on_each(void *arg)
             blitz_task *t;
             int result = -1, seen = -1;
             CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0); /* not claimed */
+            CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0); /* not claimed */
             CHECK_EQ(result, p);
             CHECK_EQ(blitz_spawn_poll(where_am_i_poll, NULL, 0, &opts, &t), 0);
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+            CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
             CHECK_EQ(result, p);
             CHECK_EQ(blitz_spawn_ptr(where_am_i_ptr, &seen, &opts, &t), 0);
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
             CHECK_EQ(seen, p);
         }
     return 0;
@@ -76,7 +76,7 @@ static int many_on_each(void *arg)
     }
     for (unsigned i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i % procs_here());
     }
     return 0;
@@ -118,7 +118,7 @@ static void *spawn_outside(void *arg)
         blitz_task *t;
         int result = -1;
         CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, o->proc);
     }
     return NULL;
@@ -154,7 +154,7 @@ static int on_the_dead(void *arg)
     }
     for (int i = 0; i < 4; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK(result == 0 || result == 1); /* 1 if it was another thread that failed */
     }
     return 0;
@@ -202,7 +202,7 @@ static int scatter(void *arg)
     }
     for (unsigned i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i * 5 % procs_here());
     }
     return 0;

@@ -108,7 +108,7 @@ static int waits_and_is_served(void *arg)
             blitz_oneshot_drop_sender(a.o);
         else
             CHECK_EQ(blitz_oneshot_send(a.o, &i), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i % 5 == 4 ? -EPIPE : 0);
         CHECK_EQ(a.out, i % 5 == 4 ? 0 : i);
     }
@@ -130,7 +130,7 @@ static int gives_up(void *arg)
     CHECK_EQ(blitz_spawn(receives, &a, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     CHECK_EQ(blitz_oneshot_send(a.o, &(int){4}), 0); /* the end is still ours */
     CHECK_EQ(blitz_oneshot_recv(a.o, &a.out, BLITZ_FOREVER), 0);

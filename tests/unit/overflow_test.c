@@ -269,7 +269,7 @@ static int parent_of_the_parser(void *arg)
     CHECK_EQ(
         blitz_spawn(p->way == BIG_STACK ? fall_on_big_stack : fall_in_task, &p->way, &opts, &task),
         0);
-    return blitz_task_join(task, BLITZ_FOREVER, NULL);
+    return blitz_task_join(task, NULL, BLITZ_FOREVER);
 }
 
 static void run_program(void *arg)

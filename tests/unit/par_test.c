@@ -105,7 +105,7 @@ static int spawns_and_gives(void *arg)
     blitz_task *t;
     int result = -1;
     CHECK_EQ(blitz_spawn(yields_and_gives, arg, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -158,7 +158,7 @@ static int tree_that_waits(void *arg)
     int sum = 0, mine = 0;
     if (depth % 3 == 0)
         blitz_yield();
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &mine), 0);
+    CHECK_EQ(blitz_task_join(t, &mine, BLITZ_FOREVER), 0);
     sum += mine;
     return sum + blitz_join(&job);
 }
@@ -208,7 +208,7 @@ static int ids_below_a_child(void *arg)
     for (int i = 0; i < N; i++)
         blitz_fork(&job[i], my_id_is, &id);
     CHECK_EQ(blitz_spawn(yields_once, NULL, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     blitz_fork(&later, my_id_is, &id);
     blitz_yield();
     CHECK_EQ(blitz_join(&later), 1);
@@ -250,7 +250,7 @@ static int cancel_the_forker(void *arg)
     for (int i = 0; i < 20; i++)
         blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

@@ -51,7 +51,7 @@ static int is_told(int err, blitz_task **t)
     CHECK(err == 0 || err == -ENOMEM);
     if (err != 0)
         return 1;
-    CHECK_EQ(blitz_task_join(*t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(*t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

@@ -13,7 +13,7 @@
 static int join(blitz_task *t)
 {
     int result = -1;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -417,7 +417,7 @@ static blitz_poll waits_inside(void *state, blitz_cx *cx)
     CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
     blitz_yield();
     CHECK_EQ(blitz_spawn(sleep_a_little, NULL, NULL, &child), 0);
-    CHECK_EQ(blitz_task_join(child, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(child, NULL, BLITZ_FOREVER), 0);
     if (left > 0)
         return blitz_cx_yield(cx);
     cx->result = 9;

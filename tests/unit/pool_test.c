@@ -295,7 +295,7 @@ static void end_calls(struct calls *c)
 {
     gate_open(&c->gate);
     for (unsigned i = 0; i < c->count; i++)
-        CHECK_EQ(blitz_task_join(task[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(task[i], NULL, BLITZ_FOREVER), 0);
 }
 
 static int waits_and_is_counted(void *arg)

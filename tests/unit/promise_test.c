@@ -87,7 +87,7 @@ TEST(promise, bug_24_dropped_unfulfilled_is_told)
     CHECK_EQ(bell.rung, 1);
     CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
     CHECK_EQ(e.f.error, -EPIPE);
-    CHECK_EQ(blitz_promise_await(e.p, 0, NULL), -EPIPE);
+    CHECK_EQ(blitz_promise_await(e.p, NULL, 0), -EPIPE);
     blitz_promise_unref(e.p);
     blitz_completer_unref(NULL);
     blitz_promise_unref(NULL);
@@ -166,9 +166,9 @@ static int wait_for_a_thread(void *arg)
         pthread_t thread;
         void *value = NULL;
         CHECK_EQ(blitz_promise_new(NULL, &p, &c), 0);
-        CHECK_EQ(blitz_promise_await(p, blitz_after(BLITZ_US), &value), -ETIMEDOUT);
+        CHECK_EQ(blitz_promise_await(p, &value, blitz_after(BLITZ_US)), -ETIMEDOUT);
         CHECK_EQ(pthread_create(&thread, NULL, keep_it, c), 0);
-        CHECK_EQ(blitz_promise_await(p, BLITZ_FOREVER, &value), 0);
+        CHECK_EQ(blitz_promise_await(p, &value, BLITZ_FOREVER), 0);
         CHECK_EQ(*(int *)value, 7);
         CHECK_EQ(pthread_join(thread, NULL), 0);
         blitz_promise_unref(p);

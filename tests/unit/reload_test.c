@@ -28,7 +28,7 @@ static int ask_once(struct server *s)
 {
     blitz_tcp *t;
     char byte = 'q';
-    int err = blitz_tcp_connect(&s->at, soon(), &t);
+    int err = blitz_tcp_connect(&s->at, &t, soon());
     if (err != 0)
         return err;
     err = blitz_tcp_write_all(t, &byte, 1, NULL, soon());
@@ -88,7 +88,7 @@ static void retire(blitz_task *old)
 {
     int result = 0;
     blitz_task_cancel(old);
-    CHECK_EQ(blitz_task_join(old, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(old, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
 }
 
@@ -121,7 +121,7 @@ static int reloads(void *arg)
     for (int i = 0; i < CLIENTS; i++) /* those that wait in the line are taken out of it */
         do
             CHECK_EQ(accept_until(&s, 0), -ETIMEDOUT);
-        while (blitz_task_join(t[i], blitz_after(BLITZ_MS), NULL) == -ETIMEDOUT);
+        while (blitz_task_join(t[i], NULL, blitz_after(BLITZ_MS)) == -ETIMEDOUT);
     blitz_tcp_listener_close(s.listener);
     CHECK_EQ(bz_load_relaxed(&s.taken), bz_load_relaxed(&s.served)); /* relaxed: all were joined */
     t_note("%u connections", bz_load_relaxed(&s.served));            /* relaxed: likewise */

@@ -32,7 +32,7 @@ static int real(void *arg)
     CHECK(blitz_addr_is_v6(&at[0]));
     blitz_tcp_listener *l = t_listen(&listening);
     snprintf(port, sizeof port, "%u", blitz_addr_port(&listening));
-    CHECK_EQ(blitz_tcp_connect_host("localhost", port, soon(), &t[0]), 0);
+    CHECK_EQ(blitz_tcp_connect_host("localhost", port, &t[0], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(l, &t[1], NULL, soon()), 0);
     t_close_both(t);
     blitz_tcp_listener_close(l);
@@ -183,7 +183,7 @@ static int failing(void *arg)
     blitz_tcp *t;
     (void)arg;
     CHECK_EQ(blitz_resolve("some-host", "7", at, 2, soon()), -EMFILE);
-    CHECK_EQ(blitz_tcp_connect_host("some-host", "7", soon(), &t), -EMFILE);
+    CHECK_EQ(blitz_tcp_connect_host("some-host", "7", &t, soon()), -EMFILE);
     CHECK_EQ(blitz_resolve("localhost", "http", at, 2, soon()), -EMFILE); /* the service */
     return 0;
 }

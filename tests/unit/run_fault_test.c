@@ -37,7 +37,7 @@ static int crowd(void *arg)
         refused += err != 0;
     }
     for (int i = 0; i < started; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_join(&job), 0);
     return refused;
 }
@@ -239,7 +239,7 @@ static int tree(void *arg)
     blitz_yield();
     int right = tree((void *)(depth - 1));
     CHECK_EQ(blitz_sleep(BLITZ_US), 0);
-    CHECK_EQ(blitz_task_join(left, BLITZ_FOREVER, &sum), 0);
+    CHECK_EQ(blitz_task_join(left, &sum, BLITZ_FOREVER), 0);
     return sum + right;
 }
 

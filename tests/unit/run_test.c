@@ -82,7 +82,7 @@ static int join_in_order(void *arg)
         CHECK_EQ(blitz_spawn(give_back, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i);
     }
     return 0;
@@ -103,8 +103,8 @@ static int tree(void *arg)
         return 1;
     CHECK_EQ(blitz_spawn(tree, (void *)(depth - 1), NULL, &left), 0);
     CHECK_EQ(blitz_spawn(tree, (void *)(depth - 1), NULL, &right), 0);
-    CHECK_EQ(blitz_task_join(left, BLITZ_FOREVER, &a), 0);
-    CHECK_EQ(blitz_task_join(right, BLITZ_FOREVER, &b), 0);
+    CHECK_EQ(blitz_task_join(left, &a, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join(right, &b, BLITZ_FOREVER), 0);
     return a + b;
 }
 
@@ -118,7 +118,7 @@ static int join_self(void *arg)
     blitz_task **me = arg;
     while (*(blitz_task *volatile *)me == NULL)
         blitz_yield();
-    return blitz_task_join(*me, BLITZ_FOREVER, NULL);
+    return blitz_task_join(*me, NULL, BLITZ_FOREVER);
 }
 
 static int one_joins_itself(void *arg)
@@ -128,7 +128,7 @@ static int one_joins_itself(void *arg)
     (void)arg;
     CHECK_EQ(blitz_spawn(join_self, &seen, NULL, &t), 0);
     *(blitz_task *volatile *)&seen = t;
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -150,11 +150,11 @@ static int join_with_deadline(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn(until_cancelled, &err, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, 0, NULL), -ETIMEDOUT);
-    CHECK_EQ(blitz_task_join(t, blitz_after(BLITZ_MS), NULL), -ETIMEDOUT);
+    CHECK_EQ(blitz_task_join(t, NULL, 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_task_join(t, NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK(!blitz_task_is_done(t));
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(err, -ECANCELED);
     return result;
 }
@@ -166,7 +166,7 @@ TEST(run, a_join_gives_up_at_its_deadline_and_can_be_tried_again)
 
 static int two_join(void *arg)
 {
-    return blitz_task_join(arg, BLITZ_FOREVER, NULL);
+    return blitz_task_join(arg, NULL, BLITZ_FOREVER);
 }
 
 static int slow(void *arg)
@@ -182,7 +182,7 @@ static int looker_and_joiner(void *arg)
     (void)arg;
     CHECK_EQ(blitz_spawn(slow, NULL, NULL, &t), 0);
     CHECK_EQ(blitz_spawn(two_join, t, NULL, &joiner), 0);
-    CHECK_EQ(blitz_task_join(joiner, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(joiner, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -199,7 +199,7 @@ static int ids(void *arg)
     CHECK_NE(mine, 0u);
     CHECK_EQ(blitz_spawn(give_back, NULL, NULL, &t), 0);
     CHECK_GT(blitz_task_id(t), mine);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -227,7 +227,7 @@ static int hundred_yield(void *arg)
         CHECK_EQ(blitz_spawn(yield_a_lot, (void *)(intptr_t)i, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i);
     }
     return 0;
@@ -265,7 +265,7 @@ static int strict_turns(void *arg)
         CHECK_EQ(blitz_spawn(note_turns, args[i], NULL, &t[i]), 0);
     }
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -311,7 +311,7 @@ static int cancel_before_it_starts(void *arg)
     (void)arg;
     CHECK_EQ(blitz_spawn(until_cancelled, &err, NULL, &t), 0);
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     return err;
 }
 
@@ -345,7 +345,7 @@ static int cancel_the_shielded(void *arg)
     blitz_yield();
     blitz_task_cancel(t);
     bz_store_release(&is_asked, 1);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(run, a_shield_holds_a_cancel_off)
@@ -362,7 +362,7 @@ static int parent_of(void *arg)
 {
     blitz_task *child;
     CHECK_EQ(blitz_spawn(until_cancelled, arg, NULL, &child), 0);
-    return blitz_task_join(child, BLITZ_FOREVER, NULL);
+    return blitz_task_join(child, NULL, BLITZ_FOREVER);
 }
 
 static int cancel_the_parent(void *arg)
@@ -373,7 +373,7 @@ static int cancel_the_parent(void *arg)
     CHECK_EQ(blitz_spawn(parent_of, &err, NULL, &parent), 0);
     CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
     blitz_task_cancel(parent);
-    CHECK_EQ(blitz_task_join(parent, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(parent, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 0); /* the join succeeded: the child has ended */
     return err;
 }
@@ -451,7 +451,7 @@ TEST(run, a_handle_outlives_its_runtime)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK(blitz_task_is_done(t));
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 9);
 }
 
@@ -478,7 +478,7 @@ static void spawn_from_outside(void *arg, int index)
         if (i % 3 == 0)
             blitz_task_detach(t);
         else
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
 }
 
@@ -498,7 +498,7 @@ static int in_the_other(void *arg)
     blitz_task *t;
     int result = 0;
     CHECK_EQ(blitz_spawn(give_back, arg, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 

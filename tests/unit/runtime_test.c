@@ -161,7 +161,7 @@ TEST(runtime, one_task_too_many_is_told_to_come_again)
         CHECK_EQ(blitz_spawn(naps, NULL, &opts, NULL), -EAGAIN);
         for (int i = 0; i < MAX; i++) {
             blitz_task_cancel(t[i]);
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
         }
         int err;
         while ((err = blitz_spawn(seven, NULL, &opts, NULL)) == -EAGAIN)
@@ -210,7 +210,7 @@ static int many_look(void *arg)
         CHECK_EQ(blitz_spawn(runs_on_one_of_them, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 1);
     }
     return 0;
@@ -290,7 +290,7 @@ static int bounces(void *arg)
         return 42;
     b->other = (blitz_runtime *)bz_machine_self()->rt;
     CHECK_EQ(blitz_spawn(bounces, b, &(blitz_spawn_opts){.runtime = there}, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -371,7 +371,7 @@ static int keeps_busy(void *arg)
     while (!bz_load_relaxed(&is_enough)) { /* relaxed: a flag */
         blitz_task *t;
         if (blitz_spawn(seven, NULL, NULL, &t) == 0)
-            CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_sleep((uint64_t)(intptr_t)arg * BLITZ_US), 0);
     }
     return 0;
@@ -418,6 +418,6 @@ TEST(runtime, bug_35_a_child_forked_at_any_point_may_exec_or_exit)
     }
     bz_store_relaxed(&is_enough, 1); /* relaxed: a flag */
     for (int i = 0; i < 4; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     end(rt);
 }

@@ -83,7 +83,7 @@ static int call_from_a_stackless_task(void *arg)
     (void)arg;
     blitz_blocking_future_init(&f, add_one, &zero_for_ever, NULL);
     CHECK_EQ(blitz_spawn_poll(polled_call, &f, sizeof f, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -233,7 +233,7 @@ static int scope_without_stacks(void *arg)
     int refused = 0;
     (void)arg;
     blitz_event_init(&never);
-    CHECK_EQ(blitz_scope_open(&s, blitz_after(20 * BLITZ_MS), NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, blitz_after(20 * BLITZ_MS)), 0);
     for (int i = 0; i < CHILDREN; i++) {
         int err = blitz_scope_spawn(&s, wait_for_ever, &never, NULL);
         CHECK(err == 0 || err == -ENOMEM);
@@ -254,10 +254,10 @@ static int join_with_a_deadline(void *arg)
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++)
         started += blitz_spawn(wait_for_ever, &never, NULL, &t[started]) == 0;
     for (size_t i = 0; i < started; i++)
-        CHECK_EQ(blitz_task_join(t[i], blitz_after(BLITZ_MS), NULL), -ETIMEDOUT);
+        CHECK_EQ(blitz_task_join(t[i], NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     blitz_event_set(&never);
     for (size_t i = 0; i < started; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -265,7 +265,7 @@ static int join_with_a_deadline(void *arg)
 static int warm_up(void)
 {
     blitz_scope s;
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 50; i++)
         CHECK_EQ(blitz_scope_spawn(&s, add_one, &zero_for_ever, NULL), 0);
     return blitz_scope_close(&s);
@@ -336,7 +336,7 @@ static int use_the_backend(void *arg)
     CHECK_EQ(blitz_tcp_write(end[0], &byte, 1, BLITZ_FOREVER), 1);
     CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, BLITZ_FOREVER), 1);
     CHECK_EQ(byte, 7);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(blitz_blocking(add_one, &zero_for_ever), 1);
     blitz_tcp_unref(end[0]);
@@ -361,7 +361,7 @@ static int sleep_beside_a_reader(void *arg)
     CHECK_EQ(blitz_spawn(wait_for_a_byte, end[1], NULL, &t), 0);
     CHECK_EQ(blitz_sleep(50 * BLITZ_MS), 0);
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     blitz_tcp_unref(end[0]);
     blitz_tcp_unref(end[1]);

@@ -44,7 +44,7 @@ static int all_end(void *arg)
     blitz_scope s;
     (void)arg;
     reset();
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 40; i++)
         CHECK_EQ(blitz_scope_spawn(&s, work, NULL,
                                    i % 8 ? NULL : &(blitz_spawn_opts){.stack_bytes = 1 << 20}),
@@ -54,10 +54,10 @@ static int all_end(void *arg)
     CHECK_EQ(bz_load_relaxed(&began), 40);
     CHECK_EQ(bz_load_relaxed(&ended), 40);
     CHECK_EQ(blitz_scope_spawn(&s, work, NULL, NULL), -EPIPE);
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0); /* an empty one */
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0); /* an empty one */
     CHECK_EQ(blitz_scope_spawn(&s, NULL, NULL, NULL), -EINVAL);
     CHECK_EQ(blitz_scope_close(&s), 0);
-    CHECK_EQ(blitz_scope_open(NULL, BLITZ_FOREVER, NULL), -EINVAL);
+    CHECK_EQ(blitz_scope_open(NULL, NULL, BLITZ_FOREVER), -EINVAL);
     return 0;
 }
 
@@ -65,7 +65,7 @@ TEST(scope, close_waits_for_all)
 {
     t_on_each(all_end, NULL, 0);
     blitz_scope s;
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), -EINVAL); /* no runtime */
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), -EINVAL); /* no runtime */
 }
 
 static int one_fails(void *arg)
@@ -73,7 +73,7 @@ static int one_fails(void *arg)
     blitz_scope s;
     (void)arg;
     reset();
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 40; i++) {
         int err = blitz_scope_spawn(&s, i == 20 ? fails : for_ever, NULL, NULL);
         CHECK(err == 0 || err == -ECANCELED);
@@ -93,18 +93,18 @@ static int too_late(void *arg)
     blitz_scope s;
     (void)arg;
     reset();
-    CHECK_EQ(blitz_scope_open(&s, blitz_after(100 * BLITZ_US), NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, blitz_after(100 * BLITZ_US)), 0);
     for (int i = 0; i < 20; i++) {
         int err = blitz_scope_spawn(&s, for_ever, NULL, NULL);
         CHECK(err == 0 || err == -ECANCELED);
     }
     CHECK_EQ(blitz_scope_close(&s), -ETIMEDOUT);
     CHECK_EQ(bz_load_relaxed(&began), bz_load_relaxed(&ended));
-    CHECK_EQ(blitz_scope_open(&s, 0, NULL), 0); /* already past */
+    CHECK_EQ(blitz_scope_open(&s, NULL, 0), 0); /* already past */
     CHECK_EQ(blitz_scope_is_cancelled(&s), 1);
     CHECK_EQ(blitz_scope_spawn(&s, for_ever, NULL, NULL), -ECANCELED);
     CHECK_EQ(blitz_scope_close(&s), -ETIMEDOUT);
-    CHECK_EQ(blitz_scope_open(&s, blitz_after(3600 * BLITZ_S), NULL), 0); /* never comes to that */
+    CHECK_EQ(blitz_scope_open(&s, NULL, blitz_after(3600 * BLITZ_S)), 0); /* never comes to that */
     CHECK_EQ(blitz_scope_spawn(&s, work, NULL, NULL), 0);
     CHECK_EQ(blitz_scope_close(&s), 0);
     return 0;
@@ -123,7 +123,7 @@ static int inner(void *arg)
     int depth = *(int *)arg, below = depth - 1;
     if (depth == 0)
         return for_ever(NULL);
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 2; i++)
         (void)!blitz_scope_spawn(&s, inner, &below, NULL);
     return blitz_scope_close(&s);
@@ -135,7 +135,7 @@ static int nest(void *arg)
     int depth = 4;
     (void)arg;
     reset();
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_scope_spawn(&s, inner, &depth, NULL), 0);
     while (bz_load_relaxed(&began) < 16)
         blitz_yield();
@@ -154,7 +154,7 @@ static int closes(void *arg)
 {
     blitz_scope s;
     (void)arg;
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 5; i++)
         CHECK_EQ(blitz_scope_spawn(&s, for_ever, NULL, NULL), 0);
     int err = blitz_scope_close(&s);
@@ -172,7 +172,7 @@ static int cancel_the_closer(void *arg)
     while (bz_load_relaxed(&began) < 5)
         blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -193,7 +193,7 @@ static int grow(void *arg)
     blitz_scope s;
     (void)arg;
     reset();
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_scope_spawn(&s, spawns_more, &s, NULL), 0);
     CHECK_EQ(blitz_scope_close(&s), 0);
     CHECK_EQ(bz_load_relaxed(&began), 21);
@@ -214,12 +214,12 @@ TEST(scope, a_plain_thread_has_scopes_too)
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
     blitz_scope_opts opts = {.runtime = rt};
     reset();
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, &opts), 0);
+    CHECK_EQ(blitz_scope_open(&s, &opts, BLITZ_FOREVER), 0);
     for (int i = 0; i < 10; i++)
         CHECK_EQ(blitz_scope_spawn(&s, work, NULL, NULL), 0);
     CHECK_EQ(blitz_scope_close(&s), 0);
     CHECK_EQ(bz_load_relaxed(&ended), 10);
-    CHECK_EQ(blitz_scope_open(&s, blitz_after(200 * BLITZ_US), &opts), 0);
+    CHECK_EQ(blitz_scope_open(&s, &opts, blitz_after(200 * BLITZ_US)), 0);
     int err = blitz_scope_spawn(&s, for_ever, NULL, NULL);
     CHECK(err == 0 || err == -ECANCELED); /* the time may be over already */
     CHECK_EQ(blitz_scope_close(&s), -ETIMEDOUT);
@@ -237,7 +237,7 @@ static blitz_poll scope_without_a_stack(void *state, blitz_cx *cx)
     struct stackless *s = state;
     int rc;
     BLITZ_BEGIN(&s->frame, cx);
-    CHECK_EQ(blitz_scope_open(&s->scope, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_scope_open(&s->scope, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_scope_spawn(&s->scope, work, NULL, NULL), 0);
     CHECK_EQ(blitz_scope_spawn(&s->scope, fails, NULL, NULL), 0);
@@ -254,7 +254,7 @@ static int spawn_stackless(void *arg)
     (void)arg;
     reset();
     CHECK_EQ(blitz_spawn_poll(scope_without_a_stack, &s, sizeof s, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(bz_load_relaxed(&began), bz_load_relaxed(&ended));
     return result;
 }
@@ -319,7 +319,7 @@ TEST(scope, bug_50_the_last_task_may_end_during_the_first_poll)
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &e.rt), 0);
     for (int i = 0; i < 2; i++) {
         blitz_deadline when = until[i] == BLITZ_FOREVER ? BLITZ_FOREVER : blitz_after(until[i]);
-        CHECK_EQ(blitz_scope_open(&s, when, &(blitz_scope_opts){.runtime = e.rt}), 0);
+        CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.runtime = e.rt}, when), 0);
         blitz_event_init(&e.may_end);
         e.has_ended = false;
         CHECK_EQ(blitz_scope_spawn(&s, waits_for_the_end, &e, NULL), 0);
@@ -407,12 +407,12 @@ static int token_ends_a_scope(void *arg)
     reset();
     CHECK_EQ(blitz_token_new(NULL, &t), 0);
     CHECK_EQ(blitz_token_new(t, &below), 0);
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, &(blitz_scope_opts){.token = below}), 0);
+    CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.token = below}, BLITZ_FOREVER), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_scope_spawn(&s, for_ever, NULL, NULL), 0);
     CHECK_EQ(pthread_create(&thread, NULL, cancel_it, t), 0);
     CHECK_EQ(blitz_scope_close(&s), -ECANCELED);
-    CHECK_EQ(blitz_scope_open(&s, BLITZ_FOREVER, &(blitz_scope_opts){.token = below}), 0);
+    CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.token = below}, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_scope_spawn(&s, for_ever, NULL, NULL), -ECANCELED);
     CHECK_EQ(blitz_scope_close(&s), -ECANCELED);
     CHECK_EQ(pthread_join(thread, NULL), 0);

@@ -258,8 +258,8 @@ static int selects_beside_senders(void *arg)
         CHECK_EQ(blitz_spawn(sends_to_a, &p, NULL, &t), 0);
         for (int i = 0; i < ROUNDS; i++)
             CHECK_EQ(blitz_chan_send(p.b, &i, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
-        CHECK_EQ(blitz_task_join(p.task, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_task_join(p.task, NULL, BLITZ_FOREVER), 0);
         check(p.a, 0);
         check(p.b, 0);
         blitz_chan_unref(p.a);
@@ -302,7 +302,7 @@ static int selects_meet(void *arg)
         for (int i = 0; i < 2; i++)
             CHECK_EQ(blitz_spawn(swaps, &p[i], NULL, &p[i].task), 0);
         for (int i = 0; i < 2; i++)
-            CHECK_EQ(blitz_task_join(p[i].task, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(p[i].task, NULL, BLITZ_FOREVER), 0);
         check(a, 0);
         check(b, 0);
         blitz_chan_unref(a);
@@ -360,7 +360,7 @@ static int is_cancelled_or_closed(void *arg)
             blitz_chan_close(p.b);
         else
             CHECK_EQ(blitz_chan_recv(p.b, &out, BLITZ_FOREVER), 0);
-        CHECK_EQ(blitz_task_join(p.task, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(p.task, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, round == 0 ? -ECANCELED : 1);
         CHECK_EQ(out, round == 2 ? 3 : 0);
         check(p.a, 0);
@@ -433,7 +433,7 @@ static int polled_selects_meet(void *arg)
         CHECK_EQ(blitz_spawn(swaps_by_futures, &p[0], NULL, &p[0].task), 0);
         CHECK_EQ(blitz_spawn(arg, &p[1], NULL, &p[1].task), 0);
         for (int i = 0; i < 2; i++)
-            CHECK_EQ(blitz_task_join(p[i].task, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(p[i].task, NULL, BLITZ_FOREVER), 0);
         check(a, 0);
         check(b, 0);
         blitz_chan_unref(a);

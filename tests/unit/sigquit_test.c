@@ -95,7 +95,7 @@ TEST(sigquit, bug_34_a_dump_is_written_while_every_proc_is_hogged)
         sched_yield();
     bz_store_relaxed(&hogs_end, 1); /* relaxed: a flag */
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_task_join(hog[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(hog[i], NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK(action().sa_handler == on_quit_before);

@@ -174,7 +174,7 @@ static void cancel_one(size_t how, uint64_t after, struct t_rng *r)
     blitz_task *t;
     CHECK_EQ(blitz_spawn(sort_until_cancelled, &c, NULL, &t), 0);
     bz_store_release(&c.task, t); /* pairs with the acquire in the task */
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     CHECK_EQ(sorts_sum(c.v, CANCELLED), sorts_sum(was, CANCELLED));
     free(c.v);

@@ -55,7 +55,7 @@ static int one_of_each(void *arg)
     }
     for (size_t i = 0; i < BZ_ARRAY_LEN(t); i++) {
         int result = -1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 3);
         CHECK_GE(room_here(), (size_t)(56 << 10));
     }
@@ -83,10 +83,10 @@ static int mixed(void *arg)
         CHECK_EQ(blitz_spawn(digs, (void *)d, &opts, &big), 0);
         CHECK_EQ(blitz_spawn(usual, arg, NULL, &small), 0);
         if (i % 2)
-            CHECK_EQ(blitz_task_join(big, BLITZ_FOREVER, NULL), 0);
-        CHECK_EQ(blitz_task_join(small, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(big, NULL, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_task_join(small, NULL, BLITZ_FOREVER), 0);
         if (i % 2 == 0)
-            CHECK_EQ(blitz_task_join(big, BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(big, NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -119,7 +119,7 @@ static int small_parent(void *arg)
     int result = 0;
     (void)arg;
     CHECK_EQ(blitz_spawn(room_of_child, NULL, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -130,7 +130,7 @@ static int start_small(void *arg)
     int result = 0;
     (void)arg;
     CHECK_EQ(blitz_spawn(small_parent, NULL, &opts, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -173,7 +173,7 @@ static void *spawn_outside(void *rt)
         blitz_task *t;
         int result = 0;
         CHECK_EQ(blitz_spawn(digs, (void *)d, &opts, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 3);
     }
     return NULL;
@@ -227,7 +227,7 @@ static int some_of_each(void *arg)
     }
     for (int i = 0; i < started; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 3);
     }
     return started;

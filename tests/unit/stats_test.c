@@ -80,7 +80,7 @@ static int spawns_and_joins(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn((int (*)(void *))arg, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int two_take_turns(void *arg)
     CHECK_EQ(blitz_spawn(yields_ten_times, NULL, NULL, &t), 0);
     for (int i = 0; i < 10; i++)
         blitz_yield();
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(stats, yielded_and_switches)
@@ -180,7 +180,7 @@ TEST(stats, injected_and_wakes)
     for (int i = 0; i < N; i++) {
         blitz_task *t;
         CHECK_EQ(blitz_spawn(returns, NULL, &opts, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_stats_read(rt, &s), 0);

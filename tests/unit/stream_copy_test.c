@@ -59,7 +59,7 @@ static int pours(void *arg)
 static int gives_back(void *arg)
 {
     blitz_stream s = blitz_tcp_stream(arg);
-    CHECK_EQ(blitz_stream_copy(s.in, s.out, soon(), NULL), 0);
+    CHECK_EQ(blitz_stream_copy(s.in, s.out, NULL, soon()), 0);
     return blitz_writer_end(s.out, soon());
 }
 
@@ -71,8 +71,8 @@ static int proxies(void *arg)
 {
     struct proxy *p = arg;
     uint64_t there = 0, back = 0;
-    int err = blitz_stream_copy_both(blitz_tcp_stream(p->client), blitz_tcp_stream(p->server),
-                                     soon(), 0, &there, &back);
+    int err = blitz_stream_copy_both(blitz_tcp_stream(p->client), blitz_tcp_stream(p->server), 0,
+                                     &there, &back, soon());
     CHECK_EQ(there, err == 0 ? BIG : there);
     CHECK_EQ(back, err == 0 ? BIG : back);
     return err;
@@ -137,8 +137,8 @@ struct one_way {
 static int copies(void *arg)
 {
     struct one_way *w = arg;
-    return blitz_stream_copy(blitz_tcp_reader(w->from), blitz_tcp_writer(w->to), soon(),
-                             &w->copied);
+    return blitz_stream_copy(blitz_tcp_reader(w->from), blitz_tcp_writer(w->to), &w->copied,
+                             soon());
 }
 
 static int pours_while_it_can(void *arg)
@@ -215,7 +215,7 @@ static int to_nobody(void *arg)
     CHECK_EQ(blitz_fd_stream_init(&file, fileno(f)), 0);
     t_tcp_pair(out); /* a file */
     blitz_task *reader = t_spawn(goes_away, out[1]);
-    check_gone(blitz_stream_copy(blitz_fd_reader(&file), blitz_tcp_writer(out[0]), soon(), NULL));
+    check_gone(blitz_stream_copy(blitz_fd_reader(&file), blitz_tcp_writer(out[0]), NULL, soon()));
     CHECK_EQ(t_join(reader), 0);
     blitz_tcp_close(out[0]);
     fclose(f);
@@ -225,7 +225,7 @@ static int to_nobody(void *arg)
     struct pour pour = {in[0], data};
     blitz_task *source = t_spawn(pours_while_it_can, &pour);
     reader = t_spawn(goes_away, out[1]);
-    check_gone(blitz_stream_copy(blitz_tcp_reader(in[1]), blitz_tcp_writer(out[0]), soon(), NULL));
+    check_gone(blitz_stream_copy(blitz_tcp_reader(in[1]), blitz_tcp_writer(out[0]), NULL, soon()));
     CHECK_EQ(t_join(reader), 0);
     blitz_tcp_close(in[1]);
     CHECK_EQ(t_join(source), 0);
@@ -290,7 +290,7 @@ static int costs(void *arg)
     blitz_limited all = {blitz_tcp_reader(from), UINT64_MAX}; /* not a connection to the copy */
     uint64_t begun = cpu_ns();
     CHECK_EQ(blitz_stream_copy(c->is_piped ? blitz_tcp_reader(from) : blitz_limited_reader(&all),
-                               blitz_tcp_writer(to), soon(), &c->copied),
+                               blitz_tcp_writer(to), &c->copied, soon()),
              0);
     c->ns = cpu_ns() - begun;
     blitz_tcp_close(from);
@@ -394,7 +394,7 @@ static int sends_a_part(void *arg)
         CHECK_EQ(blitz_buffered_peek(&buffer, 100, &seen, soon()), 512);
         from = blitz_buffered_as_reader(&buffer);
     }
-    int err = blitz_stream_copy(from, blitz_tcp_writer(p->to), soon(), &p->copied);
+    int err = blitz_stream_copy(from, blitz_tcp_writer(p->to), &p->copied, soon());
     CHECK_EQ(outer.left, p->limit - p->copied);
     CHECK_EQ(part.left, outer.left + 1);
     CHECK_EQ(blitz_tcp_shutdown(p->to, BLITZ_WRITABLE), 0);

@@ -55,10 +55,10 @@ TEST(stream, memory_is_read_to_its_end_and_written_to_its_room)
     blitz_memory m = {.data = room, .room = sizeof room};
     blitz_writer w = blitz_memory_writer(&m);
     size_t done;
-    CHECK_EQ(blitz_writer_write_all(w, "0123456789", 10, 0, &done), -ENOSPC);
+    CHECK_EQ(blitz_writer_write_all(w, "0123456789", 10, &done, 0), -ENOSPC);
     CHECK_EQ(done, 8);
     CHECK_EQ(blitz_reader_read(blitz_memory_reader(&m), out, 3, 0), 3);
-    CHECK_EQ(blitz_reader_read_exact(blitz_memory_reader(&m), out + 3, 9, 0, &done), -EPIPE);
+    CHECK_EQ(blitz_reader_read_exact(blitz_memory_reader(&m), out + 3, 9, &done, 0), -EPIPE);
     CHECK_EQ(done, 5);
     CHECK_MEM_EQ(out, "01234567", 8);
     CHECK_EQ(blitz_reader_read(blitz_memory_reader(&m), out, 1, 0), 0);
@@ -71,7 +71,7 @@ TEST(stream, memory_grows_if_it_may)
     blitz_memory m = {.is_growing = true};
     char *data = pattern(BIG);
     for (size_t at = 0; at < BIG; at += 1000)
-        CHECK_EQ(blitz_writer_write_all(blitz_memory_writer(&m), data + at, 1000, 0, NULL), 0);
+        CHECK_EQ(blitz_writer_write_all(blitz_memory_writer(&m), data + at, 1000, NULL, 0), 0);
     CHECK_EQ(m.bytes, BIG);
     CHECK_MEM_EQ(m.data, data, BIG);
     free(m.data);
@@ -196,7 +196,7 @@ TEST(stream, a_limited_reader_ends_where_it_is_told_to)
     char out[16];
     size_t done;
     blitz_limited l = {stingy_of(&s, "0123456789", 0), 4};
-    CHECK_EQ(blitz_reader_read_exact(blitz_limited_reader(&l), out, 16, 0, &done), -EPIPE);
+    CHECK_EQ(blitz_reader_read_exact(blitz_limited_reader(&l), out, 16, &done, 0), -EPIPE);
     CHECK_EQ(done, 4);
     CHECK_EQ(blitz_reader_read(l.from, out, 1, 0), 1);
     CHECK_EQ(out[0], '4');
@@ -212,10 +212,10 @@ TEST(stream, a_tee_gives_to_both_and_loses_nothing_if_one_fails)
                    .to = blitz_memory_writer(&m),
                    .room = room,
                    .room_bytes = sizeof room};
-    int err = blitz_reader_read_exact(blitz_tee_reader(&t), out, 10, 0, &done);
+    int err = blitz_reader_read_exact(blitz_tee_reader(&t), out, 10, &done, 0);
     CHECK_EQ(err, -ENOSPC);
     m.room = 16;
-    CHECK_EQ(blitz_reader_read_exact(blitz_tee_reader(&t), out + done, 10 - done, 0, NULL), 0);
+    CHECK_EQ(blitz_reader_read_exact(blitz_tee_reader(&t), out + done, 10 - done, NULL, 0), 0);
     CHECK_MEM_EQ(out, "0123456789", 10);
     CHECK_EQ(m.bytes, 10);
     CHECK_MEM_EQ(copy, "0123456789", 10);
@@ -232,7 +232,7 @@ struct source {
 static int pour(void *arg)
 {
     struct source *s = arg;
-    CHECK_EQ(blitz_writer_write_all(s->to, s->data, s->bytes, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_writer_write_all(s->to, s->data, s->bytes, NULL, BLITZ_FOREVER), 0);
     return blitz_writer_end(s->to, BLITZ_FOREVER);
 }
 
@@ -248,10 +248,10 @@ static int through_a_duplex(void *arg)
     CHECK_EQ(blitz_duplex_new(100, &d, ends), 0);
     struct source s = {ends[0].out, data, BIG};
     CHECK_EQ(blitz_spawn(pour, &s, NULL, &t), 0);
-    CHECK_EQ(blitz_stream_copy(ends[1].in, blitz_memory_writer(&m), BLITZ_FOREVER, &copied), 0);
+    CHECK_EQ(blitz_stream_copy(ends[1].in, blitz_memory_writer(&m), &copied, BLITZ_FOREVER), 0);
     CHECK_EQ(copied, BIG);
     CHECK_MEM_EQ(m.data, data, BIG);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     char c;
     CHECK_EQ(blitz_reader_read(ends[0].in, &c, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     blitz_duplex_close(d, 1);
@@ -276,7 +276,7 @@ static int proxy(void *arg)
 {
     blitz_stream *inner = arg;
     uint64_t to_b, to_a;
-    CHECK_EQ(blitz_stream_copy_both(inner[0], inner[1], BLITZ_FOREVER, 0, &to_b, &to_a), 0);
+    CHECK_EQ(blitz_stream_copy_both(inner[0], inner[1], 0, &to_b, &to_a, BLITZ_FOREVER), 0);
     CHECK_EQ(to_b, BIG);
     CHECK_EQ(to_a, BIG);
     return 0;
@@ -285,7 +285,7 @@ static int proxy(void *arg)
 static int echo_all(void *arg)
 {
     blitz_stream *s = arg;
-    CHECK_EQ(blitz_stream_copy(s->in, s->out, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_stream_copy(s->in, s->out, NULL, BLITZ_FOREVER), 0);
     return blitz_writer_end(s->out, BLITZ_FOREVER);
 }
 
@@ -304,13 +304,13 @@ static int through_a_proxy(void *arg)
     CHECK_EQ(blitz_spawn(proxy, inner, NULL, &t[0]), 0);
     CHECK_EQ(blitz_spawn(echo_all, &far, NULL, &t[1]), 0);
     CHECK_EQ(blitz_spawn(pour, &s, NULL, &t[2]), 0);
-    CHECK_EQ(blitz_stream_copy(blitz_tcp_reader(client[0]), blitz_memory_writer(&m), BLITZ_FOREVER,
-                               NULL),
+    CHECK_EQ(blitz_stream_copy(blitz_tcp_reader(client[0]), blitz_memory_writer(&m), NULL,
+                               BLITZ_FOREVER),
              0);
     CHECK_EQ(m.bytes, BIG);
     CHECK_MEM_EQ(m.data, data, BIG);
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < 2; i++) {
         blitz_tcp_close(client[i]);
         blitz_tcp_close(server[i]);
@@ -341,17 +341,17 @@ static int file_to_connection(void *arg)
     unlink(path);
     CHECK_EQ(blitz_fd_stream_init(&file, fd), 0);
     CHECK(file.is_disk);
-    CHECK_EQ(blitz_writer_write_all(blitz_fd_writer(&file), data, BIG, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_writer_write_all(blitz_fd_writer(&file), data, BIG, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(lseek(fd, 0, SEEK_SET), 0);
     CHECK_EQ(blitz_unix_pair(pair), 0);
     blitz_stream way = {blitz_fd_reader(&file), blitz_tcp_writer(pair[0])};
     CHECK_EQ(blitz_spawn(echo_all, &way, NULL, &t), 0);
     CHECK_EQ(
-        blitz_stream_copy(blitz_tcp_reader(pair[1]), blitz_memory_writer(&m), BLITZ_FOREVER, NULL),
+        blitz_stream_copy(blitz_tcp_reader(pair[1]), blitz_memory_writer(&m), NULL, BLITZ_FOREVER),
         0);
     CHECK_EQ(m.bytes, BIG);
     CHECK_MEM_EQ(m.data, data, BIG);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     blitz_tcp_close(pair[0]);
     blitz_tcp_close(pair[1]);
     close(fd);
@@ -383,10 +383,10 @@ static int through_a_pipe(void *arg)
         char some[999];
         int64_t n = blitz_reader_read(blitz_fd_reader(&in), some, sizeof some, BLITZ_FOREVER);
         CHECK(n > 0);
-        CHECK_EQ(blitz_writer_write_all(blitz_memory_writer(&m), some, (size_t)n, 0, NULL), 0);
+        CHECK_EQ(blitz_writer_write_all(blitz_memory_writer(&m), some, (size_t)n, NULL, 0), 0);
     }
     CHECK_MEM_EQ(m.data, data, BIG);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     close(fd[0]);
     close(fd[1]);
     CHECK_EQ(blitz_fd_stream_init(&in, fd[0]), -EBADF);

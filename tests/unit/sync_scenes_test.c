@@ -69,7 +69,7 @@ static int cancel_a_waiter(void *arg)
     CHECK_EQ(blitz_spawn(waits_cancelled, NULL, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -168,7 +168,7 @@ static blitz_once once = BLITZ_ONCE_INIT;
 static int asks_for_itself(void *arg, void **value)
 {
     (void)arg;
-    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, value), -EDEADLK);
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, value, BLITZ_FOREVER), -EDEADLK);
     return -EIO;
 }
 
@@ -186,13 +186,13 @@ static int ask_in_circles(void *arg)
     (void)arg;
     blitz_once_init(&once);
     CHECK_EQ(blitz_once_try_get(&once, &value), -EAGAIN);
-    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, &value), -EIO);
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, &value, BLITZ_FOREVER), -EIO);
     CHECK_EQ(blitz_once_set(&once, &seven), 0);
     CHECK_EQ(blitz_once_set(&once, NULL), -EEXIST);
-    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, BLITZ_FOREVER, &value), 0);
+    CHECK_EQ(blitz_once_get(&once, asks_for_itself, NULL, &value, BLITZ_FOREVER), 0);
     CHECK(value == &seven);
-    CHECK_EQ(blitz_lazy_get(&lazy, BLITZ_FOREVER, &value), 0);
-    CHECK_EQ(blitz_lazy_get(&lazy, 0, &value), 0);
+    CHECK_EQ(blitz_lazy_get(&lazy, &value, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_lazy_get(&lazy, &value, 0), 0);
     CHECK(value == &seven);
     return 0;
 }
@@ -206,13 +206,13 @@ static int makes_after_a_nested_wait(void *arg, void **value)
 {
     static blitz_once inner = BLITZ_ONCE_INIT;
     *value = arg;
-    return blitz_once_get(&inner, makes_seven, arg, BLITZ_FOREVER, NULL);
+    return blitz_once_get(&inner, makes_seven, arg, NULL, BLITZ_FOREVER);
 }
 
 static int gets_nested(void *arg)
 {
     void *value = NULL;
-    int err = blitz_once_get(arg, makes_after_a_nested_wait, &mutex, BLITZ_FOREVER, &value);
+    int err = blitz_once_get(arg, makes_after_a_nested_wait, &mutex, &value, BLITZ_FOREVER);
     CHECK(err != 0 || value == &mutex);
     return err;
 }

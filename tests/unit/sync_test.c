@@ -83,9 +83,9 @@ static int give_up_a_mutex(void *arg)
     CHECK_EQ(blitz_spawn(locks_until, &never, NULL, &cancelled), 0);
     blitz_yield();
     blitz_task_cancel(cancelled);
-    CHECK_EQ(blitz_task_join(late, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(late, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ETIMEDOUT);
-    CHECK_EQ(blitz_task_join(cancelled, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(cancelled, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     blitz_mutex_unlock(&mutex);
     CHECK_EQ(blitz_mutex_try_lock(&mutex), 0); /* they left nothing behind */
@@ -116,7 +116,7 @@ static int cancel_then_lock(void *arg)
     CHECK_EQ(blitz_spawn(locks_when_cancelled, NULL, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
 
@@ -137,7 +137,7 @@ static int unlock_anothers(void *arg)
     (void)arg;
     blitz_mutex_init(&mutex);
     CHECK_EQ(blitz_spawn(locks_and_leaves, NULL, NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     blitz_mutex_unlock(&mutex);
     return 0;
 }
@@ -168,7 +168,7 @@ static int dump_a_waiter(void *arg)
     snprintf(want, sizeof want, "mutex of task %llu", (unsigned long long)blitz_task_id(NULL));
     CHECK(t_dump_has(&seen, want));
     blitz_mutex_unlock(&mutex);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(sync, a_dump_names_who_has_the_mutex)
@@ -250,7 +250,7 @@ static int close_on_waiters(void *arg)
     blitz_semaphore_close(&semaphore);
     for (int i = 0; i < WAITERS; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -EPIPE);
     }
     CHECK_EQ(blitz_semaphore_release(&semaphore, 7), 0);
@@ -289,10 +289,10 @@ static int big_before_small(void *arg)
     CHECK_EQ(blitz_spawn(acquires_one, (void *)(intptr_t)1, NULL, &small), 0);
     CHECK_EQ(blitz_semaphore_try_acquire(&semaphore, 1), -EAGAIN); /* although there is one */
     CHECK_EQ(blitz_semaphore_release(&semaphore, 2), 0);
-    CHECK_EQ(blitz_task_join(big, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(big, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_semaphore_permits(&semaphore), 0);
     blitz_task_cancel(small);
-    CHECK_EQ(blitz_task_join(small, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(small, NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -320,7 +320,7 @@ static int gives_to_one_who_goes(void *arg)
             blitz_yield();    /* until it stands in line */
         blitz_task_cancel(t); /* it has lost its wait, and leaves the line when it runs: after us */
         CHECK_EQ(blitz_semaphore_release(&semaphore, 1), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
         CHECK_EQ(blitz_semaphore_permits(&semaphore), 1);
     }
@@ -422,9 +422,9 @@ static int writer_gives_up(void *arg)
     CHECK_EQ(blitz_rwlock_read(&rwlock, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_spawn(writes_once, &soon, NULL, &writer), 0);
     CHECK_EQ(blitz_spawn(reads_once, NULL, NULL, &reader), 0);
-    CHECK_EQ(blitz_task_join(writer, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(writer, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ETIMEDOUT);
-    CHECK_EQ(blitz_task_join(reader, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(reader, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 0);
     blitz_rwlock_read_unlock(&rwlock);
     CHECK_EQ(blitz_rwlock_try_write(&rwlock), 0);
@@ -457,7 +457,7 @@ TEST(sync, a_task_wakes_a_thread_that_sleeps)
     CHECK_EQ(blitz_runtime_new(NULL, &rt), 0);
     CHECK_EQ(blitz_spawn(unlock_for_a_thread, NULL, &(blitz_spawn_opts){.runtime = rt}, &t), 0);
     CHECK_EQ(blitz_semaphore_acquire(&semaphore, 2, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_semaphore_acquire(&semaphore, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
@@ -562,7 +562,7 @@ static size_t allocations_of_a_crowd(void)
         CHECK_EQ(blitz_spawn(contends, NULL, NULL, &t[i]), 0);
     size_t before = memory.calls;
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return memory.calls - before;
 }
 

@@ -37,7 +37,7 @@ static int reads_in_place(void *arg)
     CHECK_EQ(pipe(p.fd), 0);
     CHECK_EQ(blitz_spawn(writes, &p, NULL, &t), 0);
     int got = blitz_block_in_place(reads, &p);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     close(p.fd[0]);
     close(p.fd[1]);
     return got;
@@ -58,7 +58,7 @@ static int many_read_in_place(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(reads_in_place, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &got), 0);
+        CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         CHECK_EQ(got, 'x');
     }
     return 0;
@@ -152,7 +152,7 @@ static int calls_until_regained(void *arg)
         CHECK_EQ(makes_the_call(&c), 'x');
         CHECK_NOT_NULL(bz_machine_self()->proc);
         end_call(&c, thread);
-        CHECK_EQ(blitz_task_join(waits, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(waits, NULL, BLITZ_FOREVER), 0);
     }
     CHECK_GE(figures().calls_moved, figures().calls_regained);
     return 0;
@@ -191,7 +191,7 @@ static int comes_back_to_a_hog(void *arg)
     CHECK_EQ(blitz_spawn(hogs_the_proc, &c, NULL, &hog), 0);
     CHECK_EQ(makes_the_call(&c), 'x');
     CHECK_EQ(figures().calls_moved, 1u);
-    CHECK_EQ(blitz_task_join(hog, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(hog, NULL, BLITZ_FOREVER), 0);
     end_call(&c, thread);
     return 0;
 }
@@ -312,7 +312,7 @@ static int some_stay(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(i % 2 ? stays : passes_by, arg, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -335,7 +335,7 @@ static int many_end_locked(void *arg)
     for (int i = 0; i < 100; i++) {
         blitz_task *t;
         CHECK_EQ(blitz_spawn(ends_locked, NULL, NULL, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
     CHECK_EQ(bz_load_relaxed(&bz_machine_self()->rt->locked), 0u); /* relaxed: all have ended */
     return 0;

@@ -113,7 +113,7 @@ TEST(tasks, a_walk_shows_each_that_is_held_once)
     CHECK_EQ(c.ended, CROWD / 2);
     CHECK_EQ(c.sum, sum);
     for (int i = 0; i < CROWD; i += 2)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     while (census(rt).held > CROWD / 2) /* the last may just be ending */
         sched_yield();
     CHECK_EQ(census(rt).held, CROWD / 2);
@@ -131,7 +131,7 @@ static int churns(void *arg)
         for (int i = 0; i < 8; i++)
             CHECK_EQ(blitz_spawn(returns_at_once, NULL, NULL, &t[i]), 0);
         for (int i = 0; i < 8; i++)
-            CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+            CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     }
     return 0;
 }
@@ -158,7 +158,7 @@ TEST(tasks, a_walk_and_a_churn_do_not_disturb_each_other)
             sched_yield();
         }
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     while (census(rt).held > 0) /* entries of claimed children are still being taken out */
         sched_yield();
     end(rt);
@@ -178,7 +178,7 @@ static int spawns_and_joins(void *arg)
         blitz_task *t;
         int result = 0;
         CHECK_EQ(blitz_spawn(returns_at_once, (void *)(intptr_t)7, NULL, &t), 0);
-        CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 7);
         if (i == 1000)
             f->before = bz_tasks_bytes(inside(f->rt));
@@ -205,7 +205,7 @@ static int burst(void *arg)
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn(returns_at_once, NULL, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 
@@ -240,7 +240,7 @@ TEST(tasks, handles_outlive_the_runtime_and_nothing_leaks)
         int result = 0;
         CHECK_GT(bz_fault_books(&books).blocks, 0);
         CHECK(blitz_task_is_done(t[i]));
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
     }
     CHECK_EQ(bz_fault_books(&books).blocks, 0);

@@ -101,10 +101,10 @@ static int run_out(void *arg)
     c.listener = t_listen(&at);
     CHECK_EQ(blitz_chan_new(sizeof t, BLITZ_UNBOUNDED, &c.taken), 0);
     for (int i = 0; i < CLIENTS; i++)
-        CHECK_EQ(blitz_tcp_connect(&at, soon(), &client[i]), 0);
+        CHECK_EQ(blitz_tcp_connect(&at, &client[i], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(c.listener, &t, NULL, soon()), 0); /* all is open */
     blitz_tcp_close(t);
-    CHECK_EQ(blitz_tcp_connect(&at, soon(), &t), 0);
+    CHECK_EQ(blitz_tcp_connect(&at, &t, soon()), 0);
     leave_descriptors(SPARE);
 
     bz_store_relaxed(&accepts, 0); /* relaxed: nobody accepts yet */
@@ -168,7 +168,7 @@ static int nap_ends(void *arg)
     blitz_tcp_listener *l = t_listen(&at);
     blitz_tcp *client, *t;
     (void)arg;
-    CHECK_EQ(blitz_tcp_connect(&at, soon(), &client), 0);
+    CHECK_EQ(blitz_tcp_connect(&at, &client, soon()), 0);
     bz_io_fault = no_descriptors;
     CHECK_EQ(blitz_tcp_accept(l, &t, NULL, blitz_after(30 * BLITZ_MS)), -ETIMEDOUT);
     blitz_task *task = t_spawn(napping_accept, l);
@@ -217,7 +217,7 @@ static int herd(void *arg)
     bz_store_relaxed(&accepts, 0); /* relaxed: all of them wait */
     for (int i = 0; i < CONNECTIONS; i++) {
         blitz_tcp *t;
-        CHECK_EQ(blitz_tcp_connect(&at, soon(), &t), 0);
+        CHECK_EQ(blitz_tcp_connect(&at, &t, soon()), 0);
         CHECK_EQ(blitz_tcp_read(t, &c, 1, soon()), 0);
         blitz_tcp_close(t);
     }
@@ -278,7 +278,7 @@ static int whole_story(void *arg)
     if (err == 0)
         err = blitz_tcp_listener_local(l, &at);
     if (err == 0)
-        err = blitz_tcp_connect(&at, soon(), &client);
+        err = blitz_tcp_connect(&at, &client, soon());
     if (err == 0)
         err = blitz_tcp_set_nodelay(client, true);
     if (err == 0)

@@ -364,8 +364,8 @@ static int connects(void *arg)
     blitz_addr to[3] = {at, at, at};
     gone = t_listen(&to[0]);
     blitz_tcp_listener_close(gone);
-    CHECK_EQ(blitz_tcp_connect(&to[0], soon(), &t[0]), -ECONNREFUSED);
-    CHECK_EQ(blitz_tcp_connect_first(to, 3, errors, soon(), &t[0]), 1);
+    CHECK_EQ(blitz_tcp_connect(&to[0], &t[0], soon()), -ECONNREFUSED);
+    CHECK_EQ(blitz_tcp_connect_first(to, 3, errors, &t[0], soon()), 1);
     CHECK_EQ(errors[0], -ECONNREFUSED);
     CHECK_EQ(errors[1], 0);
     CHECK_EQ(errors[2], -EINPROGRESS);
@@ -379,7 +379,7 @@ static int connects(void *arg)
     t_close_both(t);
     CHECK_EQ(blitz_tcp_accept(l, &t[0], NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     to[1] = to[0];
-    CHECK_EQ(blitz_tcp_connect_first(to, 2, errors, soon(), &t[0]), -ECONNREFUSED);
+    CHECK_EQ(blitz_tcp_connect_first(to, 2, errors, &t[0], soon()), -ECONNREFUSED);
     CHECK_EQ(errors[1], -ECONNREFUSED);
     blitz_tcp_listener_close(l);
     return 0;
@@ -393,7 +393,7 @@ TEST(tcp, connecting_tells_why_not_and_names_both_ends)
 static int connects_for_ever(void *arg)
 {
     blitz_tcp *t;
-    return blitz_tcp_connect(arg, BLITZ_FOREVER, &t);
+    return blitz_tcp_connect(arg, &t, BLITZ_FOREVER);
 }
 
 /* A listener whose line is full answers nobody: the connect waits, and leaves nothing behind. */
@@ -409,7 +409,7 @@ static int full_line(void *arg)
     int n = t_fill_line(l, t, MORE);
     unsigned sockets = t_open_sockets();
     CHECK_GT(sockets, (unsigned)n);
-    CHECK_EQ(blitz_tcp_connect(&at, blitz_after(BLITZ_MS), &(blitz_tcp *){NULL}), -ETIMEDOUT);
+    CHECK_EQ(blitz_tcp_connect(&at, &(blitz_tcp *){NULL}, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     blitz_task *task = t_spawn(connects_for_ever, &at);
     t_until_waits(task);
     blitz_task_cancel(task);
@@ -437,11 +437,11 @@ static int both_families(void *arg)
     CHECK_EQ(blitz_tcp_listener_local(l, &any), 0);
     v4 = blitz_addr_loopback_v4(blitz_addr_port(&any));
     v6 = blitz_addr_loopback_v6(blitz_addr_port(&any));
-    CHECK_EQ(blitz_tcp_connect(&v4, soon(), &t[0]), 0);
+    CHECK_EQ(blitz_tcp_connect(&v4, &t[0], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(l, &t[1], &peer, soon()), 0);
     CHECK(blitz_addr_is_loopback(&peer));
     t_close_both(t);
-    if (blitz_addr_is_v6(&any) && blitz_tcp_connect(&v6, soon(), &t[0]) == 0) {
+    if (blitz_addr_is_v6(&any) && blitz_tcp_connect(&v6, &t[0], soon()) == 0) {
         CHECK_EQ(blitz_tcp_accept(l, &t[1], &peer, soon()), 0);
         CHECK(blitz_addr_is_v6(&peer) && blitz_addr_is_loopback(&peer));
         t_close_both(t);
@@ -551,9 +551,9 @@ static int bad_input(void *arg)
     CHECK_EQ(blitz_tcp_wait(end[0], 3, 0), -EINVAL);
     CHECK_EQ(blitz_tcp_shutdown(end[0], 0), -EINVAL);
     CHECK_EQ(blitz_tcp_shutdown(end[0], 4), -EINVAL);
-    CHECK_EQ(blitz_tcp_connect(NULL, 0, &t), -EINVAL);
-    CHECK_EQ(blitz_tcp_connect(&none, 0, &t), -EINVAL);
-    CHECK_EQ(blitz_tcp_connect_first(&none, 0, NULL, 0, &t), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect(NULL, &t, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect(&none, &t, 0), -EINVAL);
+    CHECK_EQ(blitz_tcp_connect_first(&none, 0, NULL, &t, 0), -EINVAL);
     CHECK_EQ(blitz_tcp_listen(&none, NULL, &l), -EINVAL);
     CHECK_EQ(blitz_tcp_listen(NULL, NULL, &l), -EINVAL);
     CHECK_EQ(blitz_tcp_accept(NULL, &t, NULL, 0), -EINVAL);
@@ -614,7 +614,7 @@ static int many_acceptors(void *arg)
     }
     for (int i = 0; i < CONNECTIONS; i++) {
         blitz_tcp *t;
-        CHECK_EQ(blitz_tcp_connect(&at, soon(), &t), 0);
+        CHECK_EQ(blitz_tcp_connect(&at, &t, soon()), 0);
         CHECK_EQ(blitz_tcp_read(t, &c, 1, soon()), 0); /* it was accepted, and closed */
         blitz_tcp_close(t);
     }

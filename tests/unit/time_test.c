@@ -131,7 +131,7 @@ static int naps(void *arg)
         CHECK_EQ(blitz_spawn(nap, &n[i], NULL, &t[i]), 0);
     }
     for (int i = 0; i < NAPS; i++)
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
 

@@ -48,7 +48,7 @@ static struct bz_machine *given_a_hog(int (*fn)(void *), unsigned procs)
 static void done(void)
 {
     atomic_store(&hog.is_over, true);
-    CHECK_EQ(blitz_task_join(task, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     bz_os_urge_unwatch(&bz_os_linux);
@@ -214,7 +214,7 @@ TEST(turns_signal, a_thread_that_is_gone_is_left_alone)
 {
     struct bz_machine *m = given_a_hog(burns, 1);
     atomic_store(&hog.is_over, true);
-    CHECK_EQ(blitz_task_join(task, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
     uint64_t stopped = bz_load_relaxed(&m->seat.stopped);
     bz_turns_stop(m, now());
     CHECK_EQ(bz_os_thread_urge(&bz_os_linux, 0x3ffffffe), -ESRCH);

@@ -24,7 +24,7 @@ static int talk_at(const blitz_addr *at)
     CHECK_EQ(blitz_tcp_listen(at, NULL, &l), 0);
     CHECK_EQ(blitz_tcp_listener_local(l, &name), 0);
     CHECK(blitz_addr_is_equal(&name, at));
-    CHECK_EQ(blitz_tcp_connect(at, soon(), &t[0]), 0);
+    CHECK_EQ(blitz_tcp_connect(at, &t[0], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(l, &t[1], &name, soon()), 0);
     CHECK(blitz_addr_is_unix(&name));
     CHECK_EQ(blitz_tcp_write(t[0], "x", 1, soon()), 1);
@@ -52,7 +52,7 @@ static int by_name(void *arg)
     blitz_tcp_listener *l;
     CHECK_EQ(blitz_tcp_listen(&at, NULL, &l), -EADDRINUSE); /* its file is still there */
     CHECK_EQ(unlink(name), 0);
-    CHECK_EQ(blitz_tcp_connect(&at, soon(), &(blitz_tcp *){NULL}), -ENOENT);
+    CHECK_EQ(blitz_tcp_connect(&at, &(blitz_tcp *){NULL}, soon()), -ENOENT);
     return 0;
 }
 
@@ -193,7 +193,7 @@ TEST(unix_socket, bug_13_a_short_read_with_descriptors_leaves_the_rest_to_be_rea
 static int connects(void *arg)
 {
     blitz_tcp *t;
-    int err = blitz_tcp_connect(arg, soon(), &t);
+    int err = blitz_tcp_connect(arg, &t, soon());
     if (err == 0)
         blitz_tcp_close(t);
     return err;
@@ -212,7 +212,7 @@ static int full_line(void *arg)
     snprintf(name, sizeof name, "blitz-line-%d", (int)getpid());
     CHECK_EQ(blitz_addr_abstract(name, strlen(name), &at), 0);
     CHECK_EQ(blitz_tcp_listen(&at, &(blitz_tcp_listen_opts){.backlog = 1}, &l), 0);
-    while (n < MORE && blitz_tcp_connect(&at, blitz_after(20 * BLITZ_MS), &first[n]) == 0)
+    while (n < MORE && blitz_tcp_connect(&at, &first[n], blitz_after(20 * BLITZ_MS)) == 0)
         n++;
     CHECK_LT(n, (int)MORE);
     for (int i = 0; i < MORE; i++) {

@@ -42,7 +42,7 @@ static int put_for_many(void *arg)
     }
     for (int i = 0; i < N; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     CHECK_EQ(box.values, 0);
@@ -77,7 +77,7 @@ static int ping_pong(void *arg)
         CHECK_EQ(box_take(&boxes[0], i % 2 ? BLITZ_FOREVER : blitz_after(BLITZ_S * 1000)), 0);
         box_put(&boxes[1]);
     }
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 /* With a deadline in every other wait: armed and disarmed, and never fired. */
@@ -108,7 +108,7 @@ TEST(wait, a_task_wakes_a_plain_thread)
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(put_for_a_thread, NULL, &opts, &t), 0);
     CHECK_EQ(box_take(&box, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
@@ -153,7 +153,7 @@ static int cancel_a_taker(void *arg)
     CHECK_EQ(blitz_spawn(takes_until, &until, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     CHECK(bz_list_is_empty(&box.takers));
     return 0;
@@ -186,7 +186,7 @@ static int cancel_under_a_shield(void *arg)
     blitz_task_cancel(t);
     blitz_yield();
     box_put(&box);
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 TEST(wait, under_a_shield_a_wait_goes_on)
@@ -204,7 +204,7 @@ static int joins_a_sleeper(void *arg)
     if (depth == 0)
         return blitz_sleep_until(BLITZ_FOREVER);
     CHECK_EQ(blitz_spawn(joins_a_sleeper, (void *)(depth - 1), NULL, &t), 0);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK(blitz_is_cancelled());
     return result;
 }
@@ -216,7 +216,7 @@ static int cancel_a_chain(void *arg)
     CHECK_EQ(blitz_spawn(joins_a_sleeper, arg, NULL, &t), 0);
     blitz_yield();
     blitz_task_cancel(t);
-    CHECK_EQ(blitz_task_join(t, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, -ECANCELED);
     return 0;
 }
@@ -247,7 +247,7 @@ static int cancel_in_halves(void *arg)
         bz_task_cancel_deliver(t[i]);
     for (int i = 0; i < N; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join((blitz_task *)t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join((blitz_task *)t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
     }
     return 0;
@@ -275,7 +275,7 @@ static int all_at_one_moment(void *arg)
         CHECK_EQ(blitz_spawn(sleeps_until, &at, NULL, &t[i]), 0);
     for (int i = 0; i < N; i++) {
         int result = 1;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 0);
     }
     CHECK_GE(blitz_now(), at);

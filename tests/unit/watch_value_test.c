@@ -74,7 +74,7 @@ static int changes(void *arg)
     blitz_watch_close(shared);
     for (int i = 0; i < N; i++) {
         int result = 0;
-        CHECK_EQ(blitz_task_join(t[i], BLITZ_FOREVER, &result), 0);
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, LAST); /* nobody misses the last one */
     }
     blitz_watch_unref(shared);

@@ -66,7 +66,7 @@ static int some_naps(void *arg)
         if (lib.spawn(nap, NULL, NULL, &t[i]) != 0)
             return 1;
     for (int i = 0; i < 20; i++)
-        if (lib.join(t[i], BLITZ_FOREVER, NULL) != 0)
+        if (lib.join(t[i], NULL, BLITZ_FOREVER) != 0)
             return 1;
     return 0;
 }

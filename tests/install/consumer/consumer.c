@@ -38,7 +38,7 @@ static int run(void *arg)
     (void)arg;
     if (blitz_spawn_poll(count_down, &state, sizeof state, NULL, &t) != 0)
         return 5;
-    blitz_task_join(t, BLITZ_FOREVER, &result);
+    blitz_task_join(t, &result, BLITZ_FOREVER);
     return result == 4 ? 0 : 6;
 }
 

@@ -16,7 +16,7 @@ static int locks(void *arg)
     (void)arg;
     if (blitz_mutex_lock(&mutex, BLITZ_FOREVER) != 0 || blitz_spawn(unlocks, NULL, NULL, &t) != 0)
         return 1;
-    return blitz_task_join(t, BLITZ_FOREVER, NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
 int main(void)

@@ -122,7 +122,7 @@ static const struct mix_verb mix_recv = {"recv", mix_recv_call, mix_recv_future,
 
 static int mix_reserve_call(struct mix_op *op, blitz_deadline until)
 {
-    return blitz_chan_reserve(op->of, until, &op->permit);
+    return blitz_chan_reserve(op->of, &op->permit, until);
 }
 static blitz_future *mix_reserve_future(struct mix_op *op)
 {
@@ -138,14 +138,14 @@ static int mix_send_many_call(struct mix_op *op, blitz_deadline until)
     char packed[sizeof op->value];
     for (unsigned i = 0; i < op->count; i++)
         memcpy(packed + i * op->n, &op->value[i], op->n);
-    return blitz_chan_send_many(op->of, packed, op->count, until, &op->moved);
+    return blitz_chan_send_many(op->of, packed, op->count, &op->moved, until);
 }
 static const struct mix_verb mix_send_many = {"send_many", mix_send_many_call, NULL, NULL, 0, 0};
 
 static int mix_recv_many_call(struct mix_op *op, blitz_deadline until)
 {
     char packed[sizeof op->value];
-    int rc = blitz_chan_recv_many(op->of, packed, op->count, until, &op->moved);
+    int rc = blitz_chan_recv_many(op->of, packed, op->count, &op->moved, until);
     for (unsigned i = 0; i < op->moved; i++)
         memcpy(&op->value[i], packed + i * op->n, op->n);
     return rc;
@@ -231,7 +231,7 @@ static const struct mix_verb mix_oneshot = {
 
 static int mix_broadcast_call(struct mix_op *op, blitz_deadline until)
 {
-    return blitz_broadcast_recv(op->of, op->value, until, &op->n);
+    return blitz_broadcast_recv(op->of, op->value, &op->n, until);
 }
 static blitz_future *mix_broadcast_future(struct mix_op *op)
 {
@@ -337,7 +337,7 @@ static const struct mix_verb mix_condition = {
 static int mix_once_make(void *arg, void **value);
 static int mix_once_call(struct mix_op *op, blitz_deadline until)
 {
-    return blitz_once_get(op->of, mix_once_make, op->with, until, &op->pointer);
+    return blitz_once_get(op->of, mix_once_make, op->with, &op->pointer, until);
 }
 static blitz_future *mix_once_future(struct mix_op *op)
 {
@@ -383,7 +383,7 @@ MIX_CROWD_VERB(mix_groups, "wait groups", blitz_wait_group_wait_future_init)
 static int mix_promise_call(struct mix_op *op, blitz_deadline until)
 {
     op->pointer = NULL;
-    return blitz_promise_await(op->of, until, &op->pointer);
+    return blitz_promise_await(op->of, &op->pointer, until);
 }
 static blitz_future *mix_promise_future(struct mix_op *op)
 {
@@ -402,7 +402,7 @@ static const struct mix_verb mix_promise = {
 static int mix_join_call(struct mix_op *op, blitz_deadline until)
 {
     int result = -1;
-    int rc = blitz_task_join(op->of, until, &result);
+    int rc = blitz_task_join(op->of, &result, until);
     op->n = (uint64_t)result;
     return rc;
 }

@@ -49,7 +49,7 @@ static void mix_finish(struct mix_party *p)
     if (p->kind == MIX_THREAD)
         mix_thread_join(&p->thread);
     else
-        CHECK_EQ(blitz_task_join(p->task, BLITZ_FOREVER, NULL), 0);
+        CHECK_EQ(blitz_task_join(p->task, NULL, BLITZ_FOREVER), 0);
 }
 
 /* ---- cancels ---- */
@@ -85,7 +85,7 @@ static void mix_cancel(struct mix_round *r)
         return;
     }
     CHECK_EQ(blitz_spawn(mix_cancel_some, &c, &opts, &task), 0);
-    CHECK_EQ(blitz_task_join(task, BLITZ_FOREVER, NULL), 0);
+    CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
 }
 
 /* ---- the round ---- */

@@ -158,8 +158,8 @@ static bool scope_next(struct mix_party *p)
     bool has_deadline = mix_one_in(&p->dice, 6);
     s->may_fail = mix_one_in(&p->dice, 3);
     s->may_end_early = has_deadline;
-    CHECK_EQ(blitz_scope_open(&s->scope, has_deadline ? blitz_after(20 * BLITZ_US) : BLITZ_FOREVER,
-                              &opts),
+    CHECK_EQ(blitz_scope_open(&s->scope, &opts,
+                              has_deadline ? blitz_after(20 * BLITZ_US) : BLITZ_FOREVER),
              0);
     for (uint64_t n = mix_die(&p->dice, TASKS_MEMBERS + 1), i = 0; i < n; i++) {
         s->member[i] = (struct tasks_member){s, mix_dice_of(t_rng_next(&p->dice), i)};
