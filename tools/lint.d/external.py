@@ -20,6 +20,15 @@ TIDY_FLAGS = ["-std=c11", "-D_GNU_SOURCE=1", "-DBZ_DEBUG=1", "-DBLITZ_BUILDING=1
 TIDY_FOLDERS = ("src/", "examples/", "tests/harness/", "tests/unit/", "tests/stress/")
 
 
+# The analyzer takes nine tenths of the time. In tests it gives up on a function after 75,000 nodes
+# instead of 225,000, which halves the time there; in src/ it goes the whole way.
+SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000"]
+
+
+def flags(f):
+    return TIDY_FLAGS + (SHALLOW if f.under("tests/") else [])
+
+
 def missing(program):
     return Finding("tools/lint", 1, f"{program} is not installed: tools/setup installs it")
 
@@ -84,8 +93,9 @@ def clang_tidy(tree):
              and not foreign(f)]
     if not files:
         return
+    files.sort(key=lambda f: -len(f.text))  # the longest first, so that no CPU waits for one at the end
     version = call(tree, ["clang-tidy", "--version"]).stdout
-    shared = hashlib.sha256((version + " ".join(TIDY_FLAGS)).encode())
+    shared = hashlib.sha256((version + " ".join(TIDY_FLAGS + SHALLOW)).encode())
     for path in [p for p in tree.all if p.endswith(".clang-tidy")]:
         shared.update(path.encode() + b"\0" + tree.file(path).text.encode())
     cache = os.path.join(tree.root, "build", "lint")
@@ -122,7 +132,7 @@ def tidy_one(tree, f, key, cache):
         with open(kept, encoding="utf-8") as k:
             out = k.read()
     else:
-        done = call(tree, ["clang-tidy", "--quiet", f.path, "--"] + TIDY_FLAGS)
+        done = call(tree, ["clang-tidy", "--quiet", f.path, "--"] + flags(f))
         out = done.stdout + done.stderr if done.returncode else done.stdout
         with open(f"{kept}.{os.getpid()}", "w", encoding="utf-8") as k:
             k.write(out)

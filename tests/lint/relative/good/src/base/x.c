@@ -1,0 +1,2 @@
+/* What happens if the ring is full? The push fails. */
+int x; /* the caller, who holds the lock */
