@@ -46,17 +46,13 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
-# The tools and the documents are the same in every build: `make test` checks them, once.
-code_only := -LE 'tools|docs'
-# Programs that something else runs (qemu, valgrind): those that are theirs to run.
-programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
+# The tools and the documents are the same in every build: `make test` checks them, once. code_only := -LE
+# 'tools|docs' Tests to run under another program (qemu, valgrind). programs_only := -L 'unit|stress' -E
+# '^(harness|gdb)$$'
 
-# What is installed is checked by `make check-install`, and not by `make test` once more.
-.PHONY: test asan tsan plain clang model model-docs mutants mutate testmap check-install check-bare
-test: ## build and run the tests
-	@tools/setup build test
-	@tools/build release
-	@tools/run-tests release -LE install
+# `make check-install` checks the installed files; `make test` leaves them out. .PHONY: test asan tsan plain
+# clang model model-docs mutants mutate testmap check-install check-bare test: ## build and run the tests
+# @tools/setup build test @tools/build release @tools/run-tests release -LE install
 
 asan: ## the tests under AddressSanitizer and UBSan
 	@tools/setup build test
@@ -220,7 +216,7 @@ bench-report: ## all figures so far as one page, build/bench/report.html
 	@tools/setup python
 	@tools/bench --report
 
-# -- what the tree says of itself ------------------------------------------------------------------
+# -- lint, documents, acceptance ------------------------------------------------------------------
 
 .PHONY: lint
 lint: ## format, clang-tidy, shellcheck and our own rules (tools/lint --list)

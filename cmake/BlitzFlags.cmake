@@ -3,7 +3,7 @@
 #   BLITZ_WERROR     warnings are errors (ON in every preset of ours; OFF for packagers by default)
 #   BLITZ_SANITIZE   "", "address,undefined" or "thread"
 #   BLITZ_COVERAGE   count lines
-#   BLITZ_PLAIN      the dull form of every protocol: no fast paths
+#   BLITZ_PLAIN      the plain form of every protocol: no fast paths
 #   BLITZ_WATCH      assertions, delay points and the checks of test builds in an optimized build, too
 #   BLITZ_BREAK      plant every bug of tests/canaries; BLITZ_BROKEN=n chooses one at run time
 
@@ -31,16 +31,15 @@ endif()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# Flags for our own objects and for nobody who links with us.
-add_library(blitz_flags INTERFACE)
-target_compile_options(blitz_flags INTERFACE
+# Flags for our own objects; programs that link with blitz do not inherit them. add_library(blitz_flags
+# INTERFACE) target_compile_options(blitz_flags INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
     -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer
     -fasynchronous-unwind-tables # not the default on riscv64; a stack can be walked from anywhere
     # A failed check says src/base/slab.c, wherever that was compiled, and builds are reproducible.
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(blitz_flags INTERFACE
-    _GNU_SOURCE=1 # only src/os, src/io and the tests use what it opens; tools/lint sees to that
+    _GNU_SOURCE=1 # only src/os, src/io and the tests use its functions; tools/lint checks this
     $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
     $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>)
 if(BLITZ_BREAK) # before everything else that a source reads

@@ -1,4 +1,4 @@
-# The libraries people link, and what is installed with them.
+# The installed libraries and the files installed with them.
 #
 #   BLITZ_SHARED    libblitz.so.0, target blitz::shared
 #   BLITZ_STATIC    libblitz.a,    target blitz::static
@@ -10,9 +10,8 @@
 # blitz::debug-static: the same sources with assertions and the checks of test builds, to be linked
 # instead of libblitz. The headers are the same.
 #
-# Both by default; a distribution that wants one says so, or sets BUILD_SHARED_LIBS, which chooses
-# the one kind. blitz::blitz is the shared one if there is one. Both are made of blitz_objects, the
-# objects our tests run, so what is shipped is what was tested.
+# The default is both; BUILD_SHARED_LIBS selects one kind. blitz::blitz is the shared library if it is built.
+# Both are made of blitz_objects, the same objects that our tests run.
 #
 # The soname changes with the binary interface: BLITZ_ABI below, and the symbol blitz_abi_N that the
 # headers' inline functions refer to, change together.
@@ -36,8 +35,8 @@ endif()
 add_custom_target(blitz_libraries)
 set(libraries "")
 
-# blitz_library(NAME EXPORT_NAME): what the two have in common.
-function(blitz_library name export_name)
+# blitz_library(NAME EXPORT_NAME): the settings that both kinds share. function(blitz_library name
+# export_name)
     target_include_directories(${name} PUBLIC
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(${name} PROPERTIES OUTPUT_NAME blitz EXPORT_NAME ${export_name})
@@ -68,7 +67,7 @@ if(BLITZ_SHARED)
     endif()
     target_link_options(blitz_shared PRIVATE
         -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed)
-    if(NOT BLITZ_SANITIZE) # whose runtime comes with the program
+    if(NOT BLITZ_SANITIZE) # the sanitizer's runtime is linked into the program
         target_link_options(blitz_shared PRIVATE -Wl,-z,defs)
     endif()
     target_link_libraries(blitz_shared PRIVATE Threads::Threads)
@@ -171,9 +170,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz-config.cmake
     DESTINATION ${package_dir} COMPONENT development)
 install(EXPORT blitz-targets NAMESPACE blitz:: DESTINATION ${package_dir} COMPONENT development)
 
-# blitz.pc finds its prefix from where it lies, so that an installed tree can be moved. A libdir or
-# includedir that was given as an absolute path stays one.
-if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+# blitz.pc derives its prefix from its own location, so that an installed tree can be moved. A libdir or
+# includedir that was given as an absolute path stays one. if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
     set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
     set(pc_libdir "${CMAKE_INSTALL_LIBDIR}")
 else()

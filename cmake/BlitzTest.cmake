@@ -1,14 +1,12 @@
 # blitz_test(NAME SOURCES file... [LABELS label...] [ARGS argument...])
 #
-# A test program of the harness (docs/testing.md). CTest knows programs, not cases: a program gives
-# each of its cases a process and a time limit anyway, and prints the command that repeats one that
-# failed. To register the cases would need either a run of the program after each build, which fails
-# to build what fails to start, or a second reader of the sources, which would one day disagree with
-# the compiler.
+# Add a test program of the harness (docs/testing.md). CTest knows programs, not cases: the program runs each
+# case in its own process with a time limit, and prints the command that repeats a failed case. Rejected: to
+# register each case with CTest. That needs a run of the program after each build, or a second parser of the
+# sources.
 #
-# CTest's time limit is there for a harness that hangs; a case that does is ended much sooner. The
-# sanitizers' options are compiled into the harness (tests/harness/tune.c).
-function(blitz_test name)
+# CTest's time limit is for a harness that hangs; the harness itself ends a hanging case much sooner. The
+# sanitizers' options are compiled into the harness (tests/harness/tune.c). function(blitz_test name)
     cmake_parse_arguments(T "" "" "SOURCES;LABELS;ARGS" ${ARGN})
     add_executable(${name} ${T_SOURCES})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
