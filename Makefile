@@ -46,13 +46,17 @@ install: ## install the library; PREFIX=/usr/local, LIBDIR=lib, DESTDIR=
 
 # -- tests -----------------------------------------------------------------------------------------
 
-# The tools and the documents are the same in every build: `make test` checks them, once. code_only := -LE
-# 'tools|docs' Tests to run under another program (qemu, valgrind). programs_only := -L 'unit|stress' -E
-# '^(harness|gdb)$$'
+# The tools and the documents are the same in every build: `make test` checks them, once.
+code_only := -LE 'tools|docs'
+# Tests to run under another program (qemu, valgrind).
+programs_only := -L 'unit|stress' -E '^(harness|gdb)$$'
 
-# `make check-install` checks the installed files; `make test` leaves them out. .PHONY: test asan tsan plain
-# clang model model-docs mutants mutate testmap check-install check-bare test: ## build and run the tests
-# @tools/setup build test @tools/build release @tools/run-tests release -LE install
+# `make check-install` checks the installed files; `make test` leaves them out.
+.PHONY: test asan tsan plain clang model model-docs mutants mutate testmap check-install check-bare
+test: ## build and run the tests
+	@tools/setup build test
+	@tools/build release
+	@tools/run-tests release -LE install
 
 asan: ## the tests under AddressSanitizer and UBSan
 	@tools/setup build test
@@ -64,7 +68,7 @@ tsan: ## the tests under ThreadSanitizer (clang)
 	@tools/build tsan
 	@tools/run-tests tsan $(code_only)
 
-plain: ## the tests of the dull form of every protocol, with assertions
+plain: ## the tests of the plain form of every protocol, with assertions
 	@tools/setup build test
 	@tools/build plain
 	@tools/run-tests plain $(code_only)

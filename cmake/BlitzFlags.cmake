@@ -31,8 +31,9 @@ endif()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
-# Flags for our own objects; programs that link with blitz do not inherit them. add_library(blitz_flags
-# INTERFACE) target_compile_options(blitz_flags INTERFACE
+# Flags for our own objects; programs that link with blitz do not inherit them.
+add_library(blitz_flags INTERFACE)
+target_compile_options(blitz_flags INTERFACE
     -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef
     -Wwrite-strings -Wvla -fno-common -fno-omit-frame-pointer
     -fasynchronous-unwind-tables # not the default on riscv64; a stack can be walked from anywhere

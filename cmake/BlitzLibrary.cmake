@@ -35,8 +35,8 @@ endif()
 add_custom_target(blitz_libraries)
 set(libraries "")
 
-# blitz_library(NAME EXPORT_NAME): the settings that both kinds share. function(blitz_library name
-# export_name)
+# blitz_library(NAME EXPORT_NAME): the settings that both kinds share.
+function(blitz_library name export_name)
     target_include_directories(${name} PUBLIC
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(${name} PROPERTIES OUTPUT_NAME blitz EXPORT_NAME ${export_name})
@@ -171,7 +171,8 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/blitz-config.cmake
 install(EXPORT blitz-targets NAMESPACE blitz:: DESTINATION ${package_dir} COMPONENT development)
 
 # blitz.pc derives its prefix from its own location, so that an installed tree can be moved. A libdir or
-# includedir that was given as an absolute path stays one. if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+# includedir that was given as an absolute path stays one.
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
     set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
     set(pc_libdir "${CMAKE_INSTALL_LIBDIR}")
 else()

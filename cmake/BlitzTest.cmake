@@ -6,7 +6,8 @@
 # sources.
 #
 # CTest's time limit is for a harness that hangs; the harness itself ends a hanging case much sooner. The
-# sanitizers' options are compiled into the harness (tests/harness/tune.c). function(blitz_test name)
+# sanitizers' options are compiled into the harness (tests/harness/tune.c).
+function(blitz_test name)
     cmake_parse_arguments(T "" "" "SOURCES;LABELS;ARGS" ${ARGN})
     add_executable(${name} ${T_SOURCES})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
