@@ -38,6 +38,7 @@
 #ifndef BLITZ_CHAN_H
 #define BLITZ_CHAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -236,12 +237,12 @@ BLITZ_API void blitz_chan_receiver_drop(blitz_chan *c);
  * How it stands, for a moment.
  * Owns:     borrows c.
  * Suspends: never. Call from any thread.
- * Returns:  len: values in it; capacity: how many it may hold, or BLITZ_UNBOUNDED; is_closed: 1 if
- *           sends are turned away, else 0.
+ * Returns:  len: values in it; capacity: how many it may hold, or BLITZ_UNBOUNDED; is_closed:
+ *           whether sends are turned away.
  */
 BLITZ_API size_t blitz_chan_len(blitz_chan *c);
 BLITZ_API size_t blitz_chan_capacity(const blitz_chan *c);
-BLITZ_API int blitz_chan_is_closed(blitz_chan *c);
+BLITZ_API bool blitz_chan_is_closed(blitz_chan *c);
 
 /* ---- as futures ---- */
 

@@ -37,6 +37,7 @@
 #ifndef BLITZ_COMBINE_H
 #define BLITZ_COMBINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "blitz/api.h"
@@ -72,7 +73,7 @@ typedef struct blitz_race {
     size_t count;
     size_t open; /* this and the rest: not yours */
     void *list;
-    unsigned char is_begun, is_asked;
+    bool is_begun, is_asked;
 } blitz_race;
 
 /*
@@ -100,7 +101,7 @@ typedef struct blitz_all {
     size_t count;
     size_t open; /* this and the rest: not yours */
     void *list;
-    unsigned char is_begun, is_asked;
+    bool is_begun, is_asked;
 } blitz_all;
 
 /*

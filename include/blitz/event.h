@@ -11,6 +11,7 @@
 #ifndef BLITZ_EVENT_H
 #define BLITZ_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "blitz/api.h"
@@ -61,9 +62,9 @@ BLITZ_API void blitz_event_reset(blitz_event *e);
  * Is it set? If so, whatever came before the set is visible.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_event_is_set(blitz_event *e);
+BLITZ_API bool blitz_event_is_set(blitz_event *e);
 
 /*
  * blitz_event_wait() as a future. A cancel changes nothing.

@@ -35,6 +35,7 @@
 #ifndef BLITZ_LOOP_H
 #define BLITZ_LOOP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,7 +47,7 @@ BLITZ_BEGIN_DECLS
 typedef struct blitz_par_opts {
     size_t grain;     /* no chunk is smaller, but if n is; chunks begin at multiples of it. 0: 1 */
     size_t chunk_max; /* no chunk is larger, unless 2 * grain is. 0: any size */
-    int is_ordered;   /* blitz_reduce: the same tree of combinations each time */
+    bool is_ordered;  /* blitz_reduce: the same tree of combinations each time */
 } blitz_par_opts;
 
 /* ---- loops ---- */

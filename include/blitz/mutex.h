@@ -33,6 +33,7 @@
 #ifndef BLITZ_MUTEX_H
 #define BLITZ_MUTEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "blitz/api.h"
@@ -87,9 +88,9 @@ BLITZ_API void blitz_mutex_unlock(blitz_mutex *m);
  * Is it locked now? Old news at once.
  * Owns:     borrows the mutex until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_mutex_is_locked(const blitz_mutex *m);
+BLITZ_API bool blitz_mutex_is_locked(const blitz_mutex *m);
 
 /*
  * Who has it? Old news at once.

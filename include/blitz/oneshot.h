@@ -14,6 +14,7 @@
 #ifndef BLITZ_ONESHOT_H
 #define BLITZ_ONESHOT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "blitz/api.h"
@@ -60,9 +61,9 @@ BLITZ_API void blitz_oneshot_drop_sender(blitz_oneshot *o);
  * For the sender: is there nobody to send to any more?
  * Owns:     borrows the sender's end.
  * Suspends: never. Call from any thread.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_oneshot_is_closed(blitz_oneshot *o);
+BLITZ_API bool blitz_oneshot_is_closed(blitz_oneshot *o);
 
 /*
  * Receive the value.

@@ -51,6 +51,7 @@
 #ifndef BLITZ_POLL_H
 #define BLITZ_POLL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "blitz/api.h"
@@ -64,7 +65,7 @@ BLITZ_BEGIN_DECLS
 typedef struct blitz_cx {
     const blitz_waker *waker; /* the task's: clone it to keep it */
     int result;               /* what a join gets, if the poll says BLITZ_READY; 0 unless set */
-    int again;                /* see blitz_cx_yield() */
+    bool again;               /* see blitz_cx_yield() */
     void *pointer;            /* set it for a result that blitz_task_join_ptr() gets; else NULL */
 } blitz_cx;
 
@@ -95,7 +96,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn_poll(blitz_poll (*poll)(void *state, bl
  */
 static inline blitz_poll blitz_cx_yield(blitz_cx *cx)
 {
-    cx->again = 1;
+    cx->again = true;
     return BLITZ_PENDING;
 }
 

@@ -28,6 +28,7 @@
 #ifndef BLITZ_PROMISE_H
 #define BLITZ_PROMISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "blitz/api.h"
@@ -120,9 +121,9 @@ BLITZ_API int blitz_completer_fail(blitz_completer *c, int error);
  * Does anybody still hold the waiting end? If not, the work is for nothing and may stop.
  * Owns:     borrows the completer until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_completer_is_wanted(blitz_completer *c);
+BLITZ_API bool blitz_completer_is_wanted(blitz_completer *c);
 
 /* ---- boxes ---- */
 

@@ -19,6 +19,7 @@
 #ifndef BLITZ_RUNTIME_H
 #define BLITZ_RUNTIME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,11 +73,11 @@ typedef void (*blitz_thread_fn)(void *ctx);
 typedef struct blitz_config {
     unsigned procs;                   /* workers; 0: as many as the CPUs the process may use */
     size_t stack_bytes;               /* of a fiber, rounded up to a class; 0: 256 KiB */
-    int require_guards;               /* 1: no stack without a guard page, rather -errno */
+    bool require_guards;              /* no stack without a guard page, rather -errno */
     unsigned threads_max;             /* of workers and blocking calls together; 0: 512 */
     uint64_t tasks_max;               /* that live at a time; one more is -EAGAIN. 0: any number */
     unsigned burning_max;             /* threads that hog; 0: BLITZ_BURNING_MAX or no limit */
-    int dump_on_sigquit;              /* 1: SIGQUIT is answered with a dump: blitz/dump.h */
+    bool dump_on_sigquit;             /* SIGQUIT is answered with a dump: blitz/dump.h */
     const blitz_allocator *allocator; /* copied; NULL: the C library's */
     blitz_log_fn log;             /* gets the *process's* warnings and errors from now on, as by */
     void *log_ctx;                /* blitz_log_set(); NULL: leave the log as it is */
@@ -86,8 +87,8 @@ typedef struct blitz_config {
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
     const char *io; /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
                              * ring), "none"; NULL: BLITZ_IO, or the best */
-    int no_overflow_report; /* 1: a stack overflow is a plain SIGSEGV: see above */
-    int no_rotation;        /* 1: endless loops take no turns, no SIGURG handler is installed */
+    bool no_overflow_report; /* a stack overflow is a plain SIGSEGV: see above */
+    bool no_rotation; /* endless loops take no turns, no SIGURG handler is installed */
 } blitz_config;
 
 /*

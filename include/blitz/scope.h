@@ -21,6 +21,8 @@
 #ifndef BLITZ_SCOPE_H
 #define BLITZ_SCOPE_H
 
+#include <stdbool.h>
+
 #include "blitz/api.h"
 #include "blitz/future.h"
 #include "blitz/runtime.h"
@@ -77,9 +79,9 @@ BLITZ_API void blitz_scope_cancel(blitz_scope *s);
  * Is the scope cancelled, for whatever reason? For the task that opened it, which is not.
  * Owns:     borrows the scope until it returns.
  * Suspends: never. Call from any thread, before the scope is closed.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_scope_is_cancelled(blitz_scope *s);
+BLITZ_API bool blitz_scope_is_cancelled(blitz_scope *s);
 
 /*
  * Wait until every task of the scope has ended. Must be called once for each open; or s->future is
@@ -127,9 +129,9 @@ BLITZ_API void blitz_token_cancel(blitz_token *t);
  * Was it cancelled?
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  1 or 0.
+ * Returns:  whether it is.
  */
-BLITZ_API int blitz_token_is_cancelled(blitz_token *t);
+BLITZ_API bool blitz_token_is_cancelled(blitz_token *t);
 
 /* The moment at which a token is cancelled, to be awaited or raced against. */
 typedef struct blitz_token_future {

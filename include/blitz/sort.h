@@ -34,6 +34,7 @@
 #ifndef BLITZ_SORT_H
 #define BLITZ_SORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -123,12 +124,13 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_strings(char **v, size_t n);
 
 /*
  * Is it in order? At most n - 1 comparisons, on the calling worker.
- * Owns:     borrows `base` until return; `arg` is the comparison's.
+ * Owns:     borrows `base` until return; `arg` is the comparison's. *is_sorted is the answer, written on 0.
  * Suspends: if the comparison does. Call from anywhere.
- * Returns:  1, 0; -EINVAL as blitz_sort().
+ * Returns:  0; -EINVAL as blitz_sort().
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_is_sorted(const void *base, size_t n, size_t size,
-                                             blitz_compare_fn *compare, void *arg);
+BLITZ_API BLITZ_SUSPENDS int blitz_sort_check(const void *base, size_t n, size_t size,
+                                              blitz_compare_fn *compare, void *arg,
+                                              bool *is_sorted);
 
 /*
  * Define `int name(type *v, size_t n)`, a sort in which the comparison is inlined: less(a, b), a

@@ -36,6 +36,7 @@
 #ifndef BLITZ_TASK_H
 #define BLITZ_TASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -143,9 +144,9 @@ BLITZ_API void blitz_task_cancel(blitz_task *t);
  * Has it ended? If so, all it did is visible to the caller. Not to be asked of NULL.
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread that holds a handle.
- * Returns:  1 or 0.
+ * Returns:  whether it has.
  */
-BLITZ_API int blitz_task_is_done(blitz_task *t);
+BLITZ_API bool blitz_task_is_done(blitz_task *t);
 
 /*
  * A number no other task of the process ever has.
@@ -181,9 +182,9 @@ BLITZ_API BLITZ_SUSPENDS void blitz_yield(void);
 /*
  * Was the calling task asked to stop (and stands under no shield)?
  * Suspends: never.
- * Returns:  1 or 0; 0 on a plain thread.
+ * Returns:  whether it was; false on a plain thread.
  */
-BLITZ_API int blitz_is_cancelled(void);
+BLITZ_API bool blitz_is_cancelled(void);
 
 /*
  * Between shield and unshield a cancel waits: for clean-up that must wait itself. They nest, up to

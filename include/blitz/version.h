@@ -9,6 +9,8 @@
 #ifndef BLITZ_VERSION_H
 #define BLITZ_VERSION_H
 
+#include <stdbool.h>
+
 #include "blitz/api.h"
 
 #define BLITZ_VERSION_MAJOR 0
@@ -43,9 +45,9 @@ BLITZ_API const char *blitz_version_string(void);
  * Is the running library at least the one this program was compiled against?
  * Inline, so it carries the version of the caller.
  * Suspends: never.
- * Returns:  1 if it is, 0 if the library is older than the headers.
+ * Returns:  true; false if the library is older than the headers.
  */
-static inline int blitz_version_ok(void)
+static inline bool blitz_version_ok(void)
 {
     const volatile char *abi = &blitz_abi_0; /* ties this object to libblitz.so.0 */
     return *abi == 0 && blitz_version_number() >= BLITZ_VERSION;

@@ -196,7 +196,7 @@ size_t blitz_chan_capacity(const blitz_chan *c)
     return c->capacity;
 }
 
-int blitz_chan_is_closed(blitz_chan *c)
+bool blitz_chan_is_closed(blitz_chan *c)
 {
     bz_chan_lock(c);
     bool is_closed = c->is_closed;

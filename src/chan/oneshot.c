@@ -129,7 +129,7 @@ void blitz_oneshot_drop_sender(blitz_oneshot *o)
     (void)sender_goes(o, CLOSED);
 }
 
-int blitz_oneshot_is_closed(blitz_oneshot *o)
+bool blitz_oneshot_is_closed(blitz_oneshot *o)
 {
     return (bz_load_relaxed(&o->word) & RECEIVER_GONE) != 0; /* relaxed: a hint */
 }

@@ -135,11 +135,11 @@ int blitz_completer_fail(blitz_completer *c, int error)
     return error < 0 ? try_end((struct promise *)c, error, NULL) : -EINVAL;
 }
 
-int blitz_completer_is_wanted(blitz_completer *c)
+bool blitz_completer_is_wanted(blitz_completer *c)
 {
     struct promise *p = (struct promise *)c;
     lock(p);
-    int is_wanted = p->waiters > 0;
+    bool is_wanted = p->waiters > 0;
     unlock(p);
     return is_wanted;
 }

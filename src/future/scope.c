@@ -152,11 +152,11 @@ void blitz_scope_cancel(blitz_scope *s)
     scope_cancel(scope_of(s), -ECANCELED);
 }
 
-int blitz_scope_is_cancelled(blitz_scope *scope)
+bool blitz_scope_is_cancelled(blitz_scope *scope)
 {
     struct scope *s = scope_of(scope);
     lock(s);
-    int is_cancelled = s->error != 0;
+    bool is_cancelled = s->error != 0;
     unlock(s);
     return is_cancelled;
 }

@@ -209,11 +209,11 @@ void blitz_token_cancel(blitz_token *token)
     unlock(tree);
 }
 
-int blitz_token_is_cancelled(blitz_token *token)
+bool blitz_token_is_cancelled(blitz_token *token)
 {
     struct token *t = (struct token *)token;
     lock(t->tree);
-    int is_cancelled = t->is_cancelled;
+    bool is_cancelled = t->is_cancelled;
     unlock(t->tree);
     return is_cancelled;
 }

@@ -51,16 +51,18 @@ int blitz_sort(void *base, size_t n, size_t size, blitz_compare_fn *compare, voi
     return compare == NULL ? -EINVAL : sort_compared(base, n, &c);
 }
 
-int blitz_is_sorted(const void *base, size_t n, size_t size, blitz_compare_fn *compare, void *arg)
+int blitz_sort_check(const void *base, size_t n, size_t size, blitz_compare_fn *compare, void *arg,
+                     bool *is_sorted)
 {
     const unsigned char *v = base;
     int err = compare == NULL ? -EINVAL : bz_sort_check(base, n, size);
     if (err != 0)
         return err;
-    for (size_t i = 1; i < n; i++)
-        if (compare(v + i * size, v + (i - 1) * size, arg) < 0)
-            return 0;
-    return 1;
+    size_t i = 1;
+    while (i < n && compare(v + i * size, v + (i - 1) * size, arg) >= 0)
+        i++;
+    *is_sorted = i >= n;
+    return 0;
 }
 
 struct keyed {

@@ -256,7 +256,7 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
 
 /* ---- oneself ---- */
 
-int blitz_is_cancelled(void)
+bool blitz_is_cancelled(void)
 {
     struct bz_task *t = bz_task_self();
     return t != NULL && bz_word_is_cancelled(&t->word);

@@ -52,7 +52,7 @@ void blitz_task_cancel(blitz_task *t)
         bz_task_cancel((struct bz_task *)t);
 }
 
-int blitz_task_is_done(blitz_task *t)
+bool blitz_task_is_done(blitz_task *t)
 {
     return bz_word_is_complete(&((struct bz_task *)t)->word);
 }

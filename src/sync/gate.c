@@ -211,7 +211,7 @@ void blitz_event_reset(blitz_event *e)
     (void)gate_up((struct bz_gate *)e, 1, 1);
 }
 
-int blitz_event_is_set(blitz_event *e)
+bool blitz_event_is_set(blitz_event *e)
 {
     return gate_left((struct bz_gate *)e) == 0;
 }

@@ -301,7 +301,7 @@ void blitz_mutex_unlock(blitz_mutex *mutex)
 
 /* ---- looking ---- */
 
-int blitz_mutex_is_locked(const blitz_mutex *mutex)
+bool blitz_mutex_is_locked(const blitz_mutex *mutex)
 {
     const struct bz_mutex *m = (const struct bz_mutex *)mutex;
     return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: old news at once */

@@ -297,7 +297,9 @@ static int sort_sizes(void *arg)
         memcpy(other, v, n * size);
         CHECK_EQ(blitz_sort(v, n, size, compare_bytes, &size), 0);
         CHECK_EQ(blitz_sort_stable(other, n, size, compare_bytes, &size), 0);
-        CHECK_EQ(blitz_is_sorted(v, n, size, compare_bytes, &size), 1);
+        bool is_sorted = false;
+        CHECK_EQ(blitz_sort_check(v, n, size, compare_bytes, &size, &is_sorted), 0);
+        CHECK(is_sorted);
         CHECK_MEM_EQ(v, other, n * size); /* equal ones cannot be told apart */
         free(v);
         free(other);
@@ -456,8 +458,11 @@ TEST(sort, bad_arguments_are_refused)
     CHECK_EQ(blitz_sort_float(NULL, 1), -EINVAL);
     CHECK_EQ(blitz_sort_strings(NULL, 1), -EINVAL);
     CHECK_EQ(sorts_defined(NULL, 1), -EINVAL);
-    CHECK_EQ(blitz_is_sorted(v, 2, 8, sorts_compare_arg, NULL), 0);
-    CHECK_EQ(blitz_is_sorted(v, 2, 8, NULL, NULL), -EINVAL);
+    bool is_sorted = true;
+    CHECK_EQ(blitz_sort_check(v, 2, 8, NULL, NULL, &is_sorted), -EINVAL);
+    CHECK(is_sorted); /* not written */
+    CHECK_EQ(blitz_sort_check(v, 2, 8, sorts_compare_arg, NULL, &is_sorted), 0);
+    CHECK(!is_sorted);
     CHECK_EQ(v[0], 2); /* nothing was done */
     CHECK_EQ(blitz_sort_uint64(NULL, 0), 0);
 }
