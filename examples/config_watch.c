@@ -30,7 +30,7 @@ static int work(void *arg)
     int error = blitz_watch_recv(o->settings, &now, &seen, BLITZ_FOREVER); /* at once: the first */
     while (error == 0) {
         blitz_watch_future change;
-        blitz_watch_future_init(&change, o->settings, &now, &seen);
+        blitz_watch_recv_future_init(&change, o->settings, &now, &seen);
         blitz_select(blitz_after(BLITZ_S))
         {
             blitz_on_recv(o->jobs, &job, &error)

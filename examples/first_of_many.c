@@ -39,7 +39,7 @@ static int race(struct mirror *mirror, blitz_child *child, unsigned count)
         int err = blitz_spawn(fetch, &mirror[i], NULL, &t);
         if (err != 0)
             exit(1);
-        blitz_join_future_init_linked(&mirror[i].end, t);
+        blitz_task_join_linked_future_init(&mirror[i].end, t);
         child[i].future = &mirror[i].end.future;
     }
     int err = blitz_race_init(&r, child, count);

@@ -55,7 +55,7 @@ static blitz_poll parent(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&me->frame, cx);
     if (blitz_spawn(child, NULL, NULL, &me->task) != 0)
         BLITZ_RETURN(0);
-    blitz_join_future_init(&me->child, me->task);
+    blitz_task_join_future_init(&me->child, me->task);
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, blitz_after(BLITZ_MS));
     if (rc != 0) /* not within a millisecond, so wait for as long as it takes */
         BLITZ_JOIN(rc, &me->child, me->task);

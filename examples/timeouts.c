@@ -34,7 +34,7 @@ static int ask(unsigned ms, blitz_deadline until)
     int err = blitz_spawn(server, &ms, NULL, &t);
     if (err != 0)
         return err;
-    blitz_join_future_init_linked(&answer, t);
+    blitz_task_join_linked_future_init(&answer, t);
     err = blitz_await(&answer.future, until);
     return err != 0 ? err : answer.result;
 }
@@ -62,7 +62,7 @@ static int first_in_time(void)
         int err = blitz_spawn(server, &ms[i], NULL, &t);
         if (err != 0)
             return err;
-        blitz_join_future_init_linked(&answer[i], t);
+        blitz_task_join_linked_future_init(&answer[i], t);
         blitz_timeout_init(&timeout[i], &answer[i].future, blitz_after(10 * BLITZ_MS));
         either[i] = &timeout[i].future;
     }

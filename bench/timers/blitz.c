@@ -18,7 +18,7 @@ static blitz_poll make_and_cancel(void *state, blitz_cx *cx)
     uint64_t began = tasks_now_ns();
     for (uint64_t i = 0; i < m->ops; i++) {
         blitz_sleep_future f;
-        blitz_sleep_future_init(&f, blitz_now_roughly() + BLITZ_S + (i % 64) * BLITZ_MS);
+        blitz_sleep_until_future_init(&f, blitz_now_roughly() + BLITZ_S + (i % 64) * BLITZ_MS);
         if (f.future.ops->poll(&f.future, cx->waker) == BLITZ_READY)
             bench_die("it cannot have fired");
         f.future.ops->cancel(&f.future);
@@ -50,7 +50,7 @@ static blitz_poll sleeper(void *state, blitz_cx *cx)
     struct sleeper *s = state;
     int rc;
     BLITZ_BEGIN(&s->frame, cx);
-    blitz_sleep_future_init(&s->nap, late_due[s->index]);
+    blitz_sleep_until_future_init(&s->nap, late_due[s->index]);
     BLITZ_AWAIT(rc, &s->nap.future);
     (void)rc;
     late_woke(s->index, bench_now_ns());
@@ -92,7 +92,7 @@ static double case_first_of_4(uint64_t ops)
         blitz_ready_future ready;
         for (int i = 0; i < 3; i++)
             blitz_notify_wait_future_init(&f[i], &n[i]);
-        blitz_ready_init(&ready, 0);
+        blitz_ready_future_init(&ready, 0);
         if (BLITZ_FIRST_OF(BLITZ_FOREVER, &f[0].future, &f[1].future, &f[2].future,
                            &ready.future) != 3)
             bench_die("another cannot have won");

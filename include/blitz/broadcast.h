@@ -105,8 +105,8 @@ typedef struct blitz_broadcast_future {
  * Owns:     borrows rx and *value until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_broadcast_future_init(blitz_broadcast_future *f, blitz_broadcast_rx *rx,
-                                           void *value);
+BLITZ_API void blitz_broadcast_recv_future_init(blitz_broadcast_future *f, blitz_broadcast_rx *rx,
+                                                void *value);
 
 BLITZ_END_DECLS
 

@@ -263,14 +263,14 @@ typedef struct blitz_chan_future {
  * Owns:     borrows c and *value until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_chan_send_future(blitz_chan_future *f, blitz_chan *c, const void *value);
+BLITZ_API void blitz_chan_send_future_init(blitz_chan_future *f, blitz_chan *c, const void *value);
 
 /*
  * A receive into *value.
  * Owns:     borrows c and *value until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_chan_recv_future(blitz_chan_future *f, blitz_chan *c, void *value);
+BLITZ_API void blitz_chan_recv_future_init(blitz_chan_future *f, blitz_chan *c, void *value);
 
 /*
  * A permit into *permit.
@@ -278,7 +278,8 @@ BLITZ_API void blitz_chan_recv_future(blitz_chan_future *f, blitz_chan *c, void 
  *           the caller's.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_chan_reserve_future(blitz_chan_future *f, blitz_chan *c, blitz_permit *permit);
+BLITZ_API void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *c,
+                                              blitz_permit *permit);
 
 /* ---- by type ---- */
 

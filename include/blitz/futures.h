@@ -32,7 +32,7 @@ typedef struct blitz_sleep_future {
  * Owns:     the memory stays the caller's.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when);
+BLITZ_API void blitz_sleep_until_future_init(blitz_sleep_future *f, blitz_deadline when);
 
 /* The end of a task. Ready when it has ended. */
 typedef struct blitz_join_future {
@@ -50,7 +50,7 @@ typedef struct blitz_join_future {
  *           given up (a deadline, a cancel of the waiting task), the handle is still yours.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_join_future_init(blitz_join_future *f, blitz_task *t);
+BLITZ_API void blitz_task_join_future_init(blitz_join_future *f, blitz_task *t);
 
 /*
  * The end of `t`, whatever comes: a cancel of the waiting task (or of the future) is passed on to
@@ -59,7 +59,7 @@ BLITZ_API void blitz_join_future_init(blitz_join_future *f, blitz_task *t);
  * Owns:     borrows the handle; takes it when the future is ready with error 0.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_join_future_init_linked(blitz_join_future *f, blitz_task *t);
+BLITZ_API void blitz_task_join_linked_future_init(blitz_join_future *f, blitz_task *t);
 
 /* ---- small ones, to make others of ---- */
 
@@ -74,7 +74,7 @@ typedef struct blitz_ready_future {
  * Owns:     the memory stays the caller's.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_ready_init(blitz_ready_future *f, int output);
+BLITZ_API void blitz_ready_future_init(blitz_ready_future *f, int output);
 
 /*
  * A future that never is ready. One that may be shared by all: it has no state.
@@ -82,17 +82,17 @@ BLITZ_API void blitz_ready_init(blitz_ready_future *f, int output);
  * Suspends: never. Call from any thread.
  * Returns:  the future.
  */
-BLITZ_API blitz_future *blitz_pending(void);
+BLITZ_API blitz_future *blitz_pending_future(void);
 
 /* A future that is made when it is first asked. */
-typedef struct blitz_lazy_future {
+typedef struct blitz_defer_future {
     blitz_future future; /* to be awaited; its output is `output` */
     int output;          /* when ready: that of what was made; -ECANCELED if it was undone */
     int step;
     blitz_future *(*make)(void *arg);
     void *arg;
     blitz_future *made; /* what make returned */
-} blitz_lazy_future;
+} blitz_defer_future;
 
 /*
  * make(arg) is called at the first poll and returns the future to wait for, in memory of yours
@@ -102,7 +102,8 @@ typedef struct blitz_lazy_future {
  * Owns:     borrows `arg` and what is made until the future is ready, or the cancel was answered.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_lazy_init(blitz_lazy_future *f, blitz_future *(*make)(void *arg), void *arg);
+BLITZ_API void blitz_defer_future_init(blitz_defer_future *f, blitz_future *(*make)(void *arg),
+                                       void *arg);
 
 /* A future, and a function of what came of it. */
 typedef struct blitz_map_future {
@@ -121,8 +122,8 @@ typedef struct blitz_map_future {
  * Owns:     borrows `child` and `arg` until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_map_init(blitz_map_future *f, blitz_future *child,
-                              int (*fn)(void *arg, blitz_future *child), void *arg);
+BLITZ_API void blitz_map_future_init(blitz_map_future *f, blitz_future *child,
+                                     int (*fn)(void *arg, blitz_future *child), void *arg);
 
 /* One future after the other. */
 typedef struct blitz_then_future {
@@ -138,12 +139,13 @@ typedef struct blitz_then_future {
 /*
  * When `first` is ready with an output of 0 or more, next(arg, first) returns the second, in memory
  * of yours, or NULL for none: then the first's output is the output. If the first fails, next is
- * not called. It counts as *pinned*, as blitz_lazy_init() does and for the same reason.
+ * not called. It counts as *pinned*, as blitz_defer_future_init() does and for the same reason.
  * Owns:     borrows both futures and `arg` until the future is ready, or the cancel was answered.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_then_init(blitz_then_future *f, blitz_future *first,
-                               blitz_future *(*next)(void *arg, blitz_future *first), void *arg);
+BLITZ_API void blitz_then_future_init(blitz_then_future *f, blitz_future *first,
+                                      blitz_future *(*next)(void *arg, blitz_future *first),
+                                      void *arg);
 
 BLITZ_END_DECLS
 

@@ -142,7 +142,7 @@ typedef struct blitz_join_set_future {
  * Owns:     borrows the set until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_join_set_future_init(blitz_join_set_future *f, blitz_join_set *set);
+BLITZ_API void blitz_join_set_next_future_init(blitz_join_set_future *f, blitz_join_set *set);
 
 /*
  * Ask all members to stop. Tasks are cancelled at once. Futures are given up by their class

@@ -110,8 +110,8 @@ typedef struct blitz_once_future {
  * Owns:     borrows the cell until the future was ready or cancelled; `arg` is fn's.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_once_future_init(blitz_once_future *f, blitz_once *o, blitz_once_fn fn,
-                                      void *arg);
+BLITZ_API void blitz_once_get_future_init(blitz_once_future *f, blitz_once *o, blitz_once_fn fn,
+                                          void *arg);
 
 BLITZ_END_DECLS
 

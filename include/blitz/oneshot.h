@@ -102,7 +102,8 @@ typedef struct blitz_oneshot_future {
  * Owns:     borrows the end and *value until it is ready, and takes the end then.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_oneshot_future_init(blitz_oneshot_future *f, blitz_oneshot *o, void *value);
+BLITZ_API void blitz_oneshot_recv_future_init(blitz_oneshot_future *f, blitz_oneshot *o,
+                                              void *value);
 
 BLITZ_END_DECLS
 

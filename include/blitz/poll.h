@@ -162,10 +162,10 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
  * in the state for it to use.
  */
 #define BLITZ_AWAIT(rc, future_) BLITZ_AWAIT_BY_(rc, future_, NULL)
-#define BLITZ_AWAIT_UNTIL(rc, future_, timer_, until_) \
-    do {                                               \
-        blitz_sleep_future_init((timer_), (until_));   \
-        BLITZ_AWAIT_BY_(rc, future_, timer_);          \
+#define BLITZ_AWAIT_UNTIL(rc, future_, timer_, until_)     \
+    do {                                                   \
+        blitz_sleep_until_future_init((timer_), (until_)); \
+        BLITZ_AWAIT_BY_(rc, future_, timer_);              \
     } while (0)
 #define BLITZ_AWAIT_BY_(rc, future_, timer_)                                          \
     do {                                                                              \
@@ -180,10 +180,10 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
     } while (0)
 
 /* Sleep. `nap` is a blitz_sleep_future * in the state. rc gets 0, or -ECANCELED. */
-#define BLITZ_SLEEP(rc, nap, ns)                         \
-    do {                                                 \
-        blitz_sleep_future_init((nap), blitz_after(ns)); \
-        BLITZ_AWAIT_BY_(rc, &(nap)->future, NULL);       \
+#define BLITZ_SLEEP(rc, nap, ns)                               \
+    do {                                                       \
+        blitz_sleep_until_future_init((nap), blitz_after(ns)); \
+        BLITZ_AWAIT_BY_(rc, &(nap)->future, NULL);             \
     } while (0)
 
 /*
@@ -191,11 +191,11 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
  * deadline a cancel is passed on to the task, and the join waits for its end. rc gets 0 (the handle
  * is taken, join->result is what the task returned), or -EDEADLK, -EINVAL.
  */
-#define BLITZ_JOIN(rc, join, task)                     \
-    do {                                               \
-        blitz_join_future_init_linked((join), (task)); \
-        BLITZ_AWAIT_BY_(rc, &(join)->future, NULL);    \
-        (rc) = (join)->error;                          \
+#define BLITZ_JOIN(rc, join, task)                          \
+    do {                                                    \
+        blitz_task_join_linked_future_init((join), (task)); \
+        BLITZ_AWAIT_BY_(rc, &(join)->future, NULL);         \
+        (rc) = (join)->error;                               \
     } while (0)
 
 /* Let others run first. */

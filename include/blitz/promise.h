@@ -83,7 +83,7 @@ typedef struct blitz_promise_future {
  * Owns:     borrows the handle until the future is ready or cancelled.
  * Suspends: never. Call from any thread that holds a handle.
  */
-BLITZ_API void blitz_promise_future_init(blitz_promise_future *f, blitz_promise *p);
+BLITZ_API void blitz_promise_await_future_init(blitz_promise_future *f, blitz_promise *p);
 
 /*
  * One more handle of the completing end.

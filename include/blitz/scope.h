@@ -133,7 +133,15 @@ BLITZ_API void blitz_token_cancel(blitz_token *t);
  */
 BLITZ_API bool blitz_token_is_cancelled(blitz_token *t);
 
-/* The moment at which a token is cancelled, to be awaited or raced against. */
+/*
+ * Wait until it is cancelled.
+ * Owns:     borrows the handle until it returns.
+ * Suspends: until then, `until`, or a cancel of the calling task. Call from anywhere; a plain thread sleeps.
+ * Returns:  0 (it is cancelled), -ETIMEDOUT, -ECANCELED (the calling task is).
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_token_wait(blitz_token *t, blitz_deadline until);
+
+/* blitz_token_wait() as a future, to be awaited or raced against. */
 typedef struct blitz_token_future {
     blitz_future future; /* to be awaited */
     void *inside[5];
@@ -144,7 +152,7 @@ typedef struct blitz_token_future {
  * Owns:     borrows the handle until the future is ready or cancelled.
  * Suspends: never. Call from any thread that holds a handle.
  */
-BLITZ_API void blitz_token_future_init(blitz_token_future *f, blitz_token *t);
+BLITZ_API void blitz_token_wait_future_init(blitz_token_future *f, blitz_token *t);
 
 BLITZ_END_DECLS
 

@@ -36,7 +36,7 @@
  *
  * Futures as cases: a revocable one that has lost was cancelled, and nothing has happened. A
  * detachable one goes on by itself. A pinned one is asked to stop and waited for, and may have been
- * done all the same: look into it. So may a blitz_chan_send_future() to a rendezvous channel
+ * done all the same: look into it. So may a blitz_chan_send_future_init() to a rendezvous channel
  * (blitz/chan.h); as a case of its own, blitz_on_send, a send that has lost was not done.
  */
 #ifndef BLITZ_SELECT_H
@@ -105,8 +105,8 @@ typedef struct blitz_select_future {
  * Owns:     borrows the cases, and what they are of, until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases,
-                                        size_t count, unsigned how);
+BLITZ_API void blitz_select_wait_future_init(blitz_select_future *f, blitz_select_case *cases,
+                                             size_t count, unsigned how);
 
 /*
  * Cases, as values.

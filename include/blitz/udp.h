@@ -104,8 +104,16 @@ BLITZ_API BLITZ_SUSPENDS int blitz_udp_send_many(blitz_udp *u, const blitz_datag
                                                  size_t count, blitz_deadline until);
 
 /*
- * The calls above as futures, and the wait for a socket that can be read or written, after which the
- * calls with a deadline of 0 do the work. recv_many and send_many need memory of the system's form while
+ * Wait until the socket can be read (BLITZ_READABLE) or written (BLITZ_WRITABLE). Then the calls above with a
+ * deadline of 0 do the work; another caller may be faster, and they say -ETIMEDOUT.
+ * Owns:     borrows the handle until it returns.
+ * Suspends: until then, `until`, a cancel or a close. Call from anywhere; a plain thread sleeps.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED, -EBADF (closed), -EINVAL (not one of the two).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_deadline until);
+
+/*
+ * The calls above as futures. recv_many and send_many need memory of the system's form while
  * they are under way: without it their result is -ENOMEM.
  * Owns:     borrows the handle, the data, the array and `from` (may be NULL) until the future was ready
  *           or cancelled. Copies `to`.

@@ -87,8 +87,8 @@ typedef struct blitz_watch_future {
  * Owns:     borrows w, *value and *seen until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_watch_future_init(blitz_watch_future *f, blitz_watch *w, void *value,
-                                       uint64_t *seen);
+BLITZ_API void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *value,
+                                            uint64_t *seen);
 
 BLITZ_END_DECLS
 

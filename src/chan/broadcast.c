@@ -159,7 +159,8 @@ static int broadcast_output(blitz_future *future)
     return of(future)->result;
 }
 
-void blitz_broadcast_future_init(blitz_broadcast_future *f, blitz_broadcast_rx *rx, void *value)
+void blitz_broadcast_recv_future_init(blitz_broadcast_future *f, blitz_broadcast_rx *rx,
+                                      void *value)
 {
     static const blitz_future_ops ops = {"broadcast", BLITZ_REVOCABLE, broadcast_poll,
                                          broadcast_cancel, broadcast_output};

@@ -105,21 +105,21 @@ static void chan_init(blitz_chan_future *f, const blitz_future_ops *ops, struct 
     bz_waiter_init(&op->waiter, NULL, 0);
 }
 
-void blitz_chan_send_future(blitz_chan_future *f, blitz_chan *c, const void *value)
+void blitz_chan_send_future_init(blitz_chan_future *f, blitz_chan *c, const void *value)
 {
     static const blitz_future_ops ops = {"send", BLITZ_REVOCABLE, chan_poll, chan_cancel,
                                          chan_output};
     chan_init(f, &ops, (struct bz_chan_op){.c = c, .kind = BZ_CHAN_SEND, .value = (void *)value});
 }
 
-void blitz_chan_recv_future(blitz_chan_future *f, blitz_chan *c, void *value)
+void blitz_chan_recv_future_init(blitz_chan_future *f, blitz_chan *c, void *value)
 {
     static const blitz_future_ops ops = {"receive", BLITZ_REVOCABLE, chan_poll, chan_cancel,
                                          chan_output};
     chan_init(f, &ops, (struct bz_chan_op){.c = c, .kind = BZ_CHAN_RECV, .value = value});
 }
 
-void blitz_chan_reserve_future(blitz_chan_future *f, blitz_chan *c, blitz_permit *permit)
+void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *c, blitz_permit *permit)
 {
     static const blitz_future_ops ops = {"reserve", BLITZ_REVOCABLE, chan_poll, chan_cancel,
                                          chan_output};

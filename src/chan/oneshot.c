@@ -307,7 +307,7 @@ static int oneshot_output(blitz_future *future)
     return BZ_CONTAINER_OF(future, blitz_oneshot_future, future)->result;
 }
 
-void blitz_oneshot_future_init(blitz_oneshot_future *f, blitz_oneshot *o, void *value)
+void blitz_oneshot_recv_future_init(blitz_oneshot_future *f, blitz_oneshot *o, void *value)
 {
     static const blitz_future_ops ops = {"oneshot", BLITZ_REVOCABLE, oneshot_poll, oneshot_cancel,
                                          oneshot_output};

@@ -241,7 +241,7 @@ static void prepare(blitz_select_future *f)
         }
     }
     if (in->time >= 0)
-        blitz_sleep_future_init(&in->alarm, f->cases[in->time].until);
+        blitz_sleep_until_future_init(&in->alarm, f->cases[in->time].until);
 }
 
 static bool has_pinned(const blitz_select_case *cases, size_t count)
@@ -253,8 +253,8 @@ static bool has_pinned(const blitz_select_case *cases, size_t count)
     return false;
 }
 
-void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases, size_t count,
-                              unsigned how)
+void blitz_select_wait_future_init(blitz_select_future *f, blitz_select_case *cases, size_t count,
+                                   unsigned how)
 {
     static const blitz_future_ops revocable = {"select", BLITZ_REVOCABLE, select_poll,
                                                select_cancel, select_output};
@@ -274,7 +274,7 @@ void blitz_select_future_init(blitz_select_future *f, blitz_select_case *cases, 
 int bz_select_await(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
 {
     blitz_select_future f;
-    blitz_select_future_init(&f, cases, count, how);
+    blitz_select_wait_future_init(&f, cases, count, how);
     int rc = blitz_await(&f.future, until);
     return f.chosen == -ECANCELED ? rc : f.chosen;
 }

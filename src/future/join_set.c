@@ -347,7 +347,7 @@ static int next_output(blitz_future *f)
     return next_of(f)->error;
 }
 
-void blitz_join_set_future_init(blitz_join_set_future *f, blitz_join_set *set)
+void blitz_join_set_next_future_init(blitz_join_set_future *f, blitz_join_set *set)
 {
     static const blitz_future_ops ops = {"join set", BLITZ_REVOCABLE, next_poll, next_cancel,
                                          next_output};
@@ -363,7 +363,7 @@ int blitz_join_set_next(blitz_join_set *set, blitz_joined *out, blitz_deadline u
     blitz_join_set_future f;
     if (set == NULL || out == NULL)
         return -EINVAL;
-    blitz_join_set_future_init(&f, set);
+    blitz_join_set_next_future_init(&f, set);
     int err = blitz_await(&f.future, until);
     if (err == 0)
         err = f.error;
@@ -493,7 +493,7 @@ static void end(blitz_join_set *s)
     blitz_join_set_cancel(s);
     blitz_shield();
     do {
-        blitz_join_set_future_init(&f, s);
+        blitz_join_set_next_future_init(&f, s);
         f.step = DROPPING;
         (void)!blitz_await(&f.future, BLITZ_FOREVER);
     } while (f.error == 0);

@@ -268,7 +268,7 @@ static int promise_output(blitz_future *future)
     return BZ_CONTAINER_OF(future, blitz_promise_future, future)->error;
 }
 
-void blitz_promise_future_init(blitz_promise_future *f, blitz_promise *p)
+void blitz_promise_await_future_init(blitz_promise_future *f, blitz_promise *p)
 {
     static const blitz_future_ops ops = {"promise", BLITZ_DETACHABLE, promise_poll, promise_cancel,
                                          promise_output};
@@ -284,7 +284,7 @@ void blitz_promise_future_init(blitz_promise_future *f, blitz_promise *p)
 int blitz_promise_await(blitz_promise *p, void **value, blitz_deadline until)
 {
     blitz_promise_future f;
-    blitz_promise_future_init(&f, p);
+    blitz_promise_await_future_init(&f, p);
     int err = blitz_await(&f.future, until);
     if (err != 0)
         return err;

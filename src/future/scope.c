@@ -313,12 +313,12 @@ static void watch_begin(struct scope *s, blitz_deadline until, blitz_token *toke
 {
     s->is_watched = true;
     s->has_token = token != NULL;
-    blitz_sleep_future_init(&s->deadline, until);
+    blitz_sleep_until_future_init(&s->deadline, until);
     if (until != BLITZ_FOREVER && watch(&s->deadline.future, &deadline_waker, s))
         s->error = -ETIMEDOUT;
     if (token == NULL)
         return;
-    blitz_token_future_init(&s->token, token);
+    blitz_token_wait_future_init(&s->token, token);
     if (watch(&s->token.future, &token_waker, s))
         scope_cancel(s, -ECANCELED);
 }

@@ -1,7 +1,7 @@
 /*
- * simple.c - futures to make others of: ready, pending, lazy, map, then.
+ * simple.c - futures to make others of: ready, pending, defer, map, then.
  *
- * What lazy and then will wait for is not known when they are made, and the class of a future is
+ * What defer and then will wait for is not known when they are made, and the class of a future is
  * constant. So both are pinned: a cancel is passed on, and whoever awaits asks once more; if what was
  * cancelled is not pinned itself, the answer is "ready" at once. Rejected: asking for the class
  * beforehand (one more argument that can be wrong), or changing it on the way (a race above has
@@ -35,7 +35,7 @@ static int ready_output(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_ready_future, future)->output;
 }
 
-void blitz_ready_init(blitz_ready_future *f, int output)
+void blitz_ready_future_init(blitz_ready_future *f, int output)
 {
     static const blitz_future_ops ops = {"ready", BLITZ_REVOCABLE, ready_poll, nothing_to_cancel,
                                          ready_output};
@@ -50,7 +50,7 @@ static blitz_poll pending_poll(blitz_future *f, const blitz_waker *waker)
     return BLITZ_PENDING;
 }
 
-blitz_future *blitz_pending(void)
+blitz_future *blitz_pending_future(void)
 {
     static const blitz_future_ops ops = {"pending", BLITZ_REVOCABLE, pending_poll,
                                          nothing_to_cancel, NULL};
@@ -68,14 +68,14 @@ static int cancel_one(blitz_future *f)
     return bz_future_cancel(f) ? WAITING : OVER; /* I2 */
 }
 
-static blitz_lazy_future *lazy_of(blitz_future *f)
+static blitz_defer_future *defer_of(blitz_future *f)
 {
-    return BZ_CONTAINER_OF(f, blitz_lazy_future, future);
+    return BZ_CONTAINER_OF(f, blitz_defer_future, future);
 }
 
-static blitz_poll lazy_poll(blitz_future *f, const blitz_waker *waker)
+static blitz_poll defer_poll(blitz_future *f, const blitz_waker *waker)
 {
-    blitz_lazy_future *l = lazy_of(f);
+    blitz_defer_future *l = defer_of(f);
     if (l->step == FRESH) {
         l->made = l->make(l->arg); /* I1 */
         l->step = l->made != NULL ? WAITING : OVER;
@@ -89,9 +89,9 @@ static blitz_poll lazy_poll(blitz_future *f, const blitz_waker *waker)
     return BLITZ_READY;
 }
 
-static void lazy_cancel(blitz_future *f)
+static void defer_cancel(blitz_future *f)
 {
-    blitz_lazy_future *l = lazy_of(f);
+    blitz_defer_future *l = defer_of(f);
     if (l->step == OVER)
         return;
     l->step = l->step == WAITING ? cancel_one(l->made) : OVER;
@@ -99,15 +99,15 @@ static void lazy_cancel(blitz_future *f)
         l->output = -ECANCELED;
 }
 
-static int lazy_output(blitz_future *f)
+static int defer_output(blitz_future *f)
 {
-    return lazy_of(f)->output;
+    return defer_of(f)->output;
 }
 
-void blitz_lazy_init(blitz_lazy_future *f, blitz_future *(*make)(void *arg), void *arg)
+void blitz_defer_future_init(blitz_defer_future *f, blitz_future *(*make)(void *arg), void *arg)
 {
-    static const blitz_future_ops ops = {"lazy", BLITZ_PINNED, lazy_poll, lazy_cancel, lazy_output};
-    *f = (blitz_lazy_future){.future = {&ops}, .make = make, .arg = arg};
+    static const blitz_future_ops ops = {"deferred", BLITZ_PINNED, defer_poll, defer_cancel, defer_output};
+    *f = (blitz_defer_future){.future = {&ops}, .make = make, .arg = arg};
 }
 
 /* ---- map ---- */
@@ -141,8 +141,8 @@ static int map_output(blitz_future *f)
     return map_of(f)->result;
 }
 
-void blitz_map_init(blitz_map_future *f, blitz_future *child,
-                    int (*fn)(void *arg, blitz_future *child), void *arg)
+void blitz_map_future_init(blitz_map_future *f, blitz_future *child,
+                           int (*fn)(void *arg, blitz_future *child), void *arg)
 {
     static const blitz_future_ops ops[] = {
         [BLITZ_REVOCABLE] = {"map", BLITZ_REVOCABLE, map_poll, map_cancel, map_output},
@@ -201,8 +201,8 @@ static int then_output(blitz_future *f)
     return then_of(f)->output;
 }
 
-void blitz_then_init(blitz_then_future *f, blitz_future *first,
-                     blitz_future *(*next)(void *arg, blitz_future *first), void *arg)
+void blitz_then_future_init(blitz_then_future *f, blitz_future *first,
+                            blitz_future *(*next)(void *arg, blitz_future *first), void *arg)
 {
     static const blitz_future_ops ops = {"then", BLITZ_PINNED, then_poll, then_cancel, then_output};
     *f = (blitz_then_future){.future = {&ops}, .first = first, .next = next, .arg = arg};

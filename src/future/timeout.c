@@ -67,6 +67,6 @@ int blitz_timeout_init(blitz_timeout *t, blitz_future *f, blitz_deadline until)
         return -EINVAL;
     t->error = 0;
     t->child = (blitz_child){f, BLITZ_UNASKED};
-    blitz_sleep_future_init(&t->timer, until);
+    blitz_sleep_until_future_init(&t->timer, until);
     return bz_children_init(&t->child, 1, ops, &t->future);
 }

@@ -77,7 +77,7 @@ static blitz_poll sleep_for(struct timer *t, blitz_deadline when, const blitz_wa
     blitz_future *f = &t->sleep.future;
     if (t->sleep.when != when) {
         f->ops->cancel(f);
-        blitz_sleep_future_init(&t->sleep, when);
+        blitz_sleep_until_future_init(&t->sleep, when);
     }
     return f->ops->poll(f, waker);
 }
@@ -105,7 +105,7 @@ void blitz_timer_init(blitz_timer *timer, blitz_deadline when)
     timer->future.ops = &ops;
     *t = (struct timer){.os = bz_os_here(), .when = when, .armed = BLITZ_FOREVER};
     bz_lock_init(&t->lock);
-    blitz_sleep_future_init(&t->sleep, BLITZ_FOREVER);
+    blitz_sleep_until_future_init(&t->sleep, BLITZ_FOREVER);
 }
 
 void blitz_timer_reset(blitz_timer *timer, blitz_deadline when)
@@ -164,7 +164,7 @@ static void move_on(blitz_interval *i)
     default:
         next = blitz_time_add(i->ticked, i->period);
     }
-    blitz_sleep_future_init(&i->next, next);
+    blitz_sleep_until_future_init(&i->next, next);
 }
 
 static blitz_poll interval_poll(blitz_future *f, const blitz_waker *waker)
@@ -194,7 +194,7 @@ int blitz_interval_init(blitz_interval *i, blitz_instant first, blitz_duration p
     i->skipped = 0;
     i->period = period;
     i->missed = missed;
-    blitz_sleep_future_init(&i->next, first);
+    blitz_sleep_until_future_init(&i->next, first);
     return 0;
 }
 
@@ -205,5 +205,5 @@ int blitz_interval_tick(blitz_interval *i, blitz_deadline until)
 
 void blitz_interval_reset(blitz_interval *i)
 {
-    blitz_sleep_future_init(&i->next, blitz_after(i->period));
+    blitz_sleep_until_future_init(&i->next, blitz_after(i->period));
 }

@@ -257,7 +257,14 @@ static void token_forget(blitz_future *f)
     blitz_waker_drop(&old);
 }
 
-void blitz_token_future_init(blitz_token_future *f, blitz_token *t)
+int blitz_token_wait(blitz_token *t, blitz_deadline until)
+{
+    blitz_token_future f;
+    blitz_token_wait_future_init(&f, t);
+    return blitz_await(&f.future, until);
+}
+
+void blitz_token_wait_future_init(blitz_token_future *f, blitz_token *t)
 {
     static const blitz_future_ops ops = {"token", BLITZ_REVOCABLE, token_poll, token_forget, NULL};
     f->future.ops = &ops;

@@ -50,7 +50,7 @@ static void nap(struct bz_net_future *f)
 {
     uint64_t ns = bz_accept_nap_ns(f->nap_us * BLITZ_US);
     f->nap_us = (uint32_t)(ns / BLITZ_US);
-    blitz_sleep_future_init(&f->in.nap, blitz_after(ns));
+    blitz_sleep_until_future_init(&f->in.nap, blitz_after(ns));
     f->is_napping = true;
     f->is_begun = true;
 }

@@ -110,6 +110,16 @@ int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *
     return n;
 }
 
+int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_deadline until)
+{
+    struct bz_op op;
+    int err = bz_stream_wait_op(of(u), &op, what);
+    if (err != 0)
+        return err;
+    int64_t events = bz_io_run(&op, what == BLITZ_READABLE ? "readable" : "writable", until);
+    return events < 0 ? (int)events : 0;
+}
+
 int64_t blitz_udp_send_to(blitz_udp *u, const void *data, size_t bytes, const blitz_addr *to,
                           blitz_deadline until)
 {

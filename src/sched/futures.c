@@ -101,7 +101,7 @@ static blitz_poll sleep_poll(blitz_future *future, const blitz_waker *waker)
     return BLITZ_PENDING;
 }
 
-void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when)
+void blitz_sleep_until_future_init(blitz_sleep_future *f, blitz_deadline when)
 {
     static const blitz_future_ops ops = {"sleep", BLITZ_REVOCABLE, sleep_poll, sleep_cancel, NULL};
     f->future.ops = &ops;
@@ -171,14 +171,14 @@ static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_op
     bz_join_init(join_of(&f->future), ops, (struct bz_task *)t);
 }
 
-void blitz_join_future_init(blitz_join_future *f, blitz_task *t)
+void blitz_task_join_future_init(blitz_join_future *f, blitz_task *t)
 {
     static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, join_poll, join_cancel,
                                          join_output};
     join_init(f, t, &ops);
 }
 
-void blitz_join_future_init_linked(blitz_join_future *f, blitz_task *t)
+void blitz_task_join_linked_future_init(blitz_join_future *f, blitz_task *t)
 {
     static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_pass_on,
                                          join_output};

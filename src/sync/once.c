@@ -210,7 +210,7 @@ static blitz_poll once_future_poll(blitz_future *future, const blitz_waker *wake
     return BLITZ_READY;
 }
 
-void blitz_once_future_init(blitz_once_future *f, blitz_once *once, blitz_once_fn fn, void *arg)
+void blitz_once_get_future_init(blitz_once_future *f, blitz_once *once, blitz_once_fn fn, void *arg)
 {
     f->value = NULL;
     f->once = once;

@@ -20,7 +20,7 @@ uint64_t blitz_now(void)
     return 0;
 }
 
-void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline until)
+void blitz_sleep_until_future_init(blitz_sleep_future *f, blitz_deadline until)
 {
     (void)f;
     (void)until;
@@ -81,9 +81,9 @@ static void given_two_that_poll(bool is_send)
     for (int i = 0; i < 2; i++) {
         value[i] = is_send ? i + 1 : 0;
         if (is_send)
-            blitz_chan_send_future(&polled[i], a, &value[i]);
+            blitz_chan_send_future_init(&polled[i], a, &value[i]);
         else
-            blitz_chan_recv_future(&polled[i], a, &value[i]);
+            blitz_chan_recv_future_init(&polled[i], a, &value[i]);
     }
     poll_both(is_ready);
     m_assert(!is_ready[0] && !is_ready[1]);
@@ -176,7 +176,7 @@ static void gives_one_of_two_up(void)
 {
     blitz_chan_future f[2];
     for (int i = 0; i < 2; i++)
-        blitz_chan_recv_future(&f[i], a, &got[i]);
+        blitz_chan_recv_future_init(&f[i], a, &got[i]);
     bool is_ready = toy_poll(&f[0].future) == BLITZ_READY;
     if (!is_ready && toy_poll(&f[1].future) == BLITZ_PENDING) {
         f[0].future.ops->cancel(&f[0].future);
@@ -201,7 +201,7 @@ static void polls_two_sends_once(void)
 {
     blitz_select_future f;
     blitz_select_case cases[] = {blitz_case_send(a, &(int){1}), blitz_case_send(b, &(int){2})};
-    blitz_select_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
+    blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     if (toy_poll(&f.future) == BLITZ_PENDING)
         f.future.ops->cancel(&f.future);
     chosen = f.chosen;
@@ -233,7 +233,7 @@ static void selects_both_ends_polled(void)
 {
     blitz_select_future f;
     blitz_select_case cases[] = {blitz_case_recv(a, &got[0]), blitz_case_send(a, &(int){1})};
-    blitz_select_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
+    blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     toy_await(&f.future);
     chosen = f.chosen;
 }

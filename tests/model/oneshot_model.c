@@ -127,7 +127,7 @@ MODEL(oneshot, bug_22_who_gives_up_at_any_moment_leaves_nothing_behind)
 static void receives_polled(void)
 {
     blitz_oneshot_future f;
-    blitz_oneshot_future_init(&f, o, &got);
+    blitz_oneshot_recv_future_init(&f, o, &got);
     toy_await(&f.future);
     received = f.result;
     if (received == 0)
@@ -152,7 +152,7 @@ MODEL(oneshot, bug_24_a_sender_that_goes_ends_a_polled_wait)
 static void gives_its_future_up(void)
 {
     blitz_oneshot_future f;
-    blitz_oneshot_future_init(&f, o, &got);
+    blitz_oneshot_recv_future_init(&f, o, &got);
     if (toy_poll(&f.future) == BLITZ_READY) {
         received = f.result;
         return;

@@ -172,7 +172,7 @@ static void asks_and_leaves(void)
 {
     blitz_promise_future f;
     blitz_waker w = {&ring, NULL};
-    blitz_promise_future_init(&f, promise);
+    blitz_promise_await_future_init(&f, promise);
     if (f.future.ops->poll(&f.future, &w) == BLITZ_READY)
         given += f.value == &value;
     else
@@ -252,7 +252,7 @@ static void referee(void)
     blitz_child child[2];
     blitz_race race;
     for (int i = 0; i < 2; i++) {
-        blitz_promise_future_init(&f[i], lane[i]);
+        blitz_promise_await_future_init(&f[i], lane[i]);
         child[i] = (blitz_child){&f[i].future, BLITZ_UNASKED};
     }
     m_assert(blitz_race_init(&race, child, 2) == 0);

@@ -134,7 +134,7 @@ static void toy_sleep_cancel(blitz_future *f)
     blitz_waker_drop(&w);
 }
 
-void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when)
+void blitz_sleep_until_future_init(blitz_sleep_future *f, blitz_deadline when)
 {
     static const blitz_future_ops ops = {"sleep", BLITZ_REVOCABLE, toy_sleep_poll, toy_sleep_cancel,
                                          NULL};
@@ -142,7 +142,7 @@ void blitz_sleep_future_init(blitz_sleep_future *f, blitz_deadline when)
     f->when = when;
 }
 
-void blitz_token_future_init(blitz_token_future *f, blitz_token *t)
+void blitz_token_wait_future_init(blitz_token_future *f, blitz_token *t)
 {
     (void)f;
     (void)t;

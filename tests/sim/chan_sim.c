@@ -96,7 +96,7 @@ static int one_send(struct scene *s, int i, int value)
     case 0:
         return blitz_chan_try_send(s->c, &value);
     case 1:
-        blitz_chan_send_future(&f, s->c, &value);
+        blitz_chan_send_future_init(&f, s->c, &value);
         return by_future(&f, soon(s, i));
     case 2:
         return by_select(blitz_case_send(s->c, &value), soon(s, i));
@@ -115,7 +115,7 @@ static int one_recv(struct scene *s, int i, int *value)
     case 0:
         return blitz_chan_try_recv(s->c, value);
     case 1:
-        blitz_chan_recv_future(&f, s->c, value);
+        blitz_chan_recv_future_init(&f, s->c, value);
         return by_future(&f, soon(s, i));
     case 2:
         return by_select(blitz_case_recv(s->c, value), soon(s, i));
@@ -292,7 +292,7 @@ static int receives_by_futures(void *arg)
     for (;;) {
         blitz_chan_future f;
         int value;
-        blitz_chan_recv_future(&f, c, &value);
+        blitz_chan_recv_future_init(&f, c, &value);
         int rc = blitz_await(&f.future, BLITZ_FOREVER);
         if (f.result != 0)
             return rc != 0 ? rc : f.result;
@@ -328,7 +328,7 @@ static int selects_polled(void *arg)
         blitz_select_future f;
         cases[0] = blitz_case_recv(world.c[i % 2], &out);
         cases[1] = blitz_case_send(world.c[(i + 1) % 2], &in);
-        blitz_select_future_init(&f, cases, 2, 0);
+        blitz_select_wait_future_init(&f, cases, 2, 0);
         (void)!blitz_await(&f.future, BLITZ_FOREVER);
         if (f.chosen < 0 || cases[f.chosen].error != 0)
             return f.chosen;

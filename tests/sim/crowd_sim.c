@@ -46,10 +46,10 @@ static void draw(struct receiver *r)
     r->until = bz_rng_below(&r->rng, 3) ? BLITZ_FOREVER
                                         : bz_os_now(world.os) + bz_rng_below(&r->rng, 4) * BLITZ_US;
     if (r->is_watch) {
-        blitz_watch_future_init(&r->of_watch, world.watch, &r->value, &r->seen);
+        blitz_watch_recv_future_init(&r->of_watch, world.watch, &r->value, &r->seen);
         r->future = &r->of_watch.future;
     } else {
-        blitz_broadcast_future_init(&r->of_broadcast, &r->rx, &r->value);
+        blitz_broadcast_recv_future_init(&r->of_broadcast, &r->rx, &r->value);
         r->future = &r->of_broadcast.future;
     }
 }

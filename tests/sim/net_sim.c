@@ -242,7 +242,7 @@ static int receive_by_races(void *arg)
             blitz_tcp_read_exact_future_init(&read, s->t, data, want);
         else
             blitz_tcp_read_future_init(&read, s->t, data, want);
-        blitz_sleep_future_init(&nap, blitz_after(net_dice(2) * net_dice(5000)));
+        blitz_sleep_until_future_init(&nap, blitz_after(net_dice(2) * net_dice(5000)));
         blitz_child child[] = {{.future = &read.future}, {.future = &nap.future}};
         blitz_race race;
         CHECK_EQ(blitz_race_init(&race, child, 2), 0);

@@ -121,7 +121,7 @@ static int accept_or_nap(void *arg)
     blitz_net_future accept;
     blitz_sleep_future nap;
     blitz_tcp_accept_future_init(&accept, h->listener);
-    blitz_sleep_future_init(&nap, blitz_after(1000 + net_dice(4000)));
+    blitz_sleep_until_future_init(&nap, blitz_after(1000 + net_dice(4000)));
     blitz_child child[] = {{.future = &nap.future}, {.future = &accept.future}};
     blitz_race race;
     CHECK_EQ(blitz_race_init(&race, child, 2), 0);

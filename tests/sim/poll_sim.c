@@ -30,7 +30,7 @@ static blitz_poll asks_then_waits(void *state, blitz_cx *cx)
         bz_store_release(&b->has_waker, true);
     }
     blitz_sleep_future nap;
-    blitz_sleep_future_init(&nap, blitz_after(10 * BLITZ_US));
+    blitz_sleep_until_future_init(&nap, blitz_after(10 * BLITZ_US));
     CHECK_EQ(blitz_await(&nap.future, BLITZ_FOREVER), 0);
     return BLITZ_PENDING;
 }
@@ -154,7 +154,7 @@ static blitz_poll is_busy(void *state, blitz_cx *cx)
     if (rc != 0)
         BLITZ_RETURN(rc);
     CHECK_EQ(blitz_spawn(naps, (void *)(intptr_t)s->kind, NULL, &s->task), 0);
-    blitz_join_future_init(&s->child, s->task);
+    blitz_task_join_future_init(&s->child, s->task);
     BLITZ_AWAIT_UNTIL(rc, &s->child.future, &s->timer, blitz_after(100 * BLITZ_US));
     if (rc == 0)
         BLITZ_RETURN(s->child.result);

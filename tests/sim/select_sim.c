@@ -102,7 +102,7 @@ static int choose_polled(struct world *w)
     blitz_select_future f;
     uint64_t passes = bz_os_now(w->os) + BLITZ_MS;
     write_cases(w, passes);
-    blitz_select_future_init(&f, w->cases, w->count, BLITZ_SELECT_FAIR);
+    blitz_select_wait_future_init(&f, w->cases, w->count, BLITZ_SELECT_FAIR);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     arm_all(w);
     while (bz_os_now(w->os) < passes)
@@ -121,7 +121,7 @@ static int choose(struct world *w, enum form form)
     if (form != AWAITED)
         return blitz_select_wait(w->cases, w->count, form == NOW ? BLITZ_SELECT_NOW : 0,
                                  BLITZ_FOREVER);
-    blitz_select_future_init(&f, w->cases, w->count, BLITZ_SELECT_FAIR);
+    blitz_select_wait_future_init(&f, w->cases, w->count, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     return f.chosen;
 }
@@ -245,7 +245,7 @@ static int choose_after_a_wait(void)
                                         : blitz_case_send(crowd.c, &value);
     if (!crowd.is_polled)
         return blitz_select_wait(cases, crowd.count, BLITZ_SELECT_FAIR, BLITZ_FOREVER);
-    blitz_select_future_init(&f, cases, crowd.count, BLITZ_SELECT_FAIR);
+    blitz_select_wait_future_init(&f, cases, crowd.count, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     return f.chosen;
 }

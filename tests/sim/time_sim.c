@@ -19,7 +19,7 @@ static int naps(void *arg)
 {
     struct nap *n = arg;
     blitz_sleep_future f;
-    blitz_sleep_future_init(&f, n->until);
+    blitz_sleep_until_future_init(&f, n->until);
     CHECK_EQ(n->is_future ? blitz_await(&f.future, BLITZ_FOREVER) : blitz_sleep_until(n->until), 0);
     CHECK_GE(blitz_now(), n->until);
     return 0;
@@ -86,7 +86,7 @@ static int under_a_millisecond(void *arg)
     uint64_t begin = blitz_after(100 * BLITZ_US);
     for (uint64_t i = 0; i < MANY; i++) {
         ring[i] = (struct ring){&all, begin + (i * 17 % MANY) * 20 * BLITZ_US};
-        blitz_sleep_future_init(&nap[i], ring[i].until);
+        blitz_sleep_until_future_init(&nap[i], ring[i].until);
         blitz_waker w = {&ops, &ring[i]};
         if (nap[i].future.ops->poll(&nap[i].future, &w) == BLITZ_READY)
             ring_note(&ring[i]); /* arming the ones before it took until then */

@@ -105,10 +105,10 @@ static blitz_poll polls(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&p->in.frame, cx);
     for (; p->left > 0; p->left--) {
         make(p);
-        blitz_chan_send_future(&p->in.hand, p->shots, &p->o);
+        blitz_chan_send_future_init(&p->in.hand, p->shots, &p->o);
         BLITZ_AWAIT(rc, &p->in.hand.future);
         CHECK_EQ(rc, 0);
-        blitz_oneshot_future_init(&p->in.shot, p->o, &p->value);
+        blitz_oneshot_recv_future_init(&p->in.shot, p->o, &p->value);
         BLITZ_AWAIT_UNTIL(rc, &p->in.shot.future, &p->in.timer, some_deadline(p));
         judge(p, rc != 0 ? rc : p->in.shot.result);
     }

@@ -43,7 +43,7 @@ static void send_one(blitz_chan *c, uint64_t value, uint64_t i)
         blitz_deadline until = i % 5 == 0 ? blitz_after(20 * BLITZ_US) : BLITZ_FOREVER;
         switch (i % 4) {
         case 0:
-            blitz_chan_send_future(&f, c, &value);
+            blitz_chan_send_future_init(&f, c, &value);
             rc = blitz_await(&f.future, until);
             rc = f.result == -ECANCELED ? rc : f.result;
             break;
@@ -89,7 +89,7 @@ static int receives(void *arg)
         int chosen;
         if (i % 3 == 0) {
             blitz_select_future f;
-            blitz_select_future_init(&f, cases, 4, 0);
+            blitz_select_wait_future_init(&f, cases, 4, 0);
             CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
             chosen = f.chosen;
         } else {

@@ -28,7 +28,7 @@ static int awaits(void *arg)
     uintptr_t waste[32];
     memset(waste, (int)(uintptr_t)arg | 1, sizeof waste);
     blitz_sleep_future nap;
-    blitz_sleep_future_init(&nap, blitz_after((uintptr_t)arg % 4 * BLITZ_US));
+    blitz_sleep_until_future_init(&nap, blitz_after((uintptr_t)arg % 4 * BLITZ_US));
     int err = blitz_await(&nap.future, BLITZ_FOREVER);
     memset(&nap, 0xa5, sizeof nap);
     blitz_yield();

@@ -82,7 +82,7 @@ static bool has_heard(struct listener *me, blitz_cx *cx)
         return true;
     if (t_rng_below(&me->rng, 8) == 0) {
         blitz_sleep_future nap;
-        blitz_sleep_future_init(&nap, blitz_after(10 * BLITZ_US));
+        blitz_sleep_until_future_init(&nap, blitz_after(10 * BLITZ_US));
         (void)!blitz_await(&nap.future, BLITZ_FOREVER);
     }
     return false;
@@ -210,7 +210,7 @@ static blitz_poll napper(void *state, blitz_cx *cx)
         if (rc < 0)
             BLITZ_RETURN(rc);
         CHECK_EQ(blitz_spawn(naps, (void *)(uintptr_t)(me->left * 10), NULL, &me->task), 0);
-        blitz_join_future_init(&me->child, me->task);
+        blitz_task_join_future_init(&me->child, me->task);
         BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, blitz_after(30 * BLITZ_US));
         if (rc != 0)
             BLITZ_JOIN(rc, &me->child, me->task);

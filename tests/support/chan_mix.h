@@ -185,13 +185,13 @@ static inline void mix_begin(struct mix_party *me)
     }
     me->future = op->is_select ? &me->select.future : &me->one.future;
     if (op->is_select)
-        blitz_select_future_init(&me->select, me->cases, op->count, BLITZ_SELECT_FAIR);
+        blitz_select_wait_future_init(&me->select, me->cases, op->count, BLITZ_SELECT_FAIR);
     else if (op->is_permit)
-        blitz_chan_reserve_future(&me->one, c, &me->permit);
+        blitz_chan_reserve_future_init(&me->one, c, &me->permit);
     else if (op->is_send[0])
-        blitz_chan_send_future(&me->one, c, &op->value[0]);
+        blitz_chan_send_future_init(&me->one, c, &op->value[0]);
     else
-        blitz_chan_recv_future(&me->one, c, &op->value[0]);
+        blitz_chan_recv_future_init(&me->one, c, &op->value[0]);
 }
 
 /* What came of the future, awaited with `rc`: the case, or an error; *error is the case's. */

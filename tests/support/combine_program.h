@@ -29,7 +29,7 @@ enum cp_kind {
     CP_TIMEOUT,
     CP_MAP,
     CP_THEN,
-    CP_LAZY
+    CP_DEFER
 };
 
 struct cp_node {
@@ -49,7 +49,7 @@ struct cp_node {
         blitz_timeout timeout;
         blitz_map_future map;
         blitz_then_future then;
-        blitz_lazy_future lazy;
+        blitz_defer_future defer;
     } is;
 };
 
@@ -114,14 +114,14 @@ static inline void cp_grow_leaf(struct cp_program *p, struct cp_node *n)
     switch (n->kind) {
     case CP_SLEEP: {
         blitz_deadline when = cp_moment(p);
-        blitz_sleep_future_init(&n->is.sleep,
-                                when == BLITZ_FOREVER ? bz_os_now(p->os) + BLITZ_MS : when);
+        blitz_sleep_until_future_init(&n->is.sleep,
+                                      when == BLITZ_FOREVER ? bz_os_now(p->os) + BLITZ_MS : when);
         n->f = &n->is.sleep.future;
         break;
     }
     case CP_PROMISE:
         CHECK_EQ(blitz_promise_new(cp_free_value, &n->promise, &n->completer), 0);
-        blitz_promise_future_init(&n->is.promised, n->promise);
+        blitz_promise_await_future_init(&n->is.promised, n->promise);
         n->f = &n->is.promised.future;
         break;
     default:
@@ -158,18 +158,18 @@ static inline void cp_grow_inner(struct cp_program *p, struct cp_node *n, unsign
         n->f = &n->is.timeout.future;
         break;
     case CP_MAP:
-        blitz_map_init(&n->is.map, cp_grow(p, depth)->f, cp_map, &n->output);
+        blitz_map_future_init(&n->is.map, cp_grow(p, depth)->f, cp_map, &n->output);
         n->f = &n->is.map.future;
         break;
     case CP_THEN:
         a = cp_grow(p, depth)->f;
         b = cp_grow(p, depth)->f;
-        blitz_then_init(&n->is.then, a, cp_next, b);
+        blitz_then_future_init(&n->is.then, a, cp_next, b);
         n->f = &n->is.then.future;
         break;
     default:
-        blitz_lazy_init(&n->is.lazy, cp_make, cp_grow(p, depth)->f);
-        n->f = &n->is.lazy.future;
+        blitz_defer_future_init(&n->is.defer, cp_make, cp_grow(p, depth)->f);
+        n->f = &n->is.defer.future;
     }
 }
 
@@ -182,7 +182,7 @@ static inline struct cp_node *cp_grow(struct cp_program *p, unsigned depth)
         cp_grow_leaf(p, n);
         return n;
     }
-    n->kind = (enum cp_kind)(CP_RACE + cp_die(p, CP_LAZY - CP_RACE + 1));
+    n->kind = (enum cp_kind)(CP_RACE + cp_die(p, CP_DEFER - CP_RACE + 1));
     cp_grow_inner(p, n, p->used > CP_NODES / 4 ? 0 : depth - 1);
     return n;
 }

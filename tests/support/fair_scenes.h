@@ -359,7 +359,7 @@ static inline int scene_waker_of_a_join(void *arg)
     blitz_waker w = hog_waker(&bell);
     blitz_task *t = hog_spawn(hog_main, &may_end);
     (void)arg;
-    blitz_join_future_init(&f, t);
+    blitz_task_join_future_init(&f, t);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
     hog_let_go(&may_end);
     others_live();
@@ -385,7 +385,7 @@ static inline int scene_waker_of_a_timer(void *arg)
     int rings = 0;
     (void)arg;
     for (size_t i = 0; i < BZ_ARRAY_LEN(f); i++) {
-        blitz_sleep_future_init(&f[i], when);
+        blitz_sleep_until_future_init(&f[i], when);
         rings +=
             f[i].future.ops->poll(&f[i].future, &w) == BLITZ_PENDING; /* else it is late already */
     }

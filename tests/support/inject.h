@@ -451,7 +451,7 @@ static inline int inj_once_call(struct inj_play *p, struct inj_waiter *w)
 
 static inline blitz_future *inj_once_make(struct inj_play *p, struct inj_waiter *w)
 {
-    blitz_once_future_init(&w->f.once, &p->o.once, inj_once_makes, p);
+    blitz_once_get_future_init(&w->f.once, &p->o.once, inj_once_makes, p);
     return &w->f.once.wait.future;
 }
 
@@ -474,7 +474,7 @@ static inline int inj_promise_call(struct inj_play *p, struct inj_waiter *w)
 
 static inline blitz_future *inj_promise_make(struct inj_play *p, struct inj_waiter *w)
 {
-    blitz_promise_future_init(&w->f.promise, p->promise);
+    blitz_promise_await_future_init(&w->f.promise, p->promise);
     return &w->f.promise.future;
 }
 
@@ -496,7 +496,7 @@ static inline void inj_token_open(struct inj_play *p)
 
 static inline blitz_future *inj_token_make(struct inj_play *p, struct inj_waiter *w)
 {
-    blitz_token_future_init(&w->f.token, p->token);
+    blitz_token_wait_future_init(&w->f.token, p->token);
     return &w->f.token.future;
 }
 
@@ -566,7 +566,7 @@ static inline blitz_future *inj_scope_make(struct inj_play *p, struct inj_waiter
 static inline blitz_future *inj_join_make(struct inj_play *p, struct inj_waiter *w)
 {
     CHECK_EQ(blitz_spawn(inj_ends, p, &(blitz_spawn_opts){.runtime = p->rt}, &p->child), 0);
-    blitz_join_future_init_linked(&w->f.join, p->child);
+    blitz_task_join_linked_future_init(&w->f.join, p->child);
     return &w->f.join.future;
 }
 
@@ -588,7 +588,7 @@ static inline int inj_broadcast_call(struct inj_play *p, struct inj_waiter *w)
 static inline blitz_future *inj_broadcast_make(struct inj_play *p, struct inj_waiter *w)
 {
     (void)p;
-    blitz_broadcast_future_init(&w->f.broadcast, &w->rx, &w->value);
+    blitz_broadcast_recv_future_init(&w->f.broadcast, &w->rx, &w->value);
     return &w->f.broadcast.future;
 }
 
@@ -618,7 +618,7 @@ static inline int inj_watch_call(struct inj_play *p, struct inj_waiter *w)
 
 static inline blitz_future *inj_watch_make(struct inj_play *p, struct inj_waiter *w)
 {
-    blitz_watch_future_init(&w->f.watch, p->watch, &w->value, &w->seen);
+    blitz_watch_recv_future_init(&w->f.watch, p->watch, &w->value, &w->seen);
     return &w->f.watch.future;
 }
 
@@ -675,7 +675,7 @@ static const struct inj_kind inj_kinds[] = {
 static inline blitz_future *inj_wrap(struct inj_waiter *w, blitz_future *f)
 {
     w->child[0] = (blitz_child){.future = f};
-    w->child[1] = (blitz_child){.future = blitz_pending()};
+    w->child[1] = (blitz_child){.future = blitz_pending_future()};
     switch (w->play->plan->wrap[w->number]) {
     case INJ_RACE:
         CHECK_EQ(blitz_race_init(&w->wrapped.race, w->child, 2), 0);

@@ -163,7 +163,7 @@ static int sp_take(struct sp_adder *a)
             err = err == -EAGAIN ? -ETIMEDOUT : err;
         } else {
             blitz_join_set_future f;
-            blitz_join_set_future_init(&f, p->set);
+            blitz_join_set_next_future_init(&f, p->set);
             err = bz_await(p->os, &f.future, until);
             err = err == 0 ? f.error : err;
             out = f.joined;
@@ -192,7 +192,7 @@ static blitz_poll sp_take_stackless(void *state, blitz_cx *cx)
     bool goes_on;
     BLITZ_BEGIN(&t->frame, cx);
     for (;;) {
-        blitz_join_set_future_init(&t->next, p->set);
+        blitz_join_set_next_future_init(&t->next, p->set);
         BLITZ_AWAIT_UNTIL(rc, &t->next.future, &t->timer,
                           p->late == 0 ? BLITZ_FOREVER : bz_os_now(p->os) + p->late);
         rc = rc == 0 ? t->next.error : rc;
@@ -220,7 +220,7 @@ static inline void sp_make(struct sp_program *p)
         struct sp_member *m = &p->member[i];
         *m = (struct sp_member){.kind = (int)sp_die(p, 4), .delay = sp_die(p, 200) * BLITZ_US};
         t_probe_init(&m->probe, p->os, (blitz_class)sp_die(p, 3));
-        blitz_sleep_future_init(&m->sleep, bz_os_now(p->os) + m->delay);
+        blitz_sleep_until_future_init(&m->sleep, bz_os_now(p->os) + m->delay);
     }
 }
 

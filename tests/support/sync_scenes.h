@@ -379,7 +379,7 @@ static inline blitz_poll once_gets_by_poll(void *state, blitz_cx *cx)
     int rc;
     BLITZ_BEGIN(&me->frame, cx);
     do {
-        blitz_once_future_init(&me->f, &me->s->once, once_makes, me->s);
+        blitz_once_get_future_init(&me->f, &me->s->once, once_makes, me->s);
         BLITZ_AWAIT(rc, &me->f.wait.future);
     } while (rc == 0 && me->f.wait.error != 0);
     if (rc == 0)

@@ -182,7 +182,7 @@ TEST(broadcast, the_future_is_told_or_cancelled)
     blitz_broadcast_future f;
     int out = 0;
     blitz_broadcast_subscribe(b, &rx);
-    blitz_broadcast_future_init(&f, &rx, &out);
+    blitz_broadcast_recv_future_init(&f, &rx, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
     for (int i = 1; i <= 5; i++)
@@ -193,14 +193,14 @@ TEST(broadcast, the_future_is_told_or_cancelled)
     CHECK_EQ(out, 4);
     CHECK_EQ(f.missed, 3u);
     CHECK_EQ(next_of(&rx, NULL), 5);
-    blitz_broadcast_future_init(&f, &rx, &out);
+    blitz_broadcast_recv_future_init(&f, &rx, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
     f.future.ops->cancel(&f.future);
     CHECK_EQ(bell.holders, 1);
     CHECK_EQ(blitz_broadcast_send(b, &(int){6}), 0);
     CHECK_EQ(next_of(&rx, NULL), 6);
     blitz_broadcast_close(b);
-    blitz_broadcast_future_init(&f, &rx, &out);
+    blitz_broadcast_recv_future_init(&f, &rx, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
     CHECK_EQ(f.future.ops->output(&f.future), -EPIPE);
     blitz_broadcast_unsubscribe(&rx);

@@ -45,16 +45,16 @@ TEST(chan_future, is_ready_at_once_if_it_can_be)
     struct t_bell bell = {.holders = 1};
     blitz_chan_future f;
     int value = 7, out = 0;
-    blitz_chan_send_future(&f, c, &value);
+    blitz_chan_send_future_init(&f, c, &value);
     CHECK(is_ready(&f, &bell));
     CHECK(is_ready(&f, &bell)); /* asked for no reason */
     CHECK_EQ(f.result, 0);
     CHECK_EQ(f.future.ops->output(&f.future), 0);
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     CHECK(is_ready(&f, &bell));
     CHECK_EQ(out, 7);
     blitz_chan_close(c);
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     CHECK(is_ready(&f, &bell));
     CHECK_EQ(f.result, -EPIPE);
     CHECK_EQ(bell.holders, 1);
@@ -67,7 +67,7 @@ TEST(chan_future, is_told_when_there_is_something)
     struct t_bell bell = {.holders = 1};
     blitz_chan_future f;
     int out = 0;
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     CHECK(!is_ready(&f, &bell));
     CHECK(!is_ready(&f, &bell));
     CHECK_EQ(bell.holders, 2); /* the newest waker, and no other */
@@ -87,8 +87,8 @@ TEST(chan_future, that_comes_too_late_waits_on_at_the_head)
     struct t_bell a = {.holders = 1}, b = {.holders = 1};
     blitz_chan_future fa, fb;
     int out_a = 0, out_b = 0;
-    blitz_chan_recv_future(&fa, c, &out_a);
-    blitz_chan_recv_future(&fb, c, &out_b);
+    blitz_chan_recv_future_init(&fa, c, &out_a);
+    blitz_chan_recv_future_init(&fb, c, &out_b);
     CHECK(!is_ready(&fa, &a) && !is_ready(&fb, &b));
     send_now(c, 1);
     CHECK_EQ(receive_now(c), 1);
@@ -114,11 +114,11 @@ TEST(chan_future, bug_22_that_is_cancelled_passes_on_what_it_was_told)
     for (int is_send = 0; is_send < 2; is_send++) {
         if (is_send) {
             send_now(c, 9);
-            blitz_chan_send_future(&fa, c, &out);
-            blitz_chan_send_future(&fb, c, &out);
+            blitz_chan_send_future_init(&fa, c, &out);
+            blitz_chan_send_future_init(&fb, c, &out);
         } else {
-            blitz_chan_recv_future(&fa, c, &out);
-            blitz_chan_recv_future(&fb, c, &out);
+            blitz_chan_recv_future_init(&fa, c, &out);
+            blitz_chan_recv_future_init(&fb, c, &out);
         }
         a.rung = b.rung = 0;
         CHECK(!is_ready(&fa, &a) && !is_ready(&fb, &b));
@@ -154,7 +154,7 @@ static int send_past_a_future(void *arg)
     blitz_task *t;
     int out = 0, first = 0;
     (void)arg;
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     CHECK(!is_ready(&f, &bell));
     CHECK_EQ(blitz_spawn(receives, c, NULL, &t), 0);
     while (c->receivers.next->next == &c->receivers)
@@ -190,7 +190,7 @@ static int hand_off_after_a_notification(void *arg)
     int value = 1, got = 0;
     (void)arg;
     send_now(c, 9);
-    blitz_chan_send_future(&f, c, &value);
+    blitz_chan_send_future_init(&f, c, &value);
     CHECK(!is_ready(&f, &bell));
     CHECK_EQ(blitz_spawn(sends_two, c, NULL, &sender), 0);
     while (c->senders.next->next == &c->senders)
@@ -223,18 +223,18 @@ TEST(chan_future, that_is_cancelled_has_done_nothing)
     blitz_chan_future f;
     blitz_permit permit;
     int out = 3;
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     cancel(&f); /* never polled */
-    blitz_chan_recv_future(&f, c, &out);
+    blitz_chan_recv_future_init(&f, c, &out);
     CHECK(!is_ready(&f, &bell));
     cancel(&f);
     cancel(&f);
     send_now(c, 1);
     CHECK_EQ(bell.rung, 0);
-    blitz_chan_send_future(&f, c, &out);
+    blitz_chan_send_future_init(&f, c, &out);
     CHECK(!is_ready(&f, &bell));
     cancel(&f);
-    blitz_chan_reserve_future(&f, c, &permit);
+    blitz_chan_reserve_future_init(&f, c, &permit);
     CHECK(!is_ready(&f, &bell));
     cancel(&f);
     CHECK_NULL(permit.chan);
@@ -251,7 +251,7 @@ TEST(chan_future, reserves)
     blitz_chan_future f;
     blitz_permit permit;
     send_now(c, 1);
-    blitz_chan_reserve_future(&f, c, &permit);
+    blitz_chan_reserve_future_init(&f, c, &permit);
     CHECK(!is_ready(&f, &bell));
     CHECK_EQ(receive_now(c), 1);
     CHECK_EQ(bell.rung, 1);
@@ -269,8 +269,8 @@ TEST(chan_future, a_rendezvous_of_two_futures)
         struct t_bell a = {.holders = 1}, b = {.holders = 1};
         blitz_chan_future s, r;
         int value = 6, out = 0;
-        blitz_chan_send_future(&s, c, &value);
-        blitz_chan_recv_future(&r, c, &out);
+        blitz_chan_send_future_init(&s, c, &value);
+        blitz_chan_recv_future_init(&r, c, &out);
         if (receiver_first)
             CHECK(!is_ready(&r, &b));
         CHECK(!is_ready(&s, &a));
@@ -298,11 +298,11 @@ TEST(chan_future, receivers_of_a_rendezvous_are_told_in_turn)
     for (int i = 0; i < 5; i++)
         bell[i] = (struct t_bell){.holders = 1};
     for (int i = 0; i < 3; i++) {
-        blitz_chan_recv_future(&r[i], c, &out[i]);
+        blitz_chan_recv_future_init(&r[i], c, &out[i]);
         CHECK(!is_ready(&r[i], &bell[i]));
     }
     for (int i = 0; i < 2; i++) {
-        blitz_chan_send_future(&s[i], c, &value[i]);
+        blitz_chan_send_future_init(&s[i], c, &value[i]);
         CHECK(!is_ready(&s[i], &bell[3 + i]));
     }
     CHECK_EQ(bell[0].rung, 1);
@@ -330,9 +330,9 @@ TEST(chan_future, a_close_tells_all_that_wait)
         for (int i = 0; i < N; i++) {
             bell[i] = (struct t_bell){.holders = 1};
             if (capacity > 0)
-                blitz_chan_send_future(&f[i], c, &value);
+                blitz_chan_send_future_init(&f[i], c, &value);
             else
-                blitz_chan_recv_future(&f[i], c, &value);
+                blitz_chan_recv_future_init(&f[i], c, &value);
             CHECK(!is_ready(&f[i], &bell[i]));
         }
         blitz_chan_close(c);
@@ -354,7 +354,7 @@ static int awaits_all(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         blitz_chan_future f;
         int value = -1;
-        blitz_chan_recv_future(&f, arg, &value);
+        blitz_chan_recv_future_init(&f, arg, &value);
         CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
         CHECK_EQ(f.result, 0);
     }
@@ -377,7 +377,7 @@ static int sends_by_turns(void *arg)
             CHECK_EQ(blitz_chan_send(arg, &i, BLITZ_FOREVER), 0);
             continue;
         }
-        blitz_chan_send_future(&f, arg, &i);
+        blitz_chan_send_future_init(&f, arg, &i);
         CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
         CHECK_EQ(f.result, 0);
     }

@@ -283,21 +283,21 @@ static blitz_future *take_next(void *arg, blitz_future *first)
     return arg;
 }
 
-TEST(simple, ready_pending_map_then_and_lazy)
+TEST(simple, ready_pending_map_then_and_defer)
 {
     struct t_bell bell = {0};
     struct t_probe p, q;
     blitz_ready_future r;
     blitz_map_future m;
     blitz_then_future t;
-    blitz_lazy_future l;
+    blitz_defer_future l;
     int calls = 0;
-    blitz_ready_init(&r, 21);
+    blitz_ready_future_init(&r, 21);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
-    CHECK_EQ(blitz_await(blitz_pending(), 0), -ETIMEDOUT);
+    CHECK_EQ(blitz_await(blitz_pending_future(), 0), -ETIMEDOUT);
 
     t_probe_init(&p, &bz_os_linux, BLITZ_DETACHABLE);
-    blitz_map_init(&m, &p.f, doubled, &calls);
+    blitz_map_future_init(&m, &p.f, doubled, &calls);
     CHECK_EQ(m.future.ops->kind, BLITZ_DETACHABLE);
     CHECK_EQ(ask(&m.future, &bell), BLITZ_PENDING);
     t_probe_set(&p, 4);
@@ -307,22 +307,22 @@ TEST(simple, ready_pending_map_then_and_lazy)
     CHECK_EQ(calls, 1);
 
     t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
-    blitz_then_init(&t, &r.future, take_next, &q.f);
+    blitz_then_future_init(&t, &r.future, take_next, &q.f);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     t_probe_set(&q, 9);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_future_output(&t.future), 9);
-    blitz_then_init(&t, &r.future, take_next, NULL);
+    blitz_then_future_init(&t, &r.future, take_next, NULL);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_future_output(&t.future), 21);
     r.output = -EIO;
-    blitz_then_init(&t, &r.future, take_next, &q.f);
+    blitz_then_future_init(&t, &r.future, take_next, &q.f);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_future_output(&t.future), -EIO);
     CHECK_NULL(t.second);
 
     t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
-    blitz_lazy_init(&l, take, &q.f);
+    blitz_defer_future_init(&l, take, &q.f);
     CHECK_EQ(q.polls, 0);
     CHECK_EQ(ask(&l.future, &bell), BLITZ_PENDING);
     t_probe_set(&q, 3);
@@ -341,13 +341,13 @@ TEST(simple, a_cancel_is_passed_on_by_class)
             struct t_probe p;
             blitz_ready_future r;
             blitz_then_future t;
-            blitz_lazy_future l;
+            blitz_defer_future l;
             blitz_future *f = made == 0 ? &l.future : &t.future;
             t_probe_init(&p, &bz_os_linux, (blitz_class)kind);
-            blitz_ready_init(&r, 0);
-            blitz_lazy_init(&l, take, &p.f);
-            blitz_then_init(&t, made == 1 ? &p.f : &r.future, take_next,
-                            made == 1 ? &r.future : &p.f);
+            blitz_ready_future_init(&r, 0);
+            blitz_defer_future_init(&l, take, &p.f);
+            blitz_then_future_init(&t, made == 1 ? &p.f : &r.future, take_next,
+                                   made == 1 ? &r.future : &p.f);
             CHECK_EQ(ask(f, &bell), BLITZ_PENDING);
             f->ops->cancel(f);
             CHECK_EQ(p.cancels, 1);
@@ -360,8 +360,8 @@ TEST(simple, a_cancel_is_passed_on_by_class)
             CHECK(t.second != &r.future); /* a cancelled first has no second */
             CHECK_EQ(bell.holders, 0);
         }
-    blitz_lazy_future l;
-    blitz_lazy_init(&l, take, NULL);
+    blitz_defer_future l;
+    blitz_defer_future_init(&l, take, NULL);
     l.future.ops->cancel(&l.future); /* never asked, never made */
     CHECK_EQ(blitz_await(&l.future, 0), 0);
     CHECK_EQ(l.output, -ECANCELED);
@@ -373,17 +373,17 @@ static int await_first(void *arg)
 {
     blitz_sleep_future a, b, c;
     (void)arg;
-    blitz_sleep_future_init(&a, BLITZ_FOREVER);
-    blitz_sleep_future_init(&b, blitz_after(100 * BLITZ_US));
-    blitz_sleep_future_init(&c, blitz_after(3600 * BLITZ_S));
+    blitz_sleep_until_future_init(&a, BLITZ_FOREVER);
+    blitz_sleep_until_future_init(&b, blitz_after(100 * BLITZ_US));
+    blitz_sleep_until_future_init(&c, blitz_after(3600 * BLITZ_S));
     CHECK_EQ(BLITZ_FIRST_OF(BLITZ_FOREVER, &a.future, &b.future, &c.future), 1);
-    CHECK_EQ(BLITZ_FIRST_OF(blitz_after(BLITZ_US), &a.future, blitz_pending()), -ETIMEDOUT);
-    blitz_sleep_future_init(&a, blitz_after(50 * BLITZ_US));
-    blitz_sleep_future_init(&c, blitz_after(100 * BLITZ_US));
+    CHECK_EQ(BLITZ_FIRST_OF(blitz_after(BLITZ_US), &a.future, blitz_pending_future()), -ETIMEDOUT);
+    blitz_sleep_until_future_init(&a, blitz_after(50 * BLITZ_US));
+    blitz_sleep_until_future_init(&c, blitz_after(100 * BLITZ_US));
     CHECK_EQ(BLITZ_ALL_OF(BLITZ_FOREVER, &a.future, &c.future), 0);
-    CHECK_EQ(BLITZ_ALL_OF(blitz_after(BLITZ_US), &a.future, blitz_pending()), -ETIMEDOUT);
+    CHECK_EQ(BLITZ_ALL_OF(blitz_after(BLITZ_US), &a.future, blitz_pending_future()), -ETIMEDOUT);
     blitz_timeout t;
-    CHECK_EQ(blitz_timeout_init(&t, blitz_pending(), blitz_after(50 * BLITZ_US)), 0);
+    CHECK_EQ(blitz_timeout_init(&t, blitz_pending_future(), blitz_after(50 * BLITZ_US)), 0);
     CHECK_EQ(blitz_await(&t.future, BLITZ_FOREVER), 0);
     CHECK_EQ(t.error, -ETIMEDOUT);
     return 0;
@@ -419,7 +419,7 @@ static int race_of_tasks(void *arg)
     for (int i = 0; i < 8; i++) {
         blitz_task *t;
         CHECK_EQ(blitz_spawn(i == 5 ? seven_after : for_ever, &all_polled, NULL, &t), 0);
-        blitz_join_future_init_linked(&j[i], t);
+        blitz_task_join_linked_future_init(&j[i], t);
         child[i].future = &j[i].future;
     }
     CHECK_EQ(blitz_race_init(&r, child, 8), 0);
@@ -446,14 +446,14 @@ static int race_with_a_ready_child(void *arg)
     blitz_ready_future ready;
     blitz_race r;
     (void)arg;
-    blitz_ready_init(&ready, 7);
+    blitz_ready_future_init(&ready, 7);
     for (int i = 0; i < N; i++) {
         if (i == READY) {
             child[i].future = &ready.future;
             continue;
         }
         CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t[i]), 0);
-        blitz_join_future_init_linked(&j[i], t[i]);
+        blitz_task_join_linked_future_init(&j[i], t[i]);
         child[i].future = &j[i].future;
     }
     CHECK_EQ(blitz_race_init(&r, child, N), 0);
@@ -496,7 +496,7 @@ static blitz_poll race_without_a_stack(void *state, blitz_cx *cx)
     int rc;
     BLITZ_BEGIN(&s->frame, cx);
     for (int i = 0; i < 3; i++) {
-        blitz_sleep_future_init(&s->nap[i], blitz_after((uint64_t)(3 - i) * 50 * BLITZ_US));
+        blitz_sleep_until_future_init(&s->nap[i], blitz_after((uint64_t)(3 - i) * 50 * BLITZ_US));
         s->child[i].future = &s->nap[i].future;
     }
     CHECK_EQ(blitz_race_init(&s->race, s->child, 3), 0);
@@ -593,7 +593,7 @@ static int race_with_one_that_waits(void *arg)
     blitz_future waits = {&ops};
     (void)arg;
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(BLITZ_FIRST_OF(BLITZ_FOREVER, blitz_pending(), &waits), 1);
+        CHECK_EQ(BLITZ_FIRST_OF(BLITZ_FOREVER, blitz_pending_future(), &waits), 1);
     return 0;
 }
 
@@ -833,7 +833,7 @@ static int many_sleeps(void *arg)
     (void)arg;
     for (int way = 0; way < 2; way++) {
         for (size_t i = 0; i < SLEEPS; i++) {
-            blitz_sleep_future_init(&nap[i], blitz_after((i * 7 % 20) * 100 * BLITZ_US));
+            blitz_sleep_until_future_init(&nap[i], blitz_after((i * 7 % 20) * 100 * BLITZ_US));
             child[i].future = &nap[i].future;
         }
         if (way == 0)

@@ -163,7 +163,7 @@ static void give_up(struct call *c)
     CHECK_EQ(t_join(task), 0);
     CHECK_EQ(result_of(c), -ECANCELED);
 
-    blitz_ready_init(&other, 0);
+    blitz_ready_future_init(&other, 0);
     CHECK_EQ(BLITZ_FIRST_OF(soon(), begin(c), &other.future), 1);
     CHECK_EQ(result_of(c), -ECANCELED);
     run_into_a_timeout(c, BLITZ_MS);
@@ -304,7 +304,7 @@ static int left_behind(void *arg)
     CHECK_EQ(n.awaited, -ECANCELED);
     CHECK_EQ(n.f.result, -ECANCELED);
 
-    blitz_ready_init(&other, 0); /* one by a race */
+    blitz_ready_future_init(&other, 0); /* one by a race */
     blitz_resolve_future_init(&n.f, "slow", "7", n.out, 2);
     CHECK_EQ(blitz_race_init(&race, child, 2), 0);
     CHECK_EQ(blitz_await(&race.future, soon()), 0);

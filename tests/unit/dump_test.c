@@ -215,7 +215,7 @@ static int shows_a_future_that_is_gone(void *arg)
 {
     static const uintptr_t stale[] = {0, 1, 0x7, 0xa5a5a5a5a5a5a5a5u, UINTPTR_MAX};
     (void)arg;
-    blitz_sleep_future_init(&far_away, blitz_after(3600 * BLITZ_S));
+    blitz_sleep_until_future_init(&far_away, blitz_after(3600 * BLITZ_S));
     const blitz_future_ops *ops = far_away.future.ops;
     blitz_task *t = spawn(awaits, NULL, "awaits");
     until_they_wait();

@@ -261,12 +261,12 @@ static blitz_poll gives_up(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&me->frame, cx);
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &me->task), 0);
     me->until = blitz_after(300 * BLITZ_US);
-    blitz_join_future_init(&me->child, me->task);
+    blitz_task_join_future_init(&me->child, me->task);
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, me->until);
     CHECK_EQ(rc, -ETIMEDOUT);
     CHECK_GE(blitz_now(), me->until);
     blitz_task_cancel(me->task); /* the handle is still ours */
-    blitz_join_future_init(&me->child, me->task);
+    blitz_task_join_future_init(&me->child, me->task);
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, BLITZ_FOREVER);
     CHECK_EQ(rc, 0);
     CHECK_EQ(me->child.result, -ECANCELED);

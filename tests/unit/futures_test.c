@@ -26,17 +26,17 @@ static int await_sleeps(void *arg)
     blitz_sleep_future f;
     (void)arg;
     blitz_deadline until = blitz_after(300 * BLITZ_US);
-    blitz_sleep_future_init(&f, until);
+    blitz_sleep_until_future_init(&f, until);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_GE(blitz_now(), until);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0); /* ready stays ready */
-    blitz_sleep_future_init(&f, 0);
+    blitz_sleep_until_future_init(&f, 0);
     CHECK_EQ(blitz_await(&f.future, 0), 0); /* ready comes before the deadline */
     until = blitz_after(200 * BLITZ_US);
-    blitz_sleep_future_init(&f, BLITZ_FOREVER);
+    blitz_sleep_until_future_init(&f, BLITZ_FOREVER);
     CHECK_EQ(blitz_await(&f.future, until), -ETIMEDOUT);
     CHECK_GE(blitz_now(), until);
-    blitz_sleep_future_init(&f, blitz_after(BLITZ_S * 3600));
+    blitz_sleep_until_future_init(&f, blitz_after(BLITZ_S * 3600));
     CHECK_EQ(blitz_await(&f.future, blitz_after(200 * BLITZ_US)), -ETIMEDOUT);
     return 0;
 }
@@ -50,7 +50,7 @@ TEST(futures, a_sleep_is_ready_at_its_moment)
 static int sleep_by_future(void *arg)
 {
     blitz_sleep_future f;
-    blitz_sleep_future_init(&f, *(blitz_deadline *)arg);
+    blitz_sleep_until_future_init(&f, *(blitz_deadline *)arg);
     return blitz_await(&f.future, BLITZ_FOREVER);
 }
 
@@ -108,7 +108,7 @@ static int await_joins(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn(seven, NULL, NULL, &t), 0);
-    blitz_join_future_init(&f, t);
+    blitz_task_join_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_EQ(f.error, 0);
     CHECK_NULL(f.pointer);
@@ -116,12 +116,12 @@ static int await_joins(void *arg)
     CHECK_EQ(blitz_await(&f.future, 0), 0); /* ready stays ready, and takes nothing twice */
     CHECK_EQ(f.result, 7);
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t), 0);
-    blitz_join_future_init(&f, t);
+    blitz_task_join_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, blitz_after(200 * BLITZ_US)), -ETIMEDOUT);
     blitz_task_cancel(t); /* still ours */
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_EQ(f.result, -ECANCELED);
-    blitz_join_future_init(&f, NULL);
+    blitz_task_join_future_init(&f, NULL);
     CHECK_EQ(blitz_await(&f.future, 0), 0);
     CHECK_EQ(f.error, -EINVAL);
     return 0;
@@ -139,7 +139,7 @@ static int await_linked(void *arg)
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t), 0);
-    blitz_join_future_init_linked(&f, t);
+    blitz_task_join_linked_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, blitz_after(200 * BLITZ_US)), -ETIMEDOUT);
     CHECK_EQ(f.error, 0);
     CHECK_EQ(f.result, -ECANCELED);
@@ -155,7 +155,7 @@ static int join_myself(void *arg)
 {
     blitz_join_future f;
     (void)arg;
-    blitz_join_future_init(&f, blitz_task_current());
+    blitz_task_join_future_init(&f, blitz_task_current());
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     return f.error;
 }
@@ -168,7 +168,7 @@ TEST(futures, a_task_that_joins_itself_is_told)
 static void *wait_on_a_thread(void *task)
 {
     blitz_join_future f;
-    blitz_join_future_init(&f, task);
+    blitz_task_join_future_init(&f, task);
     CHECK_EQ(blitz_await(&f.future, blitz_after(100 * BLITZ_US)), -ETIMEDOUT);
     blitz_task_cancel(task);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
@@ -201,9 +201,9 @@ static int by_hand(void *arg)
     blitz_join_future j;
     blitz_task *t;
     (void)arg;
-    blitz_sleep_future_init(&s, blitz_after(500 * BLITZ_MS)); /* not over before the polls */
+    blitz_sleep_until_future_init(&s, blitz_after(500 * BLITZ_MS)); /* not over before the polls */
     CHECK_EQ(blitz_spawn(seven, NULL, NULL, &t), 0);
-    blitz_join_future_init(&j, t);
+    blitz_task_join_future_init(&j, t);
     CHECK_EQ(s.future.ops->poll(&s.future, &wa), BLITZ_PENDING);
     CHECK_EQ(j.future.ops->poll(&j.future, &wa), BLITZ_PENDING);
     CHECK_EQ(a.holders, 2);
@@ -218,7 +218,7 @@ static int by_hand(void *arg)
     CHECK_EQ(s.future.ops->poll(&s.future, &wa), BLITZ_READY);
     CHECK_EQ(j.future.ops->poll(&j.future, &wa), BLITZ_READY);
     CHECK_EQ(a.holders, 0);
-    blitz_sleep_future_init(&s, blitz_after(BLITZ_S));
+    blitz_sleep_until_future_init(&s, blitz_after(BLITZ_S));
     CHECK_EQ(s.future.ops->poll(&s.future, &wa), BLITZ_PENDING);
     s.future.ops->cancel(&s.future);
     s.future.ops->cancel(&s.future); /* twice is once */

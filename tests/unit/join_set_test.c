@@ -116,7 +116,7 @@ TEST(join_set, on_a_plain_thread_sleeps_end_in_their_order)
     blitz_joined out;
     uint64_t last = 0;
     for (unsigned i = 0; i < 30; i++) {
-        blitz_sleep_future_init(&nap[i], blitz_after((i * 7 % 30) * 100 * BLITZ_US));
+        blitz_sleep_until_future_init(&nap[i], blitz_after((i * 7 % 30) * 100 * BLITZ_US));
         CHECK_EQ(blitz_join_set_add_future(set, &nap[i].future, &nap[i]), 0);
     }
     for (unsigned i = 0; i < 30; i++) {
@@ -216,7 +216,7 @@ TEST(join_set, bad_input_is_refused)
     CHECK_EQ(blitz_join_set_new(NULL), -EINVAL);
     CHECK_EQ(blitz_join_set_add_task(set, NULL, NULL), -EINVAL);
     CHECK_EQ(blitz_join_set_add_future(set, NULL, NULL), -EINVAL);
-    CHECK_EQ(blitz_join_set_add_future(NULL, blitz_pending(), NULL), -EINVAL);
+    CHECK_EQ(blitz_join_set_add_future(NULL, blitz_pending_future(), NULL), -EINVAL);
     CHECK_EQ(blitz_join_set_spawn(NULL, returns_its_number, NULL, NULL, NULL), -EINVAL);
     CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, NULL, NULL, NULL),
              -EINVAL); /* no runtime */
@@ -225,7 +225,7 @@ TEST(join_set, bad_input_is_refused)
     CHECK_EQ(blitz_join_set_next(set, NULL, BLITZ_FOREVER), -EINVAL);
     CHECK_EQ(blitz_join_set_try_next(NULL, &out), -EINVAL);
     CHECK_EQ(blitz_join_set_detach(NULL), -EINVAL);
-    blitz_join_set_future_init(&f, NULL);
+    blitz_join_set_next_future_init(&f, NULL);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_EQ(f.error, -EINVAL);
     blitz_join_set_cancel(NULL);
@@ -248,8 +248,8 @@ TEST(join_set, a_second_taker_is_turned_away)
     blitz_joined out;
     t_probe_init(&probe, &bz_os_linux, BLITZ_REVOCABLE);
     CHECK_EQ(blitz_join_set_add_future(set, &probe.f, NULL), 0);
-    blitz_join_set_future_init(&first, set);
-    blitz_join_set_future_init(&second, set);
+    blitz_join_set_next_future_init(&first, set);
+    blitz_join_set_next_future_init(&second, set);
     CHECK_EQ(ask(&first.future, &bell), BLITZ_PENDING);
     CHECK_EQ(ask(&second.future, &bell), BLITZ_READY);
     CHECK_EQ(second.error, -EBUSY);
@@ -274,7 +274,7 @@ TEST(join_set, a_member_that_is_added_meanwhile_is_asked)
     for (int i = 0; i < 2; i++)
         t_probe_init(&probe[i], &bz_os_linux, BLITZ_REVOCABLE);
     CHECK_EQ(blitz_join_set_add_future(set, &probe[0].f, &probe[0]), 0);
-    blitz_join_set_future_init(&f, set);
+    blitz_join_set_next_future_init(&f, set);
     CHECK_EQ(ask(&f.future, &bell), BLITZ_PENDING);
     t_probe_set(&probe[1], 4);
     CHECK_EQ(blitz_join_set_add_future(set, &probe[1].f, &probe[1]), 0);
@@ -457,7 +457,7 @@ static blitz_poll sums(void *state, blitz_cx *cx)
     int rc;
     BLITZ_BEGIN(&s->frame, cx);
     for (;;) {
-        blitz_join_set_future_init(&s->next, s->set);
+        blitz_join_set_next_future_init(&s->next, s->set);
         BLITZ_AWAIT(rc, &s->next.future);
         if (rc != 0 || s->next.error != 0)
             break;

@@ -70,7 +70,7 @@ static int races_with_one_that_is_ready(void *arg)
     blitz_ready_future ready;
     (void)arg;
     shut_init(&s);
-    blitz_ready_init(&ready, 0);
+    blitz_ready_future_init(&ready, 0);
     CHECK_EQ(first_of_all(&s, &ready.future, BLITZ_FOREVER), WAITERS);
     then_nobody_is_in_line(&s);
     return 0;
@@ -89,7 +89,7 @@ static int races_with_each_open(void *arg)
         struct shut s;
         shut_init(&s);
         shut_open(&s, i);
-        CHECK_EQ(first_of_all(&s, blitz_pending(), BLITZ_FOREVER), i);
+        CHECK_EQ(first_of_all(&s, blitz_pending_future(), BLITZ_FOREVER), i);
     }
     return 0;
 }
@@ -120,7 +120,7 @@ static int races_with_each_opened(void *arg)
         blitz_task *t;
         shut_init(&s);
         CHECK_EQ(blitz_spawn(opens, &o, NULL, &t), 0);
-        CHECK_EQ(first_of_all(&s, blitz_pending(), BLITZ_FOREVER), o.n);
+        CHECK_EQ(first_of_all(&s, blitz_pending_future(), BLITZ_FOREVER), o.n);
         CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
     }
     return 0;
@@ -138,7 +138,7 @@ static int races_in_vain(void *arg)
     struct shut s;
     (void)arg;
     shut_init(&s);
-    CHECK_EQ(first_of_all(&s, blitz_pending(), blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(first_of_all(&s, blitz_pending_future(), blitz_after(BLITZ_MS)), -ETIMEDOUT);
     then_nobody_is_in_line(&s);
     return 0;
 }

@@ -151,7 +151,7 @@ static void loses_a_race(struct scene *s)
     blitz_ready_future other;
     blitz_race race;
     blitz_child child[2] = {{.future = s->op->init(&s->w)}, {.future = &other.future}};
-    blitz_ready_init(&other, 7);
+    blitz_ready_future_init(&other, 7);
     CHECK_EQ(blitz_race_init(&race, child, 2), 0);
     CHECK_EQ(blitz_await(&race.future, t_soon()), 0);
     CHECK_EQ(race.winner, 1u);

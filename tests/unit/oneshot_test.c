@@ -155,7 +155,7 @@ TEST(oneshot, the_future_is_told_or_cancelled)
         blitz_oneshot_future f;
         int out = 0;
         bell.rung = 0;
-        blitz_oneshot_future_init(&f, o, &out);
+        blitz_oneshot_recv_future_init(&f, o, &out);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
         CHECK_EQ(bell.holders, 2);

@@ -454,7 +454,7 @@ static blitz_poll asks_then_sleeps(void *state, blitz_cx *cx)
     blitz_sleep_future nap;
     blitz_poll said = until_rung(state, cx);
     while (said == BLITZ_PENDING && !bz_load_acquire(&b->is_rung)) { /* the ringer's store */
-        blitz_sleep_future_init(&nap, blitz_after(100 * BLITZ_US));
+        blitz_sleep_until_future_init(&nap, blitz_after(100 * BLITZ_US));
         CHECK_EQ(blitz_await(&nap.future, BLITZ_FOREVER), 0);
     }
     return said;

@@ -30,7 +30,7 @@ static void ends_init(struct ends *e)
 {
     freed = 0;
     CHECK_EQ(blitz_promise_new(count_free, &e->p, &e->c), 0);
-    blitz_promise_future_init(&e->f, e->p);
+    blitz_promise_await_future_init(&e->f, e->p);
 }
 
 TEST(promise, is_kept_once_and_its_value_is_taken_once)
@@ -51,7 +51,7 @@ TEST(promise, is_kept_once_and_its_value_is_taken_once)
     CHECK(e.f.value == &x);
     CHECK_EQ(blitz_future_output(&e.f.future), 0);
     CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
-    blitz_promise_future_init(&late, e.p);
+    blitz_promise_await_future_init(&late, e.p);
     CHECK_EQ(ask(&late.future, &bell), BLITZ_READY);
     CHECK_NULL(late.value); /* another had it */
     blitz_completer_unref(e.c);

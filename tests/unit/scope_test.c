@@ -375,8 +375,8 @@ TEST(token, the_way_down_stays_when_its_handle_is_given_up)
     CHECK_EQ(blitz_token_new(root, &middle), 0);
     CHECK_EQ(blitz_token_new(middle, &leaf), 0);
     blitz_token_unref(middle);
-    blitz_token_future_init(&f, leaf);
-    blitz_token_future_init(&g, leaf);
+    blitz_token_wait_future_init(&f, leaf);
+    blitz_token_wait_future_init(&g, leaf);
     CHECK_EQ(ask(&f.future, &bell), BLITZ_PENDING);
     CHECK_EQ(ask(&f.future, &bell), BLITZ_PENDING);
     CHECK_EQ(ask(&g.future, &bell), BLITZ_PENDING);
@@ -389,6 +389,16 @@ TEST(token, the_way_down_stays_when_its_handle_is_given_up)
     CHECK_EQ(bell.holders, 0);
     blitz_token_unref(root);
     blitz_token_unref(leaf);
+}
+
+TEST(token, a_wait_ends_at_its_deadline_or_with_the_token)
+{
+    blitz_token *t;
+    CHECK_EQ(blitz_token_new(NULL, &t), 0);
+    CHECK_EQ(blitz_token_wait(t, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    blitz_token_cancel(t);
+    CHECK_EQ(blitz_token_wait(t, BLITZ_FOREVER), 0);
+    blitz_token_unref(t);
 }
 
 static void *cancel_it(void *token)

@@ -42,7 +42,7 @@ static int awaits_the_first_time(void *arg)
     for (int i = 0; i < 3; i++)
         cases[i] = (blitz_select_case){.kind = BLITZ_SELECT_TIME,
                                        .until = blitz_after(i == *at ? BLITZ_MS : 1000 * BLITZ_S)};
-    blitz_select_future_init(&f, cases, 3, BLITZ_SELECT_FAIR);
+    blitz_select_wait_future_init(&f, cases, 3, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     return f.chosen;
 }

@@ -69,7 +69,7 @@ TEST(select, bad_input_is_refused)
     cases[0].kind = (blitz_select_kind)9;
     CHECK_EQ(blitz_select_wait(cases, 1, 0, 0), -EINVAL);
     blitz_select_future f;
-    blitz_select_future_init(&f, cases, 1, 0);
+    blitz_select_wait_future_init(&f, cases, 1, 0);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
     CHECK_EQ(f.chosen, -EINVAL);
 }
@@ -459,7 +459,7 @@ TEST(select, bug_21_a_send_that_was_taken_between_two_polls_is_the_one)
         blitz_select_future f;
         int in = 4, out = 0, taken = 0;
         blitz_select_case cases[] = {blitz_case_recv(b, &out), blitz_case_send(a, &in)};
-        blitz_select_future_init(&f, cases, 2, 0);
+        blitz_select_wait_future_init(&f, cases, 2, 0);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
         CHECK_EQ(blitz_chan_try_recv(a, &taken), 0);
         send_now(b, 8);
@@ -495,12 +495,12 @@ TEST(select, bug_51_a_polled_select_sends_at_most_once_between_two_polls)
         int in[] = {4, 5}, out[] = {0, 0}, received = 0;
         blitz_select_future f;
         blitz_select_case cases[] = {blitz_case_send(c[0], &in[0]), blitz_case_send(c[1], &in[1])};
-        blitz_select_future_init(&f, cases, 2, 0);
+        blitz_select_wait_future_init(&f, cases, 2, 0);
         CHECK_EQ(poll(&f, &bell), BLITZ_PENDING);
         for (int i = 0; i < 2; i++) {
             int k = is_reversed ? 1 - i : i;
             blitz_chan_future r;
-            blitz_chan_recv_future(&r, c[k], &out[k]);
+            blitz_chan_recv_future_init(&r, c[k], &out[k]);
             if (!is_polled) {
                 received += blitz_chan_try_recv(c[k], &out[k]) == 0;
                 continue;
@@ -538,7 +538,7 @@ TEST(select, a_polled_select_never_meets_itself)
             cases[i][is_reversed] = blitz_case_recv(c, &out[i]);
             cases[i][!is_reversed] = blitz_case_send(c, &in[i]);
             cases[i][2] = blitz_case_recv(c, &out[i]);
-            blitz_select_future_init(&f[i], cases[i], 3, 0);
+            blitz_select_wait_future_init(&f[i], cases[i], 3, 0);
         }
         CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_PENDING);
         CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_PENDING);
@@ -564,14 +564,14 @@ TEST(select, a_polled_select_does_not_stand_in_the_way_of_who_can_receive_from_i
     blitz_select_future f;
     blitz_chan_future recv;
     blitz_select_case cases[] = {blitz_case_recv(c, &out[0]), blitz_case_send(c, &in)};
-    blitz_chan_recv_future(&recv, c, &out[1]);
+    blitz_chan_recv_future_init(&recv, c, &out[1]);
     CHECK_EQ(recv.future.ops->poll(&recv.future, &w), BLITZ_PENDING);
-    blitz_select_future_init(&f, cases, 2, 0);
+    blitz_select_wait_future_init(&f, cases, 2, 0);
     CHECK_EQ(poll(&f, &s), BLITZ_PENDING);
     CHECK_EQ(r.rung, 1);
     recv.future.ops->cancel(&recv.future);
     CHECK_EQ(s.rung, 0);
-    blitz_chan_recv_future(&recv, c, &out[1]);
+    blitz_chan_recv_future_init(&recv, c, &out[1]);
     CHECK_EQ(recv.future.ops->poll(&recv.future, &w), BLITZ_READY);
     CHECK_EQ(out[1], 4);
     CHECK_EQ(poll(&f, &s), BLITZ_READY);
@@ -612,7 +612,7 @@ TEST(select, a_pinned_loser_is_waited_for)
         blitz_select_future f;
         int out = 0;
         blitz_select_case cases[] = {blitz_case_future(&pin.f), blitz_case_recv(c, &out)};
-        blitz_select_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
+        blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
         CHECK_EQ(f.future.ops->kind, BLITZ_PINNED);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
         if (is_cancelled)

@@ -463,14 +463,14 @@ TEST(sync_property, bug_22_a_value_is_made_once_and_a_failure_lets_the_next_try)
         for (int i = 0; i < N; i++) {
             attempt[i] = (struct attempt){i, t_random_below(3) == 0 ? 0 : -EIO, 0};
             bell[i] = (struct t_bell){.holders = 1};
-            blitz_once_future_init(&f[i], &once, make_it, &attempt[i]);
+            blitz_once_get_future_init(&f[i], &once, make_it, &attempt[i]);
         }
         for (int step = 0; step < 3 * N; step++) {
             int who = (int)t_random_below(N);
             blitz_waker w = t_bell_waker(&bell[who]);
             if (t_random_below(4) == 0) {
                 f[who].wait.future.ops->cancel(&f[who].wait.future);
-                blitz_once_future_init(&f[who], &once, make_it, &attempt[who]);
+                blitz_once_get_future_init(&f[who], &once, make_it, &attempt[who]);
                 continue;
             }
             bool was_made = blitz_once_try_get(&once, &value) == 0;

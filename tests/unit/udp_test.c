@@ -143,9 +143,14 @@ static int cancels(void *arg)
     CHECK_EQ(blitz_udp_connect(u[0], &at[1]), 0);
     blitz_udp_recv_future_init(&f, u[1], data, sizeof data);
     CHECK_EQ(blitz_await(&f.future, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_udp_wait(u[1], BLITZ_READABLE, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_udp_wait(u[1], 0, soon()), -EINVAL);
+    CHECK_EQ(blitz_udp_wait(NULL, BLITZ_READABLE, soon()), -EINVAL);
     blitz_udp_send_future_init(&g, u[0], "abc", 3);
     CHECK_EQ(blitz_await(&g.future, soon()), 0);
     CHECK_EQ(g.result, 3);
+    CHECK_EQ(blitz_udp_wait(u[1], BLITZ_READABLE, soon()), 0);
+    CHECK_EQ(blitz_udp_wait(u[1], BLITZ_WRITABLE, soon()), 0);
     blitz_udp_wait_future_init(&f, u[1], BLITZ_READABLE);
     CHECK_EQ(blitz_await(&f.future, soon()), 0);
     blitz_udp_recv_future_init(&f, u[1], data, sizeof data);

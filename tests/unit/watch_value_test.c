@@ -94,7 +94,7 @@ TEST(watch_value, the_future_is_told_or_cancelled)
     blitz_watch_future f;
     uint64_t seen = 1;
     int out = 0;
-    blitz_watch_future_init(&f, w, &out, &seen);
+    blitz_watch_recv_future_init(&f, w, &out, &seen);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     CHECK_EQ(blitz_watch_send(w, &(int){2}), 0);
@@ -103,14 +103,14 @@ TEST(watch_value, the_future_is_told_or_cancelled)
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
     CHECK_EQ(out, 3);
     CHECK_EQ(f.future.ops->output(&f.future), 0);
-    blitz_watch_future_init(&f, w, &out, &seen);
+    blitz_watch_recv_future_init(&f, w, &out, &seen);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     f.future.ops->cancel(&f.future);
     f.future.ops->cancel(&f.future);
     CHECK_EQ(bell.holders, 1);
     blitz_watch_close(w);
     CHECK_EQ(bell.rung, 1);
-    blitz_watch_future_init(&f, w, &out, &seen);
+    blitz_watch_recv_future_init(&f, w, &out, &seen);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
     CHECK_EQ(f.result, -EPIPE);
     blitz_watch_unref(w);

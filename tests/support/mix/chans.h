@@ -175,7 +175,7 @@ static void chans_case(struct mix_party *p, unsigned k, unsigned i, bool is_send
 /* One more case: a time, or a future that is ready then. */
 static void chans_case_of_time(struct mix_op *op, blitz_deadline when)
 {
-    blitz_sleep_future_init(&op->nap, when);
+    blitz_sleep_until_future_init(&op->nap, when);
     op->cases[op->count++] = when % 2 ? blitz_case_time(when) : blitz_case_future(&op->nap.future);
 }
 

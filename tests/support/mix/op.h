@@ -97,7 +97,7 @@ static int mix_send_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_send_future(struct mix_op *op)
 {
-    blitz_chan_send_future(&op->f.chan, op->of, op->value);
+    blitz_chan_send_future_init(&op->f.chan, op->of, op->value);
     return &op->f.chan.future;
 }
 /* A rendezvous may be over although the wait was cancelled: then the result is 0. */
@@ -114,7 +114,7 @@ static int mix_recv_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_recv_future(struct mix_op *op)
 {
-    blitz_chan_recv_future(&op->f.chan, op->of, op->value);
+    blitz_chan_recv_future_init(&op->f.chan, op->of, op->value);
     return &op->f.chan.future;
 }
 static const struct mix_verb mix_recv = {"recv", mix_recv_call, mix_recv_future, mix_chan_result, 0,
@@ -126,7 +126,7 @@ static int mix_reserve_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_reserve_future(struct mix_op *op)
 {
-    blitz_chan_reserve_future(&op->f.chan, op->of, &op->permit);
+    blitz_chan_reserve_future_init(&op->f.chan, op->of, &op->permit);
     return &op->f.chan.future;
 }
 static const struct mix_verb mix_reserve = {
@@ -164,7 +164,7 @@ static const struct mix_verb mix_recv_many = {"recv_many", mix_recv_many_call, N
 #define MIX_ANY_SLOT(i)                                                             \
     MIX_CHAN_SLOT(i)                                                                \
     blitz_on_time(MIX_IS(i, TIME) ? op->cases[i].until : BLITZ_FOREVER) { rc = i; } \
-    blitz_on_future(MIX_IS(i, FUTURE) ? (blitz_future *)op->cases[i].of : blitz_pending()) { rc = i; }
+    blitz_on_future(MIX_IS(i, FUTURE) ? (blitz_future *)op->cases[i].of : blitz_pending_future()) { rc = i; }
 #define MIX_STATEMENT(slot)                     \
     blitz_select(until) {                       \
         slot(0) slot(1) slot(2)                 \
@@ -201,7 +201,7 @@ static int mix_select_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_select_future(struct mix_op *op)
 {
-    blitz_select_future_init(&op->f.select, op->cases, op->count, mix_select_how(op));
+    blitz_select_wait_future_init(&op->f.select, op->cases, op->count, mix_select_how(op));
     return &op->f.select.future;
 }
 static int mix_select_result(struct mix_op *op, int rc)
@@ -219,7 +219,7 @@ static int mix_oneshot_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_oneshot_future(struct mix_op *op)
 {
-    blitz_oneshot_future_init(&op->f.oneshot, op->of, op->value);
+    blitz_oneshot_recv_future_init(&op->f.oneshot, op->of, op->value);
     return &op->f.oneshot.future;
 }
 static int mix_oneshot_result(struct mix_op *op, int rc)
@@ -235,7 +235,7 @@ static int mix_broadcast_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_broadcast_future(struct mix_op *op)
 {
-    blitz_broadcast_future_init(&op->f.broadcast, op->of, op->value);
+    blitz_broadcast_recv_future_init(&op->f.broadcast, op->of, op->value);
     return &op->f.broadcast.future;
 }
 static int mix_broadcast_result(struct mix_op *op, int rc)
@@ -252,7 +252,7 @@ static int mix_watch_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_watch_future(struct mix_op *op)
 {
-    blitz_watch_future_init(&op->f.watch, op->of, op->value, op->with);
+    blitz_watch_recv_future_init(&op->f.watch, op->of, op->value, op->with);
     return &op->f.watch.future;
 }
 static int mix_watch_result(struct mix_op *op, int rc)
@@ -341,7 +341,7 @@ static int mix_once_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_once_future(struct mix_op *op)
 {
-    blitz_once_future_init(&op->f.once, op->of, mix_once_make, op->with);
+    blitz_once_get_future_init(&op->f.once, op->of, mix_once_make, op->with);
     return &op->f.once.wait.future;
 }
 static int mix_once_result(struct mix_op *op, int rc)
@@ -387,7 +387,7 @@ static int mix_promise_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_promise_future(struct mix_op *op)
 {
-    blitz_promise_future_init(&op->f.promise, op->of);
+    blitz_promise_await_future_init(&op->f.promise, op->of);
     return &op->f.promise.future;
 }
 static int mix_promise_result(struct mix_op *op, int rc)
@@ -409,9 +409,9 @@ static int mix_join_call(struct mix_op *op, blitz_deadline until)
 static blitz_future *mix_join_future(struct mix_op *op)
 {
     if (op->is_biased)
-        blitz_join_future_init_linked(&op->f.join, op->of);
+        blitz_task_join_linked_future_init(&op->f.join, op->of);
     else
-        blitz_join_future_init(&op->f.join, op->of);
+        blitz_task_join_future_init(&op->f.join, op->of);
     return &op->f.join.future;
 }
 static int mix_join_result(struct mix_op *op, int rc)
@@ -449,7 +449,7 @@ static int mix_pause_call(struct mix_op *op, blitz_deadline until)
 }
 static blitz_future *mix_pause_future(struct mix_op *op)
 {
-    blitz_sleep_future_init(&op->f.sleep, blitz_after(op->n));
+    blitz_sleep_until_future_init(&op->f.sleep, blitz_after(op->n));
     return &op->f.sleep.future;
 }
 static int mix_pause_result(struct mix_op *op, int rc)

@@ -82,7 +82,7 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
         w->top = &w->timeout.future;
         break;
     case MIX_RACE:
-        blitz_sleep_future_init(&w->timer, until);
+        blitz_sleep_until_future_init(&w->timer, until);
         w->child[is_second] = (blitz_child){.future = &w->counted.future};
         w->child[!is_second] = (blitz_child){.future = &w->timer.future};
         CHECK_EQ(blitz_race_init(&w->race, w->child, 2), 0);
@@ -91,7 +91,7 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
     case MIX_CASE:
         w->cases[is_second] = blitz_case_future(&w->counted.future);
         w->cases[!is_second] = blitz_case_time(until);
-        blitz_select_future_init(&w->select, w->cases, 2, BLITZ_SELECT_FAIR);
+        blitz_select_wait_future_init(&w->select, w->cases, 2, BLITZ_SELECT_FAIR);
         w->top = &w->select.future;
         break;
     default:
@@ -247,7 +247,7 @@ static blitz_poll mix_poll_pause(struct mix_party *p, blitz_cx *cx)
     uint64_t ns = mix_think(p);
     p->at = ns > 1 ? MIX_AT_NAP : MIX_AT_STEP;
     if (ns > 1) {
-        blitz_sleep_future_init(&p->wait.timer, blitz_after(ns));
+        blitz_sleep_until_future_init(&p->wait.timer, blitz_after(ns));
         p->wait.outcome = 0;
     }
     return ns == 1 ? blitz_cx_yield(cx) : BLITZ_READY;
@@ -265,7 +265,7 @@ static void mix_poll_step(struct mix_party *p)
     }
     mix_wait_begin(p, form, until);
     if (p->wait.until != BLITZ_FOREVER)
-        blitz_sleep_future_init(&p->wait.timer, p->wait.until);
+        blitz_sleep_until_future_init(&p->wait.timer, p->wait.until);
     p->at = MIX_AT_WAIT;
 }
 

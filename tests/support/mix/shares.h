@@ -47,7 +47,7 @@ static void shares_make(struct mix_round *r)
             CHECK_EQ(blitz_chan_try_send(shares.chan[i], &value), 0);
         if (shares.kind == SHARES_ROOM && !shares.is_ready[i])
             CHECK_EQ(blitz_chan_try_send(shares.chan[i], &value), 0);
-        blitz_ready_init(&shares.done[i], 0);
+        blitz_ready_future_init(&shares.done[i], 0);
     }
     mix_join_in(r, SHARES_SELECTS, true)->left = SHARES_EACH * shares.ready;
     if (shares.kind == SHARES_RENDEZVOUS)
@@ -64,7 +64,7 @@ static blitz_select_case shares_case(struct mix_party *p, unsigned i)
     case SHARES_ROOM:
         return blitz_case_send(shares.chan[i], &p->op.value[i]);
     case SHARES_FUTURE:
-        return blitz_case_future(is_ready ? &shares.done[i].future : blitz_pending());
+        return blitz_case_future(is_ready ? &shares.done[i].future : blitz_pending_future());
     case SHARES_TIME:
         return blitz_case_time(is_ready ? 1 : BLITZ_FOREVER);
     case SHARES_RENDEZVOUS:
