@@ -1,11 +1,11 @@
 /*
- * A library that knows nothing of blitz, used from fibers: its calls block, and nobody notices.
+ * Use a blocking library that knows nothing of blitz from fibers, without blocking other tasks.
  *
  *     example_blocking [CLIENTS]
  *
- * The library is a little database client of the old kind: one call sends a query and blocks until the
- * answer is there (here: 20 ms), another has an error number in a thread-local variable, a third is
- * usually quick. Every client is a fiber; a ticker beside them shows that the workers are free.
+ * The library is a small database client. One call sends a query and blocks until the answer
+ * arrives (here: 20 ms). Another call returns an error number in a thread-local variable. A third
+ * is usually fast. Every client is a fiber; a ticker shows that the workers stay free.
  */
 #include <blitz.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ struct client {
     int answer; /* of the query */
 };
 
-/* On a thread of the pool. What it says in thread-locals is read there, too. */
+/* Runs on a pool thread, so it also reads the thread-local error number there. */
 static int query(void *arg)
 {
     struct client *c = arg;

@@ -1,16 +1,14 @@
 /*
- * cell.h - a place for one number between two tasks, written as a user of blitz would: two futures
- * over a mutex and two wakers. (Channels of any type and length are to come; this one is small
- * enough to read.)
+ * cell.h - a one-number channel between two tasks, written with the public interface: two futures
+ * over a mutex and two wakers. (Use a real channel in a program; this one is small enough to read.)
  *
- * Three things make a future. Its struct begins with a blitz_future, so that blitz_await can find its
- * functions. `poll` answers "are you ready?": if so it has done its work and says BLITZ_READY; if not
- * it keeps a clone of the waker for whoever will make it so, and says BLITZ_PENDING. `cancel` forgets
- * the clone. That is all: the same future can be awaited by a fiber, by a stackless task and by a
- * plain thread.
+ * Three things make a future. Its struct begins with a blitz_future, so that blitz_await can find
+ * its functions. `poll` tries the operation: on success it returns BLITZ_READY; otherwise it stores
+ * a clone of the waker for the other side and returns BLITZ_PENDING. `cancel` drops the clone. A
+ * fiber, a stackless task and a plain thread can all await the same future.
  *
- * A waker is used *after* the mutex is unlocked: waking takes the scheduler's time, not the cell's.
- * Nobody waits while holding the mutex, so a pthread mutex is fine.
+ * Call a waker *after* the mutex is unlocked: a wake-up takes scheduler time and need not hold the
+ * mutex. No task waits while it holds the mutex, so a pthread mutex is fine.
  */
 #ifndef EXAMPLES_CELL_H
 #define EXAMPLES_CELL_H
@@ -24,10 +22,11 @@ struct cell {
     pthread_mutex_t lock;
     bool is_full; /* guarded by lock, as is the rest */
     long value;
-    blitz_waker sender, receiver; /* who waits for room, who for a number; empty: nobody */
+    /* the waker of the waiting sender and of the waiting receiver; empty: none waits */
+    blitz_waker sender, receiver;
 };
 
-/* What is awaited: that `cell` takes `value`, or that it gives one. */
+/* A pending send to, or receive from, `cell`. */
 struct cell_wait {
     blitz_future future;
     struct cell *cell;
@@ -77,7 +76,7 @@ static inline blitz_poll cell_poll_send(blitz_future *f, const blitz_waker *wake
         cell_remember(&c->sender, waker);
     }
     pthread_mutex_unlock(&c->lock);
-    blitz_waker_wake(&other); /* waking nobody does nothing */
+    blitz_waker_wake(&other); /* an empty waker does nothing */
     return has_room ? BLITZ_READY : BLITZ_PENDING;
 }
 

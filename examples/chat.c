@@ -1,13 +1,13 @@
 /*
- * chat.c - a chat server: whoever connects hears what the others say, a line at a time.
+ * chat.c - a chat server: every guest receives the lines of all other guests.
  *
  *     example_chat 127.0.0.1:4000        and then, in other terminals: nc 127.0.0.1 4000
  *     example_chat                       talks to itself, and ends
  *
- * Each guest is two fibers with a half of the connection each. One reads lines and says them into a
- * broadcast channel that all share; the other takes what comes out of it and writes it to its guest.
- * When the guest goes, the reader ends, cancels the writer and sees it off. A guest that does not read
- * what is sent to it misses lines, and is told how many; it holds up nobody.
+ * Each guest has two fibers, one for each direction of the connection. The reader sends lines into
+ * a broadcast channel that all guests share. The writer receives from the channel and writes to its
+ * guest. When the guest disconnects, the reader cancels and joins the writer. A guest that does not
+ * read its lines misses some, and is told how many; it does not delay other guests.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,12 +47,12 @@ static int writes_to(void *arg)
             n += snprintf(text + n, sizeof text - (size_t)n, "%u: %s\n", line.from, line.text);
         if (n > 0 &&
             blitz_tcp_write_all(g->out, text, (size_t)n, NULL, blitz_after(10 * BLITZ_S)) != 0)
-            break; /* it is gone, or does not read */
+            break; /* the guest has disconnected, or does not read */
     }
     return 0;
 }
 
-/* Say each whole line of what was read. Returns how many bytes are left over. */
+/* Broadcast each complete line of the buffer. Return the number of remaining bytes. */
 static size_t say_lines(const struct guest *g, char *data, size_t bytes)
 {
     struct line line = {.from = g->number};
@@ -127,9 +127,10 @@ static int serve(void *arg)
 /* ---- guests of our own, to show it ---- */
 
 static blitz_addr at;
-static blitz_latch happy = BLITZ_LATCH_INIT(GUESTS); /* those who have heard all the others */
+/* the number of guests that have heard all others */
+static blitz_latch happy = BLITZ_LATCH_INIT(GUESTS);
 
-/* Which guests have been heard, by the number their lines begin with. */
+/* The guests heard so far, by the number at the start of their lines. */
 static unsigned heard_in(const char *data, int64_t bytes, unsigned heard)
 {
     for (int64_t i = 0; i + 1 < bytes; i++)
@@ -138,7 +139,7 @@ static unsigned heard_in(const char *data, int64_t bytes, unsigned heard)
     return heard;
 }
 
-/* Says hello until everybody has heard everybody. */
+/* Send hello until every guest has heard every other guest. */
 static int talker(void *arg)
 {
     char data[4096];

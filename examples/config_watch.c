@@ -1,9 +1,9 @@
 /*
  * config_watch.c - settings that change while the program runs.
  *
- * Workers do their work, and look up when there are new settings: a select over a channel of jobs and
- * a watch of the settings. A watch keeps the latest value and nothing else, so a worker that was busy
- * through three changes sees the last one. A timeout in the same select says that nothing happened.
+ * Each worker selects over a channel of jobs and a watch of the settings. A watch keeps only the
+ * latest value, so a worker that was busy during three changes sees the last one. A timeout in the
+ * same select reports that nothing happened.
  */
 #include <errno.h>
 #include <stdio.h>

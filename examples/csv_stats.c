@@ -1,14 +1,14 @@
 /*
  * csv_stats.c - count, smallest, largest, mean and deviation of every column of a table of numbers.
  *
- * A reduction over the bytes of the file, as in word_count.c: each chunk takes the lines that begin in
- * it. An accumulator holds the figures of every column; means and squares of two parts are combined
- * by the formulas of Chan, Golub and LeVeque, so that nothing large is subtracted from nothing large.
- * With `is_ordered` what is combined with what depends on the size of the file alone: a second run, or
- * one with more workers, says the same to the last digit. The sequential twin adds in another order, so
- * its figures are compared with some tolerance.
+ * A reduction over the bytes of the file, as in word_count.c: each chunk takes the lines that begin
+ * in it. An accumulator holds the figures of every column; the means and squares of two parts are
+ * combined by the formulas of Chan, Golub and LeVeque, which avoid the difference of two large
+ * numbers. With `is_ordered` the order of combinations depends only on the size of the file: a
+ * second run, or a run with more workers, gives the same result to the last digit. The sequential
+ * version adds in another order, so the results are compared with some tolerance.
  *
- *     example_csv_stats [FILE]     comma-separated, names in the first line; without one, it is made up
+ *     example_csv_stats [FILE]     comma-separated, names in the first line; default: a generated table
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 enum { COLUMNS_MAX = 16 };
 
 struct column {
-    uint64_t count; /* of what is a number */
+    uint64_t count; /* of the numeric fields */
     double mean, squares, least, most;
 };
 
@@ -67,7 +67,7 @@ static const char *take_line(const struct file *f, struct stats *s, const char *
         char *end = NULL;
         at += strspn(at, " \t");
         if (*at == '\n')
-            break; /* strtod would go on to the next line */
+            break; /* strtod would continue into the next line */
         double x = strtod(at, &end);
         if (end != at && i < f->columns && isfinite(x))
             column_add(&s->columns[i], x);
@@ -77,7 +77,7 @@ static const char *take_line(const struct file *f, struct stats *s, const char *
     return at + (*at == '\n');
 }
 
-/* The lines that begin in [from, to) of what follows the first line. */
+/* Process the lines that begin in [from, to), counted from the end of the first line. */
 static void take_lines(const struct file *f, struct stats *s, size_t from, size_t to)
 {
     const char *body = f->text + f->body, *at = body + from, *end = body + to;

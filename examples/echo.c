@@ -1,14 +1,14 @@
 /*
- * echo.c - a server that returns what it is sent, written twice.
+ * echo.c - an echo server, written twice.
  *
- *     example_echo                      both, with clients of their own; ends by itself
+ *     example_echo                      run both with built-in clients, then exit
  *     example_echo fiber [PORT]         serve until stopped: a fiber for each connection
  *     example_echo task [PORT]          the same, a stackless task for each
  *
- * The fiber reads and writes as if nobody else was there, with a buffer on its stack. The stackless
- * task keeps what it needs across a wait in a struct, and no buffer: it waits until there is something
- * to read, and borrows its thread's buffer for the moment in which it reads and writes without waiting.
- * Ten thousand idle connections of that kind take a few megabytes.
+ * The fiber is a plain loop of reads and writes, with a buffer on its stack. The stackless task
+ * keeps its state across a wait in a struct, without a buffer. It waits until the socket is
+ * readable, then uses a buffer of its thread while it reads and writes without waiting. Ten
+ * thousand idle connections of that kind take a few megabytes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,16 +36,17 @@ static int echo_fiber(void *arg)
 /* ---- without ---- */
 
 struct echo {
-    blitz_frame frame; /* where it goes on */
+    blitz_frame frame; /* where the next poll continues */
     blitz_tcp *tcp;
-    char *rest; /* what the socket had no room for */
+    char *rest; /* bytes that did not fit into the socket */
     size_t rest_bytes;
-    blitz_net_future io; /* what it waits for */
+    blitz_net_future io; /* the current wait */
 };
 
 /*
- * Read and write, neither of which waits: -EAGAIN, go on when there is more; 0, the end of it; 1, there is a
- * rest to be written first. A thread's own memory is ours only because nothing in here waits.
+ * Read and write without waiting. Return -EAGAIN to continue when more bytes arrive, 0 at the end,
+ * 1 if bytes must be written first. The thread-local buffer is safe only because this function does
+ * not wait.
  */
 static __attribute__((noinline)) int echo_some(struct echo *s)
 {
@@ -109,7 +110,7 @@ static int accept_all(void *arg)
             blitz_tcp_close(t); /* no memory for another: this one is turned away */
     }
     blitz_tcp_listener_unref(
-        server->listener); /* its own reference: others may close it meanwhile */
+        server->listener); /* its own reference: another task may close it meanwhile */
     return rc;
 }
 

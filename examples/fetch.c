@@ -3,8 +3,8 @@
  *
  *     example_fetch ADDRESS PATH       the body goes to standard output; e.g. 127.0.0.1:80 /
  *
- * The deadline is one for everything: connecting, asking, and the last byte of the answer. Bodies that
- * come in chunks are put together.
+ * One deadline covers everything: the connect, the request, and the last byte of the answer.
+ * Chunked bodies are reassembled.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ enum { BUFFER = 16384, PATIENCE_S = 20 };
 struct answer {
     blitz_tcp *tcp;
     blitz_deadline until;
-    size_t at, have; /* bytes in the buffer: those before `at` are used */
+    size_t at, have; /* bytes in the buffer; those before `at` are consumed */
     char buffer[BUFFER];
     int status, is_chunked;
     long long length; /* of the body; -1: until the end of the stream */
 };
 
-/* More bytes behind those that are there: 0, -ENODATA at the end, -ENOBUFS. */
+/* Read more bytes into the buffer. Return 0, -ENODATA at the end, or -ENOBUFS. */
 static int more(struct answer *a)
 {
     memmove(a->buffer, a->buffer + a->at, a->have -= a->at);
@@ -75,7 +75,7 @@ static int head(struct answer *a)
     return rc;
 }
 
-/* So many bytes to standard output; less than 0: all there are. */
+/* Copy `count` bytes to standard output; if it is negative, copy to the end. */
 static int copy(struct answer *a, long long left)
 {
     while (left != 0) {

@@ -3,8 +3,8 @@
  *
  *     fib [n]        n is 38 if not given; BLITZ_PROCS sets the number of workers
  *
- * Every node forks one half and calls the other: 63 million forks for n = 38. What is measured is
- * the price of a fork and a join against a plain call, and how well the workers share the tree.
+ * Every node forks one half and calls the other: 63 million forks for n = 38. The program measures
+ * the cost of a fork and a join against a plain call, and the speed-up of several workers.
  */
 #include <stdio.h>
 #include <stdlib.h>

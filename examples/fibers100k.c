@@ -1,11 +1,12 @@
 /*
  * fibers100k.c - a hundred thousand tasks that wait at the same time, and are woken one by one.
  *
- * Each is a plain function that stops in the middle. While it waits it costs its stack's one touched
- * page and a header, and nobody's time. A thread for each would need a hundred thousand kernel threads.
+ * Each is a plain function that stops in the middle. While it waits it costs one touched page of
+ * its stack and a header, and no CPU time. A thread for each would need a hundred thousand kernel
+ * threads.
  *
- * They stand in a chain: each waits for the number of the one before it, adds one, and hands it on.
- * The first is told 0; the last says how many they were.
+ * They form a chain: each waits for the number of its predecessor, adds one, and passes it on. The
+ * first gets 0; the last returns the length of the chain.
  *
  *     example_fibers100k [COUNT]
  */
@@ -33,7 +34,7 @@ static int pass_on(void *arg)
     struct member *me = arg;
     long number;
     atomic_fetch_add(&me->chain->arrived, 1);
-    int err = cell_receive(me->from, &number); /* here they all stand */
+    int err = cell_receive(me->from, &number); /* all tasks wait here */
     return err != 0 ? err : cell_send(me->to, number + 1);
 }
 
@@ -53,7 +54,7 @@ static int run_chain(void *arg)
         spawned += err == 0;
     }
     while (atomic_load(&c->arrived) < spawned)
-        blitz_yield(); /* let the others run until all of them wait */
+        blitz_yield(); /* yield until all tasks wait */
     uint64_t parked = blitz_now();
     if (err == 0)
         err = cell_send(&c->cells[0], 0);

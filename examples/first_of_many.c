@@ -1,12 +1,12 @@
 /*
- * first_of_many.c - ask many, take the first answer, and leave nothing running.
+ * first_of_many.c - query many servers, take the first answer, and leave no task running.
  *
  *     first_of_many [mirrors]
  *
- * Each mirror is a task with a delay of its own; the race is over their ends. Those joins are pinned:
- * a loser is cancelled and waited for, so when the race is over every task has ended, and what each of
- * them did is known. One mirror fails at once: an answer that is an error is an answer, so the race is
- * held again without it.
+ * Each mirror is a task with its own delay; the race is over their joins. These joins are pinned: a
+ * loser is cancelled and waited for. So when the race ends, every task has ended, and its result is
+ * known. One mirror fails at once. An error also wins a race, so the race is repeated without that
+ * mirror.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static int race(struct mirror *mirror, blitz_child *child, unsigned count)
     return err != 0 ? err : (int)r.winner;
 }
 
-/* Race until somebody answers who did not fail. */
+/* Repeat the race until a mirror succeeds. */
 static int first_answer(struct mirror *mirror, blitz_child *child, unsigned count)
 {
     unsigned left = count, cancelled = 0;

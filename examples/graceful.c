@@ -1,18 +1,18 @@
 /*
- * graceful.c - a server that ends well: it takes no more connections, lets those it has come to their
- * end, and cancels what takes too long.
+ * graceful.c - graceful shutdown: a server stops accepting, lets its connections finish, and
+ * cancels those that take too long.
  *
  *     example_graceful 127.0.0.1:4003    until SIGTERM or SIGINT; try: nc 127.0.0.1 4003
- *     example_graceful                   with two clients of its own, and a SIGTERM to itself
+ *     example_graceful                   with two built-in clients, and a SIGTERM to itself
  *
- * Each connection is a task of a scope. It has some seconds for every line, and sends it back. A
- * signalfd is a descriptor that becomes readable when a signal comes, so waiting for the signal is
- * waiting like any other. The scope is a future: awaited with a deadline it gives its tasks until then,
- * cancels the rest, and is ready when all have ended. A cancelled read says -ECANCELED, and the task
- * closes its connection as after any other error: there is no other kind of cleaning up.
+ * Each connection is a task of a scope. It echoes lines, with a timeout of some seconds for each. A
+ * signalfd becomes readable when a signal arrives, so the program waits for the signal as for any
+ * descriptor. The scope is a future: an await with a deadline cancels the remaining tasks at the
+ * deadline, and returns when all have ended. A cancelled read returns -ECANCELED, and the task
+ * closes its connection as after any other error: no special clean-up is needed.
  *
- * A listener that is closed resets whoever waits in its line. So the accepting task is cancelled first,
- * and the line taken up without waiting: a deadline of 0.
+ * To close a listener resets the connections in its backlog. So the program first cancels the
+ * accepting task, then accepts the backlog without waiting: with a deadline of 0.
  */
 #include <errno.h>
 #include <signal.h>
@@ -76,7 +76,7 @@ static int accept_all(void *arg)
     return accept_until(BLITZ_FOREVER);
 }
 
-/* ---- two clients: one has soon done, one never goes ---- */
+/* ---- two clients: one ends soon, one never ---- */
 
 static int brief(void *arg)
 {
@@ -116,7 +116,7 @@ static int serve_until(int stop)
     err = blitz_fd_wait(stop, BLITZ_FD_READ, BLITZ_FOREVER);
     blitz_task_cancel(accepting);
     blitz_task_join(accepting, NULL, BLITZ_FOREVER);
-    accept_until(0); /* who waits in the line was here in time */
+    accept_until(0); /* connections in the backlog came before the shutdown */
     blitz_tcp_listener_close(server.listener);
     if (blitz_await(&server.connections.future, blitz_after(GRACE_MS * BLITZ_MS)) != 0)
         printf("the time of grace is over\n");

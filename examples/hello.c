@@ -2,7 +2,7 @@
  * hello.c - ten tasks that wait at the same time.
  *
  * Each sleeps for ten milliseconds; together they take ten, not a hundred, on any number of CPUs,
- * because a task that waits takes nobody's time.
+ * because a waiting task uses no CPU time.
  */
 #include <stdio.h>
 

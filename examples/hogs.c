@@ -1,16 +1,16 @@
 /*
- * hogs.c - four ways to hold up a runtime, and nobody is held up.
+ * hogs.c - four ways to block a worker, none of which delays other tasks.
  *
- * One task loops for ever, one blocks in read(2), one waits for a mutex that a plain thread holds, one
- * touches page after page. None of them says a word to blitz, and there are fewer workers than
- * them. Beside them a ticker ticks every 10 ms and a chain of tasks adds up numbers. When those are
- * done they let the four go.
+ * One task loops forever, one blocks in read(2), one waits for a mutex that a plain thread holds,
+ * one touches page after page. None of them calls blitz, and there are fewer workers than such
+ * tasks. Meanwhile a ticker ticks every 10 ms and a chain of tasks adds up numbers. When these are
+ * done they release the four.
  *
- * What happens: a worker that has been at one task for 10 ms loses its proc, which is the right to
- * run tasks, to another thread; the task goes on where it is. When it next waits or ends, its thread
- * leaves. What it costs: a thread for each that is stuck, and 10 ms of delay each time one gets
- * stuck. A call that is known to block is better marked, or sent to the pool (blitz/blocking.h); a hot loop
- * can look up now and then (BLITZ_POLL). docs/what-can-stop-whom.md has the table.
+ * A worker that runs one task for 10 ms loses its proc, the right to run tasks, to another thread.
+ * The task continues on its own thread. When it next waits or ends, that thread goes back to the
+ * pool. The cost is a thread for each blocked task, and a delay of 10 ms each time. If a call is
+ * known to block, mark it or send it to the pool (blitz/blocking.h). A hot loop can call
+ * BLITZ_POLL. docs/what-can-stop-whom.md has the details.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -68,7 +68,7 @@ static int touches(void *arg)
     return 0;
 }
 
-/* ---- everybody else ---- */
+/* ---- the other tasks ---- */
 
 static int tick(void *arg)
 {
@@ -136,7 +136,7 @@ static void *holds(void *arg)
     return NULL;
 }
 
-/* The mutex is locked and unlocked by one thread, as POSIX wants it. */
+/* One thread locks and unlocks the mutex, as POSIX requires. */
 static void *locks_then_holds(void *arg)
 {
     struct scene *s = arg;

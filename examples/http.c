@@ -1,21 +1,23 @@
 /*
  * http.c - a web server for the files of a folder: HTTP/1.1, a fiber for each connection.
  *
- *     example_http                     makes a folder, asks itself for what is in it, and ends
+ *     example_http                     make a folder, request its files, and exit
  *     example_http FOLDER [PORT]       serve until stopped
  *
- * GET and HEAD, connections that are kept, requests sent ahead, 304 for what has not changed. Each connection is
- * a plain loop: read a request, answer it. Opening and reading a file may block a thread (a disk does not say
- * when it is ready), so it is announced by blitz_block_in_place(), and no other task waits for it. A small file
- * goes out with its head, in one write. A large one goes from the file to the connection without coming through
- * this process's memory (blitz_stream_copy).
+ * It supports GET and HEAD, keep-alive, pipelined requests, and 304 for unchanged files. Each
+ * connection is a plain loop: read a request, answer it. To open and read a file may block the
+ * thread, because disks have no readiness events. So the program does it in blitz_block_in_place(),
+ * and no other task is delayed. A small file is sent with its header, in one write. A large file
+ * goes from the file to the connection without passing through the memory of the process
+ * (blitz_stream_copy).
  *
- * All memory of a connection is on the stack of its fiber. Pages that were not touched cost nothing, and the
- * runtime gives the stacks of connections that are gone back to the system. (With the buffers in malloc's memory
- * the server stayed at 220 MB after three waves of 9,500 connections, fragmented; so at 12 MB.)
+ * All memory of a connection is on the stack of its fiber. Untouched pages cost nothing, and the
+ * runtime returns unused stacks to the system. (With buffers from malloc the server stayed at 220
+ * MB after three waves of 9,500 connections, because of fragmentation; with buffers on the stack,
+ * at 12 MB.)
  *
- * A client has 30 seconds for a request and for taking an answer. Names that begin with a dot are not served, so there is no
- * way out of the folder but by a link that somebody put there.
+ * A client has 30 seconds to send a request and to receive an answer. The server refuses names that
+ * begin with a dot, so a request cannot leave the folder except through a symbolic link in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +40,7 @@ struct session {
     int folder;
     struct http_request request;
     size_t have;            /* bytes in `in` */
-    char in[HTTP_HEAD_MAX]; /* requests, as they come */
+    char in[HTTP_HEAD_MAX]; /* requests as received */
     size_t len;             /* bytes in `out` */
     char out[OUT_BYTES];    /* an answer, or its head */
 };
@@ -231,7 +233,7 @@ static int answer(struct session *s)
     struct http_request *r = &s->request;
     struct file f = {.folder = s->folder};
     if (r->is_chunked || r->length > 0) {
-        r->is_kept = false; /* nobody reads what would come */
+        r->is_kept = false; /* the client reads no further answers */
         return answer_status(s, 413);
     }
     if (!http_is(r->method, "GET") && !http_is(r->method, "HEAD"))

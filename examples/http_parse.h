@@ -1,13 +1,14 @@
 /*
  * http_parse.h - the head of an HTTP/1.x request, strictly (RFC 9110, RFC 9112).
  *
- * One function, no state, no memory of its own: give it what has come so far, and it says "more", "wrong" with
- * the status to answer, or how long the head is. Everything points into the caller's bytes. Debian's only parser in C
- * (http-parser) is no longer kept up, so here is a small one; tests/unit/http_parse_test.c feeds it nonsense.
+ * One function without state or allocation. Call it with the bytes received so far. It returns
+ * "more", "wrong" with the status to answer, or the length of the head. All results point into the
+ * caller's bytes. Debian's only parser in C (http-parser) is unmaintained, so here is a small one;
+ * tests/unit/http_parse_test.c fuzzes it.
  *
- * Strict, because a server and a proxy before it that read the same bytes differently can be played off
- * against each other: lines end in CR LF and in nothing else, no line is folded, no space before a colon,
- * one Host, at most one length, no length beside chunks.
+ * It is strict, because an attacker can exploit a server and a proxy that parse the same bytes
+ * differently. Lines end in CR LF only, no line is folded, there is no space before a colon, one
+ * Host, at most one length, and no length with chunks.
  */
 #ifndef HTTP_PARSE_H
 #define HTTP_PARSE_H
@@ -34,12 +35,12 @@ struct http_request {
     struct http_text if_modified_since; /* empty: none */
     unsigned minor;                     /* HTTP/1.minor */
     unsigned hosts;                     /* Host fields */
-    bool is_kept;                       /* the connection goes on after the answer */
+    bool is_kept; /* the connection stays open after the answer */
     bool has_length, is_chunked;
     uint64_t length; /* of the body */
 };
 
-/* What is left of the bytes. */
+/* The remaining bytes. */
 struct http_cursor {
     const char *at, *end;
 };
@@ -55,7 +56,8 @@ static inline bool http_is_token(unsigned char c)
            (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
 }
 
-/* As many bytes as are wanted, maybe none; false: there is no byte after them yet. */
+/* Skip the bytes of the given class, maybe none. Return false if the input ends before another
+ * byte. */
 static inline bool http_span(struct http_cursor *c, bool (*is_wanted)(unsigned char),
                              struct http_text *out)
 {
@@ -66,7 +68,8 @@ static inline bool http_span(struct http_cursor *c, bool (*is_wanted)(unsigned c
     return c->at < c->end;
 }
 
-/* The given bytes: 1 they are next and were taken, 0 more is needed, -1 something else is. */
+/* Consume the given bytes. Return 1 if they are next, 0 if more input is needed, -1 if other bytes
+ * are next. */
 static inline int http_take(struct http_cursor *c, const char *word)
 {
     for (; *word != '\0'; word++, c->at++) {
@@ -206,7 +209,7 @@ static inline int http_field(struct http_cursor *c, struct http_request *r)
     return http_meaning(name, value, r);
 }
 
-/* What no single line shows. */
+/* Checks over several header lines. */
 static inline int http_whole(const struct http_request *r)
 {
     if (r->hosts > 1 || (r->minor >= 1 && r->hosts == 0))
@@ -273,8 +276,9 @@ static inline int http_path_byte(const char **at, const char *end)
 }
 
 /*
- * The file a target names, as a path below some folder: decoded, without the query, without a slash in front, and
- * with no way out: a segment that begins with a dot is refused. False: there can be no such file.
+ * Convert a request target to a path below a folder: decoded, without the query and without a
+ * leading slash. Segments that begin with a dot are refused, so the path cannot leave the folder.
+ * Return false if there can be no such file.
  */
 static inline bool http_path(struct http_text target, char out[HTTP_PATH_MAX])
 {

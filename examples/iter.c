@@ -3,8 +3,8 @@
  *
  *     example_iter [COUNT]
  *
- * One line defines each function; what stands in it is compiled into the loop. Run with BLITZ_PROCS=1 and
- * without to see what the second worker brings.
+ * One line defines each function; its expression is compiled into the loop. Run with and without
+ * BLITZ_PROCS=1 to see the gain of more workers.
  */
 #include <float.h>
 #include <inttypes.h>

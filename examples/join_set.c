@@ -1,11 +1,11 @@
 /*
- * join_set.c - a crawler: the tasks that end decide which tasks begin.
+ * join_set.c - a crawler: results of finished tasks start new tasks.
  *
  *     join_set [pages]
  *
- * Each page is fetched by a task of its own, at most AT_ONCE at a time. The number of pages is not known in
- * the beginning: each one names others. A scope would wait for all; here the results come one by one, in the
- * order in which the tasks end. When enough pages were seen, the rest is cancelled.
+ * A task fetches each page, at most AT_ONCE at a time. The number of pages is not known at the
+ * start: each page links to others. A scope would wait for all tasks. Here the results arrive one
+ * by one, in the order in which the tasks end. After enough pages the rest is cancelled.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct crawl {
     size_t queued, begun, room;
 };
 
-/* Stands for a request over the network. Every seventh page does not exist. */
+/* Simulates a network request. Every seventh page does not exist. */
 static int fetch(void *arg)
 {
     struct page *p = arg;

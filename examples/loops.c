@@ -1,10 +1,10 @@
 /*
  * loops.c - parallel loops in a nutshell: a loop, a reduction, a scan, a pipeline.
  *
- * Readings of a thousand thermometers: made up by a loop, their mean and range found by a reduction, the
- * place where each day begins by a scan, and lines of text made of them by a pipeline whose last stage
- * writes them in order. No size of chunks is given anywhere; no thread is mentioned. Any of it
- * could stand in main() as well: a plain thread that calls a loop waits while workers run it.
+ * A loop generates readings of a thousand thermometers. A reduction finds their mean and range, a
+ * scan the start of each day. A pipeline formats lines of text, and its last stage writes them in
+ * order. The program sets no chunk size and starts no thread. All of this also works in main(): a
+ * plain thread that calls a loop waits while workers run it.
  *
  *     example_loops [READINGS]      (default 1000000)
  */
@@ -32,7 +32,7 @@ static int make_up(size_t from, size_t to, void *arg)
     return 0;
 }
 
-/* ---- a reduction: an accumulator, how to add a chunk, how to add what is right of it ---- */
+/* ---- a reduction: an accumulator, how to add a chunk, how to combine two accumulators ---- */
 
 struct range {
     double sum, least, most;
@@ -154,7 +154,7 @@ static int run(void *arg)
     struct readings *r = arg;
     struct range all;
     int err = blitz_for(r->n, make_up, r, NULL);
-    /* In a fixed order, so that the mean is the same to the last bit whoever adds what. */
+    /* In a fixed order, so that the mean is the same to the last bit in every run. */
     if (err == 0)
         err = blitz_reduce(r->n, &how, r, &all, &(blitz_par_opts){.is_ordered = 1});
     if (err != 0)

@@ -1,10 +1,10 @@
 /*
  * mandelbrot.c - a picture of the Mandelbrot set, written as PNG.
  *
- * Rows differ: one through the middle takes a thousand times as long as one at the edge. Cutting the
- * picture into as many stripes as there are workers would leave most of them waiting for one. blitz_for
- * needs no advice for that: whoever has nothing to do takes half of what is left somewhere else, until
- * nothing is left. The sequential twin calls the same function for all rows.
+ * A row through the middle takes a thousand times as long as a row at the edge. With one stripe for
+ * each worker, most workers would wait for one. blitz_for balances such a loop without hints: an
+ * idle worker steals half of the remaining rows of another worker. The sequential version calls the
+ * same function for all rows.
  *
  *     example_mandelbrot [WIDTH [FILE]]     default 900 and mandelbrot.png
  */

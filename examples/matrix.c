@@ -1,12 +1,12 @@
 /*
  * matrix.c - the product of two matrices, tile by tile.
  *
- * blitz_for_2d cuts the result into tiles and hands each to whoever has time. A tile is computed by an
- * ordinary function that knows nothing of the others: it reads all it likes of the two factors and
- * writes its own tile alone, so there is nothing to lock. What an index of the loop stands for is ours to
- * choose: here a block of 4 x 240 elements, because narrow ones are slow (the inner loop is short) and
- * four rows can share what they read. The sequential twin calls the same function for the whole; every
- * element is added up in the same order, so the results are equal to the last bit.
+ * blitz_for_2d divides the result into tiles and distributes them over the workers. An ordinary
+ * function computes a tile: it reads both factors and writes only its own tile, so no lock is
+ * needed. An index of the loop stands for a block of 4 x 240 elements. Narrow blocks are slow (the
+ * inner loop is short), and four rows can share their reads. The sequential version calls the same
+ * function for the whole matrix. Every element is summed in the same order, so the results are
+ * equal to the last bit.
  *
  *     example_matrix [SIZE]     a multiple of 240, default 720
  */

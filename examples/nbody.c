@@ -1,11 +1,11 @@
 /*
  * nbody.c - bodies that attract each other, all pairs, step by step.
  *
- * A step has two loops: the acceleration of each body by all others, then where that takes it. Each
- * loop is a blitz_for; between the two nobody has to say "wait for all", because a loop returns when all
- * of it is done. The energy is a reduction with `is_ordered`: floating-point sums depend on the order of
- * their additions, and so ordered it is the same to the last bit with any number of workers. The
- * sequential twin makes the same steps with the same functions.
+ * A step has two loops: the acceleration of each body by all others, then the new positions. Each
+ * loop is a blitz_for. No barrier is needed between them, because a loop returns when all of it is
+ * done. The energy is a reduction with `is_ordered`: floating-point sums depend on the order of
+ * their additions, and a fixed order gives the same result to the last bit with any number of
+ * workers. The sequential version makes the same steps with the same functions.
  *
  *     example_nbody [BODIES [STEPS]]     default 2000 and 10
  */
@@ -26,7 +26,8 @@ struct world {
     struct body *start, *together, *alone, *now;
 };
 
-/* Of body i and all others; what lies close counts as a little further away. */
+/* Between body i and all others. A small constant is added to each distance, so that close bodies
+ * do not diverge. */
 static void pull_on(struct body *all, size_t count, size_t i)
 {
     double pull[3] = {0, 0, 0};

@@ -1,17 +1,17 @@
 /*
- * preempt.c - a tight loop that makes room for others, in two ways.
+ * preempt.c - two ways for a tight loop to yield to other tasks.
  *
- *     preempt                   a loop that says BLITZ_POLL()
- *     preempt spin 8            eight loops that do not: they take turns in place
- *     preempt cost              what a BLITZ_POLL() costs in a loop of a few instructions
+ *     preempt                   a loop that calls BLITZ_POLL()
+ *     preempt spin 8            eight loops that do not: they share the CPUs
+ *     preempt cost              the cost of a BLITZ_POLL() in a loop of a few instructions
  *     preempt_counted spin      a loop that does not, built to count its steps: blitz/reductions.h
  *
- * None of this is needed to keep others going (preempt spin): a loop that never looks up keeps its thread, other tasks go
- * on on another thread, and many such loops take turns on the CPUs. But each of them costs a thread. A
- * loop that polls or counts shares its thread with other tasks.
+ * Other tasks run in any case (preempt spin): a loop that never yields keeps its thread, other
+ * tasks continue on another thread, and many such loops share the CPUs. But each such loop costs a
+ * thread. A loop that polls or counts shares its thread with other tasks.
  *
- * Each way is shown by a ticker that wants to be woken every 5 ms beside the loops, and by how far each
- * loop got.
+ * For each way, the program runs a ticker of 5 ms beside the loops and prints its delays and the
+ * progress of each loop.
  */
 #include <blitz.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ static atomic_bool is_over;
 
 /* ---- two loops ---- */
 
-/* One look up a round: about a nanosecond. */
+/* One poll a round: about a nanosecond. */
 static int polls(void *arg)
 {
     struct loop *l = arg;
@@ -92,7 +92,7 @@ static int play(void *arg)
     return 0;
 }
 
-/* ---- what a look up costs ---- */
+/* ---- the cost of a poll ---- */
 
 static double cpu_ns(void)
 {

@@ -1,10 +1,10 @@
 /*
  * producer_consumer.c - producers, consumers, and a channel between them.
  *
- * Three producers make numbers, two consumers test whether they are prime. The channel holds eight: a
- * producer that is ahead waits in its send, a consumer with nothing to do in its receive, and nobody
- * counts or signals anything. The producers are counted by the channel, so the last one to finish
- * closes it; consumers drain what is left and are told that there is no more.
+ * Three producers make numbers, two consumers test whether they are prime. The channel holds eight
+ * values: a fast producer waits in its send, an idle consumer in its receive; no other signalling
+ * is needed. The channel counts its producers, so the last one to finish closes it. Consumers drain
+ * the remaining values and then get -EPIPE.
  */
 #include <stdio.h>
 

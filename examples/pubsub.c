@@ -1,10 +1,9 @@
 /*
  * pubsub.c - one publisher, many subscribers, one of them slow.
  *
- * A broadcast never makes its sender wait: it keeps the last few values, and a subscriber that is
- * slower than that is told how many it has missed. A channel would have slowed everybody down to the
- * slowest; which of the two is right depends on what is sent. Here it is a temperature, and old ones
- * are of no use.
+ * A broadcast never makes its sender wait. It keeps the last few values, and tells a slower
+ * subscriber how many it has missed. A channel would slow all tasks down to the slowest. Here the
+ * values are temperatures, and old ones are useless.
  */
 #include <stdio.h>
 
@@ -14,7 +13,7 @@ enum { SUBSCRIBERS = 3, READINGS = 200, KEPT = 16 };
 
 struct subscriber {
     blitz_broadcast_rx rx;
-    uint64_t nap_ns; /* what it does with a value takes that long */
+    uint64_t nap_ns; /* the time to process a value */
     int received, missed;
 };
 

@@ -1,13 +1,13 @@
 /*
- * reverse_proxy.c - what comes in on one address goes to another, and back.
+ * reverse_proxy.c - forward connections from one address to another.
  *
  *     example_reverse_proxy 127.0.0.1:4002 localhost 80
  *     example_reverse_proxy                 passes a megabyte through itself, and ends
  *
- * A connection is a fiber that connects to the other side and copies both ways: the end of one direction
- * is passed on (a half-close), and the other goes on until its own; if one of them fails both are ended. Long
- * transfers go from socket to socket through a pipe, and not through this process's memory
- * (blitz_stream_copy()).
+ * Each connection is a fiber that connects to the target and copies in both directions. The end of
+ * one direction is forwarded as a half-close, and the other direction continues. If one direction
+ * fails, both end. Long transfers go from socket to socket through a pipe, not through the memory
+ * of the process (blitz_stream_copy()).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /*
- * scope.c - structured concurrency: nothing outlives the block it was started in.
+ * scope.c - structured concurrency: no task outlives the block that started it.
  *
- * A page is fetched with its parts, at the same time; a part with parts of its own opens a scope of
- * its own. If one part fails, the others are cancelled, at every depth, and the error is what comes
- * out at the top. A token cancels from outside, a deadline by itself. Each function's locals may be
- * shared with the tasks it starts: they have ended when it returns.
+ * The program fetches a page and its parts concurrently; a part with its own parts opens a nested
+ * scope. If one part fails, the others are cancelled at every depth, and the top scope returns the
+ * error. A token cancels from outside, a deadline by time. A function may share its locals with the
+ * tasks it starts: they have ended when it returns.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct part {
     unsigned depth, number;
     unsigned bad; /* the number of the part that fails; 0: none */
-    unsigned sum; /* what came of it */
+    unsigned sum; /* the result */
 };
 
 static int fetch(void *arg)

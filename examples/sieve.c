@@ -4,13 +4,13 @@
  *     2,3,4,5,6,...   3,5,7,9,...      5,7,11,...       7,11,13,...
  *     numbers  ---->  drops 2s  ---->  drops 3s  ---->  drops 5s  ----> ...
  *
- * The first task sends every number. What reaches the end of the chain first is a prime, and a new
- * task that drops its multiples is put there. Every task is a plain loop around a blocking receive
- * and a blocking send; a few hundred of them stand in the middle of their loops at any time, each on a
- * stack of its own, and two CPUs work at different places of the chain.
+ * The first task sends every number. The first number to reach the end of the chain is a prime, and
+ * a new task that drops its multiples is appended. Every task is a plain loop of a blocking receive
+ * and a blocking send. At any time a few hundred tasks wait in their loops, each on its own stack,
+ * and two CPUs work at different places of the chain.
  *
- * The end: what is left standing is cancelled. Its wait returns -ECANCELED, and the loop ends like
- * any loop whose read fails.
+ * At the end the remaining tasks are cancelled. Their waits return -ECANCELED, and the loops end as
+ * after any error.
  *
  *     example_sieve [COUNT]      the first COUNT primes (default 300)
  */
@@ -51,7 +51,7 @@ struct plan {
     struct stage *stages; /* count + 1: the last one is the end of the chain and has no task */
 };
 
-/* Ask the next number at the end of the chain; that is a prime. Make its stage. */
+/* Receive the next number at the end of the chain, which is a prime, and append its stage. */
 static int extend(struct plan *p, long i)
 {
     struct stage *s = &p->stages[i];

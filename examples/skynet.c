@@ -1,13 +1,12 @@
 /*
  * skynet.c - a million tasks that add up.
  *
- * A task with more than one number to answer for starts ten tasks with a tenth each and adds up what
- * they say; one with a single number says it. That is 1,111,111 tasks for a million numbers, and the
- * sum must be 499,999,500,000.
+ * A task for more than one number starts ten tasks with a tenth each and adds up their results; a
+ * task for a single number returns it. That is 1,111,111 tasks for a million numbers, and the sum
+ * must be 499,999,500,000.
  *
- * Most of them never need a stack of their own: a task that is joined before anybody has started it is
- * called by the one who joins, like a function. The rest are taken by whichever worker has nothing to
- * do.
+ * Most of them never need their own stack: if a task has not started when it is joined, its joiner
+ * calls it like a function. Idle workers steal the rest.
  *
  *     example_skynet [NUMBERS]     a power of ten (default 1000000)
  */

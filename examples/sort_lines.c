@@ -1,12 +1,12 @@
 /*
  * sort_lines.c - sort the lines of a file, on all CPUs.
  *
- *     example_sort_lines FILE          the sorted lines to standard output, as `LC_ALL=C sort` does
- *     example_sort_lines COUNT         as many made-up lines, sorted and checked, and how long it took
+ *     example_sort_lines FILE          write the sorted lines to standard output, as `LC_ALL=C sort` does
+ *     example_sort_lines COUNT         generate so many lines, sort and check them, and print the time
  *
- * The file is read into one block; a line is a pointer into it, ended in place. All the rest is one
+ * The file is read into one block; a line is a pointer into it, ended in place. The rest is one
  * call: blitz_sort_strings() compares the first bytes of the lines as numbers and forks its parts
- * to whoever has nothing to do.
+ * to idle workers.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,10 +1,9 @@
 /*
- * stackless.c - five thousand tasks of about a hundred bytes each, without a stack among them.
+ * stackless.c - five thousand tasks of about a hundred bytes each, without stacks.
  *
  * Three kinds. *Sleepers* take ten naps each, all at the same time. *Parents* spawn a task and join
- * it with a deadline. And a *ring* passes a token round: each member waits until it is its turn,
- * with nothing but a waker in its neighbour's hands. A fiber of the ordinary kind starts them and
- * adds up what they return.
+ * it with a deadline. And a *ring* passes a token round: each member waits for its turn; its
+ * neighbour holds its waker. An ordinary fiber starts them and adds up their results.
  */
 #include <stdio.h>
 
@@ -15,7 +14,7 @@ enum { SLEEPERS = 3000, NAPS = 10, PARENTS = 1000, RING = 1000, ROUNDS = 5 };
 /* ---- sleepers ---- */
 
 struct sleeper {
-    blitz_frame frame; /* where it goes on: every state begins with one */
+    blitz_frame frame; /* where the next poll continues: every state begins with one */
     int left;
     blitz_sleep_future nap;
 };
@@ -65,7 +64,7 @@ static blitz_poll parent(void *state, blitz_cx *cx)
 /* ---- a ring ---- */
 
 struct seat {
-    blitz_waker waker; /* of who sits here */
+    blitz_waker waker; /* the waker of this member */
     int has_token;
 };
 static struct seat ring[RING];
@@ -75,7 +74,7 @@ struct member {
     int me, round;
 };
 
-/* On one proc, so that the seats need no lock: whoever is awake has the ring to itself. */
+/* On one proc, so that the ring needs no lock: only one member runs at a time. */
 static blitz_poll member(void *state, blitz_cx *cx)
 {
     struct member *s = state;
@@ -136,7 +135,7 @@ static int pass_a_token(void *arg)
         if (blitz_spawn_poll(member, &s, sizeof s, NULL, &t[n]) != 0)
             break;
     }
-    ring[0].has_token = 1; /* nobody has begun: this task has the only proc */
+    ring[0].has_token = 1; /* no member has started: this task has the only proc */
     return sum_of(t, n);
 }
 

@@ -2,12 +2,12 @@
  * timeouts.c - five ways not to wait too long.
  *
  *   1  a deadline on one call
- *   2  one deadline for several calls: it is passed down, and means the same moment everywhere
+ *   2  one deadline for several calls: an absolute time that can be passed down
  *   3  a deadline on a future, inside a race
  *   4  a timer that is moved at each sign of life: "idle for 30 ms"
- *   5  ticks, with what to do when one is missed
+ *   5  ticks, and a policy for missed ticks
  *
- * A slow server here is a task that sleeps.
+ * The slow server is a task that sleeps.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,8 @@ static const char *say(int err)
     return err >= 0 ? "in time" : err == -ETIMEDOUT ? "too late" : strerror(-err);
 }
 
-/* Ask, and wait until then. If it takes longer the server is told to stop, and has. */
+/* Send a request and wait until the deadline. If it expires, the server has been cancelled and has
+ * stopped. */
 static int ask(unsigned ms, blitz_deadline until)
 {
     blitz_task *t;

@@ -1,16 +1,16 @@
 /*
- * tracing.c - where does the time go? A program that looks at itself.
+ * tracing.c - a program that traces itself.
  *
  * Three cooks make dishes; each chops, puts something into an oven (a task) and waits for it. The
- * program traces itself while they do, and writes a file that Perfetto or Chrome (about:tracing) shows
- * as a timeline: who cooked when and on which thread, who waited for what, who woke whom. A mark of
- * our own says when the kitchen closes.
+ * program writes a file that Perfetto or Chrome (about:tracing) shows as a timeline: the runs of
+ * each cook and their threads, the waits, the wake-ups. A user-defined mark shows when the kitchen
+ * closes.
  *
  *     example_tracing [FILE]      default: kitchen.json
  *
  *     blitz-trace show FILE       the same as tables
  *
- * A program need not do this itself: BLITZ_TRACE=FILE in the environment traces any.
+ * No code is needed for this: BLITZ_TRACE=FILE in the environment traces any program.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 enum { COOKS = 3, DISHES = 4 };
 
-/* Something to do for about so many microseconds. */
+/* Spin for about this many microseconds. */
 static void work(uint64_t us)
 {
     blitz_deadline until = blitz_after(us * BLITZ_US);

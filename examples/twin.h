@@ -1,6 +1,6 @@
 /*
- * twin.h - a computation and its sequential twin, timed one after the other: what the examples of
- * parallel operations have in common.
+ * twin.h - time a computation and its sequential version. The examples of parallel operations share
+ * this.
  */
 #ifndef EXAMPLES_TWIN_H
 #define EXAMPLES_TWIN_H
@@ -20,7 +20,7 @@ static inline double twin_ms(int (*run)(void *), void *arg, int *err)
     return (double)(blitz_now() - began) / 1e6;
 }
 
-/* Time both and say how they compare; 0, or what one of them returned. Call from a task. */
+/* Time both and print the ratio. Return 0 or the first error. Call from a task. */
 static inline int twin_race(int (*one)(void *), int (*all)(void *), void *arg)
 {
     int err;

@@ -1,8 +1,8 @@
 /*
- * udp_echo.c - an echo of datagrams, many in a call.
+ * udp_echo.c - echo datagrams, many in a call.
  *
- *     example_udp_echo 127.0.0.1:4001     answers until it is killed; try: nc -u 127.0.0.1 4001
- *     example_udp_echo                    asks itself a thousand times, and ends
+ *     example_udp_echo 127.0.0.1:4001     serve until killed; try: nc -u 127.0.0.1 4001
+ *     example_udp_echo                    send itself a thousand datagrams, and exit
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { ROOM = 2048, BATCH = 16, QUESTIONS = 1000 };
 
-/* Whatever has come goes back to whom it came from: two system calls for up to 16 of them. */
+/* Send each received datagram back to its sender: two system calls for up to 16 datagrams. */
 static int echo(void *arg)
 {
     static char data[BATCH][ROOM];
@@ -34,7 +34,7 @@ static int echo(void *arg)
     }
 }
 
-/* Datagrams may be lost, here as anywhere: whoever wants an answer asks again. */
+/* Datagrams may be lost, so the client resends after a timeout. */
 static int ask(const blitz_addr *server)
 {
     blitz_addr here = blitz_addr_loopback_v4(0);

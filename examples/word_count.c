@@ -1,15 +1,16 @@
 /*
- * word_count.c - how often every word of a text occurs.
+ * word_count.c - count the occurrences of every word of a text.
  *
- * A reduction over the text's bytes whose accumulator is a table of words. A chunk may begin and end in
- * the middle of a word; so each counts the words that *begin* in it, and reads on to the end of its last
- * one. That makes cutting free: nobody has to look for borders first. Two tables are combined by adding
- * the smaller to the larger: blitz_reduce combines neighbours only, but here the order does not matter.
+ * A reduction over the text's bytes whose accumulator is a table of words. A chunk may begin and
+ * end in the middle of a word. So each chunk counts the words that *begin* in it, and reads on to
+ * the end of its last word. So splits need no search for word borders. Two tables are combined by
+ * adding the smaller to the larger: blitz_reduce combines neighbours only, but here the order does
+ * not matter.
  *
- * An accumulator that holds memory is given back by combine: each but the first is combined once. What
- * can fail is noted in it, instead of stopping the loop, for the same reason.
+ * `combine` frees the memory of its right accumulator: each one but the first is combined exactly
+ * once. For the same reason errors are stored in the accumulator and do not stop the loop.
  *
- *     example_word_count [FILE]     without one, a text of 8 MiB is made up
+ *     example_word_count [FILE]     default: a generated text of 8 MiB
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /*
- * workers.c - a pool of workers, as many at a time as there are permits, and everybody home at the end.
+ * workers.c - a pool of workers, limited by a semaphore, and joined at the end.
  *
- * A hundred jobs arrive, each a fiber of its own: fibers are cheap. What is dear is what the jobs use,
- * so a semaphore lets four of them at it. A wait group says when all are done, a mutex guards what they
- * add up, a lazy value is opened by whoever needs it first, and the last job of all has a deadline
- * that it misses. The numbers it prints do not depend on who runs when.
+ * A hundred jobs arrive, each its own fiber: fibers are cheap. The resource that they use is
+ * expensive, so a semaphore admits four at a time. A wait group waits for all, a mutex guards their
+ * sum, and the first user opens a lazy value. The last job has a deadline that it misses. The
+ * output does not depend on the schedule.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static blitz_wait_group running = BLITZ_WAIT_GROUP_INIT;
 static blitz_mutex mutex = BLITZ_MUTEX_INIT;
 static int inside, most, sum; /* guarded by mutex */
 
-/* ---- what the jobs need: opened once, by one of them ---- */
+/* ---- the resource: the first job opens it ---- */
 
 static int open_table(void *arg, void **value)
 {
@@ -28,7 +28,7 @@ static int open_table(void *arg, void **value)
     for (int i = 0; i < JOBS; i++)
         table[i] = i + 1;
     *value = table;
-    return blitz_sleep(BLITZ_MS); /* it may wait; the others wait for it */
+    return blitz_sleep(BLITZ_MS); /* this may wait; the other jobs wait for it */
 }
 
 static blitz_lazy table = BLITZ_LAZY_INIT(open_table, NULL);
@@ -84,7 +84,8 @@ static int day(void *arg)
         return err;
     printf("%d jobs, never more than %d at once, sum %d\n", JOBS, most, sum);
 
-    /* All seats are taken, and nobody will give one up: a deadline, and nothing was taken. */
+    /* All permits are taken and will not be released: the deadline ends the wait, and no permit is
+     * taken. */
     err = blitz_semaphore_acquire(&seats, AT_ONCE, BLITZ_FOREVER);
     if (err != 0)
         return err;

@@ -19,7 +19,7 @@
 
 struct demo {
     bool is_terminal, is_quick;
-    bool has_drawn; /* a progress line stands on the screen */
+    bool has_drawn; /* a progress line is on the screen */
     double drawn_at;
     int failures;
     bool is_skipped;

@@ -1,9 +1,9 @@
 /*
  * scene_fib.c - fork and join at their finest grain: one fork for every addition.
  *
- * fib(n) by its definition is nothing but calls, so it shows what a fork costs beside a call, and
- * what the second worker brings although no piece of the work is longer than nanoseconds: whoever
- * has nothing to do takes the oldest job, which is the largest.
+ * fib(n) consists of calls only, so it shows the cost of a fork compared with a call. It also shows
+ * the gain of a second worker although no piece of work is longer than nanoseconds: an idle worker
+ * steals the oldest job, which is the largest.
  */
 #include <stdlib.h>
 #include <unistd.h>

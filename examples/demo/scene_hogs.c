@@ -1,9 +1,9 @@
 /*
- * scene_hogs.c - a heartbeat beside tasks that never let go.
+ * scene_hogs.c - a heartbeat beside tasks that never yield.
  *
- * Two loops more than there are workers run for ever: no wait, no yield, no call at all. In most
- * runtimes that is the end of everybody else. Here the right to run tasks moves away from a thread
- * that is at one task for 10 ms, and the heart goes on beating.
+ * Two endless loops more than there are workers: no wait, no yield, no call. In most runtimes no
+ * other task would run again. Here a thread that runs one task for 10 ms loses the right to run
+ * tasks to another thread, and the heartbeat continues.
  */
 #include <blitz.h>
 

@@ -1,8 +1,8 @@
 /*
  * scene_mailbox.c - an actor's inbox: four threads push, one takes.
  *
- * The same messages go through blitz's intrusive queue and through a list under a mutex, which is
- * what one would write by hand.
+ * The same messages go through blitz's intrusive queue and through a list under a mutex, the usual
+ * hand-written solution.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -23,10 +23,10 @@ struct hall {
     uint64_t count;
     struct seat *seats;
     _Atomic uint64_t waiting, served, sum;
-    uint64_t bytes; /* what a task costs while it waits */
+    uint64_t bytes; /* the memory of a waiting task */
 };
 
-struct guest { /* the state of a task: where it sits */
+struct guest { /* the state of a task: its position */
     blitz_frame frame;
     struct seat *seat;
     struct hall *hall;
@@ -74,7 +74,7 @@ static int fill(struct hall *h)
     return 0;
 }
 
-/* Seat i is called as number i + 1, in strides: nobody's neighbour comes next. */
+/* Call the tasks in strides, so that neighbours in memory are not called one after the other. */
 static void call_all(struct hall *h)
 {
     uint64_t stride = h->count / 3 * 2 + 1, at = 0;

@@ -1,9 +1,9 @@
 /*
  * scene_net.c - ten thousand connections, open at the same time, both ends in this process.
  *
- * Twenty thousand fibers: one at each end of each connection. The clients connect, a few hundred at a time so
- * that no connection has to be asked for twice; when the last one is there, all of them talk at once,
- * and each checks that what comes back is what it said.
+ * Twenty thousand fibers: one at each end of each connection. The clients connect, a few hundred at
+ * a time so that no connect must be repeated. When the last one is connected, all of them send at
+ * once, and each checks the echo.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct net {
     blitz_addr at;
     uint64_t count;
     blitz_semaphore turns; /* to connect */
-    blitz_latch arrived;   /* opens when everybody is connected */
+    blitz_latch arrived; /* opens when all clients are connected */
     _Atomic uint64_t connected, failed, said, wrong;
 };
 
@@ -67,7 +67,8 @@ static int client(void *arg)
     bool is_there = rc == 0 && say(t, 0); /* served, not merely connected */
     if (turn == 0)
         blitz_semaphore_release(&net->turns, 1);
-    net->failed += !is_there; /* before `connected`: who waits for all of them looks at it then */
+    /* before `connected`: the task that waits for all clients reads it then */
+    net->failed += !is_there;
     uint64_t number = atomic_fetch_add(&net->connected, 1);
     blitz_latch_count_down(&net->arrived, 1);
     is_there = blitz_latch_wait(&net->arrived, BLITZ_FOREVER) == 0 && is_there;
@@ -105,7 +106,7 @@ static uint64_t connections_of(struct demo *d)
 }
 
 struct seat {
-    blitz_task *task; /* NULL: nobody */
+    blitz_task *task; /* NULL: none */
 };
 
 static int run(void *arg)
@@ -119,7 +120,7 @@ static int run(void *arg)
     if (rc != 0 || (rc = blitz_tcp_listener_local(net->listener, &net->at)) != 0 ||
         (rc = blitz_spawn(accept_all, net, NULL, &accepts)) != 0) {
         free(clients);
-        net->failed += net->count; /* before `connected`, by which the others go on */
+        net->failed += net->count; /* before `connected`, which lets the others continue */
         net->connected += net->count;
         return rc;
     }

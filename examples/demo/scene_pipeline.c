@@ -1,10 +1,10 @@
 /*
  * scene_pipeline.c - a pipeline of channels: a source, two stages of workers, a sink.
  *
- * Every stage is a handful of fibers that receive, work a little and send; the channels between them
- * hold 64 values, so the slowest stage sets the pace and nothing piles up. The sink waits in a select:
- * for a result, for the next tick, and for "nothing came for a second". Half-way a stage is cancelled
- * while it waits, and nothing is lost by that: a cancelled call has done nothing.
+ * Every stage is a handful of fibers that receive, work a little and send; the channels between
+ * them hold 64 values, so the slowest stage sets the pace and memory use is bounded. The sink waits
+ * in a select for a result, for the next tick, and for a timeout of a second. Half-way a waiting
+ * stage is cancelled, and no value is lost: a cancelled call has no effect.
  */
 #include <blitz.h>
 
@@ -36,7 +36,7 @@ static int source(void *arg)
     return 0;
 }
 
-/* Receive, work, send; the last of a stage closes what it sends to. */
+/* Receive, work, send. The last worker of a stage closes its output channel. */
 static int worker(void *arg)
 {
     struct stage *s = arg;
@@ -44,7 +44,7 @@ static int worker(void *arg)
     int rc;
     while ((rc = blitz_chan_recv(s->in, &value, BLITZ_FOREVER)) == 0) {
         value *= 2;
-        blitz_shield(); /* what was received is passed on, whoever cancels */
+        blitz_shield(); /* a received value is passed on even after a cancel */
         rc = blitz_chan_send(s->out, &value, BLITZ_FOREVER);
         blitz_unshield();
         if (rc != 0)

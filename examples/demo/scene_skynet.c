@@ -1,8 +1,8 @@
 /*
  * scene_skynet.c - a million tasks against the clock.
  *
- * Every task starts ten more, down to a million leaves, and adds up what they say. The same tree is
- * built on one worker and on all of them. What a thread for each would take is worked out from a
+ * Every task starts ten more, down to a million leaves, and adds up their results. The same tree
+ * runs on one worker and on all workers. The cost of a thread for each task is extrapolated from a
  * thousand threads.
  */
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * scene_stacks.c - a hundred thousand coroutines in a ring, each on a guarded stack of its own; and
- * one that overflows, in a child process, and is called by its name.
+ * scene_stacks.c - a hundred thousand coroutines in a ring, each on its own guarded stack. One more
+ * overflows its stack, in a child process, and the report names it.
  */
 #include <signal.h>
 #include <stdlib.h>

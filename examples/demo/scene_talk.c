@@ -1,10 +1,10 @@
 /*
  * scene_talk.c - a thousand pairs of fibers, each pair in conversation.
  *
- * A fiber says a number and waits for the answer; the other waits for the number and answers. Both
- * are plain loops with blocking calls; at any time nearly two thousand of them stand still in the
- * middle of one. Two threads in the same conversation, through a mutex and a condition, show what
- * the waiting costs when the kernel does it.
+ * One fiber sends a number and waits for the answer; the other waits for the number and answers.
+ * Both are plain loops with blocking calls, and at any time nearly two thousand fibers wait in one.
+ * Two threads do the same through a mutex and a condition, which shows the cost of waiting in the
+ * kernel.
  */
 #include <pthread.h>
 #include <stdlib.h>
