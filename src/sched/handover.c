@@ -159,12 +159,15 @@ static bool is_old(const struct bz_machine *m, uint64_t now)
     return m->burns && now - m->astray_ns >= OLD_NS;
 }
 
-/* Clocks are read every BURN_NS; those of new strays at every look, until it is known whether they burn. */
+/* Clocks are read every BURN_NS; those of new strays at every look, until it is known whether they burn. While the last look
+ * has found one that burns there is another look, even if the thread of that one has ended since: else it would count as burning
+ * for ever. */
 static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t passed = now - mon->burn_ns;
-    if (bz_machines_count(rt) <= rt->proc_count || (passed < BURN_NS && mon->unproven == 0))
+    bool is_none = bz_machines_count(rt) <= rt->proc_count && (mon->burning == 0 || BZ_BROKEN(320));
+    if (is_none || (passed < BURN_NS && mon->unproven == 0))
         return;
     if (passed >= BURN_NS)
         mon->burn_ns = now;

@@ -157,3 +157,94 @@ TEST(handover, whatever_a_task_does_after_it_lost_its_proc_is_done)
 {
     sim_on_procs(all_come_back, NULL, 0, 300, 1, 3);
 }
+
+/* ---- who loses its proc, and who does not ---- */
+
+enum { SHORT = 12 };
+
+/* Long enough to be a hog, and not long enough (OLD_NS in handover.c) to be taken for an endless loop. */
+static int burns_for_a_while(void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    bool *has_lost = arg;
+    for (int i = 0; i < 60; i++)
+        bz_sim_burn(BLITZ_MS);
+    *has_lost = bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
+    return 0;
+}
+
+/* Half the time of a hog. */
+static int is_busy(void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    (void)arg;
+    for (int i = 0; i < 5; i++)
+        bz_sim_burn(BLITZ_MS);
+    CHECK_EQ(bz_load_relaxed(&m->is_stray), 0u); /* relaxed: a hint */
+    return 0;
+}
+
+/* One hog, and a crowd of tasks that are not. */
+static int hog_and_busy_ones(void *arg)
+{
+    struct bz_runtime *rt = runtime_here();
+    bool has_lost = false;
+    blitz_task *hog_task, *t[SHORT];
+    (void)arg;
+    CHECK_EQ(blitz_spawn(burns_for_a_while, &has_lost, NULL, &hog_task), 0);
+    for (int i = 0; i < SHORT; i++)
+        CHECK_EQ(blitz_spawn(is_busy, NULL, NULL, &t[i]), 0);
+    /* With a deadline: the joiner leaves them to the workers. */
+    for (int i = 0; i < SHORT; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, blitz_after(3600 * BLITZ_S)), 0);
+    CHECK_EQ(blitz_task_join(hog_task, NULL, blitz_after(3600 * BLITZ_S)), 0);
+    CHECK_EQ(bz_load_relaxed(&rt->monitor.moved), (uint64_t)has_lost); /* relaxed: statistics */
+    return 0;
+}
+
+/* The hog's proc moves, once. A task of half that length keeps its own: one hog that has just begun is no evidence. */
+TEST(handover, only_a_task_that_is_long_at_it_loses_its_proc)
+{
+    sim_on_procs(hog_and_busy_ones, NULL, 0, 200, 1, 2);
+}
+
+/* ---- a limit on those who burn ---- */
+
+static int one_hog_after_another(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        struct show s = {.ticks = 0, .is_over = 0};
+        uint64_t began = blitz_now();
+        blitz_task *t, *tick;
+        CHECK_EQ(blitz_spawn(ticker, &s, NULL, &tick), 0);
+        CHECK_EQ(blitz_spawn(hog, &s, NULL, &t), 0);
+        CHECK_EQ(blitz_task_join(tick, NULL, blitz_after(3600 * BLITZ_S)), 0);
+        CHECK_EQ(blitz_task_join(t, NULL, blitz_after(3600 * BLITZ_S)), 0);
+        CHECK_LT(blitz_now() - began,
+                 400 * BLITZ_MS); /* 20 ticks of 10 ms; the hog burns for 500 */
+    }
+    return 0;
+}
+
+static void play_with_a_limit(const struct bz_os *os, void *arg)
+{
+    struct bz_runtime *rt;
+    (void)arg;
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1, .burning_max = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, one_hog_after_another, NULL), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+/* One may burn beside the procs. When it has ended it is the next one's turn. */
+TEST(handover, a_hog_that_has_ended_makes_room_for_the_next)
+{
+    for (uint64_t i = 0, n = sim_seeds(60); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        t_watch("simulation seed 0x%llx", (unsigned long long)seed);
+        struct bz_sim_config config = {.seed = seed,
+                                       .has_no_urge = i % 2}; /* strays take turns, or not */
+        CHECK_EQ(bz_sim_run(&config, play_with_a_limit, NULL, NULL), 0);
+    }
+}
