@@ -445,3 +445,100 @@ TEST(sync, bug_25_a_loser_that_was_handed_the_mutex_gives_it_back)
 {
     sim_on_seeds(hand_over_and_cancel, NULL, 0, 20);
 }
+
+/* ---- a deadline at the very moment of the unlock ---- */
+
+/* One object of each kind, all held until `at`, which is also the deadline of everyone who waits. */
+struct rush {
+    uint64_t at;
+    blitz_mutex mutex;
+    blitz_rwlock rwlock;
+    blitz_semaphore semaphore;
+    unsigned kind;
+};
+
+enum { RUSH_MUTEX, RUSH_READ, RUSH_WRITE, RUSH_SEMAPHORE, RUSH_KINDS };
+
+static int rush_take(struct rush *r, unsigned kind, blitz_deadline until)
+{
+    switch (kind) {
+    case RUSH_MUTEX:
+        return blitz_mutex_lock(&r->mutex, until);
+    case RUSH_READ:
+        return blitz_rwlock_read(&r->rwlock, until);
+    case RUSH_WRITE:
+        return blitz_rwlock_write(&r->rwlock, until);
+    default:
+        return blitz_semaphore_acquire(&r->semaphore, 1, until);
+    }
+}
+
+static void rush_give(struct rush *r, unsigned kind)
+{
+    if (kind == RUSH_MUTEX)
+        blitz_mutex_unlock(&r->mutex);
+    else if (kind == RUSH_READ)
+        blitz_rwlock_read_unlock(&r->rwlock);
+    else if (kind == RUSH_WRITE)
+        blitz_rwlock_write_unlock(&r->rwlock);
+    else
+        CHECK_EQ(blitz_semaphore_release(&r->semaphore, 1), 0);
+}
+
+static int rush_in(void *arg)
+{
+    struct rush *r = arg;
+    unsigned kind = r->kind;
+    int rc = rush_take(r, kind, r->at);
+    CHECK(rc == 0 || rc == -ETIMEDOUT);
+    if (rc == 0)
+        rush_give(r, kind);
+    return 0;
+}
+
+static int rush_hold(void *arg)
+{
+    struct rush *r = arg;
+    for (unsigned k = 0; k < RUSH_KINDS; k++)
+        if (k != RUSH_READ)
+            CHECK_EQ(rush_take(r, k, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_sleep_until(r->at), 0);
+    for (unsigned k = 0; k < RUSH_KINDS; k++)
+        if (k != RUSH_READ)
+            rush_give(r, k);
+    return 0;
+}
+
+static int rush(void *arg)
+{
+    enum { EACH = 3 };
+    struct rush r[RUSH_KINDS];
+    blitz_task *holder[RUSH_KINDS], *t[RUSH_KINDS][EACH];
+    uint64_t at = blitz_now() + 10 * BLITZ_MS; /* no one is patient for so long */
+    (void)arg;
+    for (unsigned k = 0; k < RUSH_KINDS; k++) {
+        r[k] = (struct rush){
+            .at = at, .mutex = BLITZ_MUTEX_INIT, .rwlock = BLITZ_RWLOCK_INIT, .kind = k};
+        blitz_semaphore_init(&r[k].semaphore, 1);
+        CHECK_EQ(blitz_spawn(rush_hold, &r[k], NULL, &holder[k]), 0);
+    }
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    for (unsigned k = 0; k < RUSH_KINDS; k++)
+        for (int i = 0; i < EACH; i++)
+            CHECK_EQ(blitz_spawn(rush_in, &r[k], NULL, &t[k][i]), 0);
+    for (unsigned k = 0; k < RUSH_KINDS; k++) {
+        CHECK_EQ(blitz_task_join(holder[k], NULL, BLITZ_FOREVER), 0);
+        for (int i = 0; i < EACH; i++)
+            CHECK_EQ(blitz_task_join(t[k][i], NULL, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_mutex_try_lock(&r[k].mutex), 0);
+        CHECK_EQ(blitz_rwlock_try_write(&r[k].rwlock), 0);
+        CHECK_EQ(blitz_semaphore_try_acquire(&r[k].semaphore, 1), 0);
+    }
+    return 0;
+}
+
+/* Bug class 22: what is handed to a waiter whose time has just run out is free again. */
+TEST(sync, bug_22_a_lock_that_is_freed_at_the_deadline_of_its_waiters_is_free)
+{
+    sim_on_seeds(rush, NULL, 0, 200);
+}

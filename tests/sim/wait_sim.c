@@ -20,17 +20,14 @@ struct scene {
 static void play(const struct bz_os *os, void *arg)
 {
     struct scene *s = arg;
-    struct bz_runtime *rt;
     s->os = os;
     box_init(&s->box, os);
     bz_rng_init(&s->rng, s->seed);
     bz_atomic_init(&s->taken, 0);
     s->put = 0;
-    unsigned procs = 1 + (unsigned)(s->seed % 4);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    struct bz_runtime *rt = sim_begin(os, 1 + (unsigned)(s->seed % 4));
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->main, s), 0);
-    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    sim_end(rt);
     CHECK(bz_list_is_empty(&s->box.takers));
     CHECK_EQ(bz_load_relaxed(&s->taken) + s->box.values, s->put);
 }
@@ -296,4 +293,81 @@ static int arm_elsewhere(void *arg)
 TEST(wait, a_timer_armed_on_a_sleeping_proc_fires)
 {
     on_seeds(arm_elsewhere, 300);
+}
+
+/* ---- deadlines that the monitor fires ---- */
+
+struct late {
+    blitz_semaphore permits;
+    uint64_t at;
+};
+
+static int waits_until(void *arg)
+{
+    struct late *l = arg;
+    int rc = blitz_semaphore_acquire(&l->permits, 1, l->at);
+    CHECK(rc == 0 || rc == -ETIMEDOUT);
+    return rc == 0;
+}
+
+/* It keeps its proc busy over the moment, so that someone else fires the timers there. */
+static int burns_past(void *arg)
+{
+    struct late *l = arg;
+    while (blitz_now() < l->at + 2 * BLITZ_MS)
+        bz_sim_burn(100 * BLITZ_US);
+    return 0;
+}
+
+static int releases_at(void *arg)
+{
+    struct late *l = arg;
+    while (blitz_now() < l->at)
+        bz_sim_burn(l->at - blitz_now());
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(blitz_semaphore_release(&l->permits, 1), 0);
+    return 0;
+}
+
+static int wake_beside_the_monitor(void)
+{
+    struct late l = {.at = blitz_now() + 5 * BLITZ_MS};
+    blitz_task *t[8], *other[2];
+    int got = 0, result;
+    blitz_semaphore_init(&l.permits, 0);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(blitz_spawn(waits_until, &l, NULL, &t[i]), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0); /* they wait, on any proc */
+    CHECK_EQ(blitz_spawn(burns_past, &l, NULL, &other[0]), 0);
+    CHECK_EQ(blitz_spawn(releases_at, &l, NULL, &other[1]), 0);
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
+        got += result;
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(other[i], NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_semaphore_permits(&l.permits), (uint32_t)(8 - got));
+    return 0;
+}
+
+static int wakes_beside_the_monitor(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(wake_beside_the_monitor(), 0);
+    return 0;
+}
+
+/* The monitor fires the timers of a proc that burns, while another thread wakes the same waiters. Each gets one outcome, and
+ * no task is held afterwards (sim_play counts the memory). */
+TEST(wait, a_deadline_that_comes_with_the_wake_is_one_outcome_and_holds_no_task)
+{
+    for (uint64_t i = 0, n = sim_seeds(400); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        struct bz_sim_config config = {.seed = seed, .has_no_barrier = i % 2};
+        struct sim_scene s = {2 + (unsigned)(seed % 2), wakes_beside_the_monitor, NULL, 0};
+        t_watch("simulation seed 0x%llx%s", (unsigned long long)seed,
+                config.has_no_barrier ? " without barriers" : "");
+        CHECK_EQ(bz_sim_run(&config, sim_play, &s, NULL), 0);
+    }
 }

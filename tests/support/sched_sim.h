@@ -20,16 +20,53 @@ struct sim_scene {
     int want;
 };
 
+/* Blocks of memory that the runtime has. A simulation is one thread. */
+static int sim_blocks;
+
+static inline void *sim_alloc(void *ctx, size_t size, size_t align)
+{
+    void *block = bz_alloc(&bz_allocator_libc, size, align);
+    (void)ctx;
+    sim_blocks += block != NULL;
+    return block;
+}
+
+static inline void sim_free(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    sim_blocks--;
+    bz_free(&bz_allocator_libc, block, size);
+}
+
+static const blitz_allocator sim_counted = {sim_alloc, sim_free, NULL};
+
+/* A runtime whose memory is counted, and its end: no block is left. */
+static inline struct bz_runtime *sim_begin(const struct bz_os *os, unsigned procs)
+{
+    struct bz_runtime *rt;
+    sim_blocks = 0; /* a run that ended badly has left some */
+    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs, .allocator = &sim_counted}, &rt),
+             0);
+    return rt;
+}
+
+static inline void sim_end(struct bz_runtime *rt)
+{
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    for (unsigned i = 0; i < bz_machines_count(rt); i++) {
+        bz_deque_check(&bz_machines_at(rt, i)->deque);
+        CHECK_EQ(bz_machines_at(rt, i)->holds_on, 0u); /* none keeps its proc for ever */
+    }
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    CHECK_EQ(sim_blocks, 0); /* a header that is held by no one would keep the runtime */
+}
+
 static inline void sim_play(const struct bz_os *os, void *arg)
 {
     const struct sim_scene *s = arg;
-    struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &rt), 0);
+    struct bz_runtime *rt = sim_begin(os, s->procs);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->fn, s->arg), s->want);
-    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
-    for (unsigned i = 0; i < bz_machines_count(rt); i++)
-        bz_deque_check(&bz_machines_at(rt, i)->deque);
-    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    sim_end(rt);
 }
 
 /* One seed, which must end well. */
