@@ -218,10 +218,32 @@ static void sends_and_receives(size_t capacity)
     blitz_chan_unref(chan);
 }
 
+static void ring(void *bell)
+{
+    (void)bell;
+}
+
+/* A receiver that polls is told, and the sender goes on at once: it has waited for nothing. */
+static void sends_beside_a_receiver_that_polls(size_t capacity)
+{
+    static const blitz_waker_ops ops = {ring, ring, ring, ring};
+    blitz_waker waker = {&ops, NULL};
+    blitz_chan_future f;
+    int out = 0;
+    CHECK_EQ(blitz_chan_new(sizeof value, capacity, &chan), 0);
+    blitz_chan_recv_future(&f, chan, &out);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK(lets_others_run(send_one, 0));
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
+    blitz_chan_unref(chan);
+}
+
 static void uses_rings_and_blocks(void)
 {
     sends_and_receives(4);
     sends_and_receives(BLITZ_UNBOUNDED);
+    sends_beside_a_receiver_that_polls(4);
+    sends_beside_a_receiver_that_polls(BLITZ_UNBOUNDED);
 }
 
 TEST(ask_calls, channels_with_room_and_values_look_at_the_flag)

@@ -307,3 +307,51 @@ TEST(claim, a_child_of_a_plain_thread_can_be_claimed_by_a_task)
         CHECK_EQ(blitz_runtime_unref(rt), 0);
     }
 }
+
+/* ---- what is left of claimed children when the runtime ends ---- */
+
+static bz_atomic(int) blocks; /* that are out */
+
+static void *counted_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    bz_fetch_add_relaxed(&blocks, 1); /* relaxed: a count */
+    return bz_alloc(&bz_allocator_libc, size, align);
+}
+
+static void counted_free(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    bz_fetch_sub_relaxed(&blocks, 1); /* relaxed: a count */
+    bz_free(&bz_allocator_libc, block, size);
+}
+
+static int join_and_keep(void *arg)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(note_stack, &(struct bz_stack *){NULL}, NULL, &t), 0);
+    bz_task_ref((struct bz_task *)t); /* the tombstone's */
+    *(blitz_task **)arg = t;
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+/* A proc that never ran again holds tombstones: in its hand, in the slot for the next task, in its ring. */
+TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
+{
+    blitz_allocator a = {counted_alloc, counted_free, NULL};
+    enum { TOMBS = 4 };
+    blitz_task *t[TOMBS];
+    struct bz_runtime *rt;
+    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_config){.procs = 2, .allocator = &a}, &rt), 0);
+    for (int i = 0; i < TOMBS; i++)
+        CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, join_and_keep, &t[i]), 0);
+    CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
+    struct bz_proc *p = &rt->procs[1];
+    for (int i = 0; i < 2; i++)
+        bz_set(&p->hand.entry[i], bz_entry_first((struct bz_task *)t[i]));
+    bz_store_relaxed(&p->hand.count, 2); /* relaxed: no one runs there */
+    bz_store_relaxed(&p->next, bz_entry_first((struct bz_task *)t[2])); /* relaxed: likewise */
+    CHECK(bz_runq_try_push(&p->ring, bz_entry_first((struct bz_task *)t[3])));
+    CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: all threads have ended */
+}

@@ -377,6 +377,7 @@ static int shows_frames(void *arg)
         t_skip("memory of others cannot be copied here");
     CHECK(has_frame_in(line, (uintptr_t)stands_here));
     CHECK(has_frame_in(line, (uintptr_t)called_this));
+    CHECK_NULL(strstr(seen.text, "(no frames)")); /* one has frames, one runs, one has not begun */
 
     t_event_set(&event);
     blitz_task_join(t, NULL, BLITZ_FOREVER);

@@ -182,6 +182,48 @@ TEST(oneshot, the_future_is_told_or_cancelled)
     CHECK_EQ(bell.holders, 1);
 }
 
+/* A waker that sends the value while the future keeps a copy of it: between the future's two looks. */
+struct sender {
+    struct t_bell bell;
+    blitz_oneshot *o;
+};
+
+static void sender_clone(void *arg)
+{
+    struct sender *s = arg;
+    t_bell_clone(&s->bell);
+    CHECK_EQ(blitz_oneshot_send(s->o, &(int){7}), 0);
+}
+
+static void sender_wake(void *arg)
+{
+    t_bell_wake(&((struct sender *)arg)->bell);
+}
+
+static void sender_wake_by_ref(void *arg)
+{
+    t_bell_wake_by_ref(&((struct sender *)arg)->bell);
+}
+
+static void sender_drop(void *arg)
+{
+    t_bell_drop(&((struct sender *)arg)->bell);
+}
+
+TEST(oneshot, a_future_that_finds_the_value_as_it_begins_to_wait_drops_its_waker)
+{
+    static const blitz_waker_ops ops = {sender_clone, sender_wake, sender_wake_by_ref, sender_drop};
+    struct sender s = {{.holders = 1}, oneshot()};
+    blitz_waker w = {&ops, &s};
+    blitz_oneshot_future f;
+    int out = 0;
+    blitz_oneshot_future_init(&f, s.o, &out);
+    CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
+    CHECK_EQ(f.result, 0);
+    CHECK_EQ(out, 7);
+    CHECK_EQ(s.bell.holders, 1);
+}
+
 /* ---- blocks that are used again: sched/scrap.h ---- */
 
 enum { LARGEST = 200 };

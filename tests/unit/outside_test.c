@@ -130,6 +130,26 @@ TEST(outside, a_call_may_do_what_tasks_do)
     }
 }
 
+static int announces_a_call(void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    CHECK(bz_machine_is_guest(m));
+    blitz_syscall_enter();
+    blitz_syscall_enter(); /* they nest */
+    blitz_syscall_leave();
+    blitz_syscall_leave();
+    CHECK_EQ(bz_retake_where(&m->taken), BZ_IN_USER);
+    return t_visit_forks(arg);
+}
+
+/* A plain thread has no proc that could be moved meanwhile; the call is over when it has been left. */
+TEST(outside, a_call_that_is_announced_ends_when_it_is_left)
+{
+    blitz_runtime *rt = begin(2);
+    CHECK_EQ(blitz_par_run(rt, announces_a_call, (void *)3), 3);
+    end(rt);
+}
+
 typedef bz_atomic(int) flag;
 
 static int says_so(void *arg)

@@ -580,6 +580,63 @@ TEST(select, a_polled_select_does_not_stand_in_the_way_of_who_can_receive_from_i
     blitz_chan_unref(c);
 }
 
+/* A future that sends a value and closes the channel while it is polled, and is never ready. */
+struct meddler {
+    blitz_future f;
+    blitz_chan *c;
+};
+
+static blitz_poll meddler_poll(blitz_future *f, const blitz_waker *w)
+{
+    struct meddler *m = BZ_CONTAINER_OF(f, struct meddler, f);
+    int in = 4;
+    (void)w;
+    CHECK_EQ(blitz_chan_try_send(m->c, &in), 0);
+    blitz_chan_close(m->c);
+    return BLITZ_PENDING;
+}
+
+static void meddler_cancel(blitz_future *f)
+{
+    (void)f;
+}
+
+/*
+ * Between the first look of a polled select and the moment at which it would stand in line the channel gets a value and is
+ * closed. Many receive futures wait there; the first of them is told of the value. The select takes the value: now all
+ * others must learn that the channel is over, however many they are.
+ */
+TEST(select, a_polled_select_that_takes_the_last_value_tells_all_who_wait_behind)
+{
+    static const blitz_future_ops ops = {"meddler", BLITZ_REVOCABLE, meddler_poll, meddler_cancel,
+                                         NULL};
+    enum { MANY = 40 };
+    blitz_chan *c = chan_of_ints(1);
+    struct meddler meddler = {{&ops}, c};
+    struct t_bell bell[MANY], mine = {.holders = 1};
+    blitz_chan_future recv[MANY];
+    int out[MANY], got = 0;
+    for (int i = 0; i < MANY; i++) {
+        bell[i] = (struct t_bell){.holders = 1};
+        blitz_waker w = t_bell_waker(&bell[i]);
+        blitz_chan_recv_future(&recv[i], c, &out[i]);
+        CHECK_EQ(recv[i].future.ops->poll(&recv[i].future, &w), BLITZ_PENDING);
+    }
+    blitz_select_future f;
+    blitz_select_case cases[] = {blitz_case_recv(c, &got), blitz_case_future(&meddler.f)};
+    blitz_select_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
+    CHECK_EQ(poll(&f, &mine), BLITZ_READY);
+    CHECK_EQ(f.chosen, 0);
+    CHECK_EQ(got, 4);
+    for (int i = 0; i < MANY; i++) {
+        CHECK_GE(bell[i].rung, 1);
+        blitz_waker w = t_bell_waker(&bell[i]);
+        CHECK_EQ(recv[i].future.ops->poll(&recv[i].future, &w), BLITZ_READY);
+        CHECK_EQ(recv[i].result, -EPIPE);
+    }
+    blitz_chan_unref(c);
+}
+
 /* ---- pinned futures: asked to stop, waited for ---- */
 
 struct pin {

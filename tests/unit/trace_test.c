@@ -129,6 +129,58 @@ TEST(trace, a_second_trace_begins_anew)
     end(rt);
 }
 
+static int says_its_number(void *arg)
+{
+    *(uint64_t *)arg = blitz_task_id(NULL);
+    return 0;
+}
+
+static int spawns_and_joins(void *arg)
+{
+    uint64_t *id = arg;
+    blitz_task *t;
+    id[0] = blitz_task_id(NULL);
+    CHECK_EQ(blitz_spawn(says_its_number, &id[1], NULL, &t), 0);
+    return blitz_task_join(t, NULL,
+                           blitz_after(3600 * BLITZ_S)); /* by its own stack: not claimed */
+}
+
+/* An arrow leads from the task that spawns or wakes to the one that was made or woken. */
+TEST(trace, a_spawn_and_a_wake_name_the_task_that_made_them)
+{
+    blitz_runtime *rt = runtime();
+    char want[80];
+    uint64_t id[2];
+    CHECK_EQ(blitz_trace_start(rt, NULL), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, spawns_and_joins, id), 0);
+    const char *text = write_all(rt);
+    snprintf(want, sizeof want, "\"how\":\"spawn\",\"task\":%llu,\"by\":%llu}",
+             (unsigned long long)id[1], (unsigned long long)id[0]);
+    CHECK_NOT_NULL(strstr(text, want));
+    snprintf(want, sizeof want, "\"how\":\"wake\",\"task\":%llu,\"by\":%llu}",
+             (unsigned long long)id[0], (unsigned long long)id[1]);
+    CHECK_NOT_NULL(strstr(text, want));
+    end(rt);
+}
+
+/* The row of the other threads comes last, behind every machine that there is and no other. */
+TEST(trace, there_is_a_row_for_each_machine_and_one_for_the_others)
+{
+    blitz_runtime *rt = runtime();
+    char want[80];
+    unsigned rows = 0;
+    CHECK_EQ(blitz_trace_start(rt, NULL), 0);
+    mark(rt, "one");
+    const char *text = write_all(rt);
+    for (const char *at = text; (at = strstr(at, "\"thread_name\"")) != NULL; at++)
+        rows++;
+    CHECK_EQ(rows, bz_machines_count((struct bz_runtime *)rt) + 1);
+    snprintf(want, sizeof want,
+             "\"tid\":0,\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%u}", rows);
+    CHECK_NOT_NULL(strstr(text, want));
+    end(rt);
+}
+
 static int marks_often(void *arg)
 {
     (void)arg;
