@@ -231,7 +231,7 @@ static void sends_beside_a_receiver_that_polls(size_t capacity)
     blitz_chan_future f;
     int out = 0;
     CHECK_EQ(blitz_chan_new(sizeof value, capacity, &chan), 0);
-    blitz_chan_recv_future(&f, chan, &out);
+    blitz_chan_recv_future_init(&f, chan, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     CHECK(lets_others_run(send_one, 0));
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);

@@ -217,7 +217,7 @@ TEST(oneshot, a_future_that_finds_the_value_as_it_begins_to_wait_drops_its_waker
     blitz_waker w = {&ops, &s};
     blitz_oneshot_future f;
     int out = 0;
-    blitz_oneshot_future_init(&f, s.o, &out);
+    blitz_oneshot_recv_future_init(&f, s.o, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
     CHECK_EQ(f.result, 0);
     CHECK_EQ(out, 7);

@@ -619,12 +619,12 @@ TEST(select, a_polled_select_that_takes_the_last_value_tells_all_who_wait_behind
     for (int i = 0; i < MANY; i++) {
         bell[i] = (struct t_bell){.holders = 1};
         blitz_waker w = t_bell_waker(&bell[i]);
-        blitz_chan_recv_future(&recv[i], c, &out[i]);
+        blitz_chan_recv_future_init(&recv[i], c, &out[i]);
         CHECK_EQ(recv[i].future.ops->poll(&recv[i].future, &w), BLITZ_PENDING);
     }
     blitz_select_future f;
     blitz_select_case cases[] = {blitz_case_recv(c, &got), blitz_case_future(&meddler.f)};
-    blitz_select_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
+    blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     CHECK_EQ(poll(&f, &mine), BLITZ_READY);
     CHECK_EQ(f.chosen, 0);
     CHECK_EQ(got, 4);
