@@ -52,7 +52,7 @@ static inline uint64_t bench_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The CPU time of the calling thread: what counts when it works alone, whoever else is about. */
+/* The CPU time of the calling thread, for single-threaded cases on a shared machine. */
 static inline uint64_t bench_thread_ns(void)
 {
     struct timespec t;
@@ -60,7 +60,7 @@ static inline uint64_t bench_thread_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Keep the compiler from dropping what nobody reads. */
+/* Keep the compiler from removing an unused result. */
 static inline void bench_keep(uint64_t value)
 {
     __asm__ volatile("" ::"r"(value) : "memory");
@@ -78,9 +78,9 @@ static inline void bench_relax(void)
 }
 
 /*
- * What to do when a queue is empty or full: wait a little, twice as long each time, then let somebody
- * else run. Start with *tries = 0, and set it back to 0 after a success. The same for everyone.
- * (Looking again at once, all the time, pulls the line to and fro under the one who is to fill it.)
+ * Back off when a queue is empty or full: spin, twice as long each time, then yield the CPU. Start
+ * with *tries = 0, and reset it to 0 after a success. All contenders use it. (To retry at once
+ * would keep moving the cache line away from the thread that must write it.)
  */
 #define BENCH_TRIES 7
 static inline void bench_backoff(unsigned *tries)

@@ -25,7 +25,7 @@
 
 static struct rq rq_queue;
 
-/* What one thread is to do, and what it has done. */
+/* The work and the result of one thread. */
 struct rq_role {
     bool is_consumer;
     uint64_t count;          /* messages to send, then: messages sent or received */

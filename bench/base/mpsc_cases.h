@@ -7,13 +7,13 @@
  *     struct mq_msg *mq_take(struct mq *)              the consumer; NULL if there is none just now
  * then includes this file and puts MPSC_CASES into its table of cases.
  *
- * Fair means: everybody carries the same messages, preallocated, MQ_MESSAGES in all, shared out
- * among the producers and sent round and round. A message is taken back by its flag: the consumer
- * clears it when it has read the payload, the producer waits for that before it writes the next
- * one. The line has to travel back anyway, so the flag costs no traffic of its own, and the bound on
- * what is in flight is the same for lists and rings. An empty queue, and a message that is still
- * out, are waited for by bench_backoff. The consumer adds up what it got: a queue that loses or
- * doubles a message fails instead of winning.
+ * For fairness, every queue carries the same preallocated messages, MQ_MESSAGES in all, divided
+ * among the producers and sent repeatedly. A message is taken back by its flag: the consumer clears
+ * it when it has read the payload, the producer waits for that before it writes the next one. The
+ * line has to travel back anyway, so the flag costs no traffic of its own, and the bound on what is
+ * in flight is the same for lists and rings. An empty queue, and a message that is still out, are
+ * waited for by bench_backoff. The consumer adds up what it got: a queue that loses or doubles a
+ * message fails instead of winning.
  */
 #ifndef BENCH_MPSC_CASES_H
 #define BENCH_MPSC_CASES_H
@@ -26,7 +26,7 @@
 static struct mq mq_queue;
 static struct mq_msg mq_pool[MQ_MESSAGES];
 
-/* What one thread is to do, and what it has done. */
+/* The work and the result of one thread. */
 struct mq_role {
     bool is_consumer;
     uint64_t count;          /* messages to send, then: messages sent or received */

@@ -138,7 +138,7 @@ static double case_pool_trip(uint64_t ops)
     return (double)(bench_now_ns() - began);
 }
 
-/* Made where it stands: the proc can be taken, but nobody needs it. */
+/* In place: the monitor may take the proc, but no task needs it. */
 static double case_in_place(uint64_t ops)
 {
     uint64_t sum = 0, began = tasks_now_ns();
@@ -176,7 +176,7 @@ static double case_bracket(uint64_t ops)
     return with > without ? (double)(with - without) : 1e-3;
 }
 
-/* ---- what it costs those who are no hogs ---- */
+/* ---- the cost for tasks that are not hogs ---- */
 
 static int yield_often(void *arg)
 {

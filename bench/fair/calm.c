@@ -1,5 +1,5 @@
 /*
- * calm.c - how late everybody else is beside 1 to 200 tasks that do not let go.
+ * calm.c - latency of other tasks beside 1 to 200 tasks that never yield.
  *
  *     bench_calm                                  the whole table, a few minutes
  *     bench_calm --procs=2 --hogs=200             one part of it
@@ -12,12 +12,13 @@
  * A cell is one runtime. The probe makes its first round, then the hogs arrive all at once, so the figures contain
  * the time in which the runtime finds out that they are hogs. A cell lasts --ms (2000) milliseconds.
  *
- * Probes: a ticker of 1 ms and one of 10 ms (how late each tick is; a late tick delays no due time, as in
- * tickers.h), an echo over two rendezvous channels and one over TCP (how long a round trip takes, one every 2 ms).
+ * Probes: a ticker of 1 ms and one of 10 ms, with the delay of each tick. A late tick does not move
+ * later due times, as in tickers.h. An echo over two rendezvous channels and one over TCP, with the
+ * time of a round trip, one every 2 ms.
  *
- * Kinds of hogs: burn (an endless loop), block (an unmarked read), mixed (every other), malloc (malloc and free in
- * the loop), print (fprintf to one shared FILE in the loop), end (burns 30 ms, ends, and a new one is spawned),
- * loop (the body of a blitz_for burns).
+ * Kinds of hogs: burn (an endless loop), block (an unmarked read), mixed (both in turn). In malloc
+ * the loop calls malloc and free, in print it calls fprintf on a shared FILE. In end each hog burns
+ * for 30 ms and ends, and a new one is spawned; in loop the body of a blitz_for burns.
  *
  * The program ends with status 1 if a round is missing or a limit given by --worst-ms or --p99-ms is passed.
  */
@@ -54,7 +55,7 @@ struct options {
 static struct options options = {.hogs = -1, .ms = 2000};
 static bool is_over; /* the hogs end; accessed atomically */
 static blitz_runtime *world;
-static uint32_t late_us[LATE_MAX]; /* what the probe saw */
+static uint32_t late_us[LATE_MAX]; /* the probe's samples */
 static size_t late_count;
 static uint64_t probe_end_ns;
 static int pipe_fd[2];

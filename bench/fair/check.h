@@ -1,8 +1,8 @@
 /*
- * check.h - what a task pays for the possibility that its proc is taken: once out of the runtime and
- * once back into it, with the check whether somebody has taken it meanwhile (src/sched/retake.h). Measured
- * on the very functions, against the same loop without them, because in a whole task it is lost in
- * the noise. The only part of bench-fair that looks inside the library.
+ * check.h - the cost of the check that lets the monitor take a proc: one leave and one enter of the
+ * runtime (src/sched/retake.h). Measured on these functions, against the same loop without them,
+ * because in a whole task the cost is below the noise. Only this part of bench-fair uses internals
+ * of the library.
  */
 #ifndef BENCH_FAIR_CHECK_H
 #define BENCH_FAIR_CHECK_H

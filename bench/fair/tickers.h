@@ -3,11 +3,11 @@
  * get to run, and how late, beside tasks that do not let go. It knows nothing of blitz; the peers in
  * other languages say the same again.
  *
- * Ticker i is due at `start + i * 10 us + k * 10 ms`, k = 0 to 99: spread evenly, so that the figure is
- * not that of a thousand tasks due at once. Each notes how late every tick came. One that comes late
- * does not leave out what fell due in the meantime: those ticks come at once, each with its own delay.
- * The books are closed a second after the start by a thread outside the runtime, whether the tickers
- * are done or not: a tick that has not come by then was not delivered, and counts as late as it is at
+ * Ticker i is due at `start + i * 10 us + k * 10 ms`, k = 0 to 99: spread evenly, so that the
+ * figure is not that of a thousand tasks due at once. Each notes how late every tick came. One that
+ * comes late does not leave out what fell due in the meantime: those ticks come at once, each with
+ * its own delay. A thread outside the runtime ends the measurement a second after the start,
+ * whether the tickers are done or not. A tick that has not come by then counts with its delay at
  * that moment. So a runtime in which the tickers never run gets a figure, too: about a second.
  */
 #ifndef BENCH_FAIR_TICKERS_H

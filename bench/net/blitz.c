@@ -33,9 +33,10 @@ static int owe(struct owed *o, const char *bytes, size_t len)
 }
 
 /*
- * Echo what there is. OVER; OWES: the rest must be written by who may wait; -EAGAIN: wait for more, which
- * is also what a read that did not fill its buffer says: another try would ask the kernel for nothing.
- * Nothing waits in here, so what is the thread's stays ours.
+ * Echo the available bytes. Return OVER at the end, OWES if the caller must write the rest and may
+ * wait, -EAGAIN to wait for more. A read that did not fill its buffer also returns -EAGAIN, because
+ * another read would find nothing. This function does not wait, so the thread-local buffer stays
+ * valid.
  */
 static __attribute__((noinline)) int echo_some(blitz_tcp *t, struct owed *o)
 {
@@ -55,8 +56,8 @@ static __attribute__((noinline)) int echo_some(blitz_tcp *t, struct owed *o)
 }
 
 /*
- * Messages that are small: a buffer that fits into the page of stack that a fiber has anyway, and the two calls that
- * everybody knows. One that fills it is followed by what the thread's buffer holds.
+ * Small messages: a buffer within the one stack page that a fiber uses anyway, and a plain read and
+ * write. A read that fills it is followed by reads into the thread's buffer.
  */
 static int echo_small(blitz_tcp *t)
 {

@@ -3,17 +3,20 @@
  *
  *     net_load SERVER [WORDS] CASE --seconds=S
  *
- * The server runs on CPU 0, this program on CPU 1. echo-*: after a warm-up the loop (loop.h) runs for S
- * seconds (longer if some connection cannot have had two messages by then), then for a tenth of a second more while system calls are counted, then everything on its way is seen to
- * come back. Printed are
+ * The server runs on CPU 0, this program on CPU 1. echo-*: after a warm-up the loop (loop.h) runs
+ * for S seconds, or longer until every connection has had two messages. Then it runs for a tenth of
+ * a second to count system calls, then it waits for the outstanding messages. It prints
  *
  *     CASE          CPU microseconds of the server for a message
  *     CASE.rate     messages a second
  *     CASE.p50 .p99 .p999    microseconds from the moment a message was due until the last of it was back
  *     CASE.calls    system calls of the server for a message, if this system lets us count them
  *
- * idle, idle-task: bytes of resident memory for each of 10,000 connections on which one message went back and forth.
- * http-*: requests a second that wrk (a program nobody here wrote) gets answered, and .cpu, microseconds each.
+ * idle, idle-task: bytes of resident memory for each of 10,000 connections on which one message
+ * went back and forth.
+ *
+ * http-*: requests a second as measured by wrk (a program that is not ours), and .cpu, microseconds
+ * each.
  */
 #include "bench.h"
 #include "net/loop.h"

@@ -1,10 +1,11 @@
 /*
  * loop.h - the closed loop: connections that each keep `depth` messages on their way and check what returns.
  *
- * Every connection sends a stream of its own, of which each byte follows from the connection, the message and the
- * place in it; nothing sent is kept to be compared with. A message begins with a number made of its connection and its place in the stream, and
- * goes on with bytes that the number chooses, so one that is lost, doubled, swapped or handed to a neighbour
- * does not pass. A wrong byte ends the run.
+ * Every connection sends a stream of its own, of which each byte follows from the connection, the
+ * message and the place in it; nothing sent is kept to be compared with. A message begins with a
+ * number that identifies its connection and its position in the stream; the number determines the
+ * other bytes. So the check finds messages that are lost, doubled, swapped or sent to another
+ * connection. A wrong byte ends the run.
  *
  * One thread, epoll, never asleep: a generator that sleeps lets the server pay for waking it. What came back
  * by one recv is answered with as many messages by one send.
@@ -140,7 +141,7 @@ static inline void loop_message_done(struct loop *l, struct loop_conn *c)
 static inline void loop_check(struct loop *l, struct loop_conn *c, size_t len)
 {
     if (len > c->sent - c->got)
-        bench_die("connection %u: %zu bytes that nobody sent", (unsigned)c->id, len);
+        bench_die("connection %u: %zu bytes that were never sent", (unsigned)c->id, len);
     for (const char *is = l->in; len > 0;) {
         size_t n = loop_check_some(l, c, is, len);
         c->got += n;
@@ -159,7 +160,8 @@ static inline void loop_arm(struct loop *l, struct loop_conn *c, int op, bool fo
     c->waits_for_room = for_room;
 }
 
-/* What may be sent and is not, from the middle of a message if need be; returns its bytes in l->out. */
+/* Fill l->out with the bytes that may be sent now, starting in the middle of a message if needed.
+ * Return their number. */
 static inline const char *loop_next(struct loop *l, const struct loop_conn *c, size_t *len)
 {
     uint64_t k = c->sent / l->shape.bytes, room = 0;

@@ -1,11 +1,12 @@
 /*
  * shape.h - what the names of the cases mean, for the load generator and for every server written in C.
  *
- * A server is started as `SERVER [WORDS] CASE` and listens on 127.0.0.1, on a port of the system's choice,
- * which it prints as a line `port N`. It echoes; if the name of the case begins with "http" it answers each
- * request with NET_ANSWER instead. Whoever holds a buffer for each connection holds NET_BUFFER bytes of it, or
- * two messages if one would fill that (a read that fills its buffer must be followed by another): the same for
- * all, because bytes a connection are one of the figures.
+ * A server is started as `SERVER [WORDS] CASE` and listens on 127.0.0.1, on a port of the system's
+ * choice, which it prints as a line `port N`. It echoes; if the name of the case begins with "http"
+ * it answers each request with NET_ANSWER instead. A server with a buffer for each connection uses
+ * NET_BUFFER bytes, or two messages if one message would fill it (a read that fills its buffer must
+ * be followed by another). All servers do the same, because memory for each connection is one of
+ * the figures.
  */
 #ifndef NET_SHAPE_H
 #define NET_SHAPE_H

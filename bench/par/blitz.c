@@ -1,7 +1,7 @@
 /*
- * Ours. A case runs in the first task of a runtime with as many procs as were asked for, or, where its
- * name says so, on a plain thread: small loops from outside, and what others see beside loops.
- * What each is: par/cases.h and par/beside.h. Only public headers.
+ * Ours. A case runs in the first task of a runtime with the given number of procs. Cases of small
+ * loops from outside, and of latency beside loops, run on a plain thread. par/cases.h and
+ * par/beside.h describe the cases. Only public headers.
  */
 #include <blitz.h>
 

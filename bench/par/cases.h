@@ -2,7 +2,7 @@
  * cases.h - what the cases of bench-par are, for ours and for the peers in C and C++; the peer in Rust
  * says the same again. It knows nothing of blitz. The frame is that of bench-tasks (tasks/tasks.h).
  *
- *   fork          a fork and a join that nobody comes between, the forked function called: ns
+ *   fork          a fork and a join without a steal, the forked function called: ns
  *   fib           fib(38), every node forks one half and calls the other: ms
  *   queens        nqueens(13), a task for every placement, all solutions counted: ms
  *   sum           the sum of 100 million doubles: ms
@@ -76,8 +76,8 @@ static inline double *sum_numbers(void)
 #define SUM_RESULT (0.25 * 999 * 1000 / 2 * (SUM_COUNT / 1000))
 
 /*
- * A stretch of them, in eight sums at a time: one alone would wait for each addition, and whoever adds
- * in parallel has given up the order anyway. All use this, so that it is the splitting that differs.
+ * Sum a range with eight accumulators: a single one would wait for each addition, and a parallel
+ * sum has no fixed order anyway. All contenders use this, so that only the splitting differs.
  */
 static inline double sum_stretch(const double *numbers, size_t from, size_t to)
 {
@@ -102,7 +102,7 @@ static inline uint64_t orbit(uint64_t i)
     return (uint64_t)((x + 2) * 1024);
 }
 
-/* What the reduction has to come to: items repeat after a thousand. */
+/* The expected result of the reduction: items repeat after a thousand. */
 static inline uint64_t orbit_result(void)
 {
     uint64_t result = 0;

@@ -1,5 +1,6 @@
 /*
- * cases.h - the cases of bench-switch, the same for everyone. A contender defines, before including:
+ * cases.h - the cases of bench-switch, the same for all contenders. A contender defines, before
+ * including:
  *
  *     struct place                      a context and whatever it needs
  *     place_make(p, fn, arg)            fn(arg) on a stack of its own, not yet entered; never returns

@@ -1,6 +1,6 @@
 /*
- * What a million stacks cost: mappings, memory, page tables, the time of a fresh one and of a reused
- * one.
+ * The cost of a million stacks: mappings, memory, page tables, the time of a fresh one and of a
+ * reused one.
  *
  *     bench_stacks [COUNT]        COUNT guarded, touched stacks of 64 KiB (default 1000000)
  *

@@ -14,7 +14,7 @@ enum { LOCKERS = 8, LOCK_PERMITS = 4, LOCK_WRITE_EVERY = 100 };
 static _Alignas(128) blitz_mutex lock_mutex = BLITZ_MUTEX_INIT;
 static _Alignas(128) blitz_rwlock lock_rwlock = BLITZ_RWLOCK_INIT;
 static _Alignas(128) blitz_semaphore lock_semaphore = BLITZ_SEMAPHORE_INIT(LOCK_PERMITS);
-static _Alignas(128) uint64_t lock_counter; /* what they guard */
+static _Alignas(128) uint64_t lock_counter; /* guarded by the locks */
 
 static int lock_mutex_often(void *arg)
 {

@@ -13,8 +13,8 @@
  * The figure of the first two is the *fastest* of those runs: whatever else a shared machine does in
  * between makes a run slower and never faster. Peers in other languages do the same.
  *
- * With one worker the clock is the process's CPU time, with more it is the wall's: with one, both say
- * the same on a machine that has nothing else to do, and the former holds on one that has.
+ * With one worker the clock is the process's CPU time, with more it is wall time. With one worker
+ * both agree on an idle machine, and CPU time is also right on a busy one.
  */
 #ifndef BENCH_TASKS_H
 #define BENCH_TASKS_H
@@ -56,7 +56,7 @@ static inline uint64_t tasks_proc_number(const char *file, const char *key)
     return value;
 }
 
-/* What the process occupies, page tables included, in bytes. */
+/* The memory of the process, page tables included, in bytes. */
 static inline uint64_t tasks_memory(void)
 {
     return 1024 * (tasks_proc_number("/proc/self/status", "VmRSS:") +

@@ -1,11 +1,10 @@
-"""What a case is to reach besides being ahead: a figure, a multiple of a peer, a multiple of ours.
+"""Goals of a case besides being ahead: a figure, a multiple of a peer, a multiple of ours.
 
-A goal is compared with our best round: it says what the machine and our code can do, and whatever
-else a shared machine does only makes a round worse (two workers of ours on one CPU, because others
-have the second, are no property of ours). The same holds for a multiple of another case of ours
-(`speedup`, with `beside`). A multiple of a peer (`times`) is the median of the ratios within the
-rounds, as all ratios are; below 1 it is a price we allow ourselves, and decides in the place of
-"ahead".
+A goal is compared with our best round, which shows what the machine and our code can do. Other load on a
+shared machine only makes a round worse: two of our workers on one CPU say nothing about our code. The same
+holds for a multiple of another case of ours (`speedup`, with `beside`). A multiple of a peer (`times`) is the
+median of the ratios within the rounds, as all ratios are; below 1 it is a price we allow ourselves, and
+decides in the place of "ahead".
 """
 
 from . import stats

@@ -1,4 +1,4 @@
-"""What the figures were measured on. Figures without their machine are rumours.
+"""Describe the machine of the measurement.
 
 No host name: the page is meant to be passed on.
 """

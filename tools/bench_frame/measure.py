@@ -1,8 +1,8 @@
 """Runs the programs of a benchmark and collects what they print.
 
-Interleaved: a round runs every contender of every case once, and each round starts with the next
-contender, so that whatever disturbs the machine disturbs all of them alike and nobody is always
-first. One round before the first is thrown away (caches, page cache, CPU clock).
+Interleaved: a round runs every contender of every case once, and each round starts with the next contender,
+so that disturbances affect all contenders alike and none is always first. One round before the first is
+thrown away (caches, page cache, CPU clock).
 
 In front: where it may (root), a measured program gets the highest ordinary priority, so that other
 work on the machine disturbs it less. Linux weighs sessions against each other before it looks at the
@@ -44,7 +44,7 @@ class Entry:
 
 
 def entries(spec, shop, case, skipped):
-    """Who runs in a case: ours, ours again, the peers that are not skipped."""
+    """The contenders of a case: ours, ours again, the peers that are not skipped."""
     ours = spec.contenders[OURS]
     argv = shop.spell(spec, ours, ours.run)
     found = [Entry(OURS, argv), Entry(AGAIN, argv)]
@@ -101,7 +101,7 @@ def value_of(output, case_name):
 
 
 def _printed(entry, run_name, seconds):
-    """What a program says about a run."""
+    """The figures that a program prints for a run."""
     return _call(entry.argv + [run_name, f"--seconds={seconds:g}"], RUN_LIMIT_S,
                  _step_in_front).stdout
 

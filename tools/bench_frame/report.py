@@ -58,7 +58,7 @@ def load(folder):
 
 
 def _ratio(row, peer):
-    """How many times better ours is; worked out here if whoever wrote the row did not."""
+    """How many times better ours is; computed here if the row does not have it."""
     given = row.get("ratios", {}).get(peer)
     return given or stats.ratio(row["blitz"], row["peers"][peer], row["better"])
 
@@ -117,7 +117,7 @@ def _chart(row, labels):
 
 
 def _goals(row):
-    """What was asked for beyond being ahead, as a line of the card."""
+    """The goals of a case as a line of the card."""
     said = []
     for goal in row.get("goals", []):
         word = stats.AHEAD if goal["met"] else stats.BEHIND
@@ -158,7 +158,7 @@ def _details(rows):
 
 
 def _legend(rows, labels):
-    """What the short names stand for."""
+    """The meaning of the short names."""
     there = dict.fromkeys(p for r in rows for p in list(r["peers"]) + list(r.get("skipped", {})))
     said = [f"<b>{escape(p)}</b> {escape(labels[p])}" for p in there if labels.get(p, p) != p]
     return f'<p class="legend">{" &#183; ".join(said)}</p>' if said else ""
@@ -194,7 +194,7 @@ def _tally(found):
 
 
 def _pictures(folder, name):
-    """What plot.py drew of a benchmark. The name space is for files; inside a page it is not needed."""
+    """The plot of a benchmark, as drawn by plot.py. The name space is for files; inside a page it is not needed."""
     drawn = sorted(folder.glob(f"{name}-*.svg")) if folder else []
     return [re.sub(' xmlns="[^"]*"', "", path.read_text(encoding="utf-8")) for path in drawn]
 

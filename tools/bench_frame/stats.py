@@ -8,12 +8,12 @@ the median, over the rounds, of the ratio within the round: a machine has good a
 those of one round are the same for all. (Dividing the medians compares one's good minutes with
 another's bad ones; where figures fall into two heaps that alone is a factor of two.)
 
-The spread is the A/A spread: how far from 1 such a ratio comes when it compares *the same program*
-in this very run. Ours runs as two contenders. Which of the two is which means nothing, so we swap
-them in a random half of the rounds, over and over (in every way there is, if there are few), and
-take the ratio that 95% of those stay under; or what the two really had, if that is further from 1; or
-what the quotient of the figures differs from the ratio for a peer close to ours, so that nobody who
-divides the figures comes to another verdict than we. A difference smaller than that is noise, whatever the reason. More rounds make it smaller. Where it
+The spread is the A/A spread: how far from 1 such a ratio comes when it compares *the same program* in this
+very run. Ours runs as two contenders. The two are interchangeable, so we swap them in a random half of the
+rounds, many times (in every way, if there are few), and take the ratio that 95% of those stay under. If the
+measured A/A ratio is further from 1, we take that. The spread also covers, for a close peer, the difference
+between the ratio and the quotient of the figures, so that a reader who divides the figures reaches the same
+verdict. A difference smaller than that is noise, whatever the reason. More rounds make it smaller. Where it
 stays wider than NOISE_MAX, not being behind is no merit: the verdict is "unclear".
 """
 

@@ -1,16 +1,15 @@
-"""blitz.py - gdb commands for blitz: tasks, procs, and stacks that nobody stands on.
+"""blitz.py - gdb commands for blitz: tasks, procs, and parked stacks.
 
     (gdb) source tools/gdb/blitz.py
     (gdb) info blitz tasks               every task: id, kind, state, proc, age, name, what it waits for
     (gdb) info blitz procs               every proc: what its machine is at, and its queues
     (gdb) blitz bt 7                     the backtrace of task 7, parked or running
-    (gdb) blitz bt 7 full                with whatever else `backtrace` takes
+    (gdb) blitz bt 7 full                further arguments are those of `backtrace`
     (gdb) blitz-bt fiber->ctx            the same for a context of your own: a struct bz_ctx
 
-All of it works on a live process and on a core file: nothing is called and no register is changed.
-Types come from debug information. The library carries what is needed here in every build (two of its
-files are compiled with -g), unless it was stripped; frames have names and lines as far as the rest
-has been compiled with -g.
+All of it works on a live process and on a core file: nothing is called and no register is changed. Types come
+from debug information. Every library that is not stripped has the types needed here (two of its files are
+compiled with -g). Frames have names and lines if the other code was compiled with -g.
 
 How a parked stack is unwound. A parked context is three words: stack pointer, frame pointer, address.
 The usual trick is to write them into the registers, which a core file does not allow and a live process
@@ -30,7 +29,7 @@ REGISTERS = {
 }
 
 
-# ---- what the program says of itself ----
+# ---- reading the runtime's structures ----
 
 def debug():
     """The constants and the list of runtimes: src/sched/runtimes.c."""
@@ -100,7 +99,7 @@ def task_headers(runtime):
 # ---- one task ----
 
 class Task:
-    """What can be said of a task header; the table is that of src/sched/view.c."""
+    """Describe a task header, by the same table as src/sched/view.c."""
 
     def __init__(self, header, current):
         known = debug()
@@ -286,7 +285,7 @@ class TaskBacktrace(gdb.Command):
         found = [t for runtime in runtimes() for t in tasks_of(runtime) if t.id == int(words[0])]
         if not found:
             raise gdb.GdbError(f"no task {words[0]}: info blitz tasks lists them")
-        for task in found:  # a forked job that somebody else runs has the id of who forked it
+        for task in found:  # a stolen forked job has the id of the task that forked it
             gdb.write(f"task {task.id} ({task.kind}): {task.state} {task.why}\n")
             self.show(task, words[1:])
 

@@ -1,9 +1,9 @@
 """atomics.py - every order has a reason, and every reason a partner.
 
-An atomic operation is a promise to another line of code. The essay of a file names the promises by
-letter, `[A] push: tail release -> take: tail acquire`; the operations cite them. These checks see
-that no operation stands without a reason, that no citation leads nowhere, and that both halves of
-each promise are still there, since deleting one is the classic way to lose a wakeup.
+An atomic operation is a promise to another line of code. The essay of a file names the promises by letter,
+`[A] push: tail release -> take: tail acquire`; the operations cite them. These checks require that every
+operation has a reason, that every cited letter exists, and that both halves of each pairing are present. To
+delete one half is the classic way to lose a wake-up.
 """
 import os
 import re

@@ -1,4 +1,4 @@
-"""calls.py - what only the keepers of a contract may call.
+"""calls.py - functions that only the implementation of a contract may call.
 
 A whole program runs in simulation because nothing in src/ reads a clock, makes a thread, draws a
 random number, spins or waits except through os/os.h and io/poll.h. One direct call breaks that, and

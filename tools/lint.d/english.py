@@ -222,20 +222,28 @@ def relative(tree):
                      "begin with a noun or a verb")
 
 
+def row(folder, limit):
+    return f'\n["{folder}"]\n' + "".join(f"{k} = {v}\n" for k, v in limit.items())
+
+
 def lower(tree):
-    """Lower the ceilings to today's counts; drop those of finished folders. Returns the lines changed."""
-    old = ceilings(tree.root)
+    """Lower the ceilings of the chosen folders to today's counts; remove those of finished folders.
+    Return the changes."""
+    old, chosen = ceilings(tree.root), {folder_of(f.path) for f in tree.files}
     with open(os.path.join(tree.root, CEILINGS), encoding="utf-8") as f:
         head = f.read().split("\n[")[0].rstrip("\n")
     rows, changed = [], []
     for folder, limit in sorted(old.items()):
+        if folder not in chosen:
+            rows.append(row(folder, limit))
+            continue
         count = counts(tree)[folder]
         now = {"pronouns": min(limit["pronouns"], max(PRONOUN_RATE, round(count.rate() + 0.05, 1))),
                "long": min(limit["long"], len(count.long)), "relative": min(limit["relative"], len(count.relative))}
         if now != limit:
             changed.append(f"{folder}: {limit} -> {now}")
         if now["pronouns"] > PRONOUN_RATE or now["long"] or now["relative"]:
-            rows.append(f'\n["{folder}"]\n' + "".join(f"{k} = {v}\n" for k, v in now.items()))
+            rows.append(row(folder, now))
     with open(os.path.join(tree.root, CEILINGS), "w", encoding="utf-8") as f:
         f.write(head + "\n" + "".join(rows))
     return changed

@@ -1,7 +1,7 @@
 """external.py - the checks other programs make: clang-format, clang-tidy, shellcheck, Python.
 
-clang-tidy is slow, so its verdict on a file is kept under build/lint, by the hash of everything it
-depends on: the file, the headers of ours it includes, the flags, the configuration and clang-tidy.
+clang-tidy is slow, so its verdict on a file is cached under build/lint. The key is a hash of the file, its
+headers, the flags, the configuration and clang-tidy's version.
 """
 import ast
 import concurrent.futures
@@ -106,7 +106,7 @@ def clang_tidy(tree):
 
 
 def foreign(f):
-    """Keepers for other systems: their headers are not here."""
+    """True for the code of other systems, whose headers are not installed."""
     return f.name in ("windows.c", "darwin.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
 
 

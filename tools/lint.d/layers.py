@@ -7,7 +7,7 @@ LAYERS = ("base os arch task time io sched future par sync chan net fs process s
 # Beyond the order: these stand on park and wake alone.
 NEVER = {"future": {"par"}, "sync": {"par"}, "chan": {"par"}}
 
-# What base may know of the public headers: words and hooks, nothing of the runtime.
+# The public headers that base may include: no runtime headers.
 BASE_PUBLIC = {"blitz/api.h", "blitz/hooks.h", "blitz/version.h"}
 
 ISO_C = {h + ".h" for h in (

@@ -1,4 +1,4 @@
-"""lintlib.py - what every check of tools/lint is written with.
+"""lintlib.py - the library of all checks of tools/lint.
 
 A Tree is the set of files under a root. A File gives its text, its lines and, for C, its tokens:
 comments and strings are tokens of their own, so no check ever mistakes a word in a comment for a
@@ -6,7 +6,7 @@ call. A check is a generator function with the @rule decorator; it yields findin
 
 Two ways to be excused, both with a reason that a reviewer can read:
   a comment   `lint: allow RULE: why`, on the line itself or on the line above it
-  a table     tools/lint.d/exceptions.toml, for whole files; an entry nobody needs is a finding
+  a table     tools/lint.d/exceptions.toml, for whole files; an unused entry is a finding
 """
 import bisect
 import fnmatch
@@ -32,7 +32,7 @@ def rule(name, says, tool=None):
 
 
 class Finding:
-    """One sin: where, which rule, what is wrong and how to mend it."""
+    """One finding: place, rule, problem and remedy."""
 
     def __init__(self, path, line, text, warning=False):
         self.path, self.line, self.text, self.warning = path, line, text, warning

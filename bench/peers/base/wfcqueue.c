@@ -1,8 +1,9 @@
 /*
  * wfcqueue.c - userspace RCU's queue with wait-free enqueue, one consumer.
  *
- * Inlined (_LGPL_SOURCE), which is its fastest form, and with the non-blocking dequeue: the blocking
- * one sleeps 10 ms when it runs into a push under way, and everybody here backs off the same way.
+ * Inlined (_LGPL_SOURCE), which is its fastest form, and with the non-blocking dequeue: the
+ * blocking one sleeps 10 ms when it meets a push in progress, and all contenders must back off in
+ * the same way.
  */
 #define _LGPL_SOURCE 1
 #include <urcu/wfcqueue.h>

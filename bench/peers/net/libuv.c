@@ -1,6 +1,7 @@
 /*
- * libuv.c - the echo server on libuv, its fastest way: one buffer for all connections, written at once by
- * uv_try_write, and a copy and uv_write only for what the socket did not take (reading rests meanwhile).
+ * libuv.c - the echo server on libuv, its fastest way: one buffer for all connections, written at
+ * once by uv_try_write. If the socket does not take all bytes, the server copies the rest, calls
+ * uv_write and stops reading meanwhile.
  */
 #include "bench.h"
 #include "net/shape.h"

@@ -11,7 +11,7 @@
 
 enum { EVENTS = 256, ACCEPTS = 64 };
 
-/* What a connection owes that its socket did not take. */
+/* Bytes of a connection that its socket did not take. */
 struct owed {
     char *bytes;
     size_t at, len;

@@ -1,8 +1,8 @@
 /*
- * Plain C, one thing after another: the floor. fib by two real calls a node: left alone, gcc turns the
- * second call into a loop and unfolds several levels of the first into one function, which no fork can
- * do that may be taken by another worker; so neither is allowed here. Queens likewise is one real call
- * a placement. Sorting is qsort, once: it is the same each time and takes seconds.
+ * Plain sequential C: the lower bound. fib makes two real calls a node. By default gcc turns the
+ * second call into a loop and inlines several levels of the first. A fork that may be stolen cannot
+ * do that, so both are disabled here. Queens likewise is one real call a placement. Sorting is
+ * qsort, once: it is the same each time and takes seconds.
  */
 #include "par/cases.h"
 
@@ -11,7 +11,7 @@ __attribute__((noipa)) static int answer(int x)
     return x;
 }
 
-/* What is left of a fork and a join without them: the call. */
+/* The call alone, without a fork and a join. */
 static double case_fork(uint64_t ops)
 {
     uint64_t sum = 0, began = tasks_now_ns();

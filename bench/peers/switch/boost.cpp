@@ -16,7 +16,7 @@ struct place {
     void *arg;
 };
 
-/* `data` is where whoever we came from wants to be stored. */
+/* `data` is where to store the previous context. */
 static inline void place_hop(struct place *from, struct place *to)
 {
     ctx::transfer_t t = ctx::jump_fcontext(to->at, &from->at);

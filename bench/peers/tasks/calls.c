@@ -1,7 +1,7 @@
 /*
- * Plain C: fib(38) by two real calls a node. Left alone, gcc turns the second call into a loop and
- * unfolds several levels of the first into one function, which no fork can do that may be taken by
- * another worker; so neither is allowed here.
+ * Plain C: fib(38) by two real calls a node. By default gcc turns the second call into a loop and
+ * inlines several levels of the first. A fork that may be stolen cannot do that, so both are
+ * disabled here.
  */
 #include "tasks/cases.h"
 

@@ -1,6 +1,6 @@
 // Go: timers and goroutines that sleep. GOMAXPROCS is the number of workers. What the sleepers are is said in
 // bench/timers/late.h; the kinds of cases and the clocks are those of bench/tasks/tasks.h. A timer that is
-// made and cancelled is time.NewTimer and Stop; nobody waits for it, which spares Go what the others pay.
+// made and cancelled is time.NewTimer and Stop; no goroutine waits for it, which saves Go a cost that the others have.
 package main
 
 import (

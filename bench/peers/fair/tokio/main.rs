@@ -1,6 +1,6 @@
 // Tokio's multi-thread runtime: tasks that sleep, compute, or call something that blocks. What the tickers
 // are is said in bench/fair/tickers.h; the clocks of the short cases are those of bench/tasks/tasks.h. Main
-// closes the books: it is a plain thread. Tokio preempts nobody; hogs let go between two of their turns by
+// closes the books: it is a plain thread. Tokio does not preempt; hogs let go between two of their turns by
 // yield_now. Blocking work goes where its documentation sends it: spawn_blocking, block_in_place.
 
 use std::future::Future;
@@ -181,5 +181,5 @@ fn main() {
         },
     };
     println!("{} {}", name, figure);
-    std::process::exit(0); // whoever computes for ever is not waited for
+    std::process::exit(0); // do not wait for endless tasks
 }
