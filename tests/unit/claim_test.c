@@ -308,7 +308,7 @@ TEST(claim, a_child_of_a_plain_thread_can_be_claimed_by_a_task)
     }
 }
 
-/* ---- what is left of claimed children when the runtime ends ---- */
+/* ---- tombstones at the end of the runtime ---- */
 
 static bz_atomic(int) blocks; /* that are out */
 

@@ -5,6 +5,9 @@
 
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
+
+#include "support/alone.h"
 
 /* ---- twins ---- */
 
@@ -651,4 +654,42 @@ static int broken_pipes(void *arg)
 TEST(loop, a_pipeline_that_fails_drops_what_was_under_way)
 {
     t_on_each(broken_pipes, NULL, 0);
+}
+
+/* ---- small loops ---- */
+
+struct one_call {
+    pthread_t caller;
+    unsigned calls;
+    size_t from, to;
+};
+
+static int notes_its_range(size_t from, size_t to, void *arg)
+{
+    struct one_call *o = arg;
+    CHECK(pthread_equal(pthread_self(), o->caller));
+    o->calls++;
+    o->from = from;
+    o->to = to;
+    return 0;
+}
+
+static int loops_over_one_grain(void *arg)
+{
+    (void)arg;
+    for (size_t n = 1; n <= 1000; n++) {
+        struct one_call o = {pthread_self(), 0, 1, 0};
+        CHECK_EQ(blitz_for(n, notes_its_range, &o, &(blitz_par_opts){.grain = 1000}), 0);
+        CHECK_EQ(o.calls, 1u);
+        CHECK_EQ(o.from, 0u);
+        CHECK_EQ(o.to, n);
+    }
+    return 0;
+}
+
+/* Below its threshold a loop is one call, on the thread of its caller. */
+TEST(loop, a_loop_of_one_grain_is_one_call_where_it_stands)
+{
+    t_hold_procs();
+    t_on_each(loops_over_one_grain, NULL, 0);
 }

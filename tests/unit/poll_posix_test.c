@@ -147,7 +147,7 @@ TEST(poll_posix, a_file_that_goes_leaves_the_others_where_they_can_be_found)
     end(0);
 }
 
-/* ---- what an event means to the halves (ready.c) ---- */
+/* ---- halves and events (ready.c) ---- */
 
 /* A hang-up is told once, and each later call has to meet it: both halves are worth a try until one would wait. */
 TEST(ready, after_a_hang_up_both_halves_stay_worth_a_try)

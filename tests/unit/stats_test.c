@@ -1,6 +1,9 @@
 /* blitz/stats.h: each counter counts what it says. On one proc, where everything is certain. */
 #include "harness.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "blitz.h"
 #include "base/compiler.h"
 #include "sched/sched.h"
@@ -319,4 +322,65 @@ TEST(stats, every_figure_has_its_line)
     CHECK_EQ(blitz_stats_format(&s, small, sizeof small), length); /* cut, and says so */
     CHECK_EQ(strlen(small), sizeof small - 1);
     CHECK_EQ(blitz_stats_format(&s, NULL, 0), length);
+}
+
+/* ---- with a second worker ---- */
+
+static bz_atomic(int) elsewhere; /* runs on another thread than the first */
+
+static int runs_anywhere(void *arg)
+{
+    if (!pthread_equal(pthread_self(), *(pthread_t *)arg))
+        bz_fetch_add_relaxed(&elsewhere, 1); /* relaxed: a count */
+    return 0;
+}
+
+/* Its own worker is at this task and at no other: another worker runs what it spawns, or nobody does. */
+static int spawns_and_keeps_its_worker(void *arg)
+{
+    pthread_t here = pthread_self();
+    blitz_task *t[N];
+    blitz_stats s;
+    (void)arg;
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_spawn(runs_anywhere, &here, NULL, &t[i]), 0);
+    do {
+        sched_yield(); /* the thread's: the task stays */
+        CHECK_EQ(blitz_stats_read(NULL, &s), 0);
+    } while (s.steals == 0);
+    CHECK_GE(s.stolen, s.steals);
+    while (bz_load_relaxed(&elsewhere) == 0) /* relaxed: a count */
+        sched_yield();
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    return 0;
+}
+
+TEST(stats, a_worker_without_work_steals_and_is_counted)
+{
+    t_hold_procs();
+    CHECK_EQ(blitz_run(spawns_and_keeps_its_worker, NULL, &(blitz_config){.procs = 2}), 0);
+}
+
+static int forks_and_keeps_its_worker(void *arg)
+{
+    pthread_t here = pthread_self();
+    blitz_job job;
+    blitz_stats s;
+    (void)arg;
+    blitz_fork(&job, runs_anywhere, &here);
+    do {
+        blitz_share();
+        sched_yield();
+        CHECK_EQ(blitz_stats_read(NULL, &s), 0);
+    } while (s.jobs_stolen == 0);
+    CHECK_EQ(blitz_join(&job), 0);
+    CHECK_EQ(bz_load_relaxed(&elsewhere), 1); /* relaxed: joined */
+    return 0;
+}
+
+TEST(stats, a_job_that_another_worker_takes_is_counted)
+{
+    t_hold_procs();
+    CHECK_EQ(blitz_run(forks_and_keeps_its_worker, NULL, &(blitz_config){.procs = 2}), 0);
 }

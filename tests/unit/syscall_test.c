@@ -48,6 +48,27 @@ TEST(syscall, a_call_that_blocks_in_place_blocks_nobody_else)
     t_on_each(reads_in_place, NULL, 'x');
 }
 
+static int calls_five_times(void *arg)
+{
+    struct bz_machine *m = bz_machine_self();
+    uint32_t before = bz_load_relaxed(&m->calls); /* relaxed: ours */
+    (void)arg;
+    for (uint32_t i = 1; i <= 5; i++) {
+        blitz_syscall_enter();
+        blitz_syscall_enter(); /* inside of the first: one call to the monitor */
+        CHECK_EQ(bz_load_relaxed(&m->calls), before + i); /* relaxed: ours */
+        blitz_syscall_leave();
+        blitz_syscall_leave();
+    }
+    return 0;
+}
+
+/* So the monitor can tell one call that lasts from several short ones. */
+TEST(syscall, each_call_is_counted_once)
+{
+    CHECK_EQ(t_run_alone(calls_five_times, NULL), 0);
+}
+
 /* As many as there are procs, and more. */
 static int many_read_in_place(void *arg)
 {
