@@ -1,8 +1,9 @@
 /*
  * alloc.c - the default allocator: the C library's.
  *
- * posix_memalign takes any size. (aligned_alloc wants a multiple of the alignment; rounded up to
- * that, an aligned block and the header before it leave a hole as large as the block to the next.)
+ * posix_memalign takes any size. (aligned_alloc requires a multiple of the alignment. With sizes
+ * rounded up to that, an aligned block and its header leave a hole as large as a block before the
+ * next one.)
  */
 #include "base/alloc.h"
 
@@ -15,7 +16,7 @@ static void *libc_alloc(void *ctx, size_t size, size_t align)
     if (align <= alignof(max_align_t))
         return malloc(size);
     if (size > SIZE_MAX - (align - 1))
-        return NULL; /* and no sanitizer stumbles over it */
+        return NULL; /* a null pointer would make a sanitizer complain */
     void *memory;
     return posix_memalign(&memory, align, size) == 0 ? memory : NULL;
 }

@@ -1,9 +1,9 @@
 /*
  * bits.h - counting, finding and rounding with bits.
  *
- * Thin names over the compiler's builtins, with the undefined cases (zero) ruled out by an
- * assertion instead of left to the CPU, and sets of bits wider than a word for the idle set and
- * the timer wheel's occupancy. Nothing here is atomic; whoever shares a word loads it first.
+ * Thin wrappers around the compiler's builtins; an assertion rules out the undefined case (zero).
+ * Also bit sets wider than a word, for the idle set and the timer wheel's occupancy. Nothing here
+ * is atomic: to use a shared word, load it first.
  */
 #ifndef BZ_BITS_H
 #define BZ_BITS_H

@@ -1,13 +1,14 @@
 /*
  * bz_atomic.h - every atomic operation of blitz, with its order in its name.
  *
- * The name spells the order so that a reader meets it where it matters and a checker can find it:
- * bz_load_acquire(&x), bz_store_release(&x, v), bz_cas_weak_rel_acq(&x, &expected, v). Every use
- * carries its reason in a comment on the same line or the line above: the letter of its pairing
- * from the essay at the top of the file, or a short sentence for `relaxed`. tools/lint insists.
+ * The name spells the order, so that a reader sees it at the access and a checker can find it.
+ * Examples: bz_load_acquire(&x), bz_store_release(&x, v), bz_cas_weak_rel_acq(&x, &expected, v).
+ * Every use carries its reason in a comment on the same line or the line above: the letter of its
+ * pairing from the essay at the top of the file, or a short sentence for `relaxed`. tools/lint
+ * checks this.
  *
  * Three layers lie below each name:
- *   bz_load_acquire(p)          what the code says
+ *   bz_load_acquire(p)          the name used in the code
  *   BZ_A_LOAD(p, BZ_ACQUIRE)    one of eight primitives, the same in every build
  *   <stdatomic.h>               a normal build; or, with BZ_MODEL, tests/model/model_atomic.h,
  *                               where each primitive is a step of the model checker
@@ -53,7 +54,7 @@
 #define BZ_A_SET(p, v) ((void)(*(p) = (v)))
 #endif
 
-/* Before anyone else can see the location: not an atomic operation. */
+/* Before another thread can see the location: not an atomic operation. */
 #define bz_atomic_init(p, v) BZ_A_INIT(p, v)
 
 /* Plain shared fields. */
@@ -99,9 +100,9 @@
 #define bz_fetch_and_seqcst(p, v) BZ_A_FETCH(and, p, v, BZ_SEQCST)
 
 /*
- * Compare and swap, named bz_cas_{weak,strong}_{order if won}_{order if lost}: true if *p was
- * *expected and is now v, else *expected holds what was there. `weak` may fail for no reason and
- * belongs in a loop.
+ * Compare and swap, named bz_cas_{weak,strong}_{order on success}_{order on failure}. Return true
+ * if *p was *expected and is now v; else *expected is the value found. `weak` may fail spuriously
+ * and belongs in a loop.
  */
 #define bz_cas_weak_rlx_rlx(p, e, v) BZ_A_CAS_WEAK(p, e, v, BZ_RELAXED, BZ_RELAXED)
 #define bz_cas_weak_acq_rlx(p, e, v) BZ_A_CAS_WEAK(p, e, v, BZ_ACQUIRE, BZ_RELAXED)
@@ -127,7 +128,7 @@
 
 #define bz_fence_seqcst() BZ_A_FENCE(BZ_SEQCST)
 
-/* Keeps the compiler, not the CPU, from moving accesses across: half of a pair with a membarrier. */
+/* A compiler barrier, not a CPU fence: the light half of a pair with a membarrier. */
 #define bz_compiler_barrier() __asm__ volatile("" ::: "memory")
 
 #endif

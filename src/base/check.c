@@ -2,9 +2,9 @@
  * check.c - how a broken invariant ends the process.
  *
  * The message goes out with one write(2), composed on the stack: the failing thread may hold
- * malloc's or stdio's lock, or stand on a fiber's small stack (the buffer is half a KiB for that
- * reason). In a model build the model checker takes the failure instead, so that it can draw the
- * interleaving that led here.
+ * malloc's or stdio's lock, or run on a fiber's small stack (so the buffer is only half a KiB). In
+ * a model build the model checker handles the failure instead, so that it can draw the interleaving
+ * that led here.
  */
 #include "base/check.h"
 

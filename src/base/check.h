@@ -1,12 +1,11 @@
 /*
- * check.h - our own broken invariants abort, and say what they saw.
+ * check.h - a broken invariant aborts with a message.
  *
  * Three costs:
- *   BZ_CHECK(cond, fmt, ...)   stays in release builds; for what must never be got wrong
- *   BZ_ASSERT(cond)            debug builds (BZ_DEBUG); for what is cheap but on a hot path
+ *   BZ_CHECK(cond, fmt, ...)   stays in release builds; for invariants that must never break
+ *   BZ_ASSERT(cond)            debug builds (BZ_DEBUG); for cheap checks on a hot path
  *   BZ_ASSERT_SLOW(cond)       debug builds with BZ_SLOW too; walks a whole structure
- * One thing a line. The world's failures (a system call, a full table) are not invariants: they
- * are returned as -errno.
+ * Check one condition a line. Failures of the system (a system call, a full table) are not invariants: they are returned as -errno.
  */
 #ifndef BZ_CHECK_H
 #define BZ_CHECK_H

@@ -1,5 +1,5 @@
 /*
- * list.c - what is too long for list.h: cutting a chain, and the validators.
+ * list.c - the functions too long for list.h: cutting a chain, and the validators.
  *
  * The essay and the invariants are in list.h.
  */
@@ -16,7 +16,7 @@ size_t bz_list_check(const struct bz_list *head)
         node = node->next;
         count++;
     } while (node != head);
-    return count - 1; /* the head counted itself */
+    return count - 1; /* the loop also counted the head */
 }
 
 struct bz_chain bz_chain_cut(struct bz_chain *c, size_t n)

@@ -1,13 +1,13 @@
 /*
- * list.h - intrusive lists: the link is a member of what is listed.
+ * list.h - intrusive lists: the link is a member of the listed object.
  *
- * Two shapes. bz_list is doubly linked and circular through a head, so anything can be unlinked in
- * O(1) knowing only itself: waiters that are cancelled, slabs that fill up. bz_chain is singly
- * linked with first, last and a count, so a batch is cut, counted and appended in O(1): what the
- * injector and the inboxes pass around. Neither allocates, neither locks.
+ * Two shapes. bz_list is doubly linked and circular through a head, so a node can be unlinked in
+ * O(1) without its list: cancelled waiters, full slabs. bz_chain is singly linked with first, last
+ * and a count, so a batch is counted and appended in O(1): the injector and the inboxes use chains.
+ * Neither allocates or locks.
  *
  * I1  In a bz_list, n->next->prev == n and n->prev->next == n for every node and the head.
- * I2  A node that is on no list points at itself, so bz_list_remove is harmless twice and
+ * I2  A node that is on no list points at itself, so bz_list_remove may be called twice and
  *     bz_list_is_linked can tell.
  * I3  A chain of count 0 has first == last == NULL; else last is reached from first in count - 1
  *     steps and last->next is NULL.
@@ -100,14 +100,14 @@ static inline void bz_list_splice(struct bz_list *to, struct bz_list *from)
     bz_list_init(from);
 }
 
-/* Walk. In the _SAFE form the body may remove the node it is at. */
+/* Iterate. In the _SAFE form the body may remove the current node. */
 #define BZ_LIST_FOR_EACH(node, head) \
     for (struct bz_list *node = (head)->next; node != (head); node = node->next)
 #define BZ_LIST_FOR_EACH_SAFE(node, head)                                                 \
     for (struct bz_list *node = (head)->next, *after_##node = node->next; node != (head); \
          node = after_##node, after_##node = node->next)
 
-/* I1, by walking. Returns the number of nodes; aborts with what it saw. */
+/* Check I1 by a walk. Return the number of nodes; abort with a message if it is broken. */
 size_t bz_list_check(const struct bz_list *head);
 
 /* ---- chains ---- */
@@ -178,10 +178,10 @@ static inline void bz_chain_append(struct bz_chain *to, struct bz_chain *from)
     bz_chain_init(from);
 }
 
-/* Cut the first `n` (or all, if fewer) off into a chain of their own. O(n). */
+/* Move the first `n` nodes (or all, if fewer) into a new chain. O(n). */
 struct bz_chain bz_chain_cut(struct bz_chain *c, size_t n);
 
-/* I3, by walking. Aborts with what it saw. */
+/* Check I3 by a walk. Abort with a message if it is broken. */
 void bz_chain_check(const struct bz_chain *c);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * log.c - one hook for the process, and what happens without one.
+ * log.c - one log hook for the process, and the default log.
  *
  * The hook is three words: function, argument, level. They change together, and a message must not
- * see a new function with an old argument. A lock would do, but a log line may be written from
- * anywhere (a signal handler's epilogue, a thread that holds any of our locks), so the words live
- * in a record published by one pointer. There are two records and a setter writes the one that is
- * not current: a reader that took the old pointer keeps a consistent old record unless two more
- * sets overtake it, which the header rules out ("set it before threads of yours use blitz").
+ * see a new function with an old argument. A lock is not possible, because any code may log: a
+ * signal handler's epilogue, a thread that holds any of our locks. So the words are in a record
+ * published by one pointer. There are two records, and a setter writes the one that is not current.
+ * A reader with the old pointer keeps a consistent old record unless two more sets overtake it,
+ * which the header rules out ("set it before threads of yours use blitz").
  *
  * [A] set: current release -> log: current acquire   the record is filled before it is used
  */
@@ -33,7 +33,8 @@ static void to_stderr(void *ctx, blitz_log_level level, const char *message)
     (void)ctx;
     int n = snprintf(line, sizeof line, "blitz: %s: %s\n", level_name[level], message);
     size_t length = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    ssize_t ignored = write(STDERR_FILENO, line, length); /* one write: lines do not mix */
+    /* one write, so that lines do not interleave */
+    ssize_t ignored = write(STDERR_FILENO, line, length);
     (void)ignored;
 }
 
@@ -45,7 +46,7 @@ int blitz_log_set(blitz_log_fn fn, void *ctx, blitz_log_level max)
 {
     if ((int)max < BLITZ_LOG_ERROR || (int)max > BLITZ_LOG_DEBUG)
         return -EINVAL;
-    struct log_hook *old = bz_load_relaxed(&current); /* relaxed: setters do not run at once */
+    struct log_hook *old = bz_load_relaxed(&current); /* relaxed: setters do not run concurrently */
     struct log_hook *next = old == &record[0] ? &record[1] : &record[0];
     next->fn = fn != NULL ? fn : to_stderr;
     next->ctx = fn != NULL ? ctx : NULL;

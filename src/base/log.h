@@ -1,7 +1,7 @@
 /*
- * log.h - what blitz has to say goes through here, to the hook of blitz/hooks.h.
+ * log.h - log messages of blitz, sent to the hook of blitz/hooks.h.
  *
- * bz_log formats into a line on the stack and hands it over; it allocates nothing and takes no
+ * bz_log formats a line on the stack and passes it to the hook; it allocates nothing and takes no
  * lock. Callers leave the runtime state first where there is one (a hook may block).
  */
 #ifndef BZ_LOG_H
@@ -13,12 +13,12 @@
 
 BZ_COLD BZ_PRINTF(2, 3) void bz_log(blitz_log_level level, const char *format, ...);
 
-/* Once per process and place: for warnings that would repeat. */
-#define bz_log_once(level, ...)                                                   \
-    do {                                                                          \
-        static bz_atomic(int) said_;                                              \
-        if (!bz_xchg_relaxed(&said_, 1)) /* relaxed: guards nothing but itself */ \
-            bz_log(level, __VA_ARGS__);                                           \
+/* Log once per process and call site, for warnings that would repeat. */
+#define bz_log_once(level, ...)                                              \
+    do {                                                                     \
+        static bz_atomic(int) said_;                                         \
+        if (!bz_xchg_relaxed(&said_, 1)) /* relaxed: guards no other data */ \
+            bz_log(level, __VA_ARGS__);                                      \
     } while (0)
 
 #endif

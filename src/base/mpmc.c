@@ -51,8 +51,8 @@ size_t bz_mpmc_count(struct bz_mpmc *q)
 
 void bz_mpmc_check(struct bz_mpmc *q)
 {
-    uint64_t take_at = bz_load_relaxed(&q->take_at); /* relaxed: nobody is at work */
-    uint64_t push_at = bz_load_relaxed(&q->push_at); /* relaxed: nobody is at work */
+    uint64_t take_at = bz_load_relaxed(&q->take_at); /* relaxed: no concurrent access */
+    uint64_t push_at = bz_load_relaxed(&q->push_at); /* relaxed: no concurrent access */
     int64_t count = mpmc_ahead(push_at, take_at);
     BZ_CHECK(count >= 0 && (uint64_t)count <= q->mask + 1, "mpmc %p: %lld of %llu", (void *)q,
              (long long)count, (unsigned long long)q->mask + 1); /* I1 */

@@ -1,9 +1,10 @@
 /*
  * mpmc.h - a bounded ring of pointers: any number of threads push, any number take.
  *
- * For pools of things that change hands (idle threads, spare stacks, buffers): never allocates,
- * never waits, one locked instruction an operation. It is Vyukov's ring: every cell carries a turn
- * that says who may touch it next, so a pusher and a taker meet in a cell and nowhere else.
+ * For pools of objects shared by threads (idle threads, spare stacks, buffers). It never allocates
+ * or waits, and costs one locked instruction an operation. It is Vyukov's ring: every cell has a
+ * turn number that says which operation may access it next, so pushers and takers synchronise only
+ * through cells.
  *
  *     position     0  1  2  3 | 4  5 ...      capacity 4
  *     turn == p        the pusher of position p may fill the cell
@@ -11,24 +12,24 @@
  *     turn == p + 4    emptied: the pusher of position p + 4 may fill it
  *
  * A thread claims a position by a compare-and-swap on the shared counter, then works on its cell
- * alone. Positions are 64 bits wide and count for ever, so the same value never comes round while
- * somebody holds an old one (at a push a nanosecond: 584 years). BZ_MPMC_BITS makes them narrower
- * for the model checker, which then sees them wrap.
+ * alone. Positions are 64 bits wide, so a value never repeats while a thread holds an old one (at a
+ * push a nanosecond: 584 years). BZ_MPMC_BITS makes them narrower for the model checker, which then
+ * sees them wrap.
  *
- * What it does not promise: that it is linearizable when somebody is in the middle. A pusher that
- * has claimed but not filled its cell hides what was pushed behind it, and a push may be told
- * "full" while a taker is still emptying the oldest cell. Nothing is lost: whoever is told so
- * looks again later. Callers use it for caches, where a miss costs a little and nothing breaks.
+ * The ring is not linearizable while an operation is in progress. A pusher that has claimed but not
+ * filled its cell hides the values pushed behind it, and a push may return "full" while a taker is
+ * still emptying the oldest cell. No value is lost: the caller retries later. Callers use the ring
+ * for caches, where a miss costs little.
  *
- * Neighbouring positions share a cache line. That is a fight when several CPUs push at the same
- * moment, and a gift whenever they do not: a line then carries several values across. Measured on
- * 2 CPUs (make bench-base), the gift wins in every shape: positions spread over lines took 1.2 to
- * 2.2 times as long, cells padded to a line each 1.4 to 6 times.
+ * Neighbouring positions share a cache line. That costs when several CPUs push at the same moment,
+ * and helps otherwise, because one line then carries several values. Measured on 2 CPUs (make
+ * bench-base), sharing wins in every case: positions spread over lines took 1.2 to 2.2 times as
+ * long, cells padded to a line each 1.4 to 6 times.
  *
  * Rejected: a lock (a holder that is descheduled stops all); two counters and an in-order commit
  * (a slow pusher makes the others spin); spreading and padding, as above.
  *
- * I1  0 <= push_at - take_at <= capacity, but for operations under way.
+ * I1  0 <= push_at - take_at <= capacity, except during operations in progress.
  * I2  The turn of the cell of position p is p (empty) or p + 1 (full); it only ever grows.
  *
  * [A] push: turn release -> take: turn acquire    the value is there before it can be taken
@@ -49,8 +50,8 @@
 #endif
 
 struct bz_mpmc_cell {
-    bz_atomic(uint64_t) turn; /* whose turn it is, I2 */
-    bz_shared(void *) value;  /* belongs to whoever's turn it is */
+    bz_atomic(uint64_t) turn; /* the operation that may access the cell next, I2 */
+    bz_shared(void *) value;  /* accessed only by the operation whose turn it is */
 };
 
 struct bz_mpmc {
@@ -68,13 +69,13 @@ struct bz_mpmc {
  */
 BZ_MUST_USE int bz_mpmc_init(struct bz_mpmc *q, size_t capacity, const blitz_allocator *from);
 
-/* Free the cells. Nobody is using the ring; what is still in it is forgotten. */
+/* Free the cells. The ring is not in use; remaining values are dropped. */
 void bz_mpmc_fini(struct bz_mpmc *q);
 
-/* How many are in it: exact if nobody is at work, else a guess that was true of some moment. */
+/* The number of values: exact if no operation is in progress, else true at some recent moment. */
 size_t bz_mpmc_count(struct bz_mpmc *q);
 
-/* I1 and I2 for a ring nobody is using. Aborts with what it saw. */
+/* Check I1 and I2 of a ring that is not in use. Abort with a message if one is broken. */
 void bz_mpmc_check(struct bz_mpmc *q);
 
 /* Arithmetic on positions, modulo 2^BZ_MPMC_BITS. */
@@ -83,7 +84,7 @@ static inline uint64_t mpmc_add(uint64_t position, uint64_t n)
     return (position + n) & (UINT64_MAX >> (64 - BZ_MPMC_BITS));
 }
 
-/* How far `a` is ahead of `b`; negative if behind. */
+/* The distance from `b` to `a`; negative if `a` is behind. */
 static inline int64_t mpmc_ahead(uint64_t a, uint64_t b)
 {
     return (int64_t)((a - b) << (64 - BZ_MPMC_BITS)) >> (64 - BZ_MPMC_BITS);
@@ -114,7 +115,7 @@ static inline bool bz_mpmc_push(struct bz_mpmc *q, void *value)
         } else if (ahead < 0) {
             return false;
         } else {
-            at = bz_load_relaxed(&q->push_at); /* relaxed: a new guess, somebody was faster */
+            at = bz_load_relaxed(&q->push_at); /* relaxed: a new guess, another thread was faster */
         }
     }
 }
@@ -139,7 +140,7 @@ static inline bool bz_mpmc_take(struct bz_mpmc *q, void **value)
         } else if (ahead < 0) {
             return false;
         } else {
-            at = bz_load_relaxed(&q->take_at); /* relaxed: a new guess, somebody was faster */
+            at = bz_load_relaxed(&q->take_at); /* relaxed: a new guess, another thread was faster */
         }
     }
 }

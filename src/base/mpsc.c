@@ -7,7 +7,7 @@
 
 size_t bz_mpsc_check(struct bz_mpsc *q)
 {
-    struct bz_mpsc_node *last = bz_load_relaxed(&q->last); /* relaxed: nobody is pushing */
+    struct bz_mpsc_node *last = bz_load_relaxed(&q->last); /* relaxed: no push is in progress */
     struct bz_mpsc_node *node = &q->root;
     size_t count = 0;
     while (node != last) {

@@ -1,35 +1,35 @@
 /*
  * mpsc.h - an intrusive queue: any number of threads push, one takes, in order.
  *
- * The inbox of an actor, the list of requests to a proc. A push is one exchange and one store and
- * never waits for anybody; a take is usually two loads and a store. The node is a member of what is
- * queued and belongs to the taker as soon as it is taken: it may be freed or pushed again at once.
+ * For the inbox of an actor, or the list of requests to a proc. A push is one exchange and one
+ * store and never waits; a take is usually two loads and a store. The node is a member of the
+ * queued object. The taker owns it as soon as it is taken and may free it or push it again at once.
  *
  *       taker                                                     pushers
  *     [root] -next-> [n1] -next-> [n2] -next-> [n3] <- last         xchg(last), then link the old
  *
  * Between the exchange and the link there is a gap: the new node is in the queue but cannot be
  * reached yet. A take that runs into the gap returns NULL although the queue is not empty;
- * bz_mpsc_is_empty() tells the two apart, and the taker comes back later. (Whoever schedules a
- * taker on push does so after the link, so it need not spin.)
+ * bz_mpsc_is_empty() tells the two apart, and the taker comes back later. (A pusher schedules the
+ * taker after the link, so the taker need not spin.)
  *
  * The root is the head of the list and never a member of it: its next is the oldest node. To take
  * the only node, the taker makes the root the last again with a compare-and-swap. The usual form
- * pushes the root like a node instead; that costs the same one locked instruction, but leaves
- * queues that are empty with the root in any place. Here *empty* has one shape, `last == &root`,
- * and so a push knows exactly whether it made the queue non-empty: of the pushes since the queue
- * was last empty precisely one returns true. That is the push that owes a wake-up.
+ * pushes the root like a node instead; that costs the same locked instruction, but an empty queue
+ * can then have the root in any place. Here an empty queue has one form, `last == &root`, so a push
+ * knows whether it made the queue non-empty. Of the pushes since the queue was last empty exactly
+ * one returns true; that push must wake the taker.
  *
- * Rejected: a pointer to the first node beside the root (when a message finds the queue empty the
- * taker has to step over the root: a quarter more time); a look at last before the compare-and-swap
- * (two trips for the line instead of one); a lock-free stack taken whole and reversed (one CAS that
- * retries under contention, and the reversal touches every node twice); a dummy that stays behind
- * as in a non-intrusive queue (then the node taken is not the node whose memory is free).
+ * Rejected: a pointer to the first node beside the root (the taker must step over the root after
+ *           each empty queue: a quarter more time). A load of last before the compare-and-swap (two
+ *           cache misses instead of one). A lock-free stack that is taken whole and reversed (a CAS
+ *           that retries under contention, and the reversal touches every node twice). A dummy node
+ *           as in a non-intrusive queue (the taken node is then not the node whose memory is free).
  *
- * I1  Following next from the root reaches last, but for gaps of pushes under way.
- * I2  Only the taker reads root.next. A push writes it only if its exchange returned the root; the
- *     taker only while it is set, or to set again what it has cleared when last turned out not to be
- *     the root. So never both at once.
+ * I1  Following next from the root reaches last, except for gaps of pushes in progress.
+ * I2  Only the taker reads root.next. A push writes it only if its exchange returned the root. The
+ *     taker writes it only while it is set, or to restore it if last turns out not to be the root.
+ *     So the two never write at the same time.
  * I3  A node is in at most one queue; its next is its own once it has been taken.
  *
  * [A] push: next release -> take: next acquire    the node is filled before it can be reached
@@ -78,14 +78,15 @@ static inline bool bz_mpsc_push(struct bz_mpsc *q, struct bz_mpsc_node *node)
     return prev == &q->root;
 }
 
-/* Nothing pushed that is not taken? Exact for the taker; others get a guess. */
+/* True if the queue is empty. Exact for the taker, a guess for other threads. */
 static inline bool bz_mpsc_is_empty(struct bz_mpsc *q)
 {
-    /* relaxed: the taker itself wrote &root there; of anything else it learns by taking, [A] */
+    /* relaxed: the taker itself wrote &root; it sees all other values by a take, [A] */
     return bz_load_relaxed(&q->last) == &q->root;
 }
 
-/* Make the root the last again, so that the only node can be taken. False: somebody is pushing. */
+/* Make the root the last again, so that the only node can be taken. Return false if a push is in
+ * progress. */
 static inline bool mpsc_detach_only(struct bz_mpsc *q, struct bz_mpsc_node *only)
 {
     struct bz_mpsc_node *last = only;
@@ -112,7 +113,8 @@ static inline struct bz_mpsc_node *bz_mpsc_take(struct bz_mpsc *q)
     return first;
 }
 
-/* I1 and I2, for a queue nobody is pushing to. Returns the number of nodes; aborts if broken. */
+/* Check I1 and I2 while no push is in progress. Return the number of nodes; abort if one is
+ * broken. */
 size_t bz_mpsc_check(struct bz_mpsc *q);
 
 #endif

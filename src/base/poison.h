@@ -1,8 +1,8 @@
 /*
- * poison.h - tell AddressSanitizer about memory we hand out ourselves.
+ * poison.h - tell AddressSanitizer about memory that our slabs allocate.
  *
- * A slab recycles objects without asking malloc, so ASan would not notice a use after free. With
- * these notes it does. They vanish in every other build.
+ * A slab reuses objects without malloc, so ASan would not notice a use after free. With these calls
+ * it does. They are empty in every other build.
  */
 #ifndef BZ_POISON_H
 #define BZ_POISON_H

@@ -3,8 +3,9 @@
  *
  * splitmix64: one addition and two multiplications a number, a single word of state, every seed
  * good (also 0), full period. A worker picks victims with it, a test draws its inputs from it.
- * Rejected: xoshiro256 (four words of state and a seeding step, for a period nobody needs here).
- * Given the same seed it gives the same numbers for ever: simulations are replayed by it.
+ * Rejected: xoshiro256 (four words of state and a seeding step, for a longer period that we do not
+ *           need). The same seed always gives the same numbers, so that simulations can be
+ *           replayed.
  */
 #ifndef BZ_RNG_H
 #define BZ_RNG_H
@@ -14,7 +15,7 @@
 #include "base/check.h"
 
 struct bz_rng {
-    uint64_t state; /* its owner's alone */
+    uint64_t state; /* only the owner accesses it */
 };
 
 static inline void bz_rng_init(struct bz_rng *r, uint64_t seed)
@@ -30,14 +31,15 @@ static inline uint64_t bz_rng_next(struct bz_rng *r)
     return z ^ (z >> 31);
 }
 
-/* Evenly from 0 .. limit-1; `limit` is not 0. Multiply and shift, biased by at most 2^-32. */
+/* Return a uniform number from 0 to limit - 1; `limit` is not 0. Multiply and shift, biased by at
+ * most 2^-32. */
 static inline uint32_t bz_rng_below(struct bz_rng *r, uint32_t limit)
 {
     BZ_ASSERT(limit != 0);
     return (uint32_t)(((bz_rng_next(r) >> 32) * limit) >> 32);
 }
 
-/* A generator of its own for somebody else (a thread, a child), repeatable from this one. */
+/* Derive a new generator (for a thread or a child), reproducibly. */
 static inline struct bz_rng bz_rng_split(struct bz_rng *r)
 {
     return (struct bz_rng){bz_rng_next(r) ^ UINT64_C(0x6a09e667f3bcc909)};

@@ -1,31 +1,34 @@
 /*
- * slab.c - fixed-size objects: chunks of one owner, free lists, batches to go home.
+ * slab.c - fixed-size objects: chunks of one owner, free lists, batches of remote frees.
  *
- * A slab has chunks (slab_chunk.c), each with its own free list and a count of its used objects. When
- * none is left and another empty chunk is at hand, the chunk goes back to the allocator.
+ * A slab has chunks (slab_chunk.c), each with its own free list and a count of its used objects.
+ * When a chunk has no used object and another empty chunk exists, the chunk goes back to the
+ * allocator.
  *
  *   current   the chunk allocations come from
  *   partial   chunks with room; the next current is the first of these
- *   full      chunks without room, watched only so that fini can find them
+ *   full      chunks without room, listed only so that fini can find them
  *
- * Freeing: home's own owner pushes on the chunk's free list. Another owner puts the object into
- * the batch for that home (4 homes at a time, by hash; a fifth evicts) and sends a batch of 32
- * with one CAS onto home's inbox. The inbox is a stack that is only ever emptied whole (xchg), so
- * the CAS has no ABA: it does not matter what became of the old top, only that it is the top.
+ * Freeing. The *home* of an object is the slab that allocated it. The owner of the home pushes the
+ * object on the chunk's free list. Another owner puts it into its batch for that home (4 homes at a
+ * time, by hash; a fifth evicts one) and sends a batch of 32 to the home's inbox with one CAS. The
+ * inbox is a stack that is always emptied as a whole (xchg), so the CAS has no ABA problem: the CAS
+ * needs only that the old top is still the top.
  *
- * Rejected: a global pool per class (a locked instruction for each object that crosses); returning
- * foreign objects to the freer's own list (objects pile up where they die, and a producer-consumer
- * pair never reuses anything); a remote list per chunk (one RMW per chunk instead of per batch).
+ * Rejected: a global pool per class (a locked instruction for each remote free); adding foreign
+ *           objects to the freeing thread's own list (objects pile up there, and a
+ *           producer-consumer pair never reuses memory); a remote list per chunk (one RMW per chunk
+ *           instead of per batch).
  *
- * Hoarding. A class may keep its empty chunks for a while: what goes back to the allocator goes on to
- * the kernel, and a fresh page costs as much as the thirty tasks that fit into it. How many is learnt:
- * one more for each chunk that had to be asked for, one less for every HOARD_DECAY that became empty.
- * So a load that goes up and down keeps nearly all it needs at its height, and one that has gone
- * down for good lets go in the course of its own work, or when its owner goes to sleep.
+ * Hoarding. A class may keep its empty chunks for a while: a freed chunk goes back to the kernel,
+ * and a fresh page costs as much as the thirty tasks that fit into it. The number of kept chunks
+ * adapts: one more for each newly allocated chunk, one less for every HOARD_DECAY chunks that
+ * became empty. So a load that goes up and down keeps nearly all chunks of its peak. A load that
+ * has dropped for good releases them over time, or when its owner sleeps.
  *
- * Closing. Objects may outlive the owner of their slab. The inbox of a closed slab holds CLOSED for
- * ever; whoever frees to it finds that in place of a list and is told, so the user counts: what was
- * out at the close, less one for each such free.
+ * Closing. Objects may outlive the owner of their slab. The inbox of a closed slab holds CLOSED
+ * forever. A free finds CLOSED in place of a list and returns false. So the user can count: the
+ * objects in use at the close, minus one for each such free.
  *
  * I1  Every chunk of a slab is current, or in partial (used < per_chunk), or in full (used ==
  *     per_chunk).
@@ -46,7 +49,7 @@
 
 enum { HOARD_DECAY = 16 };
 
-static struct bz_slab_object closed; /* its address alone is used: in the inbox of a closed slab */
+static struct bz_slab_object closed; /* only its address is used: the inbox of a closed slab */
 #define CLOSED (&closed)
 
 /* ---- classes and slabs ---- */
@@ -90,7 +93,9 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
     bz_list_init(&s->partial);
     bz_list_init(&s->full);
     s->empty_count = 0;
-    s->spare_max = 1; /* so that a lone object that comes and goes does not drag a chunk with it */
+    /* so that a single object that is allocated and freed repeatedly does not allocate a chunk
+     * each time */
+    s->spare_max = 1;
     s->emptied = 0;
     s->has_kept_back = false;
     bz_atomic_init(&s->chunk_count, 0);
@@ -102,7 +107,7 @@ void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c)
 
 /* ---- chunks ---- */
 
-/* What a walk kept back, or we have hoarded too much of, goes back now. */
+/* Free the chunks that a walk kept back, or that exceed the hoard. */
 static void sweep(struct bz_slab *s)
 {
     s->has_kept_back = false;
@@ -113,7 +118,7 @@ static void sweep(struct bz_slab *s)
     }
 }
 
-/* An object of the chunk, whose room the caller has made sure of. */
+/* Take an object of the chunk. The caller has checked that it has room. */
 static void *chunk_take(struct bz_slab *s, struct bz_slab_chunk *chunk)
 {
     struct bz_slab_object *o = chunk->free;
@@ -130,7 +135,7 @@ static void *chunk_take(struct bz_slab *s, struct bz_slab_chunk *chunk)
     return bz_slab_object_of(o, s->kind);
 }
 
-/* A free object comes back to the chunk it is from; s is its home. */
+/* Return a free object to its chunk; s is its home. */
 static void chunk_put(struct bz_slab *s, struct bz_slab_object *o)
 {
     struct bz_slab_chunk *chunk = bz_slab_chunk_of(o);
@@ -152,7 +157,7 @@ static void chunk_put(struct bz_slab *s, struct bz_slab_object *o)
 
 /* ---- allocating ---- */
 
-/* A chunk with room becomes current; false if there is no memory. */
+/* Make a chunk with room current. Return false if there is no memory. */
 static bool find_room(struct bz_slab *s)
 {
     if (s->current != NULL) { /* it is full, I1 */
@@ -176,8 +181,8 @@ void *bz_slab_alloc(struct bz_slab *s)
 
 /* ---- freeing ---- */
 
-/* Push a list of objects, first .. last, on home's inbox; false if it is closed. If not, home may be
- * gone as soon as they are in. */
+/* Push a list of objects, first .. last, on home's inbox. Return false if it is closed. After a
+ * successful push, home may be freed at any time. */
 static bool inbox_send(struct bz_slab *home, struct bz_slab_object *first,
                        struct bz_slab_object *last)
 {
@@ -297,7 +302,7 @@ size_t bz_slab_fini(struct bz_slab *s)
 
 void bz_slab_check(struct bz_slab *s)
 {
-    size_t says = bz_load_relaxed(&s->chunk_count); /* relaxed: nobody is at work on it */
+    size_t says = bz_load_relaxed(&s->chunk_count); /* relaxed: no concurrent access */
     size_t used = 0, chunks = 0, empty = 0;
     struct bz_list *lists[] = {&s->partial, &s->full};
     for (unsigned l = 0; l < BZ_ARRAY_LEN(lists); l++) {

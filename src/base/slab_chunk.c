@@ -1,21 +1,23 @@
 /*
- * slab_chunk.c - chunks: how they come and go, and how they are walked over.
+ * slab_chunk.c - chunks: allocating, freeing and walking them.
  *
- * Memory comes from the allocator in chunks aligned to BZ_SLAB_CHUNK (and a little smaller: slab.h),
- * so that an object finds its chunk's header by clearing the low bits of its address, and the header
- * names its home: the slab whose owner made the chunk. Fresh chunks are not threaded into a list:
- * `fresh` counts how many objects have ever been used, so an untouched page stays untouched.
+ * Memory comes from the allocator in chunks aligned to BZ_SLAB_CHUNK (and a little smaller:
+ * slab.h), so that clearing the low bits of an object's address gives the chunk's header. The
+ * header names the home, the slab whose owner made the chunk. The objects of a fresh chunk are not
+ * put on a free list: `fresh` counts the objects that have ever been used, so an untouched page
+ * stays untouched.
  *
- * Walking. All chunks of a slab stand in a list that anybody may go along. The owner adds at its
- * head with one store; it takes a chunk out only while nobody walks, which a word decides: walkers
- * count themselves in it, the owner replaces 0 by BUSY for the moment the unlinking takes, and if
- * it is not 0 keeps the chunk for later. So a walk blocks nobody, and the owner pays one CAS for a
- * chunk that goes back. (An epoch scheme would let chunks go during a walk; walks are rare.)
+ * Walking. All chunks of a slab are in a list that any thread may walk. The owner adds a chunk at
+ * the head with one store, and removes one only while no thread walks. The word `walkers` decides
+ * this: it counts the walkers, and the owner replaces 0 by BUSY while it unlinks a chunk. If the
+ * word is not 0, the owner keeps the chunk for later. So a walk blocks no other thread, and the
+ * owner pays one CAS for each freed chunk. (An epoch scheme could free chunks during a walk, but
+ * walks are rare.)
  *
  * I1  used == fresh - length of the chunk's free list.
  * I2  home is written before the first object of the chunk is handed out, and never again.
- * I3  The list newest -> older -> ... holds every chunk of the slab. It is changed by the owner
- *     only; a chunk is taken out only while walkers is BUSY.
+ * I3  The list newest -> older -> ... holds every chunk of the slab. Only the owner changes it. It
+ *     removes a chunk only while walkers is BUSY.
  * I4  In a watched class, the kept words of the first `fresh` objects are initialised.
  *
  * [A] bz_slab_chunk_new: newest release -> walk: newest acquire   the chunk's header is complete
@@ -33,7 +35,7 @@
 static_assert((BZ_SLAB_CHUNK & (BZ_SLAB_CHUNK - 1)) == 0, "found by masking");
 static_assert(sizeof(struct bz_slab_chunk) <= BZ_SLAB_CHUNK / 4, "the header is small");
 
-/* ---- coming and going ---- */
+/* ---- allocating and freeing chunks ---- */
 
 static void count_chunks(struct bz_slab *s, size_t more)
 {
@@ -41,7 +43,7 @@ static void count_chunks(struct bz_slab *s, size_t more)
     bz_store_relaxed(&s->chunk_count, bz_load_relaxed(&s->chunk_count) + more);
 }
 
-/* I3: it becomes the newest. */
+/* Make the chunk the newest of the list, I3. */
 static void chunk_enlist(struct bz_slab *s, struct bz_slab_chunk *chunk)
 {
     struct bz_slab_chunk *was = bz_load_relaxed(&s->newest); /* relaxed: our own store */
@@ -52,11 +54,11 @@ static void chunk_enlist(struct bz_slab *s, struct bz_slab_chunk *chunk)
     bz_store_release(&s->newest, chunk); /* [A] */
 }
 
-/* I3: it leaves the list; false if somebody walks. */
+/* Remove the chunk from the list, I3. Return false if a walk is in progress. */
 static bool chunk_delist(struct bz_slab *s, struct bz_slab_chunk *chunk)
 {
-    uint32_t nobody = 0;
-    if (!BZ_BROKEN(57) && !bz_cas_strong_acq_rlx(&s->walkers, &nobody, BUSY)) /* [C] */
+    uint32_t no_walkers = 0;
+    if (!BZ_BROKEN(57) && !bz_cas_strong_acq_rlx(&s->walkers, &no_walkers, BUSY)) /* [C] */
         return false;
     struct bz_slab_chunk *older = bz_get(&chunk->older);
     if (older != NULL)
@@ -64,7 +66,7 @@ static bool chunk_delist(struct bz_slab *s, struct bz_slab_chunk *chunk)
     if (chunk->newer != NULL)
         bz_set(&chunk->newer->older, older);
     else
-        bz_store_relaxed(&s->newest, older); /* relaxed: no walker is there to see, [D] */
+        bz_store_relaxed(&s->newest, older); /* relaxed: no walker is active, [D] */
     bz_store_release(&s->walkers, 0);        /* [D] */
     return true;
 }
@@ -102,7 +104,7 @@ void bz_slab_chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk)
 
 void bz_slab_release(struct bz_slab *s)
 {
-    struct bz_slab_chunk *chunk = bz_load_relaxed(&s->newest); /* relaxed: nobody else is left */
+    struct bz_slab_chunk *chunk = bz_load_relaxed(&s->newest); /* relaxed: no concurrent access */
     while (chunk != NULL) {
         struct bz_slab_chunk *older = bz_get(&chunk->older);
         bz_unpoison(chunk, BZ_SLAB_CHUNK_BYTES);
@@ -176,7 +178,7 @@ void bz_slab_chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk)
 size_t bz_slab_chunks_listed(struct bz_slab *s)
 {
     size_t listed = 0;
-    struct bz_slab_chunk *c = bz_load_relaxed(&s->newest); /* relaxed: nobody is at work on it */
+    struct bz_slab_chunk *c = bz_load_relaxed(&s->newest); /* relaxed: no concurrent access */
     for (; c != NULL; c = bz_get(&c->older))
         listed++;
     return listed;

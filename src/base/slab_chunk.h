@@ -1,9 +1,9 @@
 /*
- * slab_chunk.h - the chunks of a slab: where its objects are, and who may look at them.
+ * slab_chunk.h - the chunks of a slab, which hold its objects.
  *
- * A chunk is what a slab gets of its allocator at a time. It begins with a header and ends with
- * objects. slab.c says which chunk an object comes from and goes to; slab_chunk.c how chunks come, go
- * and are walked over, with the invariants and the pairings of both files.
+ * A chunk is the unit in which a slab gets memory from its allocator: a header, then objects.
+ * slab.c chooses the chunk for an allocation or a free. slab_chunk.c allocates, frees and walks
+ * chunks, and has the invariants and the pairings of both files.
  */
 #ifndef BZ_SLAB_CHUNK_H
 #define BZ_SLAB_CHUNK_H
@@ -13,12 +13,12 @@
 
 struct bz_slab_chunk {
     bz_shared(struct bz_slab *) home;        /* constant once visible, I2 */
-    struct bz_list in;                       /* partial or full; the owner's */
-    struct bz_slab_object *free;             /* the owner's */
-    uint32_t used;                           /* the owner's, I1 */
+    struct bz_list in;                       /* in partial or full; owner only */
+    struct bz_slab_object *free;             /* owner only */
+    uint32_t used;                           /* owner only, I1 */
     bz_atomic(uint32_t) fresh;               /* written by the owner, I1, I4 */
     bz_shared(struct bz_slab_chunk *) older; /* I3 */
-    struct bz_slab_chunk *newer;             /* the owner's */
+    struct bz_slab_chunk *newer;             /* owner only */
 };
 
 static inline struct bz_slab_chunk *bz_slab_chunk_of(const void *object)
@@ -47,7 +47,7 @@ static inline void *bz_slab_object_at(const struct bz_slab *s, struct bz_slab_ch
     return (char *)chunk + s->kind->first + s->kind->size * i;
 }
 
-/* One that was never used; the caller has made sure that there is one. */
+/* Take an object that was never used. The caller has checked that there is one. */
 static inline struct bz_slab_object *bz_slab_take_fresh(struct bz_slab *s,
                                                         struct bz_slab_chunk *chunk)
 {
@@ -59,16 +59,16 @@ static inline struct bz_slab_object *bz_slab_take_fresh(struct bz_slab *s,
     return bz_slab_ours_in(object, s->kind);
 }
 
-/* A new chunk of s without a used object; NULL: no memory. */
+/* Allocate an empty chunk for s; NULL if there is no memory. */
 struct bz_slab_chunk *bz_slab_chunk_new(struct bz_slab *s);
 
-/* Give an empty chunk back, unless somebody walks: then later, s->has_kept_back says so. */
+/* Free an empty chunk. If a walk is in progress, set s->has_kept_back and free it later. */
 void bz_slab_chunk_free(struct bz_slab *s, struct bz_slab_chunk *chunk);
 
-/* Its invariants, by walking. Nobody else is at work on it. */
+/* Check the invariants by a walk, without concurrent access. */
 void bz_slab_chunk_check(const struct bz_slab *s, struct bz_slab_chunk *chunk);
 
-/* How many chunks the list of all has; likewise. */
+/* The number of chunks in the list; no concurrent access. */
 size_t bz_slab_chunks_listed(struct bz_slab *s);
 
 #endif

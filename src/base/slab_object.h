@@ -1,14 +1,14 @@
 /*
- * slab_object.h - what a free object of a slab looks like: link, mark, fill and poison.
+ * slab_object.h - the layout of a free object of a slab: link, mark, fill and poison.
  *
- * A free object is memory nobody may touch but the slab. It holds the link of the list it is in. In a
- * watched class (slab.h) that lies behind the kept word, and neither fill nor poison touches what is
- * kept: what the user left there says "free" to a walker until the user says otherwise.
+ * Only the slab may access a free object. It holds the link of its free list. In a watched class
+ * (slab.h) the link is behind the kept word, and neither fill nor poison touches that word. Its
+ * last value tells a walker that the object is free, until the next user changes it.
  *
- * Debug builds fill a freed object with 0xdb, mark it with its own address and look at both again
- * when it is allocated: a write after free and a second free abort with the class's name. A fresh
- * one is filled with 0xa5, so that nobody takes it for zeroes. ASan builds poison it as well, but for
- * the moments in which its link is read or written.
+ * Debug builds fill a freed object with 0xdb, mark it with its own address and check both when it
+ * is allocated: a write after free and a double free abort with the class's name. A new object is
+ * filled with 0xa5, so that no code can rely on zeroes. ASan builds also poison it, except while
+ * its link is read or written.
  */
 #ifndef BZ_SLAB_OBJECT_H
 #define BZ_SLAB_OBJECT_H
@@ -19,7 +19,7 @@
 #include "base/poison.h"
 #include "base/slab.h"
 
-/* What is ours of a free object begins behind what its class keeps. */
+/* The slab's part of a free object begins behind the bytes that its class keeps. */
 static inline struct bz_slab_object *bz_slab_ours_in(void *object, const struct bz_slab_class *c)
 {
     return (void *)((char *)object + c->keep);
@@ -38,7 +38,7 @@ static inline uintptr_t bz_slab_mark_of(const struct bz_slab_object *o)
     return (uintptr_t)o ^ (uintptr_t)UINT64_C(0xf4eef4eef4eef4ee);
 }
 
-/* The part of a free object that link and mark leave over. */
+/* The part of a free object behind link and mark. */
 static inline unsigned char *bz_slab_rest_of(struct bz_slab_object *o)
 {
     return (unsigned char *)o + sizeof *o;
@@ -100,14 +100,14 @@ static inline void bz_slab_link_set(struct bz_slab_object *o, struct bz_slab_obj
     bz_poison(o, sizeof *o);
 }
 
-/* The object has been given up by its user. From here on it is poisoned. */
+/* Mark and poison an object that its user has freed. */
 static inline void bz_slab_retire(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
     bz_slab_debug_retire(o, c);
     bz_poison(o, c->size - c->keep);
 }
 
-/* A free object is handed out again; it is no longer poisoned. */
+/* Check and unpoison a free object for its next user. */
 static inline void bz_slab_revive(struct bz_slab_object *o, const struct bz_slab_class *c)
 {
     bz_unpoison(o, c->size - c->keep);

@@ -1,8 +1,8 @@
 /*
- * version.c - what the running library says of itself.
+ * version.c - the version of the running library.
  *
- * blitz_abi_0 exists for its name: headers' inline functions refer to it, so an object compiled
- * against this interface cannot be linked or started with a library of another.
+ * blitz_abi_0 exists only for its name: inline functions of the headers refer to it. So an object
+ * compiled against this interface cannot be linked or started with a library of another interface.
  */
 #include "blitz/version.h"
 
