@@ -1,24 +1,26 @@
 /*
- * code.c - code in which a thread must not be stopped, because it may hold a lock that others need.
+ * code.c - the code in which a thread must not be stopped, because it may hold a lock that other
+ * threads need.
  *
- * A thread that is stopped in malloc keeps malloc's lock until it goes on. So the handler that stops threads
- * looks at the interrupted instruction and refuses if that lies in one of these:
+ * A thread that is stopped in malloc keeps malloc's lock until it continues. So the handler that
+ * stops threads checks the interrupted instruction, and refuses if it is in one of these:
  *
  *   - the C library, the loader, the thread library, the unwinder and the C++ library, the vDSO
  *   - the shared object that has malloc or free, if that is another one: an allocator, a sanitizer
- *   - in a program that malloc is linked into (a static program, or one with an allocator of its own): from the
- *     lowest address of some functions of the C library to the end of the program, if the C library is there, too;
- *     linkers put libraries after the program's own objects. Else NEAR bytes to either side of malloc.
+ *   - in a program that malloc is linked into (a static program, or one with its own allocator): a part of the program. If the C library is linked in, too, it is everything from the lowest of some C library functions to the end, since linkers put libraries after the program's own objects. Else it is NEAR bytes on either side of malloc.
  *
- * Shared objects are told apart by the name of their file; the names are those of glibc, musl, gcc and clang.
+ * Shared objects are identified by their file names; the names are those of glibc, musl, gcc and
+ * clang.
  *
- * What this rule cannot see: code of the program that the C library calls while it holds a lock (a cookie of
- * stdio, a callback of dl_iterate_phdr, an initializer under pthread_once), and locks of the program itself.
- * sched/turns.c has an answer for those: if a worker is held up, all hogs go on for a while. In a program
- * with an allocator of its own the last rule is a guess that may be too small; the same answer covers it.
+ * These rules do not cover locks of the program itself. Nor do they cover code of the program that
+ * the C library calls while it holds a lock: a stdio cookie, a callback of dl_iterate_phdr, an
+ * initializer under pthread_once. sched/turns.c handles those: if a worker is blocked, all stopped
+ * hogs run for a while. In a program with its own allocator the last rule is a guess that may be
+ * too small; the same mechanism covers it.
  *
- * The list is made once, by bz_code_find, because dl_iterate_phdr takes the loader's lock. Objects that are
- * loaded later are code like the program's. Entries are written before `count` and never changed.
+ * The list is made once, by bz_code_find, because dl_iterate_phdr takes the loader's lock. Objects
+ * that are loaded later are treated like the program's code. Entries are written before `count` and
+ * never change.
  *
  * [A] find: count release -> may_stop: count acquire   the ranges are filled in
  */
@@ -41,7 +43,7 @@ static struct range {
     uintptr_t start, end;
 } ranges[RANGES];
 static bz_atomic(uint32_t) count;
-static struct bz_lock lock = BZ_LOCK_INIT; /* of those who fill it */
+static struct bz_lock lock = BZ_LOCK_INIT; /* guards the writers */
 
 bool bz_code_may_stop(uintptr_t pc)
 {
@@ -60,8 +62,8 @@ static void add(unsigned *n, uintptr_t start, uintptr_t end)
         ranges[(*n)++] = (struct range){start, end};
 }
 
-/* Functions of the C library, as the program sees them. In a dynamic program an address may be that of a jump
- * in the program itself; then the object of malloc is found by its name. */
+/* Addresses of C library functions, as seen by the program. In a dynamic program an address may be
+ * a jump in the program itself; then the object of malloc is found by its name. */
 static const void *const libc_functions[] = {
     (const void *)malloc,      (const void *)free,           (const void *)calloc,
     (const void *)realloc,     (const void *)vsnprintf,      (const void *)snprintf,
@@ -95,7 +97,8 @@ static bool is_in(uintptr_t start, uintptr_t end, const void *at)
     return start <= (uintptr_t)at && (uintptr_t)at < end;
 }
 
-/* The lowest of the functions above in this segment; its end if there is none. */
+/* The lowest address of the functions above in this segment; the end of the segment if there is
+ * none. */
 static uintptr_t lowest_in(uintptr_t start, uintptr_t end)
 {
     uintptr_t lowest = end;
@@ -122,7 +125,8 @@ static bool is_defined_here(const void *function)
 }
 #endif
 
-/* A segment of the program itself. The program is static if it has no loader: then the C library is in it. */
+/* Add a segment of the program itself. If the program has no loader, it is static and contains the
+ * C library. */
 static void add_program(struct search *s, uintptr_t start, uintptr_t end, bool is_static)
 {
     uintptr_t lowest = lowest_in(start, end);

@@ -1,16 +1,16 @@
 /*
- * fault.c - the failing keeper. What and why: fault.h.
+ * fault.c - the fault-injecting OS backend. The reasons are in fault.h.
  *
- * Each function that can fail asks `strikes(f, kind)` first, and if the answer is yes returns what
- * the contract of os.h lists, without calling the keeper beneath: a failed call has no effect.
- * Functions that cannot fail are passed on.
+ * Each function that can fail calls `strikes(f, kind)` first. If that returns true, the function
+ * returns an error from the contract of os.h without calling the wrapped backend: a failed call has
+ * no effect. Functions that cannot fail call the wrapped backend directly.
  *
- * I1  Exactly one call is failed in the life of a bz_fault: the one that makes `calls` reach nth; if
- *     the plan says so, all that come after it, too.
- * I2  The books count what was taken successfully, so a failed call leaves them alone.
+ * I1  A bz_fault fails exactly one call: the one that makes `calls` reach nth. If the plan says so,
+ *     it also fails all later calls.
+ * I2  The balance counts successful acquisitions, so a failed call does not change it.
  *
- * Every atomic here is relaxed: counters that order nothing. Whoever reads the books has joined the
- * threads that wrote them.
+ * Every atomic here is relaxed: the counters order nothing. The reader of the balance has joined
+ * the threads that wrote it.
  */
 #include "os/fault.h"
 
@@ -74,7 +74,7 @@ static void fault_delay(const struct bz_os *os, enum bz_os_point at)
     bz_os_delay_here(f->under, at);
     if (f->plan.delay_one_in == 0)
         return;
-    /* relaxed: every point gets a number of its own, and no more is asked of it */
+    /* relaxed: every point only needs a unique number */
     bz_rng_init(&dice, f->plan.seed + bz_fetch_add_relaxed(&f->delays, 1));
     if (bz_rng_below(&dice, f->plan.delay_one_in) != 0 || f->plan.delay_ns_max == 0)
         return;
@@ -86,7 +86,7 @@ static void fault_delay(const struct bz_os *os, enum bz_os_point at)
 static int fault_barrier(const struct bz_os *os)
 {
     struct bz_fault *f = fault_of(os);
-    if (bz_load_relaxed(&f->has_no_barrier)) /* relaxed: set before anybody pushes */
+    if (bz_load_relaxed(&f->has_no_barrier)) /* relaxed: set before the first push */
         return -ENOSYS;
     return f->under->barrier(f->under);
 }
@@ -111,7 +111,7 @@ static int fault_thread_start(const struct bz_os *os, struct bz_os_thread *t,
         return -EAGAIN;
     int err = f->under->thread_start(f->under, t, opts, fn, arg);
     if (err == 0)
-        bz_fetch_add_relaxed(&f->threads, 1); /* relaxed: books, I2 */
+        bz_fetch_add_relaxed(&f->threads, 1); /* relaxed: balance, I2 */
     return err;
 }
 
@@ -120,7 +120,7 @@ static int fault_thread_join(const struct bz_os *os, struct bz_os_thread *t)
     struct bz_fault *f = fault_of(os);
     int err = f->under->thread_join(f->under, t);
     if (err == 0)
-        bz_fetch_sub_relaxed(&f->threads, 1); /* relaxed: books, I2 */
+        bz_fetch_sub_relaxed(&f->threads, 1); /* relaxed: balance, I2 */
     return err;
 }
 
@@ -128,7 +128,7 @@ static void fault_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
 {
     struct bz_fault *f = fault_of(os);
     f->under->thread_detach(f->under, t);
-    bz_fetch_sub_relaxed(&f->threads, 1); /* relaxed: books, I2 */
+    bz_fetch_sub_relaxed(&f->threads, 1); /* relaxed: balance, I2 */
 }
 
 static void fault_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
@@ -195,7 +195,7 @@ static int fault_slab_reserve(const struct bz_os *os, struct bz_os_slab *slab, s
         return -ENOMEM;
     int err = f->under->slab_reserve(f->under, slab, bytes, align, flags, name);
     if (err == 0)
-        bz_fetch_add_relaxed(&f->slabs, 1); /* relaxed: books, I2 */
+        bz_fetch_add_relaxed(&f->slabs, 1); /* relaxed: balance, I2 */
     return err;
 }
 
@@ -203,7 +203,7 @@ static void fault_slab_release(const struct bz_os *os, struct bz_os_slab *slab)
 {
     struct bz_fault *f = fault_of(os);
     f->under->slab_release(f->under, slab);
-    bz_fetch_sub_relaxed(&f->slabs, 1); /* relaxed: books, I2 */
+    bz_fetch_sub_relaxed(&f->slabs, 1); /* relaxed: balance, I2 */
 }
 
 static int fault_slab_guard(const struct bz_os *os, struct bz_os_slab *slab, enum bz_os_guard how,
@@ -252,7 +252,7 @@ static void *fault_alloc(void *ctx, size_t size, size_t align)
         return NULL;
     void *memory = f->memory->alloc(f->memory->ctx, size, align);
     if (memory != NULL)
-        bz_fetch_add_relaxed(&f->blocks, 1); /* relaxed: books, I2 */
+        bz_fetch_add_relaxed(&f->blocks, 1); /* relaxed: balance, I2 */
     return memory;
 }
 
@@ -260,7 +260,7 @@ static void fault_free(void *ctx, void *memory, size_t size)
 {
     struct bz_fault *f = ctx;
     f->memory->free(f->memory->ctx, memory, size);
-    bz_fetch_sub_relaxed(&f->blocks, 1); /* relaxed: books, I2 */
+    bz_fetch_sub_relaxed(&f->blocks, 1); /* relaxed: balance, I2 */
 }
 
 static void fault_urge_again(const struct bz_os *os, uint64_t ns)

@@ -1,18 +1,18 @@
 /*
- * fault.h - a keeper that lets another do the work, and fails the n-th call.
+ * fault.h - an OS backend that wraps another and fails the n-th call.
  *
- * What a program does when the system says no is rarely run and so rarely right. This keeper wraps
- * any other (Linux, sim) together with an allocator, counts the calls that can fail, and makes one
- * of them fail in the way the contract allows: the n-th of one kind, or the n-th of all. A scenario
- * run with n = 1, 2, 3 ... until nothing failed any more has seen every failure there is; the macro
- * FAULTS_EACH of tests/support/faults.h does that.
+ * Error paths are rarely executed and so rarely correct. This backend wraps any other (Linux, sim)
+ * together with an allocator and counts the calls that can fail. It makes one of them fail as the
+ * contract allows: the n-th of one kind, or the n-th of all. A scenario that runs with n = 1, 2, 3
+ * ... until no call fails has seen every single failure; the macro FAULTS_EACH of
+ * tests/support/faults.h does that.
  *
- * It also keeps books: threads started and not joined, slabs reserved and not released, blocks
- * allocated and not freed. After a scenario they must be even, whatever failed in between.
+ * It also keeps a balance: threads started and not joined, slabs reserved and not released, blocks
+ * allocated and not freed. After a scenario all must be zero, whichever call failed.
  *
- * And it can linger at delay points, for stress runs on real threads: one time in delay_one_in for up
- * to delay_ns_max. A delay of a microsecond at the right place finds in each run what plain stress
- * never does.
+ * It can also sleep at delay points, for stress runs on real threads: one time in delay_one_in for
+ * up to delay_ns_max. A delay of a microsecond at the right place finds bugs that plain stress
+ * never finds.
  */
 #ifndef BZ_OS_FAULT_H
 #define BZ_OS_FAULT_H
@@ -22,44 +22,44 @@
 
 enum bz_fault_kind {
     BZ_FAULT_NONE = 0,
-    BZ_FAULT_THREAD,   /* thread_start says -EAGAIN */
-    BZ_FAULT_RESERVE,  /* slab_reserve says -ENOMEM */
-    BZ_FAULT_GUARD,    /* slab_guard says -ENOMEM */
-    BZ_FAULT_DISCARD,  /* pages_discard says -ENOMEM */
-    BZ_FAULT_WAIT,     /* wait returns 0 at once: no error, but no reason either */
-    BZ_FAULT_BARRIER,  /* barrier_register says -ENOSYS, and so does every barrier from then on */
-    BZ_FAULT_CPU_TIME, /* thread_cpu_time says -ESRCH */
-    BZ_FAULT_URGE,     /* thread_urge and urge_watch say -EAGAIN */
-    BZ_FAULT_ENTROPY,  /* entropy says -EIO */
+    BZ_FAULT_THREAD,   /* thread_start returns -EAGAIN */
+    BZ_FAULT_RESERVE,  /* slab_reserve returns -ENOMEM */
+    BZ_FAULT_GUARD,    /* slab_guard returns -ENOMEM */
+    BZ_FAULT_DISCARD,  /* pages_discard returns -ENOMEM */
+    BZ_FAULT_WAIT,     /* wait returns 0 at once: a spurious wake-up */
+    BZ_FAULT_BARRIER,  /* barrier_register returns -ENOSYS, and so does every later barrier */
+    BZ_FAULT_CPU_TIME, /* thread_cpu_time returns -ESRCH */
+    BZ_FAULT_URGE,     /* thread_urge and urge_watch return -EAGAIN */
+    BZ_FAULT_ENTROPY,  /* entropy returns -EIO */
     BZ_FAULT_MEMORY,   /* the allocator returns NULL */
     BZ_FAULT_KINDS,
-    BZ_FAULT_ANY = BZ_FAULT_KINDS /* in a plan: whichever kind the n-th call is of */
+    BZ_FAULT_ANY = BZ_FAULT_KINDS /* in a plan: the n-th call of any kind */
 };
 
 struct bz_fault_plan {
-    enum bz_fault_kind kind; /* which calls are counted */
-    uint64_t nth;            /* which of them fails, from 1; 0: none */
-    bool for_good;           /* and so do all that come after it */
-    uint64_t late_max;       /* ... but for so many at most; 0: without end */
-    uint32_t delay_one_in;   /* 0: no delays but those of the keeper beneath */
+    enum bz_fault_kind kind; /* the kind of calls to count */
+    uint64_t nth;            /* the number of the call that fails, from 1; 0: none */
+    bool for_good;           /* all later calls fail, too */
+    uint64_t late_max;       /* ... at most this many; 0: no limit */
+    uint32_t delay_one_in;   /* 0: only the delays of the wrapped backend */
     uint32_t delay_ns_max;
-    uint64_t seed; /* of the delays */
+    uint64_t seed; /* seed of the delays */
 };
 
-/* What was taken and not given back. */
+/* Resources acquired and not released. */
 struct bz_fault_books {
     int64_t threads, slabs, blocks;
 };
 
-/* The memory is the caller's; it stays put while anybody uses the keeper or the allocator. */
+/* The caller owns the memory and keeps it in place while the backend or the allocator is in use. */
 struct bz_fault {
-    struct bz_os os;           /* first: the keeper to hand on */
-    blitz_allocator allocator; /* the allocator to hand on */
+    struct bz_os os;           /* first member: the backend to pass to users */
+    blitz_allocator allocator; /* the allocator to pass to users */
     const struct bz_os *under;
     const blitz_allocator *memory;
     struct bz_fault_plan plan;      /* constant after init */
-    bz_atomic(uint64_t) calls;      /* that the plan counts, so far */
-    bz_atomic(uint64_t) delays;     /* delay points passed: the place in the seed's stream */
+    bz_atomic(uint64_t) calls;      /* calls counted by the plan so far */
+    bz_atomic(uint64_t) delays;     /* delay points passed: the position in the seed's stream */
     bz_atomic(int) failed;          /* enum bz_fault_kind of the call that was failed */
     bz_atomic(bool) has_no_barrier; /* BZ_FAULT_BARRIER has struck */
     bz_atomic(int64_t) threads, slabs, blocks;
@@ -72,10 +72,10 @@ struct bz_fault {
 void bz_fault_init(struct bz_fault *f, const struct bz_os *under, const blitz_allocator *memory,
                    const struct bz_fault_plan *plan);
 
-/* What kind of call was made to fail; BZ_FAULT_NONE if the plan's n was never reached. */
+/* The kind of the failed call; BZ_FAULT_NONE if the plan's n was never reached. */
 enum bz_fault_kind bz_fault_failed(struct bz_fault *f);
 
-/* The books; all zero when nothing leaked. When nobody uses the keeper any more. */
+/* The balance; all zero if nothing leaked. Call it when the backend is no longer in use. */
 struct bz_fault_books bz_fault_books(struct bz_fault *f);
 
 /* "thread", "reserve", ... */

@@ -1,9 +1,10 @@
 /*
  * forked.c - see forked.h.
  *
- * `alive` is ordinary memory: the child has the parent's count. The page is empty in the child. So a
- * count above 0 and an empty page mean that the fork was made beside a living runtime. A child of a
- * process without a runtime has a count of 0, makes one and fills the page.
+ * `alive` is ordinary memory: the child has the parent's count. The page is empty in the child. So
+ * a count above 0 and an empty page mean that the process was forked while a runtime existed. A
+ * child of a process without a runtime has a count of 0. When it makes a runtime, it fills the
+ * page.
  *
  * [P] enter: bz_forked_at release -> enter: bz_forked_at acquire   the page is mapped before it is written
  */
@@ -25,11 +26,11 @@
     "this process was forked beside a runtime, whose threads are not in it: exec, _exit, or " \
     "fork before the runtime is made"
 
-static bz_forked_word never = 1; /* of those who have no page */
+static bz_forked_word never = 1; /* used if there is no page */
 bz_atomic(bz_forked_word *) bz_forked_at = &never;
 static bz_atomic(uint32_t) alive; /* runtimes */
 
-/* The page, for good; or the word that never changes. */
+/* Map the page, once; without one use a word that never changes. */
 static bz_forked_word *page(void)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -44,10 +45,11 @@ static bz_forked_word *page(void)
 
 void bz_forked_enter(void)
 {
-    bz_forked_word *at = bz_load_acquire(&bz_forked_at); /* [P]; two pages are as good as one */
+    /* [P]; if two threads map a page, both pages work */
+    bz_forked_word *at = bz_load_acquire(&bz_forked_at);
     if (at == &never)
         at = page();
-    bz_store_relaxed(at, 1); /* relaxed: both are found by this process, or by a child */
+    bz_store_relaxed(at, 1);             /* relaxed: only this process and its children read it */
     bz_store_release(&bz_forked_at, at); /* [P] */
     bz_fetch_add_relaxed(&alive, 1);     /* relaxed: likewise */
 }

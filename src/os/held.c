@@ -14,7 +14,7 @@
 static _Thread_local struct bz_held own;
 static _Thread_local struct bz_held *used; /* NULL: own */
 
-/* Inlined into functions that are not, so that the address dies with the call. */
+/* Inlined only into functions that are not inlined, so that no caller keeps the address. */
 static BZ_ALWAYS_INLINE struct bz_held *mine(void)
 {
     __asm__ volatile("");
@@ -27,13 +27,13 @@ static const char *const rank_name[BZ_RANKS] = {
     [BZ_RANK_STACKS] = "stacks", [BZ_RANK_IDLE] = "idle",       [BZ_RANK_WAIT] = "wait",
 };
 
-/* Leaves come last. */
+/* Leaf locks come last. */
 static unsigned depth_of(unsigned rank)
 {
     return rank == BZ_RANK_LEAF ? BZ_RANKS : rank;
 }
 
-/* May this one be waited for while that one is held? */
+/* True if a thread that holds `held` may wait for the new lock. */
 static bool comes_after(unsigned rank, const void *lock, unsigned held, const void *held_lock)
 {
     if (rank == BZ_RANK_WAIT && held == BZ_RANK_WAIT)

@@ -1,26 +1,27 @@
 /*
- * held.h - which of the runtime's locks a thread holds: test builds only.
+ * held.h - the runtime locks that a thread holds: test builds only.
  *
- * Two rules keep the runtime's own locks harmless, and both are about a moment that no test sees by
- * itself. A task must not suspend while it holds one: whoever needs the lock then waits for a task
- * that waits for its turn. And locks are taken in one order, or two threads hold what the other one
- * wants. So in test builds (BZ_WATCH) every thread keeps a list of what it holds; taking looks at
- * the ranks before it waits, so that a deadlock is named instead of being waited for, and a
- * suspension looks whether the list is empty.
+ * Two rules make the runtime's own locks safe, and tests rarely see a violation by chance. A task
+ * must not suspend while it holds a lock: a thread that needs the lock would wait for a task that
+ * waits to run. And all threads take locks in one order, or they deadlock. So in test builds
+ * (BZ_WATCH) every thread keeps a list of the locks it holds. A lock operation checks the ranks
+ * before it waits, so that it reports a deadlock instead of waiting. A suspension checks that the
+ * list is empty.
  *
  * The ranks are the table below, outermost first: while a lock is held only locks of a later rank
- * may be waited for. A lock without a rank of its own is a leaf: nothing is taken while it is held.
- * A try cannot wait, so it may come in any order; what it took counts as held. Of rank WAIT several
- * may be held at once, if they were taken in the order of their addresses: a select does that.
+ * may be waited for. A lock without its own rank is a leaf: no lock is taken while it is held. A
+ * try-lock cannot wait, so it may come in any order; the lock it took counts as held. Several locks
+ * of rank WAIT may be held at once if they were taken in the order of their addresses, as a select
+ * does.
  *
- * A lock that is released by a post-switch hook, after its holder has left its stack, is passed on
- * (bz_lock_pass): from then on it is nobody's until it is dropped.
+ * If a post-switch hook releases a lock after its holder has left its stack, the holder calls
+ * bz_lock_pass: from then on no thread owns the lock until the hook releases it.
  *
- * Rejected: learning the order from what is seen, as some kernels do. It finds the cycle only after
- * both halves have run, and says nothing of the order that was meant.
+ * Rejected: learning the order at run time, as some kernels do. That finds a cycle only after both
+ *           halves have run, and does not document the intended order.
  *
- * The list belongs to the thread; held.c has the accessors, out of line, so that no address of it is
- * kept over a switch. Simulated threads each have their own: os/sim_coro.c carries it along.
+ * The list is thread-local; the accessors in held.c are out of line, so that no code keeps its
+ * address across a switch. Each simulated thread has its own list: os/sim_coro.c swaps them.
  */
 #ifndef BZ_OS_HELD_H
 #define BZ_OS_HELD_H
@@ -33,13 +34,13 @@
 enum bz_rank {
     BZ_RANK_LEAF = 0,     /* the default: after all others */
     BZ_RANK_RUNTIME = 1,  /* sched: the registry; cancels under it */
-    BZ_RANK_TASK = 2,     /* sched: a task's lock; who cancels wakes under it */
-    BZ_RANK_WAIT = 3,     /* sync, chan: of what can be waited for; arms timers, wakes */
-    BZ_RANK_TIMERS = 4,   /* sched: a proc's wheel; firing wakes */
+    BZ_RANK_TASK = 2,     /* sched: a task's lock; a cancel wakes tasks under it */
+    BZ_RANK_WAIT = 3,     /* sync, chan: locks of primitives; arm timers and wake under it */
+    BZ_RANK_TIMERS = 4,   /* sched: a proc's timer wheel; expiry wakes tasks under it */
     BZ_RANK_START = 5,    /* sched: starting threads, which takes a stack */
     BZ_RANK_INJECTOR = 6, /* sched */
     BZ_RANK_STACKS = 7,   /* task: the pool of stacks */
-    BZ_RANK_IDLE = 8,     /* sched: going over to fences, which takes a barrier */
+    BZ_RANK_IDLE = 8,     /* sched: the change to fences, which needs a barrier */
     BZ_RANKS
 };
 
@@ -53,15 +54,15 @@ struct bz_held {
     uint8_t rank[BZ_HELD_MAX];
 };
 
-/* About to wait for a lock of that rank. Aborts if one is held that comes later. */
+/* Call before waiting for a lock of this rank. Abort if a lock of a later rank is held. */
 void bz_held_order(const void *lock, unsigned rank);
-/* It is ours, or no longer. Aborts if it was not. */
+/* Add a lock to the list, or remove it. Abort if it was not held. */
 void bz_held_add(const void *lock, unsigned rank);
 void bz_held_remove(const void *lock);
-/* The calling thread is about to suspend. Aborts if it holds a lock, and says which. */
+/* Call before a suspension. Abort, with the name of the lock, if the thread holds one. */
 void bz_held_none(void);
 unsigned bz_held_count(void);
-/* The thread is now another, simulated one, with that list; NULL: itself again. */
+/* Switch to the list of a simulated thread; NULL: back to the thread's own list. */
 void bz_held_use(struct bz_held *list);
 
 #else

@@ -1,15 +1,15 @@
 /*
- * linux.c - the Linux keeper: its table, and randomness.
+ * linux.c - the Linux backend of os.h: its table, and randomness.
  *
- * The other nouns have files of their own (linux_clock.c, linux_cpus.c, linux_pages.c,
- * linux_thread.c, linux_word.c). All of them talk to the kernel by system call numbers and constants
- * spelled out where Debian's headers are older than the kernel, and find out at run time what it
- * offers: blitz is built once and runs on whatever is there.
+ * The other parts have their own files (linux_clock.c, linux_cpus.c, linux_pages.c, linux_thread.c,
+ * linux_word.c). Where Debian's headers are older than the kernel, they define system call numbers
+ * and constants themselves. They detect kernel features at run time: one binary runs on all
+ * kernels.
  *
- * Entropy: getrandom(2) without waiting. Early in a boot it may say "not yet", and old kernels and
- * tight sandboxes do not have it at all; then /dev/urandom, which never waits. With neither we say
- * -EIO and invent nothing: whoever needs variety only (a scheduler's dice) can mix the clock, and
- * whoever needs secrecy must know.
+ * Entropy: getrandom(2) without waiting. Early in a boot it may return EAGAIN, and old kernels and
+ * strict sandboxes do not have it; then we read /dev/urandom, which never waits. With neither we
+ * return -EIO. A caller that needs only variety (the scheduler's random choices) can use the clock;
+ * a caller that needs secrecy must see the error.
  */
 #include "os/linux.h"
 #include "os/sleepers.h"
@@ -48,7 +48,7 @@ int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes)
             continue;
         if (n < 0)
             return entropy_from_device(at, bytes);
-        at += n; /* above 256 bytes a signal may cut it short */
+        at += n; /* above 256 bytes a signal may shorten the read */
         bytes -= (size_t)n;
     }
     return 0;

@@ -1,8 +1,8 @@
 /*
- * linux.h - the functions of the Linux keeper, file by file; linux.c puts them into its table.
+ * linux.h - the functions of the Linux backend, file by file; linux.c puts them into its table.
  *
- * Private to os/linux*.c and their tests. Each is described in os.h under the name the table has
- * for it; what is said here is only what the table does not show.
+ * Private to os/linux*.c and their tests. os.h describes each under the name in the table; this
+ * file adds only what the table does not show.
  */
 #ifndef BZ_OS_LINUX_H
 #define BZ_OS_LINUX_H
@@ -45,9 +45,9 @@ int bz_linux_cpus(const struct bz_os *os);
 
 /*
  * The quota part of bz_linux_cpus(): how many CPUs' worth of time the cgroups of this process
- * allow, fractions rounded up; INT_MAX where no quota is set or none can be read. `root` is put
- * before /proc/self/cgroup, /proc/self/mountinfo and every mount point found there: "" for the
- * system's own, a directory with a made-up tree in tests. At least 1.
+ * allow, fractions rounded up; INT_MAX if no quota is set or none can be read. `root` is prepended
+ * to /proc/self/cgroup, /proc/self/mountinfo and every mount point found there: "" for the real
+ * system, a directory with a test tree in tests. At least 1.
  */
 int bz_linux_cpus_quota(const char *root);
 
@@ -61,7 +61,7 @@ int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn);
 void bz_linux_urge_unwatch(const struct bz_os *os);
 int bz_linux_thread_urge(const struct bz_os *os, uint32_t id);
 void bz_linux_urge_again(const struct bz_os *os, uint64_t ns);
-/* The calling thread ends. */
+/* Call at the end of a thread. */
 void bz_linux_urge_forget(void);
 
 /* linux.c */

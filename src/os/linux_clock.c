@@ -1,13 +1,14 @@
 /*
- * linux_clock.c - the time, and how much of it a thread has used.
+ * linux_clock.c - the monotonic clock and thread CPU clocks.
  *
- * CLOCK_MONOTONIC through the vDSO: 20 to 30 ns, no system call. It stands still while the machine
- * is suspended and so do futex deadlines on it: a watchdog that counts this time does not bark after
- * a night in a bag. Rejected: CLOCK_BOOTTIME (would fire every timer at once on resume),
- * CLOCK_MONOTONIC_COARSE (up to 4 ms stale: the wheel's slots are 1 ms), the raw TSC (needs the
- * vDSO's care for guests and unstable clocks all over again).
+ * CLOCK_MONOTONIC through the vDSO: 20 to 30 ns, no system call. It stops while the machine is
+ * suspended, and so do futex deadlines on it, so a watchdog does not fire after a suspend.
+ * Rejected: CLOCK_BOOTTIME (would fire every timer at once on resume), CLOCK_MONOTONIC_COARSE (up
+ *           to 4 ms stale: the wheel's slots are 1 ms). Also the raw TSC: we would have to handle
+ *           guests and unstable clocks, as the vDSO does.
  *
- * Thread CPU clocks are system calls (150 to 300 ns); only the monitor reads those of others.
+ * Thread CPU clocks are system calls (150 to 300 ns); only the monitor reads those of other
+ * threads.
  */
 #include "os/linux.h"
 
@@ -44,7 +45,7 @@ int bz_linux_thread_cpu_time(const struct bz_os *os, const struct bz_os_thread *
     if (pthread_getcpuclockid((pthread_t)t->native, &clock) != 0)
         return -ESRCH;
     if (clock_gettime(clock, &used) != 0)
-        return -ESRCH; /* it ended in between: the kernel says EINVAL for a thread that is gone */
+        return -ESRCH; /* the thread has ended: the kernel returns EINVAL */
     *out_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
     return 0;
 }

@@ -1,26 +1,26 @@
 /*
- * linux_cpus.c - how many CPUs the process may use.
+ * linux_cpus.c - the number of CPUs that the process may use.
  *
- * Two answers, and the smaller counts. The affinity mask says on which CPUs we may run; its size is
- * not known beforehand, so it is asked for with a growing buffer until the kernel is content. The
- * CPU quota of cgroups says for how much time: quota / period CPUs, which is a limit on the group
- * and everything below it, so the tightest among the process's group and its ancestors counts (bug
- * class 9). Fractions are rounded up: with 1.5 CPUs two threads use the time that one cannot; at
- * worst the kernel throttles them for part of a period. At least 1.
+ * There are two limits, and the smaller counts. The affinity mask lists the CPUs. Its size is not
+ * known in advance, so the buffer grows until the kernel accepts it. The CPU quota of cgroups
+ * limits the time: quota / period CPUs. It applies to the group and everything below it, so the
+ * smallest quota among the process's group and its ancestors counts (bug class 9). Fractions are
+ * rounded up: with 1.5 CPUs a second thread can use the remaining half; at worst the kernel
+ * throttles both for part of a period. At least 1.
  *
- * Where the groups are: /proc/self/cgroup names the path of ours in each hierarchy (line "0::path"
- * for v2, a line with the controller "cpu" for v1), /proc/self/mountinfo says where each hierarchy
- * is mounted and which of its directories is at the top of that mount (its root). In a container the
- * two may disagree: a path from outside the namespace ("/docker/1234") under a mount whose root is
- * that very path, or a path with "/.." in it, or one that does not exist. So: strip the mount's root
- * from the path; if the directory is not there, walk up to the nearest that is, at worst the mount
+ * To find the groups: /proc/self/cgroup has the path of our group in each hierarchy (line "0::path"
+ * for v2, a line with the controller "cpu" for v1). /proc/self/mountinfo has the mount point of
+ * each hierarchy and the directory at the top of that mount (its root). In a container the two may
+ * disagree. The path may be from outside the namespace ("/docker/1234") under a mount whose root is
+ * that same path. It may contain "/..", or not exist. So: strip the mount's root from the path. If
+ * the directory does not exist, walk up to the nearest one that does. At worst that is the mount
  * point itself, which in a container is the container's own group.
  *
  *   v2  cpu.max: "QUOTA PERIOD" or "max PERIOD"; the top group has no such file
  *   v1  cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us
  *
- * A file that is missing or does not parse sets no limit: somebody else's broken file must not keep
- * a program from starting. In a hybrid system both versions are looked at.
+ * A file that is missing or does not parse sets no limit: a broken file must not keep a program
+ * from starting. In a hybrid system both versions are read.
  *
  * Rejected: cpuset files (the affinity mask shows their effect), cpu.weight and shares (they bind
  * only under contention), sysconf(_SC_NPROCESSORS_ONLN) (knows neither mask nor quota).
@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #define AFFINITY_BYTES_MAX 8192 /* 65536 CPUs */
-#define GROUP_PATH_MAX 1024     /* longer paths are taken for unreadable: no limit */
+#define GROUP_PATH_MAX 1024     /* longer paths count as unreadable: no limit */
 #define LINE_BYTES_MAX 4096     /* longer lines of mountinfo are skipped */
 
 int bz_linux_cpus_affinity(void)
@@ -46,7 +46,7 @@ int bz_linux_cpus_affinity(void)
     unsigned long mask[AFFINITY_BYTES_MAX / sizeof(unsigned long)];
 
     for (size_t bytes = 128; bytes <= sizeof mask; bytes *= 2) {
-        /* The system call, unlike the C library's wrapper, says how much of the mask it filled. */
+        /* The system call, unlike the C library's wrapper, returns the number of bytes filled. */
         long filled = syscall(SYS_sched_getaffinity, 0, bytes, mask);
         if (filled < 0 && errno == EINVAL)
             continue; /* the kernel has more CPUs than fit */
@@ -60,7 +60,8 @@ int bz_linux_cpus_affinity(void)
 
 /* ---- small files ------------------------------------------------------------------------------ */
 
-/* Read a whole small file as text; false if it is not there or empty. What does not fit is cut. */
+/* Read a whole small file as text, truncated to the buffer. Return false if it is missing or
+ * empty. */
 static bool text_read(const char *path, char *text, size_t room)
 {
     size_t used = 0;
@@ -81,7 +82,7 @@ static bool text_read(const char *path, char *text, size_t room)
     return used > 0;
 }
 
-/* A decimal number of at least `least` at the front of `text`; *end is set after it. */
+/* Parse a decimal number of at least `least` at the front of `text`; *end is set after it. */
 static bool number_read(const char *text, long long least, long long *out, char **end)
 {
     errno = 0;
@@ -117,7 +118,7 @@ static int group_limit_v2(const char *dir)
     if (snprintf(path, sizeof path, "%s/cpu.max", dir) >= (int)sizeof path)
         return INT_MAX;
     if (!text_read(path, text, sizeof text) || !number_read(text, 1, &quota, &end))
-        return INT_MAX; /* no file, or "max", or rubbish */
+        return INT_MAX; /* no file, or "max", or malformed */
     char *unused;
     if (*end == ' ' && !number_read(end, 1, &period, &unused))
         return INT_MAX;
@@ -129,7 +130,7 @@ static int group_limit_v1(const char *dir)
     long long quota, period;
 
     if (!number_read_file(dir, "cpu.cfs_quota_us",
-                          &quota)) /* -1 is "none" and is not read either */
+                          &quota)) /* -1 means "none" and does not parse either */
         return INT_MAX;
     if (!number_read_file(dir, "cpu.cfs_period_us", &period))
         return INT_MAX;
@@ -138,7 +139,7 @@ static int group_limit_v1(const char *dir)
 
 /* ---- lines ------------------------------------------------------------------------------------ */
 
-/* The lines of a file that may be long (mountinfo), without memory for all of it. */
+/* Reads a long file (mountinfo) line by line. */
 struct lines {
     int fd;
     size_t used, at; /* bytes in text; where the next line starts */
@@ -180,7 +181,7 @@ static char *lines_next(struct lines *l)
         }
         ssize_t n = read(l->fd, l->text + l->used, sizeof l->text - l->used);
         if (n <= 0 && !(n < 0 && errno == EINTR))
-            return NULL; /* what is left has no newline: cut off, and not to be trusted */
+            return NULL; /* the rest has no newline: it is truncated, so ignore it */
         l->used += n > 0 ? (size_t)n : 0;
     }
 }
@@ -189,12 +190,12 @@ static char *lines_next(struct lines *l)
 
 struct hierarchy {
     bool is_v2;
-    char path[GROUP_PATH_MAX];  /* our group, as /proc/self/cgroup has it */
-    char root[GROUP_PATH_MAX];  /* which group is at the mount point */
+    char path[GROUP_PATH_MAX];  /* our group, from /proc/self/cgroup */
+    char root[GROUP_PATH_MAX];  /* the group at the mount point */
     char mount[GROUP_PATH_MAX]; /* where it is mounted */
 };
 
-/* Is `word` one of those in the comma-separated `list`? */
+/* True if `word` is in the comma-separated `list`. */
 static bool has_word(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -228,7 +229,7 @@ static bool is_octal(char c)
     return c >= '0' && c <= '7';
 }
 
-/* mountinfo writes space, tab, newline and backslash as \ooo. In place. */
+/* Decode \ooo in place: mountinfo encodes space, tab, newline and backslash so. */
 static void unescape(char *text)
 {
     const char *from = text;
@@ -256,7 +257,7 @@ static const char *path_below_root(const struct hierarchy *h)
     return h->path[length] == '/' || h->path[length] == '\0' ? h->path + length : NULL;
 }
 
-/* Take root and mount point out of "ID PARENT DEV ROOT MOUNT OPTIONS.. - TYPE SOURCE SUPER". */
+/* Parse root and mount point from "ID PARENT DEV ROOT MOUNT OPTIONS.. - TYPE SOURCE SUPER". */
 static bool mount_parse(char *line, struct hierarchy *h)
 {
     char *tail = strstr(line, " - ");
@@ -281,7 +282,7 @@ static bool mount_parse(char *line, struct hierarchy *h)
     return true;
 }
 
-/* Find where it is mounted: the first mount that shows our path, else the last there is. */
+/* Find the mount point: the first mount that contains our path, else the last mount. */
 static bool mount_find(struct lines *l, struct hierarchy *h)
 {
     bool is_found = false;
@@ -295,7 +296,7 @@ static bool mount_find(struct lines *l, struct hierarchy *h)
     return is_found;
 }
 
-/* The tightest limit from our group up to the mount point. Groups we cannot see set none. */
+/* The smallest limit from our group up to the mount point. Invisible groups set none. */
 static int hierarchy_walk(const struct hierarchy *h, const char *root)
 {
     char dir[3 * GROUP_PATH_MAX];
@@ -303,12 +304,12 @@ static int hierarchy_walk(const struct hierarchy *h, const char *root)
     const char *below = path_below_root(h);
 
     if (below == NULL || strstr(below, "/..") != NULL)
-        below = ""; /* the path is from another namespace; what is mounted is all we can see */
+        below = ""; /* the path is from another namespace; use the mounted part */
     size_t top = (size_t)snprintf(dir, sizeof dir, "%s%s", root, h->mount);
     if (top + strlen(below) >= sizeof dir)
         return INT_MAX;
     strcpy(dir + top, below);
-    for (size_t end = strlen(dir);;) { /* one component less a turn, the mount point last */
+    for (size_t end = strlen(dir);;) { /* one component less each time, the mount point last */
         int here = h->is_v2 ? group_limit_v2(dir) : group_limit_v1(dir);
         limit = here < limit ? here : limit;
         if (end <= top || BZ_BROKEN(35))

@@ -1,22 +1,22 @@
 /*
  * linux_pages.c - slabs of pages, and guards in them.
  *
- * A slab is one anonymous private mapping, MAP_NORESERVE: address space that turns into memory where
- * it is touched. (With vm.overcommit_memory = 2 the kernel ignores NORESERVE and counts slabs in
- * full; then reserving fails with -ENOMEM, honestly.)
+ * A slab is one anonymous private mapping, MAP_NORESERVE: address space that becomes memory when it
+ * is touched. (With vm.overcommit_memory = 2 the kernel ignores NORESERVE and counts slabs in full;
+ * then reserving may fail with -ENOMEM.)
  *
- * Guards come in two kinds. LIGHT is MADV_GUARD_INSTALL (Linux 6.13): a marker in the page table, no
- * mapping is split, so a million guarded stacks are 25 VMAs. PROTECT is mprotect(PROT_NONE): works
- * everywhere, but splits the mapping; each guard costs two VMAs out of vm.max_map_count (65530 by
- * default), and a process at that limit cannot even mmap. So protect guards are counted, process
- * wide, and refused when three quarters of the limit would be theirs: the stack layer goes over to
- * canaries and the rest of the program still runs.
+ * Guards come in two kinds. LIGHT is MADV_GUARD_INSTALL (Linux 6.13): a marker in the page table,
+ * no mapping is split, so a million guarded stacks are 25 VMAs. PROTECT is mprotect(PROT_NONE): it
+ * works everywhere, but splits the mapping. Each guard costs two VMAs out of vm.max_map_count
+ * (65530 by default), and a process at that limit cannot even mmap. So protect guards are counted,
+ * process-wide, and refused when they would exceed three quarters of the limit: the stack layer
+ * then uses canaries, and the rest of the program still works.
  *
- * Whether LIGHT exists is found out by its effect, once: install a guard on a scratch page, then let
- * a system call write there and see whether it says EFAULT. The return value proves nothing, because
- * qemu-user answers every unknown madvise with success. clock_gettime(2) (the system call, not the
- * vDSO) is such a writer that needs no file and is in every sandbox's list. The batched form,
- * process_madvise(PIDFD_SELF), is tried the same way.
+ * LIGHT is detected by its effect, once: install a guard on a scratch page, let a system call write
+ * there, and check for EFAULT. The return value of madvise proves nothing, because qemu-user
+ * reports success for every unknown madvise. The writer is clock_gettime(2) (the system call, not
+ * the vDSO): it needs no file, and every sandbox allows it. The batched form,
+ * process_madvise(PIDFD_SELF), is tested in the same way.
  *
  * I1  slab_guard is all or none: after an error the slab has the guards it had before.
  * I2  protected_guards is the sum of protect_guards over all slabs not yet released.
@@ -46,18 +46,19 @@
 
 #define GUARD_BATCH 128 /* iovecs on the stack: 2 KiB */
 
-/* ---- what this kernel offers ------------------------------------------------------------------ */
+/* ---- features of this kernel
+ * ------------------------------------------------------------------ */
 
 enum light_support { LIGHT_UNKNOWN, LIGHT_NONE, LIGHT_ONE_BY_ONE, LIGHT_BATCHED };
-static bz_atomic(int) light_known;             /* enum light_support; everyone finds the same */
+static bz_atomic(int) light_known; /* enum light_support; all threads find the same value */
 static bz_atomic(uint32_t) protected_guards;   /* I2 */
 static bz_atomic(uint32_t) protect_guards_max; /* 0: not read yet */
 
-/* Is this page a guard? Asks the kernel to write there; true if it cannot. */
+/* True if this page is a guard: a kernel write to it fails. */
 static bool page_refuses_writes(void *page)
 {
     if (BZ_BROKEN(34))
-        return true; /* believe the answer */
+        return true; /* trust the return value */
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, page) != 0 && errno == EFAULT;
 }
 
@@ -86,7 +87,7 @@ static enum light_support light_support(const struct bz_os *os)
     size_t page = bz_linux_page_bytes(os);
     void *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
-        return LIGHT_NONE; /* for this time only */
+        return LIGHT_NONE; /* only for this call */
     enum light_support found = light_probe_pages(pages, page);
     munmap(pages, 2 * page);
     bz_store_relaxed(&light_known, (int)found); /* relaxed: as above */
@@ -127,11 +128,11 @@ size_t bz_linux_page_bytes(const struct bz_os *os)
 
 void bz_linux_pages_name(void *start, size_t bytes, const char *name)
 {
-    if (name != NULL) /* kernels without CONFIG_ANON_VMA_NAME say EINVAL: no name, then */
+    if (name != NULL) /* kernels without CONFIG_ANON_VMA_NAME return EINVAL: no name then */
         prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, bytes, name);
 }
 
-/* A mapping of `bytes` at a multiple of `align` (0 or a power of two), or NULL. */
+/* Map `bytes` at a multiple of `align` (0 or a power of two). Return NULL on failure. */
 static char *map_aligned(size_t bytes, size_t align, size_t page)
 {
     size_t slack = align > page ? align - page : 0;
@@ -161,7 +162,7 @@ int bz_linux_slab_reserve(const struct bz_os *os, struct bz_os_slab *slab, size_
     if (base == NULL)
         return -ENOMEM;
     if (flags & BZ_OS_SLAB_SMALL_PAGES)
-        madvise(base, bytes, MADV_NOHUGEPAGE); /* EINVAL: a kernel without huge pages. Fine. */
+        madvise(base, bytes, MADV_NOHUGEPAGE); /* EINVAL: a kernel without huge pages */
     bz_linux_pages_name(base, bytes, name);
     *slab = (struct bz_os_slab){.base = base, .bytes = bytes};
     return 0;
@@ -203,7 +204,7 @@ static void *guard_at(const struct bz_os_slab *slab, const struct bz_os_guards *
     return slab->base + g->first + i * g->stride;
 }
 
-/* Up to GUARD_BATCH guards from number `from` on; how many were placed, or -errno. */
+/* Place up to GUARD_BATCH guards, starting with number `from`. Return their number or -errno. */
 static long light_place_some(const struct bz_os_slab *slab, const struct bz_os_guards *g,
                              size_t from, bool is_batched)
 {
@@ -217,7 +218,8 @@ static long light_place_some(const struct bz_os_slab *slab, const struct bz_os_g
     ssize_t done = advise_self(iov, count, ADVICE_GUARD_INSTALL);
     if (done < 0)
         return -errno;
-    return (long)((size_t)done / g->bytes); /* 0: stopped inside the first; the caller gives up */
+    /* 0: stopped inside the first guard; the caller fails */
+    return (long)((size_t)done / g->bytes);
 }
 
 static int light_place(const struct bz_os *os, struct bz_os_slab *slab,
@@ -231,7 +233,8 @@ static int light_place(const struct bz_os *os, struct bz_os_slab *slab,
     while (placed < g->count) {
         long n = light_place_some(slab, g, placed, support == LIGHT_BATCHED);
         if (n <= 0) {
-            for (size_t i = 0; i <= placed && i < g->count; i++) /* I1; <=: the last may be half */
+            /* I1; <=: the last guard may be half placed */
+            for (size_t i = 0; i <= placed && i < g->count; i++)
                 madvise(guard_at(slab, g, i), g->bytes, ADVICE_GUARD_REMOVE);
             return n == -ENOMEM ? -ENOMEM : -ENOSYS; /* EINVAL: locked memory has no light guards */
         }

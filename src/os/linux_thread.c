@@ -1,22 +1,22 @@
 /*
  * linux_thread.c - threads on pthreads, each with an alternate signal stack.
  *
- * A fiber's stack is small and ends in a guard. A signal handler that starts there needs room for
- * the CPU's state (12 KB with AVX-512 and AMX, told by AT_MINSIGSTKSZ), and the handler of the fault
- * at the guard itself has no room at all. So every thread gets an alternate stack, before it runs
- * anything, whether or not somebody installs a handler: a handler with SA_ONSTACK then just works.
- * Its mapping ends in a guard page of its own, so that a handler that runs out of it faults too
- * instead of writing into a neighbour. A sanitizer may have given the thread an alternate stack
- * already and will want it back when the thread ends: it is restored.
+ * A fiber's stack is small and ends in a guard. A signal handler on it needs room for the CPU's
+ * state (12 KB with AVX-512 and AMX, from AT_MINSIGSTKSZ), and the handler of a fault at the guard
+ * has no room at all. So every thread gets an alternate stack before it runs any code, whether or
+ * not the program installs a handler: a handler with SA_ONSTACK then works. The alternate stack
+ * ends in its own guard page, so that a handler that overflows it faults instead of writing into
+ * other memory. A sanitizer may have given the thread an alternate stack already and expects it
+ * when the thread ends: it is restored.
  *
  * Everything that can fail happens in the starter, before the thread exists: mapping the signal
  * stack, and pthread_create with stack size and affinity in its attributes. Rejected: setting the
- * affinity from inside the thread (it would run elsewhere first, and could not report a bad mask).
- * The name is set by the thread itself: the kernel names only the calling thread without a path
- * through /proc, and naming cannot fail in a way that matters.
+ * affinity from inside the thread (it would run on another CPU first, and could not report a bad
+ * mask). The thread sets its own name, because prctl names only the calling thread, and a failure
+ * there does not matter.
  *
- * I1  What the thread reads of *t is written before pthread_create, which publishes it; `native` is
- *     for the starter's side alone.
+ * I1  The fields of *t that the thread reads are written before pthread_create, which publishes
+ *     them. Only the starter reads `native`.
  */
 #include "os/linux.h"
 
@@ -37,7 +37,7 @@
 #endif
 
 #define SIGFRAME_BYTES_MIN 4096     /* kernels without AT_MINSIGSTKSZ have small frames */
-#define SIGHANDLER_BYTES (48 << 10) /* what a handler may use: formats text, walks a stack */
+#define SIGHANDLER_BYTES (48 << 10) /* room for a handler that formats text and walks a stack */
 
 static_assert(sizeof(unsigned long) == sizeof(uint64_t),
               "affinity is given to the kernel as it is");
@@ -86,7 +86,7 @@ static void *thread_main(void *arg)
     if (t->is_named)
         prctl(PR_SET_NAME, t->name);
     if (t->is_prompt)
-        prctl(PR_SET_TIMERSLACK, 1UL); /* else 50 us */
+        prctl(PR_SET_TIMERSLACK, 1UL); /* the default is 50 us */
     t->fn(t->arg);
     bz_linux_urge_forget();
     sigaltstack(&before, NULL);
@@ -96,7 +96,7 @@ static void *thread_main(void *arg)
 static int attr_fill(pthread_attr_t *attr, const struct bz_os_thread_opts *opts, size_t page)
 {
     if (opts->stack_bytes > 0) {
-        /* The C library takes its own needs (thread-locals, its descriptor) out of the stack. */
+        /* The C library puts thread-locals and its descriptor on the stack. */
         size_t own = (size_t)sysconf(_SC_THREAD_STACK_MIN);
         if (opts->stack_bytes > SIZE_MAX / 2)
             return -EINVAL;
@@ -105,7 +105,7 @@ static int attr_fill(pthread_attr_t *attr, const struct bz_os_thread_opts *opts,
     }
     if (opts->affinity == NULL)
         return 0;
-    /* A cpu_set_t is an array of unsigned long, which is what ours is; it is copied. */
+    /* A cpu_set_t is an array of unsigned long, as our mask is; it is copied. */
     return -pthread_attr_setaffinity_np(attr, opts->affinity_words * sizeof(uint64_t),
                                         (const cpu_set_t *)(const void *)opts->affinity);
 }
@@ -162,7 +162,8 @@ void bz_linux_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
     BZ_CHECK(err == 0, "detach of thread %s: error %d", t->name, err);
 }
 
-/* The signal stack is not in use: no handler runs on this thread now, and none will run on that stack. */
+/* The signal stack is not in use: no handler runs on this thread, and none will use that stack
+ * again. */
 void bz_linux_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
 {
     stack_t none = {.ss_flags = SS_DISABLE};

@@ -1,21 +1,18 @@
 /*
  * linux_word.c - sleep words on futex(2), pauses for spins, and membarrier(2).
  *
- * Sleep words park on the futex and on nothing of the C library, whose condition variables have
- * lost wakes (bug class 26). FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC deadline, so a wait
- * that a signal interrupted is simply asked for again with the same arguments: no remaining time is
- * computed, and a storm of signals cannot stretch the sleep. Private: words are not shared between
- * processes, which saves the kernel a look at the mapping.
+ * Sleep words use the futex directly, because condition variables of the C library have lost
+ * wake-ups (bug class 26). FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC deadline. So a wait
+ * that a signal interrupted is repeated with the same arguments: no remaining time is computed, and
+ * many signals cannot lengthen the sleep. The futex is private to the process, which saves the
+ * kernel a lookup of the mapping.
  *
- * relax: pauses double from 1 to 64 (a pause is 10 to 40 ns on x86_64, so a late round is 1 to 2 µs,
- * about a cache miss under contention); from round RELAX_YIELD_FROM on the thread also yields,
- * because with more threads than CPUs the one we wait for may be standing in line behind us.
+ * relax: pauses double from 1 to 64 (a pause is 10 to 40 ns on x86_64, so a late round is 1 to 2
+ * µs, about a cache miss under contention). From round RELAX_YIELD_FROM on the thread also yields,
+ * because with more threads than CPUs the awaited thread may need this CPU.
  *
- * [M] A barrier is the heavy half of an asymmetric pair: the light half, in whatever path the
- *     runtime wants cheap, is a compiler barrier (base/bz_atomic.h) between its store and its
- *     load. PRIVATE_EXPEDITED interrupts the CPUs that run threads of ours and no others.
- *     MEMBARRIER_CMD_GLOBAL is refused as a fallback: it waits for an RCU grace period, milliseconds
- *     on a path that runs before every sleep.
+ * [M] A barrier is the heavy half of an asymmetric pair. The light half, on the hot path, is a compiler barrier (base/bz_atomic.h) between its store and its load. PRIVATE_EXPEDITED interrupts the CPUs that run threads of ours and no others.
+ *     MEMBARRIER_CMD_GLOBAL is not used as a fallback: it waits for an RCU grace period, milliseconds on a path that runs before every sleep.
  */
 #include "os/forked.h"
 #include "os/linux.h"
@@ -66,7 +63,7 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
     if (until_ns != BZ_OS_FOREVER && !BZ_BROKEN(101))
         return wait_for(word, expected, until_ns);
     if (bz_is_forked())
-        bz_forked_abort(); /* nobody is left to wake us */
+        bz_forked_abort(); /* no thread is left to wake us */
     bz_sleepers_enter(&me, word, expected);
     int err = wait_for(word, expected, until_ns);
     bz_sleepers_leave(&me);
@@ -79,13 +76,14 @@ int bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 
     (void)os;
     if (count == 0)
-        return 0; /* the kernel rouses one even if asked for none */
+        return 0; /* the kernel wakes one thread even if the count is 0 */
     long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-    /* EFAULT: the word was freed and its page unmapped, which os.h allows. Nobody sleeps there. */
+    /* EFAULT: the word was freed and its page unmapped, which os.h allows. No thread sleeps
+     * there. */
     return woken < 0 ? 0 : (int)woken;
 }
 
-/* One pause of the CPU: tells it (and its hyperthread) that this is a spin. */
+/* Execute one pause instruction: a hint to the CPU that this is a spin loop. */
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE_ASM "pause"
 #elif defined(__aarch64__)
@@ -110,7 +108,8 @@ void bz_linux_relax(const struct bz_os *os, unsigned round)
 int bz_linux_barrier_register(const struct bz_os *os)
 {
     if (syscall(SYS_membarrier, MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
-        return bz_linux_barrier(os); /* one that works: a filter may refuse the second call alone */
+        /* test a call: a seccomp filter may refuse only the second command */
+        return bz_linux_barrier(os);
     return errno == EPERM ? -EPERM : -ENOSYS; /* EINVAL: a kernel without this command */
 }
 
@@ -119,5 +118,5 @@ int bz_linux_barrier(const struct bz_os *os)
     (void)os;
     if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0) /* [M] */
         return 0;
-    return errno == EPERM ? -EPERM : -ENOSYS; /* EPERM: nobody registered */
+    return errno == EPERM ? -EPERM : -ENOSYS; /* EPERM: not registered */
 }

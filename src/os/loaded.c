@@ -1,14 +1,14 @@
 /*
  * loaded.c - see loaded.h.
  *
- * Our code may be libblitz.so or a part of somebody's plugin that was linked with libblitz.a. Either is
- * unmapped when its last user closes it, and a thread of ours that sleeps there comes back to nothing.
- * So as long as there may be such a thread we count among the users: we open the library that our code
- * is in once more. Rejected: linking with -z nodelete, which says nothing about a plugin, and keeps
- * the library of those who end everything before they close it.
+ * Our code may be in libblitz.so or in a plugin that was linked with libblitz.a. Either is unmapped
+ * when its last user closes it, and a blitz thread that sleeps in it would then return to unmapped
+ * code. So while such a thread may exist, we hold a reference: we open the library of our own code
+ * once more. Rejected: linking with -z nodelete. That does not help a plugin, and keeps the library
+ * loaded even for programs that end all runtimes before they close it.
  *
- * The loader's functions are weak references: a static program has no loader, needs none of this, and
- * would be warned about dlopen by its linker.
+ * The loader's functions are weak references: a static program has no loader and needs none of
+ * this, and its linker would warn about dlopen.
  */
 #define _GNU_SOURCE 1
 #include "os/loaded.h"
@@ -25,7 +25,7 @@
 
 void *bz_loaded_hold(void)
 {
-    static const char here; /* an address of the library that this code is in */
+    static const char here; /* an address in the library of this code */
     struct link_map *map = NULL;
     Dl_info info;
     if (dlopen == NULL || dlclose == NULL || dladdr1 == NULL)
@@ -47,7 +47,7 @@ void bz_loaded_release(void *held)
 
 struct wanted {
     const char *prefix;
-    char path[512]; /* of the library that was found; empty: none */
+    char path[512]; /* path of the library found; empty: none */
 };
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
@@ -69,5 +69,6 @@ void *bz_loaded_symbol(const char *library, const char *symbol)
     if (dlopen == NULL || dlsym == NULL || dl_iterate_phdr(look_at, &w) == 0)
         return NULL;
     void *handle = dlopen(w.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    return handle != NULL ? dlsym(handle, symbol) : NULL; /* it stays: nothing to close */
+    /* the library stays loaded: nothing to close */
+    return handle != NULL ? dlsym(handle, symbol) : NULL;
 }

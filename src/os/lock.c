@@ -1,5 +1,5 @@
 /*
- * lock.c - waiting for the runtime's own lock. The essay is in lock.h.
+ * lock.c - the slow path of the runtime's own lock. The essay is in lock.h.
  */
 #include "os/lock.h"
 

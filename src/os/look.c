@@ -1,14 +1,15 @@
 /*
  * look.c - see look.h.
  *
- * The copy is process_vm_readv(2) on ourselves: one call, no pointer of ours is followed by us, and
- * a page that is not there ends it. Rejected: a SIGSEGV handler around plain loads (blitz installs
- * none unasked, and it would fight the program's own); a pipe that the bytes are written into (two
- * calls, two descriptors, and it may be full); /proc/self/mem (a descriptor, and often not mounted).
- * A sandbox may forbid it; then stacks are not looked at, and the dump says so.
+ * The copy is process_vm_readv(2) on our own process: one call, our code follows no pointer, and an
+ * unmapped page only ends the copy. Rejected: a SIGSEGV handler around plain loads (blitz installs
+ * none by default, and it would conflict with the program's own). A write into a pipe (two calls,
+ * two descriptors, and it may be full). /proc/self/mem (a descriptor, and often not mounted). A
+ * sandbox may forbid process_vm_readv; then the dump shows no stacks, and says so.
  *
- * Words that are known to be mapped (a machine's, a header's somebody holds) are loaded here, in a
- * function the sanitizers leave alone: their owners write them with plain stores, on purpose.
+ * Words that are known to be mapped (of a machine, or of a header with a reference) are loaded
+ * here, in a function without sanitizer instrumentation: their owners write them with plain stores,
+ * on purpose.
  */
 #include "os/look.h"
 
@@ -59,7 +60,7 @@ UNWATCHED uint32_t bz_look_half(const void *at)
 
 size_t bz_look_text(char *out, size_t size, const char *from)
 {
-    enum { STEP = 16 }; /* a step does not cross a page */
+    enum { STEP = 16 }; /* one read does not cross a page */
     size_t used = 0;
     out[0] = '\0';
     while (from != NULL && used + 1 < size) {
@@ -86,7 +87,8 @@ static const char *file_of(const char *path)
     return slash != NULL ? slash + 1 : path != NULL ? path : "?";
 }
 
-/* The program's own file by a name that always works: the loader has what the shell called it. */
+/* The file of the program by a name that always works; the loader knows only the name used by the
+ * shell. */
 static const char *path_of(const Dl_info *info)
 {
     uintptr_t base = (uintptr_t)info->dli_fbase, program = (uintptr_t)getauxval(AT_PHDR);

@@ -1,15 +1,15 @@
 /*
- * look.h - look at one's own process while it goes on: memory that may change or be gone, what code
- * is called.
+ * look.h - inspect the own process while it runs: memory that may change or be unmapped, names of
+ * functions.
  *
- * A dump looks at tasks that run, park and end meanwhile. What it reads may be another's by then, or
- * not be mapped any more; that must never be a fault or a wait, only a line that is left out. So
- * whatever may go away is copied by the kernel, which says -EFAULT where we would crash, and needs
- * nobody's cooperation. The copy is of one moment only by luck: who uses it looks again afterwards
- * whether what it belongs to is still there.
+ * A dump reads tasks that run, park and end at the same time. The memory may have been reused or
+ * unmapped; that must never cause a fault or a wait, only a missing line. So the kernel copies any
+ * memory that may be freed: it returns -EFAULT where a load would crash, and needs no cooperation
+ * of other threads. The copy need not be consistent: its user checks afterwards that the object
+ * still exists.
  *
- * All of it is for rare use, half a microsecond a look and more. Nothing here allocates or waits; the
- * names of code take the loader's lock (dladdr), everything else takes none.
+ * All of it is for rare use: a copy takes half a microsecond or more. Nothing here allocates or
+ * waits. Function names take the loader's lock (dladdr); everything else takes no lock.
  */
 #ifndef BZ_OS_LOOK_H
 #define BZ_OS_LOOK_H
@@ -21,28 +21,28 @@
 #include "base/compiler.h"
 
 /*
- * Copy `bytes` from memory that may be changing or gone.
- * Returns: 0, -EFAULT (not all of it is there), -ENOSYS (the system does not let us: a sandbox).
+ * Copy `bytes` from memory that may change or be unmapped. Returns: 0, -EFAULT (part of it is not
+ * mapped), -ENOSYS (the system forbids it: a sandbox).
  */
 BZ_MUST_USE int bz_look_copy(void *out, const void *from, size_t bytes);
 
-/* A word in memory that is there, but written by others with plain stores. */
+/* Load a mapped word that other threads write with plain stores. */
 uintptr_t bz_look_word(const void *at);
 uint32_t bz_look_half(const void *at);
 
 /*
- * Copy a string that may be gone, cut to size - 1 bytes, unprintable bytes shown as '?'.
+ * Copy a string that may be unmapped, truncated to size - 1 bytes, with '?' for unprintable bytes.
  * Returns: its length; 0 and an empty string if it cannot be read.
  */
 size_t bz_look_text(char *out, size_t size, const char *from);
 
 /*
- * What the code at `pc` is called: "function+0x12 (file)", or "file+0x1234" where no symbol is known.
- * Returns: true; false and an empty string if there is no code of ours.
+ * Name the code at `pc`: "function+0x12 (file)", or "file+0x1234" if no symbol is known. Returns:
+ * true; false and an empty string if `pc` is in no loaded file.
  */
 bool bz_look_symbol(char *out, size_t size, uintptr_t pc);
 
-/* Write all of it. Returns: 0, -errno of write(2). */
+/* Write all bytes. Returns: 0, -errno of write(2). */
 int bz_look_say(int fd, const char *text, size_t length);
 
 #endif

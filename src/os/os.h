@@ -1,23 +1,23 @@
 /*
- * os.h - what blitz asks of the system it runs on: the contract, and who keeps it.
+ * os.h - the operating-system functions that blitz needs: the contract, and its backends.
  *
- * A *keeper* is a table of functions, struct bz_os, bound when a runtime is made. Whatever in src/
- * needs a thread, a sleep, the time, pages, randomness or a pause in a spin asks the keeper it was
- * given and nobody else; so the same scheduler runs on real threads (bz_os_linux), on a seed in
- * virtual time (os/sim.h), or on either with the n-th call of a kind made to fail (os/fault.h).
+ * A *backend* is a table of functions, struct bz_os, bound when a runtime is made. All code in src/
+ * that needs a thread, a sleep, the time, pages, randomness or a pause in a spin calls its backend
+ * and nothing else. So the same scheduler runs on real threads (bz_os_linux), in virtual time from
+ * a seed (os/sim.h), or on either with the n-th call of a kind made to fail (os/fault.h).
  *
- * Every function takes the keeper first, which lets a keeper with state (sim, fault) embed the table
- * and find itself. Callers use the inline names below, which check preconditions in debug builds:
- * bz_os_now(os), bz_os_wait(os, word, ...).
+ * Every function takes the backend first, so a backend with state (sim, fault) can embed the table
+ * and find its state. Callers use the inline names below, which check preconditions in debug
+ * builds: bz_os_now(os), bz_os_wait(os, word, ...).
  *
- * What the table costs: an indirect call that the predictor always guesses, 1 to 2 ns. A clock read
- * is 25 to 60 ns, a futex call above 200 ns and a pause 10 to 40 ns, so nothing here is worth a
- * direct call. The two things that are cheaper than that call do not go through the table: thread
- * identity (os/self.h, one load) and delay points (compiled out of release builds).
+ * The table costs a well-predicted indirect call, 1 to 2 ns. A clock read is 25 to 60 ns, a futex
+ * call above 200 ns and a pause 10 to 40 ns, so nothing here needs a direct call. Two operations
+ * that are cheaper than the call do not use the table: thread identity (os/self.h, one load) and
+ * delay points (compiled out of release builds).
  *
- * The words of this file: functions that can fail return 0 (or a count) or -errno, and write *out
- * only when they succeed. "Any thread" includes threads the keeper did not start, except under sim,
- * where only the simulated threads may call.
+ * Functions that can fail return 0 (or a count) or -errno, and write *out only on success. "Any
+ * thread" includes threads that the backend did not start, except under sim, where only simulated
+ * threads may call.
  */
 #ifndef BZ_OS_H
 #define BZ_OS_H
@@ -48,17 +48,18 @@ struct bz_os_thread_opts {
     size_t stack_bytes; /* 0: the system's default; else at least this much, rounded up */
     const uint64_t *affinity; /* bit c of word c / 64 allows CPU c; NULL: the starter's. Copied. */
     size_t affinity_words;
-    bool is_prompt; /* its timed waits end as soon as the system can, at the price of some power */
+    /* its timed waits end as precisely as the system can, at the cost of some power */
+    bool is_prompt;
 };
 
 /*
- * A thread. The memory is the caller's, must stay put until the join, and its fields belong to the
- * keeper: written by start before the thread runs, constant from then on.
+ * A thread. The caller owns the memory and keeps it in place until the join. The fields belong to
+ * the backend: start writes them before the thread runs, and they are constant afterwards.
  */
 struct bz_os_thread {
     void (*fn)(void *arg);
     void *arg;
-    uintptr_t native;      /* the keeper's own handle */
+    uintptr_t native;      /* the backend's own handle */
     void *sigstack;        /* alternate signal stack: the mapping, its guard page included */
     size_t sigstack_bytes; /* of the mapping */
     bool is_named, is_prompt;
@@ -73,15 +74,15 @@ enum bz_os_slab_flags {
 };
 
 enum bz_os_guard {
-    BZ_OS_GUARD_BEST = 0,  /* asked for: the first of the following that works */
+    BZ_OS_GUARD_BEST = 0,  /* as an argument: the first of the following that works */
     BZ_OS_GUARD_LIGHT = 1, /* page-table markers: no VMA is split, any number of them */
     BZ_OS_GUARD_PROTECT =
         2 /* page protection: two VMAs each, so a process has room for thousands */
 };
 
 /*
- * A run of pages. The memory is the caller's; the fields are constant between reserve and release
- * but for the guards' count. One thread at a time may call with one slab.
+ * A range of pages. The caller owns the struct; its fields are constant between reserve and
+ * release, except the guards' count. Calls with the same slab must not run concurrently.
  */
 struct bz_os_slab {
     char *base;
@@ -96,7 +97,7 @@ struct bz_os_guards {
 
 /* ---- delay points ----------------------------------------------------------------------------- */
 
-/* Where the order of events decides: a keeper that looks for trouble lingers here. */
+/* Places where the order of events matters: a test backend may delay the thread here. */
 enum bz_os_point {
     BZ_OS_AT_PUBLISH, /* before something becomes visible to other threads */
     BZ_OS_AT_SWITCH,  /* between leaving one stack and running on the next */
@@ -109,9 +110,9 @@ enum bz_os_point {
 /* ---- interrupts ------------------------------------------------------------------------------- */
 
 /*
- * Called on a thread that was interrupted, by a signal handler on its alternate stack. `pc` is the
- * instruction that the thread was about to execute. errno is kept. The function may sleep; no further
- * interrupt arrives meanwhile. It is also called for signals that are not ours.
+ * Called on an interrupted thread, by a signal handler on its alternate stack. `pc` is the next
+ * instruction of the thread. errno is preserved. The function may sleep; no further interrupt
+ * arrives meanwhile. It is also called for signals that are not ours.
  */
 typedef void bz_os_urged_fn(uintptr_t pc);
 
@@ -125,7 +126,7 @@ struct bz_os {
     int (*wait)(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns);
     int (*wake)(const struct bz_os *os, bz_os_word *word, uint32_t count_max);
     void (*relax)(const struct bz_os *os, unsigned round);
-    void (*delay)(const struct bz_os *os, enum bz_os_point at); /* NULL: nobody wants delays */
+    void (*delay)(const struct bz_os *os, enum bz_os_point at); /* NULL: no delays */
     int (*barrier)(const struct bz_os *os);
 
     /* Cold. */
@@ -133,11 +134,12 @@ struct bz_os {
     int (*thread_start)(const struct bz_os *os, struct bz_os_thread *t,
                         const struct bz_os_thread_opts *opts, void (*fn)(void *), void *arg);
     int (*thread_join)(const struct bz_os *os, struct bz_os_thread *t);
-    void (*thread_detach)(const struct bz_os *os, struct bz_os_thread *t); /* NULL: cannot be */
+    void (*thread_detach)(const struct bz_os *os, struct bz_os_thread *t); /* NULL: not supported */
     void (*thread_quit)(const struct bz_os *os, struct bz_os_thread *t);
     uint64_t (*cpu_time)(const struct bz_os *os);
     int (*thread_cpu_time)(const struct bz_os *os, const struct bz_os_thread *t, uint64_t *out_ns);
-    /* The next ones may be NULL: threads have no ids, and cannot be looked at or interrupted. */
+    /* The next functions may be NULL: then threads have no ids, and cannot be inspected or
+     * interrupted. */
     uint32_t (*thread_id)(const struct bz_os *os);
     int (*thread_sleeps)(const struct bz_os *os, uint32_t id);
     int (*urge_watch)(const struct bz_os *os, bz_os_urged_fn *fn);
@@ -156,18 +158,18 @@ struct bz_os {
     int (*entropy)(const struct bz_os *os, void *out, size_t bytes);
 };
 
-/* The system itself. Has no state of its own: any number of runtimes may share it. */
+/* The real system. It has no state: any number of runtimes may share it. */
 extern const struct bz_os bz_os_linux;
 
-/* Whose is a thread that belongs to no runtime? The running simulation's if there is one, else the
- * system's. */
+/* The backend for a thread that belongs to no runtime: the running simulation if there is one, else
+ * the real system. */
 const struct bz_os *bz_os_outside(void);
 
 /* ---- time ------------------------------------------------------------------------------------- */
 
 /*
- * Monotonic time in nanoseconds since some moment in the past; stands still while the machine is
- * suspended. Never goes back, also not between threads. Never BZ_OS_FOREVER.
+ * Monotonic time in nanoseconds since some moment in the past; it stops while the machine is
+ * suspended. It never goes back, across threads either. Never BZ_OS_FOREVER.
  */
 static inline uint64_t bz_os_now(const struct bz_os *os)
 {
@@ -181,9 +183,8 @@ static inline uint64_t bz_os_cpu_time(const struct bz_os *os)
 }
 
 /*
- * CPU time another thread has used. This is how the monitor tells a task that burns from one that
- * blocks. One system call.
- * Requires: `t` was started and not joined; nobody joins it meanwhile.
+ * CPU time of another thread. With it the monitor tells a task that computes from one that blocks.
+ * One system call. Requires: `t` was started and not joined, and is not joined meanwhile.
  * Returns:  0, -ESRCH (it has ended).
  */
 static inline int bz_os_thread_cpu_time(const struct bz_os *os, const struct bz_os_thread *t,
@@ -195,13 +196,13 @@ static inline int bz_os_thread_cpu_time(const struct bz_os *os, const struct bz_
 /* ---- sleep words ------------------------------------------------------------------------------ */
 
 /*
- * Sleep while *word is `expected`, until a wake, or `until_ns`. The look at the word and the falling
- * asleep are one step against wakes: a wake that follows the change of the word is never lost.
- * A signal does not end the sleep: it is resumed with the same deadline.
- * Orders nothing by itself: what the waker wrote is seen through the word's own acquire loads.
+ * Sleep while *word is `expected`, until a wake, or `until_ns`. The check of the word and the start
+ * of the sleep are atomic with respect to wakes: a wake after the change of the word is never lost.
+ * A signal does not end the sleep: it resumes with the same deadline. The wait orders nothing by
+ * itself: the waiter sees the waker's writes through acquire loads of the word.
  * Suspends: the thread. Call from any thread.
- * Returns:  0 (woken, or for no reason at all: look again), -EAGAIN (the word held something else;
- *           told even when the deadline is past), -ETIMEDOUT (not before `until_ns`). Nothing else.
+ * Returns:  0 (woken, or spuriously: check again), -EAGAIN (the word had another value; returned
+ *           even if the deadline is past), -ETIMEDOUT (not before `until_ns`). Nothing else.
  */
 static inline int bz_os_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected,
                              uint64_t until_ns)
@@ -211,11 +212,10 @@ static inline int bz_os_wait(const struct bz_os *os, bz_os_word *word, uint32_t 
 }
 
 /*
- * Rouse up to `count_max` threads that sleep on `word`; which ones is not promised. The word may be
- * gone already (its owner woke by itself and freed it): its address is a name, its memory is not
- * touched. A reused address may so get a wake meant for the old word, which is one of the reasons
- * for which waits return 0.
- * Returns:  how many were roused; never fails.
+ * Rouse up to `count_max` threads that sleep on `word`, in no defined order. The word may be freed
+ * already (its owner returned by another cause and freed it): the address is only a key, its memory
+ * is not accessed. So a reused address may get a wake meant for the old word, which is one cause of
+ * spurious wake-ups. Returns:  the number of roused threads; never fails.
  */
 static inline int bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
@@ -223,8 +223,8 @@ static inline int bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t 
 }
 
 /*
- * One turn of a spin: `round` is 0 at first and grows by one a turn; the pause grows with it, and
- * late rounds give the CPU away, because whoever we wait for may need it.
+ * One round of a spin: `round` starts at 0 and grows by one each time. The pause grows with it, and
+ * late rounds yield the CPU, because the awaited thread may need it.
  *
  *     for (unsigned round = 0; !done(); round++)
  *         bz_os_relax(os, round);
@@ -237,8 +237,8 @@ static inline void bz_os_relax(const struct bz_os *os, unsigned round)
 /* ---- delay points ----------------------------------------------------------------------------- */
 
 /*
- * In builds that look for trouble (BZ_DELAY; every debug build) the keeper may linger here; under
- * sim it is a seeded choice of who runs next. In a release build the line is nothing.
+ * In test builds (BZ_DELAY; every debug build) the backend may delay the thread here; under sim the
+ * seed chooses the next thread. In a release build this is empty.
  */
 #if defined(BZ_DELAY) || defined(BZ_DEBUG)
 #define bz_os_delay(os, at) bz_os_delay_here(os, at)
@@ -256,11 +256,11 @@ static inline void bz_os_delay_here(const struct bz_os *os, enum bz_os_point at)
 /* ---- barriers --------------------------------------------------------------------------------- */
 
 /*
- * Announce that this process will use bz_os_barrier(). Once a runtime, before its first barrier.
- * Returns:  0: from now on barriers succeed. -ENOSYS, -EPERM: there are none here, and the *only*
- *           right answer is a sequentially consistent fence on both sides: in every push as well as
- *           before every final look. The keeper does not paper over it, because every emulation we
- *           know is wrong somewhere (mprotect sends no interrupt on aarch64) or takes milliseconds
+ * Register this process for bz_os_barrier(). Once a runtime, before its first barrier.
+ * Returns:  0: from now on barriers succeed. -ENOSYS, -EPERM: there are no barriers here. Then both
+ *           sides need a sequentially consistent fence: every push, and every final check before a
+ *           sleep. The backend does not emulate barriers, because every emulation we know is wrong
+ *           somewhere (mprotect sends no interrupt on aarch64) or takes milliseconds
  *           (MEMBARRIER_CMD_GLOBAL, a signal to every thread).
  */
 static inline int bz_os_barrier_register(const struct bz_os *os)
@@ -269,10 +269,9 @@ static inline int bz_os_barrier_register(const struct bz_os *os)
 }
 
 /*
- * A full memory barrier on every running thread of the process: each access a thread made before
- * the call began is seen by whoever called, and each it makes after the return sees what the caller
- * wrote before. The other side needs a compiler barrier only.
- * Returns:  0; what register said, if that failed.
+ * A full memory barrier on every running thread of the process. The caller sees each access that a
+ * thread made before the call began; each access after the return sees the caller's earlier writes.
+ * The other side needs only a compiler barrier. Returns:  0; the error of register, if that failed.
  */
 static inline int bz_os_barrier(const struct bz_os *os)
 {
@@ -282,12 +281,12 @@ static inline int bz_os_barrier(const struct bz_os *os)
 /* ---- threads ---------------------------------------------------------------------------------- */
 
 /*
- * Start a thread that runs fn(arg). It has an alternate signal stack, large enough for the signal
- * frame of this CPU and a handler that prints a backtrace, with a guard page below it; no handler is
+ * Start a thread that runs fn(arg). It has an alternate signal stack with a guard page, large
+ * enough for the signal frame of this CPU and a handler that prints a backtrace. No handler is
  * installed. Signals blocked in the starter are blocked in it. bz_self_get() is NULL in it.
  * Owns:     borrows `t` until the join; copies `opts` (NULL: all defaults).
  * Returns:  0, -EAGAIN (a limit on threads), -ENOMEM, -EINVAL (an affinity without any CPU of ours).
- *           On error nothing was started and nothing is left.
+ *           On error nothing was started or allocated.
  */
 BZ_MUST_USE static inline int bz_os_thread_start(const struct bz_os *os, struct bz_os_thread *t,
                                                  const struct bz_os_thread_opts *opts,
@@ -298,7 +297,7 @@ BZ_MUST_USE static inline int bz_os_thread_start(const struct bz_os *os, struct 
 }
 
 /*
- * Wait for the end of a thread and release what it held. Every started thread is joined exactly
+ * Wait for the end of a thread and release its resources. Every started thread is joined exactly
  * once, or detached.
  * Suspends: the thread, until `t` has returned from its function.
  * Returns:  0, -EDEADLK (a thread that joins itself; nothing happened).
@@ -309,9 +308,10 @@ static inline int bz_os_thread_join(const struct bz_os *os, struct bz_os_thread 
 }
 
 /*
- * A thread that will not be joined: one that is stuck in a foreign call and outlives its runtime. Only where
- * os->thread_detach is not NULL. The thread itself calls bz_os_thread_quit() as the last thing before it
- * returns, with a copy of `t`, which releases what a join would have.
+ * Detach a thread that will not be joined: one that is blocked in a foreign call and outlives its
+ * runtime. Only if os->thread_detach is not NULL. As its last step before it returns, the thread
+ * calls bz_os_thread_quit() with a copy of `t`, which releases the resources that a join would
+ * release.
  */
 static inline void bz_os_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
 {
@@ -322,16 +322,16 @@ static inline void bz_os_thread_quit(const struct bz_os *os, struct bz_os_thread
     os->thread_quit(os, t);
 }
 
-/* A number for the calling thread that no other thread of the process has while it lives; 0: none. */
+/* An id of the calling thread, unique among the existing threads of the process; 0: none. */
 static inline uint32_t bz_os_thread_id(const struct bz_os *os)
 {
     return os->thread_id != NULL ? os->thread_id(os) : 0;
 }
 
 /*
- * Does the thread of that id sleep in the system, be it in a call that blocks or in a page fault? A thread
- * that could run and has no CPU does not. A few microseconds.
- * Returns:  1, 0; -ESRCH (it has ended), -ENOSYS (the system does not tell).
+ * Return 1 if the thread with this id sleeps in the kernel, in a blocking call or a page fault. A
+ * runnable thread without a CPU does not sleep. Takes a few microseconds. Returns:  1, 0; -ESRCH
+ * (it has ended), -ENOSYS (the system does not tell).
  */
 static inline int bz_os_thread_sleeps(const struct bz_os *os, uint32_t id)
 {
@@ -339,9 +339,10 @@ static inline int bz_os_thread_sleeps(const struct bz_os *os, uint32_t id)
 }
 
 /*
- * Have fn called on threads that bz_os_thread_urge() interrupts, until as many unwatches as watches. All
- * users give the same fn. May allocate and take locks of the C library and the loader.
- * Returns:  0; -ENOSYS (this CPU, keeper or kind of build cannot do it), -errno of sigaction.
+ * Call fn on threads that bz_os_thread_urge() interrupts, until there are as many unwatches as
+ * watches. All users pass the same fn. May allocate and take locks of the C library and the loader.
+ * Returns:  0; -ENOSYS (this CPU, backend or kind of build does not support it), -errno of
+ *           sigaction.
  */
 BZ_MUST_USE static inline int bz_os_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
 {
@@ -353,10 +354,10 @@ static inline void bz_os_urge_unwatch(const struct bz_os *os)
 }
 
 /*
- * Interrupt the thread of that id: the function given to bz_os_urge_watch is called on it, as
- * soon as the system has it run. Any thread may call, also for a thread that has ended.
- * Returns:  0: it was sent. -ESRCH (it has ended), -ENOSYS (this keeper's threads cannot be
- *           interrupted), -EAGAIN (the system is short of something).
+ * Interrupt the thread with this id: the function given to bz_os_urge_watch is called on it as soon
+ * as it next runs. Any thread may call, also for a thread that has ended. Returns:  0: sent. -ESRCH
+ * (it has ended), -ENOSYS (this backend cannot interrupt threads), -EAGAIN (the system lacks a
+ * resource).
  */
 static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
 {
@@ -364,8 +365,8 @@ static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
 }
 
 /*
- * Have the calling thread interrupted once more, after about `ns`. In the function given to bz_os_urge_watch.
- * If the system is short of something, nothing happens.
+ * Interrupt the calling thread again after about `ns`. Only in the function given to
+ * bz_os_urge_watch. If the system lacks a resource, nothing happens.
  */
 static inline void bz_os_urge_again(const struct bz_os *os, uint64_t ns)
 {
@@ -384,8 +385,7 @@ static inline size_t bz_os_page_bytes(const struct bz_os *os)
 /*
  * Reserve readable and writable, zeroed pages. They cost address space until they are touched.
  * Requires: `bytes` a multiple of the page, more than 0; `align` 0 or a power of two.
- * Owns:     the slab is the caller's; give it back with bz_os_slab_release(). `name` is shown in
- *           the list of mappings where the system can; copied.
+ * Owns:     the caller owns the slab; release it with bz_os_slab_release(). `name` is shown in the list of mappings if the system supports that; copied.
  * Returns:  0, -EINVAL, -ENOMEM. On error *slab is untouched.
  */
 BZ_MUST_USE static inline int bz_os_slab_reserve(const struct bz_os *os, struct bz_os_slab *slab,
@@ -395,7 +395,7 @@ BZ_MUST_USE static inline int bz_os_slab_reserve(const struct bz_os *os, struct 
     return os->slab_reserve(os, slab, bytes, align, flags, name);
 }
 
-/* Give the slab back, guards and all. *slab is as good as new afterwards. Never fails. */
+/* Release the slab with its guards. *slab can be reused afterwards. Never fails. */
 static inline void bz_os_slab_release(const struct bz_os *os, struct bz_os_slab *slab)
 {
     os->slab_release(os, slab);
@@ -403,13 +403,12 @@ static inline void bz_os_slab_release(const struct bz_os *os, struct bz_os_slab 
 
 /*
  * Turn pages into guards: any access is a SIGSEGV with the exact address, a system call gets
- * EFAULT. All or none: on error those already placed by this call are gone again. Guards survive
- * bz_os_pages_discard(); what the pages held is lost.
- * Requires: multiples of the page; every guard inside the slab; stride >= bytes if count > 1.
+ * EFAULT. All or none: on error the guards placed by this call are removed. Guards survive
+ * bz_os_pages_discard(). The content of the pages is lost. Requires: multiples of the page; every
+ * guard inside the slab; stride >= bytes if count > 1.
  * Returns:  the kind that was placed (BZ_OS_GUARD_LIGHT or _PROTECT, both > 0), -EINVAL (the
  *           requirements), -ENOSYS (that kind does not exist here), -ENOMEM (the system's limit on
- *           mappings is near; a quarter of it is left to the rest of the program). With -ENOSYS
- *           and -ENOMEM the caller has canaries to fall back on.
+ *           mappings is near; a quarter of it is left to the rest of the program). With -ENOSYS and -ENOMEM the caller can fall back to canaries.
  */
 BZ_MUST_USE static inline int bz_os_slab_guard(const struct bz_os *os, struct bz_os_slab *slab,
                                                enum bz_os_guard how,
@@ -419,7 +418,7 @@ BZ_MUST_USE static inline int bz_os_slab_guard(const struct bz_os *os, struct bz
 }
 
 /*
- * Give the memory behind pages back at once; they read as zero afterwards. Guards stay.
+ * Return the memory of pages to the system at once; they read as zero afterwards. Guards stay.
  * Requires: whole pages of one slab.
  * Returns:  0, -EINVAL (not whole pages), -ENOMEM (not mapped).
  */
@@ -431,7 +430,7 @@ static inline int bz_os_pages_discard(const struct bz_os *os, void *start, size_
 /* ---- the rest --------------------------------------------------------------------------------- */
 
 /*
- * How many CPUs' worth of time the process may use now: its affinity mask, and the CPU quota of its
+ * The number of CPUs that the process may use now: its affinity mask, and the CPU quota of its
  * cgroup and all its ancestors, fractions rounded up. At least 1. Reads files: not for hot paths.
  */
 static inline int bz_os_cpus(const struct bz_os *os)
@@ -440,11 +439,10 @@ static inline int bz_os_cpus(const struct bz_os *os)
 }
 
 /*
- * Who else could still act? Threads of the process but for the caller, less those that sleep on a sleep
- * word without a deadline, if nobody has changed the word. 0 is a proof: nobody but the caller will
- * ever do anything again, unless the caller wakes it. Any other number is of a moment that is over.
- * For rare use: reads a file.
- * Returns:  how many; -ENOSYS (the system does not say).
+ * Count the other threads that can still act: the threads of the process except the caller, minus
+ * those that sleep on an unchanged sleep word without a deadline. 0 is a proof: no other thread
+ * will ever run again, unless the caller wakes it. Any other number may be outdated. For rare use:
+ * reads a file. Returns:  the count; -ENOSYS (the system does not tell).
  */
 static inline int bz_os_others(const struct bz_os *os)
 {
@@ -452,9 +450,8 @@ static inline int bz_os_others(const struct bz_os *os)
 }
 
 /*
- * Fill `out` with unpredictable bytes (under sim: with bytes that follow from the seed).
- * Suspends: never for want of entropy.
- * Returns:  0, -EIO (no source of randomness at all; `out` is undefined).
+ * Fill `out` with unpredictable bytes (under sim: derived from the seed). Suspends: never waits for
+ * entropy. Returns:  0, -EIO (no source of randomness; `out` is undefined).
  */
 BZ_MUST_USE static inline int bz_os_entropy(const struct bz_os *os, void *out, size_t bytes)
 {

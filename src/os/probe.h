@@ -2,8 +2,8 @@
  * probe.h - static probes for tracers outside of the process (USDT), where the system has them.
  *
  * A probe is one nop and a note in the binary that says where it is and where its arguments are;
- * bpftrace, perf and systemtap turn the nop into a trap while somebody looks. What it takes is a
- * header at build time, <sys/sdt.h>; nothing is linked. Without it a probe is nothing.
+ * bpftrace, perf and systemtap turn the nop into a trap while they trace. It needs the header
+ * <sys/sdt.h> at build time; nothing is linked. Without the header a probe is empty.
  *
  *     bpftrace -e 'usdt:./libblitz.so:blitz:park { @[arg0] = count(); }'
  */

@@ -1,21 +1,20 @@
 /*
  * segv.c - the handler of memory faults. See segv.h.
  *
- * SIGSEGV is what guards raise, SIGBUS what some systems raise for the same; both are taken, each
- * with the action that was there before. The previous handler is called as the kernel would have:
- * with its mask and its kind of arguments. A default or ignored action is put back and the fault
- * left to happen again; a signal somebody sent (si_code <= 0) has no fault to repeat, so it is
- * raised anew.
+ * Guards raise SIGSEGV, and on some systems SIGBUS; we handle both, and remember the previous
+ * action of each. The previous handler is called as the kernel would call it: with its mask and its
+ * kind of arguments. A default or ignored action is restored, and the fault happens again. A signal
+ * that was sent (si_code <= 0) has no fault to repeat, so it is raised again.
  *
- * A handler that was there before is called also after an explanation: a crash reporter or a sanitizer
- * has its say as it would without us. Only where there was none do we print a backtrace.
+ * A previous handler is called after our explanation, too: a crash reporter or a sanitizer works as
+ * without blitz. Only if there was none do we print a backtrace.
  *
- * If another handler lies over ours at the end, ours may still be called from there. Our code stays
- * mapped for good then (os/loaded.h).
+ * If another handler was installed over ours, it may still call ours after unwatch. Then our code
+ * stays mapped for good (os/loaded.h).
  *
  * backtrace() loads a library and allocates when it is first called, so that happens in watch.
  *
- * [W] watch: `explainer` release -> handler: acquire   the previous actions are there before it is
+ * [W] watch: `explainer` release -> handler: acquire   the previous actions are written before it
  */
 #include "os/segv.h"
 
@@ -38,7 +37,7 @@ enum { FRAMES = 24, OWN_FRAMES = 2 /* the handler and the kernel's trampoline */
 
 static const int signals[] = {SIGSEGV, SIGBUS};
 static struct sigaction previous[BZ_ARRAY_LEN(signals)]; /* written by watch before [W] */
-static bz_atomic(bz_segv_explain *) explainer;           /* NULL: nobody watches */
+static bz_atomic(bz_segv_explain *) explainer;           /* NULL: no watcher */
 
 static void say(const char *text, size_t length)
 {
@@ -71,14 +70,14 @@ static const struct sigaction *previous_of(int signal)
     return &previous[signal == signals[0] ? 0 : 1];
 }
 
-/* True if somebody else handles it. */
+/* True if a previous handler takes it. */
 static bool has_previous(int signal)
 {
     const struct sigaction *to = previous_of(signal);
     return to->sa_handler != SIG_DFL && to->sa_handler != SIG_IGN;
 }
 
-/* What would have happened without us? */
+/* Do what would have happened without blitz. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *to = previous_of(signal);
@@ -89,7 +88,7 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     if (to->sa_handler == SIG_DFL || to->sa_handler == SIG_IGN) {
         restore_default(signal);
         if (was_sent)
-            raise(signal); /* arrives when we return */
+            raise(signal); /* delivered when we return */
         return;
     }
     sigset_t mask;
@@ -120,7 +119,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
             if (count > OWN_FRAMES)
                 BACKTRACE_SAY(frame + OWN_FRAMES, count - OWN_FRAMES);
         }
-        pass_on(signal, info, context); /* by default it happens again */
+        pass_on(signal, info, context); /* the default action: it happens again */
     }
     errno = saved;
 }
@@ -135,7 +134,7 @@ int bz_segv_watch(bz_segv_explain *explain)
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     ours.sa_sigaction = on_fault;
     sigemptyset(&ours.sa_mask);
-    if (bz_load_relaxed(&explainer) != NULL) /* relaxed: only a question */
+    if (bz_load_relaxed(&explainer) != NULL) /* relaxed: a check only */
         return -EBUSY;
     static bool is_prepared; /* one watcher at a time */
     if (!is_prepared)
@@ -146,7 +145,7 @@ int bz_segv_watch(bz_segv_explain *explain)
         if (sigaction(signals[i], NULL, &was) != 0)
             return -errno;
         if (is_ours(&was))
-            continue; /* left beneath somebody's handler, who is gone now */
+            continue; /* our handler is still installed from an earlier watch */
         previous[i] = was;
         if (sigaction(signals[i], &ours, NULL) != 0)
             return -errno;
@@ -155,17 +154,17 @@ int bz_segv_watch(bz_segv_explain *explain)
     return 0;
 }
 
-/* Ours is beneath another one, which may call it at any time. */
+/* Another handler is installed over ours and may call it at any time. */
 static void stay_mapped(void)
 {
     static bz_atomic(int) stays;
-    if (!bz_xchg_relaxed(&stays, 1)) /* relaxed: once is enough */
+    if (!bz_xchg_relaxed(&stays, 1)) /* relaxed: only the first caller keeps the code */
         (void)bz_loaded_hold();
 }
 
 void bz_segv_unwatch(void)
 {
-    bz_store_relaxed(&explainer, NULL); /* relaxed: a handler under way may still explain */
+    bz_store_relaxed(&explainer, NULL); /* relaxed: a running handler may still explain */
     for (size_t i = 0; i < BZ_ARRAY_LEN(signals); i++) {
         struct sigaction now;
         if (sigaction(signals[i], NULL, &now) != 0 || !is_ours(&now))

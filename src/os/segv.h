@@ -1,12 +1,12 @@
 /*
- * segv.h - explain a memory fault before it ends the process. Until bz_segv_watch is called there is no
- * handler of ours, and after bz_segv_unwatch there is none again.
+ * segv.h - explain a memory fault before it ends the process. Our handler is installed from
+ * bz_segv_watch to bz_segv_unwatch only.
  *
- * The handler runs on the alternate stack of the thread that faulted. Threads of os.h have one; a
- * thread without one dies of an overflow unexplained, since there is no stack to explain it on. The
- * handler asks the watcher. If the watcher knows the address, its message goes to standard error.
- * Then whatever would have happened without us happens: the handler that was there before is called,
- * or the instruction faults again with nobody in the way, so that a core file shows the very place.
+ * The handler runs on the alternate stack of the thread that faulted. Threads of os.h have one; on
+ * a thread without one the handler cannot run, and an overflow ends the process without a message.
+ * The handler calls the watcher. If the watcher knows the address, its message goes to standard
+ * error. Then the previous handler is called, or the instruction faults again with the default
+ * action, so that a core file shows the exact place.
  */
 #ifndef BZ_SEGV_H
 #define BZ_SEGV_H
@@ -16,17 +16,17 @@
 #include "base/compiler.h"
 
 /*
- * In a signal handler, with anything interrupted: no allocation, no lock that could be held here.
- * Writes a message of at most `room` bytes, newline included, and returns its length; 0 if the
- * address is none of ours.
+ * Called in a signal handler that may interrupt any code: no allocation, and no lock that the
+ * thread may hold. Write a message of at most `room` bytes, newline included. Return its length; 0
+ * if the address is not ours.
  */
 typedef size_t bz_segv_explain(const void *address, char *text, size_t room);
 
-/* Returns: 0, -EBUSY (somebody watches already), -errno of sigaction. */
+/* Returns: 0, -EBUSY (there is a watcher already), -errno of sigaction. */
 BZ_MUST_USE int bz_segv_watch(bz_segv_explain *explain);
 
-/* No explanations any more. If somebody has put a handler over ours meanwhile, ours stays beneath it
- * and passes everything on. */
+/* Stop explaining. If another handler was installed over ours, ours stays and forwards all
+ * signals. */
 void bz_segv_unwatch(void);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * self.c - the slot of self.h, and the accessors for architectures without an assembly of their own.
+ * self.c - the slot of self.h, and the accessors for architectures without assembly in self.h.
  *
- * The accessors are out of line and opaque (the empty asm keeps the compiler from deducing that two
- * calls return the same, and from cloning the body into callers), so that the address of the slot
- * is computed afresh in each call and dies with it.
+ * The accessors are out of line and opaque, so that each call computes the address of the slot
+ * again and no caller keeps it. The empty asm keeps the compiler from merging two calls, and from
+ * cloning the body into callers.
  *
- * I1  Nothing but this file and the asm of self.h touches the slot, so no address of it is cached.
+ * I1  Only this file and the asm of self.h access the slot, so no code caches its address.
  */
 #include "os/self.h"
 
-/* The asm of self.h names it, which link-time optimization cannot see: hence `used`, and gcc's
- * externally_visible. Hidden: each copy of blitz in a process has its own. */
+/* The asm of self.h names the slot, which link-time optimization cannot see: hence `used`, and
+ * gcc's externally_visible. Hidden visibility: each copy of blitz in a process has its own slot. */
 #if defined(__clang__)
 #define SLOT_ATTRIBUTES tls_model("initial-exec"), visibility("hidden"), used
 #else
@@ -19,7 +19,7 @@
 extern _Thread_local void *bz_self_slot;
 __attribute__((SLOT_ATTRIBUTES)) _Thread_local void *bz_self_slot;
 
-/* The threads of a simulation share one slot, which they save and restore as they take turns. For
+/* The threads of a simulation share one slot, which each switch saves and restores. For
  * ThreadSanitizer they are several threads. */
 #if defined(__clang__)
 #define UNWATCHED __attribute__((no_sanitize("thread")))
@@ -30,7 +30,7 @@ __attribute__((SLOT_ATTRIBUTES)) _Thread_local void *bz_self_slot;
 extern _Thread_local int bz_self_holds_slot;
 __attribute__((SLOT_ATTRIBUTES)) _Thread_local int bz_self_holds_slot;
 
-/* The same slot by the name under which the inline code of blitz/fork.h reads it. */
+/* The same slot under the name used by the inline code of blitz/fork.h. */
 extern _Thread_local void *blitz_self_;
 __attribute__((tls_model("initial-exec"), visibility("default"),
                alias("bz_self_slot"))) extern _Thread_local void *blitz_self_;

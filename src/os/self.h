@@ -1,28 +1,30 @@
 /*
- * self.h - who am I: the runtime's one thread-local, one pointer.
+ * self.h - the runtime's only thread-local: one pointer to the current machine.
  *
- * A task may suspend on one thread and resume on another. Compilers know nothing of that: they keep
- * the *address* of a thread-local in a register across calls, in every TLS model, and so would read
- * the old thread's slot (measured: stale in 999 of 999 migrations). So the slot has no C access at all
- * outside self.c. It is read by a volatile asm that names the thread register itself: two reads are
- * never merged, none is moved across another volatile asm (the switch is one) or an opaque call, and
- * no address of the slot ever exists. What may be kept is its *offset* from the thread register,
- * which is the same in every thread: that load is a plain asm the compiler may hoist.
+ * A task may suspend on one thread and resume on another. Compilers do not know this: they keep the
+ * *address* of a thread-local in a register across calls, in every TLS model, and would then read
+ * the old thread's slot (measured: stale in 999 of 999 migrations). So only self.c accesses the
+ * slot in C. All other code reads it by a volatile asm that names the thread register. Two such
+ * reads are never merged, and no read moves across another volatile asm (such as the switch) or an
+ * opaque call. The address of the slot is never in a register. The *offset* from the thread
+ * register may be kept, because it is the same in every thread: its load is a plain asm that the
+ * compiler may hoist.
  *
  * The model is initial-exec: one GOT load (the linker turns it into a constant in executables) and
- * one load through the thread register, no call. It takes eight bytes of the static TLS block, which
- * dlopen always has to spare.
+ * one load through the thread register, no call. It takes eight bytes of the static TLS block,
+ * which dlopen always has in reserve.
  *
  * Rejected: __thread with a memory clobber (does not help), a noinline accessor everywhere (2 ns
- * where a load is 0.4; kept as the fallback for architectures without a paragraph below), rseq's CPU
- * number (says where, not who).
+ *           instead of 0.4 for a load; kept as the fallback for other architectures), rseq's CPU
+ *           number (identifies the CPU, not the thread).
  *
  * Under sim all threads are coroutines of one OS thread; the slot is saved and set at each switch.
  *
- * Beside it lies a count of the runtime's locks that the thread holds (os/lock.h, chan/gate.h). A signal
- * handler that is about to stop the thread looks at it (sched/turns.c): a thread that holds a lock of ours is
- * never stopped. bz_self_hold() comes before the lock is taken and bz_self_release() after it is dropped, on
- * the same thread, so the count may be too high for a moment and never too low. One instruction each.
+ * Next to the slot is a count of the runtime's locks that the thread holds (os/lock.h,
+ * chan/gate.h). The signal handler that stops threads checks it (sched/turns.c): a thread that
+ * holds a runtime lock is never stopped. bz_self_hold() comes before the lock and bz_self_release()
+ * after the unlock, on the same thread. So the count may be too high for a moment, but never too
+ * low. One instruction each.
  */
 #ifndef BZ_OS_SELF_H
 #define BZ_OS_SELF_H
@@ -31,20 +33,21 @@
 
 #include "base/compiler.h"
 
-/* By a call that cannot be inlined: for architectures without a paragraph below, and so that tests
- * can hold the fast form against it. */
+/* Out-of-line accessors: for other architectures, and for tests that compare the fast form with
+ * them. */
 void *bz_self_get_slow(void);
 void bz_self_set_slow(void *self);
 void bz_self_hold_slow(int by);
 
-/* How many locks of ours the calling thread holds, or is about to take; and set it, for sim. */
+/* Get the number of runtime locks that the calling thread holds or is about to take; set it, for
+ * sim. */
 int bz_self_holds(void);
 void bz_self_holds_set(int count);
 
-/* What bz_self_set() last set on this thread; NULL on a thread where it was never called. */
+/* The value last set by bz_self_set() on this thread; NULL if it was never called. */
 #if defined(BZ_MODEL)
 
-/* All threads of the model checker are one of the system's: a model may tell them apart (fiber_toy.h). */
+/* All threads of the model checker are one OS thread: a model may tell them apart (fiber_toy.h). */
 static inline void *bz_self_get(void)
 {
     return bz_self_get_slow();
@@ -64,7 +67,7 @@ static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
     __asm__("movq bz_self_slot@gottpoff(%%rip), %0" : "=r"(offset));
     return offset;
 }
-/* How not to: two such reads may be merged, over a migration as well. */
+/* Planted bug: the compiler may merge two such reads, even across a migration. */
 static BZ_ALWAYS_INLINE void *bz_self_kept_(void)
 {
     void *self;
@@ -73,7 +76,8 @@ static BZ_ALWAYS_INLINE void *bz_self_kept_(void)
 }
 static BZ_ALWAYS_INLINE void *bz_self_get(void)
 {
-    void *self = bz_self_kept_(); /* a dead load, which compilers drop, unless the bug is planted */
+    /* a dead load, which the compiler removes unless the bug is planted */
+    void *self = bz_self_kept_();
     if (!BZ_BROKEN(46))
         __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
     return self;

@@ -1,22 +1,22 @@
 /*
  * sigquit.c - see sigquit.h.
  *
- * The handler may run on any thread at any moment, also on one that is just watching or unwatching.
- * So it takes no lock: it counts itself in, calls whoever stands in a fixed array of places, and counts
- * itself out. Who leaves empties its place and waits until nobody is inside.
+ * The handler may run on any thread at any moment, also during a watch or unwatch on the same
+ * thread. So it takes no lock: it increments `inside`, calls the watchers in a fixed array of
+ * slots, and decrements `inside`. unwatch empties its slot and waits until `inside` is 0.
  *
  *      handler                        unwatch
- *      1  inside + 1                  1  its place is empty
- *      2  who is in this place?       2  inside is 0? else wait
+ *      1  inside + 1                  1  empty the slot
+ *      2  load the slot               2  inside is 0? else wait
  *
- * The store-buffer pattern: either the handler finds the place empty, or unwatch sees it inside [H].
- * A handler that interrupts unwatch itself has returned before unwatch goes on, so it waits for other
- * threads only.
+ * The store-buffer pattern: either the handler finds the slot empty, or unwatch sees the handler
+ * inside [H]. A handler that interrupts unwatch itself returns before unwatch continues, so unwatch
+ * waits only for other threads.
  *
- * I1  A place is filled and emptied under the lock; its ctx is written before its fn.
+ * I1  A slot is filled and emptied under the lock; its ctx is written before its fn.
  * I2  `previous` is written before the handler that reads it is installed.
  *
- * [W] watch: fn release -> handler: fn seq_cst   ctx is there before it is used
+ * [W] watch: fn release -> handler: fn seq_cst   ctx is written before it is used
  * [H] handler: inside, fn -> unwatch: fn, inside   all seq_cst, see above
  */
 #include "os/sigquit.h"
@@ -32,11 +32,11 @@
 typedef void watcher_fn(void *ctx);
 
 static struct {
-    bz_atomic(watcher_fn *) fn; /* NULL: nobody */
+    bz_atomic(watcher_fn *) fn; /* NULL: empty */
     void *ctx;
 } place[BZ_SIGQUIT_MAX];
 static bz_atomic(uint32_t) inside;
-static struct bz_lock lock = BZ_LOCK_INIT; /* guards what is not the handler's */
+static struct bz_lock lock = BZ_LOCK_INIT; /* guards everything the handler does not access */
 static unsigned watchers;
 static struct sigaction previous; /* I2 */
 
@@ -69,7 +69,7 @@ static bool is_ours(const struct sigaction *action)
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_quit;
 }
 
-/* Under the lock, for the first watcher. */
+/* Install the handler for the first watcher. Under the lock. */
 static int handler_install(void)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART}, was;
@@ -78,12 +78,12 @@ static int handler_install(void)
     if (sigaction(SIGQUIT, NULL, &was) != 0)
         return -errno;
     if (is_ours(&was))
-        return 0;   /* left beneath somebody's handler, who is gone now */
+        return 0;   /* our handler is still installed from an earlier watch */
     previous = was; /* I2 */
     return sigaction(SIGQUIT, &ours, NULL) == 0 ? 0 : -errno;
 }
 
-/* Under the lock, for the last. */
+/* Restore the previous handler after the last watcher. Under the lock. */
 static void handler_remove(void)
 {
     struct sigaction now;

@@ -1,10 +1,10 @@
 /*
- * sigquit.h - be told when somebody sends SIGQUIT (control-backslash on a terminal). Opt-in: while
- * nobody watches, blitz has no handler there.
+ * sigquit.h - call a function at SIGQUIT (control-backslash on a terminal). Opt-in: without a
+ * watcher blitz installs no handler.
  *
- * Whoever had the signal before is called as well, after ours, and has it back when the last watcher
- * is gone; but the default action, to end the process with a core file, is not taken while somebody
- * watches. If another handler was put over ours meanwhile, ours stays beneath it and passes on.
+ * A previous handler is called too, after ours, and is restored after the last unwatch. The default
+ * action, to end the process with a core file, is not taken while there is a watcher. If another
+ * handler was installed over ours, ours stays and forwards the signal.
  */
 #ifndef BZ_SIGQUIT_H
 #define BZ_SIGQUIT_H
@@ -14,13 +14,14 @@
 enum { BZ_SIGQUIT_MAX = 16 };
 
 /*
- * Call fn(ctx) from the handler at every SIGQUIT, with anything interrupted: it may store into atomics
- * and wake sleep words, and nothing else. Any thread.
- * Returns: 0, -EAGAIN (BZ_SIGQUIT_MAX watch already), -errno of sigaction.
+ * Call fn(ctx) from the handler at every SIGQUIT. fn may interrupt any code: it may only store into
+ * atomics and wake sleep words. Any thread. Returns: 0, -EAGAIN (there are BZ_SIGQUIT_MAX watchers
+ * already), -errno of sigaction.
  */
 BZ_MUST_USE int bz_sigquit_watch(void (*fn)(void *ctx), void *ctx);
 
-/* No more calls with this ctx; on return none is under way. Harmless if it does not watch. */
+/* Stop calls with this ctx. On return no call is in progress. Does nothing if ctx is not
+ * watching. */
 void bz_sigquit_unwatch(void *ctx);
 
 #endif

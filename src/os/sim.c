@@ -1,17 +1,17 @@
 /*
- * sim.c - the simulated keeper: the table, and the run around it.
+ * sim.c - the simulated OS backend: the table, and the run around it.
  *
- * Each operation is first a point of choice (bz_sim_step: others may run before it happens), then
- * its effect, which nobody interrupts. So everything that could happen between the caller's last
- * instruction and the operation is explored, and the operation itself is atomic, as the real ones
- * are. A wake is followed by another point, or the roused thread could never overtake its waker.
+ * Each operation is first a decision point (bz_sim_step: other threads may run before it), then its
+ * effect, which is not interrupted. So all events between the caller's last instruction and the
+ * operation are explored, and the operation itself is atomic, as in the real system. Another
+ * decision point follows a wake, or the roused thread could never overtake its waker.
  *
- * Waits return 0 for no reason one time in SPURIOUS_ONE_IN, because the contract lets them. Wakes
- * pick among the sleepers by the seed, because the contract promises no order.
+ * Waits return spuriously one time in SPURIOUS_ONE_IN, as the contract allows. The seed chooses
+ * which sleeper a wake rouses, because the contract promises no order.
  *
- * A relax is a spin's turn: half of the time it costs what a pause costs, so that time passes when
- * everybody spins, and half of the time nothing, so that a spinner can look between two steps of
- * another thread. A delay point sometimes lingers for a random while.
+ * Half of the relax calls take the time of a pause, so that time passes when all threads spin. The
+ * other half take no time, so that a spinner can check between two steps of another thread. A delay
+ * point sometimes delays the thread for a random time.
  *
  * A thread is one mapping: a guard page, the stack, and its record at the top. Nothing is allocated
  * elsewhere, so an abandoned run is cleaned up by unmapping.
@@ -29,7 +29,7 @@
 #define CPUS_DEFAULT 4
 #define SPINS_MAX_DEFAULT 100000
 #define STACK_BYTES_DEFAULT ((size_t)256 << 10)
-#define START_NS (UINT64_C(1000) * 1000000000) /* nobody may count on a clock that starts at 0 */
+#define START_NS (UINT64_C(1000) * 1000000000) /* code must not rely on a clock that starts at 0 */
 #define NOW_COST_NS 20
 #define PAUSE_COST_NS 30
 #define SPURIOUS_ONE_IN 32
@@ -81,7 +81,7 @@ static void burn(struct bz_sim *sim, enum sim_event what, uint64_t ns)
         me->since_ns = sim->now_ns;
     }
     bz_sim_step(sim, what, ns);
-    while (me->burn_ns > 0) { /* it was interrupted */
+    while (me->burn_ns > 0) { /* an interrupt ended it */
         me->state = SIM_BURNING;
         bz_sim_step(sim, what, me->burn_ns);
     }
@@ -210,7 +210,7 @@ static void thread_main(void *arg)
     me->fn(me->arg);
     if (me->sim->at_thread_end != NULL)
         me->sim->at_thread_end(me->id);
-    bz_sim_step(me->sim, SIM_EV_END, 0); /* whatever follows the last instruction may come first */
+    bz_sim_step(me->sim, SIM_EV_END, 0); /* events after the last instruction may come first */
     me->state = SIM_DONE;
     BZ_LIST_FOR_EACH (node, &me->sim->threads) {
         if (SIM_THREAD_OF(node)->joins == me)
@@ -234,7 +234,7 @@ static int thread_new(struct bz_sim *sim, size_t stack_bytes, const char *name,
                                     BZ_OS_SLAB_SMALL_PAGES, "blitz-sim-stack");
     if (err != 0)
         return err;
-    /* Without a guard it is a simulation still. */
+    /* The simulation also works without a guard. */
     (void)!bz_linux_slab_guard(NULL, &slab, BZ_OS_GUARD_BEST, &guard);
     struct sim_thread *t = (struct sim_thread *)(void *)(slab.base + page + stack_bytes);
     t->slab = slab;
@@ -251,7 +251,7 @@ static int thread_new(struct bz_sim *sim, size_t stack_bytes, const char *name,
 
 static void thread_free(struct sim_thread *t)
 {
-    struct bz_os_slab slab = t->slab; /* the record goes with it */
+    struct bz_os_slab slab = t->slab; /* this also unmaps the record */
     bz_list_remove(&t->link);
     bz_sim_coro_fini(&t->coro);
     bz_linux_slab_release(NULL, &slab);
@@ -351,7 +351,7 @@ static void sim_urge_unwatch(const struct bz_os *os)
         sim->urged = NULL;
 }
 
-/* A thread that burns is interrupted in the middle of it; a thread that sleeps, when it wakes. */
+/* A burning thread is interrupted at once; a sleeping thread when it wakes. */
 static int sim_thread_urge(const struct bz_os *os, uint32_t id)
 {
     struct bz_sim *sim = sim_of(os);
@@ -378,7 +378,7 @@ static int sim_cpus(const struct bz_os *os)
     return sim_of(os)->config.cpus;
 }
 
-/* A thread that was woken is not asleep here any more, so the words need no second look. */
+/* A woken thread is not ASLEEP any more, so the words need no check. */
 static int sim_others(const struct bz_os *os)
 {
     struct bz_sim *sim = sim_of(os);
@@ -489,7 +489,7 @@ int bz_sim_run(const struct bz_sim_config *config, void (*fn)(const struct bz_os
     struct first first = {.fn = fn, .arg = arg, .sim = &sim};
     int err = config_take(&sim, config);
 
-    if (err == 0 && bz_xchg_acquire(&is_taken, 1)) /* a lock that is only ever tried */
+    if (err == 0 && bz_xchg_acquire(&is_taken, 1)) /* a lock that is only used by try-lock */
         err = -EBUSY;
     if (err == 0) {
         err = run(&sim, &first);

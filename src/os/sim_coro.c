@@ -1,26 +1,26 @@
 /*
- * sim_coro.c - coroutines for the simulated keeper: stacks, the switch, and what sanitizers ask.
+ * sim_coro.c - coroutines for the simulated OS backend: stacks, the switch, and sanitizer support.
  *
- * The switch is getcontext(3) and setcontext(3). They are slow (half a microsecond, most of it system
- * calls for the signal mask), and here that does not matter: it buys independence. src/arch lies above src/os and tests of src/arch run under
- * simulation; were the simulator built on the switch it helps to test, a bug in the switch would
- * show up as a simulator gone mad. They also know shadow stacks and every architecture the C library
- * knows. Rejected: swapcontext (AddressSanitizer intercepts it, warns, and clears whole stacks of
- * shadow at each call, although we tell it all it needs), and OS threads that hand a baton around
+ * The switch is getcontext(3) and setcontext(3). They are slow (half a microsecond, most of it
+ * system calls for the signal mask), but the simulator stays independent of src/arch. Tests of
+ * src/arch run under simulation; if the simulator used the same switch, a bug in the switch would
+ * look like a bug in the simulator. They also support shadow stacks and every architecture of the C
+ * library. Rejected: swapcontext (AddressSanitizer intercepts it, warns, and clears the shadow of
+ * whole stacks at each call, although we annotate every switch). Also OS threads that pass a baton
  * (10 µs a step, and a schedule that the kernel can perturb).
  *
- * What belongs to a thread and not to a stack is carried along: the self slot, errno and, in
- * test builds, the list of the locks it holds.
+ * Each coroutine has its own copy of thread state: the self slot, errno and, in test builds, the
+ * list of held locks.
  *
  * Sanitizers. AddressSanitizer is told of every stack change, or it takes frames of one stack for
- * overflows of another. ThreadSanitizer gets a fiber per coroutine and is told *not* to take a
- * switch for synchronization, so that two simulated threads race in its eyes exactly when two real
- * ones would; src/os/CMakeLists.txt compiles these files without its instrumentation, because the
- * simulator's own data is shared by all coroutines without any. Start and join do synchronize:
- * creating a fiber does by itself, a join because whoever leaves a coroutine releases to it and
- * whoever takes it apart acquires from it.
+ * overflows of another. ThreadSanitizer gets a fiber per coroutine and is told *not* to treat a
+ * switch as synchronization, so that it reports a race of two simulated threads exactly when two
+ * real threads would race. src/os/CMakeLists.txt compiles these files without instrumentation,
+ * because all coroutines share the simulator's own data without synchronization. Start and join do
+ * synchronize: the creation of a fiber does so by itself. For a join, the ending coroutine releases
+ * and its destroyer acquires.
  *
- * I1  Only one coroutine of a run executes, and the others stand inside bz_sim_coro_switch.
+ * I1  Only one coroutine of a run executes; the others are inside bz_sim_coro_switch.
  */
 #include "os/sim_inner.h"
 
@@ -39,7 +39,8 @@
 #if defined(HAS_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-/* Frames that never returned leave their poison on the stack, for whoever maps the place next. */
+/* Frames that never returned leave ASan poison on the stack, which would affect the next mapping
+ * there. */
 static void asan_clean(const struct sim_coro *c)
 {
     __asan_unpoison_memory_region(c->stack, c->stack_bytes);
@@ -54,7 +55,7 @@ static void asan_arrive(struct sim_coro *c, struct sim_coro *home)
     const void *stack;
     size_t bytes;
     __sanitizer_finish_switch_fiber(c->fake_stack, &stack, &bytes);
-    if (home->stack == NULL) { /* the first arrival of all comes from there */
+    if (home->stack == NULL) { /* the first switch comes from there */
         home->stack = stack;
         home->stack_bytes = bytes;
     }
@@ -91,13 +92,13 @@ static void *tsan_here(void)
 }
 static void tsan_drop(struct sim_coro *c)
 {
-    __tsan_acquire(c); /* all it did precedes whatever its joiner does next */
+    __tsan_acquire(c); /* its effects happen before the joiner's next step */
     __tsan_destroy_fiber(c->own_fiber);
 }
 static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 {
     __tsan_release(from);
-    from->fiber = __tsan_get_current_fiber(); /* it may stand on a fiber of the program's own */
+    from->fiber = __tsan_get_current_fiber(); /* the caller may run on a fiber of the program */
     __tsan_switch_to_fiber(to->fiber, orders ? 0 : __tsan_switch_to_fiber_no_sync);
 }
 #else
@@ -121,7 +122,7 @@ static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 }
 #endif
 
-/* Valgrind must know where stacks are, or takes a switch for a very long jump of one. */
+/* Valgrind must know the stacks, or it treats a switch as a huge change of one stack pointer. */
 #if defined(__has_include)
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
@@ -205,10 +206,10 @@ void bz_sim_coro_fini(struct sim_coro *c)
     valgrind_drop(c->valgrind_id);
 }
 
-/* getcontext returns twice: at once, and when somebody sets this context again. */
+/* getcontext returns twice: at once, and when the context is resumed. */
 static BZ_NOINLINE void swap(ucontext_t *from, const ucontext_t *to)
 {
-    /* On the stack, so it survives the way there and back. lint: allow raw-atomic: one thread */
+    /* On the stack, so that it survives the switch. lint: allow raw-atomic: one thread */
     volatile bool is_back = false;
 
     getcontext(from);

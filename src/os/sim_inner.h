@@ -1,10 +1,10 @@
 /*
- * sim_inner.h - what the files of the simulated keeper share.
+ * sim_inner.h - shared by the files of the simulated OS backend.
  *
- *   sim.c         the table: each operation is a point of choice, then its effect
- *   sim_sched.c   who runs next, and the virtual clock
+ *   sim.c         the table: each operation is a decision point, then its effect
+ *   sim_sched.c   the choice of the next thread, and the virtual clock
  *   sim_coro.c    coroutines: stacks, the switch, sanitizers
- *   sim_report.c  what every thread was doing when it ended badly
+ *   sim_report.c  the report of all threads after an error
  */
 #ifndef BZ_OS_SIM_INNER_H
 #define BZ_OS_SIM_INNER_H
@@ -21,10 +21,10 @@
 
 struct sim_coro {
     ucontext_t context;
-    void *frame;     /* frame pointer where it was left: its stack is walked from here */
-    void *self;      /* its bz_self_get() while it is left */
+    void *frame;     /* frame pointer at the switch: a stack walk starts here */
+    void *self;      /* its bz_self_get() while it is suspended */
     int holds;       /* its bz_self_holds(), likewise */
-    int saved_errno; /* its errno while it is left */
+    int saved_errno; /* its errno while it is suspended */
 #if defined(BZ_WATCH)
     struct bz_held held; /* the locks it holds */
 #endif
@@ -33,17 +33,17 @@ struct sim_coro {
     const char *stack; /* lowest byte */
     size_t stack_bytes;
     void *fake_stack; /* AddressSanitizer's */
-    void *fiber;      /* ThreadSanitizer's, of the place where it was left */
+    void *fiber;      /* ThreadSanitizer's fiber at the switch */
     unsigned valgrind_id;
-    void *own_fiber; /* the one it began on, ours to destroy */
+    void *own_fiber; /* the first fiber, which we destroy */
 };
 
 /* Make `c` run main(arg) on that stack when it is first switched to. It must never return. */
 void bz_sim_coro_init(struct sim_coro *c, void *stack, size_t stack_bytes, void (*main)(void *),
                       void *arg);
-/* `c` does not run and never will again; all it did precedes what the caller does next. */
+/* Destroy `c`, which will not run again. Its effects happen before the caller's next step. */
 void bz_sim_coro_fini(struct sim_coro *c);
-/* The context that bz_sim_run() was called in. */
+/* The context of the caller of bz_sim_run(). */
 void bz_sim_coro_init_home(struct sim_coro *home);
 
 enum sim_leave { SIM_COMES_BACK, SIM_NEVER_COMES_BACK };
@@ -54,7 +54,7 @@ void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to, enum sim_lea
 
 enum sim_state { SIM_READY, SIM_ASLEEP, SIM_BURNING, SIM_JOINING, SIM_DONE };
 
-/* Lies at the top of its own stack, so that a thread is one mapping and nothing else. */
+/* At the top of the thread's own stack, so that a thread is a single mapping. */
 struct sim_thread {
     struct bz_list link; /* sim->threads */
     struct bz_sim *sim;
@@ -66,15 +66,15 @@ struct sim_thread {
     char name[BZ_OS_NAME_MAX];
     enum sim_state state;
     int result;               /* ASLEEP: what the wait will return */
-    bz_os_word *word;         /* ASLEEP: on what */
+    bz_os_word *word;         /* ASLEEP: the word */
     uint64_t until_ns;        /* ASLEEP: until when */
-    uint64_t since_ns;        /* when it last went to sleep, burn or join */
-    uint64_t burn_ns;         /* BURNING: CPU time still to be had */
-    uint64_t cpu_ns;          /* CPU time it has had */
+    uint64_t since_ns;        /* when the current sleep, burn or join started */
+    uint64_t burn_ns;         /* BURNING: remaining CPU time */
+    uint64_t cpu_ns;          /* CPU time used so far */
     uint64_t priority;        /* BZ_SIM_PRIORITY: the highest runs */
-    uint32_t spins;           /* relaxes in a row without anything else */
-    struct sim_thread *joins; /* JOINING: whom */
-    bool is_urged;            /* an interrupt is on its way */
+    uint32_t spins;           /* consecutive relaxes */
+    struct sim_thread *joins; /* JOINING: the joined thread */
+    bool is_urged;            /* an interrupt is pending */
     bool is_interrupted;      /* the interrupt's function runs */
 };
 
@@ -84,20 +84,21 @@ struct bz_sim {
     struct bz_list threads; /* not yet joined, by age: the order in which choices are counted */
     struct sim_thread *current;
     struct sim_coro home;
-    struct bz_rng choices, entropy; /* two streams: asking for randomness shifts no schedule */
+    /* two streams, so that random bytes do not change the schedule */
+    struct bz_rng choices, entropy;
     enum bz_sim_mode mode;
-    unsigned stay_in_8;        /* RANDOM: how often of 8 the current thread simply goes on */
-    unsigned demote_one_in;    /* PRIORITY: a change of priorities every so many steps */
+    unsigned stay_in_8;        /* RANDOM: the current thread continues this many times of 8 */
+    unsigned demote_one_in;    /* PRIORITY: average steps between two changes of priorities */
     uint64_t priority_lowest;  /* PRIORITY: below all; counts down */
     uint64_t now_ns, start_ns; /* virtual */
     struct bz_sim_result result;
-    bz_os_urged_fn *urged; /* what an interrupt calls; NULL: nothing */
+    bz_os_urged_fn *urged; /* the function of interrupts; NULL: none */
     unsigned urge_users;   /* of it */
     void (*at_thread_end)(uint32_t thread);
     int end; /* 0, or why it ended badly: -EDEADLK, -ELOOP, -ETIME, -ECHILD */
 };
 
-/* What happened, for the hash. The numbers are part of it: append only. */
+/* Events for the hash. The numbers are part of the hash: append only. */
 enum sim_event {
     SIM_EV_STEP = 1,
     SIM_EV_CHOICE,
@@ -119,9 +120,9 @@ enum sim_event {
 
 void bz_sim_sched_init(struct bz_sim *sim);
 void bz_sim_mix(struct bz_sim *sim, enum sim_event what, uint64_t value);
-/* A point of choice: returns when the current thread is chosen again, and it is READY. */
+/* A decision point: returns when the current thread is READY and chosen again. */
 void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value);
-/* The current thread has ended; someone else goes on. */
+/* End the current thread and run another one. */
 BZ_NORETURN void bz_sim_leave(struct bz_sim *sim);
 /* End the whole run with that error; every thread is abandoned. */
 BZ_NORETURN void bz_sim_end(struct bz_sim *sim, int err);

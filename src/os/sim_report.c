@@ -1,5 +1,5 @@
 /*
- * sim_report.c - what every simulated thread was doing when the run ended badly.
+ * sim_report.c - report all simulated threads after an error.
  *
  *     simulation: deadlock after 1.000250000 s, step 815, seed 0x2a, random walk, hash 0x91c4...
  *       thread 0 main: joins thread 1 worker since 0.000000000 s
@@ -8,10 +8,10 @@
  *         #0 ...
  *
  * Stacks are walked by frame pointers, which our build keeps (-fno-omit-frame-pointer): each frame
- * holds the caller's frame pointer and the return address. The walk believes nothing: a pointer that
- * leaves the stack or does not climb ends it. Names come from dladdr, which knows exported symbols;
- * others are shown as program+offset, which addr2line turns into a line. It runs after the threads
- * were left, on the caller's own stack, so it may take what room it wants.
+ * holds the caller's frame pointer and the return address. The walk checks each step: a pointer
+ * that leaves the stack or does not go up ends it. Names come from dladdr, which knows exported
+ * symbols; others are shown as program+offset, which addr2line turns into a line. The report runs
+ * on the caller's own stack after the threads have stopped, so it may use much stack.
  */
 #include "os/sim_inner.h"
 
@@ -25,7 +25,7 @@
 
 #define FRAMES_MAX 24
 
-/* Where a frame keeps the caller's frame pointer and the return address, in words. */
+/* The positions of the caller's frame pointer and the return address in a frame, in words. */
 #if defined(__riscv)
 #define FRAME_CALLER (-2)
 #define FRAME_RETURN (-1)

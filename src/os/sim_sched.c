@@ -1,24 +1,24 @@
 /*
- * sim_sched.c - who runs next, and what time it is.
+ * sim_sched.c - the choice of the next thread, and the virtual clock.
  *
- * Two ways of choosing. The random walk picks any thread that can run, evenly, but goes on with the
- * current one k times of 8, where k is drawn from the seed: restless walks find races between
- * neighbouring steps, steady ones those that need one thread to get far. The priority mode follows
- * the idea of probabilistic concurrency testing: threads have random priorities, the highest that
- * can run does, and at random points (one in N steps, N from the seed) the running one falls below
- * all others. An order that needs d such changes is found with a probability that does not sink with
- * the length of the run. A thread that relaxes or yields falls too, or a spinner on top would starve
- * whom it waits for.
+ * There are two modes. The random walk picks any runnable thread with equal probability, but
+ * continues the current one k times of 8; k comes from the seed. Walks with many switches find
+ * races between neighbouring steps; walks with few find races that need one thread to get far. The
+ * priority mode follows probabilistic concurrency testing: threads have random priorities and the
+ * highest runnable one runs. At random points (one in N steps, N from the seed) the running thread
+ * falls below all others. An order that needs d such changes is found with a probability that does
+ * not depend on the length of the run. A thread that relaxes or yields also falls, or a spinner
+ * with the highest priority would starve the thread it waits for.
  *
- * The clock moves in two places: when nobody can run, to the next deadline or end of burning; and by
- * a few nanoseconds when it is read. b burning threads on c CPUs get c/b of the time each if there
- * are more of them than CPUs. Rounding is down, and the jump is rounded up, so that whoever was to
+ * The clock moves in two places: when no thread can run, to the next deadline or end of burning;
+ * and by a few nanoseconds when it is read. If b threads burn on c CPUs and b > c, each gets c/b of
+ * the time. Shares are rounded down and the jump is rounded up, so that the thread that should
  * finish first has finished.
  *
- * I1  A thread is READY whenever it runs, and while it stands in bz_sim_step and may be chosen.
+ * I1  A thread is READY whenever it runs, and while it is in bz_sim_step and may be chosen.
  * I2  now_ns never goes back and stays below BZ_OS_FOREVER.
- * I3  Nothing here depends on an address, or two processes would disagree: threads are counted in
- *     the order of the list, which is that of their starts.
+ * I3  No decision depends on an address, or two processes would differ: threads are counted in the
+ *     order of their starts.
  */
 #include "os/sim_inner.h"
 
@@ -79,7 +79,7 @@ static uint64_t share_down(uint64_t ns, uint64_t burners, uint64_t cpus)
     return ns / burners * cpus + ns % burners * cpus / burners;
 }
 
-/* When each of `burners` will have had at least ns more; the end of time at the latest. */
+/* The time when each of `burners` will have used at least ns more; at most the end of time. */
 static uint64_t burnt_at(uint64_t now, uint64_t ns, uint64_t burners, uint64_t cpus)
 {
     uint64_t whole, at;
@@ -123,7 +123,7 @@ void bz_sim_clock_move(struct bz_sim *sim, uint64_t to_ns)
     }
 }
 
-/* Nobody can run: on to the next thing that happens by itself. False if there is none. */
+/* No thread can run: advance the clock to the next event. Return false if there is none. */
 static bool clock_jump(struct bz_sim *sim)
 {
     uint32_t burners = count_in(sim, SIM_BURNING);
@@ -145,7 +145,8 @@ static bool clock_jump(struct bz_sim *sim)
     return true;
 }
 
-/* ---- who is next ------------------------------------------------------------------------------ */
+/* ---- the next thread
+ * ------------------------------------------------------------------------------ */
 
 static struct sim_thread *choose_random(struct bz_sim *sim, uint32_t ready)
 {
@@ -190,7 +191,7 @@ static struct sim_thread *choose(struct bz_sim *sim)
     return next;
 }
 
-/* ---- points of choice ------------------------------------------------------------------------- */
+/* ---- decision points ------------------------------------------------------------------------- */
 
 void bz_sim_end(struct bz_sim *sim, int err)
 {
@@ -200,11 +201,11 @@ void bz_sim_end(struct bz_sim *sim, int err)
     __builtin_unreachable();
 }
 
-/* The point of choice that was asked for: the word is set, and who sleeps on it is next. NULL: nobody
- * does, yet. */
+/* At the configured decision point, set the word. Return its sleeper, which runs next; NULL if no
+ * thread sleeps on it. */
 static struct sim_thread *poke(struct bz_sim *sim)
 {
-    bz_store_release(sim->config.poke, 1); /* os.h, sleep words: what a waker does first */
+    bz_store_release(sim->config.poke, 1); /* os.h, sleep words: a waker changes the word first */
     BZ_LIST_FOR_EACH (node, &sim->threads) {
         struct sim_thread *t = SIM_THREAD_OF(node);
         if (t->state == SIM_ASLEEP && t->word == sim->config.poke) {
@@ -225,7 +226,7 @@ static struct sim_thread *next_thread(struct bz_sim *sim)
     return poked != NULL ? poked : choose(sim);
 }
 
-/* An interrupt reaches its thread at any point of choice after it was sent, at once or later. */
+/* An interrupt reaches its thread at any decision point after it was sent, at once or later. */
 static void interrupt(struct bz_sim *sim)
 {
     struct sim_thread *me = sim->current;

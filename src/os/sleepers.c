@@ -1,31 +1,31 @@
 /*
- * sleepers.c - the proof that nobody is left who could act.
+ * sleepers.c - the proof that no other thread can act any more.
  *
- * Claim: if the kernel counts n threads in this process, and n - 1 others than the caller are in the
- * list, each with its word unchanged, and the lock of the list was held from before the count until
- * after the last look, then no thread but the caller will ever do anything again, unless the caller
- * wakes it.
+ * Claim. Assume that the kernel counts n threads in this process, and that the list holds the n - 1
+ * threads other than the caller, each with its word unchanged. Assume that the lock of the list was
+ * held from before the count until after the last check. Then no thread but the caller will ever
+ * run again, unless the caller wakes it.
  *
- * Why. Nobody enters or leaves the list while its lock is held, so those n - 1 exist throughout, the
- * caller is not among them, and at the moment of the count there was nobody else. Each of them has its
- * word unchanged; it leaves only when the word has changed, and who could change it? One of those
- * that sleep cannot, and there are no others; new threads come from threads. So the words stay.
- * A thread that was woken and has not left the list yet shows by its word: whoever wakes changes the
- * word first (os.h). A word that was changed and changed back (a lock that another took meanwhile) is
- * unchanged in what matters: its sleeper will look, and sleep again.
+ * Proof. No thread enters or leaves the list while its lock is held. So the n - 1 threads exist
+ * throughout, the caller is not among them, and at the moment of the count there was no other
+ * thread. Each of them leaves only when its word has changed. A sleeping thread cannot change a
+ * word, there are no other threads, and only threads start threads. So the words stay unchanged. A
+ * thread that was woken and has not left the list yet has a changed word, because a waker changes
+ * the word first (os.h). A word that was changed and changed back (a lock that another thread took
+ * meanwhile) makes no difference: its sleeper checks it and sleeps again.
  *
- * What the claim leaves out, and blitz/dump.h says so: signal handlers that call into blitz, which they
- * must not; other processes that share our memory; debuggers. What it counts as able to act: every
- * thread that is blocked anywhere else, in a read, a join, a mutex, a sleep of ours with a deadline; and
- * threads that are just ending. So it errs on one side only.
+ * The claim excludes signal handlers that call blitz (which they must not), other processes that
+ * share our memory, and debuggers; blitz/dump.h documents this. It counts as able to act: every
+ * thread that is blocked elsewhere, in a read, a join, a mutex or a timed sleep, and threads that
+ * are just ending. So the only possible error is a missed deadlock.
  *
- * The cost: a sleep without a deadline takes and drops the lock twice, some 20 ns beside a futex call
- * of a microsecond and more. It is a spin lock of its own, since the runtime's locks sleep on words.
- * The count is read from /proc under it, some 20 us, which happens when a runtime falls idle.
+ * The cost: a sleep without a deadline takes the lock twice, some 20 ns beside a futex call of a
+ * microsecond or more. It is a separate spin lock, because the runtime's locks sleep on words. The
+ * count is read from /proc under it, some 20 us, when a runtime becomes idle.
  *
- * Rejected: counting sleepers in one number (a thread that was woken and has not run yet would count
- * as asleep: a false alarm); asking the kernel what each thread is blocked in (/proc/self/task/.../syscall
- * needs rights, and says nothing of wakes under way).
+ * Rejected: counting sleepers in one number (a thread that was woken and has not run yet would
+ *           count as asleep: a false alarm); reading the system call of each thread
+ *           (/proc/self/task/.../syscall needs privileges, and does not show wakes in progress).
  *
  * I1  The list holds exactly the threads between enter and leave.
  *
@@ -75,8 +75,8 @@ void bz_sleepers_leave(struct bz_sleeper *s)
     list_unlock();
 }
 
-/* How many threads the kernel counts, or -ENOSYS: field 20 of /proc/self/stat. The second, the program's
- * name, may hold anything, but it is the last in brackets. */
+/* The kernel's count of threads, or -ENOSYS: field 20 of /proc/self/stat. Field 2, the program's
+ * name, may contain any character; it ends at the last bracket. */
 static int count_threads(void)
 {
     char text[512];
@@ -92,7 +92,7 @@ static int count_threads(void)
     return at != NULL ? atoi(at + 1) : -ENOSYS;
 }
 
-/* How many of those in the list sleep on a word that nobody has changed. */
+/* The number of listed threads whose word is unchanged. */
 static int count_unchanged(void)
 {
     int count = 0;

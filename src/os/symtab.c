@@ -1,11 +1,11 @@
 /*
  * symtab.c - see symtab.h.
  *
- * The loader knows exported names only, and the library exports nothing but blitz_*: most frames of a
+ * The loader knows only exported names, and the library exports only blitz_*: most frames of a
  * report would be a file and an offset. The file itself has a table of all names, unless it was
- * stripped. It is mapped, searched from one end to the other, and unmapped: a report asks for some
- * hundred names in the life of a process. Everything in the file is checked before it is used, since
- * it may have been replaced since the process was started.
+ * stripped. It is mapped, searched linearly, and unmapped: a process needs some hundred names for
+ * reports. Everything in the file is checked before it is used, because it may have been replaced
+ * since the process started.
  */
 #define _GNU_SOURCE 1
 #include "os/symtab.h"
@@ -39,7 +39,7 @@ static bool map(struct file *f, const char *path)
     return f->at != MAP_FAILED;
 }
 
-/* Copy `bytes` from there, if the file has so many. */
+/* Copy `bytes` from an offset, if the file is long enough. */
 static bool copy(const struct file *f, uint64_t offset, void *out, size_t bytes)
 {
     if (offset > f->bytes || bytes > f->bytes - offset)
@@ -70,7 +70,7 @@ static bool take_name(const struct file *f, const ElfW(Shdr) * names, uint32_t a
     return out[0] != '\0';
 }
 
-/* The function of that table which holds `address`. */
+/* Find the function of the table that contains `address`. */
 static bool search(const struct file *f, const ElfW(Shdr) * table, const ElfW(Shdr) * names,
                    uintptr_t address, char *name, size_t size, uintptr_t *from_start)
 {

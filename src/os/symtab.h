@@ -1,5 +1,5 @@
 /*
- * symtab.h - names of functions that a file knows and the loader does not.
+ * symtab.h - names of functions from the symbol table of a file.
  */
 #ifndef BZ_SYMTAB_H
 #define BZ_SYMTAB_H
@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 /*
- * Write the name of the function of that file which holds the address, and set *from_start to the
- * distance from its beginning. `base` is where the file is mapped. Reads the file: not in a signal
- * handler. Allocates nothing.
- * Returns: false if the file has no symbol table (it was stripped), or none of its functions is there.
+ * Write the name of the function that contains the address, and set *from_start to the distance
+ * from its start. `base` is the address of the file's mapping. Reads the file: not for signal
+ * handlers. Allocates nothing. Returns: false if the file has no symbol table (it was stripped), or
+ * no function contains the address.
  */
 bool bz_symtab_find(const char *path, uintptr_t base, uintptr_t pc, char *name, size_t size,
                     uintptr_t *from_start);

@@ -1,28 +1,28 @@
 /*
- * urge.c - the handler of SIGURG, its earlier owner, and how to send it. See urge.h.
+ * urge.c - the SIGURG handler, the previous handler, and sending the signal. See urge.h.
  *
- * Ours carries a mark (the address of a variable, as the value of a queued signal), so that the
- * handler knows what to pass on. A signal that the kernel could not queue arrives without it; then
- * the earlier handler is called once for nothing, which any handler of SIGURG must bear. Two of the
- * same thread that wait to be delivered are merged by the kernel, ours and another's as well as two of
- * another's; SIGURG of sockets is sent to the process and waits elsewhere.
+ * Our signals carry a mark (the address of a variable, as the value of a queued signal), so that
+ * the handler forwards only the others. A signal that the kernel could not queue arrives without
+ * the mark; then the previous handler is called spuriously, which any handler of SIGURG must
+ * tolerate. The kernel merges two pending signals of the same thread, whether ours or not; SIGURG
+ * of sockets is sent to the process and is queued separately.
  *
- * SA_ONSTACK: a fiber's stack has no room for the frame (12 KB with AVX-512). SA_RESTART: system calls
- * that can be are restarted. What cannot, ends with EINTR: so we signal only threads that burn.
+ * SA_ONSTACK: a fiber's stack has no room for the frame (12 KB with AVX-512). SA_RESTART: system
+ * calls are restarted if possible; others end with EINTR. So we signal only threads that burn.
  *
- * A thread that is interrupted at a wrong place may ask to be interrupted again by a timer of its own. The timer belongs to the
- * process, so it is deleted when the thread ends.
+ * A thread that is interrupted at a place where it cannot stop may set a timer that interrupts it
+ * again. The timer belongs to the process, so it is deleted when the thread ends.
  *
- * A thread is named by its kernel id, not its pthread_t: the id of a thread that has ended makes the
- * call fail, where pthread_kill is undefined; and if it is in use again, by another thread of this
- * process, the handler there finds that nothing was asked of it.
+ * A thread is identified by its kernel id, not its pthread_t: for a thread that has ended the call
+ * fails, where pthread_kill is undefined. If another thread of this process has reused the id, its
+ * handler finds no request.
  *
- * ThreadSanitizer keeps signals back until the thread calls into it, and code that burns does not:
- * there is no interrupting in such a build, and bz_os_urge_watch says so.
+ * ThreadSanitizer delays signals until the thread calls into it, and burning code does not. So
+ * interrupts do not work in such a build, and bz_os_urge_watch returns -ENOSYS.
  *
  * I1  `users` and `previous` are guarded by the lock; previous is constant while users > 0.
  *
- * [U] watch: `urged` release -> handler: acquire   the previous action is there before it is asked
+ * [U] watch: `urged` release -> handler: acquire   the previous action is written before it is read
  */
 #include "os/urge.h"
 
@@ -69,8 +69,8 @@
 static struct bz_lock lock = BZ_LOCK_INIT;
 static unsigned users;                    /* I1 */
 static struct sigaction previous;         /* I1 */
-static bz_atomic(bz_os_urged_fn *) urged; /* NULL: nobody watches */
-static char mark;                         /* its address is on each signal of ours */
+static bz_atomic(bz_os_urged_fn *) urged; /* NULL: no watcher */
+static char mark;                         /* each of our signals carries its address */
 
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -111,7 +111,7 @@ static int install(void)
     if (sigaction(SIGURG, NULL, &was) != 0)
         return -errno;
     if (is_ours(&was))
-        return 0; /* left beneath somebody's handler, who is gone now */
+        return 0; /* our handler is still installed from an earlier watch */
     previous = was;
     return sigaction(SIGURG, &ours, NULL) == 0 ? 0 : -errno;
 }
@@ -138,14 +138,14 @@ void bz_linux_urge_unwatch(const struct bz_os *os)
     (void)os;
     bz_lock_take(&lock, &bz_os_linux);
     if (--users == 0) {
-        bz_store_relaxed(&urged, NULL); /* relaxed: a handler under way may still call it */
+        bz_store_relaxed(&urged, NULL); /* relaxed: a running handler may still call it */
         if (sigaction(SIGURG, NULL, &now) == 0 && is_ours(&now))
             sigaction(SIGURG, &previous, NULL);
     }
     bz_lock_drop(&lock, &bz_os_linux);
 }
 
-/* ---- the keeper's half ---- */
+/* ---- the functions of the backend ---- */
 
 uint32_t bz_linux_thread_id(const struct bz_os *os)
 {
@@ -153,7 +153,7 @@ uint32_t bz_linux_thread_id(const struct bz_os *os)
     return (uint32_t)syscall(SYS_gettid);
 }
 
-/* The state follows the name, which is in brackets and may contain anything. */
+/* The state follows the name, which is in brackets and may contain any character. */
 static int state_of(const char *stat, ssize_t length)
 {
     for (ssize_t i = length - 1; i > 0; i--)
@@ -178,7 +178,8 @@ int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id)
     return state == 'S' || state == 'D';
 }
 
-/* A thread's own timer, made when it first needs one. By system calls: the C library's wrappers may allocate. */
+/* The timer of a thread, made on first use. By system calls, because the C library's wrappers may
+ * allocate. */
 #if !defined(sigev_notify_thread_id)
 #define sigev_notify_thread_id _sigev_un._tid
 #endif

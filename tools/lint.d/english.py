@@ -32,7 +32,7 @@ DOCSTRING = re.compile(r'(?:^|\n)[ \t]*[rRbBfF]?("""|\'\'\')(.*?)\1', re.S)
 # A line that starts a sentence of its own: a list item, a labelled line, an invariant, a pairing.
 ITEM = re.compile(r"\s*(?:[-*+|]|\d+[.)]|[A-Z]{1,2}\d+\w?\b|\[\w+\]|[A-Z]\w*:|\w+\(\)|@\w+|\S+ {2,}\S)")
 # The end of a sentence. The next one starts with a capital, a digit, a name of code or a path.
-END = re.compile(r"(?<=[.!?])[)\"'*_]*\s+(?=[\"'(*_\[]*(?:[A-Z0-9]|blitz\b|\w+[/_.(]\w*))")
+END = re.compile(r"(?<=[.!?])[)\"'*_]*\s+(?=[\"'(*_\[]*(?:[A-Z0-9]|/\w|blitz\b|\w+[/_.(]\w*))")
 
 
 def folder_of(path):
