@@ -61,7 +61,7 @@ static int run(void *arg)
     blitz_task *worker[WORKERS];
     int done = 0;
     (void)arg;
-    if (blitz_chan_new(sizeof(int), 4, &o.jobs) != 0 ||
+    if (blitz_chan_new(sizeof(int), 4, NULL, &o.jobs) != 0 ||
         blitz_watch_new(sizeof first, &first, &o.settings) != 0)
         return -1;
     for (int i = 0; i < WORKERS; i++)

@@ -46,7 +46,7 @@ static int begin_some(struct crawl *c)
         if (p == NULL)
             return -ENOMEM;
         p->number = c->queue[c->begun];
-        int err = blitz_join_set_spawn(c->set, fetch, p, NULL, p);
+        int err = blitz_join_set_spawn(c->set, fetch, p, p, NULL);
         if (err != 0) {
             free(p);
             return err;

@@ -54,7 +54,7 @@ static int run(void *arg)
     blitz_task *consumer[CONSUMERS];
     int primes = 0, started = 0;
     (void)arg;
-    if (numbers_new(8, &c) != 0)
+    if (numbers_new(8, NULL, &c) != 0)
         return -1;
     for (int i = 0; i < CONSUMERS; i++)
         started += blitz_spawn(consume, c.chan, NULL, &consumer[started]) == 0;

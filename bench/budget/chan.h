@@ -9,7 +9,7 @@
 static blitz_chan *chan_new(size_t capacity)
 {
     blitz_chan *c;
-    must(blitz_chan_new(sizeof(uint64_t), capacity, &c), "chan");
+    must(blitz_chan_new(sizeof(uint64_t), capacity, NULL, &c), "chan");
     return c;
 }
 
@@ -161,7 +161,7 @@ static void oneshot(uint64_t rounds)
     for (; rounds > 0; rounds--) {
         blitz_oneshot *o;
         uint64_t value = 0;
-        must(blitz_oneshot_new(sizeof value, &o), "oneshot");
+        must(blitz_oneshot_new(sizeof value, NULL, &o), "oneshot");
         must(blitz_oneshot_send(o, &rounds), "send");
         must(blitz_oneshot_recv(o, &value, BLITZ_FOREVER), "recv");
         keep(value);

@@ -21,7 +21,7 @@ static void join(blitz_task *t)
 static blitz_chan *chan(size_t capacity)
 {
     blitz_chan *c;
-    must(blitz_chan_new(sizeof(uint64_t), capacity, &c), "chan");
+    must(blitz_chan_new(sizeof(uint64_t), capacity, NULL, &c), "chan");
     return c;
 }
 
@@ -145,7 +145,7 @@ static double oneshot(uint64_t ops)
     for (uint64_t i = 0; i < ops; i++) {
         blitz_oneshot *o;
         uint64_t value = 0;
-        must(blitz_oneshot_new(sizeof value, &o), "oneshot");
+        must(blitz_oneshot_new(sizeof value, NULL, &o), "oneshot");
         must(blitz_oneshot_send(o, &i), "send");
         must(blitz_oneshot_recv(o, &value, BLITZ_FOREVER), "recv");
         bench_keep(value);

@@ -214,8 +214,8 @@ static int chan(void *arg)
     blitz_chan *c[2];
     blitz_task *t;
     (void)arg;
-    must(blitz_chan_new(sizeof(int), 0, &c[0]), "chan");
-    must(blitz_chan_new(sizeof(int), 0, &c[1]), "chan");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[0]), "chan");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[1]), "chan");
     must(blitz_spawn(chan_answers, c, NULL, &t), "spawn");
     while (bench_now_ns() < probe_end_ns) {
         int value = (int)late_count;
@@ -386,8 +386,8 @@ static int requests(void *arg)
     blitz_task *t;
     int count = 0;
     (void)arg;
-    must(blitz_chan_new(sizeof(int), 0, &c[0]), "chan");
-    must(blitz_chan_new(sizeof(int), 0, &c[1]), "chan");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[0]), "chan");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[1]), "chan");
     must(blitz_spawn(chan_answers, c, NULL, &t), "spawn");
     for (; bench_now_ns() < probe_end_ns; count++) {
         bench_keep((uint64_t)sum_of(0, 20000));

@@ -26,8 +26,8 @@ static double beside_loops_run(int (*first)(void *), int (*second)(void *))
 {
     blitz_config config = {.procs = tasks_procs};
     must(blitz_runtime_new(&config, &world), "runtime");
-    must(blitz_chan_new(sizeof(int), 0, &beside.ask), "channel");
-    must(blitz_chan_new(sizeof(int), 0, &beside.answer), "channel");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &beside.ask), "channel");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &beside.answer), "channel");
     beside.start_ns = bench_now_ns() + 20 * BLITZ_MS;
     for (unsigned i = 0; i < tasks_procs; i++)
         spawn_in_world(beside_loops);

@@ -87,7 +87,7 @@ static int run(void *arg)
     struct pipeline *p = arg;
     struct stage stage[STAGES];
     for (int k = 0; k <= STAGES; k++)
-        if (blitz_chan_new(sizeof(uint64_t), CAPACITY, &p->c[k]) != 0)
+        if (blitz_chan_new(sizeof(uint64_t), CAPACITY, NULL, &p->c[k]) != 0)
             return 1;
     for (int k = 0; k < STAGES; k++) {
         stage[k] = (struct stage){p->c[k], p->c[k + 1]};

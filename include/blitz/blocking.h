@@ -14,8 +14,8 @@
  *
  *     rc = blitz_blocking(query, &q);             // microseconds to minutes: on a thread of the pool
  *
- *     rc = blitz_blocking_until(resolve, r, free_resolve, until, &found);   // and do not wait longer
- *                                                 // than that for it, whatever it does
+ *     blitz_blocking_future_init(&call, resolve, r, &opts);     // and do not wait longer than `until`
+ *     rc = blitz_await(&call.future, until);      // for it: opts.drop gets r when it has returned
  *
  *     blitz_thread_lock();                        // and for a library that is tied to a thread
  *
@@ -81,37 +81,38 @@ BLITZ_API BLITZ_SUSPENDS int blitz_block_in_place(int (*fn)(void *arg), void *ar
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_blocking(int (*fn)(void *arg), void *arg);
 
-/*
- * Call fn(arg) on a thread of the pool, and leave at the deadline or at a cancel, come what may: then
- * fn goes on without the caller, or is not called any more if it had not begun.
- * Owns:     on 0 and -ENOMEM `arg` is yours again. Else drop(arg) is called when fn has returned, or at
- *           once if it was not begun; `drop` may be NULL and must not suspend. So `arg` and all that
- *           fn uses must not lie on the caller's stack.
- * Suspends: until fn has returned, `until`, or a cancel. Call from anywhere; a plain thread calls fn
- *           itself, and waits for it whatever `until` says.
- * Returns:  0 and *result (may be NULL); -ETIMEDOUT, -ECANCELED; -ENOMEM, -EINVAL (no function):
- *           nothing was called.
- */
-BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_blocking_until(int (*fn)(void *arg), void *arg,
-                                                                 void (*drop)(void *arg),
-                                                                 blitz_deadline until, int *result);
+/* Zeroed: nothing. */
+typedef struct blitz_blocking_opts {
+    void (*drop)(void *value, void *ctx); /* gets fn's argument; must not suspend. NULL: none */
+    void *ctx;
+} blitz_blocking_opts;
 
-/* The same as a future, for stackless tasks and combinators. It begins when it is first asked. */
+/*
+ * blitz_blocking() as a future: for stackless tasks, for combinators, and to leave at a deadline, come what may:
+ *
+ *     blitz_blocking_future_init(&f, fn, arg, &opts);
+ *     rc = blitz_await(&f.future, until);         // 0: f.result; -ETIMEDOUT, -ECANCELED: the call is on its own
+ *
+ * It begins when it is first polled. A plain thread that polls it calls fn itself, and waits for it.
+ */
 typedef struct blitz_blocking_future {
-    blitz_future future; /* to be awaited */
+    blitz_future future; /* to be awaited; its output is `error`, or else `result` */
     int result;          /* when ready: what fn returned */
     int error;           /* when ready: 0; -ENOMEM, -EINVAL: fn was not called */
-    void *inside[4];
+    void *inside[5];
 } blitz_blocking_future;
 
 /*
- * A call of fn(arg) on a thread of the pool. *Detachable*: after a cancel fn goes on without you.
+ * A call of fn(arg) on a thread of the pool. *Detachable*: after a cancel fn goes on without you, or is not
+ * called any more if it had not begun.
  * Owns:     the future's memory is yours, and free once it was ready or cancelled. `arg` is yours
- *           again when it is ready; after a cancel drop(arg) is called, as above.
+ *           again when it is ready; after a cancel opts->drop gets it, when fn has returned, or at once if
+ *           fn was not called. So `arg` and all that fn uses must not lie on the stack of a caller that may
+ *           leave. Copies the options; NULL: none.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), void *arg,
-                                          void (*drop)(void *arg));
+                                          const blitz_blocking_opts *opts);
 
 /*
  * The calling task runs on this thread, and nobody else does, until as many unlocks or its end: for

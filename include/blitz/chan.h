@@ -25,7 +25,7 @@
  *     recv_many                   nothing
  *
  *     blitz_chan *c;
- *     blitz_chan_new(sizeof(int), 16, &c);
+ *     blitz_chan_new(sizeof(int), 16, NULL, &c);
  *     ...
  *     blitz_chan_send(c, &(int){42}, BLITZ_FOREVER);         int got;
  *     blitz_chan_close(c);                                   while (blitz_chan_recv(c, &got, BLITZ_FOREVER) == 0)
@@ -66,20 +66,12 @@ typedef struct blitz_chan_opts {
 
 /*
  * Make a channel.
- * Owns:     the caller holds the first reference; drop it with blitz_chan_unref().
+ * Owns:     the caller holds the first reference; drop it with blitz_chan_unref(). Copies the options; NULL: none.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0, or the two are too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API BLITZ_MUST_USE int blitz_chan_new(size_t value_size, size_t capacity, blitz_chan **out);
-
-/*
- * The same with options; NULL for none.
- * Owns:     the caller holds the first reference. The options are copied.
- * Suspends: never. Call from any thread.
- * Returns:  as blitz_chan_new().
- */
-BLITZ_API int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opts *opts,
-                                  blitz_chan **out);
+BLITZ_API BLITZ_MUST_USE int blitz_chan_new(size_t value_size, size_t capacity,
+                                            const blitz_chan_opts *opts, blitz_chan **out);
 
 /*
  * One more holder.
@@ -288,38 +280,39 @@ BLITZ_API void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *
  * ints_recv, ints_try_recv, ints_close and ints_unref that take and give ints: a channel of another
  * type is an error of the compiler's. `.chan` is the channel, for everything else.
  */
-#define BLITZ_CHAN_OF(name, type)                                                               \
-    typedef struct name {                                                                       \
-        blitz_chan *chan;                                                                       \
-    } name;                                                                                     \
-    static inline BLITZ_MAYBE_UNUSED int name##_new(size_t capacity, name *out)                 \
-    {                                                                                           \
-        return blitz_chan_new(sizeof(type), capacity, &out->chan);                              \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED int name##_send(name c, type value, blitz_deadline until)  \
-    {                                                                                           \
-        return blitz_chan_send(c.chan, &value, until);                                          \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED int name##_try_send(name c, type value)                    \
-    {                                                                                           \
-        return blitz_chan_try_send(c.chan, &value);                                             \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED int name##_recv(name c, type *value, blitz_deadline until) \
-    {                                                                                           \
-        return blitz_chan_recv(c.chan, value, until);                                           \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED int name##_try_recv(name c, type *value)                   \
-    {                                                                                           \
-        return blitz_chan_try_recv(c.chan, value);                                              \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED void name##_close(name c)                                  \
-    {                                                                                           \
-        blitz_chan_close(c.chan);                                                               \
-    }                                                                                           \
-    static inline BLITZ_MAYBE_UNUSED void name##_unref(name c)                                  \
-    {                                                                                           \
-        blitz_chan_unref(c.chan);                                                               \
-    }                                                                                           \
+#define BLITZ_CHAN_OF(name, type)                                                                 \
+    typedef struct name {                                                                         \
+        blitz_chan *chan;                                                                         \
+    } name;                                                                                       \
+    static inline BLITZ_MAYBE_UNUSED int name##_new(size_t capacity, const blitz_chan_opts *opts, \
+                                                    name *out)                                    \
+    {                                                                                             \
+        return blitz_chan_new(sizeof(type), capacity, opts, &out->chan);                          \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED int name##_send(name c, type value, blitz_deadline until)    \
+    {                                                                                             \
+        return blitz_chan_send(c.chan, &value, until);                                            \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED int name##_try_send(name c, type value)                      \
+    {                                                                                             \
+        return blitz_chan_try_send(c.chan, &value);                                               \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED int name##_recv(name c, type *value, blitz_deadline until)   \
+    {                                                                                             \
+        return blitz_chan_recv(c.chan, value, until);                                             \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED int name##_try_recv(name c, type *value)                     \
+    {                                                                                             \
+        return blitz_chan_try_recv(c.chan, value);                                                \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED void name##_close(name c)                                    \
+    {                                                                                             \
+        blitz_chan_close(c.chan);                                                                 \
+    }                                                                                             \
+    static inline BLITZ_MAYBE_UNUSED void name##_unref(name c)                                    \
+    {                                                                                             \
+        blitz_chan_unref(c.chan);                                                                 \
+    }                                                                                             \
     struct name
 
 BLITZ_END_DECLS

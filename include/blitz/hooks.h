@@ -14,6 +14,7 @@
 #define BLITZ_HOOKS_H
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "blitz/api.h"
 
@@ -30,6 +31,19 @@ typedef struct blitz_allocator {
     void (*free)(void *ctx, void *memory, size_t size);
     void *ctx;
 } blitz_allocator;
+
+/*
+ * What ends a value has one form everywhere: void (*drop)(void *value, void *ctx). It gets the value and the
+ * `ctx` that stands beside it in the options; NULL: nothing is done. This one is for values of malloc(): it calls
+ * free(), inline, so that it is that of the caller's C library.
+ * Owns:     takes the value; NULL is ignored.
+ * Suspends: never. Call from any thread.
+ */
+static inline void blitz_drop_free(void *value, void *ctx)
+{
+    (void)ctx;
+    free(value);
+}
 
 typedef enum blitz_log_level {
     BLITZ_LOG_ERROR = 0, /* something asked for was not done, and no return value could say so */

@@ -6,7 +6,7 @@
  *     if (blitz_join_set_new(&set) != 0)
  *         ...
  *     for (int i = 0; i < n; i++)
- *         blitz_join_set_spawn(set, fetch, &page[i], NULL, &page[i]);
+ *         blitz_join_set_spawn(set, fetch, &page[i], &page[i], NULL);
  *     while (blitz_join_set_next(set, &end, BLITZ_FOREVER) == 0)
  *         printf("%s: %d\n", ((struct page *)end.key)->name, end.result);
  *     blitz_join_set_unref(set);
@@ -65,7 +65,7 @@ BLITZ_API blitz_join_set *blitz_join_set_ref(blitz_join_set *set);
 
 /*
  * Give up a handle. The last one cancels all members and waits until they have ended. Their results are
- * dropped; a task's pointer goes to its free_result. NULL is ignored.
+ * dropped; a task's pointer goes to its drop_result. NULL is ignored.
  * Owns:     takes the handle.
  * Suspends: if it is the last handle and there are members that do not end at once. A cancel of the caller
  *           does not end the wait. Call from any thread, but not from a member. A stackless task that
@@ -79,8 +79,8 @@ BLITZ_API BLITZ_SUSPENDS void blitz_join_set_unref(blitz_join_set *set);
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
  * Returns:  0, or as blitz_spawn(): then nothing was started.
  */
-BLITZ_API int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg,
-                                   const blitz_spawn_opts *opts, void *key);
+BLITZ_API int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg, void *key,
+                                   const blitz_spawn_opts *opts);
 
 /*
  * Start a stackless task of the set.
@@ -90,8 +90,8 @@ BLITZ_API int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), vo
  */
 BLITZ_API int blitz_join_set_spawn_poll(blitz_join_set *set,
                                         blitz_poll (*poll)(void *state, blitz_cx *cx),
-                                        const void *state, size_t bytes,
-                                        const blitz_spawn_opts *opts, void *key);
+                                        const void *state, size_t bytes, void *key,
+                                        const blitz_spawn_opts *opts);
 
 /*
  * Add a task that runs already.

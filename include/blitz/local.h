@@ -7,14 +7,14 @@
  * A key is a constant of yours; its address is what counts. Nothing is registered, there is no limit
  * to their number, and a task that sets none pays nothing.
  *
- *     BLITZ_LOCAL(struct request, request, request_free)     // at file scope
+ *     BLITZ_LOCAL(struct request, request, request_drop)     // at file scope
  *
  *     request_local_set(r);                                  // the task owns r now
  *     log("%s", request_local()->url);                       // NULL if it has none
  *
  * Values belong to the task that set them; a task it spawns begins with none. Its forked jobs
  * (blitz/fork.h) see them; set none while such a job is out. At the end of the task each is given to
- * its key's destructor, in the task, which may still wait and look at others.
+ * its key's drop function, in the task, which may still wait and look at others.
  */
 #ifndef BLITZ_LOCAL_H
 #define BLITZ_LOCAL_H
@@ -24,7 +24,8 @@
 BLITZ_BEGIN_DECLS
 
 typedef struct blitz_local_key {
-    void (*destroy)(void *value); /* for a value that is replaced or left; may be NULL */
+    void (*drop)(void *value, void *ctx); /* for a value that is replaced or left; may be NULL */
+    void *ctx;
 } blitz_local_key;
 
 /*
@@ -36,25 +37,25 @@ typedef struct blitz_local_key {
 BLITZ_API void *blitz_local_get(const blitz_local_key *key);
 
 /*
- * Set the calling task's value. The old one, if it is another, is given to the destructor; NULL
+ * Set the calling task's value. The old one, if it is another, is given to the drop function; NULL
  * leaves it without one.
  * Owns:     takes the value on success. `key` must outlive the task.
- * Suspends: never itself; the destructor may.
+ * Suspends: never itself; the drop function may.
  * Returns:  0, -ENOMEM, -EINVAL (a plain thread), -EPERM (a forked job that another worker runs).
  */
 BLITZ_API int blitz_local_set(const blitz_local_key *key, void *value);
 
-/* A key with functions of its own: type *name_local(void), int name_local_set(type *). `destroy`
- * is a void (*)(void *), or NULL. */
-#define BLITZ_LOCAL(type, name, destroy_)                         \
-    static const blitz_local_key name##_local_key = {destroy_};   \
-    static inline type *name##_local(void)                        \
-    {                                                             \
-        return (type *)blitz_local_get(&name##_local_key);        \
-    }                                                             \
-    static inline int name##_local_set(type *value)               \
-    {                                                             \
-        return blitz_local_set(&name##_local_key, (void *)value); \
+/* A key with functions of its own: type *name_local(void), int name_local_set(type *). `drop_`
+ * is a void (*)(void *value, void *ctx), which gets NULL as its ctx; or NULL. */
+#define BLITZ_LOCAL(type, name, drop_)                             \
+    static const blitz_local_key name##_local_key = {drop_, NULL}; \
+    static inline type *name##_local(void)                         \
+    {                                                              \
+        return (type *)blitz_local_get(&name##_local_key);         \
+    }                                                              \
+    static inline int name##_local_set(type *value)                \
+    {                                                              \
+        return blitz_local_set(&name##_local_key, (void *)value);  \
     }
 
 BLITZ_END_DECLS

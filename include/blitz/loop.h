@@ -203,9 +203,9 @@ typedef struct blitz_stage {
 
 typedef struct blitz_pipeline_opts {
     size_t in_flight; /* at most so many items at a time; 0: 4 for each worker */
-    void (*drop)(void *item,
-                 void *arg); /* gets items that are left; NULL: nothing is done for them */
-    void *drop_arg;
+    void (*drop)(void *value,
+                 void *ctx); /* for items that are left; NULL: nothing is done for them */
+    void *ctx;
 } blitz_pipeline_opts;
 
 /*

@@ -6,7 +6,7 @@
  * the deadline or a cancel, or by drop_receiver. The memory goes with the second of them.
  *
  *     blitz_oneshot *o;
- *     blitz_oneshot_new(sizeof(int), &o);
+ *     blitz_oneshot_new(sizeof(int), NULL, &o);
  *     ... in one task                             ... in another
  *     blitz_oneshot_send(o, &(int){42});          int got;
  *                                                 if (blitz_oneshot_recv(o, &got, BLITZ_FOREVER) == 0)
@@ -25,22 +25,21 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_oneshot blitz_oneshot;
 
+/* Zeroed: nothing. */
+typedef struct blitz_oneshot_opts {
+    void (*drop)(void *value,
+                 void *ctx); /* for a value that was sent and never received; NULL: none */
+    void *ctx;
+} blitz_oneshot_opts;
+
 /*
  * Make one.
- * Owns:     the caller has both ends.
+ * Owns:     the caller has both ends. Copies the options; NULL: none.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0 or too large), -ENOMEM. *out is written only on 0.
  */
-BLITZ_API BLITZ_MUST_USE int blitz_oneshot_new(size_t value_size, blitz_oneshot **out);
-
-/*
- * The same with a function for a value that was sent and never received; NULL: it is forgotten.
- * Owns:     the caller has both ends.
- * Suspends: never. Call from any thread.
- * Returns:  as blitz_oneshot_new().
- */
-BLITZ_API int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value),
-                                     blitz_oneshot **out);
+BLITZ_API BLITZ_MUST_USE int blitz_oneshot_new(size_t value_size, const blitz_oneshot_opts *opts,
+                                               blitz_oneshot **out);
 
 /*
  * Send the value.

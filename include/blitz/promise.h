@@ -13,7 +13,7 @@
  *
  *     blitz_promise *p;
  *     blitz_completer *c;
- *     if (blitz_promise_new(free, &p, &c) == 0) {
+ *     if (blitz_promise_new(&(blitz_promise_opts){.drop = blitz_drop_free}, &p, &c) == 0) {
  *         library_fetch(url, done, c);
  *         rc = blitz_promise_await(p, &text, blitz_after(BLITZ_S));    // -ETIMEDOUT: we leave
  *         blitz_promise_unref(p);
@@ -33,6 +33,7 @@
 
 #include "blitz/api.h"
 #include "blitz/future.h"
+#include "blitz/hooks.h"
 #include "blitz/time.h"
 
 BLITZ_BEGIN_DECLS
@@ -40,14 +41,20 @@ BLITZ_BEGIN_DECLS
 typedef struct blitz_promise blitz_promise;
 typedef struct blitz_completer blitz_completer;
 
+/* Zeroed: nothing. */
+typedef struct blitz_promise_opts {
+    /* For a value that was not taken, when both ends are given up; must not suspend. NULL: none. */
+    void (*drop)(void *value, void *ctx);
+    void *ctx;
+} blitz_promise_opts;
+
 /*
  * Make a promise.
- * Owns:     *promise and *completer are yours, to be given up with their unref. free_value (or NULL)
- *           gets a value that nobody took, when both ends are given up; it must not suspend.
+ * Owns:     *promise and *completer are yours, to be given up with their unref. Copies the options; NULL: none.
  * Suspends: never. Call from any thread.
  * Returns:  0, -ENOMEM (nothing is written), -EINVAL (nowhere to put them).
  */
-BLITZ_API BLITZ_MUST_USE int blitz_promise_new(void (*free_value)(void *value),
+BLITZ_API BLITZ_MUST_USE int blitz_promise_new(const blitz_promise_opts *opts,
                                                blitz_promise **promise,
                                                blitz_completer **completer);
 
@@ -127,6 +134,13 @@ BLITZ_API bool blitz_completer_is_wanted(blitz_completer *c);
 
 /* ---- boxes ---- */
 
+/* Zeroed: nothing. */
+typedef struct blitz_box_opts {
+    void (*drop)(void *value,
+                 void *ctx); /* gets the memory of a box before it is freed; NULL: none */
+    void *ctx;
+} blitz_box_opts;
+
 /*
  * Memory for a future that may have to go on without its caller. What is to wait lies in the box: a
  * struct of yours whose first member is a future, and what that needs besides. The box has a future
@@ -138,17 +152,17 @@ BLITZ_API bool blitz_completer_is_wanted(blitz_completer *c);
  *     rc = blitz_await(blitz_box_future(job), until);
  *     if (rc == 0) {
  *         use(job);
- *         blitz_box_free(job);
+ *         blitz_box_unref(job);
  *     }                                                         // else it is not ours any more
  *
- * Make one.
- * Owns:     the memory is yours, zeroed and aligned for anything, until blitz_box_free(), or until
- *           the box's future is cancelled (a blitz_await that fails, the fate BLITZ_LEFT). `drop`
- *           (or NULL) is called with it before it is freed.
+ * Make one. (It returns the memory, as malloc() does: a void ** would need a cast.)
+ * Owns:     the memory is yours, zeroed and aligned for anything, until blitz_box_unref(), or until
+ *           the box's future is cancelled (a blitz_await that fails, the fate BLITZ_LEFT). Copies the options;
+ *           NULL: none.
  * Suspends: never. Call from any thread.
  * Returns:  the memory; NULL if there is none, or `bytes` is too small for a future.
  */
-BLITZ_API void *blitz_box_new(size_t bytes, void (*drop)(void *memory));
+BLITZ_API void *blitz_box_new(size_t bytes, const blitz_box_opts *opts);
 
 /*
  * The future of a box. The one inside is initialised before the first poll.
@@ -164,7 +178,7 @@ BLITZ_API blitz_future *blitz_box_future(void *memory);
  * Owns:     takes the box.
  * Suspends: never, unless its drop function does. Call from any thread.
  */
-BLITZ_API void blitz_box_free(void *memory);
+BLITZ_API void blitz_box_unref(void *memory);
 
 BLITZ_END_DECLS
 

@@ -315,18 +315,18 @@ typedef struct blitz_duplex blitz_duplex;
 /*
  * Two streams that are each other's other end, with room for `bytes` in each direction: a connection
  * without a socket, for tests and for parts of a program that speak a protocol with each other.
- * Owns:     *out is the caller's: blitz_duplex_free(), when neither end is used any more.
+ * Owns:     *out is the caller's: blitz_duplex_unref(), when neither end is used any more.
  * Suspends: never. Call from any thread.
  * Returns:  0, -ENOMEM, -EINVAL (no room).
  */
-BLITZ_API int blitz_duplex_new(size_t bytes, blitz_duplex **out, blitz_stream ends[2]);
+BLITZ_API int blitz_duplex_new(size_t bytes, blitz_stream ends[2], blitz_duplex **out);
 /* An end is given up: who reads at the other one sees the end, who writes there -EPIPE.
  * Owns:     borrows it until it returns.
  * Suspends: until others are through with it; never for long. */
 BLITZ_API BLITZ_SUSPENDS void blitz_duplex_close(blitz_duplex *d, int end);
 /* Owns:     takes it; NULL is ignored.
  * Suspends: never. */
-BLITZ_API void blitz_duplex_free(blitz_duplex *d);
+BLITZ_API void blitz_duplex_unref(blitz_duplex *d);
 
 BLITZ_END_DECLS
 

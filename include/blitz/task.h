@@ -11,7 +11,7 @@
  *
  * With wishes, and a pointer for a result:
  *
- *     blitz_spawn_opts opts = {.name = "parser", .stack_bytes = 1 << 20, .free_result = free};
+ *     blitz_spawn_opts opts = {.name = "parser", .stack_bytes = 1 << 20, .drop_result = blitz_drop_free};
  *     rc = blitz_spawn_ptr(parse, text, &opts, &t);
  *     ...
  *     rc = blitz_task_join_ptr(t, &tree, blitz_after(BLITZ_S));    // -ETIMEDOUT: t is still ours
@@ -54,8 +54,11 @@ typedef struct blitz_spawn_opts {
     const char *name;       /* for dumps and messages; must outlive the task; NULL: none */
     unsigned proc;          /* BLITZ_ON_PROC(n): it begins on that proc; 0: on any */
     size_t stack_bytes;     /* of a fiber, rounded up to a class, to 8 MiB; 0: the runtime's */
-    void (*free_result)(void *p); /* for a pointer result nobody took; must not suspend; or NULL */
-    void (*drop_state)(void *s);  /* for the state of a stackless task at its end; or NULL */
+    /* For a pointer result that was not taken; must not suspend; or NULL. */
+    void (*drop_result)(void *value, void *ctx);
+    /* For the state of a stackless task at its end; or NULL. */
+    void (*drop_state)(void *value, void *ctx);
+    void *ctx; /* what both are called with */
 } blitz_spawn_opts;
 
 /* Proc n, of 0 to the runtime's procs - 1. Only the first run is there: after a wait a task goes on
@@ -77,7 +80,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn(int (*fn)(void *arg), void *arg,
 /*
  * Start fn(arg) as a task whose result is a pointer.
  * Owns:     whoever takes the pointer with blitz_task_join_ptr() owns what it leads to. If nobody
- *           does, opts->free_result gets it when the last handle is given up (not NULL pointers). Else as
+ *           does, opts->drop_result gets it when the last handle is given up (not NULL pointers). Else as
  *           blitz_spawn().
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
  * Returns:  as blitz_spawn().

@@ -36,8 +36,8 @@ static void store_init(struct blitz_chan *c, size_t value_size, size_t capacity)
         c->values.slots = bz_values_block_slots(value_size);
 }
 
-int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opts *opts,
-                        blitz_chan **out)
+int blitz_chan_new(size_t value_size, size_t capacity, const blitz_chan_opts *opts,
+                   blitz_chan **out)
 {
     size_t slots = capacity == BLITZ_UNBOUNDED ? 0 : capacity;
     const blitz_allocator *alloc = opts != NULL ? opts->alloc : NULL;
@@ -65,11 +65,6 @@ int blitz_chan_new_with(size_t value_size, size_t capacity, const blitz_chan_opt
     bz_atomic_init(&c->may_send, capacity != 0);
     *out = c;
     return 0;
-}
-
-int blitz_chan_new(size_t value_size, size_t capacity, blitz_chan **out)
-{
-    return blitz_chan_new_with(value_size, capacity, NULL, out);
 }
 
 /* ---- the end ---- */

@@ -44,7 +44,7 @@ struct blitz_oneshot {
     struct bz_lock lock;      /* rank WAIT */
     struct bz_waiter *waiter; /* I1 */
     size_t size;              /* constant, as is */
-    void (*drop)(void *value);
+    blitz_oneshot_opts opts;
     _Alignas(max_align_t) char value[]; /* the sender's until VALUE, then the receiver's */
 };
 
@@ -53,8 +53,7 @@ static size_t bytes_for(size_t value_size)
     return sizeof(struct blitz_oneshot) + value_size;
 }
 
-/* (Exported functions are not inlined into each other, so the common ones have insides.) */
-static inline int make(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
+int blitz_oneshot_new(size_t value_size, const blitz_oneshot_opts *opts, blitz_oneshot **out)
 {
     if (value_size == 0 || value_size > PTRDIFF_MAX / 2 || out == NULL)
         return -EINVAL;
@@ -65,19 +64,9 @@ static inline int make(size_t value_size, void (*drop)(void *value), blitz_onesh
     bz_lock_init_ranked(&o->lock, BZ_RANK_WAIT);
     o->waiter = NULL;
     o->size = value_size;
-    o->drop = drop;
+    o->opts = opts != NULL ? *opts : (blitz_oneshot_opts){NULL, NULL};
     *out = o;
     return 0;
-}
-
-int blitz_oneshot_new_with(size_t value_size, void (*drop)(void *value), blitz_oneshot **out)
-{
-    return make(value_size, drop, out);
-}
-
-int blitz_oneshot_new(size_t value_size, blitz_oneshot **out)
-{
-    return make(value_size, NULL, out);
 }
 
 static void release(struct blitz_oneshot *o)
@@ -167,8 +156,8 @@ void blitz_oneshot_drop_receiver(blitz_oneshot *o)
         if (bz_cas_weak_rel_acq(&o->word, &seen,
                                 seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
             return;
-    if ((seen & VALUE) && o->drop != NULL)
-        o->drop(o->value);
+    if ((seen & VALUE) && o->opts.drop != NULL)
+        o->opts.drop(o->value, o->opts.ctx);
     receiver_goes(o, seen);
 }
 

@@ -1,7 +1,7 @@
 /*
  * box.c - a future in memory of its own, which may go on without its caller.
  *
- *     | struct box: the outer future, drop, bytes | the caller's struct: the inner future ...
+ *     | struct box: the outer future, options, bytes | the caller's struct: the inner future ...
  *
  * The outer future passes everything on to the inner one, but for a cancel: that takes the box. What
  * is revocable or detachable inside is done with at once. What is pinned is asked to stop, and handed
@@ -22,7 +22,7 @@
 
 struct box {
     blitz_future outer;
-    void (*drop)(void *memory);
+    blitz_box_opts opts;
     size_t bytes; /* of the whole */
     _Alignas(max_align_t) char memory[];
 };
@@ -44,8 +44,8 @@ static struct box *outer_box(blitz_future *outer)
 
 static void box_free(struct box *b)
 {
-    if (b->drop != NULL)
-        b->drop(b->memory);
+    if (b->opts.drop != NULL)
+        b->opts.drop(b->memory, b->opts.ctx);
     bz_free(&bz_allocator_libc, b, b->bytes); /* I1 */
 }
 
@@ -104,7 +104,7 @@ static int box_output(blitz_future *outer)
 
 /* ---- for its owner ---- */
 
-void *blitz_box_new(size_t bytes, void (*drop)(void *memory))
+void *blitz_box_new(size_t bytes, const blitz_box_opts *opts)
 {
     static const blitz_future_ops ops = {"box", BLITZ_DETACHABLE, box_poll, box_cancel, box_output};
     if (bytes < sizeof(blitz_future) || bytes > SIZE_MAX - sizeof(struct box))
@@ -113,7 +113,7 @@ void *blitz_box_new(size_t bytes, void (*drop)(void *memory))
     if (b == NULL)
         return NULL;
     b->outer.ops = &ops;
-    b->drop = drop;
+    b->opts = opts != NULL ? *opts : (blitz_box_opts){NULL, NULL};
     b->bytes = sizeof(struct box) + bytes;
     memset(b->memory, 0, bytes);
     return b->memory;
@@ -124,7 +124,7 @@ blitz_future *blitz_box_future(void *memory)
     return &box_of(memory)->outer;
 }
 
-void blitz_box_free(void *memory)
+void blitz_box_unref(void *memory)
 {
     if (memory != NULL)
         box_free(box_of(memory));

@@ -176,8 +176,8 @@ static int enter_spawned(blitz_join_set *s, struct member *m, blitz_task *t, int
     return 0;
 }
 
-int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg,
-                         const blitz_spawn_opts *opts, void *key)
+int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg, void *key,
+                         const blitz_spawn_opts *opts)
 {
     blitz_task *t = NULL;
     if (set == NULL)
@@ -190,8 +190,8 @@ int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg,
 }
 
 int blitz_join_set_spawn_poll(blitz_join_set *set, blitz_poll (*poll)(void *state, blitz_cx *cx),
-                              const void *state, size_t bytes, const blitz_spawn_opts *opts,
-                              void *key)
+                              const void *state, size_t bytes, void *key,
+                              const blitz_spawn_opts *opts)
 {
     blitz_task *t = NULL;
     if (set == NULL)

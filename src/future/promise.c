@@ -31,7 +31,7 @@
 
 struct promise {
     const struct bz_os *os; /* constant, as is the next */
-    void (*free_value)(void *value);
+    blitz_promise_opts opts;
     struct bz_lock lock;
     unsigned waiters, completers; /* handles of either end; guarded by lock, as is the rest */
     bool is_over;
@@ -64,7 +64,7 @@ static void unlock(struct promise *p)
     bz_lock_drop(&p->lock, p->os);
 }
 
-int blitz_promise_new(void (*free_value)(void *value), blitz_promise **promise,
+int blitz_promise_new(const blitz_promise_opts *opts, blitz_promise **promise,
                       blitz_completer **completer)
 {
     if (promise == NULL || completer == NULL)
@@ -73,7 +73,7 @@ int blitz_promise_new(void (*free_value)(void *value), blitz_promise **promise,
     if (p == NULL)
         return -ENOMEM;
     p->os = bz_os_here();
-    p->free_value = free_value;
+    p->opts = opts != NULL ? *opts : (blitz_promise_opts){NULL, NULL};
     bz_lock_init(&p->lock);
     p->waiters = p->completers = 1;
     p->is_over = false;
@@ -149,8 +149,8 @@ bool blitz_completer_is_wanted(blitz_completer *c)
 /* The last handle is gone: I3. */
 static void promise_free(struct promise *p)
 {
-    if (p->value != NULL && p->free_value != NULL)
-        p->free_value(p->value);
+    if (p->value != NULL && p->opts.drop != NULL)
+        p->opts.drop(p->value, p->opts.ctx);
     bz_free(&bz_allocator_libc, p, sizeof *p);
 }
 

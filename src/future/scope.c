@@ -243,7 +243,7 @@ int blitz_scope_spawn(blitz_scope *scope, int (*fn)(void *arg), void *arg,
     if (fn == NULL)
         return -EINVAL;
     mine.runtime = s->rt;
-    mine.free_result = NULL;
+    mine.drop_result = NULL;
     mine.drop_state = NULL;
     int err = count_in(s);
     if (err != 0)

@@ -55,8 +55,9 @@ static void lookup_free(struct lookup *l)
 }
 
 /* The caller has left: the call has ended, or will never begin. */
-static void lookup_drop(void *arg)
+static void lookup_drop(void *arg, void *ctx)
 {
+    (void)ctx;
     lookup_free(arg);
     if (!BZ_BROKEN(154))
         (void)blitz_semaphore_release(&permits, 1);
@@ -165,7 +166,8 @@ static void begin(struct resolve *r)
 
 static void call(struct resolve *r)
 {
-    blitz_blocking_future_init(&r->in.call, lookup_run, r->lookup, lookup_drop);
+    blitz_blocking_future_init(&r->in.call, lookup_run, r->lookup,
+                               &(blitz_blocking_opts){.drop = lookup_drop});
     r->step = CALLED;
 }
 

@@ -75,7 +75,7 @@ static void stop(struct pipe *p, int why)
 static void drop(struct pipe *p, void *item)
 {
     if (item != NULL && p->opts.drop != NULL)
-        p->opts.drop(item, p->opts.drop_arg);
+        p->opts.drop(item, p->opts.ctx);
 }
 
 /* Between two stages: go on? */

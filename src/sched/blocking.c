@@ -90,7 +90,7 @@ struct detached {
     struct bz_runtime *rt; /* constant, as are the next ones */
     int (*fn)(void *arg);
     void *arg;
-    void (*drop)(void *arg);
+    blitz_blocking_opts opts;
     blitz_allocator alloc; /* where it is from: the runtime may be gone before it */
     struct bz_lock lock;   /* guards the rest */
     enum state state;
@@ -102,7 +102,7 @@ struct detached {
 struct inside {
     int (*fn)(void *arg);
     void *arg;
-    void (*drop)(void *arg);
+    blitz_blocking_opts opts;
     struct detached *call; /* NULL: not begun, or over */
 };
 
@@ -117,8 +117,8 @@ static void detached_free(struct detached *d)
 /* Nobody will ask for it any more. */
 static void discard(struct detached *d)
 {
-    if (d->drop != NULL)
-        bz_call_out(d->drop, d->arg);
+    if (d->opts.drop != NULL)
+        bz_drop_out(d->opts.drop, d->arg, d->opts.ctx);
     detached_free(d);
 }
 
@@ -153,7 +153,7 @@ static struct detached *detached_new(struct bz_runtime *rt, const struct inside 
                            .rt = rt,
                            .fn = in->fn,
                            .arg = in->arg,
-                           .drop = in->drop,
+                           .opts = in->opts,
                            .state = RUNS,
                            .waker = {NULL, NULL}};
     bz_lock_init(&d->lock);
@@ -253,27 +253,16 @@ static int blocking_output(blitz_future *future)
 }
 
 void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), void *arg,
-                                void (*drop)(void *arg))
+                                const blitz_blocking_opts *opts)
 {
     static const blitz_future_ops ops = {"blocking", BLITZ_DETACHABLE, blocking_poll,
                                          blocking_cancel, blocking_output};
     f->future.ops = &ops;
     f->result = 0;
     f->error = fn != NULL ? 0 : -EINVAL;
-    *inside_of(f) = (struct inside){.fn = fn, .arg = arg, .drop = drop, .call = NULL};
-}
-
-int blitz_blocking_until(int (*fn)(void *arg), void *arg, void (*drop)(void *arg),
-                         blitz_deadline until, int *result)
-{
-    blitz_blocking_future f;
-    blitz_blocking_future_init(&f, fn, arg, drop);
-    int err = blitz_await(&f.future, until);
-    if (err == 0)
-        err = f.error;
-    if (err == 0 && result != NULL)
-        *result = f.result;
-    return err;
+    *inside_of(f) = (struct inside){.fn = fn, .arg = arg, .call = NULL};
+    if (opts != NULL)
+        inside_of(f)->opts = *opts;
 }
 
 /* ---- more stack ---- */

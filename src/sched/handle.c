@@ -100,7 +100,8 @@ struct bz_ptr_fiber {
     struct bz_task task;
     void *(*fn)(void *arg);
     void *arg;
-    void (*free_result)(void *p);
+    bz_drop_fn *drop_result;
+    void *ctx;
 };
 
 void *bz_task_take_pointer(struct bz_task *t)
@@ -115,23 +116,38 @@ void *bz_task_take_pointer(struct bz_task *t)
     return p;
 }
 
-void bz_call_out(void (*fn)(void *), void *arg)
+void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->holds_on > 0 || bz_retake_where(&m->taken) != BZ_IN_RUNTIME) {
-        fn(arg);
+        drop(value, ctx);
         return;
     }
     uint32_t was;
     bz_leave(BZ_IN_USER);
-    fn(arg);
+    drop(value, ctx);
     (void)!bz_enter(&was);
 }
 
-void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *))
+struct call {
+    void (*fn)(void *arg);
+};
+
+static void call_fn(void *arg, void *call)
 {
-    if ((t->marks & BZ_MARK_POINTER) && t->pointer != NULL && free_result != NULL)
-        bz_call_out(free_result, t->pointer);
+    ((struct call *)call)->fn(arg);
+}
+
+void bz_call_out(void (*fn)(void *), void *arg)
+{
+    struct call call = {fn};
+    bz_drop_out(call_fn, arg, &call);
+}
+
+void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx)
+{
+    if ((t->marks & BZ_MARK_POINTER) && t->pointer != NULL && drop_result != NULL)
+        bz_drop_out(drop_result, t->pointer, ctx);
 }
 
 static BZ_NOINLINE enum bz_ran ptr_run(struct bz_task *t)
@@ -148,7 +164,7 @@ static BZ_NOINLINE enum bz_ran ptr_run(struct bz_task *t)
 static void ptr_drop(struct bz_task *t)
 {
     struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
-    bz_task_free_pointer(t, f->free_result);
+    bz_task_drop_pointer(t, f->drop_result, f->ctx);
     bz_task_free(t);
 }
 
@@ -171,7 +187,8 @@ int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *o
     struct bz_ptr_fiber *f = BZ_CONTAINER_OF(t, struct bz_ptr_fiber, task);
     f->fn = fn;
     f->arg = arg;
-    f->free_result = opts != NULL ? opts->free_result : NULL;
+    f->drop_result = opts != NULL ? opts->drop_result : NULL;
+    f->ctx = opts != NULL ? opts->ctx : NULL;
     bz_task_init(t, rt, &ptr_ops, opts, bz_reserve_traits(rt), bz_task_refs(out));
     return bz_task_start(t, opts, out);
 }

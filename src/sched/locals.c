@@ -79,8 +79,8 @@ static struct slot *slot_new(struct bz_task *t, const blitz_local_key *key)
 
 static void destroy(const blitz_local_key *key, void *value)
 {
-    if (value != NULL && key->destroy != NULL)
-        key->destroy(value);
+    if (value != NULL && key->drop != NULL)
+        key->drop(value, key->ctx);
 }
 
 void *blitz_local_get(const blitz_local_key *key)

@@ -4,7 +4,7 @@
  * One object holds everything: the header, the poll function, what of the options it has, and the
  * state, copied in.
  *
- *     | struct bz_task | poll | drop_state? | free_result? | (8 bytes) | state ...
+ *     | struct bz_task | poll | drop_state? | drop_result? | ctx? | (8 bytes) | state ...
  *
  * An option that was not given takes no room. The state needs the alignment of a type we do not
  * know; but the size of a type is a multiple of its alignment, so a size that is no multiple of 16
@@ -35,12 +35,16 @@
 #include "sched/escape.h"
 #include "sched/sched.h"
 
-typedef void hook_fn(void *);
+union hook {
+    bz_drop_fn *drop;
+    void *ctx;
+};
 
 struct bz_poll_task {
     struct bz_task task;
     blitz_poll (*poll)(void *state, blitz_cx *cx);
-    hook_fn *hook[]; /* drop_state, free_result: those that were given, in this order */
+    union hook
+        hook[]; /* drop_state, drop_result: those that were given, in this order; then their ctx */
 };
 
 /* Its own traits. */
@@ -65,12 +69,13 @@ static_assert(sizeof(blitz_frame) == 8, "a frame fits behind the header");
 
 static unsigned hook_count(unsigned traits)
 {
-    return (traits & HAS_DROP ? 1u : 0u) + (traits & HAS_FREE ? 1u : 0u);
+    unsigned drops = (traits & HAS_DROP ? 1u : 0u) + (traits & HAS_FREE ? 1u : 0u);
+    return drops > 0 ? drops + 1 : 0;
 }
 
 static size_t state_at(unsigned traits)
 {
-    size_t at = sizeof(struct bz_poll_task) + hook_count(traits) * sizeof(hook_fn *);
+    size_t at = sizeof(struct bz_poll_task) + hook_count(traits) * sizeof(union hook);
     return at + (traits & IS_PADDED ? 8 : 0);
 }
 
@@ -99,14 +104,20 @@ static void free_far(struct bz_poll_task *p)
     far->state = NULL;
 }
 
-static hook_fn *drop_of(const struct bz_poll_task *p)
+/* Of a task that has one of the two. */
+static void *ctx_of(const struct bz_poll_task *p)
 {
-    return p->task.traits & HAS_DROP ? p->hook[0] : NULL;
+    return p->hook[hook_count(p->task.traits) - 1].ctx;
 }
 
-static hook_fn *free_of(const struct bz_poll_task *p)
+static bz_drop_fn *drop_of_state(const struct bz_poll_task *p)
 {
-    return p->task.traits & HAS_FREE ? p->hook[hook_count(p->task.traits) - 1] : NULL;
+    return p->hook[0].drop;
+}
+
+static bz_drop_fn *drop_of_result(const struct bz_poll_task *p)
+{
+    return p->hook[hook_count(p->task.traits) - 2].drop;
 }
 
 /* ---- running ---- */
@@ -114,9 +125,8 @@ static hook_fn *free_of(const struct bz_poll_task *p)
 static enum bz_ran end(struct bz_poll_task *p, const blitz_cx *cx)
 {
     struct bz_task *t = &p->task;
-    hook_fn *drop = drop_of(p);
-    if (drop != NULL)
-        drop(state_of(p)); /* I1 */
+    if (t->traits & HAS_DROP)
+        drop_of_state(p)(state_of(p), ctx_of(p)); /* I1 */
     free_far(p);
     bz_locals_end(t);
     if (cx->pointer != NULL) {
@@ -146,7 +156,8 @@ static void poll_drop(struct bz_task *t)
 {
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
     free_far(p); /* if it was never started */
-    bz_task_free_pointer(t, free_of(p));
+    if (t->traits & HAS_FREE)
+        bz_task_drop_pointer(t, drop_of_result(p), ctx_of(p));
     bz_task_free(t);
 }
 
@@ -170,7 +181,7 @@ static unsigned traits_for(const blitz_spawn_opts *opts, size_t state_bytes)
     unsigned traits = 0;
     if (opts != NULL && opts->drop_state != NULL)
         traits |= HAS_DROP;
-    if (opts != NULL && opts->free_result != NULL)
+    if (opts != NULL && opts->drop_result != NULL)
         traits |= HAS_FREE;
     if (state_at(traits) + 8 + state_bytes > BZ_TASK_BYTES_MAX)
         return traits | IS_FAR;
@@ -204,11 +215,13 @@ static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t 
 static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const void *state,
                  size_t state_bytes)
 {
-    hook_fn **hook = p->hook;
+    union hook *hook = p->hook;
     if (p->task.traits & HAS_DROP)
-        *hook++ = opts->drop_state;
+        (hook++)->drop = opts->drop_state;
     if (p->task.traits & HAS_FREE)
-        *hook++ = opts->free_result;
+        (hook++)->drop = opts->drop_result;
+    if (hook != p->hook)
+        hook->ctx = opts->ctx;
     if (state_bytes > 0)
         memcpy(state_of(p), state, state_bytes);
 }

@@ -567,8 +567,9 @@ static inline int bz_task_result(const struct bz_task *t)
     return t->marks & BZ_MARK_POINTER ? 0 : t->result;
 }
 void *bz_task_take_pointer(struct bz_task *t);
-/* At a drop: a pointer that nobody took. `free_result` may be NULL. */
-void bz_task_free_pointer(struct bz_task *t, void (*free_result)(void *));
+typedef void bz_drop_fn(void *value, void *ctx);
+/* At a drop: a pointer that was not taken. `drop_result` may be NULL. */
+void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx);
 /* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
 bool bz_waker_is_ours(const blitz_waker *w);
 /* poll.c: the state of a stackless task that has this poll function; NULL of any other task. */
@@ -581,6 +582,7 @@ BZ_MUST_USE bool bz_timer_wake_here(struct bz_task *t);
 void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w);
 /* Call a function of the user's that does not suspend, from wherever we are: retake.h. */
 void bz_call_out(void (*fn)(void *), void *arg);
+void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx);
 
 /* locals.c: the task has returned; destroy what it left. In the task; may suspend. */
 void bz_locals_destroy(struct bz_task *t);

@@ -122,7 +122,7 @@ static void way_init(struct way *w, blitz_duplex *d, char *ring)
     blitz_condition_init(&w->drained);
 }
 
-int blitz_duplex_new(size_t bytes, blitz_duplex **out, blitz_stream ends[2])
+int blitz_duplex_new(size_t bytes, blitz_stream ends[2], blitz_duplex **out)
 {
     if (bytes == 0 || bytes > (SIZE_MAX - sizeof(blitz_duplex)) / 2)
         return -EINVAL;
@@ -153,7 +153,7 @@ void blitz_duplex_close(blitz_duplex *d, int end)
     blitz_unshield();
 }
 
-void blitz_duplex_free(blitz_duplex *d)
+void blitz_duplex_unref(blitz_duplex *d)
 {
     if (d != NULL)
         bz_free(&bz_allocator_libc, d, bytes_for(d->room));

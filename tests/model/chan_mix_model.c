@@ -45,8 +45,8 @@ static void given(size_t capacity)
     sent = received = 0;
     chosen = -1;
     memset(got, 0, sizeof got);
-    m_assert(blitz_chan_new(sizeof(int), capacity, &a) == 0);
-    m_assert(blitz_chan_new(sizeof(int), capacity, &b) == 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, NULL, &a) == 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, NULL, &b) == 0);
 }
 
 static void then_nothing_is_left(void)

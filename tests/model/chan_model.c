@@ -19,7 +19,7 @@ static void given(size_t capacity)
     memset(got, 0, sizeof got);
     memset(result, 0, sizeof result);
     bz_set(&before, 0);
-    m_assert(blitz_chan_new(sizeof(int), capacity, &c) == 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, NULL, &c) == 0);
 }
 
 static void then_it_is_empty(void)
@@ -153,7 +153,7 @@ MODEL(chan, the_last_holder_comes_after_all_uses_and_ends_it_once)
     bz_set(&used[0], 0);
     bz_set(&used[1], 0);
     drops = 0;
-    m_assert(blitz_chan_new_with(sizeof(int), 1, &opts, &c) == 0);
+    m_assert(blitz_chan_new(sizeof(int), 1, &opts, &c) == 0);
     m_assert(blitz_chan_try_send(c, &(int){7}) == 0);
     (void)blitz_chan_ref(c);
     m_threads(first_lets_go, second_lets_go);

@@ -15,8 +15,9 @@ static blitz_oneshot *o;
 static bz_shared(int) before; /* written before the send, read after the receive */
 static int sent, received, got, dropped;
 
-static void drops(void *value)
+static void drops(void *value, void *ctx)
 {
+    (void)ctx;
     dropped += *(int *)value;
 }
 
@@ -25,7 +26,7 @@ static void given(void)
     given_bells();
     got = dropped = 0;
     bz_set(&before, 0);
-    m_assert(blitz_oneshot_new_with(sizeof(int), drops, &o) == 0);
+    m_assert(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o) == 0);
 }
 
 static void sends(void)
@@ -70,7 +71,8 @@ static void receives_from_both(void)
 MODEL(oneshot, bug_53_a_frame_belongs_to_the_receiver_again_once_it_goes_on)
 {
     for (int i = 0; i < 2; i++)
-        m_assert(blitz_oneshot_new_with(sizeof(int), drops, &both[i]) == 0);
+        m_assert(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &both[i]) ==
+                 0);
     m_threads(sends_on_both, receives_from_both);
 }
 

@@ -133,8 +133,9 @@ static blitz_completer *completer;
 static int value, freed, given, kept;
 static int outcome[4];
 
-static void count_free(void *v)
+static void count_free(void *v, void *ctx)
 {
+    (void)ctx;
     m_assert(v == &value);
     freed++;
 }
@@ -146,7 +147,8 @@ static void given_a_promise(void)
     bz_atomic_init(&holders, 0);
     m_settings()->spurious = 0;
     m_settings()->spin_tries = 1; /* a lock gives up spinning, and sleeps */
-    m_assert(blitz_promise_new(count_free, &promise, &completer) == 0);
+    m_assert(blitz_promise_new(&(blitz_promise_opts){.drop = count_free}, &promise, &completer) ==
+             0);
 }
 
 static void completes(void)
@@ -232,8 +234,9 @@ static blitz_promise *lane[2];
 static blitz_completer *flag[2];
 static int values[2], freed_of[2], won, loser_fate;
 
-static void count_lane(void *v)
+static void count_lane(void *v, void *ctx)
 {
+    (void)ctx;
     freed_of[(int *)v - values]++;
 }
 
@@ -275,7 +278,8 @@ static void race_of_two(size_t few)
     m_settings()->spurious = 0;
     m_settings()->spin_tries = 1;
     for (int i = 0; i < 2; i++)
-        m_assert(blitz_promise_new(count_lane, &lane[i], &flag[i]) == 0);
+        m_assert(blitz_promise_new(&(blitz_promise_opts){.drop = count_lane}, &lane[i], &flag[i]) ==
+                 0);
     m_threads(runs_both, referee);
     m_assert(freed_of[won] == 0 && freed_of[1 - won] == 1);
     m_assert(bz_load_relaxed(&holders) == 0);

@@ -37,8 +37,8 @@ static void given(size_t capacity, bool is_alone)
     given_fibers(is_alone);
     memset(got, 0, sizeof got);
     chosen[0] = chosen[1] = sent = 0;
-    m_assert(blitz_chan_new(sizeof(int), capacity, &a) == 0);
-    m_assert(blitz_chan_new(sizeof(int), capacity, &b) == 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, NULL, &a) == 0);
+    m_assert(blitz_chan_new(sizeof(int), capacity, NULL, &b) == 0);
     if ((uintptr_t)a > (uintptr_t)b) { /* so that both orders are what they are called */
         blitz_chan *c = a;
         a = b;

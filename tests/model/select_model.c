@@ -32,8 +32,8 @@ static int chosen[2], got[2];
 static void given(void)
 {
     memset(got, 0, sizeof got);
-    m_assert(blitz_chan_new(sizeof(int), 0, &a) == 0);
-    m_assert(blitz_chan_new(sizeof(int), 0, &b) == 0);
+    m_assert(blitz_chan_new(sizeof(int), 0, NULL, &a) == 0);
+    m_assert(blitz_chan_new(sizeof(int), 0, NULL, &b) == 0);
 }
 
 static void then_nothing_is_left(void)

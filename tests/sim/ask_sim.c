@@ -76,7 +76,7 @@ static int hogs_that_call(void *arg)
                       .semaphore = BLITZ_SEMAPHORE_INIT(1)};
     blitz_task *t[HOGS], *ticker;
     (void)arg;
-    CHECK_EQ(blitz_chan_new(sizeof(int), 4, &w.chan), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 4, NULL, &w.chan), 0);
     CHECK_EQ(blitz_spawn(ticks, &w, NULL, &ticker), 0);
     for (int i = 0; i < HOGS; i++)
         CHECK_EQ(blitz_spawn(hog[i], &w, NULL, &t[i]), 0);

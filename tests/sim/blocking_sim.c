@@ -2,6 +2,7 @@
  * blitz/blocking.h in virtual time, on many seeds: calls that take their time, beside tasks that must
  * not notice; and with a system that refuses threads and memory.
  */
+#include "support/leave.h"
 #include "support/sim_faults.h"
 
 #define MS UINT64_C(1000000)
@@ -66,7 +67,7 @@ static int tries_all(void *arg)
         CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         sum += got;
     }
-    int got = 0, err = blitz_blocking_until(blocks, NULL, NULL, BLITZ_FOREVER, &got);
+    int got = 0, err = leave_at(blocks, NULL, NULL, &got, BLITZ_FOREVER);
     CHECK(err == 0 || err == -ENOMEM);
     CHECK_EQ(sum, started);
     return 0;
@@ -99,14 +100,15 @@ static int notes_call(void *arg)
     return blocks((void *)(20 * MS));
 }
 
-static void notes_drop(void *arg)
+static void notes_drop(void *arg, void *ctx)
 {
+    (void)ctx;
     ((struct left *)arg)->dropped++;
 }
 
 static int leaves(void *arg)
 {
-    return blitz_blocking_until(notes_call, arg, notes_drop, blitz_after(5 * MS), NULL);
+    return leave_at(notes_call, arg, notes_drop, NULL, blitz_after(5 * MS));
 }
 
 /* Four calls of 20 ms, one thread: one begins, three leave the line; all have left after 5 ms. */

@@ -179,7 +179,7 @@ static int recorded(void *arg)
     struct scene *s = arg;
     struct bz_os_thread plain;
     bool has_thread = draw(s, 2);
-    CHECK_EQ(blitz_chan_new(sizeof(int), draw(s, 3), &s->c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), draw(s, 3), NULL, &s->c), 0);
     s->h = (struct lin){.capacity = (int)blitz_chan_capacity(s->c), .senders = 1};
     CHECK_EQ(blitz_chan_sender_add(s->c), 0); /* it is closed by a close, or when this one goes */
     if (has_thread)
@@ -360,7 +360,7 @@ static void begin(size_t capacity)
 {
     memset(&world, 0, sizeof world);
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_chan_new(sizeof(int), capacity, &world.c[i]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(int), capacity, NULL, &world.c[i]), 0);
     spawn(receives, 0);
     spawn(receives_by_futures, 1);
     spawn(selects, 0);

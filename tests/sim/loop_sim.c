@@ -383,8 +383,8 @@ static int loop_beside_others(void *arg)
     blitz_task *t[3];
     int (*fn[3])(void *) = {ticks, echoes, asks};
     (void)arg;
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &o.there), 0);
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &o.back), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &o.there), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &o.back), 0);
     for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_spawn(fn[i], &o, NULL, &t[i]), 0);
     uint64_t before = stats_now().jobs_evacuated;

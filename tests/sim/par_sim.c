@@ -417,8 +417,8 @@ static int beside_loops(void *arg)
     unsigned procs = bz_machine_self()->rt->proc_count, n = 0;
     (void)arg;
     ticker.count = echo.count = 0;
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &echo.there), 0);
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &echo.back), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &echo.there), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &echo.back), 0);
     for (; n < 3; n++)
         CHECK_EQ(blitz_spawn(fn[n], of[n], NULL, &t[n]), 0);
     for (; n < 3 + procs; n++)

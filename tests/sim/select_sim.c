@@ -54,7 +54,7 @@ static void disarm(struct world *w, unsigned i)
     int value = 7;
     if (w->c[i] != NULL)
         blitz_chan_unref(w->c[i]);
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &w->c[i]), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &w->c[i]), 0);
     if (w->kind[i] == SEND)
         CHECK_EQ(blitz_chan_try_send(w->c[i], &value), 0);
     t_event_init(&w->event[i], w->os);
@@ -279,7 +279,7 @@ static int waits_in_a_crowd(void *arg)
     blitz_task *t;
     (void)arg;
     memset(crowd.chosen, 0, sizeof crowd.chosen);
-    CHECK_EQ(blitz_chan_new(sizeof(int), 0, &crowd.c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 0, NULL, &crowd.c), 0);
     CHECK_EQ(blitz_spawn(chooses, NULL, NULL, &t), 0);
     for (unsigned round = 0; round < ROUNDS && crowd.kind != TIME; round++)
         meet();
@@ -317,7 +317,7 @@ static int biased(void *arg)
     blitz_select_case cases[N + 1];
     (void)arg;
     for (int i = 0; i < N; i++) {
-        CHECK_EQ(blitz_chan_new(sizeof(int), 1, &c[i]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &c[i]), 0);
         cases[i] = blitz_case_recv(c[i], &out);
     }
     for (int round = 0; round < 100; round++) {

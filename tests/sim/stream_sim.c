@@ -24,8 +24,8 @@ static int proxies(void *arg)
 
 static void proxy_open(struct proxy *p)
 {
-    CHECK_EQ(blitz_duplex_new(64, &p->duplex[0], p->near), 0);
-    CHECK_EQ(blitz_duplex_new(64, &p->duplex[1], p->far), 0);
+    CHECK_EQ(blitz_duplex_new(64, p->near, &p->duplex[0]), 0);
+    CHECK_EQ(blitz_duplex_new(64, p->far, &p->duplex[1]), 0);
     p->until = BLITZ_FOREVER;
     p->idle_ns = IDLE_MS * BLITZ_MS;
 }
@@ -33,7 +33,7 @@ static void proxy_open(struct proxy *p)
 static void proxy_close(struct proxy *p)
 {
     for (int i = 0; i < 2; i++)
-        blitz_duplex_free(p->duplex[i]);
+        blitz_duplex_unref(p->duplex[i]);
 }
 
 /* One byte every 3/4 of the idle time, in one direction; the other one is silent. */

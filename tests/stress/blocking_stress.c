@@ -11,6 +11,7 @@
 #include "blitz.h"
 #include "base/bz_atomic.h"
 #include "base/rng.h"
+#include "support/leave.h"
 #include "support/on_each.h"
 
 static int computes(void *arg)
@@ -31,8 +32,9 @@ static int computes_parcel(void *arg)
     return computes(&((struct parcel *)arg)->n);
 }
 
-static void drops_parcel(void *arg)
+static void drops_parcel(void *arg, void *ctx)
 {
+    (void)ctx;
     struct parcel *p = arg;
     bz_fetch_add_relaxed(p->dropped, 1); /* relaxed: a count */
     free(p);
@@ -46,8 +48,7 @@ static void sends_parcel(uint64_t n)
     int got = -1;
     CHECK_NOT_NULL(p);
     *p = (struct parcel){n, &dropped};
-    int err = blitz_blocking_until(computes_parcel, p, drops_parcel,
-                                   blitz_after(n % 400 * BLITZ_US / 4), &got);
+    int err = leave_at(computes_parcel, p, drops_parcel, &got, blitz_after(n % 400 * BLITZ_US / 4));
     if (err == -ETIMEDOUT) {
         bz_fetch_add_relaxed(&left, 1); /* relaxed: a count */
         return;

@@ -71,7 +71,7 @@ static void judge(struct pair *p, int rc)
 static void make(struct pair *p)
 {
     p->value = 0;
-    CHECK_EQ(blitz_oneshot_new(sizeof p->value, &p->o), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof p->value, NULL, &p->o), 0);
 }
 
 /* Receive, then fill the memory where the wait was: the sender must not write to it any more. */
@@ -156,7 +156,7 @@ static int shoots(void *arg)
         memset(p, 0, sizeof *p);
         p->left = rounds_of(1500);
         bz_rng_init(&p->rng, t_random());
-        CHECK_EQ(blitz_chan_new(sizeof(blitz_oneshot *), 1, &p->shots), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(blitz_oneshot *), 1, NULL, &p->shots), 0);
         if (i % 3 == 0)
             CHECK_EQ(bz_os_thread_start(os, &receiver[i], NULL, receives_on_a_thread, p), 0);
         else if (i % 3 == 1)

@@ -145,7 +145,7 @@ static int pings(void *arg)
     for (uint64_t i = 0; i < rounds; i++) {
         blitz_oneshot *o;
         uint64_t value = 0;
-        CHECK_EQ(blitz_oneshot_new(sizeof value, &o), 0);
+        CHECK_EQ(blitz_oneshot_new(sizeof value, NULL, &o), 0);
         CHECK_EQ(blitz_chan_send(arg, &o, BLITZ_FOREVER), 0);
         int rc = blitz_oneshot_recv(o, &value, i % 3 ? BLITZ_FOREVER : blitz_after(5 * BLITZ_US));
         if (rc == -ETIMEDOUT)
@@ -196,7 +196,7 @@ static int all_of_it(void *arg)
     blitz_chan *shots;
     int n = 0;
     (void)arg;
-    CHECK_EQ(blitz_chan_new(sizeof(blitz_oneshot *), 1, &shots), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(blitz_oneshot *), 1, NULL, &shots), 0);
     for (uintptr_t i = 0; i < 3; i++)
         CHECK_EQ(blitz_spawn(is_cancelled_soon, (void *)(100 + i), NULL, &t[n++]), 0);
     for (uintptr_t i = 0; i < FIBERS; i++)
@@ -240,7 +240,7 @@ static void on_procs(unsigned count)
     bz_atomic_init(&sent, 0);
     bz_atomic_init(&received, 0);
     for (int k = 0; k < 3; k++)
-        CHECK_EQ(blitz_chan_new(sizeof(uint64_t), capacity[k], &chan[k]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(uint64_t), capacity[k], NULL, &chan[k]), 0);
     CHECK_EQ(blitz_broadcast_new(sizeof(uint64_t), 4, &broadcast), 0);
     CHECK_EQ(blitz_watch_new(sizeof(uint64_t), &rounds, &watch), 0);
     count_senders(FIBERS / 2 + 1);

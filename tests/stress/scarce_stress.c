@@ -12,6 +12,7 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "sched/sched.h"
+#include "support/leave.h"
 
 static bool is_scarce(int err)
 {
@@ -115,7 +116,7 @@ static int make_calls(void *arg)
     CHECK_EQ(blitz_blocking(add_one, &zero), 1);
     CHECK_EQ(blitz_block_in_place(add_one, &zero), 1);
     static int zero_for_ever;
-    int err = blitz_blocking_until(add_one, &zero_for_ever, NULL, BLITZ_FOREVER, &result);
+    int err = leave_at(add_one, &zero_for_ever, NULL, &result, BLITZ_FOREVER);
     CHECK(err == 0 || is_scarce(err));
     return 0;
 }

@@ -403,7 +403,7 @@ static inline int mix_main(void *mix)
     struct bz_rng rng;
     bz_rng_init(&rng, w->seed);
     for (int i = 0; i < MIX_CHANS; i++)
-        CHECK_EQ(blitz_chan_new(sizeof(int), bz_rng_below(&rng, 3), &w->c[i]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(int), bz_rng_below(&rng, 3), NULL, &w->c[i]), 0);
     for (unsigned i = 0; i < MIX_CHANS; i++)
         mix_start(w, &rng, MIX_RECEIVER, i);
     for (unsigned n = 2 + bz_rng_below(&rng, MIX_PARTIES - MIX_CHANS - 1); n > 0; n--)

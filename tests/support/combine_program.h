@@ -82,8 +82,9 @@ static inline blitz_deadline cp_moment(struct cp_program *p)
 
 static bz_atomic(int) cp_freed;
 
-static inline void cp_free_value(void *value)
+static inline void cp_free_value(void *value, void *ctx)
 {
+    (void)ctx;
     (void)value;
     bz_fetch_add_relaxed(&cp_freed, 1); /* relaxed: a count */
 }
@@ -120,7 +121,9 @@ static inline void cp_grow_leaf(struct cp_program *p, struct cp_node *n)
         break;
     }
     case CP_PROMISE:
-        CHECK_EQ(blitz_promise_new(cp_free_value, &n->promise, &n->completer), 0);
+        CHECK_EQ(blitz_promise_new(&(blitz_promise_opts){.drop = cp_free_value}, &n->promise,
+                                   &n->completer),
+                 0);
         blitz_promise_await_future_init(&n->is.promised, n->promise);
         n->f = &n->is.promised.future;
         break;

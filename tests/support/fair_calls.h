@@ -188,7 +188,7 @@ static inline int call_share(void)
 
 static inline int call_local(void)
 {
-    static const blitz_local_key key = {NULL};
+    static const blitz_local_key key = {NULL, NULL};
     int mine = 0;
     CHECK_EQ(blitz_local_set(&key, &mine), 0);
     lose_proc();

@@ -225,12 +225,13 @@ static inline blitz_poll hog_in_poll(void *state, blitz_cx *cx)
 }
 
 /* The destructor of a task's local, of its state, of its result. */
-static inline void hog_in_destructor(void *flag)
+static inline void hog_in_destructor(void *flag, void *ctx)
 {
+    (void)ctx;
     hog_until(flag);
 }
 
-static const blitz_local_key hog_key = {hog_in_destructor};
+static const blitz_local_key hog_key = {hog_in_destructor, NULL};
 
 static inline int leaves_a_local(void *flag)
 {
@@ -245,8 +246,9 @@ static inline blitz_poll leaves_a_state(void *state, blitz_cx *cx)
     return BLITZ_READY;
 }
 
-static inline void hog_in_drop_state(void *state)
+static inline void hog_in_drop_state(void *state, void *ctx)
 {
+    (void)ctx;
     hog_until(*(hog_flag **)state);
 }
 
@@ -309,6 +311,12 @@ static inline void hog_in_bell(void *bell)
     bz_fetch_add_release(&((struct hog_bell *)bell)->returned, 1); /* pairs with hog_bell_end */
 }
 
+static inline void hog_in_drop_result(void *value, void *ctx)
+{
+    (void)ctx;
+    hog_in_bell(value);
+}
+
 /* Let them go, and wait until nobody is in there: the bell may lie in a frame. */
 static inline void hog_bell_end(struct hog_bell *bell, int count)
 {
@@ -328,7 +336,7 @@ static inline int detaches(void *t)
 static inline int scene_free_result(void *arg)
 {
     struct hog_bell bell = {.over = 0};
-    blitz_spawn_opts opts = {.free_result = hog_in_bell};
+    blitz_spawn_opts opts = {.drop_result = hog_in_drop_result};
     blitz_task *t;
     (void)arg;
     CHECK_EQ(blitz_spawn_ptr(leaves_a_pointer, &bell, &opts, &t), 0);

@@ -223,8 +223,9 @@ static void act_sleep(struct self *s)
     CHECK(err == 0 || err == -ECANCELED);
 }
 
-static void local_gone(void *value)
+static void local_gone(void *value, void *ctx)
 {
+    (void)ctx;
     (void)value;
     bz_fetch_add_relaxed(&locals_gone, 1);
     if (bz_load_relaxed(&locals_gone) % 3 == 0)
@@ -233,7 +234,7 @@ static void local_gone(void *value)
 
 static void act_local(struct self *s)
 {
-    static const blitz_local_key key = {local_gone};
+    static const blitz_local_key key = {local_gone, NULL};
     static char values[4];
     void *value = &values[die(s, BZ_ARRAY_LEN(values))];
     if (s->is_job)

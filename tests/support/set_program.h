@@ -73,10 +73,10 @@ static inline void sp_add(struct sp_program *p, struct sp_member *m)
     struct sp_nap nap = {.frame = {0, 0}, .m = m};
     switch (m->kind) {
     case 0:
-        CHECK_EQ(blitz_join_set_spawn(p->set, sp_work, m, NULL, m), 0);
+        CHECK_EQ(blitz_join_set_spawn(p->set, sp_work, m, m, NULL), 0);
         break;
     case 1:
-        CHECK_EQ(blitz_join_set_spawn_poll(p->set, sp_nap, &nap, sizeof nap, NULL, m), 0);
+        CHECK_EQ(blitz_join_set_spawn_poll(p->set, sp_nap, &nap, sizeof nap, m, NULL), 0);
         break;
     case 2:
         CHECK_EQ(blitz_join_set_add_future(p->set, &m->probe.f, m), 0);

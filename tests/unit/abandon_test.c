@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "blitz.h"
+#include "support/leave.h"
 
 static atomic_int begun, dropped;
 
@@ -19,8 +20,9 @@ static int read_byte(void *arg)
     return (int)read(fd[0], &byte, 1);
 }
 
-static void drop(void *arg)
+static void drop(void *arg, void *ctx)
 {
+    (void)ctx;
     (void)arg;
     atomic_fetch_add(&dropped, 1);
 }
@@ -37,7 +39,7 @@ static int leave_a_call(void *arg)
     int before = atomic_load(&begun);
     int err;
     do /* a call that has not begun at the deadline is not made */
-        err = blitz_blocking_until(read_byte, arg, drop, blitz_after(5 * BLITZ_MS), NULL);
+        err = leave_at(read_byte, arg, drop, NULL, blitz_after(5 * BLITZ_MS));
     while (atomic_load(&begun) == before);
     CHECK_EQ(err, -ETIMEDOUT);
     return 0;
@@ -117,7 +119,7 @@ static int leave_calls(void *arg)
     for (int i = 0; i < CALLS; i++) {
         void *ns = (void *)(intptr_t)t_rng_below(rng, 100000);
         uint64_t patience_ns = t_rng_below(rng, 100) * BLITZ_US;
-        int err = blitz_blocking_until(return_soon, ns, drop, blitz_after(patience_ns), NULL);
+        int err = leave_at(return_soon, ns, drop, NULL, blitz_after(patience_ns));
         CHECK(err == 0 || err == -ETIMEDOUT);
         atomic_fetch_add(&left, err != 0);
     }

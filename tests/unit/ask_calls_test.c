@@ -207,7 +207,7 @@ static int select_one(void)
 
 static void sends_and_receives(size_t capacity)
 {
-    CHECK_EQ(blitz_chan_new(sizeof value, capacity, &chan), 0);
+    CHECK_EQ(blitz_chan_new(sizeof value, capacity, NULL, &chan), 0);
     CHECK(lets_others_run(send_one, 0));
     CHECK(lets_others_run(send_several, 0));
     CHECK(lets_others_run(recv_one, 0));
@@ -275,7 +275,7 @@ static int recv_broadcast(void)
 
 static void receives_what_is_there(void)
 {
-    CHECK_EQ(blitz_oneshot_new(sizeof value, &oneshot), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof value, NULL, &oneshot), 0);
     CHECK_EQ(blitz_oneshot_send(oneshot, &value), 0);
     CHECK(lets_others_run(recv_oneshot, 0));
     CHECK_EQ(blitz_watch_new(sizeof value, &value, &watch), 0);

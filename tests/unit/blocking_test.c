@@ -6,6 +6,7 @@
 #include "blitz.h"
 #include "base/bz_atomic.h"
 #include "sched/sched.h"
+#include "support/leave.h"
 #include "support/on_each.h"
 
 /* ---- calls ---- */
@@ -133,8 +134,9 @@ struct parcel {
     bz_atomic(int) begun, dropped;
 };
 
-static void drop_parcel(void *arg)
+static void drop_parcel(void *arg, void *ctx)
 {
+    (void)ctx;
     struct parcel *parcel = arg;
     bz_fetch_add_release(&parcel->dropped, 1); /* await_drop */
 }
@@ -156,7 +158,7 @@ static bool is_left(struct parcel *parcel, uint64_t patience_ns)
 {
     int result = -1;
     blitz_deadline until = blitz_after(patience_ns);
-    CHECK_EQ(blitz_blocking_until(parcel_reads, parcel, drop_parcel, until, &result), -ETIMEDOUT);
+    CHECK_EQ(leave_at(parcel_reads, parcel, drop_parcel, &result, until), -ETIMEDOUT);
     CHECK_EQ(result, -1);
     if (bz_load_relaxed(&parcel->dropped) == 0) /* relaxed: if it goes on it cannot have returned */
         return true;
@@ -177,7 +179,7 @@ static int leaves_at_a_deadline(void *arg)
     CHECK_EQ(write(parcel.p.fd[1], "a", 1), 1);
     await_drop(&parcel);
     CHECK_EQ(write(parcel.p.fd[1], "b", 1), 1);
-    CHECK_EQ(blitz_blocking_until(parcel_reads, &parcel, drop_parcel, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(leave_at(parcel_reads, &parcel, drop_parcel, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 'b');
     CHECK_EQ(bz_load_relaxed(&parcel.dropped), 1); /* relaxed: the result came, so arg is ours */
     close(parcel.p.fd[0]);
@@ -192,7 +194,7 @@ TEST(blocking, at_its_deadline_the_caller_leaves_and_the_call_goes_on)
 
 static int waits_for_parcel(void *arg)
 {
-    return blitz_blocking_until(parcel_reads, arg, drop_parcel, BLITZ_FOREVER, NULL);
+    return leave_at(parcel_reads, arg, drop_parcel, NULL, BLITZ_FOREVER);
 }
 
 static int leaves_at_a_cancel(void *arg)
@@ -254,10 +256,10 @@ TEST(blocking, a_plain_thread_makes_the_call_itself)
     int result = 0;
     CHECK_EQ(pipe(parcel.p.fd), 0);
     CHECK_EQ(write(parcel.p.fd[1], "a", 1), 1);
-    CHECK_EQ(blitz_blocking_until(parcel_reads, &parcel, drop_parcel, 0, &result), 0);
+    CHECK_EQ(leave_at(parcel_reads, &parcel, drop_parcel, &result, 0), 0);
     CHECK_EQ(result, 'a');
     CHECK_EQ(bz_load_relaxed(&parcel.dropped), 0); /* relaxed: nobody else is there */
-    CHECK_EQ(blitz_blocking_until(NULL, NULL, NULL, BLITZ_FOREVER, &result), -EINVAL);
+    CHECK_EQ(leave_at(NULL, NULL, NULL, &result, BLITZ_FOREVER), -EINVAL);
     close(parcel.p.fd[0]);
     close(parcel.p.fd[1]);
 }

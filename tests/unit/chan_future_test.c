@@ -12,7 +12,7 @@
 static blitz_chan *chan_of_ints(size_t capacity)
 {
     blitz_chan *c;
-    CHECK_EQ(blitz_chan_new(sizeof(int), capacity, &c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), capacity, NULL, &c), 0);
     return c;
 }
 

@@ -13,7 +13,7 @@
 static blitz_chan *chan_of_ints(size_t capacity)
 {
     blitz_chan *c;
-    CHECK_EQ(blitz_chan_new(sizeof(int), capacity, &c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), capacity, NULL, &c), 0);
     return c;
 }
 
@@ -54,11 +54,11 @@ TEST(chan, values_come_out_in_the_order_they_went_in)
 TEST(chan, bad_input_is_refused)
 {
     blitz_chan *c = NULL;
-    CHECK_EQ(blitz_chan_new(0, 1, &c), -EINVAL);
-    CHECK_EQ(blitz_chan_new(8, 1, NULL), -EINVAL);
-    CHECK_EQ(blitz_chan_new(SIZE_MAX / 2, 4, &c), -EINVAL);
-    CHECK_EQ(blitz_chan_new(8, SIZE_MAX / 16, &c), -EINVAL);
-    CHECK_EQ(blitz_chan_new(SIZE_MAX / 4, BLITZ_UNBOUNDED, &c), -EINVAL);
+    CHECK_EQ(blitz_chan_new(0, 1, NULL, &c), -EINVAL);
+    CHECK_EQ(blitz_chan_new(8, 1, NULL, NULL), -EINVAL);
+    CHECK_EQ(blitz_chan_new(SIZE_MAX / 2, 4, NULL, &c), -EINVAL);
+    CHECK_EQ(blitz_chan_new(8, SIZE_MAX / 16, NULL, &c), -EINVAL);
+    CHECK_EQ(blitz_chan_new(SIZE_MAX / 4, BLITZ_UNBOUNDED, NULL, &c), -EINVAL);
     CHECK_NULL(c);
     blitz_chan_unref(NULL);
 }
@@ -72,7 +72,7 @@ TEST(chan, values_of_any_size_arrive_whole)
         for (size_t k = 0; k < BZ_ARRAY_LEN(capacities); k++) {
             unsigned char in[5000], out[5000];
             blitz_chan *c;
-            CHECK_EQ(blitz_chan_new(sizes[i], capacities[k], &c), 0);
+            CHECK_EQ(blitz_chan_new(sizes[i], capacities[k], NULL, &c), 0);
             for (int round = 0; round < 20; round++) {
                 memset(in, round, sizeof in);
                 memset(out, 0xee, sizeof out);
@@ -93,9 +93,8 @@ TEST(chan, an_unbounded_one_grows_and_shrinks)
     blitz_allocator alloc = test_allocator(&memory);
     blitz_chan *c;
     int sent = 0, received = 0;
-    CHECK_EQ(
-        blitz_chan_new_with(sizeof(int), BLITZ_UNBOUNDED, &(blitz_chan_opts){.alloc = &alloc}, &c),
-        0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), BLITZ_UNBOUNDED, &(blitz_chan_opts){.alloc = &alloc}, &c),
+             0);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 5000; i++)
             send_now(c, sent++);
@@ -117,9 +116,9 @@ TEST(chan, no_memory_is_an_error_and_nothing_is_lost)
     blitz_permit permit;
     int sent = 0, received = 0;
     memory.fail_at = 1;
-    CHECK_EQ(blitz_chan_new_with(sizeof(int), 4, &opts, &c), -ENOMEM);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 4, &opts, &c), -ENOMEM);
     CHECK_NULL(c);
-    CHECK_EQ(blitz_chan_new_with(sizeof(int), BLITZ_UNBOUNDED, &opts, &c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), BLITZ_UNBOUNDED, &opts, &c), 0);
     for (int round = 0; round < 10; round++) {
         int rc;
         memory.fail_at = memory.calls + 3;
@@ -185,7 +184,7 @@ TEST(chan, bug_23_what_is_shut_out_is_dropped_by_a_hook_that_uses_the_channel)
     for (size_t i = 0; i < 2; i++) {
         struct bin bin = {NULL, 0, 0};
         blitz_chan_opts opts = {.drop = throw_away, .ctx = &bin};
-        CHECK_EQ(blitz_chan_new_with(sizeof(int), capacities[i], &opts, &bin.c), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(int), capacities[i], &opts, &bin.c), 0);
         for (int k = 1; k <= 4; k++)
             send_now(bin.c, k);
         CHECK_EQ(receive_now(bin.c), 1);
@@ -203,9 +202,8 @@ TEST(chan, what_is_left_at_the_end_is_dropped_by_the_hook)
 {
     struct bin bin = {NULL, 0, 0};
     blitz_chan *c;
-    CHECK_EQ(blitz_chan_new_with(sizeof(int), 4,
-                                 &(blitz_chan_opts){.drop = throw_away, .ctx = &bin}, &c),
-             0);
+    CHECK_EQ(
+        blitz_chan_new(sizeof(int), 4, &(blitz_chan_opts){.drop = throw_away, .ctx = &bin}, &c), 0);
     send_now(c, 5);
     send_now(c, 6);
     blitz_chan_ref(c);
@@ -293,7 +291,7 @@ TEST(chan, a_permit_of_a_channel_that_was_shut_drops_its_value)
     struct bin bin = {NULL, 0, 0};
     blitz_chan_opts opts = {.drop = throw_away, .ctx = &bin};
     blitz_permit a;
-    CHECK_EQ(blitz_chan_new_with(sizeof(int), 2, &opts, &bin.c), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 2, &opts, &bin.c), 0);
     CHECK_EQ(blitz_chan_try_reserve(bin.c, &a), 0);
     CHECK_EQ(blitz_chan_shut(bin.c), 0u);
     blitz_chan *c = bin.c;
@@ -636,7 +634,7 @@ TEST(chan, a_typed_channel_takes_and_gives_its_type)
 {
     points p;
     struct point out = {0, 0, 0};
-    CHECK_EQ(points_new(2, &p), 0);
+    CHECK_EQ(points_new(2, NULL, &p), 0);
     CHECK_EQ(points_send(p, (struct point){1, 2, 3}, BLITZ_FOREVER), 0);
     CHECK_EQ(points_try_send(p, (struct point){4, 5, 6}), 0);
     CHECK_EQ(points_recv(p, &out, BLITZ_FOREVER), 0);

@@ -138,8 +138,8 @@ static int shows_each_thing(void *arg)
     blitz_task *t[BZ_ARRAY_LEN(kind)];
     char want[64];
     (void)arg;
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &things.empty), 0);
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &things.full), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &things.empty), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &things.full), 0);
     CHECK_EQ(blitz_chan_send(things.full, &(int){1}, BLITZ_FOREVER), 0);
     blitz_mutex_init(&things.mutex);
     CHECK_EQ(blitz_mutex_lock(&things.mutex, BLITZ_FOREVER), 0);

@@ -101,7 +101,7 @@ TEST(forked, bug_35_a_wait_of_a_child_that_would_not_end_aborts_with_words)
     blitz_runtime *rt;
     blitz_task *t;
     int value;
-    CHECK_EQ(blitz_chan_new(sizeof(int), 1, &channel), 0);
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &channel), 0);
     CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(stays, NULL, &opts, &t), 0);

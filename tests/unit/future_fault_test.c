@@ -115,8 +115,9 @@ TEST(future_fault, a_scope_that_cannot_spawn_says_so_and_closes)
 
 static int dropped;
 
-static void count_drop(void *memory)
+static void count_drop(void *memory, void *ctx)
 {
+    (void)ctx;
     (void)memory;
     dropped++;
 }
@@ -130,7 +131,7 @@ static void *sets_soon(void *probe)
 /* On a plain thread there is no runtime to see a pinned one out: the cancel waits itself. */
 TEST(future_fault, a_pinned_box_without_a_runtime_is_waited_for)
 {
-    struct t_probe *inside = blitz_box_new(sizeof *inside, count_drop);
+    struct t_probe *inside = blitz_box_new(sizeof *inside, &(blitz_box_opts){.drop = count_drop});
     pthread_t thread;
     dropped = 0;
     CHECK_NOT_NULL(inside);

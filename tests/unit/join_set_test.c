@@ -32,7 +32,7 @@ static int take_all(void *arg)
     int seen[N] = {0};
     (void)arg;
     for (intptr_t i = 0; i < N; i++)
-        CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, (void *)i, NULL, &seen[i]), 0);
+        CHECK_EQ(blitz_join_set_spawn(set, returns_its_number, (void *)i, &seen[i], NULL), 0);
     CHECK_EQ(blitz_join_set_count(set), (size_t)N);
     for (int i = 0; i < N; i++) {
         CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
@@ -372,8 +372,9 @@ TEST(join_set, the_last_unref_cancels_and_joins_all)
 
 static bz_atomic(int) freed;
 
-static void free_one(void *p)
+static void free_one(void *p, void *ctx)
 {
+    (void)ctx;
     bz_fetch_add_relaxed(&freed, 1); /* relaxed: the joins order it */
     free(p);
 }
@@ -387,7 +388,7 @@ static void *makes(void *arg)
 static int pointers(void *arg)
 {
     blitz_join_set *set = set_new();
-    blitz_spawn_opts opts = {.free_result = free_one};
+    blitz_spawn_opts opts = {.drop_result = free_one};
     blitz_joined out;
     (void)arg;
     bz_store_relaxed(&freed, 0); /* relaxed: nothing runs yet */

@@ -10,8 +10,9 @@
 
 static bz_atomic(int) destroyed;
 
-static void count_and_free(void *p)
+static void count_and_free(void *p, void *ctx)
 {
+    (void)ctx;
     CHECK_NOT_NULL(blitz_task_current()); /* in the task */
     bz_fetch_add_relaxed(&destroyed, 1);  /* relaxed: a count, looked at after the runtime's end */
     free(p);
@@ -91,8 +92,9 @@ enum { KEYS = 100 };
 static blitz_local_key keys[KEYS];
 static int order[KEYS], ended;
 
-static void note_order(void *value)
+static void note_order(void *value, void *ctx)
 {
+    (void)ctx;
     order[ended++] = *(int *)value;
     free(value);
 }
@@ -101,7 +103,7 @@ static int many_keys(void *arg)
 {
     (void)arg;
     for (int i = 0; i < KEYS; i++) {
-        keys[i].destroy = note_order;
+        keys[i].drop = note_order;
         CHECK_EQ(blitz_local_set(&keys[i], number_of(i)), 0);
     }
     for (int i = 0; i < KEYS; i++)
@@ -118,15 +120,16 @@ TEST(local, any_number_of_keys_and_the_newest_goes_first)
         CHECK_EQ(order[i], KEYS - 1 - i);
 }
 
-static void uses_another(void *value)
+static void uses_another(void *value, void *ctx)
 {
+    (void)ctx;
     int *n = number_local();
     CHECK_EQ(n != NULL ? *n : -1, 5); /* older ones are still there */
     CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
     CHECK_EQ(number_local_set(number_of(6)), 0);
     free(value);
 }
-static const blitz_local_key user_key = {uses_another};
+static const blitz_local_key user_key = {uses_another, NULL};
 
 static int destructor_at_work(void *arg)
 {
@@ -143,11 +146,12 @@ TEST(local, a_destructor_may_wait_and_use_the_others)
     CHECK_EQ(bz_load_relaxed(&destroyed), 4 * 2); /* relaxed: all have ended */
 }
 
-static void comes_back(void *value);
-static const blitz_local_key boomerang = {comes_back};
+static void comes_back(void *value, void *ctx);
+static const blitz_local_key boomerang = {comes_back, NULL};
 
-static void comes_back(void *value)
+static void comes_back(void *value, void *ctx)
 {
+    (void)ctx;
     blitz_local_set(&boomerang, value);
 }
 
@@ -219,7 +223,7 @@ static int fork_and_leave(void *arg)
     blitz_job job;
     int has_run = 0;
     (void)arg;
-    keys[0].destroy = NULL;
+    keys[0].drop = NULL;
     CHECK_EQ(number_local_set(number_of(12)), 0);
     for (int round = 0; round < 100 && !has_run; round++) {
         blitz_fork(&job, job_looks, &has_run);

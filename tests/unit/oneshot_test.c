@@ -10,7 +10,7 @@
 static blitz_oneshot *oneshot(void)
 {
     blitz_oneshot *o;
-    CHECK_EQ(blitz_oneshot_new(sizeof(int), &o), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), NULL, &o), 0);
     return o;
 }
 
@@ -29,9 +29,9 @@ TEST(oneshot, what_is_sent_is_received)
 TEST(oneshot, bad_input_is_refused)
 {
     blitz_oneshot *o;
-    CHECK_EQ(blitz_oneshot_new(0, &o), -EINVAL);
-    CHECK_EQ(blitz_oneshot_new(SIZE_MAX, &o), -EINVAL);
-    CHECK_EQ(blitz_oneshot_new(4, NULL), -EINVAL);
+    CHECK_EQ(blitz_oneshot_new(0, NULL, &o), -EINVAL);
+    CHECK_EQ(blitz_oneshot_new(SIZE_MAX, NULL, &o), -EINVAL);
+    CHECK_EQ(blitz_oneshot_new(4, NULL, NULL), -EINVAL);
 }
 
 TEST(oneshot, bug_24_either_end_may_go_first)
@@ -58,8 +58,9 @@ TEST(oneshot, bug_24_either_end_may_go_first)
 
 static int dropped;
 
-static void drops(void *value)
+static void drops(void *value, void *ctx)
 {
+    (void)ctx;
     dropped += *(int *)value;
 }
 
@@ -68,14 +69,14 @@ TEST(oneshot, a_value_that_nobody_received_is_dropped_once)
     blitz_oneshot *o;
     int out;
     dropped = 0;
-    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
     blitz_oneshot_drop_receiver(o);
     CHECK_EQ(dropped, 7);
-    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
     CHECK_EQ(blitz_oneshot_recv(o, &out, 0), 0);
-    CHECK_EQ(blitz_oneshot_new_with(sizeof(int), drops, &o), 0);
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
     blitz_oneshot_drop_receiver(o);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), -EPIPE);
     CHECK_EQ(dropped, 7);
@@ -233,7 +234,7 @@ static blitz_oneshot *oneshot_with(size_t size, char fill)
     char value[LARGEST];
     blitz_oneshot *o;
     memset(value, fill, size);
-    CHECK_EQ(blitz_oneshot_new(size, &o), 0);
+    CHECK_EQ(blitz_oneshot_new(size, NULL, &o), 0);
     CHECK_EQ(blitz_oneshot_send(o, value), 0);
     return o;
 }

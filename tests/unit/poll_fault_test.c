@@ -17,8 +17,9 @@ static blitz_poll ready(void *state, blitz_cx *cx)
     return BLITZ_READY;
 }
 
-static void drop(void *state)
+static void drop(void *state, void *ctx)
 {
+    (void)ctx;
     CHECK_EQ(*(unsigned char *)state, 9);
 }
 
@@ -27,8 +28,9 @@ static void *pointer(void *arg)
     return arg;
 }
 
-static void free_pointer(void *p)
+static void free_pointer(void *p, void *ctx)
 {
+    (void)ctx;
     CHECK_EQ(*(int *)p, 4);
 }
 
@@ -59,7 +61,7 @@ static int use_everything(void *arg)
 {
     static unsigned char near[40], far[5000];
     static int four = 4;
-    blitz_spawn_opts opts = {.drop_state = drop, .free_result = free_pointer};
+    blitz_spawn_opts opts = {.drop_state = drop, .drop_result = free_pointer};
     blitz_task *t = NULL;
     int refused = 0;
     (void)arg;

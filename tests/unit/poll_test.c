@@ -96,8 +96,9 @@ TEST(poll, a_runtime_that_stops_takes_no_more)
 
 static bz_atomic(int) dropped;
 
-static void count_drop(void *state)
+static void count_drop(void *state, void *ctx)
 {
+    (void)ctx;
     CHECK_NOT_NULL(blitz_task_current()); /* in the task */
     CHECK_EQ(*(unsigned char *)state, 0xee);
     bz_fetch_add_relaxed(&dropped, 1); /* relaxed: the join orders */
@@ -117,8 +118,9 @@ static blitz_poll look_at_wide_state(void *state, blitz_cx *cx)
     return look_at_state(state, cx);
 }
 
-static void free_nothing(void *p)
+static void free_nothing(void *p, void *ctx)
 {
+    (void)ctx;
     (void)p;
     FAIL("there was no pointer");
 }
@@ -133,7 +135,7 @@ static int all_sizes(void *arg)
     for (size_t size = 1; size <= sizeof state; size += size < 100 || size > 300 ? 1 : 7)
         for (int which = 0; which < 4; which++) {
             blitz_spawn_opts opts = {.drop_state = which & 1 ? count_drop : NULL,
-                                     .free_result = which & 2 ? free_nothing : NULL};
+                                     .drop_result = which & 2 ? free_nothing : NULL};
             blitz_task *t;
             CHECK_EQ(blitz_spawn_poll(size % 16 == 0 ? look_at_wide_state : look_at_state, state,
                                       size, &opts, &t),

@@ -8,8 +8,9 @@
 
 static int freed;
 
-static void count_free(void *value)
+static void count_free(void *value, void *ctx)
 {
+    (void)ctx;
     ++freed;
     CHECK_NOT_NULL(value);
 }
@@ -29,7 +30,7 @@ struct ends {
 static void ends_init(struct ends *e)
 {
     freed = 0;
-    CHECK_EQ(blitz_promise_new(count_free, &e->p, &e->c), 0);
+    CHECK_EQ(blitz_promise_new(&(blitz_promise_opts){.drop = count_free}, &e->p, &e->c), 0);
     blitz_promise_await_future_init(&e->f, e->p);
 }
 
@@ -189,14 +190,15 @@ struct boxed {
     int *dropped;
 };
 
-static void count_drop(void *memory)
+static void count_drop(void *memory, void *ctx)
 {
+    (void)ctx;
     ++*((struct boxed *)memory)->dropped;
 }
 
 static struct boxed *box_of(blitz_class kind, int *dropped)
 {
-    struct boxed *b = blitz_box_new(sizeof *b, count_drop);
+    struct boxed *b = blitz_box_new(sizeof *b, &(blitz_box_opts){.drop = count_drop});
     CHECK_NOT_NULL(b);
     t_probe_init(&b->probe, &bz_os_linux, kind);
     b->dropped = dropped;
@@ -216,20 +218,21 @@ TEST(box, is_its_owners_if_it_is_ready_and_gone_if_it_was_cancelled)
         CHECK_EQ(ask(f, &bell), BLITZ_READY);
         CHECK_EQ(blitz_future_output(f), 5);
         CHECK_EQ(dropped, 0);
-        blitz_box_free(b);
+        blitz_box_unref(b);
         CHECK_EQ(dropped, 1);
         b = box_of((blitz_class)kind, &dropped);
         CHECK_EQ(blitz_await(blitz_box_future(b), 0), -ETIMEDOUT);
         CHECK_EQ(dropped, 2);
         CHECK_EQ(bell.holders, 0);
     }
-    blitz_box_free(NULL);
+    blitz_box_unref(NULL);
     CHECK_NULL(blitz_box_new(1, NULL));
     CHECK_NULL(blitz_box_new(SIZE_MAX, NULL));
 }
 
-static void set_dropped(void *memory)
+static void set_dropped(void *memory, void *ctx)
 {
+    (void)ctx;
     t_probe_set(*(struct t_probe **)((struct t_probe *)memory + 1), 0);
 }
 
@@ -242,7 +245,7 @@ static int leave_pinned(void *arg)
     struct {
         struct t_probe probe;
         struct t_probe *dropped;
-    } *b = blitz_box_new(sizeof *b, set_dropped);
+    } *b = blitz_box_new(sizeof *b, &(blitz_box_opts){.drop = set_dropped});
     CHECK_NOT_NULL(b);
     t_probe_init(&b->probe, &bz_os_linux, BLITZ_PINNED);
     b->dropped = &dropped;

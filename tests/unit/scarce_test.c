@@ -16,6 +16,7 @@
 #include "blitz.h"
 #include "io/uring_abi.h"
 #include "support/deny.h"
+#include "support/leave.h"
 #include "support/sanitizers.h"
 
 enum { NOBODY = 65534 };
@@ -56,7 +57,7 @@ static int call_in_every_form(void *arg)
 {
     int zero = 0, result = -1;
     call_without_memory(arg);
-    CHECK_EQ(blitz_blocking_until(add_one, &zero, NULL, BLITZ_FOREVER, &result), 0);
+    CHECK_EQ(leave_at(add_one, &zero, NULL, &result, BLITZ_FOREVER), 0);
     CHECK_EQ(result, 1);
     blitz_blocking_future f;
     blitz_blocking_future_init(&f, add_one, &zero, NULL);

@@ -24,7 +24,7 @@ static void select_one(int count, int ready, unsigned how)
 TEST(select_order, the_only_ready_case_is_chosen_at_every_place)
 {
     for (int i = 0; i < N; i++)
-        CHECK_EQ(blitz_chan_new(sizeof(int), 1, &chan[i]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &chan[i]), 0);
     for (int count = 1; count <= N; count++)
         for (int i = 0; i < count; i++) {
             select_one(count, i, BLITZ_SELECT_BIASED);

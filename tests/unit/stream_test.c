@@ -245,7 +245,7 @@ static int through_a_duplex(void *arg)
     blitz_memory m = {.is_growing = true};
     uint64_t copied;
     (void)arg;
-    CHECK_EQ(blitz_duplex_new(100, &d, ends), 0);
+    CHECK_EQ(blitz_duplex_new(100, ends, &d), 0);
     struct source s = {ends[0].out, data, BIG};
     CHECK_EQ(blitz_spawn(pour, &s, NULL, &t), 0);
     CHECK_EQ(blitz_stream_copy(ends[1].in, blitz_memory_writer(&m), &copied, BLITZ_FOREVER), 0);
@@ -257,7 +257,7 @@ static int through_a_duplex(void *arg)
     blitz_duplex_close(d, 1);
     CHECK_EQ(blitz_reader_read(ends[0].in, &c, 1, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_writer_write(ends[1].out, "x", 1, BLITZ_FOREVER), -EBADF);
-    blitz_duplex_free(d);
+    blitz_duplex_unref(d);
     free(m.data);
     free(data);
     return 0;
@@ -268,7 +268,7 @@ TEST(stream, a_duplex_carries_everything_and_ends)
     t_on_each(through_a_duplex, NULL, 0);
     blitz_stream ends[2];
     blitz_duplex *d;
-    CHECK_EQ(blitz_duplex_new(0, &d, ends), -EINVAL);
+    CHECK_EQ(blitz_duplex_new(0, ends, &d), -EINVAL);
 }
 
 /* a - b are two connections' inner ends: a proxy in the middle of a client and a server. */

@@ -99,7 +99,7 @@ static int run_out(void *arg)
     blitz_tcp *client[CLIENTS], *t;
     blitz_addr at;
     c.listener = t_listen(&at);
-    CHECK_EQ(blitz_chan_new(sizeof t, BLITZ_UNBOUNDED, &c.taken), 0);
+    CHECK_EQ(blitz_chan_new(sizeof t, BLITZ_UNBOUNDED, NULL, &c.taken), 0);
     for (int i = 0; i < CLIENTS; i++)
         CHECK_EQ(blitz_tcp_connect(&at, &client[i], soon()), 0);
     CHECK_EQ(blitz_tcp_accept(c.listener, &t, NULL, soon()), 0); /* all is open */

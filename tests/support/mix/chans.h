@@ -71,8 +71,8 @@ static void chans_make_channels(struct mix_round *r)
     for (unsigned i = 0; i < chans.count; i++) {
         uint64_t die = mix_die(&r->dice, 12);
         chans.capacity[i] = mix_capacities[die < 6 ? die : die < 8 ? 0 : die < 11 ? 1 : 2];
-        CHECK_EQ(blitz_chan_new_with(chans.bytes, chans.capacity[i],
-                                     &(blitz_chan_opts){.drop = chans_drop}, &chans.chan[i]),
+        CHECK_EQ(blitz_chan_new(chans.bytes, chans.capacity[i],
+                                &(blitz_chan_opts){.drop = chans_drop}, &chans.chan[i]),
                  0);
         mix_set(&chans.debt[i], 0);
         mix_say(r, " capacity %zd", (ssize_t)chans.capacity[i]);

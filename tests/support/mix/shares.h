@@ -42,7 +42,7 @@ static void shares_make(struct mix_round *r)
     size_t capacity = shares.kind == SHARES_RENDEZVOUS ? 0 : 1;
     for (unsigned i = 0; i < shares.count; i++) {
         uint64_t value = i;
-        CHECK_EQ(blitz_chan_new(sizeof(uint64_t), capacity, &shares.chan[i]), 0);
+        CHECK_EQ(blitz_chan_new(sizeof(uint64_t), capacity, NULL, &shares.chan[i]), 0);
         if (shares.kind == SHARES_FULL && shares.is_ready[i])
             CHECK_EQ(blitz_chan_try_send(shares.chan[i], &value), 0);
         if (shares.kind == SHARES_ROOM && !shares.is_ready[i])

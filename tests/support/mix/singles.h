@@ -29,8 +29,9 @@ static void oneshot_gone(uint64_t id)
     CHECK_EQ(mix_add(&singles.gone[id / SINGLES_EACH][id % SINGLES_EACH], 1), 1);
 }
 
-static void oneshot_drop(void *value)
+static void oneshot_drop(void *value, void *ctx)
 {
+    (void)ctx;
     oneshot_gone(((struct mix_value *)value)->id);
 }
 
@@ -41,8 +42,9 @@ static void oneshot_make(struct mix_round *r)
     singles.each = 1 + (unsigned)mix_die(&r->dice, SINGLES_EACH);
     for (unsigned i = 0; i < pairs; i++) {
         for (unsigned k = 0; k < singles.each; k++)
-            CHECK_EQ(blitz_oneshot_new_with(sizeof(struct mix_value), oneshot_drop,
-                                            &singles.oneshot[i][k]),
+            CHECK_EQ(blitz_oneshot_new(sizeof(struct mix_value),
+                                       &(blitz_oneshot_opts){.drop = oneshot_drop},
+                                       &singles.oneshot[i][k]),
                      0);
         for (unsigned role = 0; role < 2; role++) {
             struct mix_party *p = mix_join_in(r, role, role == SINGLES_SEND || i % 2);
@@ -106,8 +108,9 @@ static const struct mix_scene mix_scene_oneshot = {
 
 /* ---- promise: the completer is p->op.with, kept in scratch[0] ---- */
 
-static void promise_free(void *value)
+static void promise_free(void *value, void *ctx)
 {
+    (void)ctx;
     mix_add(&singles.freed, 1);
     free(value);
 }
@@ -116,7 +119,9 @@ static void promise_make(struct mix_round *r)
 {
     blitz_completer *completer;
     memset(&singles, 0, sizeof singles);
-    CHECK_EQ(blitz_promise_new(promise_free, &singles.promise, &completer), 0);
+    CHECK_EQ(blitz_promise_new(&(blitz_promise_opts){.drop = promise_free}, &singles.promise,
+                               &completer),
+             0);
     for (uint64_t n = 1 + mix_die(&r->dice, 6); n > 0; n--) {
         struct mix_party *p = mix_join_in(r, SINGLES_RECV, mix_one_in(&r->dice, 2));
         p->left = 1;

@@ -1,0 +1,23 @@
+/*
+ * leave.h - a blocking call that its caller leaves at a deadline: the future of blitz_blocking(), awaited.
+ */
+#ifndef SUPPORT_LEAVE_H
+#define SUPPORT_LEAVE_H
+
+#include "blitz/blocking.h"
+
+/* 0 and *result (may be NULL), or what the await or the future said. */
+static inline int leave_at(int (*fn)(void *arg), void *arg, void (*drop)(void *value, void *ctx),
+                           int *result, blitz_deadline until)
+{
+    blitz_blocking_future f;
+    blitz_blocking_future_init(&f, fn, arg, &(blitz_blocking_opts){.drop = drop});
+    int err = blitz_await(&f.future, until);
+    if (err == 0)
+        err = f.error;
+    if (err == 0 && result != NULL)
+        *result = f.result;
+    return err;
+}
+
+#endif
