@@ -164,6 +164,7 @@ static void oneshot(uint64_t rounds)
         must(blitz_oneshot_new(sizeof value, NULL, &o), "oneshot");
         must(blitz_oneshot_send(o, &rounds), "send");
         must(blitz_oneshot_recv(o, &value, BLITZ_FOREVER), "recv");
+        blitz_oneshot_receiver_drop(o);
         keep(value);
     }
 }

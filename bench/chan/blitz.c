@@ -148,6 +148,7 @@ static double oneshot(uint64_t ops)
         must(blitz_oneshot_new(sizeof value, NULL, &o), "oneshot");
         must(blitz_oneshot_send(o, &i), "send");
         must(blitz_oneshot_recv(o, &value, BLITZ_FOREVER), "recv");
+        blitz_oneshot_receiver_drop(o);
         bench_keep(value);
     }
     return (double)(tasks_now_ns() - began);

@@ -1,15 +1,17 @@
 /*
  * blitz/oneshot.h - one value, from one sender to one receiver, once.
  *
- * A reply, a result. It has two ends, made together and given to two parties. Each end is used up by
- * its last call: the sender's by send or drop_sender, the receiver's by a receive that did not end by
- * the deadline or a cancel, or by drop_receiver. The memory goes with the second of them.
+ * A reply, a result. It has two ends, made together and given to two parties. The sender's end is given up
+ * by send or sender_drop, the receiver's by receiver_drop, also after it has received. The memory is freed with the
+ * second of them.
  *
  *     blitz_oneshot *o;
  *     blitz_oneshot_new(sizeof(int), NULL, &o);
  *     ... in one task                             ... in another
  *     blitz_oneshot_send(o, &(int){42});          int got;
  *                                                 if (blitz_oneshot_recv(o, &got, BLITZ_FOREVER) == 0)
+ *                                                     use(got);
+ *                                                 blitz_oneshot_receiver_drop(o);
  */
 #ifndef BLITZ_ONESHOT_H
 #define BLITZ_ONESHOT_H
@@ -54,7 +56,7 @@ BLITZ_API int blitz_oneshot_send(blitz_oneshot *o, const void *value);
  * Owns:     takes the sender's end.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_oneshot_drop_sender(blitz_oneshot *o);
+BLITZ_API void blitz_oneshot_sender_drop(blitz_oneshot *o);
 
 /*
  * For the sender: is there nobody to send to any more?
@@ -66,30 +68,31 @@ BLITZ_API bool blitz_oneshot_is_closed(blitz_oneshot *o);
 
 /*
  * Receive the value.
- * Owns:     takes the receiver's end on 0 and -EPIPE. *value is the caller's, and written only on 0.
+ * Owns:     borrows the receiver's end. *value is the caller's, and written only on 0.
  * Suspends: until it was sent, the sender has gone, the deadline or a cancel. Call from anywhere.
- * Returns:  0, -EPIPE (the sender went without sending), -ETIMEDOUT, -ECANCELED (nothing happened, the
- *           end is still the caller's).
+ * Returns:  0, -EPIPE (the sender went without sending, or the value was received before), -ETIMEDOUT, -ECANCELED
+ *           (nothing happened).
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_oneshot_recv(blitz_oneshot *o, void *value,
                                                                blitz_deadline until);
 
 /*
  * Receive the value if it is there.
- * Owns:     takes the receiver's end on 0 and -EPIPE.
+ * Owns:     borrows the receiver's end. *value is the caller's, and written only on 0.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EAGAIN, -EPIPE.
+ * Returns:  0, -EAGAIN (not sent yet), -EPIPE (as blitz_oneshot_recv()).
  */
 BLITZ_API BLITZ_MUST_USE int blitz_oneshot_try_recv(blitz_oneshot *o, void *value);
 
 /*
- * Go without receiving. A value that was sent is dropped, by the hook if there is one.
+ * Give up the receiver's end, having received or not. A value that was sent and not received goes to the options'
+ * drop function.
  * Owns:     takes the receiver's end.
  * Suspends: never, unless the drop hook does. Call from any thread.
  */
-BLITZ_API void blitz_oneshot_drop_receiver(blitz_oneshot *o);
+BLITZ_API void blitz_oneshot_receiver_drop(blitz_oneshot *o);
 
-/* The receive as a future. Revocable: a cancel leaves the receiver's end with the caller. */
+/* blitz_oneshot_recv() as a future. Revocable: after a cancel the value can still be received. */
 typedef struct blitz_oneshot_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, -EPIPE */
@@ -98,7 +101,7 @@ typedef struct blitz_oneshot_future {
 
 /*
  * A receive into *value.
- * Owns:     borrows the end and *value until it is ready, and takes the end then.
+ * Owns:     borrows the receiver's end and *value until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_oneshot_recv_future_init(blitz_oneshot_future *f, blitz_oneshot *o,

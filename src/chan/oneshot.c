@@ -6,7 +6,7 @@
  *   VALUE           the value is there                         the sender's
  *   CLOSED          there will be none                         the sender's, instead
  *   SENDER_GONE     the sender will not touch it any more      the sender's, the last
- *   RECEIVER_GONE   likewise; VALUE, if it was seen, is taken  the receiver's, the last
+ *   RECEIVER_GONE   likewise                                   the receiver's, the last
  *   WAITS           somebody is registered: go by the lock     the receiver's, under the lock
  *
  * Whoever of the two goes second frees. The common case takes no lock: a sender that finds nobody
@@ -43,6 +43,7 @@ struct blitz_oneshot {
     bz_atomic(uint32_t) word;
     struct bz_lock lock;      /* rank WAIT */
     struct bz_waiter *waiter; /* I1 */
+    bool is_taken;            /* the value was received; the receiver's own */
     size_t size;              /* constant, as is */
     blitz_oneshot_opts opts;
     _Alignas(max_align_t) char value[]; /* the sender's until VALUE, then the receiver's */
@@ -63,6 +64,7 @@ int blitz_oneshot_new(size_t value_size, const blitz_oneshot_opts *opts, blitz_o
     bz_atomic_init(&o->word, 0);
     bz_lock_init_ranked(&o->lock, BZ_RANK_WAIT);
     o->waiter = NULL;
+    o->is_taken = false;
     o->size = value_size;
     o->opts = opts != NULL ? *opts : (blitz_oneshot_opts){NULL, NULL};
     *out = o;
@@ -113,7 +115,7 @@ int blitz_oneshot_send(blitz_oneshot *o, const void *value)
     return sender_goes(o, VALUE) ? 0 : -EPIPE;
 }
 
-void blitz_oneshot_drop_sender(blitz_oneshot *o)
+void blitz_oneshot_sender_drop(blitz_oneshot *o)
 {
     (void)sender_goes(o, CLOSED);
 }
@@ -135,13 +137,14 @@ static void receiver_goes(struct blitz_oneshot *o, uint32_t seen)
 
 static inline int try_recv(struct blitz_oneshot *o, void *value)
 {
-    uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
+    uint32_t seen = bz_load_acquire(&o->word); /* [A] */
     if (!(seen & (VALUE | CLOSED)))
         return -EAGAIN;
-    if (seen & VALUE)
-        bz_value_copy(value, o->value, o->size);
-    receiver_goes(o, seen);
-    return seen & VALUE ? 0 : -EPIPE;
+    if (!(seen & VALUE) || o->is_taken)
+        return -EPIPE;
+    bz_value_copy(value, o->value, o->size);
+    o->is_taken = true;
+    return 0;
 }
 
 int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
@@ -149,14 +152,14 @@ int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
     return try_recv(o, value);
 }
 
-void blitz_oneshot_drop_receiver(blitz_oneshot *o)
+void blitz_oneshot_receiver_drop(blitz_oneshot *o)
 {
     uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
     while (!(seen & (VALUE | CLOSED)))
         if (bz_cas_weak_rel_acq(&o->word, &seen,
                                 seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
             return;
-    if ((seen & VALUE) && o->opts.drop != NULL)
+    if ((seen & VALUE) && !o->is_taken && o->opts.drop != NULL)
         o->opts.drop(o->value, o->opts.ctx);
     receiver_goes(o, seen);
 }

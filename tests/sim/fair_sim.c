@@ -182,7 +182,7 @@ TEST(fair, hogs_in_destructors_of_states)
 
 TEST(fair, hogs_in_destructors_of_results)
 {
-    sim_on_seeds(scene_free_result, NULL, 0, 40);
+    sim_on_seeds(scene_drop_result, NULL, 0, 40);
 }
 
 TEST(fair, hogs_in_foreign_wakers)

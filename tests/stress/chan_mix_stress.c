@@ -64,8 +64,7 @@ static void judge(struct pair *p, int rc)
 {
     CHECK(rc == 0 || rc == -EPIPE || rc == -ETIMEDOUT);
     CHECK_EQ(p->value, rc == 0 ? 42u : 0u);
-    if (rc == -ETIMEDOUT)
-        blitz_oneshot_drop_receiver(p->o);
+    blitz_oneshot_receiver_drop(p->o);
 }
 
 static void make(struct pair *p)
@@ -124,7 +123,7 @@ static int sends(void *arg)
         for (uint64_t k = i % 4; k > 0; k--)
             blitz_yield(); /* so that the receiver waits, more often than not */
         if (i % 7 == 0)
-            blitz_oneshot_drop_sender(o);
+            blitz_oneshot_sender_drop(o);
         else
             (void)!blitz_oneshot_send(o, &(uint64_t){42});
     }

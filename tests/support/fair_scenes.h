@@ -333,7 +333,7 @@ static inline int detaches(void *t)
     return 0;
 }
 
-static inline int scene_free_result(void *arg)
+static inline int scene_drop_result(void *arg)
 {
     struct hog_bell bell = {.over = 0};
     blitz_spawn_opts opts = {.drop_result = hog_in_drop_result};

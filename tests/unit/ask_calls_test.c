@@ -230,7 +230,7 @@ static void sends_beside_a_receiver_that_polls(size_t capacity)
     blitz_waker waker = {&ops, NULL};
     blitz_chan_future f;
     int out = 0;
-    CHECK_EQ(blitz_chan_new(sizeof value, capacity, &chan), 0);
+    CHECK_EQ(blitz_chan_new(sizeof value, capacity, NULL, &chan), 0);
     blitz_chan_recv_future_init(&f, chan, &out);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
     CHECK(lets_others_run(send_one, 0));
@@ -278,6 +278,7 @@ static void receives_what_is_there(void)
     CHECK_EQ(blitz_oneshot_new(sizeof value, NULL, &oneshot), 0);
     CHECK_EQ(blitz_oneshot_send(oneshot, &value), 0);
     CHECK(lets_others_run(recv_oneshot, 0));
+    blitz_oneshot_receiver_drop(oneshot);
     CHECK_EQ(blitz_watch_new(sizeof value, &value, &watch), 0);
     CHECK(lets_others_run(recv_watch, 0));
     blitz_watch_unref(watch);

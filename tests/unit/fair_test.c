@@ -71,7 +71,7 @@ TEST(fair, a_hog_in_the_destructor_of_a_state)
 
 TEST(fair, a_hog_in_the_destructor_of_a_result)
 {
-    t_on_each(scene_free_result, NULL, 0);
+    t_on_each(scene_drop_result, NULL, 0);
 }
 
 TEST(fair, a_hog_in_a_foreign_waker_that_an_ending_task_wakes)

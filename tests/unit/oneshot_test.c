@@ -24,6 +24,20 @@ TEST(oneshot, what_is_sent_is_received)
     CHECK_EQ(blitz_oneshot_send(o, &(int){5}), 0);
     CHECK_EQ(blitz_oneshot_recv(o, &out, 0), 0);
     CHECK_EQ(out, 5);
+    blitz_oneshot_receiver_drop(o);
+}
+
+TEST(oneshot, a_receive_leaves_the_end_with_the_receiver)
+{
+    blitz_oneshot *o = oneshot();
+    int out = 0, more = 1;
+    CHECK_EQ(blitz_oneshot_send(o, &(int){5}), 0);
+    CHECK_EQ(blitz_oneshot_try_recv(o, &out), 0);
+    CHECK_EQ(blitz_oneshot_try_recv(o, &more), -EPIPE);
+    CHECK_EQ(blitz_oneshot_recv(o, &more, BLITZ_FOREVER), -EPIPE);
+    CHECK_EQ(out, 5);
+    CHECK_EQ(more, 1); /* the value comes once */
+    blitz_oneshot_receiver_drop(o);
 }
 
 TEST(oneshot, bad_input_is_refused)
@@ -38,21 +52,23 @@ TEST(oneshot, bug_24_either_end_may_go_first)
 {
     int out = 3;
     blitz_oneshot *o = oneshot();
-    blitz_oneshot_drop_sender(o);
+    blitz_oneshot_sender_drop(o);
     CHECK_EQ(blitz_oneshot_recv(o, &out, BLITZ_FOREVER), -EPIPE);
+    blitz_oneshot_receiver_drop(o);
     o = oneshot();
-    blitz_oneshot_drop_sender(o);
+    blitz_oneshot_sender_drop(o);
     CHECK_EQ(blitz_oneshot_try_recv(o, &out), -EPIPE);
+    blitz_oneshot_receiver_drop(o);
     o = oneshot();
-    blitz_oneshot_drop_receiver(o);
+    blitz_oneshot_receiver_drop(o);
     CHECK_EQ(blitz_oneshot_is_closed(o), 1);
     CHECK_EQ(blitz_oneshot_send(o, &out), -EPIPE);
     o = oneshot();
-    blitz_oneshot_drop_receiver(o);
-    blitz_oneshot_drop_sender(o);
+    blitz_oneshot_receiver_drop(o);
+    blitz_oneshot_sender_drop(o);
     o = oneshot();
-    blitz_oneshot_drop_sender(o);
-    blitz_oneshot_drop_receiver(o);
+    blitz_oneshot_sender_drop(o);
+    blitz_oneshot_receiver_drop(o);
     CHECK_EQ(out, 3);
 }
 
@@ -71,13 +87,15 @@ TEST(oneshot, a_value_that_nobody_received_is_dropped_once)
     dropped = 0;
     CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
-    blitz_oneshot_drop_receiver(o);
+    blitz_oneshot_receiver_drop(o);
     CHECK_EQ(dropped, 7);
     CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), 0);
     CHECK_EQ(blitz_oneshot_recv(o, &out, 0), 0);
+    blitz_oneshot_receiver_drop(o);
+    CHECK_EQ(dropped, 7); /* a received value is the receiver's */
     CHECK_EQ(blitz_oneshot_new(sizeof(int), &(blitz_oneshot_opts){.drop = drops}, &o), 0);
-    blitz_oneshot_drop_receiver(o);
+    blitz_oneshot_receiver_drop(o);
     CHECK_EQ(blitz_oneshot_send(o, &(int){7}), -EPIPE);
     CHECK_EQ(dropped, 7);
 }
@@ -106,12 +124,13 @@ static int waits_and_is_served(void *arg)
         if (i % 2)
             blitz_yield();
         if (i % 5 == 4)
-            blitz_oneshot_drop_sender(a.o);
+            blitz_oneshot_sender_drop(a.o);
         else
             CHECK_EQ(blitz_oneshot_send(a.o, &i), 0);
         CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, i % 5 == 4 ? -EPIPE : 0);
         CHECK_EQ(a.out, i % 5 == 4 ? 0 : i);
+        blitz_oneshot_receiver_drop(a.o);
     }
     return 0;
 }
@@ -136,6 +155,7 @@ static int gives_up(void *arg)
     CHECK_EQ(blitz_oneshot_send(a.o, &(int){4}), 0); /* the end is still ours */
     CHECK_EQ(blitz_oneshot_recv(a.o, &a.out, BLITZ_FOREVER), 0);
     CHECK_EQ(a.out, 4);
+    blitz_oneshot_receiver_drop(a.o);
     return 0;
 }
 
@@ -166,12 +186,13 @@ TEST(oneshot, the_future_is_told_or_cancelled)
             CHECK_EQ(blitz_oneshot_send(o, &(int){1}), 0);
             CHECK_EQ(bell.rung, 0);
             CHECK_EQ(blitz_oneshot_try_recv(o, &out), 0);
+            blitz_oneshot_receiver_drop(o);
             break;
         }
         if (round == 0)
             CHECK_EQ(blitz_oneshot_send(o, &(int){1}), 0);
         else
-            blitz_oneshot_drop_sender(o);
+            blitz_oneshot_sender_drop(o);
         CHECK_EQ(bell.rung, 1);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
@@ -179,6 +200,7 @@ TEST(oneshot, the_future_is_told_or_cancelled)
         CHECK_EQ(f.future.ops->output(&f.future), f.result);
         CHECK_EQ(out, round == 0);
         CHECK_EQ(bell.holders, 1);
+        blitz_oneshot_receiver_drop(o);
     }
     CHECK_EQ(bell.holders, 1);
 }
@@ -243,6 +265,7 @@ static void then_it_has(blitz_oneshot *o, size_t size, char fill)
 {
     char value[LARGEST];
     CHECK_EQ(blitz_oneshot_recv(o, value, BLITZ_FOREVER), 0);
+    blitz_oneshot_receiver_drop(o);
     for (size_t i = 0; i < size; i++)
         CHECK_EQ(value[i], fill);
 }

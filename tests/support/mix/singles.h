@@ -73,7 +73,7 @@ static void oneshot_done(struct mix_party *p, int rc)
     if (p->role == SINGLES_SEND) {
         p->scratch[1]++;
         if (mix_one_in(&p->dice, 5)) {
-            blitz_oneshot_drop_sender(singles.oneshot[pair][k]);
+            blitz_oneshot_sender_drop(singles.oneshot[pair][k]);
             return;
         }
         rc = blitz_oneshot_send(singles.oneshot[pair][k], &v);
@@ -87,13 +87,16 @@ static void oneshot_done(struct mix_party *p, int rc)
         CHECK_EQ(p->op.value[0].twin, v.twin);
         oneshot_gone(v.id);
     }
-    p->scratch[1] += rc == 0 || rc == -EPIPE;
+    if (rc == 0 || rc == -EPIPE) {
+        blitz_oneshot_receiver_drop(singles.oneshot[pair][k]);
+        p->scratch[1]++;
+    }
 }
 
 static void oneshot_leave(struct mix_party *p)
 {
     for (; p->role == SINGLES_RECV && p->scratch[1] < singles.each; p->scratch[1]++)
-        blitz_oneshot_drop_receiver(singles.oneshot[p->scratch[0]][p->scratch[1]]);
+        blitz_oneshot_receiver_drop(singles.oneshot[p->scratch[0]][p->scratch[1]]);
 }
 
 static void oneshot_check(struct mix_round *r)
