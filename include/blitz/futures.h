@@ -41,7 +41,7 @@ typedef struct blitz_join_future {
     int error;           /* 0: ready, the handle is taken; -EINPROGRESS: not ready, it is yours;
                           * -EDEADLK: a task that joins itself; -EINVAL: no task */
     void *pointer;       /* when ready: the pointer it left, yours now; NULL if none */
-    void *inside[6];
+    void *inside[8];
 } blitz_join_future;
 
 /*

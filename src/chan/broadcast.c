@@ -169,5 +169,5 @@ void blitz_broadcast_recv_future_init(blitz_broadcast_future *f, blitz_broadcast
     f->result = -EINPROGRESS;
     f->missed = 0;
     *r = receive_by(rx, value);
-    bz_waiter_init(&r->waiter, NULL, 0);
+    bz_waiter_init_polled(&r->waiter);
 }

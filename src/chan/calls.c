@@ -2,25 +2,23 @@
  * calls.c - what is called on a channel by those who have a stack: send, receive, permits.
  *
  * Each tries its step first, and waits only if that would not do. Many at a time take the lock once
- * for as many steps as go without waiting and as can be owed.
+ * for as many steps as go without waiting and as fit into the list of wake-ups.
  *
  * I1  Between two tries of one call nothing is held but what the call was told of: an error says how
  *     much was done, and nothing else happened.
  */
 #include "chan/chan.h"
 
-/* The common case, in short, under the lock: somebody waits for a value on a stack, and nothing is
- * before this one. False: nothing was done, but one that cannot be won is off the line. */
-static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_won *won)
+/* The common case, in short, under the lock: a blocking receiver waits and no value is before this one.
+ * False: nothing was done, but a receiver that could not be claimed is off the queue. */
+static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_wake *wake)
 {
-    struct bz_waiter *w = bz_line_first(&c->receivers);
-    if (w == NULL || w->wait == NULL || c->values.count != 0 || c->is_closed)
+    struct bz_waiter *w = bz_waiter_first(&c->receivers);
+    if (w == NULL || w->is_polled || c->values.count != 0 || c->is_closed)
         return false;
-    bz_list_remove(&w->in);
-    if (!bz_wait_win(w->wait, w->outcome, won))
-        return BZ_BROKEN(119) && ((won->task = NULL), true);
-    bz_value_copy(bz_chan_op_of(w)->value, value,
-                  c->values.size); /* its result is 0 from the start */
+    if (!bz_waiter_grant(w, 0, wake))
+        return BZ_BROKEN(119) && ((wake->kind = BZ_WAKE_NONE), true);
+    bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
     return true;
 }
 
@@ -51,16 +49,15 @@ static inline bool take_in_short(struct blitz_chan *c, void *value)
 }
 
 /* The other way round: out of the hands of a sender that waits at a rendezvous. */
-static inline bool take_over(struct blitz_chan *c, void *value, struct bz_won *won)
+static inline bool take_over(struct blitz_chan *c, void *value, struct bz_wake *wake)
 {
-    struct bz_waiter *w = bz_line_first(&c->senders);
-    if (w == NULL || w->wait == NULL || c->capacity != 0 || c->is_closed ||
+    struct bz_waiter *w = bz_waiter_first(&c->senders);
+    if (w == NULL || w->is_polled || c->capacity != 0 || c->is_closed ||
         !bz_list_is_empty(&c->receivers))
         return false;
-    bz_list_remove(&w->in);
-    if (!bz_wait_win(w->wait, w->outcome, won))
+    if (!bz_waiter_grant(w, 0, wake))
         return false;
-    bz_value_copy(value, bz_chan_op_of(w)->value, c->values.size); /* as above */
+    bz_value_copy(value, bz_chan_op_of(w)->value, c->values.size);
     return true;
 }
 
@@ -84,16 +81,16 @@ static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void
 /* The rest, out of line so that the short cases keep their registers. The lock is held. */
 static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, blitz_deadline until)
 {
-    struct bz_owed owed;
-    struct bz_won won;
-    if (BZ_CHAN_SHORT && hand_over(c, value, &won)) {
+    struct bz_wakelist wakes;
+    struct bz_wake wake;
+    if (BZ_CHAN_SHORT && hand_over(c, value, &wake)) {
         bz_chan_unlock(c);
-        bz_won_resume(&won);
+        bz_wake_deliver(&wake);
         return 0;
     }
-    bz_owed_init(&owed);
-    int rc = bz_chan_put(c, value, &owed);
-    bz_chan_done(c, &owed);
+    bz_wakelist_init(&wakes);
+    int rc = bz_chan_put(c, value, &wakes);
+    bz_chan_done(c, &wakes);
     if (rc != 0)
         return finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
     bz_look_up(); /* ask.h. Not above: for who is handed something somebody has waited */
@@ -120,16 +117,16 @@ int blitz_chan_try_send(blitz_chan *c, const void *value)
 
 static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_deadline until)
 {
-    struct bz_owed owed;
-    struct bz_won won;
-    if (BZ_CHAN_SHORT && take_over(c, value, &won)) {
+    struct bz_wakelist wakes;
+    struct bz_wake wake;
+    if (BZ_CHAN_SHORT && take_over(c, value, &wake)) {
         bz_chan_unlock(c);
-        bz_won_resume(&won);
+        bz_wake_deliver(&wake);
         return 0;
     }
-    bz_owed_init(&owed);
-    int rc = bz_chan_take(c, value, &owed);
-    bz_chan_done(c, &owed);
+    bz_wakelist_init(&wakes);
+    int rc = bz_chan_take(c, value, &wakes);
+    bz_chan_done(c, &wakes);
     if (rc != 0)
         return finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
     bz_look_up(); /* ask.h */
@@ -159,17 +156,17 @@ int blitz_chan_try_recv(blitz_chan *c, void *value)
 /* As many as go without waiting. Adds to *sent; says why it stopped, 0: all are sent. */
 static int put_some(blitz_chan *c, const char *values, size_t count, size_t *sent)
 {
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     int rc = 0;
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    while (*sent < count && !bz_owed_is_full(&owed)) {
-        rc = bz_chan_put(c, values + *sent * c->values.size, &owed);
+    while (*sent < count && !bz_wakelist_is_full(&wakes)) {
+        rc = bz_chan_put(c, values + *sent * c->values.size, &wakes);
         if (rc != 0)
             break;
         ++*sent;
     }
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     return rc;
 }
 
@@ -195,17 +192,17 @@ int blitz_chan_send_many(blitz_chan *c, const void *values, size_t count, size_t
 
 static int take_some(blitz_chan *c, char *values, size_t max, size_t *received)
 {
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     int rc = 0;
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    while (*received < max && !bz_owed_is_full(&owed)) {
-        rc = bz_chan_take(c, values + *received * c->values.size, &owed);
+    while (*received < max && !bz_wakelist_is_full(&wakes)) {
+        rc = bz_chan_take(c, values + *received * c->values.size, &wakes);
         if (rc != 0)
             break;
         ++*received;
     }
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     return rc;
 }
 
@@ -254,19 +251,19 @@ int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit)
 static void spend(blitz_permit *permit, const void *value)
 {
     struct blitz_chan *c = permit->chan;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     permit->chan = NULL;
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
     bool is_shut = c->is_shut;
     if (value == NULL || is_shut) {
         c->permits--;
         bz_chan_has_room(c);
-        bz_chan_settle(c, &owed);
+        bz_chan_settle(c, &wakes);
     } else {
-        bz_chan_put_held(c, value, &owed);
+        bz_chan_put_held(c, value, &wakes);
     }
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     if (value != NULL && is_shut && c->drop != NULL)
         c->drop((void *)value,
                 c->drop_ctx); /* a copy would be dropped; this one is not used again */

@@ -101,20 +101,20 @@ void blitz_chan_unref(blitz_chan *c)
 
 void blitz_chan_close(blitz_chan *c)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
     c->is_closed = true;
     bz_chan_has_news(c);
     bz_chan_has_room(c);
-    bz_chan_settle(c, &owed);
-    bz_chan_done(c, &owed);
+    bz_chan_settle(c, &wakes);
+    bz_chan_done(c, &wakes);
 }
 
 size_t blitz_chan_shut(blitz_chan *c)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
     struct bz_values left = c->values;
     c->values.count = 0;
@@ -123,8 +123,8 @@ size_t blitz_chan_shut(blitz_chan *c)
     c->is_closed = c->is_shut = true;
     bz_chan_has_news(c);
     bz_chan_has_room(c);
-    bz_chan_settle(c, &owed);
-    bz_chan_done(c, &owed);
+    bz_chan_settle(c, &wakes);
+    bz_chan_done(c, &wakes);
     return drop_all(c, &left);
 }
 

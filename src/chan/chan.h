@@ -1,7 +1,7 @@
 /*
  * chan.h - the inside of a channel: what it is, and what can be done to it under its lock.
  *
- *   line.h      those who wait
+ *   copy.h      copying a value
  *   values.h     the values
  *   core.c      put, take, hold: one step under the lock, and serving those who wait
  *   wait.c      waiting for a step on a stack
@@ -10,8 +10,8 @@
  *   future.c    the operations as values
  *   select.h    several at once
  *
- * One operation is a struct bz_chan_op: which channel, what to do, from or to where, and a place in
- * the line. Whoever waits, in whatever way, tries the same function under the same lock.
+ * One operation is a struct bz_chan_op: which channel, what to do, from or to where, and a waiter
+ * (wait/waiter.h). Blocking calls and futures try the same function under the same lock.
  */
 #ifndef BZ_CHAN_CHAN_H
 #define BZ_CHAN_CHAN_H
@@ -111,31 +111,31 @@ static inline bool bz_chan_is_empty(const struct blitz_chan *c)
 
 /*
  * One step. 0: done; -EAGAIN: it would have to wait; -EPIPE: no more; -ENOBUFS: an unbounded channel
- * needs a block first (bz_chan_grow); -EOPNOTSUPP. Needs room for one in what is owed.
+ * needs a block first (bz_chan_grow); -EOPNOTSUPP. Needs room for one in the list of wake-ups.
  */
-BZ_MUST_USE int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed);
-BZ_MUST_USE int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed);
+BZ_MUST_USE int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes);
+BZ_MUST_USE int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes);
 BZ_MUST_USE int bz_chan_hold(struct blitz_chan *c);
 /* Whichever of them it is. */
-BZ_MUST_USE int bz_chan_try(struct bz_chan_op *op, struct bz_owed *owed);
+BZ_MUST_USE int bz_chan_try(struct bz_chan_op *op, struct bz_wakelist *wakes);
 /* Put a value into a slot that was held for it. */
-void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_owed *owed);
+void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes);
 
 /* Put an operation into its line: at its end; a future that was told and came too late, at its head. */
-void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_owed *owed);
+void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *wakes);
 /* A future asks again, or goes: it is not notified any more. True: it was. */
 bool bz_chan_untell(struct bz_chan_op *op);
 
-/* Serve whoever waits and can be served: as many as can be owed, or owed->has_more. */
-void bz_chan_settle(struct blitz_chan *c, struct bz_owed *owed);
+/* Serve the waiters that can be served, as many as fit into the list; wakes->has_more: not all of them. */
+void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes);
 /* The end of every step: drop the lock, then pay, free, and settle the rest. */
-void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_block *retired);
-static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_owed *owed)
+void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct bz_block *retired);
+static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
     struct bz_block *retired = bz_values_retired(&c->values);
     bz_chan_unlock(c);
-    if (owed->count != 0 || BZ_UNLIKELY(retired != NULL))
-        bz_chan_done_slow(c, owed, retired);
+    if (wakes->count != 0 || BZ_UNLIKELY(retired != NULL))
+        bz_chan_done_slow(c, wakes, retired);
 }
 
 /* ---- not under the lock ---- */

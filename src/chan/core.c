@@ -31,7 +31,7 @@
  * I2  A future that is notified and has not asked since stands for one value (told_receivers) or one
  *     free slot (told_senders): so many are left for them by settle.
  * I3  While the lock is free nobody waits who could be served, but for those that somebody is about
- *     to come back for (owed->has_more).
+ *     to come back for (wakes->has_more).
  * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
  *     claim.
  */
@@ -55,20 +55,20 @@ static bool must_grow(const struct blitz_chan *c)
     return c->capacity == BLITZ_UNBOUNDED && c->values.room <= c->permits;
 }
 
-static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_owed *owed)
+static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_wakelist *wakes)
 {
     if (bz_chan_op_of(w)->kind == BZ_CHAN_RECV)
         c->told_receivers++;
     else
         c->told_senders++;
-    bz_waiter_notify(w, owed);
+    bz_wakelist_notify(wakes, w);
 }
 
 bool bz_chan_untell(struct bz_chan_op *op)
 {
-    if (!op->waiter.is_notified)
+    if (op->waiter.state != BZ_WAITER_NOTIFIED)
         return false;
-    op->waiter.is_notified = false;
+    op->waiter.state = BZ_WAITER_OUT;
     if (op->kind == BZ_CHAN_RECV)
         op->c->told_receivers--;
     else
@@ -79,11 +79,11 @@ bool bz_chan_untell(struct bz_chan_op *op)
 /* ---- a rendezvous ---- */
 
 /* The first receiver on a stack whose wait can be won; futures are passed over. */
-static int pass_on(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+static int pass_on(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     BZ_LIST_FOR_EACH_SAFE (in, &c->receivers) {
         struct bz_waiter *w = bz_waiter_of(in);
-        if (w->wait == NULL || !bz_waiter_win(w, 0, owed))
+        if (w->is_polled || !bz_wakelist_grant(wakes, w, 0))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
         return 0;
@@ -99,18 +99,18 @@ static bool claim_send(struct bz_chan_op *op)
 }
 
 /* Out of a sender's hands. It is done, also if it is a future. */
-static int take_from_sender(struct blitz_chan *c, void *value, struct bz_owed *owed)
+static int take_from_sender(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
 {
-    for (struct bz_waiter *w; (w = bz_line_first(&c->senders)) != NULL;) {
+    for (struct bz_waiter *w; (w = bz_waiter_first(&c->senders)) != NULL;) {
         struct bz_chan_op *op = bz_chan_op_of(w);
-        if (w->wait == NULL) {
+        if (w->is_polled) {
             if (!claim_send(op)) {
-                bz_list_remove(&w->in); /* the select was told by the receiver that claimed it */
+                bz_waiter_leave(w); /* the select was told by the receiver that claimed it */
                 continue;
             }
-            tell(c, w, owed);
+            tell(c, w, wakes);
             op->is_done = true;
-        } else if (!bz_waiter_win(w, 0, owed)) {
+        } else if (!bz_wakelist_grant(wakes, w, 0)) {
             continue;
         }
         bz_value_copy(value, op->value, c->values.size);
@@ -122,7 +122,7 @@ static int take_from_sender(struct blitz_chan *c, void *value, struct bz_owed *o
 /* Are these two cases of one polled select? */
 static bool is_same_select(struct bz_waiter *a, struct bz_waiter *b)
 {
-    return a->wait == NULL && b->wait == NULL && bz_chan_op_of(a)->claim != NULL &&
+    return a->is_polled && b->is_polled && bz_chan_op_of(a)->claim != NULL &&
            bz_chan_op_of(a)->claim == bz_chan_op_of(b)->claim;
 }
 
@@ -140,7 +140,7 @@ static bool has_sender_for(const struct blitz_chan *c, struct bz_waiter *receive
 static struct bz_waiter *first_future_to_serve(const struct blitz_chan *c)
 {
     BZ_LIST_FOR_EACH (in, &c->receivers)
-        if (bz_waiter_of(in)->wait == NULL && has_sender_for(c, bz_waiter_of(in)))
+        if (bz_waiter_of(in)->is_polled && has_sender_for(c, bz_waiter_of(in)))
             return bz_waiter_of(in);
     return NULL;
 }
@@ -163,73 +163,73 @@ static void admit(struct blitz_chan *c, struct bz_chan_op *op)
         store(c, op->value);
 }
 
-static bool serve_sender(struct blitz_chan *c, struct bz_owed *owed)
+static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
-    struct bz_waiter *w = bz_line_first(&c->senders);
+    struct bz_waiter *w = bz_waiter_first(&c->senders);
     if (w == NULL || !(c->is_closed || free_slots(c) > c->told_senders)) /* I2 */
         return false;
-    if (w->wait == NULL)
-        tell(c, w, owed);
+    if (w->is_polled)
+        tell(c, w, wakes);
     else if (c->is_closed)
-        (void)!bz_waiter_win(w, -EPIPE, owed);
-    else if (bz_waiter_win(w, 0, owed))
+        (void)!bz_wakelist_grant(wakes, w, -EPIPE);
+    else if (bz_wakelist_grant(wakes, w, 0))
         admit(c, bz_chan_op_of(w));
     return true;
 }
 
 /* A receiver that polls, of a rendezvous: one at a time is told that there is a sender. */
-static bool serve_polling_receiver(struct blitz_chan *c, struct bz_owed *owed)
+static bool serve_polling_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
     if (c->told_receivers != 0 || bz_list_is_empty(&c->senders))
         return false;
     struct bz_waiter *w = first_future_to_serve(c);
     if (w == NULL)
         return false;
-    tell(c, w, owed);
+    tell(c, w, wakes);
     return true;
 }
 
-static bool serve_receiver(struct blitz_chan *c, struct bz_owed *owed)
+static bool serve_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
-    struct bz_waiter *w = bz_line_first(&c->receivers);
+    struct bz_waiter *w = bz_waiter_first(&c->receivers);
     bool is_over = is_drained(c);
     if (w == NULL)
         return false;
     if (c->capacity == 0 && !is_over)
-        return serve_polling_receiver(c, owed);
+        return serve_polling_receiver(c, wakes);
     if (!is_over && c->values.count <= c->told_receivers) /* I2 */
         return false;
-    if (w->wait == NULL)
-        tell(c, w, owed);
+    if (w->is_polled)
+        tell(c, w, wakes);
     else if (is_over)
-        (void)!bz_waiter_win(w, -EPIPE, owed);
-    else if (bz_waiter_win(w, 0, owed))
+        (void)!bz_wakelist_grant(wakes, w, -EPIPE);
+    else if (bz_wakelist_grant(wakes, w, 0))
         bz_value_copy(bz_chan_op_of(w)->value, bz_values_take(&c->values), c->values.size);
     bz_chan_has_room(c);
     return true;
 }
 
-void bz_chan_settle(struct blitz_chan *c, struct bz_owed *owed)
+void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
-    while (!bz_owed_is_full(owed))
-        if (!serve_receiver(c, owed) && !serve_sender(c, owed))
+    while (!bz_wakelist_is_full(wakes))
+        if (!serve_receiver(c, wakes) && !serve_sender(c, wakes))
             return;
-    owed->has_more = true; /* I3 */
+    wakes->has_more = true; /* I3 */
 }
 
 void bz_chan_settle_all(struct blitz_chan *c)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    bz_chan_settle(c, &owed);
-    bz_chan_done(c, &owed);
+    bz_chan_settle(c, &wakes);
+    bz_chan_done(c, &wakes);
 }
 
-void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_block *retired)
+void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct bz_block *retired)
 {
-    bool has_more = owed->has_more;
-    bz_owed_pay(owed);
+    bool has_more = wakes->has_more;
+    bz_wakelist_deliver(wakes);
     bz_blocks_free(&c->values, retired, &c->alloc);
     if (has_more)
         bz_chan_settle_all(c);
@@ -238,29 +238,29 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_owed *owed, struct bz_blo
 /* ---- the steps ---- */
 
 /* Receivers wait: the value may go straight to one, unless one in the store is older. */
-static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
-    while ((c->values.count == 0 || BZ_BROKEN(116)) && (w = bz_line_first(&c->receivers)) != NULL &&
-           w->wait != NULL) {
-        if (!bz_waiter_win(w, 0, owed))
+    while ((c->values.count == 0 || BZ_BROKEN(116)) &&
+           (w = bz_waiter_first(&c->receivers)) != NULL && !w->is_polled) {
+        if (!bz_wakelist_grant(wakes, w, 0))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
         /* The slot stays free. If a notified sender put the value, the next sender may have it: I2. */
         if (!bz_list_is_empty(&c->senders) && !BZ_BROKEN(200))
-            bz_chan_settle(c, owed);
+            bz_chan_settle(c, wakes);
         return;
     }
     store(c, value);
-    bz_chan_settle(c, owed);
+    bz_chan_settle(c, wakes);
 }
 
-int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     if (BZ_UNLIKELY(c->is_closed))
         return -EPIPE;
     if (c->capacity == 0)
-        return pass_on(c, value, owed);
+        return pass_on(c, value, wakes);
     if (free_slots(c) == 0)
         return -EAGAIN;
     if (must_grow(c))
@@ -268,33 +268,33 @@ int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_owed *owed)
     if (bz_list_is_empty(&c->receivers))
         store(c, value);
     else
-        put_among_waiters(c, value, owed);
+        put_among_waiters(c, value, wakes);
     return 0;
 }
 
-void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_owed *owed)
+void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     c->permits--;
-    put_among_waiters(c, value, owed);
-    bz_chan_settle(c, owed); /* it may have been the last permit of a closed channel */
+    put_among_waiters(c, value, wakes);
+    bz_chan_settle(c, wakes); /* it may have been the last permit of a closed channel */
 }
 
-int bz_chan_take(struct blitz_chan *c, void *value, struct bz_owed *owed)
+int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
 {
     if (BZ_LIKELY(c->values.count > 0)) {
         bz_value_copy(value, bz_values_take(&c->values), c->values.size);
         bz_chan_has_room(c);
         if ((!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed)) && !BZ_BROKEN(118))
-            bz_chan_settle(c, owed);
+            bz_chan_settle(c, wakes);
         return 0;
     }
     if (is_drained(c))
         return -EPIPE;
     if (c->capacity != 0)
         return -EAGAIN;
-    int rc = take_from_sender(c, value, owed);
+    int rc = take_from_sender(c, value, wakes);
     if (rc == 0 && !bz_list_is_empty(&c->receivers))
-        bz_chan_settle(c, owed); /* the next one that polls */
+        bz_chan_settle(c, wakes); /* the next one that polls */
     return rc;
 }
 
@@ -312,32 +312,32 @@ int bz_chan_hold(struct blitz_chan *c)
     return 0;
 }
 
-int bz_chan_try(struct bz_chan_op *op, struct bz_owed *owed)
+int bz_chan_try(struct bz_chan_op *op, struct bz_wakelist *wakes)
 {
     switch (op->kind) {
     case BZ_CHAN_SEND:
-        return bz_chan_put(op->c, op->value, owed);
+        return bz_chan_put(op->c, op->value, wakes);
     case BZ_CHAN_RECV:
-        return bz_chan_take(op->c, op->value, owed);
+        return bz_chan_take(op->c, op->value, wakes);
     default:
         return bz_chan_hold(op->c);
     }
 }
 
-void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_owed *owed)
+void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *wakes)
 {
     struct blitz_chan *c = op->c;
     struct bz_list *line = op->kind == BZ_CHAN_RECV ? &c->receivers : &c->senders;
     if (at_head)
-        bz_list_push_front(line, &op->waiter.in);
+        bz_waiter_queue_first(&op->waiter, line);
     else
-        bz_list_push_back(line, &op->waiter.in);
+        bz_waiter_queue(&op->waiter, line);
     if (op->kind == BZ_CHAN_RECV)
         bz_chan_has_room(c);
     else
         bz_chan_has_news(c);
     if (c->capacity == 0 && !bz_list_is_empty(&c->receivers) && !bz_list_is_empty(&c->senders))
-        bz_chan_settle(c, owed);
+        bz_chan_settle(c, wakes);
 }
 
 int bz_chan_grow(struct blitz_chan *c)
@@ -358,12 +358,12 @@ int bz_chan_grow(struct blitz_chan *c)
 int bz_chan_once(struct bz_chan_op *op)
 {
     struct blitz_chan *c = op->c;
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     for (;;) {
         bz_chan_lock(c);
-        int rc = bz_chan_try(op, &owed);
-        bz_chan_done(c, &owed);
+        int rc = bz_chan_try(op, &wakes);
+        bz_chan_done(c, &wakes);
         if (rc != -ENOBUFS)
             return rc;
         if ((rc = bz_chan_grow(c)) != 0)

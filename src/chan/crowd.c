@@ -1,9 +1,9 @@
 /*
  * crowd.c - serving all who wait for a change.
  *
- * Who waits on a stack is given what is new by whoever changes it; a future is told, and looks. If
- * more wait than can be owed at a time (line.h), the changer comes back for the rest, which may have
- * missed some by then like anybody else who is slow.
+ * A blocking receiver gets the new value from the party that changes it; a future is notified and looks. If
+ * more receivers wait than fit into a list of wake-ups, the changer comes back for the rest. These may have
+ * missed some values by then, as any slow receiver may.
  *
  * I1  Who is in line has seen the latest number, but for those that a changer is about to come back
  *     for.
@@ -46,18 +46,18 @@ static int look(struct bz_receive *r)
 }
 
 /* Serve those who wait; true: not all of them. */
-static bool settle(struct bz_crowd *c, struct bz_owed *owed)
+static bool settle(struct bz_crowd *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
-    while (!bz_owed_is_full(owed) && (w = bz_line_first(&c->receivers)) != NULL) {
+    while (!bz_wakelist_is_full(wakes) && (w = bz_waiter_first(&c->receivers)) != NULL) {
         struct bz_receive *r = BZ_CONTAINER_OF(w, struct bz_receive, waiter);
         if (*r->at == c->number && !c->is_closed)
             return false; /* it came since, and so did all behind it: I1 */
-        if (w->wait == NULL)
-            bz_waiter_notify(w, owed);
-        else if (bz_waiter_win(w, 0, owed))
+        if (w->is_polled)
+            bz_wakelist_notify(wakes, w);
+        else if (bz_wakelist_grant(wakes, w, 0))
             bz_set(&w->result,
-                   look(r)); /* under the lock, which an early waiter takes: line.h, I2 */
+                   look(r)); /* under the lock, which an early waiter takes: waiter.h, I2 */
     }
     return !bz_list_is_empty(&c->receivers);
 }
@@ -74,13 +74,13 @@ bool bz_crowd_begin(struct bz_crowd *c)
 void bz_crowd_end(struct bz_crowd *c)
 {
     const struct bz_os *os = c->os;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     bool has_more;
     do {
-        bz_owed_init(&owed);
-        has_more = settle(c, &owed);
+        bz_wakelist_init(&wakes);
+        has_more = settle(c, &wakes);
         bz_lock_drop(&c->lock, os);
-        bz_owed_pay(&owed);
+        bz_wakelist_deliver(&wakes);
         has_more = has_more && !BZ_BROKEN(207);
         if (has_more)
             bz_lock_take(&c->lock, os);
@@ -114,7 +114,7 @@ static bool receive_hook(struct bz_wait *w, void *arg)
     bz_lock_take(&c->lock, os);
     int rc = look(r);
     if (rc == -EAGAIN) {
-        bz_list_push_back(&c->receivers, &r->waiter.in);
+        bz_waiter_queue(&r->waiter, &c->receivers);
         waits = bz_wait_publish(w);
     } else {
         bz_set(&r->waiter.result, rc);
@@ -141,7 +141,7 @@ int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
     if (outcome < BZ_WAIT_WOKEN || bz_wait_is_early(&w)) {
         bz_lock_take(&c->lock, c->os);
         if (outcome < BZ_WAIT_WOKEN)
-            bz_list_remove(&r->waiter.in);
+            bz_waiter_leave(&r->waiter);
         bz_lock_drop(&c->lock, c->os);
     }
     return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : bz_get(&r->waiter.result);
@@ -156,14 +156,12 @@ blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *w
         return BLITZ_READY; /* as before */
     blitz_waker mine = blitz_waker_clone(waker);
     bz_lock_take(&c->lock, c->os);
-    blitz_waker old = r->waiter.waker;
-    r->waiter.waker = (blitz_waker){NULL, NULL};
-    bz_list_remove(&r->waiter.in);
+    blitz_waker old = bz_waiter_take_waker(&r->waiter);
+    bz_waiter_leave(&r->waiter);
     int rc = look(r);
     if (rc == -EAGAIN) {
-        r->waiter.waker = mine;
-        mine = (blitz_waker){NULL, NULL};
-        bz_list_push_back(&c->receivers, &r->waiter.in);
+        mine = bz_waiter_set_waker(&r->waiter, mine);
+        bz_waiter_queue(&r->waiter, &c->receivers);
     }
     bz_lock_drop(&c->lock, c->os);
     blitz_waker_drop(&old);
@@ -181,7 +179,7 @@ void bz_crowd_cancel(struct bz_receive *r, int *result)
         return;
     *result = -ECANCELED;
     bz_lock_take(&c->lock, c->os);
-    bz_list_remove(&r->waiter.in);
+    bz_waiter_leave(&r->waiter);
     bz_lock_drop(&c->lock, c->os);
     blitz_waker_drop(&r->waiter.waker);
 }

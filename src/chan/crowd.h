@@ -8,7 +8,11 @@
 #ifndef BZ_CHAN_CROWD_H
 #define BZ_CHAN_CROWD_H
 
-#include "chan/line.h"
+#include <errno.h>
+
+#include "chan/copy.h"
+#include "sched/ask.h"
+#include "sched/wait.h"
 
 struct bz_receive;
 

@@ -27,24 +27,22 @@ static struct bz_chan_op *op_of(blitz_future *future)
 static int poll_once(struct bz_chan_op *op, bool *was_told, blitz_waker *waker)
 {
     struct blitz_chan *c = op->c;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     int rc = -EAGAIN;
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
     bool is_in_line =
-        bz_list_is_linked(&op->waiter.in); /* then it is of no use to try: core.c, I3 */
+        op->waiter.state == BZ_WAITER_QUEUED; /* then it is no use to try: core.c, I3 */
     if (!is_in_line) {
         *was_told |= bz_chan_untell(op);
-        rc = op->is_done ? 0 : bz_chan_try(op, &owed);
+        rc = op->is_done ? 0 : bz_chan_try(op, &wakes);
     }
     if (rc == -EAGAIN && waker != NULL) {
-        blitz_waker old = op->waiter.waker;
-        op->waiter.waker = *waker;
-        *waker = old;
+        *waker = bz_waiter_set_waker(&op->waiter, *waker);
         if (!is_in_line)
-            bz_chan_join_line(op, *was_told, &owed);
+            bz_chan_join_line(op, *was_told, &wakes);
     }
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     return rc;
 }
 
@@ -76,16 +74,16 @@ static void chan_cancel(blitz_future *future)
     blitz_chan_future *f = BZ_CONTAINER_OF(future, blitz_chan_future, future);
     struct bz_chan_op *op = op_of(future);
     struct blitz_chan *c = op->c;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     if (f->result != -EINPROGRESS)
         return;
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    bz_list_remove(&op->waiter.in);
     if (bz_chan_untell(op) && !BZ_BROKEN(115))
-        bz_chan_settle(c, &owed); /* somebody else is told instead */
+        bz_chan_settle(c, &wakes); /* another waiter is notified instead */
+    bz_waiter_leave(&op->waiter);
     f->result = op->is_done ? 0 : -ECANCELED;
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     blitz_waker_drop(&op->waiter.waker);
 }
 
@@ -102,7 +100,7 @@ static void chan_init(blitz_chan_future *f, const blitz_future_ops *ops, struct 
     f->future.ops = ops;
     f->result = -EINPROGRESS;
     *op = what;
-    bz_waiter_init(&op->waiter, NULL, 0);
+    bz_waiter_init_polled(&op->waiter);
 }
 
 void blitz_chan_send_future_init(blitz_chan_future *f, blitz_chan *c, const void *value)

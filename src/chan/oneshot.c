@@ -19,17 +19,20 @@
  *
  * I1  `waiter` is guarded by the lock; WAITS is set if and only if it was not NULL once.
  * I2  After its GONE bit is set an end touches nothing, unless the other one's was set before.
- * I3  The sender's claim is its last touch of a waiter on a stack (line.h, I2): the receiver goes on, and
+ * I3  The sender's claim is its last touch of a waiter on a stack (wait/waiter.h, I2): the receiver goes on, and
  *     leaves the frame, without the lock.
  *
  * [A] send: word release -> receive: word acquire           the value was written before
  * [B] gone: word acq_rel -> gone: word acq_rel              all uses come before the free
  */
 #include <assert.h>
+#include <errno.h>
 
 #include "blitz/oneshot.h"
-#include "chan/line.h"
+#include "chan/copy.h"
+#include "sched/ask.h"
 #include "sched/scrap.h"
+#include "sched/wait.h"
 
 enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
 
@@ -81,18 +84,15 @@ static void release(struct blitz_oneshot *o)
 /* Wake whoever is registered, if somebody still is. */
 static void wake_receiver(struct blitz_oneshot *o)
 {
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wake wake = {.kind = BZ_WAKE_NONE};
     const struct bz_os *os = bz_os_here();
     bz_lock_take(&o->lock, os);
     struct bz_waiter *w = o->waiter;
     o->waiter = NULL;
-    if (w != NULL && w->wait == NULL)
-        bz_waiter_notify(w, &owed);
-    else if (w != NULL)
-        (void)!bz_waiter_win(w, 0, &owed);
+    if (w != NULL)
+        (void)!bz_waiter_claim(w, 0, &wake); /* if it has gone there is nothing to deliver */
     bz_lock_drop(&o->lock, os);
-    bz_owed_pay(&owed);
+    bz_wake_deliver(&wake);
 }
 
 /* The sender has said what there is to say, and goes. True: there was somebody to say it to. */
@@ -241,8 +241,7 @@ static blitz_waker enlist_future(struct future_inside *in, blitz_waker waker)
     struct blitz_oneshot *o = in->o;
     const struct bz_os *os = bz_os_here();
     bz_lock_take(&o->lock, os);
-    blitz_waker old = in->waiter.waker;
-    in->waiter.waker = waker;
+    blitz_waker old = bz_waiter_set_waker(&in->waiter, waker);
     (void)enlist(o, &in->waiter);
     bz_lock_drop(&o->lock, os);
     return old;
@@ -253,8 +252,7 @@ static blitz_waker unlist_future(struct future_inside *in)
     const struct bz_os *os = bz_os_here();
     bz_lock_take(&in->o->lock, os);
     in->o->waiter = NULL;
-    blitz_waker old = in->waiter.waker;
-    in->waiter.waker = (blitz_waker){NULL, NULL};
+    blitz_waker old = bz_waiter_take_waker(&in->waiter);
     bz_lock_drop(&in->o->lock, os);
     return old;
 }
@@ -308,5 +306,5 @@ void blitz_oneshot_recv_future_init(blitz_oneshot_future *f, blitz_oneshot *o, v
     f->result = -EINPROGRESS;
     in->o = o;
     in->value = value;
-    bz_waiter_init(&in->waiter, NULL, 0);
+    bz_waiter_init_polled(&in->waiter);
 }

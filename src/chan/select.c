@@ -157,15 +157,15 @@ void bz_chans_lock(const struct bz_chans *chans)
         bz_chan_lock(chans->c[i]);
 }
 
-void bz_chans_done(const struct bz_chans *chans, struct bz_owed *owed)
+void bz_chans_done(const struct bz_chans *chans, struct bz_wakelist *wakes)
 {
     struct bz_block *retired[BLITZ_SELECT_MAX];
     for (unsigned i = 0; i < chans->count; i++) {
         retired[i] = bz_values_retired(&chans->c[i]->values);
         bz_chan_unlock(chans->c[i]);
     }
-    bool has_more = owed->has_more;
-    bz_owed_pay(owed);
+    bool has_more = wakes->has_more;
+    bz_wakelist_deliver(wakes);
     for (unsigned i = 0; i < chans->count; i++) {
         bz_blocks_free(&chans->c[i]->values, retired[i], &chans->c[i]->alloc);
         if (has_more)
@@ -174,14 +174,14 @@ void bz_chans_done(const struct bz_chans *chans, struct bz_owed *owed)
 }
 
 int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *order,
-                 struct bz_owed *owed)
+                 struct bz_wakelist *wakes)
 {
     for (size_t i = 0; i < count; i++) {
         size_t at = order->at[i];
         blitz_select_case *x = &cases[at];
         if (!bz_case_is_chan(x))
             continue;
-        int rc = bz_chan_try(bz_case_op(x), owed);
+        int rc = bz_chan_try(bz_case_op(x), wakes);
         if (rc == -EAGAIN)
             continue;
         x->error = rc;
@@ -204,23 +204,23 @@ static bool select_hook(struct bz_wait *w, void *arg)
 {
     struct selection *s = arg;
     struct bz_chans chans = s->chans; /* I1 */
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_chans_lock(&chans);
-    s->chosen = bz_cases_try(s->cases, s->count, &s->order, &owed);
+    s->chosen = bz_cases_try(s->cases, s->count, &s->order, &wakes);
     if (s->chosen >= 0) { /* I2 */
-        bz_chans_done(&chans, &owed);
+        bz_chans_done(&chans, &wakes);
         return bz_wait_over(w, BZ_WAIT_WOKEN + (uint32_t)s->chosen);
     }
     for (size_t i = 0; i < s->count; i++) {
         blitz_select_case *x = &s->cases[BZ_BROKEN(205) ? i : s->order.at[i]];
         if (bz_case_is_chan(x)) /* one is told by each at most, so there is room */
-            bz_chan_join_line(bz_case_op(x), false, &owed);
+            bz_chan_join_line(bz_case_op(x), false, &wakes);
     }
     bool waits = bz_wait_publish(w);
     for (unsigned i = 0; i < chans.count; i++)
         bz_chan_unlock(chans.c[i]); /* I1 */
-    bz_owed_pay(&owed);
+    bz_wakelist_deliver(&wakes);
     return waits;
 }
 
@@ -232,7 +232,7 @@ static void leave_lines(struct selection *s)
         bz_chan_lock(c); /* I1 */
         for (size_t i = 0; i < s->count; i++)
             if (s->cases[i].of == c && bz_case_is_chan(&s->cases[i]))
-                bz_list_remove(&bz_case_op(&s->cases[i])->waiter.in);
+                bz_waiter_leave(&bz_case_op(&s->cases[i])->waiter);
         bz_chan_unlock(c);
     }
 }

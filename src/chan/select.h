@@ -57,11 +57,11 @@ int bz_select_look(const blitz_select_case *cases, size_t count);
 void bz_chans_of(struct bz_chans *chans, blitz_select_case *cases, size_t count);
 void bz_chans_lock(const struct bz_chans *chans);
 /* Drop the locks, the last address last, then pay. All channels are held by the caller. */
-void bz_chans_done(const struct bz_chans *chans, struct bz_owed *owed);
+void bz_chans_done(const struct bz_chans *chans, struct bz_wakelist *wakes);
 
 /* Under all locks: do the first case, in a drawn order, that can be done. Its number, or -1. */
 int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *order,
-                 struct bz_owed *owed);
+                 struct bz_wakelist *wakes);
 
 /* select_future.c: blitz_select_wait() with futures among the cases. Suspends. */
 int bz_select_await(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until);

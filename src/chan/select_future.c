@@ -54,16 +54,15 @@ static bool revoke(blitz_select_case *x)
 {
     struct bz_chan_op *op = bz_case_op(x);
     struct blitz_chan *c = op->c;
-    struct bz_owed owed;
-    bz_owed_init(&owed);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    bz_list_remove(&op->waiter.in);
     if (bz_chan_untell(op))
-        bz_chan_settle(c, &owed);
-    blitz_waker waker = op->waiter.waker;
-    op->waiter.waker = (blitz_waker){NULL, NULL};
+        bz_chan_settle(c, &wakes);
+    bz_waiter_leave(&op->waiter);
+    blitz_waker waker = bz_waiter_take_waker(&op->waiter);
     bool is_done = op->is_done;
-    bz_chan_done(c, &owed);
+    bz_chan_done(c, &wakes);
     blitz_waker_drop(&waker);
     if (is_done)
         x->error = 0;
@@ -155,26 +154,26 @@ static int join_lines(blitz_select_future *f, const struct bz_order *order,
 {
     blitz_waker mine[BLITZ_SELECT_MAX];
     struct bz_chans chans;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     bz_chans_of(&chans, f->cases, f->count);
     if (chans.count == 0)
         return -1;
     for (size_t i = 0; i < f->count; i++)
         mine[i] =
             bz_case_is_chan(&f->cases[i]) ? blitz_waker_clone(waker) : (blitz_waker){NULL, NULL};
-    bz_owed_init(&owed);
+    bz_wakelist_init(&wakes);
     bz_chans_lock(&chans);
-    int chosen = bz_cases_try(f->cases, f->count, order, &owed);
+    int chosen = bz_cases_try(f->cases, f->count, order, &wakes);
     for (size_t i = 0; i < f->count && chosen < 0; i++) {
         size_t at = order->at[i];
         if (!bz_case_is_chan(&f->cases[at]))
             continue;
         bz_case_op(&f->cases[at])->waiter.waker = mine[at];
         mine[at] = (blitz_waker){NULL, NULL};
-        bz_chan_join_line(bz_case_op(&f->cases[at]), false, &owed);
+        bz_chan_join_line(bz_case_op(&f->cases[at]), false, &wakes);
     }
     inner_of(f)->is_in_line = chosen < 0;
-    bz_chans_done(&chans, &owed);
+    bz_chans_done(&chans, &wakes);
     for (size_t i = 0; i < f->count; i++)
         blitz_waker_drop(&mine[i]);
     return chosen;
@@ -234,7 +233,7 @@ static void prepare(blitz_select_future *f)
         if (bz_case_is_chan(x)) {
             bz_case_op_init(x);
             bz_case_op(x)->claim = &in->claim;
-            bz_waiter_init(&bz_case_op(x)->waiter, NULL, 0);
+            bz_waiter_init_polled(&bz_case_op(x)->waiter);
         } else if (x->kind == BLITZ_SELECT_TIME &&
                    (in->time < 0 || x->until < f->cases[in->time].until)) {
             in->time = (int)i;

@@ -22,8 +22,12 @@
 #ifndef BZ_CHAN_VALUES_H
 #define BZ_CHAN_VALUES_H
 
+#include <errno.h>
+
 #include "base/alloc.h"
-#include "chan/line.h"
+#include "chan/copy.h"
+#include "sched/ask.h"
+#include "sched/wait.h"
 
 struct bz_block {
     struct bz_block *next;

@@ -22,14 +22,14 @@ static inline bool queue_in_short(struct blitz_chan *c, struct bz_chan_op *op)
     if (op->kind == BZ_CHAN_RECV) {
         if (!bz_chan_is_empty(c))
             return false;
-        bz_list_push_back(&c->receivers, &op->waiter.in);
+        bz_waiter_queue(&op->waiter, &c->receivers);
         bz_chan_has_room(c);
         bz_store_relaxed(&c->may_recv, 0); /* relaxed: a hint, the lock decides */
         return true;
     }
     if (!bz_chan_is_lonely(c))
         return false;
-    bz_list_push_back(&c->senders, &op->waiter.in);
+    bz_waiter_queue(&op->waiter, &c->senders);
     bz_chan_has_news(c);
     bz_store_relaxed(&c->may_send, 0); /* relaxed: likewise */
     return true;
@@ -39,24 +39,24 @@ static bool wait_hook(struct bz_wait *w, void *arg)
 {
     struct bz_chan_op *op = arg;
     struct blitz_chan *c = op->c;
-    struct bz_owed owed;
+    struct bz_wakelist wakes;
     bz_chan_lock(c);
     if (BZ_CHAN_SHORT && queue_in_short(c, op)) {
         bool waits = bz_wait_publish(w);
         bz_chan_unlock(c); /* I2 */
         return waits;
     }
-    bz_owed_init(&owed);
-    int rc = bz_chan_try(op, &owed);
+    bz_wakelist_init(&wakes);
+    int rc = bz_chan_try(op, &wakes);
     if (rc != -EAGAIN) {
         bz_set(&op->waiter.result, rc);
-        bz_chan_done(c, &owed);
+        bz_chan_done(c, &wakes);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
-    bz_chan_join_line(op, false, &owed);
+    bz_chan_join_line(op, false, &wakes);
     bool waits = bz_wait_publish(w);
-    bz_chan_unlock(c);  /* I2 */
-    bz_owed_pay(&owed); /* one at most */
+    bz_chan_unlock(c);           /* I2 */
+    bz_wakelist_deliver(&wakes); /* one at most */
     return waits;
 }
 
@@ -75,7 +75,7 @@ int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until)
     if (outcome < BZ_WAIT_WOKEN || (bz_wait_is_early(&w) && !BZ_BROKEN(208))) { /* I1 */
         bz_chan_lock(c);
         if (outcome < BZ_WAIT_WOKEN)
-            bz_list_remove(&op->waiter.in);
+            bz_waiter_leave(&op->waiter);
         bz_chan_unlock(c);
     }
     return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : bz_get(&op->waiter.result);

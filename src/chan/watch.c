@@ -125,5 +125,5 @@ void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *v
     f->future.ops = &ops;
     f->result = -EINPROGRESS;
     *r = (struct bz_receive){.of = &w->crowd, .at = seen, .value = value};
-    bz_waiter_init(&r->waiter, NULL, 0);
+    bz_waiter_init_polled(&r->waiter);
 }

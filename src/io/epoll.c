@@ -221,13 +221,13 @@ static void look_ahead(struct bz_poll *poll, const struct bz_harvest *harvest)
 }
 
 static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
-                          struct bz_told told[BZ_SIDES])
+                          struct bz_wake wakes[BZ_SIDES])
 {
     look_ahead(poll, harvest);
     struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
     if (f == NULL)
         return; /* it was closed meanwhile: whoever has the descriptor now is not meant */
-    bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), told);
+    bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), wakes);
     bz_file_unlock(f);
 }
 

@@ -225,26 +225,25 @@ void bz_file_end_unlock(struct bz_file *f)
 
 /* ---- closing ---- */
 
-/* Tell one that waits. False: there are none. */
-static bool tell_one(struct bz_file *f, struct bz_told *told)
+/* Claim one operation that waits. False: there are none. */
+static bool claim_one(struct bz_file *f, struct bz_wake *wake)
 {
     for (int s = 0; s < BZ_SIDES; s++) {
         struct bz_list *waiting = &f->half[s].waiting;
         if (bz_list_is_empty(waiting))
             continue;
-        struct bz_op *op = BZ_CONTAINER_OF(waiting->next, struct bz_op, in);
-        bz_list_remove(&op->in);
+        struct bz_op *op = bz_op_of(waiting->next);
         op->state = BZ_OP_TOLD;
-        if (!op->tell(op, told)) /* it goes anyway */
-            told->kind = BZ_TOLD_NOBODY;
+        (void)!bz_waiter_claim(&op->waiter, 0,
+                               wake); /* if it has gone there is nothing to deliver */
         return true;
     }
     return false;
 }
 
-void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void *arg), void *arg)
+void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void *arg), void *arg)
 {
-    struct bz_told told;
+    struct bz_wake wake;
     struct bz_op none = {.is_in = 1}; /* whoever had it open */
     bz_file_lock(f);
     BZ_CHECK(f->users > 0 && !f->is_closing, "a file that is not open is closed: fd %d, users %u",
@@ -253,12 +252,12 @@ void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void 
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);
     for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {
-        struct bz_op *op = BZ_CONTAINER_OF(l, struct bz_op, in);
+        struct bz_op *op = bz_op_of(l);
         op->poll->ops->cancel(op->poll, op);
     }
-    while (tell_one(f, &told)) {
+    while (claim_one(f, &wake)) {
         bz_file_unlock(f);
-        settle(&told, arg);
+        deliver(&wake, arg);
         bz_file_lock(f);
     }
     bz_file_leave_unlock(f, &none);

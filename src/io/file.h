@@ -56,9 +56,9 @@ static inline uint64_t bz_file_key(const struct bz_file *f)
 
 /*
  * Close it. Operations under way end with -EBADF; the descriptor is closed when the last of them
- * has gone. Calls `settle` for each whose owner must be told, without a lock.
+ * has gone. Calls `deliver` for each wake-up, without a lock.
  */
-void bz_file_close(struct bz_file *f, void (*settle)(struct bz_told *told, void *arg), void *arg);
+void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void *arg), void *arg);
 /* The same, but the descriptor stays open and is the caller's again. For a file nobody uses. */
 int bz_file_release(struct bz_file *f);
 

@@ -15,7 +15,7 @@
  * translates.
  *
  * Who may touch what: the fields of an operation are its owner's until it is handed in and once it is
- * complete; in between `in`, `state` and `result` are guarded by the file's lock and the rest is
+ * complete; in between `waiter`, `state` and `result` are guarded by the file's lock and the rest is
  * constant. A file's fields are guarded by its lock, but for those said to be constant.
  */
 #ifndef BZ_IO_OP_H
@@ -28,7 +28,7 @@
 
 #include "base/list.h"
 #include "os/lock.h"
-#include "task/told.h"
+#include "wait/waiter.h"
 
 struct bz_file;
 struct bz_op;
@@ -71,12 +71,8 @@ enum bz_op_state {
 };
 
 struct bz_op {
-    struct bz_list in;    /* one of file->side[].waiting, or what the keeper has in flight */
-    struct bz_file *file; /* constant; NULL: an operation without one */
-    /* Its owner is to go on. Under the file's lock: decides, and leaves the rest for later. False:
-     * it has another outcome, tell somebody else. */
-    bool (*tell)(struct bz_op *op, struct bz_told *out);
-    void *who; /* the owner's, for tell */
+    struct bz_waiter waiter; /* its owner; in file->half[].waiting, or in file->flying */
+    struct bz_file *file;    /* constant; NULL: an operation without one */
     union {
         struct bz_poll *poll; /* while it flies: whose keeper has it */
         const void *next;     /* by readiness: what its owner looks at when it is done, or NULL */
@@ -88,6 +84,7 @@ struct bz_op {
     uint8_t is_begun;    /* a connect that is under way */
     uint8_t is_asked;    /* to end: the owner, or whoever closed the file, wants it back */
     uint8_t has_own;     /* a receive that does without the keeper's buffers */
+    uint8_t is_seen;     /* its future has said ready; the owner's alone */
     uint32_t generation; /* the file's use that is meant; 0: whatever it is. Constant */
     int flags;           /* of the call */
     int64_t result;
@@ -178,6 +175,12 @@ static inline void bz_half_set_over(struct bz_half *h, bool is_over)
     bz_store_relaxed(&h->is_over, is_over); /* relaxed: under the lock */
 }
 
+/* The operation that has this node in a list of its file. */
+static inline struct bz_op *bz_op_of(struct bz_list *in)
+{
+    return BZ_CONTAINER_OF(in, struct bz_op, waiter.in);
+}
+
 /* Who wants what of a code: which side, and whether it can be tried without waiting at all. */
 static inline enum bz_side bz_op_side(enum bz_op_code code)
 {
@@ -198,11 +201,9 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
 /* A new operation; the arguments of its kind are then the caller's to fill in. */
 static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op_code code)
 {
-    bz_list_init(&op->in);
+    bz_waiter_init(&op->waiter, NULL, 0); /* whoever waits sets its own */
     op->file = file;
     op->generation = 0;
-    op->tell = NULL;
-    op->who = NULL;
     op->code = (uint8_t)code;
     op->side = (uint8_t)bz_op_side(code);
     op->state = BZ_OP_NEW;
@@ -210,6 +211,7 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
     op->is_begun = 0;
     op->is_asked = 0;
     op->has_own = 0;
+    op->is_seen = 0;
     op->poll = NULL;
     op->flags = 0;
     op->result = 0;

@@ -75,9 +75,9 @@ struct bz_poll_ops {
     int (*wait)(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest);
     /* Gather what there is, without waiting. Any thread; may find nothing if another is at it. */
     void (*reap)(struct bz_poll *poll, struct bz_harvest *harvest);
-    /* Look at the next entry. `told` is who is to go on. No lock is held. */
+    /* Look at the next entry. `wakes` are the wake-ups to deliver. No lock is held. */
     void (*deliver)(struct bz_poll *poll, struct bz_harvest *harvest,
-                    struct bz_told told[BZ_SIDES]);
+                    struct bz_wake wakes[BZ_SIDES]);
     /* What it needs of the system, if it is not there yet. Any thread. 0, or a negative errno. NULL: it
      * is there from the start. */
     int (*open)(struct bz_poll *poll);
@@ -153,12 +153,12 @@ static inline void bz_poll_reap(struct bz_poll *poll, struct bz_harvest *harvest
 
 /* The next entry of a harvest; false: there is none left. */
 BZ_MUST_USE static inline bool bz_poll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
-                                               struct bz_told told[BZ_SIDES])
+                                               struct bz_wake wakes[BZ_SIDES])
 {
     if (harvest->at == harvest->count)
         return false;
-    told[0].kind = told[1].kind = BZ_TOLD_NOBODY;
-    poll->ops->deliver(poll, harvest, told);
+    wakes[0].kind = wakes[1].kind = BZ_WAKE_NONE;
+    poll->ops->deliver(poll, harvest, wakes);
     harvest->at++;
     return true;
 }

@@ -297,7 +297,7 @@ static void set_wanted(struct bz_poll *poll, struct bz_file *f, short events, bo
 }
 
 static void posix_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
-                          struct bz_told told[BZ_SIDES])
+                          struct bz_wake wakes[BZ_SIDES])
 {
     struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
     if (f == NULL)
@@ -310,7 +310,7 @@ static void posix_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
         events |= POLLOUT;
     if (f->poll == poll)
         set_wanted(poll, f, events, false);
-    bz_ready_event(f, what, told);
+    bz_ready_event(f, what, wakes);
     bz_file_unlock(f);
 }
 

@@ -50,32 +50,30 @@
 #include "io/poll.h"
 
 /* I1. Under the lock. */
-static void tell_one(struct bz_half *h, struct bz_told *told)
+static void wake_one(struct bz_half *h, struct bz_wake *wake)
 {
     while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
-        struct bz_op *op = BZ_CONTAINER_OF(h->waiting.next, struct bz_op, in);
-        bz_list_remove(&op->in);
+        struct bz_op *op = bz_op_of(h->waiting.next);
         op->state = BZ_OP_TOLD;
-        if (op->tell(op, told))
-            return;
-        told->kind = BZ_TOLD_NOBODY; /* it had gone: the next one */
+        if (bz_waiter_claim(&op->waiter, 0, wake))
+            return; /* else it had gone: the next one */
     }
 }
 
 /* Most files have nobody who waits, or the one that is told. */
-static inline void tell_first(struct bz_half *h, struct bz_told *told)
+static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 {
-    told->kind = BZ_TOLD_NOBODY;
+    wake->kind = BZ_WAKE_NONE;
     if (!bz_list_is_empty(&h->waiting))
-        tell_one(h, told);
+        wake_one(h, wake);
 }
 
 /* Others wait for the same half. Those who are not told: a keeper that asks the kernel anew each time
  * must know of them. */
-static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struct bz_told *next)
+static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
 {
     struct bz_half *h = &f->half[op->side];
-    tell_one(h, next);
+    wake_one(h, next);
     if (f->poll != NULL && f->poll->ops->want != NULL && !bz_half_is_worth_a_try(h) &&
         !bz_list_is_empty(&h->waiting))
         f->poll->ops->want(f->poll, f, op->side);
@@ -92,11 +90,11 @@ static BZ_NOINLINE void refuse_unlock(struct bz_file *f, struct bz_op *op)
         bz_file_unlock(f);
 }
 
-bool bz_ready_try(struct bz_op *op, struct bz_told *next)
+bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
 {
     struct bz_file *f = op->file;
     struct bz_half *h = &f->half[op->side];
-    next->kind = BZ_TOLD_NOBODY;
+    next->kind = BZ_WAKE_NONE;
     if (!op->is_in && !bz_half_is_worth_a_try(h))
         return false; /* a hint: who waits asks again, under the lock */
     bz_file_lock(f);
@@ -139,20 +137,20 @@ bool bz_ready_wait(struct bz_op *op)
     struct bz_half *h = &f->half[op->side];
     if (bz_half_is_worth_a_try(h) && !BZ_BROKEN(155))
         return true;
-    bz_list_push_back(&h->waiting, &op->in);
+    bz_waiter_queue(&op->waiter, &h->waiting);
     op->state = BZ_OP_WAITS;
     if (f->poll->ops->want != NULL)
         f->poll->ops->want(f->poll, f, op->side);
     return false;
 }
 
-void bz_ready_revoke(struct bz_op *op, struct bz_told *next)
+void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
 {
-    next->kind = BZ_TOLD_NOBODY;
+    next->kind = BZ_WAKE_NONE;
     if (op->state == BZ_OP_WAITS)
-        bz_list_remove(&op->in);
+        bz_waiter_leave(&op->waiter);
     else if (op->state == BZ_OP_TOLD && !BZ_BROKEN(142))
-        tell_first(&op->file->half[op->side], next);
+        wake_first(&op->file->half[op->side], next);
     op->state = BZ_OP_NEW;
 }
 
@@ -162,7 +160,7 @@ static void half_is_over(struct bz_half *h)
     h->overs++;
 }
 
-void bz_ready_event(struct bz_file *f, unsigned events, struct bz_told told[BZ_SIDES])
+void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES])
 {
     struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
     if (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
@@ -173,6 +171,6 @@ void bz_ready_event(struct bz_file *f, unsigned events, struct bz_told told[BZ_S
         half_is_over(in);
     if (events & BZ_READY_OVER)
         half_is_over(out);
-    tell_first(in, &told[BZ_SIDE_IN]);
-    tell_first(out, &told[BZ_SIDE_OUT]);
+    wake_first(in, &wakes[BZ_SIDE_IN]);
+    wake_first(out, &wakes[BZ_SIDE_OUT]);
 }

@@ -156,8 +156,8 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
     op->poll = poll;
     op->is_asked = 0;
     op->state = BZ_OP_FLIES;
-    bz_list_push_back(&op->file->flying, &op->in); /* I2 */
-    bz_fetch_add_relaxed(&poll->attached, 1);      /* I1; relaxed: who sleeps is roused */
+    bz_list_push_back(&op->file->flying, &op->waiter.in); /* I2 */
+    bz_fetch_add_relaxed(&poll->attached, 1);             /* I1; relaxed: who sleeps is roused */
     return 0;
 }
 
@@ -211,7 +211,7 @@ static void pass_on(struct bz_file *f)
     if (bz_list_is_empty(&f->flying) || bz_sys->poll(&line, 1, 0) != 1)
         return;
     for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {
-        struct bz_op *op = BZ_CONTAINER_OF(l, struct bz_op, in);
+        struct bz_op *op = bz_op_of(l);
         if (op->code == BZ_OP_ACCEPT && !op->is_asked)
             request_end(op->poll, op);
     }
@@ -403,7 +403,7 @@ static bool left_more(const struct bz_op *op, bool was_polled, int64_t result, u
 }
 
 static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
-                          struct bz_told told[BZ_SIDES])
+                          struct bz_wake wakes[BZ_SIDES])
 {
     uint64_t key = harvest->entry[harvest->at].key;
     struct bz_op *op = op_of(key);
@@ -422,7 +422,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
         bz_file_unlock(f);
         return;
     }
-    bz_list_remove(&op->in);
+    bz_list_remove(&op->waiter.in);
     bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait for nothing does no harm */
     if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
         pass_on(f);
@@ -432,8 +432,8 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     op->state = BZ_OP_DONE;
     unsigned is_in = op->is_in;
     op->is_in = 0;
-    if (!op->tell(op, &told[0])) /* the operation is its owner's from here on */
-        told[0].kind = BZ_TOLD_NOBODY;
+    (void)!bz_waiter_claim(&op->waiter, 0,
+                           &wakes[0]); /* the operation is its owner's from here on */
     bz_file_leave_unlock(f, &(struct bz_op){.is_in = (uint8_t)is_in});
 }
 

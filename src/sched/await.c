@@ -280,10 +280,10 @@ struct await_timer {
     struct bz_task *task; /* alive while the timer is armed: it stands in the frame this lies in */
 };
 
-static struct bz_fired await_timeout(struct bz_timer *timer)
+static struct bz_wake await_timeout(struct bz_timer *timer)
 {
     bz_task_wake(BZ_CONTAINER_OF(timer, struct await_timer, timer)->task);
-    return (struct bz_fired){.resume = NULL};
+    return (struct bz_wake){.kind = BZ_WAKE_NONE};
 }
 
 static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline until)

@@ -9,7 +9,7 @@
  *
  * A future of this kind is pinned, for the same reason. While it flies its state is the keeper's, and is
  * looked at under the file's lock only: who saw that it is over without it could be through with the
- * memory before the keeper is. That it was seen to be over is the owner's own to know (op->who).
+ * memory before the keeper is. That it was seen to be over is the owner's own to know (op->is_seen).
  *
  * A call that may not wait (a deadline that is past) is not handed in: it is polled, and called if it
  * is ready. The descriptor may block, but what is ready does not wait, unless another reader is
@@ -73,7 +73,7 @@ static bool land_hook(struct bz_wait *w, void *arg)
         bz_file_unlock(op->file);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
-    op->who = w;
+    op->waiter.wait = w; /* not more: the operation is in a list of its file */
     bool waits = bz_wait_publish(w);
     bz_file_unlock(op->file);
     return waits;
@@ -119,8 +119,7 @@ int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until)
     if (until == 0)
         return try_flying(op);
     bz_wait_begin(&w, os, what, until);
-    op->who = &w;
-    op->tell = bz_io_tell_wait;
+    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome != BZ_WAIT_OPEN)
         return bz_wait_error(outcome);
@@ -139,7 +138,7 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
     struct bz_file *file = op->file;
-    if (op->who == op)
+    if (op->is_seen)
         return BLITZ_READY;                       /* as before: its file may be gone */
     blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
     bz_file_lock(file);
@@ -150,11 +149,9 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
     }
     bool flies = op->state == BZ_OP_FLIES;
     if (flies) {
-        blitz_waker old = f->waker;
-        f->waker = spare;
-        spare = old;
+        spare = bz_waiter_set_waker(&op->waiter, spare);
     } else {
-        op->who = op;
+        op->is_seen = 1;
     }
     if (err != 0 && op->is_in)
         bz_file_leave_unlock(file, op);
@@ -167,7 +164,7 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
 static void flying_cancel(blitz_future *future)
 {
     struct bz_op *op = &bz_io_future_of(future)->op;
-    if (op->who == op)
+    if (op->is_seen)
         return;
     bz_file_lock(op->file);
     if (op->state == BZ_OP_FLIES)

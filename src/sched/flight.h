@@ -20,8 +20,6 @@ static inline struct bz_io_future *bz_io_future_of(blitz_future *f)
     return BZ_CONTAINER_OF(f, struct bz_io_future, future);
 }
 
-/* op->who is a struct bz_wait: it is won. Under the file's lock. */
-bool bz_io_tell_wait(struct bz_op *op, struct bz_told *out);
 int bz_io_future_output(blitz_future *future);
 
 /* bz_io_run for a keeper by completion. */

@@ -29,12 +29,11 @@ static struct bz_alarm *alarm_of(blitz_future *future)
     return (struct bz_alarm *)BZ_CONTAINER_OF(future, blitz_sleep_future, future)->inside;
 }
 
-static struct bz_fired alarm_fire(struct bz_timer *timer)
+static struct bz_wake alarm_fire(struct bz_timer *timer)
 {
-    struct bz_alarm *a = BZ_CONTAINER_OF(timer, struct bz_alarm, timer);
-    struct bz_fired fired = {.resume = NULL, .wake = a->waker};
-    a->waker = (blitz_waker){NULL, NULL};
-    return fired;
+    struct bz_wake wake;
+    bz_wake_set_waker(&wake, &BZ_CONTAINER_OF(timer, struct bz_alarm, timer)->waker);
+    return wake;
 }
 
 /* On a machine. The waker is taken over. */

@@ -43,17 +43,17 @@
 
 /* ---- who goes on ---- */
 
-void bz_told_settle(struct bz_runtime *rt, struct bz_told *told)
+void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
 {
-    if (told->kind == BZ_TOLD_WAIT)
-        bz_won_resume(&told->won);
-    else if (told->kind == BZ_TOLD_WAKER)
-        bz_waker_wake_apart(rt, &told->wake);
+    if (wake->kind == BZ_WAKE_WAKER)
+        bz_waker_wake_apart(rt, &wake->waker);
+    else
+        bz_wake_deliver(wake);
 }
 
-static void settle(struct bz_told *told, void *rt)
+static void wake_closed(struct bz_wake *wake, void *rt)
 {
-    bz_told_settle(rt, told);
+    bz_io_wake(rt, wake);
 }
 
 /* ---- files ---- */
@@ -100,7 +100,7 @@ int bz_io_open(int fd, unsigned flags, struct bz_file **out)
 
 void bz_io_close(struct bz_file *f)
 {
-    bz_file_close(f, settle, bz_io_runtime(f));
+    bz_file_close(f, wake_closed, bz_io_runtime(f));
 }
 
 /* This proc's keeper cannot be opened, descriptors have run out: one that is open already will do, and the
@@ -131,12 +131,6 @@ static int join(struct bz_op *op)
 
 /* ---- with a stack, or a thread ---- */
 
-bool bz_io_tell_wait(struct bz_op *op, struct bz_told *out)
-{
-    out->kind = BZ_TOLD_WAIT;
-    return bz_wait_win(op->who, BZ_WAIT_WOKEN, &out->won);
-}
-
 static bool wait_hook(struct bz_wait *w, void *arg)
 {
     struct bz_op *op = arg;
@@ -161,7 +155,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
 /* It is not done, and will not be. One that never entered may be too late for its file. */
 static void give_up(struct bz_op *op)
 {
-    struct bz_told next;
+    struct bz_wake next;
     struct bz_file *f = op->file;
     struct bz_runtime *rt = bz_io_runtime(f);
     if (!op->is_in)
@@ -169,19 +163,19 @@ static void give_up(struct bz_op *op)
     bz_file_lock(f);
     bz_ready_revoke(op, &next);
     bz_file_leave_unlock(f, op);
-    bz_told_settle(rt, &next);
+    bz_io_wake(rt, &next);
 }
 
 /* It may not wait, and what is known of the file says that it would have to: the kernel knows better. */
 static int64_t try_once(struct bz_op *op)
 {
-    struct bz_told next;
+    struct bz_wake next;
     struct bz_runtime *rt = bz_io_runtime(op->file);
     bz_file_lock(op->file);
     bz_half_set_ready(&op->file->half[op->side], true);
     bz_file_unlock(op->file);
     bool is_done = bz_ready_try(op, &next);
-    bz_told_settle(rt, &next);
+    bz_io_wake(rt, &next);
     if (!is_done)
         give_up(op);
     return is_done ? op->result : -ETIMEDOUT;
@@ -203,8 +197,7 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
     struct bz_wait w;
     struct bz_task *me = bz_task_self();
     bz_wait_begin(&w, me != NULL ? me->rt->os : op->file->files->os, what, until);
-    op->who = &w;
-    op->tell = bz_io_tell_wait;
+    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(&w, wait_hook, op);
@@ -222,7 +215,7 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
 
 static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    struct bz_told next;
+    struct bz_wake next;
     while (!bz_ready_try(op, &next)) { /* then nobody was told */
         if (until == 0)
             return try_once(op);
@@ -230,8 +223,8 @@ static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadli
         if (err != 0)
             return err;
     }
-    if (BZ_UNLIKELY(next.kind != BZ_TOLD_NOBODY))
-        bz_told_settle(bz_io_runtime(op->file), &next);
+    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
+        bz_io_wake(bz_io_runtime(op->file), &next);
     return op->result;
 }
 
@@ -256,15 +249,6 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
 
 /* ---- without a stack ---- */
 
-static bool tell_waker(struct bz_op *op, struct bz_told *out)
-{
-    struct bz_io_future *f = BZ_CONTAINER_OF(op, struct bz_io_future, op);
-    out->kind = BZ_TOLD_WAKER;
-    out->wake = f->waker;
-    f->waker = (blitz_waker){NULL, NULL};
-    return true;
-}
-
 /* Register, or find that it is worth another try. *spare comes in as the waker and goes out as what
  * is to be dropped. */
 static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
@@ -274,8 +258,7 @@ static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
     int err = join(op);
     bool waits = err == 0 && !bz_ready_wait(op);
     if (waits) {
-        f->waker = *spare;
-        *spare = (blitz_waker){NULL, NULL};
+        *spare = bz_waiter_set_waker(&op->waiter, *spare);
         bz_file_say_near(op->file, op, NULL, NULL);
     }
     bz_file_unlock(op->file);
@@ -292,11 +275,8 @@ static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
 {
     bz_file_lock(f->op.file);
     bool waits = f->op.state == BZ_OP_WAITS;
-    if (waits) {
-        blitz_waker old = f->waker;
-        f->waker = *spare;
-        *spare = old;
-    }
+    if (waits)
+        *spare = bz_waiter_set_waker(&f->op.waiter, *spare);
     bz_file_unlock(f->op.file);
     return waits;
 }
@@ -305,7 +285,7 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
 {
     struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
-    struct bz_told next;
+    struct bz_wake next;
     if (!op->is_in &&
         op->state == BZ_OP_DONE) /* the state is the keeper's to write while it is in */
         return BLITZ_READY;
@@ -314,7 +294,7 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
     bool waits = op->is_in && future_still_waits(f, &spare);
     while (!waits && op->state != BZ_OP_DONE) {
         bool is_done = bz_ready_try(op, &next);
-        bz_told_settle(rt, &next);
+        bz_io_wake(rt, &next);
         waits = !is_done && future_waits(f, &spare);
     }
     blitz_waker_drop(&spare);
@@ -327,7 +307,7 @@ static void future_cancel(blitz_future *future)
     if (!f->op.is_in)
         return; /* not begun, or over */
     give_up(&f->op);
-    blitz_waker_drop(&f->waker); /* empty if it was told */
+    blitz_waker_drop(&f->op.waiter.waker); /* empty if it was notified */
 }
 
 int bz_io_future_output(blitz_future *future)
@@ -347,9 +327,8 @@ static const blitz_future_ops by_readiness = {
 void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code)
 {
     bz_op_init(&f->op, file, code);
-    f->op.tell = tell_waker;
+    bz_waiter_init_polled(&f->op.waiter);
     f->future.ops = completes(bz_io_runtime(file)) ? &bz_flight_future_ops : &by_readiness;
-    f->waker = (blitz_waker){NULL, NULL};
 }
 
 /* ---- hearing ---- */
@@ -375,16 +354,14 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
 /* All of it, on the machine that heard it. In the runtime. */
 static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     bool is_more = false;
-    while (bz_poll_deliver(&p->poll, harvest, told))
+    while (bz_poll_deliver(&p->poll, harvest, wakes))
         for (int s = 0; s < BZ_SIDES; s++) {
-            bool is_near = told[s].kind == BZ_TOLD_WAIT && !told[s].won.is_held &&
-                           told[s].won.task != NULL && told[s].won.task->rt == m->rt;
-            if (is_near)
-                is_more |= queue_here(m, told[s].won.task);
+            if (wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt)
+                is_more |= queue_here(m, wakes[s].task);
             else
-                bz_told_settle(p->rt, &told[s]);
+                bz_io_wake(p->rt, &wakes[s]);
         }
     if (is_more && bz_idle_may_rouse(&m->rt->idle))
         bz_rouse_one(m->rt);
@@ -393,14 +370,14 @@ static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harv
 bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
 {
     uint32_t was;
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     bool is_any = harvest->count > 0;
     struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
     if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt) && !BZ_BROKEN(148))
         deliver_here(m, p, harvest);
-    while (bz_poll_deliver(&p->poll, harvest, told))
+    while (bz_poll_deliver(&p->poll, harvest, wakes))
         for (int s = 0; s < BZ_SIDES; s++)
-            bz_told_settle(p->rt, &told[s]);
+            bz_io_wake(p->rt, &wakes[s]);
     if (is_any)
         bz_leave(was);
     return is_any;

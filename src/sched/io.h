@@ -45,7 +45,6 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
 struct bz_io_future {
     blitz_future future;
     struct bz_op op;
-    blitz_waker waker; /* while it waits; guarded by the file's lock */
 };
 void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code);
 
@@ -61,8 +60,8 @@ static inline int64_t bz_io_future_result(const struct bz_io_future *f)
 BZ_MUST_USE int bz_io_init(struct bz_runtime *rt);
 void bz_io_fini(struct bz_runtime *rt);
 
-/* Who was told is to go on. No lock is held. */
-void bz_told_settle(struct bz_runtime *rt, struct bz_told *told);
+/* Deliver a wake-up; a foreign waker is called by a task of its own, as in timer.c. No lock is held. */
+void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake);
 
 /* Has the kernel this file's operations, buffers and all, until they complete? */
 bool bz_io_completes(const struct bz_file *f);

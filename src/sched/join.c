@@ -27,35 +27,26 @@ void bz_task_wake(struct bz_task *t)
     }
 }
 
-/* Tell the first joiner: a stack at once, whose frame may be gone when the lock is dropped; of a
- * future *out is the waker, which is anybody's code and woken without the lock. True: there are
- * others. */
-static bool tell_first(struct bz_task *t, blitz_waker *out)
+/* Claim the first joiner. True: there are others. */
+static bool claim_joiner(struct bz_task *t, struct bz_wake *wake)
 {
-    *out = (blitz_waker){NULL, NULL};
+    wake->kind = BZ_WAKE_NONE;
     bz_lock_take(&t->lock, t->rt->os);
-    struct bz_list *l = bz_list_take_front(&t->joiners);
-    if (l != NULL) {
-        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
-        if (j->f.ops == NULL) {
-            bz_wait_wake(j->wait, BZ_WAIT_WOKEN);
-        } else {
-            *out = j->waker;
-            j->waker = (blitz_waker){NULL, NULL};
-        }
-    }
+    struct bz_waiter *w = bz_waiter_first(&t->joiners);
+    if (w != NULL)
+        (void)!bz_waiter_claim(w, 0, wake); /* if it has gone there is nothing to deliver */
     bool has_more = !bz_list_is_empty(&t->joiners);
     bz_lock_drop(&t->lock, t->rt->os);
     return has_more;
 }
 
-static BZ_NOINLINE void tell_joiners(struct bz_task *t, unsigned refs)
+static BZ_NOINLINE void wake_joiners(struct bz_task *t, unsigned refs)
 {
     bool has_more = true;
     while (has_more) {
-        blitz_waker w;
-        has_more = tell_first(t, &w);
-        blitz_waker_wake(&w);
+        struct bz_wake wake;
+        has_more = claim_joiner(t, &wake);
+        bz_wake_deliver(&wake);
     }
     if (bz_word_drop(&t->word, refs))
         t->ops->drop(t);
@@ -77,7 +68,7 @@ static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     switch (bz_word_exit(&t->word, refs)) {
     case BZ_EXIT_TELL:
-        tell_joiners(t, refs);
+        wake_joiners(t, refs);
         break;
     case BZ_EXIT_LAST:
         if (!has_proc || !is_kept(m, t))
@@ -107,7 +98,7 @@ static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t
         return;
     }
     if (is == BZ_EXIT_TELL)
-        tell_joiners(t, 2);
+        wake_joiners(t, 2);
     else if (is == BZ_EXIT_LAST)
         t->ops->drop(t);
     bz_task_strike(rt);
@@ -119,8 +110,7 @@ void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task
 {
     j->f.ops = ops;
     j->task = t;
-    bz_list_init(&j->in);
-    j->waker = (blitz_waker){NULL, NULL};
+    bz_waiter_init_polled(&j->waiter);
 }
 
 blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker)
@@ -133,11 +123,9 @@ blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker)
     bz_lock_take(&t->lock, t->rt->os);
     bool is_over = !bz_word_want_join(&t->word);
     if (!is_over) {
-        blitz_waker old = j->waker;
-        j->waker = spare;
-        spare = old;
-        if (!bz_list_is_linked(&j->in))
-            bz_list_push_back(&t->joiners, &j->in);
+        spare = bz_waiter_set_waker(&j->waiter, spare);
+        if (j->waiter.state != BZ_WAITER_QUEUED)
+            bz_waiter_queue(&j->waiter, &t->joiners);
     }
     bz_lock_drop(&t->lock, t->rt->os);
     blitz_waker_drop(&spare);
@@ -150,9 +138,8 @@ void bz_join_cancel(blitz_future *future)
     struct bz_join *j = BZ_CONTAINER_OF(future, struct bz_join, f);
     struct bz_task *t = j->task;
     bz_lock_take(&t->lock, t->rt->os);
-    bz_list_remove(&j->in);
-    blitz_waker old = j->waker;
-    j->waker = (blitz_waker){NULL, NULL};
+    bz_waiter_leave(&j->waiter);
+    blitz_waker old = bz_waiter_take_waker(&j->waiter);
     bz_lock_drop(&t->lock, t->rt->os);
     blitz_waker_drop(&old);
 }
@@ -170,7 +157,7 @@ static bool join_hook(struct bz_wait *w, void *arg)
         bz_lock_drop(&t->lock, os);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
-    bz_list_push_back(&t->joiners, &j->in);
+    bz_waiter_queue(&j->waiter, &t->joiners);
     bool waits = bz_wait_publish(w);
     bz_lock_drop(&t->lock, os);
     return waits;
@@ -178,12 +165,13 @@ static bool join_hook(struct bz_wait *w, void *arg)
 
 static uint32_t join_park(struct bz_task *t, struct bz_wait *w)
 {
-    struct bz_join j = {.f = {NULL}, .task = t, .wait = w};
-    bz_list_init(&j.in);
+    struct bz_join j;
+    j.task = t;
+    bz_waiter_init(&j.waiter, w, BZ_WAIT_WOKEN);
     uint32_t outcome = bz_wait_park(w, join_hook, &j);
     if (outcome < BZ_WAIT_WOKEN) {
         bz_lock_take(&t->lock, t->rt->os);
-        bz_list_remove(&j.in);
+        bz_waiter_leave(&j.waiter);
         bz_lock_drop(&t->lock, t->rt->os);
     }
     return outcome;

@@ -81,33 +81,24 @@
 #include "task/stack.h"
 #include "task/task.h"
 #include "time/wheel.h"
+#include "wait/waiter.h"
 
 struct bz_machine;
-
-/* What is left to do for a timer that has fired, once the lock is dropped. Both may be empty. */
-struct bz_fired {
-    struct bz_task *resume; /* its wait is over; nobody else will resume it */
-    blitz_waker wake;
-};
 
 /* A moment at which something is to happen. The memory is the waiting frame's. */
 struct bz_timer {
     struct bz_wheel_timer in; /* proc->wheel while armed; guarded by the proc's timer_lock */
     struct bz_proc *proc;     /* whose; constant while armed */
-    /* Called under the lock, once, when it is due; the timer is not armed any more then, and gone
-     * perhaps as soon as the lock is dropped. */
-    struct bz_fired (*fire)(struct bz_timer *timer);
+    /* Called under the lock, once, when it is due. The timer is not armed any more then, and its memory may
+     * be gone as soon as the lock is dropped. Returns the wake-up to deliver, or BZ_WAKE_NONE. */
+    struct bz_wake (*fire)(struct bz_timer *timer);
 };
 
-/* Somebody who wants to be told of a task's end: a future, or a stack that waits. */
+/* A party that waits for a task's end, blocking or polled. */
 struct bz_join {
-    blitz_future f; /* no ops: a stack */
-    struct bz_task *task;
-    struct bz_list in; /* task->joiners; guarded by task->lock, as is */
-    union {
-        blitz_waker waker;    /* a future's */
-        struct bz_wait *wait; /* a stack's */
-    };
+    blitz_future f;          /* of a polled one */
+    struct bz_task *task;    /* constant */
+    struct bz_waiter waiter; /* in task->joiners; guarded by task->lock */
 };
 
 /* A few entries the owner has taken out of its ring with one CAS. */
@@ -640,7 +631,7 @@ int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 /* timer.c */
 /* A timer of proc p, not armed yet. */
 void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
-                   struct bz_fired (*fire)(struct bz_timer *timer));
+                   struct bz_wake (*fire)(struct bz_timer *timer));
 void bz_timer_arm(struct bz_timer *timer, uint64_t when); /* any thread */
 /* It will not fire; harmless if it has. Returns true if it was armed. Any thread. */
 bool bz_timer_disarm(struct bz_timer *timer);

@@ -44,7 +44,7 @@ void bz_timers_unlock(struct bz_proc *p)
 }
 
 void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
-                   struct bz_fired (*fire)(struct bz_timer *timer))
+                   struct bz_wake (*fire)(struct bz_timer *timer))
 {
     bz_wheel_timer_init(&timer->in);
     timer->proc = p;
@@ -86,8 +86,8 @@ bool bz_timer_disarm(struct bz_timer *timer)
     return was_armed;
 }
 
-/* Ask up to BATCH due timers what is to be done. Returns how many there were. */
-static size_t fire_batch(struct bz_proc *p, uint64_t now, struct bz_fired *fired)
+/* Take up to BATCH due timers and collect their wake-ups. Returns how many there were. */
+static size_t fire_batch(struct bz_proc *p, uint64_t now, struct bz_wake *wakes)
 {
     struct bz_list due;
     size_t count = 0;
@@ -96,7 +96,7 @@ static size_t fire_batch(struct bz_proc *p, uint64_t now, struct bz_fired *fired
     bz_wheel_expire_some(&p->wheel, now, &due, BATCH);
     for (struct bz_wheel_timer *t; (t = bz_wheel_take(&due)) != NULL;) {
         struct bz_timer *timer = BZ_CONTAINER_OF(t, struct bz_timer, in);
-        fired[count++] = timer->fire(timer);
+        wakes[count++] = timer->fire(timer);
     }
     bz_timers_unlock(p);
     return count;
@@ -135,21 +135,21 @@ void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w)
 bool bz_timers_fire(struct bz_proc *p, uint64_t now)
 {
     struct bz_runtime *rt = p->rt;
-    struct bz_fired fired[BATCH];
+    struct bz_wake wakes[BATCH];
     if (bz_timers_first(p) > now)
         return false;
-    size_t count = fire_batch(p, now, fired), left = 0;
+    size_t count = fire_batch(p, now, wakes), left = 0;
     for (size_t i = 0; i < count; i++) {
-        if (fired[i].resume != NULL) {
-            bz_trace(p->rt, timer, fired[i].resume->id, 0, NULL);
-            bz_wait_resume(fired[i].resume);
-        }
-        if (bz_waker_is_ours(&fired[i].wake) || BZ_BROKEN(107))
-            blitz_waker_wake(&fired[i].wake);
-        else if (!wake_by_task(rt, &fired[i].wake))
-            fired[left++].wake = fired[i].wake; /* left <= i: those are done with */
+        struct bz_wake *wake = &wakes[i];
+        bool is_waker = wake->kind == BZ_WAKE_WAKER;
+        if (wake->kind == BZ_WAKE_TASK || wake->kind == BZ_WAKE_HELD_TASK)
+            bz_trace(rt, timer, wake->task->id, 0, NULL);
+        if (!is_waker || bz_waker_is_ours(&wake->waker) || BZ_BROKEN(107))
+            bz_wake_deliver(wake);
+        else if (!wake_by_task(rt, &wake->waker))
+            wakes[left++] = *wake; /* left <= i: those are delivered */
     }
     for (size_t i = 0; i < left; i++)
-        blitz_waker_wake(&fired[i].wake);
+        bz_wake_deliver(&wakes[i]);
     return count > 0;
 }

@@ -115,92 +115,89 @@ static bool must_hold(struct bz_task *t)
     return bz_is_plain(t->rt) || m == NULL || m->rt != t->rt;
 }
 
-static void hold(struct bz_task *t)
-{
-    if (must_hold(t))
-        bz_task_ref(t);
-}
-
-static void let_go(struct bz_task *t)
-{
-    if (must_hold(t))
-        bz_task_unref(t);
-}
-
-void bz_wait_resume(struct bz_task *t)
-{
-    bool is_held = must_hold(t);
-    resume(t);
-    if (is_held)
-        bz_task_unref(t);
-}
-
-bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won)
+/* The wake-up of a wait that is about to be claimed; it holds a reference if it must. */
+static struct bz_wake wake_of(struct bz_wait *w)
 {
     struct bz_task *t = w->task;
-    BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
-    *won = (struct bz_won){t, t != NULL && must_hold(t), w->os, &w->arbiter};
-    if (won->is_held)
+    if (t == NULL)
+        return (struct bz_wake){.kind = BZ_WAKE_THREAD, .thread = {w->os, &w->arbiter}};
+    bool is_held = must_hold(t);
+    if (is_held)
         bz_task_ref(t);
+    return (struct bz_wake){.kind = is_held ? BZ_WAKE_HELD_TASK : BZ_WAKE_TASK, .task = t};
+}
+
+/* The claim failed. */
+static void wake_undo(struct bz_wake *wake)
+{
+    if (wake->kind == BZ_WAKE_HELD_TASK)
+        bz_task_unref(wake->task);
+    wake->kind = BZ_WAKE_NONE;
+}
+
+bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake)
+{
+    const struct bz_os *os = w->os;
+    BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
+    *wake = wake_of(w);
     if (w->is_sole) {
         bz_store_release(&w->arbiter, outcome); /* [A] */
     } else if (!end(w, WAKE, outcome)) {
-        if (won->is_held)
-            bz_task_unref(t);
+        wake_undo(wake);
         return false;
     }
-    bz_os_delay(won->os, BZ_OS_AT_CLAIM); /* not through w: it may be gone */
+    bz_os_delay(os, BZ_OS_AT_CLAIM); /* not through w: it may be gone */
     return true;
 }
 
-void bz_won_resume(const struct bz_won *won)
+bool bz_waiter_claim(struct bz_waiter *w, int result, struct bz_wake *wake)
 {
-    if (won->task == NULL) {
-        bz_os_wake(won->os, won->word, 1); /* the wait may be gone: an address, not a look */
-        return;
+    if (!w->is_polled)
+        return bz_waiter_grant(w, result, wake);
+    bz_waiter_notify(w, wake);
+    return true;
+}
+
+static BZ_NOINLINE void deliver_rarer(struct bz_wake *wake)
+{
+    if (wake->kind == BZ_WAKE_HELD_TASK) {
+        resume(wake->task);
+        bz_task_unref(wake->task);
+    } else if (wake->kind == BZ_WAKE_THREAD) {
+        bz_os_wake(wake->thread.os, wake->thread.word, 1); /* an address: the frame may be gone */
+    } else if (wake->kind == BZ_WAKE_WAKER) {
+        blitz_waker_wake(&wake->waker);
     }
-    resume(won->task);
-    if (won->is_held)
-        bz_task_unref(won->task);
+}
+
+void bz_wake_deliver(struct bz_wake *wake)
+{
+    if (BZ_LIKELY(wake->kind == BZ_WAKE_TASK))
+        resume(wake->task);
+    else
+        deliver_rarer(wake);
 }
 
 bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
 {
-    struct bz_won won;
-    if (!bz_wait_win(w, outcome, &won))
+    struct bz_wake wake;
+    if (!bz_wait_claim(w, outcome, &wake))
         return false;
-    bz_won_resume(&won);
+    bz_wake_deliver(&wake);
     return true;
 }
 
 /* Under the proc's timer lock; the task, if it is ours to resume, can wait until that is dropped. */
-static struct bz_fired wait_timeout(struct bz_timer *timer)
+static struct bz_wake wait_timeout(struct bz_timer *timer)
 {
     struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
-    struct bz_task *t = w->task;
-    hold(t);
-    if (end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) || BZ_BROKEN(82))
-        return (struct bz_fired){.resume = t};
-    let_go(t);
-    return (struct bz_fired){.resume = NULL};
+    struct bz_wake wake = wake_of(w);
+    if (!end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) && !BZ_BROKEN(82))
+        wake_undo(&wake);
+    return wake;
 }
 
 /* ---- waiting ---- */
-
-void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
-                   blitz_deadline until)
-{
-    bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
-    w->is_sole = false;
-    w->is_published = false;
-    w->is_shared = false;
-    w->task = bz_task_self();
-    w->os = os;
-    w->what = what;
-    w->holder = NULL;
-    w->until = until;
-    w->timer.proc = NULL;
-}
 
 void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *what)
 {

@@ -79,7 +79,7 @@
 #define BZ_WAIT_H
 
 #include "sched/sched.h"
-#include "task/told.h"
+#include "wait/waiter.h"
 
 /* The tag of task->wait; a node has none. */
 enum { BZ_WAIT_CHILD = 1, BZ_WAIT_JOB = 2, BZ_WAIT_FUTURE = 3, BZ_WAIT_TAG_MASK = 3 };
@@ -162,8 +162,20 @@ struct bz_wait {
 };
 
 /* Whoever calls is going to wait: a task, or a plain thread of `os`. */
-void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
-                   blitz_deadline until);
+static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
+                                 blitz_deadline until)
+{
+    bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
+    w->is_sole = false;
+    w->is_published = false;
+    w->is_shared = false;
+    w->task = bz_task_self();
+    w->os = os;
+    w->what = what;
+    w->holder = NULL;
+    w->until = until;
+    w->timer.proc = NULL;
+}
 
 /* The same for a wait that only its waker can end: no deadline, and a cancel goes elsewhere (a join
  * without a deadline, between bz_wait_enter_child and leave) or nowhere (a thread). No step of it
@@ -203,38 +215,60 @@ BZ_MUST_USE bool bz_wait_over(struct bz_wait *w, uint32_t outcome);
 bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
 
 /*
- * The same in two halves, for a waker that holds the primitive's lock and would rather not queue a
- * task, or rouse a thread, under it: win under the lock, resume once it is dropped. In between a task
- * stays where it is; but a plain thread, and a task of the plain form, may go on as soon as the wait
- * is won. So whoever waits and was woken takes the lock once if bz_wait_is_early() says so, before
- * it looks at what the waker did under it.
+ * The same in two halves: claim the wait under the primitive's lock, deliver the wake-up once the lock is
+ * dropped (wait/wake.h). Between the two a task stays where it is. A plain thread, and a task of the
+ * plain form, may continue as soon as the wait is claimed. Such a waiter takes the lock once, if
+ * bz_wait_is_early() says so, before it looks at what the waker did under it.
  */
-BZ_MUST_USE bool bz_wait_win_in_full(struct bz_wait *w, uint32_t outcome, struct bz_won *won);
-BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_win(struct bz_wait *w, uint32_t outcome,
-                                                     struct bz_won *won)
+BZ_MUST_USE bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32_t outcome,
+                                                       struct bz_wake *wake)
 {
     struct bz_task *t = w->task;
     struct bz_machine *m = bz_machine_self();
     if (BZ_LIKELY(t != NULL && m != NULL && m->rt == t->rt && !w->is_sole && !bz_is_plain(t->rt))) {
         uint32_t seen = BZ_WAIT_OPEN;
-        won->task = t;
-        won->is_held = false; /* a worker of its runtime: wait.c, I4 */
+        wake->kind = BZ_WAKE_TASK; /* the caller is a worker of its runtime: wait.c, I4 */
+        wake->task = t;
         if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) { /* wait.c [A] */
             bz_os_delay(t->rt->os, BZ_OS_AT_CLAIM);
             return true;
         }
     }
-    return bz_wait_win_in_full(w, outcome, won);
+    return bz_wait_claim_in_full(w, outcome, wake);
 }
-void bz_won_resume(const struct bz_won *won);
+
+/* bz_waiter_claim for a waiter that is known to be blocking. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_waiter_grant(struct bz_waiter *w, int result,
+                                                         struct bz_wake *wake)
+{
+    bz_list_remove(&w->in);
+    w->state = BZ_WAITER_GRANTED;
+    if (!BZ_BROKEN(204))
+        bz_set(&w->result, result); /* before the claim: wait/waiter.h, I2 */
+    if (!bz_wait_claim(w->wait, w->outcome, wake)) {
+        w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: rule 2 */
+        return false;
+    }
+    if (BZ_BROKEN(204))
+        bz_set(&w->result, result);
+    return true;
+}
+
+/* The same; the wake-up is added to a list. */
+BZ_MUST_USE static inline bool bz_wakelist_grant(struct bz_wakelist *list, struct bz_waiter *w,
+                                                 int result)
+{
+    if (!bz_waiter_grant(w, result, bz_wakelist_next(list)))
+        return false;
+    bz_wakelist_add(list);
+    return true;
+}
 
 static inline bool bz_wait_is_early(const struct bz_wait *w)
 {
     return w->task == NULL || bz_is_plain(w->task->rt);
 }
-
-/* The second half of a timeout (timer.c): the task that its first half gave out goes on. */
-void bz_wait_resume(struct bz_task *t);
 
 /* An outcome as an error: 0, -ETIMEDOUT or -ECANCELED. */
 int bz_wait_error(uint32_t outcome);

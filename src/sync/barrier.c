@@ -36,21 +36,21 @@ static struct bz_meeting *of(blitz_barrier *barrier)
 
 /* ---- under the lock ---- */
 
-static void barrier_serve(void *owner, struct bz_wakes *wakes)
+static void barrier_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_meeting *b = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&b->q)) != NULL && n->since != b->number;) {
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
         if (!bz_node_give(n, wakes))
-            n->state =
-                BZ_NODE_GIVEN; /* it was about to go, and has not: the others counted on it */
+            n->waiter.state =
+                BZ_WAITER_GRANTED; /* it was about to go, and has not: the others counted on it */
     }
 }
 
-static bool barrier_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool barrier_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_meeting *b = n->owner;
     if (b->arrived + 1 < b->parties) {
@@ -61,7 +61,7 @@ static bool barrier_enter(struct bz_node *n, struct bz_wakes *wakes)
     }
     b->arrived = 0;
     b->number++;
-    n->error = BLITZ_BARRIER_LEADER;
+    bz_set(&n->waiter.result, BLITZ_BARRIER_LEADER);
     barrier_serve(b, wakes);
     return true;
 }

@@ -43,7 +43,7 @@ static struct bz_condition *of(blitz_condition *condition)
 
 /* ---- under the lock ---- */
 
-static bool condition_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool condition_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
     n->since = ((struct bz_condition *)n->owner)->round;
@@ -51,28 +51,28 @@ static bool condition_enter(struct bz_node *n, struct bz_wakes *wakes)
     return false;
 }
 
-static void condition_serve(void *owner, struct bz_wakes *wakes)
+static void condition_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_condition *c = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&c->q)) != NULL;) {
         bool is_by_broadcast = n->since != c->round;
         if (!is_by_broadcast && c->signals == 0)
             return;
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
-        n->error = is_by_broadcast ? BY_BROADCAST : 0;
+        bz_set(&n->waiter.result, is_by_broadcast ? BY_BROADCAST : 0);
         if (bz_node_give(n, wakes) && !is_by_broadcast)
             c->signals--;
     }
     c->signals = 0; /* nobody waits: lost */
 }
 
-static void condition_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void condition_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
-    if (n->error != BY_BROADCAST)
+    if (bz_get(&n->waiter.result) != BY_BROADCAST)
         ((struct bz_condition *)n->owner)->signals++;
 }
 
@@ -106,8 +106,7 @@ int blitz_condition_wait(blitz_condition *condition, blitz_mutex *m, blitz_deadl
     const struct bz_os *os = bz_sync_os();
     struct bz_wait w;
     struct bz_node n;
-    bz_node_init(&n, &c->q, c, &waiting, 0);
-    n.wait = &w;
+    bz_node_init(&n, &c->q, c, &waiting, 0, &w);
     bz_waitq_take(&c->q, os);
     (void)condition_enter(&n, NULL);
     bz_waitq_drop(&c->q, os);
@@ -121,8 +120,8 @@ void blitz_condition_signal(blitz_condition *condition)
 {
     struct bz_condition *c = of(condition);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&c->q, os);
     c->signals++;
     condition_serve(c, &wakes);
@@ -133,8 +132,8 @@ void blitz_condition_broadcast(blitz_condition *condition)
 {
     struct bz_condition *c = of(condition);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&c->q, os);
     c->round++;
     condition_serve(c, &wakes);
@@ -196,10 +195,10 @@ static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *wake
     struct bz_node *n = bz_sync_future_node(f);
     struct bz_condition *c = n->owner;
     blitz_mutex *m = mutex_of(n);
-    bool is_first = !n->is_parked; /* a future's own use of it: has it been polled? */
+    bool is_first = !n->waiter.is_parked; /* a future's own use of it: has it been polled? */
     blitz_poll poll = bz_sync_future_poll(future, waker);
     if (is_first) {
-        n->is_parked = true;
+        n->waiter.is_parked = true;
         blitz_mutex_unlock(m);
     }
     return poll == BLITZ_PENDING ? BLITZ_PENDING : go_on_to_lock(f, c, m, waker);

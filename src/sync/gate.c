@@ -57,19 +57,19 @@ static bool is_open(uint64_t word)
 /* ---- under the lock ---- */
 
 /* Who stood in the line when the gate was opened is let out, also if it is shut again meanwhile. */
-static void gate_serve(void *owner, struct bz_wakes *wakes)
+static void gate_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_gate *g = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&g->q)) != NULL && n->since != g->openings;) {
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
         (void)!bz_node_give(n, wakes); /* who has gone wanted nothing more */
     }
 }
 
-static bool gate_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool gate_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_gate *g = n->owner;
     uint64_t word = bz_load_relaxed(&g->word); /* relaxed: a first guess */
@@ -140,8 +140,8 @@ static int gate_wait(struct bz_gate *g, const struct bz_node_ops *ops, blitz_dea
 static BZ_NOINLINE bool open_locked(struct bz_gate *g, uint64_t word)
 {
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&g->q, os);
     bool is_ours = bz_cas_strong_acqrel_rlx(&g->word, &word, QUEUED); /* [G] */
     if (is_ours) {

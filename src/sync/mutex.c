@@ -93,11 +93,11 @@ static inline void own(struct bz_mutex *m)
 
 /* ---- under the lock of the line ---- */
 
-static bool mutex_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool mutex_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = n->owner;
-    uint32_t word = bz_load_relaxed(&m->word);            /* relaxed: a first guess */
-    uint32_t ours = n->state == BZ_NODE_TOLD ? WOKEN : 0; /* I2 */
+    uint32_t word = bz_load_relaxed(&m->word);                         /* relaxed: a first guess */
+    uint32_t ours = n->waiter.state == BZ_WAITER_NOTIFIED ? WOKEN : 0; /* I2 */
     (void)wakes;
     for (;;) {
         uint32_t kept = word & (QUEUED | WOKEN) & ~ours;
@@ -112,9 +112,16 @@ static bool mutex_enter(struct bz_node *n, struct bz_wakes *wakes)
             return false;
         }
     }
-    n->state = BZ_NODE_OUT;
-    own(m);
+    n->waiter.state = BZ_WAITER_OUT;
+    /* relaxed: I5. A blocking caller may be here on another stack (waitq.h): its id is in `want` */
+    bz_store_relaxed(&m->holder, n->waiter.is_polled ? id_of_caller() : n->want);
     return true;
+}
+
+static bool mutex_is_far(const struct bz_node *n)
+{
+    const struct bz_mutex *m = n->owner;
+    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: a hint, nothing is taken */
 }
 
 /* Has the first in line been passed for long enough? */
@@ -130,9 +137,10 @@ static uint32_t queued_flag(struct bz_mutex *m)
 
 /* Hand the mutex, which is locked, to the first in line. The word comes first: as soon as it is
  * woken the new holder may unlock. */
-static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakes *wakes)
+static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakelist *wakes)
 {
-    uint32_t queued = n->in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
+    uint32_t queued =
+        n->waiter.in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
     /* relaxed: I3 and I5, and the new holder gets what we did by its wait or the lock */
     bz_store_relaxed(&m->holder, n->want);
     bz_store_relaxed(&m->word, queued | LOCKED); /* relaxed: likewise */
@@ -140,7 +148,7 @@ static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakes *wa
 }
 
 /* The mutex is ours to release: LOCKED is set, WOKEN is not, and nobody else changes the word (I3). */
-static void pass_on(struct bz_mutex *m, struct bz_wakes *wakes)
+static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
 {
     for (struct bz_node *n; (n = bz_waitq_first(&m->q)) != NULL;) {
         if (is_out_of_patience(n) && !BZ_BROKEN(114)) {
@@ -155,7 +163,7 @@ static void pass_on(struct bz_mutex *m, struct bz_wakes *wakes)
 }
 
 /* Whoever is in line and has nobody to wake it is told to try: I4. */
-static void mutex_serve(void *owner, struct bz_wakes *wakes)
+static void mutex_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = owner;
     if (bz_waitq_is_empty(&m->q)) {
@@ -171,10 +179,10 @@ static void mutex_serve(void *owner, struct bz_wakes *wakes)
 }
 
 /* A future was told to try, or handed the mutex, and is cancelled. */
-static void mutex_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void mutex_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = n->owner;
-    if (n->state == BZ_NODE_TOLD)
+    if (n->waiter.state == BZ_WAITER_NOTIFIED)
         bz_fetch_and_relaxed(&m->word, ~(uint32_t)WOKEN); /* relaxed: a flag; I2 */
     else
         pass_on(m, wakes);
@@ -188,6 +196,7 @@ static const struct bz_node_ops locking = {.look.future = {"mutex", BLITZ_REVOCA
                                            .enter = mutex_enter,
                                            .serve = mutex_serve,
                                            .give_back = mutex_give_back,
+                                           .is_far = mutex_is_far,
                                            .holder_at = offsetof(struct bz_mutex, holder)};
 
 /* ---- locking ---- */
@@ -249,8 +258,8 @@ int blitz_mutex_try_lock(blitz_mutex *mutex)
 static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
 {
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&m->q, os);
     pass_on(m, &wakes);
     bz_waitq_end(&m->q, m, &locking, &wakes, os);

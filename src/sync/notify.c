@@ -51,7 +51,7 @@ static void keep(struct bz_notify *notify, bool is_kept)
 
 /* ---- under the lock ---- */
 
-static bool notify_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool notify_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = n->owner;
     (void)wakes;
@@ -65,15 +65,15 @@ static bool notify_enter(struct bz_node *n, struct bz_wakes *wakes)
 }
 
 /* Those who waited for a notify_all, then whoever may have the one that is kept. */
-static void notify_serve(void *owner, struct bz_wakes *wakes)
+static void notify_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&notify->q)) != NULL;) {
         bool is_by_all = n->since != notify->round;
         if (!is_by_all && !is_kept(notify))
             return;
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
         n->want = is_by_all ? BY_ALL : 0;
@@ -82,7 +82,7 @@ static void notify_serve(void *owner, struct bz_wakes *wakes)
     }
 }
 
-static void notify_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void notify_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = n->owner;
     (void)wakes;
@@ -129,8 +129,8 @@ void blitz_notify_one(blitz_notify *notify)
 {
     struct bz_notify *n = of(notify);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&n->q, os);
     keep(n, true);
     notify_serve(n, &wakes);
@@ -141,8 +141,8 @@ void blitz_notify_all(blitz_notify *notify)
 {
     struct bz_notify *n = of(notify);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&n->q, os);
     n->round++;
     notify_serve(n, &wakes);

@@ -57,7 +57,7 @@ static uint64_t word_of(struct bz_once *o)
     return bz_load_relaxed(&o->word); /* relaxed: the lock is held */
 }
 
-static bool once_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool once_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_once *o = n->owner;
     uint64_t word = word_of(o);
@@ -66,11 +66,11 @@ static bool once_enter(struct bz_node *n, struct bz_wakes *wakes)
     switch (word & STATE) {
     case EMPTY:
         bz_store_relaxed(&o->word, n->want << SHIFT | BUSY); /* relaxed: the lock is held */
-        n->error = YOUR_TURN;
+        bz_set(&n->waiter.result, YOUR_TURN);
         return true;
     case BUSY:
         if (n->want != 0 && word >> SHIFT == n->want) {
-            n->error = -EDEADLK;
+            bz_set(&n->waiter.result, -EDEADLK);
             return true;
         }
         bz_node_join(n);
@@ -80,18 +80,18 @@ static bool once_enter(struct bz_node *n, struct bz_wakes *wakes)
     }
 }
 
-static void once_serve(void *owner, struct bz_wakes *wakes)
+static void once_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_once *o = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&o->q)) != NULL;) {
         uint64_t state = word_of(o) & STATE;
         if (state == BUSY)
             return;
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
-        n->error = state == EMPTY ? YOUR_TURN : 0;
+        bz_set(&n->waiter.result, state == EMPTY ? YOUR_TURN : 0);
         if (state == EMPTY)
             bz_store_relaxed(&o->word, n->want << SHIFT | BUSY); /* relaxed: the lock is held */
         if (!bz_node_give(n, wakes) && state == EMPTY)
@@ -99,10 +99,10 @@ static void once_serve(void *owner, struct bz_wakes *wakes)
     }
 }
 
-static void once_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void once_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
-    if (n->error == YOUR_TURN)
+    if (bz_get(&n->waiter.result) == YOUR_TURN)
         bz_store_relaxed(&((struct bz_once *)n->owner)->word,
                          EMPTY); /* relaxed: the lock is held */
 }
@@ -135,8 +135,8 @@ static int make(struct bz_once *o, blitz_once_fn fn, void *arg)
     void *value = NULL;
     int err = fn(arg, &value);
     const struct bz_os *os = bz_sync_os(); /* after fn, which may have waited */
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&o->q, os);
     settle(o, err, value);
     once_serve(o, &wakes);
@@ -178,8 +178,8 @@ int blitz_once_set(blitz_once *once, void *value)
 {
     struct bz_once *o = of(once);
     const struct bz_os *os = bz_sync_os();
-    struct bz_wakes wakes;
-    bz_wakes_init(&wakes);
+    struct bz_wakelist wakes;
+    bz_wakelist_init(&wakes);
     bz_waitq_take(&o->q, os);
     uint64_t state = word_of(o) & STATE;
     if (state == EMPTY)

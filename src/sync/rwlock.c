@@ -81,13 +81,13 @@ static uint64_t obstacles_of(uint64_t want)
 /* Has it been passed for long enough? */
 static bool is_out_of_patience(const struct bz_node *n)
 {
-    if (BZ_SYNC_IS_DULL || n->wait == NULL)
+    if (BZ_SYNC_IS_DULL || n->waiter.is_polled)
         return true;
     return bz_os_now(bz_sync_os()) >= n->since + BZ_RWLOCK_PATIENCE_NS && !BZ_BROKEN(94);
 }
 
 /* The first in line, who can have the lock, is to try: I5. False: it had gone. */
-static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakes *wakes)
+static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakelist *wakes)
 {
     if (!bz_node_tell(n, wakes))
         return false;
@@ -95,7 +95,7 @@ static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakes *wakes)
     return true;
 }
 
-static void rwlock_serve(void *owner, struct bz_wakes *wakes)
+static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = owner;
     if (bz_load_relaxed(&l->word) & TOLD) /* relaxed: the lock. It will see to them, I5 */
@@ -105,8 +105,8 @@ static void rwlock_serve(void *owner, struct bz_wakes *wakes)
         /* relaxed: I3; the addition below acquires, and whoever leaves after this look serves */
         if (bz_load_relaxed(&l->word) & obstacles_of(want))
             return;
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
         if (!is_out_of_patience(n)) {
@@ -124,10 +124,10 @@ static void rwlock_serve(void *owner, struct bz_wakes *wakes)
 }
 
 /* One that was told has the lock: those behind it are its to see to. */
-static bool rwlock_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool rwlock_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = n->owner;
-    bool was_told = n->state == BZ_NODE_TOLD;
+    bool was_told = n->waiter.state == BZ_WAITER_NOTIFIED;
     uint64_t keeps_out = obstacles_of(n->want) | (was_told ? 0 : QUEUED);
     uint64_t queued = was_told && !bz_waitq_is_empty(&l->q) ? QUEUED : 0;
     uint64_t word = bz_load_relaxed(&l->word); /* relaxed: a first guess */
@@ -144,18 +144,18 @@ static bool rwlock_enter(struct bz_node *n, struct bz_wakes *wakes)
             return false;
         }
     }
-    n->state = BZ_NODE_OUT;
+    n->waiter.state = BZ_WAITER_OUT;
     if (queued)
         rwlock_serve(l, wakes);
     return true;
 }
 
-static void rwlock_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void rwlock_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = n->owner;
     (void)wakes;
-    BZ_ASSERT(n->state == BZ_NODE_GIVEN);    /* futures are not told */
-    bz_fetch_sub_relaxed(&l->word, n->want); /* relaxed: nothing was done under it */
+    BZ_ASSERT(n->waiter.state == BZ_WAITER_GRANTED); /* futures are not told */
+    bz_fetch_sub_relaxed(&l->word, n->want);         /* relaxed: nothing was done under it */
 }
 
 static bool rwlock_is_far(const struct bz_node *n)

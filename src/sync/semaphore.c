@@ -48,14 +48,14 @@ static bool has_permits(uint64_t word, uint64_t n, uint64_t obstacles)
 
 /* ---- under the lock ---- */
 
-static bool semaphore_enter(struct bz_node *n, struct bz_wakes *wakes)
+static bool semaphore_enter(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = n->owner;
     uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
     (void)wakes;
     for (;;) {
         if (word & CLOSED) {
-            n->error = -EPIPE;
+            bz_set(&n->waiter.result, -EPIPE);
             return true;
         }
         if (has_permits(word, n->want, QUEUED)) {
@@ -69,7 +69,7 @@ static bool semaphore_enter(struct bz_node *n, struct bz_wakes *wakes)
 }
 
 /* Take the permits out and give them; they are put back if the node's owner has gone. */
-static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wakes *wakes)
+static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wakelist *wakes)
 {
     uint64_t taken = n->want << SHIFT;
     bz_fetch_sub_acquire(&s->word, taken); /* [P] I3 */
@@ -81,7 +81,7 @@ static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wa
     return false;
 }
 
-static void semaphore_serve(void *owner, struct bz_wakes *wakes)
+static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&s->q)) != NULL;) {
@@ -89,12 +89,12 @@ static void semaphore_serve(void *owner, struct bz_wakes *wakes)
         bool is_closed = word & CLOSED;
         if (!is_closed && !has_permits(word, n->want, 0))
             return;
-        if (bz_wakes_are_full(wakes)) {
-            wakes->is_more = true;
+        if (bz_wakelist_is_full(wakes)) {
+            wakes->has_more = true;
             return;
         }
         if (is_closed) {
-            n->error = -EPIPE;
+            bz_set(&n->waiter.result, -EPIPE);
             (void)!bz_node_give(n, wakes);
         } else {
             (void)give_permits(s, n, wakes);
@@ -103,11 +103,11 @@ static void semaphore_serve(void *owner, struct bz_wakes *wakes)
     bz_fetch_and_relaxed(&s->word, ~(uint64_t)QUEUED); /* relaxed: I2, a flag; the lock */
 }
 
-static void semaphore_give_back(struct bz_node *n, struct bz_wakes *wakes)
+static void semaphore_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = n->owner;
     (void)wakes;
-    if (n->error == 0)
+    if (bz_get(&n->waiter.result) == 0)
         bz_fetch_add_relaxed(&s->word, n->want << SHIFT); /* relaxed: nothing was done with them */
 }
 

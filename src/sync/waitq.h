@@ -21,15 +21,16 @@
  * what is given is never on its way to one who is not there. Telling (bz_node_tell) is the same for
  * a primitive that only says "try again": its owner calls enter once more.
  *
- * A node is linked before its fiber leaves its stack, and its wait published after: in between it can
- * be given to, and the hook finds that. This costs a second taking of the lock on the way to a park,
- * and buys that the test is made once, by the caller, and that a condition can join the line first
- * and release its mutex then, with user code run by neither a hook nor a holder of a lock.
+ * When does a blocking node enter? If is_far says that it will have to wait, the hook of the wait enters,
+ * once the stack is left: the lock is taken once to enter and to publish the wait. Otherwise the caller
+ * enters, so that a node that need not wait pays no switch; if it must wait after all, its hook publishes
+ * the wait under a second taking of the lock, and finds what the node was given in between. A condition
+ * always enters first, because it releases its mutex between entering and waiting.
  *
- * Wakers of futures are anybody's code: they are collected under the lock and fired after it. A batch
- * of BZ_WAKES_MAX fits. If there are more, the caller drops the lock and takes it again for the next
- * batch (bz_waitq_end), unless a released waiter may free the primitive: then the released waiters
- * release the rest (waitq.c, I4).
+ * Wake-ups are collected under the lock and delivered after it (wait/wake.h). If there are more than one
+ * list holds, the caller drops the lock, delivers, and takes the lock again for the next list
+ * (bz_waitq_end), unless a released waiter may free the primitive: then the released waiters release the
+ * rest (waitq.c, I4).
  *
  * A line in zeroed memory is empty and ready for use.
  */
@@ -60,30 +61,15 @@ static inline const struct bz_os *bz_sync_os(void)
     return m != NULL ? m->rt->os : bz_os_outside();
 }
 
-/* Wakers that are to be fired when the lock is dropped. Models make the batch small. */
-#if !defined(BZ_WAKES_MAX)
-#define BZ_WAKES_MAX 8
-#endif
-struct bz_wakes {
-    unsigned count;
-    bool is_more;                    /* serve had to stop: there may be more to give */
-    blitz_waker waker[BZ_WAKES_MAX]; /* so many of them; the others are never looked at */
-};
-
-static BZ_ALWAYS_INLINE void bz_wakes_init(struct bz_wakes *wakes)
-{
-    wakes->count = 0;
-    wakes->is_more = false;
-}
-
 struct bz_node;
 
 struct bz_node_ops {
     struct bz_look_ops look; /* first. BZ_NODE_FUTURE("what"): for dumps, and for stackless tasks */
-    bool (*enter)(struct bz_node *n, struct bz_wakes *wakes);
-    void (*serve)(void *owner, struct bz_wakes *wakes);
-    void (*give_back)(struct bz_node *n, struct bz_wakes *wakes); /* NULL: nothing to take back */
-    bool (*leave)(struct bz_node *n);                             /* NULL: always true */
+    bool (*enter)(struct bz_node *n, struct bz_wakelist *wakes);
+    void (*serve)(void *owner, struct bz_wakelist *wakes);
+    void (*give_back)(struct bz_node *n,
+                      struct bz_wakelist *wakes); /* NULL: nothing to take back */
+    bool (*leave)(struct bz_node *n);             /* NULL: always true */
     bool (*is_far)(const struct bz_node *n); /* without the lock: is enter as good as known to fail?
                                               * NULL: nobody knows */
     size_t holder_at;      /* of the primitive, where the id of who has it stands; 0: nowhere */
@@ -91,26 +77,17 @@ struct bz_node_ops {
                             * a `leave`, and it changes nothing */
 };
 
-enum bz_node_state {
-    BZ_NODE_OUT,   /* in no line */
-    BZ_NODE_IN,    /* in the line */
-    BZ_NODE_GIVEN, /* out of it, and has what it wanted */
-    BZ_NODE_TOLD   /* out of it, and is to try again */
-};
-
+/* A request to a primitive, and its waiter. The states of wait/waiter.h are used in full: a waiter is
+ * granted what it wants, or notified to enter again. */
 struct bz_node {
-    struct bz_list in;  /* guarded by the line's lock */
+    struct bz_waiter
+        waiter; /* in q->inside; its result is what it was given instead: -errno, or a number of
+                              * the primitive's own */
     struct bz_waitq *q; /* NULL: its future has been ready; else constant, as are */
     void *owner;        /* the primitive, and */
     const struct bz_node_ops *ops;
-    struct bz_wait *wait; /* a stack's; NULL: a future's */
-    blitz_waker waker;    /* a future's; guarded by the lock */
-    uint64_t want;        /* the primitive's: how many, or which */
-    uint64_t since;       /* the primitive's: when it joined the line */
-    int error;            /* what it was given instead: -errno, or a number of its own */
-    uint8_t state;        /* enum bz_node_state; guarded by the lock, or its owner's */
-    bool is_parked;       /* its wait is published; guarded by the lock */
-    bool is_asked;        /* a future that was polled; its owner's alone */
+    uint64_t want;  /* the primitive's: how many, or which */
+    uint64_t since; /* the primitive's: when it joined the line */
 };
 
 /* ---- the line ---- */
@@ -130,8 +107,8 @@ static inline void bz_waitq_drop(struct bz_waitq *q, const struct bz_os *os)
 /* The node in front, or NULL. Under the lock, as all of the following. */
 static inline struct bz_node *bz_waitq_first(struct bz_waitq *q)
 {
-    struct bz_list *first = bz_list_first(&q->inside);
-    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, in) : NULL;
+    struct bz_waiter *first = bz_waiter_first(&q->inside);
+    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, waiter) : NULL;
 }
 
 static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
@@ -143,27 +120,23 @@ static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
 void bz_node_join(struct bz_node *n);
 
 /* Out of the line, and has it. False: its owner had gone, and has not. */
-BZ_MUST_USE bool bz_node_give(struct bz_node *n, struct bz_wakes *wakes);
+BZ_MUST_USE bool bz_node_give(struct bz_node *n, struct bz_wakelist *wakes);
 /* Out of the line, and tries again. */
-BZ_MUST_USE bool bz_node_tell(struct bz_node *n, struct bz_wakes *wakes);
+BZ_MUST_USE bool bz_node_tell(struct bz_node *n, struct bz_wakelist *wakes);
 
-static inline bool bz_wakes_are_full(const struct bz_wakes *wakes)
-{
-    return wakes->count == BZ_WAKES_MAX;
-}
-
-/* Drop the lock and fire the wakers; while there is more to give, take it again and serve. The
+/* Drop the lock and deliver the wake-ups; while there is more to give, take the lock again and serve. The
  * last thing: what is given may be the end of the primitive. */
 void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
-                       struct bz_wakes *wakes, const struct bz_os *os);
+                       struct bz_wakelist *wakes, const struct bz_os *os);
 static BZ_ALWAYS_INLINE void bz_waitq_end(struct bz_waitq *q, void *owner,
-                                          const struct bz_node_ops *ops, struct bz_wakes *wakes,
+                                          const struct bz_node_ops *ops, struct bz_wakelist *wakes,
                                           const struct bz_os *os)
 {
-    if (wakes->count == 0 && !wakes->is_more)
-        bz_waitq_drop(q, os);
-    else
+    bz_waitq_drop(q, os); /* waitq.c, I3, unless there is more */
+    if (BZ_UNLIKELY(wakes->has_more || wakes->count > 1))
         bz_waitq_end_slow(q, owner, ops, wakes, os);
+    else if (wakes->count != 0)
+        bz_wake_deliver(&wakes->wake[0]);
 }
 
 /* Take the lock, serve, end. */
@@ -171,29 +144,26 @@ void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *o
 
 /* ---- standing in it ---- */
 
-/* A future's node; a stack's has a wait, which is filled in when it comes to that. */
+/* A node of a blocking call, or with wait == NULL of a future. */
 static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *owner,
-                                const struct bz_node_ops *ops, uint64_t want)
+                                const struct bz_node_ops *ops, uint64_t want, struct bz_wait *wait)
 {
-    bz_list_init(&n->in);
+    if (wait != NULL)
+        bz_waiter_init(&n->waiter, wait, BZ_WAIT_WOKEN);
+    else
+        bz_waiter_init_polled(&n->waiter);
     n->q = q;
     n->owner = owner;
     n->ops = ops;
-    n->wait = NULL;
-    n->waker = (blitz_waker){NULL, NULL};
     n->want = want;
     n->since = 0;
-    n->error = 0;
-    n->state = BZ_NODE_OUT;
-    n->is_parked = false;
-    n->is_asked = false;
 }
 
 /*
  * Get `want` of a primitive: enter its line, and wait if it takes that, as often as it is told to try
  * again.
  * Suspends: until it is given, `until`, or a cancel. Call from a task or any thread, without locks.
- * Returns:  0, what it was given instead (n->error), -ETIMEDOUT, -ECANCELED. With either of these
+ * Returns:  0, what it was given instead (the waiter's result), -ETIMEDOUT, -ECANCELED. With either of these
  *           nothing was given.
  */
 BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,

@@ -4,7 +4,7 @@
  *
  *   covers: src/sync/gate.c src/sync/waitq.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
- *   defines: BZ_LOCK_SPINS=1 BZ_WAKES_MAX=1
+ *   defines: BZ_LOCK_SPINS=1 BZ_WAKELIST_MAX=1
  *
  * A batch is one waker here, so two futures are enough. Futures, a thread that calls and a thread
  * with a deadline wait side by side.

@@ -15,6 +15,7 @@
 
 #include "model_os.h"
 #include "sched/wait.h"
+#include "waker_toy.h"
 
 static struct bz_runtime runtime;
 static struct bz_proc proc;
@@ -119,7 +120,7 @@ void bz_timers_armed(struct bz_proc *p)
 }
 
 void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
-                   struct bz_fired (*fire)(struct bz_timer *timer))
+                   struct bz_wake (*fire)(struct bz_timer *timer))
 {
     timer->proc = p;
     timer->fire = fire;
@@ -142,15 +143,14 @@ bool bz_timer_disarm(struct bz_timer *timer)
 
 static void fires(void)
 {
-    struct bz_fired fired = {.resume = NULL};
+    struct bz_wake fired = {.kind = BZ_WAKE_NONE};
     bz_timers_lock(&proc);
     struct bz_timer *due = armed;
     armed = NULL;
     if (due != NULL)
         fired = due->fire(due);
     bz_timers_unlock(&proc);
-    if (fired.resume != NULL)
-        bz_wait_resume(fired.resume);
+    bz_wake_deliver(&fired);
 }
 
 /* ---- the toy primitive: a value for one receiver ---- */

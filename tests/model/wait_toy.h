@@ -104,7 +104,7 @@ void bz_timers_armed(struct bz_proc *p)
 }
 
 void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
-                   struct bz_fired (*fire)(struct bz_timer *timer))
+                   struct bz_wake (*fire)(struct bz_timer *timer))
 {
     (void)timer;
     (void)p;

@@ -264,11 +264,11 @@ static void nothing(void *data)
     (void)data;
 }
 
-static struct bz_fired alarm_fire(struct bz_timer *timer)
+static struct bz_wake alarm_fire(struct bz_timer *timer)
 {
     static const blitz_waker_ops ops = {nothing, alarm_put, alarm_put, nothing};
     struct scene *s = BZ_CONTAINER_OF(timer, struct alarm, timer)->scene;
-    return (struct bz_fired){.wake = {&ops, s}};
+    return (struct bz_wake){.kind = BZ_WAKE_WAKER, .waker = {&ops, s}};
 }
 
 /* Everybody sleeps, and the owner of the wheel knew of no timer when it went to sleep. */

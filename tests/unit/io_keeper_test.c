@@ -256,23 +256,29 @@ struct alone {
     int told;
 };
 
-static bool count_told(struct bz_op *op, struct bz_told *out)
+/* A waker that counts its wake-ups in an int. */
+static void waker_clone(void *count)
 {
-    struct alone *a = BZ_CONTAINER_OF(op, struct alone, op);
-    out->kind = BZ_TOLD_NOBODY;
-    a->told++;
-    return true;
+    (void)count;
 }
+
+static void waker_count(void *count)
+{
+    ++*(int *)count;
+}
+
+static const blitz_waker_ops counting = {waker_clone, waker_count, waker_count, waker_clone};
 
 /* One look at what there is, until `until`. */
 static void alone_hear(struct alone *a, uint64_t until)
 {
     struct bz_harvest heard = {.count = 0};
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     bz_poll_prepare(&a->poll);
     (void)bz_poll_wait(&a->poll, until, &heard);
-    while (bz_poll_deliver(&a->poll, &heard, told)) {
-    }
+    while (bz_poll_deliver(&a->poll, &heard, wakes))
+        for (int s = 0; s < BZ_SIDES; s++)
+            bz_wake_deliver(&wakes[s]);
 }
 
 static void *hand_in_and_exit(void *arg)
@@ -286,9 +292,9 @@ static void *hand_in_and_exit(void *arg)
     return NULL;
 }
 
-static void nobody(struct bz_told *told, void *arg)
+static void nobody(struct bz_wake *wake, void *arg)
 {
-    (void)told;
+    (void)wake;
     (void)arg;
 }
 
@@ -306,7 +312,8 @@ TEST(io_keeper, an_operation_outlives_the_thread_that_handed_it_in)
     bz_op_init(&a.op, a.end[0], BZ_OP_RECV);
     a.op.buffer.data = a.data;
     a.op.buffer.bytes = sizeof a.data;
-    a.op.tell = count_told;
+    bz_waiter_init_polled(&a.op.waiter);
+    a.op.waiter.waker = (blitz_waker){&counting, &a.told};
     CHECK_EQ(pthread_create(&thread, NULL, hand_in_and_exit, &a), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     alone_hear(&a, bz_os_now(&bz_os_linux) + 20000000); /* the kernel has ended it: begun again */

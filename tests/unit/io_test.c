@@ -617,11 +617,11 @@ static struct bz_file *edged;
 /* The call is made, finds nothing, and before anybody else can do anything the edge comes. */
 static int edge_after_the_call(const char *call)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     if (strcmp(call, "recv") != 0)
         return 0;
     bz_file_lock(edged);
-    bz_ready_event(edged, BZ_READY_IN, told);
+    bz_ready_event(edged, BZ_READY_IN, wakes);
     bz_file_unlock(edged);
     return EAGAIN;
 }
@@ -629,7 +629,7 @@ static int edge_after_the_call(const char *call)
 TEST(io, bug_13_an_edge_in_the_middle_of_a_try_is_not_taken_for_an_older_one)
 {
     struct bz_files files;
-    struct bz_told next;
+    struct bz_wake next;
     struct bz_op op;
     char data;
     bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
@@ -651,11 +651,11 @@ static int ends_told; /* so many more calls are interrupted by the end */
 /* The call finds nothing; before it is back the last bytes come, and the end with them. */
 static int end_after_the_call(const char *call)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     if (strcmp(call, "recv") != 0 || ends_told-- <= 0)
         return 0;
     bz_file_lock(edged);
-    bz_ready_event(edged, BZ_READY_IN | BZ_READY_IN_OVER, told);
+    bz_ready_event(edged, BZ_READY_IN | BZ_READY_IN_OVER, wakes);
     bz_file_unlock(edged);
     return EAGAIN;
 }
@@ -663,7 +663,7 @@ static int end_after_the_call(const char *call)
 TEST(io, bug_13_an_end_in_the_middle_of_a_try_is_seen_behind_the_last_bytes)
 {
     struct bz_files files;
-    struct bz_told next;
+    struct bz_wake next;
     struct bz_op op;
     char data[8];
     int fd[2];

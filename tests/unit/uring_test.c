@@ -30,13 +30,18 @@ struct world {
     struct flight flight[PAIRS];
 };
 
-static bool count_told(struct bz_op *op, struct bz_told *out)
+/* A waker that counts its wake-ups in an int. */
+static void waker_clone(void *count)
 {
-    struct flight *f = BZ_CONTAINER_OF(op, struct flight, op);
-    out->kind = BZ_TOLD_NOBODY;
-    f->told++;
-    return true;
+    (void)count;
 }
+
+static void waker_count(void *count)
+{
+    ++*(int *)count;
+}
+
+static const blitz_waker_ops counting = {waker_clone, waker_count, waker_count, waker_clone};
 
 static void world_fini(struct world *w)
 {
@@ -79,7 +84,8 @@ static struct flight *begin(struct world *w, unsigned i, enum bz_op_code code)
     bz_op_init(&f->op, w->file[i], code);
     f->op.buffer.data = f->data;
     f->op.buffer.bytes = ROOM;
-    f->op.tell = count_told;
+    bz_waiter_init_polled(&f->op.waiter);
+    f->op.waiter.waker = (blitz_waker){&counting, &f->told};
     f->told = 0;
     return f;
 }
@@ -112,21 +118,23 @@ static void ask_to_end(struct world *w, struct flight *f)
 static void turn(struct world *w, uint64_t until)
 {
     struct bz_harvest heard = {.count = 0};
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     bz_poll_prepare(&w->poll);
     (void)bz_poll_wait(&w->poll, until, &heard);
-    while (bz_poll_deliver(&w->poll, &heard, told)) {
-    }
+    while (bz_poll_deliver(&w->poll, &heard, wakes))
+        for (int s = 0; s < BZ_SIDES; s++)
+            bz_wake_deliver(&wakes[s]);
 }
 
 /* Only hand in, and deliver what there is. */
 static void glance(struct world *w)
 {
     struct bz_harvest heard = {.count = 0};
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     bz_poll_reap(&w->poll, &heard);
-    while (bz_poll_deliver(&w->poll, &heard, told)) {
-    }
+    while (bz_poll_deliver(&w->poll, &heard, wakes))
+        for (int s = 0; s < BZ_SIDES; s++)
+            bz_wake_deliver(&wakes[s]);
 }
 
 static void until_told(struct world *w, struct flight *f)

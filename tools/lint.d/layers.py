@@ -2,7 +2,7 @@
 from lintlib import Finding, rule
 
 # Reading order of docs/architecture.md: each may include those before it and itself.
-LAYERS = ("base os arch task time io sched future par sync chan net fs process signal stream actor reductions").split()
+LAYERS = ("base os arch task time wait io sched future par sync chan net fs process signal stream actor reductions").split()
 
 # Beyond the order: these stand on park and wake alone.
 NEVER = {"future": {"par"}, "sync": {"par"}, "chan": {"par"}}
