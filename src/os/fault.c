@@ -6,7 +6,7 @@
  * no effect. Functions that cannot fail call the wrapped backend directly.
  *
  * I1  A bz_fault fails exactly one call: the one that makes `calls` reach nth. If the plan says so,
- *     it also fails all later calls.
+ *     it also fails all later calls. While the backend is shut it fails every call of the plan's kind.
  * I2  The balance counts successful acquisitions, so a failed call does not change it.
  *
  * Every atomic here is relaxed: the counters order nothing. The reader of the balance has joined
@@ -31,7 +31,7 @@ static bool strikes(struct bz_fault *f, enum bz_fault_kind kind)
     uint64_t call = bz_fetch_add_relaxed(&f->calls, 1) + 1; /* relaxed: a counter, I1 */
     bool is_over = f->plan.late_max != 0 && call - f->plan.nth > f->plan.late_max;
     bool is_late = f->plan.for_good && f->plan.nth != 0 && call > f->plan.nth && !is_over;
-    if (call != f->plan.nth && !is_late)
+    if (call != f->plan.nth && !is_late && !bz_load_relaxed(&f->is_shut)) /* relaxed: as above */
         return false;
     bz_store_relaxed(&f->failed, (int)kind); /* relaxed: read after the scenario */
     return true;
@@ -307,6 +307,11 @@ void bz_fault_init(struct bz_fault *f, const struct bz_os *under, const blitz_al
         f->os.thread_detach = NULL;
     f->memory = memory != NULL ? memory : &bz_allocator_libc;
     f->allocator = (blitz_allocator){fault_alloc, fault_free, f};
+}
+
+void bz_fault_shut(struct bz_fault *f, bool is_shut)
+{
+    bz_store_relaxed(&f->is_shut, is_shut); /* relaxed: a switch, it orders nothing */
 }
 
 enum bz_fault_kind bz_fault_failed(struct bz_fault *f)

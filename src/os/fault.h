@@ -62,6 +62,7 @@ struct bz_fault {
     bz_atomic(uint64_t) delays;     /* delay points passed: the position in the seed's stream */
     bz_atomic(int) failed;          /* enum bz_fault_kind of the call that was failed */
     bz_atomic(bool) has_no_barrier; /* BZ_FAULT_BARRIER has struck */
+    bz_atomic(bool) is_shut;        /* every call of the plan's kind fails now */
     bz_atomic(int64_t) threads, slabs, blocks;
 };
 
@@ -71,6 +72,9 @@ struct bz_fault {
  */
 void bz_fault_init(struct bz_fault *f, const struct bz_os *under, const blitz_allocator *memory,
                    const struct bz_fault_plan *plan);
+
+/* Fail every call of the plan's kind from now on, until the backend is opened again. Any thread. */
+void bz_fault_shut(struct bz_fault *f, bool is_shut);
 
 /* The kind of the failed call; BZ_FAULT_NONE if the plan's n was never reached. */
 enum bz_fault_kind bz_fault_failed(struct bz_fault *f);
