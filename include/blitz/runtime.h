@@ -46,8 +46,11 @@ typedef void (*blitz_thread_fn)(void *ctx);
  *
  * tasks_max bounds the memory as well: a task that waits has one stack, one that does not has none.
  * There is no limit on stacks by themselves. Where the system has no memory for another stack, spawns
- * return -ENOMEM until there is some again; tasks that were spawned before begin as stacks come back. Deadlines
- * hold meanwhile.
+ * return -ENOMEM until there is some again. A task that was spawned before, and finds no stack, is run by the
+ * fiber that joins it without a deadline or closes its scope; on a stack that the runtime keeps, if the task is
+ * cancelled; or when a stack comes back. Stackless tasks are polled on another kept stack. So deadlines hold
+ * meanwhile, that of a scope included, if cancelled tasks end and polls do not block. The function of a task
+ * is always called, also if the task was cancelled before it began.
  *
  * threads_max bounds the threads, which come when they are needed and go after ten seconds without
  * use: one for each proc, one for each call that blocks (blitz/blocking.h) and one for each task that

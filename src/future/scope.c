@@ -204,6 +204,23 @@ static blitz_poll member_poll(void *state, blitz_cx *cx)
     return BLITZ_READY;
 }
 
+/* The member has not begun, and finds no stack: who could run it? host.c */
+static void member_closer(struct bz_task *t, struct bz_closer *out)
+{
+    struct scope *s = ((struct member *)bz_poll_state(t))->scope; /* counted in, so it is there */
+    lock(s);
+    out->is_cancelled = s->error != 0;
+    if (s->closer.ops == &bz_task_waker) {
+        out->task = s->closer.data;
+        bz_task_ref(out->task); /* the waker has one */
+    }
+    unlock(s);
+    out->scope = &BZ_CONTAINER_OF((void *)s, blitz_scope, inside)->future;
+}
+
+static const struct bz_task_ops member_ops = {"poll", bz_poll_run, bz_poll_drop, bz_poll_begun_in,
+                                              member_closer};
+
 /* One with a stack of its own size. */
 static int member_fiber(void *memory)
 {
@@ -248,8 +265,9 @@ int blitz_scope_spawn(blitz_scope *scope, int (*fn)(void *arg), void *arg,
     int err = count_in(s);
     if (err != 0)
         return err;
-    err = mine.stack_bytes != 0 ? spawn_fiber(&m, &mine)
-                                : blitz_spawn_poll(member_poll, &m, sizeof m, &mine, NULL);
+    err = mine.stack_bytes != 0
+              ? spawn_fiber(&m, &mine)
+              : bz_spawn_poll(&member_ops, member_poll, &m, sizeof m, &mine, NULL);
     if (err != 0) {
         lock(s);
         s->tasks--;

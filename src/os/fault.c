@@ -29,8 +29,7 @@ static bool strikes(struct bz_fault *f, enum bz_fault_kind kind)
     if (f->plan.kind != kind && f->plan.kind != BZ_FAULT_ANY)
         return false;
     uint64_t call = bz_fetch_add_relaxed(&f->calls, 1) + 1; /* relaxed: a counter, I1 */
-    bool is_over = f->plan.late_max != 0 && call - f->plan.nth > f->plan.late_max;
-    bool is_late = f->plan.for_good && f->plan.nth != 0 && call > f->plan.nth && !is_over;
+    bool is_late = f->plan.for_good && f->plan.nth != 0 && call > f->plan.nth;
     if (call != f->plan.nth && !is_late && !bz_load_relaxed(&f->is_shut)) /* relaxed: as above */
         return false;
     bz_store_relaxed(&f->failed, (int)kind); /* relaxed: read after the scenario */

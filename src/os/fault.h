@@ -40,7 +40,6 @@ struct bz_fault_plan {
     enum bz_fault_kind kind; /* the kind of calls to count */
     uint64_t nth;            /* the number of the call that fails, from 1; 0: none */
     bool for_good;           /* all later calls fail, too */
-    uint64_t late_max;       /* ... at most this many; 0: no limit */
     uint32_t delay_one_in;   /* 0: only the delays of the wrapped backend */
     uint32_t delay_ns_max;
     uint64_t seed; /* seed of the delays */

@@ -286,9 +286,22 @@ static struct bz_wake await_timeout(struct bz_timer *timer)
     return (struct bz_wake){.kind = BZ_WAKE_NONE};
 }
 
+/* Stacks are short: run a task that this wait depends on. */
+static BZ_NOINLINE void run_hosted(struct bz_task *me, struct bz_host *h)
+{
+    struct bz_task *t = h->hosted;
+    h->hosted = NULL;
+    bz_task_ref(t); /* a canceller looks at it until leave_child */
+    bz_wait_enter_child(me, t);
+    bz_host_run(t);
+    bz_wait_leave_child(me, t);
+    bz_task_unref(t);
+}
+
 static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline until)
 {
     blitz_waker w = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
+    struct bz_host host = {.as = {f->ops}, .f = f, .until = until, .hosted = NULL};
     struct await_timer deadline = {.timer.proc = NULL, .task = t};
     int err = 0;
     bool has_waited;
@@ -304,10 +317,12 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
             bz_timer_init(&deadline.timer, bz_proc_for_timers(), await_timeout);
             bz_timer_arm(&deadline.timer, until);
         }
-        bz_wait_say(t, (uintptr_t)f | BZ_WAIT_FUTURE);
+        bz_wait_say(t, (uintptr_t)&host | BZ_WAIT_FUTURE);
         bz_trace(t->rt, park, t->id, 0, f->ops->name);
         bz_park();
         bz_wait_say(t, 0); /* before its poll, which may wait by itself */
+        if (BZ_UNLIKELY(host.hosted != NULL))
+            run_hosted(t, &host);
     }
     if (deadline.timer.proc != NULL)
         bz_timer_disarm(&deadline.timer);

@@ -162,6 +162,32 @@ static bool was_asked(struct bz_machine *m)
     return true;
 }
 
+/* Call t, which is the caller's to run, on the stack of the current task. */
+static BZ_ALWAYS_INLINE enum bz_ran run_on(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_task *me = m->current;
+    bz_watch_end(m, me);
+    bz_watch_begin(m, t);
+    BZ_PROBE(claim, t->id, me->id);
+    enum bz_ran ran = BZ_UNLIKELY(bz_trace_is_on()) ? run_traced(m, me, t) : run(m, me, t);
+    m = bz_machine_self(); /* whoever we are now */
+    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
+        bz_locked_end(m);
+    bz_watch_end(m, t);
+    bz_watch_begin(m, me);
+    return ran;
+}
+
+enum bz_ran bz_run_here(struct bz_task *t)
+{
+    if (bz_word_life(&t->word) != BZ_RUNNING) {
+        enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
+        BZ_ASSERT(owes == BZ_OWES_NOTHING);
+        (void)owes;
+    }
+    return run_on(bz_machine_self(), t);
+}
+
 bool bz_claim(struct bz_task *t, enum bz_ran *ran)
 {
     struct bz_machine *m = bz_machine_self();
@@ -169,15 +195,7 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
         return false;
     struct bz_task *me = m->current;
     bz_wait_enter_child(me, t);
-    bz_watch_end(m, me);
-    bz_watch_begin(m, t);
-    BZ_PROBE(claim, t->id, me->id);
-    *ran = BZ_UNLIKELY(bz_trace_is_on()) ? run_traced(m, me, t) : run(m, me, t);
-    m = bz_machine_self(); /* whoever we are now */
-    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
-        bz_locked_end(m);
-    bz_watch_end(m, t);
-    bz_watch_begin(m, me);
+    *ran = run_on(m, t);
     bz_wait_leave_child(me, t);
     return true;
 }

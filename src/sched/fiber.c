@@ -51,7 +51,7 @@ static uintptr_t fiber_begun_in(const struct bz_task *t)
     return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_fiber, task)->fn;
 }
 
-const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in};
+const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in, NULL};
 
 /* What the options make of it. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)

@@ -309,39 +309,41 @@ static bool can_run(struct bz_machine *m, bz_entry e)
     return has_stack && (!is_job || bz_job_has_header(m));
 }
 
-/* This machine has no stack for e. True: e is off its hands all the same, because the join that waits for the
- * job runs it, or because it was a waker to be woken. The proc may be gone then. */
-static bool run_without_stack(struct bz_machine *m, bz_entry e)
-{
-    if (bz_entry_tag(e) == BZ_ENTRY_JOB)
-        return bz_job_give_back(e);
-    return m->runner == NULL && bz_timer_wake_here(bz_entry_task(e));
-}
-
-/* If this machine cannot run e: give a job back to the join that waits for it, or put e aside. */
+/* If this machine cannot run e: find another way (host.c), or put e aside. */
 static bool may_run(struct bz_machine *m, bz_entry e)
 {
     if (BZ_LIKELY(can_run(m, e)))
         return true;
-    if (!run_without_stack(m, e))
+    enum bz_without way = bz_do_without(m, e);
+    if (way == BZ_WITHOUT_WAITS)
         bz_entries_push(&m->proc->hungry, e);
-    return false;
+    return way == BZ_WITHOUT_RUNS;
 }
 
-/* Look at a few hungry entries: those that can run now go back into the ring. An entry that cannot goes to the
- * end of the list, so that a job without a header does not hold up a task that needs a stack only. */
+/* Look at a sixteenth of the hungry entries, so that one that was cancelled is found in as many looks: those that
+ * can run now go back into the ring, but for the first one, which this machine runs itself. (A machine without a stack
+ * could steal all of them, while we hold the stack; then the other way round, without end.) An entry that cannot
+ * goes to the end of the list, so that a job without a header does not hold up a task that needs a stack only. */
 static BZ_NOINLINE void feed(struct bz_machine *m)
 {
-    enum { FEED_MAX = 16 };
+    enum { FEED_MIN = 16 };
     struct bz_entries *hungry = &m->proc->hungry;
-    size_t count = hungry->count < FEED_MAX ? hungry->count : FEED_MAX;
-    bool is_any = false;
+    size_t count = FEED_MIN + hungry->count / FEED_MIN;
+    if (count > hungry->count)
+        count = hungry->count;
+    bool is_any = false, is_short = false;
     for (; count > 0; count--) {
         bz_entry e = bz_entries_take(hungry);
-        if (can_run(m, e)) {
+        bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
+        bool can = (is_job || !is_short) && can_run(m, e);
+        enum bz_without way = can ? BZ_WITHOUT_RUNS : bz_do_without(m, e);
+        is_short = is_short || (!can && !is_job); /* one refusal by the system is enough */
+        if (way == BZ_WITHOUT_RUNS && m->handed == 0 && !BZ_BROKEN(305)) {
+            m->handed = e;
+        } else if (way == BZ_WITHOUT_RUNS) {
             bz_push_here(m, e);
             is_any = true;
-        } else if (!run_without_stack(m, e)) {
+        } else if (way == BZ_WITHOUT_WAITS) {
             bz_entries_push(hungry, e);
         }
         if (BZ_UNLIKELY(m->proc == NULL))
@@ -399,6 +401,8 @@ bz_entry bz_find(struct bz_machine *m)
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
+            if (BZ_UNLIKELY(bz_is_short(m->rt)) && m->runner != NULL && !BZ_BROKEN(303))
+                return 0; /* another task needs the stack that we stand on: sleep on g0 */
             check_progress(&empty);
             if (bz_go_to_sleep(m))
                 restart_pace(m);

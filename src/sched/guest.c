@@ -110,6 +110,8 @@ static void go_out(struct bz_runtime *rt, struct bz_machine *m)
     const struct bz_os *os = rt->os;
     bz_lock_take(&g->lock, os);
     if (m != NULL) {
+        if (BZ_UNLIKELY(bz_is_short(rt)))
+            bz_machine_share_stacks(m);
         m->next_guest = g->idle;
         g->idle = m;
     }
@@ -120,6 +122,15 @@ static void go_out(struct bz_runtime *rt, struct bz_machine *m)
     bz_lock_drop(&g->lock, os);
     if (is_last)
         bz_os_wake(os, &g->left, 1); /* an address: it may be gone */
+}
+
+void bz_guests_share(struct bz_runtime *rt)
+{
+    struct bz_guests *g = &rt->guests;
+    bz_lock_take(&g->lock, rt->os);
+    for (struct bz_machine *m = g->idle; m != NULL; m = m->next_guest)
+        bz_machine_share_stacks(m);
+    bz_lock_drop(&g->lock, rt->os);
 }
 
 static void await_last(struct bz_runtime *rt)

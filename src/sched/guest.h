@@ -31,6 +31,8 @@ struct bz_guests {
 void bz_guests_init(struct bz_guests *g);
 /* Every task has ended: wait for those who are on their way out, and give back what guests had. */
 void bz_guests_fini(struct bz_runtime *rt);
+/* Stacks are short: guests that are not inside give theirs to the pool. Any thread. */
+void bz_guests_share(struct bz_runtime *rt);
 
 /* Are there any, whose jobs somebody should look after? A hint, but see monitor.c [S]. */
 static inline bool bz_guests_inside(struct bz_guests *g)

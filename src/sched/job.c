@@ -71,7 +71,7 @@ static void job_drop(struct bz_task *t)
     bz_task_free(t);
 }
 
-static const struct bz_task_ops job_ops = {"job", job_run, job_drop, NULL};
+static const struct bz_task_ops job_ops = {"job", job_run, job_drop, NULL, NULL};
 
 bool bz_job_has_header(struct bz_machine *m)
 {

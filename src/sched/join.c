@@ -181,10 +181,16 @@ static uint32_t join_park(struct bz_task *t, struct bz_wait *w)
 static int join_for_ever(struct bz_task *me, struct bz_task *t)
 {
     struct bz_wait w;
-    bz_wait_begin_sole(&w, me != NULL ? me->rt->os : t->rt->os, "join");
+    const struct bz_os *os = me != NULL ? me->rt->os : t->rt->os;
+    uint32_t outcome;
     if (me != NULL)
         bz_wait_enter_child(me, t);
-    uint32_t outcome = join_park(t, &w);
+    do {
+        bz_wait_begin_sole(&w, os, "join");
+        outcome = join_park(t, &w);
+        if (BZ_UNLIKELY(outcome == BZ_WAIT_HOSTS))
+            bz_host_run(t); /* there is no other stack for it */
+    } while (outcome == BZ_WAIT_HOSTS && !bz_word_is_complete(&t->word));
     if (me != NULL)
         bz_wait_leave_child(me, t);
     return bz_wait_error(outcome);

@@ -18,13 +18,11 @@
  * A suspension cannot fail. Usually the machine has a spare stack, which it takes before it runs a fresh
  * task. If the system has none to give, the machine runs the task on the stack of its loop all the same. Should
  * that task wait, the machine leaves for g0 and goes on there: timers fire, tasks that have a stack
- * are resumed, and so deadlines hold. A fresh task that finds its machine on g0 is hungry: it waits until a
- * stack comes back.
+ * are resumed, and so deadlines hold. A task without a stack that finds its machine on g0 is run in another way, or is hungry
+ * until a stack comes back: host.c.
  *
- * Who waits for a hungry task may hold the very stack it needs. So from the first refusal on (is_short) a spawn
- * takes the new task's stack at once, and returns -ENOMEM if there is none; until a spawn finds two. Machines
- * that sleep meanwhile give their spare and cached stacks to the pool. Tasks that were spawned before the
- * refusal have no such promise: they begin, in order, as stacks come back.
+ * From the first refusal on (is_short) a spawn takes the new task's stack at once, and returns -ENOMEM if there
+ * is none; until a spawn finds two. Machines that sleep meanwhile do so on g0, and give their stacks to the pool.
  *
  * A task that is spawned with another size of stack is given one of that class there and then, so
  * that the spawn can say that there is none; it begins by a switch, as if it had waited on it from
@@ -65,7 +63,7 @@ bool bz_machine_has_spare(struct bz_machine *m)
     int err = bz_stack_take(&m->stacks, m->rt->stack_class, &m->spare);
     if (err == 0)
         return true;
-    bz_store_relaxed(&m->rt->tasks.is_short, 1); /* relaxed: a hint */
+    bz_shortage_begins(m->rt);
     bz_log_once(BLITZ_LOG_WARN,
                 "no stack to be had (error %d): new tasks are refused, or wait for one", -err);
     return false;
@@ -73,10 +71,9 @@ bool bz_machine_has_spare(struct bz_machine *m)
 
 void bz_machine_share_stacks(struct bz_machine *m)
 {
-    if (m->spare != NULL && m->runner != NULL) {
+    if (m->spare != NULL)
         bz_stack_give(&m->stacks, m->spare);
-        m->spare = NULL;
-    }
+    m->spare = NULL;
     bz_stack_cache_fini(&m->stacks);
     bz_stack_cache_init(&m->stacks, &m->rt->stacks);
 }
@@ -487,7 +484,15 @@ void bz_guest_run(struct bz_machine *m, struct bz_task *t)
 
 /* ---- other classes ---- */
 
-/* The bottom of a stack of another class: one task, and back to a loop of the usual one. */
+/* A stack that the runtime keeps has been left. */
+static void hook_give_kept(void *stack)
+{
+    struct bz_stack *left = stack;
+    bz_ctx_fini(&left->ctx);
+    bz_kept_give(bz_machine_self()->rt, left);
+}
+
+/* The bottom of a stack of another class, or of a kept one: one task, and back to a loop of the usual one. */
 static void class_main(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
@@ -496,7 +501,7 @@ static void class_main(void *arg)
     call(m->current);
     m = bz_machine_self();
     struct bz_stack *mine = m->runner;
-    bz_ctx_leave(loop_or_home(m), hook_give_back, mine);
+    bz_ctx_leave(loop_or_home(m), bz_kept_is(m->rt, mine) ? hook_give_kept : hook_give_back, mine);
 }
 
 /* The cache of the machine we are, or one for the moment. */
@@ -533,6 +538,12 @@ static struct bz_stack *take_spare(void)
     return s;
 }
 
+void bz_task_begin_on(struct bz_task *t, struct bz_stack *s)
+{
+    bz_ctx_init(&s->ctx, s->low, bz_stack_top(s), class_main, NULL, t->rt->fpcw);
+    t->stack = s; /* I3: as if it had waited at the very beginning */
+}
+
 int bz_task_take_stack(struct bz_task *t)
 {
     struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
@@ -546,8 +557,7 @@ int bz_task_take_stack(struct bz_task *t)
         return err;
     if (BZ_UNLIKELY(bz_is_short(t->rt)))
         review_shortage(t->rt, (enum bz_stack_class)t->stack_class);
-    bz_ctx_init(&s->ctx, s->low, bz_stack_top(s), class_main, NULL, t->rt->fpcw);
-    t->stack = s; /* I3: as if it had waited at the very beginning */
+    bz_task_begin_on(t, s);
     return 0;
 }
 
@@ -603,8 +613,10 @@ static void machine_main(void *arg)
     bz_turns_sit(m);
     bz_ctx_adopt(&m->g0);
     struct bz_stack *first = m->runner;
-    bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
-    bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
+    if (first != NULL) {
+        bz_ctx_init(&first->ctx, first->low, bz_stack_top(first), runner_main, NULL, rt->fpcw);
+        bz_ctx_switch(&m->g0, &first->ctx, NULL, NULL);
+    }
     for (;;) {
         if (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
             bz_locked_wait(m);
@@ -640,14 +652,18 @@ int bz_machine_start(struct bz_proc *p, bool is_searching)
     bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: published with the state */
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
-    if (err != 0)
+    if (err != 0 && !rt->is_up)
         goto drop_cache;
+    if (err != 0)
+        m->runner =
+            NULL; /* it begins on g0: timers must fire. Its first look for work says that stacks are short */
     bz_proc_give(p, m);
     err = bz_pool_run(&rt->pool, machine_main, m, &m->thread);
     if (err == 0)
         return 0;
     bz_store_relaxed(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* relaxed: nobody has come */
-    bz_stack_give(&m->stacks, m->runner);
+    if (m->runner != NULL)
+        bz_stack_give(&m->stacks, m->runner);
 drop_cache:
     bz_stack_cache_fini(&m->stacks);
     bz_machines_give(rt, m);

@@ -138,7 +138,7 @@ static enum bz_ran end(struct bz_poll_task *p, const blitz_cx *cx)
     return BZ_RAN_DONE;
 }
 
-static BZ_NOINLINE enum bz_ran poll_run(struct bz_task *t)
+BZ_NOINLINE enum bz_ran bz_poll_run(struct bz_task *t)
 {
     BZ_STOP_EXCEPTIONS();
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
@@ -152,7 +152,7 @@ static BZ_NOINLINE enum bz_ran poll_run(struct bz_task *t)
     return cx.again ? BZ_RAN_AGAIN : BZ_RAN_PENDING;
 }
 
-static void poll_drop(struct bz_task *t)
+void bz_poll_drop(struct bz_task *t)
 {
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
     free_far(p); /* if it was never started */
@@ -161,12 +161,18 @@ static void poll_drop(struct bz_task *t)
     bz_task_free(t);
 }
 
-static uintptr_t poll_begun_in(const struct bz_task *t)
+uintptr_t bz_poll_begun_in(const struct bz_task *t)
 {
     return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_poll_task, task)->poll;
 }
 
-static const struct bz_task_ops poll_ops = {"poll", poll_run, poll_drop, poll_begun_in};
+static const struct bz_task_ops poll_ops = {"poll", bz_poll_run, bz_poll_drop, bz_poll_begun_in,
+                                            NULL};
+
+void *bz_poll_state(struct bz_task *t)
+{
+    return state_of(BZ_CONTAINER_OF(t, struct bz_poll_task, task));
+}
 
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx))
 {
@@ -226,8 +232,9 @@ static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const voi
         memcpy(state_of(p), state, state_bytes);
 }
 
-int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
-                     size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out)
+int bz_spawn_poll(const struct bz_task_ops *ops, blitz_poll (*poll)(void *state, blitz_cx *cx),
+                  const void *state, size_t state_bytes, const blitz_spawn_opts *opts,
+                  blitz_task **out)
 {
     struct bz_runtime *rt = bz_runtime_for(opts);
     if (rt == NULL || poll == NULL || bz_opts_are_bad(opts, rt))
@@ -242,8 +249,14 @@ int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *
         return -ENOMEM;
     p->poll = poll;
     fill(p, opts, state, state_bytes);
-    bz_task_init(&p->task, rt, &poll_ops, opts, traits | bz_reserve_traits(rt), bz_task_refs(out));
+    bz_task_init(&p->task, rt, ops, opts, traits | bz_reserve_traits(rt), bz_task_refs(out));
     return bz_task_start(&p->task, opts, out);
+}
+
+int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
+                     size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    return bz_spawn_poll(&poll_ops, poll, state, state_bytes, opts, out);
 }
 
 /* ---- waiting without a stack ---- */

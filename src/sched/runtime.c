@@ -112,7 +112,13 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};
     err = bz_stack_pool_init(&rt->stacks, &stacks);
-    rt->claim_bytes = err == 0 ? rt->stacks.kind[rt->stack_class].bytes / 2 : 0;
+    if (err != 0)
+        return err;
+    rt->claim_bytes = rt->stacks.kind[rt->stack_class].bytes / 2;
+    rt->is_up = false;
+    err = bz_kept_init(rt);
+    if (err != 0)
+        bz_stack_pool_fini(&rt->stacks);
     return err;
 }
 
@@ -186,6 +192,9 @@ int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz
     err = bz_machine_start(&rt->procs[0], false); /* so that there always is one */
     if (err != 0)
         goto free_procs;
+    bz_lock_take(&rt->start_lock, rt->os);
+    rt->is_up = true;
+    bz_lock_drop(&rt->start_lock, rt->os);
     bz_forked_enter();
     bz_runtimes_add(rt);
     bz_dump_watch(rt);
@@ -197,6 +206,7 @@ free_procs:
     bz_trace_fini(rt);
     procs_free(rt);
 fini_stacks:
+    bz_kept_fini(rt);
     bz_stack_pool_fini(&rt->stacks);
 free_runtime:
     bz_free(a, rt, sizeof *rt);
@@ -358,6 +368,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     bz_bury(rt);
     bz_trace_finish(rt);
     unwatch_overflows(rt);
+    bz_kept_fini(rt);
     bz_stack_pool_fini(&rt->stacks);
     report_held(rt);
     if (bz_tasks_close(rt))

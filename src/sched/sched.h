@@ -19,6 +19,7 @@
  *   search.c    when there is nothing at hand: searching, sleeping
  *   place.c     where a task that became runnable goes, and whom to rouse for it
  *   claim.c     a join that runs the child itself
+ *   host.c      tasks that find no stack
  *   fiber.c     spawn
  *   poll.c      stackless tasks
  *   handle.c    what a handle is good for, and pointer results
@@ -63,6 +64,7 @@
 #include "sched/deadlock.h"
 #include "sched/deque.h"
 #include "sched/guest.h"
+#include "sched/host.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/injector.h"
@@ -203,6 +205,8 @@ struct bz_runtime {
     struct bz_monitor monitor;
     struct bz_turns turns;
     struct bz_stack_pool stacks;
+    struct bz_kept kept;            /* stacks of last resort: host.h */
+    bool is_up;                     /* its first machine has started; under start_lock */
     struct bz_tasks tasks;          /* headers, and counts of them */
     struct bz_counters counters;    /* of threads without a proc */
     bz_atomic(uint32_t) is_ending;  /* machines leave */
@@ -418,6 +422,8 @@ BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
  * does not come to that. Any thread. */
 BZ_MUST_USE int bz_task_take_stack(struct bz_task *t);
 void bz_task_give_stack(struct bz_task *t);
+/* Let t, which has no stack, begin on s. The caller has t in hand. */
+void bz_task_begin_on(struct bz_task *t, struct bz_stack *s);
 
 /* What ran has returned without being done, and stands on no stack: it waits, or for its turn. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
@@ -520,6 +526,8 @@ static BZ_ALWAYS_INLINE enum bz_ran bz_run_child(struct bz_task *t)
 /* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
  * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
 BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
+/* Run t, which the caller has in hand, on the stack of the current task. The caller owes what a loop would. */
+enum bz_ran bz_run_here(struct bz_task *t);
 /* Has the calling task's stack the room that a child is promised? */
 static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
 {
@@ -563,6 +571,14 @@ typedef void bz_drop_fn(void *value, void *ctx);
 void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx);
 /* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
 bool bz_waker_is_ours(const blitz_waker *w);
+/* poll.c: spawn a stackless task with ops of its own: those below, and a closer. */
+enum bz_ran bz_poll_run(struct bz_task *t);
+void bz_poll_drop(struct bz_task *t);
+uintptr_t bz_poll_begun_in(const struct bz_task *t);
+void *bz_poll_state(struct bz_task *t);
+BZ_MUST_USE int bz_spawn_poll(const struct bz_task_ops *ops,
+                              blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
+                              size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out);
 /* poll.c: the state of a stackless task that has this poll function; NULL of any other task. */
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx));
 /* timer.c: if the task is there to wake a foreign waker, do that here and end the task. For a machine on g0
@@ -587,6 +603,8 @@ static inline void bz_locals_end(struct bz_task *t)
 void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t);
 blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker);
 void bz_join_cancel(blitz_future *future);
+/* futures.c: the public future that a join by future belongs to. */
+const blitz_future *bz_join_future_of(const struct bz_join *j);
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
 void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
 

@@ -191,8 +191,12 @@ bool bz_go_to_sleep(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     struct bz_runtime *rt = m->rt;
     bz_tasks_rest(&p->tasks);
-    if (BZ_UNLIKELY(bz_is_short(rt)))
+    bool is_short = bz_is_short(rt);
+    if (BZ_UNLIKELY(is_short)) {
+        if (m->runner != NULL && !BZ_BROKEN(303))
+            return true; /* the loop leaves its stack first: find.c */
         bz_machine_share_stacks(m);
+    }
     if (bz_next_is_set(p))
         return true; /* a destructor of the last task woke it: ours alone to run */
     bool is_hungry = !bz_entries_is_empty(&p->hungry);
@@ -200,6 +204,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bz_poll_prepare(&p->poll);
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
+                       (!is_short && bz_is_short(rt)) ||                   /* host.c [S] */
                        (is_last && has_shared_work(m));
     if (!will_search && bz_monitor_is_slow(rt))
         bz_monitor_tell(rt);

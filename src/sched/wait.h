@@ -54,7 +54,7 @@
  *   node         a struct bz_wait: a cancel tries to end it
  *   child | 1    it joins a child without a deadline, claimed or not: the cancel is the child's
  *   job | 2      as 0, and said for dumps: it joins a forked job that another has
- *   future | 3   as 0, and said for dumps: it awaits that future behind a cloned waker (await.c)
+ *   host | 3     as 0: it awaits a future behind a cloned waker (await.c). For dumps and host.c
  *
  * Waiting is frequent and cancelling is rare, so the waiter pays two plain stores and the canceller
  * a barrier on every thread:
@@ -140,7 +140,13 @@ static BZ_ALWAYS_INLINE void bz_wait_leave_child(struct bz_task *me, struct bz_t
 /* ---- a wait ---- */
 
 /* How a wait ended. From BZ_WAIT_WOKEN up the number is the waker's to choose. */
-enum bz_outcome { BZ_WAIT_OPEN, BZ_WAIT_TIMED_OUT, BZ_WAIT_CANCELLED, BZ_WAIT_WOKEN };
+enum bz_outcome {
+    BZ_WAIT_OPEN,
+    BZ_WAIT_TIMED_OUT,
+    BZ_WAIT_CANCELLED,
+    BZ_WAIT_WOKEN,
+    BZ_WAIT_HOSTS /* of a join: run the task on your own stack, host.c */
+};
 
 struct bz_wait;
 typedef bool bz_wait_hook(struct bz_wait *w, void *arg);

@@ -27,6 +27,7 @@ struct bz_task;
 struct bz_runtime;
 struct bz_stack;
 struct bz_locals;
+struct bz_closer;
 
 enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
@@ -49,6 +50,8 @@ struct bz_task_ops {
     void (*drop)(struct bz_task *t);       /* the last reference is gone: free it. Any thread. */
     uintptr_t (*begun_in)(
         const struct bz_task *t); /* for messages: its function; NULL: not known */
+    /* Its scope, if it is a task of one: sched/host.h. The task has not begun, and the caller has it. NULL: none */
+    void (*closer)(struct bz_task *t, struct bz_closer *out);
 };
 
 struct bz_task {

@@ -3,9 +3,6 @@
  * memory, or whichever the n-th call asks for. Scopes with deadlines, joins with and without, forks over waits,
  * blocking calls and channels. A call may say -ENOMEM or -EAGAIN. No call may wait for what will never come: every
  * program ends.
- *
- * One exception: a task that was spawned before the first refusal waits for a stack, and a scope that waits for
- * that task may hold the only one. So the shortage ends after thousands of calls.
  */
 #include "harness.h"
 
@@ -136,8 +133,6 @@ static int program(void *arg)
     return 0;
 }
 
-enum { SHORTAGE = 3000 }; /* refused calls, after which there is plenty again */
-
 static void play(uint64_t round, unsigned procs)
 {
     static const enum bz_fault_kind kinds[] = {BZ_FAULT_THREAD, BZ_FAULT_RESERVE, BZ_FAULT_MEMORY,
@@ -146,7 +141,6 @@ static void play(uint64_t round, unsigned procs)
     struct bz_fault_plan plan = {.kind = kinds[t_rng_below(&rng, BZ_ARRAY_LEN(kinds))],
                                  .nth = 1 + t_rng_below(&rng, 24),
                                  .for_good = true,
-                                 .late_max = SHORTAGE,
                                  .delay_one_in = 50,
                                  .delay_ns_max = 10000,
                                  .seed = round};

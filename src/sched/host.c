@@ -1,0 +1,296 @@
+/*
+ * host.c - tasks that are ready and find no stack.
+ *
+ * A machine that has no stack stands on g0 (machine.c). It fires timers there and resumes tasks that have a
+ * stack. So each wait of a fiber ends at its deadline. But a task that was spawned before the shortage, or a
+ * stackless task, may be ready and have none. The stack that it needs may be held by the very fiber that
+ * waits for its end. The machine tries in this order:
+ *
+ *   1  A forked job goes back to the join that waits for it (job.c). A timer's foreign waker is called on
+ *      g0 (timer.c).
+ *   2  A cancelled task begins on the stack that the runtime keeps for cancelled tasks.
+ *   3  A fiber *hosts* the task: the fiber waits for the end of the task and cannot return before, so it runs the task
+ *      on its own stack, as a join runs a child that has not begun (claim.c). See below.
+ *   4  A stackless task is polled on the stack that the runtime keeps for polls.
+ *   5  The entry waits in the proc's hungry list. The machine looks at the list again when it looks for work,
+ *      and after a millisecond at the latest.
+ *
+ * Which fibers may host a task T? A host cannot return while T stands on its stack. So:
+ *
+ *   a join of T without a deadline     always. A cancel of the host goes to T (wait.h)
+ *   the close of T's scope             always. The scope's deadline is a timer of its own, which cancels T
+ *   an await of a pinned join of T     if the await has no deadline
+ *   an await of any pinned future that T's end wakes    if T is cancelled. A deadline in such a future (timeout.c) may
+ *                                      need a poll by the host to cancel T: that has happened
+ *
+ * No other: a join with a deadline, or an await of a revocable future, returns before T ends.
+ *
+ * Why each deadline holds. A wait of a fiber needs no stack. A scope's deadline cancels the tasks of the scope. A
+ * cancelled task ends if it gets a stack and honours the cancel: its waits return at once, except that it waits for children,
+ * which are cancelled with it. If it has no stack, the kept one will do (2). That stack comes back: its task
+ * is cancelled too, and hosts (3) each child that it waits for and that has no stack. A stackless task that
+ * waits for a deadline without a stack of its own is polled on the other kept stack (4), which comes back when the
+ * poll returns. So three programs can still be late:
+ *   - a task ignores its cancel while it stands on the kept stack;
+ *   - a poll blocks (poll.c) while it stands on the kept stack, and is not cancelled;
+ *   - hosts stand on each other until less than half of the stack is left.
+ *
+ * A task that is neither cancelled nor hosted nor polled waits for a stack, as a task waits for a CPU. So that one
+ * comes back, machines without work sleep on g0 while stacks are short, and give up all others (find.c, search.c).
+ * A machine that sleeps already is roused for that when the shortage begins.
+ *
+ * How a task is handed over. The machine has T in hand: it has taken T's only entry. A join in T->joiners is
+ * found under T's lock; its wait is sole, so the machine that takes it off the list is the only one to wake it
+ * (BZ_WAIT_HOSTS). An await parks behind the state word. If the machine's WAKE finds the fiber idle, then
+ * the machine has the fiber in hand until it places it, and may write into its frame (bz_host.hosted).
+ *
+ * Rejected: to end a cancelled task without calling its function (the function owns its argument, which would leak);
+ * to run tasks on g0 (a task that waits there takes the thread with it); to lend the stack of any parked fiber (the
+ * task may wait for what that fiber holds); to reserve a stack at each spawn (a spawn would cost more than the call that it
+ * usually becomes).
+ *
+ * [S] begins: is_short store, then the full fence of idle.c, wanted -> sleep: the full fence of idle.c, announce, then
+ *     is_short load   the sleeper sees the shortage, or is seen to sleep
+ * [K] give: free release -> take: free acquire   the stack was left before it is used again
+ */
+#include "sched/host.h"
+
+#include <errno.h>
+
+#include "sched/sched.h"
+#include "sched/wait.h"
+
+/* ---- kept stacks ---- */
+
+int bz_kept_init(struct bz_runtime *rt)
+{
+    struct bz_stack_cache cache;
+    int err = 0, count = 0;
+    bz_stack_cache_init(&cache, &rt->stacks);
+    while (count < BZ_KEPT && err == 0) {
+        err = bz_stack_take(&cache, rt->stack_class, &rt->kept.own[count]);
+        count += err == 0;
+    }
+    while (err != 0 && count > 0)
+        bz_stack_give(&cache, rt->kept.own[--count]);
+    bz_stack_cache_fini(&cache);
+    for (int i = 0; i < count; i++)
+        bz_atomic_init(&rt->kept.free[i], rt->kept.own[i]);
+    return err != 0 ? -ENOMEM : 0;
+}
+
+void bz_kept_fini(struct bz_runtime *rt)
+{
+    struct bz_stack_cache cache;
+    bz_stack_cache_init(&cache, &rt->stacks);
+    for (int i = 0; i < BZ_KEPT; i++) {
+        struct bz_stack *s = bz_load_acquire(&rt->kept.free[i]); /* [K] */
+        BZ_CHECK(s == rt->kept.own[i], "a task stands on kept stack %d", i);
+        bz_stack_give(&cache, s);
+    }
+    bz_stack_cache_fini(&cache);
+}
+
+bool bz_kept_is(const struct bz_runtime *rt, const struct bz_stack *s)
+{
+    return s == rt->kept.own[BZ_KEPT_FOR_POLLS] || s == rt->kept.own[BZ_KEPT_FOR_CANCELLED];
+}
+
+void bz_kept_give(struct bz_runtime *rt, struct bz_stack *s)
+{
+    enum bz_kept_for which =
+        s == rt->kept.own[BZ_KEPT_FOR_POLLS] ? BZ_KEPT_FOR_POLLS : BZ_KEPT_FOR_CANCELLED;
+    bz_store_release(&rt->kept.free[which], s); /* [K] */
+}
+
+/* Let t begin on a kept stack. False: it is in use. */
+static bool keep(struct bz_task *t, enum bz_kept_for which)
+{
+    struct bz_stack *s = bz_xchg_acquire(&t->rt->kept.free[which], NULL); /* [K] */
+    if (s == NULL)
+        return false;
+    bz_task_begin_on(t, s);
+    return true;
+}
+
+/* ---- sleepers ---- */
+
+void bz_shortage_begins(struct bz_runtime *rt)
+{
+    if (bz_is_short(rt))
+        return;
+    bz_store_relaxed(&rt->tasks.is_short, 1); /* relaxed: [S]'s fences order it */
+    bz_guests_share(rt);
+    for (unsigned i = 0; i < rt->proc_count && !BZ_BROKEN(304); i++) {
+        struct bz_proc *p = &rt->procs[i];
+        uint32_t word =
+            bz_load_relaxed(&p->state); /* relaxed: one without a machine has no stack */
+        if (bz_proc_state_of(word) >= BZ_PROC_ASLEEP)
+            bz_rouse(rt, bz_idle_wanted(&rt->idle, i)); /* [S] */
+    }
+}
+
+/* ---- hosts ---- */
+
+/* May a parked fiber host a task of its runtime? The caller has the fiber in hand. */
+static bool has_room(const struct bz_task *host)
+{
+    const struct bz_stack *s = host->stack;
+    return s != NULL && !(host->marks & BZ_MARK_LOCKED) &&
+           (size_t)((char *)s->ctx.sp - s->low) >= host->rt->claim_bytes;
+}
+
+static bool is_sole_fiber(const struct bz_join *j)
+{
+    return j->f.ops == NULL && j->wait->is_sole && j->wait->task != NULL &&
+           j->wait->task->rt == j->task->rt;
+}
+
+/* Give t to a join without a deadline. In the plain form a stray wake may let the joiner run just now, so the joiner
+ * itself looks whether it has room. */
+static bool give_to_join(struct bz_task *t)
+{
+    bool is_given = false;
+    bz_task_ref(t); /* the host may end it while we hold its lock */
+    bz_lock_take(&t->lock, t->rt->os);
+    for (struct bz_list *l = t->joiners.next; l != &t->joiners && !is_given; l = l->next) {
+        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
+        if (!is_sole_fiber(j) || (!bz_is_plain(t->rt) && !has_room(j->wait->task)))
+            continue;
+        bz_list_remove(&j->in);
+        bz_wait_wake(j->wait, BZ_WAIT_HOSTS); /* j may be gone */
+        is_given = true;
+        break;
+    }
+    bz_lock_drop(&t->lock, t->rt->os);
+    bz_task_unref(t);
+    return is_given;
+}
+
+/* Is it worth to wake this fiber? A guess. */
+static bool seems_to_await(struct bz_task *host, const struct bz_task *t)
+{
+    uintptr_t wait = bz_load_relaxed(&host->wait); /* relaxed: a guess */
+    return host != t && host->rt == t->rt && (wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE;
+}
+
+/* May this frame host t? `direct` is the future that t's end completes without a poll of others. */
+static bool may_host(const struct bz_host *h, const struct bz_task *host, const void *direct,
+                     bool is_cancelled)
+{
+    bool is_direct = h->f == direct && h->until == BLITZ_FOREVER;
+    return h->hosted == NULL && h->as.ops->kind == BLITZ_PINNED && (is_direct || is_cancelled) &&
+           has_room(host);
+}
+
+/* Give t to a fiber that awaits. The caller has a reference to the fiber. */
+static bool give_to_await(struct bz_task *host, struct bz_task *t, const void *direct,
+                          bool is_cancelled)
+{
+    bool is_given = false;
+    if (!seems_to_await(host, t) || bz_word_step(&host->word, BZ_WAKE) != BZ_OWES_ENQUEUE)
+        return false;
+    uintptr_t wait = bz_load_acquire(&host->wait); /* wait.c [W]: it is parked, and ours */
+    if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE) {
+        struct bz_host *h = (struct bz_host *)(wait - BZ_WAIT_FUTURE); /* NOLINT: tagged */
+        is_given = may_host(h, host, direct, is_cancelled);
+        if (is_given)
+            h->hosted = t;
+    }
+    bz_trace_wake(host, t->id);
+    bz_place(host->rt, bz_entry_resumed(host));
+    return is_given;
+}
+
+/* The first task that joins t by a future, with a reference; NULL: none. *direct is that future. */
+static struct bz_task *first_future(struct bz_task *t, const void **direct)
+{
+    struct bz_task *found = NULL;
+    bz_lock_take(&t->lock, t->rt->os);
+    for (struct bz_list *l = t->joiners.next; l != &t->joiners && found == NULL; l = l->next) {
+        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
+        if (j->f.ops == NULL || j->waker.ops != &bz_task_waker)
+            continue;
+        found = j->waker.data;
+        bz_task_ref(found); /* the waker has one */
+        *direct = bz_join_future_of(j);
+    }
+    bz_lock_drop(&t->lock, t->rt->os);
+    return found;
+}
+
+static bool give_to_future(struct bz_task *t, bool is_cancelled)
+{
+    const void *direct = NULL;
+    struct bz_task *host = first_future(t, &direct);
+    bool is_given = host != NULL && give_to_await(host, t, direct, is_cancelled);
+    if (host != NULL)
+        bz_task_unref(host);
+    return is_given;
+}
+
+static struct bz_closer closer_of(struct bz_task *t)
+{
+    struct bz_closer c = {NULL, NULL, false};
+    if (t->ops->closer != NULL)
+        t->ops->closer(t, &c);
+    return c;
+}
+
+/* Hand t to a fiber that waits for its end. */
+static bool host(struct bz_task *t, const struct bz_closer *c, bool is_cancelled)
+{
+    if (BZ_BROKEN(300))
+        return false;
+    if (c->task != NULL && give_to_await(c->task, t, c->scope, is_cancelled))
+        return true;
+    return give_to_join(t) || give_to_future(t, is_cancelled);
+}
+
+static bool is_poll(const struct bz_task *t)
+{
+    return t->ops->run == bz_poll_run && t->ops->closer == NULL;
+}
+
+static enum bz_without do_without(struct bz_task *t)
+{
+    struct bz_closer c = closer_of(t);
+    bool is_cancelled = c.is_cancelled || bz_word_is_cancelled(&t->word);
+    enum bz_without way = BZ_WITHOUT_WAITS;
+    if (is_cancelled && !BZ_BROKEN(301) && keep(t, BZ_KEPT_FOR_CANCELLED))
+        way = BZ_WITHOUT_RUNS;
+    else if (host(t, &c, is_cancelled))
+        way = BZ_WITHOUT_GONE;
+    else if (is_poll(t) && !BZ_BROKEN(302) && keep(t, BZ_KEPT_FOR_POLLS))
+        way = BZ_WITHOUT_RUNS;
+    if (c.task != NULL)
+        bz_task_unref(c.task);
+    return way;
+}
+
+enum bz_without bz_do_without(struct bz_machine *m, bz_entry e)
+{
+    if (bz_entry_tag(e) == BZ_ENTRY_JOB)
+        return bz_job_give_back(e) ? BZ_WITHOUT_GONE : BZ_WITHOUT_WAITS;
+    if (m->runner != NULL)
+        return BZ_WITHOUT_WAITS;
+    if (bz_timer_wake_here(bz_entry_task(e)))
+        return BZ_WITHOUT_GONE;
+    return do_without(bz_entry_task(e));
+}
+
+/* ---- the host ---- */
+
+void bz_host_run(struct bz_task *t)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (!bz_claim_has_room(m)) { /* the plain form: another must do it */
+        bz_place(t->rt, bz_entry_resumed(t));
+        return;
+    }
+    enum bz_ran ran = bz_run_here(t);
+    if (ran == BZ_RAN_DONE)
+        bz_task_finish(t);
+    else
+        bz_task_set_aside(t, ran);
+}
