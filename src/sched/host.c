@@ -140,30 +140,36 @@ static bool has_room(const struct bz_task *host)
            (size_t)((char *)s->ctx.sp - s->low) >= host->rt->claim_bytes;
 }
 
-static bool is_sole_fiber(const struct bz_join *j)
+/* Does a fiber wait there that only the end of t lets go on? */
+static bool is_sole_fiber(const struct bz_waiter *w, const struct bz_task *t)
 {
-    return j->f.ops == NULL && j->wait->is_sole && j->wait->task != NULL &&
-           j->wait->task->rt == j->task->rt;
+    return !w->is_polled && w->wait->is_sole && w->wait->task != NULL && w->wait->task->rt == t->rt;
 }
 
-/* Give t to a join without a deadline. In the plain form a stray wake may let the joiner run just now, so the joiner
- * itself looks whether it has room. */
+/* Claim a join without a deadline that is to run t. Under t's lock. In the plain form a stray wake may let the joiner
+ * run just now, so the joiner itself looks whether it has room. */
+static bool claim_join(struct bz_task *t, struct bz_wake *wake)
+{
+    for (struct bz_list *l = t->joiners.next; l != &t->joiners; l = l->next) {
+        struct bz_waiter *w = bz_waiter_of(l);
+        if (!is_sole_fiber(w, t) || (!bz_is_plain(t->rt) && !has_room(w->wait->task)))
+            continue;
+        w->outcome = BZ_WAIT_HOSTS;
+        return bz_waiter_claim(w, 0, wake);
+    }
+    return false;
+}
+
 static bool give_to_join(struct bz_task *t)
 {
-    bool is_given = false;
-    bz_task_ref(t); /* the host may end it while we hold its lock */
+    struct bz_wake wake;
+    bz_task_ref(t); /* in the plain form the host may end it while we hold its lock */
     bz_lock_take(&t->lock, t->rt->os);
-    for (struct bz_list *l = t->joiners.next; l != &t->joiners && !is_given; l = l->next) {
-        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
-        if (!is_sole_fiber(j) || (!bz_is_plain(t->rt) && !has_room(j->wait->task)))
-            continue;
-        bz_list_remove(&j->in);
-        bz_wait_wake(j->wait, BZ_WAIT_HOSTS); /* j may be gone */
-        is_given = true;
-        break;
-    }
+    bool is_given = claim_join(t, &wake);
     bz_lock_drop(&t->lock, t->rt->os);
     bz_task_unref(t);
+    if (is_given)
+        bz_wake_deliver(&wake);
     return is_given;
 }
 
@@ -208,12 +214,12 @@ static struct bz_task *first_future(struct bz_task *t, const void **direct)
     struct bz_task *found = NULL;
     bz_lock_take(&t->lock, t->rt->os);
     for (struct bz_list *l = t->joiners.next; l != &t->joiners && found == NULL; l = l->next) {
-        struct bz_join *j = BZ_CONTAINER_OF(l, struct bz_join, in);
-        if (j->f.ops == NULL || j->waker.ops != &bz_task_waker)
+        struct bz_waiter *w = bz_waiter_of(l);
+        if (!w->is_polled || w->waker.ops != &bz_task_waker)
             continue;
-        found = j->waker.data;
+        found = w->waker.data;
         bz_task_ref(found); /* the waker has one */
-        *direct = bz_join_future_of(j);
+        *direct = bz_join_future_of(BZ_CONTAINER_OF(w, struct bz_join, waiter));
     }
     bz_lock_drop(&t->lock, t->rt->os);
     return found;

@@ -46,7 +46,8 @@ struct bz_waiter {
         struct bz_wait *wait; /* blocking; constant */
         blitz_waker waker;    /* polled; set while it is queued */
     };
-    uint32_t outcome; /* constant: what a claim ends the wait with. A select numbers its cases */
+    uint32_t
+        outcome; /* what a claim ends the wait with; host.c may change it. A select numbers its cases */
     bz_shared(int) result; /* what came of it; valid once the waiter was claimed */
     uint8_t state;         /* enum bz_waiter_state */
     bool is_polled;        /* constant */
