@@ -55,14 +55,14 @@ static int first_answer(struct mirror *mirror, blitz_child *child, unsigned coun
     for (unsigned i = 0; i < count; i++)
         mirror[i] = (struct mirror){.ms = 5 + (i * 37) % 100, .is_broken = i == count / 2};
     int winner;
-    while ((winner = race(mirror, child, left)) >= 0 && mirror[winner].end.result < 0) {
+    while ((winner = race(mirror, child, left)) >= 0 && mirror[winner].end.value < 0) {
         printf("mirror %d failed, %u are left\n", winner, left - 1);
         mirror[winner] = mirror[--left];
     }
     for (unsigned i = 0; i < left; i++)
-        cancelled += mirror[i].end.result == -ECANCELED;
+        cancelled += mirror[i].end.value == -ECANCELED;
     printf("the first of %u answered after %d ms; %u were cancelled, none is left running\n", left,
-           winner < 0 ? winner : mirror[winner].end.result, cancelled);
+           winner < 0 ? winner : mirror[winner].end.value, cancelled);
     return winner < 0 ? winner : 0;
 }
 

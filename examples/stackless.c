@@ -58,7 +58,7 @@ static blitz_poll parent(void *state, blitz_cx *cx)
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, blitz_after(BLITZ_MS));
     if (rc != 0) /* not within a millisecond, so wait for as long as it takes */
         BLITZ_JOIN(rc, &me->child, me->task);
-    BLITZ_END(rc == 0 ? me->child.result : 0);
+    BLITZ_END(rc == 0 ? me->child.value : 0);
 }
 
 /* ---- a ring ---- */

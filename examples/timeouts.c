@@ -37,7 +37,7 @@ static int ask(unsigned ms, blitz_deadline until)
         return err;
     blitz_task_join_linked_future_init(&answer, t);
     err = blitz_await(&answer.future, until);
-    return err != 0 ? err : answer.result;
+    return err != 0 ? err : answer.value;
 }
 
 static int one_deadline_for_all(blitz_deadline until)

@@ -55,7 +55,7 @@ BLITZ_API void blitz_barrier_init(blitz_barrier *b, uint32_t parties);
 BLITZ_API BLITZ_SUSPENDS int blitz_barrier_wait(blitz_barrier *b, blitz_deadline until);
 
 /*
- * blitz_barrier_wait() as a future; f->error is its result. It comes with its first poll. A cancel
+ * blitz_barrier_wait() as a future; f->result is its result. It comes with its first poll. A cancel
  * before all have come takes that back; after that it changes nothing.
  * Owns:     borrows the barrier until the future was ready or cancelled.
  * Suspends: never. Call from any thread.

@@ -96,9 +96,8 @@ typedef struct blitz_blocking_opts {
  * It begins when it is first polled. A plain thread that polls it calls fn itself, and waits for it.
  */
 typedef struct blitz_blocking_future {
-    blitz_future future; /* to be awaited; its output is `error`, or else `result` */
-    int result;          /* when ready: what fn returned */
-    int error;           /* when ready: 0; -ENOMEM, -EINVAL: fn was not called */
+    blitz_future future; /* to be awaited */
+    int result; /* when ready: what fn returned; -ENOMEM, -EINVAL (no function): fn was not called */
     void *inside[5];
 } blitz_blocking_future;
 

@@ -29,7 +29,7 @@
  *
  * A child that was never polled is BLITZ_REVOKED, whatever its class: a race polls its children in
  * turn, and if one of them is ready in its first poll, it does not poll those behind. A read has not
- * begun then. The task of a linked join runs on and its handle is yours: blitz_join_future.error says
+ * begun then. The task of a linked join runs on and its handle is yours: blitz_join_future.result says
  * so with -EINPROGRESS.
  *
  * A child whose `poll` waits (it may) holds up those beside it. Debug builds say so, once a kind.
@@ -93,8 +93,8 @@ typedef enum blitz_all_mode {
 } blitz_all_mode;
 
 typedef struct blitz_all {
-    blitz_future future; /* to be awaited; its output is `error` */
-    int error;           /* when ready: 0, or the output of the child that failed first */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, or the output of the child that failed first */
     blitz_all_mode mode;
     size_t failed; /* which one that was; the number of children if none */
     blitz_child *child;
@@ -115,8 +115,8 @@ BLITZ_API int blitz_all_init(blitz_all *all, blitz_child *child, size_t count, b
 /* ---- not too long ---- */
 
 typedef struct blitz_timeout {
-    blitz_future future; /* to be awaited; its output is `error` */
-    int error;           /* when ready: the child's output, or -ETIMEDOUT */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: the child's output, or -ETIMEDOUT */
     blitz_child child; /* its fate: BLITZ_ENDED beside -ETIMEDOUT is a pinned one that completed */
     blitz_sleep_future timer;
 } blitz_timeout;

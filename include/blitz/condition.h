@@ -66,7 +66,7 @@ BLITZ_API void blitz_condition_broadcast(blitz_condition *c);
 
 /*
  * blitz_condition_wait() as a future. Its first poll unlocks the mutex, which the caller must have
- * locked; when it is ready (f->error is 0) the mutex belongs to the task that polled it. A cancel
+ * locked; when it is ready (f->result is 0) the mutex belongs to the task that polled it. A cancel
  * before that leaves the mutex *unlocked* (but locked if it was never polled), and a signal it had
  * got goes to the next who waits.
  * Owns:     borrows both until the future was ready or cancelled.

@@ -19,6 +19,14 @@
  *           negative errno. It is what a combinator goes by (blitz/combine.h). A future without the
  *           function cannot fail; whatever else has come of it is in its own fields.
  *
+ * Results. A future of a call has its result in the field `result`: what the call would have returned. What the call
+ * would have given by pointer is in fields beside it (`value`, `pointer`, `tcp`, `joined`), or where the caller said.
+ * These fields have one writer, the future: its poll writes them before it says BLITZ_READY, and so does a cancel where
+ * the future's comment says "or cancelled". From then on they are the caller's, to read and to keep; a handle or a
+ * pointer among them is the caller's to give up, and no one else frees it. Before that their content means nothing. A
+ * future that cannot fail has no `result`. Fields called `inside`, and those marked "not yours", are the future's
+ * throughout.
+ *
  * A waker says "look again". It is 16 bytes and counted: clone it to keep it; wake it, which uses it
  * up, or drop it when done. Waking is safe from any thread, also after the task has ended.
  */

@@ -34,19 +34,19 @@ typedef struct blitz_sleep_future {
  */
 BLITZ_API void blitz_sleep_until_future_init(blitz_sleep_future *f, blitz_deadline when);
 
-/* The end of a task. Ready when it has ended. */
+/* blitz_task_join() as a future. Ready when the task has ended. */
 typedef struct blitz_join_future {
-    blitz_future future; /* to be awaited */
-    int result;          /* when ready: what the task returned */
-    int error;           /* 0: ready, the handle is taken; -EINPROGRESS: not ready, it is yours;
+    blitz_future future; /* to be awaited; its output is `value`, or `result` if that is not 0 */
+    int result;          /* 0: ready, the handle is taken; -EINPROGRESS: not ready, it is yours;
                           * -EDEADLK: a task that joins itself; -EINVAL: no task */
+    int value;           /* when ready: what the task returned */
     void *pointer;       /* when ready: the pointer it left, yours now; NULL if none */
     void *inside[8];
 } blitz_join_future;
 
 /*
  * The end of `t`.
- * Owns:     borrows the handle; takes it when the future is ready with error 0. If the wait is
+ * Owns:     borrows the handle; takes it when the future is ready with result 0. If the wait is
  *           given up (a deadline, a cancel of the waiting task), the handle is still yours.
  * Suspends: never. Call from any thread.
  */
@@ -56,7 +56,7 @@ BLITZ_API void blitz_task_join_future_init(blitz_join_future *f, blitz_task *t);
  * The end of `t`, whatever comes: a cancel of the waiting task (or of the future) is passed on to
  * `t`, and the wait ends when `t` has. This is what blitz_task_join() without a deadline does. It is
  * a *pinned* future.
- * Owns:     borrows the handle; takes it when the future is ready with error 0.
+ * Owns:     borrows the handle; takes it when the future is ready with result 0.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_task_join_linked_future_init(blitz_join_future *f, blitz_task *t);
@@ -65,16 +65,16 @@ BLITZ_API void blitz_task_join_linked_future_init(blitz_join_future *f, blitz_ta
 
 /* Ready from the start, or never. */
 typedef struct blitz_ready_future {
-    blitz_future future; /* to be awaited; its output is `output` */
-    int output;
+    blitz_future future; /* to be awaited */
+    int result;          /* what it was made with */
 } blitz_ready_future;
 
 /*
- * A future that is ready, with that output.
+ * A future that is ready, with that result.
  * Owns:     the memory stays the caller's.
  * Suspends: never. Call from any thread.
  */
-BLITZ_API void blitz_ready_future_init(blitz_ready_future *f, int output);
+BLITZ_API void blitz_ready_future_init(blitz_ready_future *f, int result);
 
 /*
  * A future that never is ready. One that may be shared by all: it has no state.
@@ -86,8 +86,8 @@ BLITZ_API blitz_future *blitz_pending_future(void);
 
 /* A future that is made when it is first asked. */
 typedef struct blitz_defer_future {
-    blitz_future future; /* to be awaited; its output is `output` */
-    int output;          /* when ready: that of what was made; -ECANCELED if it was undone */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: that of what was made; -ECANCELED if it was undone */
     int step;
     blitz_future *(*make)(void *arg);
     void *arg;
@@ -107,7 +107,7 @@ BLITZ_API void blitz_defer_future_init(blitz_defer_future *f, blitz_future *(*ma
 
 /* A future, and a function of what came of it. */
 typedef struct blitz_map_future {
-    blitz_future future; /* to be awaited; its output is `result` */
+    blitz_future future; /* to be awaited */
     blitz_future *child;
     int (*fn)(void *arg, blitz_future *child);
     void *arg;
@@ -127,8 +127,8 @@ BLITZ_API void blitz_map_future_init(blitz_map_future *f, blitz_future *child,
 
 /* One future after the other. */
 typedef struct blitz_then_future {
-    blitz_future future; /* to be awaited; its output is `output` */
-    int output;          /* when ready: the second's; the first's if that failed; -ECANCELED */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: the second's; the first's if that failed; -ECANCELED */
     int step;
     blitz_future *first;
     blitz_future *(*next)(void *arg, blitz_future *first);

@@ -130,8 +130,8 @@ BLITZ_API int blitz_join_set_try_next(blitz_join_set *set, blitz_joined *out);
 
 /* The same as a future. Revocable. */
 typedef struct blitz_join_set_future {
-    blitz_future future; /* to be awaited; its output is `error` */
-    int error;           /* when ready: 0, -ENOENT, -EBUSY, -EINVAL, as blitz_join_set_next() */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, -ENOENT, -EBUSY, -EINVAL, as blitz_join_set_next() */
     blitz_joined joined; /* when ready with 0: the member */
     blitz_join_set *set; /* this and the rest: not yours */
     int step;

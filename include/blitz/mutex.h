@@ -102,7 +102,7 @@ BLITZ_API bool blitz_mutex_is_locked(const blitz_mutex *m);
 BLITZ_API uint64_t blitz_mutex_holder(const blitz_mutex *m);
 
 /*
- * blitz_mutex_lock() as a future. When it is ready (f->error is 0) the mutex belongs to the task that
+ * blitz_mutex_lock() as a future. When it is ready (f->result is 0) the mutex belongs to the task that
  * polled it. A cancel before that leaves it unlocked.
  * Owns:     borrows the mutex until the future was ready or cancelled.
  * Suspends: never. Call from any thread.

@@ -97,9 +97,11 @@ BLITZ_API BLITZ_SUSPENDS int blitz_lazy_get(blitz_lazy *l, void **out, blitz_dea
 
 /* blitz_once_get() as a future. */
 typedef struct blitz_once_future {
-    blitz_sync_future wait; /* wait.future is to be awaited; wait.error: 0, or what fn returned */
-    void *value;            /* when ready, and wait.error is 0 */
-    blitz_once *once;       /* the rest is its own */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, or what fn returned */
+    uint64_t inside[13];
+    void *value;      /* when ready, and the result is 0 */
+    blitz_once *once; /* this and the rest: not yours */
     blitz_once_fn fn;
     void *arg;
 } blitz_once_future;

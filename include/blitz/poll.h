@@ -189,13 +189,13 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
 /*
  * Join a task. `join` is a blitz_join_future * in the state. As with blitz_task_join() without a
  * deadline a cancel is passed on to the task, and the join waits for its end. rc gets 0 (the handle
- * is taken, join->result is what the task returned), or -EDEADLK, -EINVAL.
+ * is taken, join->value is what the task returned), or -EDEADLK, -EINVAL.
  */
 #define BLITZ_JOIN(rc, join, task)                          \
     do {                                                    \
         blitz_task_join_linked_future_init((join), (task)); \
         BLITZ_AWAIT_BY_(rc, &(join)->future, NULL);         \
-        (rc) = (join)->error;                               \
+        (rc) = (join)->result;                              \
     } while (0)
 
 /* Let others run first. */

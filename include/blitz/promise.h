@@ -79,8 +79,8 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_promise_await(blitz_promise *p
 
 /* A promise as a future, for stackless tasks and combinators. */
 typedef struct blitz_promise_future {
-    blitz_future future; /* to be awaited; its output is `error` */
-    int error;           /* when ready: 0, the error it failed with, or -EPIPE */
+    blitz_future future; /* to be awaited */
+    int result;          /* when ready: 0, the error it failed with, or -EPIPE */
     void *value;         /* when ready: yours; NULL if there was none, or another had it */
     void *inside[5];
 } blitz_promise_future;

@@ -95,7 +95,7 @@ BLITZ_API void blitz_rwlock_downgrade(blitz_rwlock *l);
 /*
  * blitz_rwlock_read() and blitz_rwlock_write() as futures. A cancel leaves it unlocked.
  * Owns:     borrows the lock until the future was ready or cancelled.
- * Suspends: never. Call from any thread. f->error is 0 when it is ready.
+ * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_rwlock_read_future_init(blitz_sync_future *f, blitz_rwlock *l);
 BLITZ_API void blitz_rwlock_write_future_init(blitz_sync_future *f, blitz_rwlock *l);

@@ -41,7 +41,7 @@ typedef struct blitz_scope_opts {
 
 typedef struct blitz_scope {
     blitz_future future; /* ready when all have ended; see blitz_scope_close() */
-    int error;           /* when ready: what blitz_scope_close() returns */
+    int result;          /* when ready: what blitz_scope_close() returns */
     void *inside[36];
 } blitz_scope;
 
@@ -86,7 +86,7 @@ BLITZ_API bool blitz_scope_is_cancelled(blitz_scope *s);
 /*
  * Wait until every task of the scope has ended. Must be called once for each open; or s->future is
  * awaited instead. With a deadline that is a time of grace: blitz_await(&s.future, until) gives the
- * tasks until then, has the rest cancelled, and returns when all have ended: 0, and s.error is what
+ * tasks until then, has the rest cancelled, and returns when all have ended: 0, and s.result is what
  * closing would have returned; or -ETIMEDOUT.
  * Owns:     the memory is the caller's alone again.
  * Suspends: until all have ended. A cancel of the calling task is passed on to them. A stackless task

@@ -92,7 +92,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_select_wait(blitz_select_case *cases, size_t 
 /* The same as a future. It is revocable if all its cases are. */
 typedef struct blitz_select_future {
     blitz_future future; /* to be awaited */
-    int chosen;          /* when ready: the number of the case, or -EINVAL; after a cancel that came
+    int result;          /* when ready: the number of the case, or -EINVAL; after a cancel that came
                             too late (see blitz/chan.h of a rendezvous) also the number */
     unsigned how;
     blitz_select_case *cases;

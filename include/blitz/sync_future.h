@@ -31,7 +31,7 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_sync_future {
     blitz_future future; /* to be awaited */
-    int error;           /* when ready: what the call would have returned */
+    int result;          /* when ready: what the call would have returned */
     uint64_t inside[13];
 } blitz_sync_future;
 

@@ -106,7 +106,7 @@ static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
 static void settle_on(blitz_select_future *f, int chosen)
 {
     struct inner *in = inner_of(f);
-    f->chosen = chosen; /* I2 */
+    f->result = chosen; /* I2 */
     for (size_t i = 0; i < f->count; i++) {
         blitz_future *future = f->cases[i].of;
         if (!(in->polled & 1u << i))
@@ -198,7 +198,7 @@ static int round_of(blitz_select_future *f, const blitz_waker *waker)
 static blitz_poll select_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_select_future *f = select_of(future);
-    if (f->chosen == -EINPROGRESS) {
+    if (f->result == -EINPROGRESS) {
         int chosen = round_of(f, waker);
         if (chosen < 0 && (f->how & BLITZ_SELECT_NOW))
             chosen = -EAGAIN;
@@ -212,7 +212,7 @@ static blitz_poll select_poll(blitz_future *future, const blitz_waker *waker)
 static void select_cancel(blitz_future *future)
 {
     blitz_select_future *f = select_of(future);
-    if (f->chosen != -EINPROGRESS)
+    if (f->result != -EINPROGRESS)
         return;
     int done = revoke_all(f);
     settle_on(f, done >= 0 ? done : -ECANCELED);
@@ -220,7 +220,7 @@ static void select_cancel(blitz_future *future)
 
 static int select_output(blitz_future *future)
 {
-    return select_of(future)->chosen;
+    return select_of(future)->result;
 }
 
 /* ---- making ---- */
@@ -261,7 +261,7 @@ void blitz_select_wait_future_init(blitz_select_future *f, blitz_select_case *ca
                                             select_output};
     bool is_bad = bz_select_look(cases, count) < 0;
     *f = (blitz_select_future){.future = {&revocable}, .how = how, .cases = cases};
-    f->chosen = is_bad ? -EINVAL : -EINPROGRESS;
+    f->result = is_bad ? -EINVAL : -EINPROGRESS;
     f->count = is_bad ? 0 : count;
     inner_of(f)->time = -1;
     bz_atomic_init(&inner_of(f)->claim, 0);
@@ -275,5 +275,5 @@ int bz_select_await(blitz_select_case *cases, size_t count, unsigned how, blitz_
     blitz_select_future f;
     blitz_select_wait_future_init(&f, cases, count, how);
     int rc = blitz_await(&f.future, until);
-    return f.chosen == -ECANCELED ? rc : f.chosen;
+    return f.result == -ECANCELED ? rc : f.result;
 }

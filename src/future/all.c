@@ -24,9 +24,9 @@ static blitz_all *all_of(blitz_future *f)
 static void note_output(blitz_all *a, size_t i)
 {
     int output = blitz_future_output(a->child[i].future);
-    if (output >= 0 || a->error != 0)
+    if (output >= 0 || a->result != 0)
         return;
-    a->error = output;
+    a->result = output;
     a->failed = i;
     if (a->mode == BLITZ_FAIL_FAST)
         (void)bz_children_stop(a->child, a->count);
@@ -75,14 +75,14 @@ static void close_list(blitz_all *a)
 /* After a pass over some of the children: `was` is the error before it. */
 static bool is_over(blitz_all *a, const blitz_waker *waker, int was)
 {
-    if (a->error != was && a->mode == BLITZ_FAIL_FAST)
+    if (a->result != was && a->mode == BLITZ_FAIL_FAST)
         a->open = bz_children_settle(a->child, a->count, a->list, waker);
     return a->open == 0;
 }
 
 static BZ_NOINLINE blitz_poll poll_many(blitz_all *a, const blitz_waker *waker)
 {
-    int was = a->error;
+    int was = a->result;
     if (!a->is_begun) {
         a->is_begun = true;
         a->list = bz_readylist_new(a->count, waker);
@@ -105,7 +105,7 @@ static BZ_NOINLINE blitz_poll poll_many(blitz_all *a, const blitz_waker *waker)
 static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
 {
     blitz_all *a = all_of(f);
-    int was = a->error;
+    int was = a->result;
     if (BZ_UNLIKELY(a->count > bz_children_few))
         return poll_many(a, waker);
     ask_all(a, NULL, waker);
@@ -122,7 +122,7 @@ static void all_cancel(blitz_future *f)
 
 static int all_output(blitz_future *f)
 {
-    return all_of(f)->error;
+    return all_of(f)->result;
 }
 
 int blitz_all_init(blitz_all *all, blitz_child *child, size_t count, blitz_all_mode mode)
@@ -153,5 +153,5 @@ int blitz_all_of(blitz_future *const *futures, size_t count, blitz_deadline unti
     if (err != 0)
         return err;
     err = blitz_await(&all.future, until);
-    return all.error != 0 ? all.error : err;
+    return all.result != 0 ? all.result : err;
 }

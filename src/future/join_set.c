@@ -321,10 +321,10 @@ static blitz_poll next_poll(blitz_future *f, const blitz_waker *waker)
     blitz_join_set_future *n = next_of(f);
     if (n->step == OVER)
         return BLITZ_READY;
-    n->error = -EBUSY;
+    n->result = -EBUSY;
     if (become_taker(n->set, n)) {
-        n->error = take_one(n->set, waker, &n->joined, n->step == WAITING);
-        if (n->error == -EAGAIN)
+        n->result = take_one(n->set, waker, &n->joined, n->step == WAITING);
+        if (n->result == -EAGAIN)
             return BLITZ_PENDING;
         be_taker_no_more(n->set);
     }
@@ -338,13 +338,13 @@ static void next_cancel(blitz_future *f)
     if (n->step == OVER)
         return;
     n->step = OVER;
-    n->error = -ECANCELED;
+    n->result = -ECANCELED;
     be_taker_no_more(n->set);
 }
 
 static int next_output(blitz_future *f)
 {
-    return next_of(f)->error;
+    return next_of(f)->result;
 }
 
 void blitz_join_set_next_future_init(blitz_join_set_future *f, blitz_join_set *set)
@@ -354,7 +354,7 @@ void blitz_join_set_next_future_init(blitz_join_set_future *f, blitz_join_set *s
     *f = (blitz_join_set_future){.future = {&ops}, .set = set, .step = WAITING};
     if (set == NULL) {
         f->step = OVER;
-        f->error = -EINVAL;
+        f->result = -EINVAL;
     }
 }
 
@@ -366,7 +366,7 @@ int blitz_join_set_next(blitz_join_set *set, blitz_joined *out, blitz_deadline u
     blitz_join_set_next_future_init(&f, set);
     int err = blitz_await(&f.future, until);
     if (err == 0)
-        err = f.error;
+        err = f.result;
     if (err == 0)
         *out = f.joined;
     return err;
@@ -496,7 +496,7 @@ static void end(blitz_join_set *s)
         blitz_join_set_next_future_init(&f, s);
         f.step = DROPPING;
         (void)!blitz_await(&f.future, BLITZ_FOREVER);
-    } while (f.error == 0);
+    } while (f.result == 0);
     blitz_unshield();
 }
 

@@ -205,7 +205,7 @@ void blitz_completer_unref(blitz_completer *c)
 /* Under the lock; it is over. */
 static void take_outcome(blitz_promise_future *f, struct promise *p)
 {
-    f->error = p->error;
+    f->result = p->error;
     f->value = p->value;
     p->value = NULL;
 }
@@ -265,7 +265,7 @@ static void promise_cancel(blitz_future *future)
 
 static int promise_output(blitz_future *future)
 {
-    return BZ_CONTAINER_OF(future, blitz_promise_future, future)->error;
+    return BZ_CONTAINER_OF(future, blitz_promise_future, future)->result;
 }
 
 void blitz_promise_await_future_init(blitz_promise_future *f, blitz_promise *p)
@@ -273,7 +273,7 @@ void blitz_promise_await_future_init(blitz_promise_future *f, blitz_promise *p)
     static const blitz_future_ops ops = {"promise", BLITZ_DETACHABLE, promise_poll, promise_cancel,
                                          promise_output};
     f->future.ops = &ops;
-    f->error = 0;
+    f->result = 0;
     f->value = NULL;
     struct waiter *w = waiter_of(f);
     w->promise = (struct promise *)p;
@@ -290,5 +290,5 @@ int blitz_promise_await(blitz_promise *p, void **value, blitz_deadline until)
         return err;
     if (value != NULL)
         *value = f.value;
-    return f.error;
+    return f.result;
 }

@@ -397,7 +397,7 @@ static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
     blitz_waker_drop(&mine);
     if (seen == STILL_OPEN)
         return BLITZ_PENDING;
-    BZ_CONTAINER_OF(f, blitz_scope, future)->error = s->error;
+    BZ_CONTAINER_OF(f, blitz_scope, future)->result = s->error;
     return BLITZ_READY;
 }
 
@@ -411,7 +411,7 @@ static void scope_future_cancel(blitz_future *f)
 
 static int scope_output(blitz_future *f)
 {
-    return BZ_CONTAINER_OF(f, blitz_scope, future)->error;
+    return BZ_CONTAINER_OF(f, blitz_scope, future)->result;
 }
 
 int blitz_scope_open(blitz_scope *scope, const blitz_scope_opts *opts, blitz_deadline until)
@@ -425,7 +425,7 @@ int blitz_scope_open(blitz_scope *scope, const blitz_scope_opts *opts, blitz_dea
     struct scope *s = scope_of(scope);
     *s = (struct scope){.os = bz_os_here(), .rt = (blitz_runtime *)rt};
     scope->future.ops = &ops;
-    scope->error = 0;
+    scope->result = 0;
     bz_lock_init(&s->lock);
     bz_list_init(&s->running);
     bz_list_init(&s->told);
@@ -438,5 +438,5 @@ int blitz_scope_close(blitz_scope *scope)
     struct scope *s = scope_of(scope);
     bool is_thread = blitz_task_current() == NULL; /* it has no timers: its deadline is ours */
     int err = bz_await(s->os, &scope->future, is_thread ? s->deadline.when : BLITZ_FOREVER);
-    return scope->error != 0 ? scope->error : err;
+    return scope->result != 0 ? scope->result : err;
 }

@@ -32,7 +32,7 @@ static void nothing_to_cancel(blitz_future *f)
 
 static int ready_output(blitz_future *f)
 {
-    return BZ_CONTAINER_OF(f, blitz_ready_future, future)->output;
+    return BZ_CONTAINER_OF(f, blitz_ready_future, future)->result;
 }
 
 void blitz_ready_future_init(blitz_ready_future *f, int output)
@@ -40,7 +40,7 @@ void blitz_ready_future_init(blitz_ready_future *f, int output)
     static const blitz_future_ops ops = {"ready", BLITZ_REVOCABLE, ready_poll, nothing_to_cancel,
                                          ready_output};
     f->future.ops = &ops;
-    f->output = output;
+    f->result = output;
 }
 
 static blitz_poll pending_poll(blitz_future *f, const blitz_waker *waker)
@@ -85,7 +85,7 @@ static blitz_poll defer_poll(blitz_future *f, const blitz_waker *waker)
     if (l->made->ops->poll(l->made, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     l->step = OVER;
-    l->output = blitz_future_output(l->made);
+    l->result = blitz_future_output(l->made);
     return BLITZ_READY;
 }
 
@@ -96,17 +96,18 @@ static void defer_cancel(blitz_future *f)
         return;
     l->step = l->step == WAITING ? cancel_one(l->made) : OVER;
     if (l->step == OVER)
-        l->output = -ECANCELED;
+        l->result = -ECANCELED;
 }
 
 static int defer_output(blitz_future *f)
 {
-    return defer_of(f)->output;
+    return defer_of(f)->result;
 }
 
 void blitz_defer_future_init(blitz_defer_future *f, blitz_future *(*make)(void *arg), void *arg)
 {
-    static const blitz_future_ops ops = {"deferred", BLITZ_PINNED, defer_poll, defer_cancel, defer_output};
+    static const blitz_future_ops ops = {"deferred", BLITZ_PINNED, defer_poll, defer_cancel,
+                                         defer_output};
     *f = (blitz_defer_future){.future = {&ops}, .make = make, .arg = arg};
 }
 
@@ -162,8 +163,8 @@ static blitz_then_future *then_of(blitz_future *f)
 /* The first is ready: is there a second? */
 static void then_go_on(blitz_then_future *t)
 {
-    t->output = blitz_future_output(t->first);
-    if (t->output >= 0 && t->step == FRESH)
+    t->result = blitz_future_output(t->first);
+    if (t->result >= 0 && t->step == FRESH)
         t->second = t->next(t->arg, t->first); /* I1 */
     t->step = t->second != NULL ? WAITING : OVER;
 }
@@ -181,7 +182,7 @@ static blitz_poll then_poll(blitz_future *f, const blitz_waker *waker)
     if (t->second->ops->poll(t->second, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     t->step = OVER;
-    t->output = blitz_future_output(t->second);
+    t->result = blitz_future_output(t->second);
     return BLITZ_READY;
 }
 
@@ -193,12 +194,12 @@ static void then_cancel(blitz_future *f)
         return;
     t->step = cancel_one(t->second != NULL ? t->second : t->first);
     if (t->step == OVER)
-        t->output = -ECANCELED;
+        t->result = -ECANCELED;
 }
 
 static int then_output(blitz_future *f)
 {
-    return then_of(f)->output;
+    return then_of(f)->result;
 }
 
 void blitz_then_future_init(blitz_then_future *f, blitz_future *first,

@@ -25,16 +25,16 @@ static blitz_poll timeout_poll(blitz_future *f, const blitz_waker *waker)
     if (!bz_child_is_open(&t->child))
         return BLITZ_READY; /* as before */
     if (bz_child_poll(&t->child, waker)) {
-        if (t->error == 0) {
+        if (t->result == 0) {
             timer_drop(t);
-            t->error = blitz_future_output(t->child.future);
+            t->result = blitz_future_output(t->child.future);
         }
         return BLITZ_READY;
     }
     if (t->child.fate == BLITZ_STOPPING ||
         t->timer.future.ops->poll(&t->timer.future, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
-    t->error = -ETIMEDOUT;
+    t->result = -ETIMEDOUT;
     bz_child_stop(&t->child);
     return bz_children_settle(&t->child, 1, NULL, waker) == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
@@ -44,14 +44,14 @@ static void timeout_cancel(blitz_future *f)
     blitz_timeout *t = timeout_of(f);
     if (t->child.fate > BLITZ_ASKED)
         return; /* it is over, or the child was asked to stop already */
-    t->error = -ECANCELED;
+    t->result = -ECANCELED;
     timer_drop(t);
     bz_child_stop(&t->child);
 }
 
 static int timeout_output(blitz_future *f)
 {
-    return timeout_of(f)->error;
+    return timeout_of(f)->result;
 }
 
 int blitz_timeout_init(blitz_timeout *t, blitz_future *f, blitz_deadline until)
@@ -65,7 +65,7 @@ int blitz_timeout_init(blitz_timeout *t, blitz_future *f, blitz_deadline until)
     static const blitz_future_ops *const ops[] = {&revocable, &detachable, &pinned};
     if (t == NULL || f == NULL)
         return -EINVAL;
-    t->error = 0;
+    t->result = 0;
     t->child = (blitz_child){f, BLITZ_UNASKED};
     blitz_sleep_until_future_init(&t->timer, until);
     return bz_children_init(&t->child, 1, ops, &t->future);

@@ -120,7 +120,7 @@ static void try_next(struct first *c)
 /* A connect that has ended well counts, whatever else has: a share that ran out, a cancel. */
 static void tried(struct first *c)
 {
-    int err = c->one.result == 0 ? 0 : c->limit.error;
+    int err = c->one.result == 0 ? 0 : c->limit.result;
     c->is_trying = false;
     if (c->errors != NULL)
         c->errors[c->at] = err;

@@ -57,7 +57,7 @@ static void look_up(struct by_host *h)
 
 static void looked_up(struct by_host *h)
 {
-    int n = h->in.limit.error;
+    int n = h->in.limit.result;
     if (n <= 0) {
         over(h, n);
         return;

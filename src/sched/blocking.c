@@ -165,12 +165,11 @@ static struct inside *inside_of(blitz_blocking_future *f)
     return (struct inside *)f->inside;
 }
 
-static blitz_poll over(blitz_blocking_future *f, int error, int result)
+static blitz_poll over(blitz_blocking_future *f, int result)
 {
     struct inside *in = inside_of(f);
     in->fn = NULL;
     in->call = NULL;
-    f->error = error;
     f->result = result;
     return BLITZ_READY;
 }
@@ -181,10 +180,10 @@ static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
     struct inside *in = inside_of(f);
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
-        return over(f, 0, in->fn(in->arg));
+        return over(f, in->fn(in->arg));
     struct detached *d = detached_new(m->rt, in);
     if (d == NULL)
-        return over(f, -ENOMEM, 0);
+        return over(f, -ENOMEM);
     d->waker = blitz_waker_clone(waker);
     if (bz_pool_work(&m->rt->pool, &d->work) == 0) {
         in->call = d;
@@ -192,7 +191,7 @@ static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
     }
     blitz_waker_drop(&d->waker);
     detached_free(d);
-    return over(f, 0, call_refused(in->fn, in->arg));
+    return over(f, call_refused(in->fn, in->arg));
 }
 
 /* Ask again: the newest waker counts. */
@@ -224,7 +223,7 @@ static blitz_poll blocking_poll(blitz_future *future, const blitz_waker *waker)
         return BLITZ_PENDING;
     int result = d->result;
     detached_free(d); /* I2 */
-    return over(f, 0, result);
+    return over(f, result);
 }
 
 static void blocking_cancel(blitz_future *future)
@@ -249,7 +248,7 @@ static void blocking_cancel(blitz_future *future)
 static int blocking_output(blitz_future *future)
 {
     blitz_blocking_future *f = BZ_CONTAINER_OF(future, blitz_blocking_future, future);
-    return f->error != 0 ? f->error : f->result;
+    return f->result;
 }
 
 void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), void *arg,
@@ -258,8 +257,7 @@ void blitz_blocking_future_init(blitz_blocking_future *f, int (*fn)(void *arg), 
     static const blitz_future_ops ops = {"blocking", BLITZ_DETACHABLE, blocking_poll,
                                          blocking_cancel, blocking_output};
     f->future.ops = &ops;
-    f->result = 0;
-    f->error = fn != NULL ? 0 : -EINVAL;
+    f->result = fn != NULL ? 0 : -EINVAL;
     *inside_of(f) = (struct inside){.fn = fn, .arg = arg, .call = NULL};
     if (opts != NULL)
         inside_of(f)->opts = *opts;

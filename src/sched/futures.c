@@ -146,15 +146,15 @@ static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
     if (t == NULL)
         return BLITZ_READY; /* as before */
     if (t == bz_task_self()) {
-        f->error = -EDEADLK;
+        f->result = -EDEADLK;
         return BLITZ_READY;
     }
     if (bz_join_poll(&j->f, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     bz_join_cancel(&j->f); /* the finisher may still hold our node */
-    f->result = bz_task_result(t);
+    f->value = bz_task_result(t);
     f->pointer = bz_task_take_pointer(t);
-    f->error = 0;
+    f->result = 0;
     j->task = NULL;
     bz_task_unref(t);
     return BLITZ_READY;
@@ -164,14 +164,14 @@ static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
 static int join_output(blitz_future *future)
 {
     blitz_join_future *f = BZ_CONTAINER_OF(future, blitz_join_future, future);
-    return f->error != 0 ? f->error : f->result;
+    return f->result != 0 ? f->result : f->value;
 }
 
 static void join_init(blitz_join_future *f, blitz_task *t, const blitz_future_ops *ops)
 {
     f->future.ops = ops;
-    f->result = 0;
-    f->error = t == NULL ? -EINVAL : -EINPROGRESS;
+    f->value = 0;
+    f->result = t == NULL ? -EINVAL : -EINPROGRESS;
     f->pointer = NULL;
     bz_join_init(join_of(&f->future), ops, (struct bz_task *)t);
 }

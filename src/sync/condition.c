@@ -182,7 +182,7 @@ static blitz_poll go_on_to_lock(blitz_sync_future *f, struct bz_condition *c, bl
     static const blitz_future_ops ops = {"mutex", BLITZ_REVOCABLE, relock_poll, relock_cancel,
                                          bz_sync_future_output};
     struct relock *r = relock_of(&f->future);
-    bool is_by_broadcast = f->error == BY_BROADCAST;
+    bool is_by_broadcast = f->result == BY_BROADCAST;
     blitz_mutex_lock_future_init(f, m);
     f->future.ops = &ops;
     r->condition = is_by_broadcast ? NULL : c;

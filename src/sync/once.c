@@ -196,16 +196,27 @@ int blitz_lazy_get(blitz_lazy *l, void **out, blitz_deadline until)
 
 /* ---- as a future ---- */
 
+/* Its first members are those of the wait. */
+static_assert(offsetof(blitz_once_future, result) == offsetof(blitz_sync_future, result) &&
+                  offsetof(blitz_once_future, inside) == offsetof(blitz_sync_future, inside) &&
+                  offsetof(blitz_once_future, value) == sizeof(blitz_sync_future),
+              "one lies in the other");
+
+static blitz_sync_future *wait_of(blitz_once_future *f)
+{
+    return (blitz_sync_future *)f;
+}
+
 static blitz_poll once_future_poll(blitz_future *future, const blitz_waker *waker)
 {
-    blitz_sync_future *wait = BZ_CONTAINER_OF(future, blitz_sync_future, future);
-    blitz_once_future *f = BZ_CONTAINER_OF(wait, blitz_once_future, wait);
+    blitz_once_future *f = BZ_CONTAINER_OF(future, blitz_once_future, future);
+    blitz_sync_future *wait = wait_of(f);
     bool was_ready = bz_sync_future_node(wait)->q == NULL;
     if (bz_sync_future_poll(future, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
-    if (!was_ready && wait->error == YOUR_TURN)
-        wait->error = make(of(f->once), f->fn, f->arg);
-    if (wait->error == 0)
+    if (!was_ready && wait->result == YOUR_TURN)
+        wait->result = make(of(f->once), f->fn, f->arg);
+    if (wait->result == 0)
         (void)blitz_once_try_get(f->once, &f->value);
     return BLITZ_READY;
 }
@@ -216,5 +227,5 @@ void blitz_once_get_future_init(blitz_once_future *f, blitz_once *once, blitz_on
     f->once = once;
     f->fn = fn;
     f->arg = arg;
-    bz_sync_future_init(&f->wait, &of(once)->q, of(once), &getting, 0);
+    bz_sync_future_init(wait_of(f), &of(once)->q, of(once), &getting, 0);
 }

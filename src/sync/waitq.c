@@ -205,7 +205,7 @@ void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
                          const struct bz_node_ops *ops, uint64_t want)
 {
     f->future.ops = &ops->look.future;
-    f->error = 0;
+    f->result = 0;
     bz_node_init(bz_sync_future_node(f), q, owner, ops, want, NULL);
 }
 
@@ -246,7 +246,7 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
     bool is_ready = node_ask(n, &wakes);
     blitz_waker old = bz_waiter_set_waker(&n->waiter, is_ready ? (blitz_waker){NULL, NULL} : spare);
     if (is_ready) {
-        f->error = bz_get(&n->waiter.result);
+        f->result = bz_get(&n->waiter.result);
         n->waiter.state = BZ_WAITER_OUT;
         n->q = NULL;
     }
@@ -296,5 +296,5 @@ void bz_sync_future_cancel(blitz_future *future)
 
 int bz_sync_future_output(blitz_future *future)
 {
-    return BZ_CONTAINER_OF(future, blitz_sync_future, future)->error;
+    return BZ_CONTAINER_OF(future, blitz_sync_future, future)->result;
 }

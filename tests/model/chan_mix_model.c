@@ -204,7 +204,7 @@ static void polls_two_sends_once(void)
     blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     if (toy_poll(&f.future) == BLITZ_PENDING)
         f.future.ops->cancel(&f.future);
-    chosen = f.chosen;
+    chosen = f.result;
 }
 
 static void tries_a(void)
@@ -235,7 +235,7 @@ static void selects_both_ends_polled(void)
     blitz_select_case cases[] = {blitz_case_recv(a, &got[0]), blitz_case_send(a, &(int){1})};
     blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     toy_await(&f.future);
-    chosen = f.chosen;
+    chosen = f.result;
 }
 
 /* A select that receives from a channel and sends to it meets the other thread, not itself. */

@@ -169,7 +169,7 @@ static void polls_then_cancels(void)
     blitz_semaphore_acquire_future_init(&future, &semaphore, 1);
     if (!toy_poll(&future))
         toy_cancel(&future);
-    else if (future.error == 0)
+    else if (future.result == 0)
         got++;
 }
 

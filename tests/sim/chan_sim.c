@@ -330,9 +330,9 @@ static int selects_polled(void *arg)
         cases[1] = blitz_case_send(world.c[(i + 1) % 2], &in);
         blitz_select_wait_future_init(&f, cases, 2, 0);
         (void)!blitz_await(&f.future, BLITZ_FOREVER);
-        if (f.chosen < 0 || cases[f.chosen].error != 0)
-            return f.chosen;
-        if (f.chosen == 1)
+        if (f.result < 0 || cases[f.result].error != 0)
+            return f.result;
+        if (f.result == 1)
             has_sent(in);
         else
             has_received(out);

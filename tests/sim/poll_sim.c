@@ -157,11 +157,11 @@ static blitz_poll is_busy(void *state, blitz_cx *cx)
     blitz_task_join_future_init(&s->child, s->task);
     BLITZ_AWAIT_UNTIL(rc, &s->child.future, &s->timer, blitz_after(100 * BLITZ_US));
     if (rc == 0)
-        BLITZ_RETURN(s->child.result);
+        BLITZ_RETURN(s->child.value);
     BLITZ_YIELD();
     BLITZ_JOIN(rc, &s->child, s->task); /* the handle is still ours; a cancel is passed on */
     CHECK_EQ(rc, 0);
-    BLITZ_END(s->child.result);
+    BLITZ_END(s->child.value);
 }
 
 static int busy_and_cancelled(void *arg)

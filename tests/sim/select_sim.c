@@ -108,7 +108,7 @@ static int choose_polled(struct world *w)
     while (bz_os_now(w->os) < passes)
         t_burn(BLITZ_MS);
     CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
-    return f.chosen;
+    return f.result;
 }
 
 static int choose(struct world *w, enum form form)
@@ -123,7 +123,7 @@ static int choose(struct world *w, enum form form)
                                  BLITZ_FOREVER);
     blitz_select_wait_future_init(&f, w->cases, w->count, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    return f.chosen;
+    return f.result;
 }
 
 static void check_shares(const unsigned *chosen, unsigned ready, unsigned count, unsigned rounds)
@@ -247,7 +247,7 @@ static int choose_after_a_wait(void)
         return blitz_select_wait(cases, crowd.count, BLITZ_SELECT_FAIR, BLITZ_FOREVER);
     blitz_select_wait_future_init(&f, cases, crowd.count, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    return f.chosen;
+    return f.result;
 }
 
 static int chooses(void *arg)

@@ -104,7 +104,7 @@ static blitz_poll acts_by_poll(void *state, blitz_cx *cx)
         BLITZ_AWAIT_UNTIL(rc, &me->f.future, &me->timer, deadline(&me->actor.rng, s->os));
         if (rc != 0)
             continue;
-        CHECK_EQ(me->f.error, 0);
+        CHECK_EQ(me->f.result, 0);
         s->kind->check(s, me->how, 1);
         BLITZ_SLEEP(rc, &me->timer, moment(&me->actor.rng));
         s->kind->check(s, me->how, -1);

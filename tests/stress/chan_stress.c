@@ -91,7 +91,7 @@ static int receives(void *arg)
             blitz_select_future f;
             blitz_select_wait_future_init(&f, cases, 4, 0);
             CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-            chosen = f.chosen;
+            chosen = f.result;
         } else {
             chosen = blitz_select_wait(cases, 4, 0, BLITZ_FOREVER);
         }

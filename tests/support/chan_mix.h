@@ -197,7 +197,7 @@ static inline void mix_begin(struct mix_party *me)
 /* What came of the future, awaited with `rc`: the case, or an error; *error is the case's. */
 static inline int mix_outcome(struct mix_party *me, int rc, int *error)
 {
-    int result = me->op.is_select ? me->select.chosen : me->one.result;
+    int result = me->op.is_select ? me->select.result : me->one.result;
     if (result == -ECANCELED)
         return rc;
     if (me->op.is_select) {

@@ -373,7 +373,7 @@ static inline int scene_waker_of_a_join(void *arg)
     others_live();
     hog_bell_end(&bell, 1);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.error, 0);
+    CHECK_EQ(f.result, 0);
     return 0;
 }
 

@@ -452,7 +452,7 @@ static inline int inj_once_call(struct inj_play *p, struct inj_waiter *w)
 static inline blitz_future *inj_once_make(struct inj_play *p, struct inj_waiter *w)
 {
     blitz_once_get_future_init(&w->f.once, &p->o.once, inj_once_makes, p);
-    return &w->f.once.wait.future;
+    return &w->f.once.future;
 }
 
 static inline void inj_once_fire(struct inj_play *p)

@@ -4,6 +4,8 @@
 #ifndef SUPPORT_LEAVE_H
 #define SUPPORT_LEAVE_H
 
+#include <errno.h>
+
 #include "blitz/blocking.h"
 
 /* 0 and *result (may be NULL), or what the await or the future said. */
@@ -13,8 +15,8 @@ static inline int leave_at(int (*fn)(void *arg), void *arg, void (*drop)(void *v
     blitz_blocking_future f;
     blitz_blocking_future_init(&f, fn, arg, &(blitz_blocking_opts){.drop = drop});
     int err = blitz_await(&f.future, until);
-    if (err == 0)
-        err = f.error;
+    if (err == 0 && (f.result == -ENOMEM || f.result == -EINVAL))
+        return f.result;
     if (err == 0 && result != NULL)
         *result = f.result;
     return err;

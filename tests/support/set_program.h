@@ -165,7 +165,7 @@ static int sp_take(struct sp_adder *a)
             blitz_join_set_future f;
             blitz_join_set_next_future_init(&f, p->set);
             err = bz_await(p->os, &f.future, until);
-            err = err == 0 ? f.error : err;
+            err = err == 0 ? f.result : err;
             out = f.joined;
         }
         goes_on = sp_step(p, err, &out, &a->is_open);
@@ -195,7 +195,7 @@ static blitz_poll sp_take_stackless(void *state, blitz_cx *cx)
         blitz_join_set_next_future_init(&t->next, p->set);
         BLITZ_AWAIT_UNTIL(rc, &t->next.future, &t->timer,
                           p->late == 0 ? BLITZ_FOREVER : bz_os_now(p->os) + p->late);
-        rc = rc == 0 ? t->next.error : rc;
+        rc = rc == 0 ? t->next.result : rc;
         goes_on = sp_step(p, rc, &t->next.joined, &t->a->is_open);
         if (!goes_on)
             break;

@@ -380,8 +380,8 @@ static inline blitz_poll once_gets_by_poll(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&me->frame, cx);
     do {
         blitz_once_get_future_init(&me->f, &me->s->once, once_makes, me->s);
-        BLITZ_AWAIT(rc, &me->f.wait.future);
-    } while (rc == 0 && me->f.wait.error != 0);
+        BLITZ_AWAIT(rc, &me->f.future);
+    } while (rc == 0 && me->f.result != 0);
     if (rc == 0)
         CHECK_EQ(*(int *)me->f.value, 1);
     BLITZ_END(0);

@@ -220,7 +220,7 @@ TEST(all, collects_in_spite_of_failures)
     t_probe_set(&c.probe[0], -EPIPE);
     t_probe_set(&c.probe[1], 1);
     CHECK_EQ(ask(&a.future, &bell), BLITZ_READY);
-    CHECK_EQ(a.error, -EIO);
+    CHECK_EQ(a.result, -EIO);
     CHECK_EQ(a.failed, 2);
     CHECK_EQ(bell.holders, 0);
 }
@@ -258,7 +258,7 @@ TEST(timeout, gives_up_by_class)
         CHECK_EQ(p.cancels, 1);
         t_probe_set(&p, 7);
         CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
-        CHECK_EQ(t.error, -ETIMEDOUT);
+        CHECK_EQ(t.result, -ETIMEDOUT);
         CHECK_EQ(t.child.fate == BLITZ_ENDED, kind == BLITZ_PINNED); /* reported */
         CHECK_EQ(bell.holders, 0);
     }
@@ -315,7 +315,7 @@ TEST(simple, ready_pending_map_then_and_defer)
     blitz_then_future_init(&t, &r.future, take_next, NULL);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_future_output(&t.future), 21);
-    r.output = -EIO;
+    r.result = -EIO;
     blitz_then_future_init(&t, &r.future, take_next, &q.f);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_future_output(&t.future), -EIO);
@@ -364,7 +364,7 @@ TEST(simple, a_cancel_is_passed_on_by_class)
     blitz_defer_future_init(&l, take, NULL);
     l.future.ops->cancel(&l.future); /* never asked, never made */
     CHECK_EQ(blitz_await(&l.future, 0), 0);
-    CHECK_EQ(l.output, -ECANCELED);
+    CHECK_EQ(l.result, -ECANCELED);
 }
 
 /* ---- awaited ---- */
@@ -385,7 +385,7 @@ static int await_first(void *arg)
     blitz_timeout t;
     CHECK_EQ(blitz_timeout_init(&t, blitz_pending_future(), blitz_after(50 * BLITZ_US)), 0);
     CHECK_EQ(blitz_await(&t.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(t.error, -ETIMEDOUT);
+    CHECK_EQ(t.result, -ETIMEDOUT);
     return 0;
 }
 
@@ -430,7 +430,7 @@ static int race_of_tasks(void *arg)
     CHECK_EQ(blitz_future_output(&r.future), 7);
     for (int i = 0; i < 8; i++) {
         CHECK_EQ(child[i].fate, BLITZ_ENDED);
-        CHECK_EQ(j[i].result, i == 5 ? 7 : -ECANCELED);
+        CHECK_EQ(j[i].value, i == 5 ? 7 : -ECANCELED);
     }
     return 0;
 }
@@ -464,7 +464,7 @@ static int race_with_a_ready_child(void *arg)
             continue;
         bool was_polled = i < READY;
         CHECK_EQ(child[i].fate, was_polled ? BLITZ_ENDED : BLITZ_REVOKED);
-        CHECK_EQ(j[i].error, was_polled ? 0 : -EINPROGRESS);
+        CHECK_EQ(j[i].result, was_polled ? 0 : -EINPROGRESS);
         if (was_polled)
             continue;
         blitz_task_cancel(t[i]);
@@ -659,10 +659,10 @@ static void one_story(struct bz_rng *dice, bool is_race)
     }
     if (is_race && !was_cancelled)
         CHECK(r.winner < n && ended >= 1);
-    if (!is_race && !was_cancelled && (collects || a.error == 0))
+    if (!is_race && !was_cancelled && (collects || a.result == 0))
         CHECK_EQ(ended, n);
     if (!is_race && a.failed < n)
-        CHECK_EQ(blitz_future_output(c.child[a.failed].future), a.error);
+        CHECK_EQ(blitz_future_output(c.child[a.failed].future), a.result);
     CHECK_EQ(bell.holders, 0);
 }
 

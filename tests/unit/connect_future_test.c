@@ -143,7 +143,7 @@ static void run_into_a_timeout(struct call *c, uint64_t patience_ns)
     blitz_timeout limit;
     CHECK_EQ(blitz_timeout_init(&limit, begin(c), blitz_after(patience_ns)), 0);
     CHECK_EQ(blitz_await(&limit.future, soon()), 0);
-    CHECK_EQ(limit.error, -ETIMEDOUT);
+    CHECK_EQ(limit.result, -ETIMEDOUT);
     CHECK_EQ(result_of(c), -ECANCELED);
 }
 
@@ -313,7 +313,7 @@ static int left_behind(void *arg)
     blitz_resolve_future_init(&n.f, "slow", "7", n.out, 2); /* one by a timeout */
     CHECK_EQ(blitz_timeout_init(&limit, &n.f.future, blitz_after(BLITZ_MS)), 0);
     CHECK_EQ(blitz_await(&limit.future, soon()), 0);
-    CHECK_EQ(limit.error, -ETIMEDOUT);
+    CHECK_EQ(limit.result, -ETIMEDOUT);
     CHECK_EQ(limit.child.fate, BLITZ_LEFT);
 
     give_up(&c); /* these, with others in line when the permits are out */

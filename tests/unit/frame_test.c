@@ -164,7 +164,7 @@ static blitz_poll joins(void *state, blitz_cx *cx)
     }
     BLITZ_JOIN(rc, &me->child, me->task);
     CHECK_EQ(rc, 0);
-    BLITZ_END(me->child.result + 1);
+    BLITZ_END(me->child.value + 1);
 }
 
 static int chain_of_joins(void *arg)
@@ -195,7 +195,7 @@ static blitz_poll joins_for_ever(void *state, blitz_cx *cx)
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &me->task), 0);
     BLITZ_JOIN(rc, &me->child, me->task);
     CHECK_EQ(rc, 0); /* it has ended, by our cancel passed on */
-    BLITZ_END(me->child.result);
+    BLITZ_END(me->child.value);
 }
 
 static int cancel_the_parent(void *arg)
@@ -269,7 +269,7 @@ static blitz_poll gives_up(void *state, blitz_cx *cx)
     blitz_task_join_future_init(&me->child, me->task);
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, BLITZ_FOREVER);
     CHECK_EQ(rc, 0);
-    CHECK_EQ(me->child.result, -ECANCELED);
+    CHECK_EQ(me->child.value, -ECANCELED);
     BLITZ_AWAIT_UNTIL(rc, &me->child.future, &me->timer, 0); /* ready stays ready */
     BLITZ_END(rc);
 }

@@ -110,20 +110,20 @@ static int await_joins(void *arg)
     CHECK_EQ(blitz_spawn(seven, NULL, NULL, &t), 0);
     blitz_task_join_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.error, 0);
+    CHECK_EQ(f.result, 0);
     CHECK_NULL(f.pointer);
-    CHECK_EQ(f.result, 7);
+    CHECK_EQ(f.value, 7);
     CHECK_EQ(blitz_await(&f.future, 0), 0); /* ready stays ready, and takes nothing twice */
-    CHECK_EQ(f.result, 7);
+    CHECK_EQ(f.value, 7);
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t), 0);
     blitz_task_join_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, blitz_after(200 * BLITZ_US)), -ETIMEDOUT);
     blitz_task_cancel(t); /* still ours */
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.result, -ECANCELED);
+    CHECK_EQ(f.value, -ECANCELED);
     blitz_task_join_future_init(&f, NULL);
     CHECK_EQ(blitz_await(&f.future, 0), 0);
-    CHECK_EQ(f.error, -EINVAL);
+    CHECK_EQ(f.result, -EINVAL);
     return 0;
 }
 
@@ -141,8 +141,8 @@ static int await_linked(void *arg)
     CHECK_EQ(blitz_spawn(for_ever, NULL, NULL, &t), 0);
     blitz_task_join_linked_future_init(&f, t);
     CHECK_EQ(blitz_await(&f.future, blitz_after(200 * BLITZ_US)), -ETIMEDOUT);
-    CHECK_EQ(f.error, 0);
-    CHECK_EQ(f.result, -ECANCELED);
+    CHECK_EQ(f.result, 0);
+    CHECK_EQ(f.value, -ECANCELED);
     return 0;
 }
 
@@ -157,7 +157,7 @@ static int join_myself(void *arg)
     (void)arg;
     blitz_task_join_future_init(&f, blitz_task_current());
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    return f.error;
+    return f.result;
 }
 
 TEST(futures, a_task_that_joins_itself_is_told)
@@ -172,7 +172,7 @@ static void *wait_on_a_thread(void *task)
     CHECK_EQ(blitz_await(&f.future, blitz_after(100 * BLITZ_US)), -ETIMEDOUT);
     blitz_task_cancel(task);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.result, -ECANCELED);
+    CHECK_EQ(f.value, -ECANCELED);
     return await_sleeps(NULL) == 0 ? task : NULL;
 }
 

@@ -227,7 +227,7 @@ TEST(join_set, bad_input_is_refused)
     CHECK_EQ(blitz_join_set_detach(NULL), -EINVAL);
     blitz_join_set_next_future_init(&f, NULL);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.error, -EINVAL);
+    CHECK_EQ(f.result, -EINVAL);
     blitz_join_set_cancel(NULL);
     blitz_join_set_unref(NULL);
     blitz_join_set_unref(set);
@@ -252,7 +252,7 @@ TEST(join_set, a_second_taker_is_turned_away)
     blitz_join_set_next_future_init(&second, set);
     CHECK_EQ(ask(&first.future, &bell), BLITZ_PENDING);
     CHECK_EQ(ask(&second.future, &bell), BLITZ_READY);
-    CHECK_EQ(second.error, -EBUSY);
+    CHECK_EQ(second.result, -EBUSY);
     CHECK_EQ(blitz_join_set_try_next(set, &out), -EBUSY);
     CHECK_EQ(blitz_join_set_detach(set), -EBUSY);
     first.future.ops->cancel(&first.future); /* then the next one may */
@@ -460,7 +460,7 @@ static blitz_poll sums(void *state, blitz_cx *cx)
     for (;;) {
         blitz_join_set_next_future_init(&s->next, s->set);
         BLITZ_AWAIT(rc, &s->next.future);
-        if (rc != 0 || s->next.error != 0)
+        if (rc != 0 || s->next.result != 0)
             break;
         s->sum += s->next.joined.result;
     }

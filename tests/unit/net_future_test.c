@@ -166,12 +166,12 @@ static void runs_into_a_timeout(struct scene *s)
     blitz_timeout t;
     CHECK_EQ(blitz_timeout_init(&t, s->op->init(&s->w), blitz_after(200 * BLITZ_US)), 0);
     CHECK_EQ(blitz_await(&t.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(t.error, -ETIMEDOUT);
+    CHECK_EQ(t.result, -ETIMEDOUT);
     CHECK_EQ(*s->w.result, -ECANCELED);
     s->op->allow(&s->w);
     CHECK_EQ(blitz_timeout_init(&t, s->op->init(&s->w), t_soon()), 0);
     CHECK_EQ(blitz_await(&t.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(t.error, *s->w.result);
+    CHECK_EQ(t.result, *s->w.result);
     CHECK_EQ(t.child.fate, BLITZ_ENDED);
     close_scene(s, true);
 }

@@ -27,7 +27,7 @@ static blitz_poll waits_without_a_stack(void *state, blitz_cx *cx)
     blitz_notify_wait_future_init(&me->wait, &bell);
     BLITZ_AWAIT(rc, &me->wait.future);
     CHECK_EQ(rc, 0);
-    BLITZ_END(me->wait.error);
+    BLITZ_END(me->wait.result);
 }
 
 static void until_it_waits(blitz_task *t)

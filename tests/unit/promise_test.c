@@ -87,7 +87,7 @@ TEST(promise, bug_24_dropped_unfulfilled_is_told)
     blitz_completer_unref(second);
     CHECK_EQ(bell.rung, 1);
     CHECK_EQ(ask(&e.f.future, &bell), BLITZ_READY);
-    CHECK_EQ(e.f.error, -EPIPE);
+    CHECK_EQ(e.f.result, -EPIPE);
     CHECK_EQ(blitz_promise_await(e.p, NULL, 0), -EPIPE);
     blitz_promise_unref(e.p);
     blitz_completer_unref(NULL);

@@ -243,7 +243,7 @@ static blitz_poll scope_without_a_stack(void *state, blitz_cx *cx)
     CHECK_EQ(blitz_scope_spawn(&s->scope, fails, NULL, NULL), 0);
     BLITZ_AWAIT(rc, &s->scope.future);
     CHECK_EQ(rc, 0);
-    BLITZ_END(s->scope.error);
+    BLITZ_END(s->scope.result);
 }
 
 static int spawn_stackless(void *arg)

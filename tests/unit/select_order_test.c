@@ -44,7 +44,7 @@ static int awaits_the_first_time(void *arg)
                                        .until = blitz_after(i == *at ? BLITZ_MS : 1000 * BLITZ_S)};
     blitz_select_wait_future_init(&f, cases, 3, BLITZ_SELECT_FAIR);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    return f.chosen;
+    return f.result;
 }
 
 /* A select that waits for later times first would not end here. */

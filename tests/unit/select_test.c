@@ -71,7 +71,7 @@ TEST(select, bad_input_is_refused)
     blitz_select_future f;
     blitz_select_wait_future_init(&f, cases, 1, 0);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.chosen, -EINVAL);
+    CHECK_EQ(f.result, -EINVAL);
 }
 
 /* Of four that are ready each is taken at least half as often as its share; in order, only the first. */
@@ -467,7 +467,7 @@ TEST(select, bug_21_a_send_that_was_taken_between_two_polls_is_the_one)
             f.future.ops->cancel(&f.future);
         else
             CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
-        CHECK_EQ(f.chosen, 1);
+        CHECK_EQ(f.result, 1);
         CHECK_EQ(taken, 4);
         CHECK_EQ(out, 0); /* what is in b is still there */
         CHECK_EQ(blitz_chan_try_recv(b, &out), 0);
@@ -514,9 +514,9 @@ TEST(select, bug_51_a_polled_select_sends_at_most_once_between_two_polls)
         else
             CHECK_EQ(poll(&f, &bell), BLITZ_READY);
         CHECK_EQ(received, 1);
-        CHECK_EQ(f.chosen, is_reversed);
-        CHECK_EQ(out[f.chosen], in[f.chosen]);
-        CHECK_EQ(out[1 - f.chosen], 0);
+        CHECK_EQ(f.result, is_reversed);
+        CHECK_EQ(out[f.result], in[f.result]);
+        CHECK_EQ(out[1 - f.result], 0);
         CHECK_EQ(bell.holders + other.holders, 2);
         check(c[0], 0);
         check(c[1], 0);
@@ -546,7 +546,7 @@ TEST(select, a_polled_select_never_meets_itself)
         CHECK_EQ(poll(&f[1], &bell[1]), BLITZ_READY); /* it receives from the other select */
         CHECK_EQ(bell[0].rung, 1);
         CHECK_EQ(poll(&f[0], &bell[0]), BLITZ_READY);
-        CHECK_EQ(f[0].chosen, !is_reversed);
+        CHECK_EQ(f[0].result, !is_reversed);
         CHECK_EQ(out[1], 4);
         CHECK_EQ(out[0], 0);
         check(c, 0);
@@ -575,7 +575,7 @@ TEST(select, a_polled_select_does_not_stand_in_the_way_of_who_can_receive_from_i
     CHECK_EQ(recv.future.ops->poll(&recv.future, &w), BLITZ_READY);
     CHECK_EQ(out[1], 4);
     CHECK_EQ(poll(&f, &s), BLITZ_READY);
-    CHECK_EQ(f.chosen, 1);
+    CHECK_EQ(f.result, 1);
     check(c, 0);
     blitz_chan_unref(c);
 }
@@ -626,7 +626,7 @@ TEST(select, a_polled_select_that_takes_the_last_value_tells_all_who_wait_behind
     blitz_select_case cases[] = {blitz_case_recv(c, &got), blitz_case_future(&meddler.f)};
     blitz_select_wait_future_init(&f, cases, 2, BLITZ_SELECT_BIASED);
     CHECK_EQ(poll(&f, &mine), BLITZ_READY);
-    CHECK_EQ(f.chosen, 0);
+    CHECK_EQ(f.result, 0);
     CHECK_EQ(got, 4);
     for (int i = 0; i < MANY; i++) {
         CHECK_GE(bell[i].rung, 1);
@@ -680,7 +680,7 @@ TEST(select, a_pinned_loser_is_waited_for)
         CHECK_EQ(pin.cancels, 1);
         pin.is_done = true;
         CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
-        CHECK_EQ(f.chosen, is_cancelled ? -ECANCELED : 1);
+        CHECK_EQ(f.result, is_cancelled ? -ECANCELED : 1);
         CHECK_EQ(out, is_cancelled ? 0 : 2);
         CHECK_EQ(bell.holders, 1);
         check(c, 0);

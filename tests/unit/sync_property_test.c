@@ -94,7 +94,7 @@ static void semaphore_ask(blitz_semaphore *s, int who)
     }
     CHECK_EQ(asker_ask(&asker[who]), model.is_granted[who]);
     if (model.is_granted[who]) {
-        CHECK_EQ(asker[who].f.error, 0);
+        CHECK_EQ(asker[who].f.result, 0);
         model.held += model.want[who];
         model.is_granted[who] = false;
     }
@@ -386,7 +386,7 @@ TEST(sync_property, a_barrier_lets_every_meeting_go_together_with_one_leader)
             }
             CHECK_EQ(asker_ask(&asker[who]), is_released[who]);
             if (is_released[who])
-                CHECK_EQ(asker[who].f.error, is_leader ? BLITZ_BARRIER_LEADER : 0);
+                CHECK_EQ(asker[who].f.result, is_leader ? BLITZ_BARRIER_LEADER : 0);
             is_released[who] = false;
         } else if ((who = pick(true)) >= 0) {
             asker_give_up(&asker[who]);
@@ -469,18 +469,18 @@ TEST(sync_property, bug_22_a_value_is_made_once_and_a_failure_lets_the_next_try)
             int who = (int)t_random_below(N);
             blitz_waker w = t_bell_waker(&bell[who]);
             if (t_random_below(4) == 0) {
-                f[who].wait.future.ops->cancel(&f[who].wait.future);
+                f[who].future.ops->cancel(&f[who].future);
                 blitz_once_get_future_init(&f[who], &once, make_it, &attempt[who]);
                 continue;
             }
             bool was_made = blitz_once_try_get(&once, &value) == 0;
-            blitz_poll poll = f[who].wait.future.ops->poll(&f[who].wait.future, &w);
+            blitz_poll poll = f[who].future.ops->poll(&f[who].future, &w);
             CHECK_EQ(poll, BLITZ_READY); /* nobody waits while it makes, here */
-            made += !was_made && f[who].wait.error == 0;
-            if (f[who].wait.error == 0)
+            made += !was_made && f[who].result == 0;
+            if (f[who].result == 0)
                 CHECK_EQ(blitz_once_try_get(&once, &value), 0);
             else
-                CHECK(f[who].wait.error == -EIO && attempt[who].err == -EIO);
+                CHECK(f[who].result == -EIO && attempt[who].err == -EIO);
         }
         CHECK_LE(made, 1);
         for (int i = 0; i < N; i++)

@@ -137,7 +137,7 @@ TEST(sync_scenes, bug_52_a_signal_outlives_a_cancel_in_either_phase)
         blitz_mutex_unlock(&mutex);
         CHECK(asker_was_rung(&a[1]));
         CHECK(asker_ask(&a[1]));
-        CHECK_EQ(a[1].f.error, 0);
+        CHECK_EQ(a[1].f.result, 0);
         blitz_mutex_unlock(&mutex);
     }
 }

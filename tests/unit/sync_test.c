@@ -40,7 +40,7 @@ static blitz_poll polls_locked(void *state, blitz_cx *cx)
         blitz_mutex_lock_future_init(&s->f, &mutex);
         BLITZ_AWAIT(rc, &s->f.future);
         CHECK_EQ(rc, 0);
-        CHECK_EQ(s->f.error, 0);
+        CHECK_EQ(s->f.result, 0);
         counter++;
         blitz_mutex_unlock(&mutex);
     }

@@ -206,7 +206,7 @@ static blitz_future *mix_select_future(struct mix_op *op)
 }
 static int mix_select_result(struct mix_op *op, int rc)
 {
-    return rc == 0 || op->f.select.chosen >= 0 ? op->f.select.chosen : rc;
+    return rc == 0 || op->f.select.result >= 0 ? op->f.select.result : rc;
 }
 static const struct mix_verb mix_select = {
     "select", mix_select_call, mix_select_future, mix_select_result, 0, 0};
@@ -266,7 +266,7 @@ static const struct mix_verb mix_watch = {
 
 static int mix_sync_result(struct mix_op *op, int rc)
 {
-    return rc == 0 ? op->f.sync.error : rc;
+    return rc == 0 ? op->f.sync.result : rc;
 }
 
 #define MIX_SYNC_VERB(verb_, text_, wait_, init_)                                                  \
@@ -328,7 +328,7 @@ static blitz_future *mix_condition_future(struct mix_op *op)
 static int mix_condition_result(struct mix_op *op, int rc)
 {
     op->is_held = rc == 0 || op->polled == 0;
-    return rc == 0 ? op->f.sync.error : rc;
+    return rc == 0 ? op->f.sync.result : rc;
 }
 static const struct mix_verb mix_condition = {
     "condition", mix_condition_call, mix_condition_future, mix_condition_result, 0, 0};
@@ -342,12 +342,12 @@ static int mix_once_call(struct mix_op *op, blitz_deadline until)
 static blitz_future *mix_once_future(struct mix_op *op)
 {
     blitz_once_get_future_init(&op->f.once, op->of, mix_once_make, op->with);
-    return &op->f.once.wait.future;
+    return &op->f.once.future;
 }
 static int mix_once_result(struct mix_op *op, int rc)
 {
     op->pointer = op->f.once.value;
-    return rc == 0 ? op->f.once.wait.error : rc;
+    return rc == 0 ? op->f.once.result : rc;
 }
 static const struct mix_verb mix_once = {"once", mix_once_call, mix_once_future, mix_once_result, 0,
                                          0};
@@ -363,7 +363,7 @@ static blitz_future *mix_crowd_of(struct mix_op *op)
 }
 static int mix_crowd_result(struct mix_op *op, int rc)
 {
-    return rc == 0 ? op->all.error : rc;
+    return rc == 0 ? op->all.result : rc;
 }
 #define MIX_CROWD_VERB(verb_, text_, init_)                \
     static blitz_future *verb_##_future(struct mix_op *op) \
@@ -393,7 +393,7 @@ static blitz_future *mix_promise_future(struct mix_op *op)
 static int mix_promise_result(struct mix_op *op, int rc)
 {
     op->pointer = rc == 0 ? op->f.promise.value : NULL;
-    return rc == 0 ? op->f.promise.error : rc;
+    return rc == 0 ? op->f.promise.result : rc;
 }
 static const struct mix_verb mix_promise = {
     "promise", mix_promise_call, mix_promise_future, mix_promise_result, 0, 0};
@@ -416,8 +416,8 @@ static blitz_future *mix_join_future(struct mix_op *op)
 }
 static int mix_join_result(struct mix_op *op, int rc)
 {
-    op->n = (uint64_t)op->f.join.result;
-    return rc == 0 ? op->f.join.error : rc;
+    op->n = (uint64_t)op->f.join.value;
+    return rc == 0 ? op->f.join.result : rc;
 }
 static const struct mix_verb mix_join = {"join", mix_join_call, mix_join_future, mix_join_result, 0,
                                          0};
@@ -434,7 +434,7 @@ static blitz_future *mix_close_future(struct mix_op *op)
 static int mix_close_result(struct mix_op *op, int rc)
 {
     (void)rc;
-    return ((blitz_scope *)op->of)->error;
+    return ((blitz_scope *)op->of)->result;
 }
 static const struct mix_verb mix_close = {
     "scope close", mix_close_call, mix_close_future, mix_close_result, 0, true};
