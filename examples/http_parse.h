@@ -238,7 +238,8 @@ static inline int http_fields(struct http_cursor *c, struct http_request *r)
 
 /*
  * Read the head of a request.
- * Returns the bytes it has, 0 if there are not enough yet, or minus the status to answer with before closing.
+ * Returns the bytes it has, 0 if there are not enough yet, or minus the status to answer with
+ * before closing.
  */
 static inline int http_parse(const char *bytes, size_t len, struct http_request *r)
 {

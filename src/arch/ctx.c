@@ -1,18 +1,18 @@
 /*
- * ctx.c - how a context begins.
+ * ctx.c - the start of a new context.
  *
- * A fresh stack's top holds a start block; the first switch to it arrives at the thunk with the
- * stack pointer on that block, and the thunk calls start->main with what came through the switch.
- * The address of `main` lies in the block rather than in the thunk's code, so that no symbol of C
- * is named by top-level assembly: link-time optimisation may rename or split what it likes.
+ * The top of a fresh stack holds a start block. The first switch arrives at the thunk with the
+ * stack pointer on that block, and the thunk calls start->main with the values passed through the
+ * switch. The address of `main` is in the block and not in the thunk's code, so that top-level
+ * assembly names no C symbol, which link-time optimisation may rename or split.
  *
  *     top   +---------------+
  *           | eh            |   two words
  *           | arg           |
  *           | entry         |
  *           | fpcw          |
- *           | main          |   +16: the thunk says so
- *           | 0             |   the end of every walk along the frame records
+ *           | main          |   +16: known to the thunk
+ *           | 0             |   ends every walk along the frame records
  *      sp > | 0             | < fp (minus BZ_CTX_FP_BIAS)
  *           +---------------+
  *           | main's frame  |
@@ -22,12 +22,12 @@
 #include "base/check.h"
 
 struct ctx_start {
-    void *record[2]; /* zeros: frame pointer and return address of nobody */
+    void *record[2]; /* zeros: no frame pointer and no return address */
     void (*main)(struct ctx_start *, bz_ctx_hook *, void *, struct bz_ctx *);
     uint64_t fpcw;
     void (*entry)(void *arg);
     void *arg;
-    struct bz_eh eh; /* the exceptions it begins with: none, but for bz_ctx_inherit() */
+    struct bz_eh eh; /* the exceptions at the start: none, unless bz_ctx_inherit() set them */
 };
 _Static_assert(offsetof(struct ctx_start, main) == 16, "the thunk says 16");
 _Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned");
@@ -51,7 +51,8 @@ static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, stru
 #if defined(__x86_64__)
 bz_atomic(int) bz_fpcw_loads_are_cheap;
 
-/* AMD renames MXCSR; who else does is for a measurement to say (bench-switch, "between divisions"). */
+/* AMD renames MXCSR. For other vendors a measurement must show it (bench-switch, "between
+ * divisions"). */
 static void fpcw_find_out(void)
 {
     unsigned most, b = 0, c = 0, d = 0;
@@ -72,7 +73,7 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     BZ_CHECK((uintptr_t)top % 16 == 0, "top %p", top);
     BZ_CHECK((char *)top - (char *)low >= 1024, "a stack of %td bytes", (char *)top - (char *)low);
     static bz_atomic(int) is_known;
-    if (!bz_load_relaxed(&is_known)) { /* relaxed: twice is as good as once */
+    if (!bz_load_relaxed(&is_known)) { /* relaxed: it may be computed twice */
         fpcw_find_out();
         bz_eh_init();
         bz_store_relaxed(&is_known, 1); /* relaxed: as above */
@@ -99,7 +100,7 @@ void bz_ctx_inherit(struct bz_ctx *c)
 
 void bz_ctx_adopt(struct bz_ctx *c)
 {
-    c->sp = c->fp = c->pc = NULL; /* filled in when it is left */
+    c->sp = c->fp = c->pc = NULL; /* filled in by the first switch away */
     c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, NULL, 0);
 }

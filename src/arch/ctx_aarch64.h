@@ -1,15 +1,15 @@
 /*
  * ctx_aarch64.h - the switch for 64-bit Arm, AAPCS64. See ctx.h for the contract.
  *
- * Registers through the switch: x0 hook, x1 its argument, x2 the left context; x4 is the
- * target, x9-x11 scratch. sp, x29 and the address are stored; everything else is named as
- * clobbered, the link register too (the return address then lies in the frame). x18 is an ordinary
- * register on Linux; elsewhere the platform owns it. With SVE the predicates are named as well.
+ * Registers through the switch: x0 hook, x1 its argument, x2 the left context; x4 is the target,
+ * x9-x11 scratch. The switch stores sp, x29 and the address. Everything else is listed as
+ * clobbered, also the link register (the return address is then in the frame). x18 is an ordinary
+ * register on Linux; elsewhere the platform owns it. With SVE the predicates are listed as well.
  *
- * FPCR holds control bits only (the status is FPSR), so nothing has to be masked. Branch target
- * identification: the landing places begin with `bti j` (the thunk with `bti jc`), written as hints
- * so that any assembler takes them. Pointer authentication: a return address is signed with the
- * stack pointer of its frame, which is the same after a switch and back.
+ * FPCR holds only control bits (the status is in FPSR), so no mask is needed. Branch target
+ * identification: the jump targets begin with `bti j` (the thunk with `bti jc`), written as hints
+ * that any assembler accepts. Pointer authentication: a return address is signed with the stack
+ * pointer of its frame, which is the same after a switch and back.
  */
 #ifndef BZ_CTX_AARCH64_H
 #define BZ_CTX_AARCH64_H
@@ -111,7 +111,7 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
     __builtin_unreachable();
 }
 
-/* The guarded control stack of newer CPUs would be refused alike; no compiler of ours emits it. */
+/* The guarded control stack of newer CPUs is not supported either; our compilers do not emit it. */
 static inline uint64_t bz_ctx_shadow_stack(void)
 {
     return 0;

@@ -2,13 +2,13 @@
  * ctx_riscv64.h - the switch for 64-bit RISC-V, the lp64 calling conventions. See ctx.h for the
  * contract.
  *
- * Registers through the switch: a0 hook, a1 its argument, a2 the left context; a4 is the
- * target, t0 and t1 scratch. sp, s0 (the frame pointer) and the address are stored, gp
- * and tp are the program's and the thread's and are left alone, everything else is named as
- * clobbered. The vector state is named where the compiler may use it.
+ * Registers through the switch: a0 hook, a1 its argument, a2 the left context; a4 is the target, t0
+ * and t1 scratch. The switch stores sp, s0 (the frame pointer) and the address. gp and tp belong to
+ * the program and the thread and stay unchanged. Everything else is listed as clobbered. The vector
+ * state is listed where the compiler may use it.
  *
- * The control word is the rounding mode, frm; the flags beside it in fcsr are status and stay out.
- * A frame record lies below the frame pointer here: {fp, ra} at fp - 16.
+ * The control word is the rounding mode, frm; the flags beside it in fcsr are status and are
+ * ignored. A frame record is below the frame pointer here: {fp, ra} at fp - 16.
  */
 #ifndef BZ_CTX_RISCV64_H
 #define BZ_CTX_RISCV64_H
@@ -114,7 +114,7 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
     __builtin_unreachable();
 }
 
-/* The shadow stack extension would be refused alike; no compiler of ours emits it. */
+/* The shadow stack extension is not supported either; our compilers do not emit it. */
 static inline uint64_t bz_ctx_shadow_stack(void)
 {
     return 0;

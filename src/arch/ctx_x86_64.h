@@ -1,16 +1,16 @@
 /*
  * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract.
  *
- * Registers through the switch: rdi hook, rsi its argument, rdx the left context; rax is the target,
- * r8 scratch. rsp, rbp and the address are stored; everything else is
- * named as clobbered. The vector and mask registers of AVX-512 and the second sixteen general ones
- * of APX are named only where the compiler may use them.
+ * Registers through the switch: rdi hook, rsi its argument, rdx the left context; rax is the
+ * target, r8 scratch. rsp, rbp and the address are stored; everything else is listed as clobbered.
+ * The vector and mask registers of AVX-512 and the upper sixteen general registers of APX are
+ * listed only where the compiler may use them.
  *
- * Control-flow protection: with indirect-branch tracking the places a `jmp *reg` lands on begin
- * with endbr64 (a no-op elsewhere, and left out when the compiler does not ask for it). Shadow
- * stacks are refused: a switch would have to change the shadow stack as well, which needs one
- * mapped beside every stack, and no machine of ours can run that. cmake/BlitzCet.cmake marks our
- * objects accordingly, so that the loader leaves them off; bz_ctx_init checks that it did.
+ * Control-flow protection: with indirect-branch tracking the targets of `jmp *reg` begin with
+ * endbr64 (a no-op on other CPUs, and omitted if the compiler does not use it). Shadow stacks are
+ * not supported: a switch would have to change the shadow stack as well, which needs one for every
+ * stack, and none of our machines can run that. cmake/BlitzCet.cmake marks our objects accordingly,
+ * so that the loader leaves shadow stacks off; bz_ctx_init checks it.
  */
 #ifndef BZ_CTX_X86_64_H
 #define BZ_CTX_X86_64_H
@@ -46,13 +46,13 @@
         "memory" BZ_CTX_AVX512 BZ_CTX_APX
 
 /*
- * Floating point. Storing MXCSR is what everybody pays; then CPUs differ (ns here and there):
+ * Floating point. Every switch stores MXCSR; then CPUs differ (times in ns):
  *                                     Xeon         EPYC
  *   stmxcsr                           1-2          4.2
- *   and looking at what it stored     little       2.8 more
+ *   and reading the stored word     little       2.8 more
  *   ldmxcsr, same control bits        2-70 (70 if a sticky flag differs)     0.5
- * So the control words are compared before they are loaded, except on CPUs that rename MXCSR, where
- * comparing is what costs: there they are simply loaded.
+ * So the control words are compared before they are loaded, except on CPUs that rename MXCSR.
+ * There the comparison is the expensive part, and they are always loaded.
  */
 struct bz_fpcw {
     uint32_t mxcsr;
@@ -62,7 +62,7 @@ struct bz_fpcw {
 #define BZ_FPCW_MXCSR_CONTROL 0xffc0u /* all but the six status bits */
 #define BZ_FPCW_DEFAULT ((uint64_t)0x037f << 16 | 0x1f80)
 
-extern bz_atomic(int) bz_fpcw_loads_are_cheap; /* found out by the first bz_ctx_init */
+extern bz_atomic(int) bz_fpcw_loads_are_cheap; /* detected by the first bz_ctx_init */
 
 static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
 {
@@ -73,7 +73,7 @@ static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
 static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
                                              const struct bz_fpcw *theirs)
 {
-    /* relaxed: a constant that is found out once; either way is right */
+    /* relaxed: a constant once detected; both paths are correct */
     if (!bz_load_relaxed(&bz_fpcw_loads_are_cheap) && theirs != NULL &&
         (((mine->mxcsr ^ theirs->mxcsr) & BZ_FPCW_MXCSR_CONTROL) | (mine->x87 ^ theirs->x87)) == 0)
         return;
@@ -81,7 +81,7 @@ static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
     __asm__ volatile("fldcw %0" ::"m"(mine->x87));
 }
 
-/* As one number: MXCSR without its status bits, the x87 control word above it. */
+/* One number: MXCSR without its status bits, the x87 control word above it. */
 static inline uint64_t bz_fpcw_read(void)
 {
     struct bz_fpcw now;

@@ -1,11 +1,11 @@
 /*
- * eh.c - where the C++ runtime keeps the state of exceptions. See eh.h.
+ * eh.c - access to the C++ runtime's exception state. See eh.h.
  */
 #include "arch/eh.h"
 
 #include <stddef.h>
 
-/* The C++ runtime's own, if the program has one. */
+/* The function of the C++ runtime, if the program has one. */
 extern struct bz_eh *__cxa_get_globals(void) __attribute__((weak));
 
 bz_atomic(bz_eh_globals_fn *) bz_eh_globals;
@@ -22,7 +22,7 @@ void bz_eh_found(bz_eh_globals_fn *globals)
         bz_store_relaxed(&bz_eh_globals, globals); /* relaxed: a constant */
 }
 
-/* Not inlined: the address of the words is another one after every switch. */
+/* Not inlined: the address of the words may change with every switch. */
 BZ_NOINLINE void bz_eh_exchange(const struct bz_eh *me, struct bz_eh *left)
 {
     struct bz_eh *now = bz_load_relaxed(&bz_eh_globals)(); /* relaxed: a constant */

@@ -1,25 +1,25 @@
 /*
  * eh.h - the state of C++ exceptions belongs to the context, as the rounding mode does.
  *
- * The C++ runtime keeps two words for each thread: the stack of exceptions that are being handled and
- * the number of exceptions in flight. `throw;`, std::current_exception() and the end of a catch block
- * use them. A context that stops inside a catch block and goes on elsewhere must find its own words,
- * or two tasks exchange their exceptions. So a switch saves the words of the context that was left
- * and loads those of the context that goes on. Both happen after the switch, in one look at the
- * words: they still are what the left context made of them, and the thread is the same one.
+ * The C++ runtime keeps two words for each thread: the stack of exceptions that are being handled
+ * and the number of exceptions in flight. `throw;`, std::current_exception() and the end of a catch
+ * block use them. A context that stops inside a catch block and continues on another thread must
+ * find its own words, or two tasks exchange their exceptions. So a switch saves the words of the
+ * left context and loads those of the target. Both happen after the switch, in one access: the
+ * words are still those of the left context, and the thread is the same.
  *
- *   a fresh context     begins with no exception
- *   bz_ctx_inherit()    it begins with those of its maker: a call, on another stack
- *   claim.c             a task that is called on the stack of another one begins with none either
+ *   a fresh context     starts with no exception
+ *   bz_ctx_inherit()    it starts with those of its creator: a call, on another stack
+ *   claim.c             a task that is called on the stack of another task starts with none
  *
  * A program without the C++ runtime pays a load and a test. The words are found through
- * __cxa_get_globals() of the Itanium C++ ABI, which every architecture of ours uses: as a weak symbol,
- * or, where a C program has loaded C++ code later, through bz_eh_found().
+ * __cxa_get_globals() of the Itanium C++ ABI, which all our architectures use: as a weak symbol or,
+ * if a C program has loaded C++ code later, through bz_eh_found().
  *
- * An exception must not leave the function of a task: below it stand frames of the scheduler, or of a
- * task that knows nothing of it. BZ_EH_STOP(personality) makes the frame it stands in one that the
- * unwinder asks first. It costs no instruction. The personality says whose exception it is and ends
- * the search, upon which the C++ runtime calls std::terminate().
+ * An exception must not leave the function of a task: the frames below belong to the scheduler or
+ * to another task. BZ_EH_STOP(personality) makes the unwinder call `personality` at this frame. It
+ * costs no instruction. The personality reports the exception and ends the search; then the C++
+ * runtime calls std::terminate().
  */
 #ifndef BZ_EH_H
 #define BZ_EH_H
@@ -30,15 +30,15 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 
-/* As the C++ ABI has it: __cxa_eh_globals. */
+/* __cxa_eh_globals of the C++ ABI. */
 struct bz_eh {
     void *caught;      /* the exceptions being handled, innermost first */
-    unsigned uncaught; /* thrown, and not caught yet */
+    unsigned uncaught; /* thrown and not yet caught */
 };
 
 typedef struct bz_eh *bz_eh_globals_fn(void);
 
-/* NULL: no C++ in this process. Hidden, so that a switch needs no table to find it. */
+/* NULL: no C++ in this process. Hidden, so that a switch needs no GOT access. */
 extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals __attribute__((visibility("hidden")));
 
 /* True if the C++ runtime is linked, or was found. */
@@ -47,10 +47,11 @@ static BZ_ALWAYS_INLINE bool bz_eh_is_used(void)
     return BZ_UNLIKELY(bz_load_relaxed(&bz_eh_globals) != NULL); /* relaxed: a constant, once set */
 }
 
-/* Look whether the C++ runtime is linked. Before the first switch. */
+/* Check whether the C++ runtime is linked. Call before the first switch. */
 void bz_eh_init(void);
 
-/* The C++ runtime has been loaded since. `globals` is its __cxa_get_globals; NULL changes nothing. */
+/* Call when the C++ runtime has been loaded later. `globals` is its __cxa_get_globals; NULL changes
+ * nothing. */
 void bz_eh_found(bz_eh_globals_fn *globals);
 
 /* Save the words of this thread in *left and load *me. NULL: nothing to save; no exception. */
@@ -67,8 +68,8 @@ enum bz_eh_reason { BZ_EH_NO_HANDLER = 3, BZ_EH_GO_ON = 8 };
 typedef enum bz_eh_reason bz_eh_personality(int version, int actions, uint64_t kind,
                                             void *exception, void *frame);
 
-/* The unwinder asks `personality`, a hidden function, when it comes to this frame. 0x1b: a 32-bit
- * distance. The function must not be inlined into one that others share. */
+/* The unwinder calls `personality`, a hidden function, at this frame. 0x1b: a 32-bit distance. The
+ * function must not be inlined into other functions. */
 #define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, %c0" ::"i"(personality))
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * notes.h - what the checkers must be told about stacks, in one place.
+ * notes.h - annotations of stacks for sanitizers and Valgrind.
  *
- * A program that changes stacks behind the compiler's back puts its checkers wrong: ASan keeps a
- * fake stack and the bounds of the real one per thread, TSan a clock and a shadow call stack, LSan
- * looks for pointers only where it knows of a stack, Valgrind takes a jump of the stack pointer for
- * a huge allocation. Each wants a note at its own moment:
+ * A program that switches stacks confuses its checkers. ASan keeps a fake stack and the bounds of
+ * the real one per thread, TSan a clock and a shadow call stack. LSan searches only known stacks
+ * for pointers, and Valgrind treats a jump of the stack pointer as a huge allocation. Each needs an
+ * annotation at its own moment:
  *
  *   when            ASan                    TSan               LSan                Valgrind
  *   stack made                                                 root region         STACK_REGISTER
@@ -16,17 +16,17 @@
  *   looked at       (not instrumented)                                             MAKE_MEM_DEFINED
  *   stack returned  unpoison                                   root region gone    STACK_DEREGISTER
  *
- * Without a checker every note is an empty inline function and struct bz_notes is empty of fields,
- * so the code around them carries no #ifdef. Valgrind is different: it checks unmodified programs,
- * so its notes are in every build whose compiler finds the header. They are a handful of rotates
- * that do nothing on a real CPU, and are made when a stack is made, never at a switch.
+ * Without a checker every note is an empty inline function and struct bz_notes has no fields, so
+ * the callers need no #ifdef. Valgrind is different: it checks unmodified programs, so its notes
+ * are in every build that finds its header. They are a few rotates that do nothing on a real CPU,
+ * executed when a stack is made, never at a switch.
  *
- * TSan's switch is made with flag 0: switching synchronises, as the hand-over of a stack between
- * two threads does by other means that TSan cannot see (a switch carries no atomic). Use clang's
- * TSan with many fibers; gcc's stops at about eight thousand.
- * The notes around a switch must be inlined, always: TSan counts the calls and returns of each fiber,
- * and a function that is entered on one and left on another puts both counts wrong.
- * LSan gets one region a stack, not one a slab: it reads what it is given, and a slab holds guards.
+ * TSan's switch has flag 0: it synchronises, because the hand-off of a stack between two threads is
+ * synchronised by means that TSan cannot see (a switch contains no atomic). Use clang's TSan with
+ * many fibers; gcc's stops at about eight thousand. The notes around a switch must always be
+ * inlined: TSan counts the calls and returns of each fiber, and a function that is entered on one
+ * fiber and left on another makes both counts wrong. LSan gets one region a stack, not one a slab:
+ * it reads the whole region, and a slab contains guards.
  */
 #ifndef BZ_NOTES_H
 #define BZ_NOTES_H
@@ -53,7 +53,7 @@
 
 #if defined(__SANITIZE_THREAD__) || BZ_HAS_FEATURE(thread_sanitizer)
 #define BZ_TSAN 1
-/* Declared here: gcc 12 offers the calls but ships no header that says so. */
+/* Declared here: gcc 12 has these functions but no header for them. */
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
@@ -68,8 +68,8 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #endif
 #endif
 
-/* For functions that look at memory other frames may have poisoned, or in which a job lies that others
- * link into a queue at this moment, on purpose. */
+/* For functions that intentionally read memory that other frames may have poisoned, or that
+ * contains a job which another thread links into a queue at this moment. */
 #if BZ_ASAN
 #define BZ_NO_SANITIZE __attribute__((noinline, no_sanitize("address")))
 #elif BZ_TSAN
@@ -78,16 +78,17 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #define BZ_NO_SANITIZE
 #endif
 
-/* What the checkers remember about one context; part of struct bz_ctx. */
+/* Checker state of one context; part of struct bz_ctx. */
 struct bz_notes {
 #if BZ_ASAN
-    const void *low;  /* the stack of this context; of an adopted one, known once it was left */
+    /* the stack of this context; for an adopted one, known after its first switch away */
+    const void *low;
     size_t size;      /* bytes from low to its top */
-    void *fake_stack; /* ASan's, while the context is parked */
+    void *fake_stack; /* ASan's fake stack while the context is parked */
 #endif
 #if BZ_TSAN
-    void *fiber;    /* TSan's name for this context */
-    bool is_native; /* it is a thread's own, and TSan's to free */
+    void *fiber;    /* TSan's fiber of this context */
+    bool is_native; /* the fiber of a thread, freed by TSan */
 #endif
 };
 
@@ -100,13 +101,13 @@ static BZ_ALWAYS_INLINE void bz_note_asan_leaving(struct bz_notes *to, void **sa
 {
     __sanitizer_start_switch_fiber(save, to->low, to->size);
 }
-/* `left` is what we came from: nobody else can touch it before the hook has run. */
+/* `left` is the previous context: no other thread can access it before the hook has run. */
 static BZ_ALWAYS_INLINE void bz_note_asan_landed(void *fake_stack, struct bz_notes *left)
 {
     const void *low = NULL;
     size_t size = 0;
     __sanitizer_finish_switch_fiber(fake_stack, &low, &size);
-    if (left != NULL && left->low == NULL) { /* an adopted context, left for the first time */
+    if (left != NULL && left->low == NULL) { /* an adopted context, on its first switch away */
         left->low = low;
         left->size = size;
     }
@@ -158,7 +159,7 @@ static BZ_ALWAYS_INLINE void bz_note_tsan_leaving(struct bz_notes *to)
 }
 #endif
 
-/* A context over [low, low + size) begins; one adopted from a thread has no bounds yet. */
+/* Call when a context on [low, low + size) is made; one adopted from a thread has no bounds yet. */
 static inline void bz_note_ctx_init(struct bz_notes *n, const void *low, size_t size)
 {
     bz_note_asan_init(n, low, size);
@@ -170,7 +171,7 @@ static inline void bz_note_ctx_fini(struct bz_notes *n)
     bz_note_tsan_fini(n);
 }
 
-/* The last things before the switch. `from` is NULL when the context ends with it. */
+/* Call last before a switch. `from` is NULL if the context ends. */
 static BZ_ALWAYS_INLINE void bz_note_leaving(struct bz_notes *from, struct bz_notes *to)
 {
     bz_note_asan_leaving(to, from != NULL ? BZ_NOTE_FAKE_STACK(from) : NULL);
@@ -178,14 +179,14 @@ static BZ_ALWAYS_INLINE void bz_note_leaving(struct bz_notes *from, struct bz_no
         bz_note_tsan_leaving(to);
 }
 
-/* The first thing after it. `me` is NULL on a stack entered for the first time. */
+/* Call first after a switch. `me` is NULL on a stack entered for the first time. */
 static BZ_ALWAYS_INLINE void bz_note_landed(struct bz_notes *me, struct bz_notes *left)
 {
     void **fake_stack = me != NULL ? BZ_NOTE_FAKE_STACK(me) : NULL;
     bz_note_asan_landed(fake_stack != NULL ? *fake_stack : NULL, left);
 }
 
-/* For tests of what its CPU does not do. */
+/* True under Valgrind, for tests of features that its CPU does not have. */
 static inline bool bz_note_on_valgrind(void)
 {
 #if defined(RUNNING_ON_VALGRIND)
@@ -195,8 +196,8 @@ static inline bool bz_note_on_valgrind(void)
 #endif
 }
 
-/* A stack begins to hold what may be the only pointer to something. Returns Valgrind's id of it, 0 if
- * Valgrind is not about. */
+/* Register a stack, which may hold the only pointer to an allocation. Return Valgrind's id of it; 0
+ * without Valgrind. */
 static inline unsigned bz_note_stack_made(void *low, size_t size)
 {
     (void)low, (void)size;
@@ -210,7 +211,7 @@ static inline unsigned bz_note_stack_made(void *low, size_t size)
 #endif
 }
 
-/* The stack's memory goes back: nothing on it counts any more, and nothing of it is poisoned. */
+/* Unregister a stack whose memory is freed, and unpoison it. */
 static inline void bz_note_stack_gone(void *low, size_t size, unsigned id)
 {
     (void)low, (void)size, (void)id;
@@ -223,7 +224,7 @@ static inline void bz_note_stack_gone(void *low, size_t size, unsigned id)
 #endif
 }
 
-/* Another user begins on it: what the last one's frames left poisoned is nobody's now. */
+/* Clear the ASan poison left by the previous user of this stack. */
 static inline void bz_note_stack_reused(void *low, size_t size, unsigned id)
 {
     (void)low, (void)size, (void)id;
@@ -236,7 +237,7 @@ static inline void bz_note_stack_reused(void *low, size_t size, unsigned id)
 #endif
 }
 
-/* We are about to look at, or write, a few words that may lie below somebody's stack pointer. */
+/* Call before an access to words that may be below the stack pointer of another context. */
 static inline void bz_note_stack_looked_at(const void *at, size_t size, unsigned id)
 {
     (void)at, (void)size, (void)id;

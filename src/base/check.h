@@ -5,7 +5,8 @@
  *   BZ_CHECK(cond, fmt, ...)   stays in release builds; for invariants that must never break
  *   BZ_ASSERT(cond)            debug builds (BZ_DEBUG); for cheap checks on a hot path
  *   BZ_ASSERT_SLOW(cond)       debug builds with BZ_SLOW too; walks a whole structure
- * Check one condition a line. Failures of the system (a system call, a full table) are not invariants: they are returned as -errno.
+ * Check one condition a line. Failures of the system (a system call, a full table) are not
+ * invariants: they are returned as -errno.
  */
 #ifndef BZ_CHECK_H
 #define BZ_CHECK_H

@@ -119,8 +119,8 @@ void bz_slab_class_hoard(struct bz_slab_class *c);
 void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c);
 
 /*
- * Destroy a slab. Its owner has flushed, and no thread frees to it any more. Returns: 0, or the
- * number of objects still in use: their chunks are not freed, and leak.
+ * Destroy a slab. Its owner has flushed, and no thread frees to it any more.
+ * Returns: 0, or the number of objects still in use: their chunks are not freed, and leak.
  */
 size_t bz_slab_fini(struct bz_slab *s);
 
@@ -153,7 +153,8 @@ void bz_slab_collect(struct bz_slab *s);
 /*
  * Close the slab of an owner that has flushed and ended, while objects may be in use. From now on
  * each is freed by bz_slab_free_outside, which returns false. When all are freed, bz_slab_release()
- * frees the chunks. Returns: the number of objects in use.
+ * frees the chunks.
+ * Returns: the number of objects in use.
  */
 size_t bz_slab_close(struct bz_slab *s);
 
@@ -164,7 +165,8 @@ void bz_slab_release(struct bz_slab *s);
 
 /*
  * Start a walk over the objects of a slab. Any number of threads may walk. During a walk no memory
- * goes back to the allocator. Returns: false if the owner is removing a chunk: retry in a moment.
+ * goes back to the allocator.
+ * Returns: false if the owner is removing a chunk: retry in a moment.
  */
 BZ_MUST_USE bool bz_slab_walk_begin(struct bz_slab_walk *w, struct bz_slab *s);
 

@@ -22,7 +22,8 @@
  *
  * [A] bz_slab_chunk_new: newest release -> walk: newest acquire   the chunk's header is complete
  * [B] bz_slab_take_fresh: fresh release -> walk: fresh acquire    I4
- * [C] walk_end: walkers release -> delist: walkers acquire   a walker is done with the list before it
+ * [C] walk_end: walkers release -> delist: walkers acquire
+ *     a walker is done with the list before it
  *                                                     changes and memory goes
  * [D] delist: walkers release -> walk_begin: walkers acquire   and a later one sees the change
  */

@@ -7,7 +7,10 @@
  *
  *   - the C library, the loader, the thread library, the unwinder and the C++ library, the vDSO
  *   - the shared object that has malloc or free, if that is another one: an allocator, a sanitizer
- *   - in a program that malloc is linked into (a static program, or one with its own allocator): a part of the program. If the C library is linked in, too, it is everything from the lowest of some C library functions to the end, since linkers put libraries after the program's own objects. Else it is NEAR bytes on either side of malloc.
+ *   - in a program that malloc is linked into (a static program, or one with its own allocator):
+ *     a part of the program. If the C library is linked in, too, it is everything from the
+ *     lowest of some C library functions to the end, since linkers put libraries after the
+ *     program's own objects. Else it is NEAR bytes on either side of malloc.
  *
  * Shared objects are identified by their file names; the names are those of glibc, musl, gcc and
  * clang.

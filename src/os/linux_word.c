@@ -11,8 +11,11 @@
  * µs, about a cache miss under contention). From round RELAX_YIELD_FROM on the thread also yields,
  * because with more threads than CPUs the awaited thread may need this CPU.
  *
- * [M] A barrier is the heavy half of an asymmetric pair. The light half, on the hot path, is a compiler barrier (base/bz_atomic.h) between its store and its load. PRIVATE_EXPEDITED interrupts the CPUs that run threads of ours and no others.
- *     MEMBARRIER_CMD_GLOBAL is not used as a fallback: it waits for an RCU grace period, milliseconds on a path that runs before every sleep.
+ * [M] A barrier is the heavy half of an asymmetric pair. The light half, on the hot path, is a
+ *     compiler barrier (base/bz_atomic.h) between its store and its load. PRIVATE_EXPEDITED
+ *     interrupts the CPUs that run threads of ours and no others.
+ *     MEMBARRIER_CMD_GLOBAL is not used as a fallback: it waits for an RCU grace period,
+ *     milliseconds on a path that runs before every sleep.
  */
 #include "os/forked.h"
 #include "os/linux.h"

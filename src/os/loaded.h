@@ -6,8 +6,9 @@
 
 /*
  * Keep the code of blitz in memory until bz_loaded_release(), even if the library is closed: for
- * threads and signal handlers that may still run it. Returns: the argument for release; NULL if
- * nothing need be kept (the main program, a static program).
+ * threads and signal handlers that may still run it.
+ * Returns: the argument for release; NULL if nothing need be kept (the main program, a static
+ *          program).
  */
 void *bz_loaded_hold(void);
 

@@ -21,8 +21,8 @@
 #include "base/compiler.h"
 
 /*
- * Copy `bytes` from memory that may change or be unmapped. Returns: 0, -EFAULT (part of it is not
- * mapped), -ENOSYS (the system forbids it: a sandbox).
+ * Copy `bytes` from memory that may change or be unmapped.
+ * Returns: 0, -EFAULT (part of it is not mapped), -ENOSYS (the system forbids it: a sandbox).
  */
 BZ_MUST_USE int bz_look_copy(void *out, const void *from, size_t bytes);
 
@@ -37,8 +37,8 @@ uint32_t bz_look_half(const void *at);
 size_t bz_look_text(char *out, size_t size, const char *from);
 
 /*
- * Name the code at `pc`: "function+0x12 (file)", or "file+0x1234" if no symbol is known. Returns:
- * true; false and an empty string if `pc` is in no loaded file.
+ * Name the code at `pc`: "function+0x12 (file)", or "file+0x1234" if no symbol is known.
+ * Returns: true; false and an empty string if `pc` is in no loaded file.
  */
 bool bz_look_symbol(char *out, size_t size, uintptr_t pc);
 

@@ -184,7 +184,8 @@ static inline uint64_t bz_os_cpu_time(const struct bz_os *os)
 
 /*
  * CPU time of another thread. With it the monitor tells a task that computes from one that blocks.
- * One system call. Requires: `t` was started and not joined, and is not joined meanwhile.
+ * One system call.
+ * Requires: `t` was started and not joined, and is not joined meanwhile.
  * Returns:  0, -ESRCH (it has ended).
  */
 static inline int bz_os_thread_cpu_time(const struct bz_os *os, const struct bz_os_thread *t,
@@ -215,7 +216,8 @@ static inline int bz_os_wait(const struct bz_os *os, bz_os_word *word, uint32_t 
  * Rouse up to `count_max` threads that sleep on `word`, in no defined order. The word may be freed
  * already (its owner returned by another cause and freed it): the address is only a key, its memory
  * is not accessed. So a reused address may get a wake meant for the old word, which is one cause of
- * spurious wake-ups. Returns:  the number of roused threads; never fails.
+ * spurious wake-ups.
+ * Returns:  the number of roused threads; never fails.
  */
 static inline int bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
@@ -271,7 +273,8 @@ static inline int bz_os_barrier_register(const struct bz_os *os)
 /*
  * A full memory barrier on every running thread of the process. The caller sees each access that a
  * thread made before the call began; each access after the return sees the caller's earlier writes.
- * The other side needs only a compiler barrier. Returns:  0; the error of register, if that failed.
+ * The other side needs only a compiler barrier.
+ * Returns:  0; the error of register, if that failed.
  */
 static inline int bz_os_barrier(const struct bz_os *os)
 {
@@ -285,8 +288,8 @@ static inline int bz_os_barrier(const struct bz_os *os)
  * enough for the signal frame of this CPU and a handler that prints a backtrace. No handler is
  * installed. Signals blocked in the starter are blocked in it. bz_self_get() is NULL in it.
  * Owns:     borrows `t` until the join; copies `opts` (NULL: all defaults).
- * Returns:  0, -EAGAIN (a limit on threads), -ENOMEM, -EINVAL (an affinity without any CPU of ours).
- *           On error nothing was started or allocated.
+ * Returns:  0, -EAGAIN (a limit on threads), -ENOMEM, -EINVAL (an affinity without any CPU of
+ *           ours). On error nothing was started or allocated.
  */
 BZ_MUST_USE static inline int bz_os_thread_start(const struct bz_os *os, struct bz_os_thread *t,
                                                  const struct bz_os_thread_opts *opts,
@@ -330,8 +333,8 @@ static inline uint32_t bz_os_thread_id(const struct bz_os *os)
 
 /*
  * Return 1 if the thread with this id sleeps in the kernel, in a blocking call or a page fault. A
- * runnable thread without a CPU does not sleep. Takes a few microseconds. Returns:  1, 0; -ESRCH
- * (it has ended), -ENOSYS (the system does not tell).
+ * runnable thread without a CPU does not sleep. Takes a few microseconds.
+ * Returns:  1, 0; -ESRCH (it has ended), -ENOSYS (the system does not tell).
  */
 static inline int bz_os_thread_sleeps(const struct bz_os *os, uint32_t id)
 {
@@ -355,9 +358,9 @@ static inline void bz_os_urge_unwatch(const struct bz_os *os)
 
 /*
  * Interrupt the thread with this id: the function given to bz_os_urge_watch is called on it as soon
- * as it next runs. Any thread may call, also for a thread that has ended. Returns:  0: sent. -ESRCH
- * (it has ended), -ENOSYS (this backend cannot interrupt threads), -EAGAIN (the system lacks a
- * resource).
+ * as it next runs. Any thread may call, also for a thread that has ended.
+ * Returns:  0: sent. -ESRCH (it has ended), -ENOSYS (this backend cannot interrupt threads),
+ *           -EAGAIN (the system lacks a resource).
  */
 static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
 {
@@ -385,7 +388,8 @@ static inline size_t bz_os_page_bytes(const struct bz_os *os)
 /*
  * Reserve readable and writable, zeroed pages. They cost address space until they are touched.
  * Requires: `bytes` a multiple of the page, more than 0; `align` 0 or a power of two.
- * Owns:     the caller owns the slab; release it with bz_os_slab_release(). `name` is shown in the list of mappings if the system supports that; copied.
+ * Owns:     the caller owns the slab; release it with bz_os_slab_release(). `name` is shown in the
+ *           list of mappings if the system supports that; copied.
  * Returns:  0, -EINVAL, -ENOMEM. On error *slab is untouched.
  */
 BZ_MUST_USE static inline int bz_os_slab_reserve(const struct bz_os *os, struct bz_os_slab *slab,
@@ -404,11 +408,12 @@ static inline void bz_os_slab_release(const struct bz_os *os, struct bz_os_slab 
 /*
  * Turn pages into guards: any access is a SIGSEGV with the exact address, a system call gets
  * EFAULT. All or none: on error the guards placed by this call are removed. Guards survive
- * bz_os_pages_discard(). The content of the pages is lost. Requires: multiples of the page; every
- * guard inside the slab; stride >= bytes if count > 1.
+ * bz_os_pages_discard(). The content of the pages is lost.
+ * Requires: multiples of the page; every guard inside the slab; stride >= bytes if count > 1.
  * Returns:  the kind that was placed (BZ_OS_GUARD_LIGHT or _PROTECT, both > 0), -EINVAL (the
  *           requirements), -ENOSYS (that kind does not exist here), -ENOMEM (the system's limit on
- *           mappings is near; a quarter of it is left to the rest of the program). With -ENOSYS and -ENOMEM the caller can fall back to canaries.
+ *           mappings is near; a quarter of it is left to the rest of the program). With -ENOSYS and
+ *           -ENOMEM the caller can fall back to canaries.
  */
 BZ_MUST_USE static inline int bz_os_slab_guard(const struct bz_os *os, struct bz_os_slab *slab,
                                                enum bz_os_guard how,
@@ -442,7 +447,8 @@ static inline int bz_os_cpus(const struct bz_os *os)
  * Count the other threads that can still act: the threads of the process except the caller, minus
  * those that sleep on an unchanged sleep word without a deadline. 0 is a proof: no other thread
  * will ever run again, unless the caller wakes it. Any other number may be outdated. For rare use:
- * reads a file. Returns:  the count; -ENOSYS (the system does not tell).
+ * reads a file.
+ * Returns:  the count; -ENOSYS (the system does not tell).
  */
 static inline int bz_os_others(const struct bz_os *os)
 {
@@ -450,8 +456,9 @@ static inline int bz_os_others(const struct bz_os *os)
 }
 
 /*
- * Fill `out` with unpredictable bytes (under sim: derived from the seed). Suspends: never waits for
- * entropy. Returns:  0, -EIO (no source of randomness; `out` is undefined).
+ * Fill `out` with unpredictable bytes (under sim: derived from the seed).
+ * Suspends: never waits for entropy.
+ * Returns:  0, -EIO (no source of randomness; `out` is undefined).
  */
 BZ_MUST_USE static inline int bz_os_entropy(const struct bz_os *os, void *out, size_t bytes)
 {

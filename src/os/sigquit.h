@@ -15,8 +15,8 @@ enum { BZ_SIGQUIT_MAX = 16 };
 
 /*
  * Call fn(ctx) from the handler at every SIGQUIT. fn may interrupt any code: it may only store into
- * atomics and wake sleep words. Any thread. Returns: 0, -EAGAIN (there are BZ_SIGQUIT_MAX watchers
- * already), -errno of sigaction.
+ * atomics and wake sleep words. Any thread.
+ * Returns: 0, -EAGAIN (there are BZ_SIGQUIT_MAX watchers already), -errno of sigaction.
  */
 BZ_MUST_USE int bz_sigquit_watch(void (*fn)(void *ctx), void *ctx);
 

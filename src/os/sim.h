@@ -1,7 +1,7 @@
 /*
  * sim.h - the simulated OS backend: a whole program on one OS thread, in virtual time, from a seed.
  *
- *     static void scenario(const struct bz_os *os, void *arg) { ... bz_os_thread_start(os, ...) ... }
+ *     static void scenario(const struct bz_os *os, void *arg) { bz_os_thread_start(os, ...); ... }
  *
  *     struct bz_sim_result r;
  *     int err = bz_sim_run(&(struct bz_sim_config){.seed = 42}, scenario, NULL, &r);

@@ -1,5 +1,5 @@
 /*
- * chain.c - the invariant of a chain of entries, in code. The design is in chain.h.
+ * chain.c - check the invariant of a chain of entries. The design is in chain.h.
  */
 #include "task/chain.h"
 

@@ -1,12 +1,12 @@
 /*
- * chain.h - entries linked one behind another: first in, first out, any number, nothing allocated.
+ * chain.h - an intrusive FIFO list of entries, without allocation.
  *
- * Each kind of entry has its own link word in what it points to: `next` of a task that goes on,
- * `first_next` of one that has not run, the first word of a job. So one task may be linked twice at
- * once, even in the same chain: as the tombstone of its first run and as itself.
+ * Each kind of entry has its own link word in its object: `next` of a resumed task, `first_next` of
+ * a task that has not run, the first word of a job. So one task may be linked twice at once, even
+ * in the same chain: as the tombstone of its first run and as a resumed task.
  *
- * A chain does not lock; its owner does. Whoever holds an entry may use the link word of its kind
- * and no other.
+ * A chain has no lock; its owner provides one. The holder of an entry may use only the link word of
+ * its kind.
  *
  * I1  first and last are both 0 or both not; last's link is 0; count links lead from first to last.
  */
@@ -24,7 +24,7 @@ struct bz_entries {
     size_t count;
 };
 
-/* The link word of that kind of entry. Whoever holds the entry may write it. */
+/* The link word of this kind of entry. The holder of the entry may write it. */
 static inline bz_shared(bz_entry) *bz_entry_link(bz_entry e)
 {
     switch (bz_entry_tag(e)) {
@@ -87,7 +87,7 @@ static inline void bz_entries_append(struct bz_entries *to, struct bz_entries *f
     bz_entries_init(from);
 }
 
-/* I1, by walking. Aborts with what it saw. */
+/* Check I1 by a walk. Abort with a message if it is broken. */
 void bz_entries_check(const struct bz_entries *c);
 
 #endif

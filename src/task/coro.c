@@ -1,15 +1,16 @@
 /*
- * coro.c - coroutines by hand, on the one switch of arch/ctx.h.
+ * coro.c - coroutines with explicit resume and yield, on the switch of arch/ctx.h.
  *
- * Every switch of a coroutine is made in coro_suspend: a coroutine that stops always stops with the
- * same frame layout, the branch predictor meets one indirect jump, and a debugger finds each parked
- * one in a function of that name. Ending is the exception: there is nothing to save.
+ * Every switch of a coroutine is made in coro_suspend. So a stopped coroutine always has the same
+ * frame layout, there is one indirect jump to predict, and a debugger finds each parked coroutine
+ * in that function. The end of a coroutine is the exception: there is nothing to save.
  *
  * I1  `caller` is set while the coroutine runs and NULL while it is parked, new or done.
  * I2  `caller` points into the frame of a bz_coro_resume that has not returned: its stack is alive
- *     because the resumer stands on it, in that very call.
- * I3  After a switch away from a coroutine nobody here touches it: the hook may have published it,
- *     and then it is running elsewhere, or gone. What the resumer must know lies in its own frame.
+ *     because the resumer is still in that call.
+ * I3  After a switch away from a coroutine this code does not touch it: the hook may have published
+ *     it, and then it may run elsewhere, or be freed. The data that the resumer needs is in its own
+ *     frame.
  */
 #include "task/coro.h"
 

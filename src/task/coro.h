@@ -1,9 +1,9 @@
 /*
- * coro.h - the smallest thing that runs on a stack of its own: a coroutine.
+ * coro.h - a minimal coroutine: a function with its own stack.
  *
- * Not the runtime's fiber (that one parks, is woken and migrates by itself): a function that can be
- * left in the middle and gone on with, by hand. The tests of the switch and the stacks are written
- * with it, so is the demo, and so is anything that wants a stack without a scheduler.
+ * It is not the runtime's fiber, which the scheduler parks, wakes and migrates. A coroutine is
+ * resumed and yields explicitly. The tests of the switch and the stacks use it, and so does the
+ * demo.
  *
  *     static void count(struct bz_coro *c, void *arg)
  *     {
@@ -11,10 +11,10 @@
  *             (*n)++;
  *     }
  *     bz_coro_init(&c, low, top, count, &n);
- *     bz_coro_resume(&c);                     // n is 1, and count stands in its yield
+ *     bz_coro_resume(&c);                     // n is 1, and count is in its yield
  *
- * A coroutine may be resumed by any thread, one at a time; whoever passes it on to another thread
- * orders the two (a queue, a lock). Nothing thread-local survives a yield then.
+ * Any thread may resume a coroutine, one at a time. The code that passes it to another thread must
+ * order the two (by a queue or a lock). Thread-local values then do not survive a yield.
  */
 #ifndef BZ_CORO_H
 #define BZ_CORO_H
@@ -23,15 +23,15 @@
 
 #include "arch/ctx.h"
 
-/* Whoever resumed, in the frame of that call. */
+/* The resumer, in the frame of its bz_coro_resume. */
 struct bz_coro_caller {
     struct bz_ctx ctx;
-    bool has_ended; /* written by the coroutine that ends, for the caller to return */
+    bool has_ended; /* written by a coroutine that ends, returned by the resumer */
 };
 
 struct bz_coro {
     struct bz_ctx ctx;             /* where it stopped */
-    struct bz_coro_caller *caller; /* whom to go back to; NULL while it does not run */
+    struct bz_coro_caller *caller; /* the resumer; NULL while it does not run */
     void (*fn)(struct bz_coro *c, void *arg);
     void *arg;
     bool is_done; /* fn has returned */
@@ -45,23 +45,24 @@ struct bz_coro {
 void bz_coro_init(struct bz_coro *c, void *low, void *top, void (*fn)(struct bz_coro *c, void *arg),
                   void *arg);
 
-/* Nobody stands on it: it is done, was never resumed, or is given up where it stopped (then what
- * its frames own is not released). */
+/* Destroy a coroutine that is done, was never resumed, or is abandoned (resources of its frames are
+ * then not released). */
 void bz_coro_fini(struct bz_coro *c);
 
-/* Go on with it until its next yield or its end. True if there is more to do; if the yield's hook
- * passed the coroutine on, another thread may be doing that already. It must not be done and nobody
- * else may be running it; a coroutine may resume others, but not one that waits for it. */
+/* Run it until its next yield or its end. Return true if it has not ended; if the yield's hook
+ * passed the coroutine on, another thread may already run it. It must not be done or running. A
+ * coroutine may resume others, but not one that waits for it. */
 bool bz_coro_resume(struct bz_coro *c);
 
-/* From inside: back to whoever resumed, who calls hook(arg) first (NULL: nothing). */
+/* From inside: return to the resumer, which calls hook(arg) first (NULL: nothing). */
 void bz_coro_yield_with(struct bz_coro *c, bz_ctx_hook *hook, void *arg);
 static inline void bz_coro_yield(struct bz_coro *c)
 {
     bz_coro_yield_with(c, NULL, NULL);
 }
 
-/* From inside `c`: stop here and go on in `to` directly, which yields to our resumer from now on. */
+/* From inside `c`: stop and continue in `to` directly, which from now on yields to the resumer of
+ * `c`. */
 void bz_coro_pass(struct bz_coro *c, struct bz_coro *to);
 
 #endif

@@ -1,17 +1,17 @@
 /*
- * entry.h - what stands in a queue: a pointer with a tag that says how it is to be run.
+ * entry.h - an entry of a queue: a pointer with a tag that says how to run it.
  *
- *   RESUMED   a task that goes on. Only one entry of a task is resumed at any time, so whoever takes
- *             it has the task.
- *   FIRST     a task that has not run yet. Whoever joins it may have *claimed* and run it meanwhile;
- *             so whoever takes the entry must win the task by bz_word_claim. If it does not, what it
- *             took is a tombstone, and all that is left to do is to drop the reference it held.
- *   JOB       a forked job whose frame was left: a pointer to it, unique.
+ *   RESUMED   a task that continues. A task has at most one RESUMED entry at any time, so the
+ *             worker that takes it owns the task.
+ *   FIRST     a task that has not run yet. A joiner may have *claimed* and run it meanwhile, so the
+ *             worker that takes the entry must claim the task by bz_word_claim. If the claim fails,
+ *             the entry is a tombstone, and the worker only drops its reference.
+ *   JOB       a forked job whose frame was suspended: a unique pointer to the job.
  *
- * A task may be queued as RESUMED while the tombstone of its first run still stands in some queue,
- * perhaps in the same one; therefore each kind has its own link word (chain.h).
+ * A task may be queued as RESUMED while the tombstone of its first run is still in a queue, perhaps
+ * the same one. So each kind has its own link word (chain.h).
  *
- * 0 is not an entry. What is queued is aligned to 4, so that the tag has room in the low bits.
+ * 0 is not an entry. Queued objects are aligned to 4, so that the tag fits in the low bits.
  */
 #ifndef BZ_ENTRY_H
 #define BZ_ENTRY_H
@@ -47,14 +47,14 @@ static inline bz_entry bz_entry_of_job(void *job)
     return (bz_entry)job | BZ_ENTRY_JOB;
 }
 
-/* The task of an entry that is one. */
+/* The task of a RESUMED or FIRST entry. */
 static inline struct bz_task *bz_entry_task(bz_entry e)
 {
     BZ_ASSERT(bz_entry_tag(e) != BZ_ENTRY_JOB);
     return (struct bz_task *)(e & ~(bz_entry)BZ_ENTRY_TAG_MASK);
 }
 
-/* The job of an entry that is one. */
+/* The job of a JOB entry. */
 static inline void *bz_entry_job(bz_entry e)
 {
     BZ_ASSERT(bz_entry_tag(e) == BZ_ENTRY_JOB);

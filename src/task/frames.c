@@ -1,15 +1,15 @@
 /*
  * frames.c - see frames.h.
  *
- * One system call a frame would be half a microsecond each; so the walk reads through a window: a
- * piece of the stack is copied at once, from the record that is asked for upward, and most parked
- * tasks stand within the first.
+ * A system call for each frame would take half a microsecond each. So the walk copies a window of
+ * the stack at once, upward from the requested record. The frames of most parked tasks are within
+ * the first window.
  *
- * Rejected: unwind tables (a lock and an allocation in most unwinders, and they want registers that a
- * parked context does not keep); guessing return addresses by scanning the stack (old frames leave
- * theirs behind).
+ * Rejected: unwind tables (most unwinders lock and allocate, and need registers that a parked
+ *           context does not save); scanning the stack for return addresses (old frames leave
+ *           theirs behind).
  *
- * I1  A record lies in [sp, top), and the next one above it. So the walk ends.
+ * I1  A record is in [sp, top), and the next one is above it. So the walk ends.
  */
 #include "task/frames.h"
 
@@ -21,10 +21,10 @@ struct record {
     uintptr_t fp, pc;
 };
 
-/* A piece of a stack, copied. */
+/* A copied part of a stack. */
 struct window {
-    uintptr_t from, to; /* what is in it */
-    uintptr_t top;      /* beyond which nothing is read */
+    uintptr_t from, to; /* bytes in it */
+    uintptr_t top;      /* limit of all reads */
     char bytes[1024];
 };
 
@@ -41,7 +41,7 @@ static bool window_read(struct window *w, uintptr_t at, struct record *out)
     return true;
 }
 
-/* The three words, and where the stack begins. False: it cannot be one. */
+/* Read the three words and the bounds of the stack. Return false if they are implausible. */
 static bool read_context(const struct bz_stack *s, struct bz_stack *out)
 {
     if (bz_look_copy(out, s, offsetof(struct bz_stack, slab)) != 0)

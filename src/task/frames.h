@@ -1,15 +1,14 @@
 /*
- * frames.h - who called whom on a stack that nobody stands on.
+ * frames.h - backtraces of parked stacks.
  *
  * A parked context is three words: stack pointer, frame pointer, address. From there the frame
- * records lead to the callers, one after the other, as far as the code in between keeps a frame
- * pointer. Ours does, in every build. Code that does not keep one ends the walk: its caller's record
- * is not where ours points. What it called of ours is still shown with the address it called from, so
- * there is always at least the place at which a task waits.
+ * records lead to the callers, as long as the code keeps a frame pointer. Our code does in every
+ * build. Code without a frame pointer ends the walk. The blitz function that it called is still
+ * shown with its return address, so there is always at least the place where a task waits.
  *
- * The stack may be resumed, given back or unmapped while we look: every step is a copy that can say
- * no (os/look.h), stays between the stack pointer and the top and goes upward only; and when the
- * walk is over the three words must be what they were.
+ * The stack may be resumed, freed or unmapped during the walk. So every step is a copy that may
+ * fail (os/look.h), stays between the stack pointer and the top, and goes upward only. After the
+ * walk the three words must be unchanged.
  */
 #ifndef BZ_FRAMES_H
 #define BZ_FRAMES_H
@@ -21,9 +20,9 @@
 enum { BZ_FRAMES_MAX = 24 };
 
 /*
- * Fill pc[] with where the context that is parked on `s` goes on, and the return addresses of its
- * callers, innermost first. `s` need not be a stack any more. Any thread.
- * Returns: how many there are; 0: it does not stand still, or cannot be read.
+ * Fill pc[] with the address at which the context parked on `s` will continue, and the return
+ * addresses of its callers, innermost first. `s` may already be freed. Any thread.
+ * Returns: the number of addresses; 0: it changed meanwhile, or cannot be read.
  */
 unsigned bz_frames_walk(const struct bz_stack *s, uintptr_t pc[BZ_FRAMES_MAX]);
 

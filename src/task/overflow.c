@@ -1,12 +1,12 @@
 /*
- * overflow.c - from a faulting address to the fiber that overflowed.
+ * overflow.c - find the fiber of a faulting address.
  *
- * The watched pools are a list behind a lock, and so are the slabs of each. A handler cannot wait
- * for a lock that its own thread may hold (an overflow inside the pool's code), so it tries for some
- * time and then lets the fault pass unexplained: it still happens, and still ends the process.
- * Tasks share stacks, so a stack does not know its task; the scheduler tells which task the faulting
- * thread runs. A
- * lock-free index of all stacks was rejected: this path is taken once in the life of a process.
+ * The watched pools are a list under a lock, and so are the slabs of each. A handler cannot wait
+ * for a lock that its own thread may hold (an overflow inside the pool's code). So it tries for
+ * some time and then gives up: the fault still ends the process, without an explanation. Tasks
+ * share stacks, so a stack does not know its task; the scheduler tells which task the faulting
+ * thread runs. Rejected: a lock-free index of all stacks, because this path runs once in the life
+ * of a process.
  */
 #include "task/overflow.h"
 
@@ -18,14 +18,14 @@
 
 static struct bz_lock watch_lock = BZ_LOCK_INIT;
 static struct bz_list watched = {&watched, &watched}; /* guarded by watch_lock */
-static bz_atomic(bz_overflow_teller *) teller;        /* NULL: stacks have names or none */
+static bz_atomic(bz_overflow_teller *) teller;        /* NULL: only names of stacks are known */
 
 void bz_overflow_tell(bz_overflow_teller *fn)
 {
     bz_store_relaxed(&teller, fn); /* relaxed: a constant */
 }
 
-/* Whose stack it is: the task that this thread runs, or the name that the stack was given. */
+/* Name the stack: by the task that this thread runs, or by the name given to the stack. */
 static void name_of(const struct bz_stack *s, char *out, size_t room)
 {
     bz_overflow_teller *tell = bz_load_relaxed(&teller); /* relaxed: a constant, once set */
@@ -47,7 +47,7 @@ static size_t describe(const struct bz_stack *s, size_t nominal, const void *add
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
-/* Under watch_lock. 0 if no pool of ours has a guard there. */
+/* Under watch_lock. Return 0 if no watched pool has a guard there. */
 static size_t explain_locked(const void *address, char *text, size_t room)
 {
     BZ_LIST_FOR_EACH (node, &watched) {

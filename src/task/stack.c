@@ -1,45 +1,45 @@
 /*
- * stack.c - the stacks an owner keeps warm, and how deep they have been.
+ * stack.c - caches of warm stacks, and the depth to which stacks were used.
  *
- * A cache is an array per class, last in first out: the stack given back last has its top page in
- * the CPU's cache. It has one user (the machine that owns it), so taking and giving are a handful of
- * instructions. An empty cache asks the pool for one stack and a batch of idle ones if there are
- * any; a full one passes its older half on.
+ * A cache is an array per class, last in first out: the top page of the stack returned last is in
+ * the CPU's cache. It has one user (the machine that owns it), so take and give are a few
+ * instructions. An empty cache takes from the pool one stack and a batch of idle ones, if there are
+ * any. A full cache gives its older half to the pool.
  *
- * Depth. A stack that was once used deeply keeps those pages for ever unless somebody gives them
- * back, and giving them back costs a system call (2 us) and a page fault for each page used again:
- * doing it after every use would be dearer than the use. Two questions have to be answered cheaply.
+ * Depth. A stack that was once used deeply keeps those pages until they are freed. That costs a
+ * system call (2 us) and later a page fault for each page used again, more than most uses of a
+ * stack. So two questions must be answered cheaply.
  *
- * How deep has it been? Nobody can tell from the stack pointer at a park; the deep call has returned
- * by then. So a *watermark*, a few words of a pattern, lies in the stack's way, and a frame that
- * reached it has most likely written over it. (A frame may step over it with an array it never
- * writes; then the pages below stay until the stack is swept. It is an economy, not an invariant.)
- * The mark must not cost a page: at first it lies at the low end of the top page, which is in use
- * anyway. When it is found broken the stack is *wide* from then on and the mark moves to the low end
- * of the kept zone, four pages deep. Rejected: asking the kernel (mincore, pagemap: a system call for
- * the common answer "nothing"), and a mark on every level (each would touch its page).
+ * How deep was the stack used? The stack pointer at a park does not tell, because the deep call has
+ * returned by then. So there is a *watermark* in the stack, a few words of a pattern, and a frame
+ * that reached it has most likely overwritten it. (A frame may skip it with an array that it never
+ * writes; then the pages below stay until the stack is swept. This is an optimization, not an
+ * invariant.) The mark must not cost a page: at first it is at the low end of the top page, which
+ * is in use anyway. When it is found overwritten, the stack is *wide* from then on, and the mark
+ * moves to the low end of the kept zone, four pages deep. Rejected: mincore or pagemap (a system
+ * call for the common answer "nothing"), and a mark on every level (each would touch its page).
  *
- * Is it worth it? A stack whose users all go deep should keep its pages. Only when the mark was found
- * whole DEEP_USES times in a row since it was last broken (so: shallow users on a deep stack) are the
- * pages below the kept zone given back. A stack that sinks below the HOT newest ones of its cache, or
- * goes to the pool, is not expected to be used soon: its deep pages go back at once.
+ * When to free? A stack whose users all go deep should keep its pages. The pages below the kept
+ * zone are freed only when the mark was found intact DEEP_USES times in a row: shallow users on a
+ * deep stack. A stack that is not among the HOT newest ones of its cache, or goes to the pool, will
+ * probably not be used soon: its deep pages are freed at once.
  *
  *     top  +-----------------+
  *          | control block   |
- *          | frames          |  top page: in use, always
+ *          | frames          |  top page: always in use
  *          | mark, at first  |
  *          +-----------------+
- *          |                 |  kept zone: KEPT_PAGES with the top page; kept once it was used
+ *          |                 |  kept zone: KEPT_PAGES with the top page; kept once used
  *          | mark, when wide |
  *          +-----------------+
- *          |                 |  deep pages: go back
- *     low  | canary, if any  |  (its page stays, of course)
+ *          |                 |  deep pages: freed
+ *     low  | canary, if any  |  (its page stays)
  *          +-----------------+
  *          | guard           |
  *          +-----------------+
  *
- * I1  The mark lies below everything its user has live when it is planted (with SLACK to spare), so
- *     planting destroys nothing and discarding the pages below it destroys nothing either.
+ * I1  When the mark is written it is below all live data of the user, by at least SLACK. So neither
+ *     the mark nor a discard of the pages below it destroys data.
  * I2  An entry of a cache has bit 0 set if and only if its stack's deep_left is not 0.
  */
 #include "task/stack.h"
@@ -55,7 +55,7 @@ enum { SPILL = BZ_STACK_CACHE_MAX / 2 };
 
 /* ---- patterns --------------------------------------------------------------------------------- */
 
-/* They lie where frames of another context may have poisoned redzones. */
+/* Patterns may be in memory that frames of another context have poisoned. */
 BZ_NO_SANITIZE static void pattern_plant(const struct bz_stack *s, uint64_t *at, int words)
 {
     bz_note_stack_looked_at(at, (size_t)words * sizeof *at, s->note);
@@ -79,14 +79,15 @@ static size_t page_of(const struct bz_stack *s)
     return s->slab->pool->page;
 }
 
-/* Where the stack's own memory ends, colour and control block included. */
+/* The end of the stack's memory, with colour and control block. */
 static char *end_of(const struct bz_stack *s)
 {
     struct bz_stack_slab *slab = s->slab;
     return bz_stack_slab_low(slab, bz_stack_slab_index(slab, s) + 1);
 }
 
-/* I1: is nothing live at or below the mark? `sp` is where the user stands, perhaps elsewhere. */
+/* I1: true if nothing is live at or below the mark. `sp` is the user's stack pointer, perhaps on
+ * another stack. */
 static bool is_above_mark(const struct bz_stack *s, const void *sp)
 {
     const char *at = sp;
@@ -100,7 +101,7 @@ static void deep_pages_discard(struct bz_stack *s)
     s->deep_left = 0;
 }
 
-/* The rare part of settling: the stack is wide, or is found to be. */
+/* The slow path of bz_stack_settle: the stack is wide, or becomes wide. */
 static void depth_settle(struct bz_stack *s, const void *sp)
 {
     bool is_broken = !s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS);
@@ -109,7 +110,7 @@ static void depth_settle(struct bz_stack *s, const void *sp)
         s->mark = (uint64_t *)(void *)(end_of(s) - KEPT_PAGES * page_of(s));
     }
     if (!is_above_mark(s, sp))
-        return; /* in the deep as we speak; somebody will settle when it has come up */
+        return; /* the user is deep at this moment; a later call handles it */
     if (is_broken) {
         pattern_plant(s, s->mark, MARK_WORDS);
         s->deep_left = DEEP_USES;
@@ -124,7 +125,7 @@ static void canary_check(const struct bz_stack *s)
              "stack overflow in fiber \"%s\": the canary at %p is dead", s->name, (void *)s->low);
 }
 
-/* Its own frame, if it stands on `s`, is below all that is live there. */
+/* If this function runs on `s`, its own frame is below all live data. */
 BZ_NOINLINE void bz_stack_settle(struct bz_stack *s)
 {
     s->parks_left = s->guard == BZ_STACK_GUARD_CANARY ? 1 : BZ_STACK_SETTLE_EVERY;
@@ -176,7 +177,7 @@ static uintptr_t entry_of(struct bz_stack *s)
     return (uintptr_t)s | (s->deep_left != 0); /* I2 */
 }
 
-/* Nobody stands on it. */
+/* The stack is not in use. */
 static void entry_trim(uintptr_t *entry)
 {
     if (!(*entry & 1))
@@ -185,7 +186,7 @@ static void entry_trim(uintptr_t *entry)
     *entry &= ~(uintptr_t)1; /* I2 */
 }
 
-/* The oldest `n` go to the pool. */
+/* Give the oldest `n` to the pool. */
 static void warm_spill(struct bz_stack_cache *c, enum bz_stack_class class, uint32_t n)
 {
     struct bz_stack_warm *warm = &c->warm[class];
@@ -200,7 +201,7 @@ static void warm_spill(struct bz_stack_cache *c, enum bz_stack_class class, uint
     bz_stack_pool_give(c->pool, class, &out);
 }
 
-/* One stack for now, and what the pool has idle for later. */
+/* Take one stack, and a batch of the pool's idle stacks. */
 static int warm_refill(struct bz_stack_cache *c, enum bz_stack_class class, struct bz_stack **out)
 {
     struct bz_stack_warm *warm = &c->warm[class];

@@ -1,35 +1,34 @@
 /*
  * stack_pool.c - slabs of stacks, and the pool that owns them.
  *
- * Stacks are cut out of slabs, one mapping each, so that a million stacks are a few mappings and
- * guards are placed by the thousand in one system call. The first slab of a class is 2 MiB (32
- * stacks of 64 KiB), each further one doubles up to 64 MiB: a small program pays for a small slab's
- * guards and page tables, a large one makes a thousand stacks at a time.
+ * A slab is one mapping that holds many stacks, so that a million stacks are a few mappings, and
+ * one system call places a thousand guards. The first slab of a class is 2 MiB (32 stacks of 64
+ * KiB); each further one doubles up to 64 MiB. So a small program pays for the guards and page
+ * tables of a small slab, and a large one makes a thousand stacks at a time.
  *
- * From one stack to the next it is a page more than the nominal size, an odd number of pages. CPUs find
- * a page's translation by the low bits of its number: with a power of two between them, the top pages
- * of a thousand stacks, one of which is touched at every switch, would share a few places in
- * that cache (yield among 1000 fibers on stacks of 256 KiB: 39 ns, with the odd page 28).
+ * The distance of two stacks is a page more than the nominal size, an odd number of pages. CPUs
+ * index the TLB by the low bits of the page number. With a power of two as distance, the top pages
+ * of a thousand stacks would share a few TLB sets, and every switch touches one of them. (Yield
+ * among 1000 fibers on stacks of 256 KiB: 39 ns, with the odd page 28.)
  *
- * A stack in the pool's hands is *clean* (no memory of its own: never used, or its pages were given
- * back) or *idle* (its pages, at least the top one, are still there). Clean ones are a bitmap in the
- * slab's descriptor, because a list through them would touch them; idle ones are linked through
- * their control blocks. Idle ones go out first, newest first. The pool keeps at most idle_max idle
- * stacks of a class: when more come back, the slab that got one back longest ago is swept, neighbours
- * in one call, until there are few enough. A slab that is empty when its turn comes is unmapped,
- * unless it alone has stacks of its class to give: a program at the brink would map and unmap that
- * one all the time.
+ * A stack in the pool is *clean* (without memory: never used, or its pages were freed) or *idle*
+ * (at least its top page has memory). Clean stacks are a bitmap in the slab's descriptor, because a
+ * list through them would touch them; idle stacks are linked through their control blocks. A take
+ * prefers idle stacks, newest first. The pool keeps at most idle_max idle stacks of a class. If
+ * there are more, it sweeps the slab that got a stack back longest ago, neighbours in one call,
+ * until there are few enough. An empty slab is then unmapped, unless it is the only slab of its
+ * class with stacks available: otherwise a program at the limit would map and unmap it repeatedly.
  *
- * One lock, never held over a system call: slabs are made and unmapped, and pages given back, with
- * the stacks in question in nobody's reach (counted as used, or not yet, or no longer, listed).
- * Rejected: a lock-free pool (every access is already the slow path of a cache, and a page fault of
- * 1.7 us follows), per-class locks (same), and the sizes as a parameter (classes keep stacks
- * interchangeable, and one bitmap width).
+ * There is one lock, never held over a system call: while slabs are mapped or unmapped and pages
+ * freed, no other thread can reach the stacks in question. They count as used, or their slab is not
+ * listed yet or no longer. Rejected: a lock-free pool or per-class locks (every access is already
+ * the slow path of a cache, and a page fault of 1.7 us follows). Also sizes as a parameter (classes
+ * keep stacks interchangeable, and one bitmap width).
  *
  * I1  For each slab: used + idle + clean == count.
  * I2  A slab is in kind->open if and only if idle + clean > 0.
  * I3  kind->idle is the sum of its slabs' idle, kind->slabs their number.
- * I4  Of an empty slab's stacks none is referred to from outside: `used` counts everyone.
+ * I4  No outside reference to a stack of an empty slab exists: `used` counts all of them.
  */
 #include "task/stack_pool.h"
 
@@ -70,7 +69,7 @@ static struct bz_stack *stack_of(struct bz_link *idle)
 
 /* ---- slabs ------------------------------------------------------------------------------------ */
 
-/* What stands at the low end of each stack: 0 or -errno. */
+/* Place the guard or canary at the low end of each stack. Return 0 or -errno. */
 static int slab_guard(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     const struct bz_stack_kind *kind = &p->kind[slab->class];
@@ -98,7 +97,7 @@ static size_t slab_bytes(const struct bz_stack_kind *kind, uint32_t slabs)
     return (bytes < SLAB_BYTES_MAX ? bytes : SLAB_BYTES_MAX) / each * kind->bytes;
 }
 
-/* A slab in nobody's list yet. Without the lock. */
+/* Make a slab that is in no list yet. Without the lock. */
 static int slab_new(struct bz_stack_pool *p, enum bz_stack_class class, uint32_t slabs,
                     struct bz_stack_slab **out)
 {
@@ -138,7 +137,7 @@ static void stack_forget(struct bz_stack *s)
     bz_note_stack_gone(s->low, bz_stack_bytes(s), s->note);
 }
 
-/* In no list any more, and empty. Without the lock. */
+/* Destroy an empty slab that is in no list any more. Without the lock. */
 static void slab_unref(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     for (struct bz_link *l = slab->idle.first; l != NULL; l = l->next)
@@ -152,7 +151,7 @@ static bool slab_has_clean(const struct bz_stack_slab *slab)
     return slab->used + slab->idle.count < slab->count; /* I1 */
 }
 
-/* Under the lock: put the slab where I2 wants it, in front if that is where the warm stacks are. */
+/* Under the lock: restore I2 for the slab; put it in front if it has idle stacks. */
 static void slab_place(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     struct bz_stack_kind *kind = &p->kind[slab->class];
@@ -163,7 +162,8 @@ static void slab_place(struct bz_stack_pool *p, struct bz_stack_slab *slab)
         bz_list_push_back(&kind->open, &slab->open);
 }
 
-/* Under the lock: if the slab is empty and others have stacks to give, it is nobody's from now on. */
+/* Under the lock: if the slab is empty and another slab has stacks available, unlink it and return
+ * true. */
 static bool slab_retire(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     struct bz_stack_kind *kind = &p->kind[slab->class];
@@ -179,8 +179,8 @@ static bool slab_retire(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 
 /* ---- sweeping --------------------------------------------------------------------------------- */
 
-/* It is an economy: pages that will not go (locked ones, for example) stay, and nothing depends on it.
- * In particular a stack that is clean in the books is made anew when it is taken. */
+/* An optimization: pages that cannot be freed (locked ones, for example) stay, and nothing depends
+ * on it. In particular a clean stack is initialised again when it is taken. */
 void bz_stack_pool_discard(struct bz_stack_pool *p, char *low, size_t bytes)
 {
     int err = bz_os_pages_discard(p->os, low, bytes);
@@ -188,7 +188,7 @@ void bz_stack_pool_discard(struct bz_stack_pool *p, char *low, size_t bytes)
         bz_log_once(BLITZ_LOG_WARN, "pages of idle stacks cannot be given back (error %d)", -err);
 }
 
-/* Without the lock: these stacks, all of one slab and counted as used, become clean. */
+/* Without the lock: free the pages of these stacks, all of one slab and counted as used. */
 static void discard_stacks(struct bz_stack_pool *p, struct bz_stack_slab *slab,
                            struct bz_chain *stacks, uint64_t *set)
 {
@@ -206,8 +206,8 @@ static void discard_stacks(struct bz_stack_pool *p, struct bz_stack_slab *slab,
     }
 }
 
-/* Under the lock, which is left meanwhile: all idle stacks of the slab become clean. True if the
- * slab is empty and the caller's to unref. */
+/* Under the lock, which is released meanwhile: make all idle stacks of the slab clean. Return true
+ * if the slab is empty and the caller must unref it. */
 static bool slab_sweep(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     struct bz_chain stacks = slab->idle;
@@ -217,7 +217,7 @@ static bool slab_sweep(struct bz_stack_pool *p, struct bz_stack_slab *slab)
     if (slab_retire(p, slab))
         return true; /* unmapping is cheaper */
     bz_chain_init(&slab->idle);
-    slab->used += count; /* I1, I4: nobody retires it meanwhile */
+    slab->used += count; /* I1, I4: the slab cannot be retired meanwhile */
     p->kind[slab->class].idle -= count;
     slab_place(p, slab);
     bz_lock_drop(&p->lock, p->os);
@@ -232,14 +232,14 @@ static bool slab_sweep(struct bz_stack_pool *p, struct bz_stack_slab *slab)
     return slab_retire(p, slab);
 }
 
-/* Under the lock, which is left meanwhile: sweep until no more than `idle_max` stacks of the class
- * are idle. The caller unrefs what it finds in `gone`, after the lock. */
+/* Under the lock, which is released meanwhile: sweep until no more than `idle_max` stacks of the
+ * class are idle. After unlock the caller unrefs the slabs in `gone`. */
 static void kind_sweep(struct bz_stack_pool *p, struct bz_stack_kind *kind, uint32_t idle_max,
                        struct bz_list *gone)
 {
     while (kind->idle > idle_max) {
         struct bz_list *node = kind->open.prev;
-        while (slab_of_open(node)->idle.count == 0) /* those with idle stacks are in front */
+        while (slab_of_open(node)->idle.count == 0) /* slabs with idle stacks are in front */
             node = node->prev;
         struct bz_stack_slab *slab = slab_of_open(node);
         if (slab_sweep(p, slab))
@@ -387,7 +387,7 @@ void bz_stack_pool_fini(struct bz_stack_pool *p)
     }
 }
 
-/* A crash handler must not sleep on a lock the crashing thread may hold itself. */
+/* A crash handler must not wait for a lock that the crashing thread may hold. */
 static bool lock_soon(struct bz_stack_pool *p)
 {
     for (unsigned round = 0; round < 10000; round++) {

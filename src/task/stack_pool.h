@@ -1,5 +1,5 @@
 /*
- * stack_pool.h - between the caches (stack.c) and the slabs (stack_pool.c); nobody else's.
+ * stack_pool.h - the interface between the caches (stack.c) and the slabs (stack_pool.c) only.
  */
 #ifndef BZ_STACK_POOL_H
 #define BZ_STACK_POOL_H
@@ -12,42 +12,44 @@ enum {
     BZ_STACK_COLOUR_BYTES = 128
 };
 
-/* Many stacks in one mapping. Its descriptor lies elsewhere, so that untouched stacks stay so. */
+/* Many stacks in one mapping. The descriptor is separate, so that untouched stacks stay
+ * untouched. */
 struct bz_stack_slab {
-    struct bz_list all;  /* in pool->slabs; guarded by the pool's lock, as are the rest ... */
-    struct bz_list open; /* in kind->open while it has a stack to give */
+    struct bz_list all;  /* in pool->slabs; guarded by the pool's lock, like the rest ... */
+    struct bz_list open; /* in kind->open while it has stacks available */
     struct bz_chain idle;
-    uint32_t used;                          /* stacks in the hands of caches and users */
-    uint64_t clean[BZ_STACK_SLAB_MAX / 64]; /* bit i: stack i has no page of its own */
-    struct bz_stack_pool *pool;             /* ... but for these, which are constant */
+    uint32_t used;                          /* stacks in caches and in use */
+    uint64_t clean[BZ_STACK_SLAB_MAX / 64]; /* bit i: stack i has no memory */
+    struct bz_stack_pool *pool;             /* ... except these, which are constant */
     struct bz_os_slab pages;
     uint32_t count;
     uint8_t class;
     uint8_t guard; /* enum bz_stack_guard_kind */
 };
 
-/* A stack out of the pool: either it is one that has been used, or `is_fresh` and nothing of
- * it has been written, or nothing that counts: the control block is to be made. */
+/* A stack taken from the pool. If `is_fresh`, its content is undefined and the caller must
+ * initialise the control block; else it has been used before. */
 struct bz_stack_found {
     struct bz_stack *stack;
     struct bz_stack_slab *slab;
     bool is_fresh;
 };
 
-/* One stack in *out and up to `more_max` used ones in *more. 0 or -errno as bz_stack_take. */
+/* Take one stack into *out and up to `more_max` used ones into *more. Return 0 or -errno as
+ * bz_stack_take. */
 BZ_MUST_USE int bz_stack_pool_take(struct bz_stack_pool *p, enum bz_stack_class class,
                                    struct bz_stack_found *out, struct bz_chain *more,
                                    uint32_t more_max);
 
-/* Stacks of one class come back; the chain is empty afterwards. */
+/* Return stacks of one class; the chain is empty afterwards. */
 void bz_stack_pool_give(struct bz_stack_pool *p, enum bz_stack_class class,
                         struct bz_chain *stacks);
 
-/* Give the memory behind whole pages of a slab back, or log once why not. */
+/* Free the memory of whole pages of a slab, or log once why it failed. */
 void bz_stack_pool_discard(struct bz_stack_pool *p, char *low, size_t bytes);
 
-/* Stack number i of a slab: where its guard begins, and where its control block is. The blocks
- * start in different cache sets, or else the hot lines of a thousand stacks would share a few. */
+/* Addresses of stack number i of a slab: its guard and its control block. The blocks start in
+ * different cache sets, or else the hot lines of a thousand stacks would share a few. */
 static inline char *bz_stack_slab_low(const struct bz_stack_slab *slab, uint32_t i)
 {
     return slab->pages.base + i * slab->pool->kind[slab->class].bytes;

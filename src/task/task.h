@@ -1,19 +1,19 @@
 /*
- * task.h - the one thing the scheduler runs: a header with a state word and two functions.
+ * task.h - the header of a task: a state word and two functions.
  *
- * A fiber's `run` calls a function, a stackless task's calls `poll`, an actor's will drain its
- * mailbox. The scheduler knows no more than that. `run` is called on a runner's stack and may
- * suspend there, any number of times, in any function it calls; it returns what is to become of
- * the task:
+ * The `run` of a fiber calls a function, that of a stackless task calls `poll`, that of an actor
+ * will drain its mailbox. The scheduler knows no more than that. `run` is called on a runner's
+ * stack and may suspend there, any number of times, in any function it calls. Its result tells the
+ * scheduler what to do next:
  *
- *   BZ_RAN_DONE      it is over; result is set
- *   BZ_RAN_PENDING   it waits and owns no stack: whoever holds its waker will see it run again
- *   BZ_RAN_AGAIN     it waits for nothing but its next turn
- *   BZ_RAN_JOB       a forked job is over; nobody joins the header it ran under
+ *   BZ_RAN_DONE      the task has ended; result is set
+ *   BZ_RAN_PENDING   it waits without a stack; its waker will queue it again
+ *   BZ_RAN_AGAIN     it yields: queue it again
+ *   BZ_RAN_JOB       a forked job has ended; its header has no joiner
  *
- * Who may touch what: the word, anybody; everything marked "the runner's" only the worker that is
- * running the task or has it in hand between two queues, which is one at a time (the word sees to
- * it, and the pairing T of word.c carries what one wrote to the next).
+ * Access: any thread may access the word. Fields marked "the runner's" belong to the worker that
+ * runs the task or moves it between two queues. The word ensures that this is one worker at a time,
+ * and the pairing T of word.c makes its writes visible to the next.
  */
 #ifndef BZ_TASK_H
 #define BZ_TASK_H
@@ -32,22 +32,22 @@ struct bz_closer;
 enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
 
 enum bz_task_traits {
-    BZ_TASK_STAYS = 1,     /* is not to be run by whoever joins it */
-    BZ_TASK_CLASS = 4,     /* begins on a stack of its own class, not of the runtime's */
-    BZ_TASK_ANONYMOUS = 2, /* stands in for another, whose id and name it has: a job's header */
-    BZ_TASK_OWN = 16       /* this bit and those above are its maker's */
+    BZ_TASK_STAYS = 1,     /* must not be run by its joiner */
+    BZ_TASK_CLASS = 4,     /* starts on a stack of its own class, not of the runtime's */
+    BZ_TASK_ANONYMOUS = 2, /* the header of a job, with the id and name of the forking task */
+    BZ_TASK_OWN = 16       /* this bit and those above belong to the creator */
 };
 
 enum bz_task_marks {
     BZ_MARK_WAITED = 1,  /* it has left its stack since it was last called */
     BZ_MARK_POINTER = 2, /* its result is a pointer */
-    BZ_MARK_LOCKED = 4   /* it runs on one thread only: sched/locked.h */
+    BZ_MARK_LOCKED = 4   /* it is bound to one thread: sched/locked.h */
 };
 
 struct bz_task_ops {
     const char *kind;                      /* for dumps: "fiber", "poll" */
     enum bz_ran (*run)(struct bz_task *t); /* on a worker; may suspend */
-    void (*drop)(struct bz_task *t);       /* the last reference is gone: free it. Any thread. */
+    void (*drop)(struct bz_task *t); /* free it after the last reference is dropped. Any thread. */
     uintptr_t (*begun_in)(
         const struct bz_task *t); /* for messages: its function; NULL: not known */
     /* Its scope, if it is a task of one: sched/host.h. The task has not begun, and the caller has it. NULL: none */
@@ -60,15 +60,15 @@ struct bz_task {
     struct bz_runtime *rt;    /* constant; the runtime outlives the task's run, not the header */
     bz_shared(bz_entry) next; /* link of its resumed entry: chain.h */
     bz_shared(bz_entry) first_next; /* link of its first-run entry, a tombstone perhaps */
-    struct bz_stack *stack; /* where it stands while it does not run; NULL: nowhere. The runner's */
-    uint64_t id;            /* constant */
-    const char *name;       /* constant; may be NULL */
-    bz_atomic(uintptr_t) wait; /* what it waits in; the task's own to write: sched/wait.h */
-    struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
-    uint8_t traits;            /* enum bz_task_traits; constant */
-    uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
-    uint8_t own;               /* its maker's; constant */
-    uint8_t stack_class;       /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
+    struct bz_stack *stack;         /* its stack while it is suspended; NULL: none. The runner's */
+    uint64_t id;                    /* constant */
+    const char *name;               /* constant; may be NULL */
+    bz_atomic(uintptr_t) wait;      /* its current wait; written by the task itself: sched/wait.h */
+    struct bz_lock lock; /* guards joiners, and what wait points to against a canceller */
+    uint8_t traits;      /* enum bz_task_traits; constant */
+    uint8_t marks;       /* enum bz_task_marks; the runner's until EXIT, then constant */
+    uint8_t own;         /* set by its creator; constant */
+    uint8_t stack_class; /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
     union {
         struct {
             int result;    /* written before EXIT, read after */
@@ -76,15 +76,16 @@ struct bz_task {
         };
         void *pointer; /* as result, if BZ_MARK_POINTER; taken under lock, then NULL */
     };
-    struct bz_locals *locals; /* NULL: none; the task's own */
-    struct bz_list joiners;   /* waiting for its end; guarded by lock */
+    struct bz_locals *locals; /* NULL: none; accessed by the task itself */
+    struct bz_list joiners;   /* joiners waiting for its end; guarded by lock */
 #if defined(BZ_WATCH)
-    bz_atomic(uint32_t) runs_on;  /* 1 + the proc it runs on; sched/watch.h */
-    bz_atomic(uint32_t) jobs_out; /* forked, taken by others and not joined; likewise */
+    bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */
+    /* forked jobs taken by other workers and not yet joined; guarded by lock */
+    bz_atomic(uint32_t) jobs_out;
 #endif
 };
 
-/* What test builds keep about it; before its first run. */
+/* Initialise the fields of test builds; before its first run. */
 static inline void bz_task_init_watch(struct bz_task *t)
 {
 #if defined(BZ_WATCH)

@@ -8,46 +8,49 @@
  *   running              notified             scheduled+  idle        -        complete
  *   running, notified    notified             scheduled+  scheduled+  -        complete
  *   complete             complete                                     -
- *                                                + owes an enqueue    - refused
+ *                                                + caller must enqueue    - refused
  *
  * An empty cell is a bug, and aborts with its name.
  *
- * PARK and YIELD are stepped by the worker on the *next* stack, once the task's own has been left:
- * as soon as idle or scheduled is visible another worker may resume it there. A wake that comes
- * before that step finds it running, sets notified, and the PARK becomes an enqueue: no wake-up is
- * lost, and the task is never in a queue and on a worker at once.
+ * The worker makes the PARK and YIELD steps on the *next* stack, after it has left the task's own:
+ * as soon as idle or scheduled is visible, another worker may resume the task there. A wake before
+ * that step finds the task running and sets notified, and the PARK becomes an enqueue. So no
+ * wake-up is lost, and the task is never in a queue and on a worker at once.
  *
- * RUN, YIELD, PARK and exit are steps of whoever has the task, and it has it from a queue that
- * orders (release to acquire), so its first look at the word is not older than the last step. WAKE
- * is anybody's and may look at an old word; no cell of its column is empty.
+ * RUN, YIELD, PARK and exit are steps of the worker that owns the task. It got the task from a
+ * queue with release-acquire order, so its first load of the word is not older than the last step.
+ * Any thread may WAKE, and may see an old word; no cell of its column is empty.
  *
  * The claim. A task that has not run is fresh: scheduled, and not yet started. Its entry may be in
- * some queue or already on its way out of one while a joiner comes and would rather call it than
- * wait. Both try to claim it; the flag *started* is set by whoever wins and never cleared. To ask for
- * "scheduled" alone would not do: a claimed task may park and be woken, and is scheduled again while
- * its first entry is still queued; whoever took that one would run it a second time (BZ_BROKEN(54)).
- * The entry holds a reference that the winner by another way cannot take out of it, so that one adds
- * a reference of its own in the same step.
+ * a queue, or a worker may be taking it out, when a joiner wants to call the task instead of
+ * waiting. Both try to claim it; the winner sets the flag *started*, which is never cleared. The
+ * state "scheduled" alone is not enough: a claimed task may park and be woken, and is scheduled
+ * again while its first entry is still queued. A worker that took that entry would run the task a
+ * second time (BZ_BROKEN(54)). The entry holds a reference that a joiner cannot take over, so the
+ * joiner adds its own reference in the same step.
  *
- * The end. Completing and dropping the references of the run are one step, because after it the
- * task may be gone. Who wants to be told of the end sets *joined* first, and is refused once the
- * task is complete; if the end finds joined set it drops nothing, so that the task is still there to
- * find the joiners by.
+ * The end. The exit completes the task and drops the references of the run in one step, because the
+ * task may be freed right after it. A joiner sets *joined* first; that fails once the task is
+ * complete. If the exit finds joined set, it drops no reference, so that the task still exists
+ * while its joiners are woken.
  *
- * Every step is a read-modify-write, also one that changes nothing.
+ * Every step is a read-modify-write, even if it changes nothing.
  *
- * [T] step: word acq_rel -> step: word acq_rel   A waker that merely looked would not publish what
- *     it wrote before waking, and the run that follows could miss it. So WAKE of a scheduled task
- *     writes the same value again, and RUN acquires it. The same pairing carries what the task
- *     wrote (on its stack, in its result) from one worker to the next and to whoever joins.
- *     claim acquires for the same reason as RUN: a wake of a fresh task came before it.
- * [R] drop, exit: word acq_rel -> drop, exit: word acq_rel   everything anybody did with the task
- *     comes before the last reference frees it
- * [J] want_join: word acq_rel -> exit: word acq_rel   who is told to tell sees what the joiner linked;
- *     and the other way round, who is refused sees what the task wrote
- * [P] init: word release -> try_ref: word acquire   who finds a task by its word sees its fields
- * [C] cancel: word release -> is_cancelled: word acquire   why it was cancelled is visible to the
- *     task that finds itself cancelled
+ * [T] step: word acq_rel -> step: word acq_rel
+ *     A waker that only loaded the word would not publish its earlier writes, and the following run
+ *     could miss them. So WAKE of a scheduled task writes the same value again, and RUN acquires
+ *     it. The same pairing makes the writes of the task (its stack, its result) visible to the next
+ *     worker and to the joiner. claim acquires for the same reason as RUN: a wake of a fresh task
+ *     may come before it.
+ * [R] drop, exit: word acq_rel -> drop, exit: word acq_rel
+ *     all accesses to the task happen before the last reference frees it
+ * [J] want_join: word acq_rel -> exit: word acq_rel
+ *     an exit that must wake joiners sees the linked joiner; a refused joiner sees the writes of
+ *     the task
+ * [P] init: word release -> try_ref: word acquire
+ *     a thread that finds a task by its word sees its fields
+ * [C] cancel: word release -> is_cancelled: word acquire
+ *     the reason of the cancel is visible to the cancelled task
  */
 #include "task/word.h"
 
@@ -55,7 +58,7 @@
 
 enum cell { BAD, TO_IDLE, TO_SCHEDULED, TO_RUNNING, TO_NOTIFIED, TO_COMPLETE };
 
-/* The rows: life, with "running, notified" as a state of its own. */
+/* The rows: life, with "running, notified" as a separate state. */
 enum row { ROW_IDLE, ROW_SCHEDULED, ROW_RUNNING, ROW_NOTIFIED, ROW_COMPLETE, ROWS };
 
 static const struct {
@@ -127,7 +130,7 @@ bool bz_word_want_join(bz_word *w)
 
 void bz_word_ref(bz_word *w)
 {
-    /* relaxed: whoever adds one has one, so nothing can be freed meanwhile */
+    /* relaxed: the caller has a reference, so the task cannot be freed meanwhile */
     uint64_t was = bz_fetch_add_relaxed(w, BZ_WORD_REF_ONE);
     BZ_CHECK((was & BZ_WORD_REF_MASK) != 0, "task word %p: a reference to a dead task", (void *)w);
     BZ_CHECK((was & BZ_WORD_REF_MASK) != BZ_WORD_REF_MASK, "task word %p: too many references",
@@ -187,7 +190,7 @@ bool bz_word_is_complete(bz_word *w)
 
 void bz_word_check(bz_word *w)
 {
-    uint64_t word = bz_load_relaxed(w); /* relaxed: one look */
+    uint64_t word = bz_load_relaxed(w); /* relaxed: a snapshot */
     BZ_CHECK((word & BZ_WORD_LIFE) < BZ_LIVES, "task word %llx: no such life",
              (unsigned long long)word);
     BZ_CHECK(!(word & BZ_WORD_NOTIFIED) || (word & BZ_WORD_LIFE) == BZ_RUNNING,

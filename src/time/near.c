@@ -1,24 +1,24 @@
 /*
  * near.c - the near-heap: a pairing heap of timers.
  *
- * A slot of the wheel is a millisecond, and a sleep of 30 µs must not wait for the end of one. So the
- * timers of the current millisecond stand in a heap by their exact deadline. A pairing heap: a tree
- * in which each fires before its children, and the children are a list. Two heaps become one by a
- * single comparison (the later root becomes a child of the earlier), so pushing is O(1); taking the
- * root merges its children two by two, and then all, which is O(log n) amortized.
- * Rejected: a binary heap in an array, which must grow (a failure where nothing may fail) or be
- * bounded (and then what: a hundred thousand sleeps may end in one millisecond); a sorted list, which
- * is fine until those hundred thousand come, under a lock.
+ * A slot of the wheel is a millisecond, and a sleep of 30 µs must not wait for its end. So the
+ * timers of the current millisecond are in a heap ordered by their exact deadline. It is a pairing
+ * heap: a tree in which each timer fires before its children, and the children are a list. One
+ * comparison merges two heaps (the later root becomes a child of the earlier), so a push is O(1). A
+ * take of the root merges its children in pairs, and then all, which is O(log n) amortized.
+ * Rejected: a binary heap in an array, which must grow (and may fail to) or be bounded (but a
+ *           hundred thousand sleeps may end in one millisecond). Also a sorted list, which is too
+ *           slow for a hundred thousand timers under a lock.
  *
  * I1  A timer does not fire before its parent.
  * I2  kin.prev of a first child is the parent, of another the sibling before it, of the root NULL;
  *     kin.next is the sibling behind it or NULL.
  *
- * Nothing recurses: a heap may be as deep as it has timers.
+ * There is no recursion: a heap may be as deep as it has timers.
  */
 #include "time/near.h"
 
-/* Two heaps, either of which may be empty, become one. Their roots have no siblings. */
+/* Merge two heaps, either of which may be empty. Their roots have no siblings. */
 static struct bz_wheel_timer *meld(struct bz_wheel_timer *a, struct bz_wheel_timer *b)
 {
     if (a == NULL || b == NULL)
@@ -44,7 +44,7 @@ static struct bz_wheel_timer *sibling_take(struct bz_wheel_timer **list)
     return t;
 }
 
-/* All of a list of siblings as one heap: pairs from the front, then the pairs from the back. */
+/* Merge a list of siblings into one heap: pairs from the front, then the pairs from the back. */
 static struct bz_wheel_timer *meld_all(struct bz_wheel_timer *siblings)
 {
     struct bz_wheel_timer *pairs = NULL, *all = NULL, *t;
@@ -64,7 +64,7 @@ void bz_near_push(struct bz_wheel_timer **root, struct bz_wheel_timer *t)
     *root = meld(*root, t);
 }
 
-/* Unlink t, which is not the root, with all below it. */
+/* Unlink t, which is not the root, with its subtree. */
 static void cut(struct bz_wheel_timer *t)
 {
     struct bz_wheel_timer *prev = t->kin.prev;

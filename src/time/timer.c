@@ -1,16 +1,15 @@
 /*
  * timer.c - a list of timers, sorted by deadline.
  *
- * A merge sort of what it finds: the list is cut where it is out of order, and the pieces are merged
- * two by two, equals of about the same size, like the carries of a binary counter. Timers of one
- * timeout are armed in the order they fire, so pieces are long in practice, and often there is just
- * one. Nothing is allocated and nothing recurses: a million timers may be due when a machine wakes
- * from a suspend.
- * Rejected: qsort over an array of pointers, which would have to be allocated where nothing may fail.
+ * A natural merge sort: the list is split into sorted runs, and runs of about the same size are
+ * merged in pairs, like the carries of a binary counter. Timers with the same timeout are armed in
+ * the order they fire, so runs are long in practice, and often there is just one. There is no
+ * allocation and no recursion: a million timers may be due when a machine wakes from a suspend.
+ * Rejected: qsort over an array of pointers, because its allocation could fail.
  *
  * I1  A run is a chain by `next`, ended by NULL, in order, with its last node known. `prev` is
  *     meaningless until the end.
- * I2  pile[i] is empty or holds a merger of 2^i runs; what is in pile[i + 1] stood before it.
+ * I2  pile[i] is empty or holds 2^i merged runs; those in pile[i + 1] came before it in the list.
  */
 #include "time/timer.h"
 
@@ -18,7 +17,7 @@ struct run {
     struct bz_list *first, *last;
 };
 
-/* 2^32 runs are 2^32 timers of 48 bytes at the least: more than there is. */
+/* 2^32 runs are at least 2^32 timers of 48 bytes, more than fits in memory. */
 enum { PILES = 32 };
 
 static bool is_before(struct bz_list *a, struct bz_list *b)
@@ -26,7 +25,7 @@ static bool is_before(struct bz_list *a, struct bz_list *b)
     return bz_wheel_timer_before(bz_wheel_timer_of(a), bz_wheel_timer_of(b));
 }
 
-/* The longest run at the front of *rest, cut off. */
+/* Cut off the longest run at the front of *rest. */
 static struct run run_cut(struct bz_list **rest)
 {
     struct run r = {*rest, *rest};
@@ -51,7 +50,7 @@ static struct run run_merge(struct run a, struct run b)
     return (struct run){merged.next, last};
 }
 
-/* A run is put on the piles: as long as there is one of its size, they become one. */
+/* Add a run to the piles: merge it while there is one of its size. */
 static void run_pile(struct run *pile, struct run r)
 {
     unsigned i = 0;
@@ -63,7 +62,7 @@ static void run_pile(struct run *pile, struct run r)
     pile[i] = r;
 }
 
-/* The chain becomes the list again. */
+/* Turn the chain back into the list. */
 static void list_restore(struct bz_list *head, struct run r)
 {
     struct bz_list *before = head;

@@ -1,10 +1,10 @@
 /*
- * timer.h - one timer in a wheel, and which of two fires first.
+ * timer.h - a timer of a wheel, and the order of two timers.
  *
- * A timer is the caller's memory: it lies in a future, in the frame of a waiting task, wherever its
- * owner likes, and the wheel links it in. What is to happen when it fires is the owner's business:
- * it embeds the timer and gets back to itself by BZ_CONTAINER_OF. All zeroes is a timer that is not
- * armed. The fields are the wheel's; nobody else reads or writes them.
+ * The caller owns the memory of a timer: it may be in a future or in the frame of a waiting task,
+ * and the wheel links it. The owner embeds the timer, finds its own struct by BZ_CONTAINER_OF and
+ * handles the expiry. All zeroes is a timer that is not armed. Only the wheel reads or writes the
+ * fields.
  */
 #ifndef BZ_TIME_TIMER_H
 #define BZ_TIME_TIMER_H
@@ -23,8 +23,8 @@ struct bz_wheel_timer {
     };
     struct bz_wheel_timer *child; /* in the near-heap: the first child */
     uint64_t deadline_ns;
-    uint64_t order; /* the number of its arming: equal deadlines fire by it */
-    uint16_t place; /* where it is linked in; 0 is nowhere. wheel.c has the numbers */
+    uint64_t order; /* sequence number of its arming: the order of equal deadlines */
+    uint16_t place; /* where it is linked; 0: nowhere. wheel.c has the numbers */
 };
 
 static inline struct bz_wheel_timer *bz_wheel_timer_of(struct bz_list *in)
@@ -32,7 +32,7 @@ static inline struct bz_wheel_timer *bz_wheel_timer_of(struct bz_list *in)
     return BZ_CONTAINER_OF(in, struct bz_wheel_timer, in);
 }
 
-/* Does a fire before b? A total order: no two armings have the same number. */
+/* True if a fires before b. A total order: no two armings have the same number. */
 static inline bool bz_wheel_timer_before(const struct bz_wheel_timer *a,
                                          const struct bz_wheel_timer *b)
 {

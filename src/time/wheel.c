@@ -1,12 +1,12 @@
 /*
- * wheel.c - the timer wheel: arm and disarm in O(1), whatever there is.
+ * wheel.c - the timer wheel: arm and disarm in O(1).
  *
- * Most timers are timeouts that never fire, so what counts is to arm and disarm them. A moment,
- * counted in milliseconds (a tick), is a number with five digits of six bits, above them the rest.
- * Level L has a slot for each value of digit L. A timer goes to the level of the highest digit in
- * which its tick differs from the current one, there to the slot of its own digit:
+ * Most timers are timeouts that never fire, so arm and disarm must be fast. A time in milliseconds
+ * (a tick) is a number of five digits of six bits, and the rest above them. Level L has a slot for
+ * each value of digit L. A timer goes to the level of the highest digit in which its tick differs
+ * from the current tick, into the slot of its own digit:
  *
- *     level   slots of   spans         holds what differs from now in
+ *     level   slots of   spans         differs from now in
  *     near    -          1 ms          nothing: the current millisecond, or the past
  *     0       1 ms       64 ms         the last digit
  *     1       64 ms      4.1 s         the last but one, and perhaps below
@@ -15,38 +15,39 @@
  *     4       4.7 h      12.4 days
  *     far     -          for ever      the rest
  *
- * So level by level, and slot by slot in a level, is the order of time, and no slot holds two laps.
+ * So levels, and slots within a level, are in time order, and no slot holds timers of two rounds.
  * The first occupied slot of the first occupied level has the earliest timer: two bit operations.
  *
- * When time moves on, the highest digit that changed tells it all. Every slot of the levels below it,
- * and the slots in its own level that were passed, are due as a whole: their lists are taken as they
- * are. The one slot we have come to stand in is dealt out again, below. Nothing else is touched, be
- * it a millisecond or a month that has passed. A slot holds no order; it is sorted when it is due
- * (timer.c).
+ * When time advances, the highest changed digit decides. All slots of the levels below it, and the
+ * passed slots of its own level, are due as a whole: their lists are taken unchanged. The timers of
+ * the new current slot are distributed to the levels below. Nothing else is touched, whether a
+ * millisecond or a month has passed. A slot is unsorted; it is sorted when it is due (timer.c).
  *
  * A slot is a millisecond, but deadlines are nanoseconds. The slot of the current millisecond is a
- * heap (near.c), so a sleep of 30 µs is exact. Every other slot remembers the earliest deadline that
- * was put into it, so the moment to wake at is exact without opening the slot: an hour's sleep wakes
- * its machine once, and not at each level it comes down. A deadline that was disarmed is still
- * remembered while its slot has others; that costs at most one wake for nothing, for it opens the
- * slot, whose timers are then dealt out with deadlines that are exact.
+ * heap (near.c), so a sleep of 30 µs is exact. Every other slot records its earliest deadline, so
+ * the next wake-up time is exact without opening the slot: a sleep of an hour wakes its machine
+ * once, and not at each level. A disarmed deadline stays recorded while its slot has other timers.
+ * That costs at most one spurious wake-up, because it opens the slot and distributes the timers
+ * with exact deadlines.
  *
- * Whoever holds a lock meanwhile expires in bits (expire_some): from one first deadline to the next,
- * through the heap, which sorts no more than it is asked for. A bit costs what it fires and the slots
- * that are dealt out on the way to it, once each.
+ * A caller that holds a lock expires in parts (expire_some): from one earliest deadline to the
+ * next, through the heap, which sorts only the timers that are taken. A part costs the timers it
+ * fires and the slots it distributes, once each.
  *
- * Rejected: one heap for all (a disarm costs O(log n) and its cache misses, 1M timers deep); firing
- * whole slots, as wheels without the heap do (a millisecond late, or early); a heap for the next few
- * milliseconds, as was planned (the remembered deadlines make slots as exact, and O(1)); three more
- * levels instead of the overflow list, which would span all 64 bits (4.6 KiB a wheel, for timers
- * past 12 days); waking at the edge of each slot in order to cascade.
+ * Rejected: one heap for all (a disarm costs O(log n) with cache misses at 1M timers). Firing whole
+ *           slots, as wheels without a heap do (a millisecond late, or early). A heap for the next
+ *           few milliseconds (the recorded deadlines make slots as exact, in O(1)). Three more
+ *           levels instead of the overflow list, to cover all 64 bits (4.6 KiB a wheel, for timers
+ *           past 12 days). Waking at the edge of each slot to cascade.
  *
- * I1  An armed timer is in one place, and `place` tells which; count is their number.
- * I2  near holds ticks <= w->tick. Slot s of level L holds ticks > w->tick that are equal to it above
+ * I1  An armed timer is in exactly one place, given by `place`; count is the number of armed
+ *     timers.
+ * I2  near holds ticks <= w->tick. Slot s of level L holds ticks > w->tick that are equal to it
+ *     above
  *     digit L and have s as digit L. far holds ticks > w->tick that differ above the last level.
  * I3  Bit s of occupied[L] is set if and only if slot s of level L has timers.
- * I4  first_ns of a slot with timers is not later than any deadline in it, and lies where a timer of
- *     this slot may lie: whoever expires at it opens the slot.
+ * I4  first_ns of a slot with timers is not later than any deadline in it, and is within the slot's
+ *     range: an expire at first_ns opens the slot.
  */
 #include "time/wheel.h"
 
@@ -69,7 +70,7 @@ static uint64_t tick_of(uint64_t ns)
     return ns / BZ_WHEEL_TICK_NS;
 }
 
-/* The level of the highest digit in which two ticks differ; they do. Past the last level: far. */
+/* The level of the highest digit in which two different ticks differ. Past the last level: far. */
 static unsigned level_of(uint64_t a, uint64_t b)
 {
     return bz_bits_highest(a ^ b) / BZ_WHEEL_BITS;
@@ -99,7 +100,7 @@ void bz_wheel_fini(struct bz_wheel *w)
     BZ_CHECK(w->count == 0, "wheel %p: %zu timers are armed at its end", (void *)w, w->count);
 }
 
-/* ---- in and out ---- */
+/* ---- arm and disarm ---- */
 
 static void slot_put(struct bz_wheel_slot *s, struct bz_wheel_timer *t)
 {
@@ -109,7 +110,7 @@ static void slot_put(struct bz_wheel_slot *s, struct bz_wheel_timer *t)
     bz_list_push_back(&s->timers, &t->in);
 }
 
-/* Where it belongs, as seen from w->tick: I2. */
+/* Link a timer in its place relative to w->tick: I2. */
 static void wheel_put(struct bz_wheel *w, struct bz_wheel_timer *t)
 {
     uint64_t tick = tick_of(t->deadline_ns);
@@ -155,7 +156,7 @@ bool bz_wheel_disarm(struct bz_wheel *w, struct bz_wheel_timer *t)
     switch (t->place) {
     case PLACE_NONE:
         return false;
-    case PLACE_DUE: /* it does not count any more */
+    case PLACE_DUE: /* no longer counted */
         if (BZ_BROKEN(61))
             return false;
         bz_list_remove(&t->in);
@@ -182,7 +183,7 @@ bool bz_wheel_rearm(struct bz_wheel *w, struct bz_wheel_timer *t, uint64_t deadl
     return was_armed;
 }
 
-/* ---- time moves on ---- */
+/* ---- expiry ---- */
 
 uint64_t bz_wheel_next(const struct bz_wheel *w)
 {
@@ -194,7 +195,7 @@ uint64_t bz_wheel_next(const struct bz_wheel *w)
     return bz_list_is_empty(&w->far.timers) ? BZ_WHEEL_NEVER : w->far.first_ns;
 }
 
-/* A timer leaves the wheel for a list of due ones. */
+/* Move a timer from the wheel to a list of due timers. */
 static void due_put(struct bz_wheel *w, struct bz_wheel_timer *t, struct bz_list *due)
 {
     t->place = PLACE_DUE;
@@ -203,7 +204,7 @@ static void due_put(struct bz_wheel *w, struct bz_wheel_timer *t, struct bz_list
     bz_list_push_back(due, &t->in);
 }
 
-/* Returns how many, `limit` at most. */
+/* Return the number of timers moved, at most `limit`. */
 static size_t near_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due, size_t limit)
 {
     size_t moved = 0;
@@ -215,7 +216,7 @@ static size_t near_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *d
     return moved;
 }
 
-/* The slots of `mask` are due as a whole. Slot by slot is sorted, so `passed` stays sorted. */
+/* Expire the slots of `mask` as a whole. Each slot is sorted in turn, so `passed` stays sorted. */
 static void slots_pass(struct bz_wheel *w, unsigned level, uint64_t mask, struct bz_list *passed)
 {
     BZ_BITS_FOR_EACH (digit, w->occupied[level] & mask) {
@@ -226,11 +227,12 @@ static void slots_pass(struct bz_wheel *w, unsigned level, uint64_t mask, struct
     w->occupied[level] &= ~mask;
 }
 
-/* We stand in this slot now: what is due has passed, the rest is put below. */
+/* This is the current slot now: expire the due timers, and distribute the rest to the levels
+ * below. */
 static void slot_deal(struct bz_wheel *w, struct bz_wheel_slot *s, uint64_t now_ns,
                       struct bz_list *passed)
 {
-    struct bz_list timers, due; /* off the slot first: one of far may go back to far */
+    struct bz_list timers, due; /* empty the slot first: a timer of far may go back to far */
     bz_list_init(&timers);
     bz_list_init(&due);
     bz_list_splice(&timers, &s->timers);
@@ -245,7 +247,7 @@ static void slot_deal(struct bz_wheel *w, struct bz_wheel_slot *s, uint64_t now_
     bz_list_splice(passed, &due);
 }
 
-/* The overflow list, once its first comes within reach of the last level. */
+/* Distribute the overflow list when its first timer comes within the last level. */
 static void far_deal(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed)
 {
     unsigned reach = BZ_WHEEL_LEVELS * BZ_WHEEL_BITS;
@@ -254,8 +256,8 @@ static void far_deal(struct bz_wheel *w, uint64_t now_ns, struct bz_list *passed
     slot_deal(w, &w->far, now_ns, passed);
 }
 
-/* From w->tick to `tick`, which is later; near is empty. Slots pass in the order of time; of the one
- * we come to stand in, what is due at now_ns passes. */
+/* Advance from w->tick to `tick`, which is later; near is empty. Passed slots expire in time order;
+ * of the new current slot the timers due at now_ns expire. */
 static void wheel_turn(struct bz_wheel *w, uint64_t tick, uint64_t now_ns, struct bz_list *passed)
 {
     unsigned top = level_of(tick, w->tick);
@@ -286,8 +288,8 @@ size_t bz_wheel_expire(struct bz_wheel *w, uint64_t now_ns, struct bz_list *due)
     return count - w->count;
 }
 
-/* To the millisecond of the first deadline, or to now_ns if that is earlier: nothing is passed as a
- * whole, because there is nothing before the first, and what is due comes out of near. */
+/* Advance to the millisecond of the first deadline, or to now_ns if that is earlier. No slot
+ * expires as a whole, because there is no timer before the first; due timers come out of near. */
 static void wheel_advance(struct bz_wheel *w, uint64_t now_ns)
 {
     struct bz_list passed;
@@ -320,7 +322,7 @@ struct bz_wheel_timer *bz_wheel_take(struct bz_list *due)
 
 /* ---- the validator ---- */
 
-/* I1, I2 and I4 for one timer or moment in the slot `place`. */
+/* Check I1, I2 and I4 for one timer or deadline in the slot `place`. */
 static void check_place(struct bz_wheel *w, unsigned place, uint64_t ns, const char *what)
 {
     uint64_t tick = tick_of(ns);
