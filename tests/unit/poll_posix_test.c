@@ -66,11 +66,11 @@ static bool is_ready(unsigned i, enum bz_side side)
 /* Wait once and deliver what was heard. Returns how many files were heard, or -ETIMEDOUT. */
 static int turn(uint64_t until)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     heard.count = heard.at = 0;
     bz_poll_prepare(&poll);
     int err = bz_poll_wait(&poll, until, &heard);
-    while (bz_poll_deliver(&poll, &heard, told)) {
+    while (bz_poll_deliver(&poll, &heard, wakes)) {
     }
     return err != 0 ? err : (int)heard.count;
 }
@@ -152,10 +152,10 @@ TEST(poll_posix, a_file_that_goes_leaves_the_others_where_they_can_be_found)
 /* A hang-up is told once, and each later call has to meet it: both halves are worth a try until one would wait. */
 TEST(ready, after_a_hang_up_both_halves_stay_worth_a_try)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     begin(1);
     bz_file_lock(file[0]);
-    bz_ready_event(file[0], BZ_READY_OVER, told);
+    bz_ready_event(file[0], BZ_READY_OVER, wakes);
     bz_file_unlock(file[0]);
     forget(0); /* as a try does before its call */
     CHECK(is_ready(0, BZ_SIDE_IN));
@@ -166,10 +166,10 @@ TEST(ready, after_a_hang_up_both_halves_stay_worth_a_try)
 /* The peer writes no more: that says nothing of what it reads. */
 TEST(ready, after_the_end_of_the_input_only_that_half_does)
 {
-    struct bz_told told[BZ_SIDES];
+    struct bz_wake wakes[BZ_SIDES];
     begin(1);
     bz_file_lock(file[0]);
-    bz_ready_event(file[0], BZ_READY_IN_OVER, told);
+    bz_ready_event(file[0], BZ_READY_IN_OVER, wakes);
     bz_file_unlock(file[0]);
     forget(0);
     CHECK(is_ready(0, BZ_SIDE_IN));
