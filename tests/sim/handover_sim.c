@@ -4,6 +4,7 @@
  */
 #include "support/sched_sim.h"
 
+#include "os/fault.h"
 #include "sched/monitor.h"
 
 enum { HOGS_MAX = 6 };
@@ -235,6 +236,28 @@ static void play_with_a_limit(const struct bz_os *os, void *arg)
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, one_hog_after_another, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+}
+
+static void play_without_a_thread(const struct bz_os *os, void *arg)
+{
+    struct bz_fault f;
+    struct sim_scene s = {1, one_hog_after_another, NULL, 0};
+    bz_fault_init(&f, os, NULL,
+                  &(struct bz_fault_plan){.kind = BZ_FAULT_THREAD, .nth = *(uint64_t *)arg});
+    sim_play(&f.os, &s);
+}
+
+/* The proc lies idle for a moment, and is taken up when there is a thread again. */
+TEST(handover, bug_30_a_proc_that_no_thread_was_there_for_is_tried_again)
+{
+    for (uint64_t i = 0, n = sim_seeds(60); i < n; i++) {
+        uint64_t seed = sim_next_seed(), nth = 3 + i % 3; /* after the worker and the monitor */
+        t_watch("simulation seed 0x%llx, without thread %u", (unsigned long long)seed,
+                (unsigned)nth);
+        CHECK_EQ(
+            bz_sim_run(&(struct bz_sim_config){.seed = seed}, play_without_a_thread, &nth, NULL),
+            0);
+    }
 }
 
 /* One may burn beside the procs. When it has ended it is the next one's turn. */

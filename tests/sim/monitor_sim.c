@@ -189,6 +189,62 @@ TEST(monitor, a_lone_task_of_one_proc_needs_none)
     CHECK_EQ(r.threads, 2u); /* ours and the worker */
 }
 
+/* ---- the handshake ---- */
+
+/* A system whose barrier looks whether a machine has been asked (sched/retake.h). */
+static struct {
+    int (*barrier)(const struct bz_os *os);
+    struct bz_runtime *rt;
+    unsigned asked;   /* barriers that were paid for while one was */
+    uint64_t rescued; /* entries that the monitor has taken out of machines, in all runs */
+} watched;
+
+static int watched_barrier(const struct bz_os *os)
+{
+    bool is_asked = false;
+    for (unsigned i = 0; watched.rt != NULL && i < bz_machines_count(watched.rt); i++) {
+        struct bz_retake *taken = &bz_machines_at(watched.rt, i)->taken;
+        is_asked |=
+            bz_load_relaxed(&taken->retake) == BZ_TAKING_ASKED; /* relaxed: one thread runs */
+    }
+    watched.asked += is_asked;
+    return watched.barrier(os);
+}
+
+static int take_and_count(void *arg)
+{
+    watched.rt = bz_machine_self()->rt;
+    CHECK_EQ(spawn_again_and_again(arg), 0);
+    uint64_t rescued = bz_load_relaxed(&monitor()->rescued); /* relaxed: statistics */
+    CHECK(rescued == 0 || watched.asked > 0);
+    watched.rescued += rescued;
+    watched.rt = NULL;
+    return 0;
+}
+
+static void on_a_watched_system(const struct bz_os *os, void *arg)
+{
+    struct bz_os *mine = (struct bz_os *)os; /* of this run alone */
+    watched.barrier = mine->barrier;
+    watched.asked = 0;
+    mine->barrier = watched_barrier;
+    sim_play(os, arg);
+    mine->barrier = watched.barrier;
+}
+
+/* Asked first, then the barrier, then taken: a machine that comes back meanwhile waits. */
+TEST(monitor, it_asks_a_machine_before_it_takes_from_it)
+{
+    for (uint64_t i = 0, n = sim_seeds(50); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        struct sim_scene s = {2, take_and_count, (void *)(intptr_t)LOOKS_NS, 0};
+        t_watch("simulation seed 0x%llx", (unsigned long long)seed);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, on_a_watched_system, &s, NULL),
+                 0);
+    }
+    CHECK_GT(watched.rescued, 0u);
+}
+
 /* ---- when it cannot be ---- */
 
 /* The n-th thread cannot be started: with n = 2 that is the monitor, or the other worker. */

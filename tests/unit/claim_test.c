@@ -1,5 +1,6 @@
 /* A join that runs the child itself: when it does, when it does not, and that nobody can tell. */
 #include "support/alone.h"
+#include "support/bell.h"
 #include "support/on_each.h"
 
 #include "base/bz_atomic.h"
@@ -324,6 +325,30 @@ static void counted_free(void *ctx, void *block, size_t size)
     (void)ctx;
     bz_fetch_sub_relaxed(&blocks, 1); /* relaxed: a count */
     bz_free(&bz_allocator_libc, block, size);
+}
+
+/* The future has been given up, and has left its mark: somebody has waited. */
+static int join_after_a_future(void *arg)
+{
+    struct bz_stack *its = NULL;
+    struct t_bell bell = {.holders = 1};
+    blitz_waker w = t_bell_waker(&bell);
+    blitz_join_future f;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(note_stack, &its, NULL, &t), 0);
+    blitz_task_join_future_init(&f, t);
+    CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_PENDING);
+    f.future.ops->cancel(&f.future);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+TEST(claim, a_child_that_a_future_has_waited_for_is_given_back_too)
+{
+    blitz_allocator a = {counted_alloc, counted_free, NULL};
+    t_hold_procs();
+    CHECK_EQ(blitz_run(join_after_a_future, NULL, &(blitz_config){.procs = 1, .allocator = &a}), 0);
+    CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: all threads have ended */
 }
 
 static int join_and_keep(void *arg)

@@ -121,6 +121,21 @@ TEST(idle, more_procs_than_a_word_has_bits)
     bz_idle_check(&idle);
 }
 
+/* Some procs are started and awake from the beginning; the bits of the others are in several words. */
+TEST(idle, at_the_start_those_sleep_that_were_not_started)
+{
+    static struct bz_idle fresh;
+    given(4);
+    for (unsigned awake = 0; awake <= 200; awake += 25) {
+        bz_idle_init(&fresh, 200, awake, idle.barrier, idle.has_barrier);
+        CHECK_EQ(bz_idle_sleeping(&fresh), 200 - awake);
+        for (unsigned p = 0; p < 200; p++) {
+            uint64_t word = bz_load_relaxed(&fresh.sleeper[p / 64]); /* relaxed: one thread */
+            CHECK_EQ(word >> p % 64 & 1, (uint64_t)(p >= awake));
+        }
+    }
+}
+
 /* The question every push asks, one load: is there anybody who might have to be roused? */
 TEST(idle, a_push_asks_no_further_unless_one_sleeps_and_nobody_searches)
 {

@@ -122,6 +122,7 @@ TEST(overdue, a_shutdown_speaks_after_one_second_and_then_every_ten)
     in_simulation(1);
     CHECK_EQ(atomic_load(&said), 3); /* at 1, 11 and 21 s */
     says("waiting for sleep");
+    says("has not ended after 21.0 s");
 }
 
 TEST(overdue, a_thousand_overdue_tasks_are_a_few_lines)

@@ -120,6 +120,19 @@ TEST(runq, while_a_thief_copies_the_owner_goes_on_behind_it)
     CHECK_EQ(bz_runq_take(&mine), 0u);
 }
 
+/* Likewise what another thief has claimed in the thief's own ring: those slots are not free yet. */
+TEST(runq, a_thief_that_is_stolen_from_counts_what_is_being_copied)
+{
+    given_two_rings();
+    push_all(1, BZ_RUNQ_CAP / 2 + 1);
+    given_a_thief_at_work(0, BZ_RUNQ_CAP / 4);
+    for (unsigned i = 0; i < BZ_RUNQ_CAP / 2; i++)
+        CHECK(bz_runq_try_push(&yours, 1000 + i));
+    CHECK_EQ(bz_runq_steal(&yours, &mine), 0u);
+    given_a_thief_at_work(BZ_RUNQ_CAP / 4, BZ_RUNQ_CAP / 4); /* it is through */
+    CHECK_EQ(bz_runq_steal(&yours, &mine), 1000u + BZ_RUNQ_CAP / 4 - 1);
+}
+
 TEST(runq, what_is_being_copied_is_not_overwritten)
 {
     given_two_rings();

@@ -173,6 +173,21 @@ TEST(runtime, one_task_too_many_is_told_to_come_again)
     end(rt);
 }
 
+TEST(runtime, a_limit_of_one_task_lets_one_after_another_in)
+{
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .tasks_max = 1}, &rt), 0);
+    for (int i = 0; i < 3; i++) {
+        int err;
+        blitz_task *t;
+        while ((err = blitz_spawn(seven, NULL, &(blitz_spawn_opts){.runtime = rt}, &t)) == -EAGAIN)
+            sched_yield(); /* the last one was joined, but perhaps not counted out yet */
+        CHECK_EQ(err, 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    }
+    end(rt);
+}
+
 /* ---- hooks ---- */
 
 struct threads {

@@ -200,6 +200,20 @@ TEST(stats, injected_and_wakes)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
+static int naps_often(void *arg)
+{
+    for (int i = 0; i < N; i++)
+        CHECK_EQ(naps(arg), 0);
+    return 0;
+}
+
+/* A task that a timer wakes on its own proc takes no way round. */
+TEST(stats, a_sleeper_is_woken_where_it_slept)
+{
+    struct measured m = measure(naps_often, NULL);
+    CHECK_EQ(ADDED(m, injected), 0u);
+}
+
 /* ---- fork and join ---- */
 
 static int job_returns(void *arg)
