@@ -159,7 +159,7 @@ TEST(handover, whatever_a_task_does_after_it_lost_its_proc_is_done)
     sim_on_procs(all_come_back, NULL, 0, 300, 1, 3);
 }
 
-/* ---- who loses its proc, and who does not ---- */
+/* ---- losing the proc ---- */
 
 enum { SHORT = 12 };
 
