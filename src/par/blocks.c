@@ -1,22 +1,23 @@
 /*
- * blocks.c - what filter, partition and flatten know of their blocks between two passes.
+ * blocks.c - block counts and marks of filter, partition and flatten, between their two passes.
  *
- * Where an element goes depends on how many before it are kept. So the indexes are cut into blocks: a first
- * pass marks and counts in each, the counts are added up, and in a second pass each block has its
- * place and needs nobody else's. The sum goes through as many counts as there are blocks, in one thread:
- * a block is 2048 elements or less, so that is 1/2048 of the work, and not worth a parallel scan.
+ * The position of an element depends on the number of kept elements before it. So the indexes are
+ * divided into blocks. A first pass marks and counts in each block, the counts are summed up, and
+ * in a second pass each block knows its position. One thread computes the sum over the blocks: a
+ * block has up to 2048 elements, so the sum is 1/2048 of the work, and not worth a parallel scan.
  *
- * The marks, a byte for each index, are what lets a body be evaluated once. Rejected: evaluating it
- * again (a costly one, the kind that is worth two workers, would take as long as on one); a bit for
- * each index (compilers vectorize bytes, not bits); writing what is kept to the block's own stretch of the
- * output first, and moving it down (blocks would have to wait for each other, or for one who moves all).
+ * The marks, a byte for each index, save a second evaluation of the body. Rejected: evaluating it
+ * twice (an expensive body, the kind that is worth two workers, would take as long as on one). A
+ * bit for each index (compilers vectorize bytes, not bits). Writing the kept elements to the
+ * block's own part of the output and moving them down (blocks would wait for each other).
  *
- * Blocks are the indexes of two loops. Few elements can be much work, so there are at least 64 blocks
- * where there are so many elements; a grain that was asked for in elements is rounded up to blocks.
+ * Blocks are the indexes of two loops. Few elements can be much work, so there are at least 64
+ * blocks if there are as many elements. A grain given in elements is rounded up to blocks.
  *
- * I1  place_ has count_ + 1 entries: after the sum the last one is the total, and the end of the last
+ * I1  place_ has count_ + 1 entries: after the sum the last one is the total, and the end of the
+ *     last
  *     block.
- * I2  One piece of memory, of bytes_ bytes: places, then marks.
+ * I2  One allocation of bytes_ bytes: places, then marks.
  */
 #include <errno.h>
 
@@ -26,7 +27,7 @@
 
 enum { BLOCK_MAX = 2048, BLOCKS_LEAST = 64 };
 
-/* So many elements, in blocks; 0 stays 0. */
+/* Convert a number of elements to blocks; 0 stays 0. */
 static size_t in_blocks(size_t elements, size_t each)
 {
     return elements / each + (elements % each != 0);

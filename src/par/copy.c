@@ -1,11 +1,11 @@
 /*
- * copy.c - a copy and a fill by several workers.
+ * copy.c - parallel copy and fill.
  *
- * Memory that is large enough for this is bound by the bus, and one core seldom fills it. A chunk is a
- * memcpy(). A fill of elements of any size is one as well: the value is doubled up to a pattern of about a
- * KiB at the beginning of the chunk, and the pattern is copied behind itself from the first cache.
+ * Large copies are limited by memory bandwidth, and one core seldom uses all of it. A chunk is a
+ * memcpy(). A fill is one as well: the value is doubled up to a pattern of about a KiB at the start
+ * of the chunk. The pattern, which is then in the L1 cache, is copied repeatedly.
  *
- * A chunk below a few KiB costs more than it brings, so that is the grain where none was asked for.
+ * A chunk below a few KiB costs more than it gains, so a few KiB is the default grain.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -17,11 +17,11 @@ enum { PIECE = 8192, PATTERN = 1024 };
 
 struct copy {
     char *to;
-    const char *from; /* elements, or the one value */
+    const char *from; /* elements, or the fill value */
     size_t bytes;
 };
 
-/* The caller's wishes, and a grain of at least a few KiB. */
+/* The caller's options, with a grain of at least a few KiB. */
 static blitz_par_opts advice(size_t bytes, const blitz_par_opts *opts)
 {
     blitz_par_opts o = opts != NULL ? *opts : (blitz_par_opts){0};

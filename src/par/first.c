@@ -1,19 +1,18 @@
 /*
- * first.c - the lowest index that was found: what stops a search that can end early.
+ * first.c - the lowest index found so far, which stops a search early.
  *
- * The spans of blitz/iter_find.h go through their indexes in order, and look every 64 elements whether what
- * they look for is still wanted: any of it was found (find_any), or an index below theirs (find_first,
- * try_for_each). What they look at is one word, the lowest index found so far; it only ever falls.
+ * The spans of blitz/iter_find.h scan their indexes in order. Every 64 elements they check whether
+ * the search can stop: because any match was found (find_any), or one with a lower index
+ * (find_first, try_for_each). They check one word, the lowest index found so far; it never rises.
  *
- * So the lowest index is always found: nobody leaves a span whose next index is below the word, and the
- * word is never below the lowest one. What is above is left as soon as it is seen; to see it late
- * costs time and nothing else, and the result is read when all have been joined. So every access is
- * relaxed.
+ * So the lowest index is always found: no worker leaves a span whose next index is below the word,
+ * and the word is never below the lowest match. Workers above the word stop when they see it. A
+ * late read only costs time, and the result is read after all joins. So every access is relaxed.
  *
- * Rejected: to stop the loop by a result (blitz_for() does that for find_any as well): it stops chunks
- * below, too, and the lowest index of those that ran is not the lowest there is.
+ * Rejected: stopping the loop by a result (as blitz_for() does, also for find_any). It stops lower
+ *           chunks, too, so the lowest match of the chunks that ran need not be the lowest match.
  *
- * I1  at_ falls, or stays.
+ * I1  at_ never rises.
  */
 #include "base/bz_atomic.h"
 #include "base/compiler.h"

@@ -1,12 +1,12 @@
 /*
  * for.c - parallel loops: chunks, single indexes, tiles.
  *
- * All the cutting is split.c's; here is what a chunk is for each of them. A loop over single indexes is a
- * loop over chunks with an inner loop of ours: the check for an error is between two calls anyhow. A loop
- * over tiles is the same with spans that have two sides.
+ * split.c splits the loops; this file defines the chunks of each kind. A loop over single indexes
+ * is a loop over chunks with our own inner loop, which checks for an error between two calls. A
+ * loop over tiles is the same with two-dimensional spans.
  *
- * Function pointers are kept in the loop as one type and called as what they are, which C allows
- * (and calling them as anything else is what it does not).
+ * The loop stores function pointers as one type and converts them back to their own type before a
+ * call, as C requires.
  */
 #include <errno.h>
 
@@ -40,7 +40,7 @@ static int tile_chunk(const struct bz_loop *loop, const struct bz_span *s, void 
 
 /* ---- loops ---- */
 
-/* A loop as it was called. */
+/* The arguments of a loop. */
 struct call {
     bz_chunk_fn *chunk;
     void (*body)(void);

@@ -1,30 +1,31 @@
 /*
  * pipeline.c - items through stages, several at a time.
  *
- * A *token* carries one item at a time: it takes the next one from the source, calls stage after stage
- * with it, and comes back for another. There are as many tokens as items may be in flight, so the bound
- * needs no counting, and an item stays in the caches of the worker that has it. Tokens are forked jobs:
- * those for which no worker has time are not begun, and find at their join that the source has ended. One
- * that waits for its turn suspends, and its worker does something else.
+ * A *token* carries one item at a time: it takes the next item from the source, calls one stage
+ * after the other with it, and returns for another. There are as many tokens as items may be in
+ * flight, so the bound needs no counting, and an item stays in the cache of its worker. Tokens are
+ * forked jobs: if no worker is free, a token starts only at its join, and finds that the source has
+ * ended. A token that waits for its turn suspends, and its worker runs other work.
  *
- * Turns. An item has a number, in the order of the source. An ordered stage has a row of semaphores,
- * one for each token: item i waits for number i modulo their count, and gives a permit to the next. Of
- * the items that have not passed the stage, the lowest is under way, and so are all between it and any
- * that waits there; that is no more than there are tokens, so two never wait for one semaphore (I1).
- * And the lowest item of all waits for nobody: the pipeline moves.
+ * Turns. Items are numbered in the order of the source. An ordered stage has an array of
+ * semaphores, one for each token: item i waits for semaphore i modulo their count, and then gives a
+ * permit to the next. Among the items that have not passed the stage, the lowest is in flight, and
+ * so are all items between it and any waiting item. Those are at most as many as there are tokens,
+ * so two items never wait for one semaphore (I1). The lowest item of all never waits, so the
+ * pipeline makes progress.
  *
- * An item of which nothing is left passes its turns on, without its stages being called.
+ * An item that a stage has consumed still passes its turns on, without calls of its later stages.
  *
- * Stopping: the first reason is kept, the semaphores are closed, whoever waits is turned away, and
- * every token drops what it has and ends. The mutexes of serial stages are left by who holds them.
+ * Stopping: the first reason is kept and the semaphores are closed, which ends all waits. Every
+ * token drops its item and ends. The holders of the mutexes of serial stages unlock them.
  *
- * Rejected: a queue between each two stages with tasks of its own for each (a switch or a wake for every
- * stage and item, and a bound for each queue); an item that is not in turn put into a buffer of the
- * stage, to be carried on by whoever comes by (what TBB does, since its tasks can not wait): ours can,
- * and the stage's code stays a straight line.
+ * Rejected: a queue between each two stages, with separate tasks for each stage (a switch or a wake
+ *           for every stage and item, and a bound for each queue). Also a buffer in the stage for
+ *           items that are out of turn, as in TBB, whose tasks cannot wait. Ours can, so a token is
+ *           straight-line code.
  *
  * I1  At most one item waits for a semaphore, and a semaphore has at most one permit.
- * I2  An item is in the hands of one token, until a stage has used it up or it is dropped.
+ * I2  One token owns an item, until a stage has consumed it or it is dropped.
  */
 #include <errno.h>
 
@@ -43,8 +44,8 @@ struct pipe {
     size_t tokens;
     blitz_pipeline_opts opts;
     blitz_mutex at_source;
-    uint64_t next;         /* the number of the next item; guarded by at_source, as is */
-    bool has_ended;        /* there is none */
+    uint64_t next;         /* the number of the next item; guarded by at_source, like */
+    bool has_ended;        /* the source has ended */
     bz_atomic(int) error;  /* the first reason to stop, or 0 */
     blitz_mutex *alone;    /* of each stage, if it is serial */
     blitz_semaphore *turn; /* of each stage, one for each token, if it is ordered */
@@ -78,7 +79,7 @@ static void drop(struct pipe *p, void *item)
         p->opts.drop(item, p->opts.ctx);
 }
 
-/* Between two stages: go on? */
+/* Between two stages: true if the token should continue. */
 static bool may_go_on(struct pipe *p)
 {
     int err;
@@ -91,7 +92,7 @@ static bool may_go_on(struct pipe *p)
 
 /* ---- a token ---- */
 
-/* The next item, and its number. */
+/* Take the next item and its number. */
 static bool take(struct pipe *p, void **item, uint64_t *number)
 {
     int err = blitz_mutex_lock(&p->at_source, BLITZ_FOREVER);
@@ -153,7 +154,7 @@ static void carry(struct pipe *p, void *item, uint64_t number)
     for (size_t i = 0; i < p->count && may_go_on(p); i++) {
         int err = call_stage(p, i, &item, number);
         if (err != 0)
-            stop(p, err); /* turned away with -EPIPE: there is a reason already */
+            stop(p, err); /* ended with -EPIPE: there is a reason already */
     }
     drop(p, item);
 }
@@ -173,7 +174,7 @@ static int token_main(void *arg)
 
 /* ---- the whole ---- */
 
-/* The joins in the order of the forks' reverse. */
+/* Join in the reverse order of the forks. */
 static void run_tokens(struct pipe *p, struct token *tokens)
 {
     struct token mine = {.pipe = p};
@@ -195,7 +196,7 @@ static void init_stages(struct pipe *p)
     }
 }
 
-/* One block: the tokens, the semaphores, the mutexes. 0: more than there can be. */
+/* The size of one allocation: tokens, semaphores, mutexes. 0 on overflow. */
 static size_t bytes_for(const struct pipe *p)
 {
     size_t each = sizeof(struct token) + sizeof(blitz_semaphore) * (p->count + 1);

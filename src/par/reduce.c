@@ -1,20 +1,21 @@
 /*
- * reduce.c - many values to one: map and combine.
+ * reduce.c - parallel reductions: map and combine.
  *
- * Two ways. Usually (split.c) each stack adds its chunks to one accumulator, from left to right, and an
- * accumulator is made only for what another worker takes. What is combined with what then depends on
- * who had time, which an associative function does not notice; but sums of floating-point numbers are
- * not quite that.
+ * There are two ways. By default (split.c) each stack adds its chunks to one accumulator, from left
+ * to right, and a new accumulator is made only for a part that another worker takes. The
+ * combinations then depend on the steals. An associative function gives the same result, but
+ * floating-point sums are not associative.
  *
- * Ordered, the tree is fixed: n and the grain say which chunks there are and how they are halved, each
- * chunk has an accumulator of its own, and each node combines its two. It costs an init and a combine a
- * chunk more. Nothing is measured, so chunks are many, and the same whatever they take: n / 1024.
+ * In ordered mode the tree is fixed: n and the grain determine the chunks and how they are halved.
+ * Each chunk has its own accumulator, and each node combines two. It costs one more init and
+ * combine for each chunk. Chunk times are not measured, so there are many chunks of a fixed size: n
+ * / 1024.
  *
- * Rejected: to have ordered sums by keeping the accumulators of all chunks in an array and adding them up in
- * the end: memory by the chunk, where the tree has one for each level.
+ * Rejected: ordered sums by an array of accumulators of all chunks, combined at the end. It needs
+ *           memory for each chunk; the tree needs one accumulator for each level.
  *
- * I1  A node's accumulator is complete before its join returns, and is combined by the frame that
- *     forked it, when the left one is complete.
+ * I1  A node's accumulator is complete before its join returns. The frame that forked the node
+ *     combines it when the left one is complete.
  */
 #include <errno.h>
 
@@ -24,7 +25,7 @@
 
 enum { LEAVES = 1024 };
 
-/* ---- as it comes ---- */
+/* ---- unordered ---- */
 
 static int map_chunk(const struct bz_loop *loop, const struct bz_span *s, void *acc)
 {
@@ -33,12 +34,12 @@ static int map_chunk(const struct bz_loop *loop, const struct bz_span *s, void *
 
 /* ---- ordered ---- */
 
-/* The indexes [from, to), in the frame of whoever forks it. */
+/* The indexes [from, to), in the frame of the forking function. */
 struct node {
     blitz_job job;
     struct bz_loop *loop; /* its grain is the size of a leaf */
     size_t from, to;
-    void *acc; /* where the result goes; it is not initialized */
+    void *acc; /* the result, uninitialised before */
 };
 
 static int reduce_leaf(struct node *n)
@@ -57,7 +58,7 @@ static int reduce_leaf(struct node *n)
 
 static int reduce_node(struct node *n);
 
-/* It was taken by another, who is not under the caller's shield. */
+/* Another worker runs it, and is not under the caller's shield. */
 static int node_main(void *arg)
 {
     struct node *n = arg;
@@ -68,7 +69,7 @@ static int node_main(void *arg)
     return err;
 }
 
-/* Both halves, then the right one added to the left one. */
+/* Compute both halves, then combine the right one into the left one. */
 static int reduce_halves(struct node *n, size_t middle)
 {
     const blitz_reduction *how = n->loop->how;

@@ -1,26 +1,26 @@
 /*
- * scan.c - for each index, what all before it come to.
+ * scan.c - parallel prefix sums.
  *
- * Who goes from left to right with an accumulator needs one pass. Who begins in the middle has to know
- * first what is left of him, so that the middle is gone through twice: once to add it up (map), and once
- * to write (emit). With w workers there are three stretches:
+ * A sequential scan needs one pass. A worker that starts in the middle must first know the sum of
+ * everything to its left. So the middle needs two passes: one to add up (map), and one to write
+ * (emit). With w workers there are three ranges:
  *
  *        head        |            middle            |        tail
  *        1 / (w+1)   |          (w-1) / (w+1)       |        1 / (w+1)
  *     1  written         added up, block by block
  *     2                  written, block by block              written
  *
- * In each of the two phases w stretches of equal length are at work at the same time: 2 / (w + 1) of
- * what one worker needs for all, where two passes over everything would be 2 / w. With two workers that is
- * the difference between something and nothing.
+ * In each of the two phases w ranges of equal length are processed at the same time. This takes 2 /
+ * (w + 1) of the sequential time; two passes over everything would take 2 / w. With two workers the
+ * former gains a third, the latter nothing.
  *
- * Before that a beginning is written, and the clock looked at: a scan that will be done in a few
- * microseconds is done by who called. One worker goes straight through as well.
+ * First a small part is written and timed: if the rest will take only a few microseconds, the
+ * caller does it alone. With one worker the scan is sequential as well.
  *
- * Rejected: parts decided by stealing as in split.c, of which only those that were taken are gone
- * through twice: what a part comes to is known at its join, and so late that its second pass has nobody
- * to run beside. Chained blocks that wait for their left neighbour's sum (one pass and a half on GPUs):
- * a worker would wait for another that the system may not run.
+ * Rejected: parts chosen by stealing, as in split.c, so that only stolen parts need two passes. The
+ *           sum of a part is known at its join, so late that no other work is left to run beside
+ *           its second pass. Also chained blocks that wait for the sum of their left neighbour (1.5
+ *           passes on GPUs): a worker would wait for another worker that the system may not run.
  *
  * I1  before[b] covers [0, begin of block b) when phase 2 begins.
  */
@@ -33,12 +33,12 @@
 #include "sched/sched.h"
 
 enum {
-    STEPS = 64,              /* of a stretch that is gone through in one go: looks at cancels, */
-    STEP_MIN = 64,           /* each of so many at least */
+    STEPS = 64,              /* checks for cancels in a sequential range, */
+    STEP_MIN = 64,           /* each with at least this many indexes */
     BLOCKS_EACH = 16,        /* blocks of the middle for each worker, */
     BLOCKS = 128,            /* and in all: each has two accumulators */
-    STRAIGHT_NS = 40 * 1000, /* what takes less is not cut up */
-    FIRST_MAX = 64           /* indexes with which it begins */
+    STRAIGHT_NS = 40 * 1000, /* a shorter scan is not split */
+    FIRST_MAX = 64           /* indexes of the timed first part */
 };
 
 struct scan {
@@ -52,12 +52,12 @@ struct scan {
     size_t head, tail; /* the middle is [head, tail) */
     size_t block;      /* indexes in a block of it */
     size_t blocks;
-    size_t stride; /* bytes from one accumulator to the next */
+    size_t stride; /* distance of two accumulators in bytes */
     char *sums;    /* an accumulator for each block; then */
-    char *before;  /* likewise */
+    char *before;  /* the same */
 };
 
-/* Map or emit, one range after the other. */
+/* Map or emit ranges one after the other. */
 static int go_through(struct scan *s, blitz_emit_fn *fn, void *acc, size_t from, size_t to)
 {
     size_t step = (to - from) / STEPS > STEP_MIN ? (to - from) / STEPS : STEP_MIN;
@@ -120,7 +120,7 @@ static void add_up(struct scan *s, void *acc)
     }
 }
 
-/* The stretch that is gone through while others work on the middle. */
+/* Process head or tail while other workers process the middle. */
 struct stretch {
     struct scan *s;
     void *acc;
@@ -137,7 +137,7 @@ static int stretch_main(void *arg)
     return err;
 }
 
-/* One phase: a stretch, and the blocks. Of two errors the left one counts. */
+/* One phase: head or tail, and the blocks. Of two errors the left one counts. */
 static int phase(struct scan *s, struct stretch *st, blitz_range_fn *blocks)
 {
     blitz_job job;
@@ -164,7 +164,8 @@ static int scan_wide(struct scan *s, void *acc, size_t from)
 
 /* ---- which way ---- */
 
-/* Lay out what is left, from `from` on. False: it is not worth it, or there is no memory. */
+/* Plan the rest, starting at `from`. Return false if it is not worth splitting, or there is no
+ * memory. */
 static bool lay_out(struct scan *s, size_t from, unsigned workers)
 {
     size_t left = s->n - from, stretch = left / (workers + 1), middle = left - 2 * stretch;
@@ -184,7 +185,7 @@ static bool lay_out(struct scan *s, size_t from, unsigned workers)
     return s->sums != NULL;
 }
 
-/* A beginning, to see what it takes. How far it went, and the time the rest would take. */
+/* Process a first part and time it. Return its end, and an estimate for the rest. */
 static int begin(struct scan *s, void *acc, size_t *from, double *left_ns)
 {
     size_t first = s->n / STEPS < FIRST_MAX ? s->n / STEPS : FIRST_MAX;
@@ -271,7 +272,7 @@ static int values_before(void *acc, size_t from, size_t to, void *arg)
 {
     struct values *v = arg;
     size_t bytes = v->how->bytes;
-    struct bz_acc kept; /* in[i], which out[i] may be */
+    struct bz_acc kept; /* in[i], which may be the same memory as out[i] */
     if (!bz_acc_begin(&kept, bytes))
         return -ENOMEM;
     for (size_t i = from; i < to; i++) {

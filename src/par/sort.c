@@ -1,20 +1,20 @@
 /*
- * sort.c - the unstable sort: who forks what.
+ * sort.c - the unstable sort: splitting and forking.
  *
- * Quicksort over a kernel (blitz/sort_core.h). An array is looked at once: if it is one run it is
- * done, or turned round. Else it is split, one part is forked and the other one sorted; a fork that
- * nobody takes costs a nanosecond, so every part above BZ_SORT_LEAF is forked and nobody counts
- * workers. But a first split by one worker would leave the others idle for a third of the time
- * (ten million elements have 23 levels, of which two workers do 22 together): the first ones, while
- * the parts are fewer than twice the workers, are parallel in themselves (sort_wide.c).
+ * Quicksort over a kernel (blitz/sort_core.h). First the array is checked for a single run: a
+ * rising run is done, a falling one is reversed. Otherwise it is split, one part is forked and the
+ * other sorted. A fork that is not stolen costs a nanosecond, so every part above BZ_SORT_LEAF is
+ * forked. A first split by one worker would leave the others idle for a third of the time (ten
+ * million elements have 23 levels, of which two workers do 22 together). So the first splits, while
+ * there are fewer parts than twice the workers, are parallel themselves (sort_wide.c).
  *
  * Rejected: a sample sort through a buffer as large as the array. It saves passes over memory, but
- * must allocate and does not know what to do if it cannot; for numbers, where it pays most, the radix
- * sort goes further (sort_radix.c).
+ *           must allocate, which may fail. For numbers, where it pays most, the radix sort is
+ *           better (sort_radix.c).
  *
- * S1  Every part is sorted or left alone; so whatever ends a sort early, the array is a permutation.
- * S2  A part is cut at less than 7/8 or uses up one of `limit`: jobs nest no deeper than
- *     log(n) / log(8/7) + log2(n), 90 frames for ten million elements; in practice about 15.
+ * S1  Every part is sorted or left alone; so if a sort ends early, the array is a permutation.
+ * S2  A split leaves less than 7/8 or uses up one of `limit`. So jobs nest at most log(n) /
+ *     log(8/7) + log2(n) deep, 90 frames for ten million elements; in practice about 15.
  */
 #include "par/sort.h"
 
@@ -41,11 +41,11 @@ int bz_sort_check(const void *base, size_t n, size_t size)
     return size == 0 || n > PTRDIFF_MAX / size || (base == NULL && n > 0) ? -EINVAL : 0;
 }
 
-/* What all parts of one call share. */
+/* Shared by all parts of one call. */
 struct whole {
     const struct blitz_sort_kernel_ *k;
     void *ctx;
-    size_t wide; /* longer ones are split by all workers */
+    size_t wide; /* all workers split longer parts together */
     bool is_shielded;
 };
 
@@ -53,7 +53,7 @@ struct part {
     const struct whole *of;
     unsigned char *v;
     size_t n;
-    const void *before; /* an element that none of ours is less than, or NULL */
+    const void *before; /* a lower bound of the part's elements, or NULL */
     unsigned limit;
 };
 
@@ -68,7 +68,7 @@ static size_t split(const struct part *p, int are_equal)
 
 static int sort_part(void *arg);
 
-/* Both sides of a split whose pivot is in its place. */
+/* Sort both sides of a split whose pivot is in its place. */
 static int sort_sides(struct part *p, size_t front)
 {
     size_t size = p->of->k->size, back = p->n - 1 - front;

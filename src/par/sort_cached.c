@@ -1,13 +1,13 @@
 /*
  * sort_cached.c - a sort that calls the key function once for each element.
  *
- * The keys are taken first, in parallel, each beside its element's index; these pairs are sorted, and
- * then the elements are brought, each from where it lay, into a second array in their order and back.
- * The index decides between equal keys: so it is stable, though the pairs are sorted by a sort that
- * is not. The array is touched only when nothing can fail any more.
+ * First the keys are computed in parallel and stored with the indexes of their elements. These
+ * pairs are sorted, and then the elements are copied in that order to a second array and back. The
+ * index decides between equal keys, so the sort is stable although the pairs are sorted by an
+ * unstable sort. The array is modified only when no failure is possible any more.
  *
  * Rejected: following the cycles of the permutation in place. It saves the second array, but each
- * step waits for the one before it to come from memory, and only one worker can do it.
+ *           step waits for a cache miss of the step before, and only one worker can do it.
  */
 #include "par/sort.h"
 
@@ -16,7 +16,7 @@
 
 #include "blitz/task.h"
 
-enum { BLOCK = 256 }; /* keys and elements that one job takes: a key may take long */
+enum { BLOCK = 256 }; /* keys and elements of one job: a key may take long */
 
 struct pair {
     uint64_t key;
@@ -70,7 +70,7 @@ static int sort_cached(struct job *j)
         err = sort_pairs(j->pairs, j->n);
     if (err != 0)
         return err;
-    (void)!bz_sort_each(blocks, bring, j); /* which says 0 always */
+    (void)!bz_sort_each(blocks, bring, j); /* always returns 0 */
     bz_sort_copy(j->v, j->other, j->n * j->size);
     return 0;
 }

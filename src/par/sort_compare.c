@@ -1,9 +1,9 @@
 /*
- * sort_compare.c - sorting by a comparison that is a pointer, and by a key.
+ * sort_compare.c - sorts by a comparison function, and by a key.
  *
- * The kernels of blitz/sort_core.h for elements of 4, 8, 12, 16, 24 and 32 bytes, which are moved as
- * registers, and one for any other size, known at run time. The comparison is a call in all of them;
- * that its answer is added instead of branched upon is what makes them several times as fast as
+ * The kernels of blitz/sort_core.h for elements of 4, 8, 12, 16, 24 and 32 bytes, which are moved
+ * as registers, and one for any other size, known at run time. The comparison is a call in all of
+ * them. They add its result instead of branching on it, which makes them several times as fast as
  * qsort.
  *
  * A key is compared as a number: the sort by a key is the sort by a comparison that calls it twice.

@@ -1,6 +1,6 @@
 /*
- * sort_radix_of.h - the radix sort for one width of number. Included by sort_radix.c alone, once for
- * each, with KEY, SIGNED, BITS and NAMED defined; its essay is there.
+ * sort_radix_of.h - the radix sort for one width of number. Included only by sort_radix.c, once for
+ * each, with KEY, SIGNED, BITS and NAMED defined; sort_radix.c has the essay.
  */
 
 /* The memory may be declared as floating-point numbers. */
@@ -22,7 +22,7 @@ static inline KEY NAMED(from_key)(KEY k, const struct NAMED(flips) * f)
     return x ^ ((KEY)((SIGNED)x >> (BITS - 1)) & f->rest);
 }
 
-/* ---- by comparison, for little and for want of memory ---- */
+/* ---- by comparison, for small arrays and without memory ---- */
 
 BLITZ_SORT_INLINE_ int NAMED(number_less)(const void *a, const void *b, void *ctx)
 {
@@ -59,7 +59,7 @@ static unsigned NAMED(top_bit)(KEY diff)
     return 63 - (unsigned)__builtin_clzll(diff);
 }
 
-/* Which bits differ within v? */
+/* The bits that differ within v. */
 static KEY NAMED(differs)(const NAMED(key) * v, size_t n)
 {
     KEY diff = 0, first = v[0];
@@ -75,7 +75,7 @@ static void NAMED(pass)(const NAMED(key) * from, NAMED(key) * to, size_t n, unsi
         to[place[from[i] >> shift & (BZ_RADIX_VALUES - 1)]++] = from[i];
 }
 
-/* Counts become places. */
+/* Convert counts to positions. */
 static void NAMED(places)(uint32_t *count)
 {
     uint32_t sum = 0;
@@ -86,7 +86,8 @@ static void NAMED(places)(uint32_t *count)
     }
 }
 
-/* The sorted keys of `from` to `to`; they are nearly so already, or it is left to quicksort (R2). */
+/* Insertion-sort the keys of `from` to `to`; they are nearly sorted, or quicksort takes over
+ * (R2). */
 static void NAMED(insert)(const NAMED(key) * from, NAMED(key) * to, size_t n)
 {
     size_t moves = 0;
@@ -105,7 +106,7 @@ static void NAMED(insert)(const NAMED(key) * from, NAMED(key) * to, size_t n)
     }
 }
 
-/* The keys of `from`, sorted, to `to`; both are used. */
+/* Sort the keys of `from` into `to`; both are modified. */
 static void NAMED(leaf)(NAMED(key) * from, NAMED(key) * to, size_t n)
 {
     uint32_t high[BZ_RADIX_VALUES], low[BZ_RADIX_VALUES];
@@ -142,9 +143,9 @@ struct NAMED(round) {
     NAMED(key) * v, *other;
     size_t n, chunks, values;
     unsigned shift;
-    KEY high;                /* what all keys have above the digit, if that is all that differs */
-    struct NAMED(flips) in;  /* from what is in v to keys; nothing in later rounds */
-    struct NAMED(flips) out; /* from keys to what is to be in v in the end */
+    KEY high;                /* the common bits above the digit, if only the digit differs */
+    struct NAMED(flips) in;  /* converts the content of v to keys; nothing in later rounds */
+    struct NAMED(flips) out; /* converts keys to the final content of v */
     KEY diff[BZ_SORT_CHUNKS_MAX];
     size_t *at;
     const blitz_allocator *memory;
@@ -173,8 +174,8 @@ static int NAMED(count)(size_t i, void *arg)
     return 0;
 }
 
-/* Counts become places: of the first chunk's first digit, the second chunk's first digit, ... The last
- * row gets where each digit ends. */
+/* Convert counts to positions: the first chunk's first digit, the second chunk's first digit, ...
+ * The last row gets the end of each digit. */
 static void NAMED(place_all)(struct NAMED(round) * r)
 {
     size_t sum = 0;
@@ -207,7 +208,7 @@ static void NAMED(flip_back)(const struct NAMED(round) * r, size_t at, size_t en
             r->v[at] = NAMED(from_key)(r->v[at], &r->out);
 }
 
-/* Nothing is below the digit: write what the counts say, elements [at, end) of it. */
+/* No bit below the digit differs: write elements [at, end) from the counts. */
 static int NAMED(write_part)(size_t i, void *arg)
 {
     const struct NAMED(round) *r = arg;
@@ -267,7 +268,7 @@ static int NAMED(sort_buckets)(void *arg)
 static int NAMED(sort_all)(struct NAMED(round) * r)
 {
     struct NAMED(buckets) all = {r, 0, r->values};
-    (void)!bz_sort_each(r->chunks, NAMED(count), r); /* all of them say 0 always */
+    (void)!bz_sort_each(r->chunks, NAMED(count), r); /* all always return 0 */
     NAMED(place_all)(r);
     if (bz_sort_is_stopped(r->is_shielded))
         return -ECANCELED;
@@ -284,7 +285,7 @@ static int NAMED(sort_round)(struct NAMED(round) * r)
 {
     KEY diff = 0;
     r->chunks = bz_sort_chunks(r->n);
-    (void)!bz_sort_each(r->chunks, NAMED(find_diff), r); /* which says 0 always */
+    (void)!bz_sort_each(r->chunks, NAMED(find_diff), r); /* always returns 0 */
     for (size_t i = 0; i < r->chunks; i++)
         diff |= r->diff[i];
     if (diff == 0)
@@ -306,7 +307,7 @@ static int NAMED(sort_round)(struct NAMED(round) * r)
     return err;
 }
 
-/* Little enough for one leaf. */
+/* Small enough for one leaf. */
 static void NAMED(sort_one)(NAMED(key) * v, NAMED(key) * other, size_t n,
                             const struct NAMED(flips) * f)
 {

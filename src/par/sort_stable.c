@@ -1,24 +1,24 @@
 /*
- * sort_stable.c - the merge sort, in which equal elements keep their order.
+ * sort_stable.c - the stable merge sort.
  *
- * An array above BZ_SORT_LEAF is cut into quarters, which are sorted in place, each a job. Two merges
- * bring their halves into a second array of the same size, and one more brings them back: two levels at
- * a time, so that nothing is copied that is not merged. Quarters that follow each other in order
- * already are left where they are, and so is any part that is a run; what is sorted costs n
- * comparisons and not a single move. A leaf is sorted by halves that change places between the two
- * arrays, from pieces of 32 made by the small sort of blitz/sort_core.h, which is stable, too.
+ * An array above BZ_SORT_LEAF is divided into quarters, which are sorted in place, each by a job.
+ * Two merges write the halves to a second array of the same size, and one more merges them back:
+ * two levels at a time, so that no copy is needed without a merge. Quarters that are already in
+ * order stay in place, and so does any part that is a run: a sorted array costs n comparisons and
+ * no moves. A leaf is sorted by merging between the two arrays, from pieces of 32 made by the small
+ * sort of blitz/sort_core.h, which is stable, too.
  *
- * A merge is cut in two at the middle of its longer side and the place that it has in the other one,
- * as long as it is long; the halves are jobs.
+ * A long merge is split at the middle of its longer side and the matching position in the other
+ * side; the halves are jobs.
  *
- * Rejected: merging in place without the second array (several times the moves). Stealing runs from a
- * stack as timsort and powersort do: which merges come next depends on the runs before, so they are
- * hard to make parallel; cutting at fixed places and leaving alone what is in order gets what they
- * get from sorted, reversed and appended-to arrays, but not all from many runs of odd lengths.
+ * Rejected: merging in place without the second array (several times the moves). Also a stack of
+ *           runs as in timsort and powersort: the next merge depends on earlier runs, so they are
+ *           hard to parallelise. Fixed splits that skip ordered parts are as good on sorted,
+ *           reversed and appended-to arrays, though not on many runs of odd lengths.
  *
- * M1  Whatever the comparison answers, a merge copies each element of both sides once.
- * M2  The array is a permutation whenever `quarters` decides to stop: both merges have then not begun
- *     or the last one has ended.
+ * M1  For any results of the comparison, a merge copies each element of both sides once.
+ * M2  The array is a permutation whenever `quarters` decides to stop: then both merges have not
+ *     begun, or the last one has ended.
  */
 #include "par/sort.h"
 
@@ -32,7 +32,7 @@ typedef unsigned char byte;
 
 enum { MERGE_LEAF = 8192 };
 
-/* What is inlined for a size. */
+/* The functions inlined for a size. */
 struct of {
     size_t size;
     size_t few_max;
@@ -42,7 +42,8 @@ struct of {
     size_t (*run)(const void *v, size_t n, int falls, void *ctx);
 };
 
-/* Does an element of b come before one of a? Only if it is less: that is what makes it stable. */
+/* True if an element of b comes before one of a: only if it is less, which makes the sort
+ * stable. */
 static BZ_ALWAYS_INLINE size_t is_right_first(const byte *a, const byte *b, void *ctx)
 {
     if (BZ_BROKEN(138))
@@ -50,7 +51,7 @@ static BZ_ALWAYS_INLINE size_t is_right_first(const byte *a, const byte *b, void
     return (size_t)bz_compare_less(b, a, ctx);
 }
 
-/* What is left of the two sides of a merge, in bytes from their beginnings, and where it goes. */
+/* The remaining parts of both sides of a merge, as byte offsets, and the output. */
 struct sides {
     size_t a, a_end, b, b_end;
     byte *to;
@@ -74,9 +75,9 @@ static BZ_ALWAYS_INLINE void merge_rest(const byte *a, const byte *b, struct sid
 }
 
 /*
- * Each step waits for the one before it; so two go on at a time, from the front and from the back, as
- * many as the shorter side has elements: neither can run out of them. If the comparisons
- * contradict each other the two may have met; then it is done again from the front alone (M1).
+ * Each step waits for the one before it. So two merges run interleaved, from the front and from the
+ * back, for as many steps as the shorter side has elements: neither can run out. If the comparisons
+ * contradict each other the two may have met; then the merge is repeated from the front alone (M1).
  */
 static BZ_ALWAYS_INLINE void merge(const byte *a, size_t a_n, const byte *b, size_t b_n, byte *to,
                                    size_t size, void *ctx)
@@ -148,7 +149,7 @@ struct merging {
     byte *to;
 };
 
-/* How many of the n sorted elements come before x; or_equal: or are equal to it. */
+/* The number of the n sorted elements that come before x; with or_equal, also those equal to it. */
 static size_t rank(const struct merging *m, const byte *v, size_t n, const byte *x, bool or_equal)
 {
     size_t from = 0, size = m->k->size;
@@ -182,7 +183,7 @@ static int run_merge(void *arg)
     right.to += (i + j) * k->size;
     blitz_job job;
     blitz_fork(&job, run_merge, &right);
-    (void)!run_merge(&left); /* which says 0, always */
+    (void)!run_merge(&left); /* always returns 0 */
     return blitz_join(&job);
 }
 
@@ -195,7 +196,7 @@ struct part {
     size_t n;
 };
 
-/* Sort v, to v or to `other`. */
+/* Sort v, into v or into `other`. */
 static void sort_leaf(const struct of *k, byte *v, byte *other, size_t n, bool to_other, void *ctx)
 {
     if (n <= k->few_max) {
@@ -237,7 +238,7 @@ static void merge_quarters(const struct part *p, const size_t border[5])
         m[i].to = p->other + b[0] * size;
     }
     blitz_fork(&job, run_merge, &m[1]);
-    (void)!run_merge(&m[0]); /* both say 0, always */
+    (void)!run_merge(&m[0]); /* both always return 0 */
     (void)!blitz_join(&job);
     struct merging last = {p->k, p->ctx, p->other, p->other + half * size, half, p->n - half, p->v};
     (void)!run_merge(&last);

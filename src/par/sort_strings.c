@@ -1,17 +1,18 @@
 /*
- * sort_strings.c - strings in the order of strcmp.
+ * sort_strings.c - sort strings in the order of strcmp.
  *
- * Comparing two strings means to fetch both from wherever they lie: that is what such a sort waits
- * for. So eight bytes of each are fetched once, and sorted beside the pointer as a number whose order
- * is theirs. Strings that agree in them are a *group*: for it the next eight bytes are fetched, and so
- * on. A beginning that many have in common (a path, a date) is so gone through once, eight bytes at a
- * time, instead of in every comparison. Small groups are left to strcmp. Without memory for numbers the
- * pointers are sorted by strcmp.
+ * To compare two strings, both must be loaded from memory, and a string sort mostly waits for these
+ * loads. So eight bytes of each string are loaded once and sorted with the pointer, as a number
+ * that has the same order. Strings that agree in them are a *group*: the next eight bytes of its
+ * strings are loaded, and so on. So a common prefix (a path, a date) is read once, eight bytes at a
+ * time, instead of in every comparison. Small groups are sorted by strcmp. Without memory for the
+ * numbers the pointers are sorted by strcmp.
  *
- * T1  head: bytes from the highest down, 0 after the string's end. Its lowest byte is 0 exactly if the
+ * T1  head: bytes from the highest down, 0 after the string's end. Its lowest byte is 0 exactly if
+ *     the
  *     string ends within it; then strings with equal heads are equal.
- * T2  Of the groups of a group the largest is gone on with in a loop, and the others, at most half as
- *     long, by calls: so calls nest no deeper than log2(n), however long the strings are.
+ * T2  The largest subgroup of a group is processed in a loop, and the others, at most half as long,
+ *     by calls. So calls nest at most log2(n) deep for strings of any length.
  */
 #include "par/sort.h"
 
@@ -75,15 +76,15 @@ static int fetch_part(size_t i, void *arg)
 static void fetch_heads(const struct group *g)
 {
     struct pass p = {*g, bz_sort_pieces(g->n)};
-    (void)!bz_sort_each(p.parts, fetch_part, &p); /* which says 0 always */
+    (void)!bz_sort_each(p.parts, fetch_part, &p); /* always returns 0 */
 }
 
 /* ---- groups ---- */
 
-/* Where those end that have the head of v[i]; the heads are sorted. */
+/* The end of the range with the same head as v[i]; the heads are sorted. */
 static size_t equal_end(const struct string *v, size_t i, size_t n)
 {
-    size_t step = 1, from = i; /* v[from] is one of them */
+    size_t step = 1, from = i; /* v[from] is in the range */
     while (from + step < n && v[from + step].head == v[i].head) {
         from += step;
         step *= 2;
@@ -99,7 +100,7 @@ static bool goes_on(const struct string *s)
     return (s->head & 0xff) != 0; /* T1 */
 }
 
-/* The largest one of more than FEW; n is 0 if there is none. */
+/* The largest group of more than FEW; n is 0 if there is none. */
 static struct group largest(const struct group *g)
 {
     struct group most = {NULL, FEW, g->depth + 8, g->is_shielded};
@@ -129,7 +130,7 @@ static BZ_NOINLINE void sort_few(struct group *g)
 
 static int sort_group(struct group *g);
 
-/* The groups of [from, to), but for the one that begins at `but`. */
+/* Sort the groups of [from, to), except the one that begins at `but`. */
 struct range {
     const struct group *of;
     const struct string *but;
@@ -227,7 +228,7 @@ static int sort_with_memory(void *arg)
     if (c->strings == NULL)
         return sort_texts(c->v, c->n);
     struct group all = {c->strings, c->n, 0, bz_par_is_shielded()};
-    (void)!bz_sort_each(c->parts, take_part, c); /* both say 0 always */
+    (void)!bz_sort_each(c->parts, take_part, c); /* both always return 0 */
     int err = sort_group(&all);
     (void)!bz_sort_each(c->parts, give_part, c);
     bz_free(memory, c->strings, c->n * sizeof *c->strings);

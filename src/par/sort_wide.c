@@ -1,20 +1,21 @@
 /*
- * sort_wide.c - steps of a sort that are parallel in themselves.
+ * sort_wide.c - parallel steps of a sort.
  *
- * A partition in parallel: the array is cut into chunks, each worker splits chunks in place, and what
- * then lies on the wrong side of the common border is swapped across it, in parallel as well. With a
- * pivot in the middle that is a quarter of the elements, moved as streams of whole segments: a few
- * percent of what the split itself costs. Rejected: workers that take blocks from both ends and
- * swap as they go. They move less, but share two counters, need a clean-up by one of them, and their
- * order of events decides where elements end; here the result depends on the input and the number
- * of chunks alone.
+ * A parallel partition: the array is divided into chunks, and the workers split the chunks in
+ * place. Then the elements on the wrong side of the common border are swapped across it, also in
+ * parallel. With a pivot in the middle these are a quarter of the elements, moved as whole
+ * segments: a few percent of the cost of the split. Rejected: workers that take blocks from both
+ * ends and swap as they go. They move less, but share two counters and need a sequential clean-up,
+ * and the schedule decides where elements end. Here the result depends only on the input and the
+ * number of chunks.
  *
- * W1  front[i] of chunk i go to the front: they lie at its beginning. border = their sum.
- * W2  As many that belong to the front lie behind the border as others lie before it; both lists, in
- *     order of address, are swapped one against one. That holds for any front[i] <= the chunk's length,
- *     so whatever the comparison answered.
- * W3  has_broken is a hint, written by whoever finds a fall and read by the others to stop early.
- *     Nothing is published by it: what counts is read after the joins.
+ * W1  front[i] elements of chunk i belong to the front; they are at its beginning. border = their
+ *     sum.
+ * W2  As many front elements are behind the border as other elements are before it; both lists, in
+ *     address order, are swapped pairwise. This holds for any front[i] <= the chunk's length, so
+ *     for any results of the comparison.
+ * W3  has_broken is a hint: a worker that finds a break sets it, and the others read it to stop
+ *     early. It publishes nothing; the results are read after the joins.
  */
 #include "par/sort.h"
 
@@ -35,7 +36,7 @@ size_t bz_sort_chunks(size_t n)
 size_t bz_sort_pieces(size_t n)
 {
     if (bz_sort_procs() == 1)
-        return 1; /* nobody to share with */
+        return 1; /* no other worker */
     return n < 2 * BZ_SORT_CHUNK_MIN ? 1 : n / BZ_SORT_CHUNK_MIN;
 }
 
@@ -65,7 +66,7 @@ int bz_sort_each(size_t count, int (*fn)(size_t i, void *arg), void *arg)
     return count > 0 ? run_each(&all) : 0;
 }
 
-/* A pass over [0, n) in `parts` parts, over bytes of `size`. */
+/* Make a pass over [0, n) in `parts` parts, with elements of `size` bytes. */
 struct pass {
     unsigned char *v;
     const unsigned char *from;
@@ -84,10 +85,10 @@ void bz_sort_copy(void *to, const void *from, size_t bytes)
 {
     struct pass p = {to, from, bytes, 1, bz_sort_pieces(bytes / 8)};
     if (bytes > 0)
-        (void)!bz_sort_each(p.parts, copy_part, &p); /* which says 0 always */
+        (void)!bz_sort_each(p.parts, copy_part, &p); /* always returns 0 */
 }
 
-/* Swap v[i] with v[n - 1 - i]; the sizes that are common as constants. */
+/* Swap v[i] with v[n - 1 - i]; common sizes are compile-time constants. */
 static BZ_ALWAYS_INLINE void turn(const struct pass *p, size_t i, size_t end, size_t size)
 {
     for (; i < end; i++)
@@ -119,10 +120,10 @@ static int reverse_part(size_t i, void *arg)
 void bz_sort_reverse(void *v, size_t n, size_t size)
 {
     struct pass p = {v, NULL, n, size, bz_sort_pieces(n)};
-    (void)!bz_sort_each(p.parts, reverse_part, &p); /* which says 0 always */
+    (void)!bz_sort_each(p.parts, reverse_part, &p); /* always returns 0 */
 }
 
-/* ---- is it a run? ---- */
+/* ---- search for a run ---- */
 
 enum { LOOK = 256, STRETCH = 16384 };
 
@@ -135,7 +136,7 @@ struct scan {
     bz_atomic(uint32_t) has_broken;
 };
 
-/* Each part looks at its neighbour's first element, too. */
+/* Each part also checks the first element of the next part. */
 static int scan_part(size_t i, void *arg)
 {
     struct scan *s = arg;
@@ -158,7 +159,7 @@ bool bz_sort_is_run(const struct blitz_sort_kernel_ *k, const void *v, size_t n,
         return false;
     struct scan s = {k, v, n, bz_sort_pieces(n), falls, ctx, 0};
     if (look < n)
-        (void)!bz_sort_each(s.parts, scan_part, &s); /* which says 0 always */
+        (void)!bz_sort_each(s.parts, scan_part, &s); /* always returns 0 */
     return bz_load_relaxed(&s.has_broken) == 0;      /* relaxed: all parts are joined */
 }
 
@@ -188,9 +189,9 @@ static int split_chunk(size_t i, void *arg)
 /* Walks the elements on the wrong side of the border, segment by segment. */
 struct stray {
     const struct wide *w;
-    bool is_behind; /* those that belong to the front */
+    bool is_behind; /* elements that belong to the front */
     size_t chunk;   /* the next one */
-    size_t at, end; /* what is left of the segment */
+    size_t at, end; /* the rest of the segment */
 };
 
 static void stray_next(struct stray *s)
@@ -244,7 +245,7 @@ static int move_part(size_t i, void *arg)
     return 0;
 }
 
-/* W2: how many are wrong, seen from before the border. */
+/* W2: the number of wrong elements before the border. */
 static size_t count_wrong(const struct wide *w)
 {
     size_t wrong = 0;
@@ -261,7 +262,7 @@ size_t bz_sort_split(const struct blitz_sort_kernel_ *k, void *v, size_t n, cons
 {
     struct wide w = {.k = k, .ctx = ctx, .v = v, .n = n, .pivot = pivot, .are_equal = are_equal};
     w.chunks = bz_sort_chunks(n);
-    (void)!bz_sort_each(w.chunks, split_chunk, &w); /* which says 0 always */
+    (void)!bz_sort_each(w.chunks, split_chunk, &w); /* always returns 0 */
     for (size_t i = 0; i < w.chunks; i++)
         w.border += w.front[i];
     w.wrong = count_wrong(&w);

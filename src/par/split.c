@@ -1,67 +1,81 @@
 /*
- * split.c - a range of indexes, cut into chunks that are run by whoever has time.
+ * split.c - split a range of indexes into chunks and run them on all idle workers.
  *
- * A span that is larger than a chunk is halved: the upper half is forked, the lower half is halved again,
- * and what is left in the end is a chunk, which is run. Then the halves are joined, the newest first;
- * what nobody took is cut up in its turn. So one stack runs its chunks from left to right, the jobs
- * pending on it are as many as there are halvings (64 at the most), and who has nothing to do takes
- * the oldest job, the largest part. What another stack runs is called a *part*.
+ * A span larger than a chunk is halved: the upper half is forked, and the lower half is halved
+ * again until one chunk is left, which runs. Then the halves are joined, newest first; a half that
+ * was not stolen is split in its turn. So one stack runs its chunks from left to right, it has as
+ * many pending jobs as there are halvings (at most 64), and an idle worker steals the oldest job,
+ * the largest. A span that another stack runs is called a *part*.
  *
- * How large is a chunk? A fork and a join cost a nanosecond or two, so a chunk pays for its own at some
- * ten nanoseconds; what is dear is that a body is called at all (a loop that the compiler made fast for
- * thousands of indexes is slow for three) and looking at the clock. What is gained by small ones is
- * balance: at the end everybody waits for the last chunk, and an error or a cancel for those that run.
- * 20 us is far from both. How many indexes that is, is measured: the first chunk is small, and every
- * chunk says how large the next one is to be. A part begins with what its forker had found out.
- *   - While nothing is known, not a halving but the first chunk is cut off, and the whole rest forked
- *     *quietly*: it is not shown to those who are awake and searching, who would take it from under a loop
- *     that is over in 200 ns; but the monitor fetches it if we do not come back in a millisecond or so
- *     (job.c). It stays so until, after 2 us, a chunk says that more than 10 us are left.
- *     (Up to 8 indexes are shown at once: who makes a parallel loop of them has a reason.) A loop of 1000 additions is
- *     three calls of its body, two forks and joins and three looks at the clock.
- *   - The first chunk is 4 indexes: they may take a second each. Chunks grow by no more than 16 times: the
- *     first ones may have been cheap by chance. And in a loop that is long, a chunk is no more than a 128th
- *     of the whole, so that a heavy stretch among light indexes is not one chunk; but not below 2 us for
- *     that.
+ * How large is a chunk? A fork and a join cost a nanosecond or two, so even a chunk of ten
+ * nanoseconds would pay for them. The expensive parts are the call of the body (a loop that the
+ * compiler optimised for thousands of indexes is slow for three) and the clock. Small chunks give
+ * balance: at the end all workers wait for the last chunk, and an error or a cancel waits for the
+ * running chunks. 20 us is a good compromise. The number of indexes for 20 us is measured: the
+ * first chunk is small, and the time of every chunk determines the size of the next. A part starts
+ * with the measurements of its forker.
+ *   - Before the first measurement, the span is not halved. The first chunk is split off, and the
+ *     whole rest is forked *quietly*: searching workers do not see it, because they would steal it
+ *     from a loop that ends in 200 ns. If the loop does not return within about a millisecond, the
+ *     monitor exposes the rest (job.c). This ends when, after 2 us, a chunk shows that more than 10
+ *     us are left. (Loops of up to 8 indexes are exposed at once: such indexes are probably large.)
+ *     A loop of 1000 additions takes three calls of its body, two forks and joins and three clock
+ *     reads.
+ *   - The first chunk is 4 indexes: they may take a second each. A chunk is at most 16 times as
+ *     large as the one before: the first ones may have been cheap by chance. In a long loop a chunk
+ *     is at most a 128th of the whole, so that a few expensive indexes among cheap ones do not form
+ *     one chunk; but this limit does not make chunks shorter than 2 us.
  *
- * Accumulators (reduce.c). A stack runs its chunks from left to right, so one accumulator serves them
- * all. A part that another stack runs needs its own, and the join combines it. A combine may cost far
+ * Accumulators (reduce.c). A stack runs its chunks from left to right, so one accumulator serves
+ * them
+ * all. A part that another stack runs needs its own, and the join combines it. A combine may cost
+ * far
  * more than a chunk (it may merge two hash tables), so a loop with accumulators splits by demand:
- *   - A span has a *share*: the number of workers that it is meant for. The whole loop has them all. A
- *     stack *offers* the upper part of a span, with a part of the share and as many of the indexes, until
- *     its own share is 1. So workers that start together get the same number of indexes each.
- *   - Usually the offer is half of the share. But thieves see one job of a worker at a time, the next one
- *     after its next chunk. If chunks are long, the stack keeps a share of 1 and offers the rest at once;
+ *   - A span has a *share*: the number of workers that it is meant for. The whole loop has them
+ *     all. A stack *offers* the upper part of a span, with a part of the share and a proportional
+ *     part of the indexes, until its own share is 1. So workers that start together get the same
+ *     number of indexes each.
+ *   - Usually the offer is half of the share. But thieves see one job of a worker at a time, the
+ *     next one
+ *     after its next chunk. If chunks are long, the stack keeps a share of 1 and offers the rest at
+ *     once;
  *     the thief does the same, and all workers start together.
- *   - With a share of 1, a stack runs its first chunk. From then on it offers the upper half of what is
- *     left, and makes the next such offer only after a thief has taken the last one. As long as a share
+ *   - With a share of 1, a stack runs its first chunk. From then on it offers the upper half of the
+ *     rest, and makes the next such offer only after a thief has taken the last one. As long as a
+ *     share
  *     is open on any stack there are no such offers, so that thieves take the shares first.
- *   - An offer has a share even if the size of a chunk is not known yet. Otherwise each thief would keep
- *     its first chunk only and leave the rest to the next one, which would do the same. (So 477 indexes of
+ *   - An offer has a share even if the size of a chunk is not known yet. Otherwise each thief would
+ *     keep
+ *     its first chunk only and leave the rest to the next one, which would do the same. (So 477
+ *     indexes of
  *     a few milliseconds each made 89 to 139 accumulators on 2 workers.)
- *   - The loop has a budget of OFFERS accumulators for each worker. An offer takes one, and a join that
- *     gets its part back returns it. Near the end of a loop an offer is not worth one: if the span will
+ *   - The loop has a budget of OFFERS accumulators for each worker. An offer takes one, and a join
+ *     that
+ *     gets its part back returns it. Near the end of a loop an offer is not worth one: if the span
+ *     will
  *     take less than 1/WORTH_PART of the time since the loop began, there is none.
- *   - When the budget is used up, a stack makes another offer only if the work is really uneven: the span
+ *   - When the budget is used up, a stack makes another offer only if the work is really uneven:
+ *     the span
  *     will take longer than 1/UNEVEN_PART of the time since the loop began.
- *   - How long it will take follows from the recent pace, an average over 1/PACE_PART of that time. So one
+ *   - How long it will take follows from the recent pace, an average over 1/PACE_PART of that time.
+ *     So one
  *     chunk whose thread was preempted does not count as unevenness.
  *   - A loop never has more than OFFERS_MAX accumulators for each worker.
  * If there is no memory for an accumulator, the part is left to its join.
  *
- * Stopping. A flag in the loop, looked at before each chunk and before each halving. Whoever stops
- * returns the reason; those who did not begin return 0; joins take the left result first. So
- * the reason that comes back is that of the lowest index, of those that ran.
+ * Stopping. Each chunk and each halving first checks a flag in the loop. A part that stops returns
+ * the reason; a part that did not begin returns 0; joins take the left result first. So the loop
+ * returns the reason of the lowest index among those that ran.
  *
- * Rejected: a fixed number of chunks for each worker, split further where stolen (what Rayon and TBB do): a
- * chunk that has begun can not be split, and a 16th of a loop may be a second. Looking who is hungry
- * between small chunks, and forking only then: the fork is cheaper than the look. A shared counter
- * from which all take chunks: neighbours end up on different workers, for which caches and reductions
- * pay.
+ * Rejected: a fixed number of chunks for each worker, split further when stolen (as in Rayon and
+ *           TBB). A chunk that has begun cannot be split, and a 16th of a loop may take a second.
+ *           Checking for idle workers between small chunks, and forking only then: the fork is
+ *           cheaper than the check. A shared counter from which all workers take chunks: neighbours
+ *           run on different workers, which costs cache misses and accumulators.
  *
  * I1  A part's span, loop and size are written before its fork and not after.
- * I2  Every index of a span is in one half or in one chunk, and there is no other place at which it can
- *     be: cut() and halve() are the only ones that make spans of a span.
+ * I2  Every index of a span is in exactly one half or one chunk: only cut() and halve() make spans
+ *     from a span.
  */
 #include "par/split.h"
 
@@ -73,41 +87,40 @@
 #include "sched/sched.h"
 
 enum {
-    CHUNK_NS = 20 * 1000,  /* what a chunk is to take */
-    CHUNK_LEAST_NS = 2000, /* and takes at least, if the 128th part is less */
+    CHUNK_NS = 20 * 1000,  /* target time of a chunk */
+    CHUNK_LEAST_NS = 2000, /* minimum, if the 128th part is less */
     PARTS = 128,           /* of a long loop */
-    QUIET_NS = 10 * 1000,  /* for less than that nobody is disturbed */
-    FEW = 8,               /* indexes that are likely to be large, or nobody would ask for help */
-    TURN_NS = 1000 * 1000, /* after which others have a turn */
-    SKIPS = 63,            /* chunks without a look at the clock, of a fixed size */
-    GROWTH = 16,           /* a chunk is no more than so many times the last one */
-    FIRST_PART = 64,       /* the first chunk is that part of the whole, */
-    FIRST_MAX = 4,         /* and not more than so many cells */
+    QUIET_NS = 10 * 1000,  /* a shorter rest is not exposed to other workers */
+    FEW = 8, /* so few indexes are probably large, or the caller would not use a parallel loop */
+    TURN_NS = 1000 * 1000, /* time after which other tasks may run */
+    SKIPS = 63,            /* chunks of fixed size between two clock reads */
+    GROWTH = 16,           /* maximum growth from one chunk to the next */
+    FIRST_PART = 64,       /* the first chunk is this part of the whole, */
+    FIRST_MAX = 4,         /* and at most this many cells */
     OFFERS = 4,            /* accumulators for each worker, if the work is even */
-    OFFERS_MAX = 16,       /* accumulators for each worker, however uneven the work is */
+    OFFERS_MAX = 16,       /* accumulators for each worker, for any work */
     WORTH_PART = 32,       /* the essay has these three */
     UNEVEN_PART = 8,
     PACE_PART = 16
 };
 
-/* What one stack knows while it runs its part. */
+/* The state of one stack while it runs its part. */
 struct run {
     struct bz_loop *loop;
-    void *acc;       /* of all it has run, or NULL */
+    void *acc;       /* accumulator of all chunks run so far, or NULL */
     size_t size;     /* cells of the next chunk; 0: not known yet */
-    uint64_t since;  /* when the next chunk begins; 0: look at the clock */
-    size_t left;     /* cells that are not run yet, or run by others */
-    bool is_quiet;   /* what is left is small, or nothing is known: nobody need be told */
-    uint64_t spent;  /* on chunks that were measured */
-    uint64_t turn;   /* when others last had theirs */
-    uint64_t looked; /* when that was last asked */
-    unsigned skips;  /* chunks after which it is not */
+    uint64_t since;  /* start time of the next chunk; 0: read the clock */
+    size_t left;     /* cells not yet run, or run by other stacks */
+    bool is_quiet;   /* the rest is small, or not measured yet: do not expose it */
+    uint64_t spent;  /* time of measured chunks */
+    uint64_t turn;   /* when other tasks last ran */
+    uint64_t looked; /* when this was last checked */
+    unsigned skips;  /* chunks until the next check */
     unsigned share;  /* workers that the next span is meant for. Reductions only, as all below */
     bool has_run;    /* a chunk */
     double pace;     /* recent ns for each cell; 0: not known yet */
-    uint64_t
-        pace_since; /* when this measurement of the pace began; 0: at the next look at the clock */
-    size_t pace_cells; /* cells run since then */
+    uint64_t pace_since; /* when this measurement of the pace began; 0: at the next clock read */
+    size_t pace_cells;   /* cells run since then */
 };
 
 /* A span that was forked. In the forker's frame. */
@@ -117,25 +130,25 @@ struct part {
     struct bz_span span;  /* I1 */
     size_t size;          /* I1; as in struct run */
     double pace;          /* I1; likewise */
-    bool is_quiet;        /* it was forked so */
+    bool is_quiet;        /* forked quietly */
     bool is_offer;  /* it is counted in the loop's `offers`. Reductions only, as the next three */
     bool is_share;  /* it is counted in the loop's `shares`; of an offer */
     unsigned share; /* I1; likewise */
     bz_atomic(int)
-        is_taken;      /* 1: another stack runs it. Written by the taker, a hint for the forker */
-    bool is_left;      /* the taker had no memory: the join is to run it */
-    struct bz_acc acc; /* the taker's */
+        is_taken;      /* 1: another stack runs it. Written by the thief, a hint for the forker */
+    bool is_left;      /* the thief had no memory: the join must run it */
+    struct bz_acc acc; /* the thief's accumulator */
 };
 
 /* ---- spans ---- */
 
-/* Rows or columns, whichever are more. */
+/* The number of rows or columns, whichever is larger. */
 static bool is_high(const struct bz_loop *loop, const struct bz_span *s)
 {
     return !loop->is_tiled || s->to - s->from >= s->right - s->left;
 }
 
-/* Make two of it, the first one `lines` rows or columns long. */
+/* Split it in two; the first part has `lines` rows or columns. */
 static void part_at(const struct bz_loop *loop, struct bz_span *s, size_t lines,
                     struct bz_span *rest)
 {
@@ -148,7 +161,7 @@ static void part_at(const struct bz_loop *loop, struct bz_span *s, size_t lines,
         rest->from++;
 }
 
-/* The side that is cut, and the other one. */
+/* The side that is split, and the other one. */
 static size_t side_of(const struct bz_loop *loop, const struct bz_span *s, size_t *across)
 {
     size_t rows = s->to - s->from, columns = s->right - s->left;
@@ -157,15 +170,15 @@ static size_t side_of(const struct bz_loop *loop, const struct bz_span *s, size_
     return is_cut_in_rows ? rows : columns;
 }
 
-/* Are both halves at least as large as the grain? */
+/* True if both halves are at least as large as the grain. */
 static bool can_halve(const struct bz_loop *loop, const struct bz_span *s)
 {
     size_t across, side = side_of(loop, s, &across);
     return side > 1 && side / 2 * across >= loop->grain;
 }
 
-/* How many lines make up that many cells, or the grain, if that is more; in a line they are a multiple
- * of it. Of a span that can be halved. */
+/* The number of lines with this many cells, or with the grain if that is more; in one dimension a
+ * multiple of the grain. For a span that can be halved. */
 static size_t lines_of(const struct bz_loop *loop, const struct bz_span *s, size_t cells)
 {
     size_t across, grain = loop->grain;
@@ -183,7 +196,8 @@ static void halve(const struct bz_loop *loop, struct bz_span *s, struct bz_span 
     part_at(loop, s, lines_of(loop, s, bz_span_cells(s) / 2), upper);
 }
 
-/* The next chunk off the front, of `size` cells if that is known. False: all of it is one. */
+/* Split the next chunk off the front, with `size` cells if that is known. Return false if the whole
+ * span is one chunk. */
 static bool cut(const struct bz_loop *loop, struct bz_span *s, size_t size, struct bz_span *rest)
 {
     size_t cells = bz_span_cells(s);
@@ -193,14 +207,14 @@ static bool cut(const struct bz_loop *loop, struct bz_span *s, size_t size, stru
     }
     if (size >= cells || !can_halve(loop, s))
         return false;
-    size = size < cells / 2 ? size : cells / 2; /* so that what is left can be one, too */
+    size = size < cells / 2 ? size : cells / 2; /* so that the rest can be a chunk, too */
     part_at(loop, s, lines_of(loop, s, size), rest);
     return true;
 }
 
 /* ---- the size of a chunk ---- */
 
-/* `cells` took so long: how large is the next one? */
+/* Compute the size of the next chunk from the time of the last. */
 static size_t size_after(const struct bz_loop *loop, size_t cells, uint64_t ns)
 {
     double per_ns = (double)cells / (double)(ns > 0 ? ns : 1);
@@ -215,7 +229,7 @@ static size_t size_after(const struct bz_loop *loop, size_t cells, uint64_t ns)
     return size > (double)loop->grain ? (size_t)size : loop->grain;
 }
 
-/* Is there nothing to find out? */
+/* True if no measurement is needed. */
 static bool is_fixed(const struct bz_loop *loop)
 {
     return loop->chunk_max <= loop->grain;
@@ -239,8 +253,7 @@ static void learn(struct run *r, size_t cells, uint64_t ns)
 {
     r->size = size_after(r->loop, cells, ns);
     r->spent += ns;
-    if (r->is_quiet &&
-        r->spent > CHUNK_LEAST_NS) /* before that it is the clock that takes the time */
+    if (r->is_quiet && r->spent > CHUNK_LEAST_NS) /* below this the clock reads dominate */
         r->is_quiet = (double)ns * (double)r->left < (double)cells * QUIET_NS;
 }
 
@@ -258,7 +271,7 @@ static void measure_pace(struct run *r, uint64_t now)
     }
 }
 
-/* Have we been at it for a millisecond? A loop of small chunks that nobody measures asks less often. */
+/* True after a millisecond without a yield. A loop of small unmeasured chunks checks less often. */
 static bool is_time(struct run *r)
 {
     if (r->skips > 0) {
@@ -291,7 +304,7 @@ static int run_body(struct run *r, const struct bz_span *s)
         return loop->chunk(loop, s, r->acc);
     uint64_t since = r->since != 0 ? r->since : blitz_now();
     int err = loop->chunk(loop, s, r->acc);
-    if (r->left == 0) /* the end, most likely: nothing to find out for */
+    if (r->left == 0) /* probably the end: no measurement needed */
         return err;
     r->since = blitz_now();
     learn(r, bz_span_cells(s), r->since - since);
@@ -335,7 +348,7 @@ static void count_returned(const struct part *p)
         bz_fetch_sub_relaxed(&p->loop->shares, 1); /* relaxed: likewise */
 }
 
-/* Somebody else has taken it: a stack, and an accumulator, of its own. */
+/* A thief runs the part, on its own stack and with its own accumulator. */
 static int part_main(void *arg)
 {
     struct part *p = arg;
@@ -376,13 +389,13 @@ static void fork_part(const struct run *r, struct part *p, bool is_offer)
         blitz_fork(&p->job, part_main, p);
 }
 
-/* Has nobody taken it, so that it is ours to run? Else it is done. */
+/* True if the part was not stolen and the caller must run it. Else it is done. */
 static bool is_ours(struct part *p)
 {
     return (p->is_quiet && bz_par_take_back(&p->job)) || !blitz_join_begin_(&p->job);
 }
 
-/* What another stack has made of it. */
+/* Combine the result of another stack. */
 static void add_up(const struct run *r, struct part *p, bool is_well)
 {
     const blitz_reduction *how = r->loop->how;
@@ -393,7 +406,7 @@ static void add_up(const struct run *r, struct part *p, bool is_well)
     bz_acc_end(&p->acc, how->bytes);
 }
 
-/* The span left of it came to `err`. */
+/* Join a part; the span to its left returned `err`. */
 static int join_part(struct run *r, struct part *p, int err)
 {
     if (is_ours(p)) {
@@ -402,7 +415,7 @@ static int join_part(struct run *r, struct part *p, int err)
             count_returned(p);
         return err != 0 ? err : run_span(r, p->span);
     }
-    r->since = 0; /* we may have waited */
+    r->since = 0; /* the join may have waited */
     r->pace_since = 0;
     int its = p->job.result_;
     add_up(r, p, err == 0 && its == 0);
@@ -411,8 +424,8 @@ static int join_part(struct run *r, struct part *p, int err)
     return p->is_left ? run_span(r, p->span) : its;
 }
 
-/* While it is not known how large a chunk is to be, or little is left. (Of tiles a row may be much more
- * than was asked for: it is cut once more.) */
+/* Run while the chunk size is not known, or little is left. (A row of tiles may be much larger than
+ * the chunk: then it is split once more.) */
 static int run_quietly(struct run *r, struct bz_span s)
 {
     struct part rest;
@@ -427,14 +440,14 @@ static int run_quietly(struct run *r, struct bz_span s)
 
 /* ---- by demand: a loop with accumulators ---- */
 
-/* True if the span will take longer than that part of the time since the loop began. */
+/* True if the span will take longer than this part of the time since the loop began. */
 static bool is_long(const struct run *r, const struct bz_span *s, double part)
 {
     double elapsed = (double)(r->pace_since - r->loop->began);
     return r->pace * (double)bz_span_cells(s) * part > elapsed;
 }
 
-/* Take one offer out of the budget. Return false if no part of s is to be offered. */
+/* Take one offer out of the budget. Return false if no part of s should be offered. */
 static bool may_offer(const struct run *r, const struct bz_span *s)
 {
     struct bz_loop *loop = r->loop;
@@ -474,7 +487,7 @@ static int offer_upper(struct run *r, struct bz_span s, unsigned share)
     return join_part(r, &upper, run_by_demand(r, s, ours, &upper));
 }
 
-/* True if the stack is to offer half of what is left. `offer` is its last offer, or NULL. */
+/* True if the stack should offer half of the rest. `offer` is its last offer, or NULL. */
 static bool is_half_wanted(const struct run *r, const struct part *offer)
 {
     if (!r->has_run || bz_load_relaxed(&r->loop->shares) > 0) /* relaxed: a counter */
@@ -563,7 +576,7 @@ int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc)
     r.size = is_fixed(loop) ? loop->grain : 0;
     if (loop->how != NULL) {
         r.share = begin_offers(loop);
-        r.since = is_fixed(loop) ? 0 : loop->began; /* one look at the clock less */
+        r.since = is_fixed(loop) ? 0 : loop->began; /* saves a clock read */
     }
     return run_span(&r, *whole);
 }

@@ -1,22 +1,25 @@
 /*
- * turn.c - a loop that lets others run, and keeps what it has forked.
+ * turn.c - yield in a loop without giving its forked jobs away.
  *
- * A task that yields leaves its stack, and then its pending jobs go to the queues (job.c), because a deque
- * holds only jobs of frames that stand on its machine. For a loop that would be a misfortune: the
- * halves it has forked, ten or more, would each be begun on a stack of its own, cut up there, and
- * interrupted in their turn. One level of the tree after the other would be begun everywhere and ended
- * nowhere; a loop of a minute would have thousands of stacks.
+ * A task that yields leaves its stack, and then its pending jobs go to the queues (job.c), because
+ * a deque holds only jobs of frames on its machine's current stack. For a loop that would be bad:
+ * each of its forked halves, ten or more, would start on a separate stack, be split there, and be
+ * interrupted in turn. One level of the tree after the other would start everywhere and end
+ * nowhere; a loop of a minute would use thousands of stacks.
  *
- * So a loop takes its jobs out of the deque before it yields and forks them again after. Meanwhile nobody
- * can take them; but whoever has nothing to do can take the task itself, which stands in the queue.
- * That goes for all jobs of the frames below, also of loops around this one and of the program's own.
+ * So a loop takes its jobs out of the deque before it yields and forks them again afterwards.
+ * Meanwhile they cannot be stolen, but an idle worker can take the task itself, which is in the
+ * queue. This applies to all jobs of the frames below, also those of outer loops and of the program
+ * itself.
  *
- * When: the monitor asks after some 10 ms (ask.c), which is enough for a task that waits once. A dialogue of
- * two others, a question and its answer, would take two or three times as long. Loops look at the clock
- * anyhow, so every millisecond they look whether anybody is ready; if nobody is, a look costs some 100 ns.
+ * When to yield: the monitor asks after some 10 ms (ask.c). That is enough for a task that waits
+ * once, but a request and its reply between two other tasks would take two or three times as long.
+ * Loops read the clock anyway, so every millisecond they check for ready tasks; if there are none,
+ * a check costs some 100 ns.
  *
- * But not for the jobs of a joiner on top of whose frames we are called as its child (claim.c): they are
- * another task's, and a fork here would make them ours. They go to the queues as ever.
+ * An exception are the jobs of a joiner that runs this task on top of its own frames (claim.c):
+ * they belong to another task, and a fork here would make them ours. They go to the queues as
+ * usual.
  */
 #include "par/split.h"
 
@@ -35,7 +38,8 @@ static void send_off(struct bz_machine *m, struct blitz_job *job)
         bz_place_outside(m->rt, bz_entry_of_job(job));
 }
 
-/* All pending jobs of our frames, the oldest first, linked. Those of a joiner beneath us go their way. */
+/* Unlink all pending jobs of our frames, oldest first. Jobs of a joiner below us go to the
+ * queues. */
 static struct blitz_job *take_out(void)
 {
     struct blitz_job *oldest = NULL, **end = &oldest;
@@ -83,7 +87,7 @@ void bz_par_look_up(bool is_time, bool is_quiet)
         return;
     }
     if (!is_quiet)
-        BLITZ_POLL(); /* shows a job to those who have nothing to do */
+        BLITZ_POLL(); /* exposes a job to idle workers */
 }
 
 void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg)
@@ -92,7 +96,7 @@ void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg)
     job->fn_ = fn;
     job->arg_ = arg;
     if (w != NULL)
-        (void)!blitz_push_(w, job); /* whether somebody wants attention or not */
+        (void)!blitz_push_(w, job); /* with or without a pending request */
 }
 
 bool bz_par_take_back(struct blitz_job *job)
@@ -101,7 +105,7 @@ bool bz_par_take_back(struct blitz_job *job)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
         return true;
-    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    (void)!bz_enter(&was); /* from here on no worker steals from us */
     bz_deque_settle(&m->deque);
     bool is_ours = bz_deque_take_back(&m->deque, job);
     if (is_ours)

@@ -1,13 +1,14 @@
 /*
- * workers.c - something on every worker, once.
+ * workers.c - run a function once on every worker.
  *
- * A task for each, with the proc it is to begin on (place.c sees to it that nobody else takes it from
- * there). So the number a task gets is the proc's, and what it finds there, such as a slot of an array that
- * is the worker's own, stays right as long as the function does not wait. A worker whose proc is held by
- * a task that computes for long comes to it when the monitor has moved the proc.
+ * Each worker gets a task with a hint for its proc (place.c ensures that no other proc takes it).
+ * So the task's number is that of the proc, and data indexed by it, such as a per-worker slot of an
+ * array, stays valid as long as the function does not wait. If a task computes for long on a proc,
+ * the function runs there when the monitor has moved the proc.
  *
- * Rejected: forked jobs that wait for each other until each worker has one: it works only while nobody
- * else uses the workers, and a job that waits may be found by the same worker twice.
+ * Rejected: forked jobs that wait for each other until each worker has one. It works only while no
+ *           other task uses the workers, and one worker may take two of the jobs when the first
+ *           waits.
  */
 #include <errno.h>
 
@@ -49,7 +50,7 @@ static void cancel_all(struct call *calls, unsigned count)
         blitz_task_cancel(calls[i].task);
 }
 
-/* Start them; the first error ends it, and those that run are asked to stop. */
+/* Start the tasks; on the first error cancel those already started. */
 static int start(struct call *calls, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -68,7 +69,7 @@ static int on_each(struct call *calls, unsigned count)
     int first = 0, err = start(calls, count);
     for (unsigned i = 0; i < count && calls[i].task != NULL; i++) {
         int result = 0;
-        /* Without a deadline a cancel of ours is passed on, and the join returns 0. */
+        /* Without a deadline a cancel is forwarded to the child, and the join returns 0. */
         (void)!blitz_task_join(calls[i].task, &result, BLITZ_FOREVER);
         calls[i].task = NULL;
         if (blitz_is_cancelled())
@@ -89,7 +90,7 @@ static int all_inside(void *arg)
     const struct all *all = arg;
     unsigned count = blitz_worker_count();
     if (bz_machine_self() == NULL)
-        return all->fn(0, all->arg); /* there are no workers to be had */
+        return all->fn(0, all->arg); /* there are no workers */
     struct call *calls = bz_par_alloc(count * sizeof *calls);
     if (calls == NULL)
         return -ENOMEM;

@@ -1,13 +1,13 @@
 /*
  * buffered.c - readers and writers with a buffer.
  *
- * A reader's buffer holds what was read and not taken: room[at..end). It is moved to the front only when
- * there is no room behind it, so that what was looked at stays where it is until the next call that
- * reads. A search for the end of a line goes on where the last one stopped.
+ * A reader's buffer holds the bytes read and not yet consumed: room[at..end). They move to the
+ * front only when there is no room behind them, so that peeked bytes stay in place until the next
+ * call that reads. A search for the end of a line continues where the last one stopped.
  *
- * A writer's buffer holds what was taken and not written. A write larger than the buffer goes past it,
- * once it is empty. What an error interrupts stays in the buffer, so the caller can flush again; the call
- * itself says how many bytes of its own were taken.
+ * A writer's buffer holds the bytes accepted and not yet written. A write larger than the buffer
+ * bypasses it, once it is empty. After an error the rest stays in the buffer, so the caller can
+ * flush again; the call reports how many of its own bytes were accepted.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static size_t held(const blitz_buffered_reader *b)
     return b->end - b->at;
 }
 
-/* Read more behind what there is. Returns as a read. */
+/* Read more bytes behind the buffered ones. Returns as a read. */
 static int64_t fill(blitz_buffered_reader *b, blitz_deadline until)
 {
     if (b->is_over)
@@ -70,7 +70,7 @@ void blitz_buffered_take(blitz_buffered_reader *b, size_t bytes)
         b->at = b->end = 0;
 }
 
-/* How many bytes up to and including `stop`, of those from `seen` on; 0: it is not there. */
+/* The number of bytes up to and including `stop`, searching from `seen`; 0 if not found. */
 static size_t find(const blitz_buffered_reader *b, char stop, size_t seen)
 {
     const char *from = b->room + b->at + seen;
@@ -78,7 +78,7 @@ static size_t find(const blitz_buffered_reader *b, char stop, size_t seen)
     return at != NULL ? (size_t)(at - (b->room + b->at)) + 1 : 0;
 }
 
-/* `at` moves past the bytes, which stay where they are until something is read. */
+/* Advance `at` past the bytes, which stay in place until the next read. */
 static int64_t take_first(blitz_buffered_reader *b, size_t bytes, const char **data)
 {
     *data = b->room + b->at;
@@ -116,7 +116,7 @@ int64_t blitz_buffered_line(blitz_buffered_reader *b, size_t max, const char **l
     if ((*line)[n - 1] == '\n')
         n--;
     else
-        return n; /* the last one has no end */
+        return n; /* the last line has no newline */
     if (n > 0 && (*line)[n - 1] == '\r')
         n--;
     return n;
@@ -126,7 +126,7 @@ static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline u
 {
     blitz_buffered_reader *b = ctx;
     if (held(b) == 0 && bytes >= b->room_bytes && !b->is_over)
-        return blitz_reader_read(b->from, data, bytes, until); /* past the buffer */
+        return blitz_reader_read(b->from, data, bytes, until); /* bypass the buffer */
     int64_t n = held(b) == 0 ? fill(b, until) : 0;
     if (n < 0)
         return n;
@@ -136,7 +136,7 @@ static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline u
     return (int64_t)some;
 }
 
-/* Once the buffer is empty the rest is where the source has it. */
+/* Once the buffer is empty the rest comes from the source's descriptor. */
 static int reader_fd(void *ctx)
 {
     blitz_buffered_reader *b = ctx;
@@ -205,7 +205,7 @@ static int64_t writer_write(void *ctx, const void *data, size_t bytes, blitz_dea
             return err;
     }
     if (b->end == 0 && bytes >= b->room_bytes)
-        return blitz_writer_write(b->to, data, bytes, until); /* past the buffer */
+        return blitz_writer_write(b->to, data, bytes, until); /* bypass the buffer */
     memcpy(b->room + b->end, data, bytes);
     b->end += bytes;
     return (int64_t)bytes;

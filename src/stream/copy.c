@@ -1,24 +1,25 @@
 /*
- * copy.c - from a reader to a writer, until the end.
+ * copy.c - copy from a reader to a writer until the end.
  *
- * Through a buffer, or past it. A writer that can take a file as it is says so (take_file), and a reader
- * that is a file at a certain place says which (fd). Whether it works is asked with the first piece. A
- * reader that stands before a file passes the question on: a limit says how much may be taken (fd_most)
- * and is told how much was (fd_took); a buffer has no descriptor until it is empty. So the question is
- * asked again after each piece that went through memory.
+ * Data goes through a buffer, or bypasses it. A writer that can send from a file implements
+ * take_file, and a reader of a file returns its descriptor and position (fd). The first piece shows
+ * whether it works. A reader in front of a file forwards these calls. A limit reports how much may
+ * be taken (fd_most) and learns how much was taken (fd_took). A buffered reader has no descriptor
+ * until its buffer is empty. So the copy tries again after each piece that went through memory.
  *
- * From connection to connection there is a way past the buffer, too: through a pipe, by splice, which moves
- * pages and copies nothing. On a loopback that is 250 us of CPU a megabyte instead of 305
- * (docs/networking.md); it costs two descriptors and a few calls to begin with. So the first bytes go
- * through the buffer, and a pipe is made when much has gone over and large pieces come. Where it is refused
- * (another kind of socket, no descriptors, a keeper whose descriptors block) the copy goes on through the
- * buffer: nothing is lost, what was in the pipe is taken out of it. A piece is no larger than the buffer,
- * so as much is lost by a failed write as without a pipe.
+ * Between connections splice through a pipe bypasses the buffer: it moves pages without a copy. On
+ * a loopback that takes 250 us of CPU a megabyte instead of 305 (docs/networking.md); it costs two
+ * descriptors and a few system calls to set up. So the first bytes go through the buffer, and a
+ * pipe is made after much data and with large reads. If the system refuses (another kind of socket,
+ * no descriptors, a backend whose descriptors block), the copy continues through the buffer. No
+ * data is lost: the bytes in the pipe are read back. A piece is no larger than the buffer, so a
+ * failed write loses no more than without a pipe.
  *
- * Both ways is two tasks in a scope, so that the first error ends both, and a cancel, too. They share the
- * time of the last byte in either direction: a download that is under way keeps the silent other direction
- * alive. Each wait has the deadline at which the pair would be idle. A wait that reaches it looks whether
- * the other direction has moved meanwhile, and if so waits on.
+ * A copy in both directions is two tasks in a scope, so that the first error or a cancel ends both.
+ * They share the time of the last byte in either direction: an active download keeps the silent
+ * other direction alive. The deadline of each wait is the time at which the pair would be idle. A
+ * wait that reaches it checks whether the other direction has moved data meanwhile, and if so waits
+ * again.
  */
 #include <errno.h>
 
@@ -30,7 +31,7 @@
 
 enum { ROOM = 64 << 10, PIECE = 1 << 20 };
 
-/* When a pipe is worth its two descriptors: so much went over, and so much came at once. */
+/* A pipe is worth its two descriptors after this many bytes, with reads of this size. */
 enum { LONG = 256 << 10, LARGE = 16 << 10 };
 
 /* When a pair of copies last moved a byte. */
@@ -43,7 +44,7 @@ struct copying {
     blitz_reader from;
     blitz_writer to;
     blitz_deadline until;
-    struct activity *activity; /* NULL: it may be idle for ever */
+    struct activity *activity; /* NULL: no idle timeout */
     uint64_t copied;
     char *room;
 };
@@ -52,7 +53,7 @@ struct copying {
 
 static blitz_deadline idle_at(const struct copying *c)
 {
-    /* relaxed: a moment on a clock, it orders nothing */
+    /* relaxed: a timestamp, it orders nothing */
     return blitz_time_add(bz_load_relaxed(&c->activity->last), c->activity->idle_ns);
 }
 
@@ -71,7 +72,7 @@ static void touch(struct copying *c)
         bz_store_relaxed(&c->activity->last, blitz_now()); /* relaxed: as above */
 }
 
-/* A wait came to n. True if that was the deadline for an idle pair and the pair is not idle: wait again. */
+/* A wait returned n. True if it reached the idle deadline but the pair is not idle: wait again. */
 static bool is_early(const struct copying *c, int64_t n)
 {
     if (n != -ETIMEDOUT || c->activity == NULL)
@@ -82,7 +83,7 @@ static bool is_early(const struct copying *c, int64_t n)
 
 /* ---- from a file ---- */
 
-/* How much of the descriptor the reader may be asked for, at most a piece. */
+/* The number of bytes that may be taken from the reader's descriptor, at most a piece. */
 static size_t piece_of(const struct copying *c)
 {
     uint64_t most =
@@ -90,7 +91,7 @@ static size_t piece_of(const struct copying *c)
     return most < PIECE ? (size_t)most : PIECE;
 }
 
-/* Returns 0 at the end; -ENOTSUP: not this way, and nothing was copied by this call. */
+/* Returns 0 at the end; -ENOTSUP: not supported, and this call copied nothing. */
 static int copy_file(struct copying *c)
 {
     int fd = c->from.ops->fd != NULL ? c->from.ops->fd(c->from.ctx) : -1;
@@ -133,7 +134,7 @@ static bool is_refused(int64_t n)
     return n == -ENOTSUP || n == -EINVAL;
 }
 
-/* What is in the pipe cannot go over as it is: through the buffer, then. */
+/* Move the bytes in the pipe through the buffer. */
 static int empty_pipe(struct copying *c, int pipe, size_t bytes)
 {
     int err = 0;
@@ -145,7 +146,8 @@ static int empty_pipe(struct copying *c, int pipe, size_t bytes)
     return err;
 }
 
-/* So much is in the pipe. 0; -ENOTSUP: it went over, but no more will this way. */
+/* Write the bytes in the pipe. Returns 0; -ENOTSUP: they were written, but splice cannot be used
+ * any more. */
 static int pass_on(struct copying *c, int pipe, size_t bytes)
 {
     while (bytes > 0) {
@@ -165,7 +167,7 @@ static int pass_on(struct copying *c, int pipe, size_t bytes)
     return 0;
 }
 
-/* 0 at the end; -ENOTSUP: the rest goes another way. */
+/* Returns 0 at the end; -ENOTSUP: copy the rest in another way. */
 static int copy_by_pipe(struct copying *c)
 {
     int pipe[2], err = 0;
@@ -199,7 +201,8 @@ static int64_t read_some(struct copying *c)
     return n;
 }
 
-/* The rest past the buffer, if that is possible by now; `came` is what came last. As copy_file(). */
+/* Copy the rest without the buffer, if possible; `came` is the size of the last read. Returns as
+ * copy_file(). */
 static int copy_past(struct copying *c, bool *may_pipe, int64_t came)
 {
     int err = copy_file(c);
@@ -258,7 +261,7 @@ static int copy_way(void *arg)
     if (err != 0)
         return err;
     err = blitz_writer_end(c->to, deadline_of(c));
-    return err == -ENOTCONN || err == -EPIPE ? 0 : err; /* it is gone already */
+    return err == -ENOTCONN || err == -EPIPE ? 0 : err; /* it has ended already */
 }
 
 int blitz_stream_copy_both(blitz_stream a, blitz_stream b, uint64_t idle_ns, uint64_t *to_b,

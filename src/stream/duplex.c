@@ -1,9 +1,9 @@
 /*
- * duplex.c - two ends in memory.
+ * duplex.c - a pair of connected streams in memory.
  *
- * A ring of bytes for each direction, one mutex for both, and two conditions a direction: there is
- * something, there is room. All from blitz/sync.h, so it works between fibers, stackless tasks that
- * await, and plain threads, with deadlines and cancels as everywhere.
+ * There is a ring of bytes for each direction, one mutex for both, and two conditions for each
+ * direction: not empty and not full. All are from blitz/sync.h, so a duplex works between fibers,
+ * stackless tasks and plain threads, with deadlines and cancels.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,17 +17,17 @@
 struct way {
     struct blitz_duplex *duplex;
     char *ring;
-    size_t at, count;       /* what is in it; guarded by the mutex, as are the next */
-    bool is_ended;          /* nobody writes any more */
-    bool is_closed;         /* nobody reads any more */
-    blitz_condition filled; /* something came, or the end */
+    size_t at, count;       /* bytes in the ring; guarded by the mutex, like the next two */
+    bool is_ended;          /* the writer has closed */
+    bool is_closed;         /* the reader has closed */
+    blitz_condition filled; /* not empty, or closed */
     blitz_condition drained;
 };
 
 struct blitz_duplex {
     blitz_mutex mutex;
     size_t room;
-    struct way way[2]; /* way[i]: written by end i, read by the other */
+    struct way way[2]; /* way[i]: written by end i, read by the other end */
 };
 
 /* ---- reading ---- */
@@ -141,8 +141,8 @@ int blitz_duplex_new(size_t bytes, blitz_stream ends[2], blitz_duplex **out)
 
 void blitz_duplex_close(blitz_duplex *d, int end)
 {
-    blitz_shield(); /* a cancel must not keep the other end waiting */
-    (void)!blitz_mutex_lock(&d->mutex, BLITZ_FOREVER); /* nothing else ends that wait */
+    blitz_shield(); /* the other end must not wait forever because of a cancel */
+    (void)!blitz_mutex_lock(&d->mutex, BLITZ_FOREVER); /* nothing else ends its wait */
     d->way[end].is_ended = true;
     d->way[1 - end].is_closed = true;
     for (int i = 0; i < 2; i++) {

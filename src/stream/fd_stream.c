@@ -1,10 +1,10 @@
 /*
  * fd_stream.c - descriptors as streams: files, pipes, terminals.
  *
- * A regular file is always ready and slow all the same: it is read and written on a thread of the pool.
- * Everything else is tried, and waited for if there is nothing. For that it must not block; a
- * terminal that other processes have open, too, is theirs as well, and then does not block for them
- * either: the header says so.
+ * A regular file is always ready but may be slow: it is read and written on a pool thread. Other
+ * descriptors are tried first, and waited for on EAGAIN. So they must be non-blocking. A terminal
+ * that other processes have open, too, then becomes non-blocking for them as well; the header
+ * documents this.
  */
 #include <errno.h>
 
@@ -24,7 +24,7 @@ int blitz_fd_stream_init(blitz_fd_stream *s, int fd)
 struct call {
     int fd;
     void *in;        /* NULL: a write */
-    const void *out; /* a write's */
+    const void *out; /* for a write */
     size_t bytes;
     int64_t result;
 };
@@ -37,16 +37,16 @@ static int make_call(void *arg)
     return 0;
 }
 
-/* The deadline is looked at before: what has begun is waited for. */
+/* The deadline is checked before the call: a started call is waited for. */
 static int64_t on_pool(struct call *c, blitz_deadline until)
 {
     if (until != BLITZ_FOREVER && blitz_now() >= until)
         return -ETIMEDOUT;
-    (void)!blitz_blocking(make_call, c); /* it has a function */
+    (void)!blitz_blocking(make_call, c); /* the future has a function */
     return c->result;
 }
 
-/* ---- waited for ---- */
+/* ---- with waiting ---- */
 
 static int64_t when_ready(struct call *c, unsigned event, blitz_deadline until)
 {

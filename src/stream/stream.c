@@ -1,10 +1,10 @@
 /*
- * stream.c - the simple ones: reading and writing whole, connections, memory, limits and tees.
+ * stream.c - the simple streams: exact reads and full writes, connections, memory, limits and tees.
  *
- * A reader that promises "at least a byte" needs no more to be read exactly, in a loop; so everything
- * here is small. What is worth a word is the tee: it has two sides that can fail one after the other. A
- * byte is read once; if it cannot be written to the second side it must not be given out, and not be
- * lost. So it lies in the tee's room until both have it.
+ * A reader returns at least one byte, so an exact read is a loop; everything here is small. Only
+ * the tee needs an explanation: it has two sides that can fail one after the other. A byte is read
+ * once. If it cannot be written to the second side, it must be neither returned nor lost. So it
+ * stays in the tee's room until both sides have it.
  */
 #include "blitz/stream.h"
 
@@ -89,7 +89,7 @@ static int tcp_end(void *ctx, blitz_deadline until)
     return blitz_tcp_shutdown(ctx, BLITZ_WRITABLE);
 }
 
-/* Between the connection and another descriptor, past this process's memory. */
+/* Copy between the connection and another descriptor without the memory of the process. */
 static int64_t tcp_move(blitz_tcp *t, enum bz_op_code code, unsigned may, int fd, size_t bytes,
                         blitz_deadline until)
 {
@@ -97,7 +97,7 @@ static int64_t tcp_move(blitz_tcp *t, enum bz_op_code code, unsigned may, int fd
     if (!bz_socket_is(&t->s, may))
         return -EBADF;
     if (bz_io_completes(t->s.file))
-        return -ENOTSUP; /* the descriptor blocks, and so would the call */
+        return -ENOTSUP; /* the descriptor is blocking, so the call would block */
     bz_socket_op(&t->s, &op, code);
     op.from.fd = fd;
     op.from.bytes = bytes;
@@ -255,7 +255,7 @@ blitz_reader blitz_limited_reader(blitz_limited *l)
 
 /* ---- tees ---- */
 
-/* What is in the room goes to the second side: from `at` on. */
+/* Write room[at..] to the second side. */
 static int tee_write(blitz_tee *t, blitz_deadline until)
 {
     size_t done = 0;
@@ -264,7 +264,7 @@ static int tee_write(blitz_tee *t, blitz_deadline until)
     return err;
 }
 
-/* Both have room[0..at); the reader's share of it is given out from the front. */
+/* Both sides have room[0..at); the reader gets bytes from the front. */
 static int64_t tee_read(void *ctx, void *data, size_t bytes, blitz_deadline until)
 {
     blitz_tee *t = ctx;
@@ -279,14 +279,14 @@ static int64_t tee_read(void *ctx, void *data, size_t bytes, blitz_deadline unti
     }
     int err = t->at < t->end ? tee_write(t, until) : 0;
     if (err != 0) {
-        t->end = BZ_BROKEN(160) ? 0 : t->end; /* kept: the next read begins here */
+        t->end = BZ_BROKEN(160) ? 0 : t->end; /* kept for the next read */
         return err;
     }
     size_t n = t->end < bytes ? t->end : bytes;
     memcpy(data, t->room, n);
     memmove(t->room, t->room + n, t->end - n);
     t->end -= n;
-    t->at = t->end; /* all that is left has been written there */
+    t->at = t->end; /* the rest has been written to the second side */
     return (int64_t)n;
 }
 
