@@ -228,6 +228,9 @@ static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     if (f == NULL)
         return; /* it was closed meanwhile: whoever has the descriptor now is not meant */
     bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), wakes);
+    struct bz_poll *heir = bz_load_relaxed(&poll->heir); /* relaxed: a hint */
+    if (BZ_UNLIKELY(heir != NULL) && f->poll == poll)
+        bz_poll_move(heir, f);
     bz_file_unlock(f);
 }
 
@@ -257,6 +260,7 @@ static void epoll_detach(struct bz_poll *poll, struct bz_file *f)
 
 static const struct bz_poll_ops epoll_ops = {
     .name = "epoll",
+    .moves = true,
     .wait = epoll_keeper_wait,
     .reap = epoll_reap,
     .deliver = epoll_deliver,
@@ -297,5 +301,6 @@ void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_
     poll->files = files;
     bz_atomic_init(&poll->own, NULL);
     bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->heir, NULL);
     bz_atomic_init(&poll->roused, 0);
 }

@@ -67,6 +67,7 @@ static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
     f->users = 0;
     f->is_closing = false;
     f->poll = NULL;
+    f->gathered = 0;
     bz_atomic_init(&f->near_wait, 0);
     bz_atomic_init(&f->near_lines, 0);
     bz_atomic_init(&f->near_task, 0);

@@ -153,6 +153,7 @@ struct bz_file {
     struct bz_files *files;         /* constant */
     bz_atomic(uintptr_t) near_wait; /* hints for who will tell: addresses to fetch, perhaps of */
     bz_atomic(uintptr_t) near_task; /* memory that is gone. Of whoever came last to wait */
+    uint32_t gathered;              /* the decision under which it was attached: sched/gather.h */
     struct bz_list flying;          /* operations the kernel has */
     union {
         uintptr_t kept;            /* the keeper's own, while it is attached */

@@ -23,6 +23,16 @@ int bz_poll_attach(struct bz_poll *poll, struct bz_file *f)
     return 0;
 }
 
+/* In between both polls know the file: an event may be heard twice, which does no harm. */
+void bz_poll_move(struct bz_poll *to, struct bz_file *f)
+{
+    struct bz_poll *from = f->poll;
+    if (!to->ops->moves || bz_poll_attach(to, f) != 0)
+        return;
+    from->ops->detach(from, f);
+    bz_fetch_sub_relaxed(&from->attached, 1); /* relaxed: a wait for nothing does no harm */
+}
+
 void bz_poll_detach(struct bz_poll *poll, struct bz_file *f)
 {
     poll->ops->detach(poll, f);

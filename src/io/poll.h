@@ -70,6 +70,7 @@ struct bz_harvest {
 /* A keeper. */
 struct bz_poll_ops {
     const char *name;
+    bool moves;     /* an attached file may be attached to another poll of this kind, too */
     bool completes; /* operations fly; else they wait in their files until those are ready */
     /* Sleep while poll->roused is 0 and nothing completes, until until_ns. Returns as below. */
     int (*wait)(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest);
@@ -95,12 +96,13 @@ struct bz_poll_ops {
 };
 
 struct bz_poll {
-    const struct bz_poll_ops *ops; /* constant after init */
-    const struct bz_os *os;        /* constant after init */
-    struct bz_files *files;        /* constant after init; NULL: this keeper has none */
-    bz_atomic(void *) own;         /* the keeper's; made with its first file */
-    bz_atomic(uint32_t) attached;  /* files, or operations that fly; 0: nothing to hear */
-    bz_os_word roused;             /* 1: since the last prepare. Cleared by the proc's machine */
+    const struct bz_poll_ops *ops;    /* constant after init */
+    const struct bz_os *os;           /* constant after init */
+    struct bz_files *files;           /* constant after init; NULL: this keeper has none */
+    bz_atomic(void *) own;            /* the keeper's; made with its first file */
+    bz_atomic(uint32_t) attached;     /* files, or operations that fly; 0: nothing to hear */
+    bz_atomic(struct bz_poll *) heir; /* files heard of here move there; NULL: they stay */
+    bz_os_word roused;                /* 1: since the last prepare. Cleared by the proc's machine */
 };
 
 /* The keeper without operations. Cannot fail. */
@@ -182,6 +184,9 @@ static inline bool bz_poll_was_roused(struct bz_poll *poll)
  *          is known under another file). On error nothing has happened.
  */
 BZ_MUST_USE int bz_poll_attach(struct bz_poll *poll, struct bz_file *f);
+/* Listen to an attached file here instead, if this backend can do that. Under its lock. If it fails, all is as
+ * before. */
+void bz_poll_move(struct bz_poll *to, struct bz_file *f);
 /* No longer. Under its lock. */
 void bz_poll_detach(struct bz_poll *poll, struct bz_file *f);
 

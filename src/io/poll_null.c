@@ -45,5 +45,6 @@ void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os)
     poll->files = NULL;
     bz_atomic_init(&poll->own, NULL);
     bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->heir, NULL);
     bz_atomic_init(&poll->roused, 0);
 }

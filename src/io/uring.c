@@ -499,6 +499,7 @@ int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_f
     poll->files = files;
     bz_atomic_init(&poll->own, own);
     bz_atomic_init(&poll->attached, 0);
+    bz_atomic_init(&poll->heir, NULL);
     bz_atomic_init(&poll->roused, 0);
     return 0;
 }

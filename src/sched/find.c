@@ -248,6 +248,17 @@ static void set_duty(struct bz_proc *p, uint32_t tick)
     p->duty_at = tick + (timers < injector ? timers : injector);
 }
 
+/* Learn from the runs since the last look, and count the time that they took. */
+static void look_at_pace(struct bz_machine *m, uint32_t tick)
+{
+    struct bz_proc *p = m->proc;
+    uint64_t ns = now(m), since = p->pace.at_ns;
+    uint64_t busy = bz_load_relaxed(&p->busy_ns); /* relaxed: ours; the monitor peeks */
+    if (ns > since)
+        bz_store_relaxed(&p->busy_ns, busy + (ns - since)); /* relaxed: likewise */
+    bz_pace_look(&p->pace, tick, ns);
+}
+
 /* Look at the injector, the poll, the timers and the inbox, as far as each is due. Returns what to run;
  * 0 also if the proc is gone. */
 static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
@@ -255,7 +266,7 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
     if (bz_pace_is_due(&p->pace, tick)) {
-        bz_pace_look(&p->pace, tick, now(m));
+        look_at_pace(m, tick);
         e = bz_take_injected(m);
     } else if (bz_injector_urgent(&m->rt->injector) > 0) {
         e = bz_take_injected(m);
@@ -384,6 +395,17 @@ static void restart_pace(struct bz_machine *m)
     set_duty(p, tick);
 }
 
+/* There is nothing to run here: learn from the runs so far. */
+static void learn_pace(struct bz_machine *m)
+{
+    struct bz_proc *p = m->proc;
+    uint32_t tick = bz_load_relaxed(&p->tick); /* relaxed: ours */
+    if (tick - p->pace.at_tick > 1) {          /* this look for work was a tick, too */
+        look_at_pace(m, tick);
+        set_duty(p, tick);
+    }
+}
+
 bz_entry bz_find(struct bz_machine *m)
 {
     BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
@@ -398,6 +420,8 @@ bz_entry bz_find(struct bz_machine *m)
             e = bz_find_near(m);
         if (m->proc == NULL)
             continue;
+        if (e == 0)
+            learn_pace(m);
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
@@ -408,11 +432,8 @@ bz_entry bz_find(struct bz_machine *m)
                 restart_pace(m);
             continue;
         }
-        if (m->is_searching) { /* I1 */
-            m->is_searching = false;
-            m->was_roused = false;
-            bz_rouse(m->rt, bz_idle_found(&m->rt->idle));
-        }
+        if (m->is_searching)
+            bz_search_ended(m); /* I1 */
         if (may_run(m, e))
             return bz_entry_tag(e) == BZ_ENTRY_JOB ? bz_job_adopt(m, e) : e;
         check_progress(&empty);

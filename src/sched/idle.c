@@ -45,6 +45,12 @@
  * both are always set. With a single proc TRUSTED alone is: its worker cannot publish while it goes
  * to sleep, and all other threads fence for themselves in published.
  *
+ * A searcher that finds work. If it sees more work, it rouses another proc in its stead (found). If it
+ * sees none, a thread roused in its stead would most likely search in vain. So it leaves the count like the
+ * last searcher above, without a sleep: count one less, a barrier or a fence, a look at every queue (leave).
+ * The same argument holds: a publisher that trusted this searcher pushed before the barrier, and the look
+ * sees it.
+ *
  * Rousing. A publisher counts as searching on behalf of whom it will rouse *before* it clears that
  * one's bit. (Cleared first and counted then, the roused proc could wake by itself, find work and
  * take itself out of a count it was not in yet.) One that stood in and found no bit to clear was a
@@ -222,7 +228,7 @@ int bz_idle_found(struct bz_idle *idle)
     return stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
 }
 
-/* ---- going to sleep ---- */
+/* ---- leaving, and going to sleep ---- */
 
 /* A last look is to be taken: are they so frequent that fences are cheaper? */
 static void count_look(struct bz_idle *idle)
@@ -241,6 +247,29 @@ static void count_look(struct bz_idle *idle)
         bz_idle_go_back(idle);
 }
 
+/* The caller has changed the counts to these. Nobody searches: all pushes so far become visible to us. */
+static void order_look(struct bz_idle *idle, uint64_t counts)
+{
+    if (!(counts & BZ_IDLE_TRUSTED) && !BZ_BROKEN(76))
+        bz_barrier_pay(idle->barrier); /* [F] */
+    count_look(idle);
+}
+
+bool bz_idle_leave(struct bz_idle *idle)
+{
+    /* relaxed: a count; the fence follows */
+    uint64_t counts = bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SEARCHER);
+    BZ_ASSERT(searching(counts) > 0);
+    counts -= BZ_IDLE_SEARCHER;
+    if (searching(counts) > 0 || sleeping(counts) == 0)
+        return false; /* a searcher answers, or no proc sleeps, I4 */
+    if (BZ_BROKEN(330))
+        return false;  /* a publisher may have trusted this searcher */
+    bz_fence_seqcst(); /* [F] */
+    order_look(idle, counts);
+    return true;
+}
+
 bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
 {
     uint64_t by = BZ_IDLE_SLEEPER - (was_searching ? BZ_IDLE_SEARCHER : 0);
@@ -253,9 +282,7 @@ bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
     bz_fence_seqcst(); /* [F], and runtime.c [D] */
     if (searching(counts) > 0)
         return false;
-    if (!(counts & BZ_IDLE_TRUSTED) && !BZ_BROKEN(76))
-        bz_barrier_pay(idle->barrier); /* [F] */
-    count_look(idle);
+    order_look(idle, counts);
     return true;
 }
 

@@ -98,6 +98,14 @@ BZ_MUST_USE bool bz_idle_search(struct bz_idle *idle);
 BZ_MUST_USE int bz_idle_found(struct bz_idle *idle);
 
 /*
+ * A searcher has found work and sees none for others. It stops searching.
+ * Suspends: the thread, for a barrier, if nobody else searches and a proc sleeps.
+ * Returns:  true: look at every queue once more, and if there is work call bz_idle_published. False:
+ *           another searcher answers for everything, or no proc sleeps.
+ */
+BZ_MUST_USE bool bz_idle_leave(struct bz_idle *idle);
+
+/*
  * Announce that proc `me` is about to sleep; it gives up its search if it `was_searching`.
  * Suspends: the thread, for a barrier, if nobody else searches.
  * Returns:  true: look at every queue once more, and if there is work call bz_idle_stay instead of

@@ -120,11 +120,17 @@ static int join(struct bz_op *op)
     struct bz_runtime *rt = bz_io_runtime(f);
     if (!bz_file_enter(f, op))
         return -EBADF;
-    if (f->poll != NULL)
+    uint32_t word = bz_gather_word(&rt->gather);
+    if (f->poll != NULL && BZ_LIKELY(f->gathered == word))
         return 0;
+    f->gathered = word;
     struct bz_machine *m = bz_enter(&was);
-    struct bz_proc *p = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
-    int err = bz_poll_attach(&p->poll, f);
+    struct bz_proc *here = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
+    struct bz_proc *home = bz_gather_home(rt, word);
+    struct bz_poll *to = &(home != NULL ? home : here)->poll;
+    int err = f->poll == NULL ? bz_poll_attach(to, f) : 0;
+    if (f->poll != to && f->poll != NULL)
+        bz_poll_move(to, f);
     bz_leave(was);
     return err == 0 ? 0 : attach_elsewhere(rt, f, err);
 }
@@ -351,20 +357,38 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
     return true;
 }
 
+/* The proc that tasks whose operations have completed go to, if it is not this one: gather.c. */
+static struct bz_proc *home_of_completions(struct bz_proc *p)
+{
+    struct bz_proc *home =
+        p->poll.ops->completes ? bz_gather_home(p->rt, bz_gather_word(&p->rt->gather)) : NULL;
+    return home != p ? home : NULL;
+}
+
+static void pass_on(struct bz_proc *home, struct bz_task *t)
+{
+    bz_trace_wake(t, 0);
+    bz_place_on(home->rt, home->index, bz_entry_resumed(t));
+}
+
 /* All of it, on the machine that heard it. In the runtime. */
 static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
 {
     struct bz_wake wakes[BZ_SIDES];
+    struct bz_proc *home = home_of_completions(p);
     bool is_more = false;
     while (bz_poll_deliver(&p->poll, harvest, wakes))
         for (int s = 0; s < BZ_SIDES; s++) {
-            if (wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt)
+            bool is_near = wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt;
+            if (is_near && BZ_UNLIKELY(home != NULL))
+                pass_on(home, wakes[s].task);
+            else if (is_near)
                 is_more |= queue_here(m, wakes[s].task);
             else
                 bz_io_wake(p->rt, &wakes[s]);
         }
-    if (is_more && bz_idle_may_rouse(&m->rt->idle))
-        bz_rouse_one(m->rt);
+    if (is_more)
+        bz_rouse_for_batch(m);
 }
 
 bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)

@@ -8,7 +8,10 @@
  * anything since the last look, is stuck:
  *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
  *    anybody sleeps who could run them, and if they held the same at the last look;
+ *  - if tasks are queued in its ring and a proc sleeps, that proc is roused: their machine kept them to itself because
+ *    they seemed short (rouse.c);
  *  - timers that are due are fired here: the wheel has a lock;
+ *  - its poll is heard here. If it listens for all procs, that ends after HOME_NS (gather.c);
  *  - for a lone forked job that is still exposed somebody is roused (job.c), and what stands behind it
  *    is fetched when that has been taken and the frame has not looked up;
  *  - if it stays so, and nobody else could run what waits, its proc is given to another machine
@@ -18,7 +21,8 @@
  * first, so a lone task waits for about 100 microseconds. If no machine has anything private, the monitor naps for
  * NAP_NS and says so (RESTS): a machine that then fills its next slot, forks or makes a call raises it. That costs the
  * machine a futex wake, so the monitor naps only while it has credit; a program that raises it again and again in vain finds it
- * up. Its first nap is short, because a machine may have read its state just before. Otherwise
+ * up. The same holds while all procs sleep: with credit it rests for SLOW_NS, without it looks by its budget, and a
+ * server that sleeps after each message does not raise it each time. Its first nap is short, because a machine may have read its state just before. Otherwise
  * it looks LOOK_NS apart while a proc sleeps and another runs, within a budget: a share of
  * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
  * costs (5 to 10 microseconds, most of it the kernel's) is measured each time, barriers included; a
@@ -65,6 +69,9 @@ enum {
     NAP_NS = 2000000,  /* between two looks while no machine has anything private */
     NEAR_NS = 50000,   /* between two looks at something that may be stuck */
     JOBS_NS = 5000000, /* between two looks at the jobs of machines while hogs are stopped */
+    HOME_NS = 2000000, /* a task that takes longer ends the time of one listener: gather.c */
+    USEFUL_NS =
+        1000000, /* a machine that is held up for less would have heard its files soon enough */
     SLOW_NS = 10000000,
     CALM_NS = 20000000,
     BUDGET_SHARE = 200, /* 0.5% of a CPU */
@@ -97,6 +104,12 @@ static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
     /* relaxed: hints; whether it is so is seen when it may be touched */
     bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count);
     return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
+}
+
+/* Do tasks wait in its ring that its machine meant to run itself (rouse.c), while another proc sleeps? A hint. */
+static bool has_queued(struct bz_proc *p)
+{
+    return bz_runq_count(&p->ring) > 0 && bz_idle_sleeping(&p->rt->idle) > 0;
 }
 
 /* How long has it been in this call? */
@@ -142,6 +155,12 @@ static void share_inbox(struct bz_proc *p)
         bz_place_outside(p->rt, e);
 }
 
+/* Does it listen for all procs? Then it must not be at one task for long. */
+static bool is_home(struct bz_proc *p)
+{
+    return bz_gather_home(p->rt, bz_gather_word(&p->rt->gather)) == p;
+}
+
 /* What its machine does not come to hear. */
 static bool hear_for(struct bz_proc *p)
 {
@@ -165,7 +184,14 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
-        rt->monitor.is_useful |= hear_for(p);
+        bool has_heard = hear_for(p);
+        rt->monitor.is_useful |= has_heard && now - p->seen.since_ns >= USEFUL_NS;
+        if (is_home(p) && now - p->seen.since_ns >= HOME_NS) {
+            share_inbox(p);
+            bz_gather_end(rt, now);
+        }
+        if (has_queued(p) && !BZ_BROKEN(331))
+            bz_rouse_one(rt); /* it kept them to itself because they seemed short, and one is not */
     }
 }
 
@@ -296,7 +322,7 @@ static bool has_any_private(struct bz_runtime *rt)
 {
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (p->seen.is_away && has_private(p, &p->seen))
+        if (p->seen.is_away && (has_private(p, &p->seen) || has_queued(p)))
             return true;
         if (p->seen.call_since_ns != 0)
             return true; /* a call: handover.c looks soon */
@@ -314,21 +340,24 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     add(&mon->looks, 1);
     bz_age_update(&rt->clock, now);
     bz_idle_review(&rt->idle, now);
+    bz_gather_review(rt, now);
     mon->is_useful = mon->is_near = false;
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
     if (sleeping > 0)
         fetch_jobs(rt, now);
-    bool is_napping = false;
-    if (mon->is_near && mon->credit_ns > -CREDIT_NS)
+    bool is_up_soon = mon->is_near && mon->credit_ns > -CREDIT_NS;
+    bool has_credit = mon->credit_ns >= CREDIT_NS / 4;
+    bool is_resting = is_idle && has_credit;
+    bool is_napping = !is_quiet && !is_up_soon && has_credit && !has_any_private(rt);
+    if (is_up_soon)
         soon = now + NEAR_NS; /* on credit: is it still there? */
-    else if (!is_quiet && mon->credit_ns >= CREDIT_NS / 4 && !has_any_private(rt))
-        is_napping = true;
-    if (!is_napping)
+    if (!is_napping && !is_resting)
         mon->nap_ns = 0;
     else if (mon->nap_ns == 0)
         mon->nap_ns = now;
-    if (is_napping) /* the first nap is short: a push may just have missed it */
-        soon = now + (now - mon->nap_ns >= NEAR_NS ? NAP_NS : NEAR_NS);
+    if (is_napping ||
+        is_resting) /* the first nap is short: a machine may just have read our state */
+        soon = now + (now - mon->nap_ns < NEAR_NS ? NEAR_NS : is_resting ? SLOW_NS : NAP_NS);
     if (!is_quiet)
         mon->calm_ns = 0;
     else if (mon->calm_ns == 0)
@@ -337,8 +366,8 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     if (is_calm && is_idle && mon->turn_ns == BZ_OS_FOREVER)
         return BZ_OS_FOREVER;
     bz_store_relaxed(&mon->state,
-                     state_for(rt, is_calm, is_idle || is_napping)); /* relaxed: a hint */
-    uint64_t until = is_calm || is_idle ? now + SLOW_NS : soon;
+                     state_for(rt, is_calm, is_resting || is_napping)); /* relaxed: a hint */
+    uint64_t until = is_calm ? now + SLOW_NS : soon;
     uint64_t due = bz_handover_next(rt, now);
     return due >= until ? until : due > now + LOOK_MIN_NS ? due : now + LOOK_MIN_NS;
 }

@@ -5,8 +5,7 @@
 
 #include "base/check.h"
 
-#define FINE 256 /* an average is in 1/FINE ns: runs of a few ns have one, too */
-#define GOAL (UINT64_C(1000000) * FINE)
+#define GOAL (UINT64_C(1000000) * BZ_PACE_FINE)
 
 static uint32_t every_of(uint64_t average)
 {
@@ -34,8 +33,8 @@ void bz_pace_init(struct bz_pace *p, uint32_t tick, uint64_t now_ns)
 
 static void learn(struct bz_pace *p, uint32_t runs, uint64_t took_ns)
 {
-    uint64_t most = GOAL / FINE * runs;
-    uint64_t mean = (took_ns < most ? took_ns : most) * FINE / runs;
+    uint64_t most = GOAL / BZ_PACE_FINE * runs;
+    uint64_t mean = (took_ns < most ? took_ns : most) * BZ_PACE_FINE / runs;
     uint64_t left = left_after(runs);
     p->average = (p->average * left + mean * ((UINT64_C(1) << 32) - left)) >> 32;
     p->every = every_of(p->average);

@@ -29,7 +29,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { BZ_PACE_MIN = 8, BZ_PACE_MAX = 255, BZ_PACE_FIRST = 20 };
+enum {
+    BZ_PACE_MIN = 8,
+    BZ_PACE_MAX = 255,
+    BZ_PACE_FIRST = 20,
+    BZ_PACE_FINE = 256 /* an average is in 1/256 ns: runs of a few ns have one, too */
+};
 
 struct bz_pace {
     uint64_t average; /* of a run, in 1/256 ns */
@@ -59,6 +64,12 @@ static inline void bz_pace_hurry(struct bz_pace *p)
 
 /* The proc was idle: what passed since the last look was not run time. Begin a new stretch. */
 void bz_pace_restart(struct bz_pace *p, uint32_t tick, uint64_t now_ns);
+
+/* How long so many runs take, by what is known. */
+static inline uint64_t bz_pace_takes_ns(const struct bz_pace *p, unsigned runs)
+{
+    return p->average * runs / BZ_PACE_FINE;
+}
 
 /* I1. Aborts with what it saw. */
 void bz_pace_check(const struct bz_pace *p);

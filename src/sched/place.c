@@ -8,8 +8,8 @@
  * While hogs hold procs (monitor.h), a woken task that would go into the ring or the injector goes into the
  * injector's urgent lane instead: the ring may be full of hogs, each of which takes 10 ms.
  *
- * Whoever puts work where others can take it asks the idle set whether somebody must be roused. A
- * lone task in `next` rouses nobody: usually it is about to run here, and a wake costs more than
+ * A push to where others can take the task asks the idle set whether a proc must be roused. rouse.c has the policy.
+ * A lone task in `next` rouses no proc: usually it is about to run here, and a wake-up costs more than
  * most tasks do. If its machine is long at what it does the monitor fetches it out.
  *
  * A full ring gives its oldest to the injector, but for tombstones that joiners who claimed their

@@ -39,6 +39,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->tick, 1);
     p->duty_at = p->timers_at = 1;
     bz_pace_init(&p->pace, 1, bz_os_now(rt->os));
+    bz_atomic_init(&p->busy_ns, 0);
     bz_rng_init(&p->rng, seed + index);
     bz_atomic_init(&p->next, 0);
     bz_atomic_init(&p->hand.at, 0);
@@ -76,6 +77,7 @@ static int procs_new(struct bz_runtime *rt)
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: to rouse one is to start its thread. */
     bz_monitor_init(&rt->monitor);
+    bz_gather_init(&rt->gather);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
     bz_tasks_init(rt, rt->is.tasks_max);
     return 0;

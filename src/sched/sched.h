@@ -63,6 +63,7 @@
 #include "sched/counters.h"
 #include "sched/deadlock.h"
 #include "sched/deque.h"
+#include "sched/gather.h"
 #include "sched/guest.h"
 #include "sched/host.h"
 #include "sched/idle.h"
@@ -122,11 +123,13 @@ struct bz_proc {
     struct bz_runq ring;
     bz_atomic(uint32_t) state; /* and who holds it: proc.h */
     struct bz_pace pace;       /* of its looks at the injector; the machine's alone */
-    uint32_t timers_at;        /* the tick of the next look at timers and inbox; likewise */
-    struct bz_rng rng;         /* the machine's alone */
-    unsigned tombstones;       /* to be left behind until we tidy up; the machine's alone */
-    struct bz_entries hungry;  /* fresh tasks that wait for a stack; the machine's alone */
-    struct bz_inbox inbox;     /* what is to begin here */
+    bz_atomic(uint64_t)
+        busy_ns;         /* how long it was at work; the machine's to write, the monitor peeks */
+    uint32_t timers_at;  /* the tick of the next look at timers and inbox; likewise */
+    struct bz_rng rng;   /* the machine's alone */
+    unsigned tombstones; /* to be left behind until we tidy up; the machine's alone */
+    struct bz_entries hungry; /* fresh tasks that wait for a stack; the machine's alone */
+    struct bz_inbox inbox;    /* what is to begin here */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
@@ -201,7 +204,8 @@ struct bz_runtime {
     struct bz_injector injector;
     struct bz_barrier barrier; /* not if plain */
     struct bz_idle idle;
-    struct bz_pool pool; /* its threads, but for the monitor's */
+    struct bz_gather gather; /* who listens for files */
+    struct bz_pool pool;     /* its threads, but for the monitor's */
     struct bz_monitor monitor;
     struct bz_turns turns;
     struct bz_stack_pool stacks;
@@ -462,6 +466,10 @@ void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e);
 void bz_rouse(struct bz_runtime *rt, int proc);
 /* There is work that others can take: rouse somebody if it takes that. */
 void bz_rouse_one(struct bz_runtime *rt);
+/* rouse.c: several tasks were queued at once: rouse a proc, unless this one comes to them soon. */
+void bz_rouse_for_batch(struct bz_machine *m);
+/* ... A searcher has found work, and runs it: it no longer counts as searching. */
+void bz_search_ended(struct bz_machine *m);
 /* Drop what is dead at the injector's front. Returns how many. */
 unsigned bz_tidy_injector(struct bz_runtime *rt);
 /* A tombstone was taken from a queue: drop its reference. */

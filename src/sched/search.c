@@ -10,8 +10,9 @@
  * and while it spins it counts as searching, so that publishers need not rouse anybody. How long it
  * pays to spin depends on the program: a spin that found work lengthens the next one, a spin for
  * nothing shortens it, between about 1 and 15 microseconds in all. The pauses grow, so that most of
- * the time is spent away from other CPUs' cache lines. A lone proc does not spin: it has nobody to
- * take from, unless a call is out on the pool, whose end is likely to be the next thing to happen.
+ * the time is spent away from other CPUs' cache lines. A machine spins only beside another proc that is awake,
+ * which may make work, or while a call is out on the pool, whose end is likely to be the next thing to happen.
+ * Alone, it sleeps at once: only the kernel can bring work then, and wakes it (rouse.c).
  *
  * Then it announces its sleep. If it was the last searcher it looks at everything once more; if
  * not, the others answer for all that anybody can take, and it looks at what only it can (idle.c).
@@ -122,7 +123,8 @@ bz_entry bz_search(struct bz_machine *m)
         return 0;
     m->is_searching = true;
     bz_entry e = take_from_others(m);
-    bool is_alone = m->rt->proc_count == 1 && !bz_pool_is_working(&m->rt->pool);
+    bool is_alone = bz_idle_sleeping(&m->rt->idle) + 1 >= m->rt->proc_count &&
+                    !bz_pool_is_working(&m->rt->pool);
     if (e != 0 || is_alone || bz_next_is_set(m->proc))
         return e;
     return spin(m);

@@ -79,6 +79,26 @@ MODEL(idle_barrier, of_two_searchers_one_answers)
     m_assert(bz_load_relaxed(&done) == 1);
 }
 
+/* ---- a searcher that has found work ---- */
+
+/* Waits in its sleep until it is roused. A wake-up that is lost is a deadlock. */
+static void proc_1_is_roused_for_it(void)
+{
+    m_word_wait(&roused[1], 0);
+    m_assert(bz_idle_stay(&idle, 1, false));
+    m_assert(take());
+}
+
+/* idle.c [F]: the publisher trusts the searcher, which has a task to run by then and looks once more. */
+MODEL(idle_barrier, bug_01_a_plain_push_is_not_left_behind_a_searcher_that_leaves)
+{
+    given(2, 1); /* proc 1 sleeps */
+    bz_store_relaxed(&roused[1], 0);
+    m_assert(bz_idle_search(&idle));
+    m_threads(publishes_first, leaves_the_search, proc_1_is_roused_for_it);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
 /* ---- the stand-in ---- */
 
 static void proc_1_wakes_by_itself(void)

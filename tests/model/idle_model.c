@@ -118,6 +118,27 @@ MODEL(idle, two_procs_share_what_one_publishes)
     m_assert(bz_load_relaxed(&done) == 2);
 }
 
+/* ---- a searcher that has found work ---- */
+
+/* Waits in its sleep until it is roused. A wake-up that is lost is a deadlock. */
+static void proc_1_is_roused_for_it(void)
+{
+    m_word_wait(&roused[1], 0);
+    m_assert(bz_idle_stay(&idle, 1, false));
+    m_assert(take());
+}
+
+MODEL(idle, bug_01_no_work_is_left_behind_a_searcher_that_leaves)
+{
+    bz_barrier_init(&barrier, &m_os);
+    bz_idle_init(&idle, 2, 1, &barrier, false); /* proc 1 sleeps */
+    m_settings()->spurious = 0;
+    bz_store_relaxed(&roused[1], 0);
+    m_assert(bz_idle_search(&idle));
+    m_threads(publishes_first, leaves_the_search, proc_1_is_roused_for_it);
+    m_assert(bz_load_relaxed(&done) == 1);
+}
+
 /* ---- the counts ---- */
 
 static void searches_and_finds(void)

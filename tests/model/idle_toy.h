@@ -52,6 +52,13 @@ static inline bool has_work(void)
     return bz_load_relaxed(&slot[0]) || bz_load_relaxed(&slot[1]);
 }
 
+/* A searcher with a task to run, which sees no work for others. */
+static inline void leaves_the_search(void)
+{
+    if (bz_idle_leave(&idle) && has_work())
+        rouse(bz_idle_published(&idle));
+}
+
 /* Goes to sleep as proc `me`; true if it counts as searching now. */
 BZ_MUST_USE static inline bool sleeps(unsigned me, bool is_searching)
 {

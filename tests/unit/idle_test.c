@@ -64,6 +64,27 @@ TEST(idle, the_last_searcher_that_finds_work_sends_another)
     CHECK_EQ(bz_idle_searching(&idle), 0u);
 }
 
+/* A searcher that sees no work for others rouses no proc; if it was the last it looks once more. */
+TEST(idle, the_last_searcher_that_leaves_must_look_again)
+{
+    given(4);
+    sleeps(1, false);
+    CHECK(bz_idle_search(&idle));
+    CHECK(bz_idle_search(&idle));
+    CHECK(!bz_idle_leave(&idle)); /* the other one answers */
+    CHECK(bz_idle_leave(&idle));
+    CHECK_EQ(bz_idle_searching(&idle), 0u);
+    CHECK_EQ(bz_idle_sleeping(&idle), 1u);
+}
+
+TEST(idle, a_searcher_that_leaves_while_no_proc_sleeps_need_not_look)
+{
+    given(4);
+    CHECK(bz_idle_search(&idle));
+    CHECK(!bz_idle_leave(&idle));
+    CHECK_EQ(bz_idle_searching(&idle), 0u);
+}
+
 TEST(idle, a_searcher_that_is_not_the_last_sends_nobody)
 {
     given(8);

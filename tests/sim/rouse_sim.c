@@ -1,0 +1,150 @@
+/*
+ * Which thread runs what I/O has made runnable, in virtual time: at low load one proc listens for all
+ * (sched/gather.c) and keeps a few short tasks to itself (sched/rouse.c); a task that computes for long holds up none
+ * of the others.
+ */
+#include "support/net.h"
+#include "support/net_sim.h"
+
+enum {
+    CONNS = 6,
+    WARM_ROUNDS = 60,
+    BURN_NS = 20 * 1000 * 1000,
+    /* Two looks of the monitor, which may nap for 2 ms, a wake-up, and what the network takes. Far below a burn. */
+    HEARD_NS = 6 * 1000 * 1000
+};
+
+struct conn {
+    blitz_tcp *end[2];
+    blitz_task *server;
+    uint64_t heard_ns; /* when the server last read something */
+};
+
+/* Echo; 'B': burn first. */
+static int serve(void *arg)
+{
+    struct conn *c = arg;
+    char byte;
+    while (blitz_tcp_read(c->end[1], &byte, 1, BLITZ_FOREVER) == 1) {
+        c->heard_ns = blitz_now();
+        if (byte == 'B')
+            bz_sim_burn(BURN_NS);
+        CHECK_EQ(blitz_tcp_write_all(c->end[1], &byte, 1, NULL, BLITZ_FOREVER), 0);
+    }
+    return 0;
+}
+
+static void open_all(struct conn c[CONNS])
+{
+    for (int i = 0; i < CONNS; i++) {
+        t_tcp_pair(c[i].end);
+        c[i].server = t_spawn(serve, &c[i]);
+    }
+}
+
+static void close_all(struct conn c[CONNS])
+{
+    for (int i = 0; i < CONNS; i++) {
+        blitz_tcp_close(c[i].end[0]);
+        CHECK_EQ(t_join(c[i].server), 0);
+        blitz_tcp_close(c[i].end[1]);
+    }
+}
+
+/* One message on each connection, all on their way at once; `first` on the first. */
+static void say_to_all(struct conn c[CONNS], char first)
+{
+    for (int i = 0; i < CONNS; i++) {
+        char byte = i == 0 ? first : 'x';
+        CHECK_EQ(blitz_tcp_write_all(c[i].end[0], &byte, 1, NULL, BLITZ_FOREVER), 0);
+    }
+}
+
+static void hear_from_all(struct conn c[CONNS])
+{
+    char byte;
+    for (int i = 0; i < CONNS; i++)
+        CHECK_EQ(blitz_tcp_read(c[i].end[0], &byte, 1, BLITZ_FOREVER), 1);
+}
+
+static void talk(struct conn c[CONNS], int rounds)
+{
+    for (int r = 0; r < rounds; r++) {
+        say_to_all(c, 'x');
+        hear_from_all(c);
+        CHECK_EQ(blitz_sleep(2 * BLITZ_MS), 0);
+    }
+}
+
+static unsigned polls_in_use(void)
+{
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    unsigned count = 0;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        count += bz_poll_is_used(&rt->procs[i].poll);
+    return count;
+}
+
+/* ---- one listens for all ---- */
+
+static struct {
+    unsigned runs, gathered;
+} seen;
+
+static int low_load(void *arg)
+{
+    struct conn c[CONNS];
+    (void)arg;
+    open_all(c);
+    talk(c, WARM_ROUNDS);
+    const struct bz_poll_ops *ops = bz_machine_self()->rt->procs[0].poll.ops;
+    if (ops->moves || ops->completes) {
+        seen.runs++;
+        seen.gathered += polls_in_use() <= 1;
+    }
+    close_all(c);
+    return 0;
+}
+
+/* Every file that has been waited for since the decision is in one poll. */
+TEST(rouse, at_low_load_one_proc_listens_for_all)
+{
+    seen.runs = seen.gathered = 0;
+    net_on_procs(low_load, NULL, (struct bz_sim_net_config){.is_calm = true}, 60, 2, 4);
+    t_note("%u of %u runs gathered", seen.gathered, seen.runs);
+    CHECK_GE(seen.gathered * 100,
+             seen.runs * 75); /* the system may hold up a thread, which ends it */
+}
+
+/* ---- and holds up none of them ---- */
+
+static uint64_t latest;
+
+static int one_burns(void *arg)
+{
+    struct conn c[CONNS];
+    (void)arg;
+    open_all(c);
+    talk(c, WARM_ROUNDS);
+    for (int r = 0; r < 3; r++) {
+        uint64_t began = blitz_now();
+        say_to_all(c, 'B');
+        hear_from_all(c);
+        for (int i = 1; i < CONNS; i++) {
+            uint64_t took = c[i].heard_ns - began;
+            latest = took > latest ? took : latest;
+            CHECK_LT(took, HEARD_NS);
+        }
+        talk(c, WARM_ROUNDS / 4);
+    }
+    close_all(c);
+    return 0;
+}
+
+/* The tasks that were heard of together with one that burns, and those that are heard of while it does. */
+TEST(rouse, a_task_that_burns_holds_up_no_other_that_io_has_woken)
+{
+    latest = 0;
+    net_on_procs(one_burns, NULL, (struct bz_sim_net_config){.is_calm = true}, 100, 2, 4);
+    t_note("the latest after %llu us", (unsigned long long)latest / 1000);
+}
