@@ -47,6 +47,7 @@ struct loop {
     struct loop_conn *conns;
     unsigned count; /* of them that are open */
     int epoll;
+    int wait_ms;        /* how long to sleep for an event: 0, or a second (net_calm) */
     bool is_draining;   /* answers are not followed by another message */
     uint64_t now_ns;    /* read once for every event */
     uint64_t done;      /* messages that came back */
@@ -205,7 +206,7 @@ static inline void loop_receive(struct loop *l, struct loop_conn *c)
 static inline void loop_turn(struct loop *l)
 {
     struct epoll_event events[LOOP_EVENTS];
-    int n = epoll_wait(l->epoll, events, LOOP_EVENTS, 0);
+    int n = epoll_wait(l->epoll, events, LOOP_EVENTS, l->wait_ms);
     l->now_ns = bench_now_ns();
     for (int i = 0; i < n; i++) {
         struct loop_conn *c = events[i].data.ptr;

@@ -57,16 +57,18 @@ static inline void net_raise_files(void)
         bench_die("cannot have %d open files: %s", NET_FDS, strerror(errno));
 }
 
-static inline void net_server_exec(char **argv, int out)
+static inline void net_server_exec(char **argv, int out, int cpu)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    net_pin(NET_SERVER_CPU);
+    if (cpu >= 0)
+        net_pin(cpu);
     dup2(out, STDOUT_FILENO);
     execvp(argv[0], argv);
     bench_die("%s: %s", argv[0], strerror(errno));
 }
 
-static inline void net_server_start(struct net_server *s, char **argv)
+/* On that CPU; -1: on any. */
+static inline void net_server_start_on(struct net_server *s, char **argv, int cpu)
 {
     int ends[2];
     if (pipe(ends) != 0)
@@ -75,7 +77,7 @@ static inline void net_server_start(struct net_server *s, char **argv)
     s->pid = fork();
     if (s->pid == 0) {
         close(ends[0]);
-        net_server_exec(argv, ends[1]);
+        net_server_exec(argv, ends[1], cpu);
     }
     close(ends[1]);
     FILE *says = fdopen(ends[0], "r");
@@ -84,6 +86,11 @@ static inline void net_server_start(struct net_server *s, char **argv)
     /* The pipe stays open: a server may print more, and must not die of that. */
     if (clock_getcpuclockid(s->pid, &s->clock) != 0)
         bench_die("no CPU clock of process %d", (int)s->pid);
+}
+
+static inline void net_server_start(struct net_server *s, char **argv)
+{
+    net_server_start_on(s, argv, NET_SERVER_CPU);
 }
 
 static inline void net_server_stop(struct net_server *s)
