@@ -154,7 +154,7 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
         return err;
     bz_file_lock(f); /* somebody with a late key may be looking */
     f->fd = fd;
-    f->flags = (uint16_t)flags;
+    f->flags = (uint8_t)flags;
     f->users = 1;
     f->is_closing = false;
     f->poll = NULL;

@@ -21,6 +21,7 @@
 #ifndef BZ_IO_OP_H
 #define BZ_IO_OP_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -145,7 +146,8 @@ struct bz_file {
     uint32_t generation;           /* counts its uses */
     int fd;                        /* constant while it is in use; -1: it is not */
     unsigned users;                /* operations under way, and one for whoever has it open */
-    uint16_t flags;                /* enum bz_file_flags; constant while it is in use */
+    uint8_t flags;                 /* enum bz_file_flags; constant while it is in use */
+    uint8_t gathered;              /* the decision under which it was attached: sched/gather.h */
     bool is_closing;               /* no operation begins any more */
     bz_atomic(uint8_t) near_lines; /* a hint: from near_wait to the operation */
     struct bz_half half[BZ_SIDES];
@@ -153,13 +155,15 @@ struct bz_file {
     struct bz_files *files;         /* constant */
     bz_atomic(uintptr_t) near_wait; /* hints for who will tell: addresses to fetch, perhaps of */
     bz_atomic(uintptr_t) near_task; /* memory that is gone. Of whoever came last to wait */
-    uint32_t gathered;              /* the decision under which it was attached: sched/gather.h */
     struct bz_list flying;          /* operations the kernel has */
     union {
         uintptr_t kept;            /* the keeper's own, while it is attached */
         struct bz_file *next_free; /* guarded by the table's lock, while it is not open */
     };
 };
+#if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
+static_assert(sizeof(struct bz_file) <= 128, "an idle connection is small");
+#endif
 
 /* A system call is worth its price, as far as is known. Without the lock: a hint. */
 static inline bool bz_half_is_worth_a_try(struct bz_half *h)

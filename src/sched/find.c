@@ -248,15 +248,12 @@ static void set_duty(struct bz_proc *p, uint32_t tick)
     p->duty_at = tick + (timers < injector ? timers : injector);
 }
 
-/* Learn from the runs since the last look, and count the time that they took. */
-static void look_at_pace(struct bz_machine *m, uint32_t tick)
+/* A stretch of runs ends now. */
+static void count_busy(struct bz_proc *p, uint64_t ns)
 {
-    struct bz_proc *p = m->proc;
-    uint64_t ns = now(m), since = p->pace.at_ns;
     uint64_t busy = bz_load_relaxed(&p->busy_ns); /* relaxed: ours; the monitor peeks */
-    if (ns > since)
-        bz_store_relaxed(&p->busy_ns, busy + (ns - since)); /* relaxed: likewise */
-    bz_pace_look(&p->pace, tick, ns);
+    if (ns > p->pace.at_ns)
+        bz_store_relaxed(&p->busy_ns, busy + (ns - p->pace.at_ns)); /* relaxed: likewise */
 }
 
 /* Look at the injector, the poll, the timers and the inbox, as far as each is due. Returns what to run;
@@ -266,7 +263,8 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
     if (bz_pace_is_due(&p->pace, tick)) {
-        look_at_pace(m, tick);
+        count_busy(p, now(m));
+        bz_pace_look(&p->pace, tick, m->now_ns);
         e = bz_take_injected(m);
     } else if (bz_injector_urgent(&m->rt->injector) > 0) {
         e = bz_take_injected(m);
@@ -395,15 +393,16 @@ static void restart_pace(struct bz_machine *m)
     set_duty(p, tick);
 }
 
-/* There is nothing to run here: learn from the runs so far. */
-static void learn_pace(struct bz_machine *m)
+/* There is nothing to run here. The runs so far are learnt from, unless this look for work was all. */
+static void pause_pace(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     uint32_t tick = bz_load_relaxed(&p->tick); /* relaxed: ours */
-    if (tick - p->pace.at_tick > 1) {          /* this look for work was a tick, too */
-        look_at_pace(m, tick);
-        set_duty(p, tick);
-    }
+    if (tick - p->pace.at_tick <= 1)
+        return;
+    count_busy(p, now(m));
+    bz_pace_pause(&p->pace, tick, m->now_ns);
+    set_duty(p, tick);
 }
 
 bz_entry bz_find(struct bz_machine *m)
@@ -421,7 +420,7 @@ bz_entry bz_find(struct bz_machine *m)
         if (m->proc == NULL)
             continue;
         if (e == 0)
-            learn_pace(m);
+            pause_pace(m);
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {

@@ -2,8 +2,8 @@
  * gather.h - at low load one proc listens for all: gather.c has the policy and its reasons.
  *
  * The current decision is one word: a number that counts the decisions, and the proc that listens for all, its
- * *home*, or none. A file keeps the word under which it was attached. A wait for that file compares the two, and
- * moves the file only if the word has changed since.
+ * *home*, or none. A file keeps the number of the decision under which it was attached. A wait for that file compares the
+ * two, and moves the file only if there was another decision since.
  */
 #ifndef BZ_SCHED_GATHER_H
 #define BZ_SCHED_GATHER_H
@@ -39,6 +39,13 @@ struct bz_proc *bz_gather_home(struct bz_runtime *rt, uint32_t word);
 static inline uint32_t bz_gather_word(struct bz_gather *g)
 {
     return bz_load_relaxed(&g->word); /* relaxed: a hint */
+}
+
+/* The number of the decision, for a file to keep. It comes round again after 256 decisions; a file that did not move by then
+ * does so at the next one. */
+static inline uint8_t bz_gather_number(uint32_t word)
+{
+    return (uint8_t)(word >> BZ_GATHER_HOME_BITS);
 }
 
 /* The monitor, at each look. */

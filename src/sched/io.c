@@ -112,18 +112,11 @@ static int attach_elsewhere(struct bz_runtime *rt, struct bz_file *f, int err)
     return err;
 }
 
-/* Under the file's lock: it is one of its users, and somebody listens to it from here on. */
-static int join(struct bz_op *op)
+/* Attach the file to the poll it belongs to under this decision, or move it there. Under the file's lock. */
+static BZ_NOINLINE int listen_to(struct bz_file *f, uint32_t word)
 {
     uint32_t was;
-    struct bz_file *f = op->file;
     struct bz_runtime *rt = bz_io_runtime(f);
-    if (!bz_file_enter(f, op))
-        return -EBADF;
-    uint32_t word = bz_gather_word(&rt->gather);
-    if (f->poll != NULL && BZ_LIKELY(f->gathered == word))
-        return 0;
-    f->gathered = word;
     struct bz_machine *m = bz_enter(&was);
     struct bz_proc *here = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
     struct bz_proc *home = bz_gather_home(rt, word);
@@ -131,8 +124,21 @@ static int join(struct bz_op *op)
     int err = f->poll == NULL ? bz_poll_attach(to, f) : 0;
     if (f->poll != to && f->poll != NULL)
         bz_poll_move(to, f);
+    f->gathered = bz_gather_number(word);
     bz_leave(was);
     return err == 0 ? 0 : attach_elsewhere(rt, f, err);
+}
+
+/* The file gets a user, and a poll that listens to it. Under the file's lock. */
+static int join(struct bz_op *op)
+{
+    struct bz_file *f = op->file;
+    if (!bz_file_enter(f, op))
+        return -EBADF;
+    uint32_t word = bz_gather_word(&bz_io_runtime(f)->gather);
+    if (BZ_LIKELY(f->poll != NULL && f->gathered == bz_gather_number(word)))
+        return 0;
+    return listen_to(f, word);
 }
 
 /* ---- with a stack, or a thread ---- */

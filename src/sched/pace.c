@@ -42,9 +42,11 @@ static void learn(struct bz_pace *p, uint32_t runs, uint64_t took_ns)
 
 void bz_pace_look(struct bz_pace *p, uint32_t tick, uint64_t now_ns)
 {
-    uint32_t runs = tick - p->at_tick;
+    uint32_t runs = tick - p->at_tick + p->short_runs;
     if (runs > 0 && now_ns >= p->at_ns)
-        learn(p, runs, now_ns - p->at_ns);
+        learn(p, runs, now_ns - p->at_ns + p->short_ns);
+    p->short_runs = 0;
+    p->short_ns = 0;
     bz_pace_restart(p, tick, now_ns);
 }
 

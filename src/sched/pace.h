@@ -33,15 +33,18 @@ enum {
     BZ_PACE_MIN = 8,
     BZ_PACE_MAX = 255,
     BZ_PACE_FIRST = 20,
+    BZ_PACE_SHORT = 32,
     BZ_PACE_FINE = 256 /* an average is in 1/256 ns: runs of a few ns have one, too */
 };
 
 struct bz_pace {
-    uint64_t average; /* of a run, in 1/256 ns */
-    uint64_t at_ns;   /* when the current stretch began */
-    uint32_t at_tick; /* likewise */
-    uint32_t every;   /* runs between two looks */
-    uint32_t due;     /* runs until the next one: every, or 1 after bz_pace_hurry */
+    uint64_t average;    /* of a run, in 1/256 ns */
+    uint64_t at_ns;      /* when the current stretch began */
+    uint32_t at_tick;    /* likewise */
+    uint32_t every;      /* runs between two looks */
+    uint32_t due;        /* runs until the next one: every, or 1 after bz_pace_hurry */
+    uint32_t short_runs; /* in stretches that ended with nothing to run, and not learnt from yet */
+    uint64_t short_ns;   /* ... and what they took */
 };
 
 /* A proc that has run nothing yet. */
@@ -60,6 +63,17 @@ void bz_pace_look(struct bz_pace *p, uint32_t tick, uint64_t now_ns);
 static inline void bz_pace_hurry(struct bz_pace *p)
 {
     p->due = 1;
+}
+
+/* The proc has nothing to run: the stretch ends. Stretches may be short, so several are learnt from at once. */
+static inline void bz_pace_pause(struct bz_pace *p, uint32_t tick, uint64_t now_ns)
+{
+    p->short_runs += tick - p->at_tick;
+    p->short_ns += now_ns - p->at_ns;
+    p->at_tick = tick;
+    p->at_ns = now_ns;
+    if (p->short_runs >= BZ_PACE_SHORT)
+        bz_pace_look(p, tick, now_ns);
 }
 
 /* The proc was idle: what passed since the last look was not run time. Begin a new stretch. */
