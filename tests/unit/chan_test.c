@@ -645,3 +645,50 @@ TEST(chan, a_typed_channel_takes_and_gives_its_type)
     CHECK_EQ(points_recv(p, &out, BLITZ_FOREVER), -EPIPE);
     points_unref(p);
 }
+
+/* ---- two that grow at once ---- */
+
+/* An allocator that sends to the channel that it allocates for: another sender has been faster. */
+static struct {
+    blitz_chan *c;
+    bool is_armed;
+    int blocks;
+} rival;
+
+static void *rival_alloc(void *ctx, size_t size, size_t align)
+{
+    (void)ctx;
+    if (rival.is_armed) {
+        rival.is_armed = false;
+        CHECK_EQ(blitz_chan_try_send(rival.c, &(int){-1}), 0);
+    }
+    rival.blocks++;
+    return bz_alloc(&bz_allocator_libc, size, align);
+}
+
+static void rival_free(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    rival.blocks--;
+    bz_free(&bz_allocator_libc, block, size);
+}
+
+/* Two senders find a channel without room and each brings a block: one is used, the other given back. */
+TEST(chan, of_two_who_make_room_at_once_one_takes_its_block_back)
+{
+    blitz_allocator a = {rival_alloc, rival_free, NULL};
+    int got, sum = 0;
+    rival.blocks = 0;
+    CHECK_EQ(
+        blitz_chan_new(sizeof(int), BLITZ_UNBOUNDED, &(blitz_chan_opts){.alloc = &a}, &rival.c), 0);
+    for (int i = 0; i < 5000; i++) {
+        rival.is_armed = true;
+        CHECK_EQ(blitz_chan_try_send(rival.c, &(int){1}), 0);
+        rival.is_armed = false;
+    }
+    while (blitz_chan_try_recv(rival.c, &got) == 0)
+        sum += got == 1;
+    CHECK_EQ(sum, 5000);
+    blitz_chan_unref(rival.c);
+    CHECK_EQ(rival.blocks, 0);
+}

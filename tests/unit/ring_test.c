@@ -23,7 +23,7 @@ static struct kernel {
     struct bz_uring_sqe sqe[ENTRIES];
     int answers
         [8]; /* of the next enters: > 0 takes so many at most, < 0 fails with that; 0: takes all */
-    unsigned next, enters;
+    unsigned next, enters, unmaps;
     int nop; /* the result of a NOP */
 } kernel;
 
@@ -88,7 +88,9 @@ static void *kernel_map(int fd, size_t bytes, uint64_t at)
 
 static void kernel_unmap(void *start, size_t bytes)
 {
-    (void)start, (void)bytes;
+    CHECK(start == &kernel.ring || start == kernel.sqe);
+    CHECK_LE(bytes, start == &kernel.ring ? sizeof kernel.ring : sizeof kernel.sqe);
+    kernel.unmaps++;
 }
 
 static int kernel_close(int fd)
@@ -219,6 +221,7 @@ TEST(ring, a_ring_that_completes_nothing_is_not_opened)
         kernel.answers[1] = refusals[i];
         CHECK_EQ(bz_ring_open(&r, ENTRIES, 2 * ENTRIES), refusals[i]);
         CHECK_EQ(r.fd, -1);
+        CHECK_EQ(kernel.unmaps, 2u);
     }
     memset(&kernel, 0, sizeof kernel);
     kernel.nop = -EINVAL;

@@ -637,6 +637,22 @@ TEST(select, a_polled_select_that_takes_the_last_value_tells_all_who_wait_behind
     blitz_chan_unref(c);
 }
 
+/* A time that has come is an outcome without an error. */
+TEST(select, a_polled_select_that_ends_by_a_time_has_no_error)
+{
+    blitz_chan *c = chan_of_ints(1);
+    struct t_bell bell = {.holders = 1};
+    blitz_select_future f;
+    int out = 0;
+    blitz_select_case cases[] = {blitz_case_recv(c, &out), blitz_case_time(0)};
+    cases[1].error = 5;
+    blitz_select_wait_future_init(&f, cases, 2, 0);
+    CHECK_EQ(poll(&f, &bell), BLITZ_READY);
+    CHECK_EQ(f.result, 1);
+    CHECK_EQ(cases[1].error, 0);
+    blitz_chan_unref(c);
+}
+
 /* ---- pinned futures: asked to stop, waited for ---- */
 
 struct pin {

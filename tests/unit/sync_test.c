@@ -536,6 +536,28 @@ TEST(sync, many_futures_are_woken_by_one_release)
     CHECK_EQ(blitz_semaphore_permits(&semaphore), 3);
 }
 
+/* Likewise when a writer lets a crowd of readers in. */
+TEST(sync, many_read_futures_are_woken_by_one_unlock)
+{
+    enum { MANY = 50 };
+    static struct asker a[MANY];
+    static blitz_rwlock shared = BLITZ_RWLOCK_INIT;
+    CHECK_EQ(blitz_rwlock_try_write(&shared), 0);
+    for (int i = 0; i < MANY; i++) {
+        blitz_rwlock_read_future_init(&a[i].f, &shared);
+        asker_begin(&a[i]);
+        CHECK(!asker_ask(&a[i]));
+    }
+    blitz_rwlock_write_unlock(&shared);
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQ(a[i].bell.rung, 1);
+    for (int i = 0; i < MANY; i++) {
+        CHECK(asker_ask(&a[i]));
+        blitz_rwlock_read_unlock(&shared);
+    }
+    CHECK_EQ(blitz_rwlock_try_write(&shared), 0);
+}
+
 /* ---- memory ---- */
 
 static struct test_alloc memory = TEST_ALLOC;
