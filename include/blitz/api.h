@@ -6,21 +6,50 @@
  * BLITZ_MUST_USE   the compiler warns if the result is dropped
  * BLITZ_MAYBE_UNUSED  no warning if nobody calls it: what a macro defines
  *
+ * blitz_fd         a descriptor; BLITZ_NO_FD is none
+ *
  * Every function answers the same three questions in its comment:
  *   Owns:     whose memory is it, before and after?
- *   Suspends: can it wait, for what, and where may it be called?
+ *   Suspends: can it wait, for what, and where may it be called? "Call from a task" is a fiber, a stackless task or a
+ *             forked job; "Call from any thread" or "anywhere", and no word on it, means those and plain threads. A
+ *             signal handler calls nothing of blitz, unless the comment says so. docs/where-to-call.md has the table.
  *   Returns:  0 or more on success, a negative errno on failure, and what then holds.
  */
 #ifndef BLITZ_API_H
 #define BLITZ_API_H
 
-#if defined(__GNUC__)
+#include "blitz/error.h"
+
+#if defined(_WIN32)
+#include <stdint.h>
+#if defined(BLITZ_STATIC) /* a program that is linked with the static library says so */
+#define BLITZ_API
+#elif defined(BLITZ_BUILDING)
+#define BLITZ_API __declspec(dllexport)
+#else
+#define BLITZ_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
 #define BLITZ_API __attribute__((visibility("default")))
+#else
+#define BLITZ_API
+#endif
+
+/* A descriptor of the system's: of a socket, a file, a pipe. As wide as a pointer where sockets and files are handles.
+ * BLITZ_NO_FD: none. */
+#if defined(_WIN32)
+typedef intptr_t blitz_fd;
+#define BLITZ_NO_FD ((blitz_fd)-1)
+#else
+typedef int blitz_fd;
+#define BLITZ_NO_FD (-1)
+#endif
+
+#if defined(__GNUC__)
 #define BLITZ_MUST_USE __attribute__((warn_unused_result))
 #define BLITZ_MAYBE_UNUSED __attribute__((__unused__))
 #define BLITZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #else
-#define BLITZ_API
 #define BLITZ_MUST_USE
 #define BLITZ_MAYBE_UNUSED
 #define BLITZ_PRINTF(at, first)

@@ -155,7 +155,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_first_of(blitz_future *const *futures, size_t
 BLITZ_API BLITZ_SUSPENDS int blitz_all_of(blitz_future *const *futures, size_t count,
                                           blitz_deadline until);
 
-/* The same with the futures as arguments (C only; in C++ make an array). */
+/* The same with the futures as arguments (C only; in C++ make an array). The deadline comes first, because the number
+ * of futures is open. */
 #define BLITZ_FIRST_OF(until, ...)                       \
     blitz_first_of((blitz_future *const[]){__VA_ARGS__}, \
                    sizeof((blitz_future *const[]){__VA_ARGS__}) / sizeof(blitz_future *), (until))

@@ -77,7 +77,7 @@ typedef int (*blitz_dump_fn)(void *ctx, const char *line, size_t length);
  *           not from a signal handler (blitz/runtime.h: dump_on_sigquit).
  * Returns:  0, -EINVAL (no runtime, or an unknown flag), -errno of the write that failed.
  */
-BLITZ_API int blitz_dump(blitz_runtime *rt, int fd, unsigned flags);
+BLITZ_API int blitz_dump(blitz_runtime *rt, blitz_fd fd, unsigned flags);
 
 /*
  * The same, to a function.

@@ -39,9 +39,9 @@ enum {
  * Owns:     the descriptor stays the caller's, and as it was: it may block, or not.
  * Suspends: until then, `until`, or a cancel. Call from a task.
  * Returns:  which of the four events there are; -ETIMEDOUT, -ECANCELED; -EBADF (not open), -EINVAL (no
- *           such event), -ENOMEM, -EMFILE, -ENOTSUP (not in a task).
+ *           such event), -ENOMEM, -EMFILE, -EOPNOTSUPP (not in a task).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(int fd, unsigned events, blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(blitz_fd fd, unsigned events, blitz_deadline until);
 
 /*
  * blitz_fd_wait() as a future, for one of the two events; for either, race two of them. f->result is what
@@ -50,7 +50,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(int fd, unsigned events, blitz_deadli
  *           cancelled.
  * Suspends: never. Call from any thread; poll it in a task.
  */
-BLITZ_API void blitz_fd_wait_future_init(blitz_net_future *f, int fd, unsigned event);
+BLITZ_API void blitz_fd_wait_future_init(blitz_net_future *f, blitz_fd fd, unsigned event);
 
 BLITZ_END_DECLS
 

@@ -40,7 +40,7 @@ BLITZ_API void *blitz_local_get(const blitz_local_key *key);
  * Set the calling task's value. The old one, if it is another, is given to the drop function; NULL
  * leaves it without one.
  * Owns:     takes the value on success. `key` must outlive the task.
- * Suspends: never itself; the drop function may.
+ * Suspends: never itself; the drop function may. Call from a task.
  * Returns:  0, -ENOMEM, -EINVAL (a plain thread), -EPERM (a forked job that another worker runs).
  */
 BLITZ_API int blitz_local_set(const blitz_local_key *key, void *value);

@@ -27,7 +27,7 @@
  * The memory is yours, from init until the future was ready or cancelled; do not move or copy it in
  * between. Arguments that are wrong make a future that is ready with -EINVAL. They can be polled by
  * anybody, also by a plain thread; those that make a connection or a file (accept, connect, fd_wait)
- * by a task only, and say -ENOTSUP elsewhere.
+ * by a task only, and say -EOPNOTSUPP elsewhere.
  */
 #ifndef BLITZ_NET_FUTURE_H
 #define BLITZ_NET_FUTURE_H

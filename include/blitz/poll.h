@@ -91,7 +91,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn_poll(blitz_poll (*poll)(void *state, bl
  * Let others run first: `return blitz_cx_yield(cx);` in a poll. It is called again when those that
  * were ready have had a turn.
  * Owns:     borrows the cx until it returns.
- * Suspends: never.
+ * Suspends: never. Call from a poll.
  * Returns:  BLITZ_PENDING.
  */
 static inline blitz_poll blitz_cx_yield(blitz_cx *cx)
@@ -123,7 +123,7 @@ typedef struct blitz_frame {
  * A frame says to go on at a line its function does not have: it was not zeroed, or the await of
  * that line stands inside a switch. Aborts and says so.
  * Owns:     borrows both until it has said so.
- * Suspends: never.
+ * Suspends: never. Call from a poll.
  * Returns:  never.
  */
 BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *function);

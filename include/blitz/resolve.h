@@ -34,7 +34,7 @@ BLITZ_BEGIN_DECLS
  * Owns:     copies the names. Writes up to `room` addresses at `out`. `service` is a port as a number, or
  *           a name ("https"); NULL: port 0.
  * Suspends: until the answer, `until` or a cancel: then the caller leaves, and the lookup ends by
- *           itself. Call from a task; a plain thread waits whatever `until` says.
+ *           itself. Call from anywhere; a plain thread waits whatever `until` says.
  * Returns:  how many, at least one; -ENOENT (no such host, or it has no address), -EAGAIN (the name
  *           server does not answer), -EIO (it fails), -EINVAL (also: no such service), -ETIMEDOUT,
  *           -ECANCELED, -ENOMEM.

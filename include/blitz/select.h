@@ -42,7 +42,6 @@
 #ifndef BLITZ_SELECT_H
 #define BLITZ_SELECT_H
 
-#include <errno.h>
 #include <stddef.h>
 
 #include "blitz/api.h"

@@ -38,20 +38,21 @@
 
 BLITZ_BEGIN_DECLS
 
-/* For those who make readers. */
+struct blitz_shortcuts_; /* how this library moves bytes past memory; not for programs */
+
+/* For those who make readers. What is not set is NULL. */
 typedef struct blitz_reader_ops {
     const char *name;
     /* At least a byte, unless it is at its end: 0. An error: nothing was read. */
     int64_t (*read)(void *ctx, void *data, size_t bytes, blitz_deadline until);
-    /* NULL, or: the descriptor of a regular file that is read from where it stands. -1: none. */
-    int (*fd)(void *ctx);
-    /* NULL, or: put up to `bytes` of what comes into that pipe, which is empty; as read. -ENOTSUP,
-     * -EINVAL: not this way. */
-    int64_t (*to_pipe)(void *ctx, int pipe, size_t bytes, blitz_deadline until);
+    /* NULL, or: 0 and the descriptor of a regular file that is read from where it stands; -EOPNOTSUPP: there is none
+     * now. */
+    int (*fd)(void *ctx, blitz_fd *out);
     /* NULL, or, of a reader with a descriptor: the most bytes that may be taken from it. NULL: any number. */
     uint64_t (*fd_most)(void *ctx);
     /* NULL, or: so many bytes were taken from the descriptor, past `read`. */
     void (*fd_took)(void *ctx, uint64_t bytes);
+    const struct blitz_shortcuts_ *inside; /* NULL in a table of yours */
 } blitz_reader_ops;
 
 typedef struct blitz_reader {
@@ -59,18 +60,14 @@ typedef struct blitz_reader {
     void *ctx;
 } blitz_reader;
 
-/* For those who make writers. */
+/* For those who make writers. What is not set is NULL. */
 typedef struct blitz_writer_ops {
     const char *name;
     /* At least a byte. An error: nothing was written. */
     int64_t (*write)(void *ctx, const void *data, size_t bytes, blitz_deadline until);
     /* No more will come: whoever reads at the other end sees an end. NULL: nothing to do. */
     int (*end)(void *ctx, blitz_deadline until);
-    /* NULL, or: take up to `bytes` out of that file, where it stands. -ENOTSUP: not this one. */
-    int64_t (*take_file)(void *ctx, int fd, size_t bytes, blitz_deadline until);
-    /* NULL, or: take up to `bytes` out of that pipe, which holds so many; as write. -ENOTSUP, -EINVAL:
-     * not this way. */
-    int64_t (*from_pipe)(void *ctx, int pipe, size_t bytes, blitz_deadline until);
+    const struct blitz_shortcuts_ *inside; /* NULL in a table of yours */
 } blitz_writer_ops;
 
 typedef struct blitz_writer {
@@ -131,7 +128,7 @@ BLITZ_API blitz_stream blitz_tcp_stream(blitz_tcp *t);
 /* A descriptor as a stream: of a regular file (read and written on a thread of the pool), or a pipe, a
  * terminal, a socket (waited for; it is told not to block). */
 typedef struct blitz_fd_stream {
-    int fd;
+    blitz_fd fd;
     bool is_disk;
 } blitz_fd_stream;
 
@@ -141,7 +138,7 @@ typedef struct blitz_fd_stream {
  * Suspends: never. Call from any thread.
  * Returns:  init: 0, -EBADF. Else the reader or the writer.
  */
-BLITZ_API int blitz_fd_stream_init(blitz_fd_stream *s, int fd);
+BLITZ_API int blitz_fd_stream_init(blitz_fd_stream *s, blitz_fd fd);
 BLITZ_API blitz_reader blitz_fd_reader(blitz_fd_stream *s);
 BLITZ_API blitz_writer blitz_fd_writer(blitz_fd_stream *s);
 

@@ -76,7 +76,7 @@ typedef struct blitz_tcp_listen_opts {
  * ":80" is every address of this host, both families; on a host without IPv6 it is those of IPv4.
  * Owns:     the caller holds the first reference. Borrows the rest until it returns; opts may be NULL.
  * Suspends: never. Call from a task.
- * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP
+ * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -EOPNOTSUPP
  *           (not in a task), whatever else the system says. *out is written only on 0.
  */
 BLITZ_API BLITZ_MUST_USE int
@@ -90,7 +90,7 @@ blitz_tcp_listen(const blitz_addr *at, const blitz_tcp_listen_opts *opts, blitz_
  * Suspends: until there is one, `until`, a cancel or a close (which such a wait sees when it is over).
  *           Call from a task.
  * Returns:  0, -ETIMEDOUT, -ECANCELED: none was taken; -EBADF (closed); -ENOMEM (one was taken, and
- *           had to be dropped); -EINVAL, -ENOTSUP (not in a task). *out is written only on 0.
+ *           had to be dropped); -EINVAL, -EOPNOTSUPP (not in a task). *out is written only on 0.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
 blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out, blitz_addr *peer, blitz_deadline until);
@@ -128,7 +128,7 @@ BLITZ_API void blitz_tcp_listener_close(blitz_tcp_listener *l);
  * Owns:     *out is the caller's: blitz_tcp_close(). Borrows the address until it returns.
  * Suspends: until it is connected or refused, `until`, or a cancel. Call from a task.
  * Returns:  0, -ECONNREFUSED, -ENETUNREACH, -EHOSTUNREACH, -ETIMEDOUT (also the system's own),
- *           -ECANCELED, -EMFILE, -ENOMEM, -EINVAL, -ENOTSUP (not in a task), whatever else the
+ *           -ECANCELED, -EMFILE, -ENOMEM, -EINVAL, -EOPNOTSUPP (not in a task), whatever else the
  *           system says. On error nothing is left open, and *out is not written.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_connect(const blitz_addr *to, blitz_tcp **out,
@@ -317,11 +317,12 @@ BLITZ_API int blitz_tcp_split(blitz_tcp *t, blitz_tcp **reader, blitz_tcp **writ
  *           of the same connection, which does not block, and takes the reference as
  *           blitz_tcp_close() does: who still waits on it gets -EBADF.
  * Suspends: never. adopt: call from a task; release: from any thread.
- * Returns:  adopt: 0, -EINVAL (not a stream socket), -EBADF, -ENOMEM, -ENOTSUP (not in a task).
- *           release: the descriptor; -EBADF (closed), -EMFILE: the reference is still the caller's.
+ * Returns:  adopt: 0, -EINVAL (not a stream socket), -EBADF, -ENOMEM, -EOPNOTSUPP (not in a task).
+ *           release: 0 and *out; -EBADF (closed), -EMFILE, -EINVAL, -EOPNOTSUPP (the system does not let go of a
+ *           socket): the reference is still the caller's, and *out is not written.
  */
-BLITZ_API int blitz_tcp_adopt(int fd, blitz_tcp **out);
-BLITZ_API int blitz_tcp_release(blitz_tcp *t);
+BLITZ_API int blitz_tcp_adopt(blitz_fd fd, blitz_tcp **out);
+BLITZ_API int blitz_tcp_release(blitz_tcp *t, blitz_fd *out);
 
 /* ---- names and options ---- */
 

@@ -41,7 +41,7 @@ typedef struct blitz_udp_opts {
  * A socket at an address. Port 0: any that is free, blitz_udp_local() tells which.
  * Owns:     the caller holds the first reference. Borrows the rest until it returns; opts may be NULL.
  * Suspends: never. Call from a task.
- * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP
+ * Returns:  0, -EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -EOPNOTSUPP
  *           (not in a task), whatever else the system says. *out is written only on 0.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_udp_bind(const blitz_addr *at, const blitz_udp_opts *opts,
@@ -200,11 +200,11 @@ BLITZ_API void blitz_udp_close(blitz_udp *u);
  * blitz_tcp_release().
  * Owns:     adopt takes `fd` on success. release gives the caller a descriptor and takes the reference.
  * Suspends: never. adopt: call from a task; release: from any thread.
- * Returns:  adopt: 0, -EINVAL (not a datagram socket), -EBADF, -ENOMEM, -ENOTSUP (not in a task).
- *           release: the descriptor; -EBADF (closed), -EMFILE: the reference is still the caller's.
+ * Returns:  adopt: 0, -EINVAL (not a datagram socket), -EBADF, -ENOMEM, -EOPNOTSUPP (not in a task).
+ *           release: 0 and *out; as blitz_tcp_release().
  */
-BLITZ_API int blitz_udp_adopt(int fd, blitz_udp **out);
-BLITZ_API int blitz_udp_release(blitz_udp *u);
+BLITZ_API int blitz_udp_adopt(blitz_fd fd, blitz_udp **out);
+BLITZ_API int blitz_udp_release(blitz_udp *u, blitz_fd *out);
 
 BLITZ_END_DECLS
 

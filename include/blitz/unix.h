@@ -1,6 +1,8 @@
 /*
  * blitz/unix.h - what only Unix sockets can do: pairs, descriptors as cargo, and who the peer is.
  *
+ * A system that lacks one of these says -EOPNOTSUPP: docs/platforms.md.
+ *
  * Streams and datagrams over Unix addresses are those of blitz/tcp.h and blitz/udp.h: listen,
  * connect or bind at an address of blitz_addr_unix() or blitz_addr_abstract(). A socket that listens at
  * a path leaves its file behind when it is closed: unlink it, before the next one is bound (-EADDRINUSE).
@@ -22,7 +24,7 @@ BLITZ_BEGIN_DECLS
  * Two sockets that are connected to each other.
  * Owns:     both are the caller's: close each.
  * Suspends: never. Call from a task.
- * Returns:  0, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -ENOTSUP (not in a task). On error there is none.
+ * Returns:  0, -EMFILE, -ENFILE, -ENOMEM, -EINVAL, -EOPNOTSUPP (not in a task). On error there is none.
  */
 BLITZ_API int blitz_unix_pair(blitz_tcp *out[2]);
 BLITZ_API int blitz_unix_datagram_pair(blitz_udp *out[2]);
@@ -39,7 +41,7 @@ BLITZ_API int blitz_unix_datagram_pair(blitz_udp *out[2]);
  *           blitz_tcp_write().
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes,
-                                                     const int *fds, size_t fd_count,
+                                                     const blitz_fd *fds, size_t fd_count,
                                                      blitz_deadline until);
 
 /*
@@ -50,7 +52,7 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_send_fds(blitz_tcp *t, const void *d
  * Returns:  how many bytes, 0 at the end; -EINVAL; else as blitz_tcp_read(). On error none came.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes,
-                                                     int *fds, size_t *fd_count,
+                                                     blitz_fd *fds, size_t *fd_count,
                                                      blitz_deadline until);
 
 /*
@@ -62,10 +64,10 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, s
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t,
-                                               const void *data, size_t bytes, const int *fds,
+                                               const void *data, size_t bytes, const blitz_fd *fds,
                                                size_t fd_count);
 BLITZ_API void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
-                                               size_t bytes, int *fds, size_t room);
+                                               size_t bytes, blitz_fd *fds, size_t room);
 
 typedef struct blitz_unix_peer {
     int64_t pid;

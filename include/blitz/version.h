@@ -28,7 +28,7 @@ BLITZ_API extern const char blitz_abi_0;
 
 /*
  * The version of the library that is running.
- * Suspends: never. Call from any thread, at any time.
+ * Suspends: never. Call from any thread, at any time, also from a signal handler.
  * Returns:  the number, as BLITZ_VERSION spells it.
  */
 BLITZ_API int blitz_version_number(void);
@@ -36,7 +36,7 @@ BLITZ_API int blitz_version_number(void);
 /*
  * The same for people: "0.1.0".
  * Owns:     the string is constant; do not free it.
- * Suspends: never. Call from any thread, at any time.
+ * Suspends: never. Call from any thread, at any time, also from a signal handler.
  * Returns:  the string, never NULL.
  */
 BLITZ_API const char *blitz_version_string(void);

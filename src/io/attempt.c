@@ -7,6 +7,7 @@
  *
  * A broken pipe is an error like any other: no signal (quiet.c for those that cannot say so themselves).
  */
+#include "base/error.h"
 #include "io/attempt.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ int (*bz_io_fault)(const char *call);
 
 static int64_t outcome(int64_t result)
 {
-    return result >= 0 ? result : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return result >= 0 ? result : -bz_error_of(errno);
 }
 
 static int64_t do_poll(struct bz_op *op)

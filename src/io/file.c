@@ -22,7 +22,7 @@
  * memory that is gone: nothing but a fetch is done with them. 2 to 3 % of a message's CPU time with
  * 1000 connections, 1 % with 10,000.
  *
- * I1  fd >= 0 exactly while users > 0.
+ * I1  fd is not BLITZ_NO_FD exactly while users > 0.
  * I2  Only the lock's holder changes users, is_closing and the halves; generation changes when users
  *     has become 0.
  *
@@ -63,7 +63,7 @@ static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
     f->files = files;
     f->index = index;
     f->generation = 1;
-    f->fd = -1;
+    f->fd = BLITZ_NO_FD;
     f->users = 0;
     f->is_closing = false;
     f->poll = NULL;
@@ -132,7 +132,7 @@ unsigned bz_files_fini(struct bz_files *files)
     for (unsigned i = 0; i < files->chunks; i++) {
         struct bz_file *f = chunk_at(files, i);
         for (unsigned j = 0; j < BZ_FILES_CHUNK; j++)
-            if (f[j].fd >= 0 && !(f[j].flags & BZ_FILE_FOREIGN))
+            if (f[j].fd != BLITZ_NO_FD && !(f[j].flags & BZ_FILE_FOREIGN))
                 bz_sys->close(f[j].fd);
         bz_free(files->alloc, f, BZ_FILES_CHUNK * sizeof *f);
     }
@@ -209,7 +209,7 @@ static int vacate(struct bz_file *f)
     BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_IN].waiting));
     BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
     BZ_ASSERT(bz_list_is_empty(&f->flying));
-    f->fd = -1;
+    f->fd = BLITZ_NO_FD;
     f->generation++;
     bz_file_unlock(f);
     return fd;

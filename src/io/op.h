@@ -107,7 +107,7 @@ struct bz_op {
             unsigned count;
         } mmsg; /* RECVMMSG, SENDMMSG */
         struct {
-            int fd;
+            blitz_fd fd;
             size_t bytes;
         } from; /* SENDFILE; SPLICE_IN, SPLICE_OUT: the pipe */
         struct {
@@ -144,7 +144,7 @@ struct bz_file {
     BZ_OWN_LINE struct bz_lock lock;
     uint32_t index;                /* in the table; constant */
     uint32_t generation;           /* counts its uses */
-    int fd;                        /* constant while it is in use; -1: it is not */
+    blitz_fd fd;                   /* constant while it is in use; BLITZ_NO_FD: it is not */
     unsigned users;                /* operations under way, and one for whoever has it open */
     uint8_t flags;                 /* enum bz_file_flags; constant while it is in use */
     uint8_t gathered;              /* the decision under which it was attached: sched/gather.h */

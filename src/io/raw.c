@@ -5,6 +5,7 @@
  * told not to block. That is a property of what is behind the descriptor, not of the descriptor: others
  * who have it open, too, see it (blitz/stream.h says so).
  */
+#include "base/error.h"
 #include "io/raw.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ int64_t bz_raw_read(int fd, void *data, size_t bytes)
     do {
         n = bz_sys->read(fd, data, bytes);
     } while (n < 0 && errno == EINTR);
-    return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return n >= 0 ? n : -bz_error_of(errno);
 }
 
 int64_t bz_raw_write(int fd, const void *data, size_t bytes)
@@ -45,7 +46,7 @@ int64_t bz_raw_write(int fd, const void *data, size_t bytes)
         n = bz_sys->write(fd, data, bytes);
     } while (n < 0 && errno == EINTR);
     bz_quiet_end(&quiet, n == (ssize_t)bytes);
-    return n >= 0 ? n : errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    return n >= 0 ? n : -bz_error_of(errno);
 }
 
 int bz_raw_pipe(int fd[2])

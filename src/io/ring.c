@@ -167,7 +167,7 @@ static int try_nop(struct bz_ring *r)
     while (n == -EINTR);
     const struct bz_uring_cqe *c = n >= 0 ? bz_ring_peek(r) : NULL;
     if (c == NULL)
-        return n < 0 ? n : -ENOTSUP;
+        return n < 0 ? n : -EOPNOTSUPP;
     int err = c->res;
     bz_ring_seen(r);
     return err;
@@ -196,7 +196,7 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
     }
     if (r->rings == NULL || r->sqes == NULL) {
         bz_ring_close(r);
-        return is_fit ? -ENOMEM : -ENOTSUP;
+        return is_fit ? -ENOMEM : -EOPNOTSUPP;
     }
     find_fields(r, &p);
     int err = BZ_BROKEN(251) ? 0 : try_nop(r);

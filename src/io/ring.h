@@ -39,7 +39,7 @@ struct bz_ring {
  * It has completed a NOP when this returns 0.
  * Returns: 0; -ENOSYS, -EPERM, -EACCES (there are none, or a filter refuses to make, register or enter
  *          one), -ENOMEM (RLIMIT_MEMLOCK), -EMFILE,
- *          -ENOTSUP (a kernel too old: it loses completions, or cannot wait with a deadline).
+ *          -EOPNOTSUPP (a kernel too old: it loses completions, or cannot wait with a deadline).
  */
 BZ_MUST_USE int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions);
 void bz_ring_close(struct bz_ring *r);

@@ -77,7 +77,7 @@ static blitz_deadline share_of(blitz_deadline until, size_t left)
 /* No use in going on with the next: it would end the same. */
 static bool is_final(int err, blitz_deadline until)
 {
-    return err == -ECANCELED || err == -ENOTSUP || err == -ENOMEM ||
+    return err == -ECANCELED || err == -EOPNOTSUPP || err == -ENOMEM ||
            (err == -ETIMEDOUT && blitz_deadline_left(until) == 0);
 }
 

@@ -29,7 +29,7 @@ int bz_fd_events(int64_t result)
            (e.is_failed ? BLITZ_FD_ERROR : 0) | (e.is_hung_up ? BLITZ_FD_HANGUP : 0);
 }
 
-int bz_fd_open(int fd, bool is_copy, struct bz_file **out)
+int bz_fd_open(blitz_fd fd, bool is_copy, struct bz_file **out)
 {
     int copy = is_copy ? bz_sock_dup(fd) : fd;
     if (copy < 0)
@@ -72,7 +72,7 @@ static int64_t wait_for(struct bz_file *file, unsigned events, blitz_deadline un
     return bz_io_run(&op, events == BLITZ_FD_READ ? "fd readable" : "fd writable", until);
 }
 
-int blitz_fd_wait(int fd, unsigned events, blitz_deadline until)
+int blitz_fd_wait(blitz_fd fd, unsigned events, blitz_deadline until)
 {
     int64_t result = -EEXIST;
     if (events == 0 || (events & ~(unsigned)(BLITZ_FD_READ | BLITZ_FD_WRITE)) != 0)

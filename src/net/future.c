@@ -398,7 +398,7 @@ void blitz_udp_wait_future_init(blitz_net_future *f, blitz_udp *u, unsigned what
     wait_init(f, u != NULL ? &u->s : NULL, what);
 }
 
-void blitz_fd_wait_future_init(blitz_net_future *out, int fd, unsigned event)
+void blitz_fd_wait_future_init(blitz_net_future *out, blitz_fd fd, unsigned event)
 {
     struct bz_net_future *f = bz_net_future_init(out, BZ_CALL_FD, NULL);
     f->fd = fd;

@@ -31,7 +31,7 @@ struct bz_net_future {
     union {
         struct bz_socket *of; /* the handle, or what is being connected */
         const blitz_addr *to; /* CONNECT, until it is begun */
-        int fd;               /* FD */
+        blitz_fd fd;          /* FD */
     };
     uint32_t nap_us; /* the last one */
     uint8_t call;    /* enum bz_net_call */
@@ -58,7 +58,7 @@ struct bz_message_future {
     struct iovec piece;
     union {
         blitz_addr *from; /* FROM; NULL: nobody asks */
-        int *fds;         /* CARGO */
+        blitz_fd *fds;    /* CARGO */
     };
     size_t room; /* CARGO */
     union {

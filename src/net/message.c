@@ -119,7 +119,7 @@ void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const 
 /* ---- descriptors ---- */
 
 void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t, const void *data,
-                                     size_t bytes, const int *fds, size_t fd_count)
+                                     size_t bytes, const blitz_fd *fds, size_t fd_count)
 {
     struct bz_message_future *m = init(f, BZ_CALL_PLAIN, stream(t), data, bytes);
     int err = bz_cargo_refuses(stream(t), BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
@@ -132,7 +132,7 @@ void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t, cons
 }
 
 void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
-                                     size_t bytes, int *fds, size_t room)
+                                     size_t bytes, blitz_fd *fds, size_t room)
 {
     struct bz_message_future *m = init(f, BZ_CALL_CARGO, stream(t), data, bytes);
     int err = bz_cargo_refuses(stream(t), BZ_SOCKET_READS, data, bytes, fds, room);

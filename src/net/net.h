@@ -53,7 +53,7 @@ BZ_MUST_USE int bz_connect_begin(const blitz_addr *to, struct bz_socket **out);
 BZ_MUST_USE int bz_connect_end(struct bz_socket *s);
 
 /* A file for somebody else's descriptor: fd.c. A copy, if the keeper knows the number already. */
-BZ_MUST_USE int bz_fd_open(int fd, bool is_copy, struct bz_file **out);
+BZ_MUST_USE int bz_fd_open(blitz_fd fd, bool is_copy, struct bz_file **out);
 /* Of which nobody waits any more. */
 void bz_fd_close(struct bz_file *file, bool is_copy);
 /* The events of blitz/fd.h in a poll's result. */

@@ -196,10 +196,10 @@ int bz_socket_get(struct bz_socket *s, enum bz_sock_option option, int *value)
     return err;
 }
 
-int bz_socket_release(struct bz_socket *s)
+int bz_socket_release(struct bz_socket *s, blitz_fd *out)
 {
     struct bz_op op;
-    if (s == NULL)
+    if (s == NULL || out == NULL)
         return -EINVAL;
     int fd = bz_socket_enter(s, &op);
     if (fd < 0)
@@ -208,7 +208,9 @@ int bz_socket_release(struct bz_socket *s)
     if (own >= 0)
         (void)bz_sock_unblock(own); /* a keeper may have had it block */
     bz_socket_leave(s, &op);
-    if (own >= 0)
-        bz_socket_close(s);
-    return own;
+    if (own < 0)
+        return own;
+    bz_socket_close(s);
+    *out = own;
+    return 0;
 }

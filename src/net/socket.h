@@ -33,7 +33,7 @@ struct blitz_udp {
 /*
  * A handle for a descriptor that does not block. flags: enum bz_file_flags.
  * Owns:    takes `fd` on success. The caller holds the first reference.
- * Returns: 0, -ENOMEM, -EMFILE, -ENOTSUP.
+ * Returns: 0, -ENOMEM, -EMFILE, -EOPNOTSUPP.
  */
 BZ_MUST_USE int bz_socket_new(int fd, unsigned flags, struct bz_socket **out);
 /* The same; on error `fd` is closed. */
@@ -73,6 +73,6 @@ int bz_socket_peer(struct bz_socket *s, blitz_addr *out);
 int bz_socket_set(struct bz_socket *s, enum bz_sock_option option, int value);
 BZ_MUST_USE int bz_socket_get(struct bz_socket *s, enum bz_sock_option option, int *value);
 /* A descriptor of the caller's own; the handle is closed. */
-BZ_MUST_USE int bz_socket_release(struct bz_socket *s);
+BZ_MUST_USE int bz_socket_release(struct bz_socket *s, blitz_fd *out);
 
 #endif

@@ -240,7 +240,7 @@ int blitz_tcp_split(blitz_tcp *t, blitz_tcp **reader, blitz_tcp **writer)
     return 0;
 }
 
-int blitz_tcp_adopt(int fd, blitz_tcp **out)
+int blitz_tcp_adopt(blitz_fd fd, blitz_tcp **out)
 {
     if (out == NULL)
         return -EINVAL;
@@ -248,7 +248,7 @@ int blitz_tcp_adopt(int fd, blitz_tcp **out)
     return err != 0 ? err : bz_socket_new(fd, BZ_FILE_STREAM, (struct bz_socket **)out);
 }
 
-int blitz_tcp_release(blitz_tcp *t)
+int blitz_tcp_release(blitz_tcp *t, blitz_fd *out)
 {
-    return bz_socket_release(t != NULL ? &t->s : NULL);
+    return bz_socket_release(t != NULL ? &t->s : NULL, out);
 }

@@ -235,7 +235,7 @@ void blitz_udp_close(blitz_udp *u)
     bz_socket_close(of(u));
 }
 
-int blitz_udp_adopt(int fd, blitz_udp **out)
+int blitz_udp_adopt(blitz_fd fd, blitz_udp **out)
 {
     if (out == NULL)
         return -EINVAL;
@@ -243,7 +243,7 @@ int blitz_udp_adopt(int fd, blitz_udp **out)
     return err != 0 ? err : bz_socket_new(fd, 0, (struct bz_socket **)out);
 }
 
-int blitz_udp_release(blitz_udp *u)
+int blitz_udp_release(blitz_udp *u, blitz_fd *out)
 {
-    return bz_socket_release(of(u));
+    return bz_socket_release(of(u), out);
 }

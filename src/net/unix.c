@@ -49,7 +49,7 @@ int blitz_unix_datagram_pair(blitz_udp *out[2])
 /* ---- descriptors ---- */
 
 int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
-                     const int *fds, size_t fd_count)
+                     const blitz_fd *fds, size_t fd_count)
 {
     int err = bz_stream_refuses(s, may, data, bytes);
     if (err != 0)
@@ -57,7 +57,8 @@ int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t
     return bytes == 0 || (fds == NULL && fd_count > 0) ? -EINVAL : 0;
 }
 
-void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const int *fds, size_t fd_count)
+void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const blitz_fd *fds,
+                   size_t fd_count)
 {
     if (fd_count == 0)
         return;
@@ -71,7 +72,7 @@ void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const int *fds
     memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
 }
 
-int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const int *fds,
+int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const blitz_fd *fds,
                             size_t fd_count, blitz_deadline until)
 {
     struct bz_op op;
@@ -90,7 +91,7 @@ int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const 
 }
 
 /* Unpack one; what there is no room for is closed. */
-static void unload(const struct cmsghdr *c, int *fds, size_t room, size_t *count)
+static void unload(const struct cmsghdr *c, blitz_fd *fds, size_t room, size_t *count)
 {
     size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < n; i++) {
@@ -104,7 +105,7 @@ static void unload(const struct cmsghdr *c, int *fds, size_t room, size_t *count
     }
 }
 
-size_t bz_cargo_unload(struct msghdr *message, int *fds, size_t room)
+size_t bz_cargo_unload(struct msghdr *message, blitz_fd *fds, size_t room)
 {
     size_t count = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -113,7 +114,7 @@ size_t bz_cargo_unload(struct msghdr *message, int *fds, size_t room)
     return count;
 }
 
-int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, int *fds, size_t *fd_count,
+int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, blitz_fd *fds, size_t *fd_count,
                             blitz_deadline until)
 {
     struct bz_op op;

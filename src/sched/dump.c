@@ -440,7 +440,7 @@ static int to_fd(void *fd, const char *line, size_t length)
     return bz_look_say(*(int *)fd, line, length);
 }
 
-int blitz_dump(blitz_runtime *rt, int fd, unsigned flags)
+int blitz_dump(blitz_runtime *rt, blitz_fd fd, unsigned flags)
 {
     return blitz_dump_to(rt, to_fd, &fd, flags);
 }

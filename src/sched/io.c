@@ -81,7 +81,7 @@ int bz_io_refuse(void)
                     "a task (blitz_run), where waiting stops nobody");
     else
         bz_log_once(BLITZ_LOG_WARN, "net: the runtime waits for no files: its io is \"none\"");
-    return -ENOTSUP;
+    return -EOPNOTSUPP;
 }
 
 int bz_io_open(int fd, unsigned flags, struct bz_file **out)

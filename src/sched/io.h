@@ -19,13 +19,13 @@
 #include "io/poll.h"
 #include "sched/sched.h"
 
-/* Log, once, why the calling thread cannot open files. Returns -ENOTSUP. */
+/* Log, once, why the calling thread cannot open files. Returns -EOPNOTSUPP. */
 BZ_COLD int bz_io_refuse(void);
 
 /*
  * A file for a descriptor that does not block, in the calling task's runtime.
  * Owns:    takes `fd` if it succeeds; flags: enum bz_file_flags.
- * Returns: 0, -ENOMEM, -EMFILE, -ENOTSUP (the caller is no task, or its runtime has no keeper).
+ * Returns: 0, -ENOMEM, -EMFILE, -EOPNOTSUPP (the caller is no task, or its runtime has no keeper).
  */
 BZ_MUST_USE int bz_io_open(int fd, unsigned flags, struct bz_file **out);
 

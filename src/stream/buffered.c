@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "blitz/stream.h"
+#include "stream/shortcuts.h"
 
 /* ---- reading ---- */
 
@@ -137,11 +138,12 @@ static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline u
 }
 
 /* Once the buffer is empty the rest comes from the source's descriptor. */
-static int reader_fd(void *ctx)
+static int reader_fd(void *ctx, blitz_fd *out)
 {
     blitz_buffered_reader *b = ctx;
-    return held(b) == 0 && !b->is_over && b->from.ops->fd != NULL ? b->from.ops->fd(b->from.ctx)
-                                                                  : -1;
+    if (held(b) > 0 || b->is_over || b->from.ops->fd == NULL)
+        return -EOPNOTSUPP;
+    return b->from.ops->fd(b->from.ctx, out);
 }
 
 static uint64_t reader_fd_most(void *ctx)
@@ -157,20 +159,21 @@ static void reader_fd_took(void *ctx, uint64_t bytes)
         b->from.ops->fd_took(b->from.ctx, bytes);
 }
 
-static int64_t reader_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+static int64_t reader_to_pipe(void *ctx, blitz_fd pipe, size_t bytes, blitz_deadline until)
 {
     blitz_buffered_reader *b = ctx;
-    if (held(b) > 0 || b->is_over || b->from.ops->to_pipe == NULL)
-        return -ENOTSUP;
-    return b->from.ops->to_pipe(b->from.ctx, pipe, bytes, until);
+    if (held(b) > 0 || b->is_over || !bz_reader_has_to_pipe(b->from))
+        return -EOPNOTSUPP;
+    return b->from.ops->inside->to_pipe(b->from.ctx, pipe, bytes, until);
 }
 
 blitz_reader blitz_buffered_as_reader(blitz_buffered_reader *b)
 {
+    static const struct blitz_shortcuts_ shortcuts = {.to_pipe = reader_to_pipe};
     static const blitz_reader_ops ops = {.name = "buffered",
                                          .read = reader_read,
                                          .fd = reader_fd,
-                                         .to_pipe = reader_to_pipe,
+                                         .inside = &shortcuts,
                                          .fd_most = reader_fd_most,
                                          .fd_took = reader_fd_took};
     return (blitz_reader){&ops, b};

@@ -28,6 +28,7 @@
 #include "blitz/scope.h"
 #include "blitz/stream.h"
 #include "io/raw.h"
+#include "stream/shortcuts.h"
 
 enum { ROOM = 64 << 10, PIECE = 1 << 20 };
 
@@ -91,16 +92,16 @@ static size_t piece_of(const struct copying *c)
     return most < PIECE ? (size_t)most : PIECE;
 }
 
-/* Returns 0 at the end; -ENOTSUP: not supported, and this call copied nothing. */
+/* Returns 0 at the end; -EOPNOTSUPP: not supported, and this call copied nothing. */
 static int copy_file(struct copying *c)
 {
-    int fd = c->from.ops->fd != NULL ? c->from.ops->fd(c->from.ctx) : -1;
-    if (fd < 0 || c->to.ops->take_file == NULL)
-        return -ENOTSUP;
+    blitz_fd fd = bz_reader_fd(c->from);
+    if (fd == BLITZ_NO_FD || !bz_writer_takes_files(c->to))
+        return -EOPNOTSUPP;
     for (size_t piece; (piece = piece_of(c)) > 0;) {
         int64_t n;
         do
-            n = c->to.ops->take_file(c->to.ctx, fd, piece, deadline_of(c));
+            n = c->to.ops->inside->take_file(c->to.ctx, fd, piece, deadline_of(c));
         while (is_early(c, n));
         if (n <= 0)
             return (int)n;
@@ -131,7 +132,7 @@ static int write_all(struct copying *c, size_t bytes)
 
 static bool is_refused(int64_t n)
 {
-    return n == -ENOTSUP || n == -EINVAL;
+    return n == -EOPNOTSUPP || n == -EINVAL;
 }
 
 /* Move the bytes in the pipe through the buffer. */
@@ -146,17 +147,17 @@ static int empty_pipe(struct copying *c, int pipe, size_t bytes)
     return err;
 }
 
-/* Write the bytes in the pipe. Returns 0; -ENOTSUP: they were written, but splice cannot be used
+/* Write the bytes in the pipe. Returns 0; -EOPNOTSUPP: they were written, but splice cannot be used
  * any more. */
 static int pass_on(struct copying *c, int pipe, size_t bytes)
 {
     while (bytes > 0) {
-        int64_t n = c->to.ops->from_pipe(c->to.ctx, pipe, bytes, deadline_of(c));
+        int64_t n = c->to.ops->inside->from_pipe(c->to.ctx, pipe, bytes, deadline_of(c));
         if (is_early(c, n))
             continue;
         if (is_refused(n)) {
             int err = empty_pipe(c, pipe, bytes);
-            return err != 0 ? err : -ENOTSUP;
+            return err != 0 ? err : -EOPNOTSUPP;
         }
         if (n < 0)
             return (int)n;
@@ -167,21 +168,22 @@ static int pass_on(struct copying *c, int pipe, size_t bytes)
     return 0;
 }
 
-/* Returns 0 at the end; -ENOTSUP: copy the rest in another way. */
+/* Returns 0 at the end; -EOPNOTSUPP: copy the rest in another way. */
 static int copy_by_pipe(struct copying *c)
 {
     int pipe[2], err = 0;
     bool is_over = false;
-    if (c->from.ops->to_pipe == NULL || c->to.ops->from_pipe == NULL || bz_raw_pipe(pipe) != 0)
-        return -ENOTSUP;
+    if (!bz_reader_has_to_pipe(c->from) || !bz_writer_has_from_pipe(c->to) ||
+        bz_raw_pipe(pipe) != 0)
+        return -EOPNOTSUPP;
     while (err == 0 && !is_over) {
-        int64_t n = c->from.ops->to_pipe(c->from.ctx, pipe[1], ROOM, deadline_of(c));
+        int64_t n = c->from.ops->inside->to_pipe(c->from.ctx, pipe[1], ROOM, deadline_of(c));
         if (is_early(c, n))
             continue;
         if (n > 0)
             touch(c);
         is_over = n == 0;
-        err = n > 0 ? pass_on(c, pipe[0], (size_t)n) : is_refused(n) ? -ENOTSUP : (int)n;
+        err = n > 0 ? pass_on(c, pipe[0], (size_t)n) : is_refused(n) ? -EOPNOTSUPP : (int)n;
     }
     bz_raw_close(pipe[0]);
     bz_raw_close(pipe[1]);
@@ -206,7 +208,7 @@ static int64_t read_some(struct copying *c)
 static int copy_past(struct copying *c, bool *may_pipe, int64_t came)
 {
     int err = copy_file(c);
-    if (err != -ENOTSUP || !*may_pipe || came < LARGE || c->copied < LONG)
+    if (err != -EOPNOTSUPP || !*may_pipe || came < LARGE || c->copied < LONG)
         return err;
     *may_pipe = false;
     return copy_by_pipe(c);
@@ -222,7 +224,7 @@ static int copy_bytes(struct copying *c)
             err = copy_past(c, &may_pipe, n);
         else
             return err;
-        if (err != -ENOTSUP)
+        if (err != -EOPNOTSUPP)
             return err;
     }
     return (int)n;
@@ -233,7 +235,7 @@ static int copy(struct copying *c)
     if (c->from.ops == NULL || c->to.ops == NULL)
         return -EINVAL;
     int err = copy_file(c);
-    if (err != -ENOTSUP)
+    if (err != -EOPNOTSUPP)
         return err;
     c->room = bz_alloc(&bz_allocator_libc, ROOM, 0);
     if (c->room == NULL)

@@ -13,7 +13,7 @@
 #include "blitz/stream.h"
 #include "io/raw.h"
 
-int blitz_fd_stream_init(blitz_fd_stream *s, int fd)
+int blitz_fd_stream_init(blitz_fd_stream *s, blitz_fd fd)
 {
     s->fd = fd;
     return bz_raw_take_up(fd, &s->is_disk);
@@ -22,7 +22,7 @@ int blitz_fd_stream_init(blitz_fd_stream *s, int fd)
 /* ---- on the pool ---- */
 
 struct call {
-    int fd;
+    blitz_fd fd;
     void *in;        /* NULL: a write */
     const void *out; /* for a write */
     size_t bytes;
@@ -74,10 +74,13 @@ static int64_t fd_write(void *ctx, const void *data, size_t bytes, blitz_deadlin
     return s->is_disk ? on_pool(&c, until) : when_ready(&c, BLITZ_FD_WRITE, until);
 }
 
-static int fd_of(void *ctx)
+static int fd_of(void *ctx, blitz_fd *out)
 {
     blitz_fd_stream *s = ctx;
-    return s->is_disk ? s->fd : -1;
+    if (!s->is_disk)
+        return -EOPNOTSUPP;
+    *out = s->fd;
+    return 0;
 }
 
 blitz_reader blitz_fd_reader(blitz_fd_stream *s)

@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "net/socket.h"
+#include "stream/shortcuts.h"
 
 /* ---- using them ---- */
 
@@ -90,48 +91,48 @@ static int tcp_end(void *ctx, blitz_deadline until)
 }
 
 /* Copy between the connection and another descriptor without the memory of the process. */
-static int64_t tcp_move(blitz_tcp *t, enum bz_op_code code, unsigned may, int fd, size_t bytes,
+static int64_t tcp_move(blitz_tcp *t, enum bz_op_code code, unsigned may, blitz_fd fd, size_t bytes,
                         blitz_deadline until)
 {
     struct bz_op op;
     if (!bz_socket_is(&t->s, may))
         return -EBADF;
     if (bz_io_completes(t->s.file))
-        return -ENOTSUP; /* the descriptor is blocking, so the call would block */
+        return -EOPNOTSUPP; /* the descriptor is blocking, so the call would block */
     bz_socket_op(&t->s, &op, code);
     op.from.fd = fd;
     op.from.bytes = bytes;
     return bz_io_run(&op, code == BZ_OP_SPLICE_IN ? "tcp read" : "tcp write", until);
 }
 
-static int64_t tcp_take_file(void *ctx, int fd, size_t bytes, blitz_deadline until)
+static int64_t tcp_take_file(void *ctx, blitz_fd fd, size_t bytes, blitz_deadline until)
 {
     return tcp_move(ctx, BZ_OP_SENDFILE, BZ_SOCKET_WRITES, fd, bytes, until);
 }
 
-static int64_t tcp_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+static int64_t tcp_to_pipe(void *ctx, blitz_fd pipe, size_t bytes, blitz_deadline until)
 {
     return tcp_move(ctx, BZ_OP_SPLICE_IN, BZ_SOCKET_READS, pipe, bytes, until);
 }
 
-static int64_t tcp_from_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+static int64_t tcp_from_pipe(void *ctx, blitz_fd pipe, size_t bytes, blitz_deadline until)
 {
     return tcp_move(ctx, BZ_OP_SPLICE_OUT, BZ_SOCKET_WRITES, pipe, bytes, until);
 }
 
+static const struct blitz_shortcuts_ tcp_shortcuts = {
+    .to_pipe = tcp_to_pipe, .from_pipe = tcp_from_pipe, .take_file = tcp_take_file};
+
 blitz_reader blitz_tcp_reader(blitz_tcp *t)
 {
-    static const blitz_reader_ops ops = {.name = "tcp", .read = tcp_read, .to_pipe = tcp_to_pipe};
+    static const blitz_reader_ops ops = {.name = "tcp", .read = tcp_read, .inside = &tcp_shortcuts};
     return (blitz_reader){&ops, t};
 }
 
 blitz_writer blitz_tcp_writer(blitz_tcp *t)
 {
-    static const blitz_writer_ops ops = {.name = "tcp",
-                                         .write = tcp_write,
-                                         .end = tcp_end,
-                                         .take_file = tcp_take_file,
-                                         .from_pipe = tcp_from_pipe};
+    static const blitz_writer_ops ops = {
+        .name = "tcp", .write = tcp_write, .end = tcp_end, .inside = &tcp_shortcuts};
     return (blitz_writer){&ops, t};
 }
 
@@ -209,10 +210,12 @@ static int64_t limited_read(void *ctx, void *data, size_t bytes, blitz_deadline 
     return n;
 }
 
-static int limited_fd(void *ctx)
+static int limited_fd(void *ctx, blitz_fd *out)
 {
     blitz_limited *l = ctx;
-    return l->from.ops != NULL && l->from.ops->fd != NULL ? l->from.ops->fd(l->from.ctx) : -1;
+    if (l->from.ops == NULL || l->from.ops->fd == NULL)
+        return -EOPNOTSUPP;
+    return l->from.ops->fd(l->from.ctx, out);
 }
 
 static uint64_t limited_fd_most(void *ctx)
@@ -230,13 +233,13 @@ static void limited_fd_took(void *ctx, uint64_t bytes)
         l->from.ops->fd_took(l->from.ctx, bytes);
 }
 
-static int64_t limited_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline until)
+static int64_t limited_to_pipe(void *ctx, blitz_fd pipe, size_t bytes, blitz_deadline until)
 {
     blitz_limited *l = ctx;
     size_t most = l->left < bytes ? (size_t)l->left : bytes;
-    if (l->from.ops == NULL || l->from.ops->to_pipe == NULL)
-        return -ENOTSUP;
-    int64_t n = most > 0 ? l->from.ops->to_pipe(l->from.ctx, pipe, most, until) : 0;
+    if (l->from.ops == NULL || !bz_reader_has_to_pipe(l->from))
+        return -EOPNOTSUPP;
+    int64_t n = most > 0 ? l->from.ops->inside->to_pipe(l->from.ctx, pipe, most, until) : 0;
     if (n > 0)
         l->left -= (uint64_t)n;
     return n;
@@ -244,10 +247,11 @@ static int64_t limited_to_pipe(void *ctx, int pipe, size_t bytes, blitz_deadline
 
 blitz_reader blitz_limited_reader(blitz_limited *l)
 {
+    static const struct blitz_shortcuts_ shortcuts = {.to_pipe = limited_to_pipe};
     static const blitz_reader_ops ops = {.name = "limited",
                                          .read = limited_read,
                                          .fd = limited_fd,
-                                         .to_pipe = limited_to_pipe,
+                                         .inside = &shortcuts,
                                          .fd_most = limited_fd_most,
                                          .fd_took = limited_fd_took};
     return (blitz_reader){&ops, l};

@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ("choosing-*.md", "coming-from-*.md", "cost-*.md", "what-can-stop-whom.md", "cancellation.md",
-         "debugging.md", "tracing.md", "how-a-task-runs.md", "networking.md")
+         "debugging.md", "tracing.md", "where-to-call.md", "platforms.md", "how-a-task-runs.md", "networking.md")
 NETWORK = ("addr", "tcp", "udp", "unix", "fd", "resolve", "stream")
 DECLARED = re.compile(r"^(?:BLITZ_API|static inline)\b[^;{]*?\b(blitz_\w+)\(", re.MULTILINE)
 WAITING = re.compile(r"\bBLITZ_SUSPENDS\b[^;{]*?\b(blitz_\w+)\(")

@@ -43,7 +43,7 @@ struct t_net_op {
     void (*allow)(struct t_net_world *w);
     void (*check)(struct t_net_world *w);
     void (*close)(struct t_net_world *w); /* what it waits on; NULL: not its to close */
-    bool is_for_tasks;                    /* -ENOTSUP on a plain thread */
+    bool is_for_tasks;                    /* -EOPNOTSUPP on a plain thread */
 };
 
 static inline blitz_deadline t_soon(void)

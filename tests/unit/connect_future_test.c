@@ -208,7 +208,7 @@ static int on_a_thread(void *arg)
     c.to[0] = c.to[1] = w.at[LIVE];
     CHECK_EQ(pthread_create(&thread, NULL, thread_connects, &c), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    CHECK_EQ(result_of(&c), -ENOTSUP);
+    CHECK_EQ(result_of(&c), -EOPNOTSUPP);
     close_three(&w);
     return 0;
 }

@@ -69,8 +69,8 @@ static int opens_all_there_is(void *arg)
     blitz_udp *u = datagrams();
     CHECK_EQ(blitz_unix_datagram_pair(pair), 0);
     int passed = pass_one();
-    int released = blitz_tcp_release(end[1]);
-    CHECK_GE(released, 0);
+    blitz_fd released;
+    CHECK_EQ(blitz_tcp_release(end[1], &released), 0);
     CHECK_EQ(blitz_tcp_adopt(released, &adopted), 0);
     t_note("%d descriptors", opened() - before);
     CHECK_GE(opened() - before, 7);

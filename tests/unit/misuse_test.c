@@ -54,7 +54,7 @@ TEST(misuse, a_socket_outside_of_a_runtime_says_what_to_do)
     blitz_addr at = blitz_addr_loopback_v4(0);
     blitz_tcp_listener *l;
     begin_listening();
-    CHECK_EQ(blitz_tcp_listen(&at, NULL, &l), -ENOTSUP);
+    CHECK_EQ(blitz_tcp_listen(&at, NULL, &l), -EOPNOTSUPP);
     was_said("net: this thread runs no task");
 }
 

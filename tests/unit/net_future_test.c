@@ -197,7 +197,7 @@ static void *thread_awaits(void *arg)
     struct scene *s = arg;
     int err = blitz_await(s->op->init(&s->w), blitz_after(200 * BLITZ_US));
     CHECK_EQ(err, s->op->is_for_tasks ? 0 : -ETIMEDOUT);
-    CHECK_EQ(*s->w.result, s->op->is_for_tasks ? -ENOTSUP : -ECANCELED);
+    CHECK_EQ(*s->w.result, s->op->is_for_tasks ? -EOPNOTSUPP : -ECANCELED);
     blitz_event_set(&s->waited);
     s->awaited = blitz_await(s->op->init(&s->w), t_soon());
     return NULL;

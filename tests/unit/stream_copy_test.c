@@ -304,8 +304,7 @@ static int raw_pair(void *arg)
     int *fd = arg;
     t_tcp_pair(t);
     for (int i = 0; i < 2; i++) {
-        fd[i] = blitz_tcp_release(t[i]);
-        CHECK_GE(fd[i], 0);
+        CHECK_EQ(blitz_tcp_release(t[i], &fd[i]), 0);
         CHECK_EQ(fcntl(fd[i], F_SETFL, 0), 0); /* of the other processes: they block */
     }
     return 0;

@@ -224,8 +224,11 @@ static int options(void *arg)
     CHECK_EQ(blitz_udp_bind(NULL, NULL, &other), -EINVAL);
     CHECK_EQ(blitz_udp_send_to(u, "x", 1, NULL, 0), -EINVAL);
     CHECK_EQ(blitz_udp_recv(NULL, NULL, 0, 0), -EINVAL);
-    int fd = blitz_udp_release(u);
-    CHECK_GE(fd, 0);
+    blitz_fd fd = BLITZ_NO_FD;
+    CHECK_EQ(blitz_udp_release(u, NULL), -EINVAL);
+    CHECK_EQ(blitz_udp_release(NULL, &fd), -EINVAL);
+    CHECK_EQ(fd, BLITZ_NO_FD);
+    CHECK_EQ(blitz_udp_release(u, &fd), 0);
     blitz_tcp *t;
     CHECK_EQ(blitz_tcp_adopt(fd, &t), -EINVAL); /* it is no stream */
     CHECK_EQ(blitz_udp_adopt(fd, &u), 0);
