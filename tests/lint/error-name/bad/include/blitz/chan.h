@@ -1,0 +1,6 @@
+/* blitz/chan.h - a fixture of the lint tests, and more words to make it an essay. */
+
+/* Returns:  0, -EINVAL, -EXDEV. */
+BLITZ_API int blitz_chan_send(void);
+/* Returns:  0, -ENOTSUP. */
+BLITZ_API int blitz_chan_recv(void);

@@ -1,0 +1,1 @@
+/* blitz/error.h - EAGAIN EINVAL, and more words to make it an essay. */
