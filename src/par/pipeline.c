@@ -83,8 +83,8 @@ static void drop(struct pipe *p, void *item)
 static bool may_go_on(struct pipe *p)
 {
     int err;
-    bz_par_look_up(false, false);
-    bool may = bz_loop_may_go_on(&p->loop, &err);
+    bz_par_checkpoint(false, false);
+    bool may = bz_loop_may_continue(&p->loop, &err);
     if (err != 0)
         stop(p, err);
     return may;

@@ -47,12 +47,12 @@ static int reduce_leaf(struct node *n)
     const struct bz_loop *loop = n->loop;
     int err;
     loop->how->init(n->acc, loop->arg);
-    if (!bz_loop_may_go_on(n->loop, &err))
+    if (!bz_loop_may_continue(n->loop, &err))
         return err;
     err = loop->how->map(n->acc, n->from, n->to, loop->arg);
     if (err != 0)
         bz_loop_stop(n->loop);
-    bz_par_look_up(false, false);
+    bz_par_checkpoint(false, false);
     return err;
 }
 

@@ -65,7 +65,7 @@ static int go_through(struct scan *s, blitz_emit_fn *fn, void *acc, size_t from,
     step = step < s->loop.chunk_max ? step : s->loop.chunk_max;
     while (from < to) {
         size_t end = to - from > step ? from + step : to;
-        if (!bz_loop_may_go_on(&s->loop, &err))
+        if (!bz_loop_may_continue(&s->loop, &err))
             return err;
         err = fn(acc, from, end, s->arg);
         if (err != 0) {
@@ -73,7 +73,7 @@ static int go_through(struct scan *s, blitz_emit_fn *fn, void *acc, size_t from,
             return err;
         }
         from = end;
-        bz_par_look_up(false, false);
+        bz_par_checkpoint(false, false);
     }
     return 0;
 }

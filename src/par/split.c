@@ -237,7 +237,7 @@ static bool is_fixed(const struct bz_loop *loop)
 
 /* ---- running ---- */
 
-bool bz_loop_may_go_on(struct bz_loop *loop, int *out)
+bool bz_loop_may_continue(struct bz_loop *loop, int *out)
 {
     *out = 0;
     if (bz_loop_is_stopped(loop))
@@ -315,13 +315,13 @@ static int run_chunk(struct run *r, const struct bz_span *s)
 {
     struct bz_loop *loop = r->loop;
     int err;
-    if (!bz_loop_may_go_on(loop, &err))
+    if (!bz_loop_may_continue(loop, &err))
         return err;
     err = run_body(r, s);
     if (err != 0 && !BZ_BROKEN(133))
         bz_loop_stop(loop);
     bool is_late = is_time(r);
-    bz_par_look_up(is_late, r->is_quiet);
+    bz_par_checkpoint(is_late, r->is_quiet);
     if (is_late)
         r->since = 0;
     return err;

@@ -58,13 +58,13 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
 BZ_MUST_USE int bz_loop_run(struct bz_loop *loop, const struct bz_span *whole, void *acc);
 
 /* Call before a chunk. Return false if the loop has stopped; *out is -ECANCELED or 0. */
-BZ_MUST_USE bool bz_loop_may_go_on(struct bz_loop *loop, int *out);
+BZ_MUST_USE bool bz_loop_may_continue(struct bz_loop *loop, int *out);
 
 /* Call after a chunk: yield if the monitor asked for it, or if it is time. Unless the loop is
  * quiet, expose a job to idle workers. turn.c */
-void bz_par_look_up(bool is_time, bool is_quiet);
+void bz_par_checkpoint(bool is_time, bool is_quiet);
 
-/* As blitz_fork(), but quiet: only the monitor may take the job until the next bz_loop call. */
+/* As blitz_fork(), but quiet: only the monitor may take the job until the next bz_par_checkpoint(). */
 void bz_par_fork_quietly(struct blitz_job *job, int (*fn)(void *), void *arg);
 /* Take a quiet job back. Return false if it was taken: then join it. */
 BZ_MUST_USE bool bz_par_take_back(struct blitz_job *job);

@@ -76,7 +76,7 @@ static void take_turns(struct bz_machine *m)
     put_back(kept);
 }
 
-void bz_par_look_up(bool is_time, bool is_quiet)
+void bz_par_checkpoint(bool is_time, bool is_quiet)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL)
