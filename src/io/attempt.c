@@ -1,11 +1,11 @@
 /*
- * attempt.c - operations as system calls that do not wait.
+ * attempt.c - try operations as non-blocking system calls.
  *
- * One function a code, all of the same form. A call that was interrupted is made again: nothing has
- * happened yet. Sockets are told not to wait call by call, so that one that was handed to us and
- * blocks is harmless; for pipes and the like it is the descriptor that must not block.
+ * There is one function for each operation code, all of the same form. An interrupted call is
+ * repeated: it had no effect. Socket calls use MSG_DONTWAIT, so that a blocking socket from other
+ * code does no harm; pipes and similar descriptors must be non-blocking themselves.
  *
- * A broken pipe is an error like any other: no signal (quiet.c for those that cannot say so themselves).
+ * A broken pipe is an error without a signal (quiet.c, for calls without a flag for that).
  */
 #include "base/error.h"
 #include "io/attempt.h"
@@ -46,7 +46,8 @@ static int64_t do_accept(struct bz_op *op)
                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
-/* Begun once; afterwards the socket says how it went. One that was interrupted goes on, too. */
+/* Start the connect once; afterwards SO_ERROR has the result. An interrupted connect also
+ * continues. */
 static int64_t do_connect(struct bz_op *op)
 {
     int fd = op->file->fd, err = 0;
@@ -188,7 +189,7 @@ static const struct {
     [BZ_OP_CLOSE] = {"close", do_close},
 };
 
-/* The two of a busy socket are not called by way of the table. */
+/* recv and send, the two hot calls, do not use the table. */
 static int64_t make(struct bz_op *op)
 {
     return op->code == BZ_OP_RECV   ? do_recv(op)
@@ -221,7 +222,7 @@ void bz_let_block(int fd)
         (void)bz_sys->fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-/* Neither a recv nor a send: those say it themselves. */
+/* Neither a recv nor a send: those use a flag. */
 static size_t asked_for(const struct bz_op *op)
 {
     const struct iovec *vector = op->v.vector;

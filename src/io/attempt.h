@@ -1,5 +1,5 @@
 /*
- * attempt.h - an operation as a system call that does not wait.
+ * attempt.h - try an operation as a non-blocking system call.
  */
 #ifndef BZ_IO_ATTEMPT_H
 #define BZ_IO_ATTEMPT_H
@@ -8,16 +8,16 @@
 
 /*
  * Make the call. Any thread; no lock is held.
- * Returns: bytes, a descriptor or 0; -EAGAIN (it would have to wait); any other -errno.
+ * Returns: bytes, a descriptor or 0; -EAGAIN (it would block); any other -errno.
  */
 int64_t bz_attempt(struct bz_op *op);
 
-/* The same for a descriptor that may block: only if it is ready. */
+/* The same for a blocking descriptor: only if it is ready. */
 int64_t bz_attempt_if_ready(struct bz_op *op);
-/* From here on the descriptor blocks. */
+/* Make the descriptor blocking. */
 void bz_let_block(int fd);
 
-/* After that result: may there be more to be had, so that the next one need not wait? */
+/* True if, after this result, the next call may succeed without waiting. */
 bool bz_attempt_left_more_in_full(const struct bz_op *op, int64_t result);
 static inline bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
 {
@@ -30,11 +30,11 @@ static inline bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
     return bz_attempt_left_more_in_full(op, result);
 }
 
-/* For tests: asked before each call by its name; not 0: the call is not made, and fails with that
- * errno. NULL: nobody asks. */
+/* For tests: called with the name of each call before it. If it returns an errno, the call is not
+ * made and fails with it. NULL: none. */
 extern int (*bz_io_fault)(const char *call);
 
-/* What a keeper's own calls ask. */
+/* The same hook for the calls of a backend. */
 static inline int bz_io_fault_of(const char *call)
 {
     return __builtin_expect(bz_io_fault != NULL, 0) ? bz_io_fault(call) : 0;

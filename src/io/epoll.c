@@ -1,21 +1,20 @@
 /*
- * epoll.c - the keeper by readiness for Linux.
+ * epoll.c - the readiness backend for Linux.
  *
- * A set of descriptors a proc. A file joins it when somebody first has to wait for it, for both
- * directions and by edge, and stays: no call to change the set for each operation. What becomes
- * ready is told as ready.c says. So a request and its answer cost the call that reads, the call that
- * writes, and a share of one wait.
+ * Each proc has an epoll set. A file joins it at its first wait, edge-triggered and for both
+ * directions, and stays: no operation changes the set. ready.c describes how waiters are notified.
+ * So a request and its answer cost one read, one write, and a share of one epoll_wait.
  *
- * The set is opened with the first file; a machine without files sleeps on the word, which is cheaper
- * to rouse. One that sleeps there when the first file joins is roused (poll.c).
+ * The set is opened with the first file; a machine without files sleeps on the word, which is
+ * cheaper to rouse. A machine that sleeps on the word when the first file joins is roused (poll.c).
  *
  * An event carries the file's key, index and generation, and never an address: file.c. The set's
  * own descriptor for kicks has key 0: generations begin at 1.
  *
- * What is not made for waiting (a regular file: EPERM) is ready for ever.
+ * A file that does not support epoll (a regular file: EPERM) is always ready.
  *
- * Two threads may wait in one set: a machine that lost its proc in its sleep, and the new one. An edge
- * is then told to one of them, which delivers it, with a proc or without.
+ * Two threads may wait in one set: a machine that lost its proc while it slept, and the proc's new
+ * machine. One of them then gets each edge and delivers it, with or without a proc.
  *
  * [A] make_own: own acq_rel -> own_of: acquire   the set is open
  */
@@ -36,7 +35,7 @@
 struct epoll_own {
     int set;
     struct bz_kick kick;
-    bz_atomic(uint32_t) is_coarse; /* the system waits by milliseconds only */
+    bz_atomic(uint32_t) is_coarse; /* the system supports only millisecond timeouts */
 };
 
 /* ---- made with the first file ---- */
@@ -68,7 +67,7 @@ static struct epoll_own *own_of(struct bz_poll *poll)
     return bz_load_acquire(&poll->own); /* [A] */
 }
 
-/* Somebody else may be making it, too: the first one counts. */
+/* Another thread may be making it, too: the first one wins. */
 static int make_own(struct bz_poll *poll)
 {
     const blitz_allocator *a = poll->files->alloc;
@@ -103,7 +102,7 @@ static void epoll_fini(struct bz_poll *poll)
     poll->ops = NULL;
 }
 
-/* ---- hearing ---- */
+/* ---- gathering events ---- */
 
 static struct epoll_event *room_of(struct bz_harvest *harvest)
 {
@@ -123,7 +122,8 @@ static void gather(struct bz_poll *poll, struct bz_harvest *harvest, int count)
     }
 }
 
-/* The system lacks the call, or a filter answers for it. Old filters say EPERM to calls they do not know. */
+/* True if the system lacks the call, or a seccomp filter refuses it. Old filters return EPERM for
+ * unknown calls. */
 static bool is_refused(int err)
 {
     return err == ENOSYS || err == EPERM || err == EACCES;
@@ -163,7 +163,7 @@ static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harves
         bz_sleep_refused(poll, "epoll_wait", -errno, until_ns);
     bz_kick_leave(&own->kick, poll->os);
     gather(poll, harvest, n);
-    return n == 0 ? -ETIMEDOUT : 0; /* a signal, or anything else that went wrong: look again */
+    return n == 0 ? -ETIMEDOUT : 0; /* a signal, or another failure: check again */
 }
 
 static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
@@ -187,7 +187,7 @@ static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 static void epoll_kick(struct bz_poll *poll)
 {
     struct epoll_own *own = own_of(poll);
-    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* rouse a machine that sleeps on the word */
     if (own != NULL)
         bz_kick(&own->kick, poll->os);
 }
@@ -204,14 +204,16 @@ static unsigned meaning_of(int64_t events)
     if (events & EPOLLRDHUP)
         what |= BZ_READY_IN_OVER;
     if ((events & (EPOLLPRI | EPOLLERR)) && !BZ_BROKEN(162))
-        what |= BZ_READY_IN_OVER; /* a read ends there, and is short before the stream is empty */
+        /* such an event can make a read short before the stream is empty */
+        what |= BZ_READY_IN_OVER;
     if (events & EPOLLHUP)
         what |= BZ_READY_OVER;
     return what;
 }
 
-/* With thousands of files, what an event leads to lies in memory, each found through the one before:
- * it is asked for while those before it are at work. The files themselves when they are heard of. */
+/* With thousands of files, an event leads to a chain of cache misses: the file, the operation, the
+ * task. So they are prefetched while earlier events are processed; the files themselves when their
+ * events arrive. */
 static void look_ahead(struct bz_poll *poll, const struct bz_harvest *harvest)
 {
     enum { WAITERS = 8 };
@@ -226,7 +228,7 @@ static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     look_ahead(poll, harvest);
     struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
     if (f == NULL)
-        return; /* it was closed meanwhile: whoever has the descriptor now is not meant */
+        return; /* the file was closed and its descriptor may have been reused */
     bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), wakes);
     struct bz_poll *heir = bz_load_relaxed(&poll->heir); /* relaxed: a hint */
     if (BZ_UNLIKELY(heir != NULL) && f->poll == poll)
@@ -255,7 +257,7 @@ static void epoll_detach(struct bz_poll *poll, struct bz_file *f)
 {
     struct epoll_event none = {0};
     (void)bz_sys->epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd,
-                            &none); /* it may not be in it */
+                            &none); /* the file may not be in the set */
 }
 
 static const struct bz_poll_ops epoll_ops = {
@@ -271,8 +273,8 @@ static const struct bz_poll_ops epoll_ops = {
     .fini = epoll_fini,
 };
 
-/* Is there a set, and does it tell that a descriptor is ready? A filter may refuse any of the calls. Returns 0
- * or the errno of the first that failed. */
+/* Test epoll: make a set and check that it reports a ready descriptor. A filter may refuse any of
+ * the calls. Return 0 or the errno of the first call that failed. */
 static int try_set(void)
 {
     struct epoll_own own = {.set = -1};

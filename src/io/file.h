@@ -16,28 +16,29 @@ struct bz_files {
     const blitz_allocator *alloc;
     struct bz_lock lock;
     struct bz_file *free_list;         /* guarded by lock, as are the next */
-    unsigned chunks;                   /* made */
+    unsigned chunks;                   /* chunks made */
     unsigned used;                     /* files that are open */
     bz_atomic(bz_files_chunk *) chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
 };
 
 void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc);
-/* All files are closed, or their owners leak them: their descriptors are closed. Returns how many. */
+/* Destroy the table. Files that are still open are leaks of their owners: close their descriptors
+ * and return their number. */
 unsigned bz_files_fini(struct bz_files *files);
 
 /*
- * Take up a descriptor that does not block.
+ * Make a file for a non-blocking descriptor.
  * Owns:    takes `fd`, unless BZ_FILE_FOREIGN; on error it is still the caller's.
  * Returns: 0, -ENOMEM, -EMFILE (a million of them).
  */
 BZ_MUST_USE int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file **out);
 
-/* One that will be asked for soon, and then who waits there: have the CPU fetch them. */
+/* Prefetch a file that will be used soon, and then its waiter. */
 void bz_file_fetch(struct bz_files *files, uint64_t key);
 void bz_file_fetch_waiter(struct bz_files *files, uint64_t key);
 
-/* Under its lock: where who waits stands in memory, for whoever tells it: the operation, its owner's
- * wait somewhere below it, and a task; NULL: none. */
+/* Under its lock: set the prefetch hints: the operation, its owner's wait at a small distance, and
+ * a task; NULL: none. */
 static inline void bz_file_say_near(struct bz_file *f, const struct bz_op *op, const void *wait,
                                     const void *task)
 {
@@ -47,7 +48,7 @@ static inline void bz_file_say_near(struct bz_file *f, const struct bz_op *op, c
     bz_store_relaxed(&f->near_task, (uintptr_t)task);                     /* relaxed: likewise */
 }
 
-/* The file a keeper's key names, locked, or NULL if that one is gone. */
+/* Find the file of a backend's key, and lock it; NULL if it was closed. */
 struct bz_file *bz_file_find(struct bz_files *files, uint64_t key);
 static inline uint64_t bz_file_key(const struct bz_file *f)
 {
@@ -55,11 +56,12 @@ static inline uint64_t bz_file_key(const struct bz_file *f)
 }
 
 /*
- * Close it. Operations under way end with -EBADF; the descriptor is closed when the last of them
- * has gone. Calls `deliver` for each wake-up, without a lock.
+ * Close it. Pending operations end with -EBADF; the descriptor is closed when the last of them has
+ * ended. Calls `deliver` for each wake-up, without a lock.
  */
 void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void *arg), void *arg);
-/* The same, but the descriptor stays open and is the caller's again. For a file nobody uses. */
+/* The same, but the descriptor stays open and the caller owns it again. For a file without
+ * users. */
 int bz_file_release(struct bz_file *f);
 
 static inline void bz_file_lock(struct bz_file *f)
@@ -71,7 +73,8 @@ static inline void bz_file_unlock(struct bz_file *f)
     bz_lock_drop(&f->lock, f->files->os);
 }
 
-/* Under its lock: an operation begins, or ends. False: it is closing, gone, or another use of it. */
+/* Under its lock: count an operation in or out. Return false if the file is closing, closed, or in
+ * another generation. */
 BZ_MUST_USE static inline bool bz_file_enter(struct bz_file *f, struct bz_op *op)
 {
     bool is_meant = op->generation == 0 || op->generation == f->generation;
@@ -81,9 +84,9 @@ BZ_MUST_USE static inline bool bz_file_enter(struct bz_file *f, struct bz_op *op
     op->is_in = 1;
     return true;
 }
-/* The last one has left: close the descriptor. The lock is dropped. */
+/* Close the descriptor after the last user has left. Releases the lock. */
 void bz_file_end_unlock(struct bz_file *f);
-/* The lock is dropped, and the file perhaps gone. */
+/* Releases the lock; the file may be freed. */
 static inline void bz_file_leave_unlock(struct bz_file *f, struct bz_op *op)
 {
     f->users -= op->is_in;

@@ -1,20 +1,20 @@
 /*
- * kick.c - ending a wait in the kernel by a descriptor.
+ * kick.c - wake a thread that waits in the kernel, through a descriptor.
  *
- * A descriptor that was made readable stays so until it is read. Whoever reads it takes the kick from
- * all others that wait there, and there may be two: a machine whose proc was taken in its sleep is on
- * its way out while the proc's new machine lies down. So it is read by the last one that leaves, and
- * only then; one that comes meanwhile returns at once and comes again. The lock makes "nobody is
- * inside, so read it" and "I am inside, so write it" exclude each other; it is held over a system call that
- * does not wait.
+ * A descriptor that was made readable stays readable until it is read. A thread that reads it takes
+ * the kick from all other waiters. There may be two waiters: a machine whose proc was taken while
+ * it slept may still be leaving while the proc's new machine goes to sleep. So only the last thread
+ * that leaves reads it; a thread that enters meanwhile returns at once and retries. The lock makes
+ * "no thread is inside, so read it" and "I am inside, so write it" exclude each other; it is held
+ * over a non-blocking system call.
  *
  *      sleeper                                   rouser
  *      1  lock; roused? leave: inside++          1  roused = 1
  *      2  wait for descriptors                   2  lock; inside > 0 and not kicked: write
  *      3  lock; --inside == 0 and kicked: read
  *
- * Either the sleeper sees `roused` under the lock or the rouser sees it inside. If nobody is, a
- * kick costs no system call.
+ * Either the sleeper sees `roused` under the lock, or the rouser sees the sleeper inside. If no
+ * thread is inside, a kick costs no system call.
  */
 #include "io/kick.h"
 
@@ -45,7 +45,8 @@ void bz_kick_leave(struct bz_kick *k, const struct bz_os *os)
     uint64_t counted;
     bz_lock_take(&k->lock, os);
     if (--k->inside == 0 && k->is_kicked) {
-        k->is_kicked = bz_sys->read(k->in, &counted, sizeof counted) < 0; /* it was written once */
+        /* it was written exactly once */
+        k->is_kicked = bz_sys->read(k->in, &counted, sizeof counted) < 0;
     }
     bz_lock_drop(&k->lock, os);
 }

@@ -1,33 +1,34 @@
 /*
- * lent.c - buffers that a ring of the kernel's may fill: a receive takes one when there is data.
+ * lent.c - provided buffers of io_uring: the kernel picks one for a receive when data arrives.
  *
- * A receive that flies would have the kernel write into its caller's buffer at any moment until its
- * completion, seen by no checker and no debugger. Instead the kernel is lent a group of buffers, from
- * which it takes one when the data is there and not before; the bytes are copied to the caller when the
- * completion is taken, by a memcpy of ours. So a connection that is idle holds no buffer in the kernel,
- * however many there are; what a receive that was asked to end did in spite of it is written where its
- * owner, who waits, can see it, by us; and a buffer whose owner has left too early is an error
- * that AddressSanitizer and a debugger name, instead of memory that changes by itself.
+ * With a plain receive the kernel may write into the caller's buffer at any moment until the
+ * completion, invisible to checkers and debuggers. Instead we provide a group of buffers, and the
+ * kernel picks one when data arrives. When we process the completion, a memcpy copies the bytes to
+ * the caller. So an idle connection holds no buffer in the kernel. A cancelled receive that
+ * completed anyway is copied by us while its owner still waits. If an owner frees its buffer too
+ * early, AddressSanitizer and a debugger report it, instead of memory that changes silently.
  *
- * It costs 170 to 220 ns a receive in the kernel, which looks for a buffer, and the copy: of 7.6 us that a
- * message on loopback takes both ends, 3 % with 64 bytes and 5 % with 4 KiB. A receive that expects to wait
- * (uring.c) gets half of that back, since it does not look for a buffer twice.
+ * It costs 170 to 220 ns a receive for the kernel's buffer selection, and the copy. Of 7.6 us that
+ * a message on loopback takes at both ends, that is 3 % with 64 bytes and 5 % with 4 KiB. A receive
+ * that expects to wait (uring.c) saves half of it, because it selects a buffer only once.
  *
- * Only for receives that have no more room than a buffer has bytes, so that what they get is what they
- * would have got: a datagram is not cut, a long read is not made short. Longer ones are handed in
- * with the caller's buffer, as are those with flags: a peek leaves the data where it is, one that waits for
- * all may need several, and one that asks for the true length may be told more than there is.
+ * Only receives that fit into a provided buffer use one, so that the result is the same: a datagram
+ * is not truncated, a long read is not shortened. Longer receives use the caller's buffer, and so
+ * do receives with flags: a peek leaves the data in the socket, MSG_WAITALL may need several
+ * buffers, and MSG_TRUNC may return more than the buffer holds.
  *
- * When none is left the receive ends with -ENOBUFS, whether there is data or not. It is begun again with
- * its caller's buffer, and the group grows by one: it comes to hold as many as complete between two looks,
- * and no more, since all of them are used in turn and cost cache.
+ * If no buffer is left the receive ends with -ENOBUFS, with or without data. It is submitted again
+ * with the caller's buffer, and the group grows by one. So the group adapts to the number of
+ * receives that complete between two polls. More buffers would only cost cache, because all are
+ * used in turn.
  *
- * The group is made with the first receive, by a call of Linux 5.19. Where that is refused, or there
- * is no memory, receives have their callers' buffers for good. So they do in plain builds.
+ * The group is made with the first receive, by a call of Linux 5.19. If that fails, or there is no
+ * memory, all receives use their callers' buffers. They also do in plain builds.
  *
- * The other halves of its order are the kernel's, which acquires the tail.
+ * The other half of its ordering is in the kernel, which acquires the tail.
  *
- * I1  Of `count` buffers each is lent to the kernel, or named by a completion that was not taken yet.
+ * I1  Each of the `count` buffers is provided to the kernel, or named by a completion that was not
+ *     processed yet.
  */
 #include "io/lent.h"
 
@@ -47,7 +48,7 @@ static void lend(struct bz_lent *l, uint16_t id)
     e->addr = (uint64_t)(uintptr_t)(l->data + (size_t)id * BZ_LENT_BYTES);
     e->bytes = BZ_LENT_BYTES;
     e->id = id;
-    bz_store_release(l->shared_tail, l->tail); /* release: the entry is whole, the buffer read */
+    bz_store_release(l->shared_tail, l->tail); /* release: the entry is written, the buffer read */
 }
 
 static void lend_up_to(struct bz_lent *l, unsigned count)
@@ -98,7 +99,7 @@ bool bz_lent_is_for(const struct bz_op *op)
 void bz_lent_select(struct bz_uring_sqe *sqe)
 {
     sqe->flags = BZ_URING_SQE_BUFFER_SELECT;
-    sqe->buf_index = 0; /* the kernel's name for the group */
+    sqe->buf_index = 0; /* the kernel's id of the group */
     sqe->addr = 0;
 }
 

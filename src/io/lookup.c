@@ -1,12 +1,12 @@
 /*
- * lookup.c - addresses by name, from the system's resolver.
+ * lookup.c - resolve names with the system's resolver.
  *
- * getaddrinfo and nothing else: what it reads (hosts, name servers, whatever was configured) and in
- * what order it sorts is the administrator's business, and a resolver of ours would get it wrong.
- * It is asked for streams, so that each address comes once.
+ * It uses getaddrinfo only: its sources (hosts file, name servers) and its order are configured by
+ * the administrator, and our own resolver would get this wrong. The query is for streams, so that
+ * each address comes once.
  *
  * "localhost" is the exception: it is the loopback interface by definition (RFC 6761), so only the
- * service is looked up, for no host.
+ * service is looked up, without a host.
  */
 #define _GNU_SOURCE 1
 #include "io/lookup.h"
@@ -55,7 +55,7 @@ bool bz_is_localhost(const char *host)
     return length == bytes || (length > bytes + 1 && host[length - bytes - 1] == '.');
 }
 
-/* Connecting a datagram socket sends nothing; it fails if the system has no route to there. */
+/* A connect of a datagram socket sends nothing; it fails if there is no route to the address. */
 bool bz_has_v6_loopback(void)
 {
     struct sockaddr_in6 at = {

@@ -1,5 +1,5 @@
 /*
- * lookup.h - addresses by name, from the system's resolver. It blocks: call it where that is fine.
+ * lookup.h - resolve names with the system's resolver. It blocks: call it on a pool thread.
  */
 #ifndef BZ_IO_LOOKUP_H
 #define BZ_IO_LOOKUP_H
@@ -10,7 +10,7 @@
 #include "blitz/addr.h"
 
 /*
- * Returns: how many addresses were written; -ENOENT (no such host), -EAGAIN (no answer), -EIO,
+ * Returns: the number of addresses written; -ENOENT (no such host), -EAGAIN (no answer), -EIO,
  *          -EINVAL (no such service), -ENOMEM, another errno.
  */
 int bz_lookup(const char *host, const char *service, blitz_addr *out, size_t room);
@@ -21,7 +21,7 @@ bool bz_is_localhost(const char *host);
 /* True if this host can reach ::1. Does not block. */
 bool bz_has_v6_loopback(void);
 
-/* For tests: called instead. */
+/* For tests: called instead of the resolver. */
 extern int (*bz_lookup_instead)(const char *host, const char *service, blitz_addr *out,
                                 size_t room);
 

@@ -1,5 +1,5 @@
 /*
- * poll.c - what all keepers with files have in common: which files they have.
+ * poll.c - shared by all backends with files: the count of attached files.
  */
 #include "io/poll.h"
 
@@ -17,7 +17,7 @@ int bz_poll_attach(struct bz_poll *poll, struct bz_file *f)
     if (err != 0)
         return err;
     f->poll = poll;
-    /* relaxed: the machine that sleeps on the word is roused for the first one */
+    /* relaxed: for the first file the machine that sleeps on the word is roused */
     if (bz_fetch_add_relaxed(&poll->attached, 1) == 0)
         bz_poll_rouse(poll);
     return 0;
@@ -30,14 +30,14 @@ void bz_poll_move(struct bz_poll *to, struct bz_file *f)
     if (!to->ops->moves || bz_poll_attach(to, f) != 0)
         return;
     from->ops->detach(from, f);
-    bz_fetch_sub_relaxed(&from->attached, 1); /* relaxed: a wait for nothing does no harm */
+    bz_fetch_sub_relaxed(&from->attached, 1); /* relaxed: a wait without events is harmless */
 }
 
 void bz_poll_detach(struct bz_poll *poll, struct bz_file *f)
 {
     poll->ops->detach(poll, f);
     f->poll = NULL;
-    bz_fetch_sub_relaxed(&poll->attached, 1); /* relaxed: a wait for nothing does no harm */
+    bz_fetch_sub_relaxed(&poll->attached, 1); /* relaxed: a wait without events is harmless */
 }
 
 void bz_sleep_refused(struct bz_poll *poll, const char *call, int err, uint64_t until_ns)

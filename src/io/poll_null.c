@@ -1,9 +1,9 @@
 /*
- * poll_null.c - the keeper without operations: a poll that is its sleep word.
+ * poll_null.c - the backend without I/O operations: a poll that is only a sleep word.
  *
- * What a runtime sleeps in as long as nobody has asked for I/O, and where the system has nothing
- * better. The wait is a wait on poll->roused itself, so the keeper's promise is that of os/os.h: a
- * wake that follows the change of the word is never lost.
+ * A runtime sleeps in it until its first I/O operation, and on systems without another backend. The
+ * wait is a wait on poll->roused itself, so the guarantee is that of os/os.h: a wake after the
+ * change of the word is never lost.
  */
 #include "io/poll.h"
 
@@ -16,7 +16,8 @@ static int null_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest 
 
 static void null_kick(struct bz_poll *poll)
 {
-    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* one who lost the proc may be here, too */
+    /* a machine that lost the proc may sleep here, too */
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX);
 }
 
 static void null_reap(struct bz_poll *poll, struct bz_harvest *harvest)

@@ -1,26 +1,28 @@
 /*
- * poll_posix.c - the keeper that needs nothing but poll(2).
+ * poll_posix.c - the backend that needs only poll(2).
  *
- * For systems without anything better, and to check the others against. It gives the kernel the
- * list of all its files at each wait, so that it costs as much as there are files: slow with
- * thousands, and right.
+ * It is for systems without a better interface, and a reference for the other backends. It passes
+ * the list of all its files to the kernel at each wait, so the cost is proportional to the number
+ * of files: slow with thousands, but correct.
  *
- * poll(2) tells what *is* ready, not what has become so. A file is therefore in the list only as
- * long as somebody waits for it: one that waits wants it (want), one event makes it unwanted. Whoever is
- * told and finds nothing wants it again. What is not wanted has a negative number in the list, which
- * the kernel skips; else a file that was hung up would end every wait.
+ * poll(2) reports which files *are* ready, not which have become ready. So a file is active in the
+ * list only while an operation waits for it: a waiter activates it (want), and an event deactivates
+ * it. A waiter that is notified and finds nothing activates it again. An inactive file has a
+ * negative number in the list, which the kernel skips; otherwise a hung-up file would end every
+ * wait.
  *
- * The list changes while a thread waits on it: each wait has a copy. If something is wanted while
- * a thread waits, it is kicked, and comes back with the new list. Likewise when a file goes: the
- * kernel keeps what it was given for as long as the wait lasts, so a socket that was closed meanwhile
- * would not be, and its peer never hear of the end (bug class 16).
+ * The list changes while a thread waits, so each wait uses a copy. If a file becomes active while a
+ * thread waits, the thread is kicked and retries with the new list. The same happens when a file is
+ * closed. The kernel holds references to the files of a poll(2) call for its duration, so a socket
+ * closed meanwhile would stay open, and its peer would not see the end (bug class 16).
  *
- * A look that does not wait is as dear as one that does. So a busy machine's looks are spaced by what
- * the last one took: at most a LOOK_SHARE of the time.
+ * A poll without waiting costs as much as one with waiting. So a busy machine spaces its polls by
+ * the duration of the last one: at most a LOOK_SHARE of the time.
  *
  * [A] make_own: own acq_rel -> own_of: acquire   the list is there
  *
- * I1  list[f->kept - 1] is f's, while it is attached. Guarded, as all here, by the lock.
+ * I1  list[f->kept - 1] belongs to f while it is attached. Guarded by the lock, like everything
+ *     here.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -39,11 +41,12 @@ enum { FIRST = 64, LOOK_SHARE = 10, BLIND_MS = 10 };
 struct posix_own {
     struct bz_lock lock;
     struct bz_kick kick;
-    unsigned count, room;     /* of the list, which begins with the kick's own descriptor */
-    struct pollfd *list;      /* what is wanted of each */
-    struct bz_file **file;    /* whose it is; NULL: the kick's */
-    bz_atomic(uint32_t) turn; /* where the last harvest ended: who is next comes first. A hint */
-    uint64_t due_ns;          /* no look that does not wait before */
+    unsigned count, room;  /* length of the list, which begins with the kick's descriptor */
+    struct pollfd *list;   /* the events of each file */
+    struct bz_file **file; /* the file; NULL: the kick's descriptor */
+    /* where the last ready list ended: the next file comes first. A hint */
+    bz_atomic(uint32_t) turn;
+    uint64_t due_ns; /* the earliest time of the next poll without waiting */
 };
 
 static struct posix_own *own_of(struct bz_poll *poll)
@@ -83,7 +86,7 @@ static int grow(struct bz_poll *poll, struct posix_own *own)
     return 0;
 }
 
-/* Returns where it stands; it has room. */
+/* Append an entry; there is room. Return its position. */
 static unsigned add(struct posix_own *own, int fd, struct bz_file *f, short events)
 {
     unsigned at = own->count++;
@@ -137,15 +140,15 @@ static void posix_fini(struct bz_poll *poll)
     poll->ops = NULL;
 }
 
-/* ---- hearing ---- */
+/* ---- gathering events ---- */
 
 struct copy {
     unsigned count;
     struct pollfd *list;
-    uint64_t *key; /* 0: the kick's */
+    uint64_t *key; /* 0: the kick's descriptor */
 };
 
-/* What to give to the kernel. False: no memory. */
+/* Copy the list for the kernel. Return false if there is no memory. */
 static bool copy_make(struct bz_poll *poll, struct posix_own *own, struct copy *c)
 {
     const blitz_allocator *a = poll->files->alloc;
@@ -157,7 +160,7 @@ static bool copy_make(struct bz_poll *poll, struct posix_own *own, struct copy *
     if (c->list == NULL || c->key == NULL)
         return false;
     bz_lock_take(&own->lock, poll->os);
-    unsigned now = own->count < c->count ? own->count : c->count; /* who came since kicks us */
+    unsigned now = own->count < c->count ? own->count : c->count; /* later changes kick us */
     memcpy(c->list, own->list, now * sizeof *c->list);
     for (unsigned i = 0; i < now; i++)
         c->key[i] = own->file[i] != NULL ? bz_file_key(own->file[i]) : 0;
@@ -205,7 +208,7 @@ static int timeout_ms(struct bz_poll *poll, uint64_t until_ns)
     return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* Without memory for a copy nothing is heard for a moment. */
+/* Without memory for a copy no event is seen for a moment. */
 static void wait_blind(struct posix_own *own, int ms)
 {
     struct pollfd kick = {.fd = own->kick.in, .events = POLLIN};
@@ -219,7 +222,7 @@ static int wait_for_files(struct bz_poll *poll, struct posix_own *own, uint64_t 
     int ms = timeout_ms(poll, until_ns), n = 1;
     if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
         return 0;
-    bool has_copy = copy_make(poll, own, &c); /* after enter: who comes now kicks */
+    bool has_copy = copy_make(poll, own, &c); /* after enter: a change from now on kicks */
     if (has_copy)
         n = poll_all(&c, ms);
     else
@@ -264,7 +267,7 @@ static void posix_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 static void posix_kick(struct bz_poll *poll)
 {
     struct posix_own *own = own_of(poll);
-    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* rouse a machine that sleeps on the word */
     if (own != NULL)
         bz_kick(&own->kick, poll->os);
 }
@@ -285,7 +288,7 @@ static unsigned meaning_of(int64_t events)
     return what;
 }
 
-/* Under the file's lock: change what is wanted of it. */
+/* Under the file's lock: change the events of the file. */
 static void set_wanted(struct bz_poll *poll, struct bz_file *f, short events, bool is_wanted)
 {
     struct posix_own *own = own_of(poll);
@@ -301,7 +304,7 @@ static void posix_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
 {
     struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
     if (f == NULL)
-        return; /* it was closed meanwhile */
+        return; /* the file was closed meanwhile */
     unsigned what = meaning_of(harvest->entry[harvest->at].what);
     short events = 0;
     if (what & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
@@ -343,11 +346,11 @@ static void posix_detach(struct bz_poll *poll, struct bz_file *f)
     own->count--;
     own->list[at] = own->list[own->count];
     own->file[at] = own->file[own->count];
-    own->file[at]->kept = at + 1; /* I1: of the last one, which may be f itself */
+    own->file[at]->kept = at + 1; /* I1: move the last entry, which may be f itself */
     f->kept = 0;
     bz_lock_drop(&own->lock, poll->os);
     if (!BZ_BROKEN(157))
-        bz_kick(&own->kick, poll->os); /* who waits with an old copy keeps it open */
+        bz_kick(&own->kick, poll->os); /* a wait with an old copy keeps the descriptor open */
 }
 
 static const struct bz_poll_ops posix_ops = {

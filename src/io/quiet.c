@@ -1,17 +1,18 @@
 /*
- * quiet.c - a broken pipe without its signal.
+ * quiet.c - suppress SIGPIPE.
  *
- * Who writes to a connection or a pipe that nobody reads any more is killed by SIGPIPE, unless the call
- * says otherwise; send and sendmsg can say it (MSG_NOSIGNAL), sendfile, splice and write cannot. For
- * those the signal is held back while the call is made, and taken away if it has come. It is the calling
- * thread's own, so nobody else's can be mistaken for it: only one that was waiting already is left. It may
- * have come beside a success: a call that moves several pieces says how many went before it broke.
+ * A write to a closed connection or pipe raises SIGPIPE, which by default ends the process. send
+ * and sendmsg have a flag against it (MSG_NOSIGNAL); sendfile, splice and write do not. For those
+ * we block the signal during the call, and consume it if it is pending afterwards. The signal is
+ * sent to the calling thread, so it cannot be confused with one of another thread; a signal that
+ * was already pending is left. It may also be raised with a successful call: a call that moves
+ * several pieces returns how many it moved before the error.
  *
- * Rejected: to ignore the signal in the whole process, which is the program's to decide; and to hold it
- * back in all workers for good, whose threads run the program's own code, and which a thread that lends
- * itself to a runtime is not.
+ * Rejected: ignoring the signal in the whole process, which is the program's decision. Also
+ *           blocking it permanently in all workers: their threads run the program's code, and a
+ *           plain thread that runs a task is not a worker.
  *
- * It costs two calls of about a tenth of a microsecond each beside one that moves up to a megabyte.
+ * It costs two calls of about 0.1 us each, around a call that moves up to a megabyte.
  */
 #include "io/quiet.h"
 
@@ -41,7 +42,7 @@ void bz_quiet_end(struct bz_quiet *q, bool is_whole)
     sigset_t set = broken_pipe();
     const struct timespec now = {0, 0};
     if (!is_whole && !q->is_pending)
-        (void)sigtimedwait(&set, NULL, &now); /* none has come, as a rule */
+        (void)sigtimedwait(&set, NULL, &now); /* usually no signal is pending */
     pthread_sigmask(SIG_SETMASK, &q->was, NULL);
     errno = err;
 }

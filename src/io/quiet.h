@@ -1,5 +1,5 @@
 /*
- * quiet.h - a call that finds nobody at the other end says so, and raises no signal. quiet.c says how.
+ * quiet.h - calls on a broken pipe return an error without SIGPIPE. quiet.c has the design.
  */
 #ifndef BZ_IO_QUIET_H
 #define BZ_IO_QUIET_H
@@ -9,12 +9,13 @@
 
 struct bz_quiet {
     sigset_t was;    /* the thread's mask before */
-    bool is_pending; /* so was the signal: it is somebody else's */
+    bool is_pending; /* the signal was pending before: leave it */
 };
 
-/* Around one call, on one thread, without waiting in between. errno is left as it is. */
+/* Use around one call, on one thread, without waiting in between. errno is preserved. */
 void bz_quiet_begin(struct bz_quiet *q);
-/* is_whole: all that was asked for was done. Else the signal may have come, also beside a success. */
+/* is_whole: the call did everything requested. Else the signal may be pending, even after a
+ * success. */
 void bz_quiet_end(struct bz_quiet *q, bool is_whole);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * raw.c - a foreign descriptor, read and written as it is.
+ * raw.c - read and write foreign descriptors.
  *
- * Whether it is a regular file decides how: those are always ready, and slow all the same. Others are
- * told not to block. That is a property of what is behind the descriptor, not of the descriptor: others
- * who have it open, too, see it (blitz/stream.h says so).
+ * Regular files are always ready but may be slow. Other descriptors are made non-blocking. That is
+ * a property of the open file description, not of the descriptor: other processes that share it see
+ * it, too (documented in blitz/stream.h).
  */
 #include "base/error.h"
 #include "io/raw.h"

@@ -1,44 +1,44 @@
 /*
- * ready.c - operations by readiness: try, and wait until it is worth another try.
+ * ready.c - operations by readiness: try, and wait until another try may succeed.
  *
- * The kernel tells when a descriptor *becomes* ready (an edge), once. So what it told is kept: a half
- * is ready until a try has found that it is not. Kept wrongly in one direction that costs a system
- * call for nothing, in the other a wake-up is lost for ever. Where the two meet:
+ * The kernel reports once when a descriptor *becomes* ready (an edge). So we remember it: a half is
+ * ready until a try has found that it is not. A wrong "ready" costs a useless system call; a wrong
+ * "not ready" loses a wake-up forever. The two sides:
  *
- *      who tries                              who hears the edge
+ *      a try                                  an edge
  *      1  lock; ready = false; unlock         1  lock; ready = true
- *      2  the system call                     2  tell the first that waits; unlock
+ *      2  the system call                     2  notify the first waiter; unlock
  *      3  lock; if more may be left:
  *         ready = true; unlock
  *
- * Ready is cleared *before* the call. An edge from before the clearing is answered by the call, which
- * comes after it; an edge from after sets it again, and nobody but another try clears that. Rejected:
- * clearing after the call what was set before it, guarded by a counter in the same word. That is what
- * others do, and with a counter that is too narrow an edge is taken for the old one (bug class 13).
- * Here there is no counter.
+ * Ready is cleared *before* the call. The call sees the effect of any edge before the clearing; an
+ * edge after it sets ready again, and only another try clears that. Rejected: clearing after the
+ * call, guarded by a counter in the same word, as other runtimes do. If the counter is too narrow,
+ * a new edge is mistaken for the old one (bug class 13). Here there is no counter.
  *
- * Before that comes a look without the lock: one that finds a half not ready, as most do that come to
- * read the next message, goes to wait and neither enters the file nor calls. It is a hint, and whoever
- * waits asks again under the lock, having entered.
+ * A try first checks without the lock. If the half is not ready, as in most reads of a next
+ * message, the operation goes to wait without entering the file or making a call. The unlocked
+ * check is a hint: the wait checks again under the lock, after it has entered the file.
  *
- * More may be left: when the call filled its buffer, took one of many connections, or told of an end or
- * an error, which it will tell again. Not if a stream gave less than was asked: then it is empty, and
- * the next read waits without asking the kernel. But the end of a stream may have come with the last
- * bytes, in the same edge; so an edge that says "hung up" leaves the half ready for ever (is_over). So does
- * one that tells of an error or of urgent data, which end a read before the stream is empty; a call that would
- * have to wait shows that it was neither the end nor the rest, and ends that (unless the edge came in the
- * middle of it: `overs` counts them). A Unix stream gives less as well where descriptors travel with the
- * bytes: there a short read says nothing (BZ_FILE_CARGO).
+ * More may be left if the call filled its buffer, took one of several connections, or returned an
+ * end or an error, which the next call returns again. If a stream returned less than requested, it
+ * is empty, and the next read waits without a system call. But the end of a stream may arrive with
+ * the last bytes, in the same edge. So an edge with "hung up" leaves the half ready permanently
+ * (is_over). So does an edge with an error or urgent data, which make a read short before the
+ * stream is empty. A later call that returns -EAGAIN shows that there was no end and no rest, and
+ * clears is_over (unless a new edge came during the call: `overs` counts them). A Unix stream also
+ * returns less where descriptors are attached to the bytes: there a short read proves nothing
+ * (BZ_FILE_CARGO).
  *
- * The same for both halves, the room to write included; and for several that wait for the same half
- * (accept by many): each edge tells the first one; one who found more than it took tells the next; one
- * that was told and goes without trying (a future that is cancelled) does so, too. So connections are
- * not announced to a herd (bug class 20), and nobody sleeps beside a ready half:
+ * The same applies to both halves, and to several waiters for the same half (accept by many tasks).
+ * Each edge notifies the first waiter. A waiter that finds more than it takes notifies the next
+ * one, and so does a notified waiter that leaves without a try (a cancelled future). So a
+ * connection does not wake all waiters (bug class 20), and no waiter sleeps beside a ready half:
  *
- * I1  If a half is ready and somebody waits for it, somebody was told and has not tried yet.
+ * I1  If a half is ready and has waiters, one waiter was notified and has not tried yet.
  *
- * Whoever was told tries like anybody else, and may find that a newcomer has been faster. Then it
- * waits again, behind the others.
+ * A notified waiter may find that a new operation was faster. Then it waits again, behind the
+ * others.
  */
 #include "io/ready.h"
 
@@ -56,11 +56,11 @@ static void wake_one(struct bz_half *h, struct bz_wake *wake)
         struct bz_op *op = bz_op_of(h->waiting.next);
         op->state = BZ_OP_TOLD;
         if (bz_waiter_claim(&op->waiter, 0, wake))
-            return; /* else it had gone: the next one */
+            return; /* else the waiter had left: try the next one */
     }
 }
 
-/* Most files have nobody who waits, or the one that is told. */
+/* Most files have no waiter, or only the notified one. */
 static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 {
     wake->kind = BZ_WAKE_NONE;
@@ -68,8 +68,8 @@ static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
         wake_one(h, wake);
 }
 
-/* Others wait for the same half. Those who are not told: a keeper that asks the kernel anew each time
- * must know of them. */
+/* Other operations wait for the same half and are not notified: a backend that passes its list at
+ * each wait must know of them. */
 static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
 {
     struct bz_half *h = &f->half[op->side];
@@ -79,12 +79,12 @@ static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struc
         f->poll->ops->want(f->poll, f, op->side);
 }
 
-/* It is over without a call. */
+/* End the operation without a call. */
 static BZ_NOINLINE void refuse_unlock(struct bz_file *f, struct bz_op *op)
 {
     op->result = -EBADF;
     op->state = BZ_OP_DONE;
-    if (op->is_in) /* it was under way when the file was closed */
+    if (op->is_in) /* it was in progress when the file was closed */
         bz_file_leave_unlock(f, op);
     else
         bz_file_unlock(f);
@@ -96,7 +96,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
     struct bz_half *h = &f->half[op->side];
     next->kind = BZ_WAKE_NONE;
     if (!op->is_in && !bz_half_is_worth_a_try(h))
-        return false; /* a hint: who waits asks again, under the lock */
+        return false; /* a hint: a wait checks again under the lock */
     bz_file_lock(f);
     if (BZ_UNLIKELY(!bz_file_enter(f, op))) {
         refuse_unlock(f, op);
@@ -109,7 +109,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
     bz_file_unlock(f);
     if (!is_worth)
         return false;
-    __builtin_prefetch(op->next); /* the call takes long enough for it to come */
+    __builtin_prefetch(op->next); /* the prefetch completes during the call */
     int64_t result = bz_attempt(op);
     bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
     bz_file_lock(f);
@@ -117,7 +117,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
         bz_half_set_ready(h, false);
     if (result == -EAGAIN) {
         if (h->overs == overs || BZ_BROKEN(161))
-            bz_half_set_over(h, false); /* an error that has been told: not the end */
+            bz_half_set_over(h, false); /* an error that was returned already: not the end */
         bz_file_unlock(f);
         return false;
     }

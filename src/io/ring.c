@@ -1,29 +1,31 @@
 /*
- * ring.c - one ring of the kernel's, spoken to directly.
+ * ring.c - one io_uring, used through system calls directly.
  *
- * Two queues in memory shared with the kernel. A submission is written, then the tail is moved past
- * it; the kernel moves the head as it takes them, in the system call that hands them in. A
- * completion is read between head and tail, then the head is moved.
+ * A ring is two queues in memory shared with the kernel. To submit, we write an entry and advance
+ * the tail; the kernel advances the head in the system call that submits. Completions are between
+ * head and tail; after reading one we advance the head.
  *
- * A plain ring: any thread may hand in and take out, one at a time. The modes that make rings
- * faster tie them to one thread, and a proc changes hands.
+ * It is a plain ring: any thread may submit and take completions, one at a time. The faster modes
+ * bind a ring to one thread, but a proc moves between threads.
  *
- * Rejected: the descriptor of the ring registered with the kernel, so that an enter need not look it up. It
- * is registered for a thread, and rings change threads; and it keeps the ring open in every thread that
- * has used it, so that one that is closed stays. An enter with a NOP took 372 ns instead of 427, and a message
- * of 7 us takes one with 4 connections and a tenth of one with 64: less than 1 %.
+ * Rejected: registering the ring's descriptor with the kernel, to save its lookup in each enter.
+ * The registration is per thread, and rings move between threads. It also keeps the ring open in
+ * every thread that has used it, even after a close. An enter with a NOP took 372 ns instead of
+ * 427, and a message of 7 us takes one with 4 connections and a tenth of one with 64: less than 1
+ * %.
  *
- * The call that sleeps hands in, too, and is made without the lock. While it is under way others may put
- * in and hand in under the lock. That does no harm: the kernel takes submissions under a lock of its own,
- * in their order, no more than it was told to and no more than are shown. So whoever comes second hands
- * in less than it meant to, and the kernel then does not sleep. What is pending is therefore not counted
- * here but asked of the kernel's head: no failure, and no other thread, can make the two differ.
+ * The call that sleeps also submits, and is made without the lock. Meanwhile other threads may add
+ * and submit entries under the lock. That is safe: the kernel takes submissions under its own lock,
+ * in order, at most as many as requested and as are visible. So the second thread submits fewer
+ * than it intended, and then the kernel does not sleep. Pending entries are therefore not counted
+ * here but computed from the kernel's head: no failure and no other thread can make the two differ.
  *
- * A ring is tried before it is used: bz_ring_open() completes a NOP. A system call filter may allow
- * io_uring_setup and refuse io_uring_enter; such a ring would accept operations and never complete one.
+ * A ring is tested before it is used: bz_ring_open() completes a NOP. A system call filter may
+ * allow io_uring_setup and refuse io_uring_enter; such a ring would accept operations and never
+ * complete one.
  *
- * The other halves of its orders are the kernel's: it acquires sq_tail and releases sq_head, releases
- * cq_tail and acquires cq_head.
+ * The other halves of the pairings are in the kernel: it acquires sq_tail and releases sq_head,
+ * releases cq_tail and acquires cq_head.
  */
 #include "io/ring.h"
 
@@ -79,10 +81,10 @@ static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
     r->cqe = (void *)(base + p->cq.cqes);
     r->sqe = r->sqes;
     r->sq_entries = p->sq_entries;
-    r->tail = bz_load_relaxed(r->sq_tail); /* relaxed: nobody has it yet */
+    r->tail = bz_load_relaxed(r->sq_tail); /* relaxed: not shared yet */
 }
 
-/* Which operations it has that we need: all, or it is too old. */
+/* Check that the kernel has all operations that we need; else it is too old. */
 static bool can_do_it_all(const struct bz_ring *r)
 {
     static const uint8_t needed[] = {
@@ -101,7 +103,7 @@ static bool can_do_it_all(const struct bz_ring *r)
 
 uint32_t bz_ring_pending(struct bz_ring *r)
 {
-    return r->tail - bz_load_acquire(r->sq_head); /* acquire: the kernel has read what was there */
+    return r->tail - bz_load_acquire(r->sq_head); /* acquire: the kernel has read the old entry */
 }
 
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
@@ -118,7 +120,7 @@ struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
 
 static void show(struct bz_ring *r)
 {
-    bz_store_release(r->sq_tail, r->tail); /* release: they are whole */
+    bz_store_release(r->sq_tail, r->tail); /* release: the entries are written */
 }
 
 int bz_ring_submit(struct bz_ring *r)
@@ -133,7 +135,7 @@ int bz_ring_submit(struct bz_ring *r)
             r->tail -= bz_ring_pending(r);
         if (n < 0)
             return n;
-        if (bz_ring_pending(r) > 0) /* none, if a sleeper has handed them in */
+        if (bz_ring_pending(r) > 0) /* none, if a sleeping thread has submitted them */
             return -EAGAIN;
     }
     return 0;
@@ -141,8 +143,8 @@ int bz_ring_submit(struct bz_ring *r)
 
 const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r)
 {
-    uint32_t head = bz_load_relaxed(r->cq_head); /* relaxed: ours */
-    if (head == bz_load_acquire(r->cq_tail))     /* acquire: it is whole */
+    uint32_t head = bz_load_relaxed(r->cq_head); /* relaxed: only we write it */
+    if (head == bz_load_acquire(r->cq_tail))     /* acquire: the entry is complete */
         return NULL;
     return &r->cqe[head & r->cq_mask];
 }
@@ -150,10 +152,10 @@ const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r)
 void bz_ring_seen(struct bz_ring *r)
 {
     bz_store_release(r->cq_head, bz_load_relaxed(r->cq_head) +
-                                     1); /* release: it has been read; relaxed: ours */
+                                     1); /* release: it has been read; relaxed: only we write it */
 }
 
-/* Complete one NOP: a filter may let a ring be made and refuse every call that uses it. */
+/* Complete one NOP: a filter may allow a ring to be made but refuse every call that uses it. */
 static int try_nop(struct bz_ring *r)
 {
     struct bz_uring_timespec second = {1, 0};

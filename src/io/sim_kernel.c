@@ -1,30 +1,29 @@
 /*
- * sim_kernel.c - the simulated network: descriptors, what is under way, and waiting.
+ * sim_kernel.c - the simulated network: descriptors, pending events, and waiting.
  *
- * Simulated threads run one at a time and are interrupted at points of choice only (os/sim.h), so the
- * tables here need no lock as long as no call to the simulator stands in the middle of a change. A
- * call is therefore: a point of choice; the change, in one go; then those who may go on are woken,
- * which is the next point.
+ * Simulated threads run one at a time and switch only at decision points (os/sim.h), so the tables
+ * here need no lock as long as no change contains a call to the simulator. So a call is: a decision
+ * point; the change, uninterrupted; then waiters are woken, which is the next decision point.
  *
- * There is one word for all who wait, whatever for: it counts changes, and everybody looks again. With
- * a handful of threads that is cheap, and no wake can be lost by a clever rule of ours; the rules that
- * are under test are the driver's.
+ * All waiters share one word: it counts changes, and every waiter checks again after a change. With
+ * a few threads that is cheap, and no wake-up can be lost by a mistake here; the rules under test
+ * are the driver's.
  *
- * What takes time (bytes, ends, acknowledgements, late edges and completions) is an event with a time at
- * which it is due, and the *wire*, a simulated thread, lets it happen; any of those that are due may be
- * next. Events name what they are about by place and generation, so nothing is unhooked when it goes.
+ * Anything that takes time (bytes, ends, acknowledgements, late edges and completions) is an event
+ * with a due time. The *wire*, a simulated thread, executes due events in any order. Events refer
+ * to their object by index and generation, so they need not be unlinked when it is freed.
  *
- * Descriptors are the lowest free number, as the standard wants, so numbers are reused at once; they
- * begin high, so that one of the real system's is never mistaken for one of these.
+ * A new descriptor is the lowest free number, as POSIX requires, so numbers are reused at once.
+ * They start high, so that they never collide with real descriptors.
  *
- * Rejected: a socket that is a pair of real ones with a filter between. The real kernel has its own
- * threads and its own time.
+ * Rejected: a pair of real sockets with a filter between them. The real kernel has its own threads
+ *           and its own time.
  *
- * None of this is seen by ThreadSanitizer: it would take the order in which simulated threads come here,
- * which means nothing, for one that the program relies on, and the network's hand in a buffer for
- * a race.
+ * ThreadSanitizer does not instrument this code: it would treat the order in which simulated
+ * threads enter it as synchronization, and the network's accesses to buffers as races.
  *
- * I1  A file is in use while it has references: descriptors, waits, flights, a place in a line.
+ * I1  A file is in use while it has references: descriptors, waits, flights, a place in an accept
+ *     queue.
  * I2  Nothing here calls the simulator but bz_sim_call, bz_sim_called, bz_sim_sleep and the wire.
  */
 #include "io/sim_kernel.h"
@@ -98,7 +97,7 @@ uint64_t bz_sim_until_ms(int ms)
     return bz_os_now(bz_sim_kernel->os) + (uint64_t)ms * 1000000;
 }
 
-/* What was done is seen by others before the caller knows of it, long before perhaps. */
+/* Other threads may see the effect before the call returns. */
 int64_t bz_sim_outcome(int64_t result)
 {
     bz_sim_called();
@@ -110,7 +109,7 @@ int64_t bz_sim_outcome(int64_t result)
     return -1;
 }
 
-/* Not memcpy and memset: ThreadSanitizer sees those wherever they are called. */
+/* Not memcpy and memset: ThreadSanitizer intercepts them everywhere. */
 void bz_sim_copy(void *to, const void *from, size_t bytes)
 {
     /* lint: allow raw-atomic: keeps the compiler from making a memcpy of it */
@@ -227,7 +226,7 @@ void bz_sim_fd_drop(int fd)
 
 /* ---- calls that any descriptor takes ---- */
 
-/* Others than ours may be closed by the same hand: those of regular files. */
+/* The same call may also close real descriptors: those of regular files. */
 static int sim_close(int fd)
 {
     if (fd < SIM_FD_FIRST)
@@ -255,7 +254,7 @@ static int sim_fcntl(int fd, int what, int value)
     return (int)bz_sim_outcome(result);
 }
 
-/* ---- what is not simulated ---- */
+/* ---- real system calls ---- */
 
 static int sim_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
                         struct timespec *left)
@@ -285,7 +284,7 @@ static ssize_t sim_sendfile(int to, int from, off_t *at, size_t bytes)
     return -1;
 }
 
-/* ---- what is under way ---- */
+/* ---- pending events ---- */
 
 void bz_sim_send_event(enum sim_event_kind kind, struct sim_file *f, struct sim_flight *flight,
                        uint64_t delay_ns)
@@ -304,7 +303,7 @@ void bz_sim_send_event(enum sim_event_kind kind, struct sim_file *f, struct sim_
     k->owes_wire = true;
 }
 
-/* One of those that are due; or NULL, and when the first is. */
+/* Choose a due event; or return NULL and the time of the first. */
 static struct sim_event *next_due(uint64_t now, uint64_t *first_ns)
 {
     struct sim_kernel *k = bz_sim_kernel;
@@ -329,7 +328,7 @@ static void happen(struct sim_event *e)
     bool is_of_flight = now.flight != NULL;
     uint32_t generation = is_of_flight ? now.flight->generation : now.file->generation;
     if (generation != now.generation)
-        return; /* it has gone */
+        return; /* the object was freed */
     if (is_of_flight)
         bz_sim_flight_event(&now);
     else if (now.kind == SIM_EDGE)
@@ -350,7 +349,7 @@ static void wire_main(void *arg)
             continue;
         }
         bz_sim_burn(0);
-        happen(e); /* nobody else lets anything happen: it is the same one */
+        happen(e); /* only the wire executes events, so it is the same one */
         bz_sim_called();
     }
 }
@@ -397,7 +396,7 @@ static void kernel_free(struct sim_kernel *k, const struct bz_os *os)
     for (struct sim_file *f = k->file; f < k->file + SIM_FILES; f++)
         if (f->kind == SIM_RING)
             bz_os_slab_release(os, &f->ring.slab);
-    struct bz_os_slab slab = k->slab; /* it goes with it */
+    struct bz_os_slab slab = k->slab; /* freed with it */
     bz_os_slab_release(os, &slab);
 }
 
@@ -444,7 +443,7 @@ struct bz_sim_net_books bz_sim_net_end(void)
     k->is_ending = true;
     bz_fetch_add_relaxed(&k->under_way, 1); /* relaxed: one simulated thread at a time */
     bz_os_wake(os, &k->under_way, 1);
-    (void)!bz_os_thread_join(os, &k->wire); /* it is another */
+    (void)!bz_os_thread_join(os, &k->wire); /* another object has the slot */
     struct bz_sim_net_books books = k->books;
     bz_sim_at_thread_end(NULL);
     bz_sys = &bz_sys_linux;

@@ -4,26 +4,28 @@
  *     static void scenario(const struct bz_os *os, void *arg)        // under bz_sim_run()
  *     {
  *         bz_sim_net_begin(os, &(struct bz_sim_net_config){.reset_one_in = 50});
- *         ... runtimes, with any keeper: blitz_config.io = "epoll", "poll" or "uring" ...
+ *         ... runtimes, with any backend: blitz_config.io = "epoll", "poll" or "uring" ...
  *         struct bz_sim_net_books left = bz_sim_net_end();           // left.fds: never closed
  *     }
  *
- * What there is: stream sockets (TCP and Unix, listeners, pairs), sets of descriptors with edges,
- * poll(2), pipes and counters to kick with, and rings. So the keepers that ship run on it as they are,
- * and so does all that stands on them. What there is not: datagrams, descriptors as cargo, files.
+ * It simulates stream sockets (TCP and Unix, listeners, pairs), edge-triggered epoll, poll(2),
+ * pipes and eventfds, and rings. So the real backends and everything above them run on it
+ * unchanged. It does not simulate datagrams, descriptor passing and files.
  *
- * What the seed decides, beside who runs: how much a connection holds (a few bytes to a hundred), how
- * long bytes, ends, acknowledgements, edges and completions are under way, what arrives together; in
- * which order events and completions are told and how many at once; whether a ready half is told of for
- * nothing, a wait is interrupted, a write is cut short though there is room, a completion beats the
- * request that would have cancelled it; how large a ring's queues are. All that is what a system may
- * do. Connections are reset and refused only if the configuration says so.
+ * Besides the schedule, the seed decides:
+ * - how many bytes a connection holds (a few to a hundred), and a ring's queue sizes
+ * - the delays of bytes, ends, acknowledgements, edges and completions, and what arrives together
+ * - the order of events and completions, and how many are reported at once
+ * - spurious events, interrupted waits, writes that are short although there is room
+ * - completions that come before the request to cancel them
+ * A real system may do all of this. Connections are reset and refused only if the
+ * configuration says so.
  *
- * The network is a thread of the simulation: things arrive at points of choice like any other, and when
- * nothing is under way and everybody sleeps, that is a deadlock, and found.
+ * The network is a thread of the simulation: data arrives at decision points. If no event is
+ * pending and all threads sleep, the simulation reports a deadlock.
  *
- * A call on a descriptor that is not open is never what the driver means: it ends the program, with the
- * number and the call.
+ * A call on a descriptor that is not open is a bug of the driver: it aborts with the number and the
+ * call.
  */
 #ifndef BZ_IO_SIM_NET_H
 #define BZ_IO_SIM_NET_H
@@ -32,33 +34,33 @@
 #include "os/os.h"
 
 struct bz_sim_net_config {
-    unsigned fds;           /* 0: as many as there are; else descriptors run out after so many */
+    unsigned fds;           /* 0: no limit; else the maximum number of descriptors */
     unsigned reset_one_in;  /* 0: never; else a connection is reset at every n-th arrival */
     unsigned refuse_one_in; /* 0: never; else every n-th connect is refused */
     unsigned busy_one_in;   /* 0: never; else a ring refuses while completions wait for room */
-    bool is_calm;           /* nothing for nothing, nothing cut short, no delays: to count by */
+    bool is_calm;           /* no spurious events, short writes or delays: for counting */
 };
 
-/* What is left at the end. */
+/* Open resources at the end. */
 struct bz_sim_net_books {
     unsigned fds;     /* descriptors that are open */
-    unsigned files;   /* what is behind them, and in lines of listeners */
-    unsigned flights; /* operations that rings have */
-    uint64_t calls;   /* made in all */
+    unsigned files;   /* files, and connections in accept queues */
+    unsigned flights; /* operations in flight in rings */
+    uint64_t calls;   /* system calls made */
     uint64_t told;    /* edges and completions */
     uint64_t resets;  /* connections */
 };
 
 /*
- * From here on bz_sys is simulated. From a simulated thread, before the first runtime. What an earlier
- * run that ended badly has left is forgotten.
- * Returns: 0, or why there is no thread or memory.
+ * Simulate bz_sys from here on. From a simulated thread, before the first runtime. Discards the
+ * state of an earlier failed run.
+ * Returns: 0, or an errno if there is no thread or memory.
  */
 BZ_MUST_USE int bz_sim_net_begin(const struct bz_os *os, const struct bz_sim_net_config *config);
-/* ... and the system's own again. From the thread that began, after the last runtime. */
+/* Restore the real system calls. From the same thread, after the last runtime. */
 struct bz_sim_net_books bz_sim_net_end(void);
 
-/* As they are now. */
+/* The current counts. */
 struct bz_sim_net_books bz_sim_net_books(void);
 
 #endif

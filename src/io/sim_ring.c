@@ -1,24 +1,24 @@
 /*
  * sim_ring.c - the simulated network: rings.
  *
- * The queues are memory, laid out as uring_abi.h says, and read and written as the kernel does; so
- * ring.c and uring.c run as they are. A submission becomes a *flight*: it is tried, at once or
- * a little later; what has to wait is parked at its file and tried again after an edge; what is done
- * completes, and the completion becomes visible at once or a little later.
+ * The queues are memory with the layout of uring_abi.h, accessed as the kernel does, so ring.c and
+ * uring.c run unchanged. A submission becomes a *flight*: it is tried, at once or a little later.
+ * If it must wait, it is parked at its file and tried again after an edge. When it is done, its
+ * completion becomes visible at once or a little later.
  *
- * What makes rings hard, and is here:
- *   - A flight ends with -ECANCELED when the thread that handed it in ends, whoever waits for it.
- *   - A request to cancel comes too late, or at the moment in which the operation is done after all:
- *     the operation's own completion says which.
- *   - The queue of completions is small: what does not fit waits, and a flag says so. While some wait the
- *     kernel may refuse new submissions (-EBUSY), and it takes fewer than it is given.
+ * The simulation includes the difficult cases:
+ *   - A flight ends with -ECANCELED when the thread that submitted it ends.
+ *   - A request to cancel comes too late, or while the operation completes anyway: the operation's
+ *     own completion tells.
+ *   - The completion queue is small: further completions wait, and a flag is set. While some wait
+ *     the kernel may refuse new submissions (-EBUSY), and it may take fewer than requested.
  *   - A wait is interrupted.
- *   - A descriptor that must not block is answered with -EAGAIN.
+ *   - A non-blocking descriptor returns -EAGAIN.
  *
- * Buffers are read and written when the operation is done, not when it is handed in; so one that
- * was given up too early is found, by AddressSanitizer or by what the test reads.
+ * Buffers are read and written when the operation completes, not when it is submitted. So a buffer
+ * that was freed too early is found, by AddressSanitizer or by the test's data.
  *
- * What is not known here (buffers of the ring's own, multishot) is refused with -EINVAL.
+ * Unsupported features (provided buffers, multishot) are refused with -EINVAL.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@
 #include "io/sim_kernel.h"
 #include "os/sim.h"
 
-/* Where things are in the memory of a ring. */
+/* Offsets in the memory of a ring. */
 enum { AT_SQ = 0, AT_CQ = 64, AT_ARRAY = 128, SMALL = 4 };
 struct sq_head {
     bz_atomic(uint32_t) head, tail;
@@ -59,7 +59,7 @@ static struct bz_uring_cqe *cqes_of(struct sim_ring *r)
     return (void *)(r->slab.base + cqes_at(r));
 }
 
-/* The submissions lie on pages of their own. */
+/* The submissions are on separate pages. */
 static size_t sqes_at(const struct sim_ring *r)
 {
     size_t page = bz_os_page_bytes(bz_sim_kernel->os);
@@ -80,7 +80,7 @@ static uint32_t waiting(struct sim_ring *r)
     return bz_load_relaxed(&cq->tail) - head;   /* relaxed: we are its only writer */
 }
 
-/* It is over: the kernel has nothing of it any more. */
+/* End a flight: the kernel has no reference to it any more. */
 static void flight_free(struct sim_flight *fl)
 {
     struct sim_file *ring = fl->ring;
@@ -96,7 +96,7 @@ static void put_cqe(struct sim_ring *r, struct sim_flight *fl)
     uint32_t tail = bz_load_relaxed(&cq->tail); /* relaxed: we are its only writer */
     cqes_of(r)[tail & cq->mask] =
         (struct bz_uring_cqe){.user_data = fl->sqe.user_data, .res = fl->result};
-    bz_store_release(&cq->tail, tail + 1);            /* ring.c, peek: it is whole */
+    bz_store_release(&cq->tail, tail + 1);            /* ring.c, peek: the entry is complete */
     bz_fetch_add_relaxed(&bz_sim_kernel->changed, 1); /* relaxed: one simulated thread at a time */
     bz_sim_kernel->owes_wake = true;
     bz_sim_kernel->books.told++;
@@ -200,7 +200,7 @@ static int64_t attempt(struct sim_flight *fl)
     }
 }
 
-/* What has to wait waits, unless the descriptor says otherwise. */
+/* Park a flight that must wait, unless the descriptor is non-blocking. */
 static void try_flight(struct sim_flight *fl)
 {
     int64_t result = attempt(fl);
@@ -229,7 +229,7 @@ void bz_sim_flights_edge(struct sim_file *f)
     }
 }
 
-/* The last chance: what can be done is done. */
+/* The last try: complete it if possible. */
 static void bring_down(struct sim_flight *fl)
 {
     int64_t result = -ECANCELED;
@@ -300,14 +300,15 @@ static void begin(struct sim_file *ring, const struct bz_uring_sqe *sqe)
         try_flight(fl);
 }
 
-/* How many were taken. */
+/* Return the number of submissions taken. */
 static int64_t take(struct sim_file *f, unsigned count)
 {
     struct sim_ring *r = &f->ring;
     struct sq_head *sq = sq_of(r);
     const uint32_t *array = (const void *)(r->slab.base + AT_ARRAY);
-    uint32_t head = bz_load_relaxed(&sq->head);        /* relaxed: we are its only writer */
-    uint32_t have = bz_load_acquire(&sq->tail) - head; /* ring.c, submit: they are whole */
+    uint32_t head = bz_load_relaxed(&sq->head); /* relaxed: we are its only writer */
+    /* ring.c, submit: the entries are complete */
+    uint32_t have = bz_load_acquire(&sq->tail) - head;
     unsigned n = count < have ? count : have;
     if (n > 0 && !bz_list_is_empty(&r->overflow) && bz_sim_odd(bz_sim_kernel->config.busy_one_in))
         return -EBUSY;
@@ -358,7 +359,7 @@ static int sim_ring_enter(int fd, unsigned submit, unsigned min, unsigned flags,
     struct sim_file *f = bz_sim_file_of(fd, SIM_RING);
     f->refs++;
     int64_t taken = submit > 0 ? take(f, submit) : 0, err = 0;
-    bool waits = taken == (int64_t)submit; /* else the caller is to look first */
+    bool waits = taken == (int64_t)submit; /* else the caller must take completions first */
     if (waits && (flags & BZ_URING_ENTER_GETEVENTS))
         err = wait_in(f, min, until_of(flags, arg));
     bz_sim_file_unref(f);
@@ -414,7 +415,7 @@ static int sim_ring_setup(unsigned entries, struct bz_uring_params *p)
     return (int)bz_sim_outcome(bz_sim_fd_new(f));
 }
 
-/* The table of operations is all there is to ask for. */
+/* Only the table of operations can be queried. */
 static int sim_ring_register(int fd, unsigned what, void *arg, unsigned count)
 {
     struct bz_uring_probe *probe = arg;
@@ -441,7 +442,7 @@ static void sim_ring_unmap(void *start, size_t bytes)
     (void)bytes;
 }
 
-/* What flies still is left in the books: somebody has given up its buffers. */
+/* Remaining flights stay in the counts: their buffers were freed too early. */
 void bz_sim_ring_closed(struct sim_file *f)
 {
     struct sim_kernel *k = bz_sim_kernel;

@@ -1,17 +1,16 @@
 /*
- * sim_set.c - the simulated network: readiness, and who is told of it.
+ * sim_set.c - the simulated network: readiness events.
  *
- * Something happens to a file: an *edge*. Every set that has the file puts it among its ready ones, and
- * whoever waits looks. What a wait tells is what is ready *then*, not what happened: several edges make
- * one event, which tells of both halves, and an edge whose cause is gone tells of nothing. That is
- * how the system does it whose calls these are. Who asked for levels stays among the ready ones for
- * as long as it is.
+ * A change of a file is an *edge*. Every set with the file adds it to its ready list, and waiters
+ * check the list. A wait reports what is ready *then*, not what happened: several edges make one
+ * event for both halves, and an edge whose cause is gone reports nothing. The real system works in
+ * the same way. A level-triggered file stays in the ready list while it is ready.
  *
- * Left to the seed: in which order, how many of those that are ready at once, a half that is told of for
- * nothing, a wait that is interrupted, how long after its cause an edge comes.
+ * The seed decides the order, how many files are reported at once, spurious events, interrupted
+ * waits, and the delay of an edge.
  *
- * A wait holds the files it was given, as the system does: one that is closed meanwhile is closed when
- * the wait has ended (bug class 16 in keepers that wait with a list).
+ * A wait holds references to its files, as in the real system: a file closed meanwhile stays open
+ * until the wait has ended (bug class 16 in backends that wait with a list).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +21,7 @@
 
 enum { ALWAYS = EPOLLERR | EPOLLHUP, POLL_MAX = 128 };
 
-/* ---- what is ready ---- */
+/* ---- readiness of a file ---- */
 
 static unsigned counter_mask(const struct sim_file *f)
 {
@@ -132,7 +131,7 @@ static struct sim_item *take_ready(struct sim_file *set, unsigned pick)
     return BZ_CONTAINER_OF(node, struct sim_item, ready);
 }
 
-/* Ready ones are looked at in any order; not all of them, perhaps. */
+/* Check the ready list in a random order, perhaps not all of it. */
 static int gather(struct sim_file *set, struct epoll_event *events, int room)
 {
     struct bz_list again;
@@ -146,7 +145,7 @@ static int gather(struct sim_file *set, struct epoll_event *events, int room)
             take_ready(set, bz_sim_kernel->config.is_calm ? 0 : bz_sim_below(left));
         unsigned mask = bz_sim_mask(i->file) & (i->event.events | ALWAYS);
         if (mask != 0 && i->file->kind == SIM_SOCKET && bz_sim_odd(8))
-            mask |= EPOLLIN | EPOLLOUT; /* for nothing */
+            mask |= EPOLLIN | EPOLLOUT; /* a spurious event */
         if (mask == 0)
             continue;
         if (!(i->event.events & EPOLLET))
@@ -283,7 +282,7 @@ static int sim_eventfd(unsigned count, int flags)
     return (int)bz_sim_outcome(bz_sim_fd_new(f));
 }
 
-/* The end for writing has a reference to the other. */
+/* The write end has a reference to the read end. */
 static int sim_pipe2(int fd[2], int flags)
 {
     bz_sim_call();
@@ -300,7 +299,7 @@ static int sim_pipe2(int fd[2], int flags)
     return (int)bz_sim_outcome(fd[1] < 0 ? -EMFILE : 0);
 }
 
-/* Written in words of 8 bytes, read as their sum: all that a kick asks for. */
+/* Written in words of 8 bytes, read as their sum: enough for a kick. */
 static ssize_t sim_read(int fd, void *data, size_t bytes)
 {
     bz_sim_call();

@@ -1,8 +1,8 @@
 /*
  * sim_sock.c - the simulated network: the calls on sockets.
  *
- * What they do is sim_stream.c's; here is what makes it a call: a descriptor, errno, and waiting where
- * the descriptor blocks.
+ * sim_stream.c implements them; this file adds descriptors, errno, and waiting for blocking
+ * descriptors.
  */
 #include <errno.h>
 #include <netinet/in.h>

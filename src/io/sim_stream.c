@@ -1,19 +1,17 @@
 /*
  * sim_stream.c - the simulated network: stream sockets.
  *
- * A connection is two sockets, each with a queue of what comes to it: bytes the other has written, of
- * which some have arrived, some of those were read, and some of those the writer knows to be read. So
- * a write is cut short by what is on its way as well as by what nobody reads; and room comes
- * back after a while. Bytes arrive in parts that the network chooses, the end with the last ones or
- * after them.
+ * A connection is two sockets, each with a queue of incoming bytes: written by the other end,
+ * partly arrived, partly read, and partly acknowledged. So both bytes in transit and unread bytes
+ * make a write short, and room comes back after a delay. Bytes arrive in parts of random sizes, and
+ * the end arrives with the last bytes or after them.
  *
- * What a keeper may rely on, since the system it stands for promises it, is kept: a read that is short
- * has emptied the socket, and what comes then is an edge; a write that is short is followed by an
- * edge when there is room, a third of the whole at least; an end stays. Everything else is left to
- * the seed.
+ * The guarantees of the real system hold. A short read has emptied the socket, and later bytes
+ * cause an edge. A short write is followed by an edge when at least a third of the room is free. An
+ * end is permanent. The seed decides everything else.
  *
- * A close with bytes unread, or without patience (SO_LINGER 0), resets the connection; so does writing to
- * a peer that has gone. What had arrived can still be read then, and the error is told once.
+ * A close with unread bytes, or with SO_LINGER 0, resets the connection; so does a write to a
+ * closed peer. Bytes that have arrived can still be read, and the error is returned once.
  *
  * I1  a->socket.peer == b exactly while b->socket.peer == a.
  */
@@ -70,11 +68,11 @@ unsigned bz_sim_socket_mask(struct sim_file *f)
     if (s->is_dead || s->is_ended || is_writable(s))
         mask |= EPOLLOUT;
     else
-        s->wants_room = true; /* who asks is told */
+        s->wants_room = true; /* the error is returned once */
     return mask;
 }
 
-/* ---- what is under way ---- */
+/* ---- pending events ---- */
 
 static void let_arrive(struct sim_file *f)
 {
@@ -96,7 +94,7 @@ static void reset(struct sim_file *f)
     if (s->is_dead || s->state != SIM_CONNECTED)
         return;
     bz_sim_kernel->books.resets++;
-    s->in.put = s->in.here; /* what was on its way is lost */
+    s->in.put = s->in.here; /* bytes in transit are lost */
     s->in.has_end = s->in.is_end_here = true;
     s->is_dead = true;
     s->error = ECONNRESET;
@@ -155,7 +153,7 @@ static bool is_at(struct sim_file *f, struct sockaddr_storage *name, socklen_t b
         return false;
     if (name->ss_family == AF_UNIX)
         return s->name_bytes == bytes && is_same(&s->name, name, bytes);
-    return *port_in(&s->name) == *port_in(name); /* there is one host */
+    return *port_in(&s->name) == *port_in(name); /* there is only one host */
 }
 
 static struct sim_file *listener_at(struct sockaddr_storage *name, socklen_t bytes)
@@ -178,7 +176,7 @@ void bz_sim_be_peers(struct sim_file *a, struct sim_file *b)
     a->socket.state = b->socket.state = SIM_CONNECTED;
 }
 
-/* 0: connected, in line on the other side; -EAGAIN: no room in the line. */
+/* 0: connected, in the accept queue of the listener; -EAGAIN: the queue is full. */
 static int join_line(struct sim_file *f)
 {
     struct sim_socket *s = &f->socket;
@@ -284,7 +282,7 @@ static size_t sum_of(const struct iovec *vector, size_t count)
     return bytes;
 }
 
-/* Between a queue, from counter `at` on, and the caller's pieces. */
+/* Copy between a queue, starting at counter `at`, and the caller's iovecs. */
 static void transfer(struct sim_queue *q, uint32_t at, const struct iovec *vector, size_t bytes,
                      bool is_read)
 {
@@ -331,7 +329,7 @@ int64_t bz_sim_recv(struct sim_file *f, const struct iovec *vector, size_t count
     return (int64_t)n;
 }
 
-/* To one that has gone: it says so. */
+/* A write to a closed peer: an error. */
 static int64_t send_to_nobody(struct sim_file *f, size_t bytes)
 {
     if (f->socket.family == AF_UNIX)
@@ -354,7 +352,8 @@ int64_t bz_sim_send(struct sim_file *f, const struct iovec *vector, size_t count
         return send_to_nobody(f, want);
     n = n < want ? n : want;
     if (n > 1 && bz_sim_odd(8)) {
-        n = 1 + bz_sim_below((uint32_t)n - 1); /* short, though there is room: told of it later */
+        /* short although there is room: an edge follows later */
+        n = 1 + bz_sim_below((uint32_t)n - 1);
         let_room(f);
     }
     s->wants_room |= n < want;
@@ -394,7 +393,7 @@ void bz_sim_socket_end(struct sim_file *f)
     else
         bz_sim_say_end(f);
     s->peer = peer->socket.peer = NULL; /* I1 */
-    let_room(peer);                     /* whatever it writes goes nowhere */
+    let_room(peer);                     /* its writes are discarded */
 }
 
 void bz_sim_socket_event(struct sim_event *e)

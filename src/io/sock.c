@@ -1,12 +1,12 @@
 /*
- * sock.c - sockets: making them, naming them, and what can be set.
+ * sock.c - sockets: creation, names and options.
  *
- * Thin over the system: one call each, its error returned. What decides anything is above. The
- * options are a table; those that IPv4 and IPv6 spell differently have two entries, and the socket
- * itself is asked which it is: a handle that was adopted knows no more.
+ * Thin wrappers: one system call each, with its error returned; all decisions are in the layers
+ * above. The options are a table. Options that differ between IPv4 and IPv6 have two entries, and
+ * the family is queried from the socket itself, because an adopted handle does not know it.
  *
- * On a socket for both families the IPv4 packets go by the IPv4 option: those are set as well, and
- * it does not matter if that fails.
+ * On a dual-stack socket the IPv4 option applies to IPv4 packets: it is set as well, and a failure
+ * is ignored.
  */
 #define _GNU_SOURCE 1
 #include "io/sock.h"
@@ -22,7 +22,7 @@
 #include "io/sockaddr.h"
 #include "io/sys.h"
 
-/* A test wants this call to fail. */
+/* True if a test makes this call fail. */
 static bool is_denied(const char *call)
 {
     int fault = bz_io_fault_of(call);
@@ -91,7 +91,7 @@ int bz_sock_shutdown(int fd, bool in, bool out)
 
 void bz_sock_close(int fd)
 {
-    (void)bz_sys->close(fd); /* whatever it says, the number is free */
+    (void)bz_sys->close(fd); /* ignore errors: the number is free in any case */
 }
 
 int bz_sock_dup(int fd)
@@ -204,7 +204,7 @@ int bz_sock_set(int fd, enum bz_sock_option o, int value)
     if (result != 0)
         return -errno;
     result = bz_sys->setsockopt(fd, options[o].level, options[o].name, &value, sizeof value);
-    return has_two ? 0 : outcome(result); /* the IPv4 side of a socket for both: if it has one */
+    return has_two ? 0 : outcome(result); /* the IPv4 side of a dual-stack socket, if any */
 }
 
 int bz_sock_get(int fd, enum bz_sock_option o, int *value)

@@ -1,10 +1,9 @@
 /*
- * sock.h - sockets: making them, naming them, and what can be set. None of it waits.
+ * sock.h - sockets: creation, names and options. Nothing here waits.
  *
- * What waits are operations (op.h); these are the calls around them, so that the layers above see no
- * header of a system. All of them give 0 or a negative errno, or the descriptor or number they are
- * asked for, and can be made to fail by a test (io/attempt.h). Descriptors they make are not
- * inherited and do not block.
+ * Waiting calls are operations (op.h); these are the other calls, so that the layers above need no
+ * system header. All of them return 0 or a negative errno, or the requested descriptor or number,
+ * and a test can make them fail (io/attempt.h). New descriptors are close-on-exec and non-blocking.
  */
 #ifndef BZ_IO_SOCK_H
 #define BZ_IO_SOCK_H
@@ -35,22 +34,22 @@ enum bz_sock_option {
     BZ_SOCK_OPTIONS
 };
 
-/* For the kind of that address. Returns the descriptor. */
+/* Make a socket for the family of this address. Returns the descriptor. */
 BZ_MUST_USE int bz_sock_open(const blitz_addr *of, bool is_stream);
 BZ_MUST_USE int bz_sock_pair(bool is_stream, int fd[2]);
 BZ_MUST_USE int bz_sock_bind(int fd, const blitz_addr *at);
 BZ_MUST_USE int bz_sock_listen(int fd, int backlog);
-/* Of a datagram socket: whom it talks to. NULL: anybody again. */
+/* Set the peer of a datagram socket. NULL: no peer. */
 BZ_MUST_USE int bz_sock_connect(int fd, const blitz_addr *to);
 int bz_sock_shutdown(int fd, bool in, bool out);
 void bz_sock_close(int fd);
 
-/* Is it a socket of that type? If so it does not block any more, nor is it inherited. */
+/* Check that it is a socket of this type, and make it non-blocking and close-on-exec. */
 BZ_MUST_USE int bz_sock_adopt(int fd, bool is_stream);
 int bz_sock_unblock(int fd);
-/* Of this host only: descriptors may travel with its bytes. */
+/* True for a Unix socket: its bytes may carry descriptors. */
 bool bz_sock_is_unix(int fd);
-/* Another descriptor of the same. */
+/* Duplicate the descriptor. */
 BZ_MUST_USE int bz_sock_dup(int fd);
 
 BZ_MUST_USE int bz_sock_local(int fd, blitz_addr *out);
@@ -60,15 +59,15 @@ int bz_sock_set(int fd, enum bz_sock_option option, int value);
 BZ_MUST_USE int bz_sock_get(int fd, enum bz_sock_option option, int *value);
 /* seconds < 0: off. */
 BZ_MUST_USE int bz_sock_linger(int fd, int seconds);
-/* A group; interface 0: the system chooses. */
+/* Join or leave a group; interface 0: the system chooses. */
 BZ_MUST_USE int bz_sock_group(int fd, const blitz_addr *group, uint32_t interface, bool is_joined);
-/* Where what is sent to groups goes out. */
+/* The interface for packets sent to groups. */
 BZ_MUST_USE int bz_sock_group_out(int fd, uint32_t interface);
 BZ_MUST_USE int bz_sock_peer_is(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid);
 
-/* A BZ_OP_POLL for these sides. One that is a hint takes the keeper's word for it: no call. */
+/* Make a BZ_OP_POLL for these sides. As a hint it trusts the backend's event and makes no call. */
 void bz_sock_poll(struct bz_op *op, bool in, bool out, bool is_hint);
-/* What the result of one that was no hint means. */
+/* Convert the result of a poll that was not a hint. */
 struct bz_sock_events {
     bool in, out, is_failed, is_hung_up, is_bad;
 };

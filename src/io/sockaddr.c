@@ -1,9 +1,9 @@
 /*
- * sockaddr.c - addresses of ours as the system writes them, and back.
+ * sockaddr.c - convert our addresses to sockaddr and back.
  *
- * A Unix name has no 0 at its end that counts: its length says where it ends, and an abstract name may
- * hold zeros. The system adds one to the length of a path now and then, when it names a peer; it is
- * cut off here, so that an address reads back as it was written.
+ * A Unix name ends by its length, not by a 0; an abstract name may contain zeros. The system
+ * sometimes appends a 0 to the path of a peer; it is removed here, so that an address reads back as
+ * it was written.
  */
 #define _GNU_SOURCE 1
 #include "io/sockaddr.h"

@@ -1,8 +1,9 @@
 /*
- * sqe.c - an operation in the kernel's words.
+ * sqe.c - encode an operation as an io_uring submission.
  *
- * One function for each kind of arguments, and a flat switch. What rings have no operation for
- * (several messages at once) is polled for, and whoever hears that it is ready makes the call.
+ * One function for each kind of arguments, and a flat switch. Operations that rings do not have
+ * (several messages at once) are polled for; when the file is ready, the thread that processes the
+ * completion makes the call.
  */
 #include "io/sqe.h"
 
@@ -41,7 +42,7 @@ static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_
     sqe->opcode = opcode;
     sqe->addr = (uint64_t)(uintptr_t)op->v.vector;
     sqe->len = (uint32_t)op->v.count;
-    sqe->off = (uint64_t)op->v.at; /* -1: where it stands */
+    sqe->off = (uint64_t)op->v.at; /* -1: at the file position */
 }
 
 static void fill_accept(struct bz_uring_sqe *sqe, struct bz_op *op)
@@ -97,7 +98,7 @@ bool bz_sqe_fill(struct bz_uring_sqe *sqe, struct bz_op *op)
     case BZ_OP_FSYNC:
         fill_fsync(sqe, op);
         return true;
-    default: /* POLL, and what there is no operation for */
+    default: /* POLL, and operations that rings do not have */
         bz_sqe_poll(sqe, op);
         return op->code == BZ_OP_POLL;
     }

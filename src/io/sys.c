@@ -1,10 +1,9 @@
 /*
- * sys.c - the system calls of the driver: the system's own.
+ * sys.c - the real system calls of the driver.
  *
- * A busy socket is received from and sent to, and little else. Those two go to the kernel without the C
- * library's part in them: where there are threads it makes each a cancellation point, two locked steps
- * around the call, and threads of the runtime are not cancelled in that way. Sanitizers are told of
- * bytes that come and go by the library's functions, and get those.
+ * recv and send are the hot calls. They bypass the C library, which makes each a cancellation point
+ * with two locked instructions; threads of the runtime are never cancelled by pthread_cancel.
+ * Sanitizer builds use the library's functions, which tell the sanitizer about the bytes.
  */
 #include "io/sys.h"
 

@@ -1,15 +1,15 @@
 /*
  * sys.h - the system calls of the driver, as a table.
  *
- * Whatever src/io asks of the kernel about sockets, sets of descriptors and rings goes through
- * bz_sys: the system's own calls, or those of a simulated kernel (io/sim_net.h), on which keepers,
- * driver and network run unchanged, in virtual time, from a seed. So what is explored is the code that
- * ships, down to the arguments of its calls, and not a copy of it.
+ * All system calls of src/io for sockets, epoll sets and rings go through bz_sys: the real calls,
+ * or those of a simulated kernel (io/sim_net.h). On the latter the backends, the driver and the
+ * network run unchanged, in virtual time, from a seed. So simulations test the real code, down to
+ * the arguments of its calls.
  *
- * What it costs: a load and an indirect call that the predictor always guesses, beside a system call.
+ * The cost is a load and a well-predicted indirect call for each system call.
  *
- * The calls are the system's, arguments, results and errno. Those of regular files (openat, statx,
- * fsync, pread) are not here: they run where blocking is fine, and do not take part in a simulation.
+ * The calls are the system's, arguments, results and errno. Calls for regular files (openat, statx,
+ * fsync, pread) are not here: they run on pool threads and are not simulated.
  */
 #ifndef BZ_IO_SYS_H
 #define BZ_IO_SYS_H
@@ -55,13 +55,14 @@ struct bz_sys {
                     struct timespec *left);
     int (*sendmmsg)(int fd, struct mmsghdr *messages, unsigned count, int flags);
     ssize_t (*sendfile)(int to, int from, off_t *at, size_t bytes);
-    ssize_t (*splice)(int from, int to, size_t bytes); /* waits for neither; NULL: there is none */
+    ssize_t (*splice)(int from, int to, size_t bytes); /* never waits; NULL: not available */
     int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *bytes);
     int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t bytes);
     int (*getsockname)(int fd, struct sockaddr *name, socklen_t *bytes);
     int (*getpeername)(int fd, struct sockaddr *name, socklen_t *bytes);
 
-    /* Sets. left NULL: for ever. -1 with ENOSYS: the system waits by milliseconds only. */
+    /* Epoll sets. left NULL: no timeout. -1 with ENOSYS: the system has only millisecond
+     * timeouts. */
     int (*epoll_create1)(int flags);
     int (*epoll_ctl)(int set, int what, int fd, struct epoll_event *event);
     int (*epoll_wait)(int set, struct epoll_event *events, int room, int ms);
@@ -76,10 +77,11 @@ struct bz_sys {
     void (*ring_unmap)(void *start, size_t bytes);
 };
 
-/* The system's own. */
+/* The real system calls. */
 extern const struct bz_sys bz_sys_linux;
 
-/* Whose calls are made: the system's, unless a simulation has its own. Changed while nobody makes any. */
+/* The calls in use: the real ones, unless a simulation replaces them. Changed only while no call is
+ * in progress. */
 extern const struct bz_sys *bz_sys;
 
 #endif

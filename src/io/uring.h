@@ -1,5 +1,5 @@
 /*
- * uring.h - what tests ask the keeper by completion.
+ * uring.h - test access to the completion backend.
  */
 #ifndef BZ_IO_URING_H
 #define BZ_IO_URING_H
@@ -7,12 +7,12 @@
 #include "io/lent.h"
 #include "io/poll.h"
 
-/* How many submissions and completions the rings have room for that are made from here on: powers of two. */
+/* Set the queue sizes of rings made from here on: powers of two. */
 extern unsigned bz_uring_submissions, bz_uring_completions;
 
-/* The buffers that poll lends to the kernel. Nobody else uses it. */
+/* The provided buffers of this poll, which is not in use otherwise. */
 const struct bz_lent *bz_uring_lent(struct bz_poll *poll);
-/* How many submissions the kernel has not been handed yet. */
+/* The number of pending submissions. */
 uint32_t bz_uring_pending(struct bz_poll *poll);
 
 #endif

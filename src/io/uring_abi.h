@@ -1,9 +1,8 @@
 /*
- * uring_abi.h - the kernel's interface to rings, as much of it as the keeper uses.
+ * uring_abi.h - the part of the kernel's io_uring interface that the backend uses.
  *
- * Written down here because the headers of the system are older than the kernels they meet, and
- * what a kernel can do is asked at run time anyway (uring.c). The numbers are the kernel's promise
- * to its users and do not change.
+ * Defined here because system headers may be older than the kernel, and kernel features are
+ * detected at run time anyway (uring.c). The numbers are kernel ABI and do not change.
  */
 #ifndef BZ_IO_URING_ABI_H
 #define BZ_IO_URING_ABI_H
@@ -35,15 +34,15 @@ enum {
     BZ_URING_ENTER_GETEVENTS = 1,
     BZ_URING_ENTER_EXT_ARG = 8,
     BZ_URING_FEAT_NODROP = 2,     /* completions beyond the queue are kept: 5.5 */
-    BZ_URING_FEAT_FAST_POLL = 32, /* sockets wait without a thread of the kernel's: 5.7 */
+    BZ_URING_FEAT_FAST_POLL = 32, /* sockets wait without a kernel thread: 5.7 */
     BZ_URING_FEAT_EXT_ARG = 256,  /* a wait with a deadline: 5.11 */
     BZ_URING_SETUP_CQSIZE = 8,
     BZ_URING_REGISTER_PROBE = 8,
     BZ_URING_REGISTER_PBUF_RING = 22, /* buffers to choose from: 5.19 */
     BZ_URING_PROBE_HAS = 1,
-    BZ_URING_SQ_OVERFLOW = 2, /* a flag of the submission ring: come and get the rest */
+    BZ_URING_SQ_OVERFLOW = 2, /* a flag of the submission ring: completions overflowed */
     BZ_URING_SQE_BUFFER_SELECT = 32,
-    BZ_URING_CQE_BUFFER = 1, /* a buffer was taken: which one is in the upper half */
+    BZ_URING_CQE_BUFFER = 1, /* a provided buffer was used; its id is in the upper half */
     BZ_URING_CQE_BUFFER_SHIFT = 16,
     BZ_URING_CQE_NONEMPTY = 4,    /* there is more to receive: 5.19 */
     BZ_URING_RECV_POLL_FIRST = 1, /* in ioprio: expect to wait: 5.19 */
@@ -67,7 +66,7 @@ struct bz_uring_params {
     struct bz_uring_cq_offsets cq;
 };
 
-/* A submission: 64 bytes. The names are of what each word means to most operations. */
+/* A submission: 64 bytes. The names are the meanings for most operations. */
 struct bz_uring_sqe {
     uint8_t opcode, flags;
     uint16_t ioprio;
@@ -88,7 +87,7 @@ struct bz_uring_cqe {
     uint32_t flags;
 };
 
-/* A buffer to choose from. They are a ring, whose tail is in the first one. */
+/* A provided buffer. They form a ring, whose tail is in the first one. */
 struct bz_uring_buf {
     uint64_t addr;
     uint32_t bytes;

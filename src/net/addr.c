@@ -1,15 +1,15 @@
 /*
- * addr.c - addresses: what is asked of them, and comparing.
+ * addr.c - addresses: predicates and comparison.
  *
- * An address is a value of ours, not a sockaddr: public headers show no header of a system, the value
- * is the same on all of them, and a sockaddr has padding and lengths that do not compare.
- * io/sockaddr.h translates where a system call is made. Text is addr_text.c's.
+ * An address is our own value type, not a sockaddr: public headers include no system header, the
+ * value is the same on all systems, and a sockaddr has padding and lengths that do not compare.
+ * io/sockaddr.h converts it for system calls; addr_text.c converts text.
  *
- * The predicates see an IPv4 address also when it comes as ::ffff:a.b.c.d: a listener for both
- * families names its peers so, and a check for "is it loopback" that forgot it would be a hole.
+ * The predicates also recognise an IPv4 address in the form ::ffff:a.b.c.d: a dual-stack listener
+ * reports its peers so, and a loopback check without it would be a security hole.
  *
- * A value may hold any bytes: programs copy addresses, receive them and leave them uninitialized.
- * Every function here stays inside the value it is given, whatever the value says of its length.
+ * A value may contain any bytes: programs copy addresses, receive them and leave them
+ * uninitialized. Every function here stays inside the value, even if its length field is wrong.
  */
 #include <errno.h>
 #include <string.h>
@@ -83,7 +83,7 @@ int blitz_addr_abstract(const void *name, size_t bytes, blitz_addr *out)
     return unix_addr(name, bytes, 1, out);
 }
 
-/* ---- questions ---- */
+/* ---- predicates ---- */
 
 bool blitz_addr_is_v4(const blitz_addr *a)
 {
@@ -129,7 +129,7 @@ bool blitz_addr_is_v4_mapped(const blitz_addr *a)
     return blitz_addr_is_v6(a) && memcmp(a->is.ip, head, sizeof head) == 0;
 }
 
-/* The four bytes of an IPv4 address, in whatever clothes; NULL: it is none. */
+/* The four bytes of an IPv4 address, also if mapped to IPv6; NULL: not IPv4. */
 static const uint8_t *v4_in(const blitz_addr *a)
 {
     if (blitz_addr_is_v4(a))

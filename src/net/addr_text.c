@@ -1,13 +1,13 @@
 /*
- * addr_text.c - addresses as text: one form in, one form out.
+ * addr_text.c - parse and print addresses, in one canonical form.
  *
- * Strict on purpose. The libraries of C read "0x7f.1", "1" and "0177.1" as IPv4, each in its own
- * way, and programs that check a text with one and connect with another have been holes. Here an
- * address is four decimal numbers without leading zeros, or what RFC 4291 says of IPv6; a port is a
- * decimal number. Printed is the form of RFC 5952, which is read again as the same value.
+ * The parser is strict on purpose. C libraries accept "0x7f.1", "1" and "0177.1" as IPv4, each in
+ * its own way, and programs that check a text with one parser and connect with another had security
+ * holes. Here an address is four decimal numbers without leading zeros, or IPv6 as in RFC 4291; a
+ * port is a decimal number. The printed form is that of RFC 5952, which parses to the same value.
  *
- * Reading is a cursor that moves on over what it understood. Each function below either moves it
- * and says true, or says false; after a false nobody looks at the cursor any more.
+ * The parser has a cursor. Each function below either advances it and returns true, or returns
+ * false; after false the cursor is not used any more.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "blitz/addr.h"
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static bool take_char(const char **at, char c)
 {
@@ -24,7 +24,7 @@ static bool take_char(const char **at, char c)
     return is_there;
 }
 
-/* A decimal number up to `max`, without leading zeros. */
+/* Parse a decimal number up to `max`, without leading zeros. */
 static bool take_number(const char **at, uint32_t max, uint32_t *out)
 {
     const char *s = *at;
@@ -61,7 +61,7 @@ static int hex_of(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* One to four hexadecimal digits. */
+/* Parse one to four hexadecimal digits. */
 static bool take_group(const char **at, uint8_t out[2])
 {
     unsigned value = 0, digits = 0;
@@ -84,7 +84,7 @@ static bool take_v4_tail(const char **at, uint8_t *ip, size_t have)
     return true;
 }
 
-/* What stood before "::" stays in front, what came after it goes to the end. */
+/* Move the groups after "::" to the end; those before it stay. */
 static bool spread(uint8_t ip[16], size_t have, size_t gap)
 {
     if (have > 14) /* "::" stands for at least one group */
@@ -207,7 +207,7 @@ static void add_text(struct text *t, const char *text)
         add_char(t, *text++);
 }
 
-/* In base 10 or 16, with at least so many digits. */
+/* Print in base 10 or 16, with at least this many digits. */
 static void add_number(struct text *t, uint32_t value, unsigned base, unsigned digits)
 {
     char backwards[10];
@@ -232,7 +232,7 @@ static unsigned group_of(const uint8_t *ip, unsigned i)
     return (unsigned)ip[2 * i] << 8 | ip[2 * i + 1];
 }
 
-/* The longest run of zero groups, the first of those; of one group only: none. */
+/* Find the first longest run of zero groups; a single group does not count. */
 static unsigned longest_zeros(const uint8_t *ip, unsigned *from)
 {
     unsigned best = 1;
@@ -291,7 +291,7 @@ static void add_name(struct text *t, const blitz_addr *a)
     if (is_abstract)
         add_char(t, '@');
     else if (a->bytes > 0 && a->is.name[0] == '@')
-        add_text(t, "./"); /* or it would be read as an abstract one */
+        add_text(t, "./"); /* or it would parse as an abstract name */
     for (size_t i = is_abstract; i < a->bytes; i++) {
         unsigned char c = (unsigned char)a->is.name[i];
         if (is_abstract && (c < ' ' || c > '~')) {

@@ -1,11 +1,11 @@
 /*
- * batch.c - several datagrams in one system call, on a stack and as futures.
+ * batch.c - several datagrams in one system call, as calls and as futures.
  *
- * They are one operation of the driver. The system wants a header, a vector and a name for each, which
- * is too much for a fiber's stack and for a future that thousands keep: they come from the runtime's
- * allocator, for the one call. A future takes them when it is first polled, since one that never is
- * need not be cancelled, and gives them back when the operation is over; by completion the kernel has
- * them until then, cancelled or not.
+ * They are one operation of the driver. The system needs a header, a vector and a name for each
+ * datagram, which is too much for a fiber's stack and for a future: they are allocated for the one
+ * call. A future allocates them when it is first polled, because a future that is never polled need
+ * not be cancelled. It frees them when the operation has ended; with a completion backend the
+ * kernel uses them until then, cancelled or not.
  */
 #include <errno.h>
 
@@ -20,7 +20,7 @@ struct batch {
     struct sockaddr_storage name[BLITZ_DATAGRAMS_MAX];
 };
 
-/* One of them. 0, -EINVAL. */
+/* Prepare one datagram. Returns 0, -EINVAL. */
 static int fill(struct batch *b, size_t i, const blitz_datagram *d)
 {
     int bytes = sizeof b->name[i];
@@ -43,7 +43,7 @@ static void batch_free(const struct bz_socket *s, struct batch *b)
     bz_free(s->file->files->alloc, b, sizeof *b);
 }
 
-/* 0 and *out, or why not. */
+/* Returns 0 and *out, or a negative errno. */
 static int batch_new(struct bz_socket *s, blitz_datagram *d, size_t count, bool is_read,
                      struct batch **out)
 {
@@ -62,7 +62,7 @@ static int batch_new(struct bz_socket *s, blitz_datagram *d, size_t count, bool 
     return err;
 }
 
-/* So many were received or sent; the memory is given back. */
+/* Store the results of `count` datagrams, and free the memory. */
 static void batch_end(const struct bz_socket *s, struct batch *b, int64_t n)
 {
     for (int64_t i = 0; b->is_read && i < n; i++) {
@@ -84,7 +84,7 @@ static bool is_wrong(const blitz_udp *u, const blitz_datagram *d, size_t count)
     return u == NULL || d == NULL || count == 0 || count > BLITZ_DATAGRAMS_MAX;
 }
 
-/* ---- on a stack ---- */
+/* ---- blocking calls ---- */
 
 static int run(blitz_udp *u, blitz_datagram *d, size_t count, bool is_read, blitz_deadline until)
 {

@@ -1,19 +1,19 @@
 /*
- * connect.c - connecting: to one address, and to the first of several that answers.
+ * connect.c - connect to one address, or to the first of several that answers.
  *
- * A connect is begun by a system call that does not wait, and has ended when the socket has become
- * writable; the socket then says how it went. That is one poll and no buffer, so nothing of the
- * caller's is in the kernel's hands, whatever keeper does the waiting. A connect that is given up is
- * closed: nobody could say what state it is in.
+ * A non-blocking system call starts a connect. It has ended when the socket is writable; SO_ERROR
+ * then has the result. That is one poll without a buffer, so the kernel has no memory of the
+ * caller, with any backend. The socket of a cancelled connect is closed, because its state is
+ * unknown.
  *
- * A Unix socket connects at once or not at all: if the listener's line is full it says -EAGAIN and
- * will not tell when there is room. So it is tried again after a nap, as an accept without descriptors
- * is.
+ * A Unix socket connects at once or fails: if the listener's backlog is full, it returns -EAGAIN,
+ * and there is no event when there is room. So it is retried after a sleep, like an accept without
+ * descriptors.
  *
- * Of several addresses each is tried to its end before the next, with a share of the time that is
- * left: a host that swallows packets costs its share, not all of it. It is a future over those of
- * single connects, each in a timeout; the call on a stack awaits it. Rejected for now: racing them.
- * It is faster when the first is dead, and makes connections on the other side that nobody uses.
+ * Several addresses are tried one after the other, each with a share of the remaining time: a host
+ * that drops packets costs only its share. It is a future over single connects, each in a timeout;
+ * the blocking call awaits it. Rejected for now: racing them. That is faster if the first address
+ * is dead, but makes unused connections on the other side.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,9 +27,9 @@ int bz_connect_begin(const blitz_addr *to, struct bz_socket **out)
     int fd = bz_sock_open(to, true);
     if (fd < 0)
         return fd;
-    int begun = bz_sock_connect(fd, to); /* before it is a file: a keeper may have it block */
+    int begun = bz_sock_connect(fd, to); /* before it is a file: a backend may make it blocking */
     if (begun == -EINTR)
-        begun = -EINPROGRESS; /* it goes on by itself */
+        begun = -EINPROGRESS; /* the connect continues in the kernel */
     if (begun != 0 && begun != -EINPROGRESS) {
         bz_sock_close(fd);
         return begun;
@@ -74,7 +74,7 @@ static blitz_deadline share_of(blitz_deadline until, size_t left)
     return blitz_deadline_first(until, blitz_after(share));
 }
 
-/* No use in going on with the next: it would end the same. */
+/* True if the next address would fail in the same way. */
 static bool is_final(int err, blitz_deadline until)
 {
     return err == -ECANCELED || err == -EOPNOTSUPP || err == -ENOMEM ||
@@ -90,7 +90,7 @@ struct first {
     int *errors;
     blitz_deadline until;
     int first_error;
-    bool is_trying; /* `limit` is what is waited for */
+    bool is_trying; /* `limit` is the current wait */
     bool is_over, is_stopping;
     blitz_net_future one;
     blitz_timeout limit;
@@ -117,7 +117,7 @@ static void try_next(struct first *c)
     c->is_trying = true;
 }
 
-/* A connect that has ended well counts, whatever else has: a share that ran out, a cancel. */
+/* A successful connect wins over a timeout of its share and over a cancel. */
 static void tried(struct first *c)
 {
     int err = c->one.result == 0 ? 0 : c->limit.result;
@@ -183,7 +183,7 @@ void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f, const bl
         errors[i] = -EINPROGRESS;
 }
 
-/* The future knows the deadline: it is over then by itself, and says of each address what was. */
+/* The future completes at its own deadline, and reports the result of each address. */
 int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, blitz_tcp **out,
                             blitz_deadline until)
 {
@@ -192,7 +192,7 @@ int blitz_tcp_connect_first(const blitz_addr *to, size_t count, int *errors, bli
         return -EINVAL;
     blitz_tcp_connect_first_future_init(&f, to, count, errors, until);
     (void)!blitz_await(&f.future,
-                       BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
+                       BLITZ_FOREVER); /* the result tells how it ended, cancelled or not */
     if (f.result >= 0)
         *out = f.tcp;
     return f.result;

@@ -1,9 +1,9 @@
 /*
- * connect_host.c - connecting by name: a lookup, then the first of its addresses that answers.
+ * connect_host.c - connect by name: a lookup, then the first of its addresses that answers.
  *
- * A future over those of the two halves, which share a deadline and, one after the other, the memory. A
- * cancel during the lookup leaves that behind and is answered at once; one during the connect is
- * answered when that is. So as a whole it counts as pinned.
+ * It is a future over the futures of both steps, which share a deadline and use the same memory one
+ * after the other. A cancel during the lookup abandons the lookup and completes at once; a cancel
+ * during the connect completes when the connect has ended. So the whole future is pinned.
  */
 #include <assert.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ static void by_host_cancel(blitz_future *future)
 {
     struct by_host *h = by_host_of(future);
     if (h->step == CONNECTS) {
-        h->in.connect.future.ops->cancel(&h->in.connect.future); /* and is polled on */
+        h->in.connect.future.ops->cancel(&h->in.connect.future); /* and is polled further */
         return;
     }
     if (h->step == LOOKS_UP)
@@ -131,7 +131,7 @@ int blitz_tcp_connect_host(const char *host, const char *service, blitz_tcp **ou
         return -EINVAL;
     blitz_tcp_connect_host_future_init(&f, host, service, until);
     (void)!blitz_await(&f.future,
-                       BLITZ_FOREVER); /* the result says how it ended, cancelled or not */
+                       BLITZ_FOREVER); /* the result tells how it ended, cancelled or not */
     if (f.result == 0)
         *out = f.tcp;
     return f.result;

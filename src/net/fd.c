@@ -1,15 +1,16 @@
 /*
- * fd.c - waiting for descriptors that other code owns, on a stack.
+ * fd.c - wait for descriptors that other code owns.
  *
- * Each wait opens a file for the descriptor that is not ours to close (BZ_FILE_FOREIGN), polls it, and
- * closes the file, which makes the keeper forget it: between two waits nothing is remembered that
- * could go stale when the library closes the number and gets it back for something else.
+ * Each wait opens a file for the foreign descriptor (BZ_FILE_FOREIGN: we do not close it), polls
+ * it, and closes the file, which detaches it from the backend. So no state between two waits can
+ * become stale when the other code closes the descriptor and reuses its number.
  *
- * A keeper knows a number once. Who waits for one that is waited for already (one task reads, another
- * writes) does so by a copy of the descriptor, which is closed after the wait. To the keeper the copy is
- * as foreign as the original: it must not be made to block, or not to, which would be the other's, too.
+ * A backend can watch a descriptor number only once. If another task already waits for it (one
+ * reads, another writes), the wait uses a duplicate of the descriptor, which is closed after the
+ * wait. The backend treats the duplicate as foreign, too: it must not change its blocking mode,
+ * which both share.
  *
- * For both events two polls are raced, one for each half of the file.
+ * To wait for both events, two polls are raced, one for each half of the file.
  */
 #include "blitz/fd.h"
 

@@ -1,16 +1,15 @@
 /*
- * future.c - the calls of a stream as futures.
+ * future.c - stream calls as futures.
  *
- * A call is an operation of the driver inside a future of ours, which looks at how it went and
- * begins the next one if there is more to do: more bytes, another connection, a nap first. So there
- * is one loop (net_poll), a `step` for each kind of call, and nothing is allocated but for batches
- * (batch.c).
+ * A call is an operation of the driver inside our future, which checks its result and starts the
+ * next one if there is more to do: more bytes, another connection, a sleep first. So there is one
+ * loop (net_poll), a `step` for each kind of call, and no allocation except for batches (batch.c).
  *
- * The class is that of the keeper's own operation. Where that is pinned, a cancel asks it to stop and
- * the future is polled on: what it brings then counts (`result`, `done`), but nothing new is begun.
+ * The class is that of the backend's operation. If that is pinned, a cancel requests its end and
+ * the future is polled further: its result counts (`result`, `done`), but no new operation starts.
  *
- * A connection that was accepted or made belongs to whoever awaits the future, from the moment it is
- * ready. Before that a cancel leaves nothing open: an accept has taken nothing, a connect is closed.
+ * An accepted or new connection belongs to the awaiting task from the moment the future is ready.
+ * Before that a cancel leaves nothing open: an accept has taken nothing, a connect is closed.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +28,7 @@ static struct bz_net_future *own(blitz_future *f)
     return BZ_CONTAINER_OF(f, struct bz_net_future, future);
 }
 
-/* ---- what comes next: true if the future is ready ---- */
+/* ---- steps: return true if the future is ready ---- */
 
 bool bz_net_future_over(struct bz_net_future *f, int64_t result)
 {
@@ -55,7 +54,7 @@ static void nap(struct bz_net_future *f)
     f->is_begun = true;
 }
 
-/* More of the same bytes. */
+/* Continue with the remaining bytes. */
 static bool step_bytes(struct bz_net_future *f, int64_t n)
 {
     struct bz_op *op = &f->in.io.op;
@@ -94,7 +93,7 @@ static bool step_accept(struct bz_net_future *f, int64_t fd)
     return false;
 }
 
-/* Not begun yet, or a nap is over. */
+/* Not started yet, or a sleep has ended. */
 static bool step_connect_begin(struct bz_net_future *f)
 {
     struct bz_socket *s = NULL;
@@ -188,7 +187,7 @@ static blitz_future *waited_for(struct bz_net_future *f)
     return f->is_napping ? &f->in.nap.future : &f->in.io.future;
 }
 
-/* Those that begin when they are polled. */
+/* Calls that start with their first poll. */
 static void first_step(struct bz_net_future *f)
 {
     if (f->call == BZ_CALL_FD) {
@@ -202,12 +201,12 @@ static void first_step(struct bz_net_future *f)
     }
 }
 
-/* A connection is made a task's: on a plain thread one that was taken would be dropped. */
+/* Only in a task: on a plain thread an accepted connection could be lost. */
 static bool refuses_thread(const struct bz_net_future *f)
 {
     if (f->is_ready || f->call != BZ_CALL_ACCEPT || f->is_napping || bz_machine_self() != NULL)
         return false;
-    bz_file_lock(f->in.io.op.file); /* once it is begun its state is the keeper's */
+    bz_file_lock(f->in.io.op.file); /* once started, the backend owns its state */
     bool is_new = f->in.io.op.state == BZ_OP_NEW;
     bz_file_unlock(f->in.io.op.file);
     return is_new;
@@ -235,7 +234,7 @@ static void net_cancel(blitz_future *future)
     if (f->is_ready)
         return;
     f->result = -ECANCELED;
-    f->done = BZ_BROKEN(159) ? 0 : f->done; /* it stays: so far it came */
+    f->done = BZ_BROKEN(159) ? 0 : f->done; /* `done` stays */
     f->is_stopping = true;
     f->is_ready = !f->is_begun;
     if (!f->is_begun)
@@ -268,7 +267,7 @@ static const blitz_future_ops pinned = {.name = "network",
                                         .cancel = net_cancel,
                                         .output = net_output};
 
-/* ---- making them ---- */
+/* ---- constructors ---- */
 
 struct bz_net_future *bz_net_future_init(void *out, enum bz_net_call call, struct bz_socket *of)
 {
@@ -296,7 +295,7 @@ static void begin_first(struct bz_net_future *f, enum bz_op_code code)
     bz_net_future_class(f);
 }
 
-/* Of a stream no bytes are nothing to do; a datagram may be empty. */
+/* An empty stream operation does nothing; a datagram may be empty. */
 static void bytes_init(blitz_net_future *out, enum bz_net_call call, struct bz_socket *s,
                        enum bz_op_code code, const void *data, size_t bytes, int flags)
 {

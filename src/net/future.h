@@ -1,6 +1,6 @@
 /*
- * future.h - what the futures of the network share. future.c has the loop and the plain calls,
- * message.c those with something beside the bytes, batch.c several datagrams at once.
+ * future.h - shared by the futures of the network. future.c has the loop and the plain calls,
+ * message.c calls with an address or descriptors, batch.c several datagrams at once.
  */
 #ifndef BZ_NET_FUTURE_H
 #define BZ_NET_FUTURE_H
@@ -14,50 +14,50 @@ enum bz_net_call {
     BZ_CALL_EXACT,
     BZ_CALL_ALL,
     BZ_CALL_WAIT,
-    BZ_CALL_FROM,  /* message.c: an address comes with it */
-    BZ_CALL_CARGO, /* descriptors do */
+    BZ_CALL_FROM,  /* message.c: with an address */
+    BZ_CALL_CARGO, /* with descriptors */
     BZ_CALL_ACCEPT,
-    BZ_CALL_CONNECT, /* these begin when they are polled */
+    BZ_CALL_CONNECT, /* these start when polled */
     BZ_CALL_FD,
     BZ_CALL_MANY
 };
 
-/* What lies in a blitz_net_future, and at the front of the others. */
+/* The content of a blitz_net_future, and the front of the others. */
 struct bz_net_future {
     blitz_future future;
     int64_t result;
     size_t done;
     struct bz_socket *made;
     union {
-        struct bz_socket *of; /* the handle, or what is being connected */
-        const blitz_addr *to; /* CONNECT, until it is begun */
+        struct bz_socket *of; /* the handle, or the connecting socket */
+        const blitz_addr *to; /* CONNECT, until it starts */
         blitz_fd fd;          /* FD */
     };
-    uint32_t nap_us; /* the last one */
+    uint32_t nap_us; /* the last sleep */
     uint8_t call;    /* enum bz_net_call */
-    bool is_begun;   /* there is something to wait for: `in` */
+    bool is_begun;   /* `in` is being waited for */
     bool is_ready;
-    uint8_t is_napping : 1;  /* `in.nap` is what is waited for */
+    uint8_t is_napping : 1;  /* `in.nap` is being waited for */
     uint8_t is_stopping : 1; /* cancelled, and pinned */
-    uint8_t is_copy : 1;     /* FD: by a descriptor of our own */
-    uint8_t is_read : 1;     /* FD, MANY: which side */
+    uint8_t is_copy : 1;     /* FD: uses a duplicate descriptor */
+    uint8_t is_read : 1;     /* FD, MANY: the side */
     union {
         struct bz_io_future io;
         blitz_sleep_future nap;
         struct {
             blitz_datagram *datagrams;
             size_t count;
-        } many; /* MANY, until it is begun */
+        } many; /* MANY, until it starts */
     } in;
 };
 
-/* What lies in a blitz_pieces_future, up to the header, and in a blitz_message_future. */
+/* The content of a blitz_pieces_future, up to the header, and of a blitz_message_future. */
 struct bz_message_future {
     struct bz_net_future net;
     struct msghdr header;
     struct iovec piece;
     union {
-        blitz_addr *from; /* FROM; NULL: nobody asks */
+        blitz_addr *from; /* FROM; NULL: not requested */
         blitz_fd *fds;    /* CARGO */
     };
     size_t room; /* CARGO */
@@ -67,21 +67,21 @@ struct bz_message_future {
     } beside;
 };
 
-/* Not begun, nothing done. */
+/* Initialise: not started, nothing done. */
 struct bz_net_future *bz_net_future_init(void *out, enum bz_net_call call, struct bz_socket *of);
-/* Its result; true. */
+/* Set its result; return true. */
 bool bz_net_future_over(struct bz_net_future *f, int64_t result);
-/* An operation on its handle: the arguments of its kind are then the caller's to fill in. */
+/* Initialise an operation on its handle; the caller then fills in the arguments of its kind. */
 void bz_net_future_begin(struct bz_net_future *f, enum bz_op_code code);
-/* The keeper's class is its own. */
+/* Take the class of the backend. */
 void bz_net_future_class(struct bz_net_future *f);
 
-/* What came with a message, once it is complete: message.c. Returns the call's result. */
+/* Unpack a completed message: message.c. Returns the call's result. */
 int64_t bz_message_came(struct bz_net_future *f, int64_t result);
 
-/* Several datagrams: batch.c. Begin, when first polled; 0, or why not. */
+/* Several datagrams: batch.c. Start at the first poll; returns 0 or a negative errno. */
 BZ_MUST_USE int bz_many_begin(struct bz_net_future *f);
-/* So many were; 0 or less: none. The operation is over, and its memory is given back. */
+/* Store the results of n datagrams (0 or less: none), and free the memory. */
 void bz_many_end(struct bz_net_future *f, int64_t count);
 
 #endif

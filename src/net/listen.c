@@ -1,16 +1,17 @@
 /*
- * listen.c - listening, and taking connections, on a stack.
+ * listen.c - listen and accept.
  *
- * An accept can fail in three ways. Some errors are the connection's, which was broken off before
- * anybody took it: the next one is taken. Some mean that something has run out, descriptors above
- * all, and the connection stays in line: then everybody who retries at once burns a CPU and gets
- * nowhere (bug class 19). So an accept that sees them sleeps, 5 ms at first and twice as long each
- * time, up to a second, and comes back to the line by itself. Everything else is told.
+ * An accept can fail in three ways. Some errors belong to a connection that was aborted before it
+ * was accepted: the next one is accepted. Some errors mean that a resource is exhausted, usually
+ * descriptors, and the connection stays in the backlog: an immediate retry would burn a CPU without
+ * success (bug class 19). So such an accept sleeps, 5 ms at first and twice as long each time, up
+ * to a second, and retries. All other errors are returned.
  *
- * Rejected: a spare descriptor that is closed to accept and drop a connection. It answers a client
- * with a reset where a little patience serves it, and is a race with everybody else who opens files.
+ * Rejected: a spare descriptor that is closed to accept and drop a connection. It resets a client
+ *           that a short wait would serve, and races with all other code that opens files.
  *
- * Several may accept from one listener; ready.c sees to it that a connection wakes one of them.
+ * Several tasks may accept from one listener; ready.c ensures that a connection wakes only one of
+ * them.
  */
 #include <errno.h>
 
@@ -64,12 +65,12 @@ int blitz_tcp_listen(const blitz_addr *at, const blitz_tcp_listen_opts *opts,
     return fd < 0 ? fd : bz_socket_take(fd, 0, (struct bz_socket **)out);
 }
 
-/* ---- taking connections ---- */
+/* ---- accepting ---- */
 
 enum bz_accept_step bz_accept_after(int64_t result)
 {
     switch (result) {
-    case -ECONNABORTED: /* the connection's own troubles: accept(2) */
+    case -ECONNABORTED: /* errors of the connection itself: accept(2) */
     case -ENETDOWN:
     case -EPROTO:
     case -ENOPROTOOPT:
@@ -95,7 +96,7 @@ uint64_t bz_accept_nap_ns(uint64_t last_ns)
     return last_ns < BLITZ_S / 2 ? 2 * last_ns : BLITZ_S;
 }
 
-/* 0, or why to give up. */
+/* Returns 0 to retry, or the error to return. */
 static int nap(uint64_t *ns, blitz_deadline until)
 {
     *ns = bz_accept_nap_ns(*ns);
@@ -104,7 +105,7 @@ static int nap(uint64_t *ns, blitz_deadline until)
     return blitz_sleep_until(blitz_deadline_first(until, blitz_after(*ns)));
 }
 
-/* A descriptor, or why not. */
+/* Returns a descriptor or a negative errno. */
 static int64_t accept_fd(struct bz_socket *s, struct sockaddr_storage *name, socklen_t *bytes,
                          blitz_deadline until)
 {
@@ -117,7 +118,8 @@ static int64_t accept_fd(struct bz_socket *s, struct sockaddr_storage *name, soc
         *bytes = op.name.bytes;
         if (fd >= 0)
             return fd;
-        enum bz_accept_step next = bz_accept_after(fd); /* also of a keeper that had none to open */
+        /* also if a backend could not open a descriptor */
+        enum bz_accept_step next = bz_accept_after(fd);
         if (next == BZ_ACCEPT_NAPS)
             fd = nap(&nap_ns, until);
         if (next == BZ_ACCEPT_FAILS || (next == BZ_ACCEPT_NAPS && fd != 0))

@@ -1,12 +1,12 @@
 /*
- * message.c - futures of calls that are messages to the system: pieces, addresses, descriptors.
+ * message.c - futures of calls with a msghdr: several buffers, addresses, descriptors.
  *
- * The system wants a header for them, which lies in the future, beside the operation, together with
- * the address or the descriptors that go with it: so nothing is allocated, and by completion the kernel
- * may have it for as long as it likes. What has come beside the bytes is unpacked when the operation is
- * over, also after a cancel: a descriptor that came is the caller's, however the wait has ended.
+ * The msghdr is in the future, with the operation and the address or descriptors. So nothing is
+ * allocated, and a completion backend may use it until the operation has ended. The received
+ * address or descriptors are unpacked when the operation has ended, also after a cancel: the caller
+ * owns received descriptors in any case.
  *
- * Pieces need the header only; their future ends behind it.
+ * Calls with several buffers need only the header; their future ends behind it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static struct bz_socket *datagrams(blitz_udp *u)
     return u != NULL ? &u->s : NULL;
 }
 
-/* The header is filled in: hand it in. */
+/* Submit the filled-in header. */
 static void begin(struct bz_message_future *m, enum bz_op_code code, int flags)
 {
     bz_net_future_begin(&m->net, code);
@@ -49,7 +49,7 @@ static void begin(struct bz_message_future *m, enum bz_op_code code, int flags)
     m->net.in.io.op.flags = flags;
 }
 
-/* One piece, and nothing beside it yet. Begins nothing. */
+/* Set up one buffer without address or descriptors. Starts nothing. */
 static struct bz_message_future *init(blitz_message_future *out, enum bz_net_call call,
                                       struct bz_socket *s, const void *data, size_t bytes)
 {
@@ -147,7 +147,7 @@ void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void
     begin(m, BZ_OP_RECVMSG, 0);
 }
 
-/* ---- what has come ---- */
+/* ---- received addresses and descriptors ---- */
 
 int64_t bz_message_came(struct bz_net_future *f, int64_t result)
 {

@@ -1,23 +1,22 @@
 /*
- * resolve.c - addresses of a host by its name: the system's resolver, on a thread of the pool.
+ * resolve.c - resolve host names with the system's resolver, on a pool thread.
  *
- * A lookup blocks for as long as name servers are silent, half a minute and more. The pool has room for
- * hundreds of such calls, but a thousand connections to a host that does not resolve should not take
- * all of it: so a lookup takes one of four permits first, in line, and who waits for one waits with
- * its deadline. Rejected: threads of its own, which would be four more that idle in nearly every
- * program.
+ * A lookup may block for half a minute or more if name servers do not answer. The pool has room for
+ * hundreds of such calls, but a thousand connects to an unresolvable host should not use all of it.
+ * So a lookup first takes one of four permits, and waits for one with its own deadline. Rejected:
+ * separate threads, which would be idle in nearly every program.
  *
- * At the deadline, or at a cancel, the caller leaves and the call goes on without it. The permit is
- * the call's, not the caller's: it is given back when the call has ended, or never began, or four
- * dead name servers would stand for any number of threads. The names and the answers are in memory
- * of the call, for the same reason.
+ * At the deadline or a cancel the caller leaves and the call continues without it. The call owns
+ * the permit, not the caller: it is released when the call has ended or is dropped before its
+ * start. Otherwise lookups with dead name servers could occupy any number of threads. For the same
+ * reason the call owns the memory of names and answers.
  *
- * "localhost" and every name below it are the loopback addresses by definition (RFC 6761, section 6.3),
- * so they are answered here: a system without a hosts file has them too, and no name server can
- * redirect them. Only the name of a service is left for the system to look up.
+ * "localhost" and every name below it are the loopback addresses by definition (RFC 6761, section
+ * 6.3), so they are answered here: this also works without a hosts file, and no name server can
+ * redirect them. Only the name of a service is looked up by the system.
  *
- * It is a future of two steps, the permit's and the call's; the call on a stack awaits it. Connecting by
- * name is connect_host.c.
+ * It is a future of two steps, the permit and the call; the blocking function awaits it.
+ * connect_host.c connects by name.
  */
 #include "blitz/resolve.h"
 
@@ -54,7 +53,7 @@ static void lookup_free(struct lookup *l)
     bz_free(&bz_allocator_libc, l, sizeof *l); /* it may outlive the runtime's own */
 }
 
-/* The caller has left: the call has ended, or will never begin. */
+/* Free a lookup whose caller has left: the call has ended, or will never start. */
 static void lookup_drop(void *arg, void *ctx)
 {
     (void)ctx;
@@ -63,7 +62,7 @@ static void lookup_drop(void *arg, void *ctx)
         (void)blitz_semaphore_release(&permits, 1);
 }
 
-/* 0, or -EINVAL: too long. */
+/* Copy a name. Returns 0, or -EINVAL: too long. */
 static int lookup_new(const char *host, const char *service, size_t room, struct lookup **out)
 {
     if (strlen(host) >= NAME_MAX_BYTES || (service != NULL && strlen(service) >= SERVICE_MAX_BYTES))
@@ -82,7 +81,7 @@ static int lookup_new(const char *host, const char *service, size_t room, struct
 
 /* ---- answers without a lookup ---- */
 
-/* The number that `service` says, 0 for NULL. False if it is a name. */
+/* Parse `service` as a number, 0 for NULL. Return false if it is a name. */
 static bool port_of(const char *service, uint16_t *out)
 {
     uint32_t port = 0;
@@ -95,7 +94,7 @@ static bool port_of(const char *service, uint16_t *out)
     return port <= UINT16_MAX && (service == NULL || *service != '\0');
 }
 
-/* Both loopback addresses, the one that works first. */
+/* Write both loopback addresses, the reachable one first. */
 static int loopback(uint16_t port, blitz_addr *out, size_t room)
 {
     const blitz_addr v4 = blitz_addr_loopback_v4(port), v6 = blitz_addr_loopback_v6(port);
@@ -106,7 +105,7 @@ static int loopback(uint16_t port, blitz_addr *out, size_t room)
     return room > 1 ? 2 : 1;
 }
 
-/* How many addresses were written; 0 if the system must be asked. */
+/* Return the number of addresses written; 0 if the resolver is needed. */
 static int known(const char *host, const char *service, blitz_addr *out, size_t room)
 {
     uint16_t port;
@@ -171,7 +170,8 @@ static void call(struct resolve *r)
     r->step = CALLED;
 }
 
-/* The answer, or there was no memory to ask with: the lookup and its permit are ours again. */
+/* Take the answer. The call has ended, or failed for lack of memory: the caller owns the lookup and
+ * its permit again. */
 static void answered(struct resolve *r)
 {
     int n = blitz_future_output(&r->in.call.future);

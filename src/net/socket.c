@@ -1,22 +1,23 @@
 /*
  * socket.c - handles of sockets.
  *
- * A file of the driver (io/file.h) is a place in a table: once the socket in it was closed and the
- * last operation has left, the place is the next socket's. A handle outlives that, since each of its
- * holders has a reference and only one of them closes. So a handle keeps, beside the file, the
- * generation under which it was opened, and every operation carries it: after a close, on whichever
- * thread and however shortly before, the operation is refused by the file itself, under its lock,
- * with -EBADF. It never reaches the socket that has the place now, or the descriptor that has the number
- * (bug class 14). Rejected: a count of calls in the handle, which keeps the file from being closed;
- * it would be two more atomic operations a call, and the file counts its users already.
+ * A file of the driver (io/file.h) is a slot in a table: after a close and the end of the last
+ * operation, another socket reuses the slot. A handle may outlive that, because each holder has a
+ * reference and only one of them closes. So a handle stores the generation of its file, and every
+ * operation carries it. After a close on any thread, the file itself refuses the operation under
+ * its lock, with -EBADF. The operation never reaches the socket that now uses the slot, or the
+ * descriptor that now has the number (bug class 14). Rejected: a count of calls in the handle that
+ * delays the close; it would cost two more atomic operations a call, and the file counts its users
+ * already.
  *
- * Closing is said once: the first of those who close does it, the others only give up their
- * reference. A half (bz_socket_half) is a handle on the same file that refuses one direction; the
- * writing half, when its last holder goes, ends that direction of the stream.
+ * Only the first close has an effect; later ones only drop their reference. A half (bz_socket_half)
+ * is a handle on the same file that refuses one direction; when the last reference to the writing
+ * half is dropped, it shuts down that direction of the stream.
  *
  * I1  The file is open, in this generation, until is_ended is set or the last reference is dropped.
  *
- * [R] unref: refs release -> the last unref: refs acquire   what all holders did comes before the end
+ * [R] unref: refs release -> the last unref: refs acquire
+ *     the accesses of all holders happen before the end
  */
 #include "net/socket.h"
 
@@ -86,17 +87,17 @@ int bz_socket_half(struct bz_socket *s, unsigned may, struct bz_socket **out)
 struct bz_socket *bz_socket_ref(struct bz_socket *s)
 {
     if (s != NULL)
-        bz_fetch_add_relaxed(&s->refs, 1); /* relaxed: whoever can ref it holds one */
+        bz_fetch_add_relaxed(&s->refs, 1); /* relaxed: the caller holds a reference */
     return s;
 }
 
 static void end(struct bz_socket *s)
 {
-    if (bz_xchg_relaxed(&s->is_ended, 1) == 0) /* relaxed: only who is first matters */
+    if (bz_xchg_relaxed(&s->is_ended, 1) == 0) /* relaxed: only the first close matters */
         bz_io_close(s->file);
 }
 
-/* Nobody has it any more. */
+/* The last reference was dropped. */
 static void handle_fini(struct bz_socket *s)
 {
     struct bz_socket *whole = s->whole;
@@ -109,7 +110,7 @@ static void handle_fini(struct bz_socket *s)
     if (s->may == BZ_SOCKET_WRITES) {
         int fd = bz_socket_enter(s, &op);
         if (fd >= 0) {
-            (void)bz_sock_shutdown(fd, false, true); /* the peer may be gone already */
+            (void)bz_sock_shutdown(fd, false, true); /* the peer may have closed already */
             bz_socket_leave(s, &op);
         }
     }
@@ -206,7 +207,7 @@ int bz_socket_release(struct bz_socket *s, blitz_fd *out)
         return fd;
     int own = bz_sock_dup(fd);
     if (own >= 0)
-        (void)bz_sock_unblock(own); /* a keeper may have had it block */
+        (void)bz_sock_unblock(own); /* a backend may have made it blocking */
     bz_socket_leave(s, &op);
     if (own < 0)
         return own;

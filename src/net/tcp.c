@@ -1,13 +1,13 @@
 /*
- * tcp.c - reading and writing streams, on a stack.
+ * tcp.c - blocking reads and writes of streams.
  *
- * Each call is one operation of the driver, or several in a row. The driver has tried, waited and
- * tried again when it says how it went; a read that timed out or was cancelled has read nothing. A
- * call of several operations (read_exact, write_all) counts what was done and stops at the first
- * error, so whoever asks can tell where in the stream it stands: the bytes it has, and no others.
+ * Each call is one operation of the driver, or several in a row. The driver tries, waits and tries
+ * again before it returns a result; a read that timed out or was cancelled has read nothing. A call
+ * of several operations (read_exact, write_all) counts its progress and stops at the first error,
+ * so the caller knows its exact position in the stream.
  *
- * Pieces go by messages and not by readv and writev: only a message can say that a broken pipe is no
- * signal, and need not wait on a socket that blocks.
+ * Several buffers use recvmsg and sendmsg instead of readv and writev: only these have flags
+ * against SIGPIPE and against blocking.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, c
     op->buffer.bytes = bytes;
 }
 
-/* Returns 1: to be run. Else the call is over: 0 bytes, or an error. */
+/* Returns 1: run the operation. Else the call has ended: 0 bytes, or an error. */
 static int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code, const void *data,
                  size_t bytes)
 {
@@ -76,7 +76,7 @@ int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes, blitz_dead
 
 /* ---- without waiting ---- */
 
-/* An error of the socket's own may be called -ETIMEDOUT, too: that one is told. */
+/* The socket itself may return -ETIMEDOUT, too: that error is returned. */
 static int64_t transfer_now(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes)
 {
     struct bz_op op;
@@ -98,9 +98,9 @@ int64_t blitz_tcp_try_write(blitz_tcp *t, const void *data, size_t bytes)
     return transfer_now(t, BZ_OP_SEND, data, bytes);
 }
 
-/* ---- pieces ---- */
+/* ---- several buffers ---- */
 
-/* How many bytes they hold, or -EINVAL. */
+/* Their total number of bytes, or -EINVAL. */
 static int64_t bytes_of(const blitz_piece *pieces, size_t count)
 {
     size_t bytes = 0;
@@ -153,7 +153,7 @@ int64_t blitz_tcp_writev(blitz_tcp *t, const blitz_piece *pieces, size_t count,
     return transfer_pieces(t, BZ_OP_SENDMSG, pieces, count, until);
 }
 
-/* ---- all of it ---- */
+/* ---- exact reads and full writes ---- */
 
 static int transfer_all(blitz_tcp *t, enum bz_op_code code, const char *data, size_t bytes,
                         size_t *done, blitz_deadline until)
@@ -230,9 +230,9 @@ int blitz_tcp_split(blitz_tcp *t, blitz_tcp **reader, blitz_tcp **writer)
         return -EINVAL;
     if (bz_socket_half(&t->s, BZ_SOCKET_READS, &r) != 0)
         return -ENOMEM;
-    (void)bz_socket_ref(&t->s); /* one for each of them: ours, and this one */
+    (void)bz_socket_ref(&t->s); /* one reference for each half: ours, and this one */
     if (bz_socket_half(&t->s, BZ_SOCKET_WRITES, &w) != 0) {
-        bz_socket_unref(r); /* with one of the two */
+        bz_socket_unref(r); /* drops one of the two references */
         return -ENOMEM;
     }
     *reader = (blitz_tcp *)r;

@@ -1,9 +1,9 @@
 /*
  * tcp_options.c - names and settings of streams: one system call each, none of which waits.
  *
- * They are made with the descriptor held (bz_socket_enter), so that one who closes at the same moment
- * cannot have it name another socket. What belongs to TCP alone is refused on a Unix stream with one
- * error, whatever the system's own is.
+ * They hold the descriptor (bz_socket_enter), so that a concurrent close cannot make the number
+ * refer to another socket. TCP options on a Unix stream always return the same error, independent
+ * of the system.
  */
 #include <errno.h>
 #include <limits.h>

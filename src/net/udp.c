@@ -1,10 +1,8 @@
 /*
  * udp.c - datagrams.
  *
- * Each call is one operation of the driver. Receives ask for the true length (MSG_TRUNC), so that
- * one that was cut can be told; nothing of a datagram is left for a second call, whatever the
- * room was.
- * Several at once: batch.c.
+ * Each call is one operation of the driver. Receives request the full length (MSG_TRUNC), so that
+ * truncation can be reported; the rest of a truncated datagram is lost. Several at once: batch.c.
  */
 #include "blitz/udp.h"
 

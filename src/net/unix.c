@@ -1,11 +1,12 @@
 /*
- * unix.c - pairs, descriptors as cargo, and who the peer is.
+ * unix.c - socket pairs, descriptor passing, and peer credentials.
  *
- * Descriptors travel beside the bytes of a message. On a stream the system keeps them with the first
- * byte they were sent with; a read that takes this byte without asking for them loses them, so who
- * expects some receives by blitz_unix_recv_fds() only. There is room here for as many as anybody of
- * ours sends in one message; the system closes what is beyond that. Of those that came, what the
- * caller has no room for is closed: a descriptor that nobody knows of is a leak, and perhaps a way in.
+ * Descriptors are attached to the bytes of a message. On a stream the system keeps them with the
+ * first byte they were sent with. A plain read of this byte loses them, so a receiver that expects
+ * descriptors must use blitz_unix_recv_fds() only. The buffer here is large enough for any message
+ * that blitz sends; the system closes descriptors beyond that. Received descriptors that do not fit
+ * into the caller's array are closed: an unknown descriptor would be a leak, and perhaps a security
+ * hole.
  */
 #include "blitz/unix.h"
 
@@ -90,7 +91,7 @@ int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const 
     return bz_io_run(&op, "unix send", until);
 }
 
-/* Unpack one; what there is no room for is closed. */
+/* Unpack one control message; close descriptors that do not fit. */
 static void unload(const struct cmsghdr *c, blitz_fd *fds, size_t room, size_t *count)
 {
     size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -134,7 +135,7 @@ int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, blitz_fd *fd
     return n;
 }
 
-/* ---- who ---- */
+/* ---- peer credentials ---- */
 
 int blitz_unix_peer_of(blitz_tcp *t, blitz_unix_peer *out)
 {

@@ -1,27 +1,26 @@
 /*
- * reductions.c - what code built with -fsanitize-coverage=trace-pc calls at every step.
+ * reductions.c - the hook that code built with -fsanitize-coverage=trace-pc calls at every step.
  *
- * A library of its own, because its one symbol has a name that belongs to sanitizers: a program that
- * does not want it must not get it. It stands on the public headers alone.
+ * It is a separate library, because its only symbol has a name that belongs to sanitizers: a
+ * program must opt in. It uses only public headers.
  *
- * The count is a thread-local of the hook, not of the task: one subtraction through the thread
- * register, whatever the thread is. So a task that begins late in another's count yields early, once;
- * a yield with nobody ready costs less than a hundred steps. When the count is used up the hook
- * raises the flag that BLITZ_POLL() looks at and looks: then the runtime decides whether here is a
- * place to yield. If it is not, the flag stays up, and the next look or the next end of the count sees
- * it.
+ * The count is per thread, not per task: one subtraction through the thread register. So a task
+ * that starts late in the count of another task yields early, once; a yield without other ready
+ * tasks costs less than a hundred steps. When the count reaches zero, the hook sets the flag that
+ * BLITZ_POLL() checks and polls: the runtime then decides whether to yield here. If not, the flag
+ * stays set for the next poll or the next end of the count.
  *
- * The hook is called between any two steps of the compiler's making, but as a function: registers
- * are kept as by any call. What it must carry over by itself is errno, which a yield may change, and
- * which is another thread's afterwards: it is read and written by functions the compiler cannot look
- * into, since it believes that the address of errno never changes.
+ * The compiler may insert a call of the hook between any two steps, as an ordinary call: registers
+ * are preserved. The hook itself must preserve errno: a yield may change it, and afterwards it
+ * belongs to another thread. It is read and written by opaque functions, because the compiler
+ * assumes that the address of errno never changes.
  *
- * Rejected: counting in the worker (one more load a step, and a count the runtime would have to
- * refill at each task), a yield that skips the runtime's question (an allocator of the program's own,
- * called from the middle of the runtime, may be built with the flag by mistake).
+ * Rejected: counting in the worker (one more load a step, and the runtime would have to reset the
+ *           count for each task). Also a yield without the runtime's check (an allocator of the
+ *           program, called inside the runtime, may be built with the flag by mistake).
  *
- * I1  left is only touched by its own thread, and by one instruction at a time between suspensions: its
- *     address is not kept over the yield.
+ * I1  Only its own thread accesses `left`, by single instructions between suspensions: its address
+ *     is not kept across the yield.
  */
 #include "blitz/reductions.h"
 
@@ -39,7 +38,8 @@ static int limit;                                                         /* 0: 
 
 static int limit_of_environment(void)
 {
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent change of the environment cannot be
+     * prevented */
     const char *text = getenv("BLITZ_REDUCTIONS");
     char *end = NULL;
     long n = text != NULL ? strtol(text, &end, 10) : 0;
@@ -54,7 +54,7 @@ int blitz_reductions_set(int count)
     return 0;
 }
 
-/* By calls: the thread may be another one each time. */
+/* Through calls: the thread may differ each time. */
 static __attribute__((noinline)) int errno_get(void)
 {
     __asm__ volatile("");
