@@ -1,6 +1,6 @@
 /*
- * Fibers, stackless tasks and plain threads on the same channels, with real threads at 1, 2, 3 and 8
- * procs. support/chan_mix.h says what they do and what must hold. Oneshots likewise.
+ * Fibers, stackless tasks and plain threads on the same channels, with real threads at 1, 2, 3 and
+ * 8 procs. support/chan_mix.h has the operations and the invariants. Oneshots likewise.
  *
  * BLITZ_MIX_ROUNDS=n in the environment: n rounds at each number of procs.
  */

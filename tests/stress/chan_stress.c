@@ -1,6 +1,6 @@
 /*
- * Channels with real threads: fibers, futures, selects and plain threads on the same channels, at 1, 2
- * and 8 procs. Made for the sanitizers; what was sent must be what was received.
+ * Channels with real threads: fibers, futures, selects and plain threads on the same channels, at
+ * 1, 2 and 8 procs. For the sanitizers; the received values must be those sent.
  */
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* blitz/dump.h beside everything: tasks that begin, wait, go on and end while they are looked at. */
+/* Dumps while tasks start, wait, resume and end. */
 #include "harness.h"
 
 #include "blitz.h"
@@ -78,7 +78,7 @@ static void looks(void *arg, int index)
     struct world *w = arg;
     size_t bytes = 0;
     if (index == 0) {
-        /* A busy machine may let nobody else begin before. Relaxed: a count. */
+        /* On a busy machine no other task may have started yet. Relaxed: a count. */
         for (uint64_t i = 0, n = t_scaled(2000); i < n || !bz_load_relaxed(&w->tasks_run); i++)
             CHECK_EQ(blitz_dump_to(w->rt, swallow, &bytes, flags[i % 4]), 0);
         CHECK_GT(bytes, 0);
@@ -88,7 +88,7 @@ static void looks(void *arg, int index)
     }
 }
 
-/* Whatever a dump follows may be gone by the time it gets there; it must not fall, nor disturb. */
+/* Objects that a dump reads may be freed meanwhile; it must not crash or disturb tasks. */
 TEST(dump, looks_at_tasks_that_come_and_go)
 {
     struct world w = {.rt = NULL};

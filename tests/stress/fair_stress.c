@@ -1,8 +1,8 @@
 /*
- * Random programs full of hogs, on real threads: what support/random_program.h does, but who burns may
- * burn for long enough to lose its proc, a few times in a row. Whatever a task does next it does
- * without one. What must hold is the same: every task that was spawned runs once, every local is
- * destroyed once, and it ends.
+ * Random programs with many hogs, on real threads: as support/random_program.h, but a burning task
+ * may burn long enough to lose its proc, a few times in a row. The next actions of the task then
+ * run without a proc. The invariants are the same: every spawned task runs once, every local is
+ * destroyed once, and the program ends.
  */
 #include "support/random_program.h"
 
@@ -33,7 +33,7 @@ static void run_program(uint64_t seed, unsigned procs, unsigned one_in, unsigned
 
 static void run_programs(unsigned procs, uint64_t count, unsigned one_in, unsigned ns_max)
 {
-    bz_store_relaxed(&burned_ns, 0); /* relaxed: nobody runs */
+    bz_store_relaxed(&burned_ns, 0); /* relaxed: no task runs */
     for (uint64_t i = 0, n = t_scaled(count); i < n; i++)
         run_program(t_random(), procs, one_in, ns_max);
     t_note("%llu ms of hogs", (unsigned long long)(bz_load_relaxed(&burned_ns) / BLITZ_MS));

@@ -1,7 +1,7 @@
 /*
- * Fibers that migrate: coroutines on pooled stacks, passed between two threads at every yield by the
- * post-switch hook, which puts them in a queue the other thread takes from. The sanitizers watch;
- * what is checked is what goes wrong when a compiler or a library takes a thread for granted.
+ * Fibers that migrate: coroutines on pooled stacks, passed between two threads at every yield by
+ * the post-switch hook, which puts them in a queue the other thread takes from. Run under
+ * sanitizers. The checks find code of a compiler or a library that assumes a fixed thread.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -75,7 +75,7 @@ static void worker_loop(struct worker *w)
             continue;
         }
         round = 0;
-        errno = 1000 + w->index; /* whoever runs here must find this thread's errno */
+        errno = 1000 + w->index; /* code that runs here must find this thread's errno */
         if (!bz_coro_resume(&f->coro)) {
             bz_coro_fini(&f->coro);
             bz_stack_give(&w->cache, f->stack);
@@ -120,15 +120,15 @@ static void run_fibers(int count, uint64_t hops, void (*fn)(struct bz_coro *, vo
 
 /* ---- bug 31 ----------------------------------------------------------------------------------- */
 
-/* What a fiber must do to read errno: a call the compiler cannot see through. */
+/* The correct way for a fiber to read errno: an opaque call. */
 static BZ_NOINLINE int errno_now(void)
 {
     __asm__ volatile("");
     return errno;
 }
 
-/* And what it must not: its caller's compiler may use the address of errno it had before. TSan sees
- * that for what it is, a race on another thread's errno, so it is not shown to it. */
+/* The wrong way: the compiler may reuse an old address of errno. TSan reports this as a race on
+ * another thread's errno, so it is not instrumented. */
 static inline bool errno_is_stale(int want)
 {
     return !BZ_TSAN && errno != want;
@@ -175,8 +175,9 @@ static void migrate(struct bz_coro *c, void *arg)
 }
 
 /*
- * Compilers keep the address of a thread-local, and of errno, over a call that resumes elsewhere. What
- * we ship for "who am I" must not; this very source is also built with LTO and PIC (stress_fiber_lto).
+ * Compilers keep the address of a thread-local, and of errno, over a call that resumes elsewhere.
+ * bz_self_get() must always be correct; this source is also built with LTO and PIC
+ * (stress_fiber_lto).
  */
 TEST(fiber, bug_31_thread_identity_is_read_afresh_after_every_migration)
 {

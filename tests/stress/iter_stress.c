@@ -1,6 +1,7 @@
 /*
- * Iterators on threads that are held up where the order of events decides, at steals above all: each is as
- * its sequential twin, whoever runs which chunk. (Release builds have no delay points.)
+ * Iterators on threads that are delayed where the order of events matters, mainly at steals: each
+ * result equals that of the sequential version, on any schedule. (Release builds have no delay
+ * points.)
  */
 #include "support/iter_zoo.h"
 

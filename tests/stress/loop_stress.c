@@ -1,7 +1,7 @@
 /*
- * Loops on real threads that are held up where the order of events decides, steals above all (a delay
- * point in so many lingers, by seed; release builds have none in the scheduler, but the bodies
- * do), and with each allocation failing in turn.
+ * Loops on real threads that are delayed where the order of events matters, mainly at steals, and
+ * with each allocation failing in turn. One delay point in n delays, by seed; release builds have
+ * none in the scheduler, but the bodies do.
  */
 #include "support/loop_scenes.h"
 
@@ -76,7 +76,8 @@ static int count_call(unsigned worker, void *arg)
     return 0;
 }
 
-/* What may fail says -ENOMEM and has done nothing half; what may not does with less. */
+/* A call that may fail returns -ENOMEM without a partial effect; a call that may not fail uses less
+ * memory. */
 static int fed_little(void *arg)
 {
     struct loop_dice d = {7, 2000, 64};

@@ -1,8 +1,8 @@
 /*
- * Fibers of the whole runtime that change their thread at nearly every wait: each waits for an event
- * that a plain thread sets, so whichever worker comes first goes on with it. What is checked is what
- * goes wrong when the compiler, the C library or the runtime itself takes a thread for granted. Once
- * more in a shared library made with link-time optimization, where everything is inlined.
+ * Fibers of the whole runtime that change their thread at nearly every wait: each waits for an
+ * event that a plain thread sets, so the first free worker resumes it. The checks find code of the
+ * compiler, the C library or the runtime that assumes a fixed thread. Once more in a shared library
+ * made with link-time optimization, where everything is inlined.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static long tid(void)
     return syscall(SYS_gettid);
 }
 
-/* ---- who am I ---- */
+/* ---- thread identity ---- */
 
 /* The thread itself, asked for afresh. */
 static BZ_NOINLINE uintptr_t thread_now(void)
@@ -65,7 +65,7 @@ static void check_thread(struct bz_machine *m)
     FAIL("more machines than procs");
 }
 
-/* The runtime's thread-local is this thread's, and what it says runs is what runs. */
+/* The runtime's thread-local belongs to this thread, and names the running task. */
 static void check_identity(uint64_t id)
 {
     struct bz_machine *m = bz_machine_self();
@@ -77,7 +77,7 @@ static void check_identity(uint64_t id)
 
 /* ---- the C library ---- */
 
-/* What errno is when it is asked for afresh. */
+/* Read errno through a fresh address. */
 static BZ_NOINLINE int errno_now(void)
 {
     __asm__ volatile("");
@@ -133,7 +133,7 @@ static int wander(void *arg)
     return 0;
 }
 
-/* A plain thread: whoever waits is set going, through the injector. */
+/* A plain thread that wakes the waiting tasks, through the injector. */
 static void kick(void *arg, int index)
 {
     (void)arg;

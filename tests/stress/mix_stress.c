@@ -1,7 +1,8 @@
 /*
- * Random mixes of fibers, stackless tasks, forked jobs and plain threads, with cancels and deadlines,
- * on every primitive that tasks wait for (support/mix). Each round compares what the parties were
- * told with what the object holds, and must end: a watchdog looks whether parties make progress.
+ * Random mixes of fibers, stackless tasks, forked jobs and plain threads, with cancels and
+ * deadlines, on every primitive that tasks wait for (support/mix). Each round compares the results
+ * of the parties with the state of the object, and must end: a watchdog checks that parties make
+ * progress.
  *
  *     BLITZ_MIX_S=600       seconds to play (default 20)
  *     BLITZ_MIX_ROUNDS=n    or that many rounds
@@ -69,7 +70,7 @@ static struct {
     uint64_t began, shown;
 } dog;
 
-/* A line for those who watch a long run. */
+/* A progress line of a long run. */
 static void dog_tells(uint64_t seconds)
 {
     uint64_t now = blitz_now();

@@ -37,7 +37,7 @@ static void take_some(void)
         }
         struct item *it = p;
         CHECK_EQ(it->twice, it->number * 2);
-        CHECK_EQ(seen[it->number]++, 0); /* plain: whoever has the item has its mark */
+        CHECK_EQ(seen[it->number]++, 0); /* plain: the owner of the item owns its mark */
         bz_fetch_add_relaxed(&taken, 1);
     }
 }

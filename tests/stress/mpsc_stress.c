@@ -43,7 +43,7 @@ static void take_all(void)
         next[it->pusher]++;
         if (bz_load_relaxed(&n->next) == NULL)
             spells++;               /* the take emptied it: there was nothing to go on with */
-        memset(n, 0xee, sizeof *n); /* it is ours: nobody may touch it any more */
+        memset(n, 0xee, sizeof *n); /* it is ours: no other thread may access it */
         left--;
     }
     CHECK(bz_mpsc_is_empty(&queue));
@@ -60,7 +60,7 @@ static void pushers_and_taker(void *arg, int index)
         take_all();
 }
 
-/* As often as it was emptied, a push was told that it was the first: no wake-up too few or many. */
+/* Exactly one push for each empty period returned "first": no wake-up is missing or extra. */
 TEST(mpsc, four_pushers_one_taker)
 {
     each = t_scaled(200000);

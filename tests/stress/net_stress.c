@@ -1,11 +1,12 @@
 /*
  * Connections by the thousand on real threads: random cancels, deadlines, half-closes, resets, slow
- * readers and closes by others, in fibers and stackless tasks. What each side says it wrote is a prefix of
- * what the other side could read, byte by byte: both count, and hash.
+ * readers and closes by others, in fibers and stackless tasks. Both sides count and hash their
+ * bytes: the bytes that one side reports as written are a prefix of the bytes that the other side
+ * can read.
  *
- * Bytes are conserved so: every stream is a function of its seed, so a reader knows byte i of it.
- * A writer that is cancelled knows how far it came (`done`), and goes on from there; a reader
- * likewise. A connection that ended in good order carried exactly what was written.
+ * Bytes are conserved so: every stream is a function of its seed, so a reader knows byte i of it. A
+ * cancelled writer knows its progress (`done`) and continues from there; so does a reader. A
+ * connection that ended normally carried exactly the written bytes.
  */
 #include "harness.h"
 
@@ -107,7 +108,7 @@ static int writes(void *arg)
         fill(data, bytes, f->seed, f->sent);
         int64_t n = write_some(f, &r, data, bytes);
         if (n == -ECANCELED)
-            return -ECANCELED; /* whoever cancelled starts another one */
+            return -ECANCELED; /* the canceller starts another one */
         if (n < 0 && !is_given_up(n)) {
             f->error = (int)n;
             return 0;
@@ -212,7 +213,7 @@ static int one_connection(blitz_tcp *end[2], uint64_t seed)
     struct flow back[2] = {flow[0], flow[1]};
     struct side side[4];
     blitz_task *task[4];
-    for (int i = 0; i < 2; i++) { /* what end i writes, the other one reads */
+    for (int i = 0; i < 2; i++) { /* end i writes, the other end reads */
         back[i].tcp = end[!i];
         back[i].is_slow = t_rng_below(&r, 4) == 0;
         side[2 * i] = (struct side){&flow[i], writes, seed + 10 + (uint64_t)i};
@@ -223,7 +224,7 @@ static int one_connection(blitz_tcp *end[2], uint64_t seed)
     if (is_reset) {
         (void)!blitz_sleep(t_rng_below(&r, 500) * BLITZ_US);
         (void)blitz_tcp_set_linger(end[0], 0);
-        blitz_tcp_close(blitz_tcp_ref(end[0])); /* ended under everybody */
+        blitz_tcp_close(blitz_tcp_ref(end[0])); /* closed under its users */
     }
     for (int i = 0; i < 4; i++)
         CHECK_EQ(t_join(task[i]), 0);
@@ -387,9 +388,9 @@ TEST(net_stress, ten_thousand_connections_are_answered_and_end_in_three_ways)
     CHECK_EQ(t_open_fds(), fds);
 }
 
-/* ---- what an idle one costs ---- */
+/* ---- memory of an idle connection ---- */
 
-/* Assertions and the dull forms have fields of their own. */
+/* Assertions and the plain forms have extra fields. */
 #if defined(BZ_PLAIN) || defined(BZ_DEBUG)
 enum { IDLE_MAX = 800 };
 #else
@@ -445,7 +446,7 @@ TEST(net_stress, an_idle_connection_of_a_stackless_task_takes_600_bytes_at_most)
     CHECK_LE(each, IDLE_MAX);
 }
 
-/* ---- closes by others ---- */
+/* ---- closes by other tasks ---- */
 
 static bz_atomic(uint32_t) is_over; /* relaxed: a flag */
 
@@ -475,7 +476,7 @@ static int closed_under(void *arg)
     uint64_t n = (uint64_t)(uintptr_t)arg;
     blitz_task *task[HAMMERS];
     listener = t_listen(&listening);
-    bz_store_relaxed(&is_over, 0); /* relaxed: nobody runs */
+    bz_store_relaxed(&is_over, 0); /* relaxed: no task runs */
     blitz_tcp *end[2];
     connect_pair(end);
     for (int i = 0; i < HAMMERS; i++)
@@ -484,7 +485,7 @@ static int closed_under(void *arg)
         blitz_tcp *fresh[2];
         char c = 0;
         if (i == n / 4)
-            t_close_both(end); /* and they go on */
+            t_close_both(end); /* and they continue */
         connect_pair(fresh);
         CHECK_EQ(blitz_tcp_write(fresh[0], "y", 1, soon()), 1);
         CHECK_EQ(blitz_tcp_read(fresh[1], &c, 1, soon()), 1);

@@ -1,6 +1,6 @@
 /*
- * Fork and join on real threads: every job runs once, whoever takes it and whatever it waits for; and
- * the two wounds of runtimes whose joins run strangers' work on top of the waiting frame.
+ * Fork and join on real threads: every job runs once, on any worker and with any wait. Also the two
+ * problems of runtimes whose joins run unrelated work on top of the waiting frame.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static int begin_and_hold(void *arg)
     return hold_and_join(&mutex);
 }
 
-/* There is always a holder to be taken here, for whoever looks for work while it waits. */
+/* There is always a lock holder to steal here for a worker that searches while it waits. */
 static int feed(void *arg)
 {
     (void)arg;
@@ -214,7 +214,8 @@ static void note_depth(void)
     }
 }
 
-/* Every inner node waits for a job that somebody else has, or that has left with its frame. */
+/* Every inner node waits for a job that another worker has, or that was evacuated with its
+ * frame. */
 static int item(void *arg)
 {
     struct span *s = arg;
@@ -297,7 +298,7 @@ enum { FORKS = 10000000 };
 enum { FORKS = 1000000 };
 #endif
 
-/* They lie in the frame, and whatever becomes of them they are linked through themselves. */
+/* They are in the frame and are linked through themselves. */
 TEST_LIMIT(par, ten_million_forks_in_one_frame_need_no_memory_besides, 300)
 {
     static const unsigned procs[] = {1, 2, 8};

@@ -1,7 +1,7 @@
 /*
  * Stackless tasks on real threads: bells that plain threads and fibers ring at random, tasks that
- * wait for them in every way a poll can, and cancels in between. What is checked is that every ring
- * is heard: a task ends only when all its rings are counted, and a lost wake is a hang.
+ * wait for them in every way a poll can, and cancels in between. Every ring must be seen: a task
+ * ends only when all its rings are counted, and a lost wake-up is a hang.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,7 +14,7 @@
 
 enum { BELLS = 16, RINGERS = 2 };
 
-/* A bell counts its rings and wakes whoever listens. A lock in one word guards the waker. */
+/* A bell counts its rings and wakes its listener. A lock in one word guards the waker. */
 struct bell {
     bz_atomic(uint32_t) is_locked;
     blitz_waker waker;         /* guarded by is_locked */
@@ -64,7 +64,7 @@ struct listener {
     struct t_rng rng;
 };
 
-/* Take in what was rung; the waker is left first, so that nothing falls in between. */
+/* Count the rings. The waker is stored first, so that no ring is missed. */
 static void count(struct listener *me, blitz_cx *cx)
 {
     listen(me->bell, cx->waker);
@@ -175,7 +175,7 @@ TEST(poll, bug_01_every_ring_is_heard)
     for (size_t k = 0; k < BZ_ARRAY_LEN(procs); k++) {
         uint64_t each = t_scaled(20000);
         t_watch("%u procs", procs[k]);
-        bz_store_relaxed(&heard, 0); /* relaxed: nobody else yet */
+        bz_store_relaxed(&heard, 0); /* relaxed: no other thread yet */
         for (int i = 0; i < BELLS; i++)
             bz_store_relaxed(&bells[i].rings, 0); /* relaxed: likewise */
         CHECK_EQ(blitz_run(listen_to_all, &each, &(blitz_config){.procs = procs[k]}), 0);

@@ -1,7 +1,7 @@
 /*
- * Random programs on the whole scheduler, on real threads that are held up where the order of events
- * decides: a delay point in so many lingers for a while, by seed. (Release builds have no delay
- * points; there it is plain stress.) support/random_program.h says what the programs do.
+ * Random programs on the whole scheduler, on real threads that are held up where the order of
+ * events decides: a delay point in so many lingers for a while, by seed. (Release builds have no
+ * delay points; there it is plain stress.) support/random_program.h describes the programs.
  */
 #include "support/random_program.h"
 
@@ -32,7 +32,7 @@ TEST(random, programs_on_threads_that_are_held_up_now_and_then)
         run_program(t_random(), 20, 20000);
 }
 
-/* Hardly ever, but then for longer than anybody would expect. */
+/* Rarely, but then for a long time. */
 TEST(random, programs_on_threads_that_are_held_up_for_long)
 {
     for (uint64_t i = 0, n = t_scaled(200); i < n; i++)

@@ -15,11 +15,11 @@ static struct bz_rng seeds[WORKERS];
 
 static void run(bz_entry e)
 {
-    CHECK_EQ(seen[e]++, 0); /* plain: whoever has the entry has its mark */
+    CHECK_EQ(seen[e]++, 0); /* plain: the owner of the entry owns its mark */
     bz_fetch_add_relaxed(&run_count, 1);
 }
 
-/* What spills the owner runs itself. */
+/* Push an entry; the owner itself runs entries that spill. */
 static void push(bz_entry e)
 {
     bz_entry spill[BZ_RUNQ_CAP / 2];
@@ -30,7 +30,7 @@ static void push(bz_entry e)
     }
 }
 
-/* One by one, or a hand at a time. Returns what was taken last. */
+/* One by one, or a hand at a time. Returns the entry taken last. */
 static bz_entry take(int me, struct bz_rng *r)
 {
     bz_entry hand[8], e = 0;
@@ -44,7 +44,7 @@ static bz_entry take(int me, struct bz_rng *r)
     return e;
 }
 
-/* The owner of ring 0 pushes all. Everybody takes, then steals. */
+/* The owner of ring 0 pushes all. Every thread takes, then steals. */
 static void worker(void *arg, int me)
 {
     bz_entry next = 1;

@@ -1,8 +1,8 @@
 /*
- * Random programs on a system that gives no more from a random call on: no thread, no stack, no
- * memory, or whichever the n-th call asks for. Scopes with deadlines, joins with and without, forks over waits,
- * blocking calls and channels. A call may say -ENOMEM or -EAGAIN. No call may wait for what will never come: every
- * program ends.
+ * Random programs on a system that refuses resources from a random call on: threads, stacks,
+ * memory, or the resource of the n-th call. Scopes with deadlines, joins with and without, forks
+ * over waits, blocking calls and channels. A call may say -ENOMEM or -EAGAIN. No call may wait for
+ * what will never come: every program ends.
  */
 #include "harness.h"
 
@@ -22,7 +22,7 @@ static int nap(void *arg)
     return blitz_sleep((uint64_t)(uintptr_t)arg * BLITZ_US);
 }
 
-/* Waits for an event that no one sets: only a cancel ends it. */
+/* Waits for an event that is never set: only a cancel ends it. */
 static int wait_for_ever(void *arg)
 {
     blitz_event *never = arg;

@@ -97,7 +97,7 @@ static int calls_that_block(void *arg)
     (void)arg;
     for (uint64_t i = 0, n = t_scaled(300); i < n || atomic_load(&handled) < n; i++) {
         int rc = blitz_blocking(blocks, NULL);
-        CHECK(rc == 0 || rc == -1); /* what the call said, interrupted or not */
+        CHECK(rc == 0 || rc == -1); /* the result of the call, interrupted or not */
         CHECK_EQ(blitz_sleep(50 * BLITZ_US), 0);
     }
     return 0;
@@ -223,7 +223,8 @@ static int lives_on(void *arg)
     return 7;
 }
 
-/* Stop the whole process, wait until it is, let it go on; until it has ended. Returns how it ended. */
+/* Stop the whole process, wait until it is stopped, continue it; repeat until it has ended. Returns
+ * how it ended. */
 static int freeze_again_and_again(pid_t pid, int *times)
 {
     for (int status;; (*times)++) {
@@ -231,14 +232,14 @@ static int freeze_again_and_again(pid_t pid, int *times)
         CHECK_EQ(waitpid(pid, &status, WUNTRACED), pid);
         if (!WIFSTOPPED(status))
             return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        usleep(12000); /* lint: allow test-sleep: the time it is frozen for is what is given */
+        usleep(12000); /* lint: allow test-sleep: the time of the freeze is the input */
         CHECK_EQ(kill(pid, SIGCONT), 0);
-        usleep(3000); /* lint: allow test-sleep: likewise, what it may run for */
+        usleep(3000); /* lint: allow test-sleep: likewise, the time it may run */
     }
 }
 
-/* Hogs, timers and a monitor that wake up in another time: every tick comes, nobody takes the gap for a
- * hang. */
+/* Hogs, timers and the monitor resume after a freeze: every tick comes, and the gap is not mistaken
+ * for a hang. */
 TEST_LIMIT(signal, bug_12_a_process_that_is_frozen_again_and_again_goes_on, 120)
 {
     static atomic_ullong ticked;

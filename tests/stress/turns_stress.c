@@ -1,9 +1,9 @@
 /*
- * turns_stress.c - more endless loops than CPUs, in code of every kind, and a runtime that goes on.
+ * turns_stress.c - more endless loops than CPUs, in code of every kind, beside a working runtime.
  *
- * What must hold: every loop gets on, again and again, though most of them are stopped at any time; so do
- * tasks that do not loop; what they compute is right; and all come to an end when told.
- * BLITZ_TURNS_S in the environment: how many seconds each case burns.
+ * Invariants: every loop makes progress repeatedly, although most of them are stopped at any time.
+ * So do tasks that do not loop. Their results are correct, and all end when told. BLITZ_TURNS_S in
+ * the environment: how many seconds each case burns.
  */
 #include "harness.h"
 
@@ -29,7 +29,7 @@ static void got_on(struct t_hog *h)
     atomic_fetch_add_explicit(&h->turns, 1, memory_order_relaxed);
 }
 
-/* ---- what they do ---- */
+/* ---- bodies of the loops ---- */
 
 static int spins(void *arg)
 {
@@ -189,7 +189,7 @@ TEST_LIMIT(turns, endless_loops_all_get_on, 300)
     burn(spinning, 1, 2);
 }
 
-/* A thread that is stopped in malloc would stop all the others, and the monitor. */
+/* A thread that is stopped in malloc would block all other threads, and the monitor. */
 TEST_LIMIT(turns, code_that_allocates_is_stopped_outside_malloc, 300)
 {
     burn(allocating, 1, 2);

@@ -1,7 +1,7 @@
 /*
  * Waits on real threads: values put by tasks and plain threads, takers with deadlines of a few
- * microseconds, and cancels at the same time. Nothing is lost, nobody is left behind; sanitizers
- * watch the frames.
+ * microseconds, and cancels at the same time. No wake-up is lost and no waiter is left; sanitizers
+ * check the stack frames.
  */
 #include "harness.h"
 

@@ -13,10 +13,10 @@
  *   receivers   receive until the channels are closed; each channel has one
  *   guests      do anything; they have deadlines, or are cancelled
  *
- * What must hold:
+ * Invariants:
  *   - progress: the senders end, because there are receivers. A wake-up that is lost stops one of them.
  *   - conservation: each value that a call says it sent is received once, and no other value.
- *   - no spinning: the polls of one operation are few, since each is owed to a step of another party.
+ *   - no spinning: the polls of one operation are few, because each follows a step of another party.
  *   - the invariants of the channel (bz_chan_check) after every operation, and empty lines at the end.
  *
  * None of this knows of a certain bug. The mixes are what matters: most of them have no test of their own.
@@ -57,7 +57,7 @@ struct mix_party {
     int left;                 /* sends, or a guest's operations, that are left */
     bool is_closing;          /* a receiver's: a channel was closed, drain your own */
     bool is_over;             /* it has nothing to do any more */
-    bz_atomic(int) has_ended; /* release and acquire: what it has counted */
+    bz_atomic(int) has_ended; /* release and acquire: its counts */
     struct bz_rng rng;
     struct mix_op op;
     blitz_task *task;
@@ -194,7 +194,7 @@ static inline void mix_begin(struct mix_party *me)
         blitz_chan_recv_future_init(&me->one, c, &op->value[0]);
 }
 
-/* What came of the future, awaited with `rc`: the case, or an error; *error is the case's. */
+/* The result of the future, awaited with `rc`: the case, or an error; *error is the case's. */
 static inline int mix_outcome(struct mix_party *me, int rc, int *error)
 {
     int result = me->op.is_select ? me->select.result : me->one.result;
@@ -260,7 +260,7 @@ static inline void mix_count(struct mix_party *me, unsigned chosen)
 static inline void mix_end(struct mix_party *me, int chosen, int error)
 {
     if (chosen < 0) {
-        CHECK(me->role == MIX_GUEST); /* nothing but a deadline or a cancel ends a wait in vain */
+        CHECK(me->role == MIX_GUEST); /* only a deadline or a cancel ends a wait without success */
         CHECK(chosen == -ETIMEDOUT || chosen == -ECANCELED);
         me->is_over |= chosen == -ECANCELED;
     } else if (error == -EPIPE) {

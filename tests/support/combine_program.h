@@ -1,12 +1,12 @@
 /*
- * combine_program.h - random programs over combinators: a tree of races, alls, timeouts, maps, thens
- * and lazies over probes, sleeps and promises, awaited by a fiber, a stackless task or a plain
- * thread, with a deadline or without, perhaps cancelled, while tasks and threads complete the leaves.
+ * combine_program.h - random programs over combinators. A fiber, a stackless task or a plain thread
+ * awaits a tree of races, alls, timeouts, maps, thens and lazies over probes, sleeps and promises.
+ * The wait may have a deadline and may be cancelled, while tasks and threads complete the leaves.
  *
- * What must hold, whatever the order: the wait ends; each probe that was asked has exactly one end
- * (ready, or revoked or left behind), and none is asked or cancelled after it; each child of a
- * combinator that is over has a fate that is one; each promise's value is taken or freed once; no
- * waker is kept and no timer stays armed (the runtime looks at its end).
+ * Invariants for every order: the wait ends. Each polled probe ends exactly once (ready, revoked or
+ * abandoned), and is not polled or cancelled afterwards. Each child of a completed combinator has
+ * exactly one fate. Each promise's value is taken or freed once. No waker is kept and no timer
+ * stays armed (the runtime checks this at its end).
  *
  *     combine_play(os, seed, procs);
  */
@@ -59,7 +59,7 @@ struct cp_program {
     unsigned procs;
     struct cp_node node[CP_NODES];
     int used;
-    int made, freed; /* values of promises; freed: guarded by what joins everybody */
+    int made, freed; /* values of promises; freed: guarded by the joins */
     bz_atomic(int) taken;
     blitz_future *root;
     blitz_deadline until;
@@ -190,7 +190,7 @@ static inline struct cp_node *cp_grow(struct cp_program *p, unsigned depth)
     return n;
 }
 
-/* ---- those who complete the leaves ---- */
+/* ---- tasks and threads that complete the leaves ---- */
 
 static inline void cp_complete(struct cp_program *p, struct cp_node *n, struct bz_rng *dice)
 {
@@ -239,7 +239,7 @@ static void cp_set_on_thread(void *arg)
     cp_set_some(arg);
 }
 
-/* ---- those who wait ---- */
+/* ---- waiters ---- */
 
 static int cp_wait(void *arg)
 {
@@ -267,7 +267,7 @@ static blitz_poll cp_poll(void *state, blitz_cx *cx)
     BLITZ_END(0);
 }
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
 static inline void cp_check_probe(const struct t_probe *p)
 {
@@ -315,7 +315,7 @@ static inline void cp_check(struct cp_program *p)
     CHECK(p->result == 0 || p->result == -ETIMEDOUT || p->result == -ECANCELED);
     for (int i = 0; i < p->used; i++)
         given += cp_check_node(&p->node[i]);
-    /* relaxed: everybody has been joined */
+    /* relaxed: all tasks have been joined */
     CHECK_EQ(given + bz_load_relaxed(&cp_freed), bz_load_relaxed(&p->taken));
 }
 
@@ -369,7 +369,7 @@ static inline void combine_play(const struct bz_os *os, uint64_t seed, unsigned 
     CHECK_NOT_NULL(p);
     p->os = os;
     bz_rng_init(&p->dice, seed);
-    bz_store_relaxed(&cp_freed, 0); /* relaxed: before anybody runs */
+    bz_store_relaxed(&cp_freed, 0); /* relaxed: before any task runs */
     CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, cp_run, p), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);

@@ -1,10 +1,10 @@
 /*
- * death.h - a broken invariant must abort and say what it saw.
+ * death.h - a broken invariant must abort with a message.
  *
  *     DIES("freed twice", bz_slab_free(&s, object));
  *
  * runs the statement in a child process and checks that it aborts with those words on standard
- * error. What the child changes is gone with it.
+ * error. Changes of the child are lost with it.
  */
 #ifndef DEATH_H
 #define DEATH_H

@@ -40,7 +40,7 @@ static inline void t_deny_arg(int nr, int arg, uint32_t value, int err)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     if (arg < 0)
-        code[3].jf = 0; /* whatever it is */
+        code[3].jf = 0; /* any errno */
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
     t_has_denied = true;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

@@ -1,5 +1,5 @@
 /*
- * dumped.h - a dump in memory, and what it says.
+ * dumped.h - a dump in memory, and checks of its text.
  *
  *     struct t_dumped d;
  *     t_dump(&d, rt, BLITZ_DUMP_FRAMES);
@@ -14,7 +14,7 @@
 struct t_dumped {
     unsigned lines;
     size_t used;
-    char text[1 << 18]; /* what does not fit is counted and left out */
+    char text[1 << 18]; /* bytes that do not fit are counted and dropped */
 };
 
 static inline int t_dump_add(void *ctx, const char *line, size_t length)

@@ -3,8 +3,8 @@
  *
  *     struct t_event e;
  *     t_event_init(&e, os);
- *     t_event_await(&e);       one waiter; returns when it has been set, in whatever order
- *     t_event_set(&e);         anybody
+ *     t_event_await(&e);       one waiter; returns when it has been set, in any order
+ *     t_event_set(&e);         any thread
  *
  * A future like a user would write one: a lock, a flag and a cloned waker.
  */

@@ -7,7 +7,7 @@
 
 #include "support/fair_scenes.h"
 
-/* ---- every call, by one who has lost its proc ---- */
+/* ---- every call, by a task that has lost its proc ---- */
 
 static inline int call_nothing(void)
 {
@@ -66,7 +66,7 @@ static inline int waits_for(void *event)
     return 0;
 }
 
-/* It wakes one that waits, and goes on burning until that has run. */
+/* It wakes a waiting task, and burns until that task has run. */
 static inline int call_wake(void)
 {
     struct t_event e;

@@ -1,11 +1,11 @@
 /*
- * fair_scenes.h - tasks that do not let go, and everybody else beside them. Scenes for virtual time
+ * fair_scenes.h - tasks that never yield, and other tasks beside them. Scenes for virtual time
  * (fair_sim.c) and for real threads (fair_test.c); each says how a hog burns:
  *
  *     static void hog_step(void);      a step of a loop that has no end: virtual time, or a pause
  *
- * Nothing here sleeps to win a race, and nothing measures: a hog burns until somebody else has done
- * what he could not do if the hog had stopped him. If he is stopped, the scene never ends, and the
+ * Nothing here sleeps to win a race, and nothing measures: a hog burns until other tasks have made
+ * progress that it would otherwise have blocked. If he is stopped, the scene never ends, and the
  * harness or the simulation says so. On one proc the same loop *proves* that the proc has moved: a
  * task that sees another run in front of its eyes has lost it (lose_proc).
  */
@@ -24,10 +24,10 @@ static void hog_step(void);
 
 typedef bz_atomic(int) hog_flag;
 
-/* Burn until somebody says so. */
+/* Burn until told to stop. */
 static inline void hog_until(hog_flag *flag)
 {
-    while (bz_load_acquire(flag) == 0) /* pairs with hog_let_go: what was done before it is seen */
+    while (bz_load_acquire(flag) == 0) /* pairs with hog_let_go: writes before it are seen */
         hog_step();
 }
 
@@ -71,7 +71,7 @@ static inline void lose_proc(void)
     blitz_task_detach(t);
 }
 
-/* ---- everybody else ---- */
+/* ---- other tasks ---- */
 
 enum { OTHERS_TICKS = 10, OTHERS_WAKES = 20 };
 
@@ -174,7 +174,7 @@ static inline void others_live(void)
         CHECK_EQ(hog_join(t[i]), want[i]);
 }
 
-/* `count` endless loops, which end when everybody else has lived beside them. */
+/* Run `count` endless loops, which end when all other tasks have made progress beside them. */
 static inline int others_beside_hogs(void *count)
 {
     enum { MAX = 48 };
@@ -192,8 +192,8 @@ static inline int others_beside_hogs(void *count)
 }
 
 /*
- * From outside: a hog and whoever lets it go are put into the queue together, perhaps before anybody
- * has begun to look. Both may be taken out in one handful.
+ * From outside: a hog and the task that stops it are queued together, perhaps before any worker
+ * searches. Both may be taken out in one handful.
  */
 static inline void outside_spawns_a_hog_and_another(const struct bz_os *os, unsigned procs,
                                                     bool is_on_proc)
@@ -257,7 +257,7 @@ static inline void *leaves_a_pointer(void *flag)
     return flag;
 }
 
-/* Runs `hog` as a task of its own; meanwhile everybody else lives. */
+/* Run `hog` as a separate task; meanwhile all other tasks make progress. */
 static inline void beside(int (*hog)(void *), void *arg, hog_flag *over, int want)
 {
     blitz_task *t = hog_spawn(hog, arg);
@@ -299,7 +299,7 @@ static inline int scene_drop_state(void *arg)
     return 0;
 }
 
-/* Whoever lets go of it last is held up: the one who detaches, or the machine that ran it. */
+/* The drop of the last reference blocks: by the detaching task, or by the machine that ran it. */
 struct hog_bell {
     hog_flag over;
     bz_atomic(int) returned;
@@ -317,7 +317,7 @@ static inline void hog_in_drop_result(void *value, void *ctx)
     hog_in_bell(value);
 }
 
-/* Let them go, and wait until nobody is in there: the bell may lie in a frame. */
+/* Release them, and wait until no thread is inside: the bell may be in a stack frame. */
 static inline void hog_bell_end(struct hog_bell *bell, int count)
 {
     hog_let_go(&bell->over);
@@ -329,7 +329,7 @@ static inline int detaches(void *t)
 {
     while (!blitz_task_is_done(t)) /* not a join, which would run it right here */
         CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
-    blitz_task_detach(t); /* nobody took the pointer */
+    blitz_task_detach(t); /* the pointer was not taken */
     return 0;
 }
 
@@ -346,7 +346,7 @@ static inline int scene_drop_result(void *arg)
     return hog_join(t);
 }
 
-/* A foreign waker: whoever wakes it is held up in it. */
+/* A foreign waker that blocks the thread that wakes it. */
 static inline void hog_waker_clone(void *bell)
 {
     (void)bell;
@@ -377,7 +377,7 @@ static inline int scene_waker_of_a_join(void *arg)
     return 0;
 }
 
-/* A timer that wakes a foreign waker, in the loop of whoever fires it, and others that are due with it. */
+/* A timer that wakes a foreign waker in the loop that fires it, and other timers due with it. */
 static inline int sleeps_until(void *when)
 {
     return blitz_sleep_until(*(blitz_deadline *)when);

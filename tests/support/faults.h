@@ -31,7 +31,7 @@ struct t_faults {
     unsigned tolerates;        /* T_FAULT(...) | ... */
     const struct bz_os *under; /* NULL: bz_os_linux */
     unsigned sim_seeds;        /* 0: on `under` itself */
-    /* Told about the whole, for the caller to look at. */
+    /* Results of the whole, for the caller to check. */
     uint64_t runs;
     unsigned seen; /* kinds that were failed, as T_FAULT bits */
     char verdict[2 * 65536];
@@ -53,7 +53,7 @@ static inline void t_faults_run_on(const struct bz_os *os, void *arg)
     run->result = run->all->scenario(&run->fault.os, &run->fault.allocator, run->all->arg);
 }
 
-/* What is wrong with this run, in all->verdict; false if nothing is. */
+/* Describe an error of this run in all->verdict; return false if there is none. */
 static inline bool t_faults_judge(struct t_faults_run *run)
 {
     struct t_faults *all = run->all;
@@ -81,7 +81,7 @@ static inline bool t_faults_judge(struct t_faults_run *run)
     return true;
 }
 
-/* The n-th call failing, on the keeper or under simulations. False: stop here. */
+/* Fail the n-th call, on the real backend or under simulation. False: stop here. */
 static inline bool t_faults_nth(struct t_faults *all, uint64_t nth, bool *out_failed)
 {
     for (unsigned i = 0; i == 0 || i < all->sim_seeds; i++) {

@@ -1,5 +1,5 @@
 /*
- * hogs.h - tasks that burn, and what they look like from outside.
+ * hogs.h - tasks that burn, and checks on them from outside.
  */
 #ifndef T_HOGS_H
 #define T_HOGS_H

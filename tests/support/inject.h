@@ -1,18 +1,19 @@
 /*
  * inject.h - one object, several waiters of every form, and an event or a cancel at a chosen point.
  *
- * A play has one object (a semaphore, a condition, a latch, a scope ...), up to INJ_WAITERS waiters and
- * one event that the first of them waits for. Each waiter has a form: a fiber that calls, a fiber that
- * awaits the future, a stackless task, a plain thread that calls, a plain thread that awaits. Futures may
- * be wrapped in a race, a timeout or an all. Waiter 0 is cancelled; some others have deadlines; the last
- * one waits without a limit. A waiter that gets what it waited for passes it on.
+ * A play has one object (a semaphore, a condition, a latch, a scope ...), up to INJ_WAITERS waiters
+ * and one event that the first of them waits for. Each waiter has a form: a fiber that calls, a
+ * fiber that awaits the future, a stackless task, a plain thread that calls, a plain thread that
+ * awaits. Futures may be wrapped in a race, a timeout or an all. Waiter 0 is cancelled; some others
+ * have deadlines; the last one waits without a limit. A waiter that gets a grant passes it on.
  *
- * So at the end every waiter has returned, whatever the order: a grant that went to a waiter that had
- * left, or an event that no waker heard of, leaves the last waiter asleep. Objects that a released
- * waiter may free are freed by the last waiter that leaves, while the opener may still be in its call.
+ * So at the end every waiter has returned, in any order of events. A grant that went to a waiter
+ * that had left, or an event without a wake-up, would leave the last waiter asleep. Objects that a
+ * released waiter may free are freed by the last waiter that leaves, while the opener may still be
+ * in its call.
  *
- * Either the event or the cancel comes when the word `poked` becomes 1: a simulation sets it at every
- * point of choice in turn (os/sim.h), a run on real threads after a random number of turns.
+ * Either the event or the cancel comes when the word `poked` becomes 1. A simulation sets it at
+ * every decision point in turn (os/sim.h), a run on real threads after a random number of turns.
  *
  *     struct inj_plan plan = inj_plan_of(seed);
  *     inj_play(os, &plan, procs);
@@ -699,7 +700,7 @@ static inline void inj_left(struct inj_waiter *w, int result)
     CHECK(result == 0 || result == -ECANCELED ||
           (result == -ETIMEDOUT && w->until != BLITZ_FOREVER));
     w->result = result;
-    if (result == 0 && p->plan->kind == &inj_kinds[2]) { /* a rwlock: as what it came */
+    if (result == 0 && p->plan->kind == &inj_kinds[2]) { /* a rwlock: as reader or writer */
         if (inj_reads(w))
             blitz_rwlock_read_unlock(&p->o.rwlock);
         else

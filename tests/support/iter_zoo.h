@@ -286,7 +286,7 @@ static inline void zoo_rows(struct zoo *z)
         if (i == rows / 2)
             size = n / 3;
         size = size < n - at ? size : n - at;
-        z->out[i] = (int)size; /* what the offsets are made of */
+        z->out[i] = (int)size; /* the source of the offsets */
         z->rows[i] = size > 0 ? z->a + (size_t)z->b[i] % (n - size + 1) : NULL;
         z->sizes_want[i] = at;
         at += size;

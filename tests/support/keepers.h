@@ -1,5 +1,5 @@
 /*
- * keepers.h - run a scenario on every keeper of I/O that this system has, whatever BLITZ_IO says.
+ * keepers.h - run a scenario on every I/O backend of this system, regardless of BLITZ_IO.
  */
 #ifndef T_KEEPERS_H
 #define T_KEEPERS_H

@@ -8,7 +8,7 @@
 
 #include "blitz/blocking.h"
 
-/* 0 and *result (may be NULL), or what the await or the future said. */
+/* Returns 0 and *result (may be NULL), or the error of the await or the future. */
 static inline int leave_at(int (*fn)(void *arg), void *arg, void (*drop)(void *value, void *ctx),
                            int *result, blitz_deadline until)
 {

@@ -6,14 +6,13 @@
  *     lin_return(&h, i, rc, 0);                    // as it returns
  *     CHECK(lin_is_linearizable(&h));
  *
- * A history is right if each operation can be given one moment between its call and its return such
- * that, one after the other in that order, they do what one channel does that is used by nobody else: a
- * queue with a capacity, closed or not. At a rendezvous a send and its receive have one moment
- * together.
+ * A history is correct if each operation can be assigned one moment between its call and its return
+ * such that their sequential execution matches a sequential channel: a queue with a capacity,
+ * closed or not. At a rendezvous a send and its receive have one moment together.
  *
- * The search is Wing and Gong's: of the operations that could be next (none that is left returned
- * before they were called) try each that the model agrees with, and go on from there; a set of
- * operations done and a state of the model that led nowhere once is not tried again. Up to LIN_MAX
+ * The search is Wing and Gong's. An operation could be next if no remaining operation returned
+ * before it was called. Try each one that the model allows, and continue from there. A pair of
+ * completed operations and model state that failed once is not tried again. Up to LIN_MAX
  * operations, which is plenty for a few tasks that meet.
  *
  * Values are different from each other, so a value also tells what was sent.
@@ -69,7 +68,7 @@ struct lin {
     int senders;  /* counted ones to begin with */
     uint64_t clock;
     uint64_t now;                    /* the caller's clock */
-    uint64_t at_ns[2 * LIN_MAX + 1]; /* what it said at each tick of ours */
+    uint64_t at_ns[2 * LIN_MAX + 1]; /* the result at each tick */
     int count;
     struct lin_op op[LIN_MAX];
 };
@@ -113,7 +112,7 @@ static inline bool lin_send(const struct lin *h, struct lin_state *s, const stru
         return true;
     case -EPIPE:
         return s->is_closed;
-    case -EAGAIN: /* a rendezvous: who waits there is not to be seen in a history */
+    case -EAGAIN: /* a rendezvous: a history does not show waiting parties */
         return !s->is_closed && (h->capacity == 0 || s->count == h->capacity);
     default:
         return true; /* nothing happened */
@@ -217,7 +216,7 @@ static inline bool lin_was_here(struct lin_search *f, uint64_t hash)
     return false;
 }
 
-/* The first return among those that are left: whatever was called later cannot be next. */
+/* The first return among the remaining operations: an operation called later cannot be next. */
 static inline uint64_t lin_horizon(const struct lin *h, uint32_t done)
 {
     uint64_t first = UINT64_MAX;

@@ -56,7 +56,7 @@ static inline blitz_par_opts loop_opts(struct loop_dice *d, size_t n)
     return o;
 }
 
-/* Inside a body: let the seed, or the system, choose who goes on. */
+/* Inside a body: let the seed, or the system, choose the next thread. */
 static inline void loop_waver(unsigned wavers, size_t i)
 {
     uint64_t dice = loop_mix(i + 77);

@@ -28,7 +28,7 @@ static inline blitz_tcp_listener *t_listen(blitz_addr *at)
     return l;
 }
 
-/* Two ends of one connection: who connected, who was accepted. */
+/* Two ends of one connection: the connecting and the accepted one. */
 static inline void t_tcp_pair(blitz_tcp *end[2])
 {
     blitz_addr at;
@@ -55,8 +55,9 @@ static inline uint64_t t_fill(blitz_tcp *t)
     return sum;
 }
 
-/* Open descriptors of this process. While a runtime lives its keepers are among them, and a keeper is
- * opened when its proc first needs one: compare them before and after a run, not within. */
+/* Open descriptors of this process. While a runtime exists, its backends use descriptors, and a
+ * backend opens when its proc first needs it: compare the counts before and after a run, not
+ * within. */
 static inline unsigned t_open_fds(void)
 {
     unsigned n = 0;
@@ -68,7 +69,7 @@ static inline unsigned t_open_fds(void)
     return n;
 }
 
-/* Open sockets of this process: no keeper is one. */
+/* Open sockets of this process; backends use none. */
 static inline unsigned t_open_sockets(void)
 {
     unsigned n = 0;

@@ -1,8 +1,8 @@
 /*
  * net_ops.h - every call of the network that waits, as a future, in one table.
  *
- * Each stands in a world of its own, in which it has to wait until `allow` is called. What it does is
- * then looked at by `check`, which also says that it was done exactly once.
+ * Each stands in a world of its own, in which it has to wait until `allow` is called. `check` then
+ * checks its effect, and that it happened exactly once.
  */
 #ifndef T_NET_OPS_H
 #define T_NET_OPS_H
@@ -42,7 +42,7 @@ struct t_net_op {
     blitz_future *(*init)(struct t_net_world *w);
     void (*allow)(struct t_net_world *w);
     void (*check)(struct t_net_world *w);
-    void (*close)(struct t_net_world *w); /* what it waits on; NULL: not its to close */
+    void (*close)(struct t_net_world *w); /* the object it waits on; NULL: it must not close it */
     bool is_for_tasks;                    /* -EOPNOTSUPP on a plain thread */
 };
 
@@ -72,7 +72,7 @@ static inline void t_net_world_close(struct t_net_world *w)
     blitz_tcp_close(w->client);
 }
 
-/* ---- what makes them wait, and what lets them go on ---- */
+/* ---- making them wait, and letting them continue ---- */
 
 static inline void t_net_nothing(struct t_net_world *w)
 {
@@ -106,7 +106,8 @@ static inline void t_net_raw_hello(struct t_net_world *w)
     CHECK_EQ(write(w->raw[0], "hello", 5), 5);
 }
 
-/* By the system's own word: a keeper that polls before it tries finds no room where there is some. */
+/* By the system's answer: a backend that polls before it tries may see no room although there is
+ * some. */
 static inline void t_net_fill(struct t_net_world *w)
 {
     static const char data[65536];
@@ -116,7 +117,7 @@ static inline void t_net_fill(struct t_net_world *w)
     CHECK_EQ(blitz_tcp_try_write(w->t[0], data, 1), -EAGAIN); /* and now it is known */
 }
 
-/* Only what is in the way: what waits may have been written behind it meanwhile. */
+/* Drain only the blocking bytes: the waiting write may have put bytes behind them meanwhile. */
 static inline void t_net_drain(struct t_net_world *w)
 {
     static char data[65536];
@@ -156,7 +157,7 @@ static inline void t_net_drain_raw(struct t_net_world *w)
         continue;
 }
 
-/* ---- what they have done ---- */
+/* ---- checking their effects ---- */
 
 /* There were five bytes, and there are no more. */
 static inline void t_net_check_read(struct t_net_world *w)
@@ -243,7 +244,7 @@ static inline void t_net_check_raw(struct t_net_world *w)
     CHECK_EQ(read(w->raw[1], w->data, sizeof w->data), 5);
 }
 
-/* Of a stream that was empty: what was sent is there, and nothing else. */
+/* A stream that was empty holds exactly the sent bytes. */
 static inline void t_net_check_write(struct t_net_world *w)
 {
     CHECK_EQ(*w->result, 5);
@@ -297,7 +298,7 @@ static inline void t_net_check_raw_room(struct t_net_world *w)
     CHECK_EQ(write(w->raw[0], "x", 1), 1);
 }
 
-/* ---- closing what they wait on ---- */
+/* ---- closing the object of a wait ---- */
 
 static inline void t_net_close_in(struct t_net_world *w)
 {

@@ -1,6 +1,6 @@
 /*
- * net_scenes.h - what scenes of the network are made of: bytes that say where they belong, users of
- * a socket that are tasks or plain threads, and transfers in all the ways there are.
+ * net_scenes.h - building blocks of network scenes: bytes that encode their position, users of a
+ * socket that are tasks or plain threads, and transfers in all forms.
  */
 #ifndef T_NET_SCENES_H
 #define T_NET_SCENES_H
@@ -87,7 +87,7 @@ struct stream {
     uint64_t sent, got;
 };
 
-/* One write of a stream, in one of the ways there are. Returns what it did, or why not. */
+/* One write of a stream, in one of the ways there are. Returns its result, or a negative errno. */
 static inline int64_t write_some(struct stream *s, const uint8_t *data, size_t n)
 {
     blitz_piece piece[2] = {{(void *)(uintptr_t)data, n / 2},

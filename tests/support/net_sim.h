@@ -1,11 +1,11 @@
 /*
- * net_sim.h - scenes on a simulated network (io/sim_net.h), with every keeper that ships.
+ * net_sim.h - scenes on a simulated network (io/sim_net.h), with every backend.
  *
  *     net_on_seeds(scene, arg, (struct bz_sim_net_config){.reset_one_in = 40}, 60);
  *
- * runs scene(arg) as the first task of a runtime, under 60 seeds (scaled): the seed picks 1 to 4 procs and
- * the keeper, unless BLITZ_IO names one. At the end nothing may be left open or in flight. What a
- * scene draws comes from the seed as well: net_dice().
+ * runs scene(arg) as the first task of a runtime, under 60 seeds (scaled): the seed picks 1 to 4
+ * procs and the backend, unless BLITZ_IO names one. At the end nothing may be left open or in
+ * flight. Random numbers of a scene come from the seed as well: net_dice().
  */
 #ifndef T_NET_SIM_H
 #define T_NET_SIM_H

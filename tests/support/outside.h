@@ -1,5 +1,5 @@
 /*
- * outside.h - computations for threads that are no workers: what a guest may meet.
+ * outside.h - computations for plain threads that run tasks as guests.
  *
  *     int (*const *fn)(void *) = t_visits;      each returns its argument, on any runtime
  */
@@ -57,7 +57,7 @@ static inline int t_visit_spawns(void *arg)
     return result;
 }
 
-/* It goes on here after every wait, on the caller's thread. */
+/* It continues here after every wait, on the caller's thread. */
 static inline int t_visit_locks(void *arg)
 {
     struct blitz_worker_ *here = blitz_worker_();

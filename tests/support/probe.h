@@ -1,5 +1,5 @@
 /*
- * probe.h - a future that is ready when it is told, of any class, and keeps an eye on its caller.
+ * probe.h - a future of any class that becomes ready on request and checks its caller.
  *
  *     struct t_probe p;
  *     t_probe_init(&p, os, BLITZ_PINNED);
@@ -21,7 +21,7 @@ struct t_probe {
     blitz_future f;
     const struct bz_os *os;
     struct bz_lock lock;
-    int polls, cancels, told; /* guarded by lock, as is the rest; told: it has said "ready" */
+    int polls, cancels, told; /* guarded by lock, like the rest; told: it has returned "ready" */
     bool is_set;
     int output;
     blitz_waker waker;

@@ -1,12 +1,12 @@
 /*
  * random_program.h - random programs on the whole scheduler: a tree of tasks, fibers and stackless
- * ones, each of which spawns (anywhere, or on a given proc), joins with and without a deadline or only
- * tries, shares handles, cancels, detaches, yields, sleeps, waits for events, forks, shields, sets
- * locals and burns, as its own dice say, beside threads from outside that do the same to it.
+ * ones. Each task chooses at random: it spawns (anywhere, or on a given proc), joins with and
+ * without a deadline or only tries, shares handles, cancels and detaches. It yields, sleeps, waits
+ * for events, forks, shields, sets locals and burns. Plain threads do the same from outside.
  *
- * What a task does follows from its number alone, not from the schedule, so that one seed is one
- * program. What must hold: it ends, every task that was spawned runs exactly once and returns what
- * follows from its number, whoever waits gets one of the answers it may get.
+ * The actions of a task depend only on its number, not on the schedule, so that one seed is one
+ * program. Invariants: the program ends, every spawned task runs exactly once and returns the
+ * result for its number, and every wait returns an allowed result.
  *
  *     struct program p = {seed, procs, outsiders};
  *     play_program(os, &p);
@@ -20,13 +20,13 @@
 #include "sched/sched.h"
 #include "support/event.h"
 
-/* How a program computes for a while; whoever runs it says. */
+/* How a program computes for a while; set by the test. */
 static void program_burn(uint64_t ns);
 
 enum { HANDLES = 4, DEPTH_BITS = 3, TASKS_MAX = 150 };
 
 static bz_atomic(int) locals_set, locals_gone;
-static bz_atomic(int) spawned, ended, budget; /* atomic for those who look: one runs at a time */
+static bz_atomic(int) spawned, ended, budget; /* atomic for readers: one writer at a time */
 
 /* A task's argument is its number and how deep its tree may go on, in one word: it owns nothing. */
 static void *task_arg(uint64_t number, unsigned depth)
@@ -71,7 +71,7 @@ static bool spawn(struct self *s, int (*fn)(void *), void *arg, blitz_task **out
     return err == 0;
 }
 
-/* A stackless task: what it is, and how often it is to be asked. */
+/* A stackless task: its task, and its number of polls. */
 struct polled {
     void *arg;
     struct bz_rng dice;
@@ -160,7 +160,7 @@ static void act_try(struct self *s)
     forget(s, i);
 }
 
-/* A second handle: whoever comes second gets the same answer. */
+/* A second handle: the second joiner gets the same result. */
 static void act_share(struct self *s)
 {
     if (s->held == 0)
@@ -181,7 +181,7 @@ static int set_it(void *event)
     return 7;
 }
 
-/* Somebody will set it; whoever waits may give up first, but not go away. */
+/* Another task will set it; a waiter may time out first, but must not end before. */
 static void act_event(struct self *s)
 {
     struct t_event e;
@@ -341,7 +341,7 @@ static int wake_and_free(void *waker)
     return 0;
 }
 
-/* Somebody else will wake us, once. */
+/* Another task will wake this one, once. */
 static blitz_poll wait_for_a_waker(blitz_cx *cx)
 {
     blitz_waker *w = malloc(sizeof *w);

@@ -13,8 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Say so before anything is measured: a system that gives two megabytes at a time, or puts pages together
- * later on, says nothing of what was asked for. */
+/* Call before a measurement: with huge pages the resident size says nothing about the touched
+ * memory. */
 static inline void t_no_huge_pages(void)
 {
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);

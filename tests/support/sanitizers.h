@@ -1,6 +1,5 @@
 /*
- * sanitizers.h - what cannot be observed under a sanitizer or an emulator, with the reason in the
- * skip.
+ * sanitizers.h - skip tests that cannot work under a sanitizer or an emulator, with the reason.
  */
 #ifndef T_SANITIZERS_H
 #define T_SANITIZERS_H

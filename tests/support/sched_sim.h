@@ -1,10 +1,10 @@
 /*
- * sched_sim.h - whole runtimes under the simulated keeper.
+ * sched_sim.h - whole runtimes on the simulated OS backend.
  *
  *     sim_on_seeds(scene, arg, 0, 400);
  *
  * runs scene(arg) as the first task of a runtime, under 400 seeds (scaled), with a number of procs
- * that the seed picks; the seed and the number are shown when it ends badly.
+ * that the seed picks; the seed and the number are shown on a failure.
  */
 #ifndef T_SCHED_SIM_H
 #define T_SCHED_SIM_H
@@ -58,7 +58,7 @@ static inline void sim_end(struct bz_runtime *rt)
         CHECK_EQ(bz_machines_at(rt, i)->holds_on, 0u); /* none keeps its proc for ever */
     }
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
-    CHECK_EQ(sim_blocks, 0); /* a header that is held by no one would keep the runtime */
+    CHECK_EQ(sim_blocks, 0); /* a leaked header would keep the runtime */
 }
 
 static inline void sim_play(const struct bz_os *os, void *arg)

@@ -1,9 +1,10 @@
 /*
- * set_program.h - random programs over a join set: tasks, stackless tasks, promises, probes and sleeps go in
- * while a fiber, a stackless task or a plain thread takes them out, with deadlines and perhaps a cancel.
+ * set_program.h - random programs over a join set. Tasks, stackless tasks, promises, probes and
+ * sleeps are added while a fiber, a stackless task or a plain thread takes them out, with deadlines
+ * and perhaps a cancel.
  *
- * What must hold, in any order of events: each member comes out once, with its own key and result; a probe
- * has exactly one end; no waker is kept; no wait is too long.
+ * Invariants, in any order of events: each member comes out once, with its own key and result; a
+ * probe has exactly one end; no waker is kept; no wait is too long.
  *
  *     set_play(os, seed, procs);
  */

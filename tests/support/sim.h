@@ -1,5 +1,5 @@
 /*
- * sim.h - scenarios under the simulated keeper, from tests.
+ * sim.h - scenarios on the simulated OS backend, for tests.
  *
  *     t_sim_each_seed(200, scenario, arg);     must end well with 200 seeds of this run
  *     int err = t_sim(seed, scenario, arg);    one seed; what came of it

@@ -3,9 +3,10 @@
  *
  *     CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, false, scene), 3u);
  *
- * runs scene(NULL) as the first task of a runtime of two procs, once for each n = 1, 2, 3, ... with the
- * n-th call of that kind failing (and all after it, if that is for good), until none was left to fail,
- * and returns that n. The runtime may refuse to begin; what begins, ends, and leaves nothing behind.
+ * runs scene(NULL) as the first task of a runtime of two procs, once for each n = 1, 2, 3, ... The
+ * n-th call of that kind fails (and all later ones, if is_for_good). It stops when no call failed,
+ * and returns that n. The runtime may refuse to begin; what begins, ends, and leaves nothing
+ * behind.
  */
 #ifndef T_SIM_FAULTS_H
 #define T_SIM_FAULTS_H

@@ -1,7 +1,7 @@
 /*
  * sorts.h - arrays in the orders that sorts go wrong on, and every sort of blitz as a sort of numbers.
  *
- * Each row of sorts_all puts n uint64_t into ascending order; what it does is compared with qsort.
+ * Each row of sorts_all puts n uint64_t into ascending order; its result is compared with qsort.
  */
 #ifndef T_SORTS_H
 #define T_SORTS_H
@@ -153,7 +153,7 @@ static inline void sorts_check(const struct sorts_row *row, enum sorts_order ord
     CHECK_NOT_NULL(v);
     CHECK_NOT_NULL(want);
     t_watch("%s, order %d, n %zu", row->name, (int)order, n);
-    v[0] = v[n + 1] = UINT64_C(0xfeedfeedfeedfeed); /* what lies around it stays */
+    v[0] = v[n + 1] = UINT64_C(0xfeedfeedfeedfeed); /* neighbours must stay unchanged */
     sorts_fill(v + 1, n, order, r);
     memcpy(want, v, (n + 2) * sizeof *v);
     CHECK_EQ(row->sort(v + 1, n), 0);

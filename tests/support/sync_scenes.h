@@ -1,9 +1,9 @@
 /*
  * sync_scenes.h - small programs with primitives, each with an account that must be right in the end.
  *
- * A scene is the first task of a runtime: under the simulated keeper by seeds, or on real threads.
- * Its argument is a struct scene_seed. Waits are given deadlines of a few microseconds and cancels
- * come at random moments.
+ * A scene is the first task of a runtime: in simulation by seeds, or on real threads. Its argument
+ * is a struct scene_seed. Waits are given deadlines of a few microseconds and cancels come at
+ * random moments.
  */
 #ifndef T_SYNC_SCENES_H
 #define T_SYNC_SCENES_H
@@ -134,11 +134,10 @@ static inline int scene_notify(void *arg)
             blitz_notify_all(&s.notify);
         blitz_notify_one(&s.notify);
         scene_linger(&rng);
-        if (i == PUTS / 2) /* not the last one: somebody must take the rest */
+        if (i == PUTS / 2) /* not the last task: one must take the rest */
             blitz_task_cancel(t[1 + bz_rng_below(&rng, TAKERS + STACKLESS - 1)]);
     }
-    while (bz_load_relaxed(&s.taken) <
-           PUTS) /* relaxed: a count; a lost one is waited for in vain */
+    while (bz_load_relaxed(&s.taken) < PUTS) /* relaxed: a count; a lost one would hang the test */
         CHECK_EQ(blitz_sleep(BLITZ_US), 0);
     for (int i = 0; i < TAKERS + STACKLESS; i++)
         blitz_task_cancel(t[i]);
@@ -167,7 +166,7 @@ static inline blitz_deadline condition_deadline(struct bz_rng *rng)
     return us < 3 ? blitz_after(us * BLITZ_US) : BLITZ_FOREVER;
 }
 
-/* Whoever gives up may have been the one that the other side counted on: see it passed on. */
+/* A cancelled task may have been the expected receiver: pass its duty on. */
 static inline int condition_sends(void *arg)
 {
     struct condition_actor *a = arg;
@@ -323,7 +322,7 @@ static inline int scene_barrier(void *arg)
 struct once_scene {
     blitz_once once;
     bz_atomic(int) attempts, making, made;
-    int value; /* what is made; not atomic */
+    int value; /* the value; not atomic */
     const struct scene_seed *seed;
 };
 
@@ -406,13 +405,13 @@ static inline int scene_once(void *arg)
         CHECK_EQ(blitz_spawn_poll(once_gets_by_poll, &state, sizeof state, NULL, &t[ACTORS + i]),
                  0);
     scene_linger(&rng);
-    blitz_task_cancel(t[1 + bz_rng_below(&rng, ACTORS + STACKLESS - 1)]); /* the first goes on */
+    blitz_task_cancel(t[1 + bz_rng_below(&rng, ACTORS + STACKLESS - 1)]); /* the first continues */
     scene_join(t, ACTORS + STACKLESS);
     CHECK_EQ(bz_load_relaxed(&s.made), 1);
     return 0;
 }
 
-/* ---- a group whose memory is gone as soon as the wait is over ---- */
+/* ---- a group that is freed as soon as its wait returns ---- */
 
 struct group_scene {
     blitz_wait_group group;

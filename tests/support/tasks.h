@@ -1,7 +1,7 @@
 /*
- * tasks.h - what the kernel says about a thread of ours: /proc/self/task.
+ * tasks.h - the kernel's state of our threads: /proc/self/task.
  *
- * Lets a test wait for a fact ("it sleeps now") where others would sleep and hope.
+ * Lets a test wait for a fact ("the thread sleeps now") instead of sleeping.
  */
 #ifndef T_TASKS_H
 #define T_TASKS_H

@@ -2,8 +2,8 @@
  * wheel_world.h - a timer wheel beside its oracle.
  *
  * The oracle is an array of deadlines that is searched from end to end: too slow for a runtime, too
- * simple to be wrong. Whatever is done to the wheel is done to both, and each time the wheel is told
- * the time, those that fire must be those the array says, in its order. Time is a number.
+ * simple to be wrong. Every operation is applied to both. At each expire, the fired timers must be
+ * those of the array, in its order. Time is a number.
  */
 #ifndef WHEEL_WORLD_H
 #define WHEEL_WORLD_H
@@ -18,7 +18,7 @@
 
 enum { N = 120 };
 
-/* What should be: deadlines, and the number of the arming. */
+/* The expected state: deadlines, and the number of each arming. */
 struct world {
     struct bz_wheel wheel;
     struct bz_wheel_timer timer[N];

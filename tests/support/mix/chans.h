@@ -240,7 +240,7 @@ static bool chans_next(struct mix_party *p)
 static void chans_done_select(struct mix_party *p, int rc)
 {
     struct mix_op *op = &p->op;
-    for (int k = 0; k < (int)op->count; k++) /* nothing was done with the others */
+    for (int k = 0; k < (int)op->count; k++) /* the other cases had no effect */
         if (op->cases[k].kind == BLITZ_SELECT_RECV && (k != rc || op->cases[k].error != 0))
             CHECK_EQ(op->value[k].id, MIX_NO_VALUE);
     if (rc < 0) {

@@ -5,7 +5,7 @@
  * gate lies on the heap. The waiter that leaves last frees it, as its header allows, although the
  * call that opened it need not have returned.
  *
- * Barrier: all parties meet a number of times. One leader each time, and no one goes on early.
+ * Barrier: all parties meet a number of times. One leader each time, and no party continues early.
  */
 #ifndef MIX_GATES_H
 #define MIX_GATES_H

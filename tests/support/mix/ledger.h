@@ -2,7 +2,7 @@
  * ledger.h - which values were sent, and what became of each.
  *
  * A value is named by its sender and a number, so no two sends offer the same one. At the end every
- * value whose send succeeded was received or dropped exactly once, and no other value ever was.
+ * value whose send succeeded was received or dropped exactly once, and no other value was.
  */
 #ifndef MIX_LEDGER_H
 #define MIX_LEDGER_H

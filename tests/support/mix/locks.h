@@ -200,7 +200,7 @@ static void locks_check(struct mix_round *r)
 
 /* ---- permits that go one way ---- */
 
-/* What the consumers ask for in all is released in all; a keeper does not give up. */
+/* As many permits are released as the consumers request in total; a keeper never cancels. */
 static void permits_make(struct mix_round *r)
 {
     int64_t total = 0;

@@ -2,8 +2,8 @@
  * op.h - an operation that may wait, in all of its forms.
  *
  * A verb is an operation of the public API: as a call, as a future, or as both. `of` and the other
- * fields of the op are its arguments. After a future form, `result` turns what the wait returned
- * and what the future says into what the call would have returned.
+ * fields of the op are its arguments. After a future form, `result` converts the results of the
+ * wait and the future into the result of the equivalent call.
  */
 #ifndef MIX_OP_H
 #define MIX_OP_H
@@ -14,7 +14,7 @@
 
 enum { MIX_CASES = 16, MIX_CROWD = 14, MIX_VALUES = 5 };
 
-/* What travels through channels. Small channels carry the first word alone. */
+/* A value sent through channels. Small channels carry the first word alone. */
 struct mix_value {
     uint64_t id;
     uint64_t twin; /* ~id */
@@ -75,7 +75,7 @@ struct mix_op {
     blitz_all all;
 };
 
-/* What a party waits in, if it waits for a future. */
+/* The future that a party waits for. */
 struct mix_wait {
     struct mix_counted counted;
     blitz_sleep_future timer;
@@ -85,7 +85,7 @@ struct mix_wait {
     blitz_select_case cases[2];
     blitz_select_future select;
     blitz_future *top;
-    blitz_deadline until; /* for whoever awaits `top` */
+    blitz_deadline until; /* for the party that awaits `top` */
     int outcome;
 };
 
@@ -333,7 +333,7 @@ static int mix_condition_result(struct mix_op *op, int rc)
 static const struct mix_verb mix_condition = {
     "condition", mix_condition_call, mix_condition_future, mix_condition_result, 0, 0};
 
-/* op->n says how the value is made, op->with for whom. */
+/* op->n selects how the value is made, op->with the receiver. */
 static int mix_once_make(void *arg, void **value);
 static int mix_once_call(struct mix_op *op, blitz_deadline until)
 {

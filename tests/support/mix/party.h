@@ -100,7 +100,7 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
     }
 }
 
-/* What the call would have returned. rc: what the wait for `top` returned. */
+/* The result of the equivalent call. rc: the result of the wait for `top`. */
 static int mix_wait_end(struct mix_party *p, int rc)
 {
     struct mix_wait *w = &p->wait;

@@ -9,7 +9,7 @@
  *
  * Two rules keep a correct runtime from hanging:
  *   - Every operation without a deadline can complete as long as the keepers live. A keeper is a party
- *     that no one cancels and that stays until the work of the round is done.
+ *     that is never cancelled and that stays until the work of the round is done.
  *   - A keeper leaves when the books say that nothing is left to do, not when the last other
  *     party goes. So a wake-up that was lost stays lost, and the round hangs.
  *
@@ -65,17 +65,17 @@ struct mix_party {
     unsigned index;
     enum mix_kind kind;
     unsigned role;                 /* the scene's */
-    bool is_keeper;                /* no one cancels it */
+    bool is_keeper;                /* it is never cancelled */
     bool is_over;                  /* the script has ended */
     bool is_brisk;                 /* it makes no pauses */
     uint64_t late_ns;              /* it begins so much later than the others */
     unsigned left;                 /* steps that the scene still wants of it */
-    struct t_rng dice;             /* its own: what it does follows from the seed alone */
+    struct t_rng dice;             /* its own generator: its actions depend only on the seed */
     struct mix_count step;         /* for the report: operations begun */
     bz_atomic(const char *) doing; /* for the report: the operation, or NULL */
     bz_atomic(const char *) form;  /* for the report: how it waits */
     struct mix_op op;              /* the operation at hand */
-    struct mix_wait wait;          /* what it waits in */
+    struct mix_wait wait;          /* its current wait */
     int at;                        /* a stackless task: where it goes on */
     uint64_t seen;                 /* activity at the last poll, and polls since */
     unsigned polls;

@@ -1,10 +1,10 @@
 /*
  * tasks.h - the scenes of joins, scopes and timers.
  *
- * join: several parties join the same tasks, each by a handle of its own.
- * scope: each party opens scopes, spawns into them, and closes them; closing returns when all tasks of
- * the scope have ended.
- * timer: each waiter has a timer that others move; a timer that was moved to a finite time rings.
+ * join: several parties join the same tasks, each by its own handle. Scope: each party opens
+ * scopes, spawns into them, and closes them; a close returns when all tasks of the scope have
+ * ended. Timer: each waiter has a timer that other parties move; a timer that was moved to a finite
+ * time fires.
  */
 #ifndef MIX_TASKS_H
 #define MIX_TASKS_H
