@@ -37,7 +37,7 @@ const struct bz_os *bz_os_outside(void)
     return &m_os;
 }
 
-/* ---- who am I ---- */
+/* ---- thread identity ---- */
 
 static void *toy_self[TOY_THREADS]; /* by thread of the model */
 extern _Thread_local void *blitz_self_;

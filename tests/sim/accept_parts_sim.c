@@ -1,6 +1,6 @@
 /*
- * What is asked of the parts of a scheduler of this kind, as scenes in virtual time: timers beside
- * tasks that are never done, whose ring a thief looks into first, a call nobody is held up by.
+ * Requirements for parts of the scheduler, as scenes in virtual time: timers beside endless tasks,
+ * the order in which a thief visits rings, a blocking call that delays no other task.
  */
 #include "support/sched_sim.h"
 
@@ -71,7 +71,7 @@ TEST(accept, timers_are_looked_at_however_busy_a_proc_keeps_itself)
     t_note("the longest wait was %u runs", worst);
 }
 
-/* ---- whom a thief asks first ---- */
+/* ---- the first victim of a thief ---- */
 
 enum { PROCS = 4, EACH = 20 };
 static bz_atomic(int) first_victim; /* of the last proc; -1: it has not stolen yet */
@@ -125,7 +125,7 @@ TEST(accept, a_thief_begins_anywhere)
         CHECK_GE(victims[i] * 10, all);
 }
 
-/* ---- a call nobody is held up by ---- */
+/* ---- a call that delays no other task ---- */
 
 static int blocks(void *arg)
 {
@@ -164,7 +164,7 @@ static int nothing(void *arg)
     return 0;
 }
 
-/* Somebody waits all the while, for less time than makes a hog of us. */
+/* A task waits all the time, but for less than the hog limit. */
 static int calls_again_and_again(void *arg)
 {
     unsigned *moved = arg;

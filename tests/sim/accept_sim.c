@@ -1,6 +1,6 @@
 /*
- * What is asked of a scheduler of this kind, as scenes in virtual time: computing takes none, a task
- * that burns says how long. So "soon" is a number and "the other worker ran it" is a fact.
+ * Requirements for the scheduler, as scenes in virtual time: computation takes no time, a burning
+ * task sets its time. So "soon" is a number and "the other worker ran it" is a fact.
  */
 #include "support/event.h"
 #include "support/sched_sim.h"
@@ -42,7 +42,7 @@ static int spawn_then_burn(void *arg)
     return 0;
 }
 
-/* It stands in the fast slot and rouses nobody; the monitor finds it there. */
+/* It is in the next slot and rouses no worker; the monitor finds it there. */
 TEST(accept, bug_05_one_spawned_before_a_burn_is_run_within_a_look_of_the_monitor)
 {
     sim_on_procs(spawn_then_burn, (void *)(intptr_t)1, 0, 300, 2, 4);
@@ -265,7 +265,7 @@ static int wake_beside_a_full_ring(void *arg)
     return 0;
 }
 
-/* What it was woken for is in that CPU's cache. */
+/* Its data is in that CPU's cache. */
 TEST(accept, a_woken_task_runs_soon_and_near_its_waker)
 {
     unsigned near = 0;
@@ -325,8 +325,8 @@ static int rounds_of_six(void *arg)
     return 0;
 }
 
-/* What was injected first runs last, but for the rounds in which it was the injector's turn: short
- * runs, so that this comes seldom. */
+/* The task injected first runs last, except for the rounds that check the injector: runs are short,
+ * so that these are rare. */
 TEST(accept, what_is_local_goes_before_what_is_global)
 {
     unsigned early = 0;

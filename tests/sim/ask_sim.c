@@ -4,7 +4,7 @@
  */
 #include "support/sched_sim.h"
 
-/* More than may burn at once: the others of a proc have nobody but them to make room. */
+/* More hogs than may burn at once: the other tasks of a proc run only if the hogs yield. */
 enum { HOGS = 3, BURNING_MAX = 1, TURNS = 200, TURN_NS = 2 * 1000 * 1000 };
 
 /* One has the proc for 10 ms, and is asked at the monitor's next look; there are three, and they may

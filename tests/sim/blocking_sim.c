@@ -9,7 +9,7 @@
 
 static const struct bz_os *os_of_run; /* one simulation at a time runs */
 
-/* What a call that blocks does: its thread sleeps. */
+/* A blocking call: its thread sleeps. */
 static int blocks(void *arg)
 {
     bz_os_word never = 0;
@@ -51,7 +51,7 @@ TEST(blocking, a_hundred_calls_of_50_ms_take_60_at_most)
     sim_on_seeds(crowd_blocks, NULL, 100, 20);
 }
 
-/* ---- what the system refuses ---- */
+/* ---- refused system calls ---- */
 
 static int tries_all(void *arg)
 {

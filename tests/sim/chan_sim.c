@@ -1,13 +1,13 @@
 /*
  * Channels in the whole runtime, in virtual time, from seeds.
  *
- * Histories: a few tasks and a plain thread do random operations on one channel, waiting on a stack, by
- * futures or in selects, with deadlines that pass and cancels that come; every call and return is
- * recorded, and the history must be linearizable, and prompt: the deadlines that keep a run from hanging
- * must not hide a wake-up that was lost (support/lin.h).
+ * Histories: a few tasks and a plain thread do random operations on one channel, as calls, futures
+ * or selects, with deadlines and cancels. Every call and return is recorded. The history must be
+ * linearizable and prompt: the deadlines that keep a run from hanging must not hide a lost wake-up
+ * (support/lin.h).
  *
- * Conservation: what was sent is what was received and what is left, whoever is cancelled, and when:
- * also with a cancel at every single point of a run, one after the other.
+ * Conservation: the sent values are those received and those left, with any cancels: also with a
+ * cancel at every single point of a run, one after the other.
  */
 #include "support/sched_sim.h"
 
@@ -67,7 +67,7 @@ static blitz_deadline soon(struct scene *s, int i)
     case 1:
         return bz_os_now(s->os) + draw(s, 4) * BLITZ_US;
     default:
-        until = bz_os_now(s->os) + BLITZ_MS; /* so that nobody waits for ever */
+        until = bz_os_now(s->os) + BLITZ_MS; /* so that no task waits forever */
         bz_lock_take(&s->lock, s->os);
         lin_waits_until(&s->h, i, until);
         bz_lock_drop(&s->lock, s->os);
@@ -345,7 +345,7 @@ static void spawn(int (*fn)(void *), intptr_t arg)
     CHECK_EQ(blitz_spawn(fn, (void *)arg, NULL, &world.task[world.tasks++]), 0);
 }
 
-/* What is left is counted by whoever finds it. */
+/* The finder of a remaining value counts it. */
 static void drain(blitz_chan *c)
 {
     int value;

@@ -32,7 +32,7 @@ TEST_LIMIT(combine, bug_21_random_programs_give_each_child_one_end, 300)
 /* ---- a cancel at every await ---- */
 
 /* Messages that are sent to a stage by another: none is lost, wherever the race between the two is
- * cancelled, and whoever wins. A token box: `give` is a message for whoever takes it. */
+ * cancelled, and whichever side wins. A token box: `give` is a message for the taker. */
 struct tokens {
     struct t_probe probe[3];
     blitz_task *racer;

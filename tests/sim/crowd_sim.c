@@ -21,7 +21,7 @@ struct receiver {
     blitz_broadcast_rx rx;
     uint64_t seen;   /* of the watch */
     uint64_t missed; /* of the broadcast */
-    int value, next; /* what came last, and what must come next */
+    int value, next; /* the last value, and the next expected one */
     blitz_task *task;
     struct bz_os_thread thread;
     blitz_frame frame; /* a stackless one's, as are the next two */
@@ -54,7 +54,7 @@ static void draw(struct receiver *r)
     }
 }
 
-/* What came of the future, awaited with rc. */
+/* The result of the future, awaited with rc. */
 static int outcome(struct receiver *r, int rc)
 {
     int result = r->is_watch ? r->of_watch.result : r->of_broadcast.result;

@@ -8,7 +8,7 @@ struct scene;
 typedef void actor_fn(struct scene *s);
 
 struct scene {
-    actor_fn *actor; /* who will end the wait, and how; NULL: nobody */
+    actor_fn *actor; /* the source that ends the wait; NULL: none */
     struct bz_runtime *rt, *other;
     const struct bz_os *os;
     struct t_event event;
@@ -50,7 +50,7 @@ static void play(const struct bz_os *os, void *arg)
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)s->other), 0);
 }
 
-/* ---- who may still act ---- */
+/* ---- threads that may still act ---- */
 
 static int sleeps_then_sets(void *arg)
 {
@@ -161,7 +161,7 @@ TEST(deadlock, a_thread_that_computes_may_end_it)
     ends_well_unreported(a_thread_that_computes);
 }
 
-/* ---- nobody may ---- */
+/* ---- no thread may act ---- */
 
 TEST(deadlock, is_reported_once_when_nobody_is_left)
 {

@@ -1,8 +1,8 @@
 /*
- * Random programs full of hogs in virtual time: what support/random_program.h does, but who burns may
- * burn for 30 ms, and so lose its proc, on one to four procs and on fewer CPUs than that. In watch builds
- * with all checks: locks in order and none held across a suspension (bug class 7), no task on two
- * machines (4), nothing runnable while all sleep (1).
+ * Random programs with many hogs in virtual time, on one to four procs and fewer CPUs: as
+ * support/random_program.h, but a burning task may burn for 30 ms and so lose its proc. In watch
+ * builds with all checks: locks in order and none held across a suspension (bug class 7), no task
+ * on two machines (4), nothing runnable while all sleep (1).
  */
 #include "support/sched_sim.h"
 
@@ -42,7 +42,7 @@ static void run_program(uint64_t seed, bool has_no_barrier, int outsiders, bool 
             has_no_barrier ? " without barriers" : "", outsiders);
     CHECK_EQ(bz_sim_run(&config, has_faults ? play_with_faults : play_program, &p, NULL), 0);
     programs++;
-    tasks += (uint64_t)bz_load_relaxed(&ended); /* relaxed: nobody is left */
+    tasks += (uint64_t)bz_load_relaxed(&ended); /* relaxed: no thread is left */
 }
 
 static void say_how_many(void)
@@ -58,7 +58,7 @@ TEST_LIMIT(fair_random, bug_07_random_programs_with_hogs_keep_locks_in_order, 30
     say_how_many();
 }
 
-/* Bug class 4: a task that has lost its proc is not run by whoever has it now. */
+/* Bug class 4: a task that has lost its proc is not run by the new holder of the proc. */
 TEST_LIMIT(fair_random, bug_04_with_hogs_every_task_runs_once, 300)
 {
     for (uint64_t i = 0, n = sim_seeds(300); i < n; i++) {

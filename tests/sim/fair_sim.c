@@ -237,7 +237,7 @@ static int burns_for_long(void *arg)
     return 0;
 }
 
-/* Hogs that end: whoever cannot be had now is not needed for ever. */
+/* Hogs that end: a thread that is not available now becomes available later. */
 static int beside_hogs_that_end(void *arg)
 {
     blitz_task *hog[3];
@@ -277,7 +277,7 @@ static int beside_many_hogs_that_end(void *arg)
     return 0;
 }
 
-/* More than may burn at once: the rest wait for their turn, and everybody is done in the end. */
+/* More hogs than may burn at once: the rest wait for their turn, and all tasks end. */
 TEST(fair, beyond_the_cap_nothing_is_lost)
 {
     sim_on_seeds(beside_many_hogs_that_end, NULL, 0, 60);

@@ -82,7 +82,7 @@ static int child(void *arg)
     return (int)(intptr_t)arg;
 }
 
-/* Burn until the proc is gone, which takes somebody who wants it. */
+/* Burn until the proc is taken, which needs a task that waits for it. */
 static void lose_the_proc(void)
 {
     struct bz_machine *m = bz_machine_self();

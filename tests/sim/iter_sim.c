@@ -1,6 +1,6 @@
 /*
- * Iterators in virtual time, from seeds: whoever runs which chunk, each is as its sequential twin, and
- * an early end is heard by the others.
+ * Iterators in virtual time, from seeds: on any schedule each result equals that of the sequential
+ * version, and an early end stops the other workers.
  */
 #include "support/sched_sim.h"
 

@@ -50,7 +50,8 @@ static void times_out_on_the_dot(const struct bz_os *os, void *arg)
     bz_os_word word = 0;
     (void)arg;
     CHECK_EQ(bz_os_wait(os, &word, 0, UINT64_C(5000) * 1000 * MS), -ETIMEDOUT);
-    CHECK_EQ(bz_os_now(os), UINT64_C(5000) * 1000 * MS); /* nobody else: the clock jumped there */
+    /* no other thread: the clock jumped there */
+    CHECK_EQ(bz_os_now(os), UINT64_C(5000) * 1000 * MS);
 }
 
 /* An hour of waiting costs nothing, which is half of the point. */
@@ -120,7 +121,7 @@ static void counts_spurious(const struct bz_os *os, void *arg)
         *(int *)arg += bz_os_wait(os, &word, 0, bz_os_now(os) + MS) == 0;
 }
 
-/* Whoever forgets to look again after a wait should be found out. */
+/* The simulation must find code that does not check again after a wait. */
 TEST(keeper, waits_return_for_no_reason_now_and_then)
 {
     int spurious = 0;

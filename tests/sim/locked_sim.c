@@ -1,6 +1,6 @@
 /*
- * blitz_thread_lock in virtual time, on many seeds: the task goes on where it was, whatever it waits
- * for, and nobody else runs there. A simulated thread is known by its machine, which it keeps.
+ * blitz_thread_lock in virtual time, on many seeds: the task continues on its thread after any
+ * wait, and no other task runs there. A simulated thread is known by its machine, which it keeps.
  */
 #include "support/sim_faults.h"
 
@@ -14,7 +14,7 @@ static unsigned here(void)
     return bz_machine_self()->index;
 }
 
-/* Anybody, at any time: is this thread another's? */
+/* Any task, at any time: check that this thread is not locked by another task. */
 static void may_run_here(void)
 {
     unsigned id = (unsigned)blitz_task_id(NULL), by = holds[here()];
@@ -198,7 +198,7 @@ TEST(locked, there_always_are_threads_for_the_procs)
     }
 }
 
-/* ---- what the system refuses ---- */
+/* ---- refused system calls ---- */
 
 static int tries_to_lock(void *arg)
 {

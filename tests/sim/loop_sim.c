@@ -1,6 +1,6 @@
 /*
- * Loops in virtual time, from seeds: whoever takes a part and whenever, every index is run once, sums
- * are in order, errors and cancels stop them, and others go on meanwhile.
+ * Loops in virtual time, from seeds: on any schedule every index runs once, sums are in order,
+ * errors and cancels stop the loop, and other tasks run meanwhile.
  */
 #include "support/sched_sim.h"
 
@@ -198,7 +198,7 @@ static int locks_and_loops(size_t i, void *arg)
 static int loops_that_lock(void *arg)
 {
     blitz_mutex_init(&mutex);
-    bz_store_relaxed(&inside, 0); /* relaxed: nobody is there yet */
+    bz_store_relaxed(&inside, 0); /* relaxed: no other thread yet */
     return blitz_for_each(6, locks_and_loops, arg, &(blitz_par_opts){1, 1, 0});
 }
 
@@ -395,7 +395,7 @@ static int loop_beside_others(void *arg)
         CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     CHECK_GE(o.ticks, 2u);
     CHECK_GE(o.echoes, 2u);
-    /* Without the fast paths nobody's proc is taken away, and parts of the loop stand in the line. */
+    /* Without the fast paths no proc is taken away, and parts of the loop are in the queue. */
     uint64_t late_max = bz_is_plain(bz_machine_self()->rt) ? 4 * LATE_NS : LATE_NS;
     CHECK_LE(o.tick_latest, late_max);
     CHECK_LE(o.echo_latest, late_max);

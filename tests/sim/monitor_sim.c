@@ -44,7 +44,8 @@ static int spawn_one_then_burn(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* It is in the next slot of a machine that burns: nobody was roused for it, nobody can steal it. */
+/* It is in the next slot of a burning machine: no worker was roused for it, and none can steal
+ * it. */
 TEST(monitor, a_lone_task_spawned_before_a_burn_is_run_within_two_looks)
 {
     sim_on_procs(spawn_one_then_burn, (void *)(intptr_t)LOOKS_NS, 0, 400, 2, 4);
@@ -132,7 +133,7 @@ static int crowd_with_a_hog(void *arg)
     blitz_task *t[N];
     uint64_t began = blitz_now();
     (void)arg;
-    bz_store_relaxed(&crowd.begun, 0); /* relaxed: nobody runs yet */
+    bz_store_relaxed(&crowd.begun, 0); /* relaxed: no task runs yet */
     for (int i = 0; i < N; i++)
         crowd.burn_ns[i] = i == 5 ? HOG_NS : 20 * BLITZ_US;
     for (int i = 0; i < N; i++)

@@ -1,7 +1,8 @@
 /*
- * The network beside hogs, in virtual time: as many tasks that compute without end as there are procs,
- * and a conversation over the simulated network. Computing takes no time here, so what an answer is late
- * by is the scheduler's own: nobody asked the poll, or nobody was there to run who was told.
+ * The network beside hogs, in virtual time: as many tasks that compute without end as there are
+ * procs, and a conversation over the simulated network. Computation takes no time here, so the
+ * delay of an answer is the scheduler's: no machine checked the poll, or none was free to run the
+ * woken task.
  */
 #include "blitz/unix.h"
 #include "support/net.h"
@@ -10,8 +11,8 @@
 enum {
     ROUNDS = 30,
     HOGS_MAX = 6,
-    /* Two wakes a round, the server's and the client's. Each waits for the monitor, which looks every
-     * 10 ms at the least, and where nobody else lives for a proc to be moved. */
+    /* Two wakes a round, the server's and the client's. Each waits for the monitor, which checks at
+     * least every 10 ms, and if no other proc is live, for a proc to be moved. */
     ROUND_NS = 2 * 30 * 1000 * 1000
 };
 
@@ -25,7 +26,7 @@ static int hog(void *arg)
             return 0;
         bz_sim_burn(BLITZ_MS);
     }
-    return 1; /* nobody got to an end beside it */
+    return 1; /* no task completed beside it */
 }
 
 static int echo(void *arg)

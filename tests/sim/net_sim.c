@@ -1,7 +1,7 @@
 /*
- * The network on a simulated kernel: the keepers that ship, the driver and the calls of blitz/tcp.h, on
- * seeds, in virtual time. What is asked is the same whatever the keeper does: every byte arrives once
- * and in order, whoever waits is told, and nothing is left open.
+ * The network on a simulated kernel: the real backends, the driver and the calls of blitz/tcp.h, on
+ * seeds, in virtual time. The requirements are the same for every backend: every byte arrives once
+ * and in order, every waiter is woken, and nothing is left open.
  */
 #include "blitz/combine.h"
 #include "support/net_scenes.h"
@@ -206,7 +206,7 @@ static int serve_the_ball(void *arg)
     return blitz_tcp_shutdown(t, BLITZ_WRITABLE);
 }
 
-/* Nobody helps a read that has missed its edge: there is no deadline, and no second byte. */
+/* A read that missed its edge would hang: there is no deadline, and no second byte. */
 static int ping_pong(void *arg)
 {
     blitz_tcp *end[2];

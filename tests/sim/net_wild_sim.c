@@ -1,7 +1,8 @@
 /*
- * Connections that go wrong, on a simulated kernel: many who accept, some who go; resets, refusals and closes
- * by others at every wait; numbers that are used again; threads that end. Whatever happens, whoever
- * waits is told, no connection or byte reaches the wrong one, and nothing is left open.
+ * Failing connections on a simulated kernel: many acceptors, some of which end; resets, refusals
+ * and closes by other tasks at every wait; reused descriptor numbers; threads that end. In every
+ * case all waiters are woken, no connection or byte reaches the wrong task, and nothing is left
+ * open.
  */
 #include "blitz/combine.h"
 #include "support/net_scenes.h"
@@ -98,7 +99,7 @@ static int herd_of_acceptors(void *arg)
     return 0;
 }
 
-/* A connection in line while somebody who accepts sleeps for ever would be a deadlock. */
+/* A connection in the backlog while an acceptor sleeps forever would be a deadlock. */
 TEST(net, bug_20_no_connection_waits_beside_a_sleeping_acceptor)
 {
     net_on_seeds(herd_of_acceptors, NULL, (struct bz_sim_net_config){0}, 120);
@@ -281,8 +282,8 @@ static int the_wild(void *arg)
     return 0;
 }
 
-/* Whatever happens to a connection, its bytes come in order as far as they come, everybody ends and
- * nothing is left open: the books say so. */
+/* In every case the received bytes of a connection are in order, all tasks end and nothing is left
+ * open: the counts show it. */
 TEST(net, bug_16_resets_closes_and_cancels_at_every_wait_leave_nothing)
 {
     struct bz_sim_net_config rough = {.reset_one_in = 20, .refuse_one_in = 5};
@@ -312,7 +313,7 @@ static int close_after_a_while(void *arg)
     return 0;
 }
 
-/* Whoever waits on either side is told, and by nothing but the close. */
+/* A waiter on either side is woken, and only by the close. */
 static int close_under_a_reader(void *arg)
 {
     (void)arg;
@@ -525,7 +526,7 @@ static int three_with_two(void *arg)
     return 0;
 }
 
-/* An accept that finds none naps and comes back; nobody is left in line. */
+/* An accept without descriptors sleeps and retries; no connection stays in the backlog. */
 TEST(net, bug_19_when_descriptors_run_out_everybody_is_served_in_the_end)
 {
     net_on_procs(three_with_two, NULL, (struct bz_sim_net_config){.fds = 10}, 60, 1, 1);

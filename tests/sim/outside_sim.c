@@ -1,6 +1,6 @@
 /*
- * Threads that are no workers run computations of their own, in virtual time and from seeds: whoever
- * takes their jobs, wherever their tasks go on, every call returns what its function did.
+ * Plain threads run computations, in virtual time and from seeds: on any schedule of their jobs and
+ * tasks every call returns the result of its function.
  */
 #include "support/sched_sim.h"
 
@@ -132,7 +132,7 @@ TEST(outside_sim, a_runtime_that_goes_waits_for_a_guest_on_its_way_out)
     on_seeds(200, gone_plays);
 }
 
-/* ---- a lone job, and everybody asleep ---- */
+/* ---- a single job while all workers sleep ---- */
 
 typedef bz_atomic(uint64_t) moment;
 

@@ -1,5 +1,5 @@
 /*
- * Fork and join in virtual time, from seeds: whoever takes a job, whenever its frame is left, it runs
+ * Fork and join in virtual time, from seeds: on any schedule of steals and suspensions a job runs
  * once and its join returns.
  */
 #include "support/sched_sim.h"
@@ -153,7 +153,7 @@ static int fork_one_then_burn(void *arg)
     return 0;
 }
 
-/* Nobody is roused for it at once; the monitor sees that it stays. */
+/* No worker is roused for it at once; the monitor notices that it stays. */
 TEST(par_sim, a_lone_job_before_a_burn_is_run_within_two_looks)
 {
     sim_on_procs(fork_one_then_burn, NULL, 0, 200, 2, 4);
@@ -196,7 +196,7 @@ static int fork_three_then_burn(void *arg)
 {
     moment when[THREE] = {0};
     blitz_job job[THREE];
-    bool is_late = arg != NULL; /* nobody slept when they were forked */
+    bool is_late = arg != NULL; /* no worker slept when they were forked */
     if (!is_late)
         CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0); /* all the others have gone to sleep */
     uint64_t began = blitz_now();
@@ -434,7 +434,7 @@ static int beside_loops(void *arg)
     return 0;
 }
 
-/* All workers compute, for half a second each; whoever else there is goes on. */
+/* All workers compute, for half a second each; other tasks still run. */
 TEST(par_sim, beside_parallel_loops_timers_and_channels_are_in_time)
 {
     sim_on_procs(beside_loops, NULL, 0, 20, 1, 4);

@@ -1,4 +1,5 @@
-/* sched/pool.h in virtual time: threads come on demand, are used again, and go when nobody needs them. */
+/* sched/pool.h in virtual time: threads start on demand, are reused, and end when they are not
+ * needed. */
 #include "support/sim.h"
 
 #include "base/alloc.h"
@@ -87,7 +88,7 @@ static void run_many_at_once(const struct bz_os *os, void *arg)
         CHECK(err == 0 || err == -EAGAIN);
         if (err != 0) {
             refused++;
-            bz_store_relaxed(&j[i].is_done, 1); /* relaxed: nobody runs it */
+            bz_store_relaxed(&j[i].is_done, 1); /* relaxed: no thread runs it */
         }
     }
     CHECK_EQ(refused, N - MAX);

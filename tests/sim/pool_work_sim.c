@@ -19,8 +19,8 @@ struct piece {
     int begun; /* its place among those that were begun; 0: it was not */
 };
 
-/* What happened, for all pieces. One simulated thread at a time runs, so plain counts would do but
- * for the sleeper's word. */
+/* Counts of all work items. One simulated thread runs at a time, so plain counts would suffice
+ * except for the sleeper's word. */
 struct day {
     const struct bz_os *os;
     bz_os_word done;
@@ -179,7 +179,7 @@ TEST(pool_work, the_end_comes_when_all_is_done)
     t_sim_each_seed(200, end_in_the_middle, NULL);
 }
 
-/* Whoever is refused does it himself. */
+/* A caller that is refused runs the work itself. */
 static void with_faults(const struct bz_os *os, void *arg)
 {
     struct day d = {.os = os};
@@ -253,7 +253,7 @@ static void keep_some(const struct bz_os *os, void *arg)
     bz_pool_fini(&pool);
 }
 
-/* Who will need a thread has one, however long it takes. */
+/* A worker that will need a thread gets one eventually. */
 TEST(pool_work, threads_that_are_kept_for_machines_stay_and_do_no_work)
 {
     t_sim_each_seed(100, keep_some, NULL);

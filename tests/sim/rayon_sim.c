@@ -1,8 +1,8 @@
 /*
  * The program of rayon#592, in virtual time: tasks that fork and join with a lock held. There a
- * worker that waited for a stolen part helped with whatever it found, which was another task that
- * wanted the same lock, on top of the frame that held it: it waited for itself for ever. Here a join
- * whose part was stolen suspends.
+ * worker that waited for a stolen part ran other work, such as a task that needed the same lock, on
+ * top of the frame that held it: a deadlock with itself. Here a join whose part was stolen
+ * suspends.
  */
 #include "support/sched_sim.h"
 
@@ -35,7 +35,7 @@ static int locks_and_forks(void *arg)
 {
     (void)arg;
     t_mutex_take(&mutex);
-    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* nobody on top of us */
+    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* no task on top of us */
     CHECK_EQ(parts_under_the_lock(), PARTS);
     CHECK_EQ(bz_fetch_sub_relaxed(&inside, 1), 1);
     t_mutex_drop(&mutex);
@@ -93,10 +93,10 @@ static int locks_and_invokes(void *arg)
 {
     (void)arg;
     CHECK_EQ(blitz_mutex_lock(&public_mutex, BLITZ_FOREVER), 0);
-    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* nobody on top of us */
+    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* no task on top of us */
     CHECK_EQ(parts_under_the_lock(), PARTS);
     blitz_call calls[] = {{part, (void *)1}, {part, (void *)2}, {part, (void *)3}};
-    CHECK_EQ(blitz_invoke(calls, 3), 1); /* what the first of them returned */
+    CHECK_EQ(blitz_invoke(calls, 3), 1); /* the result of the first one */
     CHECK_EQ(bz_fetch_sub_relaxed(&inside, 1), 1);
     blitz_mutex_unlock(&public_mutex);
     bz_fetch_add_relaxed(&done, 1);

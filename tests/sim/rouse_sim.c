@@ -1,7 +1,7 @@
 /*
- * Which thread runs what I/O has made runnable, in virtual time: at low load one proc listens for all
- * (sched/gather.c) and keeps a few short tasks to itself (sched/rouse.c); a task that computes for long holds up none
- * of the others.
+ * The threads that run tasks woken by I/O, in virtual time: at low load one proc polls for all
+ * (sched/gather.c) and keeps a few short tasks to itself (sched/rouse.c). A task that computes for
+ * long does not delay the others.
  */
 #include "support/net.h"
 #include "support/net_sim.h"

@@ -156,7 +156,7 @@ static void play(const struct bz_os *os, void *arg)
 static uint64_t play_with_stop_at(uint64_t seed, uint64_t k, bool has_no_barrier)
 {
     struct bz_sim_result r;
-    bz_store_relaxed(&stop_now, 0);         /* relaxed: nobody runs */
+    bz_store_relaxed(&stop_now, 0);         /* relaxed: no task runs */
     bz_store_relaxed(&bodies, 0);           /* relaxed: likewise */
     bz_store_relaxed(&is_shut_down, false); /* relaxed: likewise */
     t_watch("simulation seed 0x%llx, %u procs, shutdown at point %llu%s", (unsigned long long)seed,
@@ -182,7 +182,7 @@ static uint64_t at_every_point(bool has_no_barrier, uint64_t points)
 TEST_LIMIT(shutdown, bug_37_at_every_point_of_a_run, 300)
 {
     uint64_t runs = 0;
-    bz_store_relaxed(&turned_away, 0); /* relaxed: nobody runs */
+    bz_store_relaxed(&turned_away, 0); /* relaxed: no task runs */
     for (int i = 0; i < 8; i++)
         runs += at_every_point(false, t_scaled(2000));
     CHECK_GE(runs, 4u);

@@ -1,4 +1,4 @@
-/* Sorts in virtual time, from seeds: whoever takes which part, and whenever, the result is the same. */
+/* Sorts in virtual time, from seeds: the result is the same on any schedule. */
 #include "support/sched_sim.h"
 #include "support/sorts.h"
 

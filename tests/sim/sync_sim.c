@@ -1,7 +1,7 @@
 /*
- * The primitives in the whole runtime, in virtual time, from seeds: fibers, stackless tasks and plain
- * threads that take, hold and give, with a deadline or a cancel at every wait. What was taken and given
- * adds up, nobody is inside who should not be, and nobody is left behind.
+ * The primitives in the whole runtime, in virtual time, from seeds: fibers, stackless tasks and
+ * plain threads that take, hold and give, with a deadline or a cancel at every wait. Acquired and
+ * released permits add up, only holders are inside, and no waiter is left behind.
  */
 #include "support/sched_sim.h"
 
@@ -10,14 +10,14 @@
 
 enum { ACTORS = 5, ROUNDS = 3, PERMITS = 2 };
 
-/* What one scene is about: how to get in, and out. */
+/* The object of one scene: how to acquire and release it. */
 struct kind {
     int (*take)(void *object, unsigned how, blitz_deadline until);
     void (*take_later)(blitz_sync_future *f, void *object, unsigned how);
     void (*give)(void *object, unsigned how);
     void (*check)(void *object, unsigned how,
                   int by);     /* got in (by 1), or is about to leave (-1) */
-    void (*end)(void *object); /* nobody is in it */
+    void (*end)(void *object); /* not held */
 };
 
 struct scene {
@@ -201,7 +201,7 @@ static void semaphore_end(void *scene)
 {
     struct scene *s = scene;
     CHECK_EQ(blitz_semaphore_permits(&s->semaphore), PERMITS);
-    CHECK_EQ(blitz_semaphore_try_acquire(&s->semaphore, PERMITS), 0); /* and nobody is in line */
+    CHECK_EQ(blitz_semaphore_try_acquire(&s->semaphore, PERMITS), 0); /* and no task waits */
 }
 
 TEST(sync, bug_22_permits_add_up_with_a_deadline_or_a_cancel_at_every_wait)
@@ -333,7 +333,7 @@ static void end_writing(void)
     blitz_rwlock_write_unlock(&crowded);
 }
 
-/* What the hog does all the time, and what the others want. */
+/* The lock that the hog uses all the time and the other tasks want. */
 struct passing {
     int (*hog_lock)(void);
     void (*hog_unlock)(void);
@@ -393,7 +393,7 @@ static int hogs_and_waiters(void *arg)
     return 0;
 }
 
-/* Bug class 25: one that locks and unlocks in a loop keeps nobody out for ever. */
+/* Bug class 25: a task that locks and unlocks in a loop does not starve other tasks. */
 TEST(sync, bug_25_who_waits_for_a_mutex_gets_it_in_a_few_milliseconds)
 {
     struct passing p = {lock_busy, unlock_busy, lock_busy, unlock_busy, 1};
@@ -448,7 +448,7 @@ TEST(sync, bug_25_a_loser_that_was_handed_the_mutex_gives_it_back)
 
 /* ---- a deadline at the very moment of the unlock ---- */
 
-/* One object of each kind, all held until `at`, which is also the deadline of everyone who waits. */
+/* One object of each kind, all held until `at`, which is also the deadline of every waiter. */
 struct rush {
     uint64_t at;
     blitz_mutex mutex;
@@ -514,7 +514,7 @@ static int rush(void *arg)
     enum { EACH = 3 };
     struct rush r[RUSH_KINDS];
     blitz_task *holder[RUSH_KINDS], *t[RUSH_KINDS][EACH];
-    uint64_t at = blitz_now() + 10 * BLITZ_MS; /* no one is patient for so long */
+    uint64_t at = blitz_now() + 10 * BLITZ_MS; /* no waiter has such a long deadline */
     (void)arg;
     for (unsigned k = 0; k < RUSH_KINDS; k++) {
         r[k] = (struct rush){

@@ -6,7 +6,7 @@
 
 #define MS UINT64_C(1000000)
 
-/* What a call does that blocks: its thread sleeps. */
+/* A blocking call: its thread sleeps. */
 static void block(uint64_t ns)
 {
     const struct bz_os *os = bz_machine_self()->rt->os;
@@ -48,7 +48,7 @@ static int slow(void *arg)
     blitz_task *t;
     r->begun = blitz_now();
     CHECK_EQ(blitz_spawn(quick, r, NULL, &t), 0);
-    r->proc_before = bz_machine_self()->proc->index; /* nobody takes it within these lines */
+    r->proc_before = bz_machine_self()->proc->index; /* the proc is not taken within these lines */
     CHECK_EQ(blitz_block_in_place(blocks, (void *)(100 * MS)), 1);
     r->slow = blitz_now();
     CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
@@ -88,7 +88,7 @@ TEST(syscall, the_proc_is_regained_when_it_is_free)
     sim_on_procs(same_proc, NULL, 0, 200, 1, 1);
 }
 
-/* Each of many in a call, and ticks beside: everybody comes back to the place he had. */
+/* Many tasks in calls, with ticks beside them: every task returns to its own proc. */
 static int calls_and_notes(void *arg)
 {
     unsigned before = bz_machine_self()->proc->index;
@@ -113,7 +113,8 @@ static int one_each(void *arg)
         CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
         same += got;
     }
-    CHECK_GE(same + (int)figures().calls_moved, (int)n); /* who was not moved is where he was */
+    /* a task that was not moved is on its old proc */
+    CHECK_GE(same + (int)figures().calls_moved, (int)n);
     return 0;
 }
 

@@ -103,7 +103,7 @@ TEST(time, sleeps_under_a_millisecond_end_in_time)
 
 /* ---- bug class 12: the clock leaps ---- */
 
-/* Nobody looks for a while, and then all is due at once. */
+/* No expiry for a while, then all timers are due at once. */
 static int sleeps_long(void *arg)
 {
     uint64_t until = *(uint64_t *)arg;

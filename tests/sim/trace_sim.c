@@ -7,7 +7,7 @@
 #include "blitz.h"
 #include "sched/sched.h"
 
-/* ---- what was written, as short lines ---- */
+/* ---- the trace, as short lines ---- */
 
 struct text {
     char json[1 << 18];
@@ -222,7 +222,8 @@ static unsigned count(const char *in, const char *what)
     return n;
 }
 
-/* Who was spawned runs and ends, once; every arrow ends where a run begins; nothing is left open. */
+/* Every spawned task runs and ends once; every arrow ends where a run begins; no slice is left
+ * open. */
 TEST(trace, the_books_balance_on_any_number_of_procs)
 {
     unsigned steals = 0;

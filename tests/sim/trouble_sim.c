@@ -154,7 +154,7 @@ static void spins_for_a_while(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_os_thread_join(os, &t), 0);
 }
 
-/* A spin that ends is not reported: time passes while everybody waits. */
+/* A spin that ends is not reported: time passes while all threads wait. */
 TEST(trouble, a_spin_of_twenty_milliseconds_is_none)
 {
     t_sim_each_seed(50, spins_for_a_while, NULL);
@@ -219,8 +219,8 @@ TEST(trouble, threads_left_unjoined_are_reported)
 
 /*
  * A box for one value. The taker announces that it sleeps, looks once more, sleeps. In the broken
- * form it looks first and announces afterwards: a put in between wakes nobody, and the value lies
- * there while its taker sleeps for ever.
+ * form it checks first and announces afterwards: a put in between wakes no thread, and the value
+ * stays while its taker sleeps forever.
  */
 struct box {
     const struct bz_os *os;

@@ -35,7 +35,7 @@ static struct bz_turns *turns_here(void)
     return &bz_machine_self()->rt->turns;
 }
 
-/* ---- equal shares, and nobody late ---- */
+/* ---- equal shares, and no late tasks ---- */
 
 struct counting {
     hog_flag over;

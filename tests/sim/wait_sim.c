@@ -93,7 +93,7 @@ static int wakes_deadlines_and_cancels(void *arg)
     }
     for (int i = 0; i < TAKERS; i++) {
         int result = 1;
-        blitz_task_cancel(t[i]); /* whoever still waits */
+        blitz_task_cancel(t[i]); /* the remaining waiters */
         CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
         CHECK(result == 0 || result == -ECANCELED || (result == -ETIMEDOUT && taker[i].for_ns));
     }
@@ -157,7 +157,7 @@ static int joins_down(void *arg)
         return blitz_sleep_until(BLITZ_FOREVER);
     CHECK_EQ(blitz_spawn(joins_down, (void *)(depth - 1), NULL, &t), 0);
     if (depth % 2 == 0)
-        blitz_yield(); /* so that somebody else may begin it, and it is not claimed */
+        blitz_yield(); /* so that another worker may start it, and it is not claimed */
     CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
     return result;
 }
@@ -271,7 +271,7 @@ static struct bz_wake alarm_fire(struct bz_timer *timer)
     return (struct bz_wake){.kind = BZ_WAKE_WAKER, .waker = {&ops, s}};
 }
 
-/* Everybody sleeps, and the owner of the wheel knew of no timer when it went to sleep. */
+/* All workers sleep, and the owner of the wheel had no timer when it went to sleep. */
 static int arm_elsewhere(void *arg)
 {
     struct scene *s = arg;
@@ -310,7 +310,7 @@ static int waits_until(void *arg)
     return rc == 0;
 }
 
-/* It keeps its proc busy over the moment, so that someone else fires the timers there. */
+/* It keeps its proc busy beyond the deadline, so that another thread fires the timers there. */
 static int burns_past(void *arg)
 {
     struct late *l = arg;

@@ -1,4 +1,4 @@
-/* What is left behind: nothing, however long a program spawns and joins. */
+/* No memory is left behind, however long a program spawns and joins. */
 #include "harness.h"
 
 #include "blitz.h"

@@ -1,7 +1,7 @@
 /*
- * What is asked of the parts of a scheduler of this kind, a look at each from within: machines and
- * procs know each other, tasks stand on stacks of their own, a proc that is never idle hears all the
- * same of its files, and a program without files has none.
+ * Requirements for parts of the scheduler, checked from inside. Machines and procs refer to each
+ * other, tasks have their own stacks, a proc that is never idle still polls its files, and a
+ * program without files opens none.
  */
 #include "harness.h"
 #include "support/alone.h"
@@ -21,7 +21,7 @@
 
 /* ---- machines and procs ---- */
 
-/* In the runtime, where nobody takes the proc. False: it was taken before. */
+/* In the runtime, where the proc cannot be taken. False: it was taken before. */
 static bool look_around(void)
 {
     uint32_t was;
@@ -123,7 +123,7 @@ TEST(accept, tasks_run_on_stacks_of_ours_and_the_threads_own_runs_none)
     CHECK_EQ(blitz_run(each_on_its_own, NULL, &config), 0);
 }
 
-/* ---- who runs what ---- */
+/* ---- which worker runs a task ---- */
 
 struct seen {
     bz_atomic(int) runs, may_end;
@@ -244,7 +244,7 @@ TEST(accept, a_searcher_takes_nothing_from_its_own_ring)
 /* As a thief that has claimed the `count` oldest entries and is about to copy them: runq.c. */
 static void claim(struct bz_runq *ring, unsigned count)
 {
-    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: nobody else is there */
+    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head));       /* relaxed: no other thread */
     bz_store_relaxed(&ring->head, bz_runq_pack(count, real + count)); /* relaxed: likewise */
 }
 
@@ -253,7 +253,7 @@ static void finish_copy(struct bz_runtime *rt, struct bz_runq *ring, uint64_t fr
 {
     for (unsigned i = 0; i < count; i++)
         bz_injector_push(&rt->injector, bz_get(bz_runq_slot(ring, from + i)));
-    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: nobody else is there */
+    uint64_t real = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: no other thread */
     bz_store_relaxed(&ring->head, bz_runq_pack(0, real));       /* relaxed: likewise */
 }
 
@@ -299,8 +299,8 @@ static int spills_beside_a_thief(void *arg)
     return 0;
 }
 
-/* What a thief has claimed must not be overwritten, so the spill makes no room and the new task is sent to
- * the injector, behind those that were spilled. */
+/* Slots claimed by a thief must not be overwritten, so the spill makes no room and the new task
+ * goes to the injector, behind the spilled ones. */
 TEST(accept, a_push_beside_a_thief_at_work_goes_to_the_injector)
 {
     t_hold_procs(); /* the hog keeps its proc, and we keep ours */
@@ -427,7 +427,7 @@ static void on_a_line(int (*fn)(void *), struct line *l)
     close(l->fd[1]);
 }
 
-/* The ring never runs empty, so nobody sleeps in the poll; nobody is long at anything, so the monitor
+/* The ring is never empty, so no machine sleeps in the poll; no task runs for long, so the monitor
  * has no reason to help. */
 TEST(accept, a_proc_that_is_never_idle_hears_of_its_files)
 {
@@ -460,7 +460,7 @@ TEST(accept, who_waited_for_a_file_goes_on_where_it_was_heard)
     CHECK_GE(l.after.parked - l.before.parked, ASKED); /* they did wait */
 }
 
-/* The worker has a file to wait for, and always somebody to run. */
+/* The worker has a file to poll, and always a task to run. */
 static int works_beside_a_file(void *arg)
 {
     struct line *l = arg;
@@ -499,12 +499,13 @@ static int uses_no_file(void *arg)
         CHECK_EQ(blitz_sleep(BLITZ_US), 0);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         CHECK(!bz_poll_is_used(&rt->procs[i].poll));
-        CHECK(bz_load_relaxed(&rt->procs[i].poll.own) == NULL); /* relaxed: nobody is at it */
+        CHECK(bz_load_relaxed(&rt->procs[i].poll.own) ==
+              NULL); /* relaxed: no other thread uses it */
     }
     return 0;
 }
 
-/* Who has nothing to hear of is not asked, and costs no descriptor. */
+/* A poll without files is not called, and costs no descriptor. */
 TEST(accept, a_proc_without_files_has_no_poll_to_ask)
 {
     CHECK_EQ(blitz_run(uses_no_file, NULL, &(blitz_config){.procs = 2}), 0);

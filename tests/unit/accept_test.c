@@ -1,6 +1,6 @@
 /*
- * What is asked of a scheduler of this kind, counted in runs: who goes first, and how long anybody
- * is kept waiting. On one proc the order is a fact; tests/sim/accept_sim.c has what takes time.
+ * Requirements for the scheduler, counted in runs: the order of tasks, and how long a task waits.
+ * On one proc the order is deterministic; tests/sim/accept_sim.c has the cases that take time.
  */
 #include "support/alone.h"
 #include "support/event.h"
@@ -36,7 +36,7 @@ static int run_once(void *arg)
 {
     unsigned now = bz_fetch_add_relaxed(&runs, 1);
     if (arg != NULL)
-        bz_store_release((place *)arg, now); /* whoever sees it may use its memory again */
+        bz_store_release((place *)arg, now); /* the reader may reuse its memory */
     return 0;
 }
 
@@ -197,7 +197,7 @@ TEST(accept, a_full_ring_spills_its_128_oldest_at_once)
     on_procs(1, spill_once, NULL);
 }
 
-/* ---- everybody's turn ---- */
+/* ---- fairness ---- */
 
 static int thousand(void *arg)
 {
@@ -359,7 +359,7 @@ static void wake_behind_a_hundred(void)
         CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
 }
 
-/* Again and again: whoever comes out of the ring lets the slot count from the start. */
+/* Repeatedly: a task from the ring resets the count of the next slot. */
 static int wake_behind_hundreds(void *arg)
 {
     (void)arg;

@@ -71,7 +71,7 @@ TEST(addr, other_forms_of_the_same_are_read_too)
     }
 }
 
-/* Every other reading of an address is a hole for somebody. */
+/* Any other interpretation of an address is a security hole. */
 TEST(addr, anything_else_is_refused)
 {
     static const char *const texts[] = {
@@ -261,7 +261,8 @@ static blitz_addr v6_from(uint8_t a, uint8_t b)
     return blitz_addr_v6((const uint8_t[16]){a, b, [15] = 1}, 80, 0);
 }
 
-/* A listener for both families sees IPv4 peers in IPv6's clothes: nobody gets past a check so. */
+/* A dual-stack listener sees IPv4 peers as mapped IPv6 addresses: such a peer must not bypass a
+ * check. */
 TEST(addr, questions_see_through_mapped_addresses)
 {
     const blitz_addr loopback[] = {blitz_addr_loopback_v4(1), blitz_addr_v4(127, 9, 9, 9, 1),

@@ -93,7 +93,7 @@ static int polls_paused(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* For whoever holds a lock that blitz knows nothing of. */
+/* For code that holds a lock unknown to blitz. */
 TEST(ask, between_pause_and_resume_nobody_gets_in)
 {
     on_one_proc(polls_paused);
@@ -143,7 +143,7 @@ static int awaits_asked(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* What is always ready would never let anybody in. */
+/* A future that is always ready would starve other tasks. */
 TEST(ask, an_await_of_what_is_ready_looks_at_the_flag)
 {
     on_one_proc(awaits_asked);

@@ -96,7 +96,7 @@ static int nests_in_many(void *arg)
     return sum;
 }
 
-/* A pool of one, and every call makes another inside: nobody waits for a thread that waits for him. */
+/* A pool of one, and every call makes a nested call: no thread waits for itself. */
 TEST(blocking, bug_29_nested_calls_on_a_pool_of_one)
 {
     for (unsigned procs = 1; procs <= 3; procs++) {
@@ -258,7 +258,7 @@ TEST(blocking, a_plain_thread_makes_the_call_itself)
     CHECK_EQ(write(parcel.p.fd[1], "a", 1), 1);
     CHECK_EQ(leave_at(parcel_reads, &parcel, drop_parcel, &result, 0), 0);
     CHECK_EQ(result, 'a');
-    CHECK_EQ(bz_load_relaxed(&parcel.dropped), 0); /* relaxed: nobody else is there */
+    CHECK_EQ(bz_load_relaxed(&parcel.dropped), 0); /* relaxed: no other thread */
     CHECK_EQ(leave_at(NULL, NULL, NULL, &result, BLITZ_FOREVER), -EINVAL);
     close(parcel.p.fd[0]);
     close(parcel.p.fd[1]);

@@ -104,7 +104,7 @@ TEST(chan_future, that_comes_too_late_waits_on_at_the_head)
     blitz_chan_unref(c);
 }
 
-/* Bug class 22: what it was told of is somebody else's then. */
+/* Bug class 22: its notification goes to another waiter. */
 TEST(chan_future, bug_22_that_is_cancelled_passes_on_what_it_was_told)
 {
     blitz_chan *c = chan_of_ints(1);
@@ -163,7 +163,7 @@ static int send_past_a_future(void *arg)
     CHECK_EQ(bell.rung, 1); /* the value is kept for it */
     send_now(c, 2);
     CHECK_EQ(blitz_task_join(t, &first, BLITZ_FOREVER), 0);
-    CHECK_EQ(first, 1); /* who is there takes the oldest */
+    CHECK_EQ(first, 1); /* the present receiver takes the oldest value */
     CHECK(is_ready(&f, &bell));
     CHECK_EQ(out, 2);
     blitz_chan_unref(c);

@@ -86,7 +86,7 @@ TEST(chan, values_of_any_size_arrive_whole)
     }
 }
 
-/* What an unbounded channel has grown by, it gives back. */
+/* An unbounded channel frees the memory by which it has grown. */
 TEST(chan, an_unbounded_one_grows_and_shrinks)
 {
     struct test_alloc memory = TEST_ALLOC;
@@ -177,7 +177,7 @@ static void throw_away(void *value, void *ctx)
         CHECK_EQ(blitz_chan_try_recv(b->c, &left), -EPIPE);
 }
 
-/* Bug class 23: the hook is anybody's code, so it is not called under the lock. */
+/* Bug class 23: the hook is foreign code, so it is not called under the lock. */
 TEST(chan, bug_23_what_is_shut_out_is_dropped_by_a_hook_that_uses_the_channel)
 {
     static const size_t capacities[] = {10, BLITZ_UNBOUNDED};
@@ -450,7 +450,7 @@ static int closes_on_waiters(void *arg)
     return 0;
 }
 
-/* Whoever waits for what can no longer come must be told so. */
+/* A waiter for a value that can no longer come must be woken. */
 TEST(chan, a_close_wakes_those_who_wait)
 {
     CHECK_EQ(t_run_alone(closes_on_waiters, NULL), 0);
@@ -562,7 +562,7 @@ static int serves_in_order(void *arg)
     return 0;
 }
 
-/* Bug class 25: nobody who comes later gets in between. */
+/* Bug class 25: no later receiver overtakes. */
 TEST(chan, bug_25_who_waits_first_is_served_first)
 {
     CHECK_EQ(t_run_alone(serves_in_order, NULL), 0);

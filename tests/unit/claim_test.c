@@ -1,4 +1,5 @@
-/* A join that runs the child itself: when it does, when it does not, and that nobody can tell. */
+/* A join that runs the child itself: when it does, when it does not, and that the result is the
+ * same. */
 #include "support/alone.h"
 #include "support/bell.h"
 #include "support/on_each.h"
@@ -40,7 +41,7 @@ static int join_at_once(void *arg)
     return 0;
 }
 
-/* On one proc nobody else can have begun it. */
+/* On one proc no other worker can have started it. */
 TEST(claim, a_child_that_has_not_started_runs_on_its_joiners_stack)
 {
     CHECK_EQ(t_run_alone(join_at_once, NULL), 0);
@@ -83,7 +84,7 @@ TEST(claim, a_chain_of_claims_goes_on_on_another_stack_in_time)
     t_on_each(go_down, (void *)(intptr_t)20000, 20001);
 }
 
-/* ---- what the child may do there ---- */
+/* ---- actions of a claimed child ---- */
 
 static int wait_in_every_way(void *arg)
 {
@@ -177,7 +178,7 @@ static int cancel_it(void *arg)
     blitz_task *t;
     int result = 0;
     (void)arg;
-    bz_store_relaxed(&child_waits, 0); /* relaxed: nobody else is there yet */
+    bz_store_relaxed(&child_waits, 0); /* relaxed: no other thread yet */
     CHECK_EQ(blitz_spawn(join_for_ever, NULL, NULL, &t), 0);
     while (!bz_load_acquire(&child_waits)) /* from wait_for_cancel */
         blitz_yield();
@@ -327,7 +328,7 @@ static void counted_free(void *ctx, void *block, size_t size)
     bz_free(&bz_allocator_libc, block, size);
 }
 
-/* The future has been given up, and has left its mark: somebody has waited. */
+/* The future was cancelled and has left its mark: a waiter existed. */
 static int join_after_a_future(void *arg)
 {
     struct bz_stack *its = NULL;
@@ -374,7 +375,7 @@ TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
     struct bz_proc *p = &rt->procs[1];
     for (int i = 0; i < 2; i++)
         bz_set(&p->hand.entry[i], bz_entry_first((struct bz_task *)t[i]));
-    bz_store_relaxed(&p->hand.count, 2); /* relaxed: no one runs there */
+    bz_store_relaxed(&p->hand.count, 2); /* relaxed: no task runs there */
     bz_store_relaxed(&p->next, bz_entry_first((struct bz_task *)t[2])); /* relaxed: likewise */
     CHECK(bz_runq_try_push(&p->ring, bz_entry_first((struct bz_task *)t[3])));
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

@@ -90,7 +90,7 @@ TEST(race, a_detachable_loser_is_left_behind)
     t_probe_set(&c.probe[0], 0);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
     CHECK_EQ(c.child[1].fate, BLITZ_LEFT);
-    t_probe_set(&c.probe[1], 0); /* later, and nobody is there */
+    t_probe_set(&c.probe[1], 0); /* later, without a waiter */
     CHECK_EQ(bell.rung, 1);
     CHECK_EQ(bell.holders, 0);
 }
@@ -332,7 +332,7 @@ TEST(simple, ready_pending_map_then_and_defer)
     CHECK_EQ(bell.holders, 0);
 }
 
-/* What a cancel does is the class of what is waited for at that moment. */
+/* The effect of a cancel is determined by the class of the future awaited at that moment. */
 TEST(simple, a_cancel_is_passed_on_by_class)
 {
     for (int kind = BLITZ_REVOCABLE; kind <= BLITZ_PINNED; kind++)
@@ -610,7 +610,7 @@ TEST(combine, a_poll_that_waits_beside_others_is_warned_of)
 
 /* ---- any order of events ---- */
 
-/* Whatever happens in whatever order: each child has one end, and the combinator the right one. */
+/* In any order of events each child has one end, and the combinator the right one. */
 static void one_story(struct bz_rng *dice, bool is_race)
 {
     struct crowd c;

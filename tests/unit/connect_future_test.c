@@ -16,7 +16,7 @@ static blitz_deadline soon(void)
     return blitz_after(20 * BLITZ_S);
 }
 
-/* Three addresses: nobody listens there; somebody does; the line of a third one is full. */
+/* Three addresses: one without a listener, one with a listener, one whose backlog is full. */
 struct three {
     blitz_tcp_listener *live, *full;
     blitz_addr at[3];

@@ -10,7 +10,7 @@ static struct {
     _Alignas(16) char bytes[STACK_BYTES];
 } stacks[3];
 
-/* They are nobody's stacks before they are used as such, and Valgrind is told then. */
+/* They are not stacks before their first use; Valgrind is told then. */
 static char *low_of(int i)
 {
     static bool is_told[3];

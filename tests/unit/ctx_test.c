@@ -17,7 +17,7 @@ struct stack {
 };
 static struct stack stacks[4];
 
-/* They are nobody's stacks before they are used as such, and Valgrind is told then. */
+/* They are not stacks before their first use; Valgrind is told then. */
 static char *low_of(int i)
 {
     static bool is_told[4];
@@ -157,7 +157,7 @@ static void tell_and_go_back(void *arg)
     bz_ctx_leave(&native, hook_from_native, &fiber[0]);
 }
 
-/* The whole point of the hook: what it publishes is complete, and nobody stands on it. */
+/* The purpose of the hook: the published context is complete, and its stack is not in use. */
 TEST(ctx, the_hook_runs_on_the_target_after_the_save_and_before_anything_else)
 {
     bz_ctx_adopt(&native);
@@ -197,7 +197,8 @@ TEST(ctx, a_hook_on_a_parked_target_stands_on_the_targets_stack)
     bz_ctx_fini(&fiber[0]);
 }
 
-/* ---- what is kept ----------------------------------------------------------------------------- */
+/* ---- preserved state
+ * ----------------------------------------------------------------------------- */
 
 /* More values live across the switch than there are registers the callee must keep, of both kinds. */
 #define MIX(x, k) ((x)*6364136223846793005u + (k))

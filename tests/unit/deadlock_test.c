@@ -1,4 +1,5 @@
-/* os/os.h, bz_os_others, and the report built on it: "nobody is left" must be true when it is said. */
+/* os/os.h, bz_os_others, and the report built on it: "no thread is left" must be true when it is
+ * reported. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ static void given_a_process_of_our_own(void)
     t_skip_under_valgrind("has threads of its own");
 }
 
-/* ---- who else could act ---- */
+/* ---- other threads that could act ---- */
 
 static struct {
     bz_os_word word;
@@ -32,7 +33,7 @@ static struct {
 static void *sleeps_on_the_word(void *arg)
 {
     (void)arg;
-    bz_store_relaxed(&other.tid, t_tid());    /* relaxed: for whoever looks for it */
+    bz_store_relaxed(&other.tid, t_tid());    /* relaxed: only a marker */
     while (bz_load_acquire(&other.word) == 0) /* os.h: the word's own */
         bz_os_wait(&bz_os_linux, &other.word, 0, other.until);
     return NULL;
@@ -89,7 +90,7 @@ TEST(others, one_that_sleeps_for_ever_does_not_count)
     let_go(t);
 }
 
-/* The wake is on its way: between the change of the word and the wake nobody looks asleep. */
+/* A wake is in progress: between the change of the word and the wake no thread counts as asleep. */
 TEST(others, one_whose_word_has_changed_counts)
 {
     given_a_process_of_our_own();

@@ -75,7 +75,7 @@ TEST(deque, a_mark_whose_job_has_left_marks_nothing)
 {
     struct blitz_job outer, inner, later;
     bz_deque_init(&deque, false);
-    later.task_ = &e; /* whatever lies there */
+    later.task_ = &e; /* arbitrary content */
     fork_here(&outer);
     struct bz_deque_mark by_p = bz_deque_mark(&deque, &p);
     fork_here(&inner);

@@ -1,4 +1,4 @@
-/* What blitz opens is closed by an exec: a program that starts others leaks nothing into them. */
+/* Descriptors of blitz are close-on-exec: they do not leak into child programs. */
 #include "harness.h"
 
 #include <fcntl.h>

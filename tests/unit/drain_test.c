@@ -1,4 +1,5 @@
-/* Nobody is left in a listener's line: by slow acceptors, and by those who are replaced under load. */
+/* No connection is left in a listener's backlog: with slow acceptors, and with acceptors replaced
+ * under load. */
 #include "harness.h"
 
 #include "base/bz_atomic.h"
@@ -137,8 +138,8 @@ static int reloads(void *arg)
     return 0;
 }
 
-/* Who is cancelled when a connection was announced to it passes that on; one that a ring has taken for it
- * is served, or given back, and not dropped. */
+/* A cancelled acceptor that was notified of a connection passes the notification on. A connection
+ * that a ring accepted for it is served or returned, and not dropped. */
 TEST(drain, bug_20_a_reload_under_load_resets_and_forgets_nobody)
 {
     t_on_keepers(reloads, NULL);

@@ -1,4 +1,4 @@
-/* blitz/dump.h: what everybody is doing, also when nobody can be asked. */
+/* blitz/dump.h: the state of all tasks, even if no worker responds. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 static struct t_dumped seen;
 
-/* ---- what is shown ---- */
+/* ---- content of a dump ---- */
 
 /* A fiber that waits for a test to let it go. */
 static int waits(void *event)
@@ -90,7 +90,7 @@ TEST(dump, a_task_is_shown_with_what_it_waits_for)
     CHECK_EQ(t_run_alone(shows_each_kind_of_wait, NULL), 0);
 }
 
-/* ---- what else can be waited for ---- */
+/* ---- other kinds of waits ---- */
 
 static struct {
     blitz_chan *empty, *full;
@@ -204,7 +204,7 @@ TEST(dump, a_task_that_is_new_cancelled_or_ended_says_so)
 
 /* ---- a future that is gone ---- */
 
-static blitz_sleep_future far_away; /* what the task below awaits */
+static blitz_sleep_future far_away; /* awaited by the task below */
 
 static int awaits(void *arg)
 {
@@ -393,7 +393,7 @@ TEST(dump, frames_show_where_a_task_waits_and_who_called_it)
     CHECK_EQ(t_run_alone(shows_frames, NULL), 0);
 }
 
-/* ---- nobody can be asked ---- */
+/* ---- no worker responds ---- */
 
 static bz_atomic(int) hogs_run, hogs_end;
 
@@ -439,7 +439,7 @@ TEST(dump, works_while_every_proc_is_hogged)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* ---- what the system refuses ---- */
+/* ---- refused system calls ---- */
 
 static int shows_a_sleeper(void *arg)
 {
@@ -451,7 +451,7 @@ static int shows_a_sleeper(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* In a sandbox nobody's memory can be copied, not even our own. The rest of the dump stands. */
+/* In a sandbox memory cannot be copied, not even our own. The rest of the dump is still printed. */
 TEST(dump, goes_on_where_the_system_lets_nobody_look)
 {
     unsigned flags = BLITZ_DUMP_FRAMES;
@@ -527,7 +527,7 @@ TEST(dump, makes_do_with_a_small_table)
         opts.name = name[i];
         CHECK_EQ(blitz_spawn(sleeps_long, NULL, &opts, &t[i]), 0);
     }
-    for (int i = 0; i < 9; i++) /* all of them wait: nobody wants a stack any more */
+    for (int i = 0; i < 9; i++) /* all tasks wait: no task needs a stack any more */
         while (bz_load_acquire(&((struct bz_task *)t[i])->wait) == 0) /* acquire: see above */
             bz_os_relax(&bz_os_linux, 100);
     fault.plan.nth = bz_load_relaxed(&fault.calls) + 1; /* relaxed: a count */

@@ -1,7 +1,8 @@
 /*
- * Hogs on real threads. The scenes are those of support/fair_scenes.h: a hog burns until somebody has done what
- * it could not do if the hog stopped it, so a runtime in which hogs stop others does not end, and the
- * harness says so. No time is measured here (bench/fair does that; fair_sim.c in virtual time).
+ * Hogs on real threads. The scenes are those of support/fair_scenes.h: a hog burns until another
+ * task has made progress that a blocking hog would prevent. So a runtime in which hogs block other
+ * tasks does not end, and the harness reports it. No time is measured here (bench/fair does that;
+ * fair_sim.c in virtual time).
  */
 #include "support/fair_calls.h"
 
@@ -89,7 +90,7 @@ TEST(fair, hogs_in_a_forked_job_and_its_parent)
     t_on_each(scene_jobs, NULL, 0);
 }
 
-/* ---- what else holds a thread ---- */
+/* ---- other ways to block a thread ---- */
 
 /* Unmarked: the runtime is told nothing. */
 static int reads(void *fd)
@@ -127,7 +128,7 @@ static int locks(void *mutex)
     return pthread_mutex_unlock(mutex);
 }
 
-/* A plain thread holds it, and lets go when everybody else has lived. */
+/* A plain thread holds it, and releases it when all other tasks have made progress. */
 struct foreign {
     pthread_mutex_t mutex;
     pthread_barrier_t is_held;

@@ -16,7 +16,8 @@ static void hog_step(void)
     bz_os_relax(&bz_os_linux, 0);
 }
 
-/* In a child: everybody else lives beside two hogs on two procs. Ends it if that goes wrong. */
+/* In a child process: all other tasks make progress beside two hogs on two procs. Exit on
+ * failure. */
 static void live_beside_hogs(void)
 {
     if (blitz_run(others_beside_hogs, (void *)(uintptr_t)2, &(blitz_config){.procs = 2}) != 0)
@@ -116,7 +117,7 @@ static int live_in_the_group(const char *dir)
     return status;
 }
 
-/* Half of every 100 ms nobody runs at all, the monitor included. */
+/* In half of every 100 ms no thread runs, not even the monitor. */
 TEST(fair, bug_09_with_half_a_cpu_everybody_lives_beside_hogs)
 {
     char dir[128];

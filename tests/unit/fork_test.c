@@ -1,4 +1,4 @@
-/* What blitz/fork.h offers beside fork and join themselves: values, invoke, misuse that is named. */
+/* The parts of blitz/fork.h besides fork and join: values, invoke, reported misuse. */
 #include "support/alone.h"
 #include "support/on_each.h"
 

@@ -1,4 +1,4 @@
-/* What a child of a fork is told that calls blitz although a runtime lived in its parent. */
+/* Calls of blitz in the child of a fork whose parent had a runtime. */
 #include "harness.h"
 
 #include <errno.h>

@@ -72,7 +72,7 @@ TEST(frames, a_chain_that_leaves_the_stack_ends_there)
     CHECK_EQ(bz_frames_walk(&stack.ctl, pc), 2);
     record(20, place(WORDS - 1), 0x2222); /* half of it would lie in the control block */
     CHECK_EQ(bz_frames_walk(&stack.ctl, pc), 2);
-    record(20, place(5), 0x2222); /* below the stack pointer: nobody stands there */
+    record(20, place(5), 0x2222); /* below the stack pointer: unused */
     CHECK_EQ(bz_frames_walk(&stack.ctl, pc), 2);
 }
 

@@ -111,7 +111,7 @@ TEST(future_fault, a_scope_that_cannot_spawn_says_so_and_closes)
     CHECK_EQ(blitz_run(scope_without_memory, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
-/* ---- a box that nobody can be found for ---- */
+/* ---- a box without a task to complete it ---- */
 
 static int dropped;
 

@@ -226,7 +226,7 @@ static int by_hand(void *arg)
     return 0;
 }
 
-/* On one proc, so that nobody rings while we look. */
+/* On one proc, so that no ring comes during the check. */
 TEST(futures, the_newest_waker_counts_and_none_is_kept)
 {
     CHECK_EQ(t_run_alone(by_hand, NULL), 0);

@@ -72,7 +72,7 @@ TEST(handle, null_is_nobody)
     nobody(NULL); /* on a plain thread, too */
 }
 
-/* ---- who am I ---- */
+/* ---- thread identity ---- */
 
 static int named(void *arg)
 {
@@ -125,7 +125,7 @@ static int share_myself(void *arg)
 {
     (void)arg;
     shared = blitz_task_ref(blitz_task_current());
-    bz_store_release(&is_shared, 1); /* for whoever waits below */
+    bz_store_release(&is_shared, 1); /* for the waiter below */
     return blitz_sleep_until(BLITZ_FOREVER);
 }
 
@@ -141,7 +141,7 @@ static int several_join(void *arg)
     enum { N = 5 };
     blitz_task *joiner[N];
     (void)arg;
-    bz_store_relaxed(&is_shared, 0);                          /* relaxed: nobody else yet */
+    bz_store_relaxed(&is_shared, 0);                          /* relaxed: no other thread yet */
     CHECK_EQ(blitz_spawn(share_myself, NULL, NULL, NULL), 0); /* detached from the first moment */
     while (!bz_load_acquire(&is_shared))                      /* the task's store */
         blitz_yield();
@@ -200,7 +200,7 @@ static int take_pointers(void *arg)
 
 TEST(handle, a_pointer_result_is_whose_it_is_that_joins)
 {
-    bz_store_relaxed(&freed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&freed, 0); /* relaxed: no other thread yet */
     t_on_each(take_pointers, NULL, 0);
     CHECK_EQ(bz_load_relaxed(&freed), 0); /* relaxed: all have ended */
 }
@@ -232,7 +232,7 @@ static int leave_pointers(void *arg)
 
 TEST(handle, a_pointer_nobody_takes_is_freed)
 {
-    bz_store_relaxed(&freed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&freed, 0); /* relaxed: no other thread yet */
     t_on_each(leave_pointers, &freed, 0);
     CHECK_EQ(bz_load_relaxed(&freed), 4 * 4); /* relaxed: all have ended */
 }
@@ -262,7 +262,7 @@ static int odd_pointers(void *arg)
     CHECK_EQ(blitz_spawn(give_back, arg, NULL, &t), 0); /* an int */
     CHECK_EQ(blitz_task_join_ptr(t, &p, BLITZ_FOREVER), 0);
     CHECK_NULL(p);
-    CHECK_EQ(blitz_spawn_ptr(no_pointer, arg, NULL, &t), 0); /* borrowed: nobody frees it */
+    CHECK_EQ(blitz_spawn_ptr(no_pointer, arg, NULL, &t), 0); /* borrowed: never freed */
     blitz_task_detach(t);
     CHECK_EQ(blitz_spawn_poll(pointer_poll, &five, sizeof five, &opts, &t), 0);
     CHECK_EQ(blitz_task_join_ptr(t, &p, BLITZ_FOREVER), 0);
@@ -277,7 +277,7 @@ static int odd_pointers(void *arg)
 
 TEST(handle, results_of_either_kind_can_be_asked_for_either_way)
 {
-    bz_store_relaxed(&freed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&freed, 0); /* relaxed: no other thread yet */
     t_on_each(odd_pointers, &freed, 0);
     CHECK_EQ(bz_load_relaxed(&freed), 4); /* relaxed: all have ended */
 }

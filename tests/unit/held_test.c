@@ -94,7 +94,7 @@ TEST(held, a_try_may_come_in_any_order)
     bz_lock_drop(&leaf, os);
 }
 
-/* Released by a hook, on another stack: nobody's in between. */
+/* Released by a hook, on another stack: no owner in between. */
 TEST(held, a_lock_that_was_passed_on_may_be_dropped_by_another)
 {
     given_four_locks();

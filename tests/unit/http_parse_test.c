@@ -73,7 +73,7 @@ TEST(http_parse, connections_are_kept_as_the_version_has_it)
     CHECK(!r.is_kept);
 }
 
-/* What one server reads one way and another another way is how requests are smuggled. */
+/* Input that two servers parse differently allows request smuggling. */
 TEST(http_parse, refuses_what_could_be_read_two_ways)
 {
     struct http_request r;
@@ -118,7 +118,7 @@ TEST(http_parse, refuses_what_could_be_read_two_ways)
     }
 }
 
-/* However much somebody sends, there is an end to what is kept of it. */
+/* The memory for a request is bounded, however much a client sends. */
 TEST(http_parse, heads_have_limits)
 {
     struct http_request r;

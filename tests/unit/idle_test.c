@@ -41,7 +41,7 @@ TEST(idle, work_rouses_one_sleeper_who_then_counts_as_searching)
     bz_idle_check(&idle);
 }
 
-/* One searcher answers for all: the second push rouses nobody. */
+/* One searcher is enough: the second push rouses no worker. */
 TEST(idle, while_somebody_searches_nobody_else_is_roused)
 {
     given(4);
@@ -157,7 +157,7 @@ TEST(idle, at_the_start_those_sleep_that_were_not_started)
     }
 }
 
-/* The question every push asks, one load: is there anybody who might have to be roused? */
+/* The check of every push, one load: is there a worker that may have to be roused? */
 TEST(idle, a_push_asks_no_further_unless_one_sleeps_and_nobody_searches)
 {
     given(4);
@@ -186,7 +186,8 @@ TEST(idle, only_who_leaves_nobody_searching_takes_the_last_look)
     CHECK_EQ(bz_barrier_count(&barrier), idle.has_barrier ? 2u : 0u);
 }
 
-/* Whoever finds work at its last look goes on as a searcher: there may be more than it can run. */
+/* A worker that finds work at its last check continues as a searcher: there may be more than it can
+ * run. */
 TEST(idle, who_stays_because_there_is_work_sends_another_when_it_has_it)
 {
     given(4);

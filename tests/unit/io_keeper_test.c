@@ -27,7 +27,7 @@ static int name_of_keeper(void *out)
     return 0;
 }
 
-/* What a runtime gets that asks for `io`, where the system refuses that call. */
+/* The backend of a runtime that selects `io`, if the system refuses that call. */
 static int keeper_with(const char *io, const char *call, const char **name)
 {
     refused = call;
@@ -245,7 +245,7 @@ TEST(io_keeper, a_foreign_write_in_place_is_whole_beside_operations)
     }
 }
 
-/* ---- whoever handed it in has gone ---- */
+/* ---- the submitting thread has ended ---- */
 
 struct alone {
     struct bz_files files;

@@ -1,6 +1,6 @@
 /*
- * What the driver owes others than its callers, on every keeper: foreign calls beside operations in flight, an operation
- * whose thread has gone, descriptors that have run out.
+ * Duties of the driver beyond its callers, on every backend: foreign calls beside operations in
+ * flight, an operation whose thread has ended, descriptors that have run out.
  */
 #include "harness.h"
 
@@ -170,8 +170,8 @@ static bool is_thread(uint32_t tid)
     return access(path, F_OK) == 0;
 }
 
-/* The reads are handed in, or listened to, by a machine that then burns; its proc is taken, and goes on
- * with what is in flight; the burning ends, the old thread has nothing to do and leaves. */
+/* A machine submits or watches the reads and then burns. Its proc is taken and continues with the
+ * operations in flight. When the burning ends, the old thread has nothing to do and ends. */
 static int taken_and_retired(void *arg)
 {
     struct gone g;
@@ -313,13 +313,13 @@ static int on_every_proc(void *arg)
     return 0;
 }
 
-/* What has been opened before descriptors ran out can be waited for, on whichever proc. */
+/* A file opened before descriptors ran out can be waited for, on any proc. */
 TEST(io_owed, bug_19_a_proc_that_cannot_open_a_keeper_uses_another_s)
 {
     static const char *const keepers[] = {"epoll", "poll"};
     bz_io_fault = only_one;
     for (size_t i = 0; i < BZ_ARRAY_LEN(keepers); i++) {
-        bz_store_relaxed(&opened, 0); /* relaxed: nobody opens any yet */
+        bz_store_relaxed(&opened, 0); /* relaxed: no file is open yet */
         t_watch("%s", keepers[i]);
         CHECK_EQ(blitz_run(on_every_proc, NULL, &(blitz_config){.procs = 3, .io = keepers[i]}), 0);
         CHECK_GE(bz_load_relaxed(&opened), 2u); /* relaxed: counted */

@@ -65,7 +65,7 @@ static void sleeper_and_rouser(void *arg, int index)
     for (int i = 1, n = (int)t_scaled(ROUNDS); i <= n; i++) {
         if (index == 0) {
             bz_poll_prepare(&poll);
-            bz_store_release(&announced, i); /* what follows prepare is told to the other */
+            bz_store_release(&announced, i); /* a rouse after prepare reaches the other */
             while (!bz_poll_was_roused(&poll))
                 bz_poll_wait(&poll, BZ_OS_FOREVER, NULL);
             CHECK_EQ(bz_load_relaxed(&answered), i); /* relaxed: poll.h [A] */

@@ -127,8 +127,8 @@ static bz_entry entry_of(const struct in_turn *c, uint64_t key)
     return bz_entry_resumed((struct bz_task *)c->task);
 }
 
-/* What stands at that place in the proc's queue; the next slot comes first, if there is something in it.
- * In the runtime. */
+/* The entry at this position of the proc's queue; the next slot comes first, if it is used. In the
+ * runtime. */
 static bz_entry queued_at(struct bz_proc *p, unsigned i)
 {
     uint64_t head = bz_load_relaxed(&p->ring.head); /* relaxed: ours */
@@ -176,13 +176,13 @@ static int hears_many(void *arg)
     return 0;
 }
 
-/* Nobody is served before those that came earlier. */
+/* Tasks are served in the order of their events. */
 TEST(io, of_those_that_are_heard_at_once_the_first_is_served_first)
 {
     CHECK_EQ(blitz_run(hears_many, NULL, &(blitz_config){.procs = 1, .io = "epoll"}), 0);
 }
 
-/* ---- what ends a wait ---- */
+/* ---- the end of a wait ---- */
 
 static int deadlines(void *arg)
 {
@@ -193,7 +193,7 @@ static int deadlines(void *arg)
     CHECK_EQ(receive(p.end[0], data, 4, 0), -ETIMEDOUT);
     CHECK_EQ(receive(p.end[0], data, 4, soon()), -ETIMEDOUT);
     CHECK_EQ(send_some(p.end[1], "abcd", 4, 0), 4);
-    CHECK_EQ(receive(p.end[0], data, 4, 0), 4); /* what need not wait is done */
+    CHECK_EQ(receive(p.end[0], data, 4, 0), 4); /* an operation that need not wait is done */
     CHECK_MEM_EQ(data, "abcd", 4);
     pair_close(&p);
     return 0;
@@ -217,7 +217,7 @@ static int read_one(void *arg)
     return 0;
 }
 
-/* Let whoever can run do so until it waits. */
+/* Let all ready tasks run until they wait. */
 static void let_others(void)
 {
     for (int i = 0; i < MANY; i++)
@@ -358,8 +358,8 @@ TEST(io, a_writer_waits_for_room)
 
 /* ---- the same number again ---- */
 
-/* The old file's readers are gone, its number is another's at once, and what the keeper has heard of
- * the old one wakes nobody. */
+/* The old file has no readers, its number is reused at once, and a late event of the old file wakes
+ * no task. */
 static int reuses(void *arg)
 {
     struct pair p, q;
@@ -614,7 +614,7 @@ TEST(io, a_plain_thread_waits_like_a_fiber)
 
 static struct bz_file *edged;
 
-/* The call is made, finds nothing, and before anybody else can do anything the edge comes. */
+/* The call finds nothing, and the edge comes right after it. */
 static int edge_after_the_call(const char *call)
 {
     struct bz_wake wakes[BZ_SIDES];

@@ -128,7 +128,7 @@ TEST(iter, elements_are_of_any_size)
 
 /* ---- early ends ---- */
 
-/* Whoever comes later with a higher index changes nothing. */
+/* A later higher index changes nothing. */
 TEST(iter, the_lowest_index_that_was_found_stays)
 {
     struct blitz_first_ first = {UINTPTR_MAX};
@@ -159,7 +159,7 @@ static size_t looked(struct eyes *e)
     return bz_xchg_relaxed(&e->looked, 0); /* relaxed: all have been joined */
 }
 
-/* Alone, nobody has to be told: what the plain loop would have looked at is looked at, and no more. */
+/* With one worker, exactly the elements of the sequential loop are visited. */
 static int alone(void *arg)
 {
     enum { N = 1000000, HIT = 4321 };
@@ -304,7 +304,7 @@ static int filter_in_a_runtime(const struct bz_os *os, const blitz_allocator *me
     return err;
 }
 
-/* Whatever fails, it says so, leaks nothing and has not touched what it reads. */
+/* Every failure is reported, leaks nothing and leaves the input unchanged. */
 TEST(iter, scratch_that_is_not_to_be_had_is_an_error_and_nothing_else)
 {
     struct zoo *z = zoo_new(1000);

@@ -1,6 +1,6 @@
 /*
- * Buffers that are lent to the kernel: whenever a read is given up, its buffer is its owner's again
- * when the call returns. Nothing writes into it later, and no byte went there that nobody heard of.
+ * Provided buffers: when a cancelled read returns, the caller owns its buffer again. The kernel
+ * does not write into it later, and every byte in it is reported.
  */
 #include "harness.h"
 
@@ -55,7 +55,7 @@ static void check_all_retired(const struct river *r)
             CHECK_EQ(r->retired[i][k], POISON);
 }
 
-/* What came of one read into the buffer whose turn it is. */
+/* The result of one read into the current buffer. */
 static void account(struct river *r, int64_t got)
 {
     unsigned char *data = r->retired[r->next];

@@ -59,7 +59,7 @@ static int many_keep(void *arg)
 
 TEST(local, each_task_has_its_own_wherever_it_goes_on)
 {
-    bz_store_relaxed(&destroyed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&destroyed, 0); /* relaxed: no other thread yet */
     t_on_each(many_keep, NULL, 0);
     CHECK_EQ(bz_load_relaxed(&destroyed), 4 * 51); /* relaxed: all have ended */
 }
@@ -83,7 +83,7 @@ static int replace(void *arg)
 
 TEST(local, a_replaced_value_is_destroyed)
 {
-    bz_store_relaxed(&destroyed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&destroyed, 0); /* relaxed: no other thread yet */
     CHECK_EQ(t_run_alone(replace, NULL), 3);
     CHECK_EQ(bz_load_relaxed(&destroyed), 3); /* relaxed: it has ended */
 }
@@ -141,7 +141,7 @@ static int destructor_at_work(void *arg)
 
 TEST(local, a_destructor_may_wait_and_use_the_others)
 {
-    bz_store_relaxed(&destroyed, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&destroyed, 0); /* relaxed: no other thread yet */
     t_on_each(destructor_at_work, NULL, 0);
     CHECK_EQ(bz_load_relaxed(&destroyed), 4 * 2); /* relaxed: all have ended */
 }

@@ -1,4 +1,4 @@
-/* os/lock.h: taken by one at a time, and nobody sleeps through a drop. */
+/* os/lock.h: one holder at a time, and no waiter misses an unlock. */
 #include "harness.h"
 
 #include "os/lock.h"

@@ -1,4 +1,5 @@
-/* sched/look.h: a race that looks before it asks leaves nothing behind, and forgets nobody. */
+/* sched/look.h: a race that checks before it polls leaves nothing registered, and misses no
+ * child. */
 #include "harness.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static void shut_init(struct shut *s)
     blitz_event_wait_future_init(&s->f[3], &s->event);
 }
 
-/* What the n-th waits for is there. */
+/* The event of the n-th child has happened. */
 static void shut_open(struct shut *s, int n)
 {
     switch (n) {
@@ -132,7 +133,7 @@ TEST(look, one_that_comes_meanwhile_is_not_missed)
     t_on_each(races_with_each_opened, NULL, 0);
 }
 
-/* A race of what nobody opens ends with its deadline, and was in line until then. */
+/* A race over events that never happen ends at its deadline, and was registered until then. */
 static int races_in_vain(void *arg)
 {
     struct shut s;

@@ -183,9 +183,9 @@ static int fails_at(size_t from, size_t to, void *arg)
     return 0;
 }
 
-/* Whoever had looked at the flag before it was raised may begin one chunk more; none else does. But the
- * system may hold up the one that fails on its way from here to the flag: that is rare, and the bound without
- * it is loop_sim.c's. */
+/* A worker that had read the flag before it was set may start one more chunk; no other worker does.
+ * The system may delay the failing worker before it sets the flag: that is rare, and loop_sim.c
+ * checks the bound without it. */
 static int stop_early(void *arg)
 {
     size_t n = 1000 * 1000;
@@ -595,7 +595,7 @@ static int locks_and_loops(size_t i, void *arg)
     bz_atomic(size_t) sum = 0;
     (void)arg;
     CHECK_EQ(blitz_mutex_lock(&mutex, BLITZ_FOREVER), 0);
-    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* nobody on top of us */
+    CHECK_EQ(bz_fetch_add_relaxed(&inside, 1), 0); /* no task on top of us */
     CHECK_EQ(blitz_for_each(1000, spins, &sum, &(blitz_par_opts){1, 1, 0}), 0);
     CHECK_EQ(bz_fetch_sub_relaxed(&inside, 1), 1);
     blitz_mutex_unlock(&mutex);

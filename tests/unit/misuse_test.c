@@ -8,7 +8,7 @@
 #include "blitz/tcp.h"
 #include "sched/config.h"
 
-/* ---- what was said ---- */
+/* ---- log messages ---- */
 
 static char said[4096];
 

@@ -65,7 +65,7 @@ TEST(mpsc, exactly_the_first_push_is_told_that_the_queue_was_empty)
     }
 }
 
-/* What is taken is the caller's: reused at once, overwritten, pushed again. */
+/* The caller owns a taken node: it may be reused, overwritten and pushed again at once. */
 TEST(mpsc, a_taken_node_can_be_pushed_again_at_once)
 {
     given_an_empty_queue();

@@ -13,7 +13,7 @@
 struct scene {
     const struct t_net_op *op;
     struct t_net_world w;
-    int awaited;        /* what an await elsewhere has said */
+    int awaited;        /* the result of an await elsewhere */
     blitz_event waited; /* a thread has, in vain */
 };
 
@@ -127,7 +127,7 @@ static void cancelled_after_it_was_woken(struct scene *s)
 {
     static const blitz_waker_ops ops = {bell_clone, bell_wake, bell_ring, bell_drop};
     const blitz_waker bell = {&ops, NULL};
-    bz_store_relaxed(&holders, 0); /* relaxed: nobody rings yet */
+    bz_store_relaxed(&holders, 0); /* relaxed: no ring yet */
     bz_store_relaxed(&rung, 0);    /* likewise */
     blitz_future *f = s->op->init(&s->w);
     CHECK_EQ(f->ops->poll(f, &bell), BLITZ_PENDING);
@@ -287,7 +287,7 @@ TEST(net_future, a_plain_thread_may_await_it)
     play_all(serves_a_plain_thread);
 }
 
-/* ---- what the table does not show ---- */
+/* ---- cases beyond the table ---- */
 
 static int to_and_from(void *arg)
 {

@@ -82,7 +82,7 @@ static int many_on_each(void *arg)
     return 0;
 }
 
-/* While others search and steal: nobody takes from an inbox but its proc. */
+/* While other workers search and steal: only its proc takes from an inbox. */
 TEST(on_proc, hundreds_at_once_all_begin_where_they_should)
 {
     t_on_each(many_on_each, NULL, 0);

@@ -301,7 +301,7 @@ TEST(os_cpus, in_a_hybrid_system_the_tighter_of_both_counts)
 
 /* ---- broken things ---- */
 
-/* Somebody else's broken file must not keep a program from starting. */
+/* A broken file must not keep a program from starting. */
 TEST(os_cpus, files_that_do_not_parse_set_no_limit)
 {
     static const char *const rubbish[] = {"",           "\n",       "-5 100000\n",

@@ -256,7 +256,7 @@ static const char *verdict_on(t_fault_scenario scenario, unsigned tolerates)
     return all.verdict;
 }
 
-/* Whatever a scenario calls, some n fails it. */
+/* For every call of a scenario there is an n that fails it. */
 TEST(os_fault, every_kind_of_call_is_failed_once)
 {
     CHECK_STR_EQ(verdict_on(shop_day, T_FAULT(GUARD)), "");

@@ -172,7 +172,7 @@ TEST(os_pages, nonsense_is_refused_and_leaves_the_slab_alone)
     CHECK_EQ(slab.bytes, (size_t)7);
 }
 
-/* Whoever looks at /proc/self/maps should see whose memory it is. */
+/* /proc/self/maps should show the owner of the memory. */
 TEST(os_pages, a_slab_has_its_name_in_the_list_of_mappings)
 {
     struct bz_os_slab slab;
@@ -485,7 +485,7 @@ TEST(os_pages, protect_guards_stop_before_the_limit_on_mappings)
     struct bz_os_slab other = slab_of(page()); /* the rest of the program still runs */
     bz_os_slab_release(os, &other);
 
-    bz_os_slab_release(os, &many[0]); /* what is given back can be had again */
+    bz_os_slab_release(os, &many[0]); /* released memory can be reserved again */
     CHECK_EQ(bz_os_slab_guard(os, &many[slabs], BZ_OS_GUARD_PROTECT, &g), BZ_OS_GUARD_PROTECT);
     for (size_t i = 1; i <= slabs; i++)
         bz_os_slab_release(os, &many[i]);

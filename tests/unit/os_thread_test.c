@@ -68,7 +68,7 @@ static void name_of(int tid, char *name, size_t room)
     name[strcspn(name, "\n")] = '\0';
 }
 
-/* ---- what a thread is given ---- */
+/* ---- attributes of a thread ---- */
 
 TEST(os_thread, runs_its_function_and_is_joined)
 {
@@ -220,7 +220,7 @@ TEST(os_thread, a_signal_stack_ends_in_a_guard)
     witness_end(&w);
 }
 
-/* ---- what comes back ---- */
+/* ---- results ---- */
 
 static int maps(void)
 {

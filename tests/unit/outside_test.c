@@ -48,7 +48,7 @@ static int ends_it(void *arg)
     return blitz_par_end();
 }
 
-/* It can be ended by who knows that nobody calls, and comes again. */
+/* It can be destroyed when no call is in progress, and is made again on demand. */
 TEST(outside, the_processs_runtime_ends_when_told_to)
 {
     CHECK_EQ(blitz_par_end(), 0); /* there was none */
@@ -117,7 +117,7 @@ TEST(outside, a_runtime_that_was_shut_down_is_done_without)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* ---- what it may do ---- */
+/* ---- allowed actions ---- */
 
 TEST(outside, a_call_may_do_what_tasks_do)
 {
@@ -158,7 +158,7 @@ static int says_so(void *arg)
     return 5;
 }
 
-/* The thread is at it, so whoever says so is a worker. */
+/* The thread itself is busy, so a worker reports this. */
 static int waits_for_help(void *arg)
 {
     flag has_begun = 0;
@@ -263,7 +263,7 @@ TEST(outside, a_shutdown_ends_what_a_thread_waits_for)
     }
 }
 
-/* Whatever cannot be had, the call is made. */
+/* The call is made even if resources are missing. */
 static int call_in_need(const struct bz_os *os, const blitz_allocator *memory, void *arg)
 {
     struct bz_runtime *rt;

@@ -1,4 +1,4 @@
-/* What a shutdown says of tasks that do not end, and how a cancelled task sleeps. */
+/* The report of a shutdown about tasks that do not end, and sleeps of a cancelled task. */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -43,7 +43,7 @@ static int leaves_a_stubborn_task(void *arg)
     return blitz_spawn(ignores_its_cancel, NULL, &(blitz_spawn_opts){.name = "mule"}, NULL);
 }
 
-/* Without the line in the log the program hangs, and no one knows why. */
+/* Without the log line the program would hang without an explanation. */
 TEST(overdue, a_task_that_ignores_its_cancel_is_named_with_its_place)
 {
     blitz_config config = {.procs = 1, .log = hear_log};

@@ -450,7 +450,7 @@ TEST(overflow, one_watcher_at_a_time)
     t_stacks_fini(&t);
 }
 
-/* Somebody who installed a handler after us keeps it, and may still pass faults down to ours. */
+/* A handler installed after ours stays, and may still forward faults to ours. */
 TEST(overflow, a_handler_put_over_ours_is_left_in_place)
 {
     struct sigaction theirs = {.sa_handler = on_plain}, ours;

@@ -47,7 +47,7 @@ TEST(par, a_lone_fork_runs_once_and_its_result_comes_back)
     t_on_each(fork_one, NULL, 0);
 }
 
-/* Nobody takes anything from a plain thread: the join calls. */
+/* No worker steals from a plain thread: the join calls the job. */
 TEST(par, on_a_plain_thread_the_join_calls)
 {
     CHECK_EQ(fib((void *)(intptr_t)12), 144);

@@ -75,7 +75,8 @@ static int turn(uint64_t until)
     return err != 0 ? err : (int)heard.count;
 }
 
-/* poll(2) tells what is ready, again and again. A file that was heard and that no one waits for must not end a wait. */
+/* poll(2) reports readiness at every call. A file that was reported and has no waiter must not end
+ * a wait. */
 TEST(poll_posix, a_file_that_was_heard_is_not_listed_until_it_is_wanted_again)
 {
     begin(2);

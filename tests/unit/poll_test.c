@@ -130,7 +130,7 @@ static int all_sizes(void *arg)
     unsigned char state[600];
     (void)arg;
     memset(state, 0xee, sizeof state);
-    bz_store_relaxed(&dropped, 0); /* relaxed: nobody else yet */
+    bz_store_relaxed(&dropped, 0); /* relaxed: no other thread yet */
     int drops = 0;
     for (size_t size = 1; size <= sizeof state; size += size < 100 || size > 300 ? 1 : 7)
         for (int which = 0; which < 4; which++) {
@@ -362,7 +362,7 @@ static blitz_poll until_cancelled(void *state, blitz_cx *cx)
 {
     (void)state;
     if (!blitz_is_cancelled())
-        return BLITZ_PENDING; /* nobody has the waker: only a cancel wakes it */
+        return BLITZ_PENDING; /* the waker is not shared: only a cancel wakes it */
     cx->result = -ECANCELED;
     return BLITZ_READY;
 }
@@ -447,8 +447,9 @@ TEST(poll, a_poll_may_sleep_yield_and_join)
 }
 
 /*
- * The swallowed wake. The poll asks, gives its waker away, and then sleeps; the wake comes during the
- * sleep, which takes it. The poll says "pending", since it asked before. Nobody wakes it any more.
+ * The swallowed wake-up. The poll checks, gives its waker away, and then sleeps; the wake-up comes
+ * during the sleep, which consumes it. The poll returns "pending", because it checked before. No
+ * further wake-up comes.
  */
 static blitz_poll asks_then_sleeps(void *state, blitz_cx *cx)
 {

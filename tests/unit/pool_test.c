@@ -191,8 +191,9 @@ static struct bz_os fast_os(void)
     return os;
 }
 
-/* Threads that nobody needs leave after ten seconds: not earlier, since the next call may come soon, and
- * not never. Each that leaves joins the one that left before it, so one at most is left to join. */
+/* Unneeded threads end after ten seconds: not earlier, because the next call may come soon, and
+ * not never. Each thread that ends joins the one that ended before it, so at most one is left to
+ * join. */
 TEST(pool_threads, idle_threads_leave_after_ten_seconds)
 {
     struct bz_os os = fast_os();
@@ -324,7 +325,7 @@ TEST(pool_threads, waiting_calls_and_idle_threads_are_in_the_statistics)
     CHECK_EQ(blitz_run(waits_and_is_counted, &c, &config), 0);
 }
 
-/* ---- the limit nobody has asked for ---- */
+/* ---- the default limit ---- */
 
 enum { DEFAULT_LIMIT = 512 };
 

@@ -74,7 +74,7 @@ TEST(promise, fails_with_what_it_is_told_and_takes_no_success_for_an_error)
     blitz_completer_unref(e.c);
 }
 
-/* bug class 24: the drop of the last completer is seen by whoever waits, whatever the order. */
+/* bug class 24: every waiter sees the drop of the last completer, in any order. */
 TEST(promise, bug_24_dropped_unfulfilled_is_told)
 {
     struct ends e;
@@ -117,7 +117,7 @@ TEST(promise, a_value_that_nobody_took_is_freed)
     CHECK_EQ(blitz_promise_new(NULL, NULL, &e.c), -EINVAL);
 }
 
-/* Whoever is woken may wake others from there: no lock of ours is held. bug class 23. */
+/* A woken waker may wake others: no lock of ours is held. bug class 23. */
 struct nosy {
     blitz_completer *c;
     int seen;
@@ -253,7 +253,7 @@ static int leave_pinned(void *arg)
     CHECK_EQ(blitz_await(blitz_box_future(b), blitz_after(10 * BLITZ_US)), -ETIMEDOUT);
     CHECK_EQ(blitz_await(&dropped.f, blitz_after(100 * BLITZ_US)), -ETIMEDOUT); /* not yet */
     t_probe_init(&dropped, &bz_os_linux, BLITZ_REVOCABLE);
-    t_probe_set(inside, 0); /* now it is freed, by whoever has it */
+    t_probe_set(inside, 0); /* now its holder frees it */
     CHECK_EQ(blitz_await(&dropped.f, BLITZ_FOREVER), 0);
     return 0;
 }

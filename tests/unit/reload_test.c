@@ -1,6 +1,7 @@
 /*
- * A server whose acceptors are replaced while clients come: a new one begins before the old one has
- * gone, at the end what is waiting is taken before the listener is closed, and every client is served.
+ * A server whose acceptors are replaced while clients connect: a new one starts before the old one
+ * has ended. At the end pending connections are accepted before the listener is closed, and every
+ * client is served.
  */
 #include "harness.h"
 
@@ -22,7 +23,7 @@ struct server {
     bz_atomic(int) is_over; /* clients stop */
 };
 
-/* ---- who is served ---- */
+/* ---- clients ---- */
 
 static int ask_once(struct server *s)
 {
@@ -48,7 +49,7 @@ static int client(void *arg)
     return 0;
 }
 
-/* ---- who serves ---- */
+/* ---- servers ---- */
 
 static int answer(void *arg)
 {

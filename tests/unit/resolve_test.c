@@ -1,4 +1,4 @@
-/* Addresses by name: few lookups at a time, and nobody waits longer than it wants to. */
+/* Addresses by name: few lookups at a time, and no caller waits beyond its deadline. */
 #include "harness.h"
 
 #include "base/bz_atomic.h"
@@ -142,7 +142,8 @@ static int crowd(void *arg)
         task[i] = t_spawn(looks_up, (void *)(uintptr_t)BLITZ_FOREVER);
     while (bz_load_relaxed(&inside) < 4) /* relaxed: counted */
         blitz_yield();
-    for (int i = 0; i < 4; i++) { /* all four permits are out, and nobody waits for their calls */
+    /* all four permits are taken, and no caller waits for their calls */
+    for (int i = 0; i < 4; i++) {
         blitz_task_cancel(task[i]);
         CHECK_EQ(t_join(task[i]), -ECANCELED);
     }

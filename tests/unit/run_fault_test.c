@@ -29,7 +29,7 @@ static int crowd(void *arg)
     blitz_job job;
     int started = 0, refused = 0;
     (void)arg;
-    blitz_fork(&job, naps, (void *)5); /* cannot fail, whoever runs it in the end */
+    blitz_fork(&job, naps, (void *)5); /* cannot fail, on any thread */
     for (int i = 0; i < N; i++) {
         int err = blitz_spawn(naps, (void *)(intptr_t)(10 * i), NULL, &t[started]);
         CHECK(err == 0 || err == -ENOMEM);
@@ -58,7 +58,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
         bz_runtime_new(&fault.os, &(blitz_config){.procs = 3, .allocator = &fault.allocator}, &rt);
     if (f->err == 0) {
         f->err = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
-        /* Once more, from outside and upon whoever sleeps by now. */
+        /* Again, from outside and with sleeping workers. */
         int again = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
         f->err = f->err != 0 ? f->err : again;
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
@@ -225,7 +225,7 @@ TEST(run_fault, bug_30_a_limit_on_processes_loses_no_blocking_call)
 static int one_cpu(const struct bz_os *os)
 {
     (void)os;
-    return 1; /* what a quota of half a CPU comes to: os_cpus_test.c */
+    return 1; /* the effect of a quota of half a CPU: os_cpus_test.c */
 }
 
 static int tree(void *arg)
@@ -260,7 +260,7 @@ TEST(run_fault, bug_09_a_quota_below_one_cpu_is_one_worker_that_does_it_all)
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
-/* ---- who is told ---- */
+/* ---- reports ---- */
 
 #if defined(BZ_WATCH)
 static int told; /* by the log, of a failure */
@@ -274,7 +274,7 @@ static void listen_without_locks(void *ctx, blitz_log_level level, const char *m
     CHECK_EQ(bz_held_count(), 0u);
 }
 
-/* Bug class 23: whoever listens to the log may call us again, and must not meet our locks. */
+/* Bug class 23: a log hook may call blitz again, and must not meet our locks. */
 TEST(run_fault, bug_23_the_log_is_called_with_no_lock_held)
 {
     static const enum bz_fault_kind kinds[] = {BZ_FAULT_THREAD, BZ_FAULT_RESERVE, BZ_FAULT_GUARD,

@@ -269,7 +269,7 @@ static int strict_turns(void *arg)
     return 0;
 }
 
-/* On one proc a yield goes behind everybody who was ready: all have had a turn before one has two. */
+/* On one proc a yield goes behind all ready tasks: all have run before one runs twice. */
 TEST(run, a_yield_lets_everybody_else_go_first)
 {
     static struct turns o;

@@ -38,7 +38,7 @@ TEST(runq, gives_back_in_order)
     }
 }
 
-/* What a full ring spills are its oldest, in order; then there is room. */
+/* A full ring spills its oldest entries in order; then there is room. */
 TEST(runq, a_full_ring_takes_no_more_until_its_oldest_are_taken_out)
 {
     static bz_entry spilled[BZ_RUNQ_CAP];
@@ -196,8 +196,7 @@ TEST(runq, a_lone_ring_does_all_that_a_shared_one_does)
         CHECK(!bz_runq_try_push(&mine, in + 1));
         CHECK_EQ(bz_runq_take(&mine), ++out);
         unsigned left = BZ_RUNQ_CAP - 1;
-        CHECK_EQ(bz_runq_take_some(&mine, hand, BZ_RUNQ_CAP),
-                 left); /* there is nobody to share with */
+        CHECK_EQ(bz_runq_take_some(&mine, hand, BZ_RUNQ_CAP), left); /* there is no other worker */
         for (unsigned i = 0; i < left; i++)
             CHECK_EQ(hand[i], ++out);
         bz_runq_check(&mine);

@@ -14,7 +14,7 @@ static struct bz_runq ring[RINGS];
 static struct bz_entry_list {
     bz_entry e[BZ_RUNQ_CAP];
     unsigned count;
-} want[RINGS];        /* what must be in each */
+} want[RINGS];        /* the expected content of each */
 static bz_entry last; /* entries are numbers */
 
 /* A thief in the middle of ring 0: what it has claimed and not released. */

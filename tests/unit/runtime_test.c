@@ -31,7 +31,7 @@ static void end(blitz_runtime *rt)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* ---- what was said ---- */
+/* ---- log messages ---- */
 
 static char said[4096];
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -273,7 +273,7 @@ TEST(runtime, worker_threads_have_the_name_they_were_given_and_a_number)
     CHECK_STR_EQ(name, "a rather long-1");
 }
 
-/* Whatever blitz takes comes from the hook and goes back to it. */
+/* All memory of blitz comes from the hook and is returned to it. */
 TEST(runtime, the_allocator_gets_back_all_it_gave)
 {
     struct bz_fault books;

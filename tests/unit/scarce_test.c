@@ -389,7 +389,7 @@ struct refusal {
     const char *io;
     int call, arg, value; /* arg -1: whatever its arguments are */
     int err;
-    const char *warns; /* what the log says; NULL: nothing */
+    const char *warns; /* the expected log message; NULL: none */
 };
 
 static void run_refused(const void *arg)

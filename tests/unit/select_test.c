@@ -31,7 +31,7 @@ static void check(blitz_chan *c, size_t len)
     bz_chan_unlock(c);
 }
 
-/* ---- what is ready ---- */
+/* ---- ready cases ---- */
 
 TEST(select, takes_the_case_that_is_ready)
 {
@@ -469,7 +469,7 @@ TEST(select, bug_21_a_send_that_was_taken_between_two_polls_is_the_one)
             CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
         CHECK_EQ(f.result, 1);
         CHECK_EQ(taken, 4);
-        CHECK_EQ(out, 0); /* what is in b is still there */
+        CHECK_EQ(out, 0); /* the value in b is still there */
         CHECK_EQ(blitz_chan_try_recv(b, &out), 0);
         CHECK_EQ(bell.holders, 1);
         check(a, 0);

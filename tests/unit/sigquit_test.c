@@ -1,4 +1,4 @@
-/* A dump on SIGQUIT: only if asked for, whatever the procs are at, and nobody else's handler is lost. */
+/* A dump on SIGQUIT: only on request, in any state of the procs, and no other handler is lost. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -91,7 +91,7 @@ TEST(sigquit, bug_34_a_dump_is_written_while_every_proc_is_hogged)
 
     read_until(err, "\"hog\" (fiber): running");
     while (bz_load_relaxed(&told_before) ==
-           0) /* relaxed: a count. Whoever was there is told, too */
+           0) /* relaxed: a count. The previous handler is called, too */
         sched_yield();
     bz_store_relaxed(&hogs_end, 1); /* relaxed: a flag */
     for (int i = 0; i < 2; i++)
@@ -115,7 +115,7 @@ static int looks_at_the_handler(void *arg)
     return 0;
 }
 
-/* A library inside somebody's program installs no handler unasked. */
+/* A library installs no signal handler by default. */
 TEST(sigquit, bug_34_nobody_touches_it_unless_asked)
 {
     as_by_default();
@@ -150,7 +150,7 @@ TEST(sigquit, every_watcher_is_told_and_no_other)
         CHECK_EQ(bz_sigquit_watch(on_told, &count[i]), 0);
     CHECK_EQ(bz_sigquit_watch(on_told, &count[BZ_SIGQUIT_MAX]), -EAGAIN);
     bz_sigquit_unwatch(&count[3]);
-    bz_sigquit_unwatch(&told); /* who never watched */
+    bz_sigquit_unwatch(&told); /* a context that never watched */
     CHECK_EQ(raise(SIGQUIT), 0);
     for (int i = 0; i <= BZ_SIGQUIT_MAX; i++)
         CHECK_EQ(bz_load_relaxed(&count[i]), i != 3 && i != BZ_SIGQUIT_MAX); /* relaxed: a count */
@@ -159,7 +159,7 @@ TEST(sigquit, every_watcher_is_told_and_no_other)
     CHECK(action().sa_handler == SIG_DFL);
 }
 
-/* Somebody put a handler over ours and calls ours from it: it stays, and passes on. */
+/* Another handler was installed over ours and calls ours: ours stays and forwards. */
 static struct sigaction beneath;
 
 static void on_quit_above(int signal, siginfo_t *info, void *context)

@@ -498,7 +498,7 @@ TEST(slab, a_walk_keeps_chunks_and_the_next_collect_gives_them_back)
     then_nothing_is_left();
 }
 
-/* Objects that outlive their slab's owner are counted by whoever frees them. */
+/* The thread that frees an object that outlived its slab's owner counts it. */
 TEST(slab, a_closed_slab_says_so_to_who_frees)
 {
     given_watched_slabs();

@@ -143,7 +143,7 @@ static void meet_adversary(size_t n, bool is_stable)
              0);
     for (size_t i = 1; i < n; i++)
         CHECK_LE(value[v[i - 1]], value[v[i]]);
-    /* What it made up is the worst order for this sort: once more, as numbers. */
+    /* The generated order is the worst case for this sort: sort it again, as numbers. */
     CHECK_EQ(
         (is_stable ? blitz_sort_stable : blitz_sort)(value, n, sizeof *v, count_compare, &again),
         0);
@@ -170,7 +170,7 @@ TEST(sort, the_adversary_gets_n_log_n_comparisons)
     CHECK_EQ(blitz_run(meet_adversaries, NULL, &(blitz_config){.procs = 1}), 0);
 }
 
-/* ---- what is in order already ---- */
+/* ---- sorted input ---- */
 
 static int count_calls(void *arg)
 {

@@ -89,7 +89,7 @@ TEST(sort, without_memory_it_says_so_or_does_without)
     CHECK_EQ(blitz_run(fail_each_alone, &r, &config), 0);
     config.procs = 2;
     CHECK_EQ(blitz_run(fail_each_in_company, &r, &config), 0);
-    CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: nobody runs */
+    CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: no task runs */
 }
 
 static int sort_strings_without(void *arg)

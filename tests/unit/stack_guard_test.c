@@ -1,6 +1,5 @@
 /*
- * What stands below a stack: each kind of guard, the fall from one to the next, and what an overflow
- * meets there.
+ * Guards below a stack: each kind, the fallback from one to the next, and overflows.
  */
 #include <signal.h>
 #include <sys/mman.h>

@@ -25,7 +25,7 @@ static size_t room_here(void)
 
 struct digger {
     size_t ask;  /* opts.stack_bytes */
-    size_t need; /* what must be there */
+    size_t need; /* the minimum size */
 };
 
 static int digs(void *arg)

@@ -325,7 +325,7 @@ static void park_deep_then_shallow(struct bz_coro *c, void *arg)
     d->resident = t_stack_resident(d->stack);
 }
 
-/* What is live is never touched, however often a task parks; what it has left is given back. */
+/* Live data is never touched, however often a task parks; unused pages are freed. */
 TEST(stack, parking_in_the_deep_keeps_the_frames_and_parking_shallow_gives_pages_back)
 {
     struct t_stacks t;
@@ -441,7 +441,7 @@ TEST(stack, is_found_by_any_address_of_it_and_only_while_it_is_in_use)
     CHECK_EQ(bz_stack_pool_find(&t.pool, a->low - 1, &guard), a);
     CHECK_EQ(bz_stack_pool_find(&t.pool, a, &guard), a);
     CHECK_EQ(bz_stack_pool_find(&t.pool, b->low + 5, &guard), b);
-    CHECK_NULL(bz_stack_pool_find(&t.pool, guard - 1, &guard)); /* another slab, or nobody */
+    CHECK_NULL(bz_stack_pool_find(&t.pool, guard - 1, &guard)); /* another slab, or none */
     CHECK_NULL(bz_stack_pool_find(&t.pool, &t, &guard));
     CHECK_NULL(
         bz_stack_pool_find(&t.pool, a->low + (64 << 10), &guard)); /* its untouched neighbour */

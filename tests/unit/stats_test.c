@@ -30,7 +30,7 @@ static int sets(void *arg)
     return 0;
 }
 
-/* Parks, for certain: on one proc nobody sets the event before we have left it. */
+/* Certainly parks: on one proc no task sets the event before this one has left it. */
 static int waits(void *arg)
 {
     struct t_event e;
@@ -46,7 +46,7 @@ static int naps(void *arg)
     return blitz_sleep(10 * BLITZ_US);
 }
 
-/* What `fn` adds to the figures of a runtime with one proc, as a task there. */
+/* The statistics that `fn` adds on a runtime with one proc, as a task there. */
 struct measured {
     int (*fn)(void *);
     void *arg;
@@ -142,7 +142,7 @@ static int two_take_turns(void *arg)
 TEST(stats, yielded_and_switches)
 {
     struct measured m = measure(two_take_turns, NULL);
-    CHECK_GE(ADDED(m, yielded), 19u); /* the last has nobody to yield to */
+    CHECK_GE(ADDED(m, yielded), 19u); /* the last task has no other task to yield to */
     CHECK_LE(ADDED(m, yielded), 20u);
     CHECK_GE(ADDED(m, switches), 19u);
 }
@@ -238,7 +238,7 @@ TEST(stats, forks_shared_and_evacuated)
     struct measured m = measure(forks_and_waits, NULL);
     CHECK_GE(ADDED(m, forks_shared), 1u);
     CHECK_EQ(ADDED(m, jobs_evacuated), 2u);
-    CHECK_EQ(ADDED(m, jobs_stolen), 0u); /* there is nobody */
+    CHECK_EQ(ADDED(m, jobs_stolen), 0u); /* there is no other task */
 }
 
 /* ---- reading ---- */
@@ -349,7 +349,7 @@ static int runs_anywhere(void *arg)
     return 0;
 }
 
-/* Its own worker is at this task and at no other: another worker runs what it spawns, or nobody does. */
+/* Its own worker runs only this task: another worker runs the spawned tasks, or none does. */
 static int spawns_and_keeps_its_worker(void *arg)
 {
     pthread_t here = pthread_self();

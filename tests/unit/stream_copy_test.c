@@ -1,4 +1,5 @@
-/* Copies past this process's memory: through a pipe, and what happens when that is refused or somebody goes. */
+/* Copies without the memory of the process: through a pipe, also if that is refused or a peer
+ * closes. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -117,12 +118,12 @@ TEST(stream_copy, where_a_pipe_is_refused_nothing_is_lost)
     bz_io_fault = count_splices;
     for (refused_from = 1; refused_from <= 8; refused_from++) {
         t_watch("splice %u and later are refused", refused_from);
-        bz_store_relaxed(&splices, 0); /* relaxed: nobody counts yet */
+        bz_store_relaxed(&splices, 0); /* relaxed: no thread counts yet */
         CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_config){.procs = 2, .io = "epoll"}), 0);
         CHECK_GE(bz_load_relaxed(&splices), refused_from); /* relaxed: counted */
     }
     bz_io_fault = no_pipes;
-    bz_store_relaxed(&splices, 0); /* relaxed: nobody counts yet */
+    bz_store_relaxed(&splices, 0); /* relaxed: no thread counts yet */
     CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_config){.procs = 2, .io = "epoll"}), 0);
     CHECK_EQ(bz_load_relaxed(&splices), 0u); /* relaxed: counted */
 }
@@ -149,7 +150,8 @@ static int pours_while_it_can(void *arg)
     return 0;
 }
 
-/* Nobody reads at the far end: it waits with a full pipe, and is cancelled. What it says went over did. */
+/* The far end does not read: the copy waits with a full pipe, and is cancelled. The reported bytes
+ * were copied. */
 static int cancelled(void *arg)
 {
     blitz_tcp *in[2], *out[2];
@@ -185,7 +187,7 @@ TEST(stream_copy, bug_21_a_copy_that_is_cancelled_says_how_much_went_over)
     t_on_keepers(cancelled, NULL);
 }
 
-/* ---- nobody is there any more ---- */
+/* ---- a closed peer ---- */
 
 static int goes_away(void *arg)
 {
@@ -247,7 +249,7 @@ TEST(stream_copy, a_peer_that_has_gone_is_an_error_and_no_signal)
     t_on_keepers(to_nobody, NULL);
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static uint64_t cpu_ns(void)
 {

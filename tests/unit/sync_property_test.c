@@ -1,6 +1,6 @@
 /*
  * The primitives against sequential models, by random steps of one thread: ask, give up, release.
- * Each model is a few lines of arrays; after every step both must say the same of everybody.
+ * Each model is a few lines of arrays; after every step both must agree on every waiter.
  */
 #include "harness.h"
 
@@ -11,7 +11,7 @@ enum { N = 12, STEPS = 20000 };
 
 static struct asker asker[N];
 
-/* Who stands in line, in order. */
+/* The waiters, in order. */
 static struct {
     int who[N];
     int count;
@@ -52,7 +52,7 @@ static void line_clear(void)
         asker[i].is_asking = false;
 }
 
-/* Somebody at random; -1: nobody is like that. */
+/* A random waiter in this state; -1: none. */
 static int pick(bool is_asking)
 {
     int from = (int)t_random_below(N);
@@ -132,7 +132,7 @@ static void semaphore_try(blitz_semaphore *s)
     }
 }
 
-/* Bug class 22: the sum of permits, whoever gives up with or without them. */
+/* Bug class 22: the sum of permits is constant, for every cancel with or without permits. */
 TEST(sync_property, bug_22_a_semaphore_is_first_come_first_served_and_loses_no_permit)
 {
     enum { PERMITS = 5 };
@@ -153,7 +153,7 @@ TEST(sync_property, bug_22_a_semaphore_is_first_come_first_served_and_loses_no_p
         CHECK_EQ(blitz_semaphore_permits(&s), model.permits);
         for (int k = 0; k < N; k++)
             if (asker[k].is_asking && asker_was_rung(&asker[k]))
-                CHECK(model.is_granted[k]); /* nobody is woken for nothing */
+                CHECK(model.is_granted[k]); /* no spurious wake-up */
     }
     for (int who; (who = pick(true)) >= 0;)
         semaphore_give_up(who);
@@ -450,7 +450,8 @@ static int make_it(void *arg, void **value)
     return a->err;
 }
 
-/* A failed attempt is its maker's alone; the next makes it. Whoever gives up its turn loses nothing. */
+/* A failed attempt affects only its maker; the next waiter makes the value. A cancelled waiter
+ * loses nothing. */
 TEST(sync_property, bug_22_a_value_is_made_once_and_a_failure_lets_the_next_try)
 {
     for (uint64_t round = 0, n = t_scaled(500); round < n; round++) {
@@ -475,7 +476,7 @@ TEST(sync_property, bug_22_a_value_is_made_once_and_a_failure_lets_the_next_try)
             }
             bool was_made = blitz_once_try_get(&once, &value) == 0;
             blitz_poll poll = f[who].future.ops->poll(&f[who].future, &w);
-            CHECK_EQ(poll, BLITZ_READY); /* nobody waits while it makes, here */
+            CHECK_EQ(poll, BLITZ_READY); /* no waiter waits for the maker here */
             made += !was_made && f[who].result == 0;
             if (f[who].result == 0)
                 CHECK_EQ(blitz_once_try_get(&once, &value), 0);

@@ -254,7 +254,7 @@ TEST(sync_scenes, an_event_stays_set_until_it_is_reset)
     blitz_event_reset(&e);
     CHECK_EQ(blitz_event_wait(&e, 0), -ETIMEDOUT);
     for (int i = 0; i < MANY; i++)
-        CHECK(asker_ask(&a[i])); /* who waited when it was set */
+        CHECK(asker_ask(&a[i])); /* the waiters when it was set */
     blitz_event_set(&e);
     CHECK_EQ(blitz_event_wait(&e, 0), 0);
     CHECK(blitz_event_is_set(&e));

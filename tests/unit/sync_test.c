@@ -463,7 +463,7 @@ TEST(sync, a_task_wakes_a_thread_that_sleeps)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* ---- wakers are anybody's code ---- */
+/* ---- wakers are foreign code ---- */
 
 static struct asker one, two;
 static int depth;

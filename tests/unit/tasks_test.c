@@ -123,7 +123,7 @@ TEST(tasks, a_walk_shows_each_that_is_held_once)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* Spawned, ended, freed and used again on two procs and by a thread, while somebody walks. */
+/* Tasks are spawned, ended, freed and reused on two procs and by a thread, during a walk. */
 static int churns(void *arg)
 {
     blitz_task *t[8];
@@ -197,7 +197,7 @@ TEST(tasks, spawn_and_join_rounds_on_one_proc_leave_memory_flat)
     end(f.rt);
 }
 
-/* What a burst took goes back, all but a chunk or two. */
+/* The memory of a burst is freed, except for a chunk or two. */
 static int burst(void *arg)
 {
     enum { N = 20000 };
@@ -254,7 +254,7 @@ static void *detaches(void *arg)
     return NULL;
 }
 
-/* The same while the runtime is being given up: whoever is last frees, once. */
+/* The same while the runtime is destroyed: the last reference frees, once. */
 TEST(tasks, handles_dropped_while_the_runtime_goes_are_counted_once)
 {
     for (uint64_t round = 0, n = t_scaled(300); round < n; round++) {

@@ -107,7 +107,7 @@ static int run_out(void *arg)
     CHECK_EQ(blitz_tcp_connect(&at, &t, soon()), 0);
     leave_descriptors(SPARE);
 
-    bz_store_relaxed(&accepts, 0); /* relaxed: nobody accepts yet */
+    bz_store_relaxed(&accepts, 0); /* relaxed: no task accepts yet */
     uint64_t from = blitz_now(), cpu = cpu_ns();
     blitz_task *task = t_spawn(takes_them, &c);
     CHECK_EQ(blitz_sleep(250 * BLITZ_MS), 0);
@@ -153,7 +153,7 @@ static int no_descriptors(const char *call)
     return strcmp(call, "accept") == 0 ? EMFILE : 0;
 }
 
-/* By completion the kernel makes the call: nobody is asked before it. */
+/* With a completion backend the kernel makes the call: the test hook is not called. */
 static void needs_faults(void)
 {
     const char *keeper = getenv("BLITZ_IO");
@@ -231,7 +231,7 @@ static int herd(void *arg)
     return 0;
 }
 
-/* gunicorn#792: each connection wakes everybody who could take it. */
+/* gunicorn#792: each connection wakes all acceptors. */
 TEST(tcp_limits, bug_20_a_connection_wakes_few_of_many_acceptors)
 {
     bz_io_fault = count_accepts;
@@ -305,11 +305,11 @@ TEST(tcp_limits, every_call_may_fail_and_nothing_is_left_open)
     for (size_t i = 0; i < BZ_ARRAY_LEN(errors); i++) {
         fail_with = errors[i];
         for (fail_at = 1;; fail_at++) {
-            bz_store_relaxed(&calls, 0); /* relaxed: nobody else runs */
+            bz_store_relaxed(&calls, 0); /* relaxed: no other thread runs */
             int err = blitz_run(whole_story, NULL, &(blitz_config){.procs = 2});
             t_watch("call %u fails with %d: %d", (unsigned)fail_at, errors[i], err);
             CHECK_EQ(t_open_fds(), fds);
-            if (bz_load_relaxed(&calls) < fail_at) /* relaxed: nobody else runs */
+            if (bz_load_relaxed(&calls) < fail_at) /* relaxed: no other thread runs */
                 break;
             CHECK_LE(err, 0);
             failed += err != 0;
@@ -327,7 +327,7 @@ TEST(tcp_limits, every_n_th_call_may_fail_and_nothing_is_left_open)
     bz_io_fault = fail_one;
     fail_with = ENOBUFS;
     for (fail_every = 2; fail_every < 40; fail_every++) {
-        bz_store_relaxed(&calls, 0); /* relaxed: nobody else runs */
+        bz_store_relaxed(&calls, 0); /* relaxed: no other thread runs */
         fail_at = fail_every;
         (void)blitz_run(whole_story, NULL, &(blitz_config){.procs = 2});
         CHECK_EQ(t_open_fds(), fds);

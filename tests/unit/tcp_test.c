@@ -225,8 +225,8 @@ TEST(tcp, bug_16_a_close_ends_what_is_under_way_and_the_peer_sees_it)
     t_on_each(close_under_readers, NULL, 0);
 }
 
-/* The place in the table and the number of the descriptor are the next connection's at once; whoever
- * still holds the old handle never reaches it. */
+/* The table slot and the descriptor number are reused by the next connection at once; an old handle
+ * never reaches it. */
 static int reuse(void *arg)
 {
     blitz_tcp *old[2], *new[2];
@@ -397,7 +397,8 @@ static int connects_for_ever(void *arg)
     return blitz_tcp_connect(arg, &t, BLITZ_FOREVER);
 }
 
-/* A listener whose line is full answers nobody: the connect waits, and leaves nothing behind. */
+/* A listener whose backlog is full does not answer: the connect waits, and leaves nothing
+ * behind. */
 static int full_line(void *arg)
 {
     enum { MORE = 8 };

@@ -1,4 +1,4 @@
-/* What a thread has and a task keeps: blitz/task.h says which. */
+/* Thread state that a task keeps: blitz/task.h lists it. */
 #include "harness.h"
 
 #include <fenv.h>

@@ -10,7 +10,7 @@
 
 #include "base/rng.h"
 
-/* What 128 bits say, cut to what 64 can count. */
+/* The 128-bit result, saturated to 64 bits. */
 static uint64_t cut(__int128 x)
 {
     if (x < 0)
@@ -169,7 +169,7 @@ static int timer_by_hand(void *arg)
     CHECK_EQ(bell.rung, 1);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     for (uint64_t i = 1; i < 1000; i++)
-        blitz_timer_reset(&t, hour + i); /* later: nobody is woken */
+        blitz_timer_reset(&t, hour + i); /* later: no wake-up */
     CHECK_EQ(bell.rung, 1);
     blitz_timer_reset(&t, 0);
     CHECK_EQ(bell.rung, 2);

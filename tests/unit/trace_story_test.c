@@ -7,7 +7,7 @@
 #include "support/test_alloc.h"
 #include "task/task.h"
 
-/* What was told, a line each. */
+/* The story, one line each. */
 static char told[4096];
 static size_t length;
 
@@ -154,7 +154,7 @@ TEST(story, a_timer_wakes_and_not_the_task_that_happens_to_leave)
                  "0: timer 2 by 0\n0: wake 3 by 1\n0: run 1 1-4 ends\n");
 }
 
-/* By then it is nobody's turn; but the end of a task is what its joiners wait for. */
+/* No task runs by then; but the joiners wait for the end of the task. */
 TEST(story, a_task_wakes_its_joiners_by_its_end)
 {
     struct bz_record row[] = {E(1, start, 1, 0), E(3, end, 1, 0),   E(3, wake, 2, 0),

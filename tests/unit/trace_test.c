@@ -9,7 +9,7 @@
 #include "support/faults.h"
 #include "support/test_alloc.h"
 
-/* What was written. */
+/* The written trace. */
 struct text {
     char at[1 << 16];
     size_t used;

@@ -58,7 +58,8 @@ static unsigned running(unsigned n)
     return count;
 }
 
-/* A look each millisecond, as while somebody is asked. Returns the most that ran after a look. */
+/* A check each millisecond, as while a hog is asked to stop. Returns the maximum that ran after a
+ * check. */
 static unsigned pass(unsigned n, unsigned allowed, unsigned ms)
 {
     unsigned most = 0;
@@ -167,7 +168,7 @@ TEST(turns, who_is_asked_and_not_wanted_any_more_is_asked_no_longer)
         CHECK(!bz_halt_is_asked(&machine[i].seat.halt));
 }
 
-/* The monitor sleeps until then: while somebody waits for a turn it must come back. */
+/* The monitor sleeps until then: while a hog waits for its turn it must return. */
 TEST(turns, it_wants_to_look_again_while_somebody_waits)
 {
     given(4);

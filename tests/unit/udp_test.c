@@ -61,12 +61,12 @@ static int connected(void *arg)
     CHECK_EQ(blitz_udp_connect(u[0], &at[1]), 0);
     CHECK_EQ(blitz_udp_peer(u[0], &peer), 0);
     CHECK(blitz_addr_is_equal(&peer, &at[1]));
-    CHECK_EQ(blitz_udp_send_to(u[2], "other", 5, &at[0], soon()), 5); /* nobody hears this */
+    CHECK_EQ(blitz_udp_send_to(u[2], "other", 5, &at[0], soon()), 5); /* no receiver */
     CHECK_EQ(blitz_udp_send(u[0], "x", 1, soon()), 1);
     CHECK_EQ(blitz_udp_recv(u[1], data, sizeof data, soon()), 1);
     CHECK_EQ(blitz_udp_send_to(u[1], "yy", 2, &at[0], soon()), 2);
     CHECK_EQ(blitz_udp_recv(u[0], data, sizeof data, soon()), 2);
-    blitz_udp_close(u[1]); /* an answer that nobody listens there comes late */
+    blitz_udp_close(u[1]); /* the "port unreachable" error comes late */
     CHECK_EQ(blitz_udp_send(u[0], "x", 1, soon()), 1);
     CHECK_EQ(blitz_udp_recv(u[0], data, sizeof data, soon()), -ECONNREFUSED);
     CHECK_EQ(blitz_udp_connect(u[0], NULL), 0);

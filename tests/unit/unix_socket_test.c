@@ -117,7 +117,7 @@ static int passes_descriptors(void *arg)
     for (int i = 0; i < 3; i++)
         fd[i] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     CHECK_EQ(blitz_tcp_read(t[1], data, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT);
-    unsigned open_before = t_open_fds(); /* what the keeper needs is open */
+    unsigned open_before = t_open_fds(); /* the backend's descriptors are open */
     CHECK_EQ(blitz_unix_send_fds(t[0], "ab", 2, fd, 2, soon()), 2);
     CHECK_EQ(blitz_unix_recv_fds(t[1], data, sizeof data, got, &count, soon()), 2);
     CHECK_EQ(count, 2u);
@@ -174,7 +174,7 @@ static int bytes_behind_descriptors(void *arg)
             CHECK_EQ(blitz_unix_recv_fds(t[1], data, sizeof data, got, &count, soon()), 2);
             CHECK_EQ(count, 1u);
             close(got[0]);
-        } else { /* who does not ask for them gets none, and all of the bytes */
+        } else { /* a plain read gets no descriptors, but all bytes */
             CHECK_EQ(blitz_tcp_read(t[1], data, sizeof data, soon()), 2);
         }
         CHECK_EQ(blitz_tcp_read(t[1], data, sizeof data, soon()), 3);
@@ -189,7 +189,7 @@ TEST(unix_socket, bug_13_a_short_read_with_descriptors_leaves_the_rest_to_be_rea
     t_on_each(bytes_behind_descriptors, NULL, 0);
 }
 
-/* A listener's line that is full: the connect waits for room, although nobody tells. */
+/* A listener with a full backlog: the connect waits for room, although there is no event. */
 static int connects(void *arg)
 {
     blitz_tcp *t;

@@ -46,7 +46,7 @@ static const blitz_waker_ops counting = {waker_clone, waker_count, waker_count, 
 static void world_fini(struct world *w)
 {
     for (unsigned i = 0; i < w->pairs; i++) {
-        bz_file_close(w->file[i], NULL, NULL); /* nobody waits, so nobody is told */
+        bz_file_close(w->file[i], NULL, NULL); /* no task waits, so none is woken */
         close(w->peer[i]);
     }
     bz_poll_fini(&w->poll);
@@ -218,7 +218,7 @@ TEST(uring, buffers_are_lent_again_once_they_were_read)
     world_fini(&w);
 }
 
-/* All of them at once, before anybody looks. */
+/* All of them at once, before any completion is taken. */
 static void a_burst(void)
 {
     char text[16];
@@ -390,7 +390,7 @@ static int count_and_fail(const char *call)
 
 static void count_from_here(void)
 {
-    bz_store_relaxed(&enters, 0); /* relaxed: nobody else runs */
+    bz_store_relaxed(&enters, 0); /* relaxed: no other thread runs */
     bz_store_relaxed(&calls, 0);  /* relaxed: likewise */
     bz_io_fault = count_and_fail;
 }
@@ -475,7 +475,7 @@ TEST(uring, every_call_may_fail_and_nothing_is_lost_or_left_open)
             }
             refused += err != 0;
             CHECK_EQ(t_open_fds(), fds);
-            if (bz_load_relaxed(&calls) < fail_at) /* relaxed: nobody else runs */
+            if (bz_load_relaxed(&calls) < fail_at) /* relaxed: no other thread runs */
                 break;
         }
     }

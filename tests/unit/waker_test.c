@@ -21,7 +21,7 @@ TEST(waker, clone_makes_one_more_holder)
     CHECK_EQ(b.rung, 0);
 }
 
-/* Who wakes is done with it: waking uses the waker up, and a second wake is harmless. */
+/* A wake consumes the waker; a second wake is harmless. */
 TEST(waker, wake_uses_it_up)
 {
     struct t_bell b = {1, 0};
@@ -51,7 +51,7 @@ TEST(waker, wake_by_ref_keeps_it)
     CHECK_EQ(b.holders, 0);
 }
 
-/* An empty waker stands for nobody; whoever has one need not ask. */
+/* An empty waker does nothing; callers need no check. */
 TEST(waker, an_empty_one_does_nothing)
 {
     blitz_waker w = {NULL, NULL};

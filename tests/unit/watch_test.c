@@ -95,7 +95,7 @@ static int spawn_and_burn(void *arg)
     return 0;
 }
 
-/* The live check itself: with canary 86 nobody is roused, and the sleeper says so. */
+/* The live check itself: with canary 86 no worker is roused, and the sleeper reports it. */
 TEST(watch, bug_01_work_is_not_left_beside_a_sleeper)
 {
     blitz_runtime *rt;

@@ -22,7 +22,7 @@ TEST(watch_value, the_latest_is_what_counts)
     CHECK_EQ(blitz_watch_new(0, &out, &none), -EINVAL);
     CHECK_EQ(blitz_watch_new(4, NULL, &none), -EINVAL);
     CHECK_EQ(blitz_watch_new(4, &out, NULL), -EINVAL);
-    CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), 0); /* what there is has not been seen */
+    CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), 0); /* the current value has not been seen */
     CHECK_EQ(out, 1);
     CHECK_EQ(seen, 1u);
     CHECK_EQ(blitz_watch_recv(w, &out, &seen, 0), -ETIMEDOUT);
@@ -75,7 +75,7 @@ static int changes(void *arg)
     for (int i = 0; i < N; i++) {
         int result = 0;
         CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
-        CHECK_EQ(result, LAST); /* nobody misses the last one */
+        CHECK_EQ(result, LAST); /* no receiver misses the last value */
     }
     blitz_watch_unref(shared);
     return 0;

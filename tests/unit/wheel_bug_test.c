@@ -92,7 +92,7 @@ static void meddle(struct world *o, int victim, int how)
         world_arm(o, victim, o->now + 30 * DAY);
 }
 
-/* What is due: the first `due` timers. `after` have fired when `victim` is meddled with. */
+/* The first `due` timers are due. `after` have fired when `victim` is changed. */
 static void fire_and_meddle(int due, int after, int victim, int how)
 {
     struct world o;
