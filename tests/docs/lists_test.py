@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""What stands in a list is all there is: examples, documents, variables of the environment.
+"""Lists are complete: examples, documents, environment variables.
 
-Somebody who looks for an example or for what a program can be told from outside looks into the list,
-and nowhere else.
+A reader who looks for an example or an environment variable looks only into the list.
 """
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the documents for users call by name is there: in a header, or read from the environment.
+"""Names in the user documents exist: in a header, or as an environment variable.
 
 Tables of the kind "you know this, here it is called that" rot when a function is renamed: nothing
 breaks but the reader. (architecture.md and acceptance.md speak of what is to come, too, and are left out.)

@@ -47,7 +47,7 @@ static bool claimed_from(enum t_state from, enum t_state to)
     return atomic_compare_exchange_strong(&t_record->state, &expected, (int)to);
 }
 
-/* Somebody else is ending this case; give them the time to say why. */
+/* Another thread is ending this case; give it time to report the reason. */
 static _Noreturn void wait_for_the_end(void)
 {
     for (uint64_t until = 0; !atomic_load(&t_record->is_told) && t_waits(&until, TELL_WAIT_MS);)
@@ -109,7 +109,7 @@ void t_record_tell(const char *file, int line)
     _exit(T_EXIT_FAILED);
 }
 
-/* ---- what is left behind ---- */
+/* ---- leaks ---- */
 
 void t_may_leave(unsigned what)
 {

@@ -1,8 +1,9 @@
 /*
- * check.c - the checks, and how they print what they saw.
+ * check.c - the checks, and their messages.
  *
- * A failing check may stand on a small foreign stack, so everything is composed in the record itself
- * and nothing big is a local variable. Only whoever has claimed the record writes to it.
+ * A failing check may stand on a small foreign stack, so everything is composed in the record
+ * itself and nothing big is a local variable. Only the thread that has claimed the record writes to
+ * it.
  */
 #include "record.h"
 

@@ -1,8 +1,8 @@
 /*
  * harness.h - tests that read like specifications.
  *
- *     // Whoever asks first is served first.
- *     TEST(queue, takes_in_the_order_of_pushes)
+ *     // A queue that reorders values breaks every protocol above it.
+ *     TEST(queue, takes_values_in_push_order)
  *     {
  *         struct queue q = t_queue_of(3);     // given
  *         int first = queue_take(&q);         // when
@@ -10,12 +10,12 @@
  *     }
  *
  * Every case runs in a process of its own, so one crash is one failure. A failed check ends that
- * process with the place, both values and the command that repeats it; it does not return and does
+ * process with the place, both values and the command that repeats it. It does not return and does
  * not jump, so it may be used on any thread, on any stack with some 6 KiB left, in a signal handler
  * and in a child process of the case. A case passes when its body returns and has left nothing
- * behind: no thread, no child process, no file descriptor and, where LeakSanitizer looks, no memory.
- * A case that outlives its time limit is ended with a dump of all its stacks. Randomness comes from
- * t_random() alone: the seed is printed with every failure and given back with --seed.
+ * behind: no thread, no child process, no file descriptor and, where LeakSanitizer looks, no
+ * memory. A case that outlives its time limit is ended with a dump of all its stacks. Randomness
+ * comes from t_random() alone: the seed is printed with every failure and given back with --seed.
  *
  *     test_queue                      run all cases
  *     test_queue queue.takes_*        run those that match
@@ -190,7 +190,7 @@ T_NORETURN void t_skip(const char *format, ...) T_PRINTF(1, 2);
 void t_note(const char *format, ...) T_PRINTF(1, 2);
 
 /*
- * What this thread is about ("round %d, seed %llx"): replaces what it said before and is shown if
+ * Set the activity of this thread ("round %d, seed %llx"): replaces the last one and is shown if
  * the case fails, crashes or hangs. A quarter of a microsecond; safe from any thread.
  */
 void t_watch(const char *format, ...) T_PRINTF(1, 2);

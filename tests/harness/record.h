@@ -1,9 +1,9 @@
 /*
- * record.h - what the files of the harness share.
+ * record.h - shared by the files of the harness.
  *
  * A case tells its parent everything through one struct t_record in memory they share. A pipe was
  * rejected: a record needs no descriptor in the case (so the case's own can be counted), it cannot
- * fill up, and it outlives a crash, a SIGKILL and a hang, whose last words are the interesting ones.
+ * fill up. It also survives a crash, a SIGKILL and a hang, whose last output matters most.
  *
  * The parent forks and does not exec. It never runs a test's code and has one thread, so a forked
  * child is as fresh as an executed one; fork also works under valgrind and qemu-user, which lose a
@@ -42,7 +42,7 @@ struct t_stack {
  *                 body returns   check fails   t_skip     something is left
  *   RUNNING       RETURNED       FAILED        SKIPPED    LEAKED
  *   RETURNED                     FAILED                                     (an atexit handler)
- *   the others are final: the first to get there tells, whoever comes second waits for the end.
+ *   the others are final: the first thread reports, a second one waits for the end.
  */
 enum t_state { T_RUNNING, T_RETURNED, T_FAILED, T_SKIPPED, T_LEAKED };
 
@@ -59,7 +59,7 @@ struct t_record {
     int told_by; /* the thread */
     char file[256];
     char text[1024];   /* the expression, or the message */
-    char detail[6144]; /* what was seen; may have several lines */
+    char detail[6144]; /* the message; may have several lines */
 
     _Atomic unsigned notes_used;
     char notes[8192]; /* a line each */

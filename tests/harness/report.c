@@ -26,7 +26,7 @@ struct story {
 
 static const size_t shown_head = 8 << 10, shown_tail = 24 << 10;
 
-/* ---- what became of it ---- */
+/* ---- result of a case ---- */
 
 static void tell(struct story *s, const char *text, const char *format, ...) T_PRINTF(3, 4);
 

@@ -5,10 +5,10 @@
  * waited for, a tick at a time. A case is the leader of a process group, so that whatever it started
  * can be found and ended with it; and we adopt orphans, so that they can be waited for.
  *
- * Time. The limit is of wall time, for a case that waits for ever uses no other. Three kinds of it do
- * not count: that before the body begins (up to a minute), that in which we were not running ourselves
- * (a suspended machine), and that which the case's threads spent runnable but waiting for a CPU (a
- * loaded one), up to four times the limit.
+ * Time. The limit is of wall time, for a case that waits for ever uses no other. Three kinds of
+ * time do not count: the time before the body begins (up to a minute), the time in which we did not
+ * run ourselves (a suspended machine), and the time that the case's threads waited for a CPU (a
+ * loaded machine), up to four times the limit.
  */
 #include "record.h"
 
@@ -163,7 +163,7 @@ static void run_start(struct t_run *run, struct t_case *c, unsigned round)
         give_up("cannot start a process for a case");
     if (run->pid == 0)
         child_main(run, self);
-    setpgid(run->pid, run->pid); /* whoever comes first */
+    setpgid(run->pid, run->pid); /* the first one */
 }
 
 /* ---- watching ---- */
@@ -240,7 +240,8 @@ static void run_watch(struct t_run *run)
 
 /* ---- ending ---- */
 
-/* Is anybody left of its process group? The dead we have adopted do not count. */
+/* True if its process group still has processes. Dead processes that we have adopted do not
+ * count. */
 static bool group_is_alive(pid_t group)
 {
     while (waitpid(-group, NULL, WNOHANG) > 0)

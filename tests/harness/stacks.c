@@ -7,10 +7,10 @@
  * the threads one by one by a signal. gdb was rejected as the first means: it is not everywhere, may
  * be forbidden to attach and takes seconds; it is called with --gdb and for threads that do not answer.
  *
- * The asking signal is a real-time one that nobody else uses; under TSan it is SIGSYS. TSan holds
- * back ordinary signals until the thread next enters the sanitizer's runtime, which a thread in a tight
- * loop never does; those that a thread's own instruction may raise are delivered at once. (valgrind in
- * turn dies of such a one if it was sent.)
+ * The signal is an otherwise unused real-time signal; under TSan it is SIGSYS. TSan holds back
+ * ordinary signals until the thread next enters the sanitizer's runtime, which a thread in a tight
+ * loop never does; those that a thread's own instruction may raise are delivered at once. (valgrind
+ * in turn dies of such a one if it was sent.)
  */
 #include "record.h"
 

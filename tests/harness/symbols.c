@@ -1,9 +1,9 @@
 /*
- * symbols.c - what the addresses of a stack are called.
+ * symbols.c - names for the addresses of a stack.
  *
  * backtrace_symbols() knows exported functions alone, and a test has none. So we read the symbol
- * tables of the files that the process has mapped, which name static functions as well and are in
- * every build of ours; and where a file has line numbers and addr2line is there, we ask that too.
+ * tables of the mapped files, which name static functions as well and are in every build. If a file
+ * has line numbers and addr2line is installed, we call that too.
  */
 #include "record.h"
 
@@ -59,7 +59,7 @@ static bool frame_locate(struct frame *f, pid_t pid)
     return frame_locate_in(f, pid) || frame_locate_in(f, getpid());
 }
 
-/* ---- what its tables say ---- */
+/* ---- symbol tables ---- */
 
 static bool image_open(struct image *i, const char *path)
 {
@@ -199,7 +199,7 @@ static void frame_print(FILE *out, const struct frame *f, const char *indent, in
         fprintf(out, "   (%s)\n", file != NULL ? file + 1 : "no file");
 }
 
-/* What is below the case, or the thread's function, is ours and not interesting. */
+/* Frames below the case or the thread's function belong to the harness and are hidden. */
 static bool is_bottom(const struct frame *f)
 {
     return strcmp(f->name, "t_case_run") == 0 || strcmp(f->name, "t_thread_main") == 0 ||

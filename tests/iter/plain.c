@@ -62,7 +62,7 @@ BLITZ_TRY_FOR_EACH_DEFINE(try_for_each, BLITZ_ZIP(int, a, int, b), a > b ? -ERAN
 BLITZ_TRY_REDUCE_DEFINE(try_reduce, long, 0, BLITZ_EACH(const char *, s), v, read_number(s, v), a,
                         b, a + b);
 
-/* What makes the compiler keep them. */
+/* Makes the compiler keep them. */
 #define KEEP(fn) (void (*)(void)) fn
 extern void (*const kept[])(void);
 void (*const kept[])(void) = {

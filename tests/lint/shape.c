@@ -15,7 +15,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_chan_send(blitz_chan *c, const void *value,
                                              blitz_deadline until);
 
 struct bz_runq {
-    BZ_OWN_LINE bz_atomic(uint32_t) head;          /* advanced by anyone */
+    BZ_OWN_LINE bz_atomic(uint32_t) head;          /* advanced by any thread */
     BZ_OWN_LINE bz_atomic(uint32_t) tail;          /* written by the owner */
     bz_atomic(struct bz_task *) slot[BZ_RUNQ_CAP]; /* written by the owner, read by thieves */
     bz_shared(struct bz_task *) hand[BZ_HAND_MAX]; /* the owner's */
@@ -83,7 +83,7 @@ close_wake:
     return err;
 }
 
-/* Whoever waits for a value that can no longer come must be told so. */
+/* A waiter for a value that can no longer come must be woken. */
 TEST(chan, close_wakes_a_parked_receiver)
 {
     blitz_chan *c = t_rendezvous_of(int);

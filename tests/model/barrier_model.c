@@ -1,13 +1,13 @@
 /*
- * barrier_model.c - sched/barrier.h: a barrier that was somebody else's is as good as one's own.
+ * barrier_model.c - sched/barrier.h: a barrier of another thread is as good as one's own.
  *
  *   covers: src/sched/barrier.h src/sched/barrier.c
  *   needs: src/os/lock.c
  *   defines: BZ_LOCK_SPINS=1
  *
- * Everybody who pays has stored a flag of its own and then looks at the flags of those who do not
- * pay: with a plain store and a plain load these must not both miss. Two pay at the same time, and
- * one of them may have used the other's barrier.
+ * Each thread that issues a barrier has stored its own flag and then reads the flags of the threads
+ * without a barrier, which use a plain store and a plain load: these must not both miss. Two
+ * threads issue at the same time, and one of them may use the other's barrier.
  */
 #include "sched/barrier.h"
 
@@ -57,7 +57,7 @@ MODEL(barrier, one_that_pays_and_one_that_does_not_never_both_miss)
     m_sometimes(!heavy_saw[0]);
 }
 
-/* barrier.c [A] [B]: whoever ran it. */
+/* barrier.c [A] [B]: for any thread that ran it. */
 MODEL(barrier, two_that_pay_together_are_both_served)
 {
     given();

@@ -1,5 +1,5 @@
 /*
- * broadcast_model.c - broadcasts and watches: who waits is told by whoever changes something.
+ * broadcast_model.c - broadcasts and watches: every change wakes the waiters.
  *
  *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/crowd.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c

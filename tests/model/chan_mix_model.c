@@ -110,7 +110,7 @@ static void receives_two(void)
         m_assert(blitz_chan_recv(a, &got[i], BLITZ_FOREVER) == 0);
 }
 
-/* Bug class 41: nobody waits for ever beside what it waits for. */
+/* Bug class 41: no party waits forever although its event has happened. */
 MODEL(chan_mix, bug_41_senders_that_poll_and_a_receiver_that_waits_share_a_slot)
 {
     given(1);

@@ -1,6 +1,6 @@
 /*
- * chan_model.c - a channel with waiters: what is sent is received once, with all that came before it,
- * and nobody waits for ever.
+ * chan_model.c - a channel with waiters: each value is received once, with all earlier writes of
+ * its sender, and no party waits forever.
  *
  *   covers: src/chan/gate.h src/chan/gate.c src/chan/core.c src/chan/wait.c src/chan/calls.c
  *   covers: src/chan/chan.h src/chan/chan.c

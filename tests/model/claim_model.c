@@ -4,8 +4,8 @@
  *   covers: src/task/word.h src/task/word.c
  *
  * The entry of a fresh task is in a queue with a reference; a joiner holds the handle and another.
- * `runs` is a plain field that only who runs the task may touch, `body` one that may be read until
- * the last reference is gone: two runs at once, or a use after the free, are data races.
+ * `runs` is a plain field that only the runner of the task may access. `body` may be read until the
+ * last reference is dropped. So two runs at once, or a use after the free, are data races.
  */
 #include "model.h"
 
@@ -13,10 +13,10 @@
 
 static bz_word word;
 static bz_atomic(uint32_t) queued; /* 1: the resumed entry is in a queue */
-static bz_atomic(uint32_t) flag;   /* what the task waits for */
+static bz_atomic(uint32_t) flag;   /* the event of the task */
 static bz_shared(int) runs;        /* the task's own memory */
-static bz_shared(int) body;        /* what the header leads to; 1 until it is freed */
-static int frees, claims;          /* counted by whoever is the only one, in any execution */
+static bz_shared(int) body;        /* data behind the header; 1 until it is freed */
+static int frees, claims;          /* counted by the only owner, in any execution */
 
 static void enqueue(void)
 {
@@ -88,7 +88,8 @@ static void claims_and_calls(void)
         drops_one();
 }
 
-/* word.c, the claim: whoever wins runs it, the other finds a tombstone, and the last one frees. */
+/* word.c, the claim: the winner runs it, the other finds a tombstone, and the last reference
+ * frees. */
 MODEL(claim, of_two_claims_one_wins)
 {
     given_a_fresh_task(2);
@@ -106,7 +107,7 @@ MODEL(claim, of_three_claims_one_wins)
     m_assert(frees == 1);
 }
 
-/* The claimed task parks on the joiner's stack and is woken by somebody from outside. */
+/* The claimed task parks on the joiner's stack and is woken from outside. */
 static void claims_calls_and_parks(void)
 {
     m_assert(bz_word_claim(&word, 1));
@@ -124,8 +125,8 @@ static void takes_the_resumed_entry(void)
     runs_to_its_end(2);
 }
 
-/* The tombstone comes out of its queue when the task is scheduled for the second time: whoever
- * asked for "scheduled" alone would run it a second time. */
+/* The tombstone comes out of its queue when the task is scheduled for the second time: a check for
+ * "scheduled" alone would run it a second time. */
 MODEL(claim, bug_04_a_tombstone_does_not_run_a_task_that_was_woken_again)
 {
     given_a_fresh_task(2);
@@ -207,7 +208,7 @@ MODEL(claim, references_and_a_claim_at_once_are_all_counted)
 
 /* ---- the end, and who waits for it ---- */
 
-static bz_shared(int) joiner; /* what the joiner links for the finisher to find */
+static bz_shared(int) joiner; /* linked by the joiner for the finisher */
 static int told, refused;
 
 static void links_and_asks(void)

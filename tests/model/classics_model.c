@@ -234,7 +234,7 @@ MODEL_FAILS(seqlock, without_its_release_a_reader_sees_half, "got_left == got_ri
     m_assert(got_left == got_right);
 }
 
-/* ---- going to sleep while somebody brings work ---- */
+/* ---- going to sleep while work arrives ---- */
 
 static bz_atomic(uint32_t) word; /* 1: asleep, or about to be */
 static bz_atomic(int) work;

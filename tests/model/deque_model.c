@@ -1,13 +1,13 @@
 /*
- * deque_model.c - the private list and the exposed slot: every job is run once, and the oldest is
- * there to be taken.
+ * deque_model.c - the private list and the exposed slot: every job runs once, and the oldest is
+ * exposed.
  *
  *   covers: src/sched/deque.h src/sched/deque.c include/blitz/fork.h
  *   needs: src/sched/retake.c src/sched/barrier.c src/os/lock.c
  *   defines: BZ_DEQUE_SHELF=2 BZ_LOCK_SPINS=1
  *
- * The owner forks and joins with the inline code of fork.h; thieves take what is exposed. `payload`
- * is what a job works on: filled in before the fork, and touched by whoever runs the job.
+ * The owner forks and joins with the inline code of fork.h; thieves take the exposed job. `payload`
+ * is the data of a job: written before the fork, and accessed by the runner of the job.
  */
 #include "model.h"
 #include "model_os.h"
@@ -41,7 +41,7 @@ static void given_a_deque(void)
 static void run(struct blitz_job *job)
 {
     int i = (int)(job - jobs);
-    m_assert(bz_get(&payload[i]) == 10 + i); /* filled in, and by nobody else touched */
+    m_assert(bz_get(&payload[i]) == 10 + i); /* written, and not accessed by others */
     bz_set(&payload[i], 20 + i);
     runs[i]++;
 }
@@ -142,7 +142,7 @@ MODEL(deque, a_slot_that_is_used_again_gives_each_job_once)
 
 /* ---- the oldest is always exposed ---- */
 
-/* I3: an empty slot, work to expose, and no attention: nobody would ever expose it. */
+/* I3: an empty slot, work to expose, and no attention: the work would never be exposed. */
 static void attention_is_not_lost(void)
 {
     bool has_private = deque.ends.newest_ != 0 || deque.shelf_head != deque.shelf_tail;
@@ -337,7 +337,7 @@ static void joins_two_and_forks_one(void)
     join_in_user_code(0);
 }
 
-/* The same of jobs that nobody has seen yet, so that all the owner does is inline. */
+/* The same for jobs that no thief has seen yet, so that the owner uses only inline code. */
 MODEL(deque, a_list_is_cut_where_it_was_taken)
 {
     given_an_owner_in_user_code();

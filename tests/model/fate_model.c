@@ -12,12 +12,12 @@
 
 struct record {
     bz_fate fate;
-    bz_shared(int) handle; /* what the abandoner detaches */
+    bz_shared(int) handle; /* detached by the abandoner */
 };
 
 static struct record *record;
 static bz_shared(int) *runtime;
-static bz_shared(int) left_by; /* what the caller wrote before it left its call */
+static bz_shared(int) left_by; /* written by the caller before it left its call */
 static int came_back, ended_alone;
 
 static void returns_from_its_call(void)

@@ -1,11 +1,11 @@
 /*
- * fiber_toy.h - what a wait needs of the runtime, for threads of the model checker that are fibers.
+ * fiber_toy.h - a toy runtime for waits of fibers in the model checker.
  *
- * Threads 1 and 2 are fibers, each on a machine of its own. One that suspends leaves its stack to its
- * hook: either it runs that itself (is_alone), or another thread does (the next stack), at the same time
- * as the fiber goes on, perhaps, because the hook has published it. It goes on when it is queued.
- * Threads from 3 on are workers of the same runtime, with nothing to do but what the test says. Nobody
- * has a deadline: wait_model.c has those.
+ * Threads 1 and 2 are fibers, each on a machine of its own. One that suspends leaves its stack to
+ * its hook: either it runs that itself (is_alone), or another thread does (the next stack), at the
+ * same time as the fiber goes on, perhaps, because the hook has published it. It goes on when it is
+ * queued. Threads from 3 on are workers of the same runtime, with nothing to do but what the test
+ * says. There are no deadlines: wait_model.c has those.
  */
 #ifndef MODEL_FIBER_TOY_H
 #define MODEL_FIBER_TOY_H
@@ -41,7 +41,7 @@ const struct bz_os *bz_os_outside(void)
 
 static void *toy_self[TOY_THREADS]; /* by thread of the model */
 extern _Thread_local void *blitz_self_;
-_Thread_local void *blitz_self_; /* nobody is asked to let others run here */
+_Thread_local void *blitz_self_; /* no task is asked to yield here */
 
 void *bz_self_get_slow(void)
 {

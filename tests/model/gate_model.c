@@ -1,5 +1,5 @@
 /*
- * gate_model.c - whoever has waited sees what came before, and may free the gate.
+ * gate_model.c - a waiter sees all writes before the opening, and may free the gate.
  *
  *   covers: src/sync/gate.c src/sync/waitq.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
@@ -94,7 +94,7 @@ MODEL(gate, who_gives_up_is_not_in_the_way_of_who_opens_it)
 
 static blitz_sync_future future;
 
-/* Somebody stands in line, so that the gate is opened under its lock. */
+/* A waiter is registered, so that the gate is opened under its lock. */
 static void given_with_a_waiter(uint32_t count)
 {
     given(count);

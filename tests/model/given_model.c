@@ -1,10 +1,10 @@
 /*
- * given_model.c - a thread that waits to be given something, and who gives.
+ * given_model.c - a thread that waits for a hand-off, and the giver.
  *
  *   covers: src/sched/given.h
  *
- * What is given is a plain field: one that is read before it was filled in would race. A waiter that
- * nobody wakes would sleep for ever.
+ * The handed-off value is a plain field: a read before the write would race. A waiter without a
+ * wake-up would sleep forever.
  */
 #include "sched/given.h"
 
@@ -13,7 +13,7 @@
 
 static bz_os_word word;
 static bz_shared(int) errand;
-static bz_atomic(int) rounds; /* what the waiter has finished, for the giver to know */
+static bz_atomic(int) rounds; /* the waiter's progress, for the giver */
 static int spun, slept;
 
 static void gives(void)

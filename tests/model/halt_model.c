@@ -1,10 +1,10 @@
 /*
- * halt_model.c - sched/halt.h: a thread that is stopped is let go, whatever crosses.
+ * halt_model.c - sched/halt.h: a stopped thread is released, in every order of events.
  *
  *   covers: src/sched/halt.h src/sched/halt.c
  *
- * The signal is a call: the thread comes by its handler at any point of its own. A stop that nobody
- * ends is a thread that sleeps for ever, which the checker reports.
+ * The signal is a call: the thread comes by its handler at any point of its own. A stop that never
+ * ends is a thread that sleeps forever, which the checker reports.
  */
 #include "sched/halt.h"
 
@@ -77,7 +77,7 @@ static void asks(void)
     bz_halt_ask(&h);
 }
 
-/* A task that was cancelled has to unwind, also when nobody comes to let it go. */
+/* A cancelled task must unwind, also if no thread releases it. */
 MODEL(halt, a_thread_whose_stop_is_over_goes_on_by_itself)
 {
     given();
@@ -145,7 +145,7 @@ MODEL(halt, a_thread_that_ends_while_it_is_asked_leaves_nothing_behind)
     m_assert(bz_load_relaxed(&h.word) == BZ_HALT_RUNS);
 }
 
-static int in_runtime; /* what the handler reads of `where`: the thread's own */
+static int in_runtime; /* the handler reads the thread's own `where` */
 
 static void enters_the_runtime(void)
 {

@@ -1,14 +1,14 @@
 /*
- * handover_model.c - a proc has one machine at a time, whoever comes: its sleeper, a machine that has
- * lost its own, a rouser, the monitor.
+ * handover_model.c - a proc has one machine at a time, against its sleeper, a machine that has lost
+ * its own proc, a rouser and the monitor.
  *
  *   covers: src/sched/proc.h src/sched/proc.c
  *   needs: src/base/alloc.c src/sched/idle.c src/sched/barrier.c src/sched/retake.c src/sched/halt.c src/os/lock.c src/os/self.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
- * One proc, two or three machines, and the real steps of proc.c over the real idle set. What a proc keeps to
- * itself is a plain field: two that believe to have it are a data race. Going to sleep is search.c's,
- * in its order; the wait may end by itself at any moment, as if a timer were due.
+ * One proc, two or three machines, and the real steps of proc.c over the real idle set. The private
+ * data of a proc is a plain field: two machines that both believe to own it race. Going to sleep is
+ * search.c's, in its order; the wait may end by itself at any moment, as if a timer were due.
  */
 #include "model.h"
 
@@ -23,7 +23,7 @@ static bz_shared(int) private;   /* the proc's alone */
 static bz_atomic(uint32_t) work; /* 1: a task is in a queue */
 static int slept_without;        /* the sleeper found its proc gone */
 
-/* ---- what proc.c calls ---- */
+/* ---- functions called by proc.c ---- */
 
 static void kick(struct bz_poll *poll)
 {
@@ -212,7 +212,8 @@ MODEL(handover, a_sleeping_proc_is_taken_or_gets_up)
     m_sometimes(stray.proc == NULL && !slept_without);
 }
 
-/* A rouser has claimed the proc out of the idle set and means the sleeper: whoever has it answers. */
+/* A rouser has claimed the proc out of the idle set for its sleeper: the current holder handles
+ * it. */
 MODEL(handover, a_rouser_and_a_taker_come_at_once)
 {
     given();
@@ -222,7 +223,8 @@ MODEL(handover, a_rouser_and_a_taker_come_at_once)
     m_sometimes(stray.proc == NULL);
 }
 
-/* In between somebody may take a proc that is not in the idle set yet, and believe that it was roused. */
+/* In between another machine may take a proc that is not in the idle set yet, and assume that it
+ * was roused. */
 MODEL_FAILS(handover, lying_down_before_the_announcement_is_too_early, "searching(counts) > 0")
 {
     given();
@@ -270,7 +272,7 @@ static void comes_back(void)
     if (enters(&sleeper, &was))
         touch();
     else
-        m_assert(!bz_proc_regain(&sleeper)); /* somebody runs it */
+        m_assert(!bz_proc_regain(&sleeper)); /* a machine runs it */
 }
 
 /* retake.h [A] [B] [C] and proc.c [S]: either has it, and both know who. */
@@ -341,7 +343,7 @@ MODEL(handover, a_machine_regains_its_old_proc_from_a_sleeper)
     m_sometimes(sleeper.proc != NULL && bz_load_relaxed(&proc.tick) == 1); /* regained */
 }
 
-/* ---- nobody's ---- */
+/* ---- procs without a machine ---- */
 
 /* Without a machine: in the idle set, or an orphan. */
 static void given_nobodys(enum bz_proc_state state)
@@ -419,7 +421,7 @@ static void another_finds_a_thread(void)
     }
 }
 
-/* Whoever is given up on by one is whole for the next. */
+/* A proc that one machine abandons is complete for the next. */
 MODEL(handover, who_adopts_sees_what_was_left)
 {
     given_nobodys(BZ_PROC_ORPHAN);

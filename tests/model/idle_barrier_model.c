@@ -143,7 +143,7 @@ MODEL(idle_barrier, gone_over_a_plain_push_from_before_is_seen)
     m_assert(bz_load_relaxed(&done) == 1);
 }
 
-/* What was left behind is a deadlock. */
+/* Work left behind is a deadlock. */
 static void only_sleeps(void)
 {
     m_assert(sleeps(0, false));
@@ -177,7 +177,7 @@ MODEL_FAILS(idle_barrier, trust_without_a_barrier_leaves_work_behind, "deadlock"
     m_threads(publishes_first, trusts_too_early);
 }
 
-/* ---- who looks whether everybody sleeps ---- */
+/* ---- the check whether all workers sleep ---- */
 
 static bz_atomic(uint32_t) dozes;
 static bool is_seen_dozing, is_seen_awake;

@@ -155,7 +155,7 @@ static void searches_and_gives_up(void)
         rouse(bz_idle_found(&idle));
 }
 
-/* Everybody who joined the searchers has left them, whatever met whatever. */
+/* Every worker that joined the searchers has left them, in every order of events. */
 static void nobody_searches(void)
 {
     m_assert(bz_idle_searching(&idle) == 0);
@@ -199,7 +199,7 @@ MODEL(idle, a_publisher_that_stood_in_for_nobody_leaves_the_count)
 
 /* ---- one proc alone is wanted ---- */
 
-static bz_atomic(uint32_t) inbox; /* of proc 0: nobody else looks */
+static bz_atomic(uint32_t) inbox; /* of proc 0: no other thread reads it */
 
 static void puts_into_inbox(void)
 {
@@ -223,7 +223,7 @@ static void proc_0_empties_its_inbox(void)
         rouse(bz_idle_found(&idle));
 }
 
-/* inbox.h [A]: the store-buffer race between whoever wants a proc and that proc going to sleep. */
+/* inbox.h [A]: the store-buffer race between a pusher to an inbox and its proc going to sleep. */
 MODEL(idle, bug_01_a_wanted_proc_looks_or_is_roused)
 {
     given(2);
@@ -274,8 +274,9 @@ static void proc_1_goes_to_sleep(void)
         m_word_wait(&roused[1], 0);
 }
 
-/* idle.c [H]: whoever counted as a searcher for a proc that woke by itself has been trusted by one
- * that published and by one that went to sleep without a look; it answers for both. */
+/* idle.c [H]: a thread counted itself as a searcher for a proc that then woke by itself. A
+ * publisher and a worker that slept without a check have relied on that searcher; it must check for
+ * both. */
 MODEL(idle, bug_01_who_counted_for_a_wanted_proc_in_vain_is_answerable)
 {
     given(2);

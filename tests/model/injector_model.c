@@ -39,7 +39,7 @@ static void take(unsigned max)
     m_assert(count <= max);
     for (unsigned i = 0; i < count; i++) {
         long which = bz_entry_task(out[i]) - tasks;
-        bz_set(bz_entry_link(out[i]), out[i]); /* ours: nobody reads it any more */
+        bz_set(bz_entry_link(out[i]), out[i]); /* ours: no other thread reads it any more */
         if (bz_entry_tag(out[i]) == BZ_ENTRY_FIRST)
             first_taken[which]++;
         else

@@ -3,8 +3,8 @@
  *
  *   covers: src/sched/latch.h
  *
- * The joiner's stack is `frame`: it is left before the hook waits, and whoever resumes the task
- * touches it. The job lies in memory that goes away when the join returns.
+ * The joiner's stack is `frame`: it is left before the hook waits, and the resumer of the task
+ * accesses it. The job is in memory that is freed when the join returns.
  */
 #include "model.h"
 

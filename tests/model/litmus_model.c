@@ -13,7 +13,7 @@
 #include "model.h"
 
 static bz_atomic(int) x, y, z;
-static int r[5];   /* what the threads read */
+static int r[5];   /* values read by the threads */
 static int st, ld; /* orders of this case's stores and loads */
 static int fence;  /* of its fences */
 

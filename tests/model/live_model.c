@@ -3,9 +3,9 @@
  *
  *   covers: src/sched/live.h src/sched/live.c
  *
- * Tasks are slots with a plain field that the task writes before it ends; whoever was told that all
- * have ended reads every field. A shutdown that returned too early would find a task that has not
- * ended, or race with it; one that was never told would sleep for ever. Each test is run with
+ * Tasks are slots with a plain field that the task writes before it ends; the shutdown reads every
+ * field after all tasks have ended. A shutdown that returned too early would find a task that has
+ * not ended, or race with it; one without a wake-up would sleep forever. Each test is run with
  * barriers and with fences.
  */
 #include "sched/live.h"

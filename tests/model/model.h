@@ -34,7 +34,7 @@
 /* An order kept in a variable. */
 #define M_ORDER(o) ((enum m_order)(o))
 
-/* What a test may change, with m_set_...() in its body before m_threads. */
+/* Settings that a test may change, with m_set_...() in its body before m_threads. */
 struct m_settings {
     int spurious;   /* failures for no reason (weak CAS, waits) in one execution; 1 */
     int spin_tries; /* times a thread may pass m_relax without news; 0 */

@@ -1,10 +1,10 @@
 /*
  * model_c11.h - model tests as ordinary C11 programs: <stdatomic.h> underneath, real threads.
  *
- * With -DM_PLAIN_C11 (and without -DBZ_MODEL) model.h is this: MODEL, m_threads, m_assert and m_never
- * mean what they say, on POSIX threads, a few times each in a process of its own. That proves little;
- * it shows that the tests are plain C11, which another checker for it could read as well. m_sometimes
- * is not asked (nobody promises it within a few runs), and a MODEL_FAILS is not run.
+ * With -DM_PLAIN_C11 (and without -DBZ_MODEL) model.h is this: MODEL, m_threads, m_assert and
+ * m_never mean what they say, on POSIX threads, a few times each in a process of its own. That
+ * proves little; it shows that the tests are plain C11, which another checker for it could read as
+ * well. m_sometimes is not checked (a few runs need not show it), and a MODEL_FAILS is not run.
  */
 #ifndef MODEL_C11_H
 #define MODEL_C11_H

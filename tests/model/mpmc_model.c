@@ -12,7 +12,7 @@
 
 static struct bz_mpmc q;
 static int values[4];
-static bz_shared(int) payload[4]; /* what a value leads to: must have come with it */
+static bz_shared(int) payload[4]; /* data behind a value: must be visible with it */
 static int taken[4];              /* how often each was */
 static int refused;               /* pushes that were told "full" */
 
@@ -98,7 +98,7 @@ static void takes_two_in_order(void)
     m_assert(a < b);
 }
 
-/* What was pushed is taken, now or earlier, once; the ring is whole. */
+/* Every pushed value is taken exactly once, now or earlier; the ring is intact. */
 static void nothing_is_lost(int pushed)
 {
     bz_mpmc_check(&q);

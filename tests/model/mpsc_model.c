@@ -18,7 +18,7 @@ struct item {
 
 static struct bz_mpsc q;
 static struct item items[6];
-static int taken[6]; /* what the taker got, in order */
+static int taken[6]; /* values taken, in order */
 static int taken_count;
 static int firsts; /* pushes that were told the queue had been empty */
 
@@ -202,7 +202,8 @@ MODEL(mpsc, one_push_is_told_that_it_was_the_first)
     m_assert(bz_mpsc_check(&q) == 2);
 }
 
-/* is_empty is exact for the taker: after it took everything, "empty" means that nobody has pushed. */
+/* is_empty is exact for the taker: after it took everything, "empty" means that there was no
+ * push. */
 static void asks_when_it_has_taken_all(void)
 {
     take_until(1);

@@ -1,6 +1,6 @@
 /*
- * mutex_model.c - one at a time, and whoever stands in line is woken: the first of the two ways, in
- * which an unlock tells the first in line to try (mutex_fair_model.c has the other).
+ * mutex_model.c - one holder at a time, and every waiter is woken: the first of the two ways, in
+ * which an unlock notifies the first waiter to retry (mutex_fair_model.c has the other).
  *
  *   covers: src/sync/mutex.c src/sync/waitq.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c

@@ -81,7 +81,7 @@ MODEL(mutex, one_that_tries_does_not_wait)
     m_assert(!blitz_mutex_is_locked(&mutex));
 }
 
-/* Bug class 22: the wake of one that gives up is another's, or nobody's. */
+/* Bug class 22: the wake-up of a cancelled waiter goes to another waiter, if there is one. */
 MODEL(mutex, bug_22_who_gives_up_leaves_it_free)
 {
     given();
@@ -151,7 +151,7 @@ MODEL(mutex, bug_22_who_stands_behind_a_cancelled_future_is_woken)
     m_assert(!blitz_mutex_is_locked(&mutex));
 }
 
-/* ---- those who come while somebody is in line ---- */
+/* ---- lockers that arrive while a waiter waits ---- */
 
 /* Held, with two futures in line. */
 static void given_two_in_line(void)
@@ -174,7 +174,7 @@ static void then_it_comes_free(void)
     m_assert(!blitz_mutex_is_locked(&mutex));
 }
 
-/* [L] where the unlock tells somebody else: who passes it sees what was done. */
+/* [L] where the unlock notifies another waiter: a thread that overtakes it sees the writes. */
 MODEL(mutex, who_passes_the_line_sees_what_the_holder_did)
 {
     given_two_in_line();
@@ -194,14 +194,14 @@ MODEL(mutex, who_comes_when_the_line_has_gone_sees_what_the_holder_did)
     m_assert(!blitz_mutex_is_locked(&mutex));
 }
 
-#if !defined(BZ_MUTEX_PATIENCE_NS) /* with no patience nobody is ever told to try */
+#if !defined(BZ_MUTEX_PATIENCE_NS) /* with a patience of 0 no waiter is ever notified to retry */
 
 static void cancels_second(void)
 {
     toy_cancel(&second);
 }
 
-/* The last in line leaves while somebody passes: the flag is cleared beside a lock. */
+/* The last waiter leaves while another thread overtakes: the flag is cleared beside a lock. */
 MODEL(mutex, who_leaves_the_line_does_not_unlock_for_another)
 {
     given_two_in_line();

@@ -1,6 +1,6 @@
 /*
- * oneshot_model.c - one value, two ends: received with all that came before it, and freed once by
- * whoever goes last.
+ * oneshot_model.c - one value, two ends: received with all earlier writes, and freed once by the
+ * last end.
  *
  *   covers: src/chan/oneshot.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c

@@ -1,5 +1,5 @@
 /*
- * park_model.c - word, ring, injector and idle set together: what becomes runnable is run, once.
+ * park_model.c - word, ring, injector and idle set together: every ready task runs once.
  *
  *   covers: src/sched/runq.h src/sched/runq.c
  *   needs: src/task/word.c src/task/chain.c src/sched/injector.c src/sched/idle.c src/sched/barrier.c
@@ -7,9 +7,9 @@
  *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3 BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * A toy worker of the real parts, put together as place.c, find.c and search.c do it. Each test is
- * one meeting: a push and a proc that goes to sleep, a spill and a proc that goes to sleep, a park and
- * a wake from outside, and a child that is claimed, spilled, parked and woken. What is lost is a
- * deadlock or a missing run, what is run twice a data race on `runs`.
+ * one meeting: a push and a proc that goes to sleep, a spill and a proc that goes to sleep, a park
+ * and a wake from outside, and a child that is claimed, spilled, parked and woken. A lost task is a
+ * deadlock or a missing run; a task run twice is a data race on `runs`.
  */
 #include "model.h"
 #include "model_os.h"
@@ -118,7 +118,7 @@ static void runs_on(struct bz_task *t)
     bz_set(&runs[i], bz_get(&runs[i]) + 1);
 }
 
-/* What was taken from a queue is run to its end, or was a tombstone. */
+/* An entry taken from a queue runs to its end, or was a tombstone. */
 static void run(bz_entry e, unsigned drop)
 {
     struct bz_task *t = bz_entry_task(e);
@@ -167,7 +167,7 @@ static void thief_sleeps_and_steals(void)
     rouse(bz_idle_found(&idle));
 }
 
-/* idle.c [F] with the ring's own tail as the store: nobody sleeps beside a ring with work. */
+/* idle.c [F] with the ring's own tail as the store: no worker sleeps beside a ring with work. */
 MODEL(park, bug_01_a_push_is_not_left_behind_a_proc_that_goes_to_sleep)
 {
     given_procs(true, 2);
@@ -178,7 +178,7 @@ MODEL(park, bug_01_a_push_is_not_left_behind_a_proc_that_goes_to_sleep)
     m_assert(frees[0] == 1);
 }
 
-/* What a full ring spills is in no queue for a moment; here it is all that there is. */
+/* Spilled entries are in no queue for a moment; here they are the only work. */
 static void owner_moves_its_last(void)
 {
     bz_entry last;
@@ -257,7 +257,7 @@ static void given_a_running_task_0(void)
     runs_on(&tasks[0]);
 }
 
-/* Whoever comes second, the wake or the park, queues it; and the sleeper comes for it. */
+/* The second of wake and park queues it; and the sleeper takes it. */
 MODEL(park, bug_01_a_wake_from_outside_reaches_a_task_that_parks)
 {
     given_procs(false, 2);

@@ -20,7 +20,7 @@
 #include "sched/look.h"
 #include "sched/sched.h"
 
-/* ---- what stands around them ---- */
+/* ---- the environment ---- */
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)
 {
@@ -200,7 +200,7 @@ MODEL(promise, bug_24_a_dropped_one_is_told)
     m_assert(bz_load_relaxed(&holders) == 0);
 }
 
-/* Who leaves leaves nothing behind: the value is taken or freed, once. */
+/* A party that leaves leaves nothing behind: the value is taken or freed, once. */
 MODEL(promise, a_cancel_meets_the_completion)
 {
     given_a_promise();

@@ -4,8 +4,8 @@
  *   covers: src/sched/runq.c src/sched/runq.h
  *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3
  *
- * Indices of three bits wrap after eight. An entry leads to a plain field: whoever takes it must see
- * it as it was pushed, and nobody else may have it.
+ * Indices of three bits wrap after eight. An entry refers to a plain field: its taker must see it
+ * as it was pushed, and no other thread may own it.
  */
 #include "sched/runq.h"
 

@@ -4,8 +4,8 @@
  *   covers: src/sched/runq.c src/sched/runq.h
  *   defines: BZ_RUNQ_LOG2=2 BZ_RUNQ_BITS=4
  *
- * A steal of half of two takes one, which is run at once; only from three on something is copied into
- * the thief's ring, from where somebody else may steal it again.
+ * A steal of half of two takes one, which is run at once; only from three on something is copied
+ * into the thief's ring, from where another thief may steal it again.
  */
 #include "sched/runq.h"
 

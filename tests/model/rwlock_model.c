@@ -1,7 +1,7 @@
 /*
- * rwlock_model.c - readers beside each other, writers alone, and nobody forgotten in the line: the
- * first of the two ways, in which who leaves tells the first in line to try (rwlock_fair_model.c has
- * the other).
+ * rwlock_model.c - concurrent readers, exclusive writers, and no forgotten waiter. This is the
+ * first of the two ways, in which an unlock notifies the first waiter to retry (rwlock_fair_model.c
+ * has the other).
  *
  *   covers: src/sync/rwlock.c src/sync/waitq.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c

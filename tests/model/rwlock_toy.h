@@ -115,7 +115,7 @@ static void unlocks_reading(void)
     blitz_rwlock_read_unlock(&lock);
 }
 
-/* The lock is read; a writer waits, and another. Whoever leaves last lets the next one in. */
+/* The lock is read-locked; two writers wait. The last reader lets the next one in. */
 MODEL(rwlock, the_last_reader_lets_a_writer_in)
 {
     given();

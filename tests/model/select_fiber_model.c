@@ -1,6 +1,6 @@
 /*
- * select_fiber_model.c - selects of fibers: what select_model.c shows of plain threads, where a wait is
- * published by a hook on another stack, won by a worker and ended by a cancel.
+ * select_fiber_model.c - selects of fibers, as select_model.c does for plain threads: a hook on
+ * another stack publishes the wait, a worker claims it, and a cancel may end it.
  *
  *   covers: src/chan/select.c
  *   needs: src/chan/gate.c src/chan/core.c src/chan/wait.c src/chan/calls.c
@@ -74,7 +74,8 @@ static void sends_b_or_receives_a(void)
     chosen[1] = select_two(b, a);
 }
 
-/* Whoever leaves its stack second finds the other one in both lines, and wins one wait for one case. */
+/* The fiber that leaves its stack second finds the other one in both wait queues, and claims one
+ * wait for one case. */
 MODEL(select, bug_25_two_fibers_that_meet_exchange_one_message)
 {
     given(0, true);

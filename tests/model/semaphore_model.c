@@ -119,7 +119,7 @@ static void polls_for_two(void)
     }
 }
 
-/* [P] in serve: whoever hands the permits over may not be who released them. */
+/* [P] in serve: the thread that hands the permits over need not be the one that released them. */
 MODEL(semaphore, two_permits_come_with_what_both_releasers_did)
 {
     given(0);

@@ -1,5 +1,5 @@
 /*
- * slab_model.c - base/slab.c and slab_chunk.c: objects that are freed by somebody else, and come home.
+ * slab_model.c - base/slab.c and slab_chunk.c: remote frees.
  *
  *   covers: src/base/slab.c src/base/slab.h src/base/slab_chunk.c src/base/slab_chunk.h
  *   needs: src/base/list.c
@@ -14,7 +14,7 @@
 #include "model.h"
 
 struct object {
-    struct bz_slab_object link; /* what a free one holds */
+    struct bz_slab_object link; /* content of a free object */
     bz_shared(int) payload;
 };
 

@@ -5,10 +5,10 @@
  *   needs: src/base/list.c
  *   defines: BZ_SLAB_CHUNK=1024 BZ_SLAB_BATCH=2
  *
- * What sched/tasks.c does, with its own two parts and nothing else: a header is filled, then its word
- * is published; the last reference frees it; a walker takes a reference where there is one. The
- * header's field is plain: a walker that got hold of a header too early or too late would race with
- * who fills it, and a header freed under a walker's reference would be freed twice.
+ * The protocol of sched/tasks.c alone: a header is filled, then its word is published; the last
+ * reference frees it; a walker takes a reference if there is one. The header's field is plain: a
+ * walker that got a header too early or too late would race with its creator, and a header freed
+ * under a walker's reference would be freed twice.
  */
 #include "base/slab.h"
 #include "model.h"
@@ -16,7 +16,7 @@
 
 struct header {
     bz_word word;
-    struct bz_slab_object link; /* what a free one holds */
+    struct bz_slab_object link; /* content of a free object */
     bz_shared(int) id;          /* 1 or 2 */
 };
 
@@ -120,7 +120,7 @@ MODEL(tasks, two_walkers_and_the_last_reference)
 static struct bz_slab other;
 static struct header *held[2];   /* one of each slab, by handles */
 static bz_atomic(uint64_t) left; /* tasks.c [L] */
-static bz_shared(int) runtime;   /* what the last one frees: touched by all before */
+static bz_shared(int) runtime;   /* freed by the last reference, accessed by all before */
 static bz_atomic(int) releases;
 
 static void release(void)
@@ -158,7 +158,7 @@ static void the_runtime_is_given_up(void)
         release();
 }
 
-/* tasks.c [L]: whoever is last frees, once, and after everybody's last touch. */
+/* tasks.c [L]: the last reference frees, once, and after the last access of every thread. */
 MODEL(tasks, the_last_to_let_go_frees_the_runtime)
 {
     given_a_task();

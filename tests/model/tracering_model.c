@@ -83,7 +83,7 @@ MODEL(tracering, a_full_ring_gives_out_all_but_its_oldest)
     m_sometimes(lost == 4);
 }
 
-/* What one call has not seen the next one does. */
+/* Records that one call missed are seen by the next one. */
 static void reads_twice(void)
 {
     reader();

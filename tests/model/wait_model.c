@@ -1,6 +1,6 @@
 /*
- * wait_model.c - a wait has one outcome, its task is resumed once, and nobody looks at its frame
- * after it is gone.
+ * wait_model.c - a wait has one outcome, its task is resumed once, and no thread accesses its frame
+ * after it is freed.
  *
  *   covers: src/sched/wait.h src/sched/wait.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c
@@ -28,7 +28,7 @@ static struct {
     bz_ctx_hook *hook;
     void *arg;
 } next_stack;
-static bool is_alone;     /* nobody resumes it before the hook has returned: the waiter runs it */
+static bool is_alone; /* it is not resumed before the hook has returned: the waiter runs the hook */
 static bz_os_word left;   /* 1: the waiter has left its stack, next_stack is filled */
 static bz_os_word queued; /* 1: the task is in the queue */
 
@@ -57,7 +57,7 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
         (void)!bz_word_step(&parent.word, BZ_RUN);
 }
 
-/* The next stack: whoever the waiter left for. */
+/* The next stack, to which the waiter switched. */
 static void runs_the_hook(void)
 {
     while (!bz_load_acquire(&left))
@@ -159,7 +159,7 @@ static struct bz_lock slot_lock;
 static struct bz_wait *registered; /* guarded by slot_lock */
 static bool has_value;             /* likewise */
 static bz_shared(int) value;
-static uint32_t outcome; /* what the waiter got, for the end */
+static uint32_t outcome; /* the result of the waiter, for the final check */
 
 static bool receive_hook(struct bz_wait *w, void *arg)
 {
@@ -311,7 +311,7 @@ MODEL(wait, the_only_waker_needs_no_arbiter)
     m_assert(outcome == BZ_WAIT_WOKEN);
 }
 
-/* Whoever comes second changes nothing, and the frame is gone only when all have let go of it. */
+/* The second event changes nothing, and the frame is freed only when no thread uses it. */
 MODEL(wait, a_wake_and_a_cancel_have_one_outcome)
 {
     given_a_hook_of_its_own(false);
@@ -332,8 +332,8 @@ MODEL(wait, a_wake_and_a_deadline_have_one_outcome)
     m_sometimes(outcome == BZ_WAIT_TIMED_OUT);
 }
 
-/* Nobody holds a lock of a primitive here: the timer's, or the task's, keeps the frame. The cancel
- * is what ends the sleep if the timer had nothing to fire yet. */
+/* There is no lock of a primitive here: the timer's or the task's lock protects the frame. The
+ * cancel ends the sleep if the timer had nothing to fire yet. */
 MODEL(wait, a_sleep_that_is_cancelled_at_its_deadline_has_one_outcome)
 {
     given_a_hook_of_its_own(false);
@@ -404,7 +404,7 @@ static void wakes_when_told(void)
     bz_wait_wake(w, BZ_WAIT_WOKEN);
 }
 
-/* wait.c [A]: it may go on with an outcome that nobody has queued it for yet. */
+/* wait.c [A]: it may continue with an outcome for which it has not been queued yet. */
 MODEL(wait, plain_a_wake_for_nothing_is_slept_over)
 {
     given_a_hook_of_its_own(true);

@@ -1,8 +1,8 @@
 /*
- * wait_toy.h - what a wait needs of the runtime, for threads of the model checker.
+ * wait_toy.h - a toy runtime for waits of plain threads in the model checker.
  *
- * Every thread of a model is a plain thread to what it waits for: it waits on the arbiter word of its
- * wait. How tasks do that is the business of wait_model.c, and here nobody is one.
+ * Every thread of a model is a plain thread to what it waits for: it waits on the arbiter word of
+ * its wait. wait_model.c covers tasks; there are none here.
  */
 #ifndef MODEL_WAIT_TOY_H
 #define MODEL_WAIT_TOY_H

@@ -12,7 +12,7 @@
 
 static bz_word word;
 static bz_atomic(uint32_t) queued; /* 1: in the queue */
-static bz_atomic(uint32_t) flag;   /* what the task waits for */
+static bz_atomic(uint32_t) flag;   /* the event of the task */
 static bz_shared(int) runs;        /* the task's own memory */
 static bz_shared(int) message;     /* written by the waker before the wake */
 
@@ -124,7 +124,7 @@ MODEL(word, a_wake_while_it_runs_publishes_what_came_before)
 
 /* ---- references ---- */
 
-static bz_shared(int) body; /* what the header leads to */
+static bz_shared(int) body; /* data behind the header */
 static bz_atomic(int) freed;
 
 static void uses_and_drops(void)

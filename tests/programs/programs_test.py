@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Programs nobody here wrote against our examples: nc and socat talk to echo, curl and wrk to http, and our client
-to nginx.
+"""Foreign programs against our examples: nc and socat talk to echo, curl and wrk to http, and our client to
+nginx.
 
     tests/programs/programs_test.py BUILD/examples [-v] [Class.test]
 
-What is not installed is skipped and named (tools/setup net-programs installs all of them). BLITZ_IO and the
-like are passed on to the examples, so the same is shown for every keeper.
+Missing programs are skipped and named (tools/setup net-programs installs all of them). BLITZ_IO and the like
+are passed on to the examples, so the same is shown for every backend.
 """
 
 import contextlib

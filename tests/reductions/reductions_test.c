@@ -25,7 +25,7 @@ static uint64_t yields(void)
     return s.yielded;
 }
 
-/* If the loop did not yield, this task would not run, or would find nobody to yield to. */
+/* If the loop did not yield, this task would not run, or would have no task to yield to. */
 static int is_beside_a_loop(void *arg)
 {
     blitz_task *t;
@@ -39,7 +39,7 @@ static int is_beside_a_loop(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* The loop has no call in it. With one worker everybody else waits for it. */
+/* The loop has no call in it. With one worker all other tasks wait for it. */
 TEST(reductions, a_loop_without_end_yields_to_others_on_the_only_worker)
 {
     CHECK_EQ(blitz_run(is_beside_a_loop, NULL, &(blitz_config){.procs = 1}), 0);

@@ -156,7 +156,7 @@ static int outside(void)
     return blitz_runtime_unref(runtime);
 }
 
-/* ---- a hog on every proc, and somebody who wants to run ---- */
+/* ---- a hog on every proc, and a ready task ---- */
 
 static bz_atomic(int) is_over;
 
@@ -182,7 +182,7 @@ static int hogs(void *arg)
     return 0;
 }
 
-/* ---- a call that blocks, in place, while somebody else wants to run ---- */
+/* ---- a blocking call in place, and a ready task ---- */
 
 static bz_atomic(int) is_up;
 
@@ -193,7 +193,7 @@ static int sets(void *arg)
     return 0;
 }
 
-/* Stands for a call: it ends when somebody else has run. */
+/* Simulates a blocking call: it ends when another task has run. */
 static int blocks(void *arg)
 {
     (void)arg;

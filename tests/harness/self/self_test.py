@@ -29,7 +29,7 @@ SUMMARY = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 
 
 class Result:
-    """What a run printed, cut into one block for each case."""
+    """The output of a run, split into one block for each case."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err

@@ -1,6 +1,6 @@
 /*
- * A plugin that computes in parallel on the thread of whoever calls it. Its host knows nothing of
- * blitz, and closes it when it has its result.
+ * A plugin that computes in parallel on the thread of its caller. Its host knows nothing of blitz,
+ * and closes it when it has its result.
  */
 #include <blitz.h>
 #include <stddef.h>

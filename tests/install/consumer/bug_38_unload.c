@@ -105,7 +105,8 @@ static int turn_round(void *arg)
     return 0;
 }
 
-/* Two that never end, one that sleeps, and the process's own runtime; nobody waits for any of them. */
+/* Two that never end, one that sleeps, and the process's own runtime; none of them is waited
+ * for. */
 static int leave_them(const char *path)
 {
     static volatile unsigned long turns;

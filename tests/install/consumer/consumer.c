@@ -1,5 +1,5 @@
 /*
- * consumer.c - a program of somebody who has installed blitz. C11, and C++17 as it stands.
+ * consumer.c - a program that uses an installed blitz. C11, and C++17 as it stands.
  *
  * Prints the version of the library it runs with; fails if headers and library do not fit, or if
  * the inline code of the headers does not find the library's worker.
@@ -8,7 +8,7 @@
 
 #include <blitz.h>
 
-/* What is made of macros and inline functions compiles in somebody else's program, as C++ too. */
+/* Macros and inline functions of the headers compile in a user's program, as C++ too. */
 struct count {
     blitz_frame frame;
     blitz_sleep_future nap;

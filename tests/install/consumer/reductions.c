@@ -15,7 +15,7 @@ static int spins(void *arg)
     return 0;
 }
 
-/* A yield to nobody is not counted: so the loop has yielded to us each time. */
+/* A yield without another ready task is not counted: so the loop has yielded to us each time. */
 static int goes_on(void *arg)
 {
     blitz_stats s = {0};

@@ -2,9 +2,9 @@
  * digest.c - is this execution new? For `--distinct`, which counts different executions.
  *
  * The search visits each graph once, by design; to check that, and that a search with the reduction
- * and one without visit the same ones, graphs are digested to 64 bits and kept in a set. A graph is,
- * for each event by thread and index, what it did, which store it read, which store it follows in mo,
- * and for a wake which waits came before it on the same word, for a wait which wakes.
+ * and one without visit the same ones, graphs are digested to 64 bits and kept in a set. A graph
+ * has, for each event by thread and index: its operation, the store it read, and the store it
+ * follows in mo. A wake has the waits before it on the same word, a wait the wakes.
  */
 #include <stdlib.h>
 

@@ -1,11 +1,10 @@
 /*
- * engine.h - what the files of the checker share: one execution, as a graph of events.
+ * engine.h - shared by the files of the checker: one execution, as a graph of events.
  *
  * explore.c explains the search, memory.c the memory model, sc.c the seq_cst order, wait.c sleeping
  * and membarrier, report.c and order.c what is said about a failure. All of them work on one global
- * `m`, because there is one execution at a time and it is rebuilt from nothing hundreds of
- * thousands of times a second: fixed arrays, indices instead of pointers, nothing cleared that was
- * not used.
+ * `m`, because there is one execution at a time. It is rebuilt hundreds of thousands of times a
+ * second: so it has fixed arrays and indices instead of pointers, and only used parts are cleared.
  */
 #ifndef M_ENGINE_H
 #define M_ENGINE_H
@@ -28,7 +27,7 @@
 #define M_NONE (-1)
 
 enum m_kind {
-    M_FIRST, /* what a location held when it was first seen: before everything */
+    M_FIRST, /* the initial value of a location: before everything */
     M_LOAD,
     M_STORE,
     M_RMW,
@@ -66,7 +65,7 @@ struct m_event {
     uint64_t got, put, expected;
     const struct m_site *at;
     union m_clock hb,
-        porf;           /* what happens before it; what it depends on in any way. Itself included */
+        porf;           /* events that happen before it; events it depends on. Itself included */
     union m_clock rel;  /* a store: what an acquiring reader comes to know */
     union m_clock seen; /* a store: first event of each thread that wrote or read it */
 };
@@ -79,7 +78,7 @@ struct m_loc {
     int16_t accesses;                        /* newest of the chain through loc_prev */
     int16_t plain_write;                     /* last plain write, or M_NONE */
     union m_clock plain_read, read, written; /* last event of each thread */
-    union m_clock wake_hb;                   /* what the wakes on this word knew */
+    union m_clock wake_hb;                   /* the clocks of the wakes on this word */
     uint64_t original;                       /* real memory at first sight, put back at the end */
     const struct m_site *at;
 };
@@ -103,7 +102,7 @@ struct m_thread {
     enum m_state state;
     int16_t index;
     union m_clock hb, porf;
-    union m_clock acq;    /* what an acquire fence would add to hb */
+    union m_clock acq;    /* the events that an acquire fence would add to hb */
     union m_clock rel;    /* hb at the last release fence */
     int16_t pending;      /* M_ASLEEP: the location; M_WAITING: the word */
     int since;            /* M_ASLEEP: events from here on are news */

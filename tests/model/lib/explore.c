@@ -60,7 +60,7 @@ void m_stop(enum m_end end)
 {
     m.end = end;
     m_coro_switch(&m_me()->coro, &m.engine);
-    abort(); /* nobody switches back to what was stopped */
+    abort(); /* no thread switches back to a stopped one */
 }
 
 void m_fail(enum m_fault fault, const struct m_site *at, const char *format, ...)
@@ -247,7 +247,7 @@ static int next_thread(void)
     }
 }
 
-/* Nobody can go on. Is that the end, a wall of the search's own making, or a bug? */
+/* No thread can continue: the end, a wall of the search itself, or a bug. */
 static void nobody_can_run(void)
 {
     int waiting = 0, spinning = 0, asleep = 0, timed = 0, first = M_NONE;
@@ -293,7 +293,7 @@ void m_block(void)
     } while (m_me()->state != M_RUNNABLE);
 }
 
-/* In the random phase and in a replay every operation is a moment for somebody else to go first. */
+/* In the random phase and in a replay another thread may run before every operation. */
 static void step_elsewhere(void)
 {
     if (m.current == 0 || !m.in_threads || (m.mode == M_REPLAY && m.script_at >= m.script_length))

@@ -232,7 +232,7 @@ static int options_of(int16_t s, const struct m_wish *wish, struct m_option *out
     return n;
 }
 
-/* What a read may take, newest first: from events `since` on, down to the floor. */
+/* The stores that a read may take, newest first: from events `since` on, down to the floor. */
 int m_options(const union m_clock *floor, const struct m_loc *x, const struct m_wish *wish,
               int since, struct m_option *out)
 {

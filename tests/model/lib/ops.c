@@ -2,9 +2,10 @@
  * ops.c - the operations of base/bz_atomic.h, each a step of the model.
  *
  * Every operation goes the same way: the scheduler of the random phase or a replay may put another
- * thread first (m_step_begin); a fence owed to somebody's membarrier may fall due (m_barrier_point);
- * the search decides which store is read or where the store lands; the event enters the graph; races
- * and the seq_cst order are checked. A read that the search defers sleeps here, in m_read_decide().
+ * thread first (m_step_begin); a pending fence of another thread's membarrier may be executed
+ * (m_barrier_point); the search decides which store is read or where the store lands; the event
+ * enters the graph; races and the seq_cst order are checked. A read that the search defers sleeps
+ * here, in m_read_decide().
  */
 #include <errno.h>
 #include <string.h>
@@ -24,8 +25,8 @@ static void check_sc(const struct m_event *e)
 
 /*
  * A thread that does nothing but read what it has read before waits for something, and does not say
- * so. If there is something new that it merely declines to see, this is not its fault: it would see
- * it in the end, and the execution is one of those that differ by idle turns (wait.c).
+ * so. If there is a newer store that it has not read, this is no error: it would see it in the end,
+ * and the execution differs from others only by idle turns (wait.c).
  */
 static void count_streak(const struct m_event *e)
 {
@@ -231,7 +232,8 @@ void m_fence(enum m_order o, struct m_site *at)
     m_event_done(e);
 }
 
-/* Before anyone else can see the location: a plain write that begins or continues its history. */
+/* Before another thread can see the location: a plain write that begins or continues its
+ * history. */
 void m_init(volatile void *p, size_t size, uint64_t v, struct m_site *at)
 {
     struct m_loc *x = m_begin(p, size, at);

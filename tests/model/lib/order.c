@@ -14,7 +14,7 @@
  *
  * The script is one letter per event, a for thread 1; then, if it is not 0, how many newer stores
  * the read passed over (or the store slipped under, or whom of the sleepers a wake took); `!` if it
- * failed for no reason, `|` if it is the fence of somebody's membarrier.
+ * failed spuriously, `|` if it is the fence of another thread's membarrier.
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * report.c - what a failure looks like.
+ * report.c - the report of a failure.
  *
  * One row per event, one column per thread, the place in the source on the left; under a read that
  * did not find the newest store, which one it took and which it missed; under a store that landed
@@ -309,7 +309,7 @@ static void print_steps(const int16_t *order, int count)
     }
 }
 
-/* What the body did after the threads had ended. */
+/* The operations of the body after the threads have ended. */
 static void print_ending(int count)
 {
     int said = 0;
@@ -343,7 +343,7 @@ static void print_again(const struct m_case *c, const char *program, const int16
     printf("  again with: %s %s.%s --replay=%s\n", program, c->noun, c->property, text);
 }
 
-/* What kind of order it takes. A missing happens-before is wrong in any. */
+/* The kind of order that the failure needs. A missing happens-before is wrong in any. */
 static void print_nature(bool is_weak)
 {
     if (m.threads == 0 || m.fault == M_FAULT_RACE || m.fault == M_FAULT_USE_AFTER_FREE ||

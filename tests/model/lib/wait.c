@@ -56,8 +56,8 @@ void m_watch_read(struct m_loc *x, int16_t store)
         t->watches_too_many = true;
 }
 
-/* What the thread did, digested: two turns of a loop with the same digest did the same. A store of
- * its own counts by its value, another's by itself. */
+/* A digest of the thread's operations: two turns of a loop with the same digest did the same. A
+ * store of its own counts by its value, a store of another thread by its identity. */
 void m_turn_add(const struct m_event *e)
 {
     struct m_thread *t = &m.thread[e->thread];
@@ -150,7 +150,7 @@ void m_relax_at(struct m_site *at)
 
 /*
  * Which of two operations on a word depend on their order: a wait and a wake; and two wakes if the
- * first roused somebody, whom the other might have roused instead. Two waits do not.
+ * first roused a thread that the other might have roused instead. Two waits do not.
  */
 static bool depends_on(enum m_kind kind, const struct m_event *earlier)
 {
@@ -237,7 +237,7 @@ int m_word_wait_at(const volatile uint32_t *word, uint32_t expected, bool is_tim
     return wait_sleeps(x, expected, is_timed, at);
 }
 
-/* Who sleeps on the word, by number: any of them may be the first to be woken, and those after it. */
+/* The sleepers on the word, by number: any of them may be woken first, and those after it. */
 static int sleepers(int16_t loc, int *lanes)
 {
     int n = 0;
@@ -247,7 +247,7 @@ static int sleepers(int16_t loc, int *lanes)
     return n;
 }
 
-/* Whom to wake first. The search may let somebody fall asleep before. */
+/* Choose the first thread to wake. The search may let another thread fall asleep before. */
 static int wake_decide(int16_t loc, int n, struct m_site *at, int32_t *node)
 {
     struct m_thread *t = m_me();
@@ -424,8 +424,8 @@ void m_membarrier_at(struct m_site *at)
     m_event_done(e);
 }
 
-/* Nobody can run: threads that stand still, but are not held by the search, take the fences they owe
- * where they stand. */
+/* No thread can run: threads that are stopped, but not by the search, execute their pending fences
+ * now. */
 bool m_barrier_force(void)
 {
     bool did = false;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""oracle.py - the model checker against the axioms, on programs nobody thought of.
+"""oracle.py - check the model checker against the axioms, on random programs.
 
-The checker is clever: it builds only consistent executions, each once, with clocks for relations and
-a reduction in place of interleavings. This is the dull form. For a random straight-line program it
-writes down every choice of reads-from and modification order there is, and keeps those that satisfy
+The checker is clever: it builds only consistent executions, each once, with clocks for relations and a
+reduction in place of interleavings. This is the plain form. For a random straight-line program it writes down
+every choice of reads-from and modification order there is, and keeps those that satisfy
 RC11 as the paper states it, relation by relation. The two must agree on the number of executions, with
 the checker's reduction and without (--all-orders).
 

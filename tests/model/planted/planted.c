@@ -172,7 +172,7 @@ static void looks_at_the_node(void)
 static void frees_the_node(void)
 {
     struct node *n = bz_xchg_acqrel(&shared_node, NULL);
-    m_free(n); /* somebody may have got hold of it before */
+    m_free(n); /* another thread may have got it before */
 }
 
 MODEL_FAILS(planted, use_after_free, "use after free")
