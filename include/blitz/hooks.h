@@ -42,7 +42,7 @@ typedef struct blitz_allocator {
 static inline void blitz_drop_free(void *value, void *ctx)
 {
     (void)ctx;
-    free(value);
+    free(value); /* lint: allow allocator: the caller's own memory */
 }
 
 typedef enum blitz_log_level {

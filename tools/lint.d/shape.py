@@ -145,7 +145,7 @@ def api_shape(tree):
 
 
 def members(f):
-    """What stands in structs and macros: destructors, flags, deadlines of functions in tables, results of futures."""
+    """Structs and macros: destructors, flags, deadlines of functions in tables, results of futures."""
     text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), f.text, flags=re.S)
     for m in re.finditer(r"\(\*(\w+)\)\(([^()]*)\)", text):
         name, params = m.group(1), " ".join(m.group(2).split())
