@@ -155,7 +155,7 @@ int main(void)
     }
     while (atomic_load(&s.is_over) != 0) /* until it holds the mutex */
         usleep(1000);
-    int rc = blitz_run(everybody, &s, &(blitz_config){.procs = 2});
+    int rc = blitz_run(everybody, &s, &(blitz_runtime_opts){.procs = 2});
     atomic_store(&s.is_over, 1);
     pthread_join(holder, NULL);
     if (rc != 0)

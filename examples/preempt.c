@@ -139,7 +139,7 @@ static int cost(void *arg)
 int main(int argc, char **argv)
 {
     struct scene scene = {polls, 1};
-    blitz_config config = {.procs = 1};
+    blitz_runtime_opts config = {.procs = 1};
     if (argc > 1 && strcmp(argv[1], "cost") == 0)
         return blitz_run(cost, NULL, &config);
     if (argc > 1 && strcmp(argv[1], "spin") == 0)

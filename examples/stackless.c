@@ -148,7 +148,7 @@ int main(void)
     printf("%d sleepers took %d naps, %d parents saw their children off: %.1f ms\n", SLEEPERS,
            sum - PARENTS, PARENTS, (double)(blitz_now() - start) / 1e6);
     start = blitz_now();
-    sum = blitz_run(pass_a_token, NULL, &(blitz_config){.procs = 1});
+    sum = blitz_run(pass_a_token, NULL, &(blitz_runtime_opts){.procs = 1});
     if (sum < 0)
         goto failed;
     printf("a token went %d times round a ring of %d, %d steps: %.1f ms\n", ROUNDS, RING, sum,

@@ -32,7 +32,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    blitz_config config = {.procs = 1};
+    blitz_runtime_opts config = {.procs = 1};
     size_t count = sizeof ops / sizeof *ops;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t i = 0; i < count; i++)

@@ -55,7 +55,7 @@ static int run_visitor(void *arg)
 static void spawn_from_thread(uint64_t rounds)
 {
     struct visitor v = {NULL, rounds};
-    blitz_config config = {.procs = 1};
+    blitz_runtime_opts config = {.procs = 1};
     must(blitz_runtime_new(&config, &v.rt), "runtime");
     (void)!blitz_blocking(run_visitor, &v);
     must(blitz_runtime_shutdown(v.rt, BLITZ_FOREVER), "shutdown");

@@ -1,6 +1,6 @@
 /*
  * Ours. The tickers are fibers; hogs and endless loops are spawned after them from the same plain
- * thread. --burning=N sets the config's burning_max, to see what a limit does.
+ * thread. --burning=N sets the runtime options' burning_max, to see what a limit does.
  * What each case is: bench/fair.toml. Only public headers, but for the cost of the check (check.h).
  */
 #include <blitz.h>
@@ -11,7 +11,7 @@
 #include "fair/tickers.h"
 #include "tasks/tasks.h"
 
-static blitz_config config;
+static blitz_runtime_opts config;
 static unsigned loops;       /* how many endless loops there are, out of the case's name */
 static blitz_runtime *world; /* the runtime of a case that is driven by a plain thread */
 

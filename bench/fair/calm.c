@@ -283,7 +283,7 @@ static int (*probe_fn(const char *name))(void *)
 
 static void world_new(unsigned procs)
 {
-    blitz_config config = {.procs = procs};
+    blitz_runtime_opts config = {.procs = procs};
     if (pipe(pipe_fd) != 0)
         bench_die("pipe");
     __atomic_store_n(&is_over, false, __ATOMIC_RELAXED);

@@ -24,7 +24,7 @@ static void spawn_in_world(int (*fn)(void *))
 
 static double beside_loops_run(int (*first)(void *), int (*second)(void *))
 {
-    blitz_config config = {.procs = tasks_procs};
+    blitz_runtime_opts config = {.procs = tasks_procs};
     must(blitz_runtime_new(&config, &world), "runtime");
     must(blitz_chan_new(sizeof(int), 0, NULL, &beside.ask), "channel");
     must(blitz_chan_new(sizeof(int), 0, NULL, &beside.answer), "channel");

@@ -29,7 +29,7 @@ static inline int ours_measure(void *arg)
 
 static inline void ours_start(const struct tasks_case *c, const char *name)
 {
-    blitz_config config = {.procs = tasks_procs};
+    blitz_runtime_opts config = {.procs = tasks_procs};
     struct ours_order o = {c, name};
     must(blitz_run(ours_measure, &o, &config), "run");
 }

@@ -61,7 +61,7 @@ static int timed(void *arg)
 
 static double forked_seconds(struct demo *d, int n, unsigned procs, int expected)
 {
-    blitz_config config = {.procs = procs};
+    blitz_runtime_opts config = {.procs = procs};
     struct sum s = {.n = n};
     int err = blitz_run(timed, &s, &config);
     demo_claim(d, err == 0 && s.result == expected, "fib(%d) is %d, not %d (error %d)", n, expected,

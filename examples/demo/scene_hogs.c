@@ -47,7 +47,7 @@ static int beat(void *arg)
 static void play(struct demo *d)
 {
     struct heart h = {.beats = demo_scaled(d, 100)};
-    blitz_config config = {.procs = 2};
+    blitz_runtime_opts config = {.procs = 2};
     unsigned loops = config.procs + 2, spawned = 0;
     blitz_runtime *rt;
     int err = blitz_runtime_new(&config, &rt);

@@ -65,7 +65,7 @@ static int grow(void *arg)
 
 static double tree_seconds(struct demo *d, unsigned procs, uint64_t size)
 {
-    blitz_config config = {.procs = procs};
+    blitz_runtime_opts config = {.procs = procs};
     struct tree t = {.root = {.size = size}, .repeats = 3};
     int err = blitz_run(grow, &t, &config);
     demo_claim(d, err == 0, "error %d", -err);

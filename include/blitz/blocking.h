@@ -23,7 +23,7 @@
  *
  *     rc = blitz_on_big_stack(render, page, 4 << 20);
  *
- * The pool. Its threads are started on demand, up to the config's threads_max with the workers
+ * The pool. Its threads are started on demand, up to the runtime options' threads_max with the workers
  * counted in, and go after ten seconds without use. Calls beyond that wait in a line, first come
  * first served; the last few threads are kept for workers. If no thread can be had at all the call is
  * made in place: it may take longer, it is never lost. (With the uring backend a system call in there may
@@ -64,7 +64,7 @@ BLITZ_API BLITZ_SUSPENDS void blitz_syscall_leave(void);
 
 /*
  * Call fn(arg) here and now, between an enter and a leave of the above. With the keeper "uring"
- * (blitz_config.io) the kernel interrupts system calls of threads that have handed operations to it:
+ * (blitz_runtime_opts.io) the kernel interrupts system calls of threads that have handed operations to it:
  * there it is called on a thread of the pool instead, and the two above protect nothing.
  * Owns:     `arg` is fn's until this returns.
  * Suspends: after fn has returned, perhaps, until it is this task's turn. Call from anywhere.

@@ -36,7 +36,7 @@
  * stripped only exported names are known, and offsets, which addr2line takes with the unstripped file. Tasks that run show no frames: use a debugger, or
  * gdb's `blitz bt` (tools/gdb/blitz.py).
  *
- * On SIGQUIT (control-backslash), with `dump_on_sigquit` in the config or BLITZ_DUMP_ON_SIGQUIT=1: each
+ * On SIGQUIT (control-backslash), with `dump_on_sigquit` in the runtime options or BLITZ_DUMP_ON_SIGQUIT=1: each
  * such runtime writes a dump with frames to standard error, from a thread of its own. The process goes
  * on. A handler that was there before is called as well, and is there again when the runtime is gone.
  *

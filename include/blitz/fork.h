@@ -438,7 +438,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_par_run(struct blitz_runtime *rt, int (*fn)(v
 /*
  * The runtime in which parallel functions run that are called here: in a task its own; on a plain
  * thread the one chosen by blitz_par_use(), or else one for the whole process, which the first call
- * makes, with the default config (BLITZ_PROCS and the others are heeded). Nobody ends that one but
+ * makes, with the default options (BLITZ_PROCS and the others are heeded). Nobody ends that one but
  * blitz_par_end(): its workers sleep when there is nothing to do, and go with the process. After a
  * fork() the child must not call parallel functions if the parent had: see blitz/runtime.h.
  * Owns:     the runtime is not the caller's: to be looked at (blitz/stats.h), and used, not ended.

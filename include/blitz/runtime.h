@@ -31,7 +31,7 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_runtime blitz_runtime;
 
-/* Gets the `thread_ctx` of the config. */
+/* Gets the `thread_ctx` of the options. */
 typedef void (*blitz_thread_fn)(void *ctx);
 
 /*
@@ -73,7 +73,7 @@ typedef void (*blitz_thread_fn)(void *ctx);
  * task; a thread may be one more than once. It is none of the runtime's then: it may call blitz as any
  * thread, but must not wait for tasks of this runtime.
  */
-typedef struct blitz_config {
+typedef struct blitz_runtime_opts {
     unsigned procs;                   /* workers; 0: as many as the CPUs the process may use */
     size_t stack_bytes;               /* of a fiber, rounded up to a class; 0: 256 KiB */
     bool require_guards;              /* no stack without a guard page, rather -errno */
@@ -91,28 +91,28 @@ typedef struct blitz_config {
     const char *io; /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
                              * ring), "none"; NULL: BLITZ_IO, or the best */
     bool no_overflow_report; /* a stack overflow is a plain SIGSEGV: see above */
-    bool no_rotation; /* endless loops take no turns, no SIGURG handler is installed */
-} blitz_config;
+    bool no_rotation;        /* endless loops take no turns, no SIGURG handler is installed */
+} blitz_runtime_opts;
 
 /*
  * Run main(arg) as the first task of a new runtime, shut that down and return.
  * Tasks that still live when main returns are cancelled and waited for.
- * Owns:     copies the config; `arg` is main's.
+ * Owns:     copies the options; `arg` is main's.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker.
- * Returns:  what main returned; -EINVAL (a bad config; the log says what), -ENOMEM, -EAGAIN (no
+ * Returns:  what main returned; -EINVAL (bad options; the log says what), -ENOMEM, -EAGAIN (no
  *           thread could be started), -EBUSY (called from a task).
  */
-BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_config *config);
+BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_runtime_opts *opts);
 
 /*
  * Make a runtime. One thread starts at once, the others when there is work for them.
- * Owns:     copies the config. The caller holds the runtime; end it with blitz_runtime_shutdown()
+ * Owns:     copies the options. The caller holds the runtime; end it with blitz_runtime_shutdown()
  *           and then blitz_runtime_unref().
  * Suspends: never. Call from any thread.
- * Returns:  0, -EINVAL (a bad config; the log says what), -ENOMEM, -EAGAIN (no thread could be
+ * Returns:  0, -EINVAL (bad options; the log says what), -ENOMEM, -EAGAIN (no thread could be
  *           started). *out is written only on 0.
  */
-BLITZ_API BLITZ_MUST_USE int blitz_runtime_new(const blitz_config *config, blitz_runtime **out);
+BLITZ_API BLITZ_MUST_USE int blitz_runtime_new(const blitz_runtime_opts *opts, blitz_runtime **out);
 
 /*
  * Run fn(arg) as a task of the runtime and wait for its result.
@@ -138,7 +138,7 @@ BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
 /*
  * Stop a runtime as blitz_runtime_shutdown() does, but do not wait for blocking calls that their callers have
  * left (blitz/blocking.h). Each goes on on its thread; when its function has returned, the thread calls
- * drop(arg), frees what it holds through the config's allocator, which must still be there, and ends. It
+ * drop(arg), frees what it holds through the runtime options' allocator, which must still be there, and ends. It
  * touches nothing else of the runtime, which may be given up meanwhile. May follow a shutdown that timed out.
  * Owns:     borrows the runtime until it returns.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker, until the last

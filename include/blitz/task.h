@@ -70,7 +70,7 @@ typedef struct blitz_spawn_opts {
  * Owns:     *out is a handle; give it up with blitz_task_join() or blitz_task_detach(). A NULL
  *           `out` detaches at once.
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
- * Returns:  0, -ENOMEM (no memory, or none for a stack), -EAGAIN (as many live as the config's
+ * Returns:  0, -ENOMEM (no memory, or none for a stack), -EAGAIN (as many live as the runtime options'
  *           tasks_max allows), -ESHUTDOWN (the runtime is shutting down), -EINVAL (no runtime, no
  *           function, or no such proc). On error nothing was started and *out is not written.
  */

@@ -4,7 +4,7 @@
  *     static void scenario(const struct bz_os *os, void *arg)        // under bz_sim_run()
  *     {
  *         bz_sim_net_begin(os, &(struct bz_sim_net_config){.reset_one_in = 50});
- *         ... runtimes, with any backend: blitz_config.io = "epoll", "poll" or "uring" ...
+ *         ... runtimes, with any backend: blitz_runtime_opts.io = "epoll", "poll" or "uring" ...
  *         struct bz_sim_net_books left = bz_sim_net_end();           // left.fds: never closed
  *     }
  *

@@ -1,7 +1,7 @@
 /*
  * config.c - a config read once, with a message for whatever is wrong in it.
  *
- * Every number is found in the same way: the config's field if it is not 0, else the variable of the
+ * Every number is found in the same way: the runtime options' field if it is not 0, else the variable of the
  * environment if it is set and not empty, else the default. So a program that insists cannot be
  * talked out of it, and one that does not can be tuned from outside. A value that cannot be is
  * refused and never bent into one that can: who writes BLITZ_PROCS=O8 wants to be told. A variable
@@ -220,7 +220,7 @@ static void judge_environment(void)
         bz_settings_judge_environment((const char *const *)environ);
 }
 
-int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_config *c)
+int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_runtime_opts *c)
 {
     uint64_t n = 0;
     judge_environment();

@@ -39,7 +39,7 @@ struct bz_settings {
  * Returns: 0, -EINVAL.
  */
 BZ_MUST_USE int bz_settings_read(struct bz_settings *out, const struct bz_os *os,
-                                 const blitz_config *config);
+                                 const blitz_runtime_opts *config);
 
 /* Log every variable of that environment whose name begins with BLITZ_ and that means nothing. */
 void bz_settings_judge_environment(const char *const *all);

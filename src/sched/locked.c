@@ -22,7 +22,7 @@
  *
  * A thread must be there to take M's proc over, or all could wait for tasks that nobody is left to
  * run. So a lock has the pool keep one more idle thread for machines (pool.h), and is refused if there
- * is none to be had; and no more tasks are locked at a time than the config's threads_max leaves
+ * is none to be had; and no more tasks are locked at a time than the runtime options' threads_max leaves
  * beside a thread for every proc. Should a machine have taken that thread for another purpose the
  * proc is an orphan (proc.c) for a while, and M asks again every RETRY_NS.
  *

@@ -40,7 +40,7 @@ static bz_atomic(void *) held;                /* keeps our code mapped while `ma
 /* Two may make one at the same time; one of them is too many. */
 static struct bz_runtime *make(void)
 {
-    static const blitz_config config = {.name = "blitz-par"};
+    static const blitz_runtime_opts config = {.name = "blitz-par"};
     struct bz_runtime *mine, *first = NULL;
     if (bz_os_outside() != &bz_os_linux || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
         return NULL;

@@ -90,7 +90,7 @@ static void procs_free(struct bz_runtime *rt)
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }
 
-static int runtime_fill(struct bz_runtime *rt, const blitz_config *c)
+static int runtime_fill(struct bz_runtime *rt, const blitz_runtime_opts *c)
 {
     int err = bz_settings_read(&rt->is, rt->os, c);
     if (err != 0)
@@ -168,10 +168,11 @@ static bool is_left_behind(const char *call)
     return true;
 }
 
-int bz_runtime_new(const struct bz_os *os, const blitz_config *config, struct bz_runtime **out)
+int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
+                   struct bz_runtime **out)
 {
-    static const blitz_config defaults;
-    const blitz_config *c = config != NULL ? config : &defaults;
+    static const blitz_runtime_opts defaults;
+    const blitz_runtime_opts *c = config != NULL ? config : &defaults;
     const blitz_allocator *a = c->allocator != NULL ? c->allocator : &bz_allocator_libc;
     if (c->log != NULL)
         (void)blitz_log_set(c->log, c->log_ctx, BLITZ_LOG_WARN); /* that level exists */
@@ -380,7 +381,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
 
 /* ---- the public face ---- */
 
-int blitz_runtime_new(const blitz_config *config, blitz_runtime **out)
+int blitz_runtime_new(const blitz_runtime_opts *config, blitz_runtime **out)
 {
     return bz_runtime_new(&bz_os_linux, config, (struct bz_runtime **)out);
 }
@@ -399,7 +400,7 @@ int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg)
     return err != 0 ? err : result;
 }
 
-int blitz_run(int (*fn)(void *arg), void *arg, const blitz_config *config)
+int blitz_run(int (*fn)(void *arg), void *arg, const blitz_runtime_opts *config)
 {
     blitz_runtime *rt;
     if (bz_machine_self() != NULL) {

@@ -385,7 +385,7 @@ static inline bool bz_monitor_is_slow(struct bz_runtime *rt)
 }
 
 /* runtime.c */
-BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_config *config,
+BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
                                struct bz_runtime **out);
 /* Nobody holds the runtime or any of its task headers any more: free the memory. */
 void bz_runtime_release(struct bz_runtime *rt);

@@ -265,7 +265,7 @@ int parties(void *)
 
 void run(ex_scene *s)
 {
-    blitz_config config = {};
+    blitz_runtime_opts config = {};
     config.procs = s->procs;
     int err = blitz_run(parties, nullptr, &config);
     if (err != 0)
@@ -397,7 +397,7 @@ void ex_thread(ex_scene *s)
 
 void ex_escape(enum ex_escape how)
 {
-    blitz_config config = {};
+    blitz_runtime_opts config = {};
     config.procs = 2;
     (void)!blitz_run(parent, &how, &config);
 }

@@ -107,5 +107,6 @@ static int first(void *dies)
 
 int main(int argc, char **argv)
 {
-    return blitz_run(first, argc > 1 ? argv : NULL, &(blitz_config){.procs = 3, .name = "seen"});
+    return blitz_run(first, argc > 1 ? argv : NULL,
+                     &(blitz_runtime_opts){.procs = 3, .name = "seen"});
 }

@@ -42,7 +42,7 @@ static int is_beside_a_loop(void *arg)
 /* The loop has no call in it. With one worker all other tasks wait for it. */
 TEST(reductions, a_loop_without_end_yields_to_others_on_the_only_worker)
 {
-    CHECK_EQ(blitz_run(is_beside_a_loop, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(is_beside_a_loop, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 static bool is_asked(void)
@@ -65,7 +65,7 @@ static int steps_paused(void *arg)
 
 TEST(reductions, between_pause_and_resume_nothing_is_done)
 {
-    CHECK_EQ(blitz_run(steps_paused, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(steps_paused, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 static int keeps_errno(void *arg)
@@ -84,7 +84,7 @@ static int keeps_errno(void *arg)
 
 TEST(reductions, errno_is_carried_over)
 {
-    CHECK_EQ(blitz_run(keeps_errno, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(keeps_errno, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 static int fibs(void *arg)

@@ -94,7 +94,7 @@ static void first_injected_burns(const struct bz_os *os, void *arg)
     enum { N = 4 };
     blitz_task *hog, *t[N];
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = *(unsigned *)arg}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = *(unsigned *)arg}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt};
     CHECK_EQ(blitz_spawn(burn, NULL, &opts, &hog), 0);
     uint64_t begin = bz_os_now(os);

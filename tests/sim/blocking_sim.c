@@ -136,7 +136,7 @@ static void play_leaving(const struct bz_os *os, void *arg)
     struct bz_runtime *rt;
     unsigned called = 0;
     (void)arg;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2, .threads_max = 3}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .threads_max = 3}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, four_leave, left), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0); /* waits for the one that runs */
@@ -160,7 +160,7 @@ static void play_shutdown(const struct bz_os *os, void *arg)
     struct left left[4] = {{0, 0}};
     struct bz_runtime *rt;
     (void)arg;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, four_leave, left), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, bz_os_now(os) + MS), -ETIMEDOUT);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);

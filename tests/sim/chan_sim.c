@@ -205,7 +205,8 @@ static void play_recorded(const struct bz_os *os, void *arg)
     s->os = os;
     bz_lock_init(&s->lock);
     bz_rng_init(&s->rng, s->seed);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(s->seed % 3)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(s->seed % 3)}, &rt),
+             0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, recorded, s), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
@@ -444,7 +445,7 @@ static void play_poked(const struct bz_os *os, void *arg)
     struct bz_runtime *rt;
     (void)arg;
     bz_atomic_init(&cancel_now, 0);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, pokes, (void *)os), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

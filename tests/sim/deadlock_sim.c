@@ -36,7 +36,7 @@ static int waits(void *arg)
 static void play(const struct bz_os *os, void *arg)
 {
     struct scene *s = arg;
-    blitz_config config = {.procs = 2, .log = hears};
+    blitz_runtime_opts config = {.procs = 2, .log = hears};
     s->os = os;
     t_event_init(&s->event, os);
     CHECK_EQ(bz_runtime_new(os, &config, &s->rt), 0);

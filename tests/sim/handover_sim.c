@@ -232,7 +232,7 @@ static void play_with_a_limit(const struct bz_os *os, void *arg)
 {
     struct bz_runtime *rt;
     (void)arg;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1, .burning_max = 1}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1, .burning_max = 1}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, one_hog_after_another, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

@@ -180,7 +180,7 @@ static void play_limit(const struct bz_os *os, void *arg)
 {
     struct bz_runtime *rt;
     (void)arg;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2, .threads_max = 5}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .threads_max = 5}, &rt), 0);
     int locked_count =
         blitz_runtime_block_on((blitz_runtime *)rt, more_than_there_are_threads, NULL);
     CHECK_GE(locked_count, 1); /* threads_max - procs at a time, if there were that many threads */

@@ -41,7 +41,7 @@ static void play_round(const struct bz_os *os, void *arg)
     struct bz_runtime *rt;
     unsigned procs = 1 + (unsigned)(seed % 4);
     mix_os = os;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     mix_play(&mix_now, (blitz_runtime *)rt, procs, seed);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

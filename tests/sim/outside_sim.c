@@ -29,7 +29,7 @@ static void guests_play(const struct bz_os *os, void *arg)
     struct guest g[GUESTS];
     uint64_t seed = *(uint64_t *)arg;
     struct bz_os_thread_opts opts = {.name = "guest"};
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(seed % 4)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(seed % 4)}, &rt), 0);
     for (int i = 0; i < GUESTS; i++) {
         g[i].rt = (blitz_runtime *)rt;
         g[i].dice = seed * (2 * (uint64_t)i + 1) >> 7;
@@ -90,7 +90,7 @@ static void end_plays(const struct bz_os *os, void *arg)
     struct guest g[GUESTS];
     uint64_t seed = *(uint64_t *)arg;
     struct bz_os_thread_opts opts = {.name = "guest"};
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(seed % 3)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(seed % 3)}, &rt), 0);
     for (int i = 0; i < GUESTS; i++) {
         g[i].rt = (blitz_runtime *)rt;
         CHECK_EQ(bz_os_thread_start(os, &g[i].thread, &opts, late_guest, &g[i]), 0);
@@ -115,7 +115,7 @@ static void gone_plays(const struct bz_os *os, void *arg)
     uint64_t seed = *(uint64_t *)arg;
     struct bz_os_thread_opts opts = {.name = "guest"};
     bool has_come = false;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(seed % 2)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(seed % 2)}, &rt), 0);
     g = (struct guest){.rt = (blitz_runtime *)rt};
     CHECK_EQ(bz_os_thread_start(os, &g.thread, &opts, late_guest, &g), 0);
     while (!has_come) {
@@ -160,7 +160,7 @@ static void burn_plays(const struct bz_os *os, void *arg)
 {
     struct bz_runtime *rt;
     uint64_t seed = *(uint64_t *)arg;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(seed % 3)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(seed % 3)}, &rt), 0);
     bool is_hopeless = bz_is_plain(rt) && rt->proc_count == 1; /* it has the only proc then */
     for (int i = is_hopeless ? 2 : 0; i < 2; i++) {
         CHECK_EQ(blitz_par_run((blitz_runtime *)rt, forks_and_burns, NULL), 0);

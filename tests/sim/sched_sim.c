@@ -223,7 +223,7 @@ static void threads_outside(const struct bz_os *os, void *arg)
     enum { THREADS = 3 };
     struct outside o = {.os = os};
     struct bz_os_thread t[THREADS];
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = *(unsigned *)arg}, &o.rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = *(unsigned *)arg}, &o.rt), 0);
     for (int i = 0; i < THREADS; i++)
         CHECK_EQ(bz_os_thread_start(os, &t[i], NULL, spawn_from_outside, &o), 0);
     for (int i = 0; i < THREADS; i++)

@@ -135,7 +135,8 @@ static void play(const struct bz_os *os, void *arg)
     (void)arg;
     bz_fault_init(&books, os, NULL, &(struct bz_fault_plan){.nth = 0});
     CHECK_EQ(bz_runtime_new(&books.os,
-                            &(blitz_config){.procs = procs, .allocator = &books.allocator}, &rt),
+                            &(blitz_runtime_opts){.procs = procs, .allocator = &books.allocator},
+                            &rt),
              0);
     struct stage s = {os, (blitz_runtime *)rt};
     CHECK_EQ(bz_os_thread_start(os, &stopper, NULL, stops, &s), 0);

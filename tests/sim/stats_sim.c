@@ -88,7 +88,7 @@ static void play(const struct bz_os *os, void *arg)
 {
     struct scene *scene = arg;
     struct bz_runtime *in;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 3}, &in), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 3}, &in), 0);
     blitz_runtime *rt = (blitz_runtime *)in;
     int tasks = blitz_runtime_block_on(rt, scene->fn, NULL);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);

@@ -157,7 +157,8 @@ static void play(const struct bz_os *os, void *arg)
     bz_rng_init(&s->rng, s->seed);
     bz_atomic_init(&inside, 0);
     bz_atomic_init(&writing, 0);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 1 + (unsigned)(s->seed % 3)}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1 + (unsigned)(s->seed % 3)}, &rt),
+             0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, cast, s), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

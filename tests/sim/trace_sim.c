@@ -129,7 +129,7 @@ static void play(const struct bz_os *os, void *arg)
 {
     struct scene *s = arg;
     struct bz_runtime *in;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->procs}, &in), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = s->procs}, &in), 0);
     blitz_runtime *rt = (blitz_runtime *)in;
     s->is_plain = bz_is_plain(in);
     if (s->fn != known)

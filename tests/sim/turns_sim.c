@@ -300,7 +300,7 @@ static void play_with_allocator(const struct bz_os *os, void *arg)
 {
     struct sim_scene *s = arg;
     blitz_allocator allocator = {locking_alloc, locking_free, NULL};
-    blitz_config config = {.procs = s->procs, .allocator = &allocator};
+    blitz_runtime_opts config = {.procs = s->procs, .allocator = &allocator};
     struct bz_runtime *rt;
     alloc_os = os;
     bz_atomic_init(&foreign, 0);

@@ -116,8 +116,9 @@ TEST(blocking, everything_at_once)
 TEST(blocking, everything_at_once_on_few_threads)
 {
     for (unsigned procs = 1; procs <= 3; procs++)
-        CHECK_EQ(blitz_run(crowd, NULL, &(blitz_config){.procs = procs, .threads_max = procs + 2}),
-                 0);
+        CHECK_EQ(
+            blitz_run(crowd, NULL, &(blitz_runtime_opts){.procs = procs, .threads_max = procs + 2}),
+            0);
     CHECK_EQ(bz_load_relaxed(&dropped),
              bz_load_relaxed(&left)); /* relaxed: all threads are joined */
 }

@@ -218,7 +218,7 @@ static void party(void *arg, int index)
 {
     (void)arg;
     if (index == 0) {
-        CHECK_EQ(blitz_run(all_of_it, NULL, &(blitz_config){.procs = procs}), 0);
+        CHECK_EQ(blitz_run(all_of_it, NULL, &(blitz_runtime_opts){.procs = procs}), 0);
         blitz_broadcast_close(broadcast);
         blitz_watch_close(watch);
     } else if (index == 1) {

@@ -81,7 +81,7 @@ TEST(promise, bug_24_of_many_who_complete_it_one_does_and_one_gets_it)
 {
     static const unsigned procs[] = {1, 2, 8};
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_run(many_promises, NULL, &(blitz_config){.procs = procs[i]}), 0);
+        CHECK_EQ(blitz_run(many_promises, NULL, &(blitz_runtime_opts){.procs = procs[i]}), 0);
 }
 
 /* ---- scopes, cancelled from outside ---- */
@@ -131,5 +131,5 @@ TEST(scope, a_token_and_a_deadline_meet_its_end)
 {
     static const unsigned procs[] = {1, 2, 8};
     for (int i = 0; i < 3; i++)
-        CHECK_EQ(blitz_run(many_scopes, NULL, &(blitz_config){.procs = procs[i]}), 0);
+        CHECK_EQ(blitz_run(many_scopes, NULL, &(blitz_runtime_opts){.procs = procs[i]}), 0);
 }

@@ -92,7 +92,7 @@ static void looks(void *arg, int index)
 TEST(dump, looks_at_tasks_that_come_and_go)
 {
     struct world w = {.rt = NULL};
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 3}, &w.rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 3}, &w.rt), 0);
     t_threads(3, looks, &w);
     CHECK_GT(bz_load_relaxed(&w.tasks_run), 0); /* relaxed: its writers are joined */
     CHECK_EQ(blitz_runtime_shutdown(w.rt, BLITZ_FOREVER), 0);

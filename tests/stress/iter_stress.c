@@ -13,7 +13,7 @@ enum { ROOM = 20000 };
 static void visit_on(const struct bz_os *os, struct zoo *z, unsigned procs)
 {
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, zoo_visit, z), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
@@ -67,8 +67,9 @@ TEST(iter_stress, several_at_once)
     for (uint64_t round = 0, n = t_scaled(10); round < n; round++) {
         for (int i = 0; i < 4; i++)
             zoo_fill(z[i], (size_t)t_random_below(ROOM + 1));
-        CHECK_EQ(blitz_run(four_at_once, z, &(blitz_config){.procs = 1 + (unsigned)(round % 8)}),
-                 0);
+        CHECK_EQ(
+            blitz_run(four_at_once, z, &(blitz_runtime_opts){.procs = 1 + (unsigned)(round % 8)}),
+            0);
     }
     for (int i = 0; i < 4; i++)
         zoo_free(z[i]);

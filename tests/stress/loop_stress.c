@@ -30,7 +30,7 @@ static int twins(void *arg)
 static void run_on(struct bz_fault *fault, unsigned procs, int (*fn)(void *), void *arg, int *out)
 {
     struct bz_runtime *rt;
-    blitz_config config = {.procs = procs, .allocator = &fault->allocator};
+    blitz_runtime_opts config = {.procs = procs, .allocator = &fault->allocator};
     *out = bz_runtime_new(&fault->os, &config, &rt);
     if (*out != 0)
         return;

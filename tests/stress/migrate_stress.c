@@ -157,7 +157,7 @@ static void wander_on(unsigned procs, uint64_t hops)
     t_watch("%u procs", procs);
     memset(seen, 0, sizeof seen);
     bz_store_relaxed(&alive, FIBERS);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < FIBERS; i++) {
         fibers[i].hops = hops;

@@ -117,7 +117,7 @@ static void play_some(uint64_t seed, uint64_t until, uint64_t rounds)
     uint64_t again = number_of("BLITZ_MIX_SEED", 0);
     blitz_runtime *rt;
     unsigned procs = procs_of(again != 0 ? again : seed);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
     for (uint64_t i = 0; i < ROUNDS_A_RUNTIME && blitz_now() < until; i++) {
         if ((uint64_t)mix_get(&dog.rounds) == rounds)
             break;

@@ -289,7 +289,7 @@ TEST(net_stress, bug_21_bytes_are_conserved_whatever_is_cancelled_closed_or_rese
     base_seed = t_random() >> 8;
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         rounds = t_scaled(600);
-        CHECK_EQ(blitz_run(crowd, NULL, &(blitz_config){.procs = procs[i]}), 0);
+        CHECK_EQ(blitz_run(crowd, NULL, &(blitz_runtime_opts){.procs = procs[i]}), 0);
         CHECK_EQ(t_open_fds(), fds);
     }
 }
@@ -384,7 +384,7 @@ TEST(net_stress, ten_thousand_connections_are_answered_and_end_in_three_ways)
     uint64_t n = so_many(10000);
     unsigned fds = t_open_fds();
     t_note("%u connections", (unsigned)n);
-    CHECK_EQ(blitz_run(ten_thousand, (void *)(uintptr_t)n, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(ten_thousand, (void *)(uintptr_t)n, &(blitz_runtime_opts){.procs = 2}), 0);
     CHECK_EQ(t_open_fds(), fds);
 }
 
@@ -440,7 +440,7 @@ TEST(net_stress, an_idle_connection_of_a_stackless_task_takes_600_bytes_at_most)
 {
     uint64_t n = so_many(10000);
     t_no_huge_pages();
-    int each = blitz_run(idle_cost, (void *)(uintptr_t)n, &(blitz_config){.procs = 1});
+    int each = blitz_run(idle_cost, (void *)(uintptr_t)n, &(blitz_runtime_opts){.procs = 1});
     if (T_ASAN || T_TSAN || n < 5000)
         t_skip("too few of them, or a sanitizer's memory");
     CHECK_LE(each, IDLE_MAX);
@@ -506,6 +506,6 @@ TEST(net_stress, bug_14_who_holds_a_closed_handle_reaches_nobody_else)
     static const unsigned procs[] = {1, 2, 8};
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)
         CHECK_EQ(blitz_run(closed_under, (void *)(uintptr_t)t_scaled(1000),
-                           &(blitz_config){.procs = procs[i]}),
+                           &(blitz_runtime_opts){.procs = procs[i]}),
                  0);
 }

@@ -190,12 +190,14 @@ TEST(par, bug_27_a_lock_held_across_a_join_is_not_entered_beneath_it)
             t_mutex_init(&mutex, &bz_os_linux);
             bz_store_relaxed(&rounds, 0);
             void *must_be_stolen = procs[i] > 1 ? &mutex : NULL;
-            CHECK_EQ(blitz_run(many_holders, must_be_stolen, &(blitz_config){.procs = procs[i]}),
-                     0);
+            CHECK_EQ(
+                blitz_run(many_holders, must_be_stolen, &(blitz_runtime_opts){.procs = procs[i]}),
+                0);
             CHECK_EQ(bz_load_relaxed(&rounds), HOLDERS);
             if (procs[i] < 3)
                 continue; /* two of them will be busy looking on */
-            CHECK_EQ(blitz_run(hold_beside_a_feeder, NULL, &(blitz_config){.procs = procs[i]}), 0);
+            CHECK_EQ(
+                blitz_run(hold_beside_a_feeder, NULL, &(blitz_runtime_opts){.procs = procs[i]}), 0);
             CHECK_EQ(bz_load_relaxed(&rounds), 2 * HOLDERS);
         }
 }
@@ -245,7 +247,7 @@ TEST(par, bug_28_a_million_items_on_small_stacks_stay_shallow)
     static const unsigned procs[] = {1, 2, 3, 8};
     uint32_t items = (uint32_t)t_scaled(1000000);
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        blitz_config config = {.procs = procs[i], .stack_bytes = 64 << 10};
+        blitz_runtime_opts config = {.procs = procs[i], .stack_bytes = 64 << 10};
         t_watch("%u procs", procs[i]);
         bz_store_relaxed(&deepest, 0);
         CHECK_EQ(blitz_run(all_items, &items, &config), 0);
@@ -310,7 +312,7 @@ TEST_LIMIT(par, ten_million_forks_in_one_frame_need_no_memory_besides, 300)
     for (size_t i = 0; i < 2 * BZ_ARRAY_LEN(procs); i++) {
         m.leaves = i % 2;
         t_watch("%u procs", procs[i / 2]);
-        CHECK_EQ(blitz_run(fork_them_all, &m, &(blitz_config){.procs = procs[i / 2]}), 0);
+        CHECK_EQ(blitz_run(fork_them_all, &m, &(blitz_runtime_opts){.procs = procs[i / 2]}), 0);
     }
     uint64_t more = peak_bytes() - before;
     t_note("%llu forks: %llu bytes besides", (unsigned long long)m.count, (unsigned long long)more);

@@ -178,7 +178,7 @@ TEST(poll, bug_01_every_ring_is_heard)
         bz_store_relaxed(&heard, 0); /* relaxed: no other thread yet */
         for (int i = 0; i < BELLS; i++)
             bz_store_relaxed(&bells[i].rings, 0); /* relaxed: likewise */
-        CHECK_EQ(blitz_run(listen_to_all, &each, &(blitz_config){.procs = procs[k]}), 0);
+        CHECK_EQ(blitz_run(listen_to_all, &each, &(blitz_runtime_opts){.procs = procs[k]}), 0);
         CHECK_EQ(bz_load_relaxed(&heard), each * 2 * RINGERS * BELLS); /* relaxed: all have ended */
         for (int i = 0; i < BELLS; i++)
             blitz_waker_drop(&bells[i].waker);
@@ -249,5 +249,5 @@ TEST(poll, sleeps_joins_and_deadlines_under_cancels)
     static const unsigned procs[] = {1, 2, 8};
     uint64_t rounds = t_scaled(200);
     for (size_t k = 0; k < BZ_ARRAY_LEN(procs); k++)
-        CHECK_EQ(blitz_run(cancel_many, &rounds, &(blitz_config){.procs = procs[k]}), 0);
+        CHECK_EQ(blitz_run(cancel_many, &rounds, &(blitz_runtime_opts){.procs = procs[k]}), 0);
 }

@@ -149,10 +149,11 @@ static void play(uint64_t round, unsigned procs)
     static struct bz_fault fault;
     struct bz_runtime *rt;
     bool has_uring = t_rng_below(&rng, 8) == 0, is_big = t_rng_below(&rng, 2) == 0;
-    blitz_config config = {.procs = procs,
-                           .allocator = &fault.allocator,
-                           .stack_bytes = is_big ? (size_t)8 << 20 : 0, /* one or two to a slab */
-                           .io = has_uring ? "uring" : "epoll"};
+    blitz_runtime_opts config = {.procs = procs,
+                                 .allocator = &fault.allocator,
+                                 .stack_bytes =
+                                     is_big ? (size_t)8 << 20 : 0, /* one or two to a slab */
+                                 .io = has_uring ? "uring" : "epoll"};
     t_watch("round %llu, %u procs: from call %llu of kind %s on all fail; %s stacks, %s",
             (unsigned long long)round, procs, (unsigned long long)plan.nth,
             plan.kind < BZ_FAULT_KINDS ? bz_fault_name(plan.kind) : "any", is_big ? "big" : "usual",

@@ -105,7 +105,7 @@ static int calls_that_block(void *arg)
 
 static void blocking_calls(void)
 {
-    CHECK_EQ(blitz_run(calls_that_block, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(calls_that_block, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 TEST_LIMIT(signal, bug_34_calls_that_block_in_a_storm_of_signals, 120)
@@ -128,7 +128,7 @@ static int spins(void *arg)
 static blitz_runtime *with_loops(blitz_task *t[HOGS])
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     for (int i = 0; i < HOGS; i++) {
         atomic_init(&hog[i].turns, 0);
         atomic_init(&hog[i].is_over, false);
@@ -248,7 +248,7 @@ TEST_LIMIT(signal, bug_12_a_process_that_is_frozen_again_and_again_goes_on, 120)
     CHECK_GE(pid, 0);
     if (pid == 0) {
         raise(SIGSTOP); /* once for certain */
-        _exit(blitz_run(lives_on, &ticked, &(blitz_config){.procs = 2}));
+        _exit(blitz_run(lives_on, &ticked, &(blitz_runtime_opts){.procs = 2}));
     }
     CHECK_EQ(freeze_again_and_again(pid, &times), 7);
     t_note("frozen %d times", times);

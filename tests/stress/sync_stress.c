@@ -16,7 +16,7 @@ static void scenes(int (*scene)(void *), uint64_t full)
         for (uint64_t i = 0, n = t_scaled(full); i < n; i++) {
             struct scene_seed seed = {t_random()};
             t_watch("%u procs, seed 0x%llx", procs_of[p], (unsigned long long)seed.seed);
-            CHECK_EQ(blitz_run(scene, &seed, &(blitz_config){.procs = procs_of[p]}), 0);
+            CHECK_EQ(blitz_run(scene, &seed, &(blitz_runtime_opts){.procs = procs_of[p]}), 0);
         }
 }
 

@@ -155,7 +155,7 @@ static void burn(int (*const *fn)(void *), unsigned kinds, unsigned procs)
 {
     blitz_runtime *rt;
     blitz_task *task[HOGS], *beater;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     atomic_store(&is_over, false);
     CHECK_EQ(blitz_spawn(beats_all_the_time, NULL, &opts, &beater), 0);
@@ -235,7 +235,7 @@ enum { MANY = 8 };
 static blitz_runtime *with_hogs(int (*fn)(void *), blitz_task *t[MANY])
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     for (int i = 0; i < MANY; i++) {
         atomic_init(&hog[i].turns, 0);
         atomic_init(&hog[i].is_over, false);

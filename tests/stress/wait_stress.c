@@ -89,7 +89,7 @@ TEST(wait, bug_22_nothing_is_lost_between_wakes_deadlines_and_cancels)
         box_init(&box, &bz_os_linux);
         bz_store_relaxed(&taken, 0);
         bz_store_relaxed(&put, 0);
-        blitz_config config = {.procs = 1 + (unsigned)bz_rng_below(&rng, 4)};
+        blitz_runtime_opts config = {.procs = 1 + (unsigned)bz_rng_below(&rng, 4)};
         CHECK_EQ(blitz_run(round_of_takers, &rng, &config), 0);
         CHECK(bz_list_is_empty(&box.takers));
         CHECK_EQ(bz_load_relaxed(&taken) + box.values, bz_load_relaxed(&put));

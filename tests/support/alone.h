@@ -20,7 +20,7 @@ static inline void t_hold_procs(void)
 static inline int t_run_alone(int (*fn)(void *), void *arg)
 {
     t_hold_procs();
-    return blitz_run(fn, arg, &(blitz_config){.procs = 1});
+    return blitz_run(fn, arg, &(blitz_runtime_opts){.procs = 1});
 }
 
 #endif

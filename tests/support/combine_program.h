@@ -370,7 +370,7 @@ static inline void combine_play(const struct bz_os *os, uint64_t seed, unsigned 
     p->os = os;
     bz_rng_init(&p->dice, seed);
     bz_store_relaxed(&cp_freed, 0); /* relaxed: before any task runs */
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, cp_run, p), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

@@ -200,7 +200,7 @@ static inline void outside_spawns_a_hog_and_another(const struct bz_os *os, unsi
 {
     hog_flag over = 0;
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt};
     blitz_task *hog[8], *other;
     for (unsigned i = 0; i < procs; i++)

@@ -919,7 +919,7 @@ static inline void inj_play(const struct bz_os *os, const struct inj_plan *plan,
         p->waiter[i].number = i;
         bz_rng_init(&p->waiter[i].rng, plan->seed + i);
     }
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     p->rt = (blitz_runtime *)rt;
     CHECK_EQ(blitz_runtime_block_on(p->rt, inj_first_task, p), 0);
     CHECK_EQ(blitz_runtime_shutdown(p->rt, BLITZ_FOREVER), 0);

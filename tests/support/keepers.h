@@ -28,7 +28,7 @@ static inline void t_on_keepers(int (*fn)(void *), void *arg)
     for (size_t i = 0; i < count; i++) {
         for (unsigned procs = 1; procs <= 2; procs++) {
             t_watch("%s, %u procs", keepers[i], procs);
-            int err = blitz_run(fn, arg, &(blitz_config){.procs = procs, .io = keepers[i]});
+            int err = blitz_run(fn, arg, &(blitz_runtime_opts){.procs = procs, .io = keepers[i]});
             CHECK_EQ(err, 0);
         }
     }

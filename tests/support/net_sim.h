@@ -33,7 +33,8 @@ static inline void net_play(const struct bz_os *os, void *arg)
     struct net_scene *s = arg;
     struct bz_runtime *rt;
     CHECK_EQ(bz_sim_net_begin(os, &s->net), 0);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = s->scene.procs, .io = s->io}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = s->scene.procs, .io = s->io}, &rt),
+             0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, s->scene.fn, s->scene.arg), s->scene.want);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

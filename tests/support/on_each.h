@@ -12,7 +12,7 @@ static inline void t_on_each(int (*fn)(void *), void *arg, int want)
     static const unsigned procs[] = {1, 2, 3, 8};
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs[i]}), want);
+        CHECK_EQ(blitz_run(fn, arg, &(blitz_runtime_opts){.procs = procs[i]}), want);
     }
 }
 

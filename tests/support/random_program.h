@@ -410,7 +410,7 @@ static void play_program(const struct bz_os *os, void *arg)
     bz_store_relaxed(&locals_set, 0);
     bz_store_relaxed(&locals_gone, 0);
     bz_store_relaxed(&budget, TASKS_MAX);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = p->procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = p->procs}, &rt), 0);
     for (int i = 0; i < p->outsiders; i++)
         outsider_start(&outsider[i], os, rt, p->seed + (uint64_t)i + 1);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, node, first), result_of(first));

@@ -45,8 +45,9 @@ static inline struct bz_runtime *sim_begin(const struct bz_os *os, unsigned proc
 {
     struct bz_runtime *rt;
     sim_blocks = 0; /* a run that ended badly has left some */
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs, .allocator = &sim_counted}, &rt),
-             0);
+    CHECK_EQ(
+        bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs, .allocator = &sim_counted}, &rt),
+        0);
     return rt;
 }
 

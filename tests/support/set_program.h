@@ -277,7 +277,7 @@ static inline void set_play(const struct bz_os *os, uint64_t seed, unsigned proc
     CHECK_NOT_NULL(p);
     p->os = os;
     bz_rng_init(&p->dice, seed);
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, sp_run, p), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

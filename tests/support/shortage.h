@@ -347,7 +347,7 @@ static inline void shortage_play(struct shortage *s, const struct bz_os *os, uns
                                  int (*fn)(void *))
 {
     struct bz_fault_plan plan = {.kind = BZ_FAULT_RESERVE};
-    blitz_config config = {.procs = procs, .stack_bytes = (size_t)8 << 20};
+    blitz_runtime_opts config = {.procs = procs, .stack_bytes = (size_t)8 << 20};
     struct shortage_part part = {s, fn};
     struct bz_runtime *rt;
     bz_fault_init(&s->fault, os, NULL, &plan);

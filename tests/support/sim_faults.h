@@ -26,8 +26,8 @@ static inline void sim_run_faulty(const struct bz_os *os, void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     bz_fault_init(&fault, os, NULL, &f->plan);
-    int err =
-        bz_runtime_new(&fault.os, &(blitz_config){.procs = 2, .allocator = &fault.allocator}, &rt);
+    int err = bz_runtime_new(&fault.os,
+                             &(blitz_runtime_opts){.procs = 2, .allocator = &fault.allocator}, &rt);
     if (err == 0) {
         err = blitz_runtime_block_on((blitz_runtime *)rt, f->scene, NULL);
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);

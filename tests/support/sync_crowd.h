@@ -59,7 +59,7 @@ static inline void crowd_run(struct crowd *c, unsigned procs)
     struct bz_os_thread thread[CROWD_THREADS];
     blitz_runtime *rt[2];
     for (int i = 0; i < 2; i++)
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt[i]), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt[i]), 0);
     blitz_task *main_task;
     CHECK_EQ(blitz_spawn(crowd_main, c, &(blitz_spawn_opts){.runtime = rt[0]}, &main_task), 0);
     for (int i = 0; i < CROWD_THREADS; i++)

@@ -147,7 +147,7 @@ static void *outsider(void *arg)
 static int outside(void)
 {
     pthread_t thread[2];
-    MUST(blitz_runtime_new(&(blitz_config){.procs = 2}, &runtime) == 0);
+    MUST(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &runtime) == 0);
     for (int i = 0; i < 2; i++)
         MUST(pthread_create(&thread[i], NULL, outsider, NULL) == 0);
     for (int i = 0; i < 2; i++)
@@ -253,6 +253,7 @@ int main(int argc, char **argv)
         return outside();
     for (size_t i = 0; i < sizeof scene / sizeof *scene; i++)
         if (strcmp(argv[1], scene[i].name) == 0)
-            return blitz_run(scene[i].fn, argc > 2 ? argv[2] : NULL, &(blitz_config){.procs = 2});
+            return blitz_run(scene[i].fn, argc > 2 ? argv[2] : NULL,
+                             &(blitz_runtime_opts){.procs = 2});
     return 2;
 }

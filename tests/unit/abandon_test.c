@@ -50,7 +50,7 @@ static blitz_runtime *with_a_call(int *fd)
     blitz_runtime *rt;
     atomic_store(&dropped, 0);
     CHECK_EQ(pipe(fd), 0);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, leave_a_call, fd), 0);
     return rt;
 }
@@ -135,7 +135,7 @@ static void race(unsigned procs)
         blitz_runtime *rt;
         atomic_store(&dropped, 0);
         atomic_store(&left, 0);
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
         CHECK_EQ(blitz_runtime_block_on(rt, leave_calls, &rng), 0);
         CHECK_EQ(blitz_runtime_abandon(rt, BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_unref(rt), 0);

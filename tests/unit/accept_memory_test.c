@@ -61,7 +61,7 @@ static int spawn_and_join(void *arg)
 TEST_LIMIT(accept, tombstones_of_spawn_and_join_do_not_pile_up, 600)
 {
     t_no_huge_pages();
-    CHECK_EQ(blitz_run(spawn_and_join, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(spawn_and_join, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* ---- many at once ---- */
@@ -111,7 +111,7 @@ static int spawn_a_million(void *arg)
 TEST_LIMIT(accept, a_million_stackless_tasks_take_512_bytes_each_at_most, 300)
 {
     t_no_huge_pages();
-    CHECK_EQ(blitz_run(spawn_a_million, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(spawn_a_million, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* ---- start and stop ---- */
@@ -151,7 +151,7 @@ TEST_LIMIT(accept, bug_37_starting_and_stopping_leaves_nothing, 600)
         t_watch("round %llu", (unsigned long long)i);
         if (i == 50)
             before = resident_kib();
-        blitz_config config = {.procs = 1 + (unsigned)(i % 3)};
+        blitz_runtime_opts config = {.procs = 1 + (unsigned)(i % 3)};
         CHECK_EQ(blitz_run(leave_some, &want, &config), want);
     }
     size_t after = resident_kib();

@@ -119,7 +119,8 @@ static int each_on_its_own(void *arg)
 /* The thread's own stack is left to the loop's beginning and end; who stands there is no task. */
 TEST(accept, tasks_run_on_stacks_of_ours_and_the_threads_own_runs_none)
 {
-    blitz_config config = {.procs = 2, .thread_start = nobody_runs, .thread_stop = nobody_runs};
+    blitz_runtime_opts config = {
+        .procs = 2, .thread_start = nobody_runs, .thread_stop = nobody_runs};
     CHECK_EQ(blitz_run(each_on_its_own, NULL, &config), 0);
 }
 
@@ -186,7 +187,7 @@ static int look_for_machines(void *arg)
 /* A task that runs is the current one of exactly one machine; a task that waits is on none. */
 TEST(accept, a_running_task_has_one_machine_and_a_waiting_one_has_none)
 {
-    CHECK_EQ(blitz_run(look_for_machines, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(look_for_machines, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* ---- thieves ---- */
@@ -238,7 +239,7 @@ static int searches(void *arg)
 TEST(accept, a_searcher_takes_nothing_from_its_own_ring)
 {
     t_hold_procs(); /* the hog keeps its proc, and we keep ours */
-    CHECK_EQ(blitz_run(searches, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(searches, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* As a thief that has claimed the `count` oldest entries and is about to copy them: runq.c. */
@@ -304,7 +305,7 @@ static int spills_beside_a_thief(void *arg)
 TEST(accept, a_push_beside_a_thief_at_work_goes_to_the_injector)
 {
     t_hold_procs(); /* the hog keeps its proc, and we keep ours */
-    CHECK_EQ(blitz_run(spills_beside_a_thief, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(spills_beside_a_thief, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* ---- ids ---- */
@@ -508,5 +509,5 @@ static int uses_no_file(void *arg)
 /* A poll without files is not called, and costs no descriptor. */
 TEST(accept, a_proc_without_files_has_no_poll_to_ask)
 {
-    CHECK_EQ(blitz_run(uses_no_file, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(uses_no_file, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }

@@ -22,7 +22,7 @@ static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
     t_watch("%u procs", procs);
     if (procs == 1)
         t_hold_procs();
-    CHECK_EQ(blitz_run(fn, arg, &(blitz_config){.procs = procs}), 0);
+    CHECK_EQ(blitz_run(fn, arg, &(blitz_runtime_opts){.procs = procs}), 0);
 }
 
 /* ---- spawn and run ---- */

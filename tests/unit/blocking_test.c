@@ -100,7 +100,7 @@ static int nests_in_many(void *arg)
 TEST(blocking, bug_29_nested_calls_on_a_pool_of_one)
 {
     for (unsigned procs = 1; procs <= 3; procs++) {
-        blitz_config one = {.procs = procs, .threads_max = procs + 1};
+        blitz_runtime_opts one = {.procs = procs, .threads_max = procs + 1};
         CHECK_EQ(blitz_run(nests_in_many, NULL, &one), 50 * 6);
     }
 }
@@ -124,7 +124,7 @@ static int counts(void *arg)
 
 TEST(blocking, calls_and_threads_are_counted)
 {
-    CHECK_EQ(blitz_run(counts, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(counts, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* ---- leaving at a deadline ---- */

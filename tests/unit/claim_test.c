@@ -299,7 +299,7 @@ TEST(claim, a_child_of_a_plain_thread_can_be_claimed_by_a_task)
 {
     for (unsigned procs = 1; procs <= 3; procs++) {
         blitz_runtime *rt;
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
         for (int i = 0; i < 200; i++) {
             blitz_task *t;
             CHECK_EQ(blitz_spawn(give_nine, NULL, &(blitz_spawn_opts){.runtime = rt}, &t), 0);
@@ -348,7 +348,9 @@ TEST(claim, a_child_that_a_future_has_waited_for_is_given_back_too)
 {
     blitz_allocator a = {counted_alloc, counted_free, NULL};
     t_hold_procs();
-    CHECK_EQ(blitz_run(join_after_a_future, NULL, &(blitz_config){.procs = 1, .allocator = &a}), 0);
+    CHECK_EQ(
+        blitz_run(join_after_a_future, NULL, &(blitz_runtime_opts){.procs = 1, .allocator = &a}),
+        0);
     CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: all threads have ended */
 }
 
@@ -368,7 +370,8 @@ TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
     enum { TOMBS = 4 };
     blitz_task *t[TOMBS];
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_config){.procs = 2, .allocator = &a}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_runtime_opts){.procs = 2, .allocator = &a}, &rt),
+             0);
     for (int i = 0; i < TOMBS; i++)
         CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, join_and_keep, &t[i]), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);

@@ -30,7 +30,7 @@ TEST(config, defaults_are_as_documented)
     struct bz_settings s;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
-    CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_config){.procs = 3}), 0);
+    CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_runtime_opts){.procs = 3}), 0);
     CHECK_EQ(s.procs, 3u);
     CHECK_EQ((int)s.stack_class, (int)bz_stack_class_for(256 * KIB));
     CHECK_EQ(s.tasks_max, 0u);
@@ -57,7 +57,7 @@ TEST(config, ranges_include_their_ends)
     struct bz_settings s;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         for (int k = 0; k < 2; k++) {
-            blitz_config c = {.procs = i == 0 ? 0 : 3};
+            blitz_runtime_opts c = {.procs = i == 0 ? 0 : 3};
             t_watch("%s=%s and %s", of[i].name, of[i].good[k], of[i].bad[k]);
             setenv(of[i].name, of[i].good[k], 1);
             CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &c), 0);

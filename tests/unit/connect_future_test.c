@@ -337,7 +337,7 @@ static int left_behind(void *arg)
 TEST(connect_future, a_lookup_that_is_given_up_is_left_behind)
 {
     bz_lookup_instead = lookup;
-    CHECK_EQ(blitz_run(left_behind, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(left_behind, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* A plain thread looks it up itself. */

@@ -160,7 +160,7 @@ TEST(deadlock, is_reported_once_with_a_dump)
 {
     given_a_process_of_our_own();
     t_event_init(&heard.reported, &bz_os_linux);
-    blitz_config config = {.procs = 2, .log = hears};
+    blitz_runtime_opts config = {.procs = 2, .log = hears};
     CHECK_EQ(blitz_run(waits_for_what_nobody_will_do, NULL, &config), 0);
     CHECK_EQ(bz_load_relaxed(&heard.deadlocks), 1); /* relaxed: its threads are joined */
     CHECK_GE(bz_load_relaxed(&heard.lines), 5);     /* relaxed: likewise */

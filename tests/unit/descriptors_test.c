@@ -99,7 +99,7 @@ static void with_keeper(const char *io)
     bool before[FDS], within[FDS];
     t_watch("keeper %s", io);
     look(before);
-    CHECK_EQ(blitz_run(opens_all_there_is, within, &(blitz_config){.procs = 2, .io = io}), 0);
+    CHECK_EQ(blitz_run(opens_all_there_is, within, &(blitz_runtime_opts){.procs = 2, .io = io}), 0);
     for (int fd = 0; fd < FDS; fd++)
         if (within[fd] && !before[fd])
             FAIL("descriptor %d is inherited", fd);

@@ -411,7 +411,7 @@ TEST(dump, works_while_every_proc_is_hogged)
 {
     blitz_runtime *rt;
     blitz_task *hog[2], *behind[20];
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt, .name = "hog"};
     for (int i = 0; i < 2; i++) {
         opts.proc = (unsigned)i + 1;
@@ -486,7 +486,7 @@ TEST(dump, a_wrong_argument_is_refused)
 {
     blitz_runtime *rt;
     CHECK_EQ(blitz_dump(NULL, 2, 0), -EINVAL); /* no task calls, so there is no runtime */
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     CHECK_EQ(blitz_dump(rt, 2, 8), -EINVAL);
     CHECK_EQ(blitz_dump_to(rt, NULL, NULL, 0), -EINVAL);
     CHECK_EQ(blitz_dump(rt, -1, 0), -EBADF);
@@ -500,7 +500,7 @@ TEST(dump, goes_to_a_file)
     int fds[2];
     blitz_runtime *rt;
     CHECK_EQ(pipe2(fds, O_CLOEXEC), 0);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .name = "filed"}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .name = "filed"}, &rt), 0);
     CHECK_EQ(blitz_dump(rt, fds[1], 0), 0);
     ssize_t n = read(fds[0], text, sizeof text - 1);
     CHECK_GT(n, 0);
@@ -520,7 +520,7 @@ TEST(dump, makes_do_with_a_small_table)
     char name[9][24];
     blitz_task *t[9];
     bz_fault_init(&fault, &bz_os_linux, NULL, &(struct bz_fault_plan){.kind = BZ_FAULT_RESERVE});
-    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_runtime_opts){.procs = 1}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt};
     for (int i = 0; i < 9; i++) {
         snprintf(name[i], sizeof name[i], "k%d", i);

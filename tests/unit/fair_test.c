@@ -23,8 +23,9 @@ static void hog_step(void)
 static void beside_hogs(unsigned procs, unsigned hogs)
 {
     t_watch("%u hogs on %u procs", hogs, procs);
-    CHECK_EQ(
-        blitz_run(others_beside_hogs, (void *)(uintptr_t)hogs, &(blitz_config){.procs = procs}), 0);
+    CHECK_EQ(blitz_run(others_beside_hogs, (void *)(uintptr_t)hogs,
+                       &(blitz_runtime_opts){.procs = procs}),
+             0);
 }
 
 TEST(fair, beside_1_to_n_endless_loops_on_n_procs_everybody_else_lives)
@@ -245,7 +246,7 @@ TEST(fair, a_shutdown_with_hogs_times_out_and_is_repeated)
         blitz_runtime *rt;
         pthread_t thread;
         t_watch("%u procs", procs[i]);
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs[i]}, &rt), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs[i]}, &rt), 0);
         CHECK_EQ(blitz_runtime_block_on(rt, leaves_hogs, &over), 0);
         CHECK_EQ(blitz_runtime_shutdown(rt, blitz_after(BLITZ_MS)), -ETIMEDOUT);
         CHECK_EQ(pthread_create(&thread, NULL, lets_go_later, &over), 0);

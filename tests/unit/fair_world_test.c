@@ -20,7 +20,7 @@ static void hog_step(void)
  * failure. */
 static void live_beside_hogs(void)
 {
-    if (blitz_run(others_beside_hogs, (void *)(uintptr_t)2, &(blitz_config){.procs = 2}) != 0)
+    if (blitz_run(others_beside_hogs, (void *)(uintptr_t)2, &(blitz_runtime_opts){.procs = 2}) != 0)
         _exit(1);
 }
 

@@ -106,7 +106,7 @@ static int both_sides_twice(void *arg)
 
 TEST(fd_wait, several_wait_for_one_descriptor)
 {
-    CHECK_EQ(blitz_run(both_sides_twice, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(both_sides_twice, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* Between two waits the number becomes another thing: nothing of the old one is remembered. */

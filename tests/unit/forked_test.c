@@ -68,7 +68,7 @@ static int computes_alone(void *arg)
 TEST(forked, bug_35_calls_of_a_child_that_can_fail_do)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(in_a_child(calls_that_fail, rt), 42);
     CHECK_EQ(in_a_child(computes_alone, NULL), 42);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -102,7 +102,7 @@ TEST(forked, bug_35_a_wait_of_a_child_that_would_not_end_aborts_with_words)
     blitz_task *t;
     int value;
     CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &channel), 0);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(stays, NULL, &opts, &t), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, forks_and_waits, NULL), 0);
@@ -121,7 +121,7 @@ TEST(forked, bug_35_a_wait_of_a_child_that_would_not_end_aborts_with_words)
 static int runs(void *arg)
 {
     (void)arg;
-    return blitz_run(nothing, NULL, &(blitz_config){.procs = 2}) == 0 ? 42 : 1;
+    return blitz_run(nothing, NULL, &(blitz_runtime_opts){.procs = 2}) == 0 ? 42 : 1;
 }
 
 TEST(forked, bug_35_a_child_forked_before_or_after_a_runtime_may_have_one)

@@ -59,8 +59,8 @@ TEST(fresh_memory, what_the_allocator_left_in_it_does_not_matter)
         blitz_allocator a = {alloc_dirty, free_dirty, &fill};
         t_watch("memory full of %02x", byte);
         for (unsigned procs = 1; procs <= 3; procs++)
-            CHECK_EQ(
-                blitz_run(uses_everything, NULL, &(blitz_config){.procs = procs, .allocator = &a}),
-                50);
+            CHECK_EQ(blitz_run(uses_everything, NULL,
+                               &(blitz_runtime_opts){.procs = procs, .allocator = &a}),
+                     50);
     }
 }

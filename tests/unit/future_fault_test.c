@@ -108,7 +108,7 @@ static int scope_without_memory(void *arg)
 TEST(future_fault, a_scope_that_cannot_spawn_says_so_and_closes)
 {
     needs_our_malloc();
-    CHECK_EQ(blitz_run(scope_without_memory, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(scope_without_memory, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* ---- a box without a task to complete it ---- */

@@ -182,7 +182,7 @@ TEST(futures, a_plain_thread_awaits_them_too)
     blitz_task *t;
     pthread_t thread;
     void *p;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_spawn(for_ever, NULL, &(blitz_spawn_opts){.runtime = rt}, &t), 0);
     CHECK_EQ(pthread_create(&thread, NULL, wait_on_a_thread, t), 0);
     CHECK_EQ(pthread_join(thread, &p), 0);

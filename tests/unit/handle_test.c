@@ -305,7 +305,7 @@ TEST(handle, a_plain_thread_has_the_same_rights)
     blitz_task *t;
     pthread_t thread;
     void *p;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt, .name = "far", .drop_result = count_free};
     CHECK_EQ(blitz_spawn_ptr(sleep_then_make, (void *)(intptr_t)8, &opts, &t), 0);
     CHECK_EQ(blitz_task_try_join(t, NULL), -EAGAIN);

@@ -94,7 +94,7 @@ static int occupy_from_inside(void *arg)
 TEST(host, the_deadline_of_a_scope_that_a_plain_thread_closes_holds)
 {
     struct bz_fault_plan plan = {.kind = BZ_FAULT_RESERVE};
-    blitz_config config = {.procs = 1, .stack_bytes = (size_t)8 << 20};
+    blitz_runtime_opts config = {.procs = 1, .stack_bytes = (size_t)8 << 20};
     blitz_scope scope;
     struct outside o = {.s = &shortage, .scope = &scope, .m = {&shortage, false, 0}};
     struct bz_runtime *rt;
@@ -141,7 +141,7 @@ static int leave_them(void *arg)
 TEST(host, shutdown_ends_tasks_that_find_no_stack)
 {
     struct bz_fault_plan plan = {.kind = BZ_FAULT_RESERVE};
-    blitz_config config = {.procs = 1, .stack_bytes = (size_t)8 << 20};
+    blitz_runtime_opts config = {.procs = 1, .stack_bytes = (size_t)8 << 20};
     struct bz_runtime *rt;
     blitz_log_set(NULL, NULL, BLITZ_LOG_ERROR);
     shortage.is_sure = true;

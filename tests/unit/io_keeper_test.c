@@ -32,7 +32,7 @@ static int keeper_with(const char *io, const char *call, const char **name)
 {
     refused = call;
     bz_io_fault = refuse;
-    int err = blitz_run(name_of_keeper, name, &(blitz_config){.procs = 2, .io = io});
+    int err = blitz_run(name_of_keeper, name, &(blitz_runtime_opts){.procs = 2, .io = io});
     bz_io_fault = NULL;
     return err;
 }
@@ -111,7 +111,7 @@ static void serves_without_rings(int err)
         t_skip("no rings on this system");
     t_deny(SYS_io_uring_setup, err);
     CHECK_EQ(blitz_log_set(count_lines, NULL, BLITZ_LOG_WARN), 0);
-    CHECK_EQ(blitz_run(serves_one, NULL, &(blitz_config){.procs = 2, .io = "uring"}), 0);
+    CHECK_EQ(blitz_run(serves_one, NULL, &(blitz_runtime_opts){.procs = 2, .io = "uring"}), 0);
     t_note("%s", line);
     CHECK_EQ(lines, 1u);
     CHECK(strstr(line, "epoll") != NULL);
@@ -241,7 +241,7 @@ TEST(io_keeper, a_foreign_write_in_place_is_whole_beside_operations)
 {
     for (unsigned procs = 1; procs <= 2; procs++) {
         struct beside b = {.wrote = 0};
-        CHECK_EQ(blitz_run(beside_foreign_calls, &b, &(blitz_config){.procs = procs}), 0);
+        CHECK_EQ(blitz_run(beside_foreign_calls, &b, &(blitz_runtime_opts){.procs = procs}), 0);
     }
 }
 

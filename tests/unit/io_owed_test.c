@@ -207,7 +207,8 @@ TEST(io_owed, bug_15_operations_go_on_when_their_proc_is_taken_and_their_thread_
     for (size_t i = 0; i < BZ_ARRAY_LEN(keepers) - !t_has_rings(); i++) {
         struct bz_runtime *rt;
         t_watch("%s", keepers[i]);
-        CHECK_EQ(bz_runtime_new(&hasty, &(blitz_config){.procs = 1, .io = keepers[i]}, &rt), 0);
+        CHECK_EQ(bz_runtime_new(&hasty, &(blitz_runtime_opts){.procs = 1, .io = keepers[i]}, &rt),
+                 0);
         CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, taken_and_retired, NULL), 0);
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, soon()), 0);
         (void)!blitz_runtime_unref((blitz_runtime *)rt);
@@ -321,7 +322,8 @@ TEST(io_owed, bug_19_a_proc_that_cannot_open_a_keeper_uses_another_s)
     for (size_t i = 0; i < BZ_ARRAY_LEN(keepers); i++) {
         bz_store_relaxed(&opened, 0); /* relaxed: no file is open yet */
         t_watch("%s", keepers[i]);
-        CHECK_EQ(blitz_run(on_every_proc, NULL, &(blitz_config){.procs = 3, .io = keepers[i]}), 0);
+        CHECK_EQ(
+            blitz_run(on_every_proc, NULL, &(blitz_runtime_opts){.procs = 3, .io = keepers[i]}), 0);
         CHECK_GE(bz_load_relaxed(&opened), 2u); /* relaxed: counted */
     }
 }

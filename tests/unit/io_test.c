@@ -179,7 +179,7 @@ static int hears_many(void *arg)
 /* Tasks are served in the order of their events. */
 TEST(io, of_those_that_are_heard_at_once_the_first_is_served_first)
 {
-    CHECK_EQ(blitz_run(hears_many, NULL, &(blitz_config){.procs = 1, .io = "epoll"}), 0);
+    CHECK_EQ(blitz_run(hears_many, NULL, &(blitz_runtime_opts){.procs = 1, .io = "epoll"}), 0);
 }
 
 /* ---- the end of a wait ---- */
@@ -730,5 +730,5 @@ static int beside_hogs(void *arg)
 TEST(io, goes_on_beside_hogs_on_every_proc)
 {
     for (unsigned procs = 1; procs <= 2; procs++)
-        CHECK_EQ(blitz_run(beside_hogs, NULL, &(blitz_config){.procs = procs}), 0);
+        CHECK_EQ(blitz_run(beside_hogs, NULL, &(blitz_runtime_opts){.procs = procs}), 0);
 }

@@ -20,7 +20,7 @@ static void visit_with(struct zoo *z, size_t n, unsigned procs)
     t_watch("%zu elements, %u procs, grain %zu, at most %zu", n, procs, z->opts.grain,
             z->opts.chunk_max);
     zoo_fill(z, n);
-    CHECK_EQ(blitz_run(zoo_visit, z, &(blitz_config){.procs = procs}), 0);
+    CHECK_EQ(blitz_run(zoo_visit, z, &(blitz_runtime_opts){.procs = procs}), 0);
 }
 
 TEST(iter, every_operation_is_as_its_sequential_twin)
@@ -295,7 +295,7 @@ static int filter_once(void *arg)
 static int filter_in_a_runtime(const struct bz_os *os, const blitz_allocator *memory, void *arg)
 {
     struct bz_runtime *rt;
-    int err = bz_runtime_new(os, &(blitz_config){.procs = 2, .allocator = memory}, &rt);
+    int err = bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .allocator = memory}, &rt);
     if (err != 0)
         return err;
     err = blitz_runtime_block_on((blitz_runtime *)rt, filter_once, arg);

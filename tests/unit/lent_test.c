@@ -146,6 +146,8 @@ TEST(lent, bug_15_a_buffer_that_was_given_back_is_left_alone)
     for (int i = 0; i < (has_rings() ? 3 : 2); i++)
         for (unsigned procs = 1; procs <= 2; procs++) {
             t_watch("%s, %u procs", keepers[i], procs);
-            CHECK_EQ(blitz_run(rivers, NULL, &(blitz_config){.procs = procs, .io = keepers[i]}), 0);
+            CHECK_EQ(
+                blitz_run(rivers, NULL, &(blitz_runtime_opts){.procs = procs, .io = keepers[i]}),
+                0);
         }
 }

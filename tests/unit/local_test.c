@@ -270,5 +270,6 @@ static int without_memory(void *arg)
 TEST(local, without_memory_nothing_is_set)
 {
     blitz_allocator a = {maybe_alloc, plain_free, NULL};
-    CHECK_EQ(blitz_run(without_memory, NULL, &(blitz_config){.procs = 1, .allocator = &a}), 0);
+    CHECK_EQ(blitz_run(without_memory, NULL, &(blitz_runtime_opts){.procs = 1, .allocator = &a}),
+             0);
 }

@@ -576,8 +576,9 @@ static int million(void *arg)
 TEST(loop, bug_28_a_million_items_on_stacks_of_64_kib)
 {
     for (unsigned procs = 1; procs <= 4; procs *= 2)
-        CHECK_EQ(
-            blitz_run(million, NULL, &(blitz_config){.procs = procs, .stack_bytes = 64 * 1024}), 0);
+        CHECK_EQ(blitz_run(million, NULL,
+                           &(blitz_runtime_opts){.procs = procs, .stack_bytes = 64 * 1024}),
+                 0);
 }
 
 static blitz_mutex mutex = BLITZ_MUTEX_INIT;

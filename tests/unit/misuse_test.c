@@ -72,7 +72,7 @@ static int runs_inside(void *arg)
 TEST(misuse, calls_inside_of_a_runtime_say_what_is_wrong_with_them)
 {
     begin_listening();
-    CHECK_EQ(blitz_run(runs_inside, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(runs_inside, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
     was_said("blitz_run: called in a task");
     was_said("opts.proc is proc 7, but the runtime has 2");
     was_said("opts.stack_bytes = 1073741824");

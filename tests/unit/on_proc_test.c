@@ -131,7 +131,7 @@ TEST(on_proc, plain_threads_reach_each_proc)
     blitz_runtime *rt;
     pthread_t thread[PROCS];
     struct outside o[PROCS];
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = PROCS}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = PROCS}, &rt), 0);
     for (unsigned i = 0; i < PROCS; i++) {
         o[i] = (struct outside){rt, i};
         CHECK_EQ(pthread_create(&thread[i], NULL, spawn_outside, &o[i]), 0);
@@ -165,7 +165,7 @@ static void run_with_a_dead_proc(const struct bz_os *os, void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     bz_fault_init(&fault, os, NULL, arg);
-    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, on_the_dead, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
@@ -211,7 +211,7 @@ static int scatter(void *arg)
 static void play(const struct bz_os *os, void *procs)
 {
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = *(unsigned *)procs}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = *(unsigned *)procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, scatter, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

@@ -286,6 +286,6 @@ static int of_every_size(void *arg)
 /* One that takes the block of another has it for itself, and it is as large as it must be. */
 TEST(oneshot, those_alive_at_once_do_not_share_memory)
 {
-    CHECK_EQ(blitz_run(of_every_size, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(of_every_size, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
     of_every_size(NULL); /* and on a plain thread */
 }

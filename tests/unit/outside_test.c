@@ -13,7 +13,7 @@ static blitz_runtime *begin(unsigned procs)
 {
     blitz_runtime *rt;
     t_watch("%u procs", procs);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
     return rt;
 }
 
@@ -90,7 +90,7 @@ TEST(outside, a_runtime_that_was_named_is_the_one)
 {
     blitz_runtime *rt = begin(2);
     CHECK_EQ(blitz_par_run(rt, is_in, rt), 1);
-    CHECK_EQ(blitz_run(crosses_over, rt, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(crosses_over, rt, &(blitz_runtime_opts){.procs = 1}), 0);
     blitz_par_use(rt);
     CHECK(blitz_par_runtime() == rt);
     CHECK_EQ(blitz_par_call_(is_in, rt), 1);
@@ -268,7 +268,7 @@ static int call_in_need(const struct bz_os *os, const blitz_allocator *memory, v
 {
     struct bz_runtime *rt;
     (void)arg;
-    int err = bz_runtime_new(os, &(blitz_config){.procs = 2, .allocator = memory}, &rt);
+    int err = bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .allocator = memory}, &rt);
     if (err != 0)
         return err;
     for (int i = 0; i < 3; i++)
@@ -288,7 +288,7 @@ static int only_make(const struct bz_os *os, const blitz_allocator *memory, void
 {
     struct bz_runtime *rt;
     (void)arg;
-    int err = bz_runtime_new(os, &(blitz_config){.procs = 2, .allocator = memory}, &rt);
+    int err = bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .allocator = memory}, &rt);
     if (err == 0)
         end((blitz_runtime *)rt);
     return err;

@@ -46,7 +46,7 @@ static int leaves_a_stubborn_task(void *arg)
 /* Without the log line the program would hang without an explanation. */
 TEST(overdue, a_task_that_ignores_its_cancel_is_named_with_its_place)
 {
-    blitz_config config = {.procs = 1, .log = hear_log};
+    blitz_runtime_opts config = {.procs = 1, .log = hear_log};
     CHECK_EQ(blitz_run(leaves_a_stubborn_task, NULL, &config), 0);
     CHECK_GE(atomic_load(&said), 1);
     says("(mule) has not ended after ");
@@ -75,7 +75,7 @@ static int sleeps_cancelled(void *arg)
 /* One proc: the neighbour runs only if the sleeper lets it. */
 TEST(overdue, the_sleep_of_a_cancelled_task_yields)
 {
-    CHECK_EQ(blitz_run(sleeps_cancelled, NULL, &(blitz_config){.procs = 1}), 1);
+    CHECK_EQ(blitz_run(sleeps_cancelled, NULL, &(blitz_runtime_opts){.procs = 1}), 1);
 }
 
 /* ---- in virtual time ---- */
@@ -102,7 +102,7 @@ static int leaves_many(void *arg)
 static void run_and_stop(const struct bz_os *os, void *arg)
 {
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(os, &(blitz_config){.procs = 2, .log = hear_log}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = 2, .log = hear_log}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, leaves_many, arg), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

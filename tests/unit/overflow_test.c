@@ -243,7 +243,7 @@ TEST(overflow, an_earlier_handler_gets_the_faults_that_are_not_ours)
 enum way { CALLED, WAITED, CLAIMED, BIG_STACK, OWN_CLASS };
 
 struct program {
-    blitz_config config;
+    blitz_runtime_opts config;
     enum way way;
 };
 
@@ -379,7 +379,8 @@ TEST(overflow, a_runtime_puts_the_handlers_back)
     void *during[2];
     CHECK_EQ(sigaction(SIGSEGV, NULL, &before), 0);
     CHECK_EQ(blitz_run(look_at_handlers, &during[0], NULL), 0);
-    CHECK_EQ(blitz_run(look_at_handlers, &during[1], &(blitz_config){.no_overflow_report = 1}), 0);
+    CHECK_EQ(
+        blitz_run(look_at_handlers, &during[1], &(blitz_runtime_opts){.no_overflow_report = 1}), 0);
     CHECK_EQ(sigaction(SIGSEGV, NULL, &after), 0);
     CHECK_NE(during[0], (void *)(uintptr_t)before.sa_sigaction);
     CHECK_EQ(during[1], (void *)(uintptr_t)before.sa_sigaction);

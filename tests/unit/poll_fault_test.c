@@ -87,7 +87,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     bz_fault_init(&fault, os, NULL, &f->plan);
-    blitz_config config = {.procs = 2, .allocator = &fault.allocator};
+    blitz_runtime_opts config = {.procs = 2, .allocator = &fault.allocator};
     int err = bz_runtime_new(&fault.os, &config, &rt);
     if (err == 0) {
         int refused = blitz_runtime_block_on((blitz_runtime *)rt, use_everything, NULL);

@@ -85,7 +85,7 @@ TEST(poll, a_runtime_that_stops_takes_no_more)
 {
     blitz_runtime *rt;
     int err = 0;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_spawn(when_stopping, &err, &(blitz_spawn_opts){.runtime = rt}, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(err, -ESHUTDOWN);
@@ -306,7 +306,7 @@ TEST(poll, a_waker_outlives_its_task_and_its_runtime)
 {
     static const unsigned procs[] = {1, 2, 8};
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
-        CHECK_EQ(blitz_run(wake_the_ended, NULL, &(blitz_config){.procs = procs[i]}), 0);
+        CHECK_EQ(blitz_run(wake_the_ended, NULL, &(blitz_runtime_opts){.procs = procs[i]}), 0);
         blitz_waker_wake_by_ref(&kept);
         blitz_waker other = blitz_waker_clone(&kept);
         blitz_waker_wake(&kept);

@@ -321,7 +321,7 @@ static int waits_and_is_counted(void *arg)
 TEST(pool_threads, waiting_calls_and_idle_threads_are_in_the_statistics)
 {
     struct calls c = {.gate = {.os = &bz_os_linux}, .count = PIECES};
-    blitz_config config = {.procs = MACHINES, .threads_max = LIMIT};
+    blitz_runtime_opts config = {.procs = MACHINES, .threads_max = LIMIT};
     CHECK_EQ(blitz_run(waits_and_is_counted, &c, &config), 0);
 }
 
@@ -352,7 +352,7 @@ TEST(pool_threads, five_hundred_calls_run_at_once_by_default)
     t_skip_under_valgrind("has room for 500 threads");
     t_skip_if_emulated("needs too long for 512 threads");
     unsetenv("BLITZ_THREADS_MAX");
-    CHECK_EQ(blitz_run(makes_600_calls, &c, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(makes_600_calls, &c, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* The same without the threads, for builds that cannot have so many. */
@@ -361,7 +361,7 @@ TEST(pool_threads, the_limit_is_512_threads_or_twice_the_procs)
     struct bz_settings s;
     unsetenv("BLITZ_THREADS_MAX");
     for (unsigned procs = 1; procs <= 300; procs += 23) {
-        CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_config){.procs = procs}), 0);
+        CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_runtime_opts){.procs = procs}), 0);
         CHECK_EQ(s.threads_max, procs < 256 ? 512u : 2 * procs);
     }
 }

@@ -144,7 +144,8 @@ TEST(reload, bug_20_acceptors_are_replaced_under_load_and_nobody_is_reset)
     for (int i = 0; i < (has_rings() ? 3 : 2); i++)
         for (unsigned procs = 1; procs <= 2; procs++) {
             t_watch("%s, %u procs", keepers[i], procs);
-            CHECK_EQ(blitz_run(reloads, NULL, &(blitz_config){.procs = procs, .io = keepers[i]}),
-                     0);
+            CHECK_EQ(
+                blitz_run(reloads, NULL, &(blitz_runtime_opts){.procs = procs, .io = keepers[i]}),
+                0);
         }
 }

@@ -170,7 +170,7 @@ static int crowd(void *arg)
 TEST(resolve, who_leaves_loses_no_permit_and_few_look_up_at_once)
 {
     bz_lookup_instead = slow_lookup;
-    CHECK_EQ(blitz_run(crowd, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(crowd, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 static int fails(const char *call)

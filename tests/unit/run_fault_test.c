@@ -54,8 +54,8 @@ static void run_faulty(const struct bz_os *os, void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     bz_fault_init(&fault, os, NULL, &f->plan);
-    f->err =
-        bz_runtime_new(&fault.os, &(blitz_config){.procs = 3, .allocator = &fault.allocator}, &rt);
+    f->err = bz_runtime_new(&fault.os,
+                            &(blitz_runtime_opts){.procs = 3, .allocator = &fault.allocator}, &rt);
     if (f->err == 0) {
         f->err = blitz_runtime_block_on((blitz_runtime *)rt, crowd, NULL);
         /* Again, from outside and with sleeping workers. */
@@ -172,7 +172,7 @@ TEST(run_fault, bug_43_threads_that_are_gone_for_good)
 TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
 {
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_config){.procs = 4}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_runtime_opts){.procs = 4}, &rt), 0);
     if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
         t_skip("cannot become somebody whom limits bind: %s", strerror(errno));
     t_has_denied = true; /* the leak check starts a thread */
@@ -187,7 +187,8 @@ TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
     blitz_runtime *none;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 4}, &none), -EAGAIN); /* not even one */
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 4}, &none),
+             -EAGAIN); /* not even one */
 }
 
 static int adds_one(void *arg)
@@ -209,7 +210,7 @@ TEST(run_fault, bug_30_a_limit_on_processes_loses_no_blocking_call)
 {
     blitz_runtime *rt;
     blitz_stats s;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
         t_skip("cannot become somebody whom limits bind: %s", strerror(errno));
     t_has_denied = true; /* the leak check starts a thread */

@@ -27,8 +27,9 @@ TEST(run, main_runs_once_and_its_result_comes_back)
 TEST(run, bad_configs_are_refused_with_a_message)
 {
     int calls = 0;
-    CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_config){.procs = 100000}), -EINVAL);
-    CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_config){.stack_bytes = 1 << 30}), -EINVAL);
+    CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_runtime_opts){.procs = 100000}), -EINVAL);
+    CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_runtime_opts){.stack_bytes = 1 << 30}),
+             -EINVAL);
     CHECK_EQ(calls, 0);
 }
 
@@ -62,7 +63,7 @@ TEST(run, a_thousand_rounds_of_start_and_stop)
 {
     int calls = 0, rounds = (int)t_scaled(1000);
     for (int i = 0; i < rounds; i++)
-        CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_config){.procs = 2}), 7);
+        CHECK_EQ(blitz_run(count_and_seven, &calls, &(blitz_runtime_opts){.procs = 2}), 7);
     CHECK_EQ(calls, rounds);
 }
 
@@ -423,7 +424,7 @@ TEST(run, shutdown_keeps_its_deadline_and_names_who_would_not_end)
     static char words[] = "(mule) has not ended";
     blitz_runtime *rt;
     CHECK_EQ(blitz_log_set(count_words, words, BLITZ_LOG_WARN), 0);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt, .name = "mule"};
     CHECK_EQ(blitz_spawn(stubborn, NULL, &opts, NULL), 0);
 
@@ -444,7 +445,7 @@ TEST(run, a_handle_outlives_its_runtime)
     blitz_runtime *rt;
     blitz_task *t;
     int result = 0;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     CHECK_EQ(blitz_spawn(give_back, (void *)(intptr_t)9, &opts, &t), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -485,7 +486,7 @@ static void spawn_from_outside(void *arg, int index)
 TEST(run, plain_threads_spawn_and_join)
 {
     CHECK_EQ(blitz_spawn(count_one, NULL, NULL, NULL), -EINVAL); /* no runtime to spawn into */
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &shared_rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &shared_rt), 0);
     t_threads(3, spawn_from_outside, NULL);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(shared_rt), 0);
@@ -504,7 +505,7 @@ static int in_the_other(void *arg)
 
 TEST(run, a_task_joins_one_of_another_runtime)
 {
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &shared_rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &shared_rt), 0);
     t_on_each(in_the_other, (void *)(intptr_t)11, 11);
     CHECK_EQ(blitz_runtime_shutdown(shared_rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(shared_rt), 0);

@@ -46,7 +46,7 @@ static void note(void *ctx, blitz_log_level level, const char *message)
     pthread_mutex_unlock(&said_lock);
 }
 
-static int run_with(blitz_config config)
+static int run_with(blitz_runtime_opts config)
 {
     said[0] = '\0';
     config.log = note;
@@ -67,17 +67,17 @@ static int times_said(const char *what)
 /* A value that cannot be is refused, by name, with what could be. */
 TEST(runtime, a_bad_config_is_refused_by_name)
 {
-    CHECK_EQ(run_with((blitz_config){.procs = BZ_PROCS_MAX + 1}), -EINVAL);
+    CHECK_EQ(run_with((blitz_runtime_opts){.procs = BZ_PROCS_MAX + 1}), -EINVAL);
     CHECK_EQ(times_said("config.procs = 1025: must be 1 to 1024"), 1);
-    CHECK_EQ(run_with((blitz_config){.stack_bytes = (8 << 20) + 1}), -EINVAL);
+    CHECK_EQ(run_with((blitz_runtime_opts){.stack_bytes = (8 << 20) + 1}), -EINVAL);
     CHECK_EQ(times_said("config.stack_bytes = 8388609: must be bytes, 1 to 8M"), 1);
-    CHECK_EQ(run_with((blitz_config){.tasks_max = UINT64_MAX}), -EINVAL);
+    CHECK_EQ(run_with((blitz_runtime_opts){.tasks_max = UINT64_MAX}), -EINVAL);
     CHECK_EQ(times_said("config.tasks_max = "), 1);
-    CHECK_EQ(run_with((blitz_config){.threads_max = 1}), -EINVAL);
+    CHECK_EQ(run_with((blitz_runtime_opts){.threads_max = 1}), -EINVAL);
     CHECK_EQ(times_said("config.threads_max = 1: must be 2 to 64K"), 1);
-    CHECK_EQ(run_with((blitz_config){.procs = 3, .threads_max = 3}), -EINVAL);
+    CHECK_EQ(run_with((blitz_runtime_opts){.procs = 3, .threads_max = 3}), -EINVAL);
     CHECK_EQ(times_said("threads_max = 3: must be more than the 3 procs"), 1);
-    CHECK_EQ(run_with((blitz_config){.procs = 2, .stack_bytes = 1, .tasks_max = 1}), 7);
+    CHECK_EQ(run_with((blitz_runtime_opts){.procs = 2, .stack_bytes = 1, .tasks_max = 1}), 7);
     CHECK_STR_EQ(said, "");
 }
 
@@ -107,11 +107,11 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
         t_watch("%s=%s", bad[i].name, bad[i].value);
         setenv(bad[i].name, bad[i].value, 1);
-        CHECK_EQ(run_with((blitz_config){.procs = 0}), -EINVAL);
+        CHECK_EQ(run_with((blitz_runtime_opts){.procs = 0}), -EINVAL);
         CHECK_EQ(times_said(bad[i].must), 1);
         setenv(bad[i].name, "", 1); /* empty is unset */
     }
-    CHECK_EQ(run_with((blitz_config){.procs = 0}), 7);
+    CHECK_EQ(run_with((blitz_runtime_opts){.procs = 0}), 7);
 }
 
 /* The config's own word stands above the environment's. */
@@ -132,7 +132,7 @@ TEST(runtime, the_config_overrides_the_environment)
     CHECK_STR_EQ(in->procs[0].poll.ops->name, "poll");
     end(rt);
     CHECK_EQ(blitz_runtime_new(
-                 &(blitz_config){
+                 &(blitz_runtime_opts){
                      .procs = 2, .stack_bytes = 100 << 10, .tasks_max = 1 << 20, .io = "none"},
                  &rt),
              0);
@@ -152,7 +152,7 @@ TEST(runtime, one_task_too_many_is_told_to_come_again)
     enum { MAX = 10 };
     blitz_runtime *rt;
     blitz_task *t[MAX], *more;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2, .tasks_max = MAX}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2, .tasks_max = MAX}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < MAX; i++)
@@ -176,7 +176,7 @@ TEST(runtime, one_task_too_many_is_told_to_come_again)
 TEST(runtime, a_limit_of_one_task_lets_one_after_another_in)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .tasks_max = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .tasks_max = 1}, &rt), 0);
     for (int i = 0; i < 3; i++) {
         int err;
         blitz_task *t;
@@ -234,7 +234,7 @@ static int many_look(void *arg)
 TEST(runtime, every_worker_thread_is_announced_and_seen_off)
 {
     struct threads t = {0, 0};
-    blitz_config config = {
+    blitz_runtime_opts config = {
         .procs = 3, .thread_start = on_start, .thread_stop = on_stop, .thread_ctx = &t};
     for (int i = 0; i < 20; i++)
         CHECK_EQ(blitz_run(many_look, NULL, &config), 0);
@@ -247,9 +247,10 @@ TEST(runtime, threads_start_lazily)
 {
     struct threads t = {0, 0};
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(
-                 &(blitz_config){.procs = 16, .thread_start = on_start, .thread_ctx = &t}, &rt),
-             0);
+    CHECK_EQ(
+        blitz_runtime_new(
+            &(blitz_runtime_opts){.procs = 16, .thread_start = on_start, .thread_ctx = &t}, &rt),
+        0);
     CHECK_LE(bz_load_relaxed(&t.started), 1); /* relaxed: a count */
     CHECK_EQ(blitz_runtime_block_on(rt, seven, NULL), 7);
     CHECK_LE(bz_load_relaxed(&t.started), 3); /* relaxed: a count. One for the task, one to look */
@@ -265,11 +266,11 @@ static int my_thread_name(void *arg)
 TEST(runtime, worker_threads_have_the_name_they_were_given_and_a_number)
 {
     char name[16];
-    CHECK_EQ(blitz_run(my_thread_name, name, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(my_thread_name, name, &(blitz_runtime_opts){.procs = 1}), 0);
     CHECK_STR_EQ(name, "blitz-1");
-    CHECK_EQ(
-        blitz_run(my_thread_name, name, &(blitz_config){.procs = 1, .name = "a rather long name"}),
-        0);
+    CHECK_EQ(blitz_run(my_thread_name, name,
+                       &(blitz_runtime_opts){.procs = 1, .name = "a rather long name"}),
+             0);
     CHECK_STR_EQ(name, "a rather long-1");
 }
 
@@ -279,10 +280,10 @@ TEST(runtime, the_allocator_gets_back_all_it_gave)
     struct bz_fault books;
     bz_fault_init(&books, &bz_os_linux, NULL, &(struct bz_fault_plan){.nth = 0});
     CHECK_EQ(blitz_run(many_look, NULL,
-                       &(blitz_config){.procs = 2,
-                                       .allocator = &books.allocator,
-                                       .thread_start = on_start,
-                                       .thread_ctx = &(struct threads){0, 0}}),
+                       &(blitz_runtime_opts){.procs = 2,
+                                             .allocator = &books.allocator,
+                                             .thread_start = on_start,
+                                             .thread_ctx = &(struct threads){0, 0}}),
              0);
     CHECK_EQ(bz_fault_books(&books).blocks, 0);
 }
@@ -312,8 +313,8 @@ static int bounces(void *arg)
 TEST(runtime, several_live_side_by_side_and_call_each_other)
 {
     blitz_runtime *one, *two;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &one), 0);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &two), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &one), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &two), 0);
     struct bounce b = {two, 101};
     CHECK_EQ(blitz_runtime_block_on(one, bounces, &b), 42);
     end(one);
@@ -327,7 +328,7 @@ TEST(runtime, several_live_side_by_side_and_call_each_other)
 TEST(runtime, what_was_not_shut_down_is_not_given_up)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     CHECK_EQ(blitz_runtime_unref(rt), -EBUSY);
     CHECK_EQ(blitz_runtime_block_on(rt, seven, NULL), 7);
     end(rt);
@@ -345,7 +346,7 @@ TEST(runtime, two_that_shut_down_at_once_both_return)
         pthread_t thread;
         void *result;
         blitz_runtime *rt;
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
         for (int k = 0; k < 5; k++)
             CHECK_EQ(blitz_spawn(naps, NULL, &(blitz_spawn_opts){.runtime = rt}, NULL), 0);
         CHECK_EQ(pthread_create(&thread, NULL, shuts_down, rt), 0);
@@ -364,7 +365,7 @@ TEST(runtime, handles_that_are_still_held_are_named)
     blitz_task *held, *given_up;
     char line[100];
     said[0] = '\0';
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .log = note}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .log = note}, &rt), 0);
     blitz_spawn_opts a = {.runtime = rt, .name = "forgotten"}, b = {.runtime = rt, .name = "kept"};
     CHECK_EQ(blitz_spawn(naps, NULL, &a, &held), 0);
     CHECK_EQ(blitz_spawn(naps, NULL, &b, &given_up), 0);
@@ -423,7 +424,7 @@ TEST(runtime, bug_35_a_child_forked_at_any_point_may_exec_or_exit)
 {
     blitz_runtime *rt;
     blitz_task *t[4];
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < 4; i++)
         CHECK_EQ(blitz_spawn(keeps_busy, (void *)(intptr_t)(i * 10), &opts, &t[i]), 0);

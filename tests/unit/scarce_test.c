@@ -91,7 +91,7 @@ static int call_from_a_stackless_task(void *arg)
 static void call_without_threads(const char *io)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .io = io}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .io = io}, &rt), 0);
     if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
         t_skip("cannot become a user whom limits bind: %s", strerror(errno));
     t_has_denied = true; /* the leak check starts a thread */
@@ -126,7 +126,7 @@ TEST(scarce, bug_42_blocking_calls_without_address_space_are_made_in_place)
     blitz_runtime *rt;
     if (T_ASAN || T_TSAN)
         t_skip("a sanitizer needs terabytes of address space");
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .io = "uring"}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .io = "uring"}, &rt), 0);
     CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, 1 << 20}), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, call_without_memory, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -208,7 +208,8 @@ TEST_LIMIT(scarce, bug_43_forks_without_memory_are_run_by_their_joins, 240)
     unsigned rounds = t_scaled(2000) / BZ_ARRAY_LEN(procs);
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         blitz_runtime *rt;
-        CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs[i], .allocator = &a}, &rt), 0);
+        CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs[i], .allocator = &a}, &rt),
+                 0);
         for (unsigned round = 0; round < rounds; round++) {
             t_watch("%u procs, round %u", procs[i], round);
             CHECK_EQ(blitz_runtime_block_on(rt, forks_without_memory, NULL), 0);
@@ -291,7 +292,7 @@ TEST(scarce, deadlines_hold_and_spawns_are_refused_when_no_stack_is_to_be_had)
     CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         t_watch("%u procs", procs[i]);
-        blitz_config config = {.procs = procs[i], .stack_bytes = (size_t)8 << 20};
+        blitz_runtime_opts config = {.procs = procs[i], .stack_bytes = (size_t)8 << 20};
         blitz_runtime *rt;
         CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
         CHECK_EQ(blitz_runtime_block_on(rt, run_without_stacks, NULL), 0);
@@ -395,7 +396,7 @@ struct refusal {
 static void run_refused(const void *arg)
 {
     const struct refusal *r = arg;
-    blitz_config config = {.procs = 2, .io = r->io, .log = count_warnings};
+    blitz_runtime_opts config = {.procs = 2, .io = r->io, .log = count_warnings};
     blitz_stats before, after;
     blitz_runtime *rt;
     t_deny_arg(r->call, r->arg, (uint32_t)r->value, r->err);

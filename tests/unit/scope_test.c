@@ -211,7 +211,7 @@ TEST(scope, a_plain_thread_has_scopes_too)
 {
     blitz_runtime *rt;
     blitz_scope s;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_scope_opts opts = {.runtime = rt};
     reset();
     CHECK_EQ(blitz_scope_open(&s, &opts, BLITZ_FOREVER), 0);
@@ -316,7 +316,7 @@ TEST(scope, bug_50_the_last_task_may_end_during_the_first_poll)
     static const blitz_deadline until[] = {BLITZ_FOREVER, 3600 * BLITZ_S};
     struct ender e = {.bell = {.holders = 1}};
     blitz_scope s;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &e.rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &e.rt), 0);
     for (int i = 0; i < 2; i++) {
         blitz_deadline when = until[i] == BLITZ_FOREVER ? BLITZ_FOREVER : blitz_after(until[i]);
         CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.runtime = e.rt}, when), 0);

@@ -51,5 +51,5 @@ static int awaits_the_first_time(void *arg)
 TEST(select_order, of_several_times_the_earliest_ends_the_wait)
 {
     for (int at = 0; at < 3; at++)
-        CHECK_EQ(blitz_run(awaits_the_first_time, &at, &(blitz_config){.procs = 1}), at);
+        CHECK_EQ(blitz_run(awaits_the_first_time, &at, &(blitz_runtime_opts){.procs = 1}), at);
 }

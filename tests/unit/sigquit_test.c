@@ -79,7 +79,7 @@ TEST(sigquit, bug_34_a_dump_is_written_while_every_proc_is_hogged)
     blitz_task *hog[2];
     given_an_earlier_handler();
     int err = given_a_readable_stderr();
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2, .dump_on_sigquit = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2, .dump_on_sigquit = 1}, &rt), 0);
     for (unsigned i = 0; i < 2; i++) {
         blitz_spawn_opts opts = {.runtime = rt, .name = "hog", .proc = i + 1};
         CHECK_EQ(blitz_spawn(hogs, NULL, &opts, &hog[i]), 0);
@@ -127,14 +127,14 @@ TEST(sigquit, can_be_asked_for_from_outside)
     as_by_default();
     setenv("BLITZ_DUMP_ON_SIGQUIT", "1", 1);
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     CHECK(action().sa_flags & SA_SIGINFO);
     CHECK_EQ(blitz_runtime_block_on(rt, returns, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK(action().sa_handler == SIG_DFL);
     setenv("BLITZ_DUMP_ON_SIGQUIT", "yes", 1);
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1, .log = NULL}, &rt), -EINVAL);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .log = NULL}, &rt), -EINVAL);
 }
 
 static void on_told(void *count)

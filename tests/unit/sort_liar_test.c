@@ -94,8 +94,8 @@ static int sort_with_liars(void *arg)
 TEST(sort, a_comparison_that_lies_gets_a_permutation)
 {
     struct t_rng r = t_rng_of(10);
-    CHECK_EQ(blitz_run(sort_with_liars, &r, &(blitz_config){.procs = 1}), 0);
-    CHECK_EQ(blitz_run(sort_with_liars, &r, &(blitz_config){.procs = 3}), 0);
+    CHECK_EQ(blitz_run(sort_with_liars, &r, &(blitz_runtime_opts){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(sort_with_liars, &r, &(blitz_runtime_opts){.procs = 3}), 0);
 }
 
 /* ---- the adversary ---- */
@@ -167,7 +167,7 @@ static int meet_adversaries(void *arg)
 
 TEST(sort, the_adversary_gets_n_log_n_comparisons)
 {
-    CHECK_EQ(blitz_run(meet_adversaries, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(meet_adversaries, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* ---- sorted input ---- */
@@ -194,5 +194,5 @@ static int count_calls(void *arg)
 
 TEST(sort, a_run_is_found_out_in_n_comparisons)
 {
-    CHECK_EQ(blitz_run(count_calls, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(count_calls, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }

@@ -23,7 +23,7 @@ static int every_order(void *arg)
 TEST(sort, every_order_of_every_size_as_qsort_does)
 {
     struct t_rng r = t_rng_of(1);
-    CHECK_EQ(blitz_run(every_order, &r, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(every_order, &r, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* Numbers that all but one have the upper half in common: a bucket as large as the whole. */
@@ -41,8 +41,8 @@ static int large_ones(void *arg)
 TEST(sort, arrays_that_take_several_rounds)
 {
     struct t_rng r = t_rng_of(3);
-    CHECK_EQ(blitz_run(large_ones, &r, &(blitz_config){.procs = 1}), 0);
-    CHECK_EQ(blitz_run(large_ones, &r, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(large_ones, &r, &(blitz_runtime_opts){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(large_ones, &r, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 /* No runtime is asked for: a plain thread can sort as well, with the workers for such threads. */
@@ -176,7 +176,7 @@ static int every_number(void *arg)
 TEST(sort, numbers_of_every_type_nans_and_zeros_in_total_order)
 {
     struct t_rng r = t_rng_of(4);
-    CHECK_EQ(blitz_run(every_number, &r, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(every_number, &r, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 TEST(sort, the_total_order_of_doubles_is_what_the_header_says)
@@ -267,13 +267,14 @@ static int sort_ladder(void *arg)
 
 TEST(sort, strings_that_are_each_other_s_beginning_on_a_small_stack)
 {
-    CHECK_EQ(blitz_run(sort_ladder, NULL, &(blitz_config){.procs = 2, .stack_bytes = 65536}), 0);
+    CHECK_EQ(blitz_run(sort_ladder, NULL, &(blitz_runtime_opts){.procs = 2, .stack_bytes = 65536}),
+             0);
 }
 
 TEST(sort, strings_with_equal_beginnings_as_strcmp_orders_them)
 {
     struct t_rng r = t_rng_of(5);
-    CHECK_EQ(blitz_run(sort_texts, &r, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(sort_texts, &r, &(blitz_runtime_opts){.procs = 2}), 0);
     CHECK_EQ(sort_texts(&r), 0);
     CHECK_EQ(blitz_par_end(), 0);
 }
@@ -310,7 +311,7 @@ static int sort_sizes(void *arg)
 TEST(sort, elements_of_1_to_200_bytes)
 {
     struct t_rng r = t_rng_of(6);
-    CHECK_EQ(blitz_run(sort_sizes, &r, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(sort_sizes, &r, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 struct wide_one {

@@ -85,7 +85,7 @@ static int fail_each_in_company(void *arg)
 TEST(sort, without_memory_it_says_so_or_does_without)
 {
     struct t_rng r = t_rng_of(1);
-    blitz_config config = {.procs = 1, .allocator = &failing};
+    blitz_runtime_opts config = {.procs = 1, .allocator = &failing};
     CHECK_EQ(blitz_run(fail_each_alone, &r, &config), 0);
     config.procs = 2;
     CHECK_EQ(blitz_run(fail_each_in_company, &r, &config), 0);
@@ -110,9 +110,9 @@ static int sort_strings_without(void *arg)
 
 TEST(sort, strings_without_memory)
 {
-    CHECK_EQ(
-        blitz_run(sort_strings_without, NULL, &(blitz_config){.procs = 1, .allocator = &failing}),
-        0);
+    CHECK_EQ(blitz_run(sort_strings_without, NULL,
+                       &(blitz_runtime_opts){.procs = 1, .allocator = &failing}),
+             0);
 }
 
 /* ---- a cancel ---- */
@@ -193,8 +193,8 @@ static int cancel_each(void *arg)
 TEST(sort, a_cancel_stops_it_and_nothing_is_lost)
 {
     struct t_rng r = t_rng_of(2);
-    CHECK_EQ(blitz_run(cancel_each, &r, &(blitz_config){.procs = 1}), 0);
-    CHECK_EQ(blitz_run(cancel_each, &r, &(blitz_config){.procs = 3}), 0);
+    CHECK_EQ(blitz_run(cancel_each, &r, &(blitz_runtime_opts){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(cancel_each, &r, &(blitz_runtime_opts){.procs = 3}), 0);
 }
 
 /* ---- a shield ---- */
@@ -245,5 +245,6 @@ static int sort_deeply(void *arg)
 TEST(sort, bug_28_a_million_elements_on_a_stack_of_64_kib)
 {
     struct t_rng r = t_rng_of(3);
-    CHECK_EQ(blitz_run(sort_deeply, &r, &(blitz_config){.procs = 2, .stack_bytes = 65536}), 0);
+    CHECK_EQ(blitz_run(sort_deeply, &r, &(blitz_runtime_opts){.procs = 2, .stack_bytes = 65536}),
+             0);
 }

@@ -99,9 +99,10 @@ TEST(stack_size, the_others_stay_on_the_usual_size)
     } usuals[] = {{64 << 10, BZ_STACK_64K}, {1 << 20, BZ_STACK_1M}};
     for (size_t i = 0; i < BZ_ARRAY_LEN(usuals); i++)
         for (unsigned procs = 1; procs <= 3; procs++)
-            CHECK_EQ(blitz_run(mixed, (void *)(intptr_t)usuals[i].class,
-                               &(blitz_config){.procs = procs, .stack_bytes = usuals[i].bytes}),
-                     0);
+            CHECK_EQ(
+                blitz_run(mixed, (void *)(intptr_t)usuals[i].class,
+                          &(blitz_runtime_opts){.procs = procs, .stack_bytes = usuals[i].bytes}),
+                0);
 }
 
 /* A child of a task on a small stack is promised half of the usual one: it is not called there. */
@@ -183,7 +184,7 @@ TEST(stack_size, plain_threads_ask_for_them_too)
 {
     blitz_runtime *rt;
     pthread_t thread;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(pthread_create(&thread, NULL, spawn_outside, rt), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -204,7 +205,7 @@ TEST(stack_size, a_refused_spawn_gives_its_stack_back)
 {
     blitz_runtime *rt;
     int err = 0;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     CHECK_EQ(blitz_spawn(when_stopping, &err, &(blitz_spawn_opts){.runtime = rt}, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(err, -ESHUTDOWN);
@@ -238,7 +239,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     bz_fault_init(&fault, os, NULL, arg);
-    blitz_config config = {.procs = 2, .allocator = &fault.allocator};
+    blitz_runtime_opts config = {.procs = 2, .allocator = &fault.allocator};
     int err = bz_runtime_new(&fault.os, &config, &rt);
     CHECK(err == 0 || err == -ENOMEM);
     if (err != 0)

@@ -119,7 +119,7 @@ TEST(stats, run_and_parked)
     blitz_runtime *rt;
     blitz_stats s;
     t_hold_procs();
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, detaches, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_stats_read(rt, &s), 0);
@@ -178,7 +178,7 @@ TEST(stats, injected_and_wakes)
     blitz_runtime *rt;
     blitz_stats s;
     t_hold_procs();
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < N; i++) {
         blitz_task *t;
@@ -255,7 +255,7 @@ TEST(stats, procs_add_up_to_the_total)
 {
     blitz_runtime *rt;
     blitz_stats total, one, sum = {0};
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 3}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 3}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, burst, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_stats_read(rt, &total), 0);
@@ -373,7 +373,7 @@ static int spawns_and_keeps_its_worker(void *arg)
 TEST(stats, a_worker_without_work_steals_and_is_counted)
 {
     t_hold_procs();
-    CHECK_EQ(blitz_run(spawns_and_keeps_its_worker, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(spawns_and_keeps_its_worker, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 static int forks_and_keeps_its_worker(void *arg)
@@ -396,5 +396,5 @@ static int forks_and_keeps_its_worker(void *arg)
 TEST(stats, a_job_that_another_worker_takes_is_counted)
 {
     t_hold_procs();
-    CHECK_EQ(blitz_run(forks_and_keeps_its_worker, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(forks_and_keeps_its_worker, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }

@@ -119,12 +119,13 @@ TEST(stream_copy, where_a_pipe_is_refused_nothing_is_lost)
     for (refused_from = 1; refused_from <= 8; refused_from++) {
         t_watch("splice %u and later are refused", refused_from);
         bz_store_relaxed(&splices, 0); /* relaxed: no thread counts yet */
-        CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_config){.procs = 2, .io = "epoll"}), 0);
+        CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_runtime_opts){.procs = 2, .io = "epoll"}),
+                 0);
         CHECK_GE(bz_load_relaxed(&splices), refused_from); /* relaxed: counted */
     }
     bz_io_fault = no_pipes;
     bz_store_relaxed(&splices, 0); /* relaxed: no thread counts yet */
-    CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_config){.procs = 2, .io = "epoll"}), 0);
+    CHECK_EQ(blitz_run(through_a_proxy, NULL, &(blitz_runtime_opts){.procs = 2, .io = "epoll"}), 0);
     CHECK_EQ(bz_load_relaxed(&splices), 0u); /* relaxed: counted */
 }
 
@@ -321,7 +322,7 @@ static double us_per_megabyte(bool is_piped, size_t bytes)
     close(c.in[0]);
     pid_t sink = fork_end(c.out[1], c.out[0], false, 0);
     close(c.out[1]);
-    CHECK_EQ(blitz_run(costs, &c, &(blitz_config){.procs = 1, .io = "epoll"}), 0);
+    CHECK_EQ(blitz_run(costs, &c, &(blitz_runtime_opts){.procs = 1, .io = "epoll"}), 0);
     CHECK_EQ(waitpid(source, NULL, 0), source);
     CHECK_EQ(waitpid(sink, NULL, 0), sink);
     CHECK_EQ(c.copied, bytes);
@@ -440,6 +441,6 @@ TEST(stream_copy, a_part_of_a_file_goes_past_memory_as_a_whole_one_does)
     bz_io_fault = count_sendfiles;
     t_on_keepers(send_parts, NULL);
     bz_store_relaxed(&sendfiles, 0); /* relaxed: nothing runs */
-    CHECK_EQ(blitz_run(send_parts, NULL, &(blitz_config){.procs = 2, .io = "epoll"}), 0);
+    CHECK_EQ(blitz_run(send_parts, NULL, &(blitz_runtime_opts){.procs = 2, .io = "epoll"}), 0);
     CHECK_GE(bz_load_relaxed(&sendfiles), 4u); /* relaxed: counted */
 }

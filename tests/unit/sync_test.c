@@ -601,6 +601,8 @@ TEST(sync, waiting_allocates_nothing)
     blitz_allocator a = test_allocator(&memory);
     blitz_mutex_init(&mutex);
     blitz_semaphore_init(&semaphore, 2);
-    CHECK_EQ(blitz_run(wait_without_memory, NULL, &(blitz_config){.procs = 1, .allocator = &a}), 0);
+    CHECK_EQ(
+        blitz_run(wait_without_memory, NULL, &(blitz_runtime_opts){.procs = 1, .allocator = &a}),
+        0);
     CHECK_EQ(memory.live, 0);
 }

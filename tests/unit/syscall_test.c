@@ -268,7 +268,7 @@ static int leaves_without_entering(void *arg)
 
 static void runs_it(void *arg)
 {
-    blitz_run(leaves_without_entering, arg, &(blitz_config){.procs = 1});
+    blitz_run(leaves_without_entering, arg, &(blitz_runtime_opts){.procs = 1});
 }
 
 TEST(syscall, a_leave_without_an_enter_aborts_in_debug_builds)

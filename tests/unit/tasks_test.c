@@ -27,7 +27,7 @@ static struct bz_runtime *inside(blitz_runtime *rt)
 static blitz_runtime *given_a_runtime(unsigned procs)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs}, &rt), 0);
     return rt;
 }
 
@@ -228,7 +228,8 @@ TEST(tasks, handles_outlive_the_runtime_and_nothing_leaks)
     blitz_task *t[3];
     struct bz_runtime *made;
     bz_fault_init(&books, &bz_os_linux, NULL, &(struct bz_fault_plan){.nth = 0});
-    CHECK_EQ(bz_runtime_new(&books.os, &(blitz_config){.procs = 2, .allocator = &books.allocator},
+    CHECK_EQ(bz_runtime_new(&books.os,
+                            &(blitz_runtime_opts){.procs = 2, .allocator = &books.allocator},
                             &made),
              0);
     blitz_runtime *rt = (blitz_runtime *)made;

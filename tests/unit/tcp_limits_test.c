@@ -133,13 +133,13 @@ static int run_out(void *arg)
 TEST(tcp_limits, bug_19_without_descriptors_accept_naps_and_comes_back)
 {
     bz_io_fault = count_accepts;
-    CHECK_EQ(blitz_run(run_out, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(run_out, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 TEST(tcp_limits, bug_19_and_so_does_its_future)
 {
     bz_io_fault = count_accepts;
-    CHECK_EQ(blitz_run(run_out, &(char){1}, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(run_out, &(char){1}, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 static int napping_accept(void *arg)
@@ -299,14 +299,14 @@ static int whole_story(void *arg)
 TEST(tcp_limits, every_call_may_fail_and_nothing_is_left_open)
 {
     static const int errors[] = {ENOMEM, ECONNRESET, EMFILE};
-    CHECK_EQ(blitz_run(whole_story, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(whole_story, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
     unsigned fds = t_open_fds(), failed = 0;
     bz_io_fault = fail_one;
     for (size_t i = 0; i < BZ_ARRAY_LEN(errors); i++) {
         fail_with = errors[i];
         for (fail_at = 1;; fail_at++) {
             bz_store_relaxed(&calls, 0); /* relaxed: no other thread runs */
-            int err = blitz_run(whole_story, NULL, &(blitz_config){.procs = 2});
+            int err = blitz_run(whole_story, NULL, &(blitz_runtime_opts){.procs = 2});
             t_watch("call %u fails with %d: %d", (unsigned)fail_at, errors[i], err);
             CHECK_EQ(t_open_fds(), fds);
             if (bz_load_relaxed(&calls) < fail_at) /* relaxed: no other thread runs */
@@ -322,14 +322,14 @@ TEST(tcp_limits, every_call_may_fail_and_nothing_is_left_open)
 /* And again and again, while it goes on. */
 TEST(tcp_limits, every_n_th_call_may_fail_and_nothing_is_left_open)
 {
-    CHECK_EQ(blitz_run(whole_story, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(whole_story, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
     unsigned fds = t_open_fds();
     bz_io_fault = fail_one;
     fail_with = ENOBUFS;
     for (fail_every = 2; fail_every < 40; fail_every++) {
         bz_store_relaxed(&calls, 0); /* relaxed: no other thread runs */
         fail_at = fail_every;
-        (void)blitz_run(whole_story, NULL, &(blitz_config){.procs = 2});
+        (void)blitz_run(whole_story, NULL, &(blitz_runtime_opts){.procs = 2});
         CHECK_EQ(t_open_fds(), fds);
     }
 }

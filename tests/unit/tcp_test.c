@@ -425,7 +425,7 @@ static int full_line(void *arg)
 
 TEST(tcp, a_connect_that_is_given_up_leaves_nothing_open)
 {
-    CHECK_EQ(blitz_run(full_line, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(full_line, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
 static int both_families(void *arg)

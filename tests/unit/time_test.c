@@ -140,7 +140,7 @@ TEST(time, bug_12_a_process_that_is_stopped_and_continued_loses_no_sleep)
 {
     int status = -1;
     stop_us();
-    CHECK_EQ(blitz_run(naps, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(naps, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
     close(told[1]);
     close(told[0]);
     CHECK_EQ(waitpid(stopper, &status, 0), stopper);

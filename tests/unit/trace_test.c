@@ -41,7 +41,7 @@ static const char *write_all(blitz_runtime *rt)
 static blitz_runtime *runtime(void)
 {
     blitz_runtime *rt;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
     return rt;
 }
 
@@ -280,7 +280,7 @@ static int traces(const struct bz_os *os, const blitz_allocator *memory, void *a
 {
     struct bz_runtime *in;
     (void)arg;
-    int err = bz_runtime_new(os, &(blitz_config){.procs = 1, .allocator = memory}, &in);
+    int err = bz_runtime_new(os, &(blitz_runtime_opts){.procs = 1, .allocator = memory}, &in);
     if (err != 0)
         return err;
     blitz_runtime *rt = (blitz_runtime *)in;

@@ -35,7 +35,7 @@ static void watch_or_skip(void)
 static struct bz_machine *given_a_hog(int (*fn)(void *), unsigned procs)
 {
     watch_or_skip();
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = procs, .no_rotation = 1}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = procs, .no_rotation = 1}, &rt), 0);
     atomic_init(&hog.turns, 0);
     atomic_init(&hog.is_over, false);
     atomic_init(&hog.on, NULL);

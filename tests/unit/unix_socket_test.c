@@ -154,7 +154,7 @@ static int passes_descriptors(void *arg)
 
 TEST(unix_socket, descriptors_travel_and_none_is_left_behind)
 {
-    CHECK_EQ(blitz_run(passes_descriptors, NULL, &(blitz_config){.procs = 1}), 0);
+    CHECK_EQ(blitz_run(passes_descriptors, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }
 
 /* The system ends a read behind the bytes that descriptors came with: it is short, and the stream is not empty. */
@@ -233,5 +233,5 @@ static int full_line(void *arg)
 
 TEST(unix_socket, who_finds_the_line_full_comes_again)
 {
-    CHECK_EQ(blitz_run(full_line, NULL, &(blitz_config){.procs = 2}), 0);
+    CHECK_EQ(blitz_run(full_line, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }

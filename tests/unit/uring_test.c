@@ -316,7 +316,7 @@ TEST(uring, bug_17_rings_of_two_entries_serve_a_crowd)
     world_init(&w, 0);
     world_fini(&w);
     for (unsigned procs = 1; procs <= 3; procs++)
-        CHECK_EQ(blitz_run(a_crowd, NULL, &(blitz_config){.procs = procs, .io = "uring"}), 0);
+        CHECK_EQ(blitz_run(a_crowd, NULL, &(blitz_runtime_opts){.procs = procs, .io = "uring"}), 0);
 }
 
 static void receive_with(size_t room, int flags)

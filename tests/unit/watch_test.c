@@ -100,7 +100,7 @@ TEST(watch, bug_01_work_is_not_left_beside_a_sleeper)
 {
     blitz_runtime *rt;
     unsigned n = 3;
-    CHECK_EQ(blitz_runtime_new(&(blitz_config){.procs = 2}, &rt), 0);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < 2; i++)
         CHECK_EQ(blitz_spawn(until_both_have_started, NULL, &opts, NULL), 0);

@@ -85,7 +85,9 @@ def options(c):
     if re.search(r"_new_with|_with_opts$", c.name):
         yield c.find("options are an argument of _new(), NULL for none")
     for i, (k, _) in enumerate(c.params):
-        if not any(t.endswith(("_opts", "_config")) for t in k):
+        if any(t.endswith(("_config", "_options", "_attr")) for t in k):
+            yield c.find("a struct of options is called noun_opts")
+        if not any(t.endswith("_opts") for t in k):
             continue
         behind = c.params[i + 1:]
         if not all(is_result(*p) for p in behind):

@@ -86,7 +86,7 @@ static int threads(void)
 static int use_and_unload(const char *path)
 {
     void *handle = load(path);
-    if (lib.run(some_naps, NULL, &(blitz_config){.procs = 2}) != 0)
+    if (lib.run(some_naps, NULL, &(blitz_runtime_opts){.procs = 2}) != 0)
         return 1;
     if (lib.par_runtime() == NULL || lib.par_end() != 0)
         return 2;
@@ -112,7 +112,7 @@ static int leave_them(const char *path)
     static volatile unsigned long turns;
     blitz_runtime *rt;
     (void)load(path);
-    if (lib.par_runtime() == NULL || lib.runtime_new(&(blitz_config){.procs = 2}, &rt) != 0)
+    if (lib.par_runtime() == NULL || lib.runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt) != 0)
         return 1;
     blitz_spawn_opts opts = {.runtime = rt};
     for (int i = 0; i < 3; i++)

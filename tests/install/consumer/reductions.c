@@ -34,7 +34,7 @@ static int goes_on(void *arg)
 
 int main(void)
 {
-    blitz_config config = {0};
+    blitz_runtime_opts config = {0};
     config.procs = 1;
     return blitz_run(goes_on, NULL, &config);
 }

@@ -32,3 +32,4 @@ BLITZ_API void blitz_chan_recv_future(blitz_chan_future *f, blitz_chan *c);
 BLITZ_API int blitz_fd_wait(int fd, blitz_deadline until);
 BLITZ_API int blitz_tcp_release(blitz_tcp *t);
 #define BLITZ_WAIT(until, future) blitz_await(future, until)
+BLITZ_API int blitz_run(int (*fn)(void *arg), const blitz_config *config);
