@@ -26,7 +26,7 @@ SKIP = re.compile(r"(CHANGELOG\.md|LICENSE|NOTICE|docs/glossary\.md|docs/style\.
 PRONOUN = re.compile(r"\b(who(?:so|m)?ever|some(?:body|one)|(?:nobody|no one)|any(?:body|one)|every(?:body|one))"
                      r"(?:'s)?\b", re.I)
 RELATIVE = re.compile(r"(?:who|whom|whoever|whomever|what|whatever)\b", re.I)
-WORD = re.compile(r"[A-Za-z][\w'-]*")
+WORD = re.compile(r"\b[A-Za-z][A-Za-z0-9'-]*(?![\w.]*_)\b")  # an identifier is not a word
 HASH = re.compile(r"(?:^|(?<=\s))#(?!!)(?:[ \t]+|$)(.*)")
 DOCSTRING = re.compile(r'(?:^|\n)[ \t]*[rRbBfF]?("""|\'\'\')(.*?)\1', re.S)
 # A line that starts a sentence of its own: a list item, a labelled line, an invariant, a pairing.
@@ -82,7 +82,7 @@ def markdown_blocks(f):
             fenced ^= fence
             if row and not fenced:
                 for cell in line.strip("|").split("|"):
-                    yield n, [cell.strip()]
+                    yield n, ["| " + cell.strip()]  # the bar: a cell may be a relative clause
         else:
             if not lines:
                 begin = n
