@@ -261,9 +261,9 @@ static inline void bz_os_delay_here(const struct bz_os *os, enum bz_os_point at)
  * Register this process for bz_os_barrier(). Once a runtime, before its first barrier.
  * Returns:  0: from now on barriers succeed. -ENOSYS, -EPERM: there are no barriers here. Then both
  *           sides need a sequentially consistent fence: every push, and every final check before a
- *           sleep. The backend does not emulate barriers, because every emulation we know is wrong
- *           somewhere (mprotect sends no interrupt on aarch64) or takes milliseconds
- *           (MEMBARRIER_CMD_GLOBAL, a signal to every thread).
+ *           sleep. The backend does not emulate barriers from the start, because every emulation we know
+ *           is wrong somewhere (mprotect sends no interrupt on aarch64) or slow. If the system refuses them
+ *           later, it does: by then fences on the other side would come too late.
  */
 static inline int bz_os_barrier_register(const struct bz_os *os)
 {

@@ -41,7 +41,11 @@ static void run(struct bz_barrier *b)
     uint64_t n = bz_load_relaxed(&b->begun) + 1; /* relaxed: written under the lock */
     bz_store_relaxed(&b->begun, n);              /* relaxed: the barrier is its fence, [A] */
     int err = bz_os_barrier(b->os);              /* [A] */
-    BZ_CHECK(err == 0, "barrier: error %d after a successful registration", -err);
+    BZ_CHECK(
+        err == 0,
+        "barriers are refused (error %d) since the start, and other threads rely on them: a system "
+        "call filter must allow membarrier, or sched_setaffinity instead",
+        -err);
     bz_store_relaxed(&b->ended, n); /* relaxed: read under the lock, [B] */
 }
 

@@ -383,3 +383,28 @@ TEST(os_word, a_barrier_orders_a_thread_that_has_no_fence)
     t_threads(2, dekker_side, &d);
     CHECK_EQ(d.both_missed, 0);
 }
+
+/* The other threads do without fences by then: the barrier must go on in another way. */
+TEST(os_word, bug_46_a_barrier_that_is_refused_later_still_orders_threads)
+{
+    static struct dekker d;
+    cpu_set_t before, after;
+    if (bz_os_barrier_register(os) != 0)
+        t_skip("no membarrier(PRIVATE_EXPEDITED) on this kernel");
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    t_deny(SYS_membarrier, EPERM);
+    CHECK_EQ(bz_os_barrier(os), 0);
+    CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    CHECK(CPU_EQUAL(&before, &after));
+    t_threads(2, dekker_side, &d);
+    CHECK_EQ(d.both_missed, 0);
+}
+
+TEST(os_word, a_barrier_that_is_refused_later_with_every_way_around_says_so)
+{
+    if (bz_os_barrier_register(os) != 0)
+        t_skip("no membarrier(PRIVATE_EXPEDITED) on this kernel");
+    t_deny(SYS_membarrier, EPERM);
+    t_deny(SYS_sched_setaffinity, EPERM);
+    CHECK_EQ(bz_os_barrier(os), -ENOSYS);
+}
