@@ -16,6 +16,9 @@
  * Two threads may wait in one set: a machine that lost its proc while it slept, and the proc's new
  * machine. One of them then gets each edge and delivers it, with or without a proc.
  *
+ * If a filter refuses epoll_wait after the start, no event is heard any more. Then every operation that waits is tried
+ * again each LOOK_NS: slow, but nothing is lost.
+ *
  * [A] make_own: own acq_rel -> own_of: acquire   the set is open
  */
 #define _GNU_SOURCE 1
@@ -26,16 +29,22 @@
 #include <time.h>
 
 #include "base/compiler.h"
+#include "base/log.h"
 #include "io/attempt.h"
 #include "io/kick.h"
 #include "io/poll.h"
 #include "io/ready.h"
 #include "io/sys.h"
 
+enum { LOOK_NS = 5000000 };
+
 struct epoll_own {
     int set;
     struct bz_kick kick;
-    bz_atomic(uint32_t) is_coarse; /* the system supports only millisecond timeouts */
+    bz_atomic(uint32_t) is_coarse;  /* the system supports only millisecond timeouts */
+    bz_atomic(uint32_t) is_refused; /* the system refuses to wait at all */
+    bz_atomic(uint64_t) looked_ns;  /* when the files were last looked at instead */
+    bz_atomic(size_t) look_at;      /* and from which place on to look next */
 };
 
 /* ---- made with the first file ---- */
@@ -59,6 +68,9 @@ static int open_set(struct epoll_own *own)
     }
     bz_kick_init(&own->kick, fd, fd);
     bz_atomic_init(&own->is_coarse, 0);
+    bz_atomic_init(&own->is_refused, 0);
+    bz_atomic_init(&own->looked_ns, 0);
+    bz_atomic_init(&own->look_at, 0);
     return 0;
 }
 
@@ -150,6 +162,31 @@ static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t
     return wait_coarse(own, events, left_ns);
 }
 
+/* A filter refuses epoll_wait since the start. Then each operation that waits is tried every few milliseconds. */
+static void gather_by_hand(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    struct epoll_own *own = own_of(poll);
+    uint64_t keys[BZ_HARVEST_MAX], now = bz_os_now(poll->os);
+    size_t at = bz_load_relaxed(&own->look_at); /* relaxed: a place to begin, as good as any */
+    if (at == 0 && now - bz_load_relaxed(&own->looked_ns) < LOOK_NS) /* relaxed: a hint */
+        return;
+    bz_store_relaxed(&own->looked_ns, now); /* relaxed: a hint */
+    size_t count = bz_files_waited_for(poll->files, poll, &at, keys, BZ_HARVEST_MAX);
+    bz_store_relaxed(&own->look_at, at); /* relaxed: likewise */
+    for (size_t i = 0; i < count && !BZ_BROKEN(309); i++) {
+        harvest->entry[harvest->count].key = keys[i];
+        harvest->entry[harvest->count++].what = EPOLLIN | EPOLLOUT;
+    }
+}
+
+static void was_refused(struct bz_poll *poll, int err)
+{
+    bz_log_once(BLITZ_LOG_WARN,
+                "epoll_wait is refused (error %d) since the start: files are looked at every %d ms",
+                err, LOOK_NS / 1000000);
+    bz_store_relaxed(&own_of(poll)->is_refused, 1); /* relaxed: a hint, never unsaid */
+}
+
 static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
 {
     struct epoll_own *own = own_of(poll);
@@ -159,9 +196,14 @@ static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harves
     if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
         return 0;
     int n = wait_fine(own, room_of(harvest), left);
-    if (BZ_UNLIKELY(n < 0) && is_refused(errno))
-        bz_sleep_refused(poll, "epoll_wait", -errno, until_ns);
+    int err = n < 0 ? errno : 0;
     bz_kick_leave(&own->kick, poll->os);
+    if (BZ_UNLIKELY(is_refused(err))) {
+        was_refused(poll, err);
+        bz_sleep_instead(poll, LOOK_NS, until_ns);
+        gather_by_hand(poll, harvest);
+        return harvest->count == 0 && until_ns != BZ_OS_FOREVER ? -ETIMEDOUT : 0;
+    }
     gather(poll, harvest, n);
     return n == 0 ? -ETIMEDOUT : 0; /* a signal, or another failure: check again */
 }
@@ -180,7 +222,11 @@ static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_
 static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct epoll_own *own = own_of(poll);
-    if (own != NULL && harvest->count == 0)
+    if (own == NULL || harvest->count > 0)
+        return;
+    if (BZ_UNLIKELY(bz_load_relaxed(&own->is_refused))) /* relaxed: a hint */
+        gather_by_hand(poll, harvest);
+    else
         gather(poll, harvest, bz_sys->epoll_wait(own->set, room_of(harvest), BZ_HARVEST_MAX, 0));
 }
 

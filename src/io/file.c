@@ -192,6 +192,35 @@ void bz_file_fetch_waiter(struct bz_files *files, uint64_t key)
     __builtin_prefetch(op + BZ_FETCHED);
 }
 
+/* Its key, if an operation waits in it for that poll; else 0. */
+static uint64_t key_if_waited_for(struct bz_file *f, const struct bz_poll *poll)
+{
+    bz_file_lock(f);
+    bool is_one = f->users > 0 && !f->is_closing && f->poll == poll &&
+                  (!bz_list_is_empty(&f->half[BZ_SIDE_IN].waiting) ||
+                   !bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
+    uint64_t key = is_one ? bz_file_key(f) : 0;
+    bz_file_unlock(f);
+    return key;
+}
+
+size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, size_t *at,
+                           uint64_t *keys, size_t keys_max)
+{
+    size_t count = 0;
+    bz_lock_take(&files->lock, files->os);
+    size_t end = (size_t)files->chunks * BZ_FILES_CHUNK;
+    bz_lock_drop(&files->lock, files->os);
+    for (; *at < end && count < keys_max; (*at)++) {
+        uint64_t key = key_if_waited_for(place_of(files, *at), poll);
+        if (key != 0)
+            keys[count++] = key;
+    }
+    if (*at >= end)
+        *at = 0;
+    return count;
+}
+
 struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
 {
     struct bz_file *f = place_of(files, key);

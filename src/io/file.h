@@ -56,6 +56,13 @@ static inline uint64_t bz_file_key(const struct bz_file *f)
 }
 
 /*
+ * Find files of a poll in which an operation waits, from place *at on, for a backend that is told of no event.
+ * Returns: how many keys were written. *at is where to go on; 0 after the last file.
+ */
+size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, size_t *at,
+                           uint64_t *keys, size_t keys_max);
+
+/*
  * Close it. Pending operations end with -EBADF; the descriptor is closed when the last of them has
  * ended. Calls `deliver` for each wake-up, without a lock.
  */

@@ -5,10 +5,6 @@
 
 #include <errno.h>
 
-#include "base/log.h"
-
-enum { REFUSED_NS = 5000000 };
-
 int bz_poll_attach(struct bz_poll *poll, struct bz_file *f)
 {
     if (poll->ops->attach == NULL)
@@ -40,10 +36,8 @@ void bz_poll_detach(struct bz_poll *poll, struct bz_file *f)
     bz_fetch_sub_relaxed(&poll->attached, 1); /* relaxed: a wait without events is harmless */
 }
 
-void bz_sleep_refused(struct bz_poll *poll, const char *call, int err, uint64_t until_ns)
+void bz_sleep_instead(struct bz_poll *poll, uint64_t ns, uint64_t until_ns)
 {
-    uint64_t soon = bz_os_now(poll->os) + REFUSED_NS;
-    bz_log_once(BLITZ_LOG_ERROR, "%s is refused (error %d): operations on files do not complete",
-                call, -err);
+    uint64_t soon = bz_os_now(poll->os) + ns;
     (void)bz_os_wait(poll->os, &poll->roused, 0, soon < until_ns ? soon : until_ns);
 }

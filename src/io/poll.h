@@ -51,6 +51,8 @@
 #ifndef BZ_POLL_H
 #define BZ_POLL_H
 
+#include <errno.h>
+
 #include "io/file.h"
 #include "os/os.h"
 
@@ -194,11 +196,13 @@ void bz_poll_move(struct bz_poll *to, struct bz_file *f);
 /* Stop watching it. Under its lock. */
 void bz_poll_detach(struct bz_poll *poll, struct bz_file *f);
 
-/*
- * Handle a refused system call: the poll's machine cannot sleep in it (a filter installed after the
- * start). Log this once, and sleep on the word for a few milliseconds at most, so that the machine
- * does not spin.
- */
-void bz_sleep_refused(struct bz_poll *poll, const char *call, int err, uint64_t until_ns);
+/* Sleep on the word for at most `ns`: the system refuses the call in which the poll's machine would sleep,
+ * and the machine must not spin. */
+void bz_sleep_instead(struct bz_poll *poll, uint64_t ns, uint64_t until_ns);
+/* True for an error with which a system call filter, or a kernel without the call, answers each time. */
+static inline bool bz_is_denied(int err)
+{
+    return err == -EPERM || err == -EACCES || err == -ENOSYS;
+}
 
 #endif

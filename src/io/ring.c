@@ -106,6 +106,23 @@ uint32_t bz_ring_pending(struct bz_ring *r)
     return r->tail - bz_load_acquire(r->sq_head); /* acquire: the kernel has read the old entry */
 }
 
+const struct bz_uring_sqe *bz_ring_unput(struct bz_ring *r)
+{
+    if (bz_ring_pending(r) == 0)
+        return NULL;
+    r->tail--;
+    bz_store_release(r->sq_tail, r->tail); /* release: the kernel acquires it, as after show() */
+    return &r->sqe[r->tail & r->sq_mask];
+}
+
+bool bz_ring_has(struct bz_ring *r, uint64_t key)
+{
+    for (uint32_t i = r->tail - bz_ring_pending(r); i != r->tail; i++)
+        if (r->sqe[i & r->sq_mask].user_data == key)
+            return true;
+    return false;
+}
+
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r)
 {
     if (bz_ring_pending(r) >= r->sq_entries)
@@ -240,5 +257,5 @@ int bz_ring_sleep(const struct bz_ring_nap *nap)
     struct bz_uring_wait_arg arg = {.timespec = nap->is_for_ever ? 0 : (uint64_t)(uintptr_t)&left};
     int n = enter(nap->fd, nap->submit, 1, BZ_URING_ENTER_GETEVENTS | BZ_URING_ENTER_EXT_ARG, &arg,
                   sizeof arg);
-    return n == -EPERM || n == -EACCES || n == -ENOSYS ? n : 0;
+    return n < 0 && n != -EINTR && n != -ETIME ? n : 0;
 }

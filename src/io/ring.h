@@ -46,6 +46,11 @@ void bz_ring_close(struct bz_ring *r);
 
 /* Get a zeroed entry for a submission, which is in the ring at once; NULL: submit some first. */
 struct bz_uring_sqe *bz_ring_put(struct bz_ring *r);
+/* Take back the newest entry that the kernel has not taken; NULL: there is none. No thread may be inside a
+ * call that submits. */
+const struct bz_uring_sqe *bz_ring_unput(struct bz_ring *r);
+/* True if an entry with that key is still in the ring. */
+bool bz_ring_has(struct bz_ring *r, uint64_t key);
 /* The number of entries that the kernel has not taken yet. */
 uint32_t bz_ring_pending(struct bz_ring *r);
 /* Submit the pending entries. Returns 0, or a negative errno: some are still pending. */
@@ -71,8 +76,8 @@ struct bz_ring_nap bz_ring_show(struct bz_ring *r);
 /*
  * Submit, and sleep until an operation completes. Any thread, no lock: another thread may submit
  * first; on failure the rest is still pending.
- * Returns: 0: check for completions. -EPERM, -EACCES, -ENOSYS: the system refuses the call, and
- *          there was no sleep.
+ * Returns: 0: check for completions. A negative errno: the system refuses the call, for now or for
+ *          good, and there was no sleep.
  */
 int bz_ring_sleep(const struct bz_ring_nap *nap);
 

@@ -40,6 +40,16 @@
  *
  * Everything else here is under the lock. It is held over a call that hands in and does not sleep.
  *
+ * The kernel may refuse an enter, for now (short of memory, EAGAIN, EBUSY) or for good (EPERM, EACCES, ENOSYS: a
+ * filter that came after the start). In both cases a kick cannot be handed in. So each ring in which a thread sleeps
+ * polls an eventfd, the *bell*, which is rung only then.
+ *   For now: what is pending stays so, and the machine tries again after a pause that doubles from 0.1 to 5 ms.
+ *   For good: the ring is *denied*. One line is logged. Operations that the kernel has not taken, and new ones, fail with -EIO.
+ *   Those that it has taken complete as ever, since the kernel needs no call for that; the machine looks every 5 ms.
+ *   They cannot be cancelled through the ring. So a cancel shuts the socket down, which completes them. A poll of a
+ *   descriptor that is no socket is given up instead: it has no buffer, and its completion is dropped if it comes
+ *   (`lost`). A read or write of a pipe that the kernel has taken ends when the kernel ends it.
+ *
  * I1  poll->attached counts the operations that fly.
  * I2  An operation that flies is in its file's list, and its file in use.
  *
@@ -47,10 +57,13 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "io/attempt.h"
 #include "io/ring.h"
 #include "io/sqe.h"
@@ -60,13 +73,28 @@
 unsigned bz_uring_submissions = 256, bz_uring_completions = 1024;
 
 /* What a completion is of, if of no operation. An operation's address may have the POLLED bit. */
-enum { KICK = 2, ASKED = 4, POLLED = 1, HAND_IN_ROUNDS = 100 };
+enum { KICK = 2, ASKED = 4, BELL = 8, POLLED = 1, HAND_IN_ROUNDS = 100 };
+/* Pauses of a machine whose ring is refused. */
+enum { PAUSE_MIN_NS = 100000, PAUSE_DOUBLINGS = 6, DENIED_NS = 5000000 };
+
+/* A poll that was given up on a denied ring. */
+struct lost {
+    uint64_t key;
+    bool is_told;
+};
 
 struct uring_own {
     struct bz_lock lock;
     struct bz_ring ring;
     struct bz_lent lent;
-    unsigned inside; /* threads that sleep in it */
+    unsigned inside;   /* threads that sleep in it */
+    unsigned refusals; /* enters refused in a row, for now */
+    bool is_denied;    /* enters are refused for good */
+    bool has_bell;     /* the ring polls the bell */
+    bool rings_once;   /* a kernel before 5.13: a poll ends with its first event */
+    int bell;          /* an eventfd; -1: there is none. Constant */
+    struct lost *lost; /* room for lost_room; on a denied ring */
+    size_t lost_count, lost_room;
 };
 
 static struct uring_own *own_of(struct bz_poll *poll)
@@ -91,13 +119,56 @@ static void unlock(struct bz_poll *poll)
 
 /* ---- what is handed in ---- */
 
-/* Hand in what somebody waits for who is not here. The kernel refuses for a moment, if at all: it is short of
- * memory, or wants its completions taken. Under the lock. */
+/* Wake the threads that sleep in the ring, without an enter. Under the lock. */
+static void ring_bell(struct uring_own *own)
+{
+    uint64_t one = 1;
+    if (own->inside > 0 && own->bell >= 0 && !BZ_BROKEN(307))
+        (void)!bz_sys->write(own->bell, &one, sizeof one);
+}
+
+/* An enter was refused. Under the lock. */
+static void was_refused(struct uring_own *own, int err)
+{
+    if (own->is_denied)
+        return;
+    if (!bz_is_denied(err)) {
+        own->refusals++;
+        bz_log_once(BLITZ_LOG_WARN, "io_uring_enter fails (error %d): it is tried again", -err);
+        return;
+    }
+    own->is_denied = true;
+    bz_log_once(BLITZ_LOG_ERROR,
+                "io_uring_enter is refused (error %d) since the start: operations on files fail",
+                -err);
+    ring_bell(own);
+}
+
+/* Hand in what is pending. 0, or a negative errno: it is still pending. Under the lock. */
+static int submit(struct bz_poll *poll)
+{
+    struct uring_own *own = own_of(poll);
+    if (own->is_denied)
+        return -EIO;
+    int err = bz_ring_submit(&own->ring);
+    if (BZ_LIKELY(err == 0))
+        own->refusals = 0;
+    else
+        was_refused(own, err);
+    return err;
+}
+
+/* Hand in what somebody waits for who is not here. If the kernel refuses for longer, a thread that sleeps in the ring
+ * is woken and tries again. Under the lock. */
 static void hand_in(struct bz_poll *poll)
 {
-    struct bz_ring *ring = &own_of(poll)->ring;
-    for (unsigned round = 0; bz_ring_submit(ring) != 0 && round < HAND_IN_ROUNDS; round++)
+    struct uring_own *own = own_of(poll);
+    int err;
+    for (unsigned round = 0; (err = submit(poll)) != 0 && !own->is_denied && round < HAND_IN_ROUNDS;
+         round++)
         bz_os_relax(poll->os, round);
+    if (err != 0)
+        ring_bell(own);
 }
 
 /* Room in the ring; handing in makes some. Under the lock. */
@@ -128,7 +199,8 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 {
     struct uring_own *own = own_of(poll);
     lock(poll);
-    struct bz_uring_sqe *sqe = put(poll);
+    struct bz_uring_sqe *sqe = own->is_denied ? NULL : put(poll);
+    int err = own->is_denied ? -EIO : -EAGAIN;
     if (sqe != NULL) {
         unsigned bit = POLLED;
         if (polls_first)
@@ -142,7 +214,7 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
     if (own->inside > 0 && !BZ_BROKEN(147))
         hand_in(poll);
     unlock(poll);
-    return sqe != NULL ? 0 : -EAGAIN;
+    return sqe != NULL ? 0 : err;
 }
 
 /* A machine that sleeps on the word is not told: whoever is not this poll's machine rouses it anyway
@@ -177,22 +249,66 @@ static bool put_request(struct bz_poll *poll, uint64_t key)
 /* Others may take completions meanwhile, which is what the kernel may be waiting for. */
 static void let_others(struct bz_poll *poll, unsigned *round)
 {
+    bz_os_word never = 0;
     unlock(poll);
-    bz_os_relax(poll->os, (*round)++);
+    if ((*round)++ < HAND_IN_ROUNDS)
+        bz_os_relax(poll->os, *round);
+    else
+        (void)bz_os_wait(poll->os, &never, 0, bz_os_now(poll->os) + PAUSE_MIN_NS);
     lock(poll);
 }
 
-/* Handed in at once: whoever would do it may sleep. And for certain: whoever asked waits for it without a
- * deadline. */
+/* Room for one more lost key. Under the lock. */
+static bool make_room(struct bz_poll *poll)
+{
+    struct uring_own *own = own_of(poll);
+    size_t room = own->lost_room != 0 ? 2 * own->lost_room : 16;
+    if (own->lost_count < own->lost_room)
+        return true;
+    struct lost *more = bz_alloc(poll->files->alloc, room * sizeof *more, 0);
+    if (more == NULL)
+        return false;
+    if (own->lost != NULL) {
+        memcpy(more, own->lost, own->lost_count * sizeof *more);
+        bz_free(poll->files->alloc, own->lost, own->lost_room * sizeof *more);
+    }
+    own->lost = more;
+    own->lost_room = room;
+    return true;
+}
+
+/* Give a poll up that the kernel has: it is told as cancelled. Under the lock. */
+static void lose(struct bz_poll *poll, const struct bz_op *op)
+{
+    struct uring_own *own = own_of(poll);
+    uint64_t key = (uint64_t)(uintptr_t)op;
+    if (op->code != BZ_OP_POLL || bz_ring_has(&own->ring, key) || !make_room(poll))
+        return;
+    own->lost[own->lost_count++] = (struct lost){key, false};
+}
+
+/* End an operation of a denied ring. Under the lock. */
+static void end_otherwise(struct bz_poll *poll, const struct bz_op *op)
+{
+    if (bz_sys->shutdown(op->file->fd, SHUT_RDWR) != 0 && errno == ENOTSOCK)
+        lose(poll, op);
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* the machine looks */
+}
+
+/* Handed in at once: whoever would do it may sleep. And for certain, since whoever asked waits for it without a
+ * deadline: if the kernel refuses for now, the request is pending, and the ring's machine hands it in. */
 static void request_end(struct bz_poll *poll, struct bz_op *op)
 {
+    struct uring_own *own = own_of(poll);
     unsigned round = 0;
     lock(poll);
     for (unsigned bit = 0; bit <= POLLED; bit += POLLED)
-        while (!put_request(poll, (uint64_t)(uintptr_t)op | bit))
+        while (!own->is_denied && !put_request(poll, (uint64_t)(uintptr_t)op | bit))
             let_others(poll, &round);
-    while (bz_ring_submit(&own_of(poll)->ring) != 0)
-        let_others(poll, &round);
+    if (!own->is_denied)
+        hand_in(poll);
+    if (own->is_denied)
+        end_otherwise(poll, op);
     unlock(poll);
 }
 
@@ -222,12 +338,40 @@ static void pass_on(struct bz_file *f)
 /* Under the lock. */
 static void kick_locked(struct bz_poll *poll)
 {
-    struct bz_uring_sqe *sqe = put(poll);
+    struct uring_own *own = own_of(poll);
+    bool is_in = own->is_denied || bz_ring_has(&own->ring, KICK); /* one that was refused will do */
+    struct bz_uring_sqe *sqe = is_in ? NULL : put(poll);
     if (sqe != NULL) {
         sqe->opcode = BZ_URING_OP_NOP;
         sqe->user_data = KICK;
     }
     hand_in(poll);
+}
+
+/* The bell was rung, or the thread that handed its poll in has ended, or the kernel is too old. Under the lock. */
+static void heard_bell(struct uring_own *own, const struct bz_uring_cqe *c)
+{
+    uint64_t count;
+    (void)!bz_sys->read(own->bell, &count, sizeof count);
+    own->has_bell = (c->flags & BZ_URING_CQE_MORE) != 0;
+    own->rings_once |= c->res == -EINVAL;
+}
+
+/* Have the ring poll the bell. Under the lock. */
+static void hang_bell(struct bz_poll *poll)
+{
+    struct uring_own *own = own_of(poll);
+    struct bz_uring_sqe *sqe = own->bell >= 0 && !own->has_bell ? bz_ring_put(&own->ring) : NULL;
+    if (sqe == NULL)
+        return;
+    sqe->opcode = BZ_URING_OP_POLL_ADD;
+    sqe->fd = own->bell;
+    sqe->op_flags = POLLIN;
+    sqe->len = own->rings_once
+                   ? 0
+                   : BZ_URING_POLL_MULTI; /* it cannot be hung again while enters are refused */
+    sqe->user_data = BELL;
+    own->has_bell = true;
 }
 
 /* It was to have a buffer of ours, and there was none. */
@@ -249,40 +393,92 @@ static void note(struct uring_own *own, const struct bz_uring_cqe *c, struct bz_
     harvest->entry[harvest->count++].what = c->res;
 }
 
+static void add(struct bz_harvest *harvest, uint64_t key, int64_t what)
+{
+    harvest->entry[harvest->count].key = key;
+    harvest->entry[harvest->count].more = 0;
+    harvest->entry[harvest->count++].what = what;
+}
+
+/* Is it the completion of a poll that was given up? Under the lock. */
+static bool was_lost(struct uring_own *own, uint64_t key)
+{
+    for (size_t i = 0; i < own->lost_count; i++)
+        if (own->lost[i].key == key && own->lost[i].is_told) {
+            own->lost[i] = own->lost[--own->lost_count];
+            return true;
+        }
+    return false;
+}
+
+/* Gather the operations that fail because the ring is denied. Under the lock. Returns whether there was any. */
+static bool gather_failed(struct bz_poll *poll, struct bz_harvest *harvest)
+{
+    struct uring_own *own = own_of(poll);
+    unsigned before = harvest->count;
+    const struct bz_uring_sqe *sqe;
+    for (size_t i = 0; i < own->lost_count && harvest->count < BZ_HARVEST_MAX; i++)
+        if (!own->lost[i].is_told) {
+            own->lost[i].is_told = true;
+            add(harvest, own->lost[i].key, -ECANCELED);
+        }
+    while (own->inside == 0 && harvest->count < BZ_HARVEST_MAX &&
+           (sqe = bz_ring_unput(&own->ring)) != NULL)
+        if (sqe->user_data > BELL)
+            add(harvest, sqe->user_data, -EIO);
+    return harvest->count > before;
+}
+
 /* Take what has completed. Under the lock. Returns whether there was anything. */
 static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct uring_own *own = own_of(poll);
     bool is_kicked = false, is_any = false;
-    if (bz_ring_has_overflow(&own->ring))
+    if (bz_ring_has_overflow(&own->ring) && !own->is_denied)
         bz_ring_fetch(&own->ring);
     for (const struct bz_uring_cqe *c;
          harvest->count < BZ_HARVEST_MAX && (c = bz_ring_peek(&own->ring)) != NULL;) {
         is_any = true;
-        is_kicked |= c->user_data == KICK;
-        if (c->user_data != KICK && c->user_data != ASKED)
+        is_kicked |= c->user_data == KICK || c->user_data == BELL;
+        if (c->user_data == BELL)
+            heard_bell(own, c);
+        else if (c->user_data != KICK && c->user_data != ASKED && !was_lost(own, c->user_data))
             note(own, c, harvest);
         bz_ring_seen(&own->ring);
     }
+    if (BZ_UNLIKELY(own->is_denied) && !BZ_BROKEN(308))
+        is_any |= gather_failed(poll, harvest);
     if (is_kicked && own->inside > 0)
         kick_locked(poll); /* it was meant for somebody who has not seen it, perhaps */
     return is_any;
 }
 
-/* What is put in is handed in now: by the sleep itself, in one call. Under the lock. False: it is no
- * time to sleep. */
-static bool lie_down(struct bz_poll *poll, struct bz_harvest *harvest, struct bz_ring_nap *nap)
+enum nap { SLEEP, LOOK, REFUSED };
+
+/* What is put in is handed in now: by the sleep itself, in one call. Under the lock. LOOK: it is no
+ * time to sleep. REFUSED: not in the ring. */
+static enum nap lie_down(struct bz_poll *poll, struct bz_harvest *harvest, struct bz_ring_nap *nap)
 {
     struct uring_own *own = own_of(poll);
-    bool is_in = !BZ_RING_IS_PLAIN || bz_ring_submit(&own->ring) == 0;
+    bool is_in = !BZ_RING_IS_PLAIN || submit(poll) == 0;
     bool is_roused = bz_load_acquire(&poll->roused) != 0; /* poll.h [A] */
-    if (gather(poll, harvest) || is_roused || !is_in) {
-        (void)bz_ring_submit(&own->ring); /* refused: it is pending, and the next turn's */
-        return false;
+    if (gather(poll, harvest) || is_roused) {
+        (void)!submit(poll); /* refused: it is pending, and the next turn's */
+        return LOOK;
     }
+    if (!is_in || own->is_denied)
+        return REFUSED;
+    hang_bell(poll);
     *nap = bz_ring_show(&own->ring);
     own->inside++;
-    return true;
+    return SLEEP;
+}
+
+/* How long to sleep on the word instead of in the ring. Under the lock. */
+static uint64_t pause_of(const struct uring_own *own)
+{
+    unsigned doublings = own->refusals < PAUSE_DOUBLINGS ? own->refusals : PAUSE_DOUBLINGS;
+    return own->is_denied ? (uint64_t)DENIED_NS : (uint64_t)PAUSE_MIN_NS << doublings;
 }
 
 static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
@@ -290,21 +486,32 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
     struct bz_ring_nap nap;
     bool is_timed = until_ns != BZ_OS_FOREVER;
     uint64_t now = is_timed ? bz_os_now(poll->os) : 0;
+    struct uring_own *own = own_of(poll);
     lock(poll);
-    bool may = lie_down(poll, harvest, &nap);
+    enum nap how = lie_down(poll, harvest, &nap);
     unlock(poll);
-    if (!may)
+    if (how == LOOK)
         return 0;
-    nap.is_for_ever = !is_timed;
-    nap.left_ns = until_ns > now ? until_ns - now : 0;
-    int err = bz_ring_sleep(&nap);
-    if (BZ_UNLIKELY(err != 0))
-        bz_sleep_refused(poll, "io_uring_enter", err, until_ns);
+    if (how == SLEEP) {
+        nap.is_for_ever = !is_timed;
+        nap.left_ns = until_ns > now ? until_ns - now : 0;
+        int err = bz_ring_sleep(&nap);
+        lock(poll);
+        own->inside--;
+        if (BZ_UNLIKELY(err != 0))
+            was_refused(own, err);
+        else
+            own->refusals = 0;
+        bool is_any = gather(poll, harvest);
+        unlock(poll);
+        if (BZ_LIKELY(err == 0 || is_any))
+            return is_timed && harvest->count == 0 ? -ETIMEDOUT : 0;
+    }
     lock(poll);
-    own_of(poll)->inside--;
-    gather(poll, harvest);
+    uint64_t pause = pause_of(own);
     unlock(poll);
-    return is_timed && harvest->count == 0 ? -ETIMEDOUT : 0;
+    bz_sleep_instead(poll, pause, until_ns);
+    return is_timed ? -ETIMEDOUT : 0;
 }
 
 static int uring_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
@@ -321,8 +528,8 @@ static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct uring_own *own = own_of(poll);
     if (!bz_lock_try(&own->lock))
-        return;                       /* somebody is at it */
-    (void)bz_ring_submit(&own->ring); /* no call if nothing is pending */
+        return;          /* somebody is at it */
+    (void)!submit(poll); /* no call if nothing is pending */
     gather(poll, harvest);
     unlock(poll);
 }
@@ -402,6 +609,14 @@ static bool left_more(const struct bz_op *op, bool was_polled, int64_t result, u
            (flags & BZ_URING_CQE_NONEMPTY);
 }
 
+static bool is_denied(struct bz_poll *poll)
+{
+    lock(poll);
+    bool is = own_of(poll)->is_denied;
+    unlock(poll);
+    return is;
+}
+
 static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
                           struct bz_wake wakes[BZ_SIDES])
 {
@@ -417,6 +632,8 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     enum verdict v = look(op, was_polled, &result);
     if (v == OVER && op->is_asked && was_polled && result >= 0)
         result = -ECANCELED; /* it was ready, and nothing has been done */
+    if (v == OVER && op->is_asked && result <= 0 && is_denied(poll))
+        result = -ECANCELED; /* a result of the shutdown that ended it */
     int err = v != OVER ? begin(poll, op, v == POLL_FIRST) : 0;
     if (v != OVER && err == 0) {
         bz_file_unlock(f);
@@ -451,6 +668,10 @@ static void uring_fini(struct bz_poll *poll)
     struct uring_own *own = own_of(poll);
     bz_ring_close(&own->ring);
     bz_lent_fini(&own->lent);
+    if (own->bell >= 0)
+        bz_sys->close(own->bell);
+    if (own->lost != NULL)
+        bz_free(poll->files->alloc, own->lost, own->lost_room * sizeof *own->lost);
     bz_free(poll->files->alloc, own, sizeof *own);
     poll->ops = NULL;
 }
@@ -493,7 +714,12 @@ int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_f
     }
     bz_lock_init(&own->lock);
     memset(&own->lent, 0, sizeof own->lent);
-    own->inside = 0;
+    own->inside = own->refusals = 0;
+    own->is_denied = own->has_bell = own->rings_once = false;
+    own->bell =
+        bz_sys->eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); /* -1: only a refused kick needs it */
+    own->lost = NULL;
+    own->lost_count = own->lost_room = 0;
     poll->ops = &uring_ops;
     poll->os = os;
     poll->files = files;

@@ -44,8 +44,10 @@ enum {
     BZ_URING_SQE_BUFFER_SELECT = 32,
     BZ_URING_CQE_BUFFER = 1, /* a provided buffer was used; its id is in the upper half */
     BZ_URING_CQE_BUFFER_SHIFT = 16,
+    BZ_URING_CQE_MORE = 2,        /* a poll that goes on: 5.13 */
     BZ_URING_CQE_NONEMPTY = 4,    /* there is more to receive: 5.19 */
     BZ_URING_RECV_POLL_FIRST = 1, /* in ioprio: expect to wait: 5.19 */
+    BZ_URING_POLL_MULTI = 1,      /* in len: a poll that goes on: 5.13 */
     BZ_URING_FSYNC_DATA = 1
 };
 

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "harness.h"
 
@@ -26,7 +27,14 @@ __attribute__((used, visibility("default"))) int __lsan_is_turned_off(void)
     return t_has_denied;
 }
 
-/* Answer call number `nr` with `err` if its argument `arg` (0 to 5) is `value`; -1: any argument. */
+/* Bind every thread of the process to a filter. */
+static inline int t_deny_everywhere(const struct sock_fprog *program)
+{
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, program);
+}
+
+/* Answer call number `nr` with `err` if its argument `arg` (0 to 5) is `value`; -1: any argument. For every thread
+ * there is and will be. */
 static inline void t_deny_arg(int nr, int arg, uint32_t value, int err)
 {
     size_t at = arg < 0 ? 0 : (size_t)arg;
@@ -43,8 +51,7 @@ static inline void t_deny_arg(int nr, int arg, uint32_t value, int err)
         code[3].jf = 0; /* any errno */
     struct sock_fprog program = {sizeof code / sizeof code[0], code};
     t_has_denied = true;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || t_deny_everywhere(&program) != 0)
         t_skip("seccomp filters are not to be had here: %s", strerror(errno));
 }
 

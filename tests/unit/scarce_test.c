@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "blitz.h"
+#include "io/attempt.h"
 #include "io/uring_abi.h"
 #include "support/deny.h"
 #include "support/leave.h"
@@ -320,6 +321,8 @@ static int echo_one(void *arg)
     char byte = 0;
     blitz_tcp *c = arg;
     int n = (int)blitz_tcp_read(c, &byte, 1, BLITZ_FOREVER);
+    if (n == 0)
+        return 0;
     CHECK_EQ(n, 1);
     CHECK_EQ(blitz_tcp_write(c, &byte, 1, BLITZ_FOREVER), 1);
     return 0;
@@ -456,5 +459,234 @@ TEST(scarce, bug_46_a_barrier_that_is_refused_after_it_was_registered)
         in_a_child(run_refused,
                    &(struct refusal){"best", SYS_membarrier, 0, REGISTER, errors[e], NULL});
         in_a_child(run_refused, &(struct refusal){"best", SYS_membarrier, 0, USE, errors[e], NULL});
+    }
+}
+
+/* ---- calls that a filter refuses after the start ---- */
+
+enum { LATE_PROCS = 2 };
+
+struct late {
+    blitz_tcp *end[2], *idle[2];
+    blitz_event reads; /* a reader is about to wait */
+};
+
+static int read_one(void *arg)
+{
+    struct late *l = arg;
+    char byte;
+    blitz_event_set(&l->reads);
+    return (int)blitz_tcp_read(l->end[1], &byte, 1, blitz_after(20 * BLITZ_MS));
+}
+
+static int wait_for_a_pipe(void *arg)
+{
+    return blitz_fd_wait(*(int *)arg, BLITZ_FD_READ, BLITZ_FOREVER);
+}
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* Both procs sleep in their backend, one with a read that has a deadline, when the filter comes. */
+static int refused_later(void *arg)
+{
+    const struct refusal *r = arg;
+    struct late l;
+    blitz_task *t;
+    char byte = 1;
+    int result = 0;
+    blitz_event_init(&l.reads);
+    CHECK_EQ(blitz_unix_pair(l.end), 0);
+    CHECK_EQ(blitz_unix_pair(l.idle), 0);
+    CHECK_EQ(blitz_spawn(wait_for_a_byte, l.idle[1], &(blitz_spawn_opts){.proc = 2}, &t), 0);
+    blitz_task *idle = t, *pipe_waits;
+    int fds[2];
+    CHECK_EQ(pipe(fds), 0);
+    CHECK_EQ(blitz_spawn(wait_for_a_pipe, &fds[0], &(blitz_spawn_opts){.proc = 2}, &pipe_waits), 0);
+    CHECK_EQ(blitz_spawn(read_one, &l, &(blitz_spawn_opts){.proc = 2}, &t), 0);
+    CHECK_EQ(blitz_event_wait(&l.reads, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_sleep(5 * BLITZ_MS), 0); /* the reader waits, and its proc sleeps */
+    t_deny_arg(r->call, r->arg, (uint32_t)r->value, r->err);
+
+    if (r->call == BZ_SYS_URING_ENTER) /* one that was put into the ring and cannot be handed in */
+        CHECK_EQ(blitz_tcp_read(l.end[0], &byte, 1, BLITZ_FOREVER), -EIO);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
+    CHECK(result == -ETIMEDOUT || result == -EIO);
+    for (unsigned i = 0; i < 20; i++) { /* a proc that sleeps is roused */
+        CHECK_EQ(blitz_spawn(nothing, NULL, &(blitz_spawn_opts){.proc = 1 + i % LATE_PROCS}, &t),
+                 0);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    }
+    int64_t n = blitz_tcp_read(l.end[0], &byte, 1, blitz_after(5 * BLITZ_MS));
+    CHECK(n == -ETIMEDOUT || n == -EIO);
+    CHECK_EQ(blitz_sleep(50 * BLITZ_MS), 0); /* nothing spins */
+    blitz_task_cancel(idle);
+    CHECK_EQ(blitz_task_join(idle, &result, BLITZ_FOREVER), 0);
+    CHECK(result == -ECANCELED || result == -EIO);
+    blitz_task_cancel(pipe_waits);
+    CHECK_EQ(blitz_task_join(pipe_waits, &result, BLITZ_FOREVER), 0);
+    CHECK_EQ(result, -ECANCELED);
+    close(fds[0]);
+    close(fds[1]);
+    for (int i = 0; i < 2; i++) {
+        blitz_tcp_unref(l.end[i]);
+        blitz_tcp_unref(l.idle[i]);
+    }
+    return 0;
+}
+
+static void run_refused_later(const void *arg)
+{
+    const struct refusal *r = arg;
+    blitz_config config = {.procs = LATE_PROCS, .io = r->io, .log = count_warnings};
+    blitz_stats after;
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, refused_later, (void *)(uintptr_t)r), 0);
+    CHECK_EQ(blitz_stats_read(rt, &after), 0);
+    CHECK_LT(after.sleeps, 1000u); /* a machine that cannot sleep does thousands */
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    CHECK_EQ(warned, 1u);
+    if (strstr(warning, r->warns) == NULL)
+        FAIL("warned \"%s\", without \"%s\"", warning, r->warns);
+}
+
+static const int denials[] = {ENOSYS, EPERM, EACCES};
+
+static void each_denial(const char *io, int call, const char *warns)
+{
+    for (size_t e = 0; e < BZ_ARRAY_LEN(denials); e++) {
+        t_watch("%s: call %d, error %d", io, call, denials[e]);
+        in_a_child(run_refused_later, &(struct refusal){io, call, -1, 0, denials[e], warns});
+    }
+}
+
+/* Operations fail or keep their deadline, procs that sleep in their ring are roused, and the runtime ends. */
+TEST(scarce, bug_46_a_ring_that_is_denied_after_the_start_fails_its_operations)
+{
+    each_denial("uring", BZ_SYS_URING_ENTER, "io_uring_enter is refused");
+}
+
+/* ---- and for a while ---- */
+
+static atomic_int refusal_now;
+
+static int refuse_enters(const char *call)
+{
+    return strcmp(call, "io_uring_enter") == 0 ? atomic_load(&refusal_now) : 0;
+}
+
+enum { ECHOES = 2000 };
+
+static int echo_many(void *arg)
+{
+    char byte;
+    for (int i = 0; i < ECHOES; i++) {
+        CHECK_EQ(blitz_tcp_read(arg, &byte, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(blitz_tcp_write(arg, &byte, 1, BLITZ_FOREVER), 1);
+    }
+    return 0;
+}
+
+static int ask_many(void *arg)
+{
+    static const int errors[] = {ENOMEM, EAGAIN, EBUSY};
+    blitz_tcp *end[2], *idle[2];
+    blitz_task *t;
+    char byte = 5;
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    CHECK_EQ(blitz_unix_pair(idle), 0);
+    CHECK_EQ(blitz_spawn(echo_many, end[1], NULL, &t), 0);
+    for (int i = 0; i < ECHOES; i++) {
+        if (i % 20 == 0) { /* the read that follows is ended while enters are refused */
+            atomic_store(&refusal_now, errors[i / 20 % BZ_ARRAY_LEN(errors)]);
+            CHECK_EQ(blitz_sleep(BLITZ_MS / 4), 0);
+            atomic_store(&refusal_now, 0);
+            CHECK_EQ(blitz_tcp_read(idle[0], &byte, 1, blitz_after(BLITZ_MS / 10)), -ETIMEDOUT);
+        }
+        CHECK_EQ(blitz_tcp_write(end[0], &byte, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, BLITZ_FOREVER), 1);
+    }
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    for (int i = 0; i < 2; i++) {
+        blitz_tcp_unref(end[i]);
+        blitz_tcp_unref(idle[i]);
+    }
+    return 0;
+}
+
+/* The kernel is short of memory now and then: every operation is done in the end, with one line in the log. */
+TEST(scarce, bug_46_enters_that_fail_for_a_while_lose_no_operation)
+{
+    static const unsigned procs[] = {1, 2, 3, 8};
+    bz_io_fault = refuse_enters;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
+        t_watch("%u procs", procs[i]);
+        blitz_config config = {.procs = procs[i], .io = "uring", .log = count_warnings};
+        CHECK_EQ(blitz_run(ask_many, NULL, &config), 0);
+    }
+    CHECK_LE(warned, 1u);
+    bz_io_fault = NULL;
+}
+
+TEST(scarce, bug_46_a_barrier_that_is_refused_after_the_start_is_replaced)
+{
+    each_denial("best", SYS_membarrier, "membarrier is refused");
+}
+
+/* Files are looked at every few milliseconds then, so reads and writes go on. */
+static int echo_without_events(void *arg)
+{
+    const struct refusal *r = arg;
+    blitz_tcp *end[2];
+    blitz_task *t;
+    char byte = 7;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    CHECK_EQ(blitz_spawn(echo_one, end[1], NULL, &t), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    t_deny(SYS_epoll_pwait2, r->err);
+#if defined(SYS_epoll_wait)
+    t_deny(SYS_epoll_wait, r->err);
+#endif
+    t_deny(SYS_epoll_pwait, r->err);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(blitz_tcp_write(end[0], &byte, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, BLITZ_FOREVER), 1);
+        CHECK_EQ(byte, 7);
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+        CHECK_EQ(blitz_spawn(echo_one, end[1], NULL, &t), 0);
+    }
+    CHECK_EQ(blitz_sleep(50 * BLITZ_MS), 0);
+    blitz_tcp_unref(end[0]);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    blitz_tcp_unref(end[1]);
+    return 0;
+}
+
+static void run_without_events(const void *arg)
+{
+    blitz_config config = {.procs = LATE_PROCS, .io = "epoll", .log = count_warnings};
+    blitz_stats after;
+    blitz_runtime *rt;
+    CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
+    CHECK_EQ(blitz_runtime_block_on(rt, echo_without_events, (void *)(uintptr_t)arg), 0);
+    CHECK_EQ(blitz_stats_read(rt, &after), 0);
+    CHECK_LT(after.sleeps, 1000u);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    CHECK_EQ(warned, 1u);
+    CHECK(strstr(warning, "epoll_wait is refused") != NULL);
+}
+
+TEST(scarce, bug_46_epoll_that_is_denied_after_the_start_is_replaced_by_looks)
+{
+    for (size_t e = 0; e < BZ_ARRAY_LEN(denials); e++) {
+        t_watch("error %d", denials[e]);
+        in_a_child(run_without_events, &(struct refusal){.err = denials[e]});
     }
 }
