@@ -147,7 +147,7 @@ static inline int scene_linked_join_hosts(void *arg)
         return 0;
     blitz_task_join_linked_future_init(&f, x);
     CHECK_EQ(blitz_await(&f.future, BLITZ_FOREVER), 0);
-    CHECK_EQ(f.result, 5);
+    CHECK_EQ(f.value, 5);
     return 0;
 }
 
@@ -252,7 +252,7 @@ static inline int scene_all_cancelled(void *arg)
     int err = blitz_all_of(f, n, blitz_after(3 * BLITZ_MS));
     CHECK(err == -ETIMEDOUT || err == -ECANCELED);
     for (size_t i = 0; i < n; i++)
-        CHECK_EQ(join[i].result, -ECANCELED);
+        CHECK_EQ(join[i].value, -ECANCELED);
     return 0;
 }
 
