@@ -442,11 +442,13 @@ static void sim_ring_unmap(void *start, size_t bytes)
     (void)bytes;
 }
 
-/* Remaining flights stay in the counts: their buffers were freed too early. */
+/* Remaining flights stay in the counts: their buffers were freed too early. A poll has none: it ends with its ring. */
 void bz_sim_ring_closed(struct sim_file *f)
 {
     struct sim_kernel *k = bz_sim_kernel;
     for (struct sim_flight *fl = k->flight; fl < k->flight + SIM_FLIGHTS; fl++) {
+        if (fl->state == SIM_FLIES && fl->ring == f && fl->sqe.opcode == BZ_URING_OP_POLL_ADD)
+            complete(fl, -ECANCELED);
         if (fl->state != SIM_COMPLETED || fl->ring != f)
             continue;
         bz_list_remove(&fl->overflow);

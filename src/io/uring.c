@@ -43,7 +43,8 @@
  * The kernel may refuse an enter, for now (short of memory, EAGAIN, EBUSY) or for good (EPERM, EACCES, ENOSYS: a
  * filter that came after the start). In both cases a kick cannot be handed in. So each ring in which a thread sleeps
  * polls an eventfd, the *bell*, which is rung only then.
- *   For now: what is pending stays so, and the machine tries again after a pause that doubles from 0.1 to 5 ms.
+ *   For now: what is pending stays so, what finds the ring full is kept beside it (`later`), and the machine tries
+ *   again after a pause that doubles from 0.1 to 6.4 ms.
  *   For good: the ring is *denied*. One line is logged. Operations that the kernel has not taken, and new ones, fail with -EIO.
  *   Those that it has taken complete as ever, since the kernel needs no call for that; the machine looks every 5 ms.
  *   They cannot be cancelled through the ring. So a cancel shuts the socket down, which completes them. A poll of a
@@ -83,6 +84,15 @@ struct lost {
     bool is_told;
 };
 
+/* An entry for which the ring had no room, because the kernel takes none for now. */
+enum what { BEGIN, BEGIN_WITH_POLL, END };
+struct later {
+    struct bz_op *op;
+    uint64_t key;    /* of END: what to cancel */
+    uint8_t what;    /* enum what */
+    uint8_t is_over; /* the operation was cancelled meanwhile */
+};
+
 struct uring_own {
     struct bz_lock lock;
     struct bz_ring ring;
@@ -95,6 +105,8 @@ struct uring_own {
     int bell;          /* an eventfd; -1: there is none. Constant */
     struct lost *lost; /* room for lost_room; on a denied ring */
     size_t lost_count, lost_room;
+    struct later *later; /* room for later_room; oldest first */
+    size_t later_count, later_room;
 };
 
 static struct uring_own *own_of(struct bz_poll *poll)
@@ -144,18 +156,52 @@ static void was_refused(struct uring_own *own, int err)
     ring_bell(own);
 }
 
+static void fill(struct uring_own *own, struct bz_uring_sqe *sqe, const struct later *l);
+
+/* Put entries that came while the ring was full into it, as far as there is room. Under the lock. */
+static BZ_NOINLINE void put_later(struct uring_own *own)
+{
+    size_t done = 0;
+    struct bz_uring_sqe *sqe;
+    while (done < own->later_count && !own->later[done].is_over &&
+           (sqe = bz_ring_put(&own->ring)) != NULL)
+        fill(own, sqe, &own->later[done++]);
+    own->later_count -= done;
+    memmove(own->later, own->later + done, own->later_count * sizeof *own->later);
+}
+
 /* Hand in what is pending. 0, or a negative errno: it is still pending. Under the lock. */
 static int submit(struct bz_poll *poll)
 {
     struct uring_own *own = own_of(poll);
-    if (own->is_denied)
-        return -EIO;
-    int err = bz_ring_submit(&own->ring);
+    int err = own->is_denied ? -EIO : bz_ring_submit(&own->ring);
+    if (BZ_UNLIKELY(own->later_count > 0) && err == 0) {
+        put_later(own);
+        err = bz_ring_submit(&own->ring);
+    }
     if (BZ_LIKELY(err == 0))
         own->refusals = 0;
     else
         was_refused(own, err);
     return err;
+}
+
+/* Make sure that an array has room for one more. Under the lock. */
+static bool has_room(struct bz_poll *poll, void **array, size_t *room, size_t count, size_t bytes)
+{
+    size_t more = *room != 0 ? 2 * *room : 16;
+    if (count < *room)
+        return true;
+    void *larger = bz_alloc(poll->files->alloc, more * bytes, 0);
+    if (larger == NULL)
+        return false;
+    if (*array != NULL) {
+        memcpy(larger, *array, count * bytes);
+        bz_free(poll->files->alloc, *array, *room * bytes);
+    }
+    *array = larger;
+    *room = more;
+    return true;
 }
 
 /* Hand in what somebody waits for who is not here. If the kernel refuses for longer, a thread that sleeps in the ring
@@ -193,28 +239,54 @@ static void refine(struct uring_own *own, const struct bz_op *op, struct bz_urin
         sqe->ioprio = BZ_URING_RECV_POLL_FIRST;
 }
 
+static void fill(struct uring_own *own, struct bz_uring_sqe *sqe, const struct later *l)
+{
+    struct bz_op *op = l->op;
+    unsigned bit = POLLED;
+    if (l->what == END) {
+        sqe->opcode = BZ_URING_OP_ASYNC_CANCEL;
+        sqe->fd = -1;
+        sqe->addr = l->key;
+        sqe->user_data = ASKED;
+        return;
+    }
+    if (l->what == BEGIN_WITH_POLL)
+        bz_sqe_poll(sqe, op);
+    else if (bz_sqe_fill(sqe, op))
+        bit = 0;
+    if (op->code == BZ_OP_RECV && bit == 0)
+        refine(own, op, sqe);
+    sqe->user_data = (uint64_t)(uintptr_t)op | bit;
+}
+
+/* Put an entry into the ring; if the kernel takes none for now and the ring is full, keep it for later. 0, -EIO,
+ * -ENOMEM. Under the lock. */
+static int put_or_keep(struct bz_poll *poll, struct later l)
+{
+    struct uring_own *own = own_of(poll);
+    struct bz_uring_sqe *sqe = own->is_denied || own->later_count > 0 ? NULL : put(poll);
+    if (own->is_denied)
+        return -EIO;
+    if (BZ_LIKELY(sqe != NULL)) {
+        fill(own, sqe, &l);
+        return 0;
+    }
+    if (!has_room(poll, (void **)&own->later, &own->later_room, own->later_count, sizeof l))
+        return -ENOMEM;
+    own->later[own->later_count++] = l;
+    return 0;
+}
+
 /* Put it into the ring, or the question whether it is ready. The machine hands it in, on its way to sleep at
  * the latest; if one is asleep there already, we do: it may be the only one that would. */
 static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 {
-    struct uring_own *own = own_of(poll);
     lock(poll);
-    struct bz_uring_sqe *sqe = own->is_denied ? NULL : put(poll);
-    int err = own->is_denied ? -EIO : -EAGAIN;
-    if (sqe != NULL) {
-        unsigned bit = POLLED;
-        if (polls_first)
-            bz_sqe_poll(sqe, op);
-        else if (bz_sqe_fill(sqe, op))
-            bit = 0;
-        if (op->code == BZ_OP_RECV && bit == 0)
-            refine(own, op, sqe);
-        sqe->user_data = (uint64_t)(uintptr_t)op | bit;
-    }
-    if (own->inside > 0 && !BZ_BROKEN(147))
+    int err = put_or_keep(poll, (struct later){op, 0, polls_first ? BEGIN_WITH_POLL : BEGIN, 0});
+    if (own_of(poll)->inside > 0 && !BZ_BROKEN(147))
         hand_in(poll);
     unlock(poll);
-    return sqe != NULL ? 0 : err;
+    return err;
 }
 
 /* A machine that sleeps on the word is not told: whoever is not this poll's machine rouses it anyway
@@ -233,19 +305,6 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
     return 0;
 }
 
-/* A request to end what has that key. False: there is no room for it now. */
-static bool put_request(struct bz_poll *poll, uint64_t key)
-{
-    struct bz_uring_sqe *sqe = put(poll);
-    if (sqe == NULL)
-        return false;
-    sqe->opcode = BZ_URING_OP_ASYNC_CANCEL;
-    sqe->fd = -1;
-    sqe->addr = key;
-    sqe->user_data = ASKED;
-    return true;
-}
-
 /* Others may take completions meanwhile, which is what the kernel may be waiting for. */
 static void let_others(struct bz_poll *poll, unsigned *round)
 {
@@ -258,33 +317,26 @@ static void let_others(struct bz_poll *poll, unsigned *round)
     lock(poll);
 }
 
-/* Room for one more lost key. Under the lock. */
-static bool make_room(struct bz_poll *poll)
-{
-    struct uring_own *own = own_of(poll);
-    size_t room = own->lost_room != 0 ? 2 * own->lost_room : 16;
-    if (own->lost_count < own->lost_room)
-        return true;
-    struct lost *more = bz_alloc(poll->files->alloc, room * sizeof *more, 0);
-    if (more == NULL)
-        return false;
-    if (own->lost != NULL) {
-        memcpy(more, own->lost, own->lost_count * sizeof *more);
-        bz_free(poll->files->alloc, own->lost, own->lost_room * sizeof *more);
-    }
-    own->lost = more;
-    own->lost_room = room;
-    return true;
-}
-
 /* Give a poll up that the kernel has: it is told as cancelled. Under the lock. */
 static void lose(struct bz_poll *poll, const struct bz_op *op)
 {
     struct uring_own *own = own_of(poll);
     uint64_t key = (uint64_t)(uintptr_t)op;
-    if (op->code != BZ_OP_POLL || bz_ring_has(&own->ring, key) || !make_room(poll))
+    if (op->code != BZ_OP_POLL || bz_ring_has(&own->ring, key) ||
+        !has_room(poll, (void **)&own->lost, &own->lost_room, own->lost_count, sizeof *own->lost))
         return;
     own->lost[own->lost_count++] = (struct lost){key, false};
+}
+
+/* True if the operation is kept for later: then it ends there. Under the lock. */
+static bool end_later(struct uring_own *own, const struct bz_op *op)
+{
+    for (size_t i = 0; i < own->later_count; i++)
+        if (own->later[i].op == op) {
+            own->later[i].is_over = 1;
+            return true;
+        }
+    return false;
 }
 
 /* End an operation of a denied ring. Under the lock. */
@@ -301,9 +353,11 @@ static void request_end(struct bz_poll *poll, struct bz_op *op)
 {
     struct uring_own *own = own_of(poll);
     unsigned round = 0;
+    uint64_t key = (uint64_t)(uintptr_t)op;
     lock(poll);
-    for (unsigned bit = 0; bit <= POLLED; bit += POLLED)
-        while (!own->is_denied && !put_request(poll, (uint64_t)(uintptr_t)op | bit))
+    bool is_late = end_later(own, op);
+    for (unsigned bit = 0; bit <= POLLED && !is_late; bit += POLLED)
+        while (put_or_keep(poll, (struct later){NULL, key | bit, END, 0}) == -ENOMEM)
             let_others(poll, &round);
     if (!own->is_denied)
         hand_in(poll);
@@ -411,6 +465,24 @@ static bool was_lost(struct uring_own *own, uint64_t key)
     return false;
 }
 
+/* Gather the operations that were kept for later and end there. Under the lock. Returns whether there was any. */
+static bool gather_later(struct uring_own *own, struct bz_harvest *harvest)
+{
+    size_t left = 0, i = 0;
+    for (; i < own->later_count && harvest->count < BZ_HARVEST_MAX; i++) {
+        const struct later *l = &own->later[i];
+        if (!l->is_over && !own->is_denied)
+            own->later[left++] = *l;
+        else if (l->what != END)
+            add(harvest, (uint64_t)(uintptr_t)l->op, l->is_over ? -ECANCELED : -EIO);
+    }
+    bool is_any = left < i;
+    while (i < own->later_count)
+        own->later[left++] = own->later[i++];
+    own->later_count = left;
+    return is_any;
+}
+
 /* Gather the operations that fail because the ring is denied. Under the lock. Returns whether there was any. */
 static bool gather_failed(struct bz_poll *poll, struct bz_harvest *harvest)
 {
@@ -446,6 +518,8 @@ static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
             note(own, c, harvest);
         bz_ring_seen(&own->ring);
     }
+    if (BZ_UNLIKELY(own->later_count > 0))
+        is_any |= gather_later(own, harvest);
     if (BZ_UNLIKELY(own->is_denied) && !BZ_BROKEN(308))
         is_any |= gather_failed(poll, harvest);
     if (is_kicked && own->inside > 0)
@@ -460,7 +534,8 @@ enum nap { SLEEP, LOOK, REFUSED };
 static enum nap lie_down(struct bz_poll *poll, struct bz_harvest *harvest, struct bz_ring_nap *nap)
 {
     struct uring_own *own = own_of(poll);
-    bool is_in = !BZ_RING_IS_PLAIN || submit(poll) == 0;
+    bool must = BZ_RING_IS_PLAIN || own->later_count > 0; /* hand in before the sleep */
+    bool is_in = !must || (submit(poll) == 0 && own->later_count == 0);
     bool is_roused = bz_load_acquire(&poll->roused) != 0; /* poll.h [A] */
     if (gather(poll, harvest) || is_roused) {
         (void)!submit(poll); /* refused: it is pending, and the next turn's */
@@ -672,6 +747,8 @@ static void uring_fini(struct bz_poll *poll)
         bz_sys->close(own->bell);
     if (own->lost != NULL)
         bz_free(poll->files->alloc, own->lost, own->lost_room * sizeof *own->lost);
+    if (own->later != NULL)
+        bz_free(poll->files->alloc, own->later, own->later_room * sizeof *own->later);
     bz_free(poll->files->alloc, own, sizeof *own);
     poll->ops = NULL;
 }
@@ -720,6 +797,8 @@ int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_f
         bz_sys->eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); /* -1: only a refused kick needs it */
     own->lost = NULL;
     own->lost_count = own->lost_room = 0;
+    own->later = NULL;
+    own->later_count = own->later_room = 0;
     poll->ops = &uring_ops;
     poll->os = os;
     poll->files = files;

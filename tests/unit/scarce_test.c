@@ -541,7 +541,7 @@ static int refused_later(void *arg)
 static void run_refused_later(const void *arg)
 {
     const struct refusal *r = arg;
-    blitz_config config = {.procs = LATE_PROCS, .io = r->io, .log = count_warnings};
+    blitz_runtime_opts config = {.procs = LATE_PROCS, .io = r->io, .log = count_warnings};
     blitz_stats after;
     blitz_runtime *rt;
     CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
@@ -627,7 +627,7 @@ TEST(scarce, bug_46_enters_that_fail_for_a_while_lose_no_operation)
     bz_io_fault = refuse_enters;
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         t_watch("%u procs", procs[i]);
-        blitz_config config = {.procs = procs[i], .io = "uring", .log = count_warnings};
+        blitz_runtime_opts config = {.procs = procs[i], .io = "uring", .log = count_warnings};
         CHECK_EQ(blitz_run(ask_many, NULL, &config), 0);
     }
     CHECK_LE(warned, 1u);
@@ -670,7 +670,7 @@ static int echo_without_events(void *arg)
 
 static void run_without_events(const void *arg)
 {
-    blitz_config config = {.procs = LATE_PROCS, .io = "epoll", .log = count_warnings};
+    blitz_runtime_opts config = {.procs = LATE_PROCS, .io = "epoll", .log = count_warnings};
     blitz_stats after;
     blitz_runtime *rt;
     CHECK_EQ(blitz_runtime_new(&config, &rt), 0);
