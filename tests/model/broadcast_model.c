@@ -59,7 +59,7 @@ static void follows(void)
     m_assert(got == 2 && seen == 2);
 }
 
-MODEL(watch, who_waits_sees_the_new_value_with_what_came_before)
+MODEL(watch, a_waiter_sees_the_new_value_with_earlier_writes)
 {
     bz_set(&before, 0);
     m_assert(blitz_watch_new(sizeof(int), &(int){1}, &w) == 0);

@@ -43,14 +43,14 @@ static void receives_7(void)
 }
 
 /* gate.h [A]: by whichever of the two comes second. */
-MODEL(chan, a_rendezvous_passes_the_value_and_what_came_before)
+MODEL(chan, a_rendezvous_passes_the_value_and_earlier_writes)
 {
     given(0);
     m_threads(sends_7, receives_7);
     then_it_is_empty();
 }
 
-MODEL(chan, a_slot_passes_the_value_and_what_came_before)
+MODEL(chan, a_slot_passes_the_value_and_earlier_writes)
 {
     given(1);
     m_threads(sends_7, receives_7);

@@ -271,7 +271,7 @@ static void ends_and_counts(void)
 }
 
 /* Another joiner may come between the first one's question and the end: it is told or refused. */
-MODEL(claim, a_second_joiner_is_told_or_refused)
+MODEL(claim, a_second_joiner_is_woken_or_refused)
 {
     given_a_running_task(3);
     m_threads(ends_and_counts, asks_twice, asks_twice);
@@ -340,7 +340,7 @@ static void makes_it(void)
 }
 
 /* [P]: a walker sees a task that is just being made whole, or not yet. */
-MODEL(claim, a_walker_sees_what_is_just_being_made_whole_or_not)
+MODEL(claim, a_walker_sees_a_new_task_completely_or_not_at_all)
 {
     bz_atomic_init(&word, 0);
     bz_set(&body, 0);

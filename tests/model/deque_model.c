@@ -236,7 +236,7 @@ static void forks_and_evacuates(void)
 }
 
 /* The frame is left while a thief is at the slot: each job goes one way. */
-MODEL(deque, what_is_evacuated_is_not_stolen)
+MODEL(deque, an_evacuated_job_is_not_stolen)
 {
     given_a_deque();
     m_threads(forks_and_evacuates, steals_twice);
@@ -319,7 +319,7 @@ static void forks_and_joins_two(void)
 }
 
 /* deque.c [H]: whatever the frame is at, each job is its own or the taker's. */
-MODEL(deque, what_is_taken_from_user_code_is_run_once)
+MODEL(deque, a_job_taken_during_user_code_runs_once)
 {
     given_an_owner_in_user_code();
     m_threads(forks_and_joins_two, takes_all);
@@ -356,7 +356,7 @@ static void joins_two_in_user_code(void)
 }
 
 /* A thief stores its 1 upon the taker's: then the owner does not know of the taker, who must not take. */
-MODEL(deque, a_thief_beside_the_taker_takes_what_is_exposed)
+MODEL(deque, a_thief_beside_the_taker_takes_the_exposed_job)
 {
     given_an_owner_in_user_code();
     fork_in_user_code(0);
@@ -381,7 +381,7 @@ static void takes_without_paying(void)
     }
 }
 
-MODEL_FAILS(deque, a_taker_that_does_not_pay_takes_what_the_owner_has, "data race")
+MODEL_FAILS(deque, a_taker_without_a_barrier_takes_a_job_of_the_owner, "data race")
 {
     given_an_owner_in_user_code();
     m_threads(forks_and_joins_two, takes_without_paying);

@@ -54,14 +54,14 @@ static void does_the_second(void)
 }
 
 /* [G], and nothing is touched after the last one who waits has gone. */
-MODEL(gate, who_has_waited_may_free_it)
+MODEL(gate, a_released_waiter_may_free_it)
 {
     given(1);
     m_threads(waits, does_the_first);
 }
 
 /* One who waits and one who counts speak for another who counted before. */
-MODEL(gate, who_has_waited_sees_what_all_have_done)
+MODEL(gate, a_released_waiter_sees_the_writes_of_all_counters)
 {
     given(2);
     m_threads(waits_for_two, does_the_first, does_the_second);
@@ -79,7 +79,7 @@ static void waits_for_a_while(void)
     m_free(f);
 }
 
-MODEL(gate, who_gives_up_is_not_in_the_way_of_who_opens_it)
+MODEL(gate, a_cancelled_waiter_does_not_block_the_opener)
 {
     given(1);
     has_freed = false;
@@ -115,7 +115,7 @@ static void looks(void)
 }
 
 /* [G], for one who only looks. */
-MODEL(gate, who_sees_it_open_sees_what_came_before)
+MODEL(gate, a_reader_of_the_open_gate_sees_earlier_writes)
 {
     given_with_a_waiter(1);
     m_threads(does_the_first, looks);
@@ -123,7 +123,7 @@ MODEL(gate, who_sees_it_open_sees_what_came_before)
     m_free(frame);
 }
 
-MODEL(gate, one_more_is_not_lost_on_who_opens_it)
+MODEL(gate, an_added_count_is_seen_by_the_opener)
 {
     given_with_a_waiter(1);
     m_threads(does_the_first, adds);
@@ -137,7 +137,7 @@ static void waits_once(void)
     (void)!blitz_wait_group_wait(&frame->group, 1000);
 }
 
-MODEL(gate, one_more_is_not_lost_on_who_waits)
+MODEL(gate, an_added_count_is_seen_by_a_waiter)
 {
     given_with_a_waiter(1);
     (void)blitz_wait_group_done(&frame->group);

@@ -36,7 +36,7 @@ static void waits(void)
     bz_set(&errand, 0);
 }
 
-MODEL(given, what_is_given_is_seen_and_nobody_sleeps_for_ever)
+MODEL(given, the_hand_off_is_seen_and_no_thread_sleeps_forever)
 {
     bz_given_rest(&word, true);
     bz_set(&errand, 0);

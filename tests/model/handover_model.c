@@ -422,7 +422,7 @@ static void another_finds_a_thread(void)
 }
 
 /* A proc that one machine abandons is complete for the next. */
-MODEL(handover, who_adopts_sees_what_was_left)
+MODEL(handover, the_adopter_sees_the_writes_of_the_old_machine)
 {
     given_nobodys(BZ_PROC_ORPHAN);
     m_threads(monitor_finds_no_thread, another_finds_a_thread);

@@ -44,7 +44,7 @@ MODEL(idle_barrier, bug_01_a_plain_push_is_not_left_behind_the_last_searcher)
     bz_idle_check(&idle);
 }
 
-MODEL(idle_barrier, one_that_did_not_search_pays_too_if_nobody_does)
+MODEL(idle_barrier, a_sleeper_that_did_not_search_issues_the_barrier_if_none_searches)
 {
     given(2, 2);
     m_threads(publishes_first, not_a_searcher);
@@ -109,7 +109,7 @@ static void proc_1_wakes_by_itself(void)
 
 /* idle.c [H]: a publisher counts as searching for proc 1, which wakes by itself just then; proc 0
  * goes to sleep meanwhile and trusts that searcher. */
-MODEL(idle_barrier, whoever_trusted_a_stand_in_is_seen_by_it)
+MODEL(idle_barrier, a_stand_in_sees_every_worker_that_relied_on_it)
 {
     given(2, 1); /* proc 1 sleeps */
     m_threads(publishes_first, proc_1_wakes_by_itself, not_a_searcher);

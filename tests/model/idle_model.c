@@ -109,7 +109,7 @@ static void publishes_both(void)
 }
 
 /* Two procs: the one that is roused passes the duty to look on. */
-MODEL(idle, two_procs_share_what_one_publishes)
+MODEL(idle, two_procs_share_the_work_of_one_publisher)
 {
     bz_barrier_init(&barrier, &m_os);
     bz_idle_init(&idle, 2, 0, &barrier, false);
@@ -189,7 +189,7 @@ static void publishes_only(void)
 }
 
 /* A publisher that stands in while its sleeper wakes by itself and a third begins to search. */
-MODEL(idle, a_publisher_that_stood_in_for_nobody_leaves_the_count)
+MODEL(idle, a_publisher_that_found_no_sleeper_restores_the_count)
 {
     given(2);
     m_assert(bz_idle_announce(&idle, 0, false));
@@ -277,7 +277,7 @@ static void proc_1_goes_to_sleep(void)
 /* idle.c [H]: a thread counted itself as a searcher for a proc that then woke by itself. A
  * publisher and a worker that slept without a check have relied on that searcher; it must check for
  * both. */
-MODEL(idle, bug_01_who_counted_for_a_wanted_proc_in_vain_is_answerable)
+MODEL(idle, bug_01_a_failed_claim_of_a_wanted_proc_passes_the_wake_up_on)
 {
     given(2);
     m_assert(bz_idle_announce(&idle, 0, false));

@@ -91,7 +91,7 @@ MODEL(injector, two_pushers_and_a_taker_lose_and_double_nothing)
     each_first_was_taken_once();
 }
 
-MODEL(injector, two_takers_share_what_is_pushed)
+MODEL(injector, two_takers_share_the_pushed_tasks)
 {
     given_an_injector();
     pushes_0();

@@ -180,7 +180,7 @@ static void wrc_looks(void)
     r[2] = bz_load_relaxed(&x);
 }
 
-MODEL(wrc, what_was_read_before_a_release_is_seen_after_the_acquire)
+MODEL(wrc, reads_before_a_release_happen_before_the_acquire)
 {
     orders(BZ_RELEASE, BZ_ACQUIRE);
     m_threads(wrc_writes, wrc_passes_on, wrc_looks);
@@ -461,7 +461,7 @@ static void co_reads_then_writes(void)
     bz_store_relaxed(&x, 3);
 }
 
-MODEL(coherence, corw_a_store_lands_behind_what_its_thread_has_read)
+MODEL(coherence, corw_a_store_lands_behind_the_reads_of_its_thread)
 {
     m_threads(co_writes_1, co_reads_then_writes);
     m_never(r[0] == 1 && bz_load_relaxed(&x) == 1);

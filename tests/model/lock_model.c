@@ -43,7 +43,7 @@ static void given_a_free_lock(void)
     m_settings()->spurious = 0;
 }
 
-MODEL(lock, two_take_it_in_turn_and_nobody_is_forgotten)
+MODEL(lock, two_take_it_in_turn_and_no_waiter_is_lost)
 {
     given_a_free_lock();
     m_threads(adds_one, adds_one);

@@ -109,7 +109,7 @@ static void it_is_empty(void)
 }
 
 /* [A]: the node is filled before it can be reached, and one pusher's nodes keep their order. */
-MODEL(mpsc, what_one_pushes_is_taken_in_order_and_whole)
+MODEL(mpsc, pushes_of_one_thread_are_taken_in_order_and_completely)
 {
     given_an_empty_queue();
     m_threads(pushes_0_and_1, takes_two);
@@ -118,7 +118,7 @@ MODEL(mpsc, what_one_pushes_is_taken_in_order_and_whole)
 }
 
 /* Every take that comes back empty-handed is found by a later one: nothing is lost in the gap. */
-MODEL(mpsc, what_the_taker_missed_is_still_there)
+MODEL(mpsc, a_node_missed_by_the_taker_is_still_queued)
 {
     given_an_empty_queue();
     m_threads(pushes_0_and_1, looks_three_times);
@@ -133,7 +133,7 @@ MODEL(mpsc, what_the_taker_missed_is_still_there)
 }
 
 /* [B]: two pushers meet at last. */
-MODEL(mpsc, what_two_push_is_all_taken)
+MODEL(mpsc, all_pushes_of_two_threads_are_taken)
 {
     given_an_empty_queue();
     m_threads(pushes_2, pushes_3, takes_two);
@@ -194,7 +194,7 @@ MODEL(mpsc, a_node_can_be_pushed_again_at_once)
 }
 
 /* Of the pushes since the queue was empty exactly one owes a wake-up. */
-MODEL(mpsc, one_push_is_told_that_it_was_the_first)
+MODEL(mpsc, exactly_one_push_learns_that_it_was_the_first)
 {
     given_an_empty_queue();
     m_threads(pushes_2, pushes_3);

@@ -62,7 +62,7 @@ static void unlocks_and_tries(void)
 }
 
 /* The one in line may be passed, and is not forgotten. */
-MODEL(mutex, one_that_is_passed_is_woken_by_who_passed_it)
+MODEL(mutex, an_overtaken_waiter_is_woken_by_the_task_that_overtook_it)
 {
     given();
     m_assert(blitz_mutex_try_lock(&mutex) == 0);
@@ -82,7 +82,7 @@ MODEL(mutex, one_that_tries_does_not_wait)
 }
 
 /* Bug class 22: the wake-up of a cancelled waiter goes to another waiter, if there is one. */
-MODEL(mutex, bug_22_who_gives_up_leaves_it_free)
+MODEL(mutex, bug_22_a_cancelled_waiter_leaves_the_mutex_free)
 {
     given();
     m_threads(locks, locks_until);
@@ -132,7 +132,7 @@ static void nothing_rings(void *data_)
 
 /* Two futures stand in line. The first, told or handed, is cancelled; then the second must have been
  * rung and get it. */
-MODEL(mutex, bug_22_who_stands_behind_a_cancelled_future_is_woken)
+MODEL(mutex, bug_22_the_waiter_behind_a_cancelled_future_is_woken)
 {
     static const blitz_waker_ops silent = {nothing_rings, nothing_rings, nothing_rings,
                                            nothing_rings};
@@ -175,7 +175,7 @@ static void then_it_comes_free(void)
 }
 
 /* [L] where the unlock notifies another waiter: a thread that overtakes it sees the writes. */
-MODEL(mutex, who_passes_the_line_sees_what_the_holder_did)
+MODEL(mutex, an_overtaking_locker_sees_the_holders_writes)
 {
     given_two_in_line();
     m_threads(unlocks, tries);
@@ -183,7 +183,7 @@ MODEL(mutex, who_passes_the_line_sees_what_the_holder_did)
     then_it_comes_free();
 }
 
-MODEL(mutex, who_comes_when_the_line_has_gone_sees_what_the_holder_did)
+MODEL(mutex, a_locker_after_the_last_waiter_sees_the_holders_writes)
 {
     given();
     m_assert(blitz_mutex_try_lock(&mutex) == 0);
@@ -202,7 +202,7 @@ static void cancels_second(void)
 }
 
 /* The last waiter leaves while another thread overtakes: the flag is cleared beside a lock. */
-MODEL(mutex, who_leaves_the_line_does_not_unlock_for_another)
+MODEL(mutex, a_leaving_waiter_does_not_unlock_for_another)
 {
     given_two_in_line();
     blitz_mutex_unlock(&mutex); /* the first is told */
@@ -212,7 +212,7 @@ MODEL(mutex, who_leaves_the_line_does_not_unlock_for_another)
 }
 
 /* The one that was told is cancelled, between two that pass. */
-MODEL(mutex, who_passes_on_a_turn_passes_on_what_was_done)
+MODEL(mutex, a_passed_on_turn_carries_earlier_writes)
 {
     given_two_in_line();
     blitz_mutex_unlock(&mutex); /* the first is told */

@@ -79,7 +79,7 @@ static void gets_until(void)
 }
 
 /* Bug class 22: the turn of one who has gone is the next one's. */
-MODEL(once, bug_22_the_turn_of_one_who_gives_up_is_not_lost)
+MODEL(once, bug_22_the_turn_of_a_cancelled_waiter_is_not_lost)
 {
     given_once(1);
     m_threads(gets, gets_until);
@@ -127,7 +127,7 @@ MODEL(notify, a_notification_is_heard_whenever_it_comes)
 }
 
 /* Bug class 22. */
-MODEL(notify, bug_22_a_notification_for_one_who_has_gone_is_kept)
+MODEL(notify, bug_22_a_notification_for_a_waiter_that_left_is_kept)
 {
     given_notify();
     m_threads(hears_until, notifies);

@@ -44,7 +44,7 @@ static void receives(void)
 }
 
 /* oneshot.c [A] [B] */
-MODEL(oneshot, arrives_with_what_came_before_and_is_freed_once)
+MODEL(oneshot, arrives_with_earlier_writes_and_is_freed_once)
 {
     given();
     m_threads(sends, receives);
@@ -96,7 +96,7 @@ static void drops_the_receiver(void)
 }
 
 /* Sent and dropped by the hook, or not sent. */
-MODEL(oneshot, bug_24_a_receiver_that_goes_drops_what_was_sent)
+MODEL(oneshot, bug_24_a_dropped_receiver_drops_the_sent_value)
 {
     given();
     m_threads(sends, drops_the_receiver);
@@ -115,7 +115,7 @@ static void gives_up(void)
         m_assert(bz_get(&before) == 1);
 }
 
-MODEL(oneshot, bug_22_who_gives_up_at_any_moment_leaves_nothing_behind)
+MODEL(oneshot, bug_22_a_cancel_at_any_moment_leaves_nothing_behind)
 {
     given();
     m_threads(sends, gives_up);
@@ -140,7 +140,7 @@ static void receives_polled(void)
         m_assert(bz_get(&before) == 1);
 }
 
-MODEL(oneshot, a_receiver_that_polls_gets_it_with_what_came_before)
+MODEL(oneshot, a_polling_receiver_gets_the_value_with_earlier_writes)
 {
     given();
     m_threads(sends, receives_polled);

@@ -183,7 +183,7 @@ static void asks_and_leaves(void)
 }
 
 /* The waiter gets it, whichever end comes first and whichever leaves last. */
-MODEL(promise, whoever_waits_is_told_once)
+MODEL(promise, each_waiter_is_woken_once)
 {
     given_a_promise();
     m_threads(completes, waits);
@@ -192,7 +192,7 @@ MODEL(promise, whoever_waits_is_told_once)
 }
 
 /* bug class 24: the drop of the last completer is not missed. */
-MODEL(promise, bug_24_a_dropped_one_is_told)
+MODEL(promise, bug_24_a_dropped_completer_wakes_the_waiter)
 {
     given_a_promise();
     m_threads(drops, waits);
@@ -217,7 +217,7 @@ static void rival(void)
     completes();
 }
 
-MODEL(promise, of_two_who_complete_it_one_does)
+MODEL(promise, of_two_completers_one_succeeds)
 {
     given_a_promise();
     (void)blitz_completer_ref(completer);

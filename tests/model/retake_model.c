@@ -72,7 +72,7 @@ static void machine_leaves(void)
 }
 
 /* retake.h [A]: who sees it leave sees what it left. */
-MODEL(retake, what_a_machine_leaves_behind_is_seen_whole)
+MODEL(retake, the_taker_sees_the_complete_state_of_a_machine)
 {
     given(BZ_IN_RUNTIME, 0);
     m_threads(machine_leaves, monitor_takes);

@@ -135,14 +135,14 @@ static void another_thief_steals(void)
 }
 
 /* [A]: a slot is filled before it can be claimed. */
-MODEL(runq, what_is_pushed_under_a_thief_is_taken_once)
+MODEL(runq, an_entry_pushed_beside_a_thief_is_taken_once)
 {
     given_rings(0, 0);
     m_threads(owner_pushes_1_and_2, thief_steals);
     each_was_taken_once(2);
 }
 
-MODEL(runq, an_owner_and_a_thief_share_what_is_there)
+MODEL(runq, an_owner_and_a_thief_share_the_entries)
 {
     given_rings(0, 2);
     m_threads(owner_takes_two, thief_steals);
@@ -150,7 +150,7 @@ MODEL(runq, an_owner_and_a_thief_share_what_is_there)
 }
 
 /* Entries without a tag, as the fast path wants them. */
-MODEL(runq, the_fast_path_of_an_owner_and_a_thief_share_what_is_there)
+MODEL(runq, the_fast_path_of_an_owner_and_a_thief_share_the_entries)
 {
     given_rings(0, 0);
     push(4);
@@ -161,7 +161,7 @@ MODEL(runq, the_fast_path_of_an_owner_and_a_thief_share_what_is_there)
 }
 
 /* [B]: a slot is copied before it is filled again; the ring is full. */
-MODEL(runq, a_push_does_not_fill_what_a_thief_is_copying)
+MODEL(runq, a_push_does_not_overwrite_slots_that_a_thief_copies)
 {
     given_rings(0, 2);
     m_threads(owner_pushes_3, thief_steals);
@@ -208,7 +208,7 @@ static void owner_takes_a_hand_and_pushes_3(void)
     push(3);
 }
 
-MODEL(runq, a_hand_and_a_thief_share_what_is_there)
+MODEL(runq, a_batch_and_a_thief_share_the_entries)
 {
     given_rings(0, 2);
     m_threads(owner_takes_a_hand, thief_steals);

@@ -99,7 +99,7 @@ static void given_a_thief_with_a_full_ring(void)
         push(&yours, e);
 }
 
-MODEL(runq, a_thief_does_not_fill_what_is_being_copied_from_it)
+MODEL(runq, a_thief_does_not_overwrite_slots_being_copied_from_it)
 {
     given_a_thief_with_a_full_ring();
     m_threads(another_steals_from_the_thief, thief_steals);
@@ -123,7 +123,7 @@ static void owner_takes_a_hand(void)
         take(hand[i]);
 }
 
-MODEL(runq, a_hand_and_two_thieves_share_what_is_there)
+MODEL(runq, a_batch_and_two_thieves_share_the_entries)
 {
     given_rings(4);
     m_threads(owner_takes_a_hand, thief_steals, another_thief_steals);
@@ -145,14 +145,14 @@ static void owner_takes_pushes_and_takes(void)
     take(bz_runq_take(&mine));
 }
 
-MODEL(runq, who_sees_the_head_moved_sees_the_tail)
+MODEL(runq, a_taker_that_sees_a_moved_head_sees_the_tail)
 {
     given_rings(0);
     m_threads(owner_pushes_and_takes, thief_steals);
     each_was_taken_once(1);
 }
 
-MODEL(runq, who_loses_the_claim_sees_the_tail)
+MODEL(runq, a_failed_claim_sees_the_tail)
 {
     given_rings(1);
     m_threads(owner_takes_pushes_and_takes, thief_steals);

@@ -101,7 +101,7 @@ MODEL(rwlock, a_writer_that_goes_on_reading_lets_no_writer_between)
 }
 
 /* Bug class 22: also with readers behind the writer that gives up. */
-MODEL(rwlock, bug_22_a_writer_that_gives_up_holds_up_nobody)
+MODEL(rwlock, bug_22_a_cancelled_writer_blocks_no_other_waiter)
 {
     given();
     m_threads(reads, writes_until);
@@ -138,7 +138,7 @@ static void tries_reading(void)
 
 #if defined(BZ_RWLOCK_PATIENCE_NS) /* without it there are too many ways to be passed */
 /* A writer that is let in as it comes to the line, and one who reads by the fast path. */
-MODEL(rwlock, one_who_tries_to_read_is_not_beside_a_writer)
+MODEL(rwlock, a_try_read_never_succeeds_beside_a_writer)
 {
     given();
     m_assert(blitz_rwlock_try_read(&lock) == 0);
@@ -179,7 +179,7 @@ static void reads_what_was_written(void)
     }
 }
 
-MODEL(rwlock, who_reads_beside_the_one_that_wrote_sees_it)
+MODEL(rwlock, a_reader_sees_the_writes_of_the_last_writer)
 {
     given();
     m_assert(blitz_rwlock_try_write(&lock) == 0);
@@ -203,7 +203,7 @@ MODEL(rwlock, bug_22_a_cancelled_reader_leaves_beside_another)
 }
 
 /* Given to a future and taken back, while another reader leaves. */
-MODEL(rwlock, bug_22_what_a_cancelled_reader_gives_back_is_not_lost)
+MODEL(rwlock, bug_22_the_grant_of_a_cancelled_reader_is_not_lost)
 {
     given();
     m_assert(blitz_rwlock_try_write(&lock) == 0);

@@ -67,7 +67,7 @@ MODEL(semaphore, a_single_permit_is_a_lock)
     m_assert(blitz_semaphore_permits(&semaphore) == 1);
 }
 
-MODEL(semaphore, a_waiter_sees_what_came_before_the_release)
+MODEL(semaphore, a_waiter_sees_the_writes_before_the_release)
 {
     given(0);
     m_threads(takes, releases);
@@ -75,7 +75,7 @@ MODEL(semaphore, a_waiter_sees_what_came_before_the_release)
 }
 
 /* Bug class 22. */
-MODEL(semaphore, bug_22_a_permit_is_not_lost_on_one_who_gives_up)
+MODEL(semaphore, bug_22_a_permit_is_not_lost_to_a_cancelled_waiter)
 {
     given(0);
     m_threads(takes_until, releases);
@@ -84,7 +84,7 @@ MODEL(semaphore, bug_22_a_permit_is_not_lost_on_one_who_gives_up)
     m_sometimes(got == 0);
 }
 
-MODEL(semaphore, bug_22_who_gives_up_is_not_in_the_way_of_the_next)
+MODEL(semaphore, bug_22_a_cancelled_waiter_does_not_block_the_next)
 {
     given(1);
     bz_set(&data, 0);
@@ -120,7 +120,7 @@ static void polls_for_two(void)
 }
 
 /* [P] in serve: the thread that hands the permits over need not be the one that released them. */
-MODEL(semaphore, two_permits_come_with_what_both_releasers_did)
+MODEL(semaphore, two_permits_carry_the_writes_of_both_releasers)
 {
     given(0);
     bz_atomic_init(&rung, 0);

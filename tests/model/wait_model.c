@@ -432,7 +432,7 @@ static void given_a_thread(void)
 }
 
 /* wait.c [A]. */
-MODEL(wait, a_thread_that_is_woken_sees_what_was_done)
+MODEL(wait, a_woken_thread_sees_earlier_writes)
 {
     given_a_thread();
     m_threads(waits_alone, wakes);

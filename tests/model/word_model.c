@@ -86,7 +86,7 @@ static void works_once(void)
     }
 }
 
-MODEL(word, bug_04_what_one_worker_wrote_the_next_one_sees)
+MODEL(word, bug_04_the_next_worker_sees_the_writes_of_the_last)
 {
     given_a_queued_task();
     m_threads(works_once, works_once);
@@ -113,7 +113,7 @@ static void runs_and_reads(void)
     }
 }
 
-MODEL(word, a_wake_while_it_runs_publishes_what_came_before)
+MODEL(word, a_wake_during_a_run_publishes_earlier_writes)
 {
     bz_word_init(&word, BZ_SCHEDULED, 1);
     bz_set(&message, 0);

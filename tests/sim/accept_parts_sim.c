@@ -153,7 +153,7 @@ static int calls_alone(void *arg)
 }
 
 /* Nothing waits to be run: its proc is not moved, and no thread is spent on it. */
-TEST(accept, a_proc_nobody_has_need_of_stays_with_its_call)
+TEST(accept, a_proc_that_no_task_needs_stays_with_its_call)
 {
     sim_on_procs(calls_alone, NULL, 0, 100, 1, 4);
 }

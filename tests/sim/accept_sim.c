@@ -81,7 +81,7 @@ static int first_burns(void *arg)
     return blitz_task_join(hog, NULL, BLITZ_FOREVER);
 }
 
-TEST(accept, what_is_queued_behind_a_hog_is_run_by_the_other_worker)
+TEST(accept, the_other_worker_runs_tasks_queued_behind_a_hog)
 {
     sim_on_procs(first_burns, (void *)(intptr_t)1, 0, 150, 2, 4);
     sim_on_procs(first_burns, (void *)(intptr_t)5, 0, 150, 2, 4);
@@ -109,7 +109,7 @@ static void first_injected_burns(const struct bz_os *os, void *arg)
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
 }
 
-TEST(accept, what_is_injected_behind_a_hog_is_run_by_the_other_worker)
+TEST(accept, the_other_worker_runs_tasks_injected_behind_a_hog)
 {
     for (uint64_t i = 0, n = sim_seeds(1000); i < n; i++) {
         uint64_t seed = sim_next_seed();
@@ -327,7 +327,7 @@ static int rounds_of_six(void *arg)
 
 /* The task injected first runs last, except for the rounds that check the injector: runs are short,
  * so that these are rare. */
-TEST(accept, what_is_local_goes_before_what_is_global)
+TEST(accept, local_tasks_run_before_global_ones)
 {
     unsigned early = 0;
     uint64_t seeds = sim_seeds(20);

@@ -147,7 +147,7 @@ static void play_leaving(const struct bz_os *os, void *arg)
     CHECK_EQ(called, 1u);
 }
 
-TEST(blocking, who_leaves_the_line_is_not_called_and_all_are_dropped_once)
+TEST(blocking, cancelled_waiting_calls_never_run_and_all_are_dropped_once)
 {
     for (uint64_t i = sim_seeds(200); i > 0; i--)
         CHECK_EQ(t_sim(sim_next_seed(), play_leaving, NULL), 0);

@@ -401,7 +401,7 @@ static int conserves(void *arg)
 }
 
 /* Bug class 21: cancels that come whenever they like lose nothing and double nothing. */
-TEST_LIMIT(chan_sim, bug_21_what_is_sent_is_received_whoever_is_cancelled, 120)
+TEST_LIMIT(chan_sim, bug_21_sent_values_are_received_despite_any_cancels, 120)
 {
     static struct bz_rng rng;
     for (uint64_t i = 0, n = sim_seeds(1500); i < n; i++) {

@@ -174,7 +174,7 @@ static int scopes_in_scopes(void *arg)
     return 0;
 }
 
-TEST(scope, whatever_ends_it_all_have_ended_when_it_closes)
+TEST(scope, all_tasks_have_ended_when_it_closes_for_any_reason)
 {
     for (uint64_t n = sim_seeds(600); n > 0; n--) {
         uint64_t seed = t_random();

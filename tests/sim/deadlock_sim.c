@@ -163,7 +163,7 @@ TEST(deadlock, a_thread_that_computes_may_end_it)
 
 /* ---- no thread may act ---- */
 
-TEST(deadlock, is_reported_once_when_nobody_is_left)
+TEST(deadlock, is_reported_once_when_no_thread_is_left)
 {
     for (uint64_t i = 0, n = sim_seeds(40); i < n; i++) {
         struct scene s = {.actor = NULL};

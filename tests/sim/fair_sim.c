@@ -203,7 +203,7 @@ TEST(fair, bug_06_tokio_4730)
 
 /* ---- the way back ---- */
 
-TEST(fair, who_has_lost_its_proc_may_call_everything)
+TEST(fair, a_task_without_its_proc_may_call_everything)
 {
     sim_on_seeds(scene_each_call, NULL, 0, 40);
 }

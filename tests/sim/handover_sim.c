@@ -154,7 +154,7 @@ static int all_come_back(void *arg)
     return 0;
 }
 
-TEST(handover, whatever_a_task_does_after_it_lost_its_proc_is_done)
+TEST(handover, every_action_after_losing_the_proc_completes)
 {
     sim_on_procs(all_come_back, NULL, 0, 300, 1, 3);
 }

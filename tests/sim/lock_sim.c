@@ -45,7 +45,7 @@ static void all_take_turns(const struct bz_os *os, void *arg)
 }
 
 /* One holder at a time, and no thread sleeps forever: a lost wake-up would be a deadlock here. */
-TEST(lock, one_holder_at_a_time_and_nobody_forgotten_on_any_schedule)
+TEST(lock, one_holder_at_a_time_and_no_lost_waiter_on_any_schedule)
 {
     t_sim_each_seed(300, all_take_turns, NULL);
 }

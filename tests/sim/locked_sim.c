@@ -99,7 +99,7 @@ static int a_few_of_each(void *arg)
     return sum;
 }
 
-TEST(locked, the_task_goes_on_on_its_thread_and_nobody_else_does)
+TEST(locked, only_the_task_continues_on_its_thread)
 {
     sim_on_seeds(a_few_of_each, NULL, 6, 300);
 }
@@ -229,7 +229,7 @@ static int some_try(void *arg)
 }
 
 /* Bug class 30: a lock is refused rather than that all wait for a thread that cannot be made. */
-TEST(locked, bug_30_a_thread_that_cannot_be_had_stops_nobody)
+TEST(locked, bug_30_an_unavailable_thread_blocks_no_other_task)
 {
     for (uint64_t i = t_scaled(10); i > 0; i--) {
         CHECK_GE(sim_each_fault(BZ_FAULT_THREAD, false, some_try), 3u);

@@ -28,7 +28,7 @@ static int twins(void *arg)
     return 0;
 }
 
-TEST(loop_sim, each_function_does_what_its_sequential_twin_does)
+TEST(loop_sim, each_function_equals_its_sequential_version)
 {
     on_seeds(twins, 200, 1, 8);
 }

@@ -72,7 +72,7 @@ static int rest_then_spawn(void *arg)
     return 0;
 }
 
-TEST(monitor, it_is_there_again_after_everybody_slept)
+TEST(monitor, it_runs_again_after_all_workers_slept)
 {
     sim_on_procs(rest_then_spawn, (void *)(intptr_t)LOOKS_NS, 0, 100, 2, 3);
 }
@@ -146,7 +146,7 @@ static int crowd_with_a_hog(void *arg)
     return 0;
 }
 
-TEST(monitor, what_a_hog_holds_in_its_hand_is_run_by_others)
+TEST(monitor, other_workers_run_the_batch_of_a_hog)
 {
     sim_on_procs(crowd_with_a_hog, NULL, 0, 200, 2, 3);
 }
@@ -259,7 +259,7 @@ static void refused(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_fault_failed(&f), BZ_FAULT_THREAD);
 }
 
-TEST(monitor, refused_a_thread_a_lone_task_rouses_somebody_at_once)
+TEST(monitor, without_a_monitor_thread_a_single_task_rouses_a_worker_at_once)
 {
     for (uint64_t i = 0, n = sim_seeds(100); i < n; i++) {
         uint64_t seed = t_random(), nth = 2;

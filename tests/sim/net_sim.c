@@ -95,7 +95,7 @@ static int echo_of_several(void *arg)
     return 0;
 }
 
-TEST(net, what_is_sent_comes_back)
+TEST(net, sent_bytes_come_back)
 {
     net_on_seeds(echo_of_several, NULL, (struct bz_sim_net_config){0}, 100);
 }
@@ -178,7 +178,7 @@ static int both_ways_restlessly(void *arg)
     return 0;
 }
 
-TEST(net, bug_21_what_is_cancelled_or_late_has_done_what_it_says)
+TEST(net, bug_21_a_cancelled_or_late_call_reports_its_effect)
 {
     net_on_seeds(both_ways_restlessly, NULL, (struct bz_sim_net_config){0}, 100);
 }

@@ -152,7 +152,7 @@ static int tell_one_who_goes(void *arg)
     return 0;
 }
 
-TEST(net, bug_22_one_who_is_told_and_goes_tells_the_next)
+TEST(net, bug_22_a_notified_waiter_that_leaves_notifies_the_next)
 {
     net_on_seeds(tell_one_who_goes, NULL, (struct bz_sim_net_config){0}, 120);
 }
@@ -527,7 +527,7 @@ static int three_with_two(void *arg)
 }
 
 /* An accept without descriptors sleeps and retries; no connection stays in the backlog. */
-TEST(net, bug_19_when_descriptors_run_out_everybody_is_served_in_the_end)
+TEST(net, bug_19_when_descriptors_run_out_every_client_is_served_in_the_end)
 {
     net_on_procs(three_with_two, NULL, (struct bz_sim_net_config){.fds = 10}, 60, 1, 1);
 }

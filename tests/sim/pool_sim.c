@@ -148,7 +148,7 @@ static void end_in_the_middle(const struct bz_os *os, void *arg)
 }
 
 /* The end waits for what runs, and takes nothing more. */
-TEST(pool, whatever_its_threads_are_doing_they_are_all_joined)
+TEST(pool, all_its_threads_are_joined_in_any_state)
 {
     t_sim_each_seed(300, end_in_the_middle, NULL);
 }

@@ -130,7 +130,7 @@ static void run_beside_too_many(const struct bz_os *os, void *arg)
     bz_pool_fini(&pool);
 }
 
-TEST(pool_work, somebody_works_as_long_as_there_is_a_line)
+TEST(pool_work, a_thread_works_while_the_queue_is_not_empty)
 {
     t_sim_each_seed(200, run_beside_too_many, NULL);
 }
@@ -155,7 +155,7 @@ static void run_withdrawn(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_load_relaxed(&d.done), (uint32_t)(MANY - withdrawn)); /* relaxed: joined */
 }
 
-TEST(pool_work, what_has_not_begun_can_be_taken_back)
+TEST(pool_work, work_that_has_not_started_can_be_taken_back)
 {
     t_sim_each_seed(200, run_withdrawn, NULL);
 }

@@ -58,7 +58,7 @@ static int all_at_once(void *arg)
     return 0;
 }
 
-TEST(rayon, bug_27_a_join_with_a_lock_held_runs_nobody_who_wants_it)
+TEST(rayon, bug_27_a_join_with_a_lock_held_runs_no_task_that_wants_it)
 {
     sim_on_seeds(all_at_once, NULL, 0, 400);
 }

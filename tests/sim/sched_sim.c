@@ -193,7 +193,7 @@ static int leave_behind(void *arg)
 }
 
 /* Bug class 37: shutdown comes upon tasks in every state. */
-TEST(sched, bug_37_shutdown_ends_whatever_is_going_on)
+TEST(sched, bug_37_shutdown_ends_in_any_state)
 {
     sim_on_seeds(leave_behind, NULL, 3, 400);
 }

@@ -149,7 +149,7 @@ static void traces_a_number(const struct bz_os *os, void *arg)
     bz_sim_trace(*(uint64_t *)arg);
 }
 
-TEST(schedule, what_the_scenario_saw_is_part_of_the_hash)
+TEST(schedule, observations_of_the_scenario_are_part_of_the_hash)
 {
     struct bz_sim_result a, b;
     uint64_t one = 1, two = 2;

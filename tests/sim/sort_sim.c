@@ -36,7 +36,7 @@ static int sort_all(void *arg)
     return 0;
 }
 
-TEST(sort_sim, every_sort_is_its_twin_whoever_takes_what)
+TEST(sort_sim, every_sort_equals_its_sequential_version_on_any_schedule)
 {
     sim_on_procs(sort_all, NULL, 0, 8, 1, 8);
 }

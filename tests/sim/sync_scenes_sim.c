@@ -15,7 +15,7 @@ static void on_seeds(int (*scene)(void *), uint64_t full)
     }
 }
 
-TEST(sync_scenes, bug_22_a_notification_is_not_lost_on_one_who_leaves)
+TEST(sync_scenes, bug_22_a_notification_is_not_lost_to_a_leaving_waiter)
 {
     on_seeds(scene_notify, 400);
 }
@@ -25,7 +25,7 @@ TEST(sync_scenes, no_signal_is_missed_between_the_unlock_and_the_wait)
     on_seeds(scene_condition, 400);
 }
 
-TEST(sync_scenes, bug_22_who_leaves_a_barrier_has_not_come)
+TEST(sync_scenes, bug_22_a_cancelled_waiter_has_not_arrived_at_the_barrier)
 {
     on_seeds(scene_barrier, 400);
 }
@@ -35,7 +35,7 @@ TEST(sync_scenes, bug_22_a_value_is_made_by_one_and_a_failure_lets_the_next_try)
     on_seeds(scene_once, 400);
 }
 
-TEST(sync_scenes, a_group_may_be_freed_by_who_has_waited_for_it)
+TEST(sync_scenes, a_released_waiter_may_free_the_group)
 {
     on_seeds(scene_group, 400);
 }

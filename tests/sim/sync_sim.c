@@ -244,7 +244,7 @@ static void mutex_end(void *scene)
     CHECK_EQ(blitz_mutex_try_lock(&((struct scene *)scene)->mutex), 0);
 }
 
-TEST(sync, bug_22_a_mutex_is_one_s_and_free_in_the_end)
+TEST(sync, bug_22_a_mutex_has_one_holder_and_is_free_in_the_end)
 {
     static const struct kind kind = {mutex_take, mutex_take_later, mutex_give, mutex_check,
                                      mutex_end};
@@ -395,20 +395,20 @@ static int hogs_and_waiters(void *arg)
 }
 
 /* Bug class 25: a task that locks and unlocks in a loop does not starve other tasks. */
-TEST(sync, bug_25_who_waits_for_a_mutex_gets_it_in_a_few_milliseconds)
+TEST(sync, bug_25_a_waiter_gets_the_mutex_in_a_few_milliseconds)
 {
     struct passing p = {lock_busy, unlock_busy, lock_busy, unlock_busy, 1};
     sim_on_procs(hogs_and_waiters, &p, 0, 100, 2, 3);
 }
 
 /* Readers that take turns so that one is always inside would keep writers out for ever. */
-TEST(sync, bug_25_who_waits_to_write_gets_it_in_a_few_milliseconds)
+TEST(sync, bug_25_a_waiting_writer_gets_the_lock_in_a_few_milliseconds)
 {
     struct passing p = {read_crowded, end_reading, write_crowded, end_writing, 2};
     sim_on_procs(hogs_and_waiters, &p, 0, 100, 3, 4);
 }
 
-TEST(sync, bug_25_who_waits_to_read_gets_it_in_a_few_milliseconds)
+TEST(sync, bug_25_a_waiting_reader_gets_the_lock_in_a_few_milliseconds)
 {
     struct passing p = {write_crowded, end_writing, read_crowded, end_reading, 1};
     sim_on_procs(hogs_and_waiters, &p, 0, 100, 2, 3);

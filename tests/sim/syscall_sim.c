@@ -149,7 +149,7 @@ static int returns_to_a_hog(void *arg)
 }
 
 /* The proc is busy with a hog: the task stands in line, and the hog's proc is moved for it, or ends. */
-TEST(syscall, who_comes_back_to_busy_procs_stands_in_line)
+TEST(syscall, a_task_that_returns_to_busy_procs_is_queued)
 {
     sim_on_procs(returns_to_a_hog, NULL, 0, 200, 1, 1);
 }

@@ -77,7 +77,7 @@ static int many_promises(void *arg)
     return 0;
 }
 
-TEST(promise, bug_24_of_many_who_complete_it_one_does_and_one_gets_it)
+TEST(promise, bug_24_of_many_completers_one_succeeds_and_one_waiter_gets_the_value)
 {
     static const unsigned procs[] = {1, 2, 8};
     for (int i = 0; i < 3; i++)

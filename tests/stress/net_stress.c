@@ -282,7 +282,7 @@ static int crowd(void *arg)
     return 0;
 }
 
-TEST(net_stress, bug_21_bytes_are_conserved_whatever_is_cancelled_closed_or_reset)
+TEST(net_stress, bug_21_bytes_are_conserved_under_cancels_closes_and_resets)
 {
     static const unsigned procs[] = {1, 2, 8};
     unsigned fds = t_open_fds();
@@ -501,7 +501,7 @@ static int closed_under(void *arg)
     return 0;
 }
 
-TEST(net_stress, bug_14_who_holds_a_closed_handle_reaches_nobody_else)
+TEST(net_stress, bug_14_a_closed_handle_reaches_no_other_socket)
 {
     static const unsigned procs[] = {1, 2, 8};
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)

@@ -40,7 +40,7 @@ TEST(sync, values_are_made_once)
     scenes(scene_once, 100);
 }
 
-TEST(sync, groups_are_freed_by_who_has_waited)
+TEST(sync, released_waiters_free_their_groups)
 {
     scenes(scene_group, 200);
 }

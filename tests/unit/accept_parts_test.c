@@ -451,7 +451,7 @@ static int asks_alone(void *arg)
 
 /* Not through the queue for all. The monitor hears for a proc that stands still, and queues there;
  * that must be the exception. */
-TEST(accept, who_waited_for_a_file_goes_on_where_it_was_heard)
+TEST(accept, a_file_waiter_resumes_on_the_proc_that_polled_the_event)
 {
     struct line l;
     on_a_line(asks_alone, &l);

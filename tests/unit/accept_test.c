@@ -54,7 +54,7 @@ static int spawn_and_run(void *arg)
     return 0;
 }
 
-TEST(accept, what_is_spawned_runs_once)
+TEST(accept, a_spawned_task_runs_once)
 {
     t_on_each(spawn_and_run, NULL, 0);
 }
@@ -155,7 +155,7 @@ static int spawn_more_than_a_ring(void *arg)
     return 0;
 }
 
-TEST(accept, what_a_ring_cannot_hold_goes_to_the_injector)
+TEST(accept, a_full_ring_spills_to_the_injector)
 {
     bz_store_relaxed(&runs, 0);
     on_procs(1, spawn_more_than_a_ring, NULL);
@@ -299,7 +299,7 @@ static int victim_beside_a_pair(void *arg)
 }
 
 /* Bug class 5: two tasks that wake each other could use the slot for ever. */
-TEST(accept, bug_05_a_pair_that_wakes_each_other_starves_nobody)
+TEST(accept, bug_05_a_pair_that_wakes_each_other_starves_no_task)
 {
     on_procs(1, victim_beside_a_pair, NULL);
 }
@@ -368,7 +368,7 @@ static int wake_behind_hundreds(void *arg)
     return 0;
 }
 
-TEST(accept, a_woken_task_runs_before_what_was_queued)
+TEST(accept, a_woken_task_runs_before_queued_tasks)
 {
 #if defined(BZ_PLAIN)
     t_skip("the plain form has no fast slot");

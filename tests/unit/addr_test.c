@@ -23,7 +23,7 @@ static void prints_as(const blitz_addr *a, const char *want)
     CHECK_STR_EQ(text, want);
 }
 
-TEST(addr, what_is_printed_is_what_was_read)
+TEST(addr, printing_a_parsed_address_gives_the_same_text)
 {
     static const char *const texts[] = {
         "127.0.0.1:80",

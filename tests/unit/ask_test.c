@@ -71,7 +71,7 @@ static int polls_alone(void *arg)
     return 0;
 }
 
-TEST(ask, with_nobody_ready_it_goes_on_and_the_flag_is_down)
+TEST(ask, without_other_ready_tasks_it_continues_and_clears_the_flag)
 {
     on_one_proc(polls_alone);
 }
@@ -94,7 +94,7 @@ static int polls_paused(void *arg)
 }
 
 /* For code that holds a lock unknown to blitz. */
-TEST(ask, between_pause_and_resume_nobody_gets_in)
+TEST(ask, between_pause_and_resume_no_other_task_runs)
 {
     on_one_proc(polls_paused);
 }
@@ -144,7 +144,7 @@ static int awaits_asked(void *arg)
 }
 
 /* A future that is always ready would starve other tasks. */
-TEST(ask, an_await_of_what_is_ready_looks_at_the_flag)
+TEST(ask, an_await_of_a_ready_future_checks_the_flag)
 {
     on_one_proc(awaits_asked);
 }

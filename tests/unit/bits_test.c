@@ -13,7 +13,7 @@ TEST(bits, lowest_and_highest_agree_on_single_bits)
     }
 }
 
-TEST(bits, lowest_ignores_what_is_above_and_highest_what_is_below)
+TEST(bits, lowest_ignores_higher_bits_and_highest_lower_ones)
 {
     for (unsigned i = 0; i < 64; i++) {
         CHECK_EQ(bz_bits_lowest(UINT64_MAX << i), i);

@@ -26,7 +26,7 @@ static int calls_once(void *arg)
     return 0;
 }
 
-TEST(blocking, a_call_returns_what_its_function_returned)
+TEST(blocking, a_call_returns_the_result_of_its_function)
 {
     t_on_each(calls_once, NULL, 0);
     void *who = &who;
@@ -216,7 +216,7 @@ static int leaves_at_a_cancel(void *arg)
     return 0;
 }
 
-TEST(blocking, a_cancelled_caller_leaves_and_what_it_gave_is_dropped)
+TEST(blocking, a_cancelled_caller_leaves_and_its_argument_is_dropped)
 {
     t_on_each(leaves_at_a_cancel, NULL, 0);
 }

@@ -31,7 +31,7 @@ TEST(broadcast, bad_input_is_refused)
     blitz_broadcast_unref(NULL);
 }
 
-TEST(broadcast, all_get_what_was_sent_since_they_came)
+TEST(broadcast, receivers_get_all_values_sent_since_they_subscribed)
 {
     blitz_broadcast *b = broadcast(4);
     blitz_broadcast_rx x, y;
@@ -58,7 +58,7 @@ TEST(broadcast, all_get_what_was_sent_since_they_came)
 }
 
 /* Against a list: a receiver gets each value, or it is among those it was told it missed. */
-TEST(broadcast, who_lags_learns_how_many_it_missed)
+TEST(broadcast, a_lagging_receiver_learns_how_many_values_it_missed)
 {
     for (int round = 0; round < 300; round++) {
         size_t capacity = 1 + t_random_below(5);
@@ -173,7 +173,7 @@ TEST(broadcast, a_cancelled_receive_has_received_nothing)
     t_on_each(is_cancelled, NULL, 0);
 }
 
-TEST(broadcast, the_future_is_told_or_cancelled)
+TEST(broadcast, the_future_completes_or_is_cancelled)
 {
     blitz_broadcast *b = broadcast(2);
     struct t_bell bell = {.holders = 1};

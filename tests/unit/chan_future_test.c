@@ -61,7 +61,7 @@ TEST(chan_future, is_ready_at_once_if_it_can_be)
     blitz_chan_unref(c);
 }
 
-TEST(chan_future, is_told_when_there_is_something)
+TEST(chan_future, is_notified_when_a_value_arrives)
 {
     blitz_chan *c = chan_of_ints(1);
     struct t_bell bell = {.holders = 1};
@@ -105,7 +105,7 @@ TEST(chan_future, that_comes_too_late_waits_on_at_the_head)
 }
 
 /* Bug class 22: its notification goes to another waiter. */
-TEST(chan_future, bug_22_that_is_cancelled_passes_on_what_it_was_told)
+TEST(chan_future, bug_22_a_cancelled_future_passes_its_notification_on)
 {
     blitz_chan *c = chan_of_ints(1);
     struct t_bell a = {.holders = 1}, b = {.holders = 1};
@@ -289,7 +289,7 @@ TEST(chan_future, a_rendezvous_of_two_futures)
 }
 
 /* One after the other, also when the one that was told gives up. */
-TEST(chan_future, receivers_of_a_rendezvous_are_told_in_turn)
+TEST(chan_future, receivers_of_a_rendezvous_are_notified_in_turn)
 {
     blitz_chan *c = chan_of_ints(0);
     struct t_bell bell[5];

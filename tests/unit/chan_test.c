@@ -178,7 +178,7 @@ static void throw_away(void *value, void *ctx)
 }
 
 /* Bug class 23: the hook is foreign code, so it is not called under the lock. */
-TEST(chan, bug_23_what_is_shut_out_is_dropped_by_a_hook_that_uses_the_channel)
+TEST(chan, bug_23_values_dropped_by_shut_may_use_the_channel_in_their_hook)
 {
     static const size_t capacities[] = {10, BLITZ_UNBOUNDED};
     for (size_t i = 0; i < 2; i++) {
@@ -198,7 +198,7 @@ TEST(chan, bug_23_what_is_shut_out_is_dropped_by_a_hook_that_uses_the_channel)
     }
 }
 
-TEST(chan, what_is_left_at_the_end_is_dropped_by_the_hook)
+TEST(chan, the_hook_drops_values_left_at_the_end)
 {
     struct bin bin = {NULL, 0, 0};
     blitz_chan *c;
@@ -451,7 +451,7 @@ static int closes_on_waiters(void *arg)
 }
 
 /* A waiter for a value that can no longer come must be woken. */
-TEST(chan, a_close_wakes_those_who_wait)
+TEST(chan, close_wakes_waiting_receivers_and_senders)
 {
     CHECK_EQ(t_run_alone(closes_on_waiters, NULL), 0);
 }
@@ -538,7 +538,7 @@ static int reserves_in_line(void *arg)
     return 0;
 }
 
-TEST(chan, who_reserves_stands_in_line_with_those_who_send)
+TEST(chan, reservers_and_senders_share_one_wait_queue)
 {
     CHECK_EQ(t_run_alone(reserves_in_line, NULL), 0);
 }
@@ -563,7 +563,7 @@ static int serves_in_order(void *arg)
 }
 
 /* Bug class 25: no later receiver overtakes. */
-TEST(chan, bug_25_who_waits_first_is_served_first)
+TEST(chan, bug_25_waiters_are_served_in_order)
 {
     CHECK_EQ(t_run_alone(serves_in_order, NULL), 0);
 }
@@ -674,7 +674,7 @@ static void rival_free(void *ctx, void *block, size_t size)
 }
 
 /* Two senders find a channel without room and each brings a block: one is used, the other given back. */
-TEST(chan, of_two_who_make_room_at_once_one_takes_its_block_back)
+TEST(chan, of_two_concurrent_block_allocations_one_is_taken_back)
 {
     blitz_allocator a = {rival_alloc, rival_free, NULL};
     int got, sum = 0;

@@ -12,13 +12,13 @@ static bool note_and(bool value)
     return value;
 }
 
-TEST(check, what_holds_is_silent_and_looked_at_once)
+TEST(check, a_check_that_holds_is_silent_and_evaluated_once)
 {
     BZ_CHECK(note_and(true), "never shown");
     CHECK_EQ(evaluated, 1);
 }
 
-TEST(check, what_does_not_names_the_place_the_condition_and_what_was_seen)
+TEST(check, a_failed_check_prints_the_place_the_condition_and_the_message)
 {
     int seen = 42;
     DIES("check_test.c:", BZ_CHECK(seen == 41, "seen %d", seen));

@@ -247,7 +247,7 @@ static int join_newest_first(void *arg)
     return 0;
 }
 
-TEST(claim, every_child_runs_once_whatever_became_of_its_entry)
+TEST(claim, every_child_runs_once_for_any_fate_of_its_entry)
 {
     t_on_each(join_newest_first, NULL, 0);
 }

@@ -34,7 +34,7 @@ TEST(deque, jobs_leave_in_the_order_of_their_forks)
         CHECK(jobs[i].task_ == &p);
 }
 
-TEST(deque, what_is_joined_from_the_middle_leaves_the_others_in_order)
+TEST(deque, a_join_from_the_middle_leaves_the_others_in_order)
 {
     enum { N = 2 * BZ_DEQUE_SHELF };
     static struct blitz_job jobs[N];

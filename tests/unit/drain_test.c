@@ -140,7 +140,7 @@ static int reloads(void *arg)
 
 /* A cancelled acceptor that was notified of a connection passes the notification on. A connection
  * that a ring accepted for it is served or returned, and not dropped. */
-TEST(drain, bug_20_a_reload_under_load_resets_and_forgets_nobody)
+TEST(drain, bug_20_a_reload_under_load_resets_and_loses_no_connection)
 {
     t_on_keepers(reloads, NULL);
 }

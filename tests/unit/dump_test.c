@@ -85,7 +85,7 @@ static int shows_each_kind_of_wait(void *arg)
     return 0;
 }
 
-TEST(dump, a_task_is_shown_with_what_it_waits_for)
+TEST(dump, a_task_is_shown_with_its_wait)
 {
     CHECK_EQ(t_run_alone(shows_each_kind_of_wait, NULL), 0);
 }
@@ -296,7 +296,7 @@ static int counts_unequal_ones(void *arg)
     return 0;
 }
 
-TEST(dump, what_the_table_has_no_room_for_is_counted)
+TEST(dump, tasks_that_do_not_fit_the_table_are_counted)
 {
     CHECK_EQ(t_run_alone(counts_unequal_ones, NULL), 0);
 }
@@ -388,7 +388,7 @@ static int shows_frames(void *arg)
     return 0;
 }
 
-TEST(dump, frames_show_where_a_task_waits_and_who_called_it)
+TEST(dump, frames_show_where_a_task_waits_and_its_callers)
 {
     CHECK_EQ(t_run_alone(shows_frames, NULL), 0);
 }
@@ -452,7 +452,7 @@ static int shows_a_sleeper(void *arg)
 }
 
 /* In a sandbox memory cannot be copied, not even our own. The rest of the dump is still printed. */
-TEST(dump, goes_on_where_the_system_lets_nobody_look)
+TEST(dump, works_without_permission_to_read_memory)
 {
     unsigned flags = BLITZ_DUMP_FRAMES;
     t_deny(SYS_process_vm_readv, EPERM);
@@ -477,7 +477,7 @@ static int is_stopped(void *arg)
     return 0;
 }
 
-TEST(dump, ends_with_the_error_of_whoever_writes_it)
+TEST(dump, returns_the_error_of_its_writer)
 {
     CHECK_EQ(t_run_alone(is_stopped, NULL), 0);
 }

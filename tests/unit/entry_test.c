@@ -27,7 +27,7 @@ TEST(entry, each_kind_has_a_link_word_of_its_own)
     CHECK_EQ(bz_entry_link(bz_entry_of_job(&job)), &job.link);
 }
 
-TEST(entry, a_chain_is_first_in_first_out_whatever_kinds_stand_in_it)
+TEST(entry, a_chain_is_first_in_first_out_for_all_kinds_of_entries)
 {
     const bz_entry in[5] = {bz_entry_first(&a), bz_entry_of_job(&job), bz_entry_resumed(&a),
                             bz_entry_first(&b), bz_entry_resumed(&b)};
@@ -73,7 +73,7 @@ static void two_in(struct bz_entries *c)
     bz_entries_push(c, bz_entry_first(&b));
 }
 
-TEST(entry, check_names_what_is_wrong_with_a_chain)
+TEST(entry, check_reports_each_broken_invariant_of_a_chain)
 {
     struct bz_entries c;
     two_in(&c);

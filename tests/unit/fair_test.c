@@ -28,7 +28,7 @@ static void beside_hogs(unsigned procs, unsigned hogs)
              0);
 }
 
-TEST(fair, beside_1_to_n_endless_loops_on_n_procs_everybody_else_lives)
+TEST(fair, beside_1_to_n_endless_loops_on_n_procs_all_other_tasks_run)
 {
     for (unsigned procs = 1; procs <= 3; procs++)
         for (unsigned hogs = 1; hogs <= procs; hogs++)
@@ -202,7 +202,7 @@ TEST(fair, a_storm_of_page_faults)
 
 /* ---- the way back ---- */
 
-TEST(fair, who_has_lost_its_proc_may_call_everything)
+TEST(fair, a_task_without_its_proc_may_call_everything)
 {
     t_on_each(scene_each_call, NULL, 0);
 }

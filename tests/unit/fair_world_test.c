@@ -118,7 +118,7 @@ static int live_in_the_group(const char *dir)
 }
 
 /* In half of every 100 ms no thread runs, not even the monitor. */
-TEST(fair, bug_09_with_half_a_cpu_everybody_lives_beside_hogs)
+TEST(fair, bug_09_with_half_a_cpu_all_tasks_run_beside_hogs)
 {
     char dir[128];
     snprintf(dir, sizeof dir, "/sys/fs/cgroup/cpu/blitz-fair-%d", (int)getpid());

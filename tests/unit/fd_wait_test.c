@@ -131,7 +131,7 @@ static int reused(void *arg)
     return 0;
 }
 
-TEST(fd_wait, bug_14_a_number_that_became_another_s_is_another)
+TEST(fd_wait, bug_14_a_reused_descriptor_number_is_another_file)
 {
     t_on_each(reused, NULL, 0);
 }

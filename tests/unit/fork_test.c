@@ -138,7 +138,7 @@ TEST(fork, invoke_takes_a_list_of_calls)
     CHECK_EQ(blitz_par_end(), 0);
 }
 
-TEST(fork, invoke_refuses_what_it_cannot_do)
+TEST(fork, invoke_refuses_bad_arguments)
 {
     int a = 0;
     blitz_call call[BLITZ_INVOKE_MAX + 1];

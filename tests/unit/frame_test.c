@@ -239,7 +239,7 @@ static int join_mistakes(void *arg)
     return join(t);
 }
 
-TEST(frame, a_join_of_nobody_or_of_itself_is_told)
+TEST(frame, a_join_of_null_or_of_itself_returns_an_error)
 {
     t_on_each(join_mistakes, NULL, 3);
 }

@@ -86,7 +86,7 @@ TEST(frames, a_deep_chain_is_cut)
     CHECK_EQ(pc[BZ_FRAMES_MAX - 1], 0x1000 + 4 * (BZ_FRAMES_MAX - 2));
 }
 
-TEST(frames, what_is_no_stack_has_none)
+TEST(frames, memory_that_is_no_stack_has_no_frames)
 {
     uintptr_t pc[BZ_FRAMES_MAX];
     given_a_context_at(10, place(20));
@@ -103,7 +103,7 @@ TEST(frames, what_is_no_stack_has_none)
 
 /* ---- looking, as such ---- */
 
-TEST(look, what_is_not_there_cannot_be_copied)
+TEST(look, unmapped_memory_cannot_be_copied)
 {
     char out[16];
     given_a_context_at(10, place(20));

@@ -52,7 +52,7 @@ static int uses_everything(void *arg)
     return sum;
 }
 
-TEST(fresh_memory, what_the_allocator_left_in_it_does_not_matter)
+TEST(fresh_memory, old_content_of_allocated_memory_does_not_matter)
 {
     for (int byte = 0; byte < 256; byte += 85) {
         unsigned char fill = (unsigned char)byte;

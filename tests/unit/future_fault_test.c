@@ -64,7 +64,7 @@ static void *completes_soon(void *completer)
 }
 
 /* A plain thread without memory for its waker looks again by itself. */
-TEST(future_fault, a_thread_without_memory_for_a_waker_is_told_all_the_same)
+TEST(future_fault, a_thread_without_memory_for_a_waker_still_completes)
 {
     needs_our_malloc();
     for (int i = 0; i < 5; i++) {

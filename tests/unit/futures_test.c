@@ -160,7 +160,7 @@ static int join_myself(void *arg)
     return f.result;
 }
 
-TEST(futures, a_task_that_joins_itself_is_told)
+TEST(futures, a_task_that_joins_itself_gets_an_error)
 {
     t_on_each(join_myself, NULL, -EDEADLK);
 }

@@ -49,7 +49,7 @@ static int try_myself(void *arg)
     return 0;
 }
 
-TEST(handle, a_task_that_joins_itself_is_told)
+TEST(handle, a_task_that_joins_itself_gets_an_error)
 {
     t_on_each(try_myself, NULL, 0);
 }
@@ -66,7 +66,7 @@ static int nobody(void *arg)
     return 0;
 }
 
-TEST(handle, null_is_nobody)
+TEST(handle, null_is_no_task)
 {
     t_on_each(nobody, NULL, 0);
     nobody(NULL); /* on a plain thread, too */
@@ -198,7 +198,7 @@ static int take_pointers(void *arg)
     return 0;
 }
 
-TEST(handle, a_pointer_result_is_whose_it_is_that_joins)
+TEST(handle, the_joiner_owns_a_pointer_result)
 {
     bz_store_relaxed(&freed, 0); /* relaxed: no other thread yet */
     t_on_each(take_pointers, NULL, 0);
@@ -230,7 +230,7 @@ static int leave_pointers(void *arg)
     return 0;
 }
 
-TEST(handle, a_pointer_nobody_takes_is_freed)
+TEST(handle, an_unread_pointer_result_is_freed)
 {
     bz_store_relaxed(&freed, 0); /* relaxed: no other thread yet */
     t_on_each(leave_pointers, &freed, 0);

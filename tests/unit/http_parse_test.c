@@ -28,7 +28,7 @@ static int parse(const char *text, struct http_request *r)
     return got;
 }
 
-TEST(http_parse, reads_what_browsers_send)
+TEST(http_parse, parses_requests_of_browsers)
 {
     struct http_request r;
     static const char text[] = GET "Host: a\r\nUser-Agent: x\r\nAccept: */*\r\n\r\nrest";
@@ -74,7 +74,7 @@ TEST(http_parse, connections_are_kept_as_the_version_has_it)
 }
 
 /* Input that two servers parse differently allows request smuggling. */
-TEST(http_parse, refuses_what_could_be_read_two_ways)
+TEST(http_parse, refuses_ambiguous_requests)
 {
     struct http_request r;
     static const struct {

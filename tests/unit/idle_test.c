@@ -20,7 +20,7 @@ static void sleeps(unsigned proc, bool was_searching)
     (void)!bz_idle_announce(&idle, proc, was_searching);
 }
 
-TEST(idle, nobody_asleep_means_nobody_roused)
+TEST(idle, without_sleepers_no_worker_is_roused)
 {
     given(4);
     CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);
@@ -28,7 +28,7 @@ TEST(idle, nobody_asleep_means_nobody_roused)
     bz_idle_check(&idle);
 }
 
-TEST(idle, work_rouses_one_sleeper_who_then_counts_as_searching)
+TEST(idle, work_rouses_one_sleeper_which_then_counts_as_searching)
 {
     given(4);
     sleeps(2, false);
@@ -42,7 +42,7 @@ TEST(idle, work_rouses_one_sleeper_who_then_counts_as_searching)
 }
 
 /* One searcher is enough: the second push rouses no worker. */
-TEST(idle, while_somebody_searches_nobody_else_is_roused)
+TEST(idle, while_a_worker_searches_no_other_is_roused)
 {
     given(4);
     sleeps(1, false);
@@ -85,7 +85,7 @@ TEST(idle, a_searcher_that_leaves_while_no_proc_sleeps_need_not_look)
     CHECK_EQ(bz_idle_searching(&idle), 0u);
 }
 
-TEST(idle, a_searcher_that_is_not_the_last_sends_nobody)
+TEST(idle, a_searcher_that_is_not_the_last_rouses_no_worker)
 {
     given(8);
     sleeps(5, false);
@@ -106,7 +106,7 @@ TEST(idle, at_most_half_search_but_always_one_may)
     }
 }
 
-TEST(idle, whoever_announces_stops_searching)
+TEST(idle, announcing_sleep_ends_the_search)
 {
     given(4);
     CHECK(bz_idle_search(&idle));
@@ -158,7 +158,7 @@ TEST(idle, at_the_start_those_sleep_that_were_not_started)
 }
 
 /* The check of every push, one load: is there a worker that may have to be roused? */
-TEST(idle, a_push_asks_no_further_unless_one_sleeps_and_nobody_searches)
+TEST(idle, a_push_stops_unless_a_worker_sleeps_and_none_searches)
 {
     given(4);
     if (!idle.has_barrier)
@@ -173,7 +173,7 @@ TEST(idle, a_push_asks_no_further_unless_one_sleeps_and_nobody_searches)
 }
 
 /* Only the last searcher pays; the others' sleep costs neither a barrier nor a look. */
-TEST(idle, only_who_leaves_nobody_searching_takes_the_last_look)
+TEST(idle, only_the_last_searcher_makes_the_last_check)
 {
     given(8);
     CHECK(bz_idle_search(&idle));
@@ -188,7 +188,7 @@ TEST(idle, only_who_leaves_nobody_searching_takes_the_last_look)
 
 /* A worker that finds work at its last check continues as a searcher: there may be more than it can
  * run. */
-TEST(idle, who_stays_because_there_is_work_sends_another_when_it_has_it)
+TEST(idle, a_searcher_that_stays_for_work_rouses_another_when_it_has_it)
 {
     given(4);
     sleeps(3, false);
@@ -295,7 +295,7 @@ TEST(idle, frequent_last_looks_bring_fences_and_rare_ones_barriers)
     }
 }
 
-TEST(idle, fences_are_given_up_when_nobody_goes_to_sleep_any_more)
+TEST(idle, fences_end_when_no_worker_goes_to_sleep_any_more)
 {
     given(4);
     if (!idle.has_barrier)
@@ -308,7 +308,7 @@ TEST(idle, fences_are_given_up_when_nobody_goes_to_sleep_any_more)
     CHECK(!bz_idle_has_fences(&idle));
 }
 
-TEST(idle, check_names_what_is_wrong)
+TEST(idle, check_reports_each_broken_invariant)
 {
     given(4);
     sleeps(1, false);

@@ -62,7 +62,7 @@ static bool is_of_the_first_ten(bz_entry e)
     return bz_entry_task(e) < &tasks[10];
 }
 
-TEST(injector, what_is_dead_at_its_front_can_be_taken_out_alone)
+TEST(injector, tombstones_at_its_front_can_be_removed_alone)
 {
     given_an_injector_of(20);
     CHECK_EQ(bz_injector_take_dead(&in, is_of_the_first_ten, got, 4), 4u);
@@ -150,7 +150,7 @@ TEST(injector, check_names_a_wrong_length)
 }
 
 /* A runtime's memory is not cleared before it is made. */
-TEST(injector, init_leaves_nothing_of_what_the_memory_held)
+TEST(injector, init_overwrites_all_old_content)
 {
     memset(&in, 0xff, sizeof in);
     bz_injector_init(&in, &bz_os_linux);

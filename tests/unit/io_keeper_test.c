@@ -61,7 +61,7 @@ TEST(io_keeper, the_best_there_is_unless_one_is_forced)
     }
 }
 
-TEST(io_keeper, bug_18_what_the_system_refuses_is_done_without)
+TEST(io_keeper, bug_18_a_refused_system_call_has_a_fallback)
 {
     const char *name = "";
     CHECK_EQ(keeper_with("best", "epoll_create", &name), 0);

@@ -274,7 +274,7 @@ static int few_descriptors(void *arg)
 }
 
 /* Both ends of forty connections, and sixty-four descriptors: some wait in line for a while, all are served. */
-TEST(io_owed, bug_19_with_64_descriptors_everybody_is_served)
+TEST(io_owed, bug_19_with_64_descriptors_every_client_is_served)
 {
     struct rlimit limit;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -315,7 +315,7 @@ static int on_every_proc(void *arg)
 }
 
 /* A file opened before descriptors ran out can be waited for, on any proc. */
-TEST(io_owed, bug_19_a_proc_that_cannot_open_a_keeper_uses_another_s)
+TEST(io_owed, bug_19_a_proc_that_cannot_open_a_backend_uses_another_s)
 {
     static const char *const keepers[] = {"epoll", "poll"};
     bz_io_fault = only_one;

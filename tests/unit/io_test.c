@@ -284,7 +284,7 @@ static int closes(void *arg)
     return 0;
 }
 
-TEST(io, bug_16_a_close_ends_what_waits_and_the_peer_sees_it)
+TEST(io, bug_16_close_ends_waiting_operations_and_the_peer_sees_it)
 {
     t_on_each(closes, NULL, 0);
 }
@@ -525,7 +525,7 @@ static int passes_on(void *arg)
     return 0;
 }
 
-TEST(io, bug_22_a_future_that_was_told_and_goes_tells_the_next)
+TEST(io, bug_22_a_notified_future_that_is_cancelled_notifies_the_next)
 {
     CHECK_EQ(t_run_alone(passes_on, NULL), 0);
 }

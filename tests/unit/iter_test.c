@@ -199,7 +199,7 @@ static int fail_alone(void *arg)
     return 0;
 }
 
-TEST(iter, a_failure_is_told_to_those_behind_it)
+TEST(iter, a_failure_stops_the_parts_behind_it)
 {
     CHECK_EQ(t_run_alone(fail_alone, NULL), 0);
 }

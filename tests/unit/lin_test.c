@@ -30,7 +30,7 @@ TEST(lin, one_after_the_other_is_as_the_model_says)
     CHECK(lin_is_linearizable(&h));
 }
 
-TEST(lin, what_overlaps_may_have_been_in_either_order)
+TEST(lin, overlapping_operations_may_be_in_either_order)
 {
     struct lin h = {.capacity = 4};
     int a = lin_call(&h, LIN_SEND, 1), b = lin_call(&h, LIN_SEND, 2);
@@ -91,7 +91,7 @@ static const struct planted planted[] = {
     {"a wrong length", 2, {{LIN_SEND, 1, 0}, {LIN_LEN, 0, 0}}, 2},
 };
 
-TEST(lin, bug_24_what_is_planted_is_found)
+TEST(lin, bug_24_planted_errors_are_found)
 {
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
         struct lin h = {.capacity = planted[i].capacity, .senders = 1};

@@ -217,7 +217,7 @@ TEST(chain, cut_takes_the_front_and_leaves_the_rest)
     }
 }
 
-TEST(chain, check_names_what_is_wrong)
+TEST(chain, check_reports_each_broken_invariant)
 {
     struct item items[N];
     items_init(items);

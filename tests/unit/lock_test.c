@@ -16,7 +16,7 @@ TEST(lock, a_held_lock_is_refused_to_a_try)
     bz_lock_drop(&lock, &bz_os_linux);
 }
 
-TEST(lock, nobody_waiting_means_no_wake)
+TEST(lock, without_waiters_there_is_no_wake)
 {
     bz_lock_take(&lock, &bz_os_linux);
     CHECK_EQ(bz_load_relaxed(&lock.word), (uint32_t)BZ_LOCK_HELD);

@@ -30,7 +30,7 @@ TEST(log, a_hook_gets_the_message_its_level_and_its_argument)
     CHECK_STR_EQ(got.text, "3 stacks");
 }
 
-TEST(log, a_hook_gets_only_what_it_asked_for)
+TEST(log, a_hook_gets_only_its_levels)
 {
     for (int max = BLITZ_LOG_ERROR; max <= BLITZ_LOG_DEBUG; max++) {
         got.count = 0;

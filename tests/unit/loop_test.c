@@ -27,7 +27,7 @@ static int all_twins(void *arg)
     return 0;
 }
 
-TEST(loop, each_function_does_what_its_sequential_twin_does)
+TEST(loop, each_function_equals_its_sequential_version)
 {
     t_on_each(all_twins, NULL, 0);
 }
@@ -652,7 +652,7 @@ static int broken_pipes(void *arg)
     return 0;
 }
 
-TEST(loop, a_pipeline_that_fails_drops_what_was_under_way)
+TEST(loop, a_failed_pipeline_drops_its_items_in_flight)
 {
     t_on_each(broken_pipes, NULL, 0);
 }

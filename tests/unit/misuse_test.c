@@ -40,7 +40,7 @@ static int nothing(void *arg)
 
 /* ---- outside of a runtime ---- */
 
-TEST(misuse, a_spawn_outside_of_a_runtime_says_what_to_do)
+TEST(misuse, a_spawn_outside_of_a_runtime_explains_the_error)
 {
     blitz_task *t;
     begin_listening();
@@ -49,7 +49,7 @@ TEST(misuse, a_spawn_outside_of_a_runtime_says_what_to_do)
     was_said("opts.runtime");
 }
 
-TEST(misuse, a_socket_outside_of_a_runtime_says_what_to_do)
+TEST(misuse, a_socket_outside_of_a_runtime_explains_the_error)
 {
     blitz_addr at = blitz_addr_loopback_v4(0);
     blitz_tcp_listener *l;
@@ -69,7 +69,7 @@ static int runs_inside(void *arg)
     return 0;
 }
 
-TEST(misuse, calls_inside_of_a_runtime_say_what_is_wrong_with_them)
+TEST(misuse, calls_inside_of_a_runtime_explain_their_errors)
 {
     begin_listening();
     CHECK_EQ(blitz_run(runs_inside, NULL, &(blitz_runtime_opts){.procs = 2}), 0);

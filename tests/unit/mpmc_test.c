@@ -121,7 +121,7 @@ TEST(mpmc, a_cell_still_being_emptied_counts_as_full)
     bz_mpmc_fini(&ring);
 }
 
-TEST(mpmc, bad_sizes_and_no_memory_are_told)
+TEST(mpmc, bad_sizes_and_no_memory_return_errors)
 {
     from = test_allocator(&memory);
     CHECK_EQ(bz_mpmc_init(&ring, 0, &from), -EINVAL);
@@ -132,7 +132,7 @@ TEST(mpmc, bad_sizes_and_no_memory_are_told)
 }
 
 /* A guess read while positions move: never more than fits, never negative. */
-TEST(mpmc, count_never_leaves_the_range_of_what_fits)
+TEST(mpmc, count_stays_between_0_and_the_capacity)
 {
     given_a_ring_of(4);
     bz_store_relaxed(&ring.take_at, 3); /* read before a push_at that was read later */
@@ -143,7 +143,7 @@ TEST(mpmc, count_never_leaves_the_range_of_what_fits)
     bz_mpmc_fini(&ring);
 }
 
-TEST(mpmc, check_names_what_is_wrong)
+TEST(mpmc, check_reports_each_broken_invariant)
 {
     given_a_ring_of(4);
     CHECK(bz_mpmc_push(&ring, pointer(0)));

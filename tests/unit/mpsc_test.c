@@ -52,7 +52,7 @@ TEST(mpsc, takes_in_the_order_of_pushes)
 }
 
 /* The push that makes the queue non-empty owes the taker a wake-up; the others do not. */
-TEST(mpsc, exactly_the_first_push_is_told_that_the_queue_was_empty)
+TEST(mpsc, exactly_the_first_push_learns_that_the_queue_was_empty)
 {
     given_an_empty_queue();
     for (int round = 0; round < 3; round++) {

@@ -50,7 +50,7 @@ TEST(near, gives_back_in_the_order_of_deadlines_and_of_arming)
 }
 
 /* Ascending and descending pushes make the flattest and the deepest of heaps: nothing recurses. */
-TEST(near, takes_what_comes_sorted_either_way)
+TEST(near, takes_timers_in_order_for_sorted_input_either_way)
 {
     size_t n = t_scaled(200000);
     struct bz_wheel_timer *t = calloc(n, sizeof *t);
@@ -97,7 +97,7 @@ TEST(near, any_timer_can_leave_at_any_time)
     }
 }
 
-TEST(near, check_names_what_is_broken)
+TEST(near, check_reports_every_broken_invariant)
 {
     struct bz_wheel_timer t[3];
     for (unsigned i = 0; i < 3; i++)

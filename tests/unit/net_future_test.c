@@ -242,12 +242,12 @@ static void play_all(void (*play)(struct scene *))
     t_on_keepers(on_all, (void *)&play);
 }
 
-TEST(net_future, what_is_there_is_had)
+TEST(net_future, available_bytes_are_returned_at_once)
 {
     play_all(ready_at_once);
 }
 
-TEST(net_future, what_comes_wakes_who_waits)
+TEST(net_future, arriving_bytes_wake_the_waiter)
 {
     play_all(ready_later);
 }
@@ -262,7 +262,7 @@ TEST(net_future, bug_21_cancelled_while_it_waits_it_has_done_nothing)
     play_all(cancelled_while_it_waits);
 }
 
-TEST(net_future, bug_21_cancelled_after_it_was_woken_it_says_what_it_did)
+TEST(net_future, bug_21_cancelled_after_its_wake_up_it_reports_its_effect)
 {
     play_all(cancelled_after_it_was_woken);
 }

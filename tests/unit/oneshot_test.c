@@ -14,7 +14,7 @@ static blitz_oneshot *oneshot(void)
     return o;
 }
 
-TEST(oneshot, what_is_sent_is_received)
+TEST(oneshot, a_sent_value_is_received)
 {
     blitz_oneshot *o = oneshot();
     int out = 0;
@@ -80,7 +80,7 @@ static void drops(void *value, void *ctx)
     dropped += *(int *)value;
 }
 
-TEST(oneshot, a_value_that_nobody_received_is_dropped_once)
+TEST(oneshot, an_unreceived_value_is_dropped_once)
 {
     blitz_oneshot *o;
     int out;
@@ -135,7 +135,7 @@ static int waits_and_is_served(void *arg)
     return 0;
 }
 
-TEST(oneshot, who_waits_is_woken_by_a_send_or_a_drop)
+TEST(oneshot, a_send_or_a_drop_wakes_the_waiter)
 {
     t_on_each(waits_and_is_served, NULL, 0);
 }
@@ -159,7 +159,7 @@ static int gives_up(void *arg)
     return 0;
 }
 
-TEST(oneshot, who_gave_up_may_come_again)
+TEST(oneshot, a_cancelled_receive_may_be_repeated)
 {
     t_on_each(gives_up, NULL, 0);
     CHECK_EQ(blitz_run(gives_up, NULL, NULL), 0);
@@ -167,7 +167,7 @@ TEST(oneshot, who_gave_up_may_come_again)
 
 /* ---- as a future ---- */
 
-TEST(oneshot, the_future_is_told_or_cancelled)
+TEST(oneshot, the_future_completes_or_is_cancelled)
 {
     struct t_bell bell = {.holders = 1};
     blitz_waker w = t_bell_waker(&bell);

@@ -210,7 +210,7 @@ TEST(os_pages, discarded_pages_read_as_zero_and_cost_nothing)
     bz_os_slab_release(os, &slab);
 }
 
-TEST(os_pages, discarding_what_is_not_ours_is_an_error)
+TEST(os_pages, discarding_foreign_pages_is_an_error)
 {
     t_skip_if_emulated("discards what is not there");
     struct bz_os_slab slab = slab_of(page());

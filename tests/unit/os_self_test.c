@@ -4,12 +4,12 @@
 
 #define THREADS 4
 
-TEST(os_self, a_fresh_thread_is_nobody)
+TEST(os_self, a_fresh_thread_has_no_self)
 {
     CHECK_NULL(bz_self_get());
 }
 
-TEST(os_self, what_is_set_is_what_is_read)
+TEST(os_self, get_returns_the_value_of_the_last_set)
 {
     int a, b;
     bz_self_set(&a);

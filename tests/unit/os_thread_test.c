@@ -110,7 +110,7 @@ TEST(os_thread, without_a_name_it_has_the_starters)
     witness_end(&w);
 }
 
-TEST(os_thread, starts_as_nobody_and_keeps_its_own_self)
+TEST(os_thread, starts_without_a_self_and_keeps_its_own)
 {
     struct witness w;
     int me;
@@ -306,7 +306,7 @@ static void joins_itself(void *arg)
     atomic_store(&self_join, bz_os_thread_join(os, &w->thread));
 }
 
-TEST(os_thread, a_thread_that_joins_itself_is_told)
+TEST(os_thread, a_thread_that_joins_itself_gets_an_error)
 {
     static struct witness w;
     CHECK_EQ(bz_os_thread_start(os, &w.thread, NULL, joins_itself, &w), 0);

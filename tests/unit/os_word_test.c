@@ -57,7 +57,7 @@ TEST(os_word, a_wait_for_another_value_returns_at_once)
 }
 
 /* The news is worth more than the lateness. */
-TEST(os_word, a_changed_word_is_told_even_when_the_deadline_is_past)
+TEST(os_word, a_changed_word_wins_over_a_past_deadline)
 {
     bz_os_word word = 1;
     CHECK_EQ(bz_os_wait(os, &word, 0, 0), -EAGAIN);
@@ -161,7 +161,7 @@ TEST(os_word, a_wake_rouses_as_many_as_asked_and_no_more)
     }
 }
 
-TEST(os_word, a_wake_on_another_word_rouses_nobody)
+TEST(os_word, a_wake_on_another_word_rouses_no_thread)
 {
     bz_os_word pair[2] = {0, 0};
     struct waiter w;
@@ -301,7 +301,7 @@ TEST(os_word, a_spin_lets_the_other_thread_in)
     t_threads(2, wait_for_flag, NULL);
 }
 
-TEST(os_word, the_system_itself_delays_nobody)
+TEST(os_word, the_real_backend_has_no_delays)
 {
     CHECK(os->delay == NULL);
     for (int at = 0; at < BZ_OS_POINTS; at++) {

@@ -119,7 +119,7 @@ TEST(outside, a_runtime_that_was_shut_down_is_done_without)
 
 /* ---- allowed actions ---- */
 
-TEST(outside, a_call_may_do_what_tasks_do)
+TEST(outside, a_call_may_do_everything_that_tasks_do)
 {
     static const unsigned procs[] = {1, 2, 3, 8};
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
@@ -248,7 +248,7 @@ static void *calls_and_waits(void *arg)
 }
 
 /* A shutdown cancels what guests have left behind, and the runtime may go as soon as it is over. */
-TEST(outside, a_shutdown_ends_what_a_thread_waits_for)
+TEST(outside, a_shutdown_ends_the_wait_of_a_thread)
 {
     for (uint64_t n = t_scaled(50); n > 0; n--) {
         pthread_t thread;
@@ -294,7 +294,7 @@ static int only_make(const struct bz_os *os, const blitz_allocator *memory, void
     return err;
 }
 
-TEST(outside, whatever_fails_the_call_is_made)
+TEST(outside, the_call_is_made_despite_any_failure)
 {
     for (uint64_t nth = 1;; nth++) {
         struct bz_fault fault;

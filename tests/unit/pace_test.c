@@ -121,7 +121,7 @@ TEST(pace, ticks_that_wrap_and_a_clock_that_stands_still_do_no_harm)
     CHECK_GE(pace.every, 8u);
 }
 
-TEST(pace, check_names_what_is_wrong)
+TEST(pace, check_reports_each_broken_invariant)
 {
     given_a_fresh_proc();
     DIES("every 7 runs", pace.every = 7; bz_pace_check(&pace));

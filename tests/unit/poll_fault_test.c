@@ -100,7 +100,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_fault_books(&fault).slabs, 0);
 }
 
-TEST(poll_fault, every_allocation_that_fails_is_told_and_nothing_leaks)
+TEST(poll_fault, every_failed_allocation_returns_an_error_and_nothing_leaks)
 {
     for (uint64_t n = 1;; n++) {
         struct faulty f = {.plan = {.kind = BZ_FAULT_MEMORY, .nth = n}};

@@ -351,7 +351,7 @@ static int strict_turns(void *arg)
 }
 
 /* On one proc: all have had a turn before one has two. */
-TEST(poll, a_yield_lets_everybody_else_go_first)
+TEST(poll, a_yield_lets_all_other_tasks_run_first)
 {
     CHECK_EQ(t_run_alone(strict_turns, NULL), 0);
 }
@@ -399,7 +399,7 @@ static int leave_behind(void *arg)
     return 3;
 }
 
-TEST(poll, shutdown_ends_what_is_pending)
+TEST(poll, shutdown_ends_pending_tasks)
 {
     t_on_each(leave_behind, NULL, 3);
 }

@@ -151,7 +151,7 @@ TEST(pool_threads, an_idle_thread_is_used_again)
 }
 
 /* The end does what is in line, then joins every thread, whatever each of them is doing. */
-TEST(pool_threads, the_end_runs_what_waits_and_joins_all)
+TEST(pool_threads, shutdown_runs_waiting_work_and_joins_all_threads)
 {
     struct gate g = {.os = &bz_os_linux};
     struct piece piece[PIECES];

@@ -61,7 +61,7 @@ TEST(promise, is_kept_once_and_its_value_is_taken_once)
     CHECK_EQ(bell.holders, 0);
 }
 
-TEST(promise, fails_with_what_it_is_told_and_takes_no_success_for_an_error)
+TEST(promise, fails_with_the_given_error_and_rejects_a_success_code)
 {
     struct ends e;
     struct t_bell bell = {0};
@@ -75,7 +75,7 @@ TEST(promise, fails_with_what_it_is_told_and_takes_no_success_for_an_error)
 }
 
 /* bug class 24: every waiter sees the drop of the last completer, in any order. */
-TEST(promise, bug_24_dropped_unfulfilled_is_told)
+TEST(promise, bug_24_an_unfulfilled_drop_completes_with_an_error)
 {
     struct ends e;
     struct t_bell bell = {0};
@@ -95,7 +95,7 @@ TEST(promise, bug_24_dropped_unfulfilled_is_told)
     CHECK_EQ(bell.holders, 0);
 }
 
-TEST(promise, a_value_that_nobody_took_is_freed)
+TEST(promise, an_untaken_value_is_freed)
 {
     struct ends e;
     struct t_bell bell = {0};

@@ -62,7 +62,7 @@ TEST(quiet, a_signal_of_ours_is_eaten_while_the_program_blocks_it)
 }
 
 /* The program does not expect it at all: it would die of it. */
-TEST(quiet, a_signal_of_ours_kills_nobody)
+TEST(quiet, our_sigpipe_ends_no_process)
 {
     struct bz_quiet q;
     CHECK(!is_blocked());

@@ -138,7 +138,7 @@ static bool has_rings(void)
     return true;
 }
 
-TEST(reload, bug_20_acceptors_are_replaced_under_load_and_nobody_is_reset)
+TEST(reload, bug_20_acceptors_are_replaced_under_load_and_no_client_is_reset)
 {
     const char *keepers[] = {"epoll", "poll", "uring"};
     for (int i = 0; i < (has_rings() ? 3 : 2); i++)

@@ -167,7 +167,7 @@ static int crowd(void *arg)
 
 /* At the deadline the caller leaves, whatever the name server does; and a thousand who ask for a name
  * that does not answer take four threads, not a thousand. */
-TEST(resolve, who_leaves_loses_no_permit_and_few_look_up_at_once)
+TEST(resolve, a_cancelled_lookup_loses_no_permit_and_few_run_at_once)
 {
     bz_lookup_instead = slow_lookup;
     CHECK_EQ(blitz_run(crowd, NULL, &(blitz_runtime_opts){.procs = 2}), 0);

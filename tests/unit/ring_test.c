@@ -153,7 +153,7 @@ TEST(ring, a_submission_that_is_interrupted_is_made_again)
     bz_ring_close(&r);
 }
 
-TEST(ring, what_the_kernel_does_not_take_at_once_is_handed_in_again)
+TEST(ring, submissions_not_taken_at_once_are_submitted_again)
 {
     struct bz_ring r;
     ring_on_kernel(&r);
@@ -168,7 +168,7 @@ TEST(ring, what_the_kernel_does_not_take_at_once_is_handed_in_again)
 }
 
 /* The caller tries again later; nothing is lost. */
-TEST(ring, what_the_kernel_refuses_stays_pending)
+TEST(ring, refused_submissions_stay_pending)
 {
     struct bz_ring r;
     ring_on_kernel(&r);
@@ -318,7 +318,7 @@ TEST(sqe, an_accept_asks_for_the_address_only_if_there_is_room_for_it)
     CHECK_EQ(sqe.off, 16u);
 }
 
-TEST(sqe, what_has_no_operation_of_its_own_is_polled_for)
+TEST(sqe, an_operation_that_rings_lack_is_polled_for)
 {
     struct bz_op op;
     struct bz_uring_sqe sqe;

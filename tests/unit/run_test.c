@@ -33,7 +33,7 @@ TEST(run, bad_configs_are_refused_with_a_message)
     CHECK_EQ(calls, 0);
 }
 
-TEST(run, the_environment_fills_in_what_the_config_leaves_open)
+TEST(run, the_environment_sets_options_that_the_config_leaves_open)
 {
     int calls = 0;
     setenv("BLITZ_PROCS", "3", 1);
@@ -133,7 +133,7 @@ static int one_joins_itself(void *arg)
     return result;
 }
 
-TEST(run, a_task_that_joins_itself_is_told)
+TEST(run, a_task_that_joins_itself_gets_an_error)
 {
     CHECK_EQ(t_run_alone(one_joins_itself, NULL), -EDEADLK);
 }
@@ -271,7 +271,7 @@ static int strict_turns(void *arg)
 }
 
 /* On one proc a yield goes behind all ready tasks: all have run before one runs twice. */
-TEST(run, a_yield_lets_everybody_else_go_first)
+TEST(run, a_yield_lets_all_other_tasks_run_first)
 {
     static struct turns o;
     CHECK_EQ(t_run_alone(strict_turns, &o), 0);
@@ -296,7 +296,7 @@ static int sleep_and_look(void *arg)
     return 0;
 }
 
-TEST(run, nobody_wakes_before_the_deadline)
+TEST(run, no_task_wakes_before_its_deadline)
 {
     t_on_each(sleep_and_look, NULL, 0);
     CHECK_EQ(sleep_and_look(NULL), 0); /* a plain thread too */
@@ -395,7 +395,7 @@ static int leave_some_behind(void *arg)
     return 3;
 }
 
-TEST(run, what_main_leaves_behind_is_cancelled_and_waited_for)
+TEST(run, tasks_left_by_main_are_cancelled_and_joined)
 {
     t_on_each(leave_some_behind, NULL, 3);
 }
@@ -419,7 +419,7 @@ static void count_words(void *ctx, blitz_log_level level, const char *message)
     last_words += strstr(message, ctx) != NULL;
 }
 
-TEST(run, shutdown_keeps_its_deadline_and_names_who_would_not_end)
+TEST(run, shutdown_keeps_its_deadline_and_names_the_remaining_tasks)
 {
     static char words[] = "(mule) has not ended";
     blitz_runtime *rt;

@@ -121,7 +121,7 @@ TEST(runq, while_a_thief_copies_the_owner_goes_on_behind_it)
 }
 
 /* Likewise what another thief has claimed in the thief's own ring: those slots are not free yet. */
-TEST(runq, a_thief_that_is_stolen_from_counts_what_is_being_copied)
+TEST(runq, a_thief_that_is_a_victim_counts_slots_being_copied)
 {
     given_two_rings();
     push_all(1, BZ_RUNQ_CAP / 2 + 1);
@@ -133,7 +133,7 @@ TEST(runq, a_thief_that_is_stolen_from_counts_what_is_being_copied)
     CHECK_EQ(bz_runq_steal(&yours, &mine), 1000u + BZ_RUNQ_CAP / 4 - 1);
 }
 
-TEST(runq, what_is_being_copied_is_not_overwritten)
+TEST(runq, slots_being_copied_are_not_overwritten)
 {
     given_two_rings();
     push_all(1, BZ_RUNQ_CAP);
@@ -242,7 +242,7 @@ TEST(runq, take_few_refuses_tags_and_long_rings)
 }
 
 #if defined(BZ_DEBUG)
-TEST(runq, nobody_steals_from_a_lone_ring)
+TEST(runq, a_lone_ring_has_no_thieves)
 {
     bz_runq_init(&mine, true);
     bz_runq_init(&yours, false);
@@ -273,7 +273,7 @@ TEST(runq, bug_02_indices_that_wrap_lose_nothing)
     CHECK_LT(bz_load_relaxed(&mine.tail), start); /* it did wrap */
 }
 
-TEST(runq, check_names_what_is_wrong)
+TEST(runq, check_reports_each_broken_invariant)
 {
     given_two_rings();
     push_all(1, 4);

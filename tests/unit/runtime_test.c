@@ -147,7 +147,7 @@ TEST(runtime, the_config_overrides_the_environment)
 /* ---- limits ---- */
 
 /* Exactly so many live; one more is told to come again, and may when one has ended. */
-TEST(runtime, one_task_too_many_is_told_to_come_again)
+TEST(runtime, a_spawn_beyond_the_limit_returns_eagain)
 {
     enum { MAX = 10 };
     blitz_runtime *rt;
@@ -325,7 +325,7 @@ TEST(runtime, several_live_side_by_side_and_call_each_other)
 
 /* ---- ending ---- */
 
-TEST(runtime, what_was_not_shut_down_is_not_given_up)
+TEST(runtime, a_runtime_that_was_not_shut_down_is_not_freed)
 {
     blitz_runtime *rt;
     CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);

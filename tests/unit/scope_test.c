@@ -341,7 +341,7 @@ static blitz_poll ask(blitz_future *f, struct t_bell *b)
     return f->ops->poll(f, &w);
 }
 
-TEST(token, cancels_what_is_below_and_nothing_else)
+TEST(token, cancels_only_its_subtree)
 {
     blitz_token *t[7]; /* a tree: the parent of i is (i - 1) / 2 */
     for (int top = 0; top < 7; top++) {

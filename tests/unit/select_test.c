@@ -555,7 +555,7 @@ TEST(select, a_polled_select_never_meets_itself)
 }
 
 /* A receive future waits behind the receive of a select whose send it can take: it is the one to wake. */
-TEST(select, a_polled_select_does_not_stand_in_the_way_of_who_can_receive_from_it)
+TEST(select, a_polled_select_does_not_block_its_receivers)
 {
     blitz_chan *c = chan_of_ints(0);
     struct t_bell s = {.holders = 1}, r = {.holders = 1};
@@ -606,7 +606,7 @@ static void meddler_cancel(blitz_future *f)
  * closed. Many receive futures wait there; the first of them is told of the value. The select takes the value: now all
  * others must learn that the channel is over, however many they are.
  */
-TEST(select, a_polled_select_that_takes_the_last_value_tells_all_who_wait_behind)
+TEST(select, a_polled_select_that_takes_the_last_value_wakes_all_later_waiters)
 {
     static const blitz_future_ops ops = {"meddler", BLITZ_REVOCABLE, meddler_poll, meddler_cancel,
                                          NULL};

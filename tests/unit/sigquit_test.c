@@ -116,7 +116,7 @@ static int looks_at_the_handler(void *arg)
 }
 
 /* A library installs no signal handler by default. */
-TEST(sigquit, bug_34_nobody_touches_it_unless_asked)
+TEST(sigquit, bug_34_the_handler_is_unchanged_by_default)
 {
     as_by_default();
     CHECK_EQ(blitz_run(looks_at_the_handler, NULL, NULL), 0);
@@ -142,7 +142,7 @@ static void on_told(void *count)
     bz_fetch_add_relaxed((bz_atomic(int) *)count, 1); /* relaxed: a count */
 }
 
-TEST(sigquit, every_watcher_is_told_and_no_other)
+TEST(sigquit, every_watcher_is_called_and_no_other)
 {
     as_by_default();
     static bz_atomic(int) count[BZ_SIGQUIT_MAX + 1];

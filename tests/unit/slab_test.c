@@ -175,7 +175,7 @@ TEST(slab, foreign_objects_go_home_in_batches)
     then_nothing_is_left();
 }
 
-TEST(slab, a_flush_sends_what_there_is)
+TEST(slab, a_flush_sends_partial_batches)
 {
     given_two_slabs_of(64);
     void *a = bz_slab_alloc(&mine), *b = bz_slab_alloc(&mine);
@@ -298,7 +298,7 @@ TEST(slab, random_frees_from_two_owners_keep_the_books)
 }
 
 /* A fresh page costs more than what is made in it: a tide keeps its chunks. */
-TEST(slab, a_hoarding_class_does_not_give_back_what_the_next_tide_needs)
+TEST(slab, a_hoarding_class_keeps_chunks_that_the_next_burst_needs)
 {
     static void *o[4000];
     given_two_slabs_of(64);
@@ -342,7 +342,7 @@ TEST(slab, a_hoarding_class_lets_go_in_the_course_of_its_work)
     CHECK_EQ(bz_slab_fini(&mine), 0u);
 }
 
-TEST(slab, fini_counts_what_is_still_out)
+TEST(slab, fini_counts_objects_in_use)
 {
     given_two_slabs_of(64);
     void *kept = bz_slab_alloc(&mine);
@@ -395,7 +395,7 @@ TEST(slab, debug_objects_of_another_class_are_refused)
 }
 #endif
 
-TEST(slab, check_names_what_is_wrong)
+TEST(slab, check_reports_each_broken_invariant)
 {
     given_two_slabs_of(64);
     void *a = bz_slab_alloc(&mine), *b = bz_slab_alloc(&mine);
@@ -499,7 +499,7 @@ TEST(slab, a_walk_keeps_chunks_and_the_next_collect_gives_them_back)
 }
 
 /* The thread that frees an object that outlived its slab's owner counts it. */
-TEST(slab, a_closed_slab_says_so_to_who_frees)
+TEST(slab, a_free_to_a_closed_slab_is_reported)
 {
     given_watched_slabs();
     void *a = bz_slab_alloc(&mine), *b = bz_slab_alloc(&mine), *c = bz_slab_alloc(&mine);

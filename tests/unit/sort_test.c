@@ -179,7 +179,7 @@ TEST(sort, numbers_of_every_type_nans_and_zeros_in_total_order)
     CHECK_EQ(blitz_run(every_number, &r, &(blitz_runtime_opts){.procs = 2}), 0);
 }
 
-TEST(sort, the_total_order_of_doubles_is_what_the_header_says)
+TEST(sort, doubles_sort_in_the_documented_total_order)
 {
     double v[] = {(double)NAN, 1.0, 0.0, -0.0, -INFINITY, INFINITY, -(double)NAN, -1.0};
     CHECK_EQ(blitz_sort_double(v, 8), 0);

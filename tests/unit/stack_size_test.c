@@ -62,7 +62,7 @@ static int one_of_each(void *arg)
     return 0;
 }
 
-TEST(stack_size, each_task_has_what_it_asked_for)
+TEST(stack_size, each_task_has_its_requested_stack_size)
 {
     t_on_each(one_of_each, NULL, 0);
 }
@@ -251,7 +251,7 @@ static void run_faulty(const struct bz_os *os, void *arg)
     CHECK_EQ(bz_fault_books(&fault).slabs, 0);
 }
 
-TEST(stack_size, a_stack_that_cannot_be_had_is_told_and_the_rest_goes_on)
+TEST(stack_size, an_unavailable_stack_returns_an_error_and_other_tasks_run)
 {
     for (unsigned i = 0; i < 200; i++) {
         uint64_t seed = t_random();

@@ -120,7 +120,7 @@ TEST(stack, the_last_given_is_the_first_taken)
 }
 
 /* We may stand on the stack we give; what goes to the pool may be taken by another thread at once. */
-TEST(stack, what_was_given_last_stays_in_the_cache_when_it_overflows)
+TEST(stack, the_last_given_stack_stays_in_an_overflowing_cache)
 {
     struct t_stacks t;
     struct bz_stack *s[BZ_STACK_CACHE_MAX + 1];

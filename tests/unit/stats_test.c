@@ -154,7 +154,7 @@ static int yields_alone(void *arg)
 }
 
 /* In the plain form a yield always leaves. */
-TEST(stats, a_yield_to_nobody_is_none)
+TEST(stats, a_yield_without_other_tasks_is_not_counted)
 {
     struct measured m = measure(yields_alone, NULL);
     CHECK_EQ(ADDED(m, yielded), m.is_plain ? 10u : 0u);

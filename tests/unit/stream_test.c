@@ -169,7 +169,7 @@ TEST(stream, a_buffered_reader_gives_every_byte_once_and_in_order)
     free(data);
 }
 
-TEST(stream, a_buffered_writer_keeps_what_an_error_interrupts)
+TEST(stream, a_buffered_writer_keeps_unwritten_bytes_after_an_error)
 {
     char room[8], out[12];
     blitz_memory m = {.data = out, .room = 10};
@@ -190,7 +190,7 @@ TEST(stream, a_buffered_writer_keeps_what_an_error_interrupts)
 
 /* ---- in between ---- */
 
-TEST(stream, a_limited_reader_ends_where_it_is_told_to)
+TEST(stream, a_limited_reader_ends_at_its_limit)
 {
     struct stingy s;
     char out[16];

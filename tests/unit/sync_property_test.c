@@ -174,7 +174,7 @@ static void mutex_somebody_was_told(const blitz_mutex *m)
         CHECK_GE(rung, 1);
 }
 
-TEST(sync_property, bug_22_a_mutex_has_one_holder_and_a_free_one_has_told_somebody)
+TEST(sync_property, bug_22_a_mutex_has_one_holder_and_a_free_one_has_notified_a_waiter)
 {
     blitz_mutex m = BLITZ_MUTEX_INIT;
     bool is_held = false;
@@ -398,7 +398,7 @@ TEST(sync_property, a_barrier_lets_every_meeting_go_together_with_one_leader)
 
 /* ---- gates ---- */
 
-TEST(sync_property, a_wait_group_lets_out_all_who_wait_when_it_comes_to_nothing)
+TEST(sync_property, a_wait_group_releases_all_waiters_at_zero)
 {
     blitz_wait_group g = BLITZ_WAIT_GROUP_INIT;
     uint32_t count = 0;

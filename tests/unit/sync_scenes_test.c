@@ -15,7 +15,7 @@ static void on_each_seed(int (*scene)(void *))
     }
 }
 
-TEST(sync_scenes, bug_22_a_notification_is_not_lost_on_one_who_leaves)
+TEST(sync_scenes, bug_22_a_notification_is_not_lost_to_a_leaving_waiter)
 {
     on_each_seed(scene_notify);
 }
@@ -25,7 +25,7 @@ TEST(sync_scenes, no_signal_is_missed_between_the_unlock_and_the_wait)
     on_each_seed(scene_condition);
 }
 
-TEST(sync_scenes, bug_22_who_leaves_a_barrier_has_not_come)
+TEST(sync_scenes, bug_22_a_cancelled_waiter_has_not_arrived_at_the_barrier)
 {
     on_each_seed(scene_barrier);
 }
@@ -35,7 +35,7 @@ TEST(sync_scenes, bug_22_a_value_is_made_by_one_and_a_failure_lets_the_next_try)
     on_each_seed(scene_once);
 }
 
-TEST(sync_scenes, a_group_may_be_freed_by_who_has_waited_for_it)
+TEST(sync_scenes, a_released_waiter_may_free_the_group)
 {
     on_each_seed(scene_group);
 }
@@ -73,7 +73,7 @@ static int cancel_a_waiter(void *arg)
     return result;
 }
 
-TEST(sync_scenes, whoever_waited_for_a_condition_holds_the_mutex_whatever_came)
+TEST(sync_scenes, every_condition_wait_returns_with_the_mutex_locked)
 {
     t_on_each(cancel_a_waiter, NULL, 0);
 }
@@ -197,7 +197,7 @@ static int ask_in_circles(void *arg)
     return 0;
 }
 
-TEST(sync_scenes, who_asks_for_the_value_it_is_making_is_told_so)
+TEST(sync_scenes, a_recursive_get_of_a_value_in_the_making_returns_an_error)
 {
     t_on_each(ask_in_circles, NULL, 0);
 }
@@ -277,7 +277,7 @@ TEST(sync_scenes, a_latch_and_a_group_refuse_to_count_below_nothing)
     CHECK_EQ(blitz_wait_group_left(&g), UINT32_MAX);
 }
 
-TEST(sync_scenes, a_barrier_for_one_or_none_waits_for_nobody)
+TEST(sync_scenes, a_barrier_for_one_or_none_does_not_wait)
 {
     blitz_barrier one = BLITZ_BARRIER_INIT(1), none = BLITZ_BARRIER_INIT(0);
     CHECK_EQ(blitz_barrier_wait(&one, 0), BLITZ_BARRIER_LEADER);

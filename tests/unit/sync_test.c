@@ -93,7 +93,7 @@ static int give_up_a_mutex(void *arg)
     return 0;
 }
 
-TEST(sync, who_gives_up_a_mutex_has_not_locked_it)
+TEST(sync, a_cancelled_lock_does_not_hold_the_mutex)
 {
     t_on_each(give_up_a_mutex, NULL, 0);
 }
@@ -120,7 +120,7 @@ static int cancel_then_lock(void *arg)
     return result;
 }
 
-TEST(sync, a_cancelled_task_locks_what_is_free)
+TEST(sync, a_cancelled_task_locks_a_free_mutex)
 {
     t_on_each(cancel_then_lock, NULL, 0);
 }
@@ -171,7 +171,7 @@ static int dump_a_waiter(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-TEST(sync, a_dump_names_who_has_the_mutex)
+TEST(sync, a_dump_names_the_holder_of_the_mutex)
 {
     CHECK_EQ(t_run_alone(dump_a_waiter, NULL), 0);
 }
@@ -260,7 +260,7 @@ static int close_on_waiters(void *arg)
     return 0;
 }
 
-TEST(sync, closing_a_semaphore_turns_everybody_away)
+TEST(sync, closing_a_semaphore_ends_all_waits)
 {
     t_on_each(close_on_waiters, NULL, 0);
 }
@@ -297,7 +297,7 @@ static int big_before_small(void *arg)
 }
 
 /* Bug class 25: many small ones do not starve a large one. */
-TEST(sync, bug_25_who_wants_many_permits_is_not_passed_by_who_wants_few)
+TEST(sync, bug_25_a_waiter_for_many_permits_is_not_overtaken)
 {
     t_on_each(big_before_small, NULL, 0);
 }
@@ -328,7 +328,7 @@ static int gives_to_one_who_goes(void *arg)
 }
 
 /* Bug class 22: a permit that is given to one whose wait has just ended otherwise stays. */
-TEST(sync, bug_22_what_is_given_to_one_who_has_been_cancelled_is_not_lost)
+TEST(sync, bug_22_a_grant_to_a_cancelled_waiter_is_not_lost)
 {
     CHECK_EQ(t_run_alone(gives_to_one_who_goes, NULL), 0);
 }
@@ -431,7 +431,7 @@ static int writer_gives_up(void *arg)
     return 0;
 }
 
-TEST(sync, bug_22_a_writer_that_gives_up_holds_up_nobody)
+TEST(sync, bug_22_a_cancelled_writer_blocks_no_other_waiter)
 {
     t_on_each(writer_gives_up, NULL, 0);
 }

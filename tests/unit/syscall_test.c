@@ -43,7 +43,7 @@ static int reads_in_place(void *arg)
     return got;
 }
 
-TEST(syscall, a_call_that_blocks_in_place_blocks_nobody_else)
+TEST(syscall, a_blocking_call_in_place_blocks_no_other_task)
 {
     t_on_each(reads_in_place, NULL, 'x');
 }
@@ -337,7 +337,7 @@ static int some_stay(void *arg)
     return 0;
 }
 
-TEST(thread_lock, the_task_stays_and_nobody_else_comes)
+TEST(thread_lock, the_task_stays_and_no_other_task_runs_there)
 {
     t_on_each(some_stay, (void *)(intptr_t)20, 0);
 }

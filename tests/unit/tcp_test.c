@@ -54,7 +54,7 @@ static int talk(void *arg)
     return 0;
 }
 
-TEST(tcp, what_is_written_is_read)
+TEST(tcp, written_bytes_are_read)
 {
     t_on_each(talk, NULL, 0);
 }
@@ -220,7 +220,7 @@ static int close_under_readers(void *arg)
 }
 
 /* liburing#932: close() does not end what is under way, and the peer never sees the end. */
-TEST(tcp, bug_16_a_close_ends_what_is_under_way_and_the_peer_sees_it)
+TEST(tcp, bug_16_close_ends_pending_operations_and_the_peer_sees_it)
 {
     t_on_each(close_under_readers, NULL, 0);
 }
@@ -253,7 +253,7 @@ static int reuse(void *arg)
     return 0;
 }
 
-TEST(tcp, bug_14_a_handle_never_reaches_who_has_its_place_now)
+TEST(tcp, bug_14_a_handle_never_reaches_the_next_user_of_its_slot)
 {
     t_on_each(reuse, NULL, 0);
 }
@@ -286,7 +286,7 @@ static int dup2_in_between(void *arg)
     return 0;
 }
 
-TEST(tcp, bug_14_a_number_that_dup2_made_another_s_is_not_woken_for_the_old_one)
+TEST(tcp, bug_14_a_descriptor_replaced_by_dup2_gets_no_old_event)
 {
     t_on_each(dup2_in_between, NULL, 0);
 }
@@ -472,7 +472,7 @@ static int shared_port(void *arg)
     return 0;
 }
 
-TEST(tcp, a_port_is_shared_by_those_who_say_so)
+TEST(tcp, a_port_is_shared_on_request)
 {
     CHECK_EQ(blitz_run(shared_port, NULL, NULL), 0);
 }

@@ -33,7 +33,7 @@ static uint64_t odd_number(struct bz_rng *dice)
     }
 }
 
-TEST(time, does_what_wider_numbers_do)
+TEST(time, equals_the_result_of_wider_arithmetic)
 {
     struct bz_rng dice;
     bz_rng_init(&dice, t_random());
@@ -71,7 +71,7 @@ static int deadlines(void *arg)
     return 0;
 }
 
-TEST(time, what_is_left_of_a_deadline)
+TEST(time, the_remaining_time_of_a_deadline)
 {
     t_on_each(deadlines, NULL, 0);
     deadlines(NULL);
@@ -218,7 +218,7 @@ static int interval_by_hand(void *arg)
     return 0;
 }
 
-TEST(interval, does_with_missed_ticks_what_it_was_told)
+TEST(interval, handles_missed_ticks_by_its_policy)
 {
     t_on_each(interval_by_hand, NULL, 0);
     interval_by_hand(NULL);

@@ -113,7 +113,7 @@ TEST(story, a_stackless_child_that_waits_returns_to_its_joiner)
                  "0: run 2 3-4 waits\n0: run 1 1-6 waits\n0: run 2 7-8 yields\n");
 }
 
-TEST(story, what_was_overwritten_is_not_missed)
+TEST(story, overwritten_records_are_not_missed)
 {
     struct bz_record row[] = {E(1, end, 5, 0), E(2, syscall_leave, 5, 0), E(2, roused, 0, 0),
                               E(3, park, 6, 0), E(4, start, 8, 0)};
@@ -129,7 +129,7 @@ TEST(story, a_start_or_a_sleep_on_top_of_a_run_is_a_yield)
                  "0: run 1 1-2 yields\n0: run 2 2-4 yields\n0: run 1 4-5 yields\n0: sleep 0 5-6\n");
 }
 
-TEST(story, who_starts_elsewhere_has_yielded_here)
+TEST(story, a_start_on_another_row_implies_a_yield_here)
 {
     struct bz_record a[] = {E(1, start, 1, 0), E(9, start, 2, 0)};
     struct bz_record b[] = {E(5, start, 1, 0), E(6, end, 1, 0)};

@@ -261,7 +261,7 @@ static void check_name(const char *name, const char *json)
     end(rt);
 }
 
-TEST(trace, names_are_json_whatever_they_are)
+TEST(trace, any_name_is_valid_json)
 {
     check_name("plain", "plain");
     check_name("a \"quote\" and \\", "a \\u0022quote\\u0022 and \\u005c");
@@ -301,7 +301,7 @@ static int traces(const struct bz_os *os, const blitz_allocator *memory, void *a
     return err;
 }
 
-TEST(trace, every_failure_is_told_and_leaves_nothing_behind)
+TEST(trace, every_failure_returns_an_error_and_leaves_nothing_behind)
 {
     FAULTS_EACH(traces, .tolerates = T_FAULT(GUARD) | T_FAULT(BARRIER) | T_FAULT(ENTROPY));
 }

@@ -30,7 +30,7 @@ TEST(tracering, an_empty_one_gives_nothing)
     CHECK_EQ(lost, 0u);
 }
 
-TEST(tracering, what_was_written_is_read_in_order)
+TEST(tracering, records_are_read_in_order)
 {
     struct bz_record out[SIZE];
     uint64_t at = 0, lost = 0;

@@ -289,7 +289,7 @@ TEST(turns_signal, a_runtime_without_hogs_installs_no_handler)
 }
 
 /* Bug class 34: a handler of the program's own gets its signals and not ours, and is back at the end. */
-TEST(turns_signal, bug_34_an_earlier_handler_gets_what_is_not_ours_and_is_back_at_the_end)
+TEST(turns_signal, bug_34_an_earlier_handler_gets_foreign_signals_and_is_restored)
 {
     struct sigaction action = {.sa_handler = earlier_handler};
     CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);

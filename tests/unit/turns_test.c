@@ -73,7 +73,7 @@ static unsigned pass(unsigned n, unsigned allowed, unsigned ms)
     return most;
 }
 
-TEST(turns, below_the_limit_nobody_is_signalled)
+TEST(turns, below_the_limit_no_thread_is_signalled)
 {
     given(3);
     CHECK_EQ(bz_turns_rotate(&rt, now, hogs, 3, 3), BZ_OS_FOREVER);
@@ -152,7 +152,7 @@ TEST(turns, when_there_is_room_all_go_on)
     CHECK_EQ(running(6), 6u);
 }
 
-TEST(turns, who_is_asked_and_not_wanted_any_more_is_asked_no_longer)
+TEST(turns, a_stop_request_that_is_no_longer_needed_is_withdrawn)
 {
     given(3);
     is_deaf[0] = is_deaf[1] = is_deaf[2] = true;
@@ -169,7 +169,7 @@ TEST(turns, who_is_asked_and_not_wanted_any_more_is_asked_no_longer)
 }
 
 /* The monitor sleeps until then: while a hog waits for its turn it must return. */
-TEST(turns, it_wants_to_look_again_while_somebody_waits)
+TEST(turns, it_schedules_another_check_while_a_hog_waits)
 {
     given(4);
     for (unsigned t = 0; t < 200; t++) {

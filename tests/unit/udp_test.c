@@ -203,7 +203,7 @@ static int groups(void *arg)
     return 0;
 }
 
-TEST(udp, a_group_hears_what_is_sent_to_it)
+TEST(udp, group_members_receive_datagrams_to_the_group)
 {
     CHECK_EQ(blitz_run(groups, NULL, NULL), 0);
 }

@@ -231,7 +231,7 @@ static int full_line(void *arg)
     return 0;
 }
 
-TEST(unix_socket, who_finds_the_line_full_comes_again)
+TEST(unix_socket, a_connect_to_a_full_backlog_is_retried)
 {
     CHECK_EQ(blitz_run(full_line, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
 }

@@ -349,7 +349,7 @@ TEST(uring, a_peek_one_that_waits_for_all_and_a_long_one_bring_their_own)
     world_fini(&w);
 }
 
-TEST(uring, what_was_asked_to_end_has_taken_nothing_or_says_what)
+TEST(uring, a_cancelled_operation_has_no_effect_or_reports_it)
 {
     char text[ROOM];
     world_init(&w, 1);
@@ -496,7 +496,7 @@ static void *sleeps_there(void *arg)
 
 /* A machine whose proc was taken sleeps on in its ring, and so may the next: what others begin meanwhile is
  * handed in by them. */
-TEST(uring, what_is_begun_beside_a_sleeper_is_handed_in)
+TEST(uring, an_operation_started_beside_a_sleeper_is_submitted)
 {
     pthread_t thread;
     fail_at = 0;

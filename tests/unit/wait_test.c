@@ -297,7 +297,7 @@ TEST(wait, a_second_wake_is_named)
     DIES("(test): wake while woken", bz_wait_wake(&w, BZ_WAIT_WOKEN));
 }
 
-TEST(wait, check_names_what_is_broken)
+TEST(wait, check_reports_every_broken_invariant)
 {
     struct bz_wait w;
     bz_wait_begin_sole(&w, here(), "test");

@@ -14,7 +14,7 @@ static blitz_watch *watch(int value)
     return w;
 }
 
-TEST(watch_value, the_latest_is_what_counts)
+TEST(watch_value, only_the_latest_value_counts)
 {
     blitz_watch *w = watch(1), *none;
     uint64_t seen = 0;
@@ -81,12 +81,12 @@ static int changes(void *arg)
     return 0;
 }
 
-TEST(watch_value, all_who_wait_see_the_last_one)
+TEST(watch_value, all_waiters_see_the_last_value)
 {
     t_on_each(changes, NULL, 0);
 }
 
-TEST(watch_value, the_future_is_told_or_cancelled)
+TEST(watch_value, the_future_completes_or_is_cancelled)
 {
     blitz_watch *w = watch(1);
     struct t_bell bell = {.holders = 1};

@@ -62,7 +62,7 @@ TEST(wheel, bug_10_a_hundred_years_and_the_largest_number)
 }
 
 /* Far timers that are disarmed leave no moment behind that is never reached. */
-TEST(wheel, bug_10_the_overflow_list_forgets_what_was_disarmed)
+TEST(wheel, bug_10_the_overflow_list_forgets_disarmed_timers)
 {
     struct world o;
     world_init(&o, 0);

@@ -145,7 +145,7 @@ TEST(wheel, misuse_is_refused_and_named)
     DIES("is not due", bz_wheel_take(&o.due));
 }
 
-TEST(wheel, check_names_what_is_broken)
+TEST(wheel, check_reports_every_broken_invariant)
 {
     struct world o;
     world_init(&o, 0);
@@ -239,7 +239,7 @@ static void play(uint64_t start, int steps)
     bz_wheel_fini(&o.wheel);
 }
 
-TEST(wheel, does_what_a_sorted_list_does)
+TEST(wheel, equals_a_sorted_list)
 {
     int rounds = (int)t_scaled(300);
     for (int round = 0; round < rounds; round++)

@@ -122,7 +122,7 @@ TEST(word, a_cancel_waits_for_the_outermost_shield)
     CHECK(bz_word_is_cancelled(&word));
 }
 
-TEST(word, the_last_reference_is_told)
+TEST(word, drop_reports_the_last_reference)
 {
     bz_word_init(&word, BZ_SCHEDULED, 3);
     CHECK(!bz_word_unref(&word));
@@ -160,7 +160,7 @@ TEST(word, a_claim_adds_references_only_if_it_wins)
     CHECK(bz_word_unref(&word));
 }
 
-TEST(word, what_was_claimed_or_has_run_is_started_for_good)
+TEST(word, a_claimed_or_run_task_stays_started)
 {
     given(SCHEDULED);
     CHECK(!bz_word_is_started(&word));
@@ -209,7 +209,7 @@ TEST(word, a_woken_and_cancelled_fresh_task_is_still_to_be_claimed)
 
 /* ---- the end ---- */
 
-TEST(word, an_exit_drops_what_it_is_told_to)
+TEST(word, an_exit_drops_the_given_references)
 {
     static const struct {
         unsigned refs, drop;
@@ -252,7 +252,7 @@ TEST(word, an_exit_leaves_cancel_and_shield_alone)
     CHECK(bz_word_is_cancelled(&word));
 }
 
-TEST(word, an_exit_of_what_does_not_run_is_a_bug)
+TEST(word, an_exit_of_a_task_that_does_not_run_aborts)
 {
     static const enum row rows[] = {IDLE, SCHEDULED, COMPLETE};
     static const char *const says[] = {"exit while idle", "exit while scheduled",
@@ -267,7 +267,7 @@ TEST(word, an_exit_of_what_does_not_run_is_a_bug)
 
 /* ---- found by its word ---- */
 
-TEST(word, a_reference_is_had_of_what_has_one)
+TEST(word, try_ref_succeeds_only_with_an_existing_reference)
 {
     bz_word_init(&word, BZ_SCHEDULED, 1);
     CHECK(bz_word_try_ref(&word));
@@ -291,7 +291,7 @@ TEST(word, fields_that_would_overflow_abort_instead)
     DIES("one reference too few", bz_store_relaxed(&word, 0); (void)!bz_word_unref(&word));
 }
 
-TEST(word, check_names_what_is_wrong)
+TEST(word, check_reports_each_broken_invariant)
 {
     DIES("no such life", bz_store_relaxed(&word, BZ_WORD_REF_ONE | 9); bz_word_check(&word));
     DIES("notified but not running",
