@@ -1,60 +1,67 @@
 /*
- * uring.c - the keeper by completion: a ring of the kernel's for each proc.
+ * uring.c - the completion backend: one io_uring for each proc.
  *
- * An operation is written into the ring of the proc on which it begins, with its buffers, and flies;
- * what was written is handed to the kernel once a turn of the loop, when the machine sleeps or asks.
- * The completion carries the operation's address: its owner stays until it is told.
+ * An operation is written into the ring of the proc on which it starts, with its buffers, and is
+ * then in flight. Pending entries are submitted once in each turn of the loop, when the machine
+ * sleeps or polls. The completion carries the operation's address: its owner stays until it is
+ * woken.
  *
- * A plain ring (ring.c), because procs change hands. Three things follow, all seen in experiments:
+ * It is a plain ring (ring.c), because procs move between threads. This has three consequences, all
+ * seen in experiments:
  *
- *   The kernel ends an operation with -ECANCELED when the thread that handed it in exits. If nobody
- *   asked for that it is begun again, as the table below says: what has had no effect yet can be
- *   repeated, and a connect goes on by itself, so that only its end is waited for.
+ *   The kernel ends an operation with -ECANCELED when the thread that submitted it exits. If no
+ *   cancel was requested, the operation is submitted again, by the table below: an operation
+ *   without an effect so far can be repeated. A connect continues in the kernel, so only its end is
+ *   waited for.
  *
- *   While one flies, the kernel interrupts the thread that handed it in, whatever that is doing. A
- *   foreign call there comes back short or with EINTR. So blitz_block_in_place runs its function on a
- *   thread of the pool with this keeper, and pool threads never hand anything in; what a task calls
- *   unmarked must be ready for it (docs/networking.md).
+ *   While an operation is in flight, the kernel interrupts the thread that submitted it. A foreign
+ *   call there may return short or with EINTR. So with this backend blitz_block_in_place runs its
+ *   function on a pool thread, and pool threads never submit. An unmarked call of a task must
+ *   handle EINTR (docs/networking.md).
  *
- *   Two threads may sleep in one ring, and one may take what would have woken the other. Only a kick is
- *   meant for one in particular: whoever takes a kick while others sleep there kicks again.
+ *   Two threads may sleep in one ring, and one may take the completion that would have woken the
+ *   other. Only a kick is meant for a particular thread: a thread that takes a kick while others
+ *   sleep there kicks again.
  *
- * Receives are given a buffer when there is data, not before (lent.c): no idle connection has one. After a
- * receive that emptied its stream the next one expects to wait, and the kernel does not try it first:
- * 130 ns of 7.6 us, less if it turns out wrong.
+ * Receives get a provided buffer when data arrives (lent.c): an idle connection has none. After a
+ * receive that emptied its stream the next one expects to wait, and the kernel does not try it
+ * first. That saves 130 ns of 7.6 us, less if the guess is wrong.
  *
- * No operation is of the kind that completes many times. An accept of that kind takes connections that
- * nobody has asked for, which a listener that is closed, or a process that only looked for one, would have to
- * answer for; a receive, bytes that the next call would have to find. There are no ends of theirs to miss.
+ * No operation is multishot. A multishot accept takes connections that were not requested, and a
+ * closed listener would have to handle them. A multishot receive takes bytes that the next call
+ * would have to find.
  *
- * A descriptor that must not block is told so by the kernel as -EAGAIN at once; ours may block
- * (sched/io.c sees to that), and foreign ones are polled first. What rings cannot do (several messages
- * at once) is polled for, and then called.
+ * On a non-blocking descriptor the kernel returns -EAGAIN at once. So our descriptors are blocking
+ * (sched/io.c sets them), and foreign ones are polled first. Operations that rings lack (several
+ * messages at once) are polled for, and then called.
  *
- * One call a turn. A machine that sleeps hands in by the call that sleeps, without the lock (ring.c says
- * why it may); one that finds something completed, or was roused, hands in and goes on. While it spins
- * for work what it had is handed in first, so that a spin that finds nothing is followed by a second
- * call, which only sleeps. Built plain, handing in and sleeping are two calls. What it saves: with one
- * connection a message takes two calls instead of three. With many, whose sends complete as they are handed
- * in, there was one call before: there the CPU of a message is what it was, within the noise.
+ * One call a turn. A machine that sleeps submits by the same call, without the lock (ring.c
+ * explains why this is safe). A machine that finds completions, or was roused, submits and
+ * continues. Before it spins for work it submits first, so a spin without work is followed by a
+ * second call, which only sleeps. In plain builds submitting and sleeping are two calls. With one
+ * connection a message takes two calls instead of three. With many, whose sends complete as they
+ * are submitted, there was one call before: there the CPU time of a message is unchanged, within
+ * the noise.
  *
- * Everything else here is under the lock. It is held over a call that hands in and does not sleep.
+ * Everything else here is under the lock. It is held over a call that submits and does not sleep.
  *
- * The kernel may refuse an enter, for now (short of memory, EAGAIN, EBUSY) or for good (EPERM, EACCES, ENOSYS: a
- * filter that came after the start). In both cases a kick cannot be handed in. So each ring in which a thread sleeps
- * polls an eventfd, the *bell*, which is rung only then.
- *   For now: what is pending stays so, what finds the ring full is kept beside it (`later`), and the machine tries
- *   again after a pause that doubles from 0.1 to 6.4 ms.
- *   For good: the ring is *denied*. One line is logged. Operations that the kernel has not taken, and new ones, fail with -EIO.
- *   Those that it has taken complete as ever, since the kernel needs no call for that; the machine looks every 5 ms.
- *   They cannot be cancelled through the ring. So a cancel shuts the socket down, which completes them. A poll of a
- *   descriptor that is no socket is given up instead: it has no buffer, and its completion is dropped if it comes
- *   (`lost`). A read or write of a pipe that the kernel has taken ends when the kernel ends it.
+ * The kernel may refuse an enter, for now (short of memory, EAGAIN, EBUSY) or for good (EPERM,
+ * EACCES, ENOSYS: a filter that came after the start). In both cases a kick cannot be submitted. So
+ * each ring in which a thread sleeps polls an eventfd, the *bell*, which is written only then. For
+ * now: pending entries stay pending, entries that find the ring full are kept beside it (`later`),
+ * and the machine tries again after a pause that doubles from 0.1 to 6.4 ms.
+ *   For good: the ring is *denied*. One line is logged. Operations that the kernel has not taken,
+ *   and new ones, fail with -EIO.
+ *   Operations in flight still complete, because the kernel needs no call for that; the machine
+ *   checks every 5 ms. They cannot be cancelled through the ring. So a cancel shuts the socket
+ *   down, which completes them. A poll of a descriptor that is no socket is abandoned instead: it
+ *   has no buffer, and its later completion is dropped (`lost`). A read or write of a pipe in
+ *   flight ends when the kernel ends it.
  *
- * I1  poll->attached counts the operations that fly.
- * I2  An operation that flies is in its file's list, and its file in use.
+ * I1  poll->attached counts the operations in flight.
+ * I2  An operation in flight is in its file's list, and its file is in use.
  *
- * poll->own is made at init, before anybody else looks.
+ * poll->own is made at init, before any other thread reads it.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -73,12 +80,13 @@
 
 unsigned bz_uring_submissions = 256, bz_uring_completions = 1024;
 
-/* What a completion is of, if of no operation. An operation's address may have the POLLED bit. */
+/* The kinds of completions that belong to no operation. An operation's address may have the POLLED
+ * bit. */
 enum { KICK = 2, ASKED = 4, BELL = 8, POLLED = 1, HAND_IN_ROUNDS = 100 };
 /* Pauses of a machine whose ring is refused. */
 enum { PAUSE_MIN_NS = 100000, PAUSE_DOUBLINGS = 6, DENIED_NS = 5000000 };
 
-/* A poll that was given up on a denied ring. */
+/* A poll that was abandoned on a denied ring. */
 struct lost {
     uint64_t key;
     bool is_told;
@@ -111,7 +119,7 @@ struct uring_own {
 
 static struct uring_own *own_of(struct bz_poll *poll)
 {
-    return bz_load_relaxed(&poll->own); /* relaxed: made before anybody looked */
+    return bz_load_relaxed(&poll->own); /* relaxed: made before any other thread read it */
 }
 
 static struct bz_op *op_of(uint64_t key)
@@ -129,7 +137,7 @@ static void unlock(struct bz_poll *poll)
     bz_lock_drop(&own_of(poll)->lock, poll->os);
 }
 
-/* ---- what is handed in ---- */
+/* ---- submissions ---- */
 
 /* Wake the threads that sleep in the ring, without an enter. Under the lock. */
 static void ring_bell(struct uring_own *own)
@@ -170,7 +178,8 @@ static BZ_NOINLINE void put_later(struct uring_own *own)
     memmove(own->later, own->later + done, own->later_count * sizeof *own->later);
 }
 
-/* Hand in what is pending. 0, or a negative errno: it is still pending. Under the lock. */
+/* Submit the pending entries. Returns 0, or a negative errno: they are still pending. Under the
+ * lock. */
 static int submit(struct bz_poll *poll)
 {
     struct uring_own *own = own_of(poll);
@@ -204,8 +213,8 @@ static bool has_room(struct bz_poll *poll, void **array, size_t *room, size_t co
     return true;
 }
 
-/* Hand in what somebody waits for who is not here. If the kernel refuses for longer, a thread that sleeps in the ring
- * is woken and tries again. Under the lock. */
+/* Submit entries for a waiter on another thread. If the kernel refuses for longer, a thread that
+ * sleeps in the ring is woken and tries again. Under the lock. */
 static void hand_in(struct bz_poll *poll)
 {
     struct uring_own *own = own_of(poll);
@@ -217,7 +226,7 @@ static void hand_in(struct bz_poll *poll)
         ring_bell(own);
 }
 
-/* Room in the ring; handing in makes some. Under the lock. */
+/* Get room in the ring; a submit makes some. Under the lock. */
 static struct bz_uring_sqe *put(struct bz_poll *poll)
 {
     struct bz_ring *ring = &own_of(poll)->ring;
@@ -228,7 +237,7 @@ static struct bz_uring_sqe *put(struct bz_poll *poll)
     return bz_ring_put(ring);
 }
 
-/* A receive: what kernels can do that have buffers to choose from. */
+/* Options of a receive on kernels with provided buffers. */
 static void refine(struct uring_own *own, const struct bz_op *op, struct bz_uring_sqe *sqe)
 {
     if (!bz_lent_is_there(&own->lent, &own->ring))
@@ -277,8 +286,8 @@ static int put_or_keep(struct bz_poll *poll, struct later l)
     return 0;
 }
 
-/* Put it into the ring, or the question whether it is ready. The machine hands it in, on its way to sleep at
- * the latest; if one is asleep there already, we do: it may be the only one that would. */
+/* Put the operation, or a poll for it, into the ring. The machine submits it, at the latest before
+ * it sleeps. If a machine already sleeps there, we submit: no other machine may do it. */
 static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 {
     lock(poll);
@@ -289,7 +298,7 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
     return err;
 }
 
-/* A machine that sleeps on the word is not told: whoever is not this poll's machine rouses it anyway
+/* A machine that sleeps on the word is not woken here: a caller on another machine rouses it anyway
  * (sched/flight.c). */
 static int uring_submit(struct bz_poll *poll, struct bz_op *op)
 {
@@ -301,11 +310,11 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
     op->is_asked = 0;
     op->state = BZ_OP_FLIES;
     bz_list_push_back(&op->file->flying, &op->waiter.in); /* I2 */
-    bz_fetch_add_relaxed(&poll->attached, 1);             /* I1; relaxed: who sleeps is roused */
+    bz_fetch_add_relaxed(&poll->attached, 1); /* I1; relaxed: a sleeping machine is roused */
     return 0;
 }
 
-/* Others may take completions meanwhile, which is what the kernel may be waiting for. */
+/* Other threads may take completions meanwhile, which the kernel may be waiting for. */
 static void let_others(struct bz_poll *poll, unsigned *round)
 {
     bz_os_word never = 0;
@@ -317,7 +326,7 @@ static void let_others(struct bz_poll *poll, unsigned *round)
     lock(poll);
 }
 
-/* Give a poll up that the kernel has: it is told as cancelled. Under the lock. */
+/* Abandon a poll in flight: it completes as cancelled. Under the lock. */
 static void lose(struct bz_poll *poll, const struct bz_op *op)
 {
     struct uring_own *own = own_of(poll);
@@ -344,11 +353,12 @@ static void end_otherwise(struct bz_poll *poll, const struct bz_op *op)
 {
     if (bz_sys->shutdown(op->file->fd, SHUT_RDWR) != 0 && errno == ENOTSOCK)
         lose(poll, op);
-    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* the machine looks */
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* the machine checks */
 }
 
-/* Handed in at once: whoever would do it may sleep. And for certain, since whoever asked waits for it without a
- * deadline: if the kernel refuses for now, the request is pending, and the ring's machine hands it in. */
+/* Submit the cancel at once, because the ring's machine may sleep. It must not be lost, because the
+ * caller waits for its result without a deadline. If the kernel refuses for now, the request is
+ * pending, and the ring's machine submits it. */
 static void request_end(struct bz_poll *poll, struct bz_op *op)
 {
     struct uring_own *own = own_of(poll);
@@ -372,9 +382,10 @@ static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
     request_end(poll, op);
 }
 
-/* The kernel wakes one accept for a connection. If that one is just being ended it takes nothing, and the
- * connection waits in line beside others that sleep (bug class 20). So they are ended without having been
- * asked to, and begun again: then they look. Under the file's lock. */
+/* The kernel wakes one accept for a connection. If that one is just being cancelled it takes
+ * nothing, and the connection stays in the backlog beside sleeping accepts (bug class 20). So those
+ * are cancelled without a request and submitted again: then they check the backlog. Under the
+ * file's lock. */
 static void pass_on(struct bz_file *f)
 {
     struct pollfd line = {.fd = f->fd, .events = POLLIN};
@@ -387,13 +398,13 @@ static void pass_on(struct bz_file *f)
     }
 }
 
-/* ---- hearing ---- */
+/* ---- gathering completions ---- */
 
 /* Under the lock. */
 static void kick_locked(struct bz_poll *poll)
 {
     struct uring_own *own = own_of(poll);
-    bool is_in = own->is_denied || bz_ring_has(&own->ring, KICK); /* one that was refused will do */
+    bool is_in = own->is_denied || bz_ring_has(&own->ring, KICK); /* a refused kick will do */
     struct bz_uring_sqe *sqe = is_in ? NULL : put(poll);
     if (sqe != NULL) {
         sqe->opcode = BZ_URING_OP_NOP;
@@ -402,7 +413,8 @@ static void kick_locked(struct bz_poll *poll)
     hand_in(poll);
 }
 
-/* The bell was rung, or the thread that handed its poll in has ended, or the kernel is too old. Under the lock. */
+/* The bell was written, or the thread that submitted its poll has ended, or the kernel is too old.
+ * Under the lock. */
 static void heard_bell(struct uring_own *own, const struct bz_uring_cqe *c)
 {
     uint64_t count;
@@ -423,19 +435,19 @@ static void hang_bell(struct bz_poll *poll)
     sqe->op_flags = POLLIN;
     sqe->len = own->rings_once
                    ? 0
-                   : BZ_URING_POLL_MULTI; /* it cannot be hung again while enters are refused */
+                   : BZ_URING_POLL_MULTI; /* it cannot be polled again while enters are refused */
     sqe->user_data = BELL;
     own->has_bell = true;
 }
 
-/* It was to have a buffer of ours, and there was none. */
+/* True if the receive found no provided buffer. */
 static bool found_no_buffer(const struct bz_op *op, int64_t result)
 {
     return result == -ENOBUFS && op->code == BZ_OP_RECV && !op->has_own;
 }
 
-/* How an operation went, for whoever delivers it. Its owner stays until it is told, and what is read of
- * it here is constant until then. Under the ring's lock, not under the file's. */
+/* Gather the result of an operation for delivery. Its owner stays until it is woken, and the fields
+ * read here are constant until then. Under the ring's lock, not under the file's. */
 static void note(struct uring_own *own, const struct bz_uring_cqe *c, struct bz_harvest *harvest)
 {
     if (c->flags & BZ_URING_CQE_BUFFER)
@@ -454,7 +466,7 @@ static void add(struct bz_harvest *harvest, uint64_t key, int64_t what)
     harvest->entry[harvest->count++].what = what;
 }
 
-/* Is it the completion of a poll that was given up? Under the lock. */
+/* True if it is the completion of an abandoned poll. Under the lock. */
 static bool was_lost(struct uring_own *own, uint64_t key)
 {
     for (size_t i = 0; i < own->lost_count; i++)
@@ -501,7 +513,7 @@ static bool gather_failed(struct bz_poll *poll, struct bz_harvest *harvest)
     return harvest->count > before;
 }
 
-/* Take what has completed. Under the lock. Returns whether there was anything. */
+/* Take completions. Under the lock. Returns whether there were any. */
 static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct uring_own *own = own_of(poll);
@@ -523,22 +535,22 @@ static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
     if (BZ_UNLIKELY(own->is_denied) && !BZ_BROKEN(308))
         is_any |= gather_failed(poll, harvest);
     if (is_kicked && own->inside > 0)
-        kick_locked(poll); /* it was meant for somebody who has not seen it, perhaps */
+        kick_locked(poll); /* it may be meant for another sleeper that has not seen it */
     return is_any;
 }
 
 enum nap { SLEEP, LOOK, REFUSED };
 
-/* What is put in is handed in now: by the sleep itself, in one call. Under the lock. LOOK: it is no
- * time to sleep. REFUSED: not in the ring. */
+/* Prepare a sleep that submits the pending entries in the same call. Under the lock. LOOK: do not
+ * sleep now. REFUSED: do not sleep in the ring. */
 static enum nap lie_down(struct bz_poll *poll, struct bz_harvest *harvest, struct bz_ring_nap *nap)
 {
     struct uring_own *own = own_of(poll);
-    bool must = BZ_RING_IS_PLAIN || own->later_count > 0; /* hand in before the sleep */
+    bool must = BZ_RING_IS_PLAIN || own->later_count > 0; /* submit before the sleep */
     bool is_in = !must || (submit(poll) == 0 && own->later_count == 0);
     bool is_roused = bz_load_acquire(&poll->roused) != 0; /* poll.h [A] */
     if (gather(poll, harvest) || is_roused) {
-        (void)!submit(poll); /* refused: it is pending, and the next turn's */
+        (void)!submit(poll); /* refused: still pending, for the next turn */
         return LOOK;
     }
     if (!is_in || own->is_denied)
@@ -603,7 +615,7 @@ static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 {
     struct uring_own *own = own_of(poll);
     if (!bz_lock_try(&own->lock))
-        return;          /* somebody is at it */
+        return;          /* another thread is gathering */
     (void)!submit(poll); /* no call if nothing is pending */
     gather(poll, harvest);
     unlock(poll);
@@ -611,18 +623,18 @@ static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
 
 static void uring_kick(struct bz_poll *poll)
 {
-    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* who sleeps on the word */
+    bz_os_wake(poll->os, &poll->roused, UINT32_MAX); /* rouse a machine that sleeps on the word */
     lock(poll);
     if (own_of(poll)->inside > 0)
         kick_locked(poll);
     unlock(poll);
 }
 
-/* ---- what came back ---- */
+/* ---- results ---- */
 
 enum verdict { OVER, AGAIN, POLL_FIRST };
 
-/* How a connect went that was interrupted, or was under way already. */
+/* The result of a connect that was interrupted, or was already in progress. */
 static int64_t connect_outcome(struct bz_op *op)
 {
     int err = 0;
@@ -632,7 +644,7 @@ static int64_t connect_outcome(struct bz_op *op)
     return -err;
 }
 
-/* It is ready: what now? */
+/* The file is ready: complete or resubmit the operation. */
 static enum verdict after_poll(struct bz_op *op, int64_t *result)
 {
     if (*result < 0)
@@ -648,7 +660,7 @@ static enum verdict after_poll(struct bz_op *op, int64_t *result)
     return AGAIN;
 }
 
-/* By opcode: what was ended without anybody asking. */
+/* By opcode: how to continue an operation that ended without a cancel request. */
 static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 {
     bool is_unasked =
@@ -668,7 +680,7 @@ static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
     bool is_dry = found_no_buffer(op, *result);
     bool is_undone = is_dry || is_unasked || *result == -EINTR || *result == -EAGAIN;
     if (!is_undone)
-        return OVER; /* recv, send, accept, read, write say how much was done */
+        return OVER; /* recv, send, accept, read and write return their progress */
     if (op->is_asked) {
         *result = -ECANCELED;
         return OVER;
@@ -677,7 +689,7 @@ static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
     return *result == -EAGAIN ? POLL_FIRST : AGAIN;
 }
 
-/* A stream that was emptied: the next receive will have to wait. Under the file's lock. */
+/* The stream is empty: the next receive will have to wait. Under the file's lock. */
 static bool left_more(const struct bz_op *op, bool was_polled, int64_t result, uint64_t flags)
 {
     return was_polled || op->code != BZ_OP_RECV || bz_attempt_left_more(op, result) ||
@@ -706,7 +718,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
                           left_more(op, was_polled, result, harvest->entry[harvest->at].more));
     enum verdict v = look(op, was_polled, &result);
     if (v == OVER && op->is_asked && was_polled && result >= 0)
-        result = -ECANCELED; /* it was ready, and nothing has been done */
+        result = -ECANCELED; /* it was ready, and nothing has been done yet */
     if (v == OVER && op->is_asked && result <= 0 && is_denied(poll))
         result = -ECANCELED; /* a result of the shutdown that ended it */
     int err = v != OVER ? begin(poll, op, v == POLL_FIRST) : 0;
@@ -715,7 +727,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
         return;
     }
     bz_list_remove(&op->waiter.in);
-    bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait for nothing does no harm */
+    bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait without events is harmless */
     if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
         pass_on(f);
     if (result == -ECANCELED && f->is_closing)
@@ -725,11 +737,11 @@ static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
     unsigned is_in = op->is_in;
     op->is_in = 0;
     (void)!bz_waiter_claim(&op->waiter, 0,
-                           &wakes[0]); /* the operation is its owner's from here on */
+                           &wakes[0]); /* from here on the owner owns the operation */
     bz_file_leave_unlock(f, &(struct bz_op){.is_in = (uint8_t)is_in});
 }
 
-/* ---- from beginning to end ---- */
+/* ---- the backend ---- */
 
 static int uring_attach(struct bz_poll *poll, struct bz_file *f)
 {

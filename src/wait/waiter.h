@@ -1,5 +1,5 @@
 /*
- * waiter.h - the node of one party that waits, whoever it is and whatever it waits for.
+ * waiter.h - the node of one waiting party, for every kind of party and primitive.
  *
  * A waiter stands in the queue of one primitive: a channel, a lock, a file, a task that is joined. It
  * serves two kinds of party:
@@ -47,8 +47,9 @@ struct bz_waiter {
         blitz_waker waker;    /* polled; set while it is queued */
     };
     uint32_t
-        outcome; /* what a claim ends the wait with; host.c may change it. A select numbers its cases */
-    bz_shared(int) result; /* what came of it; valid once the waiter was claimed */
+        /* the outcome that a claim sets; host.c may change it. A select numbers its cases */
+        outcome;
+    bz_shared(int) result; /* the result; valid once the waiter was claimed */
     uint8_t state;         /* enum bz_waiter_state */
     bool is_polled;        /* constant */
     bool is_parked;  /* blocking: its wait is published. Of waiters that queue before they park */
