@@ -260,6 +260,42 @@ TEST(handover, bug_30_a_proc_that_no_thread_was_there_for_is_tried_again)
     }
 }
 
+static int hog_without_threads(void *arg)
+{
+    blitz_stats stats;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(nothing, NULL, NULL, &t), 0);
+    for (int i = 0; i < 300; i++)
+        bz_sim_burn(BLITZ_MS);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_stats_read(NULL, &stats), 0);
+    CHECK_LE(stats.stacks, 16u);
+    return 0;
+}
+
+static void play_without_threads(const struct bz_os *os, void *arg)
+{
+    struct bz_fault f;
+    struct sim_scene s = {1, hog_without_threads, NULL, 0};
+    (void)arg;
+    bz_fault_init(&f, os, NULL,
+                  &(struct bz_fault_plan){.kind = BZ_FAULT_THREAD, .nth = 3, .for_good = true});
+    sim_play(&f.os, &s);
+    CHECK_EQ(bz_fault_failed(&f), BZ_FAULT_THREAD);
+}
+
+/* The monitor tries again and again. What a machine without a thread was given is given back each time. */
+TEST(handover, bug_30_a_machine_that_gets_no_thread_keeps_no_stack)
+{
+    for (uint64_t i = 0, n = sim_seeds(20); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        t_watch("simulation seed 0x%llx", (unsigned long long)seed);
+        CHECK_EQ(
+            bz_sim_run(&(struct bz_sim_config){.seed = seed}, play_without_threads, NULL, NULL), 0);
+    }
+}
+
 /* One may burn beside the procs. When it has ended it is the next one's turn. */
 TEST(handover, a_hog_that_has_ended_makes_room_for_the_next)
 {

@@ -99,6 +99,38 @@ TEST(abandon, an_abandoned_call_outlives_its_runtime)
     }
 }
 
+static int stay_until_told(void *arg)
+{
+    atomic_int *is_told = arg;
+    blitz_shield();
+    while (!atomic_load(is_told))
+        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    blitz_unshield();
+    return 0;
+}
+
+/* A runtime whose tasks have not ended in time keeps its calls: the shutdown may be repeated, with or without them. */
+TEST(abandon, no_call_is_abandoned_before_every_task_has_ended)
+{
+    int fd[2];
+    atomic_int is_told = 0;
+    blitz_task *t;
+    blitz_runtime *rt = with_a_call(fd);
+    int gone = atomic_load(&dropped);
+    blitz_log_set(NULL, NULL, BLITZ_LOG_ERROR);
+    CHECK_EQ(blitz_spawn(stay_until_told, &is_told, &(blitz_spawn_opts){.runtime = rt}, &t), 0);
+    CHECK_EQ(blitz_runtime_abandon(rt, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    atomic_store(&is_told, 1);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_shutdown(rt, blitz_after(BLITZ_MS)),
+             -ETIMEDOUT); /* the call is under way */
+    CHECK_EQ(write(fd[1], "a", 1), 1);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(atomic_load(&dropped), gone + 1);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    close_both(fd);
+}
+
 /* ---- calls that return just then ---- */
 
 enum { CALLS = 4 };
