@@ -63,11 +63,11 @@ enum { BZ_POLL_HINT = 1 };
 enum bz_side { BZ_SIDE_IN = 0, BZ_SIDE_OUT = 1, BZ_SIDES };
 
 enum bz_op_state {
-    BZ_OP_NEW,   /* owned by the caller */
-    BZ_OP_WAITS, /* in a list of its file, until the half is ready */
-    BZ_OP_TOLD,  /* notified: to be tried again */
-    BZ_OP_FLIES, /* in flight: the kernel has it and its buffers */
-    BZ_OP_DONE   /* owned by the caller; result is set */
+    BZ_OP_NEW,      /* owned by the caller */
+    BZ_OP_WAITS,    /* in a list of its file, until the half is ready */
+    BZ_OP_NOTIFIED, /* notified: to be tried again */
+    BZ_OP_FLIES,    /* in flight: the kernel has it and its buffers */
+    BZ_OP_DONE      /* owned by the caller; result is set */
 };
 
 struct bz_op {
@@ -77,16 +77,16 @@ struct bz_op {
         struct bz_poll *poll; /* while in flight: the poll whose backend has it */
         const void *next;     /* by readiness: data of the owner to prefetch, or NULL */
     };
-    uint8_t code;        /* enum bz_op_code */
-    uint8_t side;        /* enum bz_side */
-    uint8_t state;       /* enum bz_op_state */
-    uint8_t is_in;       /* counted among the file's users */
-    uint8_t is_begun;    /* a connect in progress */
-    uint8_t is_asked;    /* a cancel was requested, by the owner or by a close of the file */
-    uint8_t has_own;     /* a receive that does not use provided buffers */
-    uint8_t is_seen;     /* its future has returned ready; accessed only by the owner */
-    uint32_t generation; /* the expected generation of the file; 0: any. Constant */
-    int flags;           /* of the call */
+    uint8_t code;         /* enum bz_op_code */
+    uint8_t side;         /* enum bz_side */
+    uint8_t state;        /* enum bz_op_state */
+    uint8_t is_in;        /* counted among the file's users */
+    uint8_t is_begun;     /* a connect in progress */
+    uint8_t is_cancelled; /* a cancel was requested, by the owner or by a close of the file */
+    uint8_t has_own;      /* a receive that does not use provided buffers */
+    uint8_t is_seen;      /* its future has returned ready; accessed only by the owner */
+    uint32_t generation;  /* the expected generation of the file; 0: any. Constant */
+    int flags;            /* of the call */
     int64_t result;
     union {
         struct {
@@ -133,10 +133,10 @@ struct bz_half {
 };
 
 enum bz_file_flags {
-    BZ_FILE_STREAM = 1,  /* a short read has emptied it, a short write has filled it */
-    BZ_FILE_FOREIGN = 2, /* we do not close the descriptor */
-    BZ_FILE_DISK = 4,    /* always ready, but may be slow */
-    BZ_FILE_CARGO = 8    /* a stream that carries descriptors: a short read proves nothing */
+    BZ_FILE_STREAM = 1,    /* a short read has emptied it, a short write has filled it */
+    BZ_FILE_FOREIGN = 2,   /* we do not close the descriptor */
+    BZ_FILE_DISK = 4,      /* always ready, but may be slow */
+    BZ_FILE_PASSES_FDS = 8 /* a stream that carries descriptors: a short read proves nothing */
 };
 
 /* The fields that each message uses come first, in one cache line. */
@@ -214,7 +214,7 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
     op->state = BZ_OP_NEW;
     op->is_in = 0;
     op->is_begun = 0;
-    op->is_asked = 0;
+    op->is_cancelled = 0;
     op->has_own = 0;
     op->is_seen = 0;
     op->poll = NULL;

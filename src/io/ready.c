@@ -28,7 +28,7 @@
  * stream is empty. A later call that returns -EAGAIN shows that there was no end and no rest, and
  * clears is_over (unless a new edge came during the call: `overs` counts them). A Unix stream also
  * returns less where descriptors are attached to the bytes: there a short read proves nothing
- * (BZ_FILE_CARGO).
+ * (BZ_FILE_PASSES_FDS).
  *
  * The same applies to both halves, and to several waiters for the same half (accept by many tasks).
  * Each edge notifies the first waiter. A waiter that finds more than it takes notifies the next
@@ -54,7 +54,7 @@ static void wake_one(struct bz_half *h, struct bz_wake *wake)
 {
     while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
         struct bz_op *op = bz_op_of(h->waiting.next);
-        op->state = BZ_OP_TOLD;
+        op->state = BZ_OP_NOTIFIED;
         if (bz_waiter_claim(&op->waiter, 0, wake))
             return; /* else the waiter had left: try the next one */
     }
@@ -149,7 +149,7 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
     next->kind = BZ_WAKE_NONE;
     if (op->state == BZ_OP_WAITS)
         bz_waiter_leave(&op->waiter);
-    else if (op->state == BZ_OP_TOLD && !BZ_BROKEN(142))
+    else if (op->state == BZ_OP_NOTIFIED && !BZ_BROKEN(142))
         wake_first(&op->file->half[op->side], next);
     op->state = BZ_OP_NEW;
 }

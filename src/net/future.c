@@ -170,7 +170,7 @@ static bool step(struct bz_net_future *f)
     case BZ_CALL_WAIT:
         return bz_net_future_over(f, result > 0 ? 0 : result);
     case BZ_CALL_FROM:
-    case BZ_CALL_CARGO:
+    case BZ_CALL_FDS:
         return bz_net_future_over(f, bz_message_came(f, result));
     case BZ_CALL_MANY:
         bz_many_end(f, result);

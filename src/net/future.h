@@ -14,8 +14,8 @@ enum bz_net_call {
     BZ_CALL_EXACT,
     BZ_CALL_ALL,
     BZ_CALL_WAIT,
-    BZ_CALL_FROM,  /* message.c: with an address */
-    BZ_CALL_CARGO, /* with descriptors */
+    BZ_CALL_FROM, /* message.c: with an address */
+    BZ_CALL_FDS,  /* with descriptors */
     BZ_CALL_ACCEPT,
     BZ_CALL_CONNECT, /* these start when polled */
     BZ_CALL_FD,
@@ -58,12 +58,12 @@ struct bz_message_future {
     struct iovec piece;
     union {
         blitz_addr *from; /* FROM; NULL: not requested */
-        blitz_fd *fds;    /* CARGO */
+        blitz_fd *fds;    /* FDS */
     };
-    size_t room; /* CARGO */
+    size_t room; /* FDS */
     union {
         struct sockaddr_storage name;
-        union bz_cargo cargo;
+        union bz_fds_control control;
     } beside;
 };
 

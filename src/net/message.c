@@ -122,28 +122,28 @@ void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t, cons
                                      size_t bytes, const blitz_fd *fds, size_t fd_count)
 {
     struct bz_message_future *m = init(f, BZ_CALL_PLAIN, stream(t), data, bytes);
-    int err = bz_cargo_refuses(stream(t), BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
+    int err = bz_fds_check(stream(t), BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
     if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX) {
         (void)bz_net_future_over(&m->net, err != 0 ? err : -EINVAL);
         return;
     }
-    bz_cargo_load(&m->header, &m->beside.cargo, fds, fd_count);
+    bz_fds_attach(&m->header, &m->beside.control, fds, fd_count);
     begin(m, BZ_OP_SENDMSG, 0);
 }
 
 void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
                                      size_t bytes, blitz_fd *fds, size_t room)
 {
-    struct bz_message_future *m = init(f, BZ_CALL_CARGO, stream(t), data, bytes);
-    int err = bz_cargo_refuses(stream(t), BZ_SOCKET_READS, data, bytes, fds, room);
+    struct bz_message_future *m = init(f, BZ_CALL_FDS, stream(t), data, bytes);
+    int err = bz_fds_check(stream(t), BZ_SOCKET_READS, data, bytes, fds, room);
     if (err != 0) {
         (void)bz_net_future_over(&m->net, err);
         return;
     }
     m->fds = fds;
     m->room = room;
-    m->header.msg_control = &m->beside.cargo;
-    m->header.msg_controllen = sizeof m->beside.cargo;
+    m->header.msg_control = &m->beside.control;
+    m->header.msg_controllen = sizeof m->beside.control;
     begin(m, BZ_OP_RECVMSG, 0);
 }
 
@@ -154,8 +154,8 @@ int64_t bz_message_came(struct bz_net_future *f, int64_t result)
     struct bz_message_future *m = message_of(f);
     if (result < 0)
         return result;
-    if (f->call == BZ_CALL_CARGO)
-        f->done = bz_cargo_unload(&m->header, m->fds, m->room);
+    if (f->call == BZ_CALL_FDS)
+        f->done = bz_fds_detach(&m->header, m->fds, m->room);
     else if (m->from != NULL)
         bz_sockaddr_to(&m->beside.name, m->header.msg_namelen, m->from);
     return result;

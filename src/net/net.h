@@ -25,17 +25,18 @@ BZ_MUST_USE int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code,
                                  const blitz_piece *pieces, size_t count, struct msghdr *out);
 
 /* Descriptors passed with a message: unix.c. */
-union bz_cargo {
+union bz_fds_control {
     struct cmsghdr header; /* for its alignment */
     char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
 };
 /* Check the arguments of a message with descriptors. Returns 0 or a negative errno. */
-BZ_MUST_USE int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
-                                 const int *fds, size_t fd_count);
+BZ_MUST_USE int bz_fds_check(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
+                             const int *fds, size_t fd_count);
 /* Add descriptors to an outgoing message. */
-void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const int *fds, size_t fd_count);
+void bz_fds_attach(struct msghdr *message, union bz_fds_control *control, const int *fds,
+                   size_t fd_count);
 /* Take the descriptors of a received message; close those that do not fit. Returns their number. */
-size_t bz_cargo_unload(struct msghdr *message, int *fds, size_t room);
+size_t bz_fds_detach(struct msghdr *message, int *fds, size_t room);
 
 /* Classify an accept error: listen.c. */
 enum bz_accept_step { BZ_ACCEPT_FAILS, BZ_ACCEPT_AGAIN, BZ_ACCEPT_NAPS };

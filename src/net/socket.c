@@ -50,8 +50,8 @@ int bz_socket_new(int fd, unsigned flags, struct bz_socket **out)
     struct bz_socket *s = handle_for(&m->rt->alloc);
     if (s == NULL)
         return -ENOMEM;
-    bool has_cargo = (flags & BZ_FILE_STREAM) && bz_sock_is_unix(fd);
-    int err = bz_io_open(fd, flags | (has_cargo ? BZ_FILE_CARGO : 0), &s->file);
+    bool passes_fds = (flags & BZ_FILE_STREAM) && bz_sock_is_unix(fd);
+    int err = bz_io_open(fd, flags | (passes_fds ? BZ_FILE_PASSES_FDS : 0), &s->file);
     if (err != 0) {
         bz_free(&m->rt->alloc, s, sizeof *s);
         return err;

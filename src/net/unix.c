@@ -49,8 +49,8 @@ int blitz_unix_datagram_pair(blitz_udp *out[2])
 
 /* ---- descriptors ---- */
 
-int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
-                     const blitz_fd *fds, size_t fd_count)
+int bz_fds_check(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
+                 const blitz_fd *fds, size_t fd_count)
 {
     int err = bz_stream_refuses(s, may, data, bytes);
     if (err != 0)
@@ -58,13 +58,13 @@ int bz_cargo_refuses(struct bz_socket *s, unsigned may, const void *data, size_t
     return bytes == 0 || (fds == NULL && fd_count > 0) ? -EINVAL : 0;
 }
 
-void bz_cargo_load(struct msghdr *message, union bz_cargo *cargo, const blitz_fd *fds,
+void bz_fds_attach(struct msghdr *message, union bz_fds_control *control, const blitz_fd *fds,
                    size_t fd_count)
 {
     if (fd_count == 0)
         return;
-    memset(cargo, 0, sizeof *cargo);
-    message->msg_control = cargo;
+    memset(control, 0, sizeof *control);
+    message->msg_control = control;
     message->msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
     struct cmsghdr *c = CMSG_FIRSTHDR(message);
     c->cmsg_level = SOL_SOCKET;
@@ -77,15 +77,15 @@ int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const 
                             size_t fd_count, blitz_deadline until)
 {
     struct bz_op op;
-    union bz_cargo cargo;
+    union bz_fds_control control;
     struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     if (t == NULL)
         return -EINVAL;
-    int err = bz_cargo_refuses(&t->s, BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
+    int err = bz_fds_check(&t->s, BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
     if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX)
         return err != 0 ? err : -EINVAL;
-    bz_cargo_load(&message, &cargo, fds, fd_count);
+    bz_fds_attach(&message, &control, fds, fd_count);
     bz_socket_op(&t->s, &op, BZ_OP_SENDMSG);
     op.msg.header = &message;
     return bz_io_run(&op, "unix send", until);
@@ -106,7 +106,7 @@ static void unload(const struct cmsghdr *c, blitz_fd *fds, size_t room, size_t *
     }
 }
 
-size_t bz_cargo_unload(struct msghdr *message, blitz_fd *fds, size_t room)
+size_t bz_fds_detach(struct msghdr *message, blitz_fd *fds, size_t room)
 {
     size_t count = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
@@ -119,19 +119,21 @@ int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, blitz_fd *fd
                             blitz_deadline until)
 {
     struct bz_op op;
-    union bz_cargo cargo;
+    union bz_fds_control control;
     struct iovec piece = {data, bytes};
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &cargo, .msg_controllen = sizeof cargo};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
     if (t == NULL || fd_count == NULL)
         return -EINVAL;
-    int err = bz_cargo_refuses(&t->s, BZ_SOCKET_READS, data, bytes, fds, *fd_count);
+    int err = bz_fds_check(&t->s, BZ_SOCKET_READS, data, bytes, fds, *fd_count);
     if (err != 0)
         return err;
     bz_socket_op(&t->s, &op, BZ_OP_RECVMSG);
     op.msg.header = &message;
     int64_t n = bz_io_run(&op, "unix receive", until);
-    *fd_count = n >= 0 ? bz_cargo_unload(&message, fds, *fd_count) : 0;
+    *fd_count = n >= 0 ? bz_fds_detach(&message, fds, *fd_count) : 0;
     return n;
 }
 

@@ -146,9 +146,9 @@ static void until_told(struct world *w, struct flight *f)
 /* Some kernels have no such buffers, and plain builds use none. */
 static void needs_lent(struct world *w, struct flight *under_way)
 {
-    if (bz_uring_lent(&w->poll)->state == BZ_LENT_THERE)
+    if (bz_uring_provided(&w->poll)->state == BZ_PROVIDED_THERE)
         return;
-    CHECK_EQ(bz_uring_lent(&w->poll)->state, BZ_LENT_REFUSED);
+    CHECK_EQ(bz_uring_provided(&w->poll)->state, BZ_PROVIDED_REFUSED);
     if (under_way != NULL) {
         ask_to_end(w, under_way);
         until_told(w, under_way);
@@ -204,7 +204,7 @@ TEST(uring, bug_15_a_receive_leaves_the_buffer_of_its_owner_alone_until_it_is_he
 TEST(uring, buffers_are_lent_again_once_they_were_read)
 {
     world_init(&w, 1);
-    for (int i = 0; i < 3 * BZ_LENT_FIRST; i++) {
+    for (int i = 0; i < 3 * BZ_PROVIDED_FIRST; i++) {
         struct flight *f = receive(&w, 0);
         glance(&w);
         say(&w, 0, "again");
@@ -212,9 +212,9 @@ TEST(uring, buffers_are_lent_again_once_they_were_read)
         got(f, "again");
     }
     needs_lent(&w, NULL);
-    CHECK_EQ(bz_uring_lent(&w.poll)->served, 3u * BZ_LENT_FIRST);
-    CHECK_EQ(bz_uring_lent(&w.poll)->dry, 0u);
-    CHECK_EQ(bz_uring_lent(&w.poll)->count, BZ_LENT_FIRST);
+    CHECK_EQ(bz_uring_provided(&w.poll)->served, 3u * BZ_PROVIDED_FIRST);
+    CHECK_EQ(bz_uring_provided(&w.poll)->dry, 0u);
+    CHECK_EQ(bz_uring_provided(&w.poll)->count, BZ_PROVIDED_FIRST);
     world_fini(&w);
 }
 
@@ -243,14 +243,14 @@ TEST(uring, bug_17_more_receives_than_buffers_lose_nothing)
     world_init(&w, PAIRS);
     a_burst();
     needs_lent(&w, NULL);
-    const struct bz_lent *lent = bz_uring_lent(&w.poll);
-    CHECK_GT(lent->dry, 0u);
-    CHECK_EQ(lent->count, BZ_LENT_FIRST + lent->dry);
-    CHECK_EQ(lent->served, PAIRS - lent->dry);
+    const struct bz_provided *provided = bz_uring_provided(&w.poll);
+    CHECK_GT(provided->dry, 0u);
+    CHECK_EQ(provided->count, BZ_PROVIDED_FIRST + provided->dry);
+    CHECK_EQ(provided->served, PAIRS - provided->dry);
     for (unsigned round = 0; round < 5; round++)
         a_burst();
-    CHECK_LE(lent->count, PAIRS);
-    CHECK_GE(lent->served, 5u * PAIRS);
+    CHECK_LE(provided->count, PAIRS);
+    CHECK_GE(provided->served, 5u * PAIRS);
     world_fini(&w);
 }
 
@@ -321,7 +321,7 @@ TEST(uring, bug_17_rings_of_two_entries_serve_a_crowd)
 
 static void receive_with(size_t room, int flags)
 {
-    static char big[BZ_LENT_BYTES + 1];
+    static char big[BZ_PROVIDED_BYTES + 1];
     struct flight *f = begin(&w, 0, BZ_OP_RECV);
     f->op.buffer.data = big;
     f->op.buffer.bytes = room;
@@ -337,13 +337,13 @@ TEST(uring, a_peek_one_that_waits_for_all_and_a_long_one_bring_their_own)
 {
     char text[8];
     world_init(&w, 1);
-    receive_with(BZ_LENT_BYTES, 0);
-    unsigned served = bz_uring_lent(&w.poll)->served;
-    receive_with(BZ_LENT_BYTES + 1, 0);
+    receive_with(BZ_PROVIDED_BYTES, 0);
+    unsigned served = bz_uring_provided(&w.poll)->served;
+    receive_with(BZ_PROVIDED_BYTES + 1, 0);
     receive_with(8, MSG_WAITALL);
     receive_with(8, MSG_PEEK);
     CHECK_EQ(recv(w.file[0]->fd, text, 8, MSG_DONTWAIT), 8); /* it was still there */
-    CHECK_EQ(bz_uring_lent(&w.poll)->served, served);
+    CHECK_EQ(bz_uring_provided(&w.poll)->served, served);
     needs_lent(&w, NULL);
     CHECK_EQ(served, 1u);
     world_fini(&w);

@@ -140,7 +140,7 @@ static bool has_rings(void)
     return true;
 }
 
-TEST(lent, bug_15_a_buffer_that_was_given_back_is_left_alone)
+TEST(provided, bug_15_a_buffer_that_was_given_back_is_left_alone)
 {
     const char *keepers[] = {"epoll", "poll", "uring"};
     for (int i = 0; i < (has_rings() ? 3 : 2); i++)

@@ -1,5 +1,5 @@
 /*
- * lent.c - provided buffers of io_uring: the kernel picks one for a receive when data arrives.
+ * provided.c - provided buffers of io_uring: the kernel picks one for a receive when data arrives.
  *
  * With a plain receive the kernel may write into the caller's buffer at any moment until the
  * completion, invisible to checkers and debuggers. Instead we provide a group of buffers, and the
@@ -30,7 +30,7 @@
  * I1  Each of the `count` buffers is provided to the kernel, or named by a completion that was not
  *     processed yet.
  */
-#include "io/lent.h"
+#include "io/provided.h"
 
 #include <errno.h>
 #include <string.h>
@@ -39,21 +39,21 @@
 #include "base/check.h"
 #include "io/attempt.h"
 
-enum { RING_BYTES = BZ_LENT_MAX * sizeof(struct bz_uring_buf) };
-enum { ALL_BYTES = RING_BYTES + BZ_LENT_MAX * BZ_LENT_BYTES };
+enum { RING_BYTES = BZ_PROVIDED_MAX * sizeof(struct bz_uring_buf) };
+enum { ALL_BYTES = RING_BYTES + BZ_PROVIDED_MAX * BZ_PROVIDED_BYTES };
 
-static void lend(struct bz_lent *l, uint16_t id)
+static void lend(struct bz_provided *l, uint16_t id)
 {
-    struct bz_uring_buf *e = &l->entry[l->tail++ % BZ_LENT_MAX];
-    e->addr = (uint64_t)(uintptr_t)(l->data + (size_t)id * BZ_LENT_BYTES);
-    e->bytes = BZ_LENT_BYTES;
+    struct bz_uring_buf *e = &l->entry[l->tail++ % BZ_PROVIDED_MAX];
+    e->addr = (uint64_t)(uintptr_t)(l->data + (size_t)id * BZ_PROVIDED_BYTES);
+    e->bytes = BZ_PROVIDED_BYTES;
     e->id = id;
     bz_store_release(l->shared_tail, l->tail); /* release: the entry is written, the buffer read */
 }
 
-static void lend_up_to(struct bz_lent *l, unsigned count)
+static void lend_up_to(struct bz_provided *l, unsigned count)
 {
-    while (l->count < count && l->count < BZ_LENT_MAX)
+    while (l->count < count && l->count < BZ_PROVIDED_MAX)
         lend(l, l->count++);
 }
 
@@ -65,13 +65,13 @@ static void *map_all(void)
     return p != MAP_FAILED ? p : NULL;
 }
 
-static void make(struct bz_lent *l, const struct bz_ring *r)
+static void make(struct bz_provided *l, const struct bz_ring *r)
 {
     char *all = BZ_RING_IS_PLAIN ? NULL : map_all();
-    l->state = BZ_LENT_REFUSED;
+    l->state = BZ_PROVIDED_REFUSED;
     if (all == NULL)
         return;
-    struct bz_uring_buf_reg reg = {.addr = (uint64_t)(uintptr_t)all, .entries = BZ_LENT_MAX};
+    struct bz_uring_buf_reg reg = {.addr = (uint64_t)(uintptr_t)all, .entries = BZ_PROVIDED_MAX};
     if (bz_ring_register(r, BZ_URING_REGISTER_PBUF_RING, &reg, 1) != 0) {
         munmap(all, ALL_BYTES);
         return;
@@ -79,31 +79,31 @@ static void make(struct bz_lent *l, const struct bz_ring *r)
     l->entry = (void *)all;
     l->shared_tail = (void *)&l->entry[0].tail;
     l->data = all + RING_BYTES;
-    l->state = BZ_LENT_THERE;
-    lend_up_to(l, BZ_LENT_FIRST);
+    l->state = BZ_PROVIDED_THERE;
+    lend_up_to(l, BZ_PROVIDED_FIRST);
 }
 
-bool bz_lent_is_there(struct bz_lent *l, const struct bz_ring *r)
+bool bz_provided_is_ready(struct bz_provided *l, const struct bz_ring *r)
 {
-    if (BZ_UNLIKELY(l->state == BZ_LENT_UNTRIED))
+    if (BZ_UNLIKELY(l->state == BZ_PROVIDED_UNTRIED))
         make(l, r);
-    return l->state == BZ_LENT_THERE;
+    return l->state == BZ_PROVIDED_THERE;
 }
 
-bool bz_lent_is_for(const struct bz_op *op)
+bool bz_provided_is_for(const struct bz_op *op)
 {
     return op->code == BZ_OP_RECV && op->flags == 0 && !op->has_own && op->buffer.bytes > 0 &&
-           op->buffer.bytes <= BZ_LENT_BYTES;
+           op->buffer.bytes <= BZ_PROVIDED_BYTES;
 }
 
-void bz_lent_select(struct bz_uring_sqe *sqe)
+void bz_provided_select(struct bz_uring_sqe *sqe)
 {
     sqe->flags = BZ_URING_SQE_BUFFER_SELECT;
     sqe->buf_index = 0; /* the kernel's id of the group */
     sqe->addr = 0;
 }
 
-void bz_lent_copy(struct bz_lent *l, const struct bz_uring_cqe *c, const struct bz_op *op)
+void bz_provided_copy(struct bz_provided *l, const struct bz_uring_cqe *c, const struct bz_op *op)
 {
     uint16_t id = (uint16_t)(c->flags >> BZ_URING_CQE_BUFFER_SHIFT);
     BZ_CHECK(id < l->count && op->code == BZ_OP_RECV, "buffer %u of %u, operation %u", id, l->count,
@@ -111,21 +111,21 @@ void bz_lent_copy(struct bz_lent *l, const struct bz_uring_cqe *c, const struct 
     BZ_CHECK(c->res <= 0 || (size_t)c->res <= op->buffer.bytes, "%d bytes received for %zu", c->res,
              op->buffer.bytes);
     if (c->res > 0)
-        memcpy(op->buffer.data, l->data + (size_t)id * BZ_LENT_BYTES, (size_t)c->res);
+        memcpy(op->buffer.data, l->data + (size_t)id * BZ_PROVIDED_BYTES, (size_t)c->res);
     l->served++;
     if (!BZ_BROKEN(146))
         lend(l, id); /* I1 */
 }
 
-void bz_lent_more(struct bz_lent *l)
+void bz_provided_more(struct bz_provided *l)
 {
     l->dry++;
     lend_up_to(l, l->count + 1u);
 }
 
-void bz_lent_fini(struct bz_lent *l)
+void bz_provided_fini(struct bz_provided *l)
 {
-    if (l->state == BZ_LENT_THERE)
+    if (l->state == BZ_PROVIDED_THERE)
         munmap(l->entry, ALL_BYTES);
-    l->state = BZ_LENT_REFUSED;
+    l->state = BZ_PROVIDED_REFUSED;
 }
