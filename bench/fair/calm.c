@@ -562,7 +562,7 @@ static void monitor_cell(const char *what, int (*fn)(void *), unsigned count)
     world_new(options.procs != 0 ? options.procs : 2);
     for (unsigned i = 0; i < count; i++)
         spawn(fn, NULL);
-    usleep(300 * 1000);
+    usleep((300 + 10 * count) * 1000); /* until all hogs are known for what they are */
     double before = thread_cpu_us("-mon");
     uint64_t since = bench_now_ns();
     usleep(options.ms * 1000);

@@ -256,12 +256,19 @@ static void count_busy(struct bz_proc *p, uint64_t ns)
         bz_store_relaxed(&p->busy_ns, busy + (ns - p->pace.at_ns)); /* relaxed: likewise */
 }
 
-/* Look at the injector, the poll, the timers and the inbox, as far as each is due. Returns what to run;
- * 0 also if the proc is gone. */
+/* Look at the poll, the timers, the injector and the inbox, as far as each is due. While hogs hold procs, look at all of them:
+ * the next run may take a slice. Returns what to run; 0 also if the proc is gone. */
 static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
 {
     struct bz_proc *p = m->proc;
     bz_entry e = 0;
+    bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0 || bz_monitor_sees_hogs(m->rt);
+    if (are_timers_due) {
+        p->timers_at = tick + TIMERS_EVERY;
+        hear(m);
+        if (!fire_timers(m) && m->proc == NULL)
+            return 0;
+    }
     if (bz_pace_is_due(&p->pace, tick)) {
         count_busy(p, now(m));
         bz_pace_look(&p->pace, tick, m->now_ns);
@@ -269,17 +276,8 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     } else if (bz_injector_urgent(&m->rt->injector) > 0) {
         e = bz_take_injected(m);
     }
-    bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0;
-    if (are_timers_due)
-        p->timers_at = tick + TIMERS_EVERY;
     set_duty(p, tick);
-    if (are_timers_due) {
-        hear(m);
-        if (!fire_timers(m) && m->proc == NULL)
-            return give_up(m, e);
-        e = e != 0 ? e : take_inbox(m);
-    }
-    return e;
+    return e != 0 || !are_timers_due ? e : take_inbox(m);
 }
 
 /* Nothing is in the proc's own queues. */

@@ -369,20 +369,31 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
 
 /* ---- when again ---- */
 
+/* Between two looks while all procs are busy and something waits. Half as often while nothing burns and every proc gets from
+ * task to task: then there is no hog to find. */
+static uint64_t crowd_ns(struct bz_runtime *rt, uint64_t now)
+{
+    bool is_lively = rt->monitor.burning == 0;
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        is_lively &= rt->procs[i].seen.since_ns == now;
+    return is_lively ? 2 * CROWD_NS : CROWD_NS;
+}
+
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t next = mon->turn_ns, after = long_after(rt);
     bool is_any_call = false;
-    if (mon->is_crowded && now + CROWD_NS < next)
-        next = now + CROWD_NS;
+    if (mon->is_crowded && now + crowd_ns(rt, now) < next)
+        next = now + crowd_ns(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
         next = timer < next ? timer : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
-        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && now - p->seen.since_ns < after &&
-            p->seen.since_ns + after < next)
+        bool is_new = p->seen.since_ns == now && after == bz_hog_ns; /* the usual pace will do */
+        if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_new &&
+            now - p->seen.since_ns < after && p->seen.since_ns + after < next)
             next = p->seen.since_ns + after;
     }
     mon->calls_ns = !is_any_call                  ? CALL_NS

@@ -359,6 +359,10 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
         bz_store_relaxed(&p->next, e); /* relaxed: ours to touch */
         return false;
     }
+    if (BZ_UNLIKELY(bz_monitor_sees_hogs(m->rt)) && !BZ_BROKEN(333)) {
+        bz_place_evicted(m, e); /* not behind hogs; and it has roused a proc if need be */
+        return false;
+    }
     bz_push_here(m, e);
     return true;
 }

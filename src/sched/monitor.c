@@ -72,9 +72,10 @@ enum {
     HOME_NS = 2000000, /* a task that takes longer ends the time of one listener: gather.c */
     USEFUL_NS =
         1000000, /* a machine that is held up for less would have heard its files soon enough */
-    SLOW_NS = 10000000,
+    SLOW_NS = 12000000,
+    SLOWEST_NS = 16000000, /* ... where even so few looks cost more than the budget */
     CALM_NS = 20000000,
-    BUDGET_SHARE = 200, /* 0.5% of a CPU */
+    BUDGET_SHARE = 250, /* 0.4% of a CPU: what it costs to measure comes on top */
     CREDIT_NS = 1000000
 };
 
@@ -367,7 +368,8 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
         return BZ_OS_FOREVER;
     bz_store_relaxed(&mon->state,
                      state_for(rt, is_calm, is_resting || is_napping)); /* relaxed: a hint */
-    uint64_t until = is_calm ? now + SLOW_NS : soon;
+    uint64_t slow = mon->credit_ns >= 0 ? SLOW_NS : SLOWEST_NS;
+    uint64_t until = is_calm ? now + slow : soon;
     uint64_t due = bz_handover_next(rt, now);
     return due >= until ? until : due > now + LOOK_MIN_NS ? due : now + LOOK_MIN_NS;
 }

@@ -50,6 +50,8 @@ struct bz_turns {
     bool was_busy;         /* they had work at the last look */
     uint64_t thaw_end_ns;  /* until then all hogs run */
     uint64_t thaw_ns;      /* not before then they are all let go again */
+    uint64_t thaw_gap_ns;  /* from one thaw to the next */
+    uint64_t held_ns;      /* when a worker was last seen held up */
     uint64_t full_ns;      /* until then only those that were asked are looked at */
     unsigned may, burning; /* at the last look at all hogs: how many may run, and how many burn */
     unsigned asked_count;

@@ -260,6 +260,36 @@ TEST(turns_sim, a_worker_that_waits_for_a_lock_of_a_stopped_hog_gets_it)
     CHECK_GT(thaws, 0u);
 }
 
+static int waits_for_a_lock_that_no_hog_has(void *arg)
+{
+    hog_flag over = 0;
+    blitz_task *t[HOGS_MAX];
+    unsigned n = (unsigned)(uintptr_t)arg;
+    bz_os_word never;
+    bz_atomic_init(&never, 0);
+    for (unsigned i = 0; i < n; i++)
+        t[i] = hog_spawn(hog_main, &over);
+    (void)tick(5, 10 * BLITZ_MS);
+    const struct bz_os *os = bz_machine_self()->rt->os;
+    uint64_t before = bz_load_relaxed(&turns_here()->thaws); /* relaxed: a statistic */
+    (void)bz_os_wait(os, &never, 0, bz_os_now(os) + 3000 * (uint64_t)BLITZ_MS);
+    uint64_t more = bz_load_relaxed(&turns_here()->thaws) - before; /* relaxed: a statistic */
+    CHECK_LE(more, 8u); /* after 100, 200, 400 ms and so on; without a pause that grows, 30 */
+    thaws += (unsigned)more;
+    hog_let_go(&over);
+    for (unsigned i = 0; i < n; i++)
+        CHECK_EQ(hog_join(t[i]), 0);
+    return 0;
+}
+
+/* A worker that is blocked for another reason does not let all hogs go ten times a second: each time, other tasks are late. */
+TEST(turns_sim, a_worker_that_no_hog_holds_up_lets_them_go_less_and_less_often)
+{
+    thaws = 0;
+    on_seeds(waits_for_a_lock_that_no_hog_has, 40, false);
+    t_note("%u thaws", thaws);
+}
+
 /* ---- the monitor needs what a stopped hog holds ---- */
 
 static const struct bz_os *alloc_os;
