@@ -30,7 +30,8 @@ static int nothing(void *arg)
     return 0;
 }
 
-/* A join out of the fast slot leaves nothing; the one that was driven out of it, a tombstone. */
+/* A join of a child in the next slot leaves nothing; a child that was moved out of it leaves a
+ * tombstone. */
 static void one_round(void)
 {
     blitz_task *a, *b;

@@ -116,7 +116,7 @@ static int each_on_its_own(void *arg)
     return 0;
 }
 
-/* The thread's own stack is left to the loop's beginning and end; who stands there is no task. */
+/* Only the start and end of the loop use the thread's own stack; no task runs there. */
 TEST(accept, tasks_run_on_stacks_of_ours_and_the_threads_own_runs_none)
 {
     blitz_runtime_opts config = {
@@ -362,7 +362,7 @@ TEST(accept, there_are_as_many_procs_as_cpus_the_process_may_use)
     CHECK_EQ(blitz_run(procs_here, NULL, NULL), bz_os_cpus(&bz_os_linux));
 }
 
-/* ---- I/O beside those that are never done ---- */
+/* ---- I/O beside tasks that never end ---- */
 
 struct line {
     int fd[2];
@@ -449,8 +449,8 @@ static int asks_alone(void *arg)
     return 0;
 }
 
-/* Not through the queue for all. The monitor hears for a proc that stands still, and queues there;
- * that must be the exception. */
+/* Not through the queue for all. The monitor polls for a stalled proc, and queues tasks there; that
+ * must be the exception. */
 TEST(accept, a_file_waiter_resumes_on_the_proc_that_polled_the_event)
 {
     struct line l;

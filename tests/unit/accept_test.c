@@ -13,8 +13,8 @@
 #include "sched/sched.h"
 
 enum {
-    GLOBAL_EVERY = 256, /* the longest interval between two looks at the injector, in runs */
-    NEXT_ROW = 4        /* runs in a row out of the fast slot, and the one that ends them */
+    GLOBAL_EVERY = 256, /* the longest interval between two checks of the injector, in runs */
+    NEXT_ROW = 4        /* consecutive runs out of the next slot, and the run that ends them */
 };
 
 static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
@@ -81,8 +81,8 @@ static void *inject_one(void *arg)
     return NULL;
 }
 
-/* From a thread that is none of the runtime's. This worker stands still meanwhile; its proc may not: if
- * that takes long it goes on with another. Returns when it was queued. */
+/* From a thread that is none of the runtime's. This worker is blocked meanwhile; its proc may move
+ * to another machine if that takes long. Returns when it was queued. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): the task writes there */
 static unsigned inject(place *at)
 {
@@ -130,7 +130,7 @@ static int busy_proc(void *arg)
     return 0;
 }
 
-/* Bug class 5: those that yield keep the proc busy for ever, and the one outside waits. */
+/* Bug class 5: yielding tasks keep the proc busy forever, and an injected task waits. */
 TEST(accept, bug_05_the_injector_is_looked_at_however_busy_a_proc_keeps_itself)
 {
     on_procs(1, busy_proc, NULL);
@@ -223,8 +223,8 @@ static int thousand(void *arg)
     return 0;
 }
 
-/* Its fair place is its place in the line: they fit into one ring. On more procs
- * places depend on which thread the system lets run; there all that counts is that all do. */
+/* Its fair position is its position in the queue: all tasks fit into one ring. On more procs places
+ * depend on which thread the system lets run; there all that counts is that all do. */
 TEST(accept, of_a_thousand_none_runs_later_than_three_times_its_fair_place)
 {
     static int strict;
@@ -290,7 +290,7 @@ static int victim_beside_a_pair(void *arg)
     }
     t_note("the longest wait was %u runs; %u, %u, %u, %u were of 3, 4, 5 and 6", worst, waits[3],
            waits[4], waits[5], waits[6]);
-    CHECK_LE(worst, NEXT_ROW + 1u);          /* at first both of the pair stand before us */
+    CHECK_LE(worst, NEXT_ROW + 1u);          /* at first both tasks of the pair are before us */
     if (!bz_is_plain(bz_machine_self()->rt)) /* the plain form has no slot */
         CHECK_GE(waits[NEXT_ROW], (unsigned)b.rounds / NEXT_ROW);
     for (int i = 0; i < 2; i++)

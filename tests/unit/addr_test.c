@@ -199,7 +199,8 @@ TEST(addr, libc_and_we_agree_about_ipv6)
     }
 }
 
-/* Text made of what addresses are made of: whatever we take, libc takes, and as the same. */
+/* Random text of address characters: libc accepts everything that we accept, with the same
+ * result. */
 TEST(addr, of_random_text_nothing_is_taken_that_libc_refuses)
 {
     static const char letters[] = "0127::::..fF%g";

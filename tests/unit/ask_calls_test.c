@@ -1,4 +1,4 @@
-/* sched/ask.h: every call that may wait looks at the flag, also where it need not wait. */
+/* sched/ask.h: every call that may wait checks the flag, even if it need not wait. */
 #include "harness.h"
 
 #include "blitz.h"
@@ -223,7 +223,7 @@ static void ring(void *bell)
     (void)bell;
 }
 
-/* A receiver that polls is told, and the sender goes on at once: it has waited for nothing. */
+/* A polling receiver is notified, and the sender continues at once: it has not waited. */
 static void sends_beside_a_receiver_that_polls(size_t capacity)
 {
     static const blitz_waker_ops ops = {ring, ring, ring, ring};

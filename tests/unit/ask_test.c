@@ -208,7 +208,7 @@ static int fib_beside_others(void *arg)
     return 0;
 }
 
-/* Asked in the middle of a tree, with jobs pending: they go to the queues and are done all the same. */
+/* Asked in the middle of a tree, with jobs pending: they go to the queues and still run. */
 TEST(ask, trees_that_are_asked_all_the_time_come_to_the_same)
 {
     t_on_each(fib_beside_others, NULL, 0);

@@ -160,9 +160,10 @@ static bool is_left(struct parcel *parcel, uint64_t patience_ns)
     blitz_deadline until = blitz_after(patience_ns);
     CHECK_EQ(leave_at(parcel_reads, parcel, drop_parcel, &result, until), -ETIMEDOUT);
     CHECK_EQ(result, -1);
-    if (bz_load_relaxed(&parcel->dropped) == 0) /* relaxed: if it goes on it cannot have returned */
+    /* relaxed: if it still runs it cannot have returned */
+    if (bz_load_relaxed(&parcel->dropped) == 0)
         return true;
-    CHECK_EQ(bz_load_relaxed(&parcel->begun), 0); /* relaxed: one that runs is not dropped */
+    CHECK_EQ(bz_load_relaxed(&parcel->begun), 0); /* relaxed: a running call is not dropped */
     bz_store_relaxed(&parcel->dropped, 0);        /* relaxed: ours again */
     return false;
 }

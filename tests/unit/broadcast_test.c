@@ -57,7 +57,7 @@ TEST(broadcast, receivers_get_all_values_sent_since_they_subscribed)
     blitz_broadcast_unref(b);
 }
 
-/* Against a list: a receiver gets each value, or it is among those it was told it missed. */
+/* Compared with a list: a receiver gets each value, or counts it as missed. */
 TEST(broadcast, a_lagging_receiver_learns_how_many_values_it_missed)
 {
     for (int round = 0; round < 300; round++) {

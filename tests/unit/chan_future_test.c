@@ -1,4 +1,4 @@
-/* Channel operations as futures: polled, told, cancelled, and beside those who wait on a stack. */
+/* Channel operations as futures: polled, notified, cancelled, and beside blocking waiters. */
 #include "harness.h"
 
 #include <errno.h>
@@ -73,14 +73,14 @@ TEST(chan_future, is_notified_when_a_value_arrives)
     CHECK_EQ(bell.holders, 2); /* the newest waker, and no other */
     send_now(c, 5);
     CHECK_EQ(bell.rung, 1);
-    CHECK_EQ(out, 0); /* told, not given */
+    CHECK_EQ(out, 0); /* notified, without a value */
     CHECK(is_ready(&f, &bell));
     CHECK_EQ(out, 5);
     CHECK_EQ(bell.holders, 1);
     blitz_chan_unref(c);
 }
 
-/* A fresh receiver may be quicker; then the future waits on, and is the first to be told. */
+/* A new receiver may be faster; then the future keeps waiting, and is notified first. */
 TEST(chan_future, that_comes_too_late_waits_on_at_the_head)
 {
     blitz_chan *c = chan_of_ints(2);
@@ -99,7 +99,7 @@ TEST(chan_future, that_comes_too_late_waits_on_at_the_head)
     send_now(c, 3);
     CHECK_EQ(b.rung, 1);
     CHECK(is_ready(&fb, &b) && is_ready(&fa, &a));
-    CHECK_EQ(out_b, 2); /* the oldest value to who asks first */
+    CHECK_EQ(out_b, 2); /* the oldest value goes to the first poll */
     CHECK_EQ(out_a, 3);
     blitz_chan_unref(c);
 }
@@ -158,7 +158,7 @@ static int send_past_a_future(void *arg)
     CHECK(!is_ready(&f, &bell));
     CHECK_EQ(blitz_spawn(receives, c, NULL, &t), 0);
     while (c->receivers.next->next == &c->receivers)
-        blitz_yield(); /* until it stands behind the future */
+        blitz_yield(); /* until it is queued behind the future */
     send_now(c, 1);
     CHECK_EQ(bell.rung, 1); /* the value is kept for it */
     send_now(c, 2);
@@ -170,7 +170,8 @@ static int send_past_a_future(void *arg)
     return 0;
 }
 
-/* Bug class 24: first in, first out, also past a future that was told of a value and has not come yet. */
+/* Bug class 24: first in, first out, also past a future that was notified and has not polled
+ * yet. */
 TEST(chan_future, bug_24_no_value_overtakes_one_that_is_kept_for_it)
 {
     CHECK_EQ(t_run_alone(send_past_a_future, NULL), 0);
@@ -261,7 +262,7 @@ TEST(chan_future, reserves)
     blitz_chan_unref(c);
 }
 
-/* Of two that poll, the sender stands still: its receiver takes. */
+/* Of two polling parties, the sender is passive: its receiver takes the value. */
 TEST(chan_future, a_rendezvous_of_two_futures)
 {
     for (int receiver_first = 0; receiver_first < 2; receiver_first++) {
@@ -288,7 +289,7 @@ TEST(chan_future, a_rendezvous_of_two_futures)
     }
 }
 
-/* One after the other, also when the one that was told gives up. */
+/* One after the other, also if the notified one is cancelled. */
 TEST(chan_future, receivers_of_a_rendezvous_are_notified_in_turn)
 {
     blitz_chan *c = chan_of_ints(0);
@@ -345,7 +346,7 @@ TEST(chan_future, a_close_tells_all_that_wait)
     }
 }
 
-/* ---- beside those who wait on a stack ---- */
+/* ---- beside blocking waiters ---- */
 
 enum { ROUNDS = 300 };
 

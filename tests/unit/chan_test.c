@@ -1,4 +1,4 @@
-/* Channels: what is sent arrives, in order, once; who waits, for what, and how it ends. */
+/* Channels: sent values arrive once and in order; waits and how they end. */
 #include "harness.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ TEST(chan, bad_input_is_refused)
     blitz_chan_unref(NULL);
 }
 
-/* Sizes that have a copy of their own, and those that have not. */
+/* Sizes with a specialised copy, and others. */
 TEST(chan, values_of_any_size_arrive_whole)
 {
     static const size_t sizes[] = {1, 3, 4, 8, 12, 16, 100, 5000};

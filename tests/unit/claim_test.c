@@ -14,7 +14,7 @@ static bool is_plain(void)
     return bz_is_plain(bz_machine_self()->rt);
 }
 
-/* The stack we stand on. */
+/* The current stack. */
 static struct bz_stack *stack_here(void)
 {
     return bz_machine_self()->runner;
@@ -187,7 +187,7 @@ static int cancel_it(void *arg)
     return result;
 }
 
-/* One rule for claimed and unclaimed children: who joins without a deadline passes it on. */
+/* One rule for claimed and unclaimed children: a join without a deadline forwards the cancel. */
 TEST(claim, a_cancel_of_the_joiner_reaches_the_child_it_runs)
 {
     t_on_each(cancel_it, NULL, -ECANCELED);
@@ -222,8 +222,8 @@ static int burst_often(void *arg)
     return 0;
 }
 
-/* A task that never waits leaves its worker no turn to take tombstones out of the injector: who puts
- * more into it takes out what is dead at its front. */
+/* A task that never waits leaves its worker no turn to take tombstones out of the injector: a push
+ * into it removes tombstones at its front. */
 TEST(claim, bursts_of_a_task_that_never_waits_do_not_fill_the_injector_with_tombstones)
 {
     t_on_each(burst_often, NULL, 0);
@@ -252,7 +252,7 @@ TEST(claim, every_child_runs_once_for_any_fate_of_its_entry)
     t_on_each(join_newest_first, NULL, 0);
 }
 
-/* A claimed child is queued again while its tombstone stands in the same queue. */
+/* A claimed child is queued again while its tombstone is in the same queue. */
 static int yields(void *arg)
 {
     for (int i = 0; i < 5; i++)

@@ -95,7 +95,8 @@ TEST(race, a_detachable_loser_is_left_behind)
     CHECK_EQ(bell.holders, 0);
 }
 
-/* A pinned loser is waited for, and what it did is told; the revocable one is free before. */
+/* A pinned loser is waited for, and its effect is reported; the revocable one is released
+ * before. */
 TEST(race, a_pinned_loser_is_waited_for_and_reported)
 {
     struct crowd c;
@@ -108,7 +109,7 @@ TEST(race, a_pinned_loser_is_waited_for_and_reported)
     CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
     t_probe_set(&c.probe[2], 2);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
-    CHECK_EQ(c.child[0].fate, BLITZ_REVOKED); /* at once, whatever the pinned one does */
+    CHECK_EQ(c.child[0].fate, BLITZ_REVOKED); /* at once, independent of the pinned one */
     CHECK_EQ(c.child[1].fate, BLITZ_STOPPING);
     CHECK_EQ(c.probe[1].cancels, 1);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
@@ -544,7 +545,7 @@ static blitz_poll swallow(blitz_future *f, const blitz_waker *waker)
 static int sets_both(void *arg)
 {
     struct swallower *s = arg;
-    t_probe_set(s->meant, 0); /* wakes the task, in whatever it waits */
+    t_probe_set(s->meant, 0); /* wakes the task in any wait */
     t_probe_set(s->inner, 0);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Connecting and looking up as futures, on every keeper: who answers first, and what a cancel leaves. */
+/* Connects and lookups as futures, on every backend: the first answer, and the effect of a
+ * cancel. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -81,8 +82,8 @@ static int first_that_answers(void *arg)
     CHECK_EQ(f.result, -ECONNREFUSED);
     CHECK_NULL(f.tcp);
 
-    /* One that does not answer takes its share of the time, which here is all there is. On a busy
-     * system it may be over before that one is asked. */
+    /* An address that does not answer takes its share of the time, here all of it. On a busy system
+     * it may be over before that one is asked. */
     to[1] = w.at[FULL];
     errors[1] = -EINPROGRESS;
     for (uint64_t patience = 5 * BLITZ_MS; errors[1] == -EINPROGRESS; patience *= 2) {
@@ -316,7 +317,7 @@ static int left_behind(void *arg)
     CHECK_EQ(limit.result, -ETIMEDOUT);
     CHECK_EQ(limit.child.fate, BLITZ_LEFT);
 
-    give_up(&c); /* these, with others in line when the permits are out */
+    give_up(&c); /* these, with others waiting when the permits are used up */
     task = t_spawn(resolves, &in_line);
     t_until_waits(task);
     blitz_task_cancel(task);

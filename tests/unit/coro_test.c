@@ -1,5 +1,5 @@
 /*
- * Coroutines by hand (src/task/coro.c): who yields to whom, and what misuse meets.
+ * Coroutines (src/task/coro.c): resume and yield, and misuse.
  */
 #include "task/coro.h"
 

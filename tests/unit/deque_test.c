@@ -92,7 +92,7 @@ TEST(deque, a_mark_whose_job_has_left_marks_nothing)
     bz_deque_check(&deque);
 }
 
-/* One that is exposed leaves the deque as its forker's, and can be had back once. */
+/* An exposed job leaves the deque, and its forker can take it back once. */
 TEST(deque, an_exposed_job_can_be_had_back_once)
 {
     struct blitz_job jobs[2];

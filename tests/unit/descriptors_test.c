@@ -54,7 +54,7 @@ static blitz_udp *datagrams(void)
     return u;
 }
 
-/* One of each kind, waited for, so that the keepers are open as well. */
+/* One of each kind, waited for, so that the backends are open as well. */
 static int opens_all_there_is(void *arg)
 {
     blitz_tcp *end[2], *adopted;

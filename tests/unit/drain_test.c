@@ -37,8 +37,8 @@ static int accepts_slowly(void *arg)
     return 0;
 }
 
-/* All at once; then it is quiet until each of them was taken. An edge that was used up by one accept, and
- * not passed on, leaves the rest in line for ever. */
+/* All at once; then it is quiet until each of them was taken. If one accept consumes an edge
+ * without passing it on, the rest stays in the backlog forever. */
 static int bursts(void *arg)
 {
     blitz_task *task[ACCEPTORS];
@@ -65,7 +65,7 @@ static int bursts(void *arg)
     return 0;
 }
 
-/* envoy#15818: connections are left in the line while those who could take them sleep. */
+/* envoy#15818: connections stay in the backlog while acceptors sleep. */
 TEST(drain, bug_20_a_burst_is_taken_to_the_last_by_slow_acceptors)
 {
     t_on_keepers(bursts, NULL);
@@ -77,7 +77,7 @@ enum { GENERATIONS = 12, CLIENTS = 4 };
 
 static bz_atomic(uint32_t) is_over; /* relaxed: a flag */
 
-/* Serves until it is told to stop: what it has taken it serves to the end. */
+/* Serves until told to stop; accepted connections are served to the end. */
 static int generation(void *arg)
 {
     blitz_tcp *t;

@@ -234,7 +234,7 @@ static int shows_a_future_that_is_gone(void *arg)
     return blitz_task_join(t, NULL, BLITZ_FOREVER);
 }
 
-/* A dump reads the frame of a task that goes on: any word in it may be stale. */
+/* A dump reads the frame of a running task: any word in it may be stale. */
 TEST(dump, believes_no_pointer_in_the_frame_of_a_task)
 {
     CHECK_EQ(t_run_alone(shows_a_future_that_is_gone, NULL), 0);
@@ -337,7 +337,7 @@ TEST(dump, a_task_says_how_old_it_is)
     CHECK_EQ(t_run_alone(looks_at_ages, NULL), 0);
 }
 
-/* ---- where they stand ---- */
+/* ---- frames ---- */
 
 BZ_NOINLINE static int stands_here(struct t_event *event)
 {

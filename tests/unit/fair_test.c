@@ -93,7 +93,7 @@ TEST(fair, hogs_in_a_forked_job_and_its_parent)
 
 /* ---- other ways to block a thread ---- */
 
-/* Unmarked: the runtime is told nothing. */
+/* Unmarked: the runtime does not know. */
 static int reads(void *fd)
 {
     char c;
@@ -217,7 +217,7 @@ TEST(fair, a_poll_that_has_lost_its_proc_may_wait_yield_and_end)
     t_on_each(scene_polls_lose_it, NULL, 0);
 }
 
-/* Bug class 6, tokio#4730: the one who blocks holds the timers that would end his wait. */
+/* Bug class 6, tokio#4730: the blocked worker holds the timers that would end its wait. */
 TEST(fair, bug_06_tokio_4730_a_task_waits_by_burning_for_one_that_waits_for_a_timer)
 {
     t_on_each(scene_tokio_4730, NULL, 0);

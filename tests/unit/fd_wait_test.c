@@ -81,7 +81,8 @@ static int both_sides(void *arg)
     CHECK_EQ(t_join(both), BLITZ_FD_WRITE);
     CHECK_EQ(write(fd[1], "x", 1), 1);
     CHECK_EQ(t_join(reads), BLITZ_FD_READ);
-    CHECK_EQ(t_open_fds(), fds); /* the keeper's own were opened before, or are counted */
+    /* the backend's own descriptors were opened before, or are counted */
+    CHECK_EQ(t_open_fds(), fds);
     close(fd[0]);
     close(fd[1]);
     return 0;

@@ -194,8 +194,7 @@ static blitz_poll forks_then_joins(void *state, blitz_cx *cx)
         blitz_job inner;
         blitz_fork(&f->job, slow_double, &f->value);
         blitz_fork(&inner, slow_double, &f->value);
-        CHECK_EQ(blitz_join(&inner),
-                 2 * f->value); /* waits in the poll, on the stack it stands on */
+        CHECK_EQ(blitz_join(&inner), 2 * f->value); /* waits in the poll, on its current stack */
         blitz_waker_wake_by_ref(cx->waker);
         return BLITZ_PENDING;
     }

@@ -95,7 +95,7 @@ static int stays(void *arg)
     return blitz_sleep(3600 * BLITZ_S);
 }
 
-/* From a task and from a plain thread; the parent goes on. */
+/* From a task and from a plain thread; the parent continues. */
 TEST(forked, bug_35_a_wait_of_a_child_that_would_not_end_aborts_with_words)
 {
     blitz_runtime *rt;

@@ -1,4 +1,4 @@
-/* Stackless tasks written with the macros: what they await, what they are told, what they refuse. */
+/* Stackless tasks written with the macros: awaits, results, refused arguments. */
 #include "harness.h"
 #include "support/on_each.h"
 
@@ -352,7 +352,7 @@ static int open_the_gate(void *arg)
     SPAWN(through_the_gate, s, &t);
     while (!bz_load_acquire(&gate.has_waker)) /* the poll's store */
         blitz_yield();
-    blitz_waker_wake_by_ref(&gate.waker); /* for nothing: it looks and goes on waiting */
+    blitz_waker_wake_by_ref(&gate.waker); /* spurious: it checks and waits again */
     bz_store_release(&gate.is_open, 1);   /* for the poll */
     blitz_waker_wake(&gate.waker);
     return join(t);

@@ -1,6 +1,6 @@
 /*
- * No memory for promises, boxes, tokens, scopes and those who wait: each allocation is refused in
- * turn, nothing is lost and nothing hangs.
+ * No memory for promises, boxes, tokens, scopes and waiters: each allocation is refused in turn,
+ * nothing is lost and nothing hangs.
  *
  * They allocate by malloc, so this program has one of its own, which refuses the n-th call on a
  * thread when it is told to. Sanitizers bring theirs: there is nothing to see under them.
@@ -63,7 +63,7 @@ static void *completes_soon(void *completer)
     return NULL;
 }
 
-/* A plain thread without memory for its waker looks again by itself. */
+/* A plain thread without memory for its waker polls periodically. */
 TEST(future_fault, a_thread_without_memory_for_a_waker_still_completes)
 {
     needs_our_malloc();

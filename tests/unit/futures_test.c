@@ -132,7 +132,7 @@ TEST(futures, a_join_is_ready_at_the_end_of_the_task)
     t_on_each(await_joins, NULL, 0);
 }
 
-/* A linked one passes its deadline on as a cancel, and waits for the end all the same. */
+/* A linked join forwards its deadline as a cancel, and still waits for the end. */
 static int await_linked(void *arg)
 {
     blitz_join_future f;

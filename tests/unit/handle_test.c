@@ -1,4 +1,4 @@
-/* Handles of tasks: what can be asked, taken and given up, by whom and when. */
+/* Handles of tasks: queries, joins and drops. */
 #include "harness.h"
 #include "support/on_each.h"
 
@@ -81,7 +81,7 @@ static int named(void *arg)
     CHECK_EQ(blitz_task_id(NULL), blitz_task_id(blitz_task_current()));
     blitz_yield();
     CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0);
-    CHECK_STR_EQ(blitz_task_name(NULL), arg); /* wherever it goes on */
+    CHECK_STR_EQ(blitz_task_name(NULL), arg); /* on any thread */
     return 0;
 }
 

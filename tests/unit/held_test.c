@@ -1,4 +1,4 @@
-/* os/held.h: in test builds a lock taken out of order, or dropped by a stranger, is named. */
+/* os/held.h: test builds report a lock taken out of order, or released by another thread. */
 #include "harness.h"
 
 #include "os/lock.h"

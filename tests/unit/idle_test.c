@@ -1,4 +1,4 @@
-/* sched/idle.h: who is roused, step by step. Its races are in tests/model. */
+/* sched/idle.h: which worker is roused, step by step. Its races are in tests/model. */
 #include "harness.h"
 
 #include "os/sim.h"

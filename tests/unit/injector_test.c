@@ -92,7 +92,7 @@ TEST(injector, many_go_in_at_once_and_in_order)
         CHECK_EQ(bz_entry_task(got[i]), &tasks[i]);
 }
 
-/* A claimed child's first entry is still linked when the child parks and is woken: it stands in the
+/* A claimed child's first entry is still linked when the child parks and is woken: it is in the
  * chain twice, once as its own tombstone. */
 TEST(injector, one_task_may_stand_in_it_as_first_and_as_resumed)
 {

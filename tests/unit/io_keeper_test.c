@@ -1,4 +1,4 @@
-/* Which keeper a runtime gets, what forces one, and what each owes beyond sched/io.h. */
+/* The backend of a runtime: its choice, and its duties beyond sched/io.h. */
 #include "harness.h"
 
 #include <errno.h>

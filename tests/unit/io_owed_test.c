@@ -250,7 +250,7 @@ static int is_served(void *arg)
     return 0;
 }
 
-/* All of them are in line, and hold a descriptor each, before the first is taken. */
+/* All of them are in the backlog, and hold a descriptor each, before the first is accepted. */
 static int few_descriptors(void *arg)
 {
     blitz_task *server, *task[CLIENTS];
@@ -273,7 +273,8 @@ static int few_descriptors(void *arg)
     return 0;
 }
 
-/* Both ends of forty connections, and sixty-four descriptors: some wait in line for a while, all are served. */
+/* Both ends of forty connections, and sixty-four descriptors: some wait in the backlog for a while,
+ * all are served. */
 TEST(io_owed, bug_19_with_64_descriptors_every_client_is_served)
 {
     struct rlimit limit;
@@ -285,7 +286,7 @@ TEST(io_owed, bug_19_with_64_descriptors_every_client_is_served)
 
 static bz_atomic(uint32_t) opened; /* relaxed: counted */
 
-/* One keeper can be opened. (Whether the system has epoll is asked once before.) */
+/* One backend can be opened. (Whether the system has epoll is asked once before.) */
 static int only_one(const char *call)
 {
     bool is_set = strcmp(call, "epoll_create") == 0, is_pipe = strcmp(call, "pipe") == 0;

@@ -1,4 +1,4 @@
-/* io/poll.h, kept by the null keeper: sleeping and rousing, step by step. */
+/* io/poll.h with the null backend: sleeping and rousing, step by step. */
 #include "harness.h"
 
 #include "io/poll.h"

@@ -1,4 +1,4 @@
-/* sched/io.h on the keeper of this system: operations of fibers, polls and threads, step by step. */
+/* sched/io.h on the default backend: operations of fibers, polls and threads, step by step. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -495,7 +495,7 @@ TEST(io, futures_wait_are_revoked_and_drop_their_wakers)
     CHECK_EQ(t_run_alone(futures, NULL), 0);
 }
 
-/* One that was told goes without trying: the next one is told. */
+/* A notified waiter leaves without a try: the next one is notified. */
 static int passes_on(void *arg)
 {
     struct pair p;
@@ -506,7 +506,7 @@ static int passes_on(void *arg)
     (void)arg;
     pair_open(&p);
     receiving_init(&a, p.end[0]);
-    if (a.f.future.ops->kind == BLITZ_PINNED) { /* the kernel has both, and tells whom it likes */
+    if (a.f.future.ops->kind == BLITZ_PINNED) { /* the kernel has both, and completes either */
         pair_close(&p);
         return 0;
     }
@@ -544,7 +544,7 @@ static int drips(void *arg)
     return 0;
 }
 
-/* Woken for one, it gives the other up, which is being told meanwhile, or has been. */
+/* Woken for one, it cancels the other, which is being notified meanwhile, or has been. */
 static int reads_from_two(void *arg)
 {
     struct pair p[2];

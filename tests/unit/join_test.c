@@ -1,4 +1,4 @@
-/* A join that gives up leaves nothing behind in the task that it waited for. */
+/* A cancelled join leaves nothing behind in its task. */
 #include "harness.h"
 
 #include "blitz.h"

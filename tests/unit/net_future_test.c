@@ -1,4 +1,5 @@
-/* Every call of the network as a future, on every keeper: ready, cancelled at each moment, losing a race, closed. */
+/* Every network call as a future, on every backend: ready, cancelled at each moment, losing a race,
+ * closed. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ struct scene {
     const struct t_net_op *op;
     struct t_net_world w;
     int awaited;        /* the result of an await elsewhere */
-    blitz_event waited; /* a thread has, in vain */
+    blitz_event waited; /* a thread has waited without success */
 };
 
 /* Given: the call has to wait. */
@@ -122,7 +123,8 @@ static void bell_wake(void *data)
     bell_drop(data);
 }
 
-/* It could go on, has been told, and is cancelled before it is asked: done and said, or not done. */
+/* It is notified and then cancelled before its next poll: it has an effect and reports it, or
+ * none. */
 static void cancelled_after_it_was_woken(struct scene *s)
 {
     static const blitz_waker_ops ops = {bell_clone, bell_wake, bell_ring, bell_drop};
@@ -184,7 +186,7 @@ static void is_closed_under_way(struct scene *s)
         CHECK_EQ(t_join(task), 0);
         CHECK_EQ(s->awaited, 0);
         CHECK_EQ(*s->w.result, -EBADF);
-        CHECK_EQ(blitz_await(s->op->init(&s->w), t_soon()), 0); /* and for who comes later */
+        CHECK_EQ(blitz_await(s->op->init(&s->w), t_soon()), 0); /* and for a later caller */
         CHECK_EQ(*s->w.result, -EBADF);
     }
     t_net_world_close(&s->w);
@@ -304,7 +306,7 @@ static int to_and_from(void *arg)
     blitz_udp_recv_from_future_init(&in, u[1], data, sizeof data, &from);
     CHECK_EQ(BLITZ_ALL_OF(t_soon(), &in.future, &out.future), 0);
     CHECK_EQ(out.result, 6);
-    CHECK_EQ(in.result, 6); /* it was cut, and that is told */
+    CHECK_EQ(in.result, 6); /* it was truncated, and that is reported */
     CHECK_MEM_EQ(data, "long", 4);
     CHECK(blitz_addr_is_equal(&from, &at[0]));
     blitz_udp_close(u[0]);
@@ -317,7 +319,7 @@ TEST(net_future, a_datagram_goes_to_an_address_and_says_where_it_came_from)
     t_on_keepers(to_and_from, NULL);
 }
 
-/* In the middle of several steps: what was done is done, and told. */
+/* In the middle of several steps: progress is kept and reported. */
 static int awaits_begun(void *arg)
 {
     struct scene *s = arg;

@@ -1,4 +1,4 @@
-/* Oneshots: one value, once; who goes first, who goes last. */
+/* Oneshots: one value, once; every order of sends and drops. */
 #include "harness.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The failing keeper, and the macro that fails every call of a scenario in turn. */
+/* The fault-injecting backend, and the macro that fails every call of a scenario in turn. */
 #include <stdatomic.h>
 
 #include "base/alloc.h"
@@ -62,7 +62,7 @@ static void books_are_even(void)
     CHECK_EQ(left.blocks, (int64_t)0);
 }
 
-/* ---- the keeper ---- */
+/* ---- the backend ---- */
 
 TEST(os_fault, without_a_plan_nothing_fails)
 {

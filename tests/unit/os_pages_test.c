@@ -247,7 +247,7 @@ static void guards_do_their_work(enum bz_os_guard how)
         bool is_guard = p % 16 == 1 || p % 16 == 2;
         CHECK_EQ(refuses(slab.base + p * page()), is_guard);
     }
-    for (size_t at = 0; at < 2 * page(); at += page() / 2 - 1) /* the exact address is told */
+    for (size_t at = 0; at < 2 * page(); at += page() / 2 - 1) /* the exact address is reported */
         CHECK_EQ(fault_address_of_touching(slab.base + 17 * page() + at),
                  (void *)(slab.base + 17 * page() + at));
     CHECK_NULL(fault_address_of_touching(slab.base + 17 * page() - 1));
@@ -390,7 +390,7 @@ static struct bz_os_slab slab_with_one_light_guard(void)
     return slab;
 }
 
-/* The caller asked for guards on all its stacks and goes on with canaries on all of them. */
+/* The caller wanted guards on all its stacks and uses canaries on all of them. */
 TEST(os_pages, light_guards_that_fail_for_want_of_memory_leave_the_slab_as_it_was)
 {
     struct bz_os_slab slab = slab_with_one_light_guard();
@@ -433,7 +433,7 @@ TEST(os_pages, protect_guards_that_fail_half_way_are_taken_back)
     CHECK_EQ(slab.protect_guards, 0u);
 }
 
-/* A sandbox that forbids mprotect: no guards, and the caller is told that there are none. */
+/* A sandbox that forbids mprotect: no guards, and the caller gets an error. */
 TEST(os_pages, a_system_without_any_guards_says_so)
 {
     t_deny_arg(SYS_madvise, 2, 102, EINVAL);

@@ -1,4 +1,4 @@
-/* Threads and clocks of the Linux keeper. */
+/* Threads and clocks of the Linux backend. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Sleep words, spins and barriers of the Linux keeper. */
+/* Sleep words, spins and barriers of the Linux backend. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -323,7 +323,7 @@ TEST(os_word, a_barrier_needs_to_be_registered)
     CHECK_EQ(bz_os_barrier(os), 0);
 }
 
-/* The runtime then puts fences into its pushes; it must be told, not lied to. */
+/* The runtime then uses fences in its pushes; it must get the error. */
 TEST(os_word, a_kernel_without_barriers_says_so)
 {
     t_deny(SYS_membarrier, ENOSYS);

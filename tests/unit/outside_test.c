@@ -105,7 +105,7 @@ TEST(outside, without_a_function_there_is_nothing_to_run)
     CHECK_EQ(blitz_par_run(NULL, NULL, NULL), -EINVAL);
 }
 
-/* It runs all the same: here. */
+/* It still runs: on this thread. */
 TEST(outside, a_runtime_that_was_shut_down_is_done_without)
 {
     uint64_t id = 1;

@@ -1,4 +1,4 @@
-/* sched/pace.h: how many runs between two looks at the injector, in virtual time. */
+/* sched/pace.h: the number of runs between two checks of the injector, in virtual time. */
 #include "harness.h"
 
 #include "base/compiler.h"

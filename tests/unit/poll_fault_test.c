@@ -1,6 +1,6 @@
 /*
  * Stackless tasks, pointer results and locals when there is no memory: every call that asks for
- * some fails in turn. Whatever fails is told, the rest goes on, and nothing is left behind.
+ * some fails in turn. Every failure is reported, the rest continues, and nothing is left behind.
  */
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* The keeper that needs poll(2) only, alone: which files it lists, and when a wait ends. */
+/* The poll(2) backend alone: the files in its list, and the end of a wait. */
 #include "harness.h"
 
 #include <errno.h>
@@ -127,7 +127,7 @@ TEST(poll_posix, any_number_of_files_is_heard)
     end(MANY);
 }
 
-/* One that goes leaves its place to the last; every other one is heard as before. */
+/* A removed file's slot is taken by the last one; all other files work as before. */
 TEST(poll_posix, a_file_that_goes_leaves_the_others_where_they_can_be_found)
 {
     begin(5);
@@ -150,7 +150,8 @@ TEST(poll_posix, a_file_that_goes_leaves_the_others_where_they_can_be_found)
 
 /* ---- halves and events (ready.c) ---- */
 
-/* A hang-up is told once, and each later call has to meet it: both halves are worth a try until one would wait. */
+/* A hang-up is reported once, and each later call must see it: both halves stay ready until a call
+ * would block. */
 TEST(ready, after_a_hang_up_both_halves_stay_worth_a_try)
 {
     struct bz_wake wakes[BZ_SIDES];

@@ -92,7 +92,7 @@ TEST(poll, a_runtime_that_stops_takes_no_more)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
 }
 
-/* ---- the state: where it lies, who drops it ---- */
+/* ---- the state: its place and its drop ---- */
 
 static bz_atomic(int) dropped;
 
@@ -198,7 +198,7 @@ static blitz_poll until_rung(void *state, blitz_cx *cx)
     }
     if (!bz_load_relaxed(&b->has_waker)) { /* relaxed: only the poll sets it */
         b->waker = blitz_waker_clone(cx->waker);
-        bz_store_release(&b->has_waker, 1); /* the waker is there for who acquires this */
+        bz_store_release(&b->has_waker, 1); /* the waker is visible to the acquirer */
     }
     return BLITZ_PENDING;
 }
@@ -440,7 +440,7 @@ static int many_wait_inside(void *arg)
     return 0;
 }
 
-/* No coloured functions: whatever a fiber may call, a poll may. */
+/* No coloured functions: a poll may call everything that a fiber may call. */
 TEST(poll, a_poll_may_sleep_yield_and_join)
 {
     t_on_each(many_wait_inside, NULL, 0);

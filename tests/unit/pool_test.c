@@ -1,9 +1,9 @@
 /*
  * sched/pool.h on real threads: how many run at once, what waits, when idle threads leave, what is counted.
  *
- * tests/sim/pool_sim.c and pool_work_sim.c drive the same code through many schedules; here the threads, the
- * futexes and the joins are the system's. The idle time of ten seconds is measured by a keeper whose clock
- * runs faster than the system's, so that no test has to wait that long.
+ * tests/sim/pool_sim.c and pool_work_sim.c drive the same code through many schedules; here the
+ * threads, the futexes and the joins are the system's. The idle time of ten seconds is measured by
+ * a backend with a faster clock, so that no test has to wait that long.
  */
 #include "harness.h"
 #include "support/mallocs.h"
@@ -23,7 +23,7 @@
 struct gate {
     const struct bz_os *os;
     bz_os_word is_open;
-    bz_atomic(uint32_t) inside; /* threads that stand at the gate now */
+    bz_atomic(uint32_t) inside; /* threads at the gate now */
     bz_atomic(uint32_t) passed; /* calls that have returned from it */
 };
 
@@ -85,7 +85,7 @@ static void await_idle(struct bz_pool *pool, unsigned count)
 
 enum { PIECES = 10, LIMIT = 6, MACHINES = 1, RESERVE = 2, WORKERS = LIMIT - MACHINES - RESERVE };
 
-/* The limit leaves room for machines; the rest of the work waits in line. */
+/* The limit leaves room for machines; the rest of the work waits in the queue. */
 TEST(pool_threads, work_runs_up_to_the_limit_and_the_rest_waits_in_line)
 {
     struct gate g = {.os = &bz_os_linux};
@@ -150,7 +150,7 @@ TEST(pool_threads, an_idle_thread_is_used_again)
     bz_pool_fini(&pool);
 }
 
-/* The end does what is in line, then joins every thread, whatever each of them is doing. */
+/* Shutdown runs the queued work, then joins every thread in any state. */
 TEST(pool_threads, shutdown_runs_waiting_work_and_joins_all_threads)
 {
     struct gate g = {.os = &bz_os_linux};
@@ -286,7 +286,7 @@ static void make_calls(struct calls *c)
     blitz_stats s;
     for (unsigned i = 0; i < c->count; i++)
         CHECK_EQ(blitz_spawn(makes_a_call, &c->gate, NULL, &task[i]), 0);
-    do { /* until each has a thread or stands in line */
+    do { /* until each has a thread or is queued */
         CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
         s = figures();
     } while (s.blocking + s.blocking_pending < c->count);

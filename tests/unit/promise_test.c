@@ -236,7 +236,7 @@ static void set_dropped(void *memory, void *ctx)
     t_probe_set(*(struct t_probe **)((struct t_probe *)memory + 1), 0);
 }
 
-/* A pinned one goes on in the runtime's hands, until it has completed. */
+/* The runtime keeps a pinned one until it has completed. */
 static int leave_pinned(void *arg)
 {
     struct t_probe dropped;

@@ -104,7 +104,8 @@ static int follow_the_river(void *arg)
     }
     CHECK_EQ(r->seen, r->bytes);
     account(
-        r, read_some(r, blitz_after(BLITZ_MS))); /* nothing comes: these are given up for certain */
+        /* nothing arrives: these are cancelled for certain */
+        r, read_some(r, blitz_after(BLITZ_MS)));
     account(r, read_and_cancel(r));
     CHECK_EQ(r->seen, r->bytes);
     check_all_retired(r);

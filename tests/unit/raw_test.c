@@ -7,7 +7,7 @@
 
 #include "io/raw.h"
 
-/* A pipe is told not to block; a regular file is always ready, and its flags are not ours to change. */
+/* A pipe is made non-blocking; a regular file is always ready, and its flags stay unchanged. */
 TEST(raw, only_descriptors_that_can_wait_are_told_not_to_block)
 {
     bool is_disk = true;

@@ -1,4 +1,4 @@
-/* sched/readylist.h alone: who frees the list, and when. */
+/* sched/readylist.h alone: when the list is freed. */
 #include "harness.h"
 
 #include "sched/readylist.h"

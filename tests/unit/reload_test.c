@@ -93,7 +93,7 @@ static void retire(blitz_task *old)
     CHECK_EQ(result, -ECANCELED);
 }
 
-/* One that begins, then the old one goes, again and again, wherever it is by then. */
+/* Repeatedly a new one starts, then the old one ends, at any point. */
 static void replace_them(struct server *s)
 {
     blitz_task *now = generation(s);
@@ -119,7 +119,7 @@ static int reloads(void *arg)
     for (int i = 0; i < CLIENTS; i++)
         CHECK_EQ(blitz_spawn(client, &s, NULL, &t[i]), 0);
     replace_them(&s);
-    for (int i = 0; i < CLIENTS; i++) /* those that wait in the line are taken out of it */
+    for (int i = 0; i < CLIENTS; i++) /* pending connections are accepted */
         do
             CHECK_EQ(accept_until(&s, 0), -ETIMEDOUT);
         while (blitz_task_join(t[i], NULL, blitz_after(BLITZ_MS)) == -ETIMEDOUT);

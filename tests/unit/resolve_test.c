@@ -98,7 +98,7 @@ static int localhosts(void *arg)
     return 0;
 }
 
-/* RFC 6761: they are the loopback interface, whatever a hosts file or a name server says or lacks. */
+/* RFC 6761: they are the loopback interface, independent of hosts files and name servers. */
 TEST(resolve, localhost_and_names_below_it_are_loopback_without_a_lookup)
 {
     bz_lookup_instead = no_such_host;
@@ -151,7 +151,7 @@ static int crowd(void *arg)
         task[i] = t_spawn(looks_up, (void *)(uintptr_t)BLITZ_FOREVER);
         t_until_waits(task[i]);
     }
-    for (int i = 0; i < MANY / 2; i++) { /* in the call, and in line for it */
+    for (int i = 0; i < MANY / 2; i++) { /* in the call, and waiting for it */
         blitz_task_cancel(task[2 * i]);
         CHECK_EQ(t_join(task[2 * i]), -ECANCELED);
     }
@@ -165,8 +165,8 @@ static int crowd(void *arg)
     return 0;
 }
 
-/* At the deadline the caller leaves, whatever the name server does; and a thousand who ask for a name
- * that does not answer take four threads, not a thousand. */
+/* At the deadline the caller leaves in any case; a thousand lookups without an answer take four
+ * threads, not a thousand. */
 TEST(resolve, a_cancelled_lookup_loses_no_permit_and_few_run_at_once)
 {
     bz_lookup_instead = slow_lookup;

@@ -1,6 +1,7 @@
 /*
  * The scheduler when the system says no: every call of a run fails in turn, on real threads and in
- * simulation. Whatever fails, the run either works with less or says so, ends, and leaves nothing.
+ * simulation. After any failure the run either works with less or returns an error, ends, and
+ * leaves nothing.
  */
 #include "harness.h"
 
@@ -21,7 +22,7 @@ static int naps(void *arg)
     return blitz_sleep((uint64_t)(intptr_t)arg * BLITZ_US);
 }
 
-/* Spawns as many as it can; a spawn that fails is told and the rest goes on. */
+/* Spawns as many as it can; a failed spawn returns an error and the rest continues. */
 static int crowd(void *arg)
 {
     enum { N = 6 };
@@ -84,7 +85,7 @@ static uint64_t each_fault(enum bz_fault_kind kind, void (*run)(struct faulty *f
         }
         CHECK(f.err == 0 || f.err == 1 || f.err == -ENOMEM || f.err == -EAGAIN);
         if (kind == BZ_FAULT_THREAD && n > 1)
-            CHECK_EQ(f.err, 0); /* going on with fewer */
+            CHECK_EQ(f.err, 0); /* continuing with fewer */
     }
 }
 
@@ -134,7 +135,8 @@ TEST(run_fault, every_wait_that_returns_for_no_reason_and_no_entropy)
         each_fault(BZ_FAULT_WAIT, on_a_seed);
 }
 
-/* From the n-th call on the system has nothing more to give. Whatever it is, every task that was spawned ends. */
+/* From the n-th call on the system has nothing more to give. In every case all spawned tasks
+ * end. */
 static uint64_t each_shortage(enum bz_fault_kind kind, void (*run)(struct faulty *f))
 {
     for (uint64_t n = 1;; n++) {

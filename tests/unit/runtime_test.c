@@ -114,7 +114,7 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
     CHECK_EQ(run_with((blitz_runtime_opts){.procs = 0}), 7);
 }
 
-/* The config's own word stands above the environment's. */
+/* The config overrides the environment. */
 TEST(runtime, the_config_overrides_the_environment)
 {
     blitz_runtime *rt;
@@ -146,7 +146,7 @@ TEST(runtime, the_config_overrides_the_environment)
 
 /* ---- limits ---- */
 
-/* Exactly so many live; one more is told to come again, and may when one has ended. */
+/* Exactly this many tasks may live; one more spawn fails, and succeeds when a task has ended. */
 TEST(runtime, a_spawn_beyond_the_limit_returns_eagain)
 {
     enum { MAX = 10 };
@@ -295,7 +295,7 @@ struct bounce {
     int left;
 };
 
-/* A task that goes on as a task of the other runtime, to and fro. */
+/* A task that alternates between both runtimes. */
 static int bounces(void *arg)
 {
     struct bounce *b = arg;
@@ -358,7 +358,7 @@ TEST(runtime, two_that_shut_down_at_once_both_return)
     }
 }
 
-/* Each once, by number and name; what was given up is not mentioned. */
+/* Each once, by number and name; detached tasks are not listed. */
 TEST(runtime, handles_that_are_still_held_are_named)
 {
     blitz_runtime *rt;
@@ -419,7 +419,7 @@ static int forks_in_a_task(void *arg)
     return 0;
 }
 
-/* From a plain thread and from a task, in the middle of everything; the parent goes on. */
+/* From a plain thread and from a task, at any point; the parent continues. */
 TEST(runtime, bug_35_a_child_forked_at_any_point_may_exec_or_exit)
 {
     blitz_runtime *rt;

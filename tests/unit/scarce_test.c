@@ -1,7 +1,7 @@
 /*
  * Programs that run out of something after the runtime has started: threads, system calls. They use
- * public headers only, as a stranger's program would. Whatever is refused, each call returns, and the
- * program goes on with what it has or is told.
+ * public headers only, as a user's program would. For any refused resource each call returns, and
+ * the program continues with less or gets an error.
  */
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* blitz/select.h: every case counts, whatever its place. */
+/* blitz/select.h: every case counts, at any position. */
 #include "harness.h"
 
 #include "blitz.h"

@@ -602,9 +602,9 @@ static void meddler_cancel(blitz_future *f)
 }
 
 /*
- * Between the first look of a polled select and the moment at which it would stand in line the channel gets a value and is
- * closed. Many receive futures wait there; the first of them is told of the value. The select takes the value: now all
- * others must learn that the channel is over, however many they are.
+ * Between the first check of a polled select and its registration the channel gets a value and is
+ * closed. Many receive futures wait there; the first of them is notified of the value. The select
+ * takes the value: now all others must learn that the channel is over, however many they are.
  */
 TEST(select, a_polled_select_that_takes_the_last_value_wakes_all_later_waiters)
 {

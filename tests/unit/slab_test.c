@@ -224,7 +224,7 @@ TEST(slab, allocation_collects_the_inbox_before_it_asks_for_memory)
     then_nothing_is_left();
 }
 
-/* Every allocation of a chunk may fail, and the slab goes on where it was. */
+/* Every allocation of a chunk may fail, and the slab continues to work. */
 TEST(slab, a_failed_chunk_is_null_and_nothing_is_lost)
 {
     enum { N = 200 };
@@ -249,7 +249,7 @@ TEST(slab, a_failed_chunk_is_null_and_nothing_is_lost)
     }
 }
 
-/* With no memory to be had, what others send home still serves. */
+/* Without memory, objects returned by other threads are still reused. */
 TEST(slab, without_memory_the_inbox_still_serves)
 {
     given_two_slabs_of(4096);

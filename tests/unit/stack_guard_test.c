@@ -9,7 +9,8 @@
 #include "support/stacks.h"
 #include "task/coro.h"
 
-/* ---- keepers that refuse ---------------------------------------------------------------------- */
+/* ---- backends that refuse
+ * ---------------------------------------------------------------------- */
 
 static int guards_left; /* slabs that still get theirs */
 static enum bz_os_guard guard_kind = BZ_OS_GUARD_BEST;

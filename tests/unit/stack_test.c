@@ -119,7 +119,8 @@ TEST(stack, the_last_given_is_the_first_taken)
     t_stacks_fini(&t);
 }
 
-/* We may stand on the stack we give; what goes to the pool may be taken by another thread at once. */
+/* The caller may run on the stack it gives; a stack in the pool may be taken by another thread at
+ * once. */
 TEST(stack, the_last_given_stack_stays_in_an_overflowing_cache)
 {
     struct t_stacks t;

@@ -96,7 +96,7 @@ TEST(stats, spawned_and_ended)
     CHECK_EQ(ADDED(m, ended), N);
 }
 
-/* In the fast form every child is run by who joins it; in the plain one by the loop. */
+/* In the fast form the joiner runs every child; in the plain form the loop does. */
 TEST(stats, claimed_or_run)
 {
     struct measured m = measure(spawns_and_joins, (void *)returns);
@@ -123,7 +123,7 @@ TEST(stats, run_and_parked)
     CHECK_EQ(blitz_runtime_block_on(rt, detaches, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_stats_read(rt, &s), 0);
-    CHECK_EQ(s.run, N + 3); /* N; who waited, twice; and who ended the wait */
+    CHECK_EQ(s.run, N + 3); /* N; the waiter, twice; and the task that ended the wait */
     CHECK_EQ(s.parked, 1u);
     CHECK_GE(s.switches, 2u); /* away and back */
     CHECK_EQ(blitz_runtime_unref(rt), 0);

@@ -112,7 +112,7 @@ TEST(stream_copy, much_goes_through_a_pipe_and_arrives_whole)
     t_on_keepers(through_a_proxy, &(char){1});
 }
 
-/* Whichever call is the first to be refused: what is in the pipe then goes over, too. */
+/* For any first refused call: the bytes in the pipe are still copied. */
 TEST(stream_copy, where_a_pipe_is_refused_nothing_is_lost)
 {
     bz_io_fault = count_splices;
@@ -129,7 +129,7 @@ TEST(stream_copy, where_a_pipe_is_refused_nothing_is_lost)
     CHECK_EQ(bz_load_relaxed(&splices), 0u); /* relaxed: counted */
 }
 
-/* ---- given up ---- */
+/* ---- cancelled ---- */
 
 struct one_way {
     blitz_tcp *from, *to;

@@ -1,6 +1,6 @@
 /*
- * The primitives against sequential models, by random steps of one thread: ask, give up, release.
- * Each model is a few lines of arrays; after every step both must agree on every waiter.
+ * The primitives against sequential models, by random steps of one thread: acquire, cancel,
+ * release. Each model is a few lines of arrays; after every step both must agree on every waiter.
  */
 #include "harness.h"
 
@@ -162,7 +162,7 @@ TEST(sync_property, bug_22_a_semaphore_is_first_come_first_served_and_loses_no_p
 
 /* ---- mutex ---- */
 
-/* One that stands in line is woken when it is free, so that it cannot be overlooked: I4 of mutex.c. */
+/* A waiter is woken when the mutex is free, so that it cannot be missed: I4 of mutex.c. */
 static void mutex_somebody_was_told(const blitz_mutex *m)
 {
     int asking = 0, rung = 0;

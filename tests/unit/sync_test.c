@@ -1,5 +1,5 @@
-/* Mutex, rwlock and semaphore between fibers, stackless tasks, threads and runtimes: who waits, who is
- * told, and what deadlines and cancels leave behind. */
+/* Mutex, rwlock and semaphore between fibers, stackless tasks, threads and runtimes: waits,
+ * wake-ups, and the effects of deadlines and cancels. */
 #include "harness.h"
 
 #include "blitz.h"
@@ -285,7 +285,7 @@ static int big_before_small(void *arg)
     CHECK_EQ(blitz_spawn(acquires_one, (void *)(intptr_t)3, NULL, &big), 0);
     blitz_yield();
     while (blitz_semaphore_try_acquire(&semaphore, 0) == 0)
-        blitz_yield(); /* until it stands in line */
+        blitz_yield(); /* until it is queued */
     CHECK_EQ(blitz_spawn(acquires_one, (void *)(intptr_t)1, NULL, &small), 0);
     CHECK_EQ(blitz_semaphore_try_acquire(&semaphore, 1), -EAGAIN); /* although there is one */
     CHECK_EQ(blitz_semaphore_release(&semaphore, 2), 0);
@@ -317,8 +317,9 @@ static int gives_to_one_who_goes(void *arg)
         blitz_semaphore_init(&semaphore, 0);
         CHECK_EQ(blitz_spawn(acquires_for_ever, NULL, NULL, &t), 0);
         while (blitz_semaphore_try_acquire(&semaphore, 0) == 0)
-            blitz_yield();    /* until it stands in line */
-        blitz_task_cancel(t); /* it has lost its wait, and leaves the line when it runs: after us */
+            blitz_yield(); /* until it is queued */
+        /* it has lost its wait, and leaves the queue when it runs: after us */
+        blitz_task_cancel(t);
         CHECK_EQ(blitz_semaphore_release(&semaphore, 1), 0);
         CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, -ECANCELED);
@@ -411,7 +412,7 @@ static int reads_once(void *arg)
     return 0;
 }
 
-/* A writer that gives up lets those behind it go on. */
+/* A cancelled writer lets the waiters behind it continue. */
 static int writer_gives_up(void *arg)
 {
     blitz_deadline soon = blitz_after(BLITZ_MS);
@@ -468,7 +469,7 @@ TEST(sync, a_task_wakes_a_thread_that_sleeps)
 static struct asker one, two;
 static int depth;
 
-/* Asks for the same semaphore, and gives up, from inside its own waker. */
+/* Acquires the same semaphore, and cancels, inside its own waker. */
 static void wakes_by_asking(void *data)
 {
     struct asker *a = data;
@@ -497,7 +498,7 @@ static void wakes_and_drops(void *data)
     less(data);
 }
 
-/* Bug class 23: no lock is held while a waker runs, so it may call whatever it likes. */
+/* Bug class 23: no lock is held while a waker runs, so it may call any function. */
 TEST(sync, bug_23_a_waker_may_use_the_primitive_that_wakes_it)
 {
     static const blitz_waker_ops ops = {more, wakes_and_drops, wakes_by_asking, less};
@@ -517,7 +518,7 @@ TEST(sync, bug_23_a_waker_may_use_the_primitive_that_wakes_it)
     CHECK_EQ(one.bell.holders, 1);
 }
 
-/* More who wait than fit into one batch of wakers, and each is woken once. */
+/* More waiters than fit into one wake list, and each is woken once. */
 TEST(sync, many_futures_are_woken_by_one_release)
 {
     enum { MANY = 50 };

@@ -28,7 +28,7 @@ static int writes(void *arg)
     return write(((struct pipes *)arg)->fd[1], "x", 1) == 1 ? 0 : -errno;
 }
 
-/* The one who writes has yet to be run, on the proc whose task blocks until it has. */
+/* The writer must still run, on the proc whose task blocks until it has. */
 static int reads_in_place(void *arg)
 {
     struct pipes p;
@@ -179,14 +179,14 @@ static int calls_until_regained(void *arg)
     return 0;
 }
 
-/* A task that comes back from a call goes on at once if its proc lies idle. */
+/* A task that returns from a call continues at once if its proc is idle. */
 TEST(syscall, a_call_that_ends_takes_its_sleeping_proc_back)
 {
     needs_calls_in_place();
     CHECK_EQ(t_run_alone(calls_until_regained, NULL), 0);
 }
 
-/* Holds the proc until the task that comes back stands in the queue. */
+/* Holds the proc until the returning task is in the queue. */
 static int hogs_the_proc(void *arg)
 {
     struct call *c = arg;

@@ -221,7 +221,7 @@ TEST(tasks, a_burst_gives_its_memory_back)
 
 /* ---- outliving ---- */
 
-/* Handles that are given up after the runtime is: the last frees what is left of it. */
+/* Handles dropped after the runtime: the last one frees its remaining memory. */
 TEST(tasks, handles_outlive_the_runtime_and_nothing_leaks)
 {
     struct bz_fault books;

@@ -1,4 +1,4 @@
-/* Streams over the network: what arrives, who waits for what, and how it ends. */
+/* Streams over the network: data, waits and their ends. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -258,8 +258,8 @@ TEST(tcp, bug_14_a_handle_never_reaches_the_next_user_of_its_slot)
     t_on_each(reuse, NULL, 0);
 }
 
-/* A descriptor that was closed behind our back and made to be another one by dup2: what the keeper
- * knew of the old one must not wake, or answer for, the new one. */
+/* A descriptor that was closed behind our back and made to be another one by dup2: state of the
+ * backend for the old one must not affect the new one. */
 static int dup2_in_between(void *arg)
 {
     blitz_tcp *a[2], *b[2];
@@ -341,7 +341,7 @@ static int split(void *arg)
     CHECK_EQ(blitz_tcp_read(end[1], &c, 1, soon()), 1);
     CHECK_EQ(blitz_tcp_read(end[1], &c, 1, soon()), 0); /* its end */
     CHECK_EQ(blitz_tcp_write(end[1], "y", 1, soon()), 1);
-    CHECK_EQ(blitz_tcp_read(reader, &c, 1, soon()), 1); /* the other direction goes on */
+    CHECK_EQ(blitz_tcp_read(reader, &c, 1, soon()), 1); /* the other direction continues */
     CHECK_EQ(c, 'y');
     blitz_tcp_close(reader);
     blitz_tcp_close(end[1]);

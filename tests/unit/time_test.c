@@ -84,7 +84,7 @@ enum { NAPS = 60, NAP_NS = 700000, STOP_EVERY = 20, STOP_NAPS = 12 };
 static pid_t stopper;
 static int told[2]; /* until when we want to be stopped */
 
-/* A process that stops ours when it is told to, until the time that it is told, and then lets it go on. */
+/* A process that stops ours on request, until a given time, and then continues it. */
 static void stop_us(void)
 {
     pid_t us = getpid();
@@ -118,7 +118,7 @@ static int nap(void *arg)
     return 0;
 }
 
-/* Before, while and after we stand still. */
+/* Before, during and after the stop. */
 static int naps(void *arg)
 {
     blitz_task *t[NAPS];
@@ -165,7 +165,7 @@ static int timer_by_hand(void *arg)
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     uint64_t hour = blitz_after(3600 * BLITZ_S);
-    blitz_timer_reset(&t, hour); /* earlier: its waiter looks again */
+    blitz_timer_reset(&t, hour); /* earlier: its waiter checks again */
     CHECK_EQ(bell.rung, 1);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     for (uint64_t i = 1; i < 1000; i++)
@@ -198,7 +198,7 @@ static int interval_by_hand(void *arg)
     CHECK_EQ(blitz_interval_tick(&i, BLITZ_FOREVER), 0);
     CHECK_EQ(i.ticked, now);
     CHECK_EQ(blitz_interval_tick(&i, blitz_after(10 * BLITZ_US)), -ETIMEDOUT); /* one and no more */
-    /* A tick of long ago: all that were missed, or none, or the pattern goes on from here. */
+    /* A tick of long ago: all missed ticks, or none, or the pattern restarts from here. */
     uint64_t past = now > BLITZ_S ? now - BLITZ_S : 0;
     CHECK_EQ(blitz_interval_init(&i, past, 100 * BLITZ_MS, BLITZ_BURST), 0);
     for (uint64_t n = 0; n < 10; n++) {

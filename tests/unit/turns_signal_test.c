@@ -1,4 +1,4 @@
-/* sched/turns.c on real threads: a hog is stopped where it may be, not where it may not, and goes on. */
+/* sched/turns.c on real threads: a hog is stopped only where that is allowed, and continues. */
 #include "harness.h"
 
 #include <dlfcn.h>

@@ -128,7 +128,7 @@ TEST(turns, a_turn_is_ten_milliseconds)
     CHECK(memcmp(signals, before, sizeof before) != 0);
 }
 
-/* One that cannot be stopped keeps its place; the others go on taking turns in what is left. */
+/* A hog that cannot be stopped keeps its CPU; the others share the rest in turns. */
 TEST(turns, one_that_cannot_be_stopped_costs_the_others_no_turn)
 {
     given(6);
@@ -198,7 +198,7 @@ TEST(turns, a_cancelled_hog_goes_on_before_the_others)
     CHECK_GT(ran_ms[last], 0u);
 }
 
-/* A hog that goes on starts at once, and does not wait until the one before it has stopped. */
+/* A resumed hog starts at once, and does not wait until the one before it has stopped. */
 TEST(turns, a_turn_changes_hands_within_one_look)
 {
     given(4);

@@ -1,4 +1,4 @@
-/* Unix sockets: by path, by abstract name, in pairs; descriptors as cargo; who the peer is. */
+/* Unix sockets: by path, by abstract name, in pairs; descriptor passing; peer credentials. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -126,7 +126,8 @@ static int passes_descriptors(void *arg)
     close(got[0]);
     close(got[1]);
 
-    /* Three come, there is room for one: the others are closed, and it is told. */
+    /* Three descriptors arrive, there is room for one: the others are closed, and that is
+     * reported. */
     count = 1;
     CHECK_EQ(blitz_unix_send_fds(t[0], "c", 1, fd, 3, soon()), 1);
     CHECK_EQ(blitz_unix_recv_fds(t[1], data, sizeof data, got, &count, soon()), 1);

@@ -1,4 +1,4 @@
-/* The keeper by completion, alone: a ring, files and operations, and no runtime around them. */
+/* The completion backend alone: a ring, files and operations, without a runtime. */
 #include "harness.h"
 
 #include <errno.h>

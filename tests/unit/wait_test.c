@@ -1,4 +1,4 @@
-/* Waits: what ends them, who may wait, what is refused; and cancels, wherever a task waits. */
+/* Waits: their ends, their callers, refused ones; and cancels in every wait. */
 #include "harness.h"
 
 #include "blitz.h"
@@ -135,7 +135,8 @@ static int time_out(void *arg)
     CHECK_EQ(box_take(&box, 0), -ETIMEDOUT);
     CHECK(bz_list_is_empty(&box.takers));
     box_put(&box);
-    CHECK_EQ(box_take(&box, blitz_after(BLITZ_S)), 0); /* it was not lost on one that had gone */
+    /* it was not lost to a waiter that had left */
+    CHECK_EQ(box_take(&box, blitz_after(BLITZ_S)), 0);
     return 0;
 }
 

@@ -1,12 +1,12 @@
 /*
- * Wakers by themselves: who holds what after each of the four things one can do with them.
+ * Wakers alone: the references after each of their four operations.
  */
 #include <blitz.h>
 
 #include "harness.h"
 #include "support/bell.h"
 
-/* A clone is a holder like the first: both have to be given up. */
+/* A clone is a reference like the first: both must be dropped. */
 TEST(waker, clone_makes_one_more_holder)
 {
     struct t_bell b = {1, 0};

@@ -130,7 +130,7 @@ TEST(wheel, bug_11_disarmed_or_moved_at_every_point_of_firing)
                     fire_and_meddle(due, after, victim, how);
 }
 
-/* The same by chance, many at a time: whatever is armed when all is done fires once, on time. */
+/* The same at random, many at a time: every timer armed at the end fires once, on time. */
 TEST(wheel, bug_11_a_storm_while_firing_loses_and_doubles_nothing)
 {
     int rounds = (int)t_scaled(2000);
@@ -155,7 +155,7 @@ TEST(wheel, bug_11_a_storm_while_firing_loses_and_doubles_nothing)
     world_run_down(&o);
 }
 
-/* A timer that arms itself anew for a moment that has passed must not keep expire busy for ever. */
+/* A timer that re-arms itself for a past time must not keep expire busy forever. */
 TEST(wheel, bug_11_a_timer_that_is_always_late_fires_once_an_expire)
 {
     struct world o;
