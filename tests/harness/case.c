@@ -1,9 +1,9 @@
 /*
  * case.c - the child: runs one case and says how it ended.
  *
- * The end of the body, a failed check and a skip compete for one word, record->state; the first
- * changes it and tells, the others wait for the process to end. So a report is never mixed of two,
- * and a check that fails on a thread while the body returns is not lost.
+ * The end of the body, a failed check and a skip compete for one word, record->state; the first one
+ * changes it and reports, the others wait for the process to end. So a report is never mixed of
+ * two, and a check that fails on a thread while the body returns is not lost.
  *
  * What a case may not leave behind is counted before and after. All of it is counted without opening
  * a file, for a case may have used up its descriptors.

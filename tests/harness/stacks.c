@@ -1,11 +1,11 @@
 /*
- * stacks.c - where every thread stands: when a case crashes, and when it does not end.
+ * stacks.c - the stacks of all threads, when a case crashes or hangs.
  *
- * The dying or asked thread only stores raw addresses in the record; the parent, who is well and may
- * allocate, finds out what they are called (symbols.c). So the handlers are short, need little of
- * whatever stack they are on, and a corrupt heap does not matter to them. On expiry the parent asks
- * the threads one by one by a signal. gdb was rejected as the first means: it is not everywhere, may
- * be forbidden to attach and takes seconds; it is called with --gdb and for threads that do not answer.
+ * The crashing or signalled thread only stores raw addresses in the record; the parent, which may
+ * allocate, finds their names (symbols.c). So the handlers are short, need little stack, and do not
+ * depend on the heap. On expiry the parent asks the threads one by one by a signal. gdb was
+ * rejected as the first means: it is not everywhere, may be forbidden to attach and takes seconds;
+ * it is called with --gdb and for threads that do not answer.
  *
  * The signal is an otherwise unused real-time signal; under TSan it is SIGSYS. TSan holds back
  * ordinary signals until the thread next enters the sanitizer's runtime, which a thread in a tight

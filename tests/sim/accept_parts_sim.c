@@ -4,9 +4,9 @@
  */
 #include "support/sched_sim.h"
 
-/* ---- timers, whatever the queue holds ---- */
+/* ---- timers beside a full queue ---- */
 
-/* Atomic for those who look: one thread runs at a time. */
+/* Atomic for readers: one thread runs at a time. */
 static bz_atomic(unsigned) runs, runs_when_due;
 static bz_atomic(uint64_t) due_ns;
 static bz_atomic(int) is_over;
@@ -14,7 +14,7 @@ static bz_atomic(int) is_over;
 enum {
     RUN_NS = 1000,
     RUNNERS = 5,
-    LOOK_RUNS = 32 + RUNNERS,      /* between two looks at the timers, and a lap of the ring */
+    LOOK_RUNS = 32 + RUNNERS,      /* between two checks of the timers, and a round of the ring */
     GLOBAL_RUNS = 256 + LOOK_RUNS, /* if the monitor fired it: it stood in the injector */
     NAPS = 20
 };

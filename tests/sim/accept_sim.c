@@ -65,7 +65,7 @@ static int burn(void *arg)
     return 0;
 }
 
-/* The hog is the first of those that are queued, and the spawner waits. */
+/* The hog is the first queued task, and the spawner waits. */
 static int first_burns(void *arg)
 {
     int n = (int)(intptr_t)arg;
@@ -123,7 +123,7 @@ TEST(accept, the_other_worker_runs_tasks_injected_behind_a_hog)
 
 /* ---- shares ---- */
 
-static bz_atomic(unsigned) home, moved; /* atomic for those who look: one thread runs at a time */
+static bz_atomic(unsigned) home, moved; /* atomic for readers: one thread runs at a time */
 
 static int burn_a_little(void *arg)
 {
@@ -293,7 +293,7 @@ static void inject_one(void *rt)
     CHECK_EQ(blitz_spawn(take_a_place, rt, &opts, NULL), 0);
 }
 
-/* From a thread that is none of the runtime's, while this worker stands still. */
+/* From a plain thread, while this worker is blocked. */
 static void inject(void)
 {
     struct bz_os_thread thread;

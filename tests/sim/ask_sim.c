@@ -1,6 +1,6 @@
 /*
- * Tasks that never wait and call blitz all the time, in virtual time: as many as would take every thread
- * there may be, if they did not look at the flag (sched/ask.h).
+ * Tasks that never wait and call blitz all the time, in virtual time: enough of them to use every
+ * thread if they did not check the flag (sched/ask.h).
  */
 #include "support/sched_sim.h"
 

@@ -73,7 +73,7 @@ static int tries_all(void *arg)
     return 0;
 }
 
-/* Bug class 30: no thread for a call, once or for ever: the call is made all the same. */
+/* Bug class 30: no thread for a call, once or permanently: the call is still made. */
 TEST(blocking, bug_30_a_thread_that_cannot_be_had_loses_no_call)
 {
     for (uint64_t i = t_scaled(10); i > 0; i--) {
@@ -111,7 +111,7 @@ static int leaves(void *arg)
     return leave_at(notes_call, arg, notes_drop, NULL, blitz_after(5 * MS));
 }
 
-/* Four calls of 20 ms, one thread: one begins, three leave the line; all have left after 5 ms. */
+/* Four calls of 20 ms, one thread: one starts, three leave the queue; all have left after 5 ms. */
 static int four_leave(void *arg)
 {
     enum { N = 4 };

@@ -19,7 +19,8 @@ enum { WORKERS = 4, OPS = 4 };
 
 struct scene {
     const struct bz_os *os;
-    struct bz_lock lock; /* guards the next three: one runs at a time, and only TSan must be told */
+    /* guards the next three: one thread runs at a time, so this is only for TSan */
+    struct bz_lock lock;
     struct bz_rng rng;
     struct lin h;
     blitz_chan *c;

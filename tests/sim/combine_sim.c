@@ -1,6 +1,6 @@
 /*
- * Combinators, promises and scopes under the simulated keeper: random programs over seeds, and a
- * cancel at every moment of a wait.
+ * Combinators, promises and scopes in simulation: random programs over seeds, and a cancel at every
+ * moment of a wait.
  */
 #include "support/sched_sim.h"
 

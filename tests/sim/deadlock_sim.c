@@ -2,7 +2,7 @@
 #include "support/event.h"
 #include "support/sched_sim.h"
 
-enum { LONG_S = 60 }; /* longer than the monitor goes on asking */
+enum { LONG_S = 60 }; /* longer than the monitor keeps checking */
 
 struct scene;
 typedef void actor_fn(struct scene *s);

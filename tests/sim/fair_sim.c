@@ -14,9 +14,9 @@ static void hog_step(void)
 }
 
 /*
- * A proc is taken from a task that has run for 10 ms; the monitor, that looks every 10 ms at the least,
- * sees that at its second look after. Then a thread is started for it. Hogs that stand in the queue before a
- * ticker that wakes do not delay it: the ticker is urgent (injector.h).
+ * A proc is taken from a task that has run for 10 ms; the monitor, that looks every 10 ms at the
+ * least, sees that at its second look after. Then a thread is started for it. Hogs queued before a
+ * woken ticker do not delay it: the ticker is urgent (injector.h).
  */
 enum { LATE_NS = 30 * 1000 * 1000, CROWD = 40 };
 
@@ -218,7 +218,7 @@ TEST(fair, a_poll_that_has_lost_its_proc_may_wait_yield_and_end)
     sim_on_seeds(scene_polls_lose_it, NULL, 0, 60);
 }
 
-/* ---- no thread to be had ---- */
+/* ---- no thread available ---- */
 
 static uint64_t nth_thread;
 

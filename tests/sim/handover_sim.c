@@ -1,6 +1,6 @@
 /*
- * Procs that move, in virtual time: whatever a task does to its thread, others go on; and the task
- * finds its way when it comes back without a proc.
+ * Procs that move, in virtual time: a task that blocks its thread does not stop other tasks, and it
+ * continues correctly when it returns without a proc.
  */
 #include "support/sched_sim.h"
 
@@ -209,7 +209,7 @@ TEST(handover, only_a_task_that_is_long_at_it_loses_its_proc)
     sim_on_procs(hog_and_busy_ones, NULL, 0, 200, 1, 2);
 }
 
-/* ---- a limit on those who burn ---- */
+/* ---- a limit on burning threads ---- */
 
 static int one_hog_after_another(void *arg)
 {

@@ -4,7 +4,7 @@
  */
 #include "support/sched_sim.h"
 
-/* Let the seed choose who goes on, now and then. */
+/* Sometimes let the seed choose the next thread. */
 static void waver(void)
 {
     static bz_atomic(unsigned) turn;

@@ -1,4 +1,4 @@
-/* The simulated keeper keeps the contract of os.h: the same questions the real one was asked. */
+/* The simulated backend fulfils the contract of os.h: the same tests as for the real one. */
 #include <stdatomic.h>
 
 #include "support/sanitizers.h"
@@ -33,7 +33,7 @@ static void times_out(const struct bz_os *os, void *arg)
     for (uint64_t ns = 1; ns < 1000 * MS; ns *= 7) {
         uint64_t until = bz_os_now(os) + ns;
         int r;
-        while ((r = bz_os_wait(os, &word, 0, until)) == 0) /* for no reason: look again */
+        while ((r = bz_os_wait(os, &word, 0, until)) == 0) /* spurious: check again */
             ;
         CHECK_EQ(r, -ETIMEDOUT);
         CHECK_GE(bz_os_now(os), until);

@@ -7,7 +7,8 @@
 #define MS UINT64_C(1000000)
 
 enum { MACHINES = 64 };
-static unsigned holds[MACHINES]; /* by machine: who has locked it; one simulation at a time runs */
+/* by machine: the task that has locked it; one simulation runs at a time */
+static unsigned holds[MACHINES];
 
 static unsigned here(void)
 {

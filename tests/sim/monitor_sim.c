@@ -1,6 +1,6 @@
 /*
- * The monitor in virtual time: what a busy machine keeps to itself is fetched out within a few
- * looks, and a runtime in which nothing happens has no looks at all.
+ * The monitor in virtual time: private work of a busy machine is taken within a few checks, and an
+ * idle runtime has no checks at all.
  */
 #include "support/sched_sim.h"
 
@@ -192,7 +192,7 @@ TEST(monitor, a_lone_task_of_one_proc_needs_none)
 
 /* ---- the handshake ---- */
 
-/* A system whose barrier looks whether a machine has been asked (sched/retake.h). */
+/* A system whose barrier checks whether a machine has been asked (sched/retake.h). */
 static struct {
     int (*barrier)(const struct bz_os *os);
     struct bz_runtime *rt;

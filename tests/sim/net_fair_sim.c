@@ -16,7 +16,7 @@ enum {
     ROUND_NS = 2 * 30 * 1000 * 1000
 };
 
-static bz_atomic(int) is_over; /* atomic for those who look: one thread runs at a time */
+static bz_atomic(int) is_over; /* atomic for readers: one thread runs at a time */
 
 static int hog(void *arg)
 {
@@ -79,7 +79,7 @@ static int converse_beside_hogs(void *arg)
     return 0;
 }
 
-/* On every keeper that ships, on one to four procs. */
+/* On every backend, on one to four procs. */
 TEST(net_fair, bug_06_beside_a_hog_for_every_proc_answers_come_in_time)
 {
     uint64_t worst = 0;

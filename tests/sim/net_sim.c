@@ -100,7 +100,7 @@ TEST(net, sent_bytes_come_back)
     net_on_seeds(echo_of_several, NULL, (struct bz_sim_net_config){0}, 100);
 }
 
-/* ---- given up at every wait ---- */
+/* ---- cancelled at every wait ---- */
 
 /* Until it is done, or cancelled. */
 static int send_restlessly(void *arg)
@@ -112,7 +112,7 @@ static int send_restlessly(void *arg)
         n = n < s->bytes - s->sent ? n : (size_t)(s->bytes - s->sent);
         fill_in(data, n, s->id, s->sent);
         int64_t done = write_some(s, data, n);
-        memset(data, 0, sizeof data); /* it is ours again, whatever came of it */
+        memset(data, 0, sizeof data); /* it is ours again, with any result */
         if (done == -ECANCELED)
             return -ECANCELED;
         CHECK(done > 0 || is_a_pause(done));

@@ -7,7 +7,7 @@
 #include "blitz/combine.h"
 #include "support/net_scenes.h"
 
-/* ---- many who accept ---- */
+/* ---- many acceptors ---- */
 
 struct herd {
     blitz_tcp_listener *listener;
@@ -15,7 +15,7 @@ struct herd {
     bz_atomic(unsigned) served;
 };
 
-/* By a future that is soon given up, told or not. */
+/* By a future that is soon cancelled, notified or not. */
 static int accept_impatiently(blitz_tcp_listener *l, blitz_tcp **out)
 {
     blitz_net_future f;
@@ -115,7 +115,8 @@ static int connect_and_leave(void *arg)
     return 0;
 }
 
-/* The first in line goes when the connection comes, told of it or not; if it has it, there is another. */
+/* The first waiter leaves when the connection arrives, notified or not; if it has the connection,
+ * there is another one. */
 static int accept_or_nap(void *arg)
 {
     struct herd *h = arg;
@@ -236,7 +237,7 @@ static int receive_wildly(void *arg)
     return 0;
 }
 
-/* Close it under those who use it, or cancel them. */
+/* Close it under its users, or cancel them. */
 static int go_wild(void *arg)
 {
     const struct wild *w = arg;
@@ -339,7 +340,7 @@ TEST(net, bug_16_a_close_under_a_reader_reaches_it_and_the_peer)
 
 /* ---- numbers that come back ---- */
 
-/* One that reads until it is closed; it must never see a byte of another's. */
+/* A reader until the close; it must never see a byte of another connection. */
 struct tagged {
     blitz_tcp *t;
     uint8_t tag;
@@ -382,7 +383,8 @@ static int pairs_in_a_row(void *arg)
         blitz_task *reader = t_spawn(read_the_tag, &r), *writer = t_spawn(write_the_tag, &w);
         if (net_dice(2) == 0)
             CHECK_EQ(blitz_sleep(net_dice(20000)), 0);
-        blitz_tcp_close(blitz_tcp_ref(end[net_dice(2)])); /* the others only give up theirs */
+        /* the others only drop their references */
+        blitz_tcp_close(blitz_tcp_ref(end[net_dice(2)]));
         uint8_t data;
         int64_t n = blitz_tcp_try_read(end[0], &data, 1);
         CHECK(n <= 0 || data == tag);
@@ -511,7 +513,7 @@ static int three_with_two(void *arg)
     blitz_tcp *first[2];
     char c;
     (void)arg;
-    CHECK_EQ(blitz_unix_pair(first), 0); /* so that the keeper has what it needs */
+    CHECK_EQ(blitz_unix_pair(first), 0); /* so that the backend has its descriptors */
     CHECK_EQ(blitz_tcp_read(first[0], &c, 1, blitz_after(1000)), -ETIMEDOUT);
     h.listener = t_listen(&h.at);
     (void)blitz_tcp_listener_ref(h.listener);

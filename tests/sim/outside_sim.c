@@ -107,7 +107,7 @@ TEST(outside_sim, a_shutdown_meets_guests_at_any_moment)
     on_seeds(200, end_plays);
 }
 
-/* The same, and the runtime is given up while the last guest is on its way out. */
+/* The same, and the runtime is destroyed while the last guest is leaving. */
 static void gone_plays(const struct bz_os *os, void *arg)
 {
     struct bz_runtime *rt;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Let the seed choose who goes on: inside a job there is nothing else to choose at. */
+/* Let the seed choose the next thread: a job has no other decision point. */
 static void waver(void)
 {
     bz_os_delay_here(bz_machine_self()->rt->os, BZ_OS_AT_PUBLISH);
@@ -45,7 +45,7 @@ static int fib_that_waits(void *arg)
     return left + blitz_join(&job);
 }
 
-/* Several, so that a task that was left finds its machine busy, and goes on elsewhere. */
+/* Several, so that a suspended task finds its machine busy, and continues elsewhere. */
 static int three_that_wait(void *arg)
 {
     blitz_task *t[3];
@@ -182,13 +182,13 @@ static int fork_two_then_burn(void *arg)
     return 0;
 }
 
-/* The second one is private until the burning frame looks up. */
+/* The second one is private until the burning frame polls. */
 TEST(par_sim, jobs_behind_a_computation_that_looks_up_are_run_meanwhile)
 {
     sim_on_procs(fork_two_then_burn, NULL, 0, 200, 2, 4);
 }
 
-/* ---- jobs behind a computation that never looks up ---- */
+/* ---- jobs behind a computation that never polls ---- */
 
 enum { THREE = 3, FEW_MS = 3 };
 
@@ -427,7 +427,7 @@ static int beside_loops(void *arg)
         CHECK_EQ(blitz_task_join(t[--n], NULL, BLITZ_FOREVER), 0);
     blitz_chan_unref(echo.there);
     blitz_chan_unref(echo.back);
-    /* The plain form has no next slot: who is woken goes to the end of the ring. */
+    /* The plain form has no next slot: a woken task goes to the end of the ring. */
     uint64_t most = (bz_is_plain(bz_machine_self()->rt) ? 60 : 15) * BLITZ_MS;
     CHECK_LT(p99(&ticker), most);
     CHECK_LT(p99(&echo), most);

@@ -1,6 +1,6 @@
 /*
- * sched/pool.h, pieces of work: in virtual time, on many seeds. Work waits its turn and none is lost,
- * whatever the system refuses; machines never wait behind it.
+ * sched/pool.h, pieces of work: in virtual time, on many seeds. Work waits its turn and none is
+ * lost, for any refused resource; machines never wait behind it.
  */
 #include "support/sim.h"
 
@@ -105,13 +105,13 @@ static void run_beside_machines(const struct bz_os *os, void *arg)
     bz_pool_fini(&pool);
 }
 
-/* A proc without a thread stands still with all its tasks; work that waits keeps one waiting. */
+/* A proc without a thread stalls all its tasks; waiting work delays only its caller. */
 TEST(pool_work, a_machine_never_waits_behind_it)
 {
     t_sim_each_seed(200, run_beside_machines, NULL);
 }
 
-/* Machines have taken more than their share: work makes do with one thread, and that goes on. */
+/* Machines have taken more than their share: work uses one thread, and continues. */
 static void run_beside_too_many(const struct bz_os *os, void *arg)
 {
     enum { MAX = 4 };
@@ -214,7 +214,7 @@ static void each_fault(enum bz_fault_kind kind, bool for_good)
         }
 }
 
-/* Bug class 30: no thread, or no memory for one: the work is done all the same. */
+/* Bug class 30: no thread, or no memory for one: the work is still done. */
 TEST(pool_work, bug_30_no_thread_to_be_had_loses_no_work)
 {
     each_fault(BZ_FAULT_ANY, false);

@@ -11,7 +11,7 @@
 enum { TASKS = 6, PARTS = 4 };
 
 static struct t_mutex mutex;
-static bz_atomic(int) inside, done; /* atomic for those who look: one runs at a time */
+static bz_atomic(int) inside, done; /* atomic for readers: one thread runs at a time */
 
 static int part(void *arg)
 {

@@ -141,7 +141,7 @@ static int one_burns(void *arg)
     return 0;
 }
 
-/* The tasks that were heard of together with one that burns, and those that are heard of while it does. */
+/* The tasks woken together with a burning one, and those woken while it burns. */
 TEST(rouse, a_task_that_burns_holds_up_no_other_that_io_has_woken)
 {
     latest = 0;

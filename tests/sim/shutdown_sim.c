@@ -12,7 +12,7 @@
 #include "sched/sched.h"
 
 static bz_os_word stop_now; /* poked */
-/* The rest is relaxed throughout: one thread runs at a time, and only TSan must be told. */
+/* The rest is relaxed throughout: one thread runs at a time, so the atomics are only for TSan. */
 static bz_atomic(int) bodies;        /* tasks that have begun and not ended */
 static bz_atomic(int) turned_away;   /* spawns */
 static bz_atomic(bool) is_shut_down; /* shutdown has returned */

@@ -2,7 +2,7 @@
 #include "support/sched_sim.h"
 #include "support/sorts.h"
 
-/* Let the seed choose who goes on, now and then. */
+/* Sometimes let the seed choose the next thread. */
 static int wavers(const void *a, const void *b, void *arg)
 {
     uint64_t x = *(const uint64_t *)a;

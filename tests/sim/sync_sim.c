@@ -441,7 +441,7 @@ static int hand_over_and_cancel(void *arg)
     return 0;
 }
 
-/* Bug class 25: what a select's loser was handed goes to the next in line. */
+/* Bug class 25: the grant of a losing select case goes to the next waiter. */
 TEST(sync, bug_25_a_loser_that_was_handed_the_mutex_gives_it_back)
 {
     sim_on_seeds(hand_over_and_cancel, NULL, 0, 20);

@@ -1,6 +1,6 @@
 /*
- * Calls made in place, in virtual time, on many seeds: what goes on meanwhile, and how the task comes
- * back. The bounds are of virtual time, and generous: the monitor looks after 20 us at best.
+ * Calls made in place, in virtual time, on many seeds: other tasks meanwhile, and the return of the
+ * task. The bounds are of virtual time, and generous: the monitor looks after 20 us at best.
  */
 #include "support/sched_sim.h"
 
@@ -107,7 +107,7 @@ static int one_each(void *arg)
         CHECK_EQ(blitz_spawn(calls_and_notes, (void *)(20 * MS + i * MS),
                              &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(i)}, &t[i]),
                  0);
-    CHECK_EQ(blitz_sleep(5 * MS), 0); /* a timer fires meanwhile, on whatever proc */
+    CHECK_EQ(blitz_sleep(5 * MS), 0); /* a timer fires meanwhile, on any proc */
     for (unsigned i = 0; i < n; i++) {
         int got = 0;
         CHECK_EQ(blitz_task_join(t[i], &got, BLITZ_FOREVER), 0);
@@ -148,7 +148,7 @@ static int returns_to_a_hog(void *arg)
     return 0;
 }
 
-/* The proc is busy with a hog: the task stands in line, and the hog's proc is moved for it, or ends. */
+/* The proc is busy with a hog: the task is queued, and the hog's proc is moved for it, or ends. */
 TEST(syscall, a_task_that_returns_to_busy_procs_is_queued)
 {
     sim_on_procs(returns_to_a_hog, NULL, 0, 200, 1, 1);

@@ -1,6 +1,6 @@
 /*
- * Sleeps, timers and intervals in virtual time: exact, in order, and whatever else happens meanwhile.
- * Tasks that only sleep take no virtual time of their own, so moments can be compared.
+ * Sleeps, timers and intervals in virtual time: exact and in order, under any other activity. Tasks
+ * that only sleep take no virtual time of their own, so moments can be compared.
  */
 #include "support/sched_sim.h"
 
@@ -25,7 +25,7 @@ static int naps(void *arg)
     return 0;
 }
 
-/* Short and long: none is early, whatever level of the wheel it began in. */
+/* Short and long: none is early, at any starting level of the wheel. */
 static int short_and_long(void *arg)
 {
     static const uint64_t unit[] = {1, BLITZ_US, BLITZ_MS, 64 * BLITZ_MS, 4096 * BLITZ_MS, BLITZ_S};

@@ -1,6 +1,6 @@
 /*
- * blitz/trace.h in virtual time: a known program leaves a known trace, to the nanosecond, whatever
- * the seed; and on several procs every trace is whole and the books balance.
+ * blitz/trace.h in virtual time: a known program leaves a known trace, to the nanosecond, for every
+ * seed; on several procs every trace is complete and consistent.
  */
 #include "support/sim.h"
 

@@ -1,4 +1,4 @@
-/* The simulator as a net: what goes wrong under it is found, and told with every stack. */
+/* The simulator as a test tool: it finds errors, and reports them with every stack. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdatomic.h>

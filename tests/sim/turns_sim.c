@@ -107,7 +107,7 @@ static int ticks_beside_hogs(void *arg)
     return 0;
 }
 
-/* Bug class 45: worst lateness 25 ms, whatever the number of hogs, and every hog gets on. */
+/* Bug class 45: worst lateness 25 ms, with any number of hogs, and every hog makes progress. */
 TEST(turns_sim, bug_45_a_ticker_beside_hogs_is_late_by_25_ms_at_most)
 {
     stops = late_ms_max = 0;

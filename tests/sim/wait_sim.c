@@ -100,7 +100,7 @@ static int wakes_deadlines_and_cancels(void *arg)
     return 0;
 }
 
-/* Bug class 22: a value that is given to one who has just given up goes to the next. */
+/* Bug class 22: a value given to a waiter that has just left goes to the next. */
 TEST(wait, bug_22_a_wake_a_deadline_and_a_cancel_have_one_outcome)
 {
     on_seeds(wakes_deadlines_and_cancels, 600);
@@ -178,7 +178,7 @@ static int cancel_the_top(void *arg)
     return 0;
 }
 
-/* Claimed or not, parked or about to: the cancel reaches the one that can act on it. */
+/* Claimed or not, parked or about to: the cancel reaches the task that can act on it. */
 TEST(wait, a_cancel_goes_down_a_chain_of_joins)
 {
     on_seeds(cancel_the_top, 500);

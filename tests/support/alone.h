@@ -1,9 +1,9 @@
 /*
  * alone.h - one proc, on which the order of events is a fact.
  *
- * It would be one anyway, were it not for the system: a thread that it does not let run for 10 ms looks like a
- * hog, and the proc goes on with another (handover.c). A test that counts on the order says here that it
- * does not mean hogs.
+ * Without this, a thread that the system does not run for 10 ms would look like a hog, and its proc
+ * would move to another thread (handover.c). A test that counts on the order says here that it does
+ * not mean hogs.
  */
 #ifndef T_ALONE_H
 #define T_ALONE_H

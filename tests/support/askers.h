@@ -20,7 +20,7 @@
 struct asker {
     blitz_sync_future f;
     struct t_bell bell;
-    bool is_asking; /* begun, and neither ready nor given up */
+    bool is_asking; /* started, and neither ready nor cancelled */
     int heard;      /* rings before it last asked */
 };
 

@@ -47,7 +47,7 @@ struct inj_kind {
     void (*gave_up)(
         struct inj_play *p); /* by the first task, when waiter 0 has returned an error */
     unsigned waiters_max;
-    bool has_deadlines; /* waiters but the first and the last may give up */
+    bool has_deadlines; /* waiters other than the first and the last may be cancelled */
 };
 
 struct inj_plan {
@@ -422,7 +422,7 @@ static inline void inj_barrier_replace(struct inj_play *p)
     while (rc == -ETIMEDOUT && !bz_load_relaxed(&p->has_fired)); /* relaxed: a flag */
 }
 
-/* ---- once: the first maker fails, and the turn goes on ---- */
+/* ---- once: the first maker fails, and the turn passes on ---- */
 
 static inline int inj_once_fails(void *arg, void **value)
 {

@@ -84,7 +84,7 @@ static inline unsigned t_open_sockets(void)
     return n;
 }
 
-/* How many stand in a listener's line, and whether one more is answered. */
+/* The number of connections in a listener's backlog, and whether one more is accepted. */
 static inline unsigned t_in_line(blitz_tcp_listener *l, bool *is_full)
 {
     struct tcp_info info = {0};
@@ -105,7 +105,7 @@ static inline int t_fill_line(blitz_tcp_listener *l, blitz_tcp **out, int room)
         CHECK_LT(n, room);
         CHECK_EQ(blitz_tcp_connect(&at, &out[n], blitz_after(20 * BLITZ_S)), 0);
         while (t_in_line(l, &is_full) <= (unsigned)n)
-            blitz_yield(); /* it is connected, and not yet in line */
+            blitz_yield(); /* it is connected, and not yet in the backlog */
     }
     return n;
 }

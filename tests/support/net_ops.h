@@ -1,8 +1,8 @@
 /*
  * net_ops.h - every call of the network that waits, as a future, in one table.
  *
- * Each stands in a world of its own, in which it has to wait until `allow` is called. `check` then
- * checks its effect, and that it happened exactly once.
+ * Each has its own setup, in which it has to wait until `allow` is called. `check` then checks its
+ * effect, and that it happened exactly once.
  */
 #ifndef T_NET_OPS_H
 #define T_NET_OPS_H

@@ -5,9 +5,9 @@
  *     t_probe_init(&p, os, BLITZ_PINNED);
  *     t_probe_set(&p, -EIO);            any thread: it is ready, with that output
  *
- * It fails the test when it is polled after it was ready or revoked, or cancelled twice. One that is
- * left behind or asked to stop counts that. A pinned one that was asked to stop is ready only when it
- * is set, as a kernel would have it.
+ * It fails the test when it is polled after it was ready or revoked, or cancelled twice. It counts
+ * how often it is abandoned or cancelled. A cancelled pinned probe is ready only when it is set,
+ * like a kernel operation.
  */
 #ifndef T_PROBE_H
 #define T_PROBE_H

@@ -414,7 +414,7 @@ static void play_program(const struct bz_os *os, void *arg)
     for (int i = 0; i < p->outsiders; i++)
         outsider_start(&outsider[i], os, rt, p->seed + (uint64_t)i + 1);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, node, first), result_of(first));
-    bool is_early = p->seed >> 8 & 1; /* shutdown while the outsiders are at it */
+    bool is_early = p->seed >> 8 & 1; /* shutdown while the outside threads are active */
     if (is_early)
         CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     for (int i = 0; i < p->outsiders; i++)

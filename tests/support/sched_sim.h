@@ -77,7 +77,7 @@ static inline void sim_one(uint64_t seed, struct sim_scene *s)
     CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, sim_play, s, NULL), 0);
 }
 
-/* The next seed: one of this run's, or the one that is to be looked at again. */
+/* The next seed: a new one, or the one to repeat. */
 static inline uint64_t sim_next_seed(void)
 {
     const char *again = getenv("BLITZ_SIM_SEED"); /* as a failure printed it */

@@ -125,7 +125,7 @@ static inline int scene_scope_hosts(void *arg)
     return 0;
 }
 
-/* A join without a deadline runs a task that has been taken out of its queue in vain. */
+/* A join without a deadline runs a task that a worker took out of its queue without success. */
 static inline int scene_join_hosts(void *arg)
 {
     int result = 0;
@@ -173,7 +173,7 @@ static inline int shortage_join(void *task)
     return result;
 }
 
-/* A cancelled task that stands on the kept stack and joins another one that has none. */
+/* A cancelled task on the kept stack that joins another task without a stack. */
 static inline int scene_cancelled_joins(void *arg)
 {
     struct shortage *s = arg;
@@ -229,7 +229,7 @@ static inline int scene_stackless_deadline(void *arg)
     return 0;
 }
 
-/* A pinned future over several tasks: each is cancelled and runs, on whichever stack. */
+/* A pinned future over several tasks: each is cancelled and runs, on any stack. */
 static inline int scene_all_cancelled(void *arg)
 {
     struct shortage *s = arg;
@@ -327,7 +327,7 @@ struct shortage_part {
     int (*fn)(void *);
 };
 
-/* The scene, and its end: stacks are to be had again, and the sleepers end. */
+/* The scene, and its end: stacks are available again, and the sleepers end. */
 static inline int shortage_main(void *arg)
 {
     struct shortage_part *part = arg;

@@ -1,10 +1,10 @@
 /*
  * chans.h - the scene of channels and selects.
  *
- * One to three channels of random capacities. Senders send (one value, several, by a permit, or only
- * if it takes no waiting) and leave after a number of steps. Receivers receive until the end. A
- * sending select has at least one send among its cases, so it can always go on; a receiving
- * select has receives alone, and goes on until all its channels have ended. For each channel one
+ * One to three channels of random capacities. Senders send (one value, several, by a permit, or
+ * only if it takes no waiting) and leave after a number of steps. Receivers receive until the end.
+ * A sending select has at least one send among its cases, so it can always continue; a receiving
+ * select has only receives, and continues until all its channels have ended. For each channel one
  * keeper receives until the end.
  *
  * `debt` of a channel is its senders << 32, plus the values sent and not yet received. The operation

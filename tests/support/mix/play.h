@@ -121,7 +121,7 @@ static unsigned mix_choose_kinds(struct mix_round *r)
                                      : kinds; /* few threads, many parties */
 }
 
-/* Now and then the keepers come late: the others wait, and nothing may happen meanwhile. */
+/* Sometimes the keepers start late: the others wait, and nothing may happen meanwhile. */
 static void mix_choose_late(struct mix_round *r)
 {
     if (!mix_one_in(&r->dice, 16))

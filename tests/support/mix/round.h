@@ -10,8 +10,7 @@
  * Two rules keep a correct runtime from hanging:
  *   - Every operation without a deadline can complete as long as the keepers live. A keeper is a party
  *     that is never cancelled and that stays until the work of the round is done.
- *   - A keeper leaves when the books say that nothing is left to do, not when the last other
- *     party goes. So a wake-up that was lost stays lost, and the round hangs.
+ *   - A keeper leaves when the counts show that nothing is left to do, not when the last other party leaves. So a wake-up that was lost stays lost, and the round hangs.
  *
  * A program that includes this defines struct mix_thread and the two functions below first.
  */
@@ -76,7 +75,7 @@ struct mix_party {
     bz_atomic(const char *) form;  /* for the report: how it waits */
     struct mix_op op;              /* the operation at hand */
     struct mix_wait wait;          /* its current wait */
-    int at;                        /* a stackless task: where it goes on */
+    int at;                        /* a stackless task: where it continues */
     uint64_t seen;                 /* activity at the last poll, and polls since */
     unsigned polls;
     uint64_t scratch[8]; /* the scene's */

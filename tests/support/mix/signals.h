@@ -184,7 +184,7 @@ static void notify_owe(int64_t by)
     if (mix_add(&signals.debt, by) != 0)
         return;
     mix_set(&signals.is_done, 1);
-    blitz_notify_one(&signals.notify); /* each consumer that leaves tells the next */
+    blitz_notify_one(&signals.notify); /* each consumer that leaves notifies the next */
 }
 
 static bool notify_take(struct mix_party *p)
