@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tests of the bench frame: does tools/bench tell the truth about programs whose figures we know?
 
-The contenders are small shell scripts that print what they are told to, in a tree of their own, so
-nothing is built and nothing is timed: figures are never a test, but what the frame makes of them is.
+The contenders are small shell scripts that print given figures, in their own tree, so nothing is built and
+nothing is timed. The figures are not tested, only how the frame processes them.
 """
 
 import contextlib

@@ -6,8 +6,8 @@
  * fill up. It also survives a crash, a SIGKILL and a hang, whose last output matters most.
  *
  * The parent forks and does not exec. It never runs a test's code and has one thread, so a forked
- * child is as fresh as an executed one; fork also works under valgrind and qemu-user, which lose a
- * program that executes itself, and the parent can name a dead child's addresses by its own map.
+ * child is as clean as an executed one. fork also works under valgrind and qemu-user, which lose a
+ * program that executes itself. And the parent can name a dead child's addresses by its own map.
  */
 #ifndef T_RECORD_H
 #define T_RECORD_H

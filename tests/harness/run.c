@@ -6,9 +6,9 @@
  * can be found and ended with it; and we adopt orphans, so that they can be waited for.
  *
  * Time. The limit is of wall time, for a case that waits for ever uses no other. Three kinds of
- * time do not count: the time before the body begins (up to a minute), the time in which we did not
- * run ourselves (a suspended machine), and the time that the case's threads waited for a CPU (a
- * loaded machine), up to four times the limit.
+ * time do not count: the time before the body begins (up to a minute), and the time in which we did
+ * not run ourselves (a suspended machine). Also the time that the case's threads waited for a CPU
+ * (a loaded machine), up to four times the limit.
  */
 #include "record.h"
 

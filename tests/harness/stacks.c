@@ -3,14 +3,14 @@
  *
  * The crashing or signalled thread only stores raw addresses in the record; the parent, which may
  * allocate, finds their names (symbols.c). So the handlers are short, need little stack, and do not
- * depend on the heap. On expiry the parent asks the threads one by one by a signal. gdb was
- * rejected as the first means: it is not everywhere, may be forbidden to attach and takes seconds;
- * it is called with --gdb and for threads that do not answer.
+ * depend on the heap. On expiry the parent signals the threads one by one. Rejected as the first
+ * means: gdb, which is not always installed, may be forbidden to attach and takes seconds. It is
+ * used with --gdb and for threads that do not answer.
  *
- * The signal is an otherwise unused real-time signal; under TSan it is SIGSYS. TSan holds back
- * ordinary signals until the thread next enters the sanitizer's runtime, which a thread in a tight
- * loop never does; those that a thread's own instruction may raise are delivered at once. (valgrind
- * in turn dies of such a one if it was sent.)
+ * The signal is an otherwise unused real-time signal; under TSan it is SIGSYS. TSan delays ordinary
+ * signals until the thread next enters the sanitizer's runtime, which a thread in a tight loop
+ * never does. Signals that an instruction of the thread may raise are delivered at once. (But a
+ * sent signal of that kind ends valgrind.)
  */
 #include "record.h"
 

@@ -6,8 +6,8 @@
  *   defines: BZ_LOCK_SPINS=1
  *
  * Each thread that issues a barrier has stored its own flag and then reads the flags of the threads
- * without a barrier, which use a plain store and a plain load: these must not both miss. Two
- * threads issue at the same time, and one of them may use the other's barrier.
+ * without a barrier. Those use a plain store and a plain load. The two sides must not both miss.
+ * Two threads issue at the same time, and one of them may use the other's barrier.
  */
 #include "sched/barrier.h"
 

@@ -1,11 +1,11 @@
 /*
  * fiber_toy.h - a toy runtime for waits of fibers in the model checker.
  *
- * Threads 1 and 2 are fibers, each on a machine of its own. One that suspends leaves its stack to
- * its hook: either it runs that itself (is_alone), or another thread does (the next stack), at the
- * same time as the fiber goes on, perhaps, because the hook has published it. It goes on when it is
- * queued. Threads from 3 on are workers of the same runtime, with nothing to do but what the test
- * says. There are no deadlines: wait_model.c has those.
+ * Threads 1 and 2 are fibers, each on a machine of its own. A fiber that suspends leaves its stack
+ * to its hook. Either it runs the hook itself (is_alone), or another thread does (the next stack),
+ * perhaps while the fiber already continues because the hook has published it. It goes on when it
+ * is queued. Threads from 3 on are workers of the same runtime, with nothing to do but what the
+ * test says. There are no deadlines: wait_model.c has those.
  */
 #ifndef MODEL_FIBER_TOY_H
 #define MODEL_FIBER_TOY_H

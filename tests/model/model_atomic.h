@@ -2,8 +2,8 @@
  * model_atomic.h - base/bz_atomic.h in its model form: every operation is a step of the checker.
  *
  * In a model build (-DBZ_MODEL) base/bz_atomic.h takes its primitives from here. A field keeps the
- * size and alignment of its type, so the structures of src/ have the layout they ship with; the
- * values a thread may read live in the checker's history of the location (lib/memory.c), and real
+ * size and alignment of its type, so the structures of src/ have their normal layout. The values
+ * that a thread may read are in the checker's history of the location (lib/memory.c), and real
  * memory holds the newest one. Values travel as 64 bits: integers, enums, bools and pointers.
  *
  * Each use leaves one static record of its place in the source, so that a report can say

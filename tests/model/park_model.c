@@ -7,9 +7,9 @@
  *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3 BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * A toy worker of the real parts, put together as place.c, find.c and search.c do it. Each test is
- * one meeting: a push and a proc that goes to sleep, a spill and a proc that goes to sleep, a park
- * and a wake from outside, and a child that is claimed, spilled, parked and woken. A lost task is a
- * deadlock or a missing run; a task run twice is a data race on `runs`.
+ * one race: a push, or a spill, and a proc that goes to sleep; a park and a wake from outside; and
+ * a child that is claimed, spilled, parked and woken. A lost task is a deadlock or a missing run; a
+ * task run twice is a data race on `runs`.
  */
 #include "model.h"
 #include "model_os.h"

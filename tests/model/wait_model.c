@@ -6,10 +6,10 @@
  *   needs: src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  *
- * A toy scheduler around the real waits. The waiter is a thread; when it suspends, the hook is
- * handed to another thread (the next stack), and the waiter goes on when it has been queued: perhaps
- * while the hook is still at it, which is what matters here. The primitive is one slot under a lock,
- * the wheel another one. Node and frame are memory that is freed when the wait has been left.
+ * A toy scheduler around the real waits. The waiter is a thread. When it suspends, the hook is
+ * given to another thread (the next stack), and the waiter continues when it has been queued:
+ * perhaps while the hook still runs, which is the critical case. The primitive is one slot under a
+ * lock, the wheel another one. Node and frame are memory that is freed when the wait has been left.
  */
 #include "model.h"
 

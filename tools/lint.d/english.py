@@ -122,7 +122,7 @@ def sentences(begin, lines):
     parts, start = [], begin
     for i, line in enumerate(lines + [""]):
         drawn = (re.search(r"\S {3,}\S", line.strip()) is not None or line.startswith("    ")
-                 or re.match(r"(?:covers|needs|defines): ", line) is not None)
+                 or re.match(r"\s*(?:covers|needs|defines): ", line) is not None)
         if (not line.strip() or drawn or ITEM.match(line)) and parts:
             yield from cut(start, parts)
             parts = []

@@ -12,37 +12,37 @@
  *   - A read may take any store that is there, one branch each; or it must wait for one that is not
  *     there yet. That branch is the *deferral*: the thread sleeps, others go on, and with the first
  *     new store to its location it wakes and chooses again, among the new stores only. The old ones
- *     have been tried in the branches before (this is what a sleep set says). If everybody ends up
+ *     have been tried in the branches before (this is what a sleep set says). If all threads end up
  *     asleep the branch held nothing new and is pruned.
  *   - A deferral is tried only if it can lead anywhere: if in one of the branches in which the read
  *     went first, a store to its location was executed that does not depend on it (not po U rf after
  *     it). Then that store might as well have come first. This is dynamic partial-order reduction.
  *     Attempts count as stores, because a CAS that lost here might win in another order.
  *
- * Each graph has exactly one path through these decisions: a read takes its store if it is there, or
- * else defers. So no graph is visited twice, and none is missed, given that the deferral is offered
- * where it is needed. It is: suppose a graph G in which read r takes a store w that is not there yet.
- * Run the events G needs for w up to the first new store w' to r's location. Up to there r could
- * have gone first and taken the newest store, which no rule of the model ever forbids (nothing is
- * ordered after the newest yet); so w' turns up below a branch in which r went first, unordered with
- * r, and asks for the deferral. `--all-orders` turns the reduction off; the litmus tests compare.
+ * Each graph has exactly one path through these decisions: a read takes its store if it is there,
+ * or else defers. So no graph is visited twice, and none is missed, given that the deferral is
+ * offered where it is needed. It is: suppose a graph G in which read r takes a store w that is not
+ * there yet. Run the events G needs for w up to the first new store w' to r's location. Up to there
+ * r could have run first and taken the newest store, which no rule of the model forbids (nothing is
+ * ordered after the newest yet). So w' appears below a branch in which r ran first, unordered with
+ * r, and requests the deferral. `--all-orders` turns the reduction off; the litmus tests compare.
  * (When r has been woken once and may only take new stores, the newest may not be among them; with
  * seq_cst operations about the argument then has a gap, and we defer without being asked.)
  *
  * The search is stateless: a decision is undone by running everything again up to it. Decisions are
  * the array `node`; backtracking changes the last one that has something left.
  *
- * The bound. The complete search may be too large. A deferral is this search's preemption: somebody
- * is held while others pass. --bound=k allows k of them in an execution; main.c tries the complete
- * search first, then bounds 0, 1, 2, ... for what the time budget leaves, then random schedules. A
- * bounded search is a sample, not a proof: the one path of a graph may need more deferrals than
- * another order of the same events would.
+ * The bound. The complete search may be too large. A deferral is the preemption of this search: one
+ * thread waits while others pass. The option --bound=k allows k of them in an execution. main.c
+ * tries the complete search first, then bounds 0, 1, 2, ... within the time budget, then random
+ * schedules. A bounded search is a sample, not a proof: the one path of a graph may need more
+ * deferrals than another order of the same events would.
  *
  * Rejected: enumerating interleavings with a preemption bound. It visits the same graph many times,
  * stale reads multiply on top of that, and a bound that cuts inside sleep sets loses executions
  * silently. Also rejected: revisiting reads when a store arrives by cutting the graph back to the
- * read (no pruned branches at all, but every thread would have to be re-executed out of step, and
- * what is pruned here is a fraction of what is explored).
+ * read. That prunes no branches, but every thread would have to be re-executed out of step, and the
+ * pruned branches are a small part of the search.
  */
 #include <signal.h>
 #include <stdarg.h>

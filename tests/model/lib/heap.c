@@ -2,11 +2,11 @@
  * heap.c - allocations of a model: deterministic, and watched.
  *
  * Blocks are cut from one arena, from its start in every execution, so that addresses repeat. A
- * freed block is not handed out again (settings.reuse_memory: the last freed of that size first, for
- * tests in which reuse is the point); so an access to it can be told for what it is. Freeing is to a
- * block what a plain write is to a field: every access must happen before it, whichever of the two
- * the search executes first, and so no decision is needed to find a use after free. Fresh and freed
- * memory are filled with patterns that make bad pointers.
+ * freed block is not handed out again (settings.reuse_memory: the last freed of that size first,
+ * for tests in which reuse is the point); so an access to it can be told for what it is. A free is
+ * to a block what a plain write is to a field: every access must happen before it, in any execution
+ * order of the search. So no decision is needed to find a use after free. Fresh and freed memory
+ * are filled with patterns that make bad pointers.
  */
 #include <stdio.h>
 #include <string.h>

@@ -16,10 +16,10 @@
  *     --fail-fast                      stop at the first test that fails
  *     --report                         print the failures that were expected, too
  *
- * A test is searched completely if the budget allows. If it does not, bounds 0, 1, 2, ... are tried
- * within half of the budget and random schedules (PCT: random priorities, lowered at a few random
- * steps) fill the rest; the line of the test then says how far the bounds got, and where most of
- * the branching was.
+ * A test is searched completely if the budget allows. Otherwise bounds 0, 1, 2, ... are tried
+ * within half of the budget, and random schedules (PCT: random priorities, lowered at a few random
+ * steps) fill the rest. The line of the test then shows the bound reached, and where most of the
+ * branching was.
  */
 #include <fnmatch.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /*
  * ops.c - the operations of base/bz_atomic.h, each a step of the model.
  *
- * Every operation goes the same way: the scheduler of the random phase or a replay may put another
- * thread first (m_step_begin); a pending fence of another thread's membarrier may be executed
- * (m_barrier_point); the search decides which store is read or where the store lands; the event
- * enters the graph; races and the seq_cst order are checked. A read that the search defers sleeps
- * here, in m_read_decide().
+ * Every operation has the same steps. The scheduler of the random phase or a replay may run another
+ * thread first (m_step_begin). A pending fence of another thread's membarrier may be executed
+ * (m_barrier_point). The search decides which store is read or where the store lands. The event
+ * enters the graph, and races and the seq_cst order are checked. A read that the search defers
+ * sleeps here, in m_read_decide().
  */
 #include <errno.h>
 #include <string.h>

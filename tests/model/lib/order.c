@@ -3,18 +3,18 @@
  * repeats it.
  *
  * The search executes stores as early as it can, so its own order is full of reads that look stale
- * and are not: in a graph only po U rf is fixed, and any order that respects it is the same
- * execution. We look for one in which every read finds its store newest, that is, an ordinary
- * interleaving: a topological order of po U rf U mo U rb, staying on a thread as long as that
- * works. If there is none, weak memory is at work; then as few reads as the greedy choice finds are
- * out of place, and the report says for each what it missed.
+ * and are not. In a graph only po U rf is fixed, and any order that respects it is the same
+ * execution. We search an order in which every read finds its store newest, that is, an ordinary
+ * interleaving. It is a topological order of po U rf U mo U rb that stays on a thread as long as
+ * possible. If there is none, weak memory is at work; then as few reads as the greedy choice finds
+ * are out of place, and the report says for each what it missed.
  *
  * Events that the failure does not depend on are left out. What remains is closed under po U rf, so
  * it is an execution by itself, and the script made of it replays to the same end.
  *
- * The script is one letter per event, a for thread 1; then, if it is not 0, how many newer stores
- * the read passed over (or the store slipped under, or whom of the sleepers a wake took); `!` if it
- * failed spuriously, `|` if it is the fence of another thread's membarrier.
+ * The script is one letter per event, a for thread 1. Then follows a number, if it is not 0: the
+ * newer stores that a read skipped or a store was placed under, or the sleeper that a wake took.
+ * Then `!` if it failed spuriously, `|` if it is the fence of another thread's membarrier.
  */
 #include <ctype.h>
 #include <stdio.h>

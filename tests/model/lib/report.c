@@ -1,11 +1,11 @@
 /*
  * report.c - the report of a failure.
  *
- * One row per event, one column per thread, the place in the source on the left; under a read that
- * did not find the newest store, which one it took and which it missed; under a store that landed
- * behind others, which. Then the string that repeats it. Everything printed is a function of the
- * test: addresses are named in the order in which they appear, so that docs/model-checking.md can
- * quote these reports and be compared.
+ * One row per event, one column per thread, the place in the source on the left. A read that did
+ * not find the newest store has a line with the stores it took and missed; a store that was placed
+ * behind others has a line with those. Then the string that repeats it. Everything printed is a
+ * function of the test: addresses are named in the order in which they appear, so that
+ * docs/model-checking.md can quote these reports and be compared.
  */
 #include <stdarg.h>
 #include <stdio.h>

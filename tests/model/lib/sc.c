@@ -8,18 +8,18 @@
  *   scb  = po  U  po!=loc ; hb ; po!=loc  U  hb|loc  U  mo  U  rb
  *   psc  = ([SC] U [F]; hb?) ; scb ; ([SC] U hb?; [F])   U   [F] ; (hb U hb; eco; hb) ; [F]
  *
- * where [SC] are the seq_cst accesses and fences, [F] the fences, rb goes from a read to the stores
- * after the one it read, eco = (rf U mo U rb)+, and po!=loc to an operation on something else. Both
- * an older and a stronger rule are around: C11's (a total order consistent with hb), which real
- * compilers for POWER and ARM do not keep, and "every interleaving of the seq_cst operations", which
- * a checker gets for free by executing them in an order. Ours is the one that allows most of the
- * three, and what must be shown of a program is that it survives everything allowed.
+ * where [SC] are the seq_cst accesses and fences, [F] the fences. rb goes from a read to the stores
+ * after the one it read, eco = (rf U mo U rb)+, and po!=loc leads to another location.
+ * There are an older and a stronger rule. C11's rule is a total order consistent with hb, which
+ * real compilers for POWER and ARM do not keep. "Every interleaving of the seq_cst operations" is
+ * what a checker gets by executing them in an order. Ours is the one that allows most of the three,
+ * and what must be shown of a program is that it survives everything allowed.
  *
  * Called only after a choice that was not the newest (ops.c): such a choice alone can order a new
- * event before an old one. The number of seq_cst operations in a model test is small, so a matrix of
- * bits and its closure are cheap; what would be quadratic in all events is folded per fence and
- * location into the oldest position that anything after the fence touched and the newest that
- * anything before it did.
+ * event before an old one. The number of seq_cst operations in a model test is small, so a matrix
+ * of bits and its closure are cheap. To avoid work that is quadratic in all events, each fence and
+ * location has two positions: the oldest accessed after the fence, and the newest accessed before
+ * it.
  */
 #include "engine.h"
 

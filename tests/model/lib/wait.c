@@ -1,32 +1,32 @@
 /*
  * wait.c - waiting in its three forms: spinning, sleeping on a word, and the barrier of all threads.
  *
- * Spinning. A loop that waits for another thread calls m_relax() each time round. If nothing it read
- * since the last call has a newer store, going round again can bring nothing: the thread stops until
- * there is one (so an endless wait is a finite execution). If there is news but the loop takes the
- * very same turn again, reading the same stores of others and writing the same values, the execution
- * differs from a shorter one only by an idle turn: pruned. That is also the fairness rule: a store
- * becomes visible in the end.
- * A loop that gives up after n turns must be told about (spin_tries), since those rules would never
- * let it. Threads that all stand in m_relax and none of which can expect news are a livelock; so is
- * one that goes round more often than the bound, with stores each time.
+ * Spinning. A loop that waits for another thread calls m_relax() each time round. If nothing it
+ * read since the last call has a newer store, going round again can bring nothing: the thread stops
+ * until there is one (so an endless wait is a finite execution). If there is a newer store but the
+ * loop makes the same turn again, with the same reads and writes, the execution differs from a
+ * shorter one only by an idle turn: it is pruned. That is also the fairness rule: a store becomes
+ * visible in the end. A loop that gives up after n turns must be told about (spin_tries), since
+ * those rules would never let it. Threads that all stand in m_relax and none of which can expect
+ * news are a livelock; so is one that goes round more often than the bound, with stores each time.
  *
- * Sleep words. wait compares the word and goes to sleep in one step, under the system's lock of that
- * word, which wake takes too; so waits and wakes on a word stand in one order, and a wait that comes
- * after a wake sees what the waker had written, to *this word*. We promise no more: neither call
- * synchronises anything else (code that relies on more should put it on its own accesses), a wait
- * may read a stale value otherwise, and which of several sleepers is woken is any. A wait may return
- * for no reason (settings.spurious), one with a deadline at any moment. For the search a wait is a
- * read that a store or a wake can race with, and a wake is a read that a wait can race with, or another
- * wake that takes a sleeper from it.
+ * Sleep words. wait compares the word and goes to sleep in one step, under the system's lock of
+ * that word, which wake takes too. So waits and wakes on a word are totally ordered, and a wait
+ * after a wake sees the waker's writes to *this word*. There are no other guarantees: neither call
+ * synchronises anything else, so code that needs more must order its own accesses. A wait may
+ * otherwise read a stale value, and any of several sleepers may be woken. A wait may return for no
+ * reason (settings.spurious), one with a deadline at any moment. For the search a wait is a read
+ * that a store or a wake can race with. A wake is a read that a wait can race with, or another wake
+ * that takes its sleeper.
  *
- * membarrier is: a seq_cst fence here; one in every other thread, at some moment after that, ordered
- * after the first; another here when all have been. "At some moment" is any place in the other
- * thread's program. If it has not got there yet, it is a decision before each of its operations: now
- * or later. If it is past the place already, the place had to wait for the membarrier to begin: the
- * same deferral as a read's, asked for by the beginning of a membarrier that does not depend on what
- * came after the place. So in tests that use it every operation is preceded by a decision: it grows
- * with the number of operations to the number of threads. Keep them small.
+ * membarrier is: a seq_cst fence here; one in every other thread, at some moment after that,
+ * ordered after the first; another here when all have been. "At some moment" is any place in the
+ * other thread's program. If it has not got there yet, it is a decision before each of its
+ * operations: now or later. If it is past the place already, the place had to wait for the start of
+ * the membarrier. That is the same deferral as for a read, requested by the start of a membarrier
+ * that does not depend on events after the place. So in tests that use it every operation is
+ * preceded by a decision: it grows with the number of operations to the number of threads. Keep
+ * them small.
  */
 #include <errno.h>
 #include <string.h>
