@@ -35,7 +35,7 @@ struct http_request {
     struct http_text if_modified_since; /* empty: none */
     unsigned minor;                     /* HTTP/1.minor */
     unsigned hosts;                     /* Host fields */
-    bool is_kept; /* the connection stays open after the answer */
+    bool is_kept;                       /* the connection stays open after the answer */
     bool has_length, is_chunked;
     uint64_t length; /* of the body */
 };

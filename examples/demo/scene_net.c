@@ -21,7 +21,7 @@ struct net {
     blitz_addr at;
     uint64_t count;
     blitz_semaphore turns; /* to connect */
-    blitz_latch arrived; /* opens when all clients are connected */
+    blitz_latch arrived;   /* opens when all clients are connected */
     _Atomic uint64_t connected, failed, said, wrong;
 };
 
