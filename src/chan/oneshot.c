@@ -152,9 +152,8 @@ int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
     return try_recv(o, value);
 }
 
-void blitz_oneshot_receiver_drop(blitz_oneshot *o)
+static BZ_NOINLINE void receiver_drop(struct blitz_oneshot *o, uint32_t seen)
 {
-    uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
     while (!(seen & (VALUE | CLOSED)))
         if (bz_cas_weak_rel_acq(&o->word, &seen,
                                 seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
@@ -162,6 +161,15 @@ void blitz_oneshot_receiver_drop(blitz_oneshot *o)
     if ((seen & VALUE) && !o->is_taken && o->opts.drop != NULL)
         o->opts.drop(o->value, o->opts.ctx);
     receiver_goes(o, seen);
+}
+
+void blitz_oneshot_receiver_drop(blitz_oneshot *o)
+{
+    uint32_t seen = bz_load_acquire(&o->word); /* [A] [B] */
+    if (BZ_LIKELY(o->is_taken && (seen & SENDER_GONE)))
+        release(o);
+    else
+        receiver_drop(o, seen);
 }
 
 /* Register, unless there is something by now. Under the lock. */

@@ -139,7 +139,7 @@ struct bz_proc {
     BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
 };
 
-enum { BZ_SCRAP_BYTES = 64 };
+enum { BZ_SCRAP_BYTES = 80 };
 
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
