@@ -8,6 +8,7 @@
  *     bench_calm --spawn                          "spawn N, then burn" beside hogs
  *     bench_calm --lone                           how long a lone child waits behind a parent that burns
  *     bench_calm --monitor                        CPU time of the monitor's thread, idle and busy
+ *     --first, with any of them                   with the highest ordinary priority
  *
  * A cell is one runtime. The probe makes its first round, then the hogs arrive all at once, so the figures contain
  * the time in which the runtime finds out that they are hogs. A cell lasts --ms (2000) milliseconds.
@@ -22,6 +23,8 @@
  *
  * The program ends with status 1 if a round is missing or a limit given by --worst-ms or --p99-ms is passed.
  */
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <blitz.h>
 
 #include <errno.h>
@@ -604,6 +607,26 @@ static bool is_option(const char *arg, const char *name, const char **value)
     return true;
 }
 
+/* Go on in a session of its own, with the highest ordinary priority, as tools/bench runs programs. What else happens on the
+ * machine is then kept out of the figures, or most of it. Without the privilege: as before. */
+static void go_first(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child > 0) {
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+            ;
+        exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    setsid();
+    FILE *f = fopen("/proc/self/autogroup", "w");
+    if (f != NULL) {
+        fputs("-20", f);
+        fclose(f);
+    }
+    (void)setpriority(PRIO_PROCESS, 0, -20);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = "table", *v;
@@ -623,6 +646,8 @@ int main(int argc, char **argv)
             options.worst_ms = strtod(v, NULL);
         else if (is_option(argv[i], "--p99-ms=", &v))
             options.p99_ms = strtod(v, NULL);
+        else if (strcmp(argv[i], "--first") == 0)
+            go_first();
         else if (is_option(argv[i], "--rounds=", &v))
             rounds = (unsigned)strtoul(v, NULL, 10);
         else if (strcmp(argv[i], "--share") == 0 || strcmp(argv[i], "--spawn") == 0 ||

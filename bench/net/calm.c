@@ -19,7 +19,7 @@
 #include "net/server.h"
 #include "net/shape.h"
 
-enum { WARM_UP_PART = 4, ROUNDS_MIN = 20, WAIT_MS = 1000, LIMIT_S = 55 };
+enum { WARM_UP_NS = 400000000, ROUNDS_MIN = 20, WAIT_MS = 1000, LIMIT_S = 55 };
 
 /* Voluntary switches of one thread. */
 static uint64_t switches_of(const char *path)
@@ -60,7 +60,7 @@ static void measure(struct loop *l, struct net_server *s, const char *name, doub
     uint64_t span_ns = (uint64_t)(seconds * 1e9), least = ROUNDS_MIN * (uint64_t)l->shape.conns;
     loop_open(l, s->port, l->shape.conns);
     loop_begin(l);
-    loop_run(l, span_ns / WARM_UP_PART, least);
+    loop_run(l, WARM_UP_NS, least); /* until the server knows that its load is low */
     l->times = &times;
     uint64_t done = l->done, cpu_ns = net_server_cpu_ns(s), gone = switches(s);
     uint64_t began_ns = bench_now_ns();
