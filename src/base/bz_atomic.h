@@ -1,10 +1,10 @@
 /*
  * bz_atomic.h - every atomic operation of blitz, with its order in its name.
  *
- * The name spells the order, so that a reader sees it at the access and a checker can find it:
- * bz_load_acquire, bz_store_release, bz_cas_weak_rel_acq. Every use carries its reason in a comment
- * on the same line or the line above: the letter of its pairing from the essay at the top of the
- * file, or a short sentence for `relaxed`. tools/lint checks this.
+ * The name spells the order, so that a reader sees it at the access and a checker can find it.
+ * Examples are bz_load_acquire and bz_cas_weak_rel_acq. Every use has its reason in a comment
+ * on the same line or the line above: the letter of its pairing from the essay, or a short sentence
+ * for `relaxed`. tools/lint checks this.
  *
  * Three layers lie below each name:
  *   bz_load_acquire(p)          the name used in the code

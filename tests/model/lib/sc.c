@@ -8,8 +8,8 @@
  *   scb  = po  U  po!=loc ; hb ; po!=loc  U  hb|loc  U  mo  U  rb
  *   psc  = ([SC] U [F]; hb?) ; scb ; ([SC] U hb?; [F])   U   [F] ; (hb U hb; eco; hb) ; [F]
  *
- * where [SC] are the seq_cst accesses and fences, [F] the fences. rb goes from a read to the stores
- * after the one it read, eco = (rf U mo U rb)+, and po!=loc leads to another location.
+ * where [SC] are the seq_cst accesses and fences, [F] the fences. The relation rb goes from a read to
+ * the stores after the one it read, eco = (rf U mo U rb)+, and po!=loc leads to another location.
  * There are an older and a stronger rule. C11's rule is a total order consistent with hb, which
  * real compilers for POWER and ARM do not keep. "Every interleaving of the seq_cst operations" is
  * what a checker gets by executing them in an order. Ours is the one that allows most of the three,
