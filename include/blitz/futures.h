@@ -41,7 +41,7 @@ typedef struct blitz_join_future {
                           * -EDEADLK: a task that joins itself; -EINVAL: no task */
     int value;           /* when ready: what the task returned */
     void *pointer;       /* when ready: the pointer it left, yours now; NULL if none */
-    void *inside[8];
+    void *inside[9];
 } blitz_join_future;
 
 /*

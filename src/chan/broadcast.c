@@ -29,6 +29,8 @@ static char *slot(struct blitz_broadcast *b, uint64_t number)
     return b->ring + number % b->slots * b->size;
 }
 
+static const struct bz_request_ops receiving = BZ_CROWD_REQUEST("broadcast");
+
 static void copy_next(struct bz_receive *r)
 {
     struct blitz_broadcast *b = BZ_CONTAINER_OF(r->of, struct blitz_broadcast, crowd);
@@ -102,7 +104,8 @@ void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx)
 
 static struct bz_receive receive_by(blitz_broadcast_rx *rx, void *value)
 {
-    return (struct bz_receive){.of = &rx->of->crowd, .at = &rx->next, .value = value};
+    return (struct bz_receive){
+        .request.ops = &receiving, .of = &rx->of->crowd, .at = &rx->next, .value = value};
 }
 
 static int told(int rc, const struct bz_receive *r, uint64_t *missed)
@@ -169,5 +172,5 @@ void blitz_broadcast_recv_future_init(blitz_broadcast_future *f, blitz_broadcast
     f->result = -EINPROGRESS;
     f->missed = 0;
     *r = receive_by(rx, value);
-    bz_waiter_init_polled(&r->waiter);
+    bz_waiter_init_polled(&r->request.waiter);
 }

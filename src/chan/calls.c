@@ -63,7 +63,7 @@ static inline bool take_over(struct blitz_chan *c, void *value, struct bz_wake *
 
 /* A first try has ended with rc: wait, or not. */
 static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
-                              const char *what, blitz_deadline until)
+                              blitz_deadline until)
 {
     struct bz_chan_op op;
     op.c = c;
@@ -75,7 +75,7 @@ static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void
         bz_look_up(); /* ask.h */
         return rc;
     }
-    return rc == -EAGAIN ? bz_chan_wait(&op, what, until) : rc;
+    return rc == -EAGAIN ? bz_chan_wait(&op, until) : rc;
 }
 
 /* The rest, out of line so that the short cases keep their registers. The lock is held. */
@@ -92,7 +92,7 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
     int rc = bz_chan_put(c, value, &wakes);
     bz_chan_done(c, &wakes);
     if (rc != 0)
-        return finish(c, BZ_CHAN_SEND, (void *)value, rc, "send", until);
+        return finish(c, BZ_CHAN_SEND, (void *)value, rc, until);
     bz_look_up(); /* ask.h. Not above: for who is handed something somebody has waited */
     return 0;
 }
@@ -100,7 +100,7 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
 int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
 {
     if (BZ_UNLIKELY(!bz_chan_may(&c->may_send)))
-        return finish(c, BZ_CHAN_SEND, (void *)value, -EAGAIN, "send", until);
+        return finish(c, BZ_CHAN_SEND, (void *)value, -EAGAIN, until);
     bz_chan_lock(c);
     if (!BZ_CHAN_SHORT || !put_in_short(c, value))
         return send_in_full(c, value, until);
@@ -128,7 +128,7 @@ static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_dea
     int rc = bz_chan_take(c, value, &wakes);
     bz_chan_done(c, &wakes);
     if (rc != 0)
-        return finish(c, BZ_CHAN_RECV, value, rc, "receive", until);
+        return finish(c, BZ_CHAN_RECV, value, rc, until);
     bz_look_up(); /* ask.h */
     return 0;
 }
@@ -136,7 +136,7 @@ static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_dea
 int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
 {
     if (BZ_UNLIKELY(!bz_chan_may(&c->may_recv)))
-        return finish(c, BZ_CHAN_RECV, value, -EAGAIN, "receive", until);
+        return finish(c, BZ_CHAN_RECV, value, -EAGAIN, until);
     bz_chan_lock(c);
     if (!BZ_CHAN_SHORT || !take_in_short(c, value))
         return recv_in_full(c, value, until);
@@ -238,7 +238,7 @@ int blitz_chan_reserve(blitz_chan *c, blitz_permit *permit, blitz_deadline until
     struct bz_chan_op op = {.c = c, .kind = BZ_CHAN_RESERVE};
     bz_look_up(); /* ask.h */
     int rc = bz_chan_once(&op);
-    return granted(c, rc == -EAGAIN ? bz_chan_wait(&op, "reserve", until) : rc, permit);
+    return granted(c, rc == -EAGAIN ? bz_chan_wait(&op, until) : rc, permit);
 }
 
 int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit)

@@ -4,7 +4,7 @@
  *   copy.h      copying a value
  *   values.h     the values
  *   core.c      put, take, hold: one step under the lock, and serving those who wait
- *   wait.c      waiting for a step on a stack
+ *   request.c   a step that may have to wait, as a request
  *   chan.c      making, ending, counting
  *   calls.c     send, receive, many of them, permits
  *   future.c    the operations as values
@@ -55,8 +55,8 @@ enum bz_chan_kind { BZ_CHAN_SEND, BZ_CHAN_RECV, BZ_CHAN_RESERVE };
 
 /* One operation that somebody wants done. */
 struct bz_chan_op {
-    struct bz_waiter waiter; /* in the channel's line of its kind */
-    struct blitz_chan *c;    /* constant, as are the next ones */
+    struct bz_request request; /* its waiter stands in the channel's queue of its kind */
+    struct blitz_chan *c;      /* constant, as are the next ones */
     enum bz_chan_kind kind;
     bool is_done; /* guarded by the lock: a future's send that a receiver has taken */
     void *value;  /* from or to where; not written by a send */
@@ -67,7 +67,7 @@ struct bz_chan_op {
 
 static inline struct bz_chan_op *bz_chan_op_of(struct bz_waiter *w)
 {
-    return BZ_CONTAINER_OF(w, struct bz_chan_op, waiter);
+    return BZ_CONTAINER_OF(w, struct bz_chan_op, request.waiter);
 }
 
 /* The plain form has none of the shortcuts: every step is tried in full, under the lock. */
@@ -146,8 +146,10 @@ void bz_chan_settle_all(struct blitz_chan *c);
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
 /* core.c: one step with everything around it. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
 BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
-/* wait.c: wait until a step is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
-BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, const char *what, blitz_deadline until);
+/* request.c: an operation as a request (sched/request.h). -ENOBUFS as its result: bz_chan_grow, and again. */
+extern const struct bz_request_ops bz_chan_requests[]; /* by enum bz_chan_kind */
+/* request.c: wait until a step that could not be done is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
+BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until);
 
 /* The invariants, under the lock. Aborts with what it saw. */
 void bz_chan_check(struct blitz_chan *c);

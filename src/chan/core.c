@@ -66,9 +66,9 @@ static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_wakelist *
 
 bool bz_chan_untell(struct bz_chan_op *op)
 {
-    if (op->waiter.state != BZ_WAITER_NOTIFIED)
+    if (op->request.waiter.state != BZ_WAITER_NOTIFIED)
         return false;
-    op->waiter.state = BZ_WAITER_OUT;
+    op->request.waiter.state = BZ_WAITER_OUT;
     if (op->kind == BZ_CHAN_RECV)
         op->c->told_receivers--;
     else
@@ -230,7 +230,8 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct b
 {
     bool has_more = wakes->has_more;
     bz_wakelist_deliver(wakes);
-    bz_blocks_free(&c->values, retired, &c->alloc);
+    if (retired != NULL)
+        bz_blocks_free(&c->values, retired, &c->alloc);
     if (has_more)
         bz_chan_settle_all(c);
 }
@@ -329,9 +330,9 @@ void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *
     struct blitz_chan *c = op->c;
     struct bz_list *line = op->kind == BZ_CHAN_RECV ? &c->receivers : &c->senders;
     if (at_head)
-        bz_waiter_queue_first(&op->waiter, line);
+        bz_waiter_queue_first(&op->request.waiter, line);
     else
-        bz_waiter_queue(&op->waiter, line);
+        bz_waiter_queue(&op->request.waiter, line);
     if (op->kind == BZ_CHAN_RECV)
         bz_chan_has_room(c);
     else

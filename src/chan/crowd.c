@@ -50,7 +50,7 @@ static bool settle(struct bz_crowd *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
     while (!bz_wakelist_is_full(wakes) && (w = bz_waiter_first(&c->receivers)) != NULL) {
-        struct bz_receive *r = BZ_CONTAINER_OF(w, struct bz_receive, waiter);
+        struct bz_receive *r = BZ_CONTAINER_OF(w, struct bz_receive, request.waiter);
         if (*r->at == c->number && !c->is_closed)
             return false; /* it came since, and so did all behind it: I1 */
         if (w->is_polled)
@@ -105,81 +105,86 @@ int bz_crowd_try(struct bz_receive *r)
     return rc;
 }
 
-static bool receive_hook(struct bz_wait *w, void *arg)
+static struct bz_receive *receive_of(struct bz_request *r)
 {
-    struct bz_receive *r = arg;
-    struct bz_crowd *c = r->of;
-    const struct bz_os *os = c->os;
-    bool waits;
-    bz_lock_take(&c->lock, os);
-    int rc = look(r);
+    return BZ_CONTAINER_OF(r, struct bz_receive, request);
+}
+
+void bz_crowd_lock(struct bz_request *r)
+{
+    struct bz_crowd *c = receive_of(r)->of;
+    bz_lock_take(&c->lock, c->os);
+}
+
+/* A receive serves no other, so there are no wake-ups. */
+void bz_crowd_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_crowd *c = receive_of(r)->of;
+    (void)wakes;
+    bz_lock_drop(&c->lock, c->os);
+}
+
+bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    int rc = look(receive_of(r));
+    (void)wakes;
     if (rc == -EAGAIN) {
-        bz_waiter_queue(&r->waiter, &c->receivers);
-        waits = bz_wait_publish(w);
-    } else {
-        bz_set(&r->waiter.result, rc);
-        waits = bz_wait_over(w, BZ_WAIT_WOKEN);
+        bz_waiter_queue(&r->waiter, &receive_of(r)->of->receivers);
+        return false;
     }
-    bz_lock_drop(&c->lock, os);
-    return waits;
+    bz_set(&r->waiter.result, rc);
+    return true;
+}
+
+bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_waiter_leave(&r->waiter);
+    return true;
+}
+
+/* The caller has looked. */
+bool bz_crowd_is_far(const struct bz_request *r)
+{
+    (void)r;
+    return true;
+}
+
+void bz_crowd_resumed(struct bz_request *r, bool is_early)
+{
+    struct bz_wakelist wakes;
+    if (!is_early)
+        return;
+    bz_crowd_lock(r); /* the changer copies the value under the lock: wait/waiter.h, I2 */
+    bz_crowd_unlock(r, &wakes);
 }
 
 int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
 {
-    struct bz_crowd *c = r->of;
-    struct bz_wait w;
     int rc = bz_crowd_try(r);
     bz_look_up(); /* ask.h */
     if (rc != -EAGAIN)
         return rc;
-    bz_wait_begin(&w, c->os, c->what, until);
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome != BZ_WAIT_OPEN)
-        return bz_wait_error(outcome);
-    bz_waiter_init(&r->waiter, &w, BZ_WAIT_WOKEN);
-    outcome = bz_wait_park(&w, receive_hook, r);
-    if (outcome < BZ_WAIT_WOKEN || bz_wait_is_early(&w)) {
-        bz_lock_take(&c->lock, c->os);
-        if (outcome < BZ_WAIT_WOKEN)
-            bz_waiter_leave(&r->waiter);
-        bz_lock_drop(&c->lock, c->os);
-    }
-    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : bz_get(&r->waiter.result);
+    bz_waiter_init(&r->request.waiter, NULL, BZ_WAIT_WOKEN);
+    return bz_request_wait(&r->request, r->of->os, until);
 }
 
 /* ---- as a future ---- */
 
 blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *waker)
 {
-    struct bz_crowd *c = r->of;
     if (*result != -EINPROGRESS)
         return BLITZ_READY; /* as before */
-    blitz_waker mine = blitz_waker_clone(waker);
-    bz_lock_take(&c->lock, c->os);
-    blitz_waker old = bz_waiter_take_waker(&r->waiter);
-    bz_waiter_leave(&r->waiter);
-    int rc = look(r);
-    if (rc == -EAGAIN) {
-        mine = bz_waiter_set_waker(&r->waiter, mine);
-        bz_waiter_queue(&r->waiter, &c->receivers);
-    }
-    bz_lock_drop(&c->lock, c->os);
-    blitz_waker_drop(&old);
-    blitz_waker_drop(&mine);
-    if (rc == -EAGAIN)
+    if (!bz_request_poll(&r->request, waker))
         return BLITZ_PENDING;
-    *result = rc;
+    *result = bz_get(&r->request.waiter.result);
     return BLITZ_READY;
 }
 
 void bz_crowd_cancel(struct bz_receive *r, int *result)
 {
-    struct bz_crowd *c = r->of;
     if (*result != -EINPROGRESS)
         return;
     *result = -ECANCELED;
-    bz_lock_take(&c->lock, c->os);
-    bz_waiter_leave(&r->waiter);
-    bz_lock_drop(&c->lock, c->os);
-    blitz_waker_drop(&r->waiter.waker);
+    (void)bz_request_cancel(&r->request);
 }

@@ -12,7 +12,7 @@
 
 #include "chan/copy.h"
 #include "sched/ask.h"
-#include "sched/wait.h"
+#include "sched/request.h"
 
 struct bz_receive;
 
@@ -31,7 +31,7 @@ struct bz_crowd {
 
 /* One look, and the wait for it. */
 struct bz_receive {
-    struct bz_waiter waiter;
+    struct bz_request request; /* its ops: BZ_CROWD_REQUEST */
     struct bz_crowd *of;
     uint64_t *at; /* the caller's: the number it is at */
     void *value;
@@ -47,6 +47,20 @@ BZ_MUST_USE bool bz_crowd_unref(struct bz_crowd *c);
 BZ_MUST_USE bool bz_crowd_begin(struct bz_crowd *c);
 void bz_crowd_end(struct bz_crowd *c);
 void bz_crowd_close(struct bz_crowd *c);
+
+/* The request of a receive, for both primitives. */
+void bz_crowd_lock(struct bz_request *r);
+void bz_crowd_unlock(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_crowd_is_far(const struct bz_request *r);
+void bz_crowd_resumed(struct bz_request *r, bool is_early);
+#define BZ_CROWD_REQUEST(what_)                                                      \
+    {                                                                                \
+        .what = (what_), .lock = bz_crowd_lock, .unlock = bz_crowd_unlock,           \
+        .enter = bz_crowd_enter, .leave = bz_crowd_leave, .is_far = bz_crowd_is_far, \
+        .resumed = bz_crowd_resumed                                                  \
+    }
 
 /* Look, without waiting: 0, -EAGAIN (nothing new), -EPIPE (nor will there be). */
 int bz_crowd_try(struct bz_receive *r);

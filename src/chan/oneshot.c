@@ -31,8 +31,8 @@
 #include "blitz/oneshot.h"
 #include "chan/copy.h"
 #include "sched/ask.h"
+#include "sched/request.h"
 #include "sched/scrap.h"
-#include "sched/wait.h"
 
 enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
 
@@ -172,41 +172,64 @@ void blitz_oneshot_receiver_drop(blitz_oneshot *o)
         receiver_drop(o, seen);
 }
 
-/* Register, unless there is something by now. Under the lock. */
-static bool enlist(struct blitz_oneshot *o, struct bz_waiter *w)
+/* A receive, as a request. */
+struct receive {
+    struct bz_request request;
+    struct blitz_oneshot *o;
+    void *value; /* of a future */
+};
+
+static struct blitz_oneshot *oneshot_of(struct bz_request *r)
 {
-    /* relaxed: whoever finds the bit takes the lock, which we hold; a value is read by a load of its own */
+    return BZ_CONTAINER_OF(r, struct receive, request)->o;
+}
+
+static void oneshot_lock(struct bz_request *r)
+{
+    bz_lock_take(&oneshot_of(r)->lock, bz_os_here());
+}
+
+/* A receive serves no other, so there are no wake-ups. */
+static void oneshot_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_lock_drop(&oneshot_of(r)->lock, bz_os_here());
+}
+
+/* Register, unless the sender has spoken. What it said is read without the lock, by try_recv. */
+static bool oneshot_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct blitz_oneshot *o = oneshot_of(r);
+    (void)wakes;
+    /* relaxed: a sender that finds the bit takes the lock, which we hold; a value is read by a load of its own */
     uint32_t seen = bz_fetch_or_relaxed(&o->word, WAITS);
-    if (seen & (VALUE | CLOSED))
-        return false;
-    o->waiter = w; /* I1: the sender comes by the lock, which we hold */
+    bool is_over = seen & (VALUE | CLOSED);
+    o->waiter = is_over ? NULL : &r->waiter; /* I1: the sender comes by the lock, which we hold */
+    r->waiter.state = is_over ? BZ_WAITER_OUT : BZ_WAITER_QUEUED;
+    return is_over;
+}
+
+static bool oneshot_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    oneshot_of(r)->waiter = NULL;
+    r->waiter.state = BZ_WAITER_OUT;
     return true;
 }
 
-struct receiver {
-    struct bz_waiter waiter;
-    struct blitz_oneshot *o;
-};
-
-static bool receive_hook(struct bz_wait *w, void *arg)
+/* The caller has looked. */
+static bool oneshot_is_far(const struct bz_request *r)
 {
-    struct receiver *r = arg;
-    struct blitz_oneshot *o = r->o;
-    const struct bz_os *os = w->os;
-    bz_lock_take(&o->lock, os);
-    bool waits = enlist(o, &r->waiter);
-    waits = waits ? bz_wait_publish(w) : bz_wait_over(w, BZ_WAIT_WOKEN);
-    bz_lock_drop(&o->lock, os);
-    return waits;
+    (void)r;
+    return true;
 }
 
-static void unlist(struct blitz_oneshot *o)
-{
-    const struct bz_os *os = bz_os_here();
-    bz_lock_take(&o->lock, os);
-    o->waiter = NULL;
-    bz_lock_drop(&o->lock, os);
-}
+static const struct bz_request_ops receiving = {.what = "oneshot",
+                                                .lock = oneshot_lock,
+                                                .unlock = oneshot_unlock,
+                                                .enter = oneshot_enter,
+                                                .leave = oneshot_leave,
+                                                .is_far = oneshot_is_far};
 
 int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
 {
@@ -214,80 +237,38 @@ int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
     int rc = try_recv(o, value);
     if (BZ_LIKELY(rc != -EAGAIN))
         return rc;
-    struct bz_wait w;
-    struct receiver r = {.o = o};
-    bz_wait_begin(&w, bz_os_here(), "oneshot", until);
-    bz_waiter_init(&r.waiter, &w, BZ_WAIT_WOKEN);
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome == BZ_WAIT_OPEN) {
-        outcome = bz_wait_park(&w, receive_hook, &r);
-        if (outcome < BZ_WAIT_WOKEN)
-            unlist(o);
-    }
-    return outcome < BZ_WAIT_WOKEN ? bz_wait_error(outcome) : try_recv(o, value);
+    struct receive r = {.request.ops = &receiving, .o = o};
+    bz_waiter_init(&r.request.waiter, NULL, BZ_WAIT_WOKEN);
+    rc = bz_request_wait(&r.request, bz_os_here(), until);
+    return rc != 0 ? rc : try_recv(o, value);
 }
 
 /* ---- as a future ---- */
 
-struct future_inside {
-    struct bz_waiter waiter;
-    struct blitz_oneshot *o;
-    void *value;
-};
-
-static_assert(sizeof(struct future_inside) <= sizeof(((blitz_oneshot_future *)NULL)->inside),
+static_assert(sizeof(struct receive) <= sizeof(((blitz_oneshot_future *)NULL)->inside),
               "it has room");
 
-static struct future_inside *inside_of(blitz_future *future)
+static struct receive *receive_of(blitz_future *future)
 {
-    return (struct future_inside *)BZ_CONTAINER_OF(future, blitz_oneshot_future, future)->inside;
-}
-
-/* Register with this waker; returns the one before. */
-static blitz_waker enlist_future(struct future_inside *in, blitz_waker waker)
-{
-    struct blitz_oneshot *o = in->o;
-    const struct bz_os *os = bz_os_here();
-    bz_lock_take(&o->lock, os);
-    blitz_waker old = bz_waiter_set_waker(&in->waiter, waker);
-    (void)enlist(o, &in->waiter);
-    bz_lock_drop(&o->lock, os);
-    return old;
-}
-
-static blitz_waker unlist_future(struct future_inside *in)
-{
-    const struct bz_os *os = bz_os_here();
-    bz_lock_take(&in->o->lock, os);
-    in->o->waiter = NULL;
-    blitz_waker old = bz_waiter_take_waker(&in->waiter);
-    bz_lock_drop(&in->o->lock, os);
-    return old;
+    return (struct receive *)BZ_CONTAINER_OF(future, blitz_oneshot_future, future)->inside;
 }
 
 static blitz_poll oneshot_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_oneshot_future *f = BZ_CONTAINER_OF(future, blitz_oneshot_future, future);
-    struct future_inside *in = inside_of(future);
+    struct receive *r = receive_of(future);
     if (f->result != -EINPROGRESS)
         return BLITZ_READY; /* as before */
-    blitz_waker old = {NULL, NULL};
-    for (int round = 0; round < 2; round++) {
-        /* relaxed: try_recv has the order */
-        bool is_there = bz_load_relaxed(&in->o->word) & (VALUE | CLOSED);
-        if (is_there) {
-            if (bz_load_relaxed(&in->o->word) & WAITS) /* relaxed: our own bit */
-                old = unlist_future(in);
-            f->result = try_recv(in->o, in->value);
-            blitz_waker_drop(&old);
+    if (!r->request.waiter.was_polled) {
+        f->result = try_recv(r->o, r->value); /* the sender knows of no waiter yet */
+        if (f->result != -EAGAIN)
             return BLITZ_READY;
-        }
-        if (round == 0) {
-            old = enlist_future(in, blitz_waker_clone(waker));
-            blitz_waker_drop(&old);
-        }
+        f->result = -EINPROGRESS;
     }
-    return BLITZ_PENDING;
+    if (!bz_request_poll(&r->request, waker))
+        return BLITZ_PENDING;
+    f->result = try_recv(r->o, r->value);
+    return BLITZ_READY;
 }
 
 static void oneshot_cancel(blitz_future *future)
@@ -296,8 +277,7 @@ static void oneshot_cancel(blitz_future *future)
     if (f->result != -EINPROGRESS)
         return;
     f->result = -ECANCELED;
-    blitz_waker old = unlist_future(inside_of(future));
-    blitz_waker_drop(&old);
+    (void)bz_request_cancel(&receive_of(future)->request);
 }
 
 static int oneshot_output(blitz_future *future)
@@ -309,10 +289,9 @@ void blitz_oneshot_recv_future_init(blitz_oneshot_future *f, blitz_oneshot *o, v
 {
     static const blitz_future_ops ops = {"oneshot", BLITZ_REVOCABLE, oneshot_poll, oneshot_cancel,
                                          oneshot_output};
-    struct future_inside *in = inside_of(&f->future);
+    struct receive *r = receive_of(&f->future);
     f->future.ops = &ops;
     f->result = -EINPROGRESS;
-    in->o = o;
-    in->value = value;
-    bz_waiter_init_polled(&in->waiter);
+    *r = (struct receive){.request.ops = &receiving, .o = o, .value = value};
+    bz_waiter_init_polled(&r->request.waiter);
 }

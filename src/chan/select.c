@@ -232,7 +232,7 @@ static void leave_lines(struct selection *s)
         bz_chan_lock(c); /* I1 */
         for (size_t i = 0; i < s->count; i++)
             if (s->cases[i].of == c && bz_case_is_chan(&s->cases[i]))
-                bz_waiter_leave(&bz_case_op(&s->cases[i])->waiter);
+                bz_waiter_leave(&bz_case_op(&s->cases[i])->request.waiter);
         bz_chan_unlock(c);
     }
 }
@@ -261,7 +261,8 @@ static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
     for (size_t i = 0; i < s->count; i++)
         if (bz_case_is_chan(&s->cases[i])) {
             bz_case_op_init(&s->cases[i]);
-            bz_waiter_init(&bz_case_op(&s->cases[i])->waiter, &w, BZ_WAIT_WOKEN + (uint32_t)i);
+            bz_waiter_init(&bz_case_op(&s->cases[i])->request.waiter, &w,
+                           BZ_WAIT_WOKEN + (uint32_t)i);
         }
     s->chosen = -1;
     uint32_t outcome = bz_wait_refuse(&w);
@@ -279,7 +280,7 @@ static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
         return bz_wait_error(outcome);
     int chosen = (int)(outcome - BZ_WAIT_WOKEN);
     if (s->chosen < 0)
-        s->cases[chosen].error = bz_get(&bz_case_op(&s->cases[chosen])->waiter.result);
+        s->cases[chosen].error = bz_get(&bz_case_op(&s->cases[chosen])->request.waiter.result);
     return chosen;
 }
 

@@ -59,8 +59,8 @@ static bool revoke(blitz_select_case *x)
     bz_chan_lock(c);
     if (bz_chan_untell(op))
         bz_chan_settle(c, &wakes);
-    bz_waiter_leave(&op->waiter);
-    blitz_waker waker = bz_waiter_take_waker(&op->waiter);
+    bz_waiter_leave(&op->request.waiter);
+    blitz_waker waker = bz_waiter_take_waker(&op->request.waiter);
     bool is_done = op->is_done;
     bz_chan_done(c, &wakes);
     blitz_waker_drop(&waker);
@@ -168,7 +168,7 @@ static int join_lines(blitz_select_future *f, const struct bz_order *order,
         size_t at = order->at[i];
         if (!bz_case_is_chan(&f->cases[at]))
             continue;
-        bz_case_op(&f->cases[at])->waiter.waker = mine[at];
+        bz_case_op(&f->cases[at])->request.waiter.waker = mine[at];
         mine[at] = (blitz_waker){NULL, NULL};
         bz_chan_join_line(bz_case_op(&f->cases[at]), false, &wakes);
     }
@@ -233,7 +233,7 @@ static void prepare(blitz_select_future *f)
         if (bz_case_is_chan(x)) {
             bz_case_op_init(x);
             bz_case_op(x)->claim = &in->claim;
-            bz_waiter_init_polled(&bz_case_op(x)->waiter);
+            bz_waiter_init_polled(&bz_case_op(x)->request.waiter);
         } else if (x->kind == BLITZ_SELECT_TIME &&
                    (in->time < 0 || x->until < f->cases[in->time].until)) {
             in->time = (int)i;

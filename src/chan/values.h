@@ -27,7 +27,7 @@
 #include "base/alloc.h"
 #include "chan/copy.h"
 #include "sched/ask.h"
-#include "sched/wait.h"
+#include "sched/request.h"
 
 struct bz_block {
     struct bz_block *next;

@@ -19,6 +19,8 @@ struct blitz_watch {
     _Alignas(max_align_t) char value[];
 };
 
+static const struct bz_request_ops receiving = BZ_CROWD_REQUEST("watch");
+
 static void copy_latest(struct bz_receive *r)
 {
     struct blitz_watch *w = BZ_CONTAINER_OF(r->of, struct blitz_watch, crowd);
@@ -81,7 +83,7 @@ uint64_t blitz_watch_get(blitz_watch *w, void *value)
 /* NOLINTNEXTLINE(readability-non-const-parameter): it is written through the request */
 int blitz_watch_recv(blitz_watch *w, void *value, uint64_t *seen, blitz_deadline until)
 {
-    struct bz_receive r = {.of = &w->crowd, .at = seen, .value = value};
+    struct bz_receive r = {.request.ops = &receiving, .of = &w->crowd, .at = seen, .value = value};
     return bz_crowd_wait(&r, until);
 }
 
@@ -124,6 +126,7 @@ void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *v
     struct bz_receive *r = receive_of(&f->future);
     f->future.ops = &ops;
     f->result = -EINPROGRESS;
-    *r = (struct bz_receive){.of = &w->crowd, .at = seen, .value = value};
-    bz_waiter_init_polled(&r->waiter);
+    *r =
+        (struct bz_receive){.request.ops = &receiving, .of = &w->crowd, .at = seen, .value = value};
+    bz_waiter_init_polled(&r->request.waiter);
 }

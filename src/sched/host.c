@@ -219,7 +219,7 @@ static struct bz_task *first_future(struct bz_task *t, const void **direct)
             continue;
         found = w->waker.data;
         bz_task_ref(found); /* the waker has one */
-        *direct = bz_join_future_of(BZ_CONTAINER_OF(w, struct bz_join, waiter));
+        *direct = bz_join_future_of(BZ_CONTAINER_OF(w, struct bz_join, request.waiter));
     }
     bz_lock_drop(&t->lock, t->rt->os);
     return found;

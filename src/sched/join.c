@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "sched/ask.h"
-#include "sched/wait.h"
+#include "sched/request.h"
 
 /* ---- waking and ending ---- */
 
@@ -104,77 +104,82 @@ static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t
     bz_task_strike(rt);
 }
 
-/* ---- joining as a future ---- */
+/* ---- joining, as a request ---- */
+
+static struct bz_task *joined(struct bz_request *r)
+{
+    return BZ_CONTAINER_OF(r, struct bz_join, request)->task;
+}
+
+static void join_lock(struct bz_request *r)
+{
+    struct bz_task *t = joined(r);
+    bz_lock_take(&t->lock, t->rt->os);
+}
+
+/* A join serves no other, so there are no wake-ups. */
+static void join_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_task *t = joined(r);
+    (void)wakes;
+    bz_lock_drop(&t->lock, t->rt->os);
+}
+
+/* Stand among the joiners, unless the task has ended. */
+static bool join_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_task *t = joined(r);
+    (void)wakes;
+    if (!bz_word_want_join(&t->word))
+        return true;
+    bz_waiter_queue(&r->waiter, &t->joiners);
+    return false;
+}
+
+/* Also waits out a finisher that has the lock; afterwards no other thread knows of the waiter. */
+static bool join_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_waiter_leave(&r->waiter);
+    return true;
+}
+
+static const struct bz_request_ops joining = {.what = "join",
+                                              .lock = join_lock,
+                                              .unlock = join_unlock,
+                                              .enter = join_enter,
+                                              .leave = join_leave};
 
 void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t)
 {
     j->f.ops = ops;
     j->task = t;
-    bz_waiter_init_polled(&j->waiter);
+    j->request.ops = &joining;
+    bz_waiter_init_polled(&j->request.waiter);
 }
 
 blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker)
 {
     struct bz_join *j = BZ_CONTAINER_OF(future, struct bz_join, f);
-    struct bz_task *t = j->task;
-    if (bz_word_is_complete(&t->word))
-        return BLITZ_READY;
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
-    bz_lock_take(&t->lock, t->rt->os);
-    bool is_over = !bz_word_want_join(&t->word);
-    if (!is_over) {
-        spare = bz_waiter_set_waker(&j->waiter, spare);
-        if (j->waiter.state != BZ_WAITER_QUEUED)
-            bz_waiter_queue(&j->waiter, &t->joiners);
-    }
-    bz_lock_drop(&t->lock, t->rt->os);
-    blitz_waker_drop(&spare);
+    bool is_over = bz_word_is_complete(&j->task->word) || bz_request_poll(&j->request, waker);
     return is_over ? BLITZ_READY : BLITZ_PENDING;
 }
 
-/* Unlink, and wait out a finisher that has the lock; afterwards nobody knows of us. */
 void bz_join_cancel(blitz_future *future)
 {
-    struct bz_join *j = BZ_CONTAINER_OF(future, struct bz_join, f);
-    struct bz_task *t = j->task;
-    bz_lock_take(&t->lock, t->rt->os);
-    bz_waiter_leave(&j->waiter);
-    blitz_waker old = bz_waiter_take_waker(&j->waiter);
-    bz_lock_drop(&t->lock, t->rt->os);
-    blitz_waker_drop(&old);
+    (void)bz_request_cancel(&BZ_CONTAINER_OF(future, struct bz_join, f)->request);
 }
 
 /* ---- joining with a stack ---- */
 
-/* On the next stack: link, unless it has ended meanwhile. */
-static bool join_hook(struct bz_wait *w, void *arg)
-{
-    struct bz_join *j = arg;
-    struct bz_task *t = j->task;
-    const struct bz_os *os = t->rt->os;
-    bz_lock_take(&t->lock, os);
-    if (!bz_word_want_join(&t->word)) {
-        bz_lock_drop(&t->lock, os);
-        return bz_wait_over(w, BZ_WAIT_WOKEN);
-    }
-    bz_waiter_queue(&j->waiter, &t->joiners);
-    bool waits = bz_wait_publish(w);
-    bz_lock_drop(&t->lock, os);
-    return waits;
-}
-
-static uint32_t join_park(struct bz_task *t, struct bz_wait *w)
+/* The hook of the wait links the joiner, unless the task has ended meanwhile. */
+static int join_park(struct bz_task *t, struct bz_wait *w)
 {
     struct bz_join j;
     j.task = t;
-    bz_waiter_init(&j.waiter, w, BZ_WAIT_WOKEN);
-    uint32_t outcome = bz_wait_park(w, join_hook, &j);
-    if (outcome < BZ_WAIT_WOKEN) {
-        bz_lock_take(&t->lock, t->rt->os);
-        bz_waiter_leave(&j.waiter);
-        bz_lock_drop(&t->lock, t->rt->os);
-    }
-    return outcome;
+    j.request.ops = &joining;
+    bz_waiter_init(&j.request.waiter, w, BZ_WAIT_WOKEN);
+    return bz_request_park(&j.request, w);
 }
 
 /* Nothing but its end ends the wait; a cancel goes to the child. */
@@ -182,18 +187,20 @@ static int join_for_ever(struct bz_task *me, struct bz_task *t)
 {
     struct bz_wait w;
     const struct bz_os *os = me != NULL ? me->rt->os : t->rt->os;
-    uint32_t outcome;
+    bool hosts;
+    int err;
     if (me != NULL)
         bz_wait_enter_child(me, t);
     do {
         bz_wait_begin_sole(&w, os, "join");
-        outcome = join_park(t, &w);
-        if (BZ_UNLIKELY(outcome == BZ_WAIT_HOSTS))
+        err = join_park(t, &w);
+        hosts = bz_wait_outcome(&w) == BZ_WAIT_HOSTS;
+        if (BZ_UNLIKELY(hosts))
             bz_host_run(t); /* there is no other stack for it */
-    } while (outcome == BZ_WAIT_HOSTS && !bz_word_is_complete(&t->word));
+    } while (hosts && !bz_word_is_complete(&t->word));
     if (me != NULL)
         bz_wait_leave_child(me, t);
-    return bz_wait_error(outcome);
+    return err;
 }
 
 static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until)
@@ -204,10 +211,7 @@ static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until
     if (until == BLITZ_FOREVER)
         return join_for_ever(me, t);
     bz_wait_begin(&w, me != NULL ? me->rt->os : t->rt->os, "join", until);
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome == BZ_WAIT_OPEN)
-        outcome = join_park(t, &w);
-    return bz_wait_error(outcome);
+    return join_park(t, &w);
 }
 
 /* Join, and take the result in either form before the handle goes. */

@@ -99,9 +99,9 @@ struct bz_timer {
 
 /* A party that waits for a task's end, blocking or polled. */
 struct bz_join {
-    blitz_future f;          /* of a polled one */
-    struct bz_task *task;    /* constant */
-    struct bz_waiter waiter; /* in task->joiners; guarded by task->lock */
+    blitz_future f;            /* of a polled one */
+    struct bz_task *task;      /* constant */
+    struct bz_request request; /* its waiter stands in task->joiners; guarded by task->lock */
 };
 
 /* A few entries the owner has taken out of its ring with one CAS. */

@@ -228,7 +228,7 @@ static bool show(struct bz_wait *w, bool *goes_on)
     return false;
 }
 
-bool bz_wait_publish(struct bz_wait *w)
+bool bz_wait_publish_in_full(struct bz_wait *w)
 {
     bool goes_on = true;
     if (w->task == NULL || w->is_sole)

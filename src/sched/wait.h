@@ -208,7 +208,20 @@ BZ_MUST_USE uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *a
 
 /* For the hook, under the primitive's lock: let deadline and cancel see the wait. Its result is the
  * hook's: false if the task was cancelled meanwhile, and goes on. */
-BZ_MUST_USE bool bz_wait_publish(struct bz_wait *w);
+BZ_MUST_USE bool bz_wait_publish_in_full(struct bz_wait *w);
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
+{
+    struct bz_task *t = w->task;
+    if (BZ_UNLIKELY(t == NULL || w->is_sole || w->until != BLITZ_FOREVER || BZ_BROKEN(81)))
+        return bz_wait_publish_in_full(w);
+    w->is_published = true;
+    w->since = bz_age_now(&t->rt->clock);
+    bz_store_release(&t->wait, (uintptr_t)w); /* wait.c [W] [C] */
+    bz_wait_order(t->rt);
+    /* relaxed: wait.c [C] */
+    return BZ_LIKELY(!(bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED)) ||
+           bz_wait_publish_in_full(w);
+}
 
 /* For the hook, instead of publishing: nobody will see this wait, it has this outcome. */
 BZ_MUST_USE bool bz_wait_over(struct bz_wait *w, uint32_t outcome);
@@ -274,6 +287,12 @@ BZ_MUST_USE static inline bool bz_wakelist_grant(struct bz_wakelist *list, struc
 static inline bool bz_wait_is_early(const struct bz_wait *w)
 {
     return w->task == NULL || bz_is_plain(w->task->rt);
+}
+
+/* How a wait that is over has ended. Its owner. */
+static inline uint32_t bz_wait_outcome(const struct bz_wait *w)
+{
+    return bz_load_relaxed(&w->arbiter); /* relaxed: the park had the order */
 }
 
 /* An outcome as an error: 0, -ETIMEDOUT or -ECANCELED. */

@@ -45,13 +45,14 @@ static void barrier_serve(void *owner, struct bz_wakelist *wakes)
             return;
         }
         if (!bz_node_give(n, wakes))
-            n->waiter.state =
+            n->request.waiter.state =
                 BZ_WAITER_GRANTED; /* it was about to go, and has not: the others counted on it */
     }
 }
 
-static bool barrier_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool barrier_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_meeting *b = n->owner;
     if (b->arrived + 1 < b->parties) {
         b->arrived++;
@@ -61,7 +62,7 @@ static bool barrier_enter(struct bz_node *n, struct bz_wakelist *wakes)
     }
     b->arrived = 0;
     b->number++;
-    bz_set(&n->waiter.result, BLITZ_BARRIER_LEADER);
+    bz_set(&n->request.waiter.result, BLITZ_BARRIER_LEADER);
     barrier_serve(b, wakes);
     return true;
 }
@@ -77,7 +78,8 @@ static bool barrier_leave(struct bz_node *n)
 }
 
 static const struct bz_node_ops meeting = {.look = BZ_NODE_FUTURE("barrier"),
-                                           .enter = barrier_enter,
+                                           .request =
+                                               BZ_NODE_REQUEST("barrier", barrier_enter, NULL),
                                            .serve = barrier_serve,
                                            .leave = barrier_leave};
 

@@ -43,8 +43,9 @@ static struct bz_condition *of(blitz_condition *condition)
 
 /* ---- under the lock ---- */
 
-static bool condition_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool condition_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     (void)wakes;
     n->since = ((struct bz_condition *)n->owner)->round;
     bz_node_join(n);
@@ -62,7 +63,7 @@ static void condition_serve(void *owner, struct bz_wakelist *wakes)
             wakes->has_more = true;
             return;
         }
-        bz_set(&n->waiter.result, is_by_broadcast ? BY_BROADCAST : 0);
+        bz_set(&n->request.waiter.result, is_by_broadcast ? BY_BROADCAST : 0);
         if (bz_node_give(n, wakes) && !is_by_broadcast)
             c->signals--;
     }
@@ -72,18 +73,18 @@ static void condition_serve(void *owner, struct bz_wakelist *wakes)
 static void condition_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
-    if (bz_get(&n->waiter.result) != BY_BROADCAST)
+    if (bz_get(&n->request.waiter.result) != BY_BROADCAST)
         ((struct bz_condition *)n->owner)->signals++;
 }
 
 static blitz_poll wait_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops waiting = {.look.future = {"condition", BLITZ_REVOCABLE,
-                                                           wait_future_poll, bz_sync_future_cancel,
-                                                           bz_sync_future_output},
-                                           .enter = condition_enter,
-                                           .serve = condition_serve,
-                                           .give_back = condition_give_back};
+static const struct bz_node_ops waiting = {
+    .look.future = {"condition", BLITZ_REVOCABLE, wait_future_poll, bz_sync_future_cancel,
+                    bz_sync_future_output},
+    .request = BZ_NODE_REQUEST("condition", condition_enter, NULL),
+    .serve = condition_serve,
+    .give_back = condition_give_back};
 
 /* ---- for users ---- */
 
@@ -106,12 +107,14 @@ int blitz_condition_wait(blitz_condition *condition, blitz_mutex *m, blitz_deadl
     const struct bz_os *os = bz_sync_os();
     struct bz_wait w;
     struct bz_node n;
-    bz_node_init(&n, &c->q, c, &waiting, 0, &w);
+    bz_node_init(&n, &c->q, c, &waiting, 0, false);
+    n.request.waiter.wait = &w;
     bz_waitq_take(&c->q, os);
-    (void)condition_enter(&n, NULL);
+    (void)condition_enter(&n.request, NULL);
     bz_waitq_drop(&c->q, os);
     blitz_mutex_unlock(m);
-    int err = bz_node_wait(&n, &w, until);
+    bz_wait_begin(&w, os, "condition", until);
+    int err = bz_request_park(&n.request, &w);
     lock_again(m);
     return err;
 }
@@ -162,7 +165,7 @@ static struct relock *relock_of(blitz_future *future)
 
 static blitz_poll relock_poll(blitz_future *future, const blitz_waker *waker)
 {
-    return relock_of(future)->node.ops->look.future.poll(future, waker);
+    return bz_node_ops_of(&relock_of(future)->node)->look.future.poll(future, waker);
 }
 
 /* Leave the line of the mutex. The signal goes to the next waiter of the condition. */
@@ -170,7 +173,7 @@ static void relock_cancel(blitz_future *future)
 {
     struct relock *r = relock_of(future);
     struct bz_condition *c = r->node.q != NULL ? r->condition : NULL; /* NULL: it was ready */
-    r->node.ops->look.future.cancel(future);
+    bz_node_ops_of(&r->node)->look.future.cancel(future);
     if (c != NULL && !BZ_BROKEN(241))
         blitz_condition_signal((blitz_condition *)c);
 }
@@ -195,12 +198,10 @@ static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *wake
     struct bz_node *n = bz_sync_future_node(f);
     struct bz_condition *c = n->owner;
     blitz_mutex *m = mutex_of(n);
-    bool is_first = !n->waiter.is_parked; /* a future's own use of it: has it been polled? */
+    bool is_first = !n->request.waiter.was_polled;
     blitz_poll poll = bz_sync_future_poll(future, waker);
-    if (is_first) {
-        n->waiter.is_parked = true;
+    if (is_first)
         blitz_mutex_unlock(m);
-    }
     return poll == BLITZ_PENDING ? BLITZ_PENDING : go_on_to_lock(f, c, m, waker);
 }
 

@@ -69,8 +69,9 @@ static void gate_serve(void *owner, struct bz_wakelist *wakes)
     }
 }
 
-static bool gate_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool gate_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_gate *g = n->owner;
     uint64_t word = bz_load_relaxed(&g->word); /* relaxed: a first guess */
     (void)wakes;
@@ -93,30 +94,31 @@ static bool gate_leave(struct bz_node *n)
     return n->since == ((const struct bz_gate *)n->owner)->openings;
 }
 
-static bool gate_is_far(const struct bz_node *n)
+static bool gate_is_far(const struct bz_request *r)
 {
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_gate *g = n->owner;
     return !is_open(bz_load_relaxed(&g->word)); /* relaxed: a look, nobody goes through */
 }
 
-static const struct bz_node_ops waiting_for_event = {.look = BZ_NODE_FUTURE("event"),
-                                                     .enter = gate_enter,
-                                                     .serve = gate_serve,
-                                                     .leave = gate_leave,
-                                                     .is_far = gate_is_far,
-                                                     .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_latch = {.look = BZ_NODE_FUTURE("latch"),
-                                                     .enter = gate_enter,
-                                                     .serve = gate_serve,
-                                                     .leave = gate_leave,
-                                                     .is_far = gate_is_far,
-                                                     .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_group = {.look = BZ_NODE_FUTURE("wait group"),
-                                                     .enter = gate_enter,
-                                                     .serve = gate_serve,
-                                                     .leave = gate_leave,
-                                                     .is_far = gate_is_far,
-                                                     .is_last_to_leave = true};
+static const struct bz_node_ops waiting_for_event = {
+    .look = BZ_NODE_FUTURE("event"),
+    .request = BZ_NODE_REQUEST_LAST("event", gate_enter, gate_is_far),
+    .serve = gate_serve,
+    .leave = gate_leave,
+    .is_last_to_leave = true};
+static const struct bz_node_ops waiting_for_latch = {
+    .look = BZ_NODE_FUTURE("latch"),
+    .request = BZ_NODE_REQUEST_LAST("latch", gate_enter, gate_is_far),
+    .serve = gate_serve,
+    .leave = gate_leave,
+    .is_last_to_leave = true};
+static const struct bz_node_ops waiting_for_group = {
+    .look = BZ_NODE_FUTURE("wait group"),
+    .request = BZ_NODE_REQUEST_LAST("wait group", gate_enter, gate_is_far),
+    .serve = gate_serve,
+    .leave = gate_leave,
+    .is_last_to_leave = true};
 
 /* ---- the gate ---- */
 

@@ -49,7 +49,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stddef.h>
 
 #include "sync/waitq.h"
 
@@ -93,11 +92,12 @@ static inline void own(struct bz_mutex *m)
 
 /* ---- under the lock of the line ---- */
 
-static bool mutex_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_mutex *m = n->owner;
-    uint32_t word = bz_load_relaxed(&m->word);                         /* relaxed: a first guess */
-    uint32_t ours = n->waiter.state == BZ_WAITER_NOTIFIED ? WOKEN : 0; /* I2 */
+    uint32_t word = bz_load_relaxed(&m->word); /* relaxed: a first guess */
+    uint32_t ours = n->request.waiter.state == BZ_WAITER_NOTIFIED ? WOKEN : 0; /* I2 */
     (void)wakes;
     for (;;) {
         uint32_t kept = word & (QUEUED | WOKEN) & ~ours;
@@ -112,14 +112,15 @@ static bool mutex_enter(struct bz_node *n, struct bz_wakelist *wakes)
             return false;
         }
     }
-    n->waiter.state = BZ_WAITER_OUT;
+    n->request.waiter.state = BZ_WAITER_OUT;
     /* relaxed: I5. A blocking caller may be here on another stack (waitq.h): its id is in `want` */
-    bz_store_relaxed(&m->holder, n->waiter.is_polled ? id_of_caller() : n->want);
+    bz_store_relaxed(&m->holder, n->request.waiter.is_polled ? id_of_caller() : n->want);
     return true;
 }
 
-static bool mutex_is_far(const struct bz_node *n)
+static bool mutex_is_far(const struct bz_request *r)
 {
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_mutex *m = n->owner;
     return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: a hint, nothing is taken */
 }
@@ -140,7 +141,7 @@ static uint32_t queued_flag(struct bz_mutex *m)
 static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakelist *wakes)
 {
     uint32_t queued =
-        n->waiter.in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
+        n->request.waiter.in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
     /* relaxed: I3 and I5, and the new holder gets what we did by its wait or the lock */
     bz_store_relaxed(&m->holder, n->want);
     bz_store_relaxed(&m->word, queued | LOCKED); /* relaxed: likewise */
@@ -182,22 +183,32 @@ static void mutex_serve(void *owner, struct bz_wakelist *wakes)
 static void mutex_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = n->owner;
-    if (n->waiter.state == BZ_WAITER_NOTIFIED)
+    if (n->request.waiter.state == BZ_WAITER_NOTIFIED)
         bz_fetch_and_relaxed(&m->word, ~(uint32_t)WOKEN); /* relaxed: a flag; I2 */
     else
         pass_on(m, wakes);
 }
 
+static const void *mutex_holder(const struct bz_request *r)
+{
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    return &((const struct bz_mutex *)n->owner)->holder;
+}
+
 static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops locking = {.look.future = {"mutex", BLITZ_REVOCABLE,
-                                                           lock_future_poll, bz_sync_future_cancel,
-                                                           bz_sync_future_output},
-                                           .enter = mutex_enter,
-                                           .serve = mutex_serve,
-                                           .give_back = mutex_give_back,
-                                           .is_far = mutex_is_far,
-                                           .holder_at = offsetof(struct bz_mutex, holder)};
+static const struct bz_node_ops locking = {
+    .look.future = {"mutex", BLITZ_REVOCABLE, lock_future_poll, bz_sync_future_cancel,
+                    bz_sync_future_output},
+    .request = {.what = "mutex",
+                .lock = bz_node_lock,
+                .unlock = bz_node_unlock,
+                .enter = mutex_enter,
+                .leave = bz_node_leave,
+                .is_far = BZ_SYNC_IS_DULL ? NULL : mutex_is_far,
+                .holder = mutex_holder},
+    .serve = mutex_serve,
+    .give_back = mutex_give_back};
 
 /* ---- locking ---- */
 

@@ -51,8 +51,9 @@ static void keep(struct bz_notify *notify, bool is_kept)
 
 /* ---- under the lock ---- */
 
-static bool notify_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool notify_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_notify *notify = n->owner;
     (void)wakes;
     if (is_kept(notify)) {
@@ -90,16 +91,17 @@ static void notify_give_back(struct bz_node *n, struct bz_wakelist *wakes)
         keep(notify, true);
 }
 
-static bool notify_is_far(const struct bz_node *n)
+static bool notify_is_far(const struct bz_request *r)
 {
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     return !is_kept(n->owner);
 }
 
-static const struct bz_node_ops waiting = {.look = BZ_NODE_FUTURE("notify"),
-                                           .enter = notify_enter,
-                                           .serve = notify_serve,
-                                           .give_back = notify_give_back,
-                                           .is_far = notify_is_far};
+static const struct bz_node_ops waiting = {
+    .look = BZ_NODE_FUTURE("notify"),
+    .request = BZ_NODE_REQUEST("notify", notify_enter, notify_is_far),
+    .serve = notify_serve,
+    .give_back = notify_give_back};
 
 /* ---- for users ---- */
 

@@ -57,8 +57,9 @@ static uint64_t word_of(struct bz_once *o)
     return bz_load_relaxed(&o->word); /* relaxed: the lock is held */
 }
 
-static bool once_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool once_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_once *o = n->owner;
     uint64_t word = word_of(o);
     (void)wakes;
@@ -66,11 +67,11 @@ static bool once_enter(struct bz_node *n, struct bz_wakelist *wakes)
     switch (word & STATE) {
     case EMPTY:
         bz_store_relaxed(&o->word, n->want << SHIFT | BUSY); /* relaxed: the lock is held */
-        bz_set(&n->waiter.result, YOUR_TURN);
+        bz_set(&n->request.waiter.result, YOUR_TURN);
         return true;
     case BUSY:
         if (n->want != 0 && word >> SHIFT == n->want) {
-            bz_set(&n->waiter.result, -EDEADLK);
+            bz_set(&n->request.waiter.result, -EDEADLK);
             return true;
         }
         bz_node_join(n);
@@ -91,7 +92,7 @@ static void once_serve(void *owner, struct bz_wakelist *wakes)
             wakes->has_more = true;
             return;
         }
-        bz_set(&n->waiter.result, state == EMPTY ? YOUR_TURN : 0);
+        bz_set(&n->request.waiter.result, state == EMPTY ? YOUR_TURN : 0);
         if (state == EMPTY)
             bz_store_relaxed(&o->word, n->want << SHIFT | BUSY); /* relaxed: the lock is held */
         if (!bz_node_give(n, wakes) && state == EMPTY)
@@ -102,7 +103,7 @@ static void once_serve(void *owner, struct bz_wakelist *wakes)
 static void once_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
-    if (bz_get(&n->waiter.result) == YOUR_TURN)
+    if (bz_get(&n->request.waiter.result) == YOUR_TURN)
         bz_store_relaxed(&((struct bz_once *)n->owner)->word,
                          EMPTY); /* relaxed: the lock is held */
 }
@@ -112,7 +113,7 @@ static blitz_poll once_future_poll(blitz_future *f, const blitz_waker *waker);
 static const struct bz_node_ops getting = {.look.future = {"once", BLITZ_REVOCABLE,
                                                            once_future_poll, bz_sync_future_cancel,
                                                            bz_sync_future_output},
-                                           .enter = once_enter,
+                                           .request = BZ_NODE_REQUEST("once", once_enter, NULL),
                                            .serve = once_serve,
                                            .give_back = once_give_back};
 

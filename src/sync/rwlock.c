@@ -81,7 +81,7 @@ static uint64_t obstacles_of(uint64_t want)
 /* Has it been passed for long enough? */
 static bool is_out_of_patience(const struct bz_node *n)
 {
-    if (BZ_SYNC_IS_DULL || n->waiter.is_polled)
+    if (BZ_SYNC_IS_DULL || n->request.waiter.is_polled)
         return true;
     return bz_os_now(bz_sync_os()) >= n->since + BZ_RWLOCK_PATIENCE_NS && !BZ_BROKEN(94);
 }
@@ -124,10 +124,11 @@ static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
 }
 
 /* One that was told has the lock: those behind it are its to see to. */
-static bool rwlock_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_rwlock *l = n->owner;
-    bool was_told = n->waiter.state == BZ_WAITER_NOTIFIED;
+    bool was_told = n->request.waiter.state == BZ_WAITER_NOTIFIED;
     uint64_t keeps_out = obstacles_of(n->want) | (was_told ? 0 : QUEUED);
     uint64_t queued = was_told && !bz_waitq_is_empty(&l->q) ? QUEUED : 0;
     uint64_t word = bz_load_relaxed(&l->word); /* relaxed: a first guess */
@@ -144,7 +145,7 @@ static bool rwlock_enter(struct bz_node *n, struct bz_wakelist *wakes)
             return false;
         }
     }
-    n->waiter.state = BZ_WAITER_OUT;
+    n->request.waiter.state = BZ_WAITER_OUT;
     if (queued)
         rwlock_serve(l, wakes);
     return true;
@@ -154,27 +155,28 @@ static void rwlock_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = n->owner;
     (void)wakes;
-    BZ_ASSERT(n->waiter.state == BZ_WAITER_GRANTED); /* futures are not told */
-    bz_fetch_sub_relaxed(&l->word, n->want);         /* relaxed: nothing was done under it */
+    BZ_ASSERT(n->request.waiter.state == BZ_WAITER_GRANTED); /* futures are not told */
+    bz_fetch_sub_relaxed(&l->word, n->want); /* relaxed: nothing was done under it */
 }
 
-static bool rwlock_is_far(const struct bz_node *n)
+static bool rwlock_is_far(const struct bz_request *r)
 {
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_rwlock *l = n->owner;
     /* relaxed: a look, nothing is taken */
     return (bz_load_relaxed(&l->word) & (obstacles_of(n->want) | QUEUED)) != 0;
 }
 
-static const struct bz_node_ops reading = {.look = BZ_NODE_FUTURE("rwlock: read"),
-                                           .enter = rwlock_enter,
-                                           .serve = rwlock_serve,
-                                           .give_back = rwlock_give_back,
-                                           .is_far = rwlock_is_far};
-static const struct bz_node_ops writing = {.look = BZ_NODE_FUTURE("rwlock: write"),
-                                           .enter = rwlock_enter,
-                                           .serve = rwlock_serve,
-                                           .give_back = rwlock_give_back,
-                                           .is_far = rwlock_is_far};
+static const struct bz_node_ops reading = {
+    .look = BZ_NODE_FUTURE("rwlock: read"),
+    .request = BZ_NODE_REQUEST("rwlock: read", rwlock_enter, rwlock_is_far),
+    .serve = rwlock_serve,
+    .give_back = rwlock_give_back};
+static const struct bz_node_ops writing = {
+    .look = BZ_NODE_FUTURE("rwlock: write"),
+    .request = BZ_NODE_REQUEST("rwlock: write", rwlock_enter, rwlock_is_far),
+    .serve = rwlock_serve,
+    .give_back = rwlock_give_back};
 
 /* ---- unlocking ---- */
 

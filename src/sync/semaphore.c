@@ -48,14 +48,15 @@ static bool has_permits(uint64_t word, uint64_t n, uint64_t obstacles)
 
 /* ---- under the lock ---- */
 
-static bool semaphore_enter(struct bz_node *n, struct bz_wakelist *wakes)
+static bool semaphore_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
+    struct bz_node *n = bz_node_of(r);
     struct bz_semaphore *s = n->owner;
     uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
     (void)wakes;
     for (;;) {
         if (word & CLOSED) {
-            bz_set(&n->waiter.result, -EPIPE);
+            bz_set(&n->request.waiter.result, -EPIPE);
             return true;
         }
         if (has_permits(word, n->want, QUEUED)) {
@@ -94,7 +95,7 @@ static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
             return;
         }
         if (is_closed) {
-            bz_set(&n->waiter.result, -EPIPE);
+            bz_set(&n->request.waiter.result, -EPIPE);
             (void)!bz_node_give(n, wakes);
         } else {
             (void)give_permits(s, n, wakes);
@@ -107,22 +108,23 @@ static void semaphore_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = n->owner;
     (void)wakes;
-    if (bz_get(&n->waiter.result) == 0)
+    if (bz_get(&n->request.waiter.result) == 0)
         bz_fetch_add_relaxed(&s->word, n->want << SHIFT); /* relaxed: nothing was done with them */
 }
 
-static bool semaphore_is_far(const struct bz_node *n)
+static bool semaphore_is_far(const struct bz_request *r)
 {
+    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_semaphore *s = n->owner;
     uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a look, nothing is taken */
     return !(word & CLOSED) && !has_permits(word, n->want, FLAGS);
 }
 
-static const struct bz_node_ops acquiring = {.look = BZ_NODE_FUTURE("semaphore"),
-                                             .enter = semaphore_enter,
-                                             .serve = semaphore_serve,
-                                             .give_back = semaphore_give_back,
-                                             .is_far = semaphore_is_far};
+static const struct bz_node_ops acquiring = {
+    .look = BZ_NODE_FUTURE("semaphore"),
+    .request = BZ_NODE_REQUEST("semaphore", semaphore_enter, semaphore_is_far),
+    .serve = semaphore_serve,
+    .give_back = semaphore_give_back};
 
 /* ---- for users ---- */
 

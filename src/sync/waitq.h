@@ -2,30 +2,22 @@
  * waitq.h - who waits for a primitive: a lock, a line of nodes, and three ways to stand in it.
  *
  * Every primitive of src/sync is a word or two of state and one of these. The state is changed under
- * the lock of the line, or by a fast path of the primitive that touches nothing but its word. A node
- * stands in the line for a fiber, for a plain thread or for a polled future; the primitive does not
- * look which. It says what it can do in four functions:
+ * the lock of the line, or by a fast path of the primitive that touches nothing but its word. A node is a
+ * request (sched/request.h): it stands in the line for a fiber, for a plain thread or for a polled future, and
+ * the primitive does not look which. To `enter` of the request the primitive adds three functions:
  *
- *   enter      Under the lock: can it be had at once? True: it is the node's. False: the node now
- *              stands in the line (bz_node_join), and whoever releases will find it.
- *   serve      Under the lock: somebody has left the line, or something was released. Give to
- *              whoever stands in front for as long as there is something to give. May be called any
- *              number of times for nothing.
+ *   serve      Under the lock: a waiter has left the line, or something was released. Give to the waiters in
+ *              front for as long as there is something to give. May be called any number of times for nothing.
  *   give_back  Under the lock: this node was given something, or told to try, and its owner wants it
  *              no more. Take it back. `serve` is called next.
  *   leave      Under the lock: this node leaves the line, with a deadline or a cancel. False: it has
- *              what it wanted, only nobody has come to giving it yet (bz_waitq_end).
+ *              what it wanted, only the giver has not come to it yet (bz_waitq_end).
  *
- * Giving (bz_node_give) takes the node out of the line and wakes its owner, in one step: true, it
- * is the owner's; false, a deadline or a cancel was first, and it must be given to somebody else. So
- * what is given is never on its way to one who is not there. Telling (bz_node_tell) is the same for
- * a primitive that only says "try again": its owner calls enter once more.
- *
- * When does a blocking node enter? If is_far says that it will have to wait, the hook of the wait enters,
- * once the stack is left: the lock is taken once to enter and to publish the wait. Otherwise the caller
- * enters, so that a node that need not wait pays no switch; if it must wait after all, its hook publishes
- * the wait under a second taking of the lock, and finds what the node was given in between. A condition
- * always enters first, because it releases its mutex between entering and waiting.
+ * Giving (bz_node_give) takes the node out of the line and claims its owner, in one step: true, it is the
+ * owner's; false, a deadline or a cancel was first, and it must be given to another node. So what is given is
+ * never on its way to an owner that has gone. Telling (bz_node_tell) is the same for a primitive that only
+ * says "try again": its owner calls enter once more. A condition always enters first and waits then, because
+ * it releases its mutex between the two.
  *
  * Wake-ups are collected under the lock and delivered after it (wait/wake.h). If there are more than one
  * list holds, the caller drops the lock, delivers, and takes the lock again for the next list
@@ -40,7 +32,7 @@
 #include "blitz/sync_future.h"
 #include "sched/ask.h"
 #include "sched/look.h"
-#include "sched/wait.h"
+#include "sched/request.h"
 
 /* No fast paths: every call takes the lock of the line. */
 #if defined(BZ_PLAIN)
@@ -63,32 +55,58 @@ static inline const struct bz_os *bz_sync_os(void)
 
 struct bz_node;
 
+/* What a primitive can do, as a table. The request's functions are filled in by BZ_NODE_REQUEST. */
 struct bz_node_ops {
-    struct bz_look_ops look; /* first. BZ_NODE_FUTURE("what"): for dumps, and for stackless tasks */
-    bool (*enter)(struct bz_node *n, struct bz_wakelist *wakes);
+    struct bz_look_ops look;       /* first. BZ_NODE_FUTURE("what"): its futures */
+    struct bz_request_ops request; /* BZ_NODE_REQUEST("what", enter, is_far) */
     void (*serve)(void *owner, struct bz_wakelist *wakes);
     void (*give_back)(struct bz_node *n,
                       struct bz_wakelist *wakes); /* NULL: nothing to take back */
     bool (*leave)(struct bz_node *n);             /* NULL: always true */
-    bool (*is_far)(const struct bz_node *n); /* without the lock: is enter as good as known to fail?
-                                              * NULL: nobody knows */
-    size_t holder_at;      /* of the primitive, where the id of who has it stands; 0: nowhere */
     bool is_last_to_leave; /* a released waiter may free the primitive: waitq.c, I3 and I4. There is
                             * a `leave`, and it changes nothing */
 };
 
-/* A request to a primitive, and its waiter. The states of wait/waiter.h are used in full: a waiter is
- * granted what it wants, or notified to enter again. */
+/* A request to a primitive of src/sync. Its waiter stands in q->inside; its result is 0, or what it was given
+ * instead: -errno, or a number of the primitive's own. */
 struct bz_node {
-    struct bz_waiter
-        waiter; /* in q->inside; its result is what it was given instead: -errno, or a number of
-                              * the primitive's own */
-    struct bz_waitq *q; /* NULL: its future has been ready; else constant, as are */
-    void *owner;        /* the primitive, and */
-    const struct bz_node_ops *ops;
-    uint64_t want;  /* the primitive's: how many, or which */
-    uint64_t since; /* the primitive's: when it joined the line */
+    struct bz_request request;
+    struct bz_waitq *q; /* NULL: its future has been ready; else constant, as is */
+    void *owner;        /* the primitive */
+    uint64_t want;      /* the primitive's: how many, or which */
+    uint64_t since;     /* the primitive's: when it joined the line */
 };
+
+static inline struct bz_node *bz_node_of(struct bz_request *r)
+{
+    return BZ_CONTAINER_OF(r, struct bz_node, request);
+}
+
+static inline const struct bz_node_ops *bz_node_ops_of(const struct bz_node *n)
+{
+    return BZ_CONTAINER_OF(n->request.ops, const struct bz_node_ops, request);
+}
+
+/* Of struct bz_request_ops, for all primitives here. */
+void bz_node_lock(struct bz_request *r);
+void bz_node_unlock(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes);
+/* ... and with is_last_to_leave: */
+void bz_node_resumed(struct bz_request *r, bool is_early);
+bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes);
+
+/* A request: `enter` and `is_far` (or NULL) as request.h says. The plain form always enters first. */
+#define BZ_NODE_REQUEST(what_, enter_, is_far_)                                             \
+    {                                                                                       \
+        .what = (what_), .lock = bz_node_lock, .unlock = bz_node_unlock, .enter = (enter_), \
+        .leave = bz_node_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_)                \
+    }
+#define BZ_NODE_REQUEST_LAST(what_, enter_, is_far_)                                        \
+    {                                                                                       \
+        .what = (what_), .lock = bz_node_lock, .unlock = bz_node_unlock, .enter = (enter_), \
+        .leave = bz_node_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_),               \
+        .resumed = bz_node_resumed, .check = bz_node_check                                  \
+    }
 
 /* ---- the line ---- */
 
@@ -108,7 +126,7 @@ static inline void bz_waitq_drop(struct bz_waitq *q, const struct bz_os *os)
 static inline struct bz_node *bz_waitq_first(struct bz_waitq *q)
 {
     struct bz_waiter *first = bz_waiter_first(&q->inside);
-    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, waiter) : NULL;
+    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, request.waiter) : NULL;
 }
 
 static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
@@ -120,9 +138,16 @@ static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
 void bz_node_join(struct bz_node *n);
 
 /* Out of the line, and has it. False: its owner had gone, and has not. */
-BZ_MUST_USE bool bz_node_give(struct bz_node *n, struct bz_wakelist *wakes);
+BZ_MUST_USE static inline bool bz_node_give(struct bz_node *n, struct bz_wakelist *wakes)
+{
+    return bz_request_grant(&n->request, wakes);
+}
+
 /* Out of the line, and tries again. */
-BZ_MUST_USE bool bz_node_tell(struct bz_node *n, struct bz_wakelist *wakes);
+BZ_MUST_USE static inline bool bz_node_tell(struct bz_node *n, struct bz_wakelist *wakes)
+{
+    return bz_request_notify(&n->request, wakes);
+}
 
 /* Drop the lock and deliver the wake-ups; while there is more to give, take the lock again and serve. The
  * last thing: what is given may be the end of the primitive. */
@@ -144,17 +169,17 @@ void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *o
 
 /* ---- standing in it ---- */
 
-/* A node of a blocking call, or with wait == NULL of a future. */
+/* The node of a blocking call, or of a future. */
 static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *owner,
-                                const struct bz_node_ops *ops, uint64_t want, struct bz_wait *wait)
+                                const struct bz_node_ops *ops, uint64_t want, bool is_polled)
 {
-    if (wait != NULL)
-        bz_waiter_init(&n->waiter, wait, BZ_WAIT_WOKEN);
+    if (is_polled)
+        bz_waiter_init_polled(&n->request.waiter);
     else
-        bz_waiter_init_polled(&n->waiter);
+        bz_waiter_init(&n->request.waiter, NULL, BZ_WAIT_WOKEN);
+    n->request.ops = &ops->request;
     n->q = q;
     n->owner = owner;
-    n->ops = ops;
     n->want = want;
     n->since = 0;
 }
@@ -168,10 +193,6 @@ static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *own
  */
 BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
                                  uint64_t want, blitz_deadline until);
-
-/* The second half, for a stack's node that stands in the line with &w for its wait; the lock was
- * dropped. 0: its state says what it was given. */
-BZ_MUST_USE int bz_node_wait(struct bz_node *n, struct bz_wait *w, blitz_deadline until);
 
 /* ---- futures ---- */
 

@@ -56,6 +56,13 @@ struct bz_waiter {
     bool was_polled; /* a future that was polled at least once; its owner's alone */
 };
 
+/* An operation that may have to wait, and its waiter: sched/request.h. */
+struct bz_request_ops;
+struct bz_request {
+    struct bz_waiter waiter;
+    const struct bz_request_ops *ops; /* constant */
+};
+
 /* A blocking waiter. `outcome` is at least BZ_WAIT_WOKEN. */
 static inline void bz_waiter_init(struct bz_waiter *w, struct bz_wait *wait, uint32_t outcome)
 {

@@ -2,7 +2,7 @@
  * condition_model.c - a signal reaches one waiter, whatever phase a cancelled future was in.
  *
  *   covers: src/sync/condition.c
- *   needs: src/sync/mutex.c src/sync/waitq.c src/sched/wait.c src/os/lock.c src/os/self.c
+ *   needs: src/sync/mutex.c src/sync/waitq.c src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c
  *   needs: src/task/word.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0
  *

@@ -2,7 +2,7 @@
  * gate_model.c - a waiter sees all writes before the opening, and may free the gate.
  *
  *   covers: src/sync/gate.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "sync_toy.h"

@@ -3,7 +3,7 @@
  * which an unlock notifies the first waiter to retry (mutex_fair_model.c has the other).
  *
  *   covers: src/sync/mutex.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0
  */
 #include "mutex_toy.h"

@@ -3,7 +3,7 @@
  * notification is for one who hears it, or kept.
  *
  *   covers: src/sync/once.c src/sync/notify.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "sync_toy.h"

@@ -3,7 +3,7 @@
  * last end.
  *
  *   covers: src/chan/oneshot.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "chan_toy.h"

@@ -34,12 +34,6 @@ const struct bz_os *bz_os_here(void)
     return &m_os;
 }
 
-bool bz_waker_is_ours(const blitz_waker *w)
-{
-    (void)w;
-    return true;
-}
-
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
 {
     (void)w;

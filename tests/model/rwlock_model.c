@@ -4,7 +4,7 @@
  * has the other).
  *
  *   covers: src/sync/rwlock.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1 BZ_RWLOCK_SPINS=0
  */
 #include "rwlock_toy.h"

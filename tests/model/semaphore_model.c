@@ -3,7 +3,7 @@
  * has given up.
  *
  *   covers: src/sync/semaphore.c src/sync/waitq.h src/sync/waitq.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "sync_toy.h"

@@ -2,7 +2,7 @@
  * wait_model.c - a wait has one outcome, its task is resumed once, and no thread accesses its frame
  * after it is freed.
  *
- *   covers: src/sched/wait.h src/sched/wait.c
+ *   covers: src/sched/wait.h src/sched/wait.c src/sched/request.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  *

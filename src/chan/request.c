@@ -1,0 +1,127 @@
+/*
+ * request.c - a step of a channel that may have to wait, as a request (sched/request.h).
+ *
+ * Calls and futures share it. A blocking request has tried its step before it comes here, so it enters in the
+ * hook of its wait: between "it would have to wait" and "it stands in the queue" no other party can come.
+ *
+ * A future that was notified may find that another party was faster. Then it goes to the head of the queue:
+ * it was the first.
+ *
+ * Rejected: holding the lock from the first try until the hook drops it. It saves a pair of locked
+ * instructions, but the lock is held while the next task is looked for, and that may fire timers and call
+ * wakers, which may use this very channel.
+ *
+ * I1  The party that serves a blocking waiter copies its value after the claim, under the lock. So a waiter
+ *     that continues early (sched/wait.h, bz_wait_is_early) takes the lock once.
+ * I2  Once a waiter stands in the queue and the lock is dropped its owner may continue, and drop the channel.
+ *     So the unlock touches the channel afterwards only if there is something to free or more to serve, which
+ *     never is the case for a request that was queued.
+ */
+#include "chan/chan.h"
+
+static struct bz_chan_op *op_of(struct bz_request *r)
+{
+    return BZ_CONTAINER_OF(r, struct bz_chan_op, request);
+}
+
+static BZ_ALWAYS_INLINE void chan_lock(struct bz_request *r)
+{
+    bz_chan_lock(op_of(r)->c);
+}
+
+static BZ_ALWAYS_INLINE void chan_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    bz_chan_done(op_of(r)->c, wakes);
+}
+
+/* The common cases of a blocking request, in short. False: it is not one of them. */
+static inline bool queue_in_short(struct blitz_chan *c, struct bz_chan_op *op)
+{
+    if (op->kind == BZ_CHAN_RECV) {
+        if (!bz_chan_is_empty(c))
+            return false;
+        bz_waiter_queue(&op->request.waiter, &c->receivers);
+        bz_chan_has_room(c);
+        bz_store_relaxed(&c->may_recv, 0); /* relaxed: a hint, the lock decides */
+        return true;
+    }
+    if (!bz_chan_is_lonely(c))
+        return false;
+    bz_waiter_queue(&op->request.waiter, &c->senders);
+    bz_chan_has_news(c);
+    bz_store_relaxed(&c->may_send, 0); /* relaxed: likewise */
+    return true;
+}
+
+static BZ_NOINLINE bool enter_in_full(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_chan_op *op = op_of(r);
+    bool was_notified = bz_chan_untell(op);
+    int rc = op->is_done ? 0 : bz_chan_try(op, wakes);
+    if (rc == -EAGAIN) {
+        bz_chan_join_line(op, was_notified, wakes);
+        return false;
+    }
+    bz_set(&r->waiter.result, rc);
+    return true;
+}
+
+static BZ_ALWAYS_INLINE bool chan_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_chan_op *op = op_of(r);
+    if (BZ_CHAN_SHORT && !r->waiter.is_polled && queue_in_short(op->c, op))
+        return false;
+    return enter_in_full(r, wakes);
+}
+
+static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_chan_op *op = op_of(r);
+    if (bz_chan_untell(op) && !BZ_BROKEN(115))
+        bz_chan_settle(op->c, wakes); /* another waiter is notified instead */
+    bz_waiter_leave(&r->waiter);
+    return !op->is_done;
+}
+
+/* The caller has tried. */
+static BZ_ALWAYS_INLINE bool chan_is_far(const struct bz_request *r)
+{
+    (void)r;
+    return true;
+}
+
+static BZ_ALWAYS_INLINE void chan_resumed(struct bz_request *r, bool is_early)
+{
+    struct bz_chan_op *op = op_of(r);
+    if (BZ_LIKELY(!is_early) || BZ_BROKEN(208))
+        return;
+    bz_chan_lock(op->c); /* I1 */
+    bz_chan_unlock(op->c);
+}
+
+#define CHAN_REQUEST(what_)                                                             \
+    {                                                                                   \
+        .what = (what_), .lock = chan_lock, .unlock = chan_unlock, .enter = chan_enter, \
+        .leave = chan_leave, .is_far = chan_is_far, .resumed = chan_resumed             \
+    }
+
+const struct bz_request_ops bz_chan_requests[] = {
+    [BZ_CHAN_SEND] = CHAN_REQUEST("send"),
+    [BZ_CHAN_RECV] = CHAN_REQUEST("receive"),
+    [BZ_CHAN_RESERVE] = CHAN_REQUEST("reserve"),
+};
+
+/* The functions of all three, for the compiler to know. */
+static const struct bz_request_ops known = CHAN_REQUEST("");
+
+static bool chan_hook(struct bz_wait *w, void *arg)
+{
+    return bz_request_hook_by(w, arg, &known);
+}
+
+int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until)
+{
+    op->request.ops = &bz_chan_requests[op->kind];
+    bz_waiter_init(&op->request.waiter, NULL, BZ_WAIT_WOKEN);
+    return bz_request_wait_by(&op->request, op->c->os, until, chan_hook, &known);
+}
