@@ -194,7 +194,10 @@ static bool give_to_await(struct bz_task *host, struct bz_task *t, const void *d
                           bool is_cancelled)
 {
     bool is_given = false;
-    if (!seems_to_await(host, t) || bz_word_step(&host->word, BZ_WAKE) != BZ_OWES_ENQUEUE)
+    if (!seems_to_await(host, t))
+        return false;
+    bz_os_delay(host->rt->os, BZ_OS_AT_PUBLISH);
+    if (bz_word_step(&host->word, BZ_WAKE) != BZ_OWES_ENQUEUE)
         return false;
     uintptr_t wait = bz_load_acquire(&host->wait); /* wait.c [W]: it is parked, and ours */
     if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE) {

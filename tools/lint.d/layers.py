@@ -14,7 +14,8 @@ ISO_C = {h + ".h" for h in (
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign "
     "stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath time uchar wchar "
     "wctype").split()}
-IN_PUBLIC = {h + ".h" for h in "stddef stdint stdbool stdarg limits errno inttypes".split()}
+# stdlib.h is there for blitz_drop_free (hooks.h): it must call the free() of the program, not the library's.
+IN_PUBLIC = {h + ".h" for h in "stddef stdint stdbool stdarg stdlib limits errno inttypes".split()}
 CHECKERS = ("sanitizer/", "valgrind/")  # annotations for tools that run our tests
 
 
