@@ -98,7 +98,7 @@ class Load(unittest.TestCase):
         self.refused("lose", "connection .*(wrong|no answer)|nothing came back")
 
     def test_a_message_that_comes_twice(self):
-        self.refused("double", "connection .*(nobody sent|wrong)")
+        self.refused("double", "connection .*(never sent|wrong)")
 
     def test_two_connections_that_are_mixed_up(self):
         self.refused("swap", "connection .*wrong")
