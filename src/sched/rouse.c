@@ -22,8 +22,8 @@
  *   - a lone task in the next slot (place.c);
  *   - a batch that is done soon, as above;
  *   - a searcher that has found a task and sees no more work rouses no other proc in its stead. It looks at all
- *     queues once more instead (idle.c). With one connection on 2 procs that was 1.9 futex calls for a message, and
- *     is 0.02.
+ *     queues once more instead (idle.c). With one connection on 2 procs that was 1.97 futex calls for a message on epoll
+ *     and 2.94 on uring; now it is 0.22 and 0.02.
  * If a task turns out to be long, the monitor sees it at two looks in a row and rouses a proc for what is queued
  * behind it: after 100 us to 2 ms, as its budget allows.
  *

@@ -38,6 +38,7 @@
  *   watch.c     test builds look after themselves
  *   futures.c   sleeps and joins as values
  *   wait.c      what a task waits in, and cancelling
+ *   request.c   operations that may have to wait: the drivers
  *
  * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. Procs move: a
  * machine whose task is long at it loses its proc to another one (monitor.c, proc.c). From then on it
