@@ -28,7 +28,7 @@ static inline void countdown_init(struct countdown *c, unsigned count)
     c->left = count;
 }
 
-/* ---- what can be done, under the lock ---- */
+/* ---- the functions of the request, under the lock ---- */
 
 static inline struct countdown *countdown_of(struct bz_request *r)
 {
