@@ -81,7 +81,7 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
 }
 
 /* The stack that the first fiber leaves for, if it comes to that. */
-static void toy_next_stack(void)
+BZ_MAYBE_UNUSED static void toy_next_stack(void)
 {
     struct toy_fiber *f = &toy_fiber[0];
     uint32_t seen;
@@ -92,7 +92,7 @@ static void toy_next_stack(void)
 }
 
 /* The first fiber has nothing to wait for any more. */
-static void toy_ends(void)
+BZ_MAYBE_UNUSED static void toy_ends(void)
 {
     uint32_t seen = 0;
     if (bz_cas_strong_acqrel_rlx(&toy_fiber[0].left, &seen, 2))
