@@ -134,7 +134,10 @@ TEST(stats, steals_sleeps_and_wakes_are_counted)
     CHECK_GT(sum.stolen, sum.steals);
     CHECK_GT(sum.sleeps, 0u);
     CHECK_GT(sum.wakes, 0u);
-    CHECK_GT(sum.useless_wakes, 0u);
+    uint64_t useless = sum.useless_wakes; /* rare, as they should be: sched/rouse.c */
+    for (int round = 0; round < 100 && useless == 0; round++)
+        useless = over_seeds(crowd).useless_wakes;
+    CHECK_GT(useless, 0u);
 }
 
 TEST(stats, stolen_and_evacuated_jobs_are_counted)
