@@ -1,17 +1,17 @@
 /*
  * barrier.c - meetings, by number.
  *
- * Everything is under the lock of the line. Who comes joins the line with the number of the meeting
- * that is being gathered; the last one raises that number, and so releases all whose number is now
- * old, in batches if they are many futures, while others may already come to the next meeting.
+ * Everything is under the lock of the wait queue. An arriving waiter joins the queue with the number of the current
+ * meeting. The last arrival increments the number and so releases all waiters with an old number. Many futures are
+ * released in batches, and meanwhile others may already arrive for the next meeting.
  *
- * Whoever leaves the line before its meeting is complete has not come. After that it cannot leave any
- * more: the others have counted on it.
+ * A waiter that leaves the queue before its meeting is complete does not count as arrived. After that it cannot leave
+ * any more: the others have counted on it.
  *
- * I1  arrived is the number of nodes in the line that have the meeting's present number, and less than
+ * I1  arrived is the number of nodes in the queue that have the meeting's present number, and less than
  *     parties.
  *
- * No atomics: the lock of the line.
+ * No atomics: the lock of the wait queue guards everything.
  */
 #include "blitz/barrier.h"
 
@@ -46,7 +46,7 @@ static void barrier_serve(void *owner, struct bz_wakelist *wakes)
         }
         if (!bz_node_give(n, wakes))
             n->request.waiter.state =
-                BZ_WAITER_GRANTED; /* it was about to go, and has not: the others counted on it */
+                BZ_WAITER_GRANTED; /* it was about to leave, but the others have counted on it */
     }
 }
 

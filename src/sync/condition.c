@@ -1,23 +1,23 @@
 /*
- * condition.c - a line of those who wait for a signal, each with a mutex it has to lock again.
+ * condition.c - a queue of waiters for a signal, each with a mutex that it must lock again.
  *
- * A waiter joins the line first and unlocks the mutex then: whoever changes what the mutex guards, and
- * signals, finds it in the line. Between the two it is not parked yet; a signal that comes then marks
- * the node and the park finds that (waitq.h). Unlocking from the park's hook instead would run
- * wakers of other people's futures there.
+ * A waiter first joins the queue and then unlocks the mutex. So a thread that changes the guarded state and signals
+ * finds the waiter in the queue. Between the two steps the waiter is not parked yet. A signal that comes then marks
+ * the node, and the park finds the mark (waitq.h). Unlocking from the park's hook instead would run the wakers of
+ * unrelated futures there.
  *
  * Locking again cannot be given up: the caller holds the mutex before and after. So it is done under
- * a shield and without a deadline. A stackless waiter does it as the second half of its future, by
- * the same node, which is in one line at a time. A cancel in that half leaves the line of the mutex
+ * a shield and without a deadline. A stackless waiter does it as the second half of its future, with
+ * the same node, which is in one queue at a time. A cancel in that half leaves the queue of the mutex
  * and then gives the signal back to the condition, which the future remembers for that.
  *
- * Rejected: moving the woken nodes from this line to the mutex's ("wait morphing"): an unlock that
- * wakes one waiter at a time already keeps a broadcast from being a stampede for the mutex, but for
- * the wakes themselves; and the two locks would have to be held at once.
+ * Rejected: moving the woken nodes from this queue to the mutex's ("wait morphing"). An unlock wakes one waiter at a
+ * time, so a broadcast causes no stampede for the mutex except for the wake-ups themselves. Wait morphing would also
+ * have to hold the two locks at once.
  *
- * "Who wait now", for a broadcast: a round number, as in notify.c.
+ * A broadcast wakes the tasks that wait at that moment. A round number tells them apart, as in notify.c.
  *
- * No atomics: the lock of the line.
+ * No atomics: the lock of the wait queue guards everything.
  */
 #include "blitz/condition.h"
 
@@ -28,8 +28,8 @@
 
 struct bz_condition {
     struct bz_waitq q;
-    uint64_t round;   /* of broadcasts; guarded by q.lock */
-    uint64_t signals; /* to be given by the serve at hand, or lost; guarded by q.lock */
+    uint64_t round;   /* number of broadcasts; guarded by q.lock */
+    uint64_t signals; /* the current serve grants or drops them; guarded by q.lock */
 };
 
 enum { BY_BROADCAST = 1 };
@@ -67,7 +67,7 @@ static void condition_serve(void *owner, struct bz_wakelist *wakes)
         if (bz_node_give(n, wakes) && !is_by_broadcast)
             c->signals--;
     }
-    c->signals = 0; /* nobody waits: lost */
+    c->signals = 0; /* no waiter: the signals are lost */
 }
 
 static void condition_give_back(struct bz_node *n, struct bz_wakelist *wakes)
@@ -150,7 +150,7 @@ static blitz_mutex *mutex_of(const struct bz_node *n)
     return (blitz_mutex *)(uintptr_t)n->want; /* NOLINT: a pointer in a number */
 }
 
-/* The second half of the future: the node is the mutex's now. */
+/* The second half of the future: the node is now a waiter of the mutex. */
 struct relock {
     struct bz_node node;
     struct bz_condition *condition; /* the signal came from it; NULL: a broadcast did */
@@ -168,7 +168,7 @@ static blitz_poll relock_poll(blitz_future *future, const blitz_waker *waker)
     return bz_node_ops_of(&relock_of(future)->node)->look.future.poll(future, waker);
 }
 
-/* Leave the line of the mutex. The signal goes to the next waiter of the condition. */
+/* Leave the queue of the mutex. The signal goes to the next waiter of the condition. */
 static void relock_cancel(blitz_future *future)
 {
     struct relock *r = relock_of(future);
@@ -178,7 +178,7 @@ static void relock_cancel(blitz_future *future)
         blitz_condition_signal((blitz_condition *)c);
 }
 
-/* The signal has come. From here on the future waits for the mutex. */
+/* Turn the future into a wait for the mutex, because the signal has come. */
 static blitz_poll go_on_to_lock(blitz_sync_future *f, struct bz_condition *c, blitz_mutex *m,
                                 const blitz_waker *waker)
 {

@@ -2,32 +2,32 @@
  * gate.c - wait until a number is 0: latches, wait groups and events.
  *
  * The word: count << 1 | QUEUED. The gate is open while the count is 0. A latch counts down, a group up
- * and down, an event is a count of 1 or 0. QUEUED says that somebody stands in the line, or stood
- * there when the gate was opened last; whoever brings the count to 0 and sees it lets all of them out.
+ * and down, an event is a count of 1 or 0. QUEUED says that a waiter is in the queue, or was there when the
+ * gate was last opened. A thread that brings the count to 0 and sees QUEUED releases all waiters.
  *
- * Whoever has waited may free the gate. So the last access of who opens it must come before the
+ * A waiter may free the gate as soon as its wait returns. So the opener's last access must come before the
  * waiter returns:
  *
- *   nobody in line    the CAS that opened it was the last access
- *   somebody          the line is served under its lock and dropping that is the last access. A waiter
- *                     that was woken takes the lock once more before it returns (waitq.c, I3). One
+ *   empty queue       the CAS that opened the gate was the last access
+ *   waiters           the opener serves the queue under its lock, and dropping the lock is the last access. A
+ *                     woken waiter takes the lock once more before it returns (waitq.c, I3). A waiter
  *                     that comes now must not see an open gate without having had the lock: QUEUED
  *                     stays set until a waiter clears it under the lock
  *   many futures      the opener releases one batch and no more: it may not take the lock again. The
  *                     released waiters release the rest (waitq.c, I4). A waiter that gives up before
  *                     the chain reaches it finds the opening that it waited for, and returns 0
  *
- * To bring the count to 0 with QUEUED set is done under the lock, too: else a waiter that gives up
- * could find an open gate between the CAS and the lock, clear QUEUED, and free what the opener is about
- * to lock.
+ * If QUEUED is set, the opener brings the count to 0 under the lock, too. Otherwise a waiter that gives up could find
+ * an open gate between the CAS and the lock and clear QUEUED. It could then free the gate that the opener is about to
+ * lock.
  *
- * In the plain form every call takes the lock of the line.
+ * In the plain form every call takes the lock of the wait queue.
  *
- * I1  Somebody is in the line -> QUEUED.
- * I2  A gate with QUEUED set is opened under the lock of the line.
+ * I1  A waiter is in the queue -> QUEUED.
+ * I2  A gate with QUEUED set is opened under the lock of the wait queue.
  *
- * [G] down: word release -> wait, open: word acquire   whatever came before any of the counting is
- *     visible to who has waited. Who is let out has not looked at the word: the opener has, for it
+ * [G] down: word release -> wait, open: word acquire   a waiter that returns sees everything that came before any of
+ *     the counting. A released waiter has not read the word: the opener has read it for the waiter
  */
 #include <assert.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ enum { QUEUED = 1, ONE = 2 };
 struct bz_gate {
     bz_atomic(uint64_t) word;
     struct bz_waitq q;
-    uint64_t openings; /* with somebody in line; guarded by q.lock */
+    uint64_t openings; /* openings with waiters in the queue; guarded by q.lock */
 };
 
 static_assert(sizeof(struct bz_gate) <= sizeof(blitz_latch), "it has room");
@@ -56,7 +56,7 @@ static bool is_open(uint64_t word)
 
 /* ---- under the lock ---- */
 
-/* Who stood in the line when the gate was opened is let out, also if it is shut again meanwhile. */
+/* Release the waiters that were in the queue when the gate was opened, even if the gate is shut again. */
 static void gate_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_gate *g = owner;
@@ -65,7 +65,7 @@ static void gate_serve(void *owner, struct bz_wakelist *wakes)
             wakes->has_more = true;
             return;
         }
-        (void)!bz_node_give(n, wakes); /* who has gone wanted nothing more */
+        (void)!bz_node_give(n, wakes); /* false: the waiter has left */
     }
 }
 
@@ -88,7 +88,7 @@ static bool gate_enter(struct bz_request *r, struct bz_wakelist *wakes)
     }
 }
 
-/* The node leaves by a deadline or a cancel. False: the gate was opened since the node joined. */
+/* End the wait by a deadline or a cancel. Return false if the gate was opened since the node joined. */
 static bool gate_leave(struct bz_node *n)
 {
     return n->since == ((const struct bz_gate *)n->owner)->openings;
@@ -98,7 +98,7 @@ static bool gate_is_far(const struct bz_request *r)
 {
     const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_gate *g = n->owner;
-    return !is_open(bz_load_relaxed(&g->word)); /* relaxed: a look, nobody goes through */
+    return !is_open(bz_load_relaxed(&g->word)); /* relaxed: a hint, it releases no waiter */
 }
 
 static const struct bz_node_ops waiting_for_event = {
@@ -132,13 +132,13 @@ static int gate_wait(struct bz_gate *g, const struct bz_node_ops *ops, blitz_dea
 {
     bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    if (!BZ_SYNC_IS_DULL && bz_load_acquire(&g->word) == 0) /* [G] and nobody is at the line */
+    if (!BZ_SYNC_IS_DULL && bz_load_acquire(&g->word) == 0) /* [G] and QUEUED is not set */
         return 0;
     return bz_waitq_acquire(&g->q, g, ops, 0, until);
 }
 
-/* Bring the count to 0 although somebody is in line: I2. It may have changed, or be another's by now.
- * False: look again. */
+/* Bring the count to 0 under the lock, because QUEUED is set: I2. The word may have changed, or another thread may
+ * have opened the gate. Then return false, and the caller retries. */
 static BZ_NOINLINE bool open_locked(struct bz_gate *g, uint64_t word)
 {
     const struct bz_os *os = bz_sync_os();
@@ -154,7 +154,7 @@ static BZ_NOINLINE bool open_locked(struct bz_gate *g, uint64_t word)
     return is_ours;
 }
 
-/* Count down by n. False: there are not as many. */
+/* Count down by n. Return false if the count is less than n. */
 static bool gate_down(struct bz_gate *g, uint64_t n)
 {
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
@@ -175,14 +175,15 @@ static bool gate_down(struct bz_gate *g, uint64_t n)
     }
 }
 
-/* Count up, if the sum is at most `most`. */
+/* Count up by n. Return false if the sum would exceed `most`. */
 static bool gate_up(struct bz_gate *g, uint64_t n, uint64_t most)
 {
     uint64_t word = bz_load_relaxed(&g->word); /* relaxed: a first guess */
     do {
         if (n > most - word / ONE)
             return false;
-    } while (!bz_cas_weak_rlx_rlx(&g->word, &word, word + n * ONE)); /* relaxed: it only shuts */
+    } while (!bz_cas_weak_rlx_rlx(&g->word, &word,
+                                  word + n * ONE)); /* relaxed: it only shuts the gate */
     return true;
 }
 

@@ -1,49 +1,48 @@
 /*
- * mutex.c - one word: locked by whom, is anybody in line, is one of them awake.
+ * mutex.c - a word with three flags: locked, a waiter is queued, a notified waiter is awake.
  *
- * The word: WOKEN | QUEUED | LOCKED. Beside it stands the holder, a task's number, so that a dump
- * can name it and a debug build can tell who unlocks; plain threads are all 0. (In the word it would
- * have to be known before the CAS and the subtraction: three loads, one after the other, where each
- * locked instruction makes the next load wait. 5.0 ns a pair, against 4.1 with a store beside; Go's,
- * inline, takes 4.8.)
+ * The word: WOKEN | QUEUED | LOCKED. The holder's task id is stored beside it, so that a dump can name the holder and
+ * a debug build can check the caller of unlock. All plain threads have id 0. (With the id in the word, the id would
+ * have to be known before the CAS and the subtraction. That is three dependent loads, and each locked instruction
+ * delays the next load: 5.0 ns a pair, against 4.1 with a store beside the word. Go's mutex, inline, takes 4.8.)
  *
- *   lock      free: one CAS. Else a short spin, then the line.
- *   unlock    nobody in line, or one of them is awake: one subtraction. Else the first in line is told
- *             to try, WOKEN is set and the mutex is free for whoever comes first.
+ *   lock      If the mutex is free: one CAS. Else a short spin, then the wait queue.
+ *   unlock    If the queue is empty or a notified waiter is awake: one subtraction. Else notify the first waiter,
+ *             set WOKEN and leave the mutex free for the first thread that locks it.
  *
- * WOKEN says that somebody who stood in line is on the way, so that a holder that locks and unlocks
- * in a loop wakes one task and not one with every round; with the next unlock after that one has
- * locked, or gone back into line, another is woken.
+ * WOKEN says that a notified waiter is on its way. So a holder that locks and unlocks in a loop wakes one task, and
+ * not one task in every round. After that waiter has locked the mutex, or has gone back into the queue, the next
+ * unlock wakes another one.
  *
  * Rejected:
- *   handing over at every unlock   fair, but each round is a switch: 8 tasks on 2 procs took ten
- *                                  times as long (and with a thread in line, a thousand times)
- *   never handing over             a waiter can be passed for ever (go#13086)
- *   a mode, as Go's mutex has      the age of the first in line says the same, and is looked at
- *                                  only where somebody is woken, where a clock read does not matter
- *   spinning long                  the line of the word goes back and forth between the CPUs (0.3 us
- *                                  a round trip here) while the holder would be done by itself
+ *   handing off at every unlock    fair, but each round is a switch: 8 tasks on 2 procs took ten
+ *                                  times as long (and with a thread in the queue, a thousand times)
+ *   never handing off              a waiter can be passed for ever (go#13086)
+ *   a mode, as Go's mutex has      the age of the first waiter says the same. It is checked only when
+ *                                  a waiter is woken, where a clock read does not matter
+ *   spinning long                  the cache line of the word goes back and forth between the CPUs (0.3 us
+ *                                  a round trip here) while the holder would finish by itself
  *
  *                     LOCKED QUEUED WOKEN
  *   free               0      0      0
  *   held               1      0      0
- *   held, wanted       1      1      0       the unlock will tell or hand over
+ *   held, wanted       1      1      0       the unlock will notify or hand off
  *   held, one awake    1      ?      1       the unlock is a subtraction
- *   free, one awake    0      ?      1       whoever comes
- *   free, wanted       0      1      0       for a moment: who made it so serves the line
+ *   free, one awake    0      ?      1       the first thread that locks it gets it
+ *   free, wanted       0      1      0       for a moment: the thread that made it so serves the queue
  *
- * In the plain form lock takes the lock of the line, and so does unlock unless one is awake.
+ * In the plain form lock takes the lock of the wait queue, and so does unlock unless a notified waiter is awake.
  *
- * I1  Somebody is in the line -> QUEUED.
- * I2  WOKEN -> exactly one node is TOLD. It clears WOKEN when it enters again or is revoked, under the
+ * I1  A waiter is in the queue -> QUEUED.
+ * I2  WOKEN -> exactly one node is notified. It clears WOKEN when it enters again or is revoked, under the
  *     lock.
- * I3  While a holder has the lock of the line as well, nobody else changes the word: it is LOCKED, and
+ * I3  While the holder also has the lock of the wait queue, no other thread changes the word: it is LOCKED, and
  *     the flags are changed under the lock.
- * I4  Who leaves QUEUED without LOCKED and WOKEN behind serves the line: nobody else would.
- * I5  holder is written by who has locked it, or by who hands it over, before anybody else could.
+ * I4  A thread that leaves QUEUED set without LOCKED and WOKEN serves the queue: no other thread would.
+ * I5  The thread that locks the mutex or hands it off writes holder, before any other thread could.
  *
- * [L] unlock: word release -> lock: word acquire   what one holder did, the next one sees. Whoever is
- *     handed the mutex gets that by its wait, or by the lock of the line
+ * [L] unlock: word release -> lock: word acquire   the next holder sees the writes of the last one. After a
+ *     hand-off the new holder gets this from its wait, or from the lock of the wait queue
  */
 #include "blitz/mutex.h"
 
@@ -54,20 +53,20 @@
 
 enum { LOCKED = 1, QUEUED = 2, WOKEN = 4 };
 
-/* Turns of the spin: a moment, in which a holder that runs is done. None: 27 ns a turn for 8 tasks on
- * two CPUs; 1 to 4: 8 (Go: 15). */
+/* Rounds of the spin: long enough for a running holder to finish. Measured with 8 tasks on two CPUs, ns a turn: 27
+ * with no rounds, 8 with 1 to 4 rounds (Go: 15). */
 #if !defined(BZ_MUTEX_SPINS)
 #define BZ_MUTEX_SPINS 2
 #endif
 
-/* How long one in line may be passed. */
+/* The time for which the first waiter may be passed. */
 #if !defined(BZ_MUTEX_PATIENCE_NS)
 #define BZ_MUTEX_PATIENCE_NS BLITZ_MS
 #endif
 
 struct bz_mutex {
     bz_atomic(uint32_t) word;
-    bz_atomic(uint64_t) holder; /* I5; of a mutex that is not locked: who had it last */
+    bz_atomic(uint64_t) holder; /* I5; if the mutex is not locked, its last holder */
     struct bz_waitq q;
 };
 
@@ -84,13 +83,13 @@ static inline uint64_t id_of_caller(void)
     return me != NULL ? me->id : 0;
 }
 
-/* It is locked by whoever calls. */
+/* Record the caller as the holder. */
 static inline void own(struct bz_mutex *m)
 {
     bz_store_relaxed(&m->holder, id_of_caller()); /* relaxed: I5, for dumps and ourselves */
 }
 
-/* ---- under the lock of the line ---- */
+/* ---- under the lock of the wait queue ---- */
 
 static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
@@ -104,7 +103,7 @@ static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
         if (!(word & LOCKED)) {
             if (bz_cas_weak_acq_rlx(&m->word, &word, kept | LOCKED)) /* [L] */
                 break;
-            /* relaxed: flags; who acts on them takes the lock of the line */
+            /* relaxed: flags; a thread that acts on them takes the lock of the wait queue */
         } else if (bz_cas_weak_rlx_rlx(&m->word, &word, (word | QUEUED) & ~ours)) {
             if (!ours)
                 n->since = bz_os_now(bz_sync_os());
@@ -122,10 +121,10 @@ static bool mutex_is_far(const struct bz_request *r)
 {
     const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_mutex *m = n->owner;
-    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: a hint, nothing is taken */
+    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: a hint, it takes nothing */
 }
 
-/* Has the first in line been passed for long enough? */
+/* True if the first waiter has been passed for BZ_MUTEX_PATIENCE_NS. */
 static bool is_out_of_patience(const struct bz_node *n)
 {
     return bz_os_now(bz_sync_os()) >= n->since + BZ_MUTEX_PATIENCE_NS;
@@ -136,19 +135,19 @@ static uint32_t queued_flag(struct bz_mutex *m)
     return bz_waitq_is_empty(&m->q) ? 0 : QUEUED;
 }
 
-/* Hand the mutex, which is locked, to the first in line. The word comes first: as soon as it is
- * woken the new holder may unlock. */
+/* Hand off the locked mutex to n, the first waiter. Write the word first: the new holder may unlock as soon as it is
+ * woken. */
 static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakelist *wakes)
 {
     uint32_t queued =
-        n->request.waiter.in.next == &m->q.inside ? 0 : QUEUED; /* when it has left the line */
-    /* relaxed: I3 and I5, and the new holder gets what we did by its wait or the lock */
+        n->request.waiter.in.next == &m->q.inside ? 0 : QUEUED; /* after n has left the queue */
+    /* relaxed: I3 and I5, and the new holder sees our writes through its wait or the lock */
     bz_store_relaxed(&m->holder, n->want);
     bz_store_relaxed(&m->word, queued | LOCKED); /* relaxed: likewise */
     return bz_node_give(n, wakes);
 }
 
-/* The mutex is ours to release: LOCKED is set, WOKEN is not, and nobody else changes the word (I3). */
+/* Release the mutex, which the caller holds: LOCKED is set, WOKEN is not, and no other thread changes the word (I3). */
 static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
 {
     for (struct bz_node *n; (n = bz_waitq_first(&m->q)) != NULL;) {
@@ -163,7 +162,7 @@ static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
     bz_store_release(&m->word, 0); /* [L] */
 }
 
-/* Whoever is in line and has nobody to wake it is told to try: I4. */
+/* If the mutex is free and no notified waiter is awake, notify the first waiter or hand off to it: I4. */
 static void mutex_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = owner;
@@ -179,7 +178,7 @@ static void mutex_serve(void *owner, struct bz_wakelist *wakes)
     pass_on(m, wakes);
 }
 
-/* A future was told to try, or handed the mutex, and is cancelled. */
+/* Take back the notification or the mutex of a future that is cancelled. */
 static void mutex_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = n->owner;
@@ -223,7 +222,7 @@ static inline bool grab_free(struct bz_mutex *m)
     return bz_cas_strong_acq_rlx(&m->word, &seen, LOCKED); /* [L] */
 }
 
-/* Also if there is a line: the first in it may be passed. */
+/* Lock a free mutex, even if there are waiters: the first one may be passed. */
 static bool grab(struct bz_mutex *m)
 {
     uint32_t word = bz_load_relaxed(&m->word); /* relaxed: a first guess */
@@ -265,7 +264,7 @@ int blitz_mutex_try_lock(blitz_mutex *mutex)
     return grab(of(mutex)) ? 0 : -EAGAIN;
 }
 
-/* Somebody is in line and nobody awake, and it stays so while we hold the mutex. */
+/* Unlock while there are waiters and none is awake. This does not change while the caller holds the mutex. */
 static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
 {
     const struct bz_os *os = bz_sync_os();
@@ -276,13 +275,13 @@ static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
     bz_waitq_end(&m->q, m, &locking, &wakes, os);
 }
 
-/* Is the unlock to see to it that somebody is woken? */
+/* True if the unlock must wake a waiter. */
 static inline bool owes_a_wake(uint32_t word)
 {
     return (word & (QUEUED | WOKEN)) == QUEUED;
 }
 
-/* Aborts unless whoever calls has it. */
+/* Abort unless the caller holds the mutex. */
 BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 {
     uint64_t holder = bz_load_relaxed(&m->holder), me = id_of_caller(); /* relaxed: I5 */
@@ -293,7 +292,7 @@ BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
              (void *)m, (unsigned long long)me, (unsigned long long)holder);
 }
 
-/* The word was not just LOCKED: others came between, one is awake, or it was not locked at all. */
+/* Handle a word that was not just LOCKED: a waiter came meanwhile, one is awake, or the mutex was not locked. */
 static BZ_NOINLINE void after_unlock(struct bz_mutex *m, uint32_t word)
 {
     if (!BZ_BROKEN(295))
@@ -308,34 +307,34 @@ void blitz_mutex_unlock(blitz_mutex *mutex)
 {
     struct bz_mutex *m = of(mutex);
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    uint32_t word = bz_load_relaxed(&m->word); /* relaxed: what we wrote, and flags */
+    uint32_t word = bz_load_relaxed(&m->word); /* relaxed: our own write, and flags */
     BZ_ASSERT((check_owner(m, word), true));
     if (BZ_UNLIKELY(owes_a_wake(word)) || (BZ_SYNC_IS_DULL && !(word & WOKEN))) {
         unlock_slowly(m);
         return;
     }
     word = bz_fetch_sub_release(&m->word, LOCKED); /* [L] */
-    if (BZ_UNLIKELY(word != LOCKED))               /* one test for all that is rare */
+    if (BZ_UNLIKELY(word != LOCKED))               /* one test for all rare cases */
         after_unlock(m, word);
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 bool blitz_mutex_is_locked(const blitz_mutex *mutex)
 {
     const struct bz_mutex *m = (const struct bz_mutex *)mutex;
-    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: old news at once */
+    return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: outdated at once */
 }
 
 uint64_t blitz_mutex_holder(const blitz_mutex *mutex)
 {
     const struct bz_mutex *m = (const struct bz_mutex *)mutex;
-    return blitz_mutex_is_locked(mutex) ? bz_load_relaxed(&m->holder) : 0; /* relaxed: old news */
+    return blitz_mutex_is_locked(mutex) ? bz_load_relaxed(&m->holder) : 0; /* relaxed: outdated */
 }
 
 /* ---- as a future ---- */
 
-/* If it was handed over, the future that waited could not say for whom: now it can. */
+/* Poll the lock, and record the holder. A hand-off to a future cannot know which task polls it; the poll does. */
 static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker)
 {
     struct bz_mutex *m = bz_sync_future_node(BZ_CONTAINER_OF(f, blitz_sync_future, future))->owner;

@@ -1,21 +1,19 @@
 /*
- * notify.c - a notification for one, kept if nobody waits, or for all who wait now.
+ * notify.c - a notification for one waiter, kept if there is none, or for all present waiters.
  *
- * Everything is under the lock of the line. A fast path would save a lock that nobody else holds in
- * a call that is about to wake or to wait; not worth a protocol.
+ * Everything is under the lock of the wait queue. A fast path would save an uncontended lock in
+ * a call that is about to wake or to wait; that is not worth a protocol.
  *
- * Who was notified by notify_all does not pass it on when it is cancelled: everybody had it. Who was
- * notified by notify_one does, and so a notification is used up by one that heard it or is kept.
- * That is why serve gives for as long as one is kept.
+ * A waiter notified by notify_all does not pass the notification on when it is cancelled: every waiter had it. A waiter
+ * notified by notify_one does pass it on. So a waiter that returns uses up the notification, or it is kept.
+ * That is why serve grants for as long as one is kept.
  *
- * "Now" in notify_all is a line drawn under those who wait: a round number, which each node takes
- * with it into the line, so that the wakers can be fired in batches with the lock dropped, and nobody
- * who joins meanwhile is woken as well.
+ * notify_all wakes only the waiters of that moment. Each node takes a round number with it into the queue. So the
+ * wakers can be fired in batches with the lock dropped, and waiters that join meanwhile are not woken.
  *
- * I1  A notification is kept -> nobody is in the line, outside of the lock.
+ * I1  A notification is kept -> the queue is empty, outside of the lock.
  *
- * What is kept is written under the lock, and looked at without it by who only wants to know whether
- * it would have to wait.
+ * is_kept is written under the lock. A caller that only asks whether it would have to wait reads it without the lock.
  */
 #include "blitz/notify.h"
 
@@ -26,11 +24,11 @@
 
 struct bz_notify {
     struct bz_waitq q;
-    uint64_t round;              /* of notify_all; guarded by q.lock */
-    bz_atomic(uint64_t) is_kept; /* a notification for whoever comes; written under q.lock */
+    uint64_t round;              /* number of notify_all calls; guarded by q.lock */
+    bz_atomic(uint64_t) is_kept; /* a notification for the next waiter; written under q.lock */
 };
 
-enum { BY_ALL = 1 }; /* a given node's `want`: by which of the two it was given */
+enum { BY_ALL = 1 }; /* `want` of a granted node: notify_all granted it, not notify_one */
 
 static_assert(sizeof(struct bz_notify) <= sizeof(blitz_notify), "it has room");
 
@@ -41,7 +39,7 @@ static struct bz_notify *of(blitz_notify *notify)
 
 static bool is_kept(const struct bz_notify *notify)
 {
-    return bz_load_relaxed(&notify->is_kept) != 0; /* relaxed: the lock, or a look before it */
+    return bz_load_relaxed(&notify->is_kept) != 0; /* relaxed: the lock, or a hint before it */
 }
 
 static void keep(struct bz_notify *notify, bool is_kept)
@@ -65,7 +63,7 @@ static bool notify_enter(struct bz_request *r, struct bz_wakelist *wakes)
     return false;
 }
 
-/* Those who waited for a notify_all, then whoever may have the one that is kept. */
+/* Grant to the waiters of a notify_all, then give the kept notification to the next waiter. */
 static void notify_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = owner;

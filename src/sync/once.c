@@ -6,18 +6,18 @@
  *   BUSY     waits           DONE          EMPTY          refused
  *   DONE     has it          -             -              refused
  *
- * The word: maker << 2 | state. The maker is a task's number, so that one that asks for the value it
- * is making is told so instead of waiting for itself. Asking for a value that is there is one load.
+ * The word: maker << 2 | state. The maker is a task id. A maker that asks for the value it is making gets an error
+ * instead of waiting for itself. Getting a value that is there is one load.
  *
- * After a failure the cell is empty and the first in line is given the turn, not the error: it may
- * have another function, or better luck. If it has gone, the next.
+ * After a failure the cell is empty. The first waiter is granted the turn, not the error: it may
+ * have another function, or better luck. If that waiter has left, the next one gets the turn.
  *
- * All changes are made under the lock of the line; only DONE is looked at without it.
+ * All changes are made under the lock of the wait queue; only DONE is read without it.
  *
- * I1  BUSY -> exactly one caller, or future that was given its turn, is to make the value.
+ * I1  BUSY -> exactly one caller, or future that was granted its turn, must make the value.
  * I2  value is written before DONE and constant after.
  *
- * [V] done: word release -> get: word acquire   the value, and all that its maker did, are visible
+ * [V] done: word release -> get: word acquire   the value, and all writes of its maker, are visible
  */
 #include "blitz/once.h"
 
@@ -28,7 +28,7 @@
 
 enum { EMPTY, BUSY, DONE, STATE = 3, SHIFT = 2 };
 
-/* node.error of one whose turn it is. No errno, nor a result. */
+/* The waiter's result if it must make the value. Neither an errno nor a result for the user. */
 enum { YOUR_TURN = 1 };
 
 struct bz_once {
@@ -119,7 +119,7 @@ static const struct bz_node_ops getting = {.look.future = {"once", BLITZ_REVOCAB
 
 /* ---- making ---- */
 
-/* Under the lock: what is there from now on. */
+/* Under the lock: publish the value, or return to EMPTY after an error. */
 static void settle(struct bz_once *o, int err, void *value)
 {
     if (err != 0) {
@@ -130,7 +130,7 @@ static void settle(struct bz_once *o, int err, void *value)
     bz_store_release(&o->word, DONE); /* [V] */
 }
 
-/* It is the caller's turn: I1. */
+/* Make the value. The caller has the turn: I1. */
 static int make(struct bz_once *o, blitz_once_fn fn, void *arg)
 {
     void *value = NULL;
@@ -197,7 +197,7 @@ int blitz_lazy_get(blitz_lazy *l, void **out, blitz_deadline until)
 
 /* ---- as a future ---- */
 
-/* Its first members are those of the wait. */
+/* The first members are those of blitz_sync_future. */
 static_assert(offsetof(blitz_once_future, result) == offsetof(blitz_sync_future, result) &&
                   offsetof(blitz_once_future, inside) == offsetof(blitz_sync_future, inside) &&
                   offsetof(blitz_once_future, value) == sizeof(blitz_sync_future),

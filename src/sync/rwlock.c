@@ -1,43 +1,45 @@
 /*
- * rwlock.c - readers counted in a word, a writer in a bit of it, and one line for both.
+ * rwlock.c - a reader count and a writer bit in one word, and one wait queue for both.
  *
- * The word: readers << 3 | TOLD | WRITER | QUEUED. While nobody stands in the line each operation is
- * one atomic instruction on it. QUEUED is set while somebody does and nobody of them is awake, and sends
- * everybody who comes to the end of the line: so a writer waits for those who read now and for nobody
- * who comes later. Whoever leaves and finds QUEUED alone serves the line.
+ * The word: readers << 3 | TOLD | WRITER | QUEUED. While the queue is empty, each operation is one atomic instruction
+ * on the word. QUEUED is set while there are waiters and none of them is awake. It sends every newcomer to the end of
+ * the queue: so a writer waits for the current readers only, and not for later ones. A thread that unlocks and leaves
+ * QUEUED alone in the word serves the queue.
  *
- * To serve is to tell the first one to try: QUEUED becomes TOLD, and until that one comes the lock is
- * anybody's. When it comes it has the lock, and sees to those behind it (a reader tells the next
- * reader, and so on), or goes back to the front of the line, with QUEUED. One that has waited for the
- * time of its patience is given the lock instead, and so are futures, which may be slow to come. So
- * whoever is first in line is passed for a millisecond at most, and as mutex.c does it, because what
- * is handed over is held by one who does not run yet: eight tasks on two CPUs with one write in a
- * hundred made a convoy of it, in which every write parked the other seven. (60 switches in a thousand
- * locks, and 45 ns of CPU time each; with telling 0.01, and 4.5.)
+ * To serve is to notify the first waiter: QUEUED becomes TOLD, and until that waiter runs any thread may take the
+ * lock. When the notified waiter gets the lock, it takes care of the waiters behind it: a reader notifies the next
+ * reader, and so on. If it does not get the lock, it goes back to the front of the queue and sets QUEUED.
  *
- * Before it joins the line a writer waits for a moment for the readers to leave, with QUEUED unset,
- * because a reader that runs is done in nanoseconds and the line costs a switch. Readers that come
- * meanwhile go in before it; the moment is bounded, so it is no starvation.
+ * A waiter that has waited for BZ_RWLOCK_PATIENCE_NS is granted the lock instead. Futures are always granted it,
+ * because they may run late. So the first waiter is passed for a millisecond at most. The reason for notifying is the
+ * same as in mutex.c: after a hand-off the lock belongs to a task that does not run yet. With eight tasks on two CPUs
+ * and one write in a hundred this made a convoy, in which every write parked the other seven. (60 switches in a
+ * thousand locks, and 45 ns of CPU time each; with notifications 0.01, and 4.5.)
  *
- * A reader adds itself first and looks then whether it may: a load before a CAS would wait for the
- * locked instruction before it (4.9 ns a lock and unlock, 4.2 with the addition, Go 4.4). One that came
- * in vain leaves by the same door as a real one: whoever brings the word to QUEUED alone serves the
- * line, be it only a guest, so a guest can delay a writer for a moment and never lose its turn.
+ * Before it joins the queue, a writer spins for a moment until the readers leave, with QUEUED unset. A reader that
+ * runs finishes in nanoseconds, and the queue costs a switch. Readers that come meanwhile go in before the writer. The
+ * spin is bounded, so it cannot starve the writer.
+ *
+ * A reader first adds itself to the word and then checks whether it may read. A load before a CAS would wait for the
+ * locked instruction before it (4.9 ns a lock and unlock, 4.2 with the addition, Go 4.4). A reader that may not read is
+ * a *guest*. It leaves like a real reader: if it brings the word to QUEUED alone, it serves the queue. So a guest can
+ * delay a writer for a moment, but the writer never loses its turn.
  *
  * Rejected: reader counts spread over the CPUs (a writer must visit them all; a blitz_rwlock would
- * be kilobytes); a writer that is preferred to readers in line (it could starve them in turn).
+ * be kilobytes); preferring a writer to readers in the queue (it could starve them in turn).
  *
- * In the plain form every call takes the lock of the line, and nobody has patience.
+ * In the plain form every call takes the lock of the wait queue, and the patience is 0.
  *
- * I1  WRITER -> no readers but guests, who have seen WRITER or QUEUED and are about to leave.
- * I2  Somebody is in the line -> QUEUED or TOLD. Both are changed under the lock of the line.
- * I3  With QUEUED set only serve lets anybody in, under the lock; others can only leave, and guests.
- * I4  Who leaves and brings the word to QUEUED alone serves the line.
- * I5  TOLD -> exactly one node is told, and QUEUED is not set. It clears TOLD when it enters again.
+ * I1  WRITER -> no readers but guests, which have seen WRITER or QUEUED and are about to leave.
+ * I2  A waiter is in the queue -> QUEUED or TOLD. Both are changed under the lock of the wait queue.
+ * I3  With QUEUED set only serve grants the lock, under the lock of the queue; other threads can only leave, or be
+ *     guests.
+ * I4  A thread that leaves and brings the word to QUEUED alone serves the queue.
+ * I5  TOLD -> exactly one node is notified, and QUEUED is not set. It clears TOLD when it enters again.
  *
- * [R] unlock: word release -> lock, serve: word acquire   a writer sees what readers and writers before
- *     it have done, a reader what writers have. Whoever is let in by serve gets it by its wait or
- *     the lock of the line
+ * [R] unlock: word release -> lock, serve: word acquire   a writer sees the writes of the readers and writers before
+ *     it, a reader sees those of writers. A waiter granted by serve gets this from its wait or from the lock of
+ *     the wait queue
  */
 #include "blitz/rwlock.h"
 
@@ -48,12 +50,12 @@
 
 enum { QUEUED = 1, WRITER = 2, TOLD = 4, READER = 8 };
 
-/* Turns of the spin before the line. */
+/* Rounds of the spin before the wait queue. */
 #if !defined(BZ_RWLOCK_SPINS)
 #define BZ_RWLOCK_SPINS 4
 #endif
 
-/* How long one in line may be passed. */
+/* The time for which the first waiter may be passed. */
 #if !defined(BZ_RWLOCK_PATIENCE_NS)
 #define BZ_RWLOCK_PATIENCE_NS BLITZ_MS
 #endif
@@ -70,15 +72,15 @@ static struct bz_rwlock *of(blitz_rwlock *lock)
     return (struct bz_rwlock *)lock;
 }
 
-/* What keeps one who wants to come in as a reader, or as a writer, out. */
+/* Return the bits of the word that keep a reader, or a writer, out. */
 static uint64_t obstacles_of(uint64_t want)
 {
     return want == READER ? WRITER : ~(uint64_t)(QUEUED | TOLD);
 }
 
-/* ---- under the lock of the line ---- */
+/* ---- under the lock of the wait queue ---- */
 
-/* Has it been passed for long enough? */
+/* True if the waiter must be granted the lock instead of being notified. */
 static bool is_out_of_patience(const struct bz_node *n)
 {
     if (BZ_SYNC_IS_DULL || n->request.waiter.is_polled)
@@ -86,7 +88,7 @@ static bool is_out_of_patience(const struct bz_node *n)
     return bz_os_now(bz_sync_os()) >= n->since + BZ_RWLOCK_PATIENCE_NS && !BZ_BROKEN(94);
 }
 
-/* The first in line, who can have the lock, is to try: I5. False: it had gone. */
+/* Notify n, the first waiter, which can have the lock: I5. Return false if n had left. */
 static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakelist *wakes)
 {
     if (!bz_node_tell(n, wakes))
@@ -98,11 +100,11 @@ static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakelist *wak
 static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = owner;
-    if (bz_load_relaxed(&l->word) & TOLD) /* relaxed: the lock. It will see to them, I5 */
+    if (bz_load_relaxed(&l->word) & TOLD) /* relaxed: the lock. The notified node serves, I5 */
         return;
     for (struct bz_node *n; (n = bz_waitq_first(&l->q)) != NULL;) {
         uint64_t want = n->want;
-        /* relaxed: I3; the addition below acquires, and whoever leaves after this look serves */
+        /* relaxed: I3; the addition below acquires, and a thread that leaves after this load serves */
         if (bz_load_relaxed(&l->word) & obstacles_of(want))
             return;
         if (bz_wakelist_is_full(wakes)) {
@@ -114,16 +116,16 @@ static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
                 return;
             continue;
         }
-        bz_fetch_add_acquire(&l->word, want); /* [R] before it is woken, and may unlock */
+        bz_fetch_add_acquire(&l->word, want); /* [R] before n is woken and may unlock */
         if (!bz_node_give(n, wakes))
-            /* relaxed: nothing was done under it; stronger than needed: in a model, where nobody leaves
-             * at the same moment; seeds and stress see to that */
+            /* relaxed: nothing was done under it; stronger than needed: in a model, where no thread leaves
+             * at the same moment; seeds and stress cover that */
             bz_fetch_sub_relaxed(&l->word, want);
     }
     bz_fetch_and_relaxed(&l->word, ~(uint64_t)QUEUED); /* relaxed: I2, a flag; the lock */
 }
 
-/* One that was told has the lock: those behind it are its to see to. */
+/* Take the lock or join the queue. A notified node that takes the lock serves the waiters behind it. */
 static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
     struct bz_node *n = bz_node_of(r);
@@ -137,7 +139,7 @@ static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
         if ((word & keeps_out) == 0) {
             if (bz_cas_weak_acq_rlx(&l->word, &word, (kept | queued) + n->want)) /* [R] */
                 break;
-        } else if (kept & TOLD || /* it will see to us, too */
+        } else if (kept & TOLD || /* the notified node will serve us, too */
                    bz_cas_weak_rlx_rlx(&l->word, &word, kept | QUEUED)) { /* relaxed: the lock */
             if (!was_told)
                 n->since = bz_os_now(bz_sync_os());
@@ -155,7 +157,7 @@ static void rwlock_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = n->owner;
     (void)wakes;
-    BZ_ASSERT(n->request.waiter.state == BZ_WAITER_GRANTED); /* futures are not told */
+    BZ_ASSERT(n->request.waiter.state == BZ_WAITER_GRANTED); /* futures are not notified */
     bz_fetch_sub_relaxed(&l->word, n->want); /* relaxed: nothing was done under it */
 }
 
@@ -163,7 +165,7 @@ static bool rwlock_is_far(const struct bz_request *r)
 {
     const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_rwlock *l = n->owner;
-    /* relaxed: a look, nothing is taken */
+    /* relaxed: a hint, it takes nothing */
     return (bz_load_relaxed(&l->word) & (obstacles_of(n->want) | QUEUED)) != 0;
 }
 
@@ -180,7 +182,7 @@ static const struct bz_node_ops writing = {
 
 /* ---- unlocking ---- */
 
-/* Leave as what one was. If that lets somebody in, the line is served: I4. */
+/* Leave as a reader or as the writer (`what`). If only QUEUED remains in the word, serve the queue: I4. */
 static inline void leave(struct bz_rwlock *l, uint64_t what)
 {
     uint64_t was = bz_fetch_sub_release(&l->word, what); /* [R] */
@@ -218,7 +220,7 @@ void blitz_rwlock_init(blitz_rwlock *lock)
     *lock = (blitz_rwlock)BLITZ_RWLOCK_INIT;
 }
 
-/* One try, without the line. */
+/* Try to lock without the wait queue. */
 static inline bool grab(struct bz_rwlock *l, uint64_t want)
 {
     uint64_t word = bz_load_relaxed(&l->word); /* relaxed: a first guess */

@@ -1,23 +1,22 @@
 /*
- * semaphore.c - permits in a word, and a line of those for whom there were too few.
+ * semaphore.c - permits in a word, and a wait queue for acquires that found too few.
  *
- * The word: permits << 2 | CLOSED | QUEUED. While nobody stands in the line, acquire and release are
- * one CAS each. QUEUED is set while somebody does: it sends every acquire to the end of the line, so
- * that nobody is passed, and every release to the line's lock, where serve hands the permits to
- * those in front. Permits are counted in the word at all times, also while QUEUED is set; serve takes
- * them out before it gives.
+ * The word: permits << 2 | CLOSED | QUEUED. While the queue is empty, acquire and release are one CAS each. QUEUED is
+ * set while there are waiters. It sends every acquire to the end of the queue, so that no waiter is passed. It sends
+ * every release to the queue's lock, where serve hands off the permits to the first waiters. The word counts the
+ * permits at all times, also while QUEUED is set; serve subtracts them before it grants.
  *
  * Releasing is a CAS loop and not an addition, so that a release beyond the limit is refused without
  * having happened; uncontended the two cost the same.
  *
- * In the plain form every call takes the lock of the line.
+ * In the plain form every call takes the lock of the wait queue.
  *
  * I1  Permits in the word + permits given and not released are what was made and released.
- * I2  Somebody is in the line -> QUEUED. Cleared under the lock when the line is empty.
+ * I2  A waiter is in the queue -> QUEUED. Cleared under the lock when the queue is empty.
  * I3  With QUEUED set only serve lowers the number of permits, under the lock.
  *
- * [P] release: word release -> acquire, serve: word acquire   what the last holder of a permit did is
- *     visible to the next. A waiter gets it from serve, through its wait or the lock
+ * [P] release: word release -> acquire, serve: word acquire   the next holder of a permit sees the writes of the
+ *     last one. A waiter gets this from serve, through its wait or the lock
  */
 #include "blitz/semaphore.h"
 
@@ -40,7 +39,7 @@ static uint64_t permits_of(uint64_t word)
     return word >> SHIFT;
 }
 
-/* Can n be had, with that word, by one for whom these flags are no obstacle? */
+/* True if the word has n permits and none of the flags in `obstacles`. */
 static bool has_permits(uint64_t word, uint64_t n, uint64_t obstacles)
 {
     return (word & obstacles) == 0 && permits_of(word) >= n;
@@ -69,15 +68,15 @@ static bool semaphore_enter(struct bz_request *r, struct bz_wakelist *wakes)
     }
 }
 
-/* Take the permits out and give them; they are put back if the node's owner has gone. */
+/* Subtract the permits and grant them. Put them back if the node's owner has left. */
 static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wakelist *wakes)
 {
     uint64_t taken = n->want << SHIFT;
     bz_fetch_sub_acquire(&s->word, taken); /* [P] I3 */
     if (bz_node_give(n, wakes))
         return true;
-    /* relaxed: nothing was done with them; stronger than needed: in a model, where nobody releases
-     * at the same moment; seeds and stress see to that */
+    /* relaxed: nothing was done with them; stronger than needed: in a model, where no thread releases
+     * at the same moment; seeds and stress cover that */
     bz_fetch_add_relaxed(&s->word, taken);
     return false;
 }
@@ -86,7 +85,8 @@ static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&s->q)) != NULL;) {
-        uint64_t word = bz_load_relaxed(&s->word); /* relaxed: I3; more is served by who adds */
+        uint64_t word =
+            bz_load_relaxed(&s->word); /* relaxed: I3; a thread that adds permits serves them */
         bool is_closed = word & CLOSED;
         if (!is_closed && !has_permits(word, n->want, 0))
             return;
@@ -116,7 +116,7 @@ static bool semaphore_is_far(const struct bz_request *r)
 {
     const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
     const struct bz_semaphore *s = n->owner;
-    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a look, nothing is taken */
+    uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a hint, it takes nothing */
     return !(word & CLOSED) && !has_permits(word, n->want, FLAGS);
 }
 
@@ -178,14 +178,14 @@ int blitz_semaphore_release(blitz_semaphore *semaphore, uint32_t n)
 void blitz_semaphore_close(blitz_semaphore *semaphore)
 {
     struct bz_semaphore *s = of(semaphore);
-    bz_fetch_or_relaxed(&s->word, CLOSED); /* relaxed: a flag; who waits gets it by the lock */
+    bz_fetch_or_relaxed(&s->word, CLOSED); /* relaxed: a flag; waiters get it by the lock */
     bz_waitq_serve(&s->q, s, &acquiring);
 }
 
 uint32_t blitz_semaphore_permits(const blitz_semaphore *semaphore)
 {
     const struct bz_semaphore *s = (const struct bz_semaphore *)semaphore;
-    return (uint32_t)permits_of(bz_load_relaxed(&s->word)); /* relaxed: old news at once */
+    return (uint32_t)permits_of(bz_load_relaxed(&s->word)); /* relaxed: outdated at once */
 }
 
 void blitz_semaphore_acquire_future_init(blitz_sync_future *f, blitz_semaphore *semaphore,

@@ -1,5 +1,5 @@
 /*
- * waitq.c - the line before a primitive: joining, giving, giving up. The essay is in waitq.h.
+ * waitq.c - the wait queue of a primitive: joining, granting, leaving. The essay is in waitq.h.
  *
  *              join     give      tell       give up (deadline, cancel)   enter again
  *   out        queued   -         -          -                            -
@@ -7,14 +7,14 @@
  *   granted    -        -         -          (future) give_back, serve    -
  *   notified   queued   -         -          (future) give_back, serve    out, or queued
  *
- * A blocking owner that was given to has taken it with the same step (the arbiter of its wait, sched/wait.h),
- * so only a future can be given something and then go: it does not run until it is polled.
+ * A grant to a blocking owner claims its wait in the same step (the arbiter of its wait, sched/wait.h). So only a
+ * future can have a grant and then leave, because it does not run until it is polled.
  *
- * Rejected: giving futures a mere notification everywhere (they would lose their place in the line
- * with every race they lose, so that a first-in-first-out semaphore could not be one).
+ * Rejected: giving futures a mere notification everywhere. They would lose their place in the queue with every race
+ * they lose, so a future could not be a waiter of a first-in-first-out semaphore.
  *
  * I1  A node is in the list if and only if its state is BZ_WAITER_QUEUED.
- * I2  A stack's node is given or told to with its wait won, or before its wait was published.
+ * I2  The node of a blocking call is granted or notified with its wait claimed, or before its wait was published.
  * I3  The last thread that drops the lock touches nothing of the primitive afterwards.
  * I4  is_last_to_leave: a released waiter may free the primitive. So each call takes the lock once
  *     and releases at most one list of waiters. If more wait than a list holds, the released waiters
@@ -22,7 +22,7 @@
  *     blocking wait), and serves one more list. A list that was cut short has released BZ_WAKELIST_MAX
  *     waiters that have not taken the lock yet, so the chain does not break.
  *
- * No atomics of its own: everything here is under the lock, or handed over by a wait.
+ * This file has no atomics of its own: the lock guards everything here, or a wait hands it off.
  */
 #include "sync/waitq.h"
 
@@ -88,7 +88,7 @@ void bz_node_unlock(struct bz_request *r, struct bz_wakelist *wakes)
     node_unlock(r, wakes);
 }
 
-/* A blocking node whose wait has ended. False: it was given what it wanted before it could park. */
+/* Unregister a blocking node whose wait has ended. Return false if it got its grant before it could park. */
 static bool leave_blocking(struct bz_node *n, const struct bz_node_ops *ops)
 {
     struct bz_waiter *w = &n->request.waiter;
@@ -99,7 +99,7 @@ static bool leave_blocking(struct bz_node *n, const struct bz_node_ops *ops)
     return w->state == BZ_WAITER_OUT;
 }
 
-/* A future that is cancelled: what it has or waits for goes to others. */
+/* Cancel the node of a future. Give back its grant or notification for the other waiters. */
 static void leave_polled(struct bz_node *n, const struct bz_node_ops *ops,
                          struct bz_wakelist *wakes)
 {
@@ -123,7 +123,7 @@ bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes)
         leave_polled(n, ops, wakes);
     else
         has_left = leave_blocking(n, ops);
-    ops->serve(n->owner, wakes); /* it stood before others, perhaps */
+    ops->serve(n->owner, wakes); /* it may have blocked the waiters behind it */
     return has_left;
 }
 
@@ -131,7 +131,7 @@ void bz_node_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_node *n = bz_node_of(r);
     (void)is_early;
-    if (!BZ_BROKEN(112)) /* I3: the giver may still hold the lock; I4 */
+    if (!BZ_BROKEN(112)) /* I3: the releaser may still hold the lock; I4 */
         bz_waitq_serve(n->q, n->owner, bz_node_ops_of(n));
 }
 
@@ -146,7 +146,7 @@ bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-/* What is the same for all primitives, for the compiler to know. */
+/* Copy the operations and set those that all primitives share, so that the compiler can inline them. */
 static BZ_ALWAYS_INLINE struct bz_request_ops known_of(const struct bz_request *r)
 {
     struct bz_request_ops by = *r->ops;
@@ -188,7 +188,7 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
     blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
     struct bz_node *n = bz_sync_future_node(f);
     if (n->q == NULL)
-        return BLITZ_READY; /* as before */
+        return BLITZ_READY; /* it was ready before */
     if (!bz_request_poll(&n->request, waker))
         return BLITZ_PENDING;
     f->result = bz_get(&n->request.waiter.result);

@@ -1,30 +1,29 @@
 /*
- * waitq.h - who waits for a primitive: a lock, a line of nodes, and three ways to stand in it.
+ * waitq.h - the wait queue of a primitive: a lock, a list of nodes, and three kinds of waiters.
  *
- * Every primitive of src/sync is a word or two of state and one of these. The state is changed under
- * the lock of the line, or by a fast path of the primitive that touches nothing but its word. A node is a
- * request (sched/request.h): it stands in the line for a fiber, for a plain thread or for a polled future, and
- * the primitive does not look which. To `enter` of the request the primitive adds three functions:
+ * Every primitive of src/sync is a word or two of state and a wait queue. The state changes under the lock of the
+ * wait queue, or in a fast path of the primitive that touches only its word. A node is a request
+ * (sched/request.h). It waits in the queue for a fiber, for a plain thread or for a polled future, and the primitive
+ * does not distinguish them. The primitive adds three functions to `enter` of the request:
  *
- *   serve      Under the lock: a waiter has left the line, or something was released. Give to the waiters in
- *              front for as long as there is something to give. May be called any number of times for nothing.
- *   give_back  Under the lock: this node was given something, or told to try, and its owner wants it
- *              no more. Take it back. `serve` is called next.
- *   leave      Under the lock: this node leaves the line, with a deadline or a cancel. False: it has
- *              what it wanted, only the giver has not come to it yet (bz_waitq_end).
+ *   serve      Under the lock: a waiter has left the queue, or something was released. Grant to the first waiters
+ *              for as long as there is something to grant. Extra calls are harmless.
+ *   give_back  Under the lock: this node has a grant or a notification, and its owner no longer wants it. Take it
+ *              back. `serve` is called next.
+ *   leave      Under the lock: this node leaves the queue because of a deadline or a cancel. Return false if the
+ *              condition it waited for already holds and only the grant has not reached it yet (bz_waitq_end).
  *
- * Giving (bz_node_give) takes the node out of the line and claims its owner, in one step: true, it is the
- * owner's; false, a deadline or a cancel was first, and it must be given to another node. So what is given is
- * never on its way to an owner that has gone. Telling (bz_node_tell) is the same for a primitive that only
- * says "try again": its owner calls enter once more. A condition always enters first and waits then, because
- * it releases its mutex between the two.
+ * bz_node_give grants: it removes the node from the queue and claims its owner in one step. If it returns true, the
+ * owner has the grant. If it returns false, a deadline or a cancel came first, and the grant must go to another node.
+ * So a grant is never on its way to an owner that has left. bz_node_tell does the same with a notification, which
+ * says only "retry": the owner calls enter once more. A condition always enters first and then waits, because it
+ * releases its mutex between the two.
  *
- * Wake-ups are collected under the lock and delivered after it (wait/wake.h). If there are more than one
- * list holds, the caller drops the lock, delivers, and takes the lock again for the next list
- * (bz_waitq_end), unless a released waiter may free the primitive: then the released waiters release the
- * rest (waitq.c, I4).
+ * Wake-ups are collected under the lock and delivered after unlock (wait/wake.h). If one wake list cannot hold all
+ * of them, the caller drops the lock, delivers, and takes the lock again for the next list (bz_waitq_end). The
+ * exception is a primitive that a released waiter may free: there the released waiters release the rest (waitq.c, I4).
  *
- * A line in zeroed memory is empty and ready for use.
+ * A wait queue in zeroed memory is empty and ready for use.
  */
 #ifndef BZ_SYNC_WAITQ_H
 #define BZ_SYNC_WAITQ_H
@@ -34,7 +33,7 @@
 #include "sched/look.h"
 #include "sched/request.h"
 
-/* No fast paths: every call takes the lock of the line. */
+/* The plain form has no fast paths: every call takes the lock of the wait queue. */
 #if defined(BZ_PLAIN)
 #define BZ_SYNC_IS_DULL true
 #else
@@ -43,10 +42,10 @@
 
 struct bz_waitq {
     struct bz_lock lock;   /* rank: BZ_RANK_WAIT */
-    struct bz_list inside; /* NULL: never used. Guarded by lock, as are the nodes in it */
+    struct bz_list inside; /* NULL: never used. Guarded by lock, as are its nodes */
 };
 
-/* Whose system the caller is on. */
+/* Return the operating system interface of the caller's runtime, or that of plain threads. */
 static inline const struct bz_os *bz_sync_os(void)
 {
     struct bz_machine *m = bz_machine_self();
@@ -55,7 +54,7 @@ static inline const struct bz_os *bz_sync_os(void)
 
 struct bz_node;
 
-/* What a primitive can do, as a table. The request's functions are filled in by BZ_NODE_REQUEST. */
+/* The operations of a primitive. BZ_NODE_REQUEST fills in the functions of the request. */
 struct bz_node_ops {
     struct bz_look_ops look;       /* first. BZ_NODE_FUTURE("what"): its futures */
     struct bz_request_ops request; /* BZ_NODE_REQUEST("what", enter, is_far) */
@@ -63,18 +62,18 @@ struct bz_node_ops {
     void (*give_back)(struct bz_node *n,
                       struct bz_wakelist *wakes); /* NULL: nothing to take back */
     bool (*leave)(struct bz_node *n);             /* NULL: always true */
-    bool is_last_to_leave; /* a released waiter may free the primitive: waitq.c, I3 and I4. There is
-                            * a `leave`, and it changes nothing */
+    bool is_last_to_leave; /* a released waiter may free the primitive: waitq.c, I3 and I4. `leave`
+                            * is then not NULL and changes nothing */
 };
 
-/* A request to a primitive of src/sync. Its waiter stands in q->inside; its result is 0, or what it was given
- * instead: -errno, or a number of the primitive's own. */
+/* A request to a primitive of src/sync. Its waiter is in the list q->inside. Its result is 0, -errno, or a number
+ * that the primitive defines. */
 struct bz_node {
     struct bz_request request;
-    struct bz_waitq *q; /* NULL: its future has been ready; else constant, as is */
+    struct bz_waitq *q; /* NULL once its future was ready; else constant, as is owner */
     void *owner;        /* the primitive */
-    uint64_t want;      /* the primitive's: how many, or which */
-    uint64_t since;     /* the primitive's: when it joined the line */
+    uint64_t want;      /* defined by the primitive: how many, or which */
+    uint64_t since;     /* defined by the primitive: when it joined the queue */
 };
 
 static inline struct bz_node *bz_node_of(struct bz_request *r)
@@ -87,15 +86,16 @@ static inline const struct bz_node_ops *bz_node_ops_of(const struct bz_node *n)
     return BZ_CONTAINER_OF(n->request.ops, const struct bz_node_ops, request);
 }
 
-/* Of struct bz_request_ops, for all primitives here. */
+/* Functions of struct bz_request_ops, shared by all primitives of src/sync. */
 void bz_node_lock(struct bz_request *r);
 void bz_node_unlock(struct bz_request *r, struct bz_wakelist *wakes);
 bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes);
-/* ... and with is_last_to_leave: */
+/* Two more, for primitives with is_last_to_leave. */
 void bz_node_resumed(struct bz_request *r, bool is_early);
 bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes);
 
-/* A request: `enter` and `is_far` (or NULL) as request.h says. The plain form always enters first. */
+/* The operations of a request. request.h explains `enter` and `is_far` (or NULL). The plain form always enters
+ * first. */
 #define BZ_NODE_REQUEST(what_, enter_, is_far_)                                             \
     {                                                                                       \
         .what = (what_), .lock = bz_node_lock, .unlock = bz_node_unlock, .enter = (enter_), \
@@ -108,7 +108,7 @@ bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes);
         .resumed = bz_node_resumed, .check = bz_node_check                                  \
     }
 
-/* ---- the line ---- */
+/* ---- the wait queue ---- */
 
 static inline void bz_waitq_take(struct bz_waitq *q, const struct bz_os *os)
 {
@@ -122,7 +122,7 @@ static inline void bz_waitq_drop(struct bz_waitq *q, const struct bz_os *os)
     bz_lock_drop(&q->lock, os);
 }
 
-/* The node in front, or NULL. Under the lock, as all of the following. */
+/* Return the first node, or NULL. Call this function and all of the following under the lock. */
 static inline struct bz_node *bz_waitq_first(struct bz_waitq *q)
 {
     struct bz_waiter *first = bz_waiter_first(&q->inside);
@@ -134,42 +134,42 @@ static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
     return bz_list_is_empty(&q->inside);
 }
 
-/* Stand in the line, last, or first again if it had been told to try. */
+/* Add the node at the end of the queue. A node that had been notified goes back to the front. */
 void bz_node_join(struct bz_node *n);
 
-/* Out of the line, and has it. False: its owner had gone, and has not. */
+/* Remove the node from the queue and grant. Return false if its owner had left: nothing was granted. */
 BZ_MUST_USE static inline bool bz_node_give(struct bz_node *n, struct bz_wakelist *wakes)
 {
     return bz_request_grant(&n->request, wakes);
 }
 
-/* Out of the line, and tries again. */
+/* Remove the node from the queue and notify it, so that it retries. Return false if its owner had left. */
 BZ_MUST_USE static inline bool bz_node_tell(struct bz_node *n, struct bz_wakelist *wakes)
 {
     return bz_request_notify(&n->request, wakes);
 }
 
-/* Drop the lock and deliver the wake-ups; while there is more to give, take the lock again and serve. The
- * last thing: what is given may be the end of the primitive. */
+/* Drop the lock and deliver the wake-ups. While there is more to grant, take the lock again and serve. The caller must
+ * not touch the primitive afterwards: a granted waiter may free it. */
 void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
                        struct bz_wakelist *wakes, const struct bz_os *os);
 static BZ_ALWAYS_INLINE void bz_waitq_end(struct bz_waitq *q, void *owner,
                                           const struct bz_node_ops *ops, struct bz_wakelist *wakes,
                                           const struct bz_os *os)
 {
-    bz_waitq_drop(q, os); /* waitq.c, I3, unless there is more */
+    bz_waitq_drop(q, os); /* waitq.c, I3, unless has_more is set */
     if (BZ_UNLIKELY(wakes->has_more || wakes->count > 1))
         bz_waitq_end_slow(q, owner, ops, wakes, os);
     else if (wakes->count != 0)
         bz_wake_deliver(&wakes->wake[0]);
 }
 
-/* Take the lock, serve, end. */
+/* Take the lock, serve, and end with bz_waitq_end. */
 void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops);
 
-/* ---- standing in it ---- */
+/* ---- waiting in it ---- */
 
-/* The node of a blocking call, or of a future. */
+/* Initialize the node of a blocking call, or of a future (is_polled). */
 static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *owner,
                                 const struct bz_node_ops *ops, uint64_t want, bool is_polled)
 {
@@ -185,11 +185,10 @@ static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *own
 }
 
 /*
- * Get `want` of a primitive: enter its line, and wait if it takes that, as often as it is told to try
- * again.
- * Suspends: until it is given, `until`, or a cancel. Call from a task or any thread, without locks.
- * Returns:  0, what it was given instead (the waiter's result), -ETIMEDOUT, -ECANCELED. With either of these
- *           nothing was given.
+ * Acquire `want` of a primitive. Enter its wait queue and wait if necessary; retry after each notification.
+ * Suspends: until the grant, `until`, or a cancel. Call from a task or any thread, without locks.
+ * Returns:  0, another result that the primitive set in the waiter, -ETIMEDOUT, -ECANCELED. With -ETIMEDOUT and
+ *           -ECANCELED nothing was granted.
  */
 BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
                                  uint64_t want, blitz_deadline until);
@@ -202,7 +201,7 @@ BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct b
             bz_sync_future_cancel, bz_sync_future_is_far                                     \
     }
 
-/* A future that is ready when its node has what it wants. */
+/* Initialize a future that is ready when its node has its grant. */
 void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
                          const struct bz_node_ops *ops, uint64_t want);
 static inline struct bz_node *bz_sync_future_node(blitz_sync_future *f)
