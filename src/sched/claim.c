@@ -1,36 +1,39 @@
 /*
  * claim.c - a join of a child that has not started runs it here and now.
  *
- * Somebody who waits for a child that stands in a queue has nothing better to do than the child. So
- * it *claims* it, by a CAS on the child's word, and calls it on its own stack, as a plain function
- * call would: no switch, no wait, no wake. A tree of a million tasks becomes a million calls.
+ * A joiner whose child is still in a queue has nothing better to do than to run the child. So the
+ * joiner *claims* the child, by a CAS on the child's word. It then calls the child on its own stack,
+ * like a plain function: no switch, no wait, no wake-up. A tree of a million tasks becomes a million
+ * calls.
  *
- * The child's queue entry stays where it is, in some ring or in the injector; it is a tombstone now,
- * and keeps the reference with which whoever takes it out finds that out (the claim adds one). Out
- * of our own `next` slot or hand the entry is taken instead. The claimed child may park: it stands on the
- * joiner's stack then, the joiner's frames beneath it, and whoever resumes it later returns into the
- * joiner. It may be queued again while its tombstone still is; each entry has its own link.
+ * The child's queue entry stays where it is, in a ring or in the injector. The entry is now a
+ * *tombstone*. It keeps a reference, which the claim adds, so that the thread that dequeues it can
+ * look at the task and see that it was claimed. If the entry is in our own `next` slot or batch, the
+ * joiner removes it instead. The claimed child may park. It then stays on the joiner's stack, above
+ * the joiner's frames, and the machine that resumes the child later returns into the joiner. The
+ * child may be queued again while its tombstone is still queued; each entry has its own link.
  *
- * A tombstone goes when it is taken out of its queue, or when a full ring would spill it. A joiner of
- * many children never comes by the injector, so every TIDY_EVERY tombstones it looks there for them.
- * Those that still are queued when the runtime ends go then (bz_bury); nothing else can be in a queue
- * of a runtime whose tasks have all ended.
+ * A tombstone is dropped when it is dequeued, or when a full ring would spill it. A joiner of many
+ * children never takes from the injector. So after every TIDY_EVERY tombstones it looks for
+ * tombstones there. bz_bury drops the tombstones that are still queued when the runtime ends. The
+ * queues can hold no other entry then, because all tasks have ended.
  *
  * Not claimed:
- *   by a joiner that was asked     it has been at it for long (ask.c): it waits, and others run
+ *   by a joiner that was asked     it has run for long (ask.c): it waits, and other tasks run
  *   with a deadline               the joiner could not return before the child ends
  *   from outside the runtime      there is no worker to run it on
- *   a child that will not have it  a proc hint, another stack class (BZ_TASK_STAYS)
- *   by a task that is locked to its thread   the child may go on elsewhere
- *   on the lower half of a stack   half of it is what the class promises to the child
+ *   a child that must run elsewhere   a proc hint, another stack class (BZ_TASK_STAYS)
+ *   by a task that is locked to its thread   the child may resume on another thread
+ *   on the lower half of a stack   the stack class promises half of the stack to the child
  *   in the plain form
  *
- * `current`, shields, task-locals and C++ exceptions (arch/eh.h) are the child's while it runs. A cancel of the joiner is passed
- * on to the child: wait.h, which needs no more than two stores here.
+ * While the child runs, `current`, shields, task-locals and C++ exceptions (arch/eh.h) are the
+ * child's. A cancel of the joiner is passed on to the child: wait.h, which needs only two stores
+ * here.
  *
- * Rejected: running any other task while waiting (Rayon's way): it re-enters locks the joiner holds
- * and piles up strangers' frames on its stack. The one it waits for is the one it may run: whatever
- * the child waits for, the joiner waits for as well.
+ * Rejected: running any other task while waiting, as Rayon does. Such a task may take locks that the
+ * joiner holds, and the frames of unrelated tasks pile up on the joiner's stack. The joiner may run
+ * only the task that it waits for: if that child waits, the joiner has to wait as well.
  */
 #include "sched/ask.h"
 #include "sched/sched.h"
@@ -42,7 +45,7 @@ static bool may_claim(struct bz_machine *m, struct bz_task *t)
            !(m->current->marks & BZ_MARK_LOCKED) && bz_claim_has_room(m);
 }
 
-/* Its entry in the hand, if it is there. */
+/* Return the task's entry in the batch, or NULL if it is not there. */
 static bz_shared(bz_entry) *entry_in_hand(struct bz_proc *p, bz_entry e)
 {
     struct bz_hand *h = &p->hand;
@@ -55,19 +58,19 @@ static bz_shared(bz_entry) *entry_in_hand(struct bz_proc *p, bz_entry e)
 
 enum { TIDY_EVERY = 64, TIDY_SELDOM = 1024 };
 
-/* What we have just claimed may be at the front of the injector, and is still in our cache. */
+/* Drop tombstones at the front of the injector. The task just claimed may be there, still in our cache. */
 static BZ_NOINLINE void tidy(struct bz_machine *m)
 {
     m->proc->tombstones = bz_tidy_injector(m->rt) > 0 ? TIDY_EVERY : TIDY_SELDOM;
 }
 
-/* Take it out of its queue, or leave a tombstone there. False: somebody has begun it. */
+/* Take the task out of its queue, or leave a tombstone there. Return false if another worker has started it. */
 static bool claim(struct bz_machine *m, struct bz_task *t)
 {
     uint32_t was;
     if (!bz_enter_on(m, &was)) {
         bz_leave_on(m, was);
-        return false; /* without a proc: the child runs elsewhere, meanwhile */
+        return false; /* no proc: another worker runs the child meanwhile */
     }
     struct bz_proc *p = m->proc;
     bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
@@ -94,7 +97,7 @@ enum bz_ran bz_run_apart(struct bz_task *t)
     return ran;
 }
 
-/* What it has forked and not joined goes to the queues if it waits, without a stack. */
+/* Call the child. If it waits without a stack, move the jobs that it forked and did not join to the queues. */
 static BZ_ALWAYS_INLINE enum bz_ran call(struct bz_task *t)
 {
     enum bz_ran ran = bz_run_child(t);
@@ -107,9 +110,9 @@ static BZ_ALWAYS_INLINE enum bz_ran call(struct bz_task *t)
 }
 
 /*
- * The joiner has forked jobs that are not joined: they stay its own while the child runs. Whose the
- * jobs in a deque are and who is current change together, in the runtime: the monitor may take
- * them all from whoever is in user code (deque.c).
+ * Run the child while the joiner has forked jobs that are not joined. The jobs stay the joiner's.
+ * The owner of the jobs in the deque and `current` change together, in the runtime: the monitor may
+ * take all jobs from a machine that is in user code (deque.c).
  */
 static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *me,
                                           struct bz_task *t)
@@ -121,7 +124,7 @@ static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *
     m->current = t;
     bz_leave_on(m, was);
     enum bz_ran ran = call(t);
-    m = bz_enter_as(&was); /* whoever we are now */
+    m = bz_enter_as(&was); /* the child may have moved to another machine */
     bz_deque_settle(&m->deque);
     if (ran == BZ_RAN_DONE)
         bz_watch_jobs(m, t, m->deque.marked, true);
@@ -137,7 +140,7 @@ static BZ_ALWAYS_INLINE enum bz_ran run(struct bz_machine *m, struct bz_task *me
         return run_marked(m, me, t);
     m->current = t;
     enum bz_ran ran = call(t);
-    m = bz_machine_self(); /* whoever we are now */
+    m = bz_machine_self(); /* the child may have moved to another machine */
     if (ran == BZ_RAN_DONE)
         bz_watch_jobs(m, t, NULL, false);
     m->current = me;
@@ -162,7 +165,7 @@ static bool was_asked(struct bz_machine *m)
     return true;
 }
 
-/* Call t, which is the caller's to run, on the stack of the current task. */
+/* Call t, which the caller has the right to run, on the stack of the current task. */
 static BZ_ALWAYS_INLINE enum bz_ran run_on(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_task *me = m->current;
@@ -170,7 +173,7 @@ static BZ_ALWAYS_INLINE enum bz_ran run_on(struct bz_machine *m, struct bz_task 
     bz_watch_begin(m, t);
     BZ_PROBE(claim, t->id, me->id);
     enum bz_ran ran = BZ_UNLIKELY(bz_trace_is_on()) ? run_traced(m, me, t) : run(m, me, t);
-    m = bz_machine_self(); /* whoever we are now */
+    m = bz_machine_self(); /* the child may have moved to another machine */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
     bz_watch_end(m, t);

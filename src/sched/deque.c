@@ -5,88 +5,89 @@
  *     newest -> j -> j -> j -> j -> 0          shelf: j j j j j          exposed: [ j ]
  *               private, linked                private, older            others take it
  *
- * The private part is a list only its owner touches, linked through the jobs themselves, with plain
- * loads and stores: a fork links the job in front, a join looks whether the one it wants is in front.
- * No locked instruction, no fence, and no limit. What others can take is always the oldest job: it
- * stands in the slot `exposed`, is taken from there by an exchange, and is had back by its owner by a
- * CAS. Both are one RMW on one word, so one of them gets it. The owner alone fills the slot.
+ * The private part is a list that only its owner touches. It is linked through the jobs themselves,
+ * with plain loads and stores. A fork links its job in front. A join checks whether its job is in
+ * front. There is no locked instruction, no fence and no limit. Thieves can take only the oldest job,
+ * which is in the slot `exposed`. A thief takes it by an exchange, and the owner takes it back by a
+ * CAS. Both are one RMW on one word, so exactly one of them gets the job. Only the owner fills the slot.
  *
- * The oldest job is at the far end of the list. Whoever needs it walks there once and takes the older
- * half of the list along, onto the shelf, so that a job is passed about twice however often jobs
- * are exposed. The shelf is short; of a list that is longer by far the older half goes to the queues at
- * once, where everybody helps himself, or each refill would walk over the whole of it.
+ * The oldest job is at the far end of the list. To reach it, the owner walks the list once and moves
+ * the older half of the list onto the shelf. So each job is moved about twice, however often jobs are
+ * exposed. The shelf is short. If the list is much longer, the owner moves its older half to the run
+ * queues at once, where any worker can take the jobs. Otherwise each refill would walk the whole list.
  *
- * A join whose job is on the shelf or was exposed finds another job in front, or none, and goes the
- * long way. The same when the task has moved to another machine in the meantime: its jobs were taken
- * out when it was suspended, and the new deque knows nothing of them.
+ * If a join's job is on the shelf or was exposed, the join finds another job in front, or none, and
+ * takes the slow path. The same happens if the task has moved to another machine. Its jobs were taken
+ * out of the old deque when it was suspended, and the new deque does not have them.
  *
- * Attention. Forks and joins look at one word, which is 0 unless something is to be done: nothing is
- * exposed. So the fork on an empty deque goes the long way and exposes its job at once, and after the
- * exposed job was taken the next fork or join exposes the next oldest one: whoever empties the slot
- * stores 1. In the plain form it is always 1.
+ * Attention. Forks and joins look at one word. It is 0 unless there is something to do: no job is
+ * exposed. So a fork on an empty deque takes the slow path and exposes its job at once. After the
+ * exposed job is taken, the next fork or join exposes the next oldest job: the thread that empties
+ * the slot stores 1. In the plain form the word is always 1.
  *
  * Why a thief's 1 is not lost: the owner clears the word *before* it exposes a job, and a thief
- * stores 1 after it has taken one; so the thief's store comes later [A]. But a thief may be slow, and
- * its 1 come when the slot is full again. Then the owner, finding the slot full, exchanges the word
- * and looks at the slot once more [C]: a plain store could hide the 1 of the next thief.
+ * stores 1 after it has taken one. So the thief's store comes later [A]. But a thief may be slow, and
+ * its 1 may arrive when the slot is full again. An owner that finds the slot full therefore exchanges
+ * the word and looks at the slot once more [C]. A plain store could hide the 1 of the next thief.
  *
- * What a job's fields beyond link, fn and arg say is written when it leaves the list, not by the fork:
- * a job that is in no list has been through prepare(). Whose it is, is known then: the current
- * task's. But a join may call a child on top of the joiner's frames (claim.c), and then the older
- * jobs are the joiner's: they are marked with it before.
+ * A fork writes only link, fn and arg. The other fields of a job are written when the job leaves the
+ * list: every job outside the list has been through prepare(). At that time its task is known: it is
+ * the current task. But a join may call a child on top of the joiner's frames (claim.c), and then the
+ * older jobs are the joiner's. These jobs are marked with the joiner before the call.
  *
- * Taking all of it. A frame that has forked and then computes for long does not look up, and its private
- * jobs wait although others have nothing to do. The monitor takes them then, without asking the
- * frame: whoever is in user code can be taken from, by the handshake of retake.h. But the inline code
- * touches the list in user code, and does not shake hands. So it asks last: it stores, then looks at
- * attention; the taker sets that to HALT, then pays for a barrier on every thread, then looks:
+ * Taking all jobs. A frame that forks and then computes for long does not look at the word. Its
+ * private jobs wait although other workers are idle. The monitor then takes them without the frame's
+ * help: it can take from any machine that is in user code, by the handshake of retake.h. But the
+ * inline code touches the list in user code and takes no part in that handshake. So the inline code
+ * checks last: it stores, then looks at attention. The taker sets attention to HALT, then runs a
+ * barrier on every thread, then looks:
  *
  *      owner, inline                           taker
  *      1  store to newest                      1  attention = HALT
  *         (compiler barrier)                   2  barrier on every thread
- *      2  attention? the long way              3  attention is still HALT? the list is ours
+ *      2  attention? the slow path             3  attention is still HALT? the list is ours
  *
- * A store that the taker may not have seen is followed by a look that sees HALT [H]. That owner goes
- * the long way, which enters the runtime, waits there for the taker, and learns from `taken` what is
- * gone: the job the taker saw in front, and all beneath it. What it had pushed, or took out and has put
- * back, stands above that or is that. So the taker never writes to the list, and what it saw in front
- * may be old by one step. The owner has been in the runtime meanwhile if HALT is gone: then the
- * taker leaves it alone; so has a thief that stored 1 upon it, whom the owner's next look would
- * obey without knowing of the taker.
+ * If the taker may have missed a store, the owner's next look sees HALT [H]. That owner takes the
+ * slow path: it enters the runtime and waits there for the taker. Then `taken` tells it which jobs
+ * are gone: the job that the taker saw in front, and all jobs beneath it. A job that the owner had
+ * pushed, or had popped and put back, is that job or is above it. So the taker never writes to the
+ * list, and the front that it saw may be old by one step. If HALT is gone, the owner has been in the
+ * runtime meanwhile, and the taker leaves the list alone. The taker also leaves it alone if a thief
+ * has stored 1 over HALT: the owner's next look would obey that 1 without knowing of the taker.
  *
- * Rejected: a flag around push and pop (four stores more for a fork and its join); to have thieves
+ * Rejected: a flag around push and pop (four more stores for a fork and its join); letting thieves
  * take from the list (a fence in the join, or all jobs behind a CAS).
  *
- * Rejected: an array of pointers with an index in memory, as most have it: fork and join would each
- * load the index the last one stored, add one and store it, a chain of ten cycles through the
- * store buffer for every pair (fib took 1.58 times as long as plain calls; with the list, whose
- * stores depend on no load, 1.15). It would also have to grow. An array shared with thieves, with a
- * split point: thief and owner meet at an index, and one of them fences. All jobs behind a CAS: 9.5
- * ns a join where this takes half of one. A thief that takes half: the oldest job is usually half of
- * the work.
+ * Rejected: an array of pointers with an index in memory, which is the usual design. Fork and join
+ * would each load the index that the last one stored, add one and store it. For every pair that is a
+ * chain of ten cycles through the store buffer. The fib benchmark took 1.58 times as long as plain calls; with the
+ * list, whose stores depend on no load, it takes 1.15 times as long. The array would also have to grow.
+ * Rejected: an array shared with thieves, with a split point. Thief and owner meet at an index, and
+ * one of them fences. Rejected: all jobs behind a CAS: 9.5 ns a join, where this design takes half a
+ * nanosecond. Rejected: a thief that takes half of the jobs. The oldest job is usually half of the work.
  *
  * I1  exposed is older than the shelf, the shelf (from head to tail) is older than the list, and the
  *     list is in the order of forks, newest first.
- * I2  marked is NULL or in the list. It and what is below it have their task_; what is above it is
- *     the current task's.
- * I3  If the slot is empty, attention is not 0, or will be: whoever emptied it is about to store that.
- * I4  While is_taken, attention is not 0: it is the owner that clears both, the first one first.
+ * I2  marked is NULL or in the list. The marked job and all jobs below it have their task_; the jobs
+ *     above it are the current task's.
+ * I3  If the slot is empty, attention is not 0, or the thread that emptied the slot is about to store 1.
+ * I4  While is_taken, attention is not 0. Only the owner clears both, is_taken first.
  *
  * [A] expose: exposed release -> steal: exposed acquire   the job is filled in, and attention is 0,
  *     before it can be taken
  * [C] steal: exposed, then attention release -> fork: attention acquire, then exposed   if the 1 is
- *     overwritten, the slot is seen to be empty; exchanges all of them, so that one thief's 1 upon
+ *     overwritten, the slot is seen to be empty; all of them are exchanges, so that one thief's 1 over
  *     another's hides neither
  * [H] push, pop: newest, compiler barrier, attention -> halt: attention, barrier, take_all: newest
  *     the store-buffer pattern, as above
- * [N] push, pop, set_newest: newest release -> take_all: newest acquire   what the jobs work on, also
- *     of those that were pushed after the owner's part of the barrier
+ * [N] push, pop, set_newest: newest release -> take_all: newest acquire   the data that the jobs work
+ *     on, also of jobs that were pushed after the owner's part of the barrier
  */
 #include "sched/deque.h"
 
 #include "base/check.h"
 
-/* The inline code of fork.h knows it as an ordinary word. */
+/* The inline code of fork.h accesses attention as an ordinary word. */
 static bz_atomic(uintptr_t) *attention_of(struct bz_deque *d)
 {
     return (bz_atomic(uintptr_t) *)&d->ends.attention_;
@@ -97,10 +98,10 @@ static struct blitz_job *next_of(struct blitz_job *job)
     return (struct blitz_job *)job->link_;
 }
 
-/* What attention is, besides 0: look, and look up because the list may be taken. */
+/* Values of attention besides 0. LOOK: take the slow path. HALT: also, the list may have been taken. */
 enum { LOOK = 1, HALT = 2 };
 
-/* What a job's check_ is once it has been in sight. */
+/* Values of a job's check_ once it has left the list. */
 enum { OUT = 0x10b5eed5, JOINED = 0x10b5d09e };
 
 static bz_atomic(uintptr_t) *newest_of(struct bz_deque *d)
@@ -108,7 +109,7 @@ static bz_atomic(uintptr_t) *newest_of(struct bz_deque *d)
     return (bz_atomic(uintptr_t) *)&d->ends.newest_;
 }
 
-/* The owner's: the front of the list. */
+/* Return the front of the list. Owner only. */
 static struct blitz_job *newest(const struct bz_deque *d)
 {
     return (struct blitz_job *)d->ends.newest_;
@@ -125,10 +126,11 @@ static bz_atomic(uintptr_t) *link_of(struct blitz_job *job)
     return (bz_atomic(uintptr_t) *)&job->link_;
 }
 
-/* The inline code may look at it meanwhile, and believes nothing it sees: [H]. */
+/* The inline code may read the link meanwhile, but it does not act on it: [H]. */
 static void set_link(struct blitz_job *job, struct blitz_job *to)
 {
-    bz_store_relaxed(link_of(job), (uintptr_t)to); /* relaxed: whoever gets it is told otherwise */
+    bz_store_relaxed(link_of(job),
+                     (uintptr_t)to); /* relaxed: attention tells the reader otherwise */
 }
 
 void bz_deque_init(struct bz_deque *d, bool is_plain)
@@ -149,7 +151,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
 
 /* ---- the shelf ---- */
 
-/* It leaves the list: others may see it. */
+/* Fill in a job that leaves the list, because other threads may see it from now on. */
 static void prepare(struct blitz_job *job, void *task)
 {
     bz_latch_init(bz_latch_of(job));
@@ -167,7 +169,7 @@ void bz_job_was_joined(struct blitz_job *job)
     job->check_ = JOINED;
 }
 
-/* The last of the list that stays, when the older half goes; NULL: all go. *out: how many go. */
+/* Return the last job that stays in the list when the older half goes; NULL: all go. *out: how many go. */
 static struct blitz_job *cut_at(struct bz_deque *d, uint32_t *out)
 {
     uint32_t count = 0, go;
@@ -182,7 +184,7 @@ static struct blitz_job *cut_at(struct bz_deque *d, uint32_t *out)
     return last;
 }
 
-/* Is it below the mark, given that it is in the list? */
+/* True if the marked job, which is in the list, is among the jobs that stay: `last` and those above it. */
 static bool mark_stays(struct bz_deque *d, struct blitz_job *last)
 {
     for (struct blitz_job *j = newest(d); last != NULL && j != next_of(last); j = next_of(j))
@@ -214,7 +216,7 @@ static void refill(struct bz_deque *d, void *task)
     d->may_be_shown = true;
 }
 
-/* Taken off the list from `j` on: those that know their task keep it. Returns them, oldest first. */
+/* Prepare the jobs from `j` on and reverse them. Jobs that know their task keep it. Return them, oldest first. */
 static struct blitz_job *turn_over(struct bz_deque *d, struct blitz_job *j, bool is_marked,
                                    void *task)
 {
@@ -248,7 +250,7 @@ struct blitz_job *bz_deque_take_older(struct bz_deque *d, void *task)
     return all;
 }
 
-/* The only one: the usual case of a fork on an empty deque. */
+/* Take the only job of the list: the usual case of a fork on an empty deque. */
 static struct blitz_job *take_only(struct bz_deque *d, void *task)
 {
     struct blitz_job *job = newest(d);
@@ -258,7 +260,7 @@ static struct blitz_job *take_only(struct bz_deque *d, void *task)
     return job;
 }
 
-/* The oldest private job, or NULL. */
+/* Take the oldest private job; NULL if there is none. */
 static struct blitz_job *take_private(struct bz_deque *d, void *task)
 {
     if (d->shelf_head == d->shelf_tail) {
@@ -273,8 +275,8 @@ static struct blitz_job *take_private(struct bz_deque *d, void *task)
 
 /* ---- the owner ---- */
 
-/* Attention, when there is no reason for any. Test builds look at every step of a task that runs on top
- * of another's jobs. */
+/* Return the value of attention when there is nothing to do. Test builds take the slow path at every step of a
+ * task that runs on top of another task's jobs. */
 static uintptr_t calm(const struct bz_deque *d)
 {
 #if defined(BZ_WATCH)
@@ -285,7 +287,7 @@ static uintptr_t calm(const struct bz_deque *d)
 #endif
 }
 
-/* Attention was asked for although a job is exposed: answer, then see whether it still is. */
+/* Attention is set although a job is exposed: reset it, then check whether the job is still exposed. */
 static bool is_still_exposed(struct bz_deque *d)
 {
     if (BZ_BROKEN(71))
@@ -330,7 +332,7 @@ bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job)
            bz_load_relaxed(&d->exposed) == NULL; /* relaxed: only we fill it */
 }
 
-/* All from `taken` on is gone, and with it whatever was marked. */
+/* Drop all jobs from `taken` on. The marked job was among them. */
 void bz_deque_settle_slow(struct bz_deque *d)
 {
     struct blitz_job *above = NULL, *j = newest(d);
@@ -343,7 +345,7 @@ void bz_deque_settle_slow(struct bz_deque *d)
     else
         set_newest(d, NULL);
     d->marked = NULL;
-    d->is_taken = false; /* I4: attention is for our caller to clear */
+    d->is_taken = false; /* I4: the caller clears attention */
 }
 
 static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
@@ -357,13 +359,13 @@ static bool take_from_shelf(struct bz_deque *d, struct blitz_job *job)
     return false;
 }
 
-/* It is in front, or joined out of order. */
+/* The job is in front, or it is joined out of order. */
 static bool take_from_list(struct bz_deque *d, struct blitz_job *job)
 {
     struct blitz_job *above = NULL;
     for (struct blitz_job *j = newest(d); j != NULL; above = j, j = next_of(j))
         if (j == job) {
-            BZ_ASSERT(job != d->marked); /* its forker waits for a child */
+            BZ_ASSERT(job != d->marked); /* the task that forked it waits for a child */
             if (above != NULL)
                 above->link_ = job->link_;
             else
@@ -399,11 +401,11 @@ struct bz_deque_mark bz_deque_mark_slow(struct bz_deque *d, void *task)
     for (struct blitz_job *j = newest(d); j != NULL && j != d->marked; j = next_of(j))
         j->task_ = task;
     d->marked = newest(d);
-    bz_deque_ask(d); /* what is below is not for who comes now to join */
+    bz_deque_ask(d); /* the jobs below are not for the next task to join */
     return was;
 }
 
-/* What was marked before may have left the list meanwhile; then so has everything below it. */
+/* The job that was marked before may have left the list meanwhile; then all jobs below it have left, too. */
 void bz_deque_unmark_slow(struct bz_deque *d, const struct bz_deque_mark *mark)
 {
     struct blitz_job *j = newest(d);
@@ -431,7 +433,7 @@ void bz_deque_halt(struct bz_deque *d)
     bz_xchg_relaxed(attention_of(d), HALT); /* relaxed: the barrier follows, [H] */
 }
 
-/* The list, oldest first. */
+/* Take the whole list, oldest first. */
 static struct blitz_job *take_list(struct bz_deque *d, void *task)
 {
     d->taken = (struct blitz_job *)bz_load_acquire(newest_of(d)); /* [H] [N] */
@@ -439,7 +441,7 @@ static struct blitz_job *take_list(struct bz_deque *d, void *task)
     return turn_over(d, d->taken, false, task);
 }
 
-/* The shelf and the slot, before all that is younger. */
+/* Put the jobs of the shelf and the slot in front of the younger ones in `all`. */
 static struct blitz_job *take_the_rest(struct bz_deque *d, struct blitz_job *all)
 {
     struct blitz_job *job;
@@ -472,7 +474,7 @@ struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
     if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain && !BZ_BROKEN(130))
         return NULL;
     if (d->is_taken)
-        return NULL; /* it has not noticed the last time yet */
+        return NULL; /* the owner has not noticed the last take yet */
     return take_the_rest(d, take_list(d, task));
 }
 

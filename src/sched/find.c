@@ -1,32 +1,40 @@
 /*
  * find.c - what a machine runs next.
  *
- * In order: every so many runs (pace.h) the injector, so that what waits there is not starved by a proc
- * that keeps itself busy; the `next` slot; the proc's own ring; due timers; its inbox; the injector.
- * Then it searches, and sleeps if there is nothing anywhere: search.c.
+ * A machine looks at its sources in this order:
+ *   1  every `interval` runs (pace.h) the injector, so that a busy proc cannot starve it
+ *   2  the `next` slot
+ *   3  the proc's own ring
+ *   4  due timers
+ *   5  the proc's inbox
+ *   6  the injector
+ * Then it searches the other procs, and sleeps if it finds no work: search.c.
  *
- * If the injector has urgent entries (injector.h), the machine looks there again after each run. While runs are long it looks
- * for urgent entries after each run in any case; and the monitor hurries a machine whose first run is long.
+ * If the injector has urgent entries (injector.h), the machine looks there again after each run.
+ * While runs are long, it looks for urgent entries after each run in any case. The monitor hurries a
+ * machine whose first run is long.
  *
- * Two tasks that wake each other could use the `next` slot for ever. After BZ_NEXT_ROW of it in a row,
- * what is in it goes to the end of the ring.
+ * Two tasks that wake each other could use the `next` slot for ever. After BZ_NEXT_ROW uses in a row,
+ * the task in the slot goes to the end of the ring.
  *
- * The ring's CAS is paid once for several: the owner takes up to BZ_HAND_MAX entries into its private
- * hand, if nobody sleeps or searches; else one at a time, because what is in the hand nobody else
- * can have, and what is in it then goes back. A machine that is long at one task has its hand
- * emptied by the monitor.
+ * One CAS on the ring takes several entries: the owner takes up to BZ_HAND_MAX entries into its
+ * private batch, if no proc sleeps or searches. Other workers cannot take entries of the batch. So if
+ * a proc sleeps or searches, the owner takes one entry at a time, and returns its batch to the ring. If
+ * a machine runs one task for long, the monitor empties its batch.
  *
- * What a task that comes soon will touch lies in memory if there are thousands of them, each piece found
- * through the one before. Those in the hand are known, so it is fetched while others run.
+ * With thousands of tasks, a task's state is not in cache when its turn comes, and each piece of it is
+ * found through the one before. The tasks in the batch are known, so the owner prefetches their state
+ * while other tasks run.
  *
- * Timers and the inbox are looked at every TIMERS_EVERY runs whatever the ring holds; so is the poll, if
- * it has files and was not asked for HEAR_NS: that is a system call.
+ * Every TIMERS_EVERY runs the machine looks at its timers and its inbox, whatever the ring holds. It
+ * also looks at its poll, if the poll has files and the last look was HEAR_NS ago: that look is a
+ * system call.
  *
- * All these duties share one test, of the tick against the tick of the next duty. What is at hand while
- * none is due is taken by the fast path of quick.h, inline in the switch and in the loop.
+ * All these duties share one test, of the tick against the tick of the next duty. While no duty is
+ * due, the fast path of quick.h takes the next task, inline in the switch and in the loop.
  *
- * I1  A machine that returns a task is not counted as searching: before it runs, the duty to look
- *     for more has been passed on.
+ * I1  A machine that returns a task is not counted as searching: before it runs the task, it has
+ *     passed on the duty to look for more work.
  */
 #include "sched/io.h"
 #include "sched/quick.h"
@@ -42,7 +50,7 @@ static uint64_t now(struct bz_machine *m)
     return ns;
 }
 
-/* What was taken is ours: begin a first run. 0 if it is a tombstone: claim.c. */
+/* Claim a first run of an entry that was taken. Return 0 if the entry is a tombstone: claim.c. */
 static bz_entry win(bz_entry e)
 {
     if (bz_entry_tag(e) != BZ_ENTRY_FIRST)
@@ -54,16 +62,16 @@ static bz_entry win(bz_entry e)
     return 0;
 }
 
-/* How many to take from the injector: one to run, and what fits into half of the room in the ring. If
- * they did not fit they would go back to the injector, behind all the others. */
+/* Return how many entries to take from the injector: one to run, and half of the free room in the ring. Entries
+ * that did not fit would go back to the injector, behind all the others. */
 static unsigned batch_for(struct bz_proc *p)
 {
     unsigned most = 1 + (BZ_RUNQ_CAP - bz_runq_count(&p->ring)) / 2;
     return most < BZ_INJECTOR_BATCH ? most : BZ_INJECTOR_BATCH;
 }
 
-/* Take a batch from the injector: one to run, the rest into the ring. On the way from one queue to
- * the other they are in neither: somebody may have looked just then and gone to sleep. */
+/* Take a batch from the injector: one to run, the rest into the ring. Between the two queues the entries are in
+ * neither of them: a searcher may have looked just then and gone to sleep. */
 bz_entry bz_take_injected(struct bz_machine *m)
 {
     bz_entry batch[BZ_INJECTOR_BATCH];
@@ -80,7 +88,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
         for (; i < count; i++)
             bz_push_here(m, batch[i]);
         if (is_more) {
-            bz_rouse_one(m->rt);            /* in between nobody saw them */
+            bz_rouse_one(m->rt);            /* between the queues no searcher saw them */
             (void)!bz_monitor_is_up(m->rt); /* the first may be a hog */
         }
     }
@@ -89,7 +97,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
     return won;
 }
 
-/* Take a handful out of the ring, if nobody could want them and there are more than a few. */
+/* Take a batch out of the ring, if no proc sleeps or searches and the ring has more than a few entries. */
 static bool fill_hand(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -105,12 +113,14 @@ static bool fill_hand(struct bz_machine *m)
     return count > 0;
 }
 
-/* The first of the hand comes after the current task, which is about to make system calls: there is time
- * to fetch more of it than a switch needs. Those who only take turns would pay more than they gain: 8 ns
- * of 23. */
+/* Prefetch the first task of the batch. It runs after the current task, which is about to make system calls, so
+ * there is time to fetch more than a switch needs. Tasks that only yield would pay more than they gain: 8 ns of 23. */
 void bz_warm_next(struct bz_machine *m)
 {
-    enum { FROM = 3, FRAMES = 12 }; /* lines: those of a read that waits, and of who called it */
+    enum {
+        FROM = 3,
+        FRAMES = 12
+    }; /* cache lines: the frames of a read that waits, and of its caller */
     struct bz_hand *h = &m->proc->hand;
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
     struct bz_stack *next = bz_stack_in_hand(h, at);
@@ -123,7 +133,7 @@ void bz_warm_next(struct bz_machine *m)
     __builtin_prefetch(next->mark);
 }
 
-/* Take the first out of the hand; 0 if it was claimed. */
+/* Take the first entry out of the batch; 0 if it was claimed. */
 static bz_entry take_first(struct bz_hand *h)
 {
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
@@ -132,7 +142,7 @@ static bz_entry take_first(struct bz_hand *h)
     return bz_get(&h->entry[at]);
 }
 
-/* Somebody has nothing to do: all but the next one of the hand go where they can be had. */
+/* A proc sleeps or searches: return all but the next entry of the batch to the ring, where others can steal them. */
 static void open_hand(struct bz_machine *m)
 {
     struct bz_hand *h = &m->proc->hand;
@@ -158,7 +168,7 @@ static bz_entry take_ring(struct bz_machine *m)
         bz_entry e = is_in_hand ? take_first(h) : bz_runq_take(&m->proc->ring);
         if (e == 0 && !is_in_hand)
             return 0;
-        won = e != 0 ? win(e) : 0; /* 0: it was claimed out of the hand */
+        won = e != 0 ? win(e) : 0; /* 0: it was claimed out of the batch */
     } while (won == 0);
     return won;
 }
@@ -188,27 +198,27 @@ bz_entry bz_take_own(struct bz_machine *m)
         return next;
     }
     if (next != 0)
-        bz_push_here(m, next); /* rouses nobody: what comes out instead was visible, too */
+        bz_push_here(m, next); /* no rouse: the entry that runs instead was visible, too */
     return take_ring(m);
 }
 
-/* What is to begin here. */
+/* Take an entry that must start on this proc. */
 static bz_entry take_inbox(struct bz_machine *m)
 {
     bz_entry e = bz_inbox_take(&m->proc->inbox, m->rt->os);
     return e != 0 ? win(e) : 0;
 }
 
-/* The clock is not asked if there is no timer. True if any fired, and we still have the proc: a waker
- * of somebody's may have taken long. */
+/* Fire due timers. Without a timer, do not read the clock. Return true if any fired and we still have the proc: a
+ * waker may have run for so long that the monitor took it. */
 static bool fire_timers(struct bz_machine *m)
 {
     return bz_timers_first(m->proc) != BZ_OS_FOREVER && bz_timers_fire(m->proc, now(m)) &&
            m->proc != NULL;
 }
 
-/* A busy machine does not sleep in its poll: it asks there now and then. Seldom while its ring is full
- * enough: what it hears would push the oldest out, into the injector, and be served before them. */
+/* Poll for I/O now and then: a busy machine does not sleep in its poll. Poll less often while the ring is half
+ * full: new entries would push the oldest out into the injector, and would be served before them. */
 static void hear(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -221,7 +231,7 @@ static void hear(struct bz_machine *m)
     bz_io_reap(p, &m->heard);
 }
 
-/* The proc is gone, so what was found is for others. */
+/* The proc is gone: queue the entry for other workers. */
 static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
 {
     if (e != 0)
@@ -229,13 +239,13 @@ static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
     return 0;
 }
 
-/* Runs of a tenth of a millisecond and more: then a look for urgent tasks after each costs nothing. */
+/* True if runs take a tenth of a millisecond and more: then a look for urgent tasks after each costs nothing. */
 static bool are_runs_long(const struct bz_proc *p)
 {
     return p->pace.every == BZ_PACE_MIN;
 }
 
-/* The next tick at which there is more to do than to take the next task. */
+/* Set the next tick at which a duty is due. */
 static void set_duty(struct bz_proc *p, uint32_t tick)
 {
     if (are_runs_long(p)) {
@@ -248,7 +258,7 @@ static void set_duty(struct bz_proc *p, uint32_t tick)
     p->duty_at = tick + (timers < injector ? timers : injector);
 }
 
-/* A stretch of runs ends now. */
+/* Count the time since the last look as busy. */
 static void count_busy(struct bz_proc *p, uint64_t ns)
 {
     uint64_t busy = bz_load_relaxed(&p->busy_ns); /* relaxed: ours; the monitor peeks */
@@ -256,8 +266,8 @@ static void count_busy(struct bz_proc *p, uint64_t ns)
         bz_store_relaxed(&p->busy_ns, busy + (ns - p->pace.at_ns)); /* relaxed: likewise */
 }
 
-/* Look at the poll, the timers, the injector and the inbox, as far as each is due. While hogs hold procs, look at all of them:
- * the next run may take a slice. Returns what to run; 0 also if the proc is gone. */
+/* Look at the poll, the timers, the injector and the inbox, as far as each is due. While hogs hold procs, look at
+ * all of them: the next run may take a slice. Return the entry to run; 0 also if the proc is gone. */
 static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
 {
     struct bz_proc *p = m->proc;
@@ -280,7 +290,7 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     return e != 0 || !are_timers_due ? e : take_inbox(m);
 }
 
-/* Nothing is in the proc's own queues. */
+/* Look further: the proc's own queues are empty. */
 static BZ_NOINLINE bz_entry find_further(struct bz_machine *m)
 {
     bz_entry e = fire_timers(m) ? bz_take_own(m) : 0;
@@ -305,8 +315,8 @@ bz_entry bz_find_near(struct bz_machine *m)
     return e != 0 ? e : find_further(m);
 }
 
-/* Does this machine have what it takes to run e? A fresh task needs a stack to run on, a job a header, too. A
- * machine in its loop stands on a stack; one without, on g0, needs its spare. */
+/* True if this machine can run e now. A new task needs a stack to run on; a job also needs a header. A machine in
+ * its loop stands on a stack; a machine on g0 needs its spare stack. */
 static bool can_run(struct bz_machine *m, bz_entry e)
 {
     bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
@@ -316,7 +326,7 @@ static bool can_run(struct bz_machine *m, bz_entry e)
     return has_stack && (!is_job || bz_job_has_header(m));
 }
 
-/* If this machine cannot run e: find another way (host.c), or put e aside. */
+/* Return true if this machine can run e. If it cannot, find another way (host.c) or put e aside. */
 static bool may_run(struct bz_machine *m, bz_entry e)
 {
     if (BZ_LIKELY(can_run(m, e)))
@@ -327,10 +337,11 @@ static bool may_run(struct bz_machine *m, bz_entry e)
     return way == BZ_WITHOUT_RUNS;
 }
 
-/* Look at a sixteenth of the hungry entries, so that one that was cancelled is found in as many looks: those that
- * can run now go back into the ring, but for the first one, which this machine runs itself. (A machine without a stack
- * could steal all of them, while we hold the stack; then the other way round, without end.) An entry that cannot
- * goes to the end of the list, so that a job without a header does not hold up a task that needs a stack only. */
+/* Try a sixteenth of the hungry entries, so that a cancelled entry is found within sixteen calls. The machine runs
+ * the first entry that can run now, and returns the others to the ring. (If all went to the ring, a machine
+ * without a stack could steal them while we hold the stack; then we could steal them back, without end.) An entry
+ * that cannot run goes to the end of the list. So a job without a header does not delay a task that needs only a
+ * stack. */
 static BZ_NOINLINE void feed(struct bz_machine *m)
 {
     enum { FEED_MIN = 16 };
@@ -360,7 +371,7 @@ static BZ_NOINLINE void feed(struct bz_machine *m)
         bz_rouse_one(m->rt);
 }
 
-/* A machine that goes round without running anything or sleeping lacks something that no one will bring. */
+/* Abort if a machine neither runs a task nor sleeps: it lacks something that no other thread will provide. */
 #if defined(BZ_DEBUG) || defined(BZ_WATCH)
 static void check_progress(unsigned *empty)
 {
@@ -382,7 +393,7 @@ static bz_entry take_handed(struct bz_machine *m)
     return e;
 }
 
-/* The proc was idle: its next duties are counted from here. */
+/* The proc was idle: count its next duties from now. */
 static void restart_pace(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -391,7 +402,7 @@ static void restart_pace(struct bz_machine *m)
     set_duty(p, tick);
 }
 
-/* There is nothing to run here. The runs so far are learnt from, unless this look for work was all. */
+/* The proc has nothing to run. Learn from the runs so far, unless this look for work was the only one. */
 static void pause_pace(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -405,7 +416,7 @@ static void pause_pace(struct bz_machine *m)
 
 bz_entry bz_find(struct bz_machine *m)
 {
-    BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame stands on this machine but the loop's */
+    BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame but the loop's stands on this machine */
     unsigned empty = 0;
     while (m->proc != NULL && !bz_is_ending(m)) {
         if (BZ_UNLIKELY(!bz_entries_is_empty(&m->proc->hungry)))

@@ -9,24 +9,24 @@
  *
  * The thread sleeps on the word while it is STOPPED. The steps can cross in these ways:
  *  - go comes before the signal: the handler finds RUNS and returns.
- *  - go comes before the thread sleeps: the word is not STOPPED any more, and the wait refuses.
- *  - go, then asked again before the thread has woken: the thread finds ASKED and returns. Its next signal,
- *    which is on its way, stops it again. It does not stop at once, so a thread that was told to go on
- *    advances by one instruction at least, however late it woke.
+ *  - go comes before the thread sleeps: the word is no longer STOPPED, and the wait returns at once.
+ *  - go, then ask again before the thread has woken: the thread finds ASKED and returns. Its next signal,
+ *    which is on its way, stops it again. It does not stop at once. So a thread that was let go advances by
+ *    at least one instruction, however late it woke.
  *  - the thread returns to the runtime before the signal: the handler finds it in the runtime and does not call
- *    bz_halt_here. The word stays ASKED until a later signal finds a better moment, or until go.
- *  - the thread ends while it is asked: the signal reaches no thread, or one that was not asked. The next thread
- *    that runs the machine calls go first.
+ *    bz_halt_here. The word stays ASKED until a later signal finds the thread in user code, or until go.
+ *  - the thread ends while it is asked: the signal reaches no thread, or a thread that was not asked. The next
+ *    thread that runs the machine calls go first.
  *
- * A stopped thread looks up from time to time and may decide to go on by itself. So a stop ends even if
- * the asker cannot: it may wait for a lock that a stopped thread holds (turns.c).
+ * A stopped thread looks up from time to time and may decide to go on by itself. So a stop ends even if the
+ * asker cannot end it: the asker may wait for a lock that a stopped thread holds (turns.c).
  *
  * The plain form is the same: each step is one atomic operation on one word, and a stop costs two system calls.
  *
- * Rejected: leaving the thread's stack in the handler, for another task (it works for code that
- * spins; in the general case cached thread-locals, the C library's locks and the sanitizers' shadow
- * stacks are in the way); SIGSTOP (stops the process); a real-time signal to go on, sigsuspend in
- * the handler (two signals, and a race between them that the kernel's mask has to close).
+ * Rejected: leaving the thread's stack in the handler, for another task. It works for code that spins. In the
+ * general case cached thread-locals, the C library's locks and the sanitizers' shadow stacks are in the way.
+ * Rejected: SIGSTOP (it stops the process). Rejected: a real-time signal to go on, with sigsuspend in the
+ * handler (two signals, and a race between them that the kernel's mask has to close).
  *
  * I1  RUNS -> ASKED is the asker's; ASKED -> STOPPED is the thread's; every step to RUNS is an RMW, and any
  *     thread may take it.
@@ -55,7 +55,7 @@ bool bz_halt_go(struct bz_halt *h, const struct bz_os *os)
     return was_stopped;
 }
 
-/* Its own decision: it goes on. */
+/* The thread decides by itself to go on. */
 static void go_by_itself(struct bz_halt *h)
 {
     uint32_t seen = BZ_HALT_STOPPED;

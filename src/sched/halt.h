@@ -45,10 +45,9 @@ static inline bool bz_halt_is_asked(struct bz_halt *h)
 /* ---- the thread itself ---- */
 
 /*
- * Stop here if that was asked for, until the thread is let go. Calls nothing but os->now, os->wait and
- * look(ctx), so it may be called in a signal handler. look is called when the thread has stopped, and again
- * after as many nanoseconds as it returned (BZ_OS_FOREVER: not again). If it returns 0 the thread goes on
- * by itself.
+ * Stop here if the asker has asked for it, until the thread is let go. It calls only os->now, os->wait and
+ * look(ctx), so it is safe in a signal handler. It calls look when the thread has stopped, and again after as
+ * many nanoseconds as look returned (BZ_OS_FOREVER: not again). If look returns 0, the thread goes on by itself.
  * Returns: true if the thread has stopped.
  */
 bool bz_halt_here(struct bz_halt *h, const struct bz_os *os, uint64_t (*look)(void *ctx),

@@ -1,46 +1,48 @@
 /*
  * handover.c - the proc moves, the thread stays: what the monitor does about hogs and long calls.
  *
- * A task that has run HOG_NS is a hog; one that goes on spawning others, or joining them by running
- * them itself, is given LIVELY_NS: without a proc all that would go the long way, and it has been
- * asked (ask.c): its next join lets others run. Nobody can stop it, but nobody has to wait for it
- * either: its thread keeps it, and its proc goes on with another machine. What the hog's queue holds
- * others can steal, and the monitor fires its timers; so that is not done as long as some other proc
- * lives, that is, sleeps, or gets from one task to the next. If none does, and something waits to be
- * run, one proc is moved. The same goes for a proc whose machine is in a system call that it announced
- * (blitz_syscall_enter): after CALL_NS it moves as soon as something waits and nobody sleeps.
+ * A task that has run for HOG_NS is a hog. A task that keeps spawning other tasks, or joining them by
+ * running them itself, gets LIVELY_NS. Without a proc all these operations would take the slow path.
+ * Also, such a task has been asked (ask.c) and lets other tasks run at its next join. The runtime
+ * cannot stop a hog, but no other task has to wait for it: its thread keeps the hog, and its proc
+ * moves to another machine. As long as another proc is live, no proc moves: other workers can steal
+ * from the hog's queue, and the monitor fires its timers. A proc is live if it sleeps or gets from one
+ * task to the next. If no proc is live and a task waits to run, one proc is moved. The same holds for a
+ * proc whose machine is in a system call that it announced (blitz_syscall_enter). After CALL_NS that
+ * proc moves as soon as a task waits and no proc sleeps.
  *
- * A machine that lost its proc is a *stray* until it is home or has another. Any number of strays may
- * burn, up to the limit on threads; a program that wants fewer sets `burning_max`, and with so many no
- * further proc is moved. A stray's CPU clock tells whether it burns or is blocked in a call of its own,
- * once every BURN_NS; a stray counts as burning until that is known.
+ * A machine that lost its proc is a *stray* until it is home or has another proc. Any number of strays
+ * may burn CPU, up to the limit on threads. A program that wants fewer sets `burning_max`; at that
+ * number no further proc is moved. Once every BURN_NS a stray's CPU clock tells whether it burns or is
+ * blocked in a call of its own. Until that is known, the stray counts as burning.
  *
- * Hogs often come in crowds. A queue of a hundred of them would take HOG_NS each to move past, and a task
- * that wakes meanwhile would wait for all of them. Two rules bound that. A task that wakes while hogs hold
- * the procs is urgent (injector.h), and a proc that has just moved runs urgent tasks first. And a
- * task is a hog after a fifth of HOG_NS if there is evidence: a stray burns and an urgent task waits, or a
- * stray has burnt for OLD_NS. One late task among many of 12 ms is no such evidence; else a batch of them
- * would run on hundreds of threads at once.
+ * Hogs often come in crowds. Moving past a queue of a hundred hogs would take HOG_NS for each, and a
+ * task that wakes meanwhile would wait for all of them. Two rules bound that wait. A task that wakes
+ * while hogs hold the procs is urgent (injector.h), and a proc that has just moved runs urgent tasks
+ * first. And a task is a hog after a fifth of HOG_NS if there is evidence: a stray burns and an urgent
+ * task waits, or a stray has burnt for OLD_NS. One late task among many of 12 ms is no such evidence.
+ * If it were, a batch of them would run on hundreds of threads at once.
  *
- * Moving is retake.h's handshake, in the same round as the monitor's other takings and with the same
- * barrier. Then the proc is STARTING, and bz_proc_start finds a thread for it. If the system has none
- * the proc is an ORPHAN: the machine that lost it takes it back when it comes into the runtime, or a
- * later look finds a thread.
+ * A move is retake.h's handshake, in the same round as the monitor's other takes and with the same
+ * barrier. Then the proc is STARTING, and bz_proc_start finds a thread for it. If the system has no
+ * thread, the proc is an ORPHAN. The machine that lost it takes it back when it enters the runtime, or
+ * a later look of the monitor finds a thread.
  *
- * A task that blocks its thread in a call that it did not announce burns nothing. Its proc moves as soon as a second
- * look finds the thread asleep (os.h, thread_sleeps), like that of an announced call, and so does every
- * other such proc at the same look.
+ * A task that blocks its thread in a call that it did not announce burns nothing. Its proc moves as
+ * soon as a second look finds the thread asleep (os.h, thread_sleeps), like that of an announced call.
+ * Every other such proc moves at the same look.
  *
- * Strays take turns on the CPUs (turns.c). So any number of hogs share what is left to them, and a hog whose proc could
- * be of use to others costs them no more if it is a stray. Therefore, where strays take turns, the procs of all hogs move,
- * one at a look, while something waits. Where they do not, one proc moves if no other one is live.
+ * Strays take turns on the CPUs (turns.c). So any number of hogs share the CPU time that is left to
+ * them. A hog whose proc other tasks could use costs them no more if it is a stray. Therefore, where
+ * strays take turns, the procs of all hogs move, one at a look, while a task waits. Where strays do
+ * not take turns, one proc moves if no other proc is live.
  *
- * When to look again: while a proc is in a call, soon, and then less and less often (CALL_NS doubled
- * up to the usual pace); a take makes it soon again. While a task is on its way to be a hog: when it
- * will be one.
+ * When the monitor looks again: while a proc is in a call, soon, and then less and less often (CALL_NS
+ * doubled up to the usual pace). A take makes it soon again. While a task is about to become a hog, the
+ * monitor looks at the time when the task will be one.
  *
- * Rejected: a signal that makes the hog switch to another task (it may hold any lock of its libraries); handing over
- * every hogged proc at once (each costs a thread).
+ * Rejected: a signal that makes the hog switch to another task (it may hold any lock of its libraries);
+ * moving every hogged proc at once (each costs a thread).
  */
 #include "sched/monitor.h"
 
@@ -58,16 +60,16 @@ enum {
     EVIDENCE = 5,         /* with evidence of hogs a task is one after this part of the time */
     BLOCKED_NS = 400000,  /* in user code, asleep: its proc moves */
     HELD_UP_NS = 5000000, /* in the runtime, asleep: it waits for a lock */
-    CPU_PART = 8,         /* of the time a hog has had the CPU, at least */
+    CPU_PART = 8,         /* a hog has had the CPU for at least this part of the time */
     PROOF_NS = 1000000,   /* CPU time that a task has used when it is stopped for the first time */
-    BURN_SHARE = 50       /* of the time: less CPU than a 50th of it is not burning */
+    BURN_SHARE = 50       /* less CPU than a 50th of the time is not burning */
 };
 
 uint64_t bz_hog_ns = HOG_NS;
 
-/* ---- who is stuck ---- */
+/* ---- stuck procs ---- */
 
-/* After what time is a task asked to let others run? */
+/* Return the time after which a task is asked to let other tasks run. */
 static uint64_t long_after(struct bz_runtime *rt)
 {
     const struct bz_monitor *mon = &rt->monitor;
@@ -76,7 +78,7 @@ static uint64_t long_after(struct bz_runtime *rt)
     return is_evident ? bz_hog_ns / EVIDENCE : bz_hog_ns;
 }
 
-/* Has its task had its machine for so long? A thread that had no CPU meanwhile does not count. */
+/* True if its task has had the machine for `ns`. Time in which the thread had no CPU does not count. */
 static bool has_run_for(const struct bz_proc *p, uint64_t now, uint64_t ns)
 {
     const struct bz_monitor_seen *seen = &p->seen;
@@ -107,7 +109,7 @@ static bool is_live(const struct bz_proc *p, uint64_t now)
            !is_in_call(p, now) && !p->seen.is_blocked;
 }
 
-/* Is there something that waits to be run on this proc, or because of it? */
+/* True if a task or job waits to be run on this proc, or because of it. */
 static bool has_work(struct bz_proc *p)
 {
     struct bz_hand *h = &p->hand;
@@ -125,7 +127,7 @@ static bool is_anything_waiting(struct bz_runtime *rt)
     return false;
 }
 
-/* ---- who burns ---- */
+/* ---- burning strays ---- */
 
 static bool is_stray(struct bz_machine *m)
 {
@@ -133,19 +135,19 @@ static bool is_stray(struct bz_machine *m)
            bz_load_relaxed(&m->is_stray) != 0; /* relaxed: a hint */
 }
 
-/* Under start_lock: nobody joins its thread meanwhile. */
+/* True if this stray burns CPU. Under start_lock, so that no thread joins the stray's thread meanwhile. */
 static bool does_burn(struct bz_machine *m, uint64_t now, uint64_t passed)
 {
     uint64_t used = 0;
     if (!is_stray(m))
         return false;
     if (bz_halt_is_stopped(&m->seat.halt) || now - m->seat.thawed_ns < 2 * BURN_NS)
-        return m->burns; /* it has its turns: its clock says little */
+        return m->burns; /* it takes turns: its clock says little */
     if (bz_os_thread_cpu_time(m->rt->os, m->thread, &used) != 0)
         return false;
     m->is_proven |= used - m->base_ns >= PROOF_NS;
     if (passed < BURN_NS)
-        return m->burns; /* only this was to be seen */
+        return m->burns; /* the call was only for is_proven */
     uint64_t more = used - m->burnt_ns;
     m->burnt_ns = used;
     /* relaxed: turns.c I2. A thread that could run and got no CPU burns, too. */
@@ -159,9 +161,9 @@ static bool is_old(const struct bz_machine *m, uint64_t now)
     return m->burns && now - m->astray_ns >= OLD_NS;
 }
 
-/* Clocks are read every BURN_NS; those of new strays at every look, until it is known whether they burn. While the last look
- * has found one that burns there is another look, even if the thread of that one has ended since: else it would count as burning
- * for ever. */
+/* Read clocks every BURN_NS. Read those of new strays at every look, until it is known whether they burn. If the
+ * last look found a burning stray, look again, even if that stray's thread has ended since. Otherwise it would
+ * count as burning for ever. */
 static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -185,9 +187,9 @@ static void see_who_burns(struct bz_runtime *rt, uint64_t now)
     bz_lock_drop(&rt->start_lock, rt->os);
 }
 
-/* ---- clocks: who computes, and who is blocked ---- */
+/* ---- clocks: computing or blocked ---- */
 
-/* The CPU time of its thread. Under start_lock: its starter is through with it, and no thread joins it. */
+/* Read the CPU time of its thread. Under start_lock: its starter is done with it, and no thread joins it. */
 static int cpu_time(struct bz_machine *m, uint64_t *out)
 {
     if (!m->is_used || bz_machine_is_guest(m))
@@ -195,8 +197,8 @@ static int cpu_time(struct bz_machine *m, uint64_t *out)
     return bz_os_thread_cpu_time(m->rt->os, m->thread, out);
 }
 
-/* Read the clock of a worker that is at one task, and note what that has used. Returns true if its thread has not run since
- * the last look. */
+/* Read the clock of a worker that stays at one task, and note the CPU time that the task has used. Return true if
+ * the thread has not run since the last look. */
 static bool read_clock(struct bz_proc *p, struct bz_machine *m, uint64_t now)
 {
     struct bz_monitor_seen *seen = &p->seen;
@@ -212,8 +214,8 @@ static bool read_clock(struct bz_proc *p, struct bz_machine *m, uint64_t now)
     return !is_first && used - before < passed / BURN_SHARE;
 }
 
-/* Does its thread sleep, in a call that it did not announce or in the runtime? Reading the state of a thread takes ten times as
- * long as reading its clock. */
+/* True if its thread sleeps, in a call that it did not announce or in the runtime. Reading the state of a thread
+ * takes ten times as long as reading its clock. */
 static bool does_sleep(struct bz_proc *p, struct bz_machine *m, uint64_t now)
 {
     uint32_t thread = bz_load_relaxed(&m->seat.thread); /* relaxed: turns.c I2 */
@@ -222,8 +224,8 @@ static bool does_sleep(struct bz_proc *p, struct bz_machine *m, uint64_t now)
            bz_os_thread_sleeps(m->rt->os, thread) == 1;
 }
 
-/* Returns true if a worker is blocked, so that hogs that are stopped may be the reason: they may hold a lock of the program
- * or of a library. */
+/* Read the clocks of all workers. Return true if a worker is blocked. Stopped hogs may be the reason: they may hold
+ * a lock of the program or of a library. */
 static bool see_clocks(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
     bool is_any = false;
@@ -249,7 +251,7 @@ static void choose(struct bz_proc *p)
         p->seen.moves = p->seen.is_asked = true;
 }
 
-/* One of the hogs: the first that has something only it can run, or any. */
+/* Choose one hog: the first that has work that only its proc can run, or any. */
 static void choose_a_hog(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_proc *found = NULL;
@@ -274,7 +276,7 @@ static bool choose_calls(struct bz_runtime *rt, uint64_t now)
     return is_any;
 }
 
-/* Procs that nobody has, for want of a thread: perhaps there is one now. */
+/* Try again to start procs that have no machine for want of a thread. */
 static void start_orphans(struct bz_runtime *rt)
 {
     for (unsigned i = 0; i < rt->proc_count; i++)
@@ -327,7 +329,7 @@ static void went_astray(struct bz_machine *m, bool burns, uint64_t now)
     bz_store_relaxed(&m->is_stray, 1); /* relaxed: a hint */
 }
 
-/* From when on it burns as a stray. */
+/* Note the CPU clock at which the machine becomes a stray. */
 static void note_clock(struct bz_machine *m, const struct bz_monitor_seen *seen)
 {
     uint64_t used = 0;
@@ -344,19 +346,19 @@ static void note_clock(struct bz_machine *m, const struct bz_monitor_seen *seen)
 void bz_handover_move(struct bz_proc *p, uint64_t now)
 {
     struct bz_machine *m = bz_proc_machine(p->rt, p->seen.word);
-    /* acquire: what its machine left there; the same word: it is still that machine's. The same tick: and still
-     * at that task, not at one that has just begun. */
+    /* acquire: what its machine left there. The same word: the proc is still that machine's. The same tick: the
+     * machine is still at that task, not at one that has just begun. */
     bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word &&
                bz_load_relaxed(&p->tick) == p->seen.tick; /* relaxed: as above */
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0 && !p->seen.is_blocked, now);
-        bz_proc_hurry(p); /* what is urgent runs before the ring */
+        bz_proc_hurry(p); /* urgent tasks run before the ring */
         bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     }
     bz_retake_end(&m->taken, may);
     if (!may)
-        return; /* it was in the runtime: soon again, and less and less often */
+        return; /* its machine was in the runtime: try again soon, then less often */
     p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
     bz_trace(p->rt, handover, 0, p->index, NULL);
@@ -367,10 +369,10 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     }
 }
 
-/* ---- when again ---- */
+/* ---- the time of the next look ---- */
 
-/* Between two looks while all procs are busy and something waits. Half as often while nothing burns and every proc gets from
- * task to task: then there is no hog to find. */
+/* Return the time between two looks while all procs are busy and a task waits. It is twice as long while no stray
+ * burns and every proc gets from task to task: then there is no hog to find. */
 static uint64_t crowd_ns(struct bz_runtime *rt, uint64_t now)
 {
     bool is_lively = rt->monitor.burning == 0;

@@ -1,49 +1,49 @@
 /*
- * idle.c - the idle set: no work waits while a proc sleeps, and nobody is roused for nothing.
+ * idle.c - the idle set: no work waits while a proc sleeps, and no proc is roused for nothing.
  *
- * A proc without work searches the others' queues; at most half of them do at once, because a
- * crowd of searchers finds nothing but each other's cache lines. A proc that finds nothing
- * announces its sleep, and sleeps. Whoever publishes work looks whether anybody has to be roused.
+ * A proc without work searches the queues of the other procs. At most half of the procs search at
+ * once, because a crowd of searchers finds only each other's cache lines. A proc that finds no work
+ * announces its sleep, and sleeps. A thread that publishes work checks whether it must rouse a proc.
  *
- * How many search and how many sleep is one word, `counts`, so that a publisher's question is one
- * load: nobody sleeps, or somebody searches, and there is nothing to do. And a proc that announces
- * its sleep learns in the same step whether somebody still searches: then that one answers for
- * everything, and it just sleeps. The last searcher has to make sure:
+ * The number of searchers and the number of sleepers are in one word, `counts`. So a publisher's check
+ * is one load: if no proc sleeps, or a proc searches, there is nothing to do. And a proc that announces
+ * its sleep learns in the same step whether another proc still searches. If so, that searcher is
+ * responsible for all published work, and the proc just sleeps. The last searcher has to make sure:
  *
  *      publisher                               the last searcher
  *      1  push the work                        1  set my bit; count: one less searches, one more
  *         (compiler barrier)                      sleeps
- *      2  counts: nobody searches, one         2  a barrier on every thread
- *         sleeps? rouse one                    3  look at every queue
+ *      2  counts: no searcher, a               2  a barrier on every thread
+ *         sleeper? rouse one                   3  look at every queue
  *                                                 work? take the bit back : sleep
  *
- * The barrier puts a fence into the publisher. If that falls after the push, the last look sees
- * the work; if before, the publisher's load comes after it, too, and sees the announcement or
- * something later. So publishers pay nothing [F]. What they may read that is later:
- *  - somebody searches. It will stop, in one of two ways. It finds nothing and is the last: then
- *    there is another barrier and another look, and the publisher's load, which did not see this
- *    searcher stop, came before that barrier, and so did its push. Or it finds work: then, if it is
- *    the last and anybody sleeps, it rouses one in its stead, whatever the queues say. Nobody
- *    sleeps: who does so later goes through the announcement, and the same holds for it.
- *  - nobody sleeps any more: likewise.
- * All of it leans on `counts` being one location: whatever was read there, everything later in its
- * order of changes is still to come for this publisher.
+ * The barrier puts a fence into the publisher. If that fence falls after the push, the last look sees
+ * the work. If it falls before the push, the publisher's load also comes after the fence. The load then
+ * sees the announcement or a later value. So publishers pay nothing [F]. The later value may be:
+ *  - A proc searches. It will stop, in one of two ways. It finds nothing and is the last searcher: then
+ *    there is another barrier and another look. The publisher's load did not see this searcher stop, so
+ *    the load came before that barrier, and so did the push. Or it finds work: then, if it is the last
+ *    searcher and a proc sleeps, it rouses one in its stead, whatever the queues say. If no proc sleeps,
+ *    a proc that sleeps later goes through the announcement, and the same argument holds for it.
+ *  - No proc sleeps any more: likewise.
+ * The whole argument relies on `counts` being one location: after a publisher has read a value there,
+ * every later value in its modification order is still to come for this publisher.
  *
- * Fences instead of barriers. A barrier interrupts every CPU of the process. Where last looks come
- * more often than about LOOKS_PER_WINDOW in OVER_NS the runtime goes over to fences in the pushes,
- * which are then cheaper. Two flags in `counts`: FENCES tells publishers to fence and ask again;
- * TRUSTED tells who goes to sleep that all of them do, so that a fence will do instead of the
+ * Fences instead of barriers. A barrier interrupts every CPU of the process. If last looks come more
+ * often than about LOOKS_PER_WINDOW in OVER_NS, the runtime goes over to fences in the pushes, which
+ * are then cheaper. `counts` has two flags. FENCES tells publishers to fence and check again. TRUSTED
+ * tells a proc that goes to sleep that all publishers do so, and that a fence is enough instead of the
  * barrier.
  *  - Going over: set FENCES; a barrier; set TRUSTED. A publisher that has not seen FENCES made its
- *    load, and its push, before its fence of that barrier, so whoever announces after TRUSTED sees
+ *    load, and its push, before its fence of that barrier. So a proc that announces after TRUSTED sees
  *    the push.
- *  - Going back: clear both in one step. A publisher that finds FENCES clear again has read a
- *    later state than everybody who announced under TRUSTED: it sees them as asleep, or claimed,
- *    or covered by a searcher that will pay. No barrier is needed.
- * One at a time changes them: a second one that interfered could set TRUSTED on the ground of a
- * barrier from before the FENCES it relies on. Without barriers in the system, or built plain,
- * both are always set. With a single proc TRUSTED alone is: its worker cannot publish while it goes
- * to sleep, and all other threads fence for themselves in published.
+ *  - Going back: clear both in one step. A publisher that finds FENCES clear again has read a later
+ *    state than every proc that announced under TRUSTED. It sees these procs as asleep, or claimed, or
+ *    covered by a searcher that will pay for a barrier. No barrier is needed.
+ * One thread at a time changes the flags. A second one could set TRUSTED on the ground of a barrier
+ * from before the FENCES it relies on. If the system has no barriers, or in the plain form, both flags
+ * are always set. With a single proc only TRUSTED is set: its worker cannot publish while it goes to
+ * sleep, and all other threads fence for themselves in published.
  *
  * A searcher that finds work. If it sees more work, it rouses another proc in its stead (found). If it
  * sees none, a thread roused in its stead would most likely search in vain. So it leaves the count like the
@@ -51,30 +51,30 @@
  * The same argument holds: a publisher that trusted this searcher pushed before the barrier, and the look
  * sees it.
  *
- * Rousing. A publisher counts as searching on behalf of whom it will rouse *before* it clears that
- * one's bit. (Cleared first and counted then, the roused proc could wake by itself, find work and
- * take itself out of a count it was not in yet.) One that stood in and found no bit to clear was a
- * searcher that answers for nobody, and others may have trusted it meanwhile; so it leaves the
- * count and looks at the bits again: who announced while it counted has one. BZ_BROKEN(50) leaves
- * that out. Clearing the bit decides who rouses: one fetch_and wins.
+ * Rousing. A publisher *stands in*: it counts itself as a searcher on behalf of the proc that it will
+ * rouse, *before* it clears that proc's bit. (If it cleared the bit first, the roused proc could wake by
+ * itself, find work and leave a count that it was not in yet.) A stand-in that finds no bit to clear
+ * was a searcher that covers no work, and publishers may have trusted it meanwhile. So it leaves the
+ * count and looks at the bits again: a proc that announced while it counted has its bit set.
+ * BZ_BROKEN(50) leaves that out. Clearing the bit decides which thread rouses: one fetch_and wins.
  *
- * A proc that is wanted for something only it can do (inbox.h) is roused in the same way, with its
- * own bit instead of any.
+ * A proc that is wanted for something that only it can do (inbox.h) is roused in the same way, with its
+ * own bit instead of any bit.
  *
  * I1  The sleepers in counts are the set bits, but for operations under way: the bit is set before
  *     it is counted, and cleared before it is discounted.
  * I2  A proc whose bit is clear is awake or has been roused; rousing is one-to-one with clearing.
  * I3  The searchers in counts are the procs between search (or being roused) and found (or
  *     announce), and publishers that stand in.
- * I4  Whoever changes counts so that somebody sleeps and nobody searches has a look at everything
- *     after it, or rouses somebody.
+ * I4  A thread that changes counts so that a proc sleeps and no proc searches looks at every queue
+ *     after that, or rouses a proc.
  *
  * [F] publisher: work store, compiler barrier or fence, counts load -> announce: counts, barrier or
  *     fence, the look at the queues   the store-buffer pattern, as above
  * [G] announce: bit release -> claim: bit acquire   the sleeper has cleared its sleep word before
- *     whoever claims it sets it
- * [H] announce: counts release -> stand-in leaving: counts acquire   it sees the bits of all that
- *     counted on it
+ *     the claimer sets it
+ * [H] announce: counts release -> stand-in leaving: counts acquire   the stand-in sees the bits of
+ *     all procs that counted on it
  */
 #include "sched/idle.h"
 
@@ -118,7 +118,7 @@ void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct b
 
 /* ---- the bits ---- */
 
-/* Clear the bit. True if it was us who did: then the count is owed. */
+/* Clear the bit. Return true if this call cleared it: then the caller must adjust the count. */
 static bool clear(struct bz_idle *idle, unsigned proc)
 {
     uint64_t was = bz_fetch_and_acquire(&idle->sleeper[proc / 64], ~bit_of(proc)); /* [G] */
@@ -161,21 +161,21 @@ static uint64_t sleeping(uint64_t counts)
     return counts & BZ_IDLE_SLEEPING;
 }
 
-/* Count as the only searcher, on behalf of whoever will be claimed. False if there is one, or
- * nobody sleeps. */
+/* Count as the only searcher, on behalf of the proc that will be claimed. Return false if there is a searcher, or
+ * if no proc sleeps. */
 static bool stand_in(struct bz_idle *idle)
 {
     uint64_t counts = bz_load_relaxed(&idle->counts); /* relaxed: [F] */
     do {
         if (sleeping(counts) == 0 || searching(counts) > 0)
-            return false; /* all are awake, or a searcher answers for it */
+            return false; /* all are awake, or a searcher is responsible for the work */
         /* relaxed: a count; what was read is as good as a load, [F] */
     } while (!bz_cas_weak_rlx_rlx(&idle->counts, &counts, counts + BZ_IDLE_SEARCHER));
     return true;
 }
 
-/* The caller counts as searching. Claim one who then does; BZ_NOBODY: nobody is asleep, and the
- * caller no longer counts. */
+/* The caller counts as searching. Claim a sleeper, which then counts in its stead. BZ_NOBODY: no proc is asleep, and
+ * the caller no longer counts. */
 static int hand_on(struct bz_idle *idle)
 {
     for (;;) {
@@ -224,16 +224,16 @@ int bz_idle_found(struct bz_idle *idle)
     uint64_t counts = bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SEARCHER); /* relaxed: a count */
     BZ_ASSERT(searching(counts) > 0);
     if (searching(counts) > 1 || sleeping(counts) == 0)
-        return BZ_NOBODY; /* somebody still answers, or nobody sleeps, I4 */
+        return BZ_NOBODY; /* another searcher is left, or no proc sleeps, I4 */
     return stand_in(idle) ? hand_on(idle) : BZ_NOBODY;
 }
 
 /* ---- leaving, and going to sleep ---- */
 
-/* A last look is to be taken: are they so frequent that fences are cheaper? */
+/* Count a last look. Change to fences if last looks are so frequent that fences are cheaper. */
 static void count_look(struct bz_idle *idle)
 {
-    /* relaxed, here and below: statistics; a count that gets lost between two does not matter */
+    /* relaxed, here and below: statistics; a lost count does not matter */
     uint32_t looks = bz_load_relaxed(&idle->looks) + 1;
     bz_store_relaxed(&idle->looks, looks); /* relaxed: as above */
     if (looks % LOOKS_PER_WINDOW != 0)
@@ -247,7 +247,7 @@ static void count_look(struct bz_idle *idle)
         bz_idle_go_back(idle);
 }
 
-/* The caller has changed the counts to these. Nobody searches: all pushes so far become visible to us. */
+/* Make all pushes so far visible to the caller. It has changed the counts to `counts`, and no proc searches. */
 static void order_look(struct bz_idle *idle, uint64_t counts)
 {
     if (!(counts & BZ_IDLE_TRUSTED) && !BZ_BROKEN(76))
@@ -262,7 +262,7 @@ bool bz_idle_leave(struct bz_idle *idle)
     BZ_ASSERT(searching(counts) > 0);
     counts -= BZ_IDLE_SEARCHER;
     if (searching(counts) > 0 || sleeping(counts) == 0)
-        return false; /* a searcher answers, or no proc sleeps, I4 */
+        return false; /* a searcher is responsible, or no proc sleeps, I4 */
     if (BZ_BROKEN(330))
         return false;  /* a publisher may have trusted this searcher */
     bz_fence_seqcst(); /* [F] */
@@ -289,7 +289,7 @@ bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
 bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search)
 {
     if (!clear(idle, me))
-        return true; /* claimed, and counted by whoever did it */
+        return true; /* claimed, and counted by the thread that claimed it */
     uint64_t by = BZ_IDLE_SLEEPER - (will_search ? BZ_IDLE_SEARCHER : 0);
     bz_fetch_sub_relaxed(&idle->counts, by); /* relaxed: a count; we are awake, and look */
     return will_search;
@@ -318,7 +318,7 @@ void bz_idle_go_back(struct bz_idle *idle)
 {
     if (!may_change_mode(idle))
         return;
-    /* relaxed: who reads it reads what came before it in counts, and needs no more */
+    /* relaxed: a reader also has all that came before in counts, and needs no more */
     bz_fetch_and_relaxed(&idle->counts, ~(BZ_IDLE_FENCES | BZ_IDLE_TRUSTED));
     bz_lock_drop(&idle->mode_lock, idle->barrier->os);
 }
@@ -365,7 +365,7 @@ void bz_idle_check(struct bz_idle *idle)
 {
     unsigned bits = 0;
     for (unsigned w = 0; w < BZ_IDLE_WORDS; w++)
-        bits += bz_bits_count(bz_load_relaxed(&idle->sleeper[w])); /* relaxed: nobody is at work */
+        bits += bz_bits_count(bz_load_relaxed(&idle->sleeper[w])); /* relaxed: the set is unused */
     BZ_CHECK(bits == bz_idle_sleeping(idle), "idle set: %u bits, says %u", bits,
              bz_idle_sleeping(idle)); /* I1 */
     BZ_CHECK(bits <= idle->procs, "idle set: %u bits for %u procs", bits, idle->procs);

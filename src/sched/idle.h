@@ -1,12 +1,12 @@
 /*
- * idle.h - who sleeps, who searches, and who must be roused when work appears.
+ * idle.h - the procs that sleep or search, and the proc to rouse when work appears.
  *
- * The set of sleeping procs and the counts of sleeping and searching ones. It rouses nobody itself:
- * it says whom to rouse, and the scheduler does it, outside. idle.c has the protocol and why no
- * wake-up is lost.
+ * The set of sleeping procs, and the numbers of sleeping and searching procs. The set does not rouse
+ * threads itself. It returns the proc to rouse, and the scheduler rouses it. idle.c has the protocol,
+ * and the reason why no wake-up is lost.
  *
- * Whoever made work visible asks bz_idle_may_rouse(), one load; only if that says so it calls
- * bz_idle_published(). Threads that are no workers always call the latter: it fences for them.
+ * A worker that has published work calls bz_idle_may_rouse(), which is one load. Only if that returns
+ * true, it calls bz_idle_published(). Plain threads always call the latter: it fences for them.
  */
 #ifndef BZ_IDLE_H
 #define BZ_IDLE_H
@@ -30,7 +30,7 @@
 #define BZ_IDLE_SLEEPER (UINT64_C(1) << 16)
 #define BZ_IDLE_SLEEPING (UINT64_C(0xffff) << 16)
 #define BZ_IDLE_FENCES (UINT64_C(1) << 32)  /* publishers fence */
-#define BZ_IDLE_TRUSTED (UINT64_C(1) << 33) /* ... and whoever goes to sleep may count on it */
+#define BZ_IDLE_TRUSTED (UINT64_C(1) << 33) /* ... and a proc that goes to sleep may rely on it */
 
 struct bz_idle {
     unsigned procs;                         /* constant after init */
@@ -38,7 +38,7 @@ struct bz_idle {
     struct bz_barrier *barrier;             /* constant after init */
     BZ_OWN_LINE bz_atomic(uint64_t) counts; /* searching, sleeping, FENCES, TRUSTED */
     BZ_OWN_LINE bz_atomic(uint64_t) sleeper[BZ_IDLE_WORDS]; /* bit p: proc p announced its sleep */
-    struct bz_lock mode_lock;      /* held by whoever changes FENCES and TRUSTED; only tried */
+    struct bz_lock mode_lock;      /* held to change FENCES and TRUSTED; only tried */
     bz_atomic(uint32_t) looks;     /* final looks since the window began */
     bz_atomic(uint64_t) window_ns; /* when it began */
 };
@@ -49,7 +49,7 @@ enum { BZ_NOBODY = -1 };
 void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct bz_barrier *barrier,
                   bool has_barrier);
 
-/* What bz_idle_may_rouse asks, of counts it has loaded. */
+/* The check of bz_idle_may_rouse, for counts that the caller has loaded. */
 static inline bool bz_idle_wants(uint64_t counts)
 {
     if (BZ_LIKELY(counts == 0))
@@ -59,7 +59,7 @@ static inline bool bz_idle_wants(uint64_t counts)
 }
 
 /*
- * A worker has made work visible to others. False: nobody need be roused for it. True: call
+ * A worker has made work visible to other workers. False: no proc need be roused for it. True: call
  * bz_idle_published, which finds out.
  */
 static BZ_ALWAYS_INLINE bool bz_idle_may_rouse(struct bz_idle *idle)
@@ -68,7 +68,7 @@ static BZ_ALWAYS_INLINE bool bz_idle_may_rouse(struct bz_idle *idle)
     return bz_idle_wants(bz_load_relaxed(&idle->counts)); /* relaxed: idle.c [F] */
 }
 
-/* Does nobody sleep or search? A hint. */
+/* True if no proc sleeps or searches. A hint. */
 static BZ_ALWAYS_INLINE bool bz_idle_is_quiet(struct bz_idle *idle)
 {
     /* relaxed: a hint */
@@ -82,9 +82,9 @@ static BZ_ALWAYS_INLINE bool bz_idle_is_quiet(struct bz_idle *idle)
 BZ_MUST_USE int bz_idle_published(struct bz_idle *idle);
 
 /*
- * Something has been put where only `proc` looks. Any thread.
- * Returns: whom to rouse, counted as searching already: usually `proc`, if it sleeps; BZ_NOBODY if it
- *          is awake, and so will look before it sleeps.
+ * Work has been put where only `proc` looks. Any thread.
+ * Returns: the proc to rouse, counted as searching already: usually `proc`, if it sleeps; BZ_NOBODY if
+ *          `proc` is awake, and so will look before it sleeps.
  */
 BZ_MUST_USE int bz_idle_wanted(struct bz_idle *idle, unsigned proc);
 
@@ -93,53 +93,53 @@ BZ_MUST_USE bool bz_idle_search(struct bz_idle *idle);
 
 /*
  * A searcher has found work.
- * Returns: whom to rouse, as above: the last searcher that finds work sends another to look.
+ * Returns: the proc to rouse, as above: the last searcher that finds work sends another to look.
  */
 BZ_MUST_USE int bz_idle_found(struct bz_idle *idle);
 
 /*
  * A searcher has found work and sees none for others. It stops searching.
- * Suspends: the thread, for a barrier, if nobody else searches and a proc sleeps.
+ * Suspends: the thread, for a barrier, if no other proc searches and a proc sleeps.
  * Returns:  true: look at every queue once more, and if there is work call bz_idle_published. False:
- *           another searcher answers for everything, or no proc sleeps.
+ *           another searcher is responsible for all work, or no proc sleeps.
  */
 BZ_MUST_USE bool bz_idle_leave(struct bz_idle *idle);
 
 /*
  * Announce that proc `me` is about to sleep; it gives up its search if it `was_searching`.
- * Suspends: the thread, for a barrier, if nobody else searches.
+ * Suspends: the thread, for a barrier, if no other proc searches.
  * Returns:  true: look at every queue once more, and if there is work call bz_idle_stay instead of
- *           sleeping. False: somebody searches and answers for everything; just sleep.
+ *           sleeping. False: another proc searches and is responsible for all work; just sleep.
  */
 BZ_MUST_USE bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching);
 
 /*
  * Proc `me` takes its announcement back, because it woke by itself, or its last look found work:
  * then it `will_search` and counts as searching.
- * Returns: true if it counts as searching now, be it that it will search or that somebody has
+ * Returns: true if it counts as searching now, because it will search or because another thread has
  *          roused it meanwhile.
  */
 BZ_MUST_USE bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search);
 
 /*
- * Go over to fences in the pushes, or back: idle.c does that by itself, by how often somebody has to
- * take the last look. Harmless at any time, from any thread.
+ * Go over to fences in the pushes, or back. idle.c does that by itself, depending on how often a proc
+ * has to take the last look. Harmless at any time, from any thread.
  */
 void bz_idle_go_over(struct bz_idle *idle);
 void bz_idle_go_back(struct bz_idle *idle);
 /* Go back if the last looks have become rare. For a thread that looks now and then. */
 void bz_idle_review(struct bz_idle *idle, uint64_t now_ns);
 
-/* How many procs have announced sleep, and how many search: hints. */
+/* Return how many procs have announced sleep, whether one has, and how many search: hints. */
 unsigned bz_idle_sleeping(struct bz_idle *idle);
 bool bz_idle_is_asleep(struct bz_idle *idle, unsigned proc);
 unsigned bz_idle_searching(struct bz_idle *idle);
-/* Are all procs asleep? Exact, if whoever woke up has fenced since, or been made to. */
+/* True if all procs are asleep. Exact if every proc that woke up has fenced since, or has been made to. */
 bool bz_idle_all_sleep(struct bz_idle *idle);
-/* Do pushes fence at the moment? */
+/* True if pushes fence at the moment. */
 bool bz_idle_has_fences(struct bz_idle *idle);
 
-/* The bits agree with the count, for a set nobody is using. Aborts with what it saw. */
+/* Check that the bits agree with the count, for a set that is not in use. Aborts with the values it saw. */
 void bz_idle_check(struct bz_idle *idle);
 
 #endif

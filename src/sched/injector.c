@@ -18,7 +18,7 @@ void bz_injector_init(struct bz_injector *in, const struct bz_os *os)
     bz_atomic_init(&in->urgent_length, 0);
 }
 
-/* I1, before the lock is dropped. */
+/* Publish the lengths before the lock is dropped: I1. */
 static void publish_length(struct bz_injector *in)
 {
     size_t urgent = in->urgent.count;
@@ -33,7 +33,7 @@ void bz_injector_push(struct bz_injector *in, bz_entry entry)
 
 void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsigned count)
 {
-    struct bz_entries chain; /* linked before the lock is taken: they are the caller's still */
+    struct bz_entries chain; /* linked before the lock is taken: the caller still owns them */
     bz_entries_init(&chain);
     for (unsigned i = 0; i < count; i++)
         bz_entries_push(&chain, entries[i]);
@@ -59,7 +59,7 @@ static bool is_urgent_next(struct bz_injector *in)
     return is_next;
 }
 
-/* What one proc of `procs` may have of `length`. */
+/* Return how many of `length` entries one of `procs` procs may take. */
 static unsigned share_of(size_t length, unsigned procs)
 {
     size_t share = length / (procs > 0 ? procs : 1);

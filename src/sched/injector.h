@@ -1,25 +1,25 @@
 /*
  * injector.h - the queue all procs share.
  *
- * For what has no proc of its own to go to: tasks spawned or woken by plain threads, and what
- * spills out of a full ring. First in, first out; taken in batches, so that a proc that comes here
- * pays for its lock once and takes its share of what there is.
+ * It holds tasks that no proc owns: tasks spawned or woken by plain threads, and tasks spilled from a
+ * full ring. It is first in, first out. A proc takes entries in batches, so that it takes the lock
+ * once for its share of the entries.
  *
- * A lock and a list, on purpose. Procs look here every N ticks and when they have nothing else, a
- * batch at a time; the lock is taken once for dozens of tasks, and a lock-free list would have to
- * give up batches, order or the count. What is hot is the question "is there anything?", asked
- * without the lock.
+ * It is a lock and a list, on purpose. Procs look here every N ticks and when they have nothing else,
+ * a batch at a time. So the lock is taken once for dozens of tasks, and a lock-free list would have to
+ * give up batches, order or the count. The hot operation is the question "is there anything?", which
+ * is asked without the lock.
  *
- * Two lanes. A woken task that is pushed while hogs occupy the procs goes into the urgent lane, which is
- * taken first: else it would wait for every hog that stands in the queue before it, 10 ms for each. The
- * urgent lane is taken one entry at a time, because the rest of a batch goes into a ring, behind the hogs
- * there. After BZ_URGENT_ROW urgent entries in a row the other lane has a turn.
+ * Two lanes. A woken task that is pushed while hogs occupy the procs goes into the urgent lane, which
+ * is taken first. Otherwise it would wait 10 ms for each hog that is before it in the queue. The
+ * urgent lane is taken one entry at a time, because the rest of a batch goes into a ring, behind the
+ * hogs there. After BZ_URGENT_ROW urgent entries in a row the other lane has a turn.
  *
  * I1  length is chain.count + urgent.count and urgent_length is urgent.count whenever the lock is free.
  *
  * [A] push: length store, then the pusher's full fence -> sleeper's full fence, then is_empty:
- *     length load. Who announces its sleep and then finds the injector empty is seen by the
- *     pusher; see sched/idle.c, which has both fences.
+ *     length load. If a sleeper announces its sleep and then finds the injector empty, the pusher
+ *     sees the announcement. See sched/idle.c, which has both fences.
  */
 #ifndef BZ_INJECTOR_H
 #define BZ_INJECTOR_H
@@ -54,33 +54,34 @@ void bz_injector_push_all(struct bz_injector *in, const bz_entry *entries, unsig
 void bz_injector_push_urgent(struct bz_injector *in, bz_entry entry);
 
 /*
- * Take one entry of the urgent lane, if there is one and it is its turn. Else take a proc's share from the front, oldest first: clamp(length / procs, 4, 64), at most `max`, or
- * what there is. Any thread.
+ * Take one entry of the urgent lane, if there is one and it is its turn. Otherwise take a proc's share from the
+ * front, oldest first: clamp(length / procs, 4, 64), but at most `max` and at most the entries there are.
+ * Any thread.
  * Returns: how many are in out[].
  */
 unsigned bz_injector_take(struct bz_injector *in, bz_entry *out, unsigned max, unsigned procs);
 
 /*
- * Take from the front what is_dead, up to the first that is not and at most `max`. Any thread;
- * is_dead is asked under the lock.
+ * Take entries for which is_dead returns true from the front, up to the first one that is not dead, and at
+ * most `max`. Any thread; is_dead is called under the lock.
  * Returns: how many are in out[].
  */
 unsigned bz_injector_take_dead(struct bz_injector *in, bool (*is_dead)(bz_entry e), bz_entry *out,
                                unsigned max);
 
-/* How many are in it, without the lock: true of a moment. */
+/* Return how many entries it holds, without the lock. The number may be out of date at once. */
 static inline size_t bz_injector_length(struct bz_injector *in)
 {
     return bz_load_relaxed(&in->length); /* relaxed: [A]'s fences order it where that matters */
 }
 
-/* How many of them are urgent, likewise. */
+/* Return how many of them are urgent, likewise. */
 static inline size_t bz_injector_urgent(struct bz_injector *in)
 {
     return bz_load_relaxed(&in->urgent_length); /* relaxed: a hint */
 }
 
-/* I1. Takes the lock. Aborts with what it saw. */
+/* Check I1. Takes the lock. Aborts with the values it saw. */
 void bz_injector_check(struct bz_injector *in);
 
 #endif
