@@ -2,9 +2,9 @@
  * broadcast.c - every receiver gets every value: a ring that senders overwrite.
  *
  * The values of a broadcast are numbered from 0; the ring holds the last `slots` of them. A receiver
- * is nothing but the number of the value it wants next, so it costs nothing to have many of them, and
- * a send does not look at those who are not waiting. One whose number has fallen out of the ring goes on
- * with the oldest there is, and is told the difference. How they wait is crowd.c's; the crowd's number
+ * is only the number of the value it wants next. So many receivers cost nothing, and
+ * a send does not touch those that do not wait. If a receiver's number has fallen out of the ring, it continues
+ * with the oldest value, and gets the number of missed values. crowd.c implements the waiting; the crowd's number
  * is that of the next value.
  */
 #include <assert.h>

@@ -1,16 +1,16 @@
 /*
- * calls.c - what is called on a channel by those who have a stack: send, receive, permits.
+ * calls.c - the blocking calls of a channel: send, receive, permits.
  *
- * Each tries its step first, and waits only if that would not do. Many at a time take the lock once
- * for as many steps as go without waiting and as fit into the list of wake-ups.
+ * Each call tries its step first, and waits only if the step would have to wait. The calls for many values take the
+ * lock once for as many steps as need no waiting and as fit into the wake list.
  *
  * I1  Between two tries of one call nothing is held but what the call was told of: an error says how
  *     much was done, and nothing else happened.
  */
 #include "chan/chan.h"
 
-/* The common case, in short, under the lock: a blocking receiver waits and no value is before this one.
- * False: nothing was done, but a receiver that could not be claimed is off the queue. */
+/* Fast path, under the lock: hand off to a waiting blocking receiver, if no value is before this one.
+ * Return false if nothing was done, except that a receiver that could not be claimed has left the queue. */
 static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_wake *wake)
 {
     struct bz_waiter *w = bz_waiter_first(&c->receivers);
@@ -22,7 +22,7 @@ static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_
     return true;
 }
 
-/* Nobody waits, and there is room in the ring. */
+/* Fast path: put a value if no receiver waits and there is room in the ring. */
 static inline bool put_in_short(struct blitz_chan *c, const void *value)
 {
     struct bz_values *v = &c->values;
@@ -35,7 +35,7 @@ static inline bool put_in_short(struct blitz_chan *c, const void *value)
     return true;
 }
 
-/* There is something in the ring, and nobody waits for its place. */
+/* Fast path: take a value if there is one in the ring and no sender waits for its slot. */
 static inline bool take_in_short(struct blitz_chan *c, void *value)
 {
     struct bz_values *v = &c->values;
@@ -48,7 +48,7 @@ static inline bool take_in_short(struct blitz_chan *c, void *value)
     return true;
 }
 
-/* The other way round: out of the hands of a sender that waits at a rendezvous. */
+/* Fast path: take the value of a blocking sender that waits at a rendezvous. */
 static inline bool take_over(struct blitz_chan *c, void *value, struct bz_wake *wake)
 {
     struct bz_waiter *w = bz_waiter_first(&c->senders);
@@ -61,7 +61,7 @@ static inline bool take_over(struct blitz_chan *c, void *value, struct bz_wake *
     return true;
 }
 
-/* A first try has ended with rc: wait, or not. */
+/* Finish a call whose first try returned rc: allocate and retry, wait, or return rc. */
 static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
                               blitz_deadline until)
 {
@@ -78,7 +78,7 @@ static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void
     return rc == -EAGAIN ? bz_chan_wait(&op, until) : rc;
 }
 
-/* The rest, out of line so that the short cases keep their registers. The lock is held. */
+/* Send on the slow path, out of line so that the fast path keeps its registers. The lock is held. */
 static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, blitz_deadline until)
 {
     struct bz_wakelist wakes;
@@ -93,7 +93,7 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
     bz_chan_done(c, &wakes);
     if (rc != 0)
         return finish(c, BZ_CHAN_SEND, (void *)value, rc, until);
-    bz_look_up(); /* ask.h. Not above: for who is handed something somebody has waited */
+    bz_look_up(); /* ask.h. Do not yield after a direct hand-off: the receiver has waited already */
     return 0;
 }
 
@@ -153,7 +153,8 @@ int blitz_chan_try_recv(blitz_chan *c, void *value)
 
 /* ---- many ---- */
 
-/* As many as go without waiting. Adds to *sent; says why it stopped, 0: all are sent. */
+/* Send as many values as possible without waiting, and add their number to *sent. Return the reason for stopping, or
+ * 0 if all are sent or the wake list is full. */
 static int put_some(blitz_chan *c, const char *values, size_t count, size_t *sent)
 {
     struct bz_wakelist wakes;
@@ -247,7 +248,7 @@ int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit)
     return granted(c, bz_chan_once(&op), permit);
 }
 
-/* The permit is used up: with a value, or without (NULL). */
+/* Use up the permit: with a value, or without one (NULL). */
 static void spend(blitz_permit *permit, const void *value)
 {
     struct blitz_chan *c = permit->chan;
@@ -266,7 +267,7 @@ static void spend(blitz_permit *permit, const void *value)
     bz_chan_done(c, &wakes);
     if (value != NULL && is_shut && c->drop != NULL)
         c->drop((void *)value,
-                c->drop_ctx); /* a copy would be dropped; this one is not used again */
+                c->drop_ctx); /* as a copy would be; the caller does not use the value again */
     blitz_chan_unref(c);
 }
 

@@ -1,13 +1,13 @@
 /*
- * chan.c - channels: making them, ending them, counting who holds them.
+ * chan.c - channels: making them, ending them, counting their handles.
  *
- * One allocation holds the channel and, if it is bounded, its ring. It is counted: every reference,
- * every counted sender or receiver and every permit holds one. Whoever waits at it has been given it
- * by a holder, so there is nobody in line when the last one goes.
+ * One allocation holds the channel and, if it is bounded, its ring. It is reference-counted: every reference,
+ * every counted sender or receiver and every permit holds one. A waiter uses the channel on behalf of a holder, so
+ * the queues are empty when the last holder leaves.
  *
- * What is left at the end is dropped outside of the lock, because the drop hook is anybody's code and
- * may use this very channel: a shut takes the whole store out under the lock and goes through it
- * afterwards. Nobody else touches it then: sends, permits and receives look at is_shut first.
+ * Values that remain at the end are dropped outside of the lock, because the drop hook is user code and may use this
+ * very channel. A shut takes the whole store out under the lock and drops the values afterwards. No other thread
+ * touches that store then: sends, permits and receives check is_shut first.
  *
  * [A] unref: refs acq_rel -> unref: refs acq_rel    all uses come before the free
  */
@@ -19,7 +19,7 @@ static bool is_too_large(size_t value_size, size_t slots)
            slots > (PTRDIFF_MAX / 2 - sizeof(struct blitz_chan)) / value_size;
 }
 
-/* The ring lies behind the channel, aligned for anything. */
+/* Return the offset of the ring, which lies behind the channel, aligned for any type. */
 static size_t ring_at(void)
 {
     size_t align = _Alignof(max_align_t);
@@ -69,7 +69,7 @@ int blitz_chan_new(size_t value_size, size_t capacity, const blitz_chan_opts *op
 
 /* ---- the end ---- */
 
-/* Values that nobody will have. The store is the caller's alone. */
+/* Drop all values that were not received, and free the store. Only the caller has access to the store. */
 static size_t drop_all(struct blitz_chan *c, struct bz_values *left)
 {
     size_t count = left->count;
@@ -142,7 +142,7 @@ static int add(blitz_chan *c, uint32_t *count, const bool *is_over)
     return rc;
 }
 
-/* One less. True: it was the last one. */
+/* Decrement the count of handles. Return true if it was the last one. */
 static bool drop(blitz_chan *c, uint32_t *count)
 {
     bz_chan_lock(c);
@@ -176,7 +176,7 @@ void blitz_chan_receiver_drop(blitz_chan *c)
     blitz_chan_unref(c);
 }
 
-/* ---- how it stands ---- */
+/* ---- queries ---- */
 
 size_t blitz_chan_len(blitz_chan *c)
 {

@@ -1,16 +1,16 @@
 /*
- * chan.h - the inside of a channel: what it is, and what can be done to it under its lock.
+ * chan.h - the inside of a channel: its data, and the steps under its lock.
  *
  *   copy.h      copying a value
- *   values.h     the values
- *   core.c      put, take, hold: one step under the lock, and serving those who wait
+ *   values.h    the values
+ *   core.c      put, take, hold: one step under the lock, and serving the waiters
  *   request.c   a step that may have to wait, as a request
  *   chan.c      making, ending, counting
  *   calls.c     send, receive, many of them, permits
- *   future.c    the operations as values
- *   select.h    several at once
+ *   future.c    the operations as futures
+ *   select.h    several operations at once
  *
- * One operation is a struct bz_chan_op: which channel, what to do, from or to where, and a waiter
+ * One operation is a struct bz_chan_op: the channel, the kind of operation, the memory of the value, and a waiter
  * (wait/waiter.h). Blocking calls and futures try the same function under the same lock.
  */
 #ifndef BZ_CHAN_CHAN_H
@@ -21,21 +21,22 @@
 #include "chan/values.h"
 
 struct blitz_chan {
-    struct bz_gate lock; /* rank WAIT; guards all but what is said to be constant */
+    struct bz_gate lock; /* rank WAIT; guards all fields except the constant and atomic ones */
     bool is_closed;      /* no more sends */
-    bool is_shut;        /* and no more receives */
-    bz_atomic(uint8_t) may_recv, may_send; /* written under the lock; 0: it would have to wait */
-    const struct bz_os *os;                /* constant, as is */
-    size_t capacity;                       /* BLITZ_UNBOUNDED: without end; 0: a rendezvous */
+    bool is_shut;        /* no more sends and no more receives */
+    bz_atomic(uint8_t) may_recv,
+        may_send;           /* written under the lock; 0: a call would have to wait */
+    const struct bz_os *os; /* constant, as is capacity */
+    size_t capacity;        /* BLITZ_UNBOUNDED: no limit; 0: a rendezvous */
     struct bz_values values;
-    struct bz_list receivers, senders; /* those who wait; senders: those who reserve as well */
+    struct bz_list receivers, senders; /* the waiters; senders includes waiting reserves */
     size_t told_receivers;             /* futures that are notified: core.c, I2 */
     size_t told_senders;
-    size_t permits;                        /* slots that are reserved */
-    uint32_t sender_count, receiver_count; /* those who are counted */
+    size_t permits;                        /* reserved slots */
+    uint32_t sender_count, receiver_count; /* counted handles */
     bz_atomic(uint32_t) refs;
-    bz_atomic(uint64_t) chance; /* random numbers of plain threads, 0: no seed yet. select.c */
-    size_t bytes;               /* constant, as are the next ones: of the allocation */
+    bz_atomic(uint64_t) chance; /* random state for plain threads, 0: no seed yet. select.c */
+    size_t bytes;               /* size of the allocation; constant, as are the next ones */
     void (*drop)(void *value, void *ctx);
     void *drop_ctx;
     blitz_allocator alloc;
@@ -53,13 +54,13 @@ static BZ_ALWAYS_INLINE void bz_chan_unlock(struct blitz_chan *c)
 
 enum bz_chan_kind { BZ_CHAN_SEND, BZ_CHAN_RECV, BZ_CHAN_RESERVE };
 
-/* One operation that somebody wants done. */
+/* One operation on a channel. */
 struct bz_chan_op {
-    struct bz_request request; /* its waiter stands in the channel's queue of its kind */
+    struct bz_request request; /* its waiter is in the channel's queue of its kind */
     struct blitz_chan *c;      /* constant, as are the next ones */
     enum bz_chan_kind kind;
-    bool is_done; /* guarded by the lock: a future's send that a receiver has taken */
-    void *value;  /* from or to where; not written by a send */
+    bool is_done; /* guarded by the lock: a receiver has taken the value of this future's send */
+    void *value;  /* source or destination; a send does not write it */
     /* Of a future: NULL, or shared by all cases of a polled select. A receiver sets the claim before it
      * takes a send of that select; only the first receiver to set it may (core.c, I4). */
     bz_atomic(uint32_t) *claim;
@@ -70,38 +71,38 @@ static inline struct bz_chan_op *bz_chan_op_of(struct bz_waiter *w)
     return BZ_CONTAINER_OF(w, struct bz_chan_op, request.waiter);
 }
 
-/* The plain form has none of the shortcuts: every step is tried in full, under the lock. */
+/* The plain form has no fast paths: it tries every step in full, under the lock. */
 #if defined(BZ_PLAIN)
 enum { BZ_CHAN_SHORT = 0 };
 #else
 enum { BZ_CHAN_SHORT = 1 };
 #endif
 
-/* Is it worth while to try, or is it as good as known that it would have to wait? */
+/* True if a try may succeed. False if the call would almost certainly have to wait. */
 static inline bool bz_chan_may(const bz_atomic(uint8_t) *hint)
 {
     return !BZ_CHAN_SHORT || bz_load_relaxed(hint) != 0; /* relaxed: a hint, the lock decides */
 }
 
-/* Something has come that a receiver may want. Under the lock. */
+/* Record that a receive may succeed: a value, a sender or a close has come. Under the lock. */
 static inline void bz_chan_has_news(struct blitz_chan *c)
 {
     bz_store_relaxed(&c->may_recv, 1); /* relaxed: a hint, the lock decides */
 }
 
-/* A slot is free, or a receiver has come. Under the lock. */
+/* Record that a send may succeed: a slot is free, or a receiver has come. Under the lock. */
 static inline void bz_chan_has_room(struct blitz_chan *c)
 {
     bz_store_relaxed(&c->may_send, 1); /* relaxed: a hint, the lock decides */
 }
 
-/* A rendezvous where nobody waits to receive, and no end to it. Under the lock. */
+/* True if the channel is a rendezvous without a waiting receiver and not closed. Under the lock. */
 static inline bool bz_chan_is_lonely(const struct blitz_chan *c)
 {
     return c->capacity == 0 && bz_list_is_empty(&c->receivers) && !c->is_closed;
 }
 
-/* Nothing to receive, and no end to it. Under the lock. */
+/* True if there is nothing to receive and the channel is not closed. Under the lock. */
 static inline bool bz_chan_is_empty(const struct blitz_chan *c)
 {
     return c->values.count == 0 && bz_list_is_empty(&c->senders) && !c->is_closed;
@@ -110,25 +111,25 @@ static inline bool bz_chan_is_empty(const struct blitz_chan *c)
 /* ---- core.c: under the lock ---- */
 
 /*
- * One step. 0: done; -EAGAIN: it would have to wait; -EPIPE: no more; -ENOBUFS: an unbounded channel
- * needs a block first (bz_chan_grow); -EOPNOTSUPP. Needs room for one in the list of wake-ups.
+ * Try one step. 0: done; -EAGAIN: it would have to wait; -EPIPE: closed; -ENOBUFS: an unbounded channel
+ * needs a block first (bz_chan_grow); -EOPNOTSUPP. Needs room for one entry in the wake list.
  */
 BZ_MUST_USE int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes);
 BZ_MUST_USE int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes);
 BZ_MUST_USE int bz_chan_hold(struct blitz_chan *c);
-/* Whichever of them it is. */
+/* Try the step of op->kind. */
 BZ_MUST_USE int bz_chan_try(struct bz_chan_op *op, struct bz_wakelist *wakes);
-/* Put a value into a slot that was held for it. */
+/* Put a value into a slot that a permit has reserved for it. */
 void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes);
 
-/* Put an operation into its line: at its end; a future that was told and came too late, at its head. */
+/* Add an operation to its wait queue: at the end, or at the head if a notified future came too late. */
 void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *wakes);
-/* A future asks again, or goes: it is not notified any more. True: it was. */
+/* Clear the notification of a future that polls again or leaves. Return true if it had one. */
 bool bz_chan_untell(struct bz_chan_op *op);
 
-/* Serve the waiters that can be served, as many as fit into the list; wakes->has_more: not all of them. */
+/* Serve the waiters that can be served, as many as fit into the wake list. Set wakes->has_more if the list is full. */
 void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes);
-/* The end of every step: drop the lock, then pay, free, and settle the rest. */
+/* End a step: drop the lock, then deliver the wake-ups, free the retired blocks, and settle the rest. */
 void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct bz_block *retired);
 static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
@@ -140,18 +141,18 @@ static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_wakeli
 
 /* ---- not under the lock ---- */
 
-/* core.c: take the lock, settle, and what follows from it. */
+/* core.c: take the lock, settle, and end the step. */
 void bz_chan_settle_all(struct blitz_chan *c);
-/* core.c: one block more for an unbounded channel. 0, -ENOMEM. */
+/* core.c: add one block to an unbounded channel. 0, -ENOMEM. */
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
-/* core.c: one step with everything around it. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
+/* core.c: lock, try one step, unlock, deliver; allocate if necessary. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
 BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
-/* request.c: an operation as a request (sched/request.h). -ENOBUFS as its result: bz_chan_grow, and again. */
+/* request.c: an operation as a request (sched/request.h). If its result is -ENOBUFS, call bz_chan_grow and retry. */
 extern const struct bz_request_ops bz_chan_requests[]; /* by enum bz_chan_kind */
-/* request.c: wait until a step that could not be done is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
+/* request.c: wait until a step that returned -EAGAIN is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
 BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until);
 
-/* The invariants, under the lock. Aborts with what it saw. */
+/* Check the invariants, under the lock. Abort with a message if one is broken. */
 void bz_chan_check(struct blitz_chan *c);
 
 #endif

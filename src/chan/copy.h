@@ -8,7 +8,7 @@
 
 #include "base/compiler.h"
 
-/* The size is known only at run time, but is mostly 8 or 4: then no function is called. */
+/* Copy a value. The size is known only at run time but is mostly 8 or 4; for these there is no function call. */
 static BZ_ALWAYS_INLINE void bz_value_copy(void *to, const void *from, size_t size)
 {
     if (BZ_LIKELY(size == 8))

@@ -1,23 +1,22 @@
 /*
- * core.c - what a channel does under its lock.
+ * core.c - the steps of a channel under its lock.
  *
- * One lock, one store, two lines of waiters. Three steps: *put* a value, *take* one, *hold* a slot.
- * Each either does what it is for or says why not; and then whoever waits and can be served by what
- * has changed is served (*settle*), the first in line first.
+ * A channel has one lock, one store of values and two wait queues. There are three steps: *put* a value, *take* one,
+ * *hold* a slot. Each step succeeds or returns the reason why not. After a change, *settle* serves the waiters that
+ * the change has made servable, the first waiter first.
  *
- * Who waits on a stack gets it done there and then: its wait is won, its value copied, under the
- * lock. If the wait cannot be won (a deadline, a cancel, another case of a select was first) it is
- * off the line and the next one is asked: nothing was given, so nothing is lost. A future is told to
- * look again instead, because it may be cancelled any time without a word. What it was told of stays
- * in the store meanwhile (I2), so those behind it in the line do not take it; somebody who comes
- * fresh may.
+ * If the waiter is a blocking call, the step claims its wait and copies its value while holding the lock. The claim
+ * fails if a deadline, a cancel or another case of a select was first. Then the waiter leaves the queue and the next
+ * one is tried: nothing was given, so nothing is lost. A future is only notified, because it may be cancelled at any
+ * time without a word. Its value stays in the store meanwhile (I2), so the waiters behind it in the queue do not take
+ * it; a new call may.
  *
  * A rendezvous has no store. A value passes from a sender's memory to a receiver's in the step of
- * whichever comes second. A receiver that polls cannot be given anything, so it is told that a sender
- * waits, and takes. A sender that polls can be taken from, which is the exception that blitz/chan.h
+ * whichever comes second. A receiver that polls cannot be given a value, so it is notified that a sender
+ * waits, and takes. A receiver can take from a sender that polls, which is the exception that blitz/chan.h
  * names: of two futures one has to stand still for the other.
  *
- * A polled select may have sends in the lines of several rendezvous channels, and each line has its own
+ * A polled select may have sends in the queues of several rendezvous channels, and each queue has its own
  * lock. The select's claim word decides: a receiver sets it before it takes a send of that select, and
  * leaves the send alone if the word was set already (I4). A polled select may also receive from and send
  * to one rendezvous channel. It cannot serve itself, so its receive is notified only if a sender of
@@ -28,16 +27,16 @@
  * and close, permits and select need the lock all the same.
  *
  * I1  values.count + permits <= capacity.
- * I2  A future that is notified and has not asked since stands for one value (told_receivers) or one
- *     free slot (told_senders): so many are left for them by settle.
- * I3  While the lock is free nobody waits who could be served, but for those that somebody is about
+ * I2  A future that is notified and has not polled since stands for one value (told_receivers) or one
+ *     free slot (told_senders): settle leaves that many for them.
+ * I3  While the lock is free, no waiter could be served, except those that a thread is about
  *     to come back for (wakes->has_more).
  * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
  *     claim.
  */
 #include "chan/chan.h"
 
-/* ---- what there is ---- */
+/* ---- the state ---- */
 
 static bool is_drained(const struct blitz_chan *c)
 {
@@ -49,7 +48,7 @@ static size_t free_slots(const struct blitz_chan *c)
     return c->capacity - c->values.count - c->permits; /* I1 */
 }
 
-/* An unbounded channel: are there slots for one more than the permits? */
+/* True if an unbounded channel has no slot left beyond those of its permits. */
 static bool must_grow(const struct blitz_chan *c)
 {
     return c->capacity == BLITZ_UNBOUNDED && c->values.room <= c->permits;
@@ -78,7 +77,7 @@ bool bz_chan_untell(struct bz_chan_op *op)
 
 /* ---- a rendezvous ---- */
 
-/* The first receiver on a stack whose wait can be won; futures are passed over. */
+/* Hand off the value to the first blocking receiver whose wait can be claimed. Skip futures. */
 static int pass_on(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     BZ_LIST_FOR_EACH_SAFE (in, &c->receivers) {
@@ -91,21 +90,21 @@ static int pass_on(struct blitz_chan *c, const void *value, struct bz_wakelist *
     return -EAGAIN;
 }
 
-/* Claim a future's send. False: it belongs to a select of which another send was taken. */
+/* Claim a future's send. Return false if it belongs to a select of which another send was taken. */
 static bool claim_send(struct bz_chan_op *op)
 {
-    /* relaxed: only one receiver may win; is_done and the value are under the lock of this channel */
+    /* relaxed: only one receiver may claim it; is_done and the value are under the lock of this channel */
     return op->claim == NULL || bz_xchg_relaxed(op->claim, 1) == 0 || BZ_BROKEN(202);
 }
 
-/* Out of a sender's hands. It is done, also if it is a future. */
+/* Take the value of the first waiting sender. That send is then done, even if it is a future. */
 static int take_from_sender(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
 {
     for (struct bz_waiter *w; (w = bz_waiter_first(&c->senders)) != NULL;) {
         struct bz_chan_op *op = bz_chan_op_of(w);
         if (w->is_polled) {
             if (!claim_send(op)) {
-                bz_waiter_leave(w); /* the select was told by the receiver that claimed it */
+                bz_waiter_leave(w); /* the receiver that claimed the select has notified it */
                 continue;
             }
             tell(c, w, wakes);
@@ -119,7 +118,7 @@ static int take_from_sender(struct blitz_chan *c, void *value, struct bz_wakelis
     return -EAGAIN;
 }
 
-/* Are these two cases of one polled select? */
+/* True if a and b are cases of one polled select. */
 static bool is_same_select(struct bz_waiter *a, struct bz_waiter *b)
 {
     return a->is_polled && b->is_polled && bz_chan_op_of(a)->claim != NULL &&
@@ -136,7 +135,7 @@ static bool has_sender_for(const struct blitz_chan *c, struct bz_waiter *receive
     return false;
 }
 
-/* The first future in the line of receivers that a sender can serve, or NULL. */
+/* Return the first future in the queue of receivers that a sender can serve, or NULL. */
 static struct bz_waiter *first_future_to_serve(const struct blitz_chan *c)
 {
     BZ_LIST_FOR_EACH (in, &c->receivers)
@@ -145,16 +144,16 @@ static struct bz_waiter *first_future_to_serve(const struct blitz_chan *c)
     return NULL;
 }
 
-/* There is a slot for it. */
+/* Store a value. The caller knows that there is a slot. */
 static void store(struct blitz_chan *c, const void *value)
 {
     bz_value_copy(bz_values_push(&c->values), value, c->values.size);
     bz_chan_has_news(c);
 }
 
-/* ---- serving those who wait ---- */
+/* ---- serving the waiters ---- */
 
-/* A sender on a stack has been won: what it wanted is done. */
+/* Do the operation of a blocking sender whose wait has been claimed. */
 static void admit(struct blitz_chan *c, struct bz_chan_op *op)
 {
     if (op->kind == BZ_CHAN_RESERVE)
@@ -177,7 +176,7 @@ static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
     return true;
 }
 
-/* A receiver that polls, of a rendezvous: one at a time is told that there is a sender. */
+/* Notify a polling receiver of a rendezvous that a sender waits. Only one receiver is notified at a time. */
 static bool serve_polling_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
     if (c->told_receivers != 0 || bz_list_is_empty(&c->senders))
@@ -238,7 +237,7 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct b
 
 /* ---- the steps ---- */
 
-/* Receivers wait: the value may go straight to one, unless one in the store is older. */
+/* Put a value while receivers wait. Hand it off to the first one, unless the store has older values. */
 static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
@@ -247,7 +246,7 @@ static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz
         if (!bz_wakelist_grant(wakes, w, 0))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
-        /* The slot stays free. If a notified sender put the value, the next sender may have it: I2. */
+        /* The slot stays free. If a notified sender put the value, the next sender may have the slot: I2. */
         if (!bz_list_is_empty(&c->senders) && !BZ_BROKEN(200))
             bz_chan_settle(c, wakes);
         return;
@@ -295,7 +294,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
         return -EAGAIN;
     int rc = take_from_sender(c, value, wakes);
     if (rc == 0 && !bz_list_is_empty(&c->receivers))
-        bz_chan_settle(c, wakes); /* the next one that polls */
+        bz_chan_settle(c, wakes); /* notify the next receiver that polls */
     return rc;
 }
 

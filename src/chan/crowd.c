@@ -1,11 +1,11 @@
 /*
- * crowd.c - serving all who wait for a change.
+ * crowd.c - serving all waiters of a change.
  *
- * A blocking receiver gets the new value from the party that changes it; a future is notified and looks. If
- * more receivers wait than fit into a list of wake-ups, the changer comes back for the rest. These may have
+ * A blocking receiver gets the new value from the party that changes it; a future is notified and reads it. If
+ * more receivers wait than fit into a wake list, the changer comes back for the rest. These may have
  * missed some values by then, as any slow receiver may.
  *
- * I1  Who is in line has seen the latest number, but for those that a changer is about to come back
+ * I1  A waiter in the queue has seen the latest number, except for those that a changer is about to come back
  *     for.
  *
  * [A] unref: refs acq_rel -> unref: refs acq_rel    all uses come before the free
@@ -36,7 +36,7 @@ bool bz_crowd_unref(struct bz_crowd *c)
 
 /* ---- changing ---- */
 
-/* One look, under the lock. */
+/* Receive once without waiting, under the lock. */
 static int look(struct bz_receive *r)
 {
     if (*r->at == r->of->number)
@@ -45,14 +45,14 @@ static int look(struct bz_receive *r)
     return 0;
 }
 
-/* Serve those who wait; true: not all of them. */
+/* Serve the waiters, as many as fit into the wake list. Return true if some are left. */
 static bool settle(struct bz_crowd *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
     while (!bz_wakelist_is_full(wakes) && (w = bz_waiter_first(&c->receivers)) != NULL) {
         struct bz_receive *r = BZ_CONTAINER_OF(w, struct bz_receive, request.waiter);
         if (*r->at == c->number && !c->is_closed)
-            return false; /* it came since, and so did all behind it: I1 */
+            return false; /* it came after the change, and so did all behind it: I1 */
         if (w->is_polled)
             bz_wakelist_notify(wakes, w);
         else if (bz_wakelist_grant(wakes, w, 0))
@@ -94,7 +94,7 @@ void bz_crowd_close(struct bz_crowd *c)
     bz_crowd_end(c);
 }
 
-/* ---- looking ---- */
+/* ---- receiving ---- */
 
 int bz_crowd_try(struct bz_receive *r)
 {
@@ -143,7 +143,7 @@ bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-/* The caller has looked. */
+/* Return true: the caller has tried already. */
 bool bz_crowd_is_far(const struct bz_request *r)
 {
     (void)r;
@@ -174,7 +174,7 @@ int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
 blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *waker)
 {
     if (*result != -EINPROGRESS)
-        return BLITZ_READY; /* as before */
+        return BLITZ_READY; /* it was ready before */
     if (!bz_request_poll(&r->request, waker))
         return BLITZ_PENDING;
     *result = bz_get(&r->request.waiter.result);

@@ -1,7 +1,7 @@
 /*
  * future.c - a channel's operations as futures.
  *
- * The operation is the request of request.c, driven by polls (sched/request.h). Only memory is different: an
+ * The operation is the request of request.c, driven by polls (sched/request.h). Only allocation is different: an
  * unbounded channel that needs a block allocates it between two polls of the request, without the lock.
  */
 #include <assert.h>
@@ -22,7 +22,7 @@ static blitz_poll chan_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_chan_op *op = op_of(future);
     int rc = -ENOBUFS;
     if (f->result != -EINPROGRESS)
-        return BLITZ_READY; /* as before */
+        return BLITZ_READY; /* it was ready before */
     while (rc == -ENOBUFS) {
         if (!bz_request_poll(&op->request, waker))
             return BLITZ_PENDING;
@@ -49,7 +49,7 @@ static int chan_output(blitz_future *future)
     return BZ_CONTAINER_OF(future, blitz_chan_future, future)->result;
 }
 
-/* ---- the three of them ---- */
+/* ---- send, receive, reserve ---- */
 
 static void chan_init(blitz_chan_future *f, const blitz_future_ops *ops, struct bz_chan_op what)
 {

@@ -6,17 +6,17 @@
 #if !defined(BZ_PLAIN)
 
 #if !defined(BZ_GATE_SPINS)
-#define BZ_GATE_SPINS 14 /* some 20 us: the holder is at it, or has lost its CPU */
+#define BZ_GATE_SPINS 14 /* some 20 us: then a running holder is done, or it has lost its CPU */
 #endif
 enum { NAP_NS = 50 * 1000, NAP_LOG2_MAX = 5 };
 
-/* A use takes some ten nanoseconds: more than one in so many means that it is shut a good part of the
+/* A use takes some ten nanoseconds. With more than one use in this many ns, the gate is held a good part of the
  * time. */
 enum { HOT_NS_A_USE = 32 };
-/* What to wait before the first look at a hot one, in rounds of 64 pauses: some 30 us. */
+/* The wait before the first retry at a hot gate, in rounds of 64 pauses: some 30 us. */
 enum { HOT_ROUNDS = 24, HOT_RELAX = 6 };
 
-/* Somebody has waited and has it now. */
+/* Update is_hot. The caller has waited for the gate and holds it now. */
 static void take_its_temperature(struct bz_gate *g, const struct bz_os *os)
 {
     uint64_t now = bz_os_now(os);
@@ -46,7 +46,7 @@ void bz_gate_wait(struct bz_gate *g, const struct bz_os *os)
     unsigned round = 0;
     do
         wait_a_round(g, os, round++);
-    /* relaxed: a look before the CAS, which has the order */
+    /* relaxed: a check before the CAS, which has the order */
     while (bz_load_relaxed(&g->lock.word) != BZ_LOCK_FREE || !bz_gate_try_(g));
     take_its_temperature(g, os);
 }

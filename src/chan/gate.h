@@ -1,25 +1,24 @@
 /*
  * gate.h - the lock of a channel: taken by a CAS, dropped by a store.
  *
- * The runtime's own lock (os/lock.h) is dropped by an exchange, because somebody may sleep for it and
- * must be woken. A channel's lock is held for some ten nanoseconds and taken at every send and receive,
- * so that exchange is a third of what a message costs. Here nobody is woken: who finds the gate shut
- * spins, each time twice as long, and then sleeps for a while at a time, by the clock. That matters
- * only if the holder has lost its CPU; and then a late look costs less than what the holder waits for
- * anyway.
+ * The runtime's own lock (os/lock.h) is dropped by an exchange, because a thread may sleep for it and must be roused.
+ * A channel's lock is held for some ten nanoseconds and taken at every send and receive, so that exchange would be a
+ * third of the cost of a message. Here the holder rouses no thread. A thread that finds the lock held spins, each time
+ * twice as long, and then sleeps with a timeout before each retry. The sleeps matter only if the holder has lost its
+ * CPU. Then a late retry costs less than the time for which the holder waits anyway.
  *
- * A channel that two CPUs fight over all the time is fastest when one of them has it for a while, with
- * its lines in that one's cache: each change of hands costs half a dozen cache misses. So a gate knows
- * whether it is *hot*, that is, shut most of the time: it counts its uses, and who has waited looks how
- * many there were since somebody waited last, and how long that is ago. At a hot gate the first look
- * comes some twenty microseconds later; at any other one, where two have met by chance, at once.
+ * A channel that two CPUs contend for all the time is fastest if one of them keeps it for a while, with its lines in
+ * that CPU's cache. Each change of owner costs half a dozen cache misses. So a gate knows whether it is
+ * *hot*, that is, held most of the time. It counts its uses. A thread that has waited computes the number of uses and
+ * the time since a thread last waited. At a hot gate the first retry comes some twenty microseconds later; at any
+ * other gate, where two threads have met by chance, it comes at once.
  * Measured, 4 senders and 4 receivers on two procs, ns a message: 29.5 with os/lock.h, 19.5 without
- * this, 13.8 with it; 13.6 on one proc. Who waits in the channel's line is served in order all the
- * same: fairness is there, not here.
+ * the hot state, 13.8 with it; 13.6 on one proc. The waiters in the channel's queues are served in order all the
+ * same: the queues are fair, the gate need not be.
  *
  * The plain form keeps os/lock.h.
  *
- * [A] drop: word release -> take: word acquire    what one holder wrote, the next one sees
+ * [A] drop: word release -> take: word acquire    the next holder sees the writes of the last one
  */
 #ifndef BZ_CHAN_GATE_H
 #define BZ_CHAN_GATE_H
@@ -28,8 +27,9 @@
 
 struct bz_gate {
     struct bz_lock lock;
-    bz_atomic(uint8_t) is_hot; /* written under the lock, read by who waits for it */
-    uint32_t uses, uses_seen;  /* guarded by it, as is: now, and when somebody waited last */
+    bz_atomic(uint8_t) is_hot; /* written under the lock, read by threads that wait for it */
+    uint32_t uses,
+        uses_seen; /* now, and when a thread last waited; guarded by lock, as is ns_seen */
     uint64_t ns_seen;
 };
 
@@ -55,7 +55,7 @@ static inline void bz_gate_drop(struct bz_gate *g, const struct bz_os *os)
 
 #else
 
-/* The slow half: spin, then sleep and look again. */
+/* Take the lock on the slow path: spin, then sleep and retry. */
 void bz_gate_wait(struct bz_gate *g, const struct bz_os *os);
 
 static BZ_ALWAYS_INLINE bool bz_gate_try_(struct bz_gate *g)

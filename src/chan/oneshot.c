@@ -1,25 +1,25 @@
 /*
  * oneshot.c - one value, once, between two ends.
  *
- * One word says what has happened; each of its bits is set once and by one side:
+ * One word records the events. Each of its bits is set once and by one side:
  *
- *   VALUE           the value is there                         the sender's
- *   CLOSED          there will be none                         the sender's, instead
- *   SENDER_GONE     the sender will not touch it any more      the sender's, the last
- *   RECEIVER_GONE   likewise                                   the receiver's, the last
- *   WAITS           somebody is registered: go by the lock     the receiver's, under the lock
+ *   VALUE           the value is there                         by the sender
+ *   CLOSED          there will be none                         by the sender, instead
+ *   SENDER_GONE     the sender will not touch it any more      by the sender, last
+ *   RECEIVER_GONE   the receiver will not touch it any more    by the receiver, last
+ *   WAITS           a waiter is registered: take the lock      by the receiver, under the lock
  *
- * Whoever of the two goes second frees. The common case takes no lock: a sender that finds nobody
- * waiting says VALUE and SENDER_GONE by one CAS, and a receiver that finds both has nothing to tell
- * anybody. With WAITS the sender takes the lock, wakes, drops it, and only then is gone: until it is,
- * the memory is there. The plain form always goes that way.
+ * The end that leaves second frees the memory. The common case takes no lock: a sender that finds no waiter sets VALUE
+ * and SENDER_GONE by one CAS, and a receiver that finds both has nothing left to announce. With WAITS the sender takes
+ * the lock, wakes, drops the lock, and only then sets SENDER_GONE: until then the memory stays.
+ * The plain form always takes that path.
  *
  * Rejected: a channel of capacity 1 (four locked instructions instead of one, and it does not know
- * who is last).
+ * which end is the last).
  *
  * I1  `waiter` is guarded by the lock; WAITS is set if and only if it was not NULL once.
- * I2  After its GONE bit is set an end touches nothing, unless the other one's was set before.
- * I3  The sender's claim is its last touch of a waiter on a stack (wait/waiter.h, I2): the receiver goes on, and
+ * I2  After its GONE bit is set an end touches nothing, unless the bit of the other end was set before.
+ * I3  The sender's claim is its last access to a blocking waiter (wait/waiter.h, I2): the receiver continues, and
  *     leaves the frame, without the lock.
  *
  * [A] send: word release -> receive: word acquire           the value was written before
@@ -46,8 +46,8 @@ struct blitz_oneshot {
     bz_atomic(uint32_t) word;
     struct bz_lock lock;      /* rank WAIT */
     struct bz_waiter *waiter; /* I1 */
-    bool is_taken;            /* the value was received; the receiver's own */
-    size_t size;              /* constant, as is */
+    bool is_taken;            /* the value was received; used by the receiver only */
+    size_t size;              /* constant, as is opts */
     blitz_oneshot_opts opts;
     _Alignas(max_align_t) char value[]; /* the sender's until VALUE, then the receiver's */
 };
@@ -81,7 +81,7 @@ static void release(struct blitz_oneshot *o)
 
 /* ---- the sender's end ---- */
 
-/* Wake whoever is registered, if somebody still is. */
+/* Wake the registered waiter, if there still is one. */
 static void wake_receiver(struct blitz_oneshot *o)
 {
     struct bz_wake wake = {.kind = BZ_WAKE_NONE};
@@ -90,12 +90,13 @@ static void wake_receiver(struct blitz_oneshot *o)
     struct bz_waiter *w = o->waiter;
     o->waiter = NULL;
     if (w != NULL)
-        (void)!bz_waiter_claim(w, 0, &wake); /* if it has gone there is nothing to deliver */
+        (void)!bz_waiter_claim(w, 0,
+                               &wake); /* if the waiter has left there is nothing to deliver */
     bz_lock_drop(&o->lock, os);
     bz_wake_deliver(&wake);
 }
 
-/* The sender has said what there is to say, and goes. True: there was somebody to say it to. */
+/* Publish VALUE or CLOSED (`says`) and leave as the sender. Return true if the receiver had not left. */
 static bool sender_goes(struct blitz_oneshot *o, uint32_t says)
 {
     uint32_t seen = 0;
@@ -127,7 +128,7 @@ bool blitz_oneshot_is_closed(blitz_oneshot *o)
 
 /* ---- the receiver's end ---- */
 
-/* The receiver goes; the word was `seen` before, with all the sender has to say. */
+/* Leave as the receiver. The word was `seen` before, with VALUE or CLOSED set. */
 static void receiver_goes(struct blitz_oneshot *o, uint32_t seen)
 {
     if ((seen & SENDER_GONE) ||
@@ -156,7 +157,7 @@ static BZ_NOINLINE void receiver_drop(struct blitz_oneshot *o, uint32_t seen)
 {
     while (!(seen & (VALUE | CLOSED)))
         if (bz_cas_weak_rel_acq(&o->word, &seen,
-                                seen | RECEIVER_GONE)) /* [B] if won, [A] if lost */
+                                seen | RECEIVER_GONE)) /* [B] if it succeeds, [A] if not */
             return;
     if ((seen & VALUE) && !o->is_taken && o->opts.drop != NULL)
         o->opts.drop(o->value, o->opts.ctx);
@@ -196,7 +197,7 @@ static void oneshot_unlock(struct bz_request *r, struct bz_wakelist *wakes)
     bz_lock_drop(&oneshot_of(r)->lock, bz_os_here());
 }
 
-/* Register, unless the sender has spoken. What it said is read without the lock, by try_recv. */
+/* Register, unless the sender has set VALUE or CLOSED. try_recv reads the result without the lock. */
 static bool oneshot_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
     struct blitz_oneshot *o = oneshot_of(r);
@@ -204,7 +205,7 @@ static bool oneshot_enter(struct bz_request *r, struct bz_wakelist *wakes)
     /* relaxed: a sender that finds the bit takes the lock, which we hold; a value is read by a load of its own */
     uint32_t seen = bz_fetch_or_relaxed(&o->word, WAITS);
     bool is_over = seen & (VALUE | CLOSED);
-    o->waiter = is_over ? NULL : &r->waiter; /* I1: the sender comes by the lock, which we hold */
+    o->waiter = is_over ? NULL : &r->waiter; /* I1: the sender takes the lock, which we hold */
     r->waiter.state = is_over ? BZ_WAITER_OUT : BZ_WAITER_QUEUED;
     return is_over;
 }
@@ -217,7 +218,7 @@ static bool oneshot_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-/* The caller has looked. */
+/* Return true: the caller has tried already. */
 static bool oneshot_is_far(const struct bz_request *r)
 {
     (void)r;
@@ -258,7 +259,7 @@ static blitz_poll oneshot_poll(blitz_future *future, const blitz_waker *waker)
     blitz_oneshot_future *f = BZ_CONTAINER_OF(future, blitz_oneshot_future, future);
     struct receive *r = receive_of(future);
     if (f->result != -EINPROGRESS)
-        return BLITZ_READY; /* as before */
+        return BLITZ_READY; /* it was ready before */
     if (!r->request.waiter.was_polled) {
         f->result = try_recv(r->o, r->value); /* the sender knows of no waiter yet */
         if (f->result != -EAGAIN)

@@ -2,20 +2,20 @@
  * request.c - a step of a channel that may have to wait, as a request (sched/request.h).
  *
  * Calls and futures share it. A blocking request has tried its step before it comes here, so it enters in the
- * hook of its wait: between "it would have to wait" and "it stands in the queue" no other party can come.
+ * hook of its wait. No other party can come between the decision to wait and joining the queue.
  *
  * A future that was notified may find that another party was faster. Then it goes to the head of the queue:
  * it was the first.
  *
  * Rejected: holding the lock from the first try until the hook drops it. It saves a pair of locked
- * instructions, but the lock is held while the next task is looked for, and that may fire timers and call
+ * instructions, but the lock is held while the scheduler finds the next task. That may fire timers and call
  * wakers, which may use this very channel.
  *
  * I1  The party that serves a blocking waiter copies its value after the claim, under the lock. So a waiter
  *     that continues early (sched/wait.h, bz_wait_is_early) takes the lock once.
- * I2  Once a waiter stands in the queue and the lock is dropped its owner may continue, and drop the channel.
- *     So the unlock touches the channel afterwards only if there is something to free or more to serve, which
- *     never is the case for a request that was queued.
+ * I2  Once a waiter is in the queue and the lock is dropped, its owner may continue, and drop the channel.
+ *     So the unlock touches the channel afterwards only if there is something to free or more to serve. That
+ *     is never the case for a request that was queued.
  */
 #include "chan/chan.h"
 
@@ -34,7 +34,7 @@ static BZ_ALWAYS_INLINE void chan_unlock(struct bz_request *r, struct bz_wakelis
     bz_chan_done(op_of(r)->c, wakes);
 }
 
-/* The common cases of a blocking request, in short. False: it is not one of them. */
+/* Queue a blocking request on the fast path. Return false if it is not one of the common cases. */
 static inline bool queue_in_short(struct blitz_chan *c, struct bz_chan_op *op)
 {
     if (op->kind == BZ_CHAN_RECV) {
@@ -83,7 +83,7 @@ static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return !op->is_done;
 }
 
-/* The caller has tried. */
+/* Return true: the caller has tried the step already. */
 static BZ_ALWAYS_INLINE bool chan_is_far(const struct bz_request *r)
 {
     (void)r;
@@ -111,7 +111,7 @@ const struct bz_request_ops bz_chan_requests[] = {
     [BZ_CHAN_RESERVE] = CHAN_REQUEST("reserve"),
 };
 
-/* The functions of all three, for the compiler to know. */
+/* The functions of all three kinds, as a constant, so that the compiler can inline them. */
 static const struct bz_request_ops known = CHAN_REQUEST("");
 
 static bool chan_hook(struct bz_wait *w, void *arg)

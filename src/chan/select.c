@@ -1,44 +1,44 @@
 /*
- * select.c - wait for the first of several things, on a stack.
+ * select.c - wait for the first of several events, in a blocking call.
  *
- * Two phases. First each case is tried by itself, under its channel's lock: if one can be done, it
- * is done, and that is all. Else the task leaves its stack, and the hook takes the locks of *all* its
- * channels, in the order of their addresses; tries each case again; and if none will do, puts an op
- * of each case into its line, all of them with one and the same wait, and lets the locks go. From then
- * on whoever comes to one of the channels wins the wait or does not, by its arbiter: one case is done,
- * and with it all others have lost. The task takes them off their lines when it goes on; somebody who
- * comes across one of them before that cannot win it, and passes on.
+ * There are two phases. First the select tries each case by itself, under its channel's lock. If one can be done, it
+ * is done, and the select returns. Otherwise the task leaves its stack, and the hook takes the locks of *all* its
+ * channels, in the order of their addresses. The hook tries each case again. If none can be done, it puts an op of
+ * each case into its queue, all of them with the same wait, and drops the locks.
  *
- * So two selects that meet never have to claim two waits at once: one of them stands in line, all of
- * its ops, and the other one runs, holds the lock, and has no op in any line. It wins the other's wait
- * and is itself nobody's to win. For the same reason a select that both sends to a channel and
- * receives from it never meets itself.
+ * From then on, a party that comes to one of the channels must claim the wait, by its arbiter. One claim succeeds: that
+ * case is done, and all others have lost. The task removes their ops from the queues when it resumes. A
+ * party that finds one of these ops before that cannot claim it, and goes on to the next waiter.
  *
- * Rejected: joining line by line, each under its own lock. A waker could win the wait when half of the
- * ops stand in line, while the hook tries the next case: then both waits must be claimed, in the order
- * of their addresses, and a claim undone if the second one fails. That is more steps on every path,
- * and what it saves, holding several locks, happens only when the task is about to sleep anyway.
+ * So two selects that meet never have to claim two waits at once. One of them waits with all its ops in the queues.
+ * The other one runs, holds the lock, and has no op in any queue. It claims the wait of the first, and no thread can
+ * claim its own. For the same reason a select that both sends to a channel and receives from it never meets itself.
  *
- * A time is a deadline of the wait: the earliest one. When it has passed, one of those that have passed
- * is the case.
+ * Rejected: joining queue by queue, each under its own lock. A waker could claim the wait when half of the ops are in
+ * their queues, while the hook tries the next case. Then both waits must be claimed, in the order of their addresses,
+ * and the first claim undone if the second one fails. That is more steps on every path. It would avoid holding
+ * several locks, but that happens only when the task is about to park anyway.
  *
- * Which of several ready cases is taken must be a fair draw. A random start and then one after the other
- * is not: of cases 0 and 1 ready among 16, case 0 would be taken 15 times of 16. So the cases are asked
+ * A time case is a deadline of the wait: the earliest one. When it has passed, the select chooses one of the time
+ * cases that have passed.
+ *
+ * The choice among several ready cases must be a fair draw. A random start and then one after the other
+ * is not: of cases 0 and 1 ready among 16, case 0 would be taken 15 times of 16. So the cases are tried
  * in a random order, each of the n! orders equally likely: then each ready case is equally likely to be
  * the first ready one, whatever the others are. The order is drawn step by step (Fisher and Yates), and a
  * select that finds its first case ready draws no more than that. One 64-bit number is enough for all
  * steps: as a fraction of 2^64, times n - i, its whole part chooses the i-th case and the rest is the
  * fraction for the next step. 16! is 2^44.3, so no order is more likely than another by more than one in
- * 2^19. The ops join their lines in the same order: two cases on one channel have equal chances, too.
+ * 2^19. The ops join their queues in the same order: two cases on one channel have equal chances, too.
  *
- * The numbers are those of the machine, so no two threads share them and a simulation repeats. A plain
+ * The random numbers are those of the machine, so no two threads share them and a simulation repeats. A plain
  * thread has no machine and draws from the first channel of the select, whose seed is drawn when it is
- * first needed. Numbers of the channel for all would make the first select on each new channel, or on
- * each new pair of them, choose alike.
+ * first needed. If all threads drew from the channel, the first select on each new channel, or on
+ * each new pair of them, would choose alike.
  *
- * I1  The hook's last touch of the frame is before it drops the lock with the highest address, and the
+ * I1  The hook's last access to the frame is before it drops the lock with the highest address, and the
  *     task takes that lock (every lock of its cases) before it leaves: so the frame is there.
- * I2  While all locks are held and no op is in line, nobody can win the wait.
+ * I2  While all locks are held and no op is in a queue, no thread can claim the wait.
  */
 #include <assert.h>
 
@@ -73,7 +73,7 @@ int bz_select_look(const blitz_select_case *cases, size_t count)
     return has_future;
 }
 
-/* ---- chance ---- */
+/* ---- random order ---- */
 
 static uint64_t entropy(const struct bz_os *os)
 {
@@ -81,7 +81,7 @@ static uint64_t entropy(const struct bz_os *os)
     return bz_os_entropy(os, &x, sizeof x) == 0 ? x : bz_os_now(os);
 }
 
-/* A random number on a plain thread. */
+/* Return a random number on a plain thread. */
 static BZ_NOINLINE uint64_t draw_outside(const blitz_select_case *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -89,7 +89,7 @@ static BZ_NOINLINE uint64_t draw_outside(const blitz_select_case *cases, size_t 
             continue;
         struct blitz_chan *c = cases[i].of;
         struct bz_rng rng = {
-            bz_load_relaxed(&c->chance)}; /* relaxed: two may draw the same number */
+            bz_load_relaxed(&c->chance)}; /* relaxed: two threads may draw the same number */
         if (rng.state == 0)
             rng.state = entropy(c->os);
         uint64_t x = bz_rng_next(&rng);
@@ -190,7 +190,7 @@ int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *
     return -1;
 }
 
-/* ---- on a stack ---- */
+/* ---- the blocking call ---- */
 
 struct selection {
     blitz_select_case *cases;
@@ -214,7 +214,7 @@ static bool select_hook(struct bz_wait *w, void *arg)
     }
     for (size_t i = 0; i < s->count; i++) {
         blitz_select_case *x = &s->cases[BZ_BROKEN(205) ? i : s->order.at[i]];
-        if (bz_case_is_chan(x)) /* one is told by each at most, so there is room */
+        if (bz_case_is_chan(x)) /* each join notifies at most one waiter, so there is room */
             bz_chan_join_line(bz_case_op(x), false, &wakes);
     }
     bool waits = bz_wait_publish(w);
@@ -224,7 +224,7 @@ static bool select_hook(struct bz_wait *w, void *arg)
     return waits;
 }
 
-/* Take every op off its line. */
+/* Remove every op from its queue. */
 static void leave_lines(struct selection *s)
 {
     for (unsigned k = 0; k < s->chans.count; k++) {
@@ -237,7 +237,7 @@ static void leave_lines(struct selection *s)
     }
 }
 
-/* The earliest of the times; -1 if there is none. */
+/* Return the earliest time case, or -1 if there is none. */
 static int first_time(const blitz_select_case *cases, size_t count)
 {
     int first = -1;
@@ -284,7 +284,7 @@ static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
     return chosen;
 }
 
-/* The first phase, one case: 0 done or over (x->error), -EAGAIN. */
+/* Try one case in the first phase. Return 0 if it is done or closed (x->error), else -EAGAIN. */
 static int try_case(blitz_select_case *x, uint64_t *now)
 {
     if (x->kind == BLITZ_SELECT_TIME) {
@@ -295,7 +295,7 @@ static int try_case(blitz_select_case *x, uint64_t *now)
     }
     if (x->of == NULL)
         return -EAGAIN;
-    struct bz_chan_op op; /* a try does not look at the rest */
+    struct bz_chan_op op; /* a try does not read the other fields */
     op.c = x->of;
     op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
     op.value = x->value;

@@ -1,23 +1,22 @@
 /*
  * select_future.c - a select that is polled: for stackless tasks, and with futures among the cases.
  *
- * A poll asks each case in turn, as it would be asked by itself: a channel by a step under its lock, a
- * future by its poll. If none is ready, all channels are locked at once (select.h), tried again, and
- * an op of each case put into its line with a clone of the waker. These are told, not given
- * anything, so whatever else becomes ready, they lose nothing when they are taken off; one that had
- * been told passes that on.
+ * A poll tries each case in turn, as if it were alone: a channel by a step under its lock, a future by its poll. If
+ * none is ready, the poll locks all channels at once (select.h) and tries again. Then it puts an op of each case into
+ * its queue with a clone of the waker. These ops are notified, not granted anything. So whatever else becomes
+ * ready, they lose nothing when they leave their queues; an op that had been notified passes the notification on.
  *
- * The exception is a send to a rendezvous, which a receiver may take any time it stands in line
- * (core.c). So a poll takes those off first. If one of them is done, it was the one. If not, none is
- * in any line while other cases are tried, and nothing else can happen besides. This is what "losers
- * are revoked before the winner commits" comes to. Several sends may stand in the lines of several
+ * The exception is a send to a rendezvous, which a receiver may take at any time while it is in the queue
+ * (core.c). So a poll first removes these sends. If one of them is done, it is the chosen case. If not, none is
+ * in any queue while other cases are tried, and nothing else can happen meanwhile. This implements the rule "losers
+ * are revoked before the winner commits". Several sends may be in the queues of several
  * channels at once: the receivers agree on one by the select's claim (core.c, I4).
  *
- * Futures that have lost are cancelled. A pinned one must be polled until it is ready: the select is
- * ready when they are, and says which case it was all the same.
+ * Futures that have lost are cancelled. A pinned one must be polled until it is ready. The select is
+ * ready when all pinned ones are, and still reports the case that was chosen.
  *
- * I1  `polled` are the futures that were asked and have not said ready; `pinned` those that were asked
- *     to stop and have not yet.
+ * I1  `polled` are the futures that were polled and were not ready; `pinned` those that were asked
+ *     to stop and are not ready yet.
  * I2  chosen is -EINPROGRESS until a case was done or the select was cancelled.
  */
 #include <assert.h>
@@ -26,11 +25,11 @@
 #include "chan/select.h"
 
 struct inner {
-    blitz_sleep_future alarm;  /* of the earliest time; first: it needs all but the last words */
+    blitz_sleep_future alarm;  /* for the earliest time; first: it needs all but the last words */
     uint32_t polled, pinned;   /* I1; one bit a case */
     int time;                  /* the case the alarm is for; -1: none */
     bool has_alarm;            /* it was polled and not ready */
-    bool is_in_line;           /* the ops have joined their lines, and were not revoked since */
+    bool is_in_line;           /* the ops have joined their queues, and were not revoked since */
     bz_atomic(uint32_t) claim; /* 1: a receiver has taken a send of this select (core.c, I4) */
 };
 
@@ -48,8 +47,8 @@ static blitz_select_future *select_of(blitz_future *future)
 
 /* ---- one case ---- */
 
-/* Take an op off its line, and tell somebody else what it had been told. True: a receiver had taken
- * what it sends. */
+/* Remove an op from its queue, and pass its notification on to another waiter. Return true if a receiver had taken
+ * its value. */
 static bool revoke(blitz_select_case *x)
 {
     struct bz_chan_op *op = bz_case_op(x);
@@ -69,7 +68,7 @@ static bool revoke(blitz_select_case *x)
     return is_done;
 }
 
-/* Ask a case; true if it is the one. */
+/* Try a case. Return true if it is ready and so chosen. */
 static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
 {
     blitz_select_case *x = &f->cases[at];
@@ -78,7 +77,7 @@ static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
         x->error = 0;
         bool is_first = (int)at == in->time;
         if ((!is_first || in->has_alarm) && x->until <= blitz_now())
-            return true; /* before its alarm, which is late or has none */
+            return true; /* before its alarm, which is late, or without an alarm */
         if (!is_first)
             return false;
         in->has_alarm = in->alarm.future.ops->poll(&in->alarm.future, waker) == BLITZ_PENDING;
@@ -96,13 +95,13 @@ static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
     }
     if (x->of == NULL)
         return false;
-    x->error = bz_chan_once(bz_case_op(x)); /* not in line: revoked by the caller */
+    x->error = bz_chan_once(bz_case_op(x)); /* not in a queue: the caller has revoked it */
     return x->error != -EAGAIN;
 }
 
 /* ---- the end ---- */
 
-/* All others have lost. */
+/* Record the chosen case, and cancel the futures of all others. */
 static void settle_on(blitz_select_future *f, int chosen)
 {
     struct inner *in = inner_of(f);
@@ -121,7 +120,7 @@ static void settle_on(blitz_select_future *f, int chosen)
     in->has_alarm = false;
 }
 
-/* Are all that were asked to stop done? */
+/* Poll the pinned futures that were asked to stop. Return BLITZ_READY when all have completed. */
 static blitz_poll poll_pinned(blitz_select_future *f, const blitz_waker *waker)
 {
     struct inner *in = inner_of(f);
@@ -133,7 +132,7 @@ static blitz_poll poll_pinned(blitz_select_future *f, const blitz_waker *waker)
     return in->pinned == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
 
-/* Every op off its line. Returns a send that was done meanwhile, or -1. */
+/* Remove every op from its queue. Return a send that was done meanwhile, or -1. */
 static int revoke_all(blitz_select_future *f)
 {
     int done = -1;
@@ -148,7 +147,8 @@ static int revoke_all(blitz_select_future *f)
 
 /* ---- polling ---- */
 
-/* Under all locks: one is done (its number), or all stand in line (-1). */
+/* Take all locks and try all cases once more. Return the case that was done, or -1 if all ops have joined their
+ * queues. */
 static int join_lines(blitz_select_future *f, const struct bz_order *order,
                       const blitz_waker *waker)
 {
@@ -179,7 +179,7 @@ static int join_lines(blitz_select_future *f, const struct bz_order *order,
     return chosen;
 }
 
-/* One round. The number of the case that was done, or -1: all wait. */
+/* Run one round. Return the number of the case that was done, or -1 if none was. */
 static int round_of(blitz_select_future *f, const blitz_waker *waker)
 {
     int chosen = revoke_all(f);

@@ -1,7 +1,7 @@
 /*
  * values.c - a list of blocks of values. The essay is in values.h.
  *
- * I1  first is NULL, or first..last hold what there is and last..end what there will be.
+ * I1  first is NULL, or first..last hold the present values and last..end have the room for later ones.
  */
 #include "chan/values.h"
 
@@ -59,7 +59,7 @@ void *bz_values_block_push(struct bz_values *s)
     return slot(s, s->last, s->tail_at++);
 }
 
-/* The first block is used up: it becomes room at the end, or goes. */
+/* Remove the first block, which is used up. It becomes room at the end, or is retired. */
 static void retire_first(struct bz_values *s)
 {
     struct bz_block *b = s->first;

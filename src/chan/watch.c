@@ -1,8 +1,8 @@
 /*
- * watch.c - the latest value, its version, and those who wait for another.
+ * watch.c - the latest value, its version, and the waiters for another.
  *
- * A lock, a value, a number: the crowd's (crowd.c), which is the version. Nobody waits for one version:
- * whoever comes to the lock gets the latest.
+ * A watch has a lock, a value and a number. The number is that of the crowd (crowd.c), and is the version. No receiver
+ * waits for a particular version: a receiver that gets the lock reads the latest.
  *
  * Rejected: a sequence lock for readers. It saves a locked instruction where a value is small and never
  * changes, but readers race with the copy of the writer, which C has no word for.
@@ -37,7 +37,7 @@ int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out)
     if (w == NULL)
         return -ENOMEM;
     bz_crowd_init(&w->crowd, "watch", copy_latest);
-    w->crowd.number = 1; /* 0: seen nothing yet */
+    w->crowd.number = 1; /* 0: a receiver that has seen nothing yet */
     w->size = value_size;
     bz_value_copy(w->value, value, value_size);
     *out = w;
