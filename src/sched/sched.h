@@ -1,51 +1,51 @@
 /*
- * sched.h - the scheduler's inside: runtime, procs and machines, and who calls whom.
+ * sched.h - the scheduler's inside: runtime, procs and machines, and the functions that its files share.
  *
- *   config.c    what a runtime is to be like
- *   runtime.c   makes and unmakes a runtime; shutdown
- *   overdue.c   which tasks keep a shutdown waiting
+ *   config.c    the settings of a runtime
+ *   runtime.c   creation and shutdown of a runtime
+ *   overdue.c   the tasks that delay a shutdown
  *   stats.c     figures for users
  *   tasks.c     task headers, and how to find all of them
- *   live.c      counting tasks, and the last one's end
+ *   live.c      counts of tasks, and the end of the last task
  *   machine.c   threads: g0, the runner's loop, suspend
- *   proc.c      who holds a proc: asleep, taken, regained
- *   find.c      what to run next
+ *   proc.c      the holder of a proc: asleep, taken, regained
+ *   find.c      the choice of the next task to run
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
  *   turns.c     hogs that have lost their proc take turns: halt.c
  *   syscall.c   calls that block, made in place
  *   locked.c    a task that runs on one thread only
- *   monitor.c   looks after what a busy machine keeps to itself
- *   search.c    when there is nothing at hand: searching, sleeping
- *   place.c     where a task that became runnable goes, and whom to rouse for it
+ *   monitor.c   rescue of the private tasks and timers of a busy machine
+ *   search.c    a proc without work: searching, sleeping
+ *   place.c     the queue for a task that became runnable, and the proc to rouse for it
  *   claim.c     a join that runs the child itself
- *   host.c      tasks that find no stack
+ *   host.c      tasks that get no stack
  *   fiber.c     spawn
  *   poll.c      stackless tasks
- *   handle.c    what a handle is good for, and pointer results
+ *   handle.c    the functions of a handle, and pointer results
  *   locals.c    task-local storage
  *   join.c      waking and ending a task, and waiting for its end
- *   deque.c     forked jobs of the frames that stand on a machine
- *   job.c       forked jobs that somebody else runs
+ *   deque.c     forked jobs of the frames on a machine
+ *   job.c       forked jobs that run on another machine
  *   invoke.c    a few calls at the same time
  *   outside.c   parallel calls from plain threads
  *   guest.c     plain threads that run a task of their own
- *   ask.c       a task that has run for long is asked to let others run
+ *   ask.c       requests to a task that has run for too long to let others run
  *   await.c     futures, wakers
- *   io.c        operations on files, and who hears of them; flight.c: those the kernel has
- *   timer.c     deadlines: a wheel a proc
- *   trace.c     what happened when, for people
- *   watch.c     test builds look after themselves
+ *   io.c        operations on files, and their completion; flight.c: operations that the kernel has
+ *   timer.c     deadlines: one timer wheel for each proc
+ *   trace.c     a record of events, for people
+ *   watch.c     self-checks of test builds
  *   futures.c   sleeps and joins as values
- *   wait.c      what a task waits in, and cancelling
+ *   wait.c      the wait of a task, and cancelling
  *   request.c   operations that may have to wait: the drivers
  *
- * A *proc* is the right to run tasks and what belongs to it; a *machine* is a thread. Procs move: a
- * machine whose task is long at it loses its proc to another one (monitor.c, proc.c). From then on it
- * is in the runtime's eyes a plain thread that happens to run a task: what it spawns or wakes goes
- * through the injector. When its task waits or ends the thread goes back to the pool.
+ * A *proc* is the right to run tasks, with the state that belongs to it. A *machine* is a thread. Procs move: a
+ * machine whose task runs for too long loses its proc to another machine (monitor.c, proc.c). From then on the
+ * runtime treats the machine as a plain thread that happens to run a task: the tasks that it spawns or wakes go
+ * through the injector. When its task waits or ends, the thread goes back to the pool.
  *
- * Rule: m->proc is looked at between bz_enter and bz_leave only. In user code it may be another's.
+ * Rule: read m->proc only between bz_enter and bz_leave. In user code another machine may have taken the proc.
  */
 #ifndef BZ_SCHED_H
 #define BZ_SCHED_H
@@ -89,52 +89,52 @@
 
 struct bz_machine;
 
-/* A moment at which something is to happen. The memory is the waiting frame's. */
+/* A callback at a point in time. Its memory belongs to the waiting frame. */
 struct bz_timer {
     struct bz_wheel_timer in; /* proc->wheel while armed; guarded by the proc's timer_lock */
-    struct bz_proc *proc;     /* whose; constant while armed */
-    /* Called under the lock, once, when it is due. The timer is not armed any more then, and its memory may
-     * be gone as soon as the lock is dropped. Returns the wake-up to deliver, or BZ_WAKE_NONE. */
+    struct bz_proc *proc;     /* its proc; constant while armed */
+    /* Called once, under the lock, when the timer is due. The timer is no longer armed then, and
+     * its memory may be gone as soon as the lock is dropped. Returns the wake-up to deliver, or
+     * BZ_WAKE_NONE. */
     struct bz_wake (*fire)(struct bz_timer *timer);
 };
 
-/* A party that waits for a task's end, blocking or polled. */
+/* A waiter for a task's end, blocking or polled. */
 struct bz_join {
-    blitz_future f;            /* of a polled one */
+    blitz_future f;            /* used if polled */
     struct bz_task *task;      /* constant */
-    struct bz_request request; /* its waiter stands in task->joiners; guarded by task->lock */
+    struct bz_request request; /* its waiter is in task->joiners; guarded by task->lock */
 };
 
-/* A few entries the owner has taken out of its ring with one CAS. */
+/* The batch: a few entries that the owner has taken out of its ring with one CAS. */
 enum { BZ_HAND_MAX = 8 };
 struct bz_hand {
-    bz_shared(bz_entry) entry[BZ_HAND_MAX]; /* from at to count; 0: it was claimed */
-    bz_atomic(uint32_t) at, count;          /* touched as they are; the monitor peeks */
+    bz_shared(bz_entry) entry[BZ_HAND_MAX]; /* valid from at to count; 0: claimed */
+    bz_atomic(uint32_t) at, count;          /* accessed like the entries; the monitor peeks */
 };
 
 struct bz_proc {
     struct bz_runtime *rt;    /* constant */
     unsigned index;           /* constant */
-    bool is_plain;            /* constant: bz_is_plain(rt), where the fast paths look anyway */
-    unsigned next_row;        /* how many of `next` ran in a row; the machine's alone */
-    bz_atomic(uint32_t) tick; /* tasks run; the machine's, the monitor peeks */
-    uint32_t duty_at;         /* the tick at which other queues and timers are due: find.c */
-    bz_atomic(bz_entry) next; /* runs next here; touched as retake.h says, or peeked at */
+    bool is_plain;            /* constant: bz_is_plain(rt), on a cache line of the fast paths */
+    unsigned next_row;        /* how many tasks from `next` ran in a row; the machine's alone */
+    bz_atomic(uint32_t) tick; /* tasks run; written by the machine, the monitor peeks */
+    uint32_t duty_at;         /* the tick at which to check other queues and timers: find.c */
+    bz_atomic(bz_entry) next; /* runs next here; accessed by the rules of retake.h, or peeked at */
     struct bz_hand hand;      /* taken out of the ring in advance; likewise */
     struct bz_runq ring;
-    bz_atomic(uint32_t) state; /* and who holds it: proc.h */
-    struct bz_pace pace;       /* of its looks at the injector; the machine's alone */
-    bz_atomic(uint64_t)
-        busy_ns;         /* how long it was at work; the machine's to write, the monitor peeks */
-    uint32_t timers_at;  /* the tick of the next look at timers and inbox; likewise */
-    struct bz_rng rng;   /* the machine's alone */
-    unsigned tombstones; /* to be left behind until we tidy up; the machine's alone */
+    bz_atomic(uint32_t) state;   /* the state and the holder: proc.h */
+    struct bz_pace pace;         /* of its checks of the injector; the machine's alone */
+    bz_atomic(uint64_t) busy_ns; /* its time at work; written by the machine, the monitor peeks */
+    uint32_t timers_at;          /* the tick of the next check of timers and inbox; likewise */
+    struct bz_rng rng;           /* the machine's alone */
+    unsigned tombstones;      /* tombstones to leave until the next tidying; the machine's alone */
     struct bz_entries hungry; /* fresh tasks that wait for a stack; the machine's alone */
-    struct bz_inbox inbox;    /* what is to begin here */
+    struct bz_inbox inbox;    /* tasks that must start here */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
-    struct bz_counters counters;     /* for statistics; the machine's to write */
+    struct bz_counters counters;     /* for statistics; written by the machine */
     struct bz_task_home tasks;       /* its task headers, and counts of tasks: tasks.h */
     struct bz_monitor_seen seen;     /* the monitor's */
     BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
@@ -146,39 +146,39 @@ struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
     struct bz_jobs jobs;
     struct bz_seat seat;    /* turns.h */
-    struct bz_retake taken; /* where it is, and whether it has lost its proc */
+    struct bz_retake taken; /* whether it is in the runtime, and whether it has lost its proc */
     struct bz_runtime *rt;  /* constant */
-    struct bz_proc *proc;   /* NULL: it has lost it. The thread's own, as is most of the rest */
+    struct bz_proc *proc;   /* NULL: lost. Private to the thread, like most other fields */
     struct bz_proc *last;   /* the proc it has, or had */
     unsigned index;         /* in rt->machines; constant */
-    bool is_used;           /* a thread runs it; guarded by rt->start_lock, as is */
+    bool is_used;           /* a thread runs it; guarded by rt->start_lock, like */
     const struct bz_os_thread *thread;
     bz_atomic(uint32_t) is_guest;  /* run by a plain thread: guest.c. Constant while in use */
-    struct bz_machine *next_guest; /* rt->guests.idle; guarded by its lock */
-    bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it is not home yet */
+    struct bz_machine *next_guest; /* in rt->guests.idle; guarded by its lock */
+    bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it has not returned yet */
     uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
     uint64_t astray_ns;            /* when the monitor took its proc; the monitor's */
     uint64_t base_ns;              /* ... and when it began its task, or later; the monitor's */
-    bool is_proven;                /* it has burnt enough to be stopped; the monitor's */
-    bool burns;                    /* ... and whether it did, as a stray; the monitor's */
+    bool is_proven;                /* it has used enough CPU time to be stopped; the monitor's */
+    bool burns;                    /* ... and whether it still uses CPU as a stray; the monitor's */
     bz_atomic(uint32_t) calls;     /* system calls it has announced; the monitor peeks */
-    unsigned holds_on;             /* > 0: no call out of the runtime may cost us the proc */
+    unsigned holds_on;             /* > 0: no call out of the runtime may lose the proc */
     struct bz_ctx g0;              /* its native stack, while it runs on another */
-    struct bz_stack *runner;       /* the stack it stands on; NULL on g0 */
-    struct bz_stack *spare;        /* so that a suspension cannot fail */
+    struct bz_stack *runner;       /* the stack it runs on; NULL on g0 */
+    struct bz_stack *spare;        /* kept so that a suspension cannot fail */
     struct bz_task *current;       /* NULL in the loop */
-    uint64_t heard_ns;             /* when it last asked the poll while it was busy */
-    uint64_t now_ns;               /* what the clock said when it last looked; 0: it has not yet */
-    bz_entry handed;               /* found by whoever left for this loop: run it first */
+    uint64_t heard_ns;             /* when it last polled for events while busy */
+    uint64_t now_ns;               /* its last reading of the clock; 0: none yet */
+    bz_entry handed;               /* found before the switch to this loop: run it first */
     struct bz_locked locked;       /* to a task: locked.h */
-    bool is_searching;             /* counted so in rt->idle */
-    bool was_roused;               /* and has found nothing since */
+    bool is_searching;             /* counted as a searcher in rt->idle */
+    bool was_roused;               /* ... and has found nothing since */
     unsigned spins_more;           /* turns before it sleeps: search.c */
-    struct bz_rng rng;             /* of the tasks it runs: selects draw from it */
+    struct bz_rng rng;             /* for the tasks it runs: selects draw from it */
     void *scrap;                   /* BZ_SCRAP_BYTES, or NULL: scrap.h */
     struct bz_stack_cache stacks;
-    struct bz_harvest heard; /* what it hears, when it sleeps or asks; then it is delivered */
-    /* Where its events are recorded; NULL: it had none. */
+    struct bz_harvest heard; /* events of its last poll or sleep, before delivery */
+    /* The row that records its events; NULL: none. */
     struct bz_trace_row *trace;
 #if defined(BZ_WATCH)
     struct bz_watch watch; /* watch.h */
@@ -186,27 +186,28 @@ struct bz_machine {
 };
 
 struct bz_runtime {
-    const struct bz_os *os; /* constant, as are the next ones */
+    const struct bz_os *os; /* constant, like the next fields */
     blitz_allocator alloc;
     unsigned proc_count;
-    bool is_plain;          /* no fast paths: built so, or the system has no barriers */
-    bool watches_overflows; /* its stacks are on the list of task/overflow.c; its user's */
-    bz_age_word clock;      /* not constant, but seldom written: age.h */
-    /* Its first word is read at every event. */
+    bool is_plain; /* no fast paths: a BZ_PLAIN build, or the system has no barriers */
+    bool
+        watches_overflows; /* its stacks are on the list of task/overflow.c; its user's thread only */
+    bz_age_word clock;     /* not constant, but seldom written: age.h */
+    /* Every event reads its first word. */
     struct bz_trace trace;
     enum bz_stack_class stack_class;
     size_t claim_bytes; /* half a stack of that class: claim.c */
-    uint64_t fpcw;      /* the founder's floating-point control words */
+    uint64_t fpcw;      /* the floating-point control words of the creating thread */
     struct bz_settings is;
     struct bz_proc *procs;
     struct bz_machines machines;
-    struct bz_files files; /* that are open: io.c */
+    struct bz_files files; /* the open files: io.c */
     struct bz_guests guests;
     struct bz_injector injector;
-    struct bz_barrier barrier; /* not if plain */
+    struct bz_barrier barrier; /* unused if plain */
     struct bz_idle idle;
-    struct bz_gather gather; /* who listens for files */
-    struct bz_pool pool;     /* its threads, but for the monitor's */
+    struct bz_gather gather; /* the proc that polls files for all */
+    struct bz_pool pool;     /* all threads except the monitor's */
     struct bz_monitor monitor;
     struct bz_turns turns;
     struct bz_stack_pool stacks;
@@ -214,36 +215,37 @@ struct bz_runtime {
     bool is_up;                     /* its first machine has started; under start_lock */
     struct bz_tasks tasks;          /* headers, and counts of them */
     struct bz_counters counters;    /* of threads without a proc */
-    bz_atomic(uint32_t) is_ending;  /* machines leave */
+    bz_atomic(uint32_t) is_ending;  /* set: machines leave */
     bz_atomic(uint32_t) locked;     /* tasks that run on one thread only, now */
-    struct bz_runtime *older;       /* runtimes.c's */
+    struct bz_runtime *older;       /* runtimes.c uses it */
     struct bz_deadlock deadlock;    /* the monitor's */
     bz_atomic(uint32_t) dump_asked; /* 1: by SIGQUIT; dump.c */
     struct bz_lock stop_lock;       /* rank: first; held while the tasks are asked to end */
     struct bz_lock start_lock; /* rank: after stop_lock; held while a thread is started or ends */
 };
 
-/* What a plain thread is in: NULL. */
+/* The current machine; NULL on a plain thread. */
 static inline struct bz_machine *bz_machine_self(void)
 {
     return bz_self_get();
 }
 
-/* Is it run by a plain thread? The monitor asks of machines that are not in use, too: a hint there. */
+/* True if a plain thread runs it. The monitor also asks for machines that are not in use: a hint
+ * there. */
 static inline bool bz_machine_is_guest(struct bz_machine *m)
 {
     return bz_load_relaxed(&m->is_guest) != 0; /* relaxed: ours, or a hint */
 }
 
-/* The task that calls, or NULL on a plain thread. */
+/* The calling task, or NULL on a plain thread. */
 static inline struct bz_task *bz_task_self(void)
 {
     struct bz_machine *m = bz_machine_self();
     return m != NULL ? m->current : NULL;
 }
 
-/* The rough time for a new task of rt. A thread that is none of its workers reads the clock: nobody
- * may have done so for long. */
+/* The approximate time for a new task of rt. A plain thread reads the clock, because the last
+ * update may be old. */
 static inline uint32_t bz_age_here(struct bz_runtime *rt)
 {
     struct bz_machine *m = bz_machine_self();
@@ -252,7 +254,7 @@ static inline uint32_t bz_age_here(struct bz_runtime *rt)
     return bz_age_now(&rt->clock);
 }
 
-/* No fast paths here? In such a build the compiler knows. */
+/* True if there are no fast paths. In a BZ_PLAIN build this is a compile-time constant. */
 static inline bool bz_is_plain(const struct bz_runtime *rt)
 {
 #if defined(BZ_PLAIN)
@@ -263,7 +265,7 @@ static inline bool bz_is_plain(const struct bz_runtime *rt)
 #endif
 }
 
-/* bz_enter for the machine we are known to be. True if it has a proc. */
+/* bz_enter for the current machine. True if it has a proc. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_enter_on(struct bz_machine *m, uint32_t *was)
 {
     if (BZ_UNLIKELY(!bz_retake_enter(&m->taken, was)))
@@ -271,16 +273,16 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_enter_on(struct bz_machine *m, uint3
     return BZ_LIKELY(m->proc != NULL);
 }
 
-/* bz_leave for the machine we are known to be still: nothing has suspended since. */
+/* bz_leave for a machine that is still current: the caller has not suspended since bz_enter_on. */
 static BZ_ALWAYS_INLINE void bz_leave_on(struct bz_machine *m, uint32_t was)
 {
     bz_retake_leave(&m->taken, was);
 }
 
 /*
- * Begin to touch what is the proc's alone: retake.h. *was is for bz_leave. May be nested.
- * Returns: the machine we are, if it has a proc. NULL: we are a plain thread, or a machine that has
- *          lost its proc and from here to bz_leave does as a plain thread does.
+ * Begin to access the private state of the proc: retake.h. *was is for bz_leave. May be nested.
+ * Returns: the current machine, if it has a proc. NULL: the caller is a plain thread, or a machine that has
+ *          lost its proc; it acts as a plain thread until bz_leave.
  */
 BZ_MUST_USE static BZ_ALWAYS_INLINE struct bz_machine *bz_enter(uint32_t *was)
 {
@@ -292,14 +294,14 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE struct bz_machine *bz_enter(uint32_t *was)
     return bz_enter_on(m, was) ? m : NULL;
 }
 
-/* The same for the caller that is a machine, with a proc or without. */
+/* The same for a caller that is a machine, with a proc or without. */
 static BZ_ALWAYS_INLINE struct bz_machine *bz_enter_as(uint32_t *was)
 {
     (void)!bz_enter(was);
     return bz_machine_self();
 }
 
-/* Whoever we are now: a suspension may lie between. */
+/* End bz_enter, on the current machine: the task may have suspended and moved since. */
 static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
 {
     struct bz_machine *m = bz_machine_self();
@@ -307,7 +309,7 @@ static BZ_ALWAYS_INLINE void bz_leave(uint32_t was)
         bz_retake_leave(&m->taken, was);
 }
 
-/* The machine we are, if it is one of that runtime and has a proc; else NULL. In the runtime. */
+/* The current machine, if it belongs to that runtime and has a proc; else NULL. In the runtime. */
 static BZ_ALWAYS_INLINE struct bz_machine *bz_machine_in(const struct bz_runtime *rt)
 {
     struct bz_machine *m = bz_machine_self();
@@ -317,7 +319,7 @@ static BZ_ALWAYS_INLINE struct bz_machine *bz_machine_in(const struct bz_runtime
     return m;
 }
 
-/* A proc of ours for timers, which have a lock: the one we have, or had. */
+/* The proc for the caller's timers, which have a lock: the proc that the machine has, or had. */
 static inline struct bz_proc *bz_proc_for_timers(void)
 {
     return bz_machine_self()->last;
@@ -329,7 +331,7 @@ static inline const char *bz_task_name(const struct bz_task *t)
     return t->name != NULL ? t->name : "unnamed";
 }
 
-/* Count something that the machine does, in the runtime. */
+/* Count an event of the machine, in the runtime. */
 #define bz_count_many_here(m, name, n)                         \
     do {                                                       \
         if (BZ_LIKELY((m)->proc != NULL))                      \
@@ -339,7 +341,7 @@ static inline const char *bz_task_name(const struct bz_task *t)
     } while (0)
 #define bz_count_here(m, name) bz_count_many_here(m, name, 1)
 
-/* job.c: the current task is about to leave its stack. Its pending jobs go to the queues. */
+/* job.c: the current task is about to leave its stack. Move its pending jobs to the queues. */
 static inline void bz_evacuate(struct bz_machine *m)
 {
     if (BZ_LIKELY(bz_deque_is_surely_empty(&m->deque)))
@@ -349,13 +351,13 @@ static inline void bz_evacuate(struct bz_machine *m)
     m->deque.may_be_shown = false;
 }
 
-/* How many entries are in the hand. */
+/* The number of entries left in the batch. */
 static inline unsigned bz_hand_left(struct bz_hand *h)
 {
     return bz_load_relaxed(&h->count) - bz_load_relaxed(&h->at); /* relaxed: ours to touch */
 }
 
-/* Something urgent waits in the injector: look there after the current run. */
+/* An urgent task waits in the injector: check the injector after the current run. */
 static inline void bz_proc_hurry(struct bz_proc *p)
 {
     bz_pace_hurry(&p->pace);
@@ -367,14 +369,15 @@ static inline bool bz_next_is_set(struct bz_proc *p)
     return bz_load_relaxed(&p->next) != 0; /* relaxed: ours to touch */
 }
 
-/* Is there somebody who would fetch a task out of a next slot that is not looked at? */
+/* True if the monitor can rescue a task from a next slot that its machine does not reach. Starts it
+ * if need be. */
 static inline bool bz_monitor_is_up(struct bz_runtime *rt)
 {
     /* relaxed: monitor.c [S] */
     return BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) >= BZ_MONITOR_UP) || bz_monitor_raise(rt);
 }
 
-/* Are there tasks that have had a proc for long, or machines that lost theirs to burn on? */
+/* True if tasks have kept a proc for too long, or machines without a proc still run a hog. */
 static inline bool bz_monitor_sees_hogs(struct bz_runtime *rt)
 {
     return bz_load_relaxed(&rt->monitor.sees_hogs) != 0; /* relaxed: a hint */
@@ -388,102 +391,105 @@ static inline bool bz_monitor_is_slow(struct bz_runtime *rt)
 /* runtime.c */
 BZ_MUST_USE int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
                                struct bz_runtime **out);
-/* Nobody holds the runtime or any of its task headers any more: free the memory. */
+/* Free the memory. No thread holds the runtime or any of its task headers any more. */
 void bz_runtime_release(struct bz_runtime *rt);
 
 /* syscall.c: announce a blocking call and make it on this thread, whatever the backend. */
 int bz_call_here(int (*fn)(void *arg), void *arg);
 
 /* machine.c */
-/* Start a thread for a proc that is STARTING. On error it still is. Under start_lock. */
+/* Start a thread for a proc that is STARTING. On error it stays STARTING. Under start_lock. */
 BZ_MUST_USE int bz_machine_start(struct bz_proc *p, bool is_searching);
-/* The same for anybody: 0, also if the runtime ends; on error the proc is an ORPHAN. */
+/* The same for any caller: 0, also if the runtime ends; on error the proc is an ORPHAN. */
 BZ_MUST_USE int bz_proc_start(struct bz_proc *p, bool is_searching);
-/* Leave the stack the current task stands on; hook(arg) runs once it is left. Returns when the
- * task is resumed, perhaps on another machine. */
+/* Leave the stack of the current task; hook(arg) runs after the switch. Returns when the task is
+ * resumed, perhaps on another machine. */
 void bz_suspend(bz_ctx_hook *hook, void *arg);
-/* The current task waits until it is woken; returns at once if it was since it last ran. */
+/* Park the current task until it is woken. Return at once if it was woken since it last ran. */
 void bz_park(void);
-/* On g0: go on with a task that has a stack. Returns when the stacks are left for g0 again. */
+/* On g0: resume a task that has a stack. Returns when the machine switches back to g0. */
 void bz_resume_from_home(struct bz_machine *m, struct bz_task *t);
 void bz_yield(void);
-/* A plain thread begins t on m, a guest with a spare stack; returns when that has ended or waits. */
+/* Start t on m, a guest with a spare stack. Call from a plain thread. Returns when t has ended or
+ * waits. */
 void bz_guest_run(struct bz_machine *m, struct bz_task *t);
-/* Has the system refused a stack, and not given one since? A hint. */
+/* True if the system has refused a stack, and not given one since. A hint. */
 static inline bool bz_is_short(struct bz_runtime *rt)
 {
     return bz_load_relaxed(&rt->tasks.is_short) != 0; /* relaxed: a hint */
 }
-/* Traits for a new task: while stacks are short it begins on one that its spawn has taken. */
+/* Traits for a new task: while stacks are short, the task starts on a stack that its spawn has
+ * taken. */
 static inline unsigned bz_reserve_traits(struct bz_runtime *rt)
 {
     return BZ_UNLIKELY(bz_is_short(rt)) ? BZ_TASK_CLASS | BZ_TASK_STAYS : 0;
 }
-/* While stacks are short: what a machine that goes to sleep does not need goes to the pool. */
+/* While stacks are short: a machine that goes to sleep gives its unused stacks to the pool. */
 void bz_machine_share_stacks(struct bz_machine *m);
-/* Make sure of a spare stack; false if there is none to be had. */
+/* Make sure of a spare stack; false if none is available. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
-/* Take the stack that a task of another class than the runtime's begins on, and give it back if it
- * does not come to that. Any thread. */
+/* Take the stack for a task whose class differs from the runtime's, or give it back if the task
+ * does not start. Any thread. */
 BZ_MUST_USE int bz_task_take_stack(struct bz_task *t);
 void bz_task_give_stack(struct bz_task *t);
-/* Let t, which has no stack, begin on s. The caller has t in hand. */
+/* Let t, which has no stack, begin on s. The caller has claimed t. */
 void bz_task_begin_on(struct bz_task *t, struct bz_stack *s);
 
-/* What ran has returned without being done, and stands on no stack: it waits, or for its turn. */
+/* Park or requeue a task that returned before its end and has no stack. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 
-/* find.c: empty `next` and the hand into out[], oldest first. Whoever may touch them: retake.h.
- * Returns how many. */
+/* find.c: empty `next` and the batch into out[], oldest first. The caller must have access by
+ * retake.h. Returns how many. */
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
-/* Have the CPU fetch what the task after the current one stands on. In the runtime, with a proc. */
+/* Prefetch the stack of the task after the current one. In the runtime, with a proc. */
 void bz_warm_next(struct bz_machine *m);
-/* What is in its own slot, hand and ring; 0 if there is nothing. */
+/* Take an entry from its own slot, batch or ring; 0 if all are empty. */
 bz_entry bz_take_own(struct bz_machine *m);
-/* What is at hand without disturbing anybody; 0 if there is nothing. */
+/* Take an entry without stealing or sleeping; 0 if there is none. */
 bz_entry bz_find_near(struct bz_machine *m);
-/* The next task to run on this machine; sleeps if there is none. 0: the runtime ends, or the machine
- * has no proc any more. */
+/* Return the next task to run on this machine; sleep if there is none. 0: the runtime ends, or the
+ * machine has lost its proc. */
 bz_entry bz_find(struct bz_machine *m);
-/* Take a batch from the injector: one to run, the rest into the ring. */
+/* Take a batch from the injector: return one entry, push the rest on the ring. */
 bz_entry bz_take_injected(struct bz_machine *m);
-/* The runtime has ended, machines leave. */
+/* True if the runtime has ended and machines leave. */
 static inline bool bz_is_ending(struct bz_machine *m)
 {
     return bz_load_acquire(&m->rt->is_ending) != 0; /* runtime.c [A] */
 }
 
-/* search.c: take from others, if not too many do that already; or sleep until there is a reason
- * not to. False: the proc was taken meanwhile. */
+/* search.c: steal from other machines, unless enough searchers do so already; or sleep until work
+ * arrives. False: another machine took the proc meanwhile. */
 bz_entry bz_search(struct bz_machine *m);
 BZ_MUST_USE bool bz_go_to_sleep(struct bz_machine *m);
 
 /* place.c */
-/* A task has become runnable and is in no queue: queue it and rouse whom it takes. Any thread. */
+/* Queue a task that has become runnable and is in no queue, and rouse a proc if needed. Any
+ * thread. */
 void bz_place(struct bz_runtime *rt, bz_entry e);
-/* One that is to begin on that proc. */
+/* Queue a task that must start on that proc. */
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e);
-/* Rouse a proc that the idle set has named, or start its thread; BZ_NOBODY: nothing. */
+/* Rouse a proc that the idle set has chosen, or start its thread; BZ_NOBODY: do nothing. */
 void bz_rouse(struct bz_runtime *rt, int proc);
-/* There is work that others can take: rouse somebody if it takes that. */
+/* Other procs can take new work: rouse one if needed. */
 void bz_rouse_one(struct bz_runtime *rt);
-/* rouse.c: several tasks were queued at once: rouse a proc, unless this one comes to them soon. */
+/* rouse.c: several tasks were queued at once: rouse a proc, unless this proc reaches them soon. */
 void bz_rouse_for_batch(struct bz_machine *m);
-/* ... A searcher has found work, and runs it: it no longer counts as searching. */
+/* ... A searcher has found work and runs it: stop counting it as a searcher. */
 void bz_search_ended(struct bz_machine *m);
-/* Drop what is dead at the injector's front. Returns how many. */
+/* Drop the tombstones at the injector's front. Returns how many. */
 unsigned bz_tidy_injector(struct bz_runtime *rt);
 /* A tombstone was taken from a queue: drop its reference. */
 void bz_drop_tombstone(bz_entry e);
-/* The machine's ring is full: push all the same; what spills goes to the injector. Rouses. */
+/* Push although the machine's ring is full: spill its oldest entries to the injector. Rouses. */
 void bz_push_full(struct bz_machine *m, bz_entry e);
-/* Push on the machine's own ring. Rouses nobody, unless it was full. */
+/* Push on the machine's own ring. Rouses no proc, unless the ring was full. */
 static inline void bz_push_here(struct bz_machine *m, bz_entry e)
 {
     if (BZ_UNLIKELY(!bz_runq_try_push(&m->proc->ring, e)))
         bz_push_full(m, e);
 }
-/* The same, for anybody to take. What e points to may be gone when it returns. */
+/* The same, and rouse a proc that may take it. The object of e may be gone on return. */
 static BZ_ALWAYS_INLINE void bz_push_for_all(struct bz_machine *m, bz_entry e)
 {
     struct bz_runtime *rt = m->rt;
@@ -505,9 +511,9 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
     if (old != 0)
         bz_place_evicted(m, old);
 }
-/* To the injector, for anybody to take. Any thread. */
+/* Push to the injector, for any proc to take. Any thread. */
 void bz_place_outside(struct bz_runtime *rt, bz_entry e);
-/* One that yielded: to the end of this machine's ring. In the runtime. */
+/* Push a task that yielded to the end of this machine's ring. In the runtime. */
 static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
@@ -518,7 +524,7 @@ static BZ_ALWAYS_INLINE void bz_place_last(bz_entry e)
         bz_place_outside(m->rt, e);
 }
 
-/* Is it the entry of a task that has been claimed? Once it is, it stays so. */
+/* True if it is the entry of a claimed task. It stays true. */
 static inline bool bz_entry_is_tombstone(bz_entry e)
 {
     return bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_started(&bz_entry_task(e)->word);
@@ -533,40 +539,41 @@ static BZ_ALWAYS_INLINE enum bz_ran bz_run_child(struct bz_task *t)
 }
 
 /* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
- * True: it ran, *ran says what became of it, and the caller owes what a loop would. */
+ * True: the child ran with result *ran, and the caller must do the loop's work after a run. */
 BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
-/* Run t, which the caller has in hand, on the stack of the current task. The caller owes what a loop would. */
+/* Run t, which the caller has claimed, on the stack of the current task. The caller must do the
+ * loop's work after a run. */
 enum bz_ran bz_run_here(struct bz_task *t);
-/* Has the calling task's stack the room that a child is promised? */
+/* True if the calling task's stack has the room that a child is promised. */
 static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
 {
     char *here = __builtin_frame_address(0);
     return (size_t)(here - m->runner->low) >= m->rt->claim_bytes;
 }
-/* Drop the tombstones that are left in the queues. Every machine has gone. */
+/* Drop the tombstones that are left in the queues. Every machine has left. */
 void bz_bury(struct bz_runtime *rt);
 
 /* fiber.c */
 extern const struct bz_task_ops bz_fiber_ops;
-/* For all who make tasks: the runtime that is meant, or NULL. */
+/* The runtime for a new task, or NULL. For all functions that create tasks. */
 struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts);
-/* References to begin with: the scheduler's and the handle's. */
+/* The initial references: the scheduler's and the handle's. */
 static inline unsigned bz_task_refs(blitz_task **out)
 {
     return out != NULL ? 2 : 1;
 }
-/* Fill in a header. What its maker has behind it is there already. */
+/* Fill in a header. Its creator has filled in the memory behind it. */
 void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
                   const blitz_spawn_opts *opts, unsigned traits, unsigned refs);
-/* Its options make no sense in that runtime. */
+/* True if the options are not valid in that runtime. */
 bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt);
-/* A fiber that is counted in and begun, but by nobody yet: the caller runs it. With a handle. */
+/* Create a fiber that is counted and started, with a handle. The caller runs it. */
 BZ_MUST_USE int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg,
                                const char *name, struct bz_task **out);
-/* Count it in and queue it. On error it was dropped. */
+/* Count the task and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 
-/* Drop the reference of a handle. Aborts, by the task's name, if it was given up before. */
+/* Drop the reference of a handle. Aborts with the task's name if the handle was released before. */
 void bz_handle_give_up(struct bz_task *t);
 
 /* handle.c */
@@ -576,11 +583,12 @@ static inline int bz_task_result(const struct bz_task *t)
 }
 void *bz_task_take_pointer(struct bz_task *t);
 typedef void bz_drop_fn(void *value, void *ctx);
-/* At a drop: a pointer that was not taken. `drop_result` may be NULL. */
+/* Drop a pointer result that was not taken. `drop_result` may be NULL. */
 void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx);
-/* await.c: does waking it end soon, because it is a task's or a thread's of ours, or none? */
+/* await.c: true if waking it takes bounded time: it wakes a task or thread of blitz, or is
+ * empty. */
 bool bz_waker_is_ours(const blitz_waker *w);
-/* poll.c: spawn a stackless task with ops of its own: those below, and a closer. */
+/* poll.c: spawn a stackless task with its own ops: the functions below, and a closer. */
 enum bz_ran bz_poll_run(struct bz_task *t);
 void bz_poll_drop(struct bz_task *t);
 uintptr_t bz_poll_begun_in(const struct bz_task *t);
@@ -588,19 +596,19 @@ void *bz_poll_state(struct bz_task *t);
 BZ_MUST_USE int bz_spawn_poll(const struct bz_task_ops *ops,
                               blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
                               size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out);
-/* poll.c: the state of a stackless task that has this poll function; NULL of any other task. */
+/* poll.c: the state of a stackless task that has this poll function; NULL for any other task. */
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx));
-/* timer.c: if the task is there to wake a foreign waker, do that here and end the task. For a machine on g0
- * that has won the task and has no stack for it: the waker may be what ends the shortage. The proc may be gone
- * when it returns. */
+/* timer.c: if the task exists to wake a foreign waker, wake it here and end the task. For a machine
+ * on g0 that has claimed the task and has no stack for it: the waker may end the shortage. The proc
+ * may be lost on return. */
 BZ_MUST_USE bool bz_timer_wake_here(struct bz_task *t);
-/* timer.c: wake it, and if it is foreign let a task do that. */
+/* timer.c: wake it; if it is foreign, a task wakes it. */
 void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w);
-/* Call a function of the user's that does not suspend, from wherever we are: retake.h. */
+/* Call a user function that does not suspend, from the runtime or from user code: retake.h. */
 void bz_call_out(void (*fn)(void *), void *arg);
 void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx);
 
-/* locals.c: the task has returned; destroy what it left. In the task; may suspend. */
+/* locals.c: the task has returned; destroy its locals. In the task; may suspend. */
 void bz_locals_destroy(struct bz_task *t);
 static inline void bz_locals_end(struct bz_task *t)
 {
@@ -615,16 +623,16 @@ void bz_join_cancel(blitz_future *future);
 /* futures.c: the public future that a join by future belongs to. */
 const blitz_future *bz_join_future_of(const struct bz_join *j);
 void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
-void bz_task_finish(struct bz_task *t); /* its `run` said that it is done */
+void bz_task_finish(struct bz_task *t); /* its `run` returned BZ_RAN_DONE */
 
 /* wait.c */
 void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 
 /*
- * Has a moment passed? Timers are made by the million, and nearly all of them for a moment that is far
- * ahead: then what the clock said when this machine last looked is enough to know, and it is not read
- * (25 ns of the 80 that a timer took). A task that has been at it for longer than BZ_FAR_NS may be
- * told "no" of a moment that has just passed; a timer for it fires at the next look.
+ * True if the time `when` has passed. Programs create millions of timers, and nearly all are far ahead. For those
+ * the machine's last reading of the clock is enough, and the clock is not read (25 ns of the 80 that a timer took).
+ * If a task has run for longer than BZ_FAR_NS, the answer may be "no" for a time that has just passed; a timer
+ * for that time fires at the next check.
  */
 #define BZ_FAR_NS (100 * UINT64_C(1000000))
 static inline uint64_t bz_machine_now(struct bz_machine *m)
@@ -641,18 +649,18 @@ static inline bool bz_has_passed(const struct bz_os *os, uint64_t when)
     return bz_os_now(os) >= when;
 }
 
-/* await.c: whose thread calls: its machine's system, or that of a plain thread. */
+/* await.c: the system of the calling thread: its machine's, or that of a plain thread. */
 const struct bz_os *bz_os_here(void);
 /* The waker of a task; its data is the task. */
 extern const blitz_waker_ops bz_task_waker;
-/* The clock of whoever asks with this waker; on a plain thread it is also told to ask again by
- * `when`, since it has no timers. */
+/* The clock for a poll with this waker. A plain thread has no timers, so it also polls again by
+ * `when`. */
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when);
-/* Ask a future that stands beside others. Debug builds warn of one that waits meanwhile. */
+/* Poll a future that is one of several. Debug builds warn if it waits inside its poll. */
 blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w);
-/* Give it up. True: it is pinned, and to be asked until it is ready. False: it may be gone. */
+/* Cancel it. True: it is pinned, and must be polled until it is ready. False: it may be gone. */
 BZ_MUST_USE bool bz_future_cancel(blitz_future *f);
-/* blitz_await for one who may be a plain thread of `os`. */
+/* blitz_await for a caller that may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 
 /* timer.c */
@@ -660,20 +668,20 @@ int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 void bz_timer_init(struct bz_timer *timer, struct bz_proc *p,
                    struct bz_wake (*fire)(struct bz_timer *timer));
 void bz_timer_arm(struct bz_timer *timer, uint64_t when); /* any thread */
-/* It will not fire; harmless if it has. Returns true if it was armed. Any thread. */
+/* Disarm it; harmless if it has fired. Returns true if it was armed. Any thread. */
 bool bz_timer_disarm(struct bz_timer *timer);
-/* To arm as part of something larger. */
+/* The steps of bz_timer_arm, for a caller that does more under the lock. */
 void bz_timers_lock(struct bz_proc *p);
 void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when);
 void bz_timers_unlock(struct bz_proc *p);
-/* What was armed is its first, perhaps: rouse it if it sleeps, unless it is ours. Any thread. */
+/* Rouse p if it sleeps and is not the caller's: the new timer may be its first. Any thread. */
 void bz_timers_armed(struct bz_proc *p);
-/* Fire what is due, a batch at most; true if there was anything. Any thread. A waker that is not ours
- * is called out of the runtime: a machine may have lost its proc when it returns. */
+/* Fire due timers, one batch at most; true if there were any. Any thread. A foreign waker is called
+ * outside the runtime: a machine may have lost its proc on return. */
 bool bz_timers_fire(struct bz_proc *p, uint64_t now);
 static inline uint64_t bz_timers_first(struct bz_proc *p)
 {
-    return bz_load_relaxed(&p->timer_first); /* relaxed: its machine armed what matters to it */
+    return bz_load_relaxed(&p->timer_first); /* relaxed: its machine armed its own timers */
 }
 
 #endif

@@ -1,63 +1,63 @@
 /*
  * wait.c - one outcome for every wait, and cancelling wherever a task waits.
  *
- * Who may end a wait decides what it costs. Measured on a prototype: two fibers that wake each
- * other through a slot, ns a wait, a switch included; and a round trip between a waiter and a waker
- * on two CPUs (EPYC, best of many):
+ * The cost of a wait depends on the parties that may end it. Measured on a prototype (EPYC, best of many): two
+ * fibers wake each other through a slot, in ns per wait, a switch included. The last column is a round trip
+ * between a waiter and a waker on two CPUs:
  *
- *   who may end it               form                              one CPU   with a lock   two CPUs
- *   anybody, at any time         the state word: park, wake, run   16.7      22.5          166
+ *   ended by                     form                              one CPU   with a lock   two CPUs
+ *   any thread, at any time      the state word: park, wake, run   16.7      22.5          166
  *   waker, deadline, canceller   an arbiter in the frame: 1 CAS    10.3      10.6          117
  *                                an arbiter in the task header     11.1      10.1          162
  *   the waker alone              a token: no CAS                    8.2       9.8          115
  *
- * So: cloned wakers keep the state word (await.c), and tolerate wakes for nothing. Every other wait
- * has an arbiter word in its node, where waker, deadline and canceller meet in one CAS; the waiter
- * itself makes no read-modify-write, its task stays *running* in its word, and whoever wins queues
- * it as a resumed entry. In the header the arbiter would need a sequence number and costs a line
- * more that travels; the waker has the node's in hand anyway.
+ * So cloned wakers keep the state word (await.c), and tolerate spurious wake-ups. Every other wait
+ * has an arbiter word in its node, where waker, deadline and canceller meet in one CAS. The waiter
+ * itself makes no read-modify-write, and its task stays *running* in its word. The winner of the CAS queues
+ * the task as a resumed entry. An arbiter in the task header would need a sequence number, and one more cache
+ * line would move between CPUs; the waker has the node's cache line already.
  *
- * When is it the waker alone? A deadline is one more, and nearly everybody can be cancelled: by a
- * handle, by shutdown. Two waits remain: a join without a deadline, because a cancel is passed on
- * to the child and the child's end still is what ends it; and a plain thread's without a deadline.
+ * Few waits are ended by the waker alone. A deadline is a second party, and nearly every task can be cancelled: by a
+ * handle, by shutdown. Two waits remain. A join without a deadline: a cancel is passed on to the child,
+ * and still only the child's end ends the join. And the wait of a plain thread without a deadline.
  * (A wait whose registration is guarded by a lock could do without the arbiter too, if a canceller
- * took the node off under that lock. Not done: it would save 1 to 3 ns here, and put the
+ * unlinked the node under that lock. Not done: it would save 1 to 3 ns here, and put the
  * primitive's lock behind task->lock for every primitive.)
  *
  *                  WAKE       TIMEOUT      CANCEL
- *   open           woken +    timed out +  cancelled +   + owes the resuming
- *   timed out      late       (bug)        late          late: nothing changes, nothing is owed
+ *   open           woken +    timed out +  cancelled +   + this party must resume the task
+ *   timed out      late       (bug)        late          late: nothing changes, no duty to resume
  *   cancelled      late       late         late          (the hook and a canceller may both come)
  *   woken          (bug *)    late         late          * of a shared wait: late
  *
- * The hook publishes on the next stack, so nobody can resume the task before its stack is left, and
- * there is no state "about to park" to arbitrate. In return the frame may be left while the hook is
- * still at it, so the hook holds a lock that every way out takes: the primitive's (wait.h, rule 1),
+ * The hook publishes on the next stack, so no thread can resume the task before its stack is left, and
+ * no "about to park" state needs arbitration. In return, the waiter may leave its frame while the hook still
+ * uses it. So the hook holds a lock that every way out takes: the primitive's (wait.h, rule 1),
  * or the timer's, or, with neither, the task's.
  *
- * A cancel is a mark, a barrier and a delivery (drawn in wait.h). What the delivery does depends on
- * what the task waits in:
+ * A cancel is a mark, a barrier and a delivery (drawn in wait.h). The delivery depends on the kind of wait:
  *
- *   nothing we know of    it is woken: it runs, or it is parked behind a waker and asks again; or
- *                         it joins a forked job, is not resumed by that, and finds the wake later
+ *   none that we know     the task is woken. It runs, or it is parked behind a waker and polls again; or
+ *                         it joins a forked job: the wake does not resume it, and it finds the wake later
  *   a node                CANCEL of the table
  *   a child               the cancel is passed on to the child, whose end ends the wait. The parent
- *                         is not woken: it could only wait again. The chain of joins is walked in a
- *                         loop, with a reference to the link it has come to
+ *                         is not woken: it could only wait again. A loop walks the chain of joins,
+ *                         with a reference to the current link
  *   either, shielded      nothing: the first wait outside of the shield finds the mark
  *
- * Rejected: waking the parent and letting it cancel its child itself (a switch to it and back, and
- * for a claimed child there is nobody to wake: its parent is the frame below); walking the chain
- * under the locks of all its links (tasks that join each other would deadlock two cancellers).
+ * Rejected:
+ *  - waking the parent and letting it cancel its child itself: that is a switch to it and back. And for a
+ *    claimed child there is no parked parent to wake: its parent is the frame below;
+ *  - walking the chain under the locks of all its links: tasks that join each other would deadlock two cancellers.
  *
  * I1  task->wait is written by the task alone, while it runs or by the hook that publishes it.
- * I2  What task->wait points to outlives the wait, and the wait is left after every canceller that
+ * I2  The target of task->wait outlives the wait. A task leaves the wait only after every canceller that
  *     could have seen it: [L].
- * I3  After the hook's last unlock it touches neither node nor task, unless it has won the arbiter
+ * I3  After the hook's last unlock it touches neither node nor task, unless it has claimed the arbiter
  *     itself or (plain form) the task waits for its PARK.
- * I4  Whoever resumes a task is a worker of its runtime, or holds a reference to the task.
+ * I4  A thread that resumes a task is a worker of its runtime, or holds a reference to the task.
  *
- * [W] publish, enter: wait release -> deliver: wait acquire   what is waited in was filled in before
+ * [W] publish, enter: wait release -> deliver: wait acquire   the target of the wait was filled in before
  * [C] publish, enter: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
  * [L] leave: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
  * [A] end, wake: arbiter release -> park: arbiter acquire   what the waker did is visible to the waiter
@@ -74,14 +74,14 @@ enum { BUG, LATE };
 static const char *const event_name[EVENTS] = {"wake", "timeout", "cancel"};
 static const char *const row_name[] = {"open", "timed out", "cancelled", "woken"};
 
-/* What it means to come second. */
+/* The meaning of an event after the outcome is set. */
 static const uint8_t late[][EVENTS] = {
     [BZ_WAIT_TIMED_OUT] = {[WAKE] = LATE, [CANCEL] = LATE},
     [BZ_WAIT_CANCELLED] = {[WAKE] = LATE, [TIMEOUT] = LATE, [CANCEL] = LATE},
     [BZ_WAIT_WOKEN] = {[TIMEOUT] = LATE, [CANCEL] = LATE},
-}; /* BUG is 0, so a cell left out is one */
+}; /* BUG is 0, so a missing cell is a bug */
 
-/* One step of the table. True: the outcome is ours, and so is the resuming. */
+/* One step of the table. True: the caller has set the outcome, and must resume the task. */
 static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
 {
     uint32_t seen = BZ_WAIT_OPEN;
@@ -94,7 +94,8 @@ static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
     return false;
 }
 
-/* Its wait has an outcome and its stack is left, or will be before the PARK of the plain form. */
+/* Queue a task whose wait has an outcome. Its stack is left, or will be before the PARK of the
+ * plain form. */
 static void resume(struct bz_task *t)
 {
     if (bz_is_plain(t->rt)) {
@@ -105,17 +106,18 @@ static void resume(struct bz_task *t)
     }
 }
 
-/* Does whoever ends this wait have to hold the task by a reference, until it is resumed? Not a worker
- * of its runtime: that stays, and the task runs when it is queued and not before. But anybody else:
- * the task may end, and its runtime be freed, before the queueing has returned. And in the plain
- * form an old clone of its waker may let it run, and end, as soon as its wait has an outcome. */
+/* True if the thread that ends this wait must hold a reference to the task until it has resumed it.
+ * A worker of the task's runtime need not: the runtime outlives the call, and the task runs only
+ * after it is queued. Any other thread must: the task may end, and its runtime be freed, before the
+ * queueing has returned. In the plain form every thread must: an old clone of the task's waker may
+ * let it run, and end, as soon as its wait has an outcome. */
 static bool must_hold(struct bz_task *t)
 {
     struct bz_machine *m = bz_machine_self();
     return bz_is_plain(t->rt) || m == NULL || m->rt != t->rt;
 }
 
-/* The wake-up of a wait that is about to be claimed; it holds a reference if it must. */
+/* Return the wake-up of a wait that is about to be claimed, with a reference if needed. */
 static struct bz_wake wake_of(struct bz_wait *w)
 {
     struct bz_task *t = w->task;
@@ -127,7 +129,7 @@ static struct bz_wake wake_of(struct bz_wait *w)
     return (struct bz_wake){.kind = is_held ? BZ_WAKE_HELD_TASK : BZ_WAKE_TASK, .task = t};
 }
 
-/* The claim failed. */
+/* Undo wake_of(): the claim failed. */
 static void wake_undo(struct bz_wake *wake)
 {
     if (wake->kind == BZ_WAKE_HELD_TASK)
@@ -146,7 +148,7 @@ bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *
         wake_undo(wake);
         return false;
     }
-    bz_os_delay(os, BZ_OS_AT_CLAIM); /* not through w: it may be gone */
+    bz_os_delay(os, BZ_OS_AT_CLAIM); /* not through w: the frame may be gone */
     return true;
 }
 
@@ -164,7 +166,7 @@ static BZ_NOINLINE void deliver_rarer(struct bz_wake *wake)
         resume(wake->task);
         bz_task_unref(wake->task);
     } else if (wake->kind == BZ_WAKE_THREAD) {
-        bz_os_wake(wake->thread.os, wake->thread.word, 1); /* an address: the frame may be gone */
+        bz_os_wake(wake->thread.os, wake->thread.word, 1); /* by address: the frame may be gone */
     } else if (wake->kind == BZ_WAKE_WAKER) {
         blitz_waker_wake(&wake->waker);
     }
@@ -187,7 +189,7 @@ bool bz_wait_wake(struct bz_wait *w, uint32_t outcome)
     return true;
 }
 
-/* Under the proc's timer lock; the task, if it is ours to resume, can wait until that is dropped. */
+/* Called under the proc's timer lock. Returns the wake-up, which is delivered after unlock. */
 static struct bz_wake wait_timeout(struct bz_timer *timer)
 {
     struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
@@ -207,15 +209,16 @@ void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *w
 
 bool bz_wait_over(struct bz_wait *w, uint32_t outcome)
 {
-    bz_store_relaxed(&w->arbiter, outcome); /* relaxed: nobody else knows of it */
+    bz_store_relaxed(&w->arbiter, outcome); /* relaxed: no other thread sees it */
     return false;
 }
 
-/* Set task->wait; false if the task is cancelled already and the wait ended by that. */
+/* Set task->wait. Return false if the task is already cancelled and that ended the wait. */
 static bool show(struct bz_wait *w, bool *goes_on)
 {
     struct bz_task *t = w->task;
-    bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* too early to count */
+    bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* planted bug: reads too
+                                                                          * early */
     w->is_published = true;
     w->since = bz_age_now(&t->rt->clock);
     bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
@@ -239,17 +242,18 @@ bool bz_wait_publish_in_full(struct bz_wait *w)
     }
     struct bz_machine *m = bz_machine_self();
     struct bz_proc *p = m->last;
-    bz_timer_init(&w->timer, p, wait_timeout); /* also so that who leaves takes this lock */
+    bz_timer_init(&w->timer, p, wait_timeout); /* also so that a leaving waiter takes this lock */
     bz_timers_lock(p);
     if (show(w, &goes_on))
         bz_timer_arm_locked(&w->timer, w->until);
     bz_timers_unlock(p);
     if (BZ_UNLIKELY(m->proc == NULL))
-        bz_timers_armed(p); /* it is another's by now */
+        bz_timers_armed(p); /* another machine has the proc by now */
     return goes_on;
 }
 
-/* A wait that only a deadline or a cancel ends: under the timer's lock, or else the task's. */
+/* The hook of a wait that only a deadline or a cancel ends: under the timer's lock, or else the
+ * task's. */
 static bool sleep_hook(struct bz_wait *w, void *arg)
 {
     struct bz_task *t = w->task;
@@ -263,7 +267,7 @@ static bool sleep_hook(struct bz_wait *w, void *arg)
     return goes_on;
 }
 
-/* On the next stack: register, and see to it that the task goes on if there is nothing to wait for. */
+/* On the next stack: register, and resume the task at once if there is nothing to wait for. */
 static void hook_wait(void *wait)
 {
     struct bz_wait *w = wait;
@@ -307,7 +311,7 @@ static uint32_t wait_in_task(struct bz_wait *w)
     bz_trace(w->task->rt, park, w->task->id, 0, w->what);
     bz_suspend(hook_wait, w);
     while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* [A] */
-        BZ_ASSERT(bz_is_plain(w->task->rt)); /* woken for nothing, by an old clone of its waker */
+        BZ_ASSERT(bz_is_plain(w->task->rt)); /* a spurious wake-up, by an old clone of its waker */
         bz_trace(w->task->rt, park, w->task->id, 0, w->what);
         bz_park();
     }
@@ -377,7 +381,8 @@ void bz_task_cancel_barrier(struct bz_runtime *rt)
         bz_barrier_pay(&rt->barrier); /* [C] [L] */
 }
 
-/* What the task waits in is alive: we hold its lock. Returns a child, with a reference, or NULL. */
+/* End the wait of t, or return the child to pass the cancel on to, with a reference, or NULL. We
+ * hold the lock of t, so the target of its wait is alive. */
 static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
 {
     void *in = (void *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK); /* NOLINT: a tagged pointer */
@@ -388,11 +393,11 @@ static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
         return in;
     }
     if (end(in, CANCEL, BZ_WAIT_CANCELLED))
-        resume(t); /* whoever cancels has a reference */
+        resume(t); /* the canceller has a reference */
     return NULL;
 }
 
-/* What a canceller is to look at: jobs and futures are said for dumps alone. */
+/* Return task->wait for a canceller: 0 for jobs and futures, which are recorded for dumps alone. */
 static uintptr_t wait_of(struct bz_task *t)
 {
     uintptr_t wait = bz_load_acquire(&t->wait); /* [W] [C] [L] */
@@ -414,7 +419,7 @@ static struct bz_task *deliver(struct bz_task *t)
     return child;
 }
 
-/* Pass the cancel down a chain of joins, beginning with a child we have a reference to. */
+/* Pass the cancel down a chain of joins, beginning with a child to which we hold a reference. */
 static void pass_down(struct bz_task *child)
 {
     while (child != NULL) {
