@@ -1,54 +1,61 @@
 /*
- * monitor.c - what a machine keeps to itself must not wait until its task is done.
+ * monitor.c - rescue the private tasks, timers and files of a machine whose task runs for too long.
  *
- * A machine has a few things that only it touches, because that is cheap: the task in its `next`
- * slot, the handful it took out of its ring, the timers of its proc. A task that computes for a
- * second would hold them up while another proc sleeps. The monitor is a thread without a proc that
- * looks at the procs from time to time. One whose machine is in user code, and has not begun
- * anything since the last look, is stuck:
- *  - its next slot and its hand are emptied into the injector, by the handshake of retake.h, if
- *    anybody sleeps who could run them, and if they held the same at the last look;
- *  - if tasks are queued in its ring and a proc sleeps, that proc is roused: their machine kept them to itself because
- *    they seemed short (rouse.c);
- *  - timers that are due are fired here: the wheel has a lock;
- *  - its poll is heard here. If it listens for all procs, that ends after HOME_NS (gather.c);
- *  - for a lone forked job that is still exposed somebody is roused (job.c), and what stands behind it
- *    is fetched when that has been taken and the frame has not looked up;
- *  - if it stays so, and nobody else could run what waits, its proc is given to another machine
+ * A machine has some state that only it touches, because that is cheap: the task in its `next`
+ * slot, the batch that it took out of its ring, the timers of its proc. A task that computes for a
+ * second would delay them while another proc sleeps. The monitor is a thread without a proc that
+ * looks at the procs from time to time. A proc is stuck if its machine is in user code and has not started
+ * anything since the last look. For a stuck proc:
+ *  - the monitor empties the next slot and the batch into the injector, by the handshake of retake.h. It does so if
+ *    a proc that could run the entries sleeps, and if they were there at the last look;
+ *  - if tasks are queued in its ring and a proc sleeps, the monitor rouses that proc: the machine kept the tasks
+ *    because they seemed short (rouse.c);
+ *  - the monitor fires timers that are due: the wheel has a lock;
+ *  - the monitor polls its files. If it listens for all procs, that ends after HOME_NS (gather.c);
+ *  - for a lone forked job that is still exposed the monitor rouses a proc (job.c). The monitor fetches the jobs
+ *    behind it when that job has been taken and the frame has not noticed;
+ *  - if it stays stuck, and no other proc could run the waiting tasks, the monitor gives the proc to another machine
  *    (handover.c).
  *
- * How often. If a machine has something that only it can run while a proc sleeps, the second look comes NEAR_NS after the
- * first, so a lone task waits for about 100 microseconds. If no machine has anything private, the monitor naps for
- * NAP_NS and says so (RESTS): a machine that then fills its next slot, forks or makes a call raises it. That costs the
- * machine a futex wake, so the monitor naps only while it has credit; a program that raises it again and again in vain finds it
- * up. The same holds while all procs sleep: with credit it rests for SLOW_NS, without it looks by its budget, and a
- * server that sleeps after each message does not raise it each time. Its first nap is short, because a machine may have read its state just before. Otherwise
- * it looks LOOK_NS apart while a proc sleeps and another runs, within a budget: a share of
- * one BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. What a look
- * costs (5 to 10 microseconds, most of it the kernel's) is measured each time, barriers included; a
- * look that fetched something was work: it is not charged, and restores the credit. With the credit
- * gone looks come as often as the budget allows, every 1 to 2 ms, at least every SLOW_NS; but the
- * second look at something that may be stuck comes NEAR_NS after the first, up to a limit on credit. Nobody sleeps: SLOW_NS, for the timers and for hogs; who then goes to sleep tells the
- * monitor (it has time for that). All procs are hogged: until the first timer, and whoever injects
- * something tells the monitor. Nobody runs: soon it sleeps for good, until a machine that wakes up
- * or fills its next slot raises it. Both wait for CALM_NS, so that a runtime that is busy by fits and
- * starts does not pay for rousing its monitor each time.
+ * How often it looks:
+ *  - If a machine has something that only it can run while a proc sleeps, the second look comes NEAR_NS after the
+ *    first. So a lone task waits for about 100 microseconds.
+ *  - If no machine has anything private, the monitor naps for NAP_NS and says so (RESTS). A machine that then fills
+ *    its next slot, forks or makes a call raises it. That costs the machine a futex wake, so the monitor naps only
+ *    while it has credit. If a program raises it again and again in vain, the monitor stays up.
+ *  - While all procs sleep: with credit it rests for SLOW_NS, without credit it looks by its budget. So a server that
+ *    sleeps after each message does not raise it each time.
+ *  - Its first nap is short, because a machine may have read its state just before.
+ *  - Otherwise, while a proc sleeps and another runs, it looks every LOOK_NS, within a budget. At most one
+ *    BUDGET_SHARE-th of the time may be CPU time of the monitor, saved up to CREDIT_NS. The cost of a look
+ *    (5 to 10 microseconds, most of it the kernel's) is measured each time, barriers included. A look that
+ *    fetched something was useful: it is not charged, and restores the credit.
+ *  - Without credit, looks come as often as the budget allows, every 1 to 2 ms, at least every SLOW_NS. But the
+ *    second look at something that may be stuck comes NEAR_NS after the first, up to a limit on credit.
+ *  - If no proc sleeps: every SLOW_NS, for the timers and for hogs. A machine that then goes to sleep tells the
+ *    monitor (it has time for that).
+ *  - If all procs are hogged: at the first timer. A thread that injects a task tells the monitor.
+ *  - If no proc runs, it soon sleeps without a timeout, until a machine that wakes up or fills its next slot raises
+ *    it.
+ * The states "no proc sleeps" and "no proc runs" begin after CALM_NS, so that a runtime with bursts of work does not
+ * pay for a wake-up of its monitor each time.
  *
- * Dozing off: it says so in `state`, then makes sure that nobody runs.
+ * To doze, the monitor says so in `state`, then makes sure that no proc runs:
  *
  *      machine                                 monitor
  *      1  wakes up: clears its bit             1  state = dozes
  *         (compiler barrier)                   2  a barrier on every thread
  *      2  state: dozes? raise                  3  any bit clear? go on
  *
- * Either the machine sees that the monitor dozes, or that sees the machine awake [S]. A guest
- * (guest.c) is the same: it counts itself in, and asks for the monitor when it forks.
+ * Either the machine sees that the monitor dozes, or the monitor sees the machine awake [S]. A guest
+ * (guest.c) does the same: it counts itself in, and raises the monitor when it forks.
  *
- * Rejected: rousing a proc for each lone task in a next slot (it usually runs here within a
- * microsecond, and a wake costs both sides tens of them); a signal to the stuck thread (it would
- * land in user code).
+ * Rejected:
+ *  - rousing a proc for each lone task in a next slot: the task usually runs here within a
+ *    microsecond, and a wake costs both sides tens of them;
+ *  - a signal to the stuck thread: it would arrive in user code.
  *
- * I1  One monitor a runtime: it is the only taker in the sense of retake.h.
+ * I1  One monitor for each runtime: it is the only taker in the sense of retake.h.
  * I2  While it takes from a proc it waits for nothing but the barrier.
  *
  * [S] idle.c, stay: the bit, compiler barrier, woke: state -> doze: state, barrier, bits   see above
@@ -66,16 +73,15 @@
 enum {
     LOOK_MIN_NS = 10000,
     LOOK_NS = 200000,
-    NAP_NS = 2000000,  /* between two looks while no machine has anything private */
-    NEAR_NS = 50000,   /* between two looks at something that may be stuck */
-    JOBS_NS = 5000000, /* between two looks at the jobs of machines while hogs are stopped */
-    HOME_NS = 2000000, /* a task that takes longer ends the time of one listener: gather.c */
-    USEFUL_NS =
-        1000000, /* a machine that is held up for less would have heard its files soon enough */
+    NAP_NS = 2000000,    /* between two looks while no machine has anything private */
+    NEAR_NS = 50000,     /* between two looks at something that may be stuck */
+    JOBS_NS = 5000000,   /* between two looks at the jobs of machines while hogs are stopped */
+    HOME_NS = 2000000,   /* a longer task ends the time of one listener: gather.c */
+    USEFUL_NS = 1000000, /* a machine that is delayed for less would soon have polled its files */
     SLOW_NS = 12000000,
-    SLOWEST_NS = 16000000, /* ... where even so few looks cost more than the budget */
+    SLOWEST_NS = 16000000, /* ... if even such rare looks cost more than the budget */
     CALM_NS = 20000000,
-    BUDGET_SHARE = 250, /* 0.4% of a CPU: what it costs to measure comes on top */
+    BUDGET_SHARE = 250, /* 0.4% of a CPU; the cost of measuring comes on top */
     CREDIT_NS = 1000000
 };
 
@@ -96,34 +102,37 @@ static void add(bz_atomic(uint64_t) *statistic, uint64_t n)
     bz_store_relaxed(statistic, bz_load_relaxed(statistic) + n); /* relaxed: one writer */
 }
 
-/* ---- fetching what is stuck ---- */
+/* ---- fetching from stuck machines ---- */
 
-/* Is there anything only its machine could run, since the last look? A peek: it may be at work. */
+/* True if its machine has had an entry that only it can run since the last look. A peek: the
+ * machine may be at work. */
 static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
 {
     struct bz_hand *h = &p->hand;
-    /* relaxed: hints; whether it is so is seen when it may be touched */
+    /* relaxed: hints; verified once access is granted */
     bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count);
     return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
 }
 
-/* Do tasks wait in its ring that its machine meant to run itself (rouse.c), while another proc sleeps? A hint. */
+/* True if its ring has tasks that its machine meant to run itself (rouse.c) while another proc
+ * sleeps. A hint. */
 static bool has_queued(struct bz_proc *p)
 {
     return bz_runq_count(&p->ring) > 0 && bz_idle_sleeping(&p->rt->idle) > 0;
 }
 
-/* How long has it been in this call? */
+/* Return when it entered its current system call, as far as seen; 0 if it is in none. */
 static uint64_t call_since(const struct bz_monitor_seen *seen, const struct bz_monitor_seen *before,
                            enum bz_where where, uint64_t now)
 {
-    if (where < BZ_IN_SYSCALL) /* above: calls that nest */
+    if (where < BZ_IN_SYSCALL) /* above: nested calls */
         return 0;
     bool is_same = before->call_since_ns != 0 && before->calls == seen->calls;
     return is_same ? before->call_since_ns : now;
 }
 
-/* Note what its machine is at now, and whether it has been at it since the last look. */
+/* Record the state of the proc's machine, and whether it has done the same thing since the last
+ * look. */
 static void see(struct bz_proc *p, uint64_t now)
 {
     struct bz_monitor_seen *seen = &p->seen, before = *seen;
@@ -148,7 +157,7 @@ static void see(struct bz_proc *p, uint64_t now)
     p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
 }
 
-/* What is to begin on a proc that is long at something begins anywhere. */
+/* Start the tasks of the inbox on any proc: this one is busy for too long. */
 static void share_inbox(struct bz_proc *p)
 {
     bz_entry e;
@@ -156,20 +165,20 @@ static void share_inbox(struct bz_proc *p)
         bz_place_outside(p->rt, e);
 }
 
-/* Does it listen for all procs? Then it must not be at one task for long. */
+/* True if it listens for all procs. Then it must not run one task for long. */
 static bool is_home(struct bz_proc *p)
 {
     return bz_gather_home(p->rt, bz_gather_word(&p->rt->gather)) == p;
 }
 
-/* What its machine does not come to hear. */
+/* Poll its files, because its machine does not get to it. */
 static bool hear_for(struct bz_proc *p)
 {
     struct bz_harvest heard;
     return bz_poll_is_used(&p->poll) && bz_io_reap(p, &heard);
 }
 
-/* See all procs, and fire what is due on those that are stuck. */
+/* Look at all procs, and fire the due timers of stuck procs. */
 static void see_all(struct bz_runtime *rt, uint64_t now)
 {
     for (unsigned i = 0; i < rt->proc_count; i++) {
@@ -178,7 +187,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
         if (!p->seen.is_stuck)
             continue;
         bz_store_relaxed(&rt->monitor.sees_hogs,
-                         1); /* relaxed: a hint. What wakes here is urgent */
+                         1); /* relaxed: a hint. Tasks woken here are urgent */
         if (now - p->seen.since_ns >= SLOW_NS && !bz_inbox_is_empty(&p->inbox))
             share_inbox(p);
         if (bz_timers_fire(p, now)) {
@@ -192,19 +201,19 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             bz_gather_end(rt, now);
         }
         if (has_queued(p) && !BZ_BROKEN(331))
-            bz_rouse_one(rt); /* it kept them to itself because they seemed short, and one is not */
+            bz_rouse_one(rt); /* its machine kept them because they seemed short, and one is not */
     }
 }
 
-/* Is it at one task since the last look, while an urgent one waits? Its machine may have its next look at the injector many
- * runs ahead. */
+/* True if it has run one task since the last look while an urgent task waits. Its machine may check
+ * the injector only after many more runs. */
 static bool does_keep_waiting(struct bz_runtime *rt, const struct bz_proc *p)
 {
     return bz_injector_urgent(&rt->injector) > 0 && p->seen.is_stuck &&
            bz_proc_state_of(p->seen.word) == BZ_PROC_HELD;
 }
 
-/* Ask the procs that hold something up. True if there are any. */
+/* Ask for access to the procs that delay others. True if there are any. */
 static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
     bool is_any = false;
@@ -221,12 +230,12 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
     return is_any;
 }
 
-/* Put what its machine does not get to where others do. */
+/* Move the private entries of its machine to the injector. */
 static void take_from(struct bz_runtime *rt, struct bz_proc *p)
 {
     bz_entry out[BZ_HAND_MAX + 1];
     struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
-    /* acquire: it is still that machine's, with all it put there */
+    /* acquire: the same machine still holds it, with all its entries */
     bool may = bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word;
     unsigned count = may ? bz_empty_hand(p, out) : 0;
     bz_retake_end(taken, false); /* I2 */
@@ -239,11 +248,11 @@ static void take_from(struct bz_runtime *rt, struct bz_proc *p)
     rt->monitor.is_useful |= count > 0;
 }
 
-/* Its machine looks for urgent tasks after its current one. */
+/* Make its machine check for urgent tasks after its current one. */
 static void hurry(struct bz_runtime *rt, struct bz_proc *p)
 {
     struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
-    /* acquire: it is still that machine's, with all it put there */
+    /* acquire: the same machine still holds it, with all its entries */
     if (bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word)
         bz_proc_hurry(p);
     bz_retake_end(taken, false); /* I2 */
@@ -275,12 +284,12 @@ static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
             bz_handover_move(&rt->procs[i], now);
 }
 
-/* What frames that are long at it have forked is run by those who sleep. */
+/* Let sleeping procs run the jobs of frames that run for too long. */
 static void fetch_jobs(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     if (bz_turns_frozen(&rt->turns) > 0 && now - mon->jobs_ns < JOBS_NS)
-        return; /* there are many machines, and most of them stand still */
+        return; /* there are many machines, and most of them are stopped */
     mon->jobs_ns = now;
     if (!bz_jobs_look(rt))
         return;
@@ -291,7 +300,7 @@ static void fetch_jobs(struct bz_runtime *rt, uint64_t now)
 
 /* ---- how often ---- */
 
-/* When to look again, if it were for the budget alone. */
+/* Return the time of the next look by the budget alone. */
 static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
 {
     uint64_t passed = mon->since_ns != 0 ? now - mon->since_ns : 0;
@@ -300,7 +309,7 @@ static uint64_t by_budget(struct bz_monitor *mon, uint64_t now, uint64_t cost)
     if (!mon->is_useful)
         mon->credit_ns -= (int64_t)cost;
     else
-        mon->credit_ns = CREDIT_NS; /* looks are worth their price here */
+        mon->credit_ns = CREDIT_NS; /* useful looks are free */
     if (mon->credit_ns > CREDIT_NS)
         mon->credit_ns = CREDIT_NS;
     if (mon->credit_ns >= 0)
@@ -318,7 +327,8 @@ static enum bz_monitor_state state_for(struct bz_runtime *rt, bool is_calm, bool
     return is_idle ? BZ_MONITOR_RESTS : BZ_MONITOR_UP;
 }
 
-/* Is there anything now that only one machine can reach? If not, a machine that makes some raises the monitor. */
+/* True if there is anything that only one machine can reach. If not, a machine that creates some
+ * raises the monitor. */
 static bool has_any_private(struct bz_runtime *rt)
 {
     for (unsigned i = 0; i < rt->proc_count; i++) {
@@ -326,7 +336,7 @@ static bool has_any_private(struct bz_runtime *rt)
         if (p->seen.is_away && (has_private(p, &p->seen) || has_queued(p)))
             return true;
         if (p->seen.call_since_ns != 0)
-            return true; /* a call: handover.c looks soon */
+            return true; /* a call: handover.c checks it soon */
     }
     return bz_jobs_are_any(rt);
 }
@@ -351,7 +361,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bool is_resting = is_idle && has_credit;
     bool is_napping = !is_quiet && !is_up_soon && has_credit && !has_any_private(rt);
     if (is_up_soon)
-        soon = now + NEAR_NS; /* on credit: is it still there? */
+        soon = now + NEAR_NS; /* on credit: is it still stuck? */
     if (!is_napping && !is_resting)
         mon->nap_ns = 0;
     else if (mon->nap_ns == 0)
@@ -376,7 +386,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
 
 /* ---- its thread ---- */
 
-/* Sleep until somebody runs. */
+/* Sleep until a proc runs. */
 static void doze(struct bz_runtime *rt)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -450,9 +460,9 @@ bool bz_monitor_raise(struct bz_runtime *rt)
     }
     bool is_up = mon->is_started;
     if (is_up)
-        bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: it is told, too, and looks */
+        bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: it is also told, and looks */
     bz_lock_drop(&rt->start_lock, rt->os);
-    if (err != 0) /* not under the lock: whoever listens to the log may spawn */
+    if (err != 0) /* not under the lock: the log function may spawn */
         bz_log_once(BLITZ_LOG_WARN,
                     "the monitor's thread could not be started (error %d): going on without", -err);
     if (is_up)
@@ -460,11 +470,11 @@ bool bz_monitor_raise(struct bz_runtime *rt)
     return is_up;
 }
 
-/* One task needs no monitor: there is nobody it could hold up. Whether a machine is in the runtime does
- * not matter: it may have a hog in its hands. */
+/* True if at most one task is alive: it can delay no other task. A machine that is in the runtime
+ * still counts: it may be about to run a hog. */
 static bool is_alone(struct bz_runtime *rt)
 {
-    uint64_t ended = bz_live_ended(&rt->tasks.live); /* first: rather too many live than too few */
+    uint64_t ended = bz_live_ended(&rt->tasks.live); /* first: err on the side of too many */
     return bz_live_spawned(&rt->tasks.live) - ended <= 1;
 }
 
