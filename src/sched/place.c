@@ -1,31 +1,31 @@
 /*
- * place.c - where a task goes that has become runnable, and whom to rouse for it.
+ * place.c - queue a task that has become runnable, and rouse a proc for it.
  *
- * On a worker of its runtime it stays near: what it is about to touch is likely to be in that CPU's
- * cache. It goes into the proc's `next` slot, and what stood there moves on into the ring. From
- * anywhere else it goes to the injector.
+ * On a worker of its runtime the task stays near: the data it is about to touch is likely to be in that CPU's
+ * cache. It goes into the proc's `next` slot, and the previous entry of the slot moves on into the ring. From
+ * any other thread it goes to the injector.
  *
- * While hogs hold procs (monitor.h), a woken task that would go into the ring or the injector goes into the
- * injector's urgent lane instead: the ring may be full of hogs, each of which takes 10 ms.
+ * While hogs hold procs (monitor.h), a woken task does not go into the ring or the injector's normal lane. It goes
+ * into the injector's urgent lane: the ring may be full of hogs, each of which takes 10 ms.
  *
- * A push to where others can take the task asks the idle set whether a proc must be roused. rouse.c has the policy.
+ * After a push to a shared queue, the pusher asks the idle set whether a proc must be roused. rouse.c has the policy.
  * A lone task in `next` rouses no proc: usually it is about to run here, and a wake-up costs more than
- * most tasks do. If its machine is long at what it does the monitor fetches it out.
+ * most tasks do. If its machine runs its current task for too long, the monitor takes the lone task out.
  *
- * A full ring gives its oldest to the injector, but for tombstones that joiners who claimed their
- * children left behind: those are dropped. Others are claimed when they are in the injector already; so
- * whoever puts more into it first takes out what is dead at its front, twice as many as it brings.
- * A task that spawns and joins for ever so never fills the injector, even if it never waits and
- * its worker never gets a turn to look there.
+ * A full ring spills its oldest entries to the injector, except tombstones: joiners that claimed their children
+ * left these behind, and they are dropped. Other entries become tombstones while they are in the injector. So a
+ * pusher that adds to the injector first drops the tombstones at its front, twice as many as it brings.
+ * Thus a task that spawns and joins for ever never fills the injector, even if it never waits and
+ * its worker never gets to check the injector.
  *
- * Threads start lazily: a proc that never had a machine counts as asleep, and to rouse it is to
- * start a thread for it. If the system refuses, that proc is out of the game until the monitor has use
- * for it and tries again, and another one is roused in its stead; proc 0's machine is started with
- * the runtime, so there is always one. A task
- * that was asked to begin on a certain proc goes into that proc's inbox, and exactly that proc is
- * roused; if it has no thread and gets none, the inbox is emptied into the injector.
+ * Threads start lazily: a proc that never had a machine counts as asleep, and rousing it starts a thread for it.
+ * If the system refuses, that proc stays out of use until the monitor needs it and tries again, and another proc
+ * is roused instead. Proc 0's machine is started with the runtime, so there is always one.
  *
- * A worker pushes and asks with plain stores and loads; idle.c has the reason why that is enough. The
+ * A task that must start on a certain proc goes into that proc's inbox, and exactly that proc is
+ * roused. If the proc has no thread and gets none, its inbox is emptied into the injector.
+ *
+ * A worker pushes and checks with plain stores and loads; idle.c has the reason why that is enough. The
  * plain form has no slot, and its idle set makes every push fence.
  *
  */
@@ -35,8 +35,8 @@
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 
-/* Nobody else holds it, perhaps: whatever its end calls must not cost us the proc, in the middle of
- * what we do. */
+/* Drop a tombstone. This may be the last reference. The task's destructor must not lose the proc in
+ * the middle of the caller's work. */
 void bz_drop_tombstone(bz_entry e)
 {
     struct bz_machine *m = bz_machine_self();
@@ -47,7 +47,7 @@ void bz_drop_tombstone(bz_entry e)
         m->holds_on--;
 }
 
-/* Returns how many are left. */
+/* Return how many are left. */
 static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 {
     unsigned left = 0;
@@ -70,8 +70,8 @@ unsigned bz_tidy_injector(struct bz_runtime *rt)
     return count;
 }
 
-/* The ring is full. While entries are on their way to the injector they are in no queue: somebody may
- * have looked just then and gone to sleep. So there is a look for sleepers at the end. */
+/* Push on a full ring. While entries are on their way to the injector they are in no queue: a
+ * machine may have checked just then and gone to sleep. So check for sleepers at the end. */
 BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
 {
     bz_entry spill[SPILL];
@@ -97,15 +97,15 @@ int bz_proc_start(struct bz_proc *p, bool is_searching)
     bz_lock_drop(&rt->start_lock, rt->os);
     if (err != 0)
         bz_proc_abandon(p);
-    if (err != 0) /* not under the lock: whoever listens to the log may spawn */
+    if (err != 0) /* not under the lock: the log function may spawn */
         bz_log_once(BLITZ_LOG_WARN,
                     "a worker thread could not be started (error %d): going on with fewer", -err);
     else
-        (void)!bz_monitor_is_up(rt); /* from the second machine on there is work for it */
+        (void)!bz_monitor_is_up(rt); /* the monitor has work from the second machine on */
     return err;
 }
 
-/* The proc will never run anything: what was to begin there begins anywhere. */
+/* The proc will never run anything: start the tasks of its inbox on any proc. */
 static void give_away_inbox(struct bz_runtime *rt, struct bz_proc *p)
 {
     struct bz_entries left = bz_inbox_close(&p->inbox, rt->os);
@@ -131,16 +131,17 @@ void bz_rouse(struct bz_runtime *rt, int proc)
         struct bz_proc *p = &rt->procs[proc];
         bool is_free = bz_proc_adopt(p);
         if (!is_free || bz_proc_start(p, true) == 0) {
-            /* One that a machine has just taken knows from the idle set that it was roused. */
+            /* A machine that has just taken the proc learns from the idle set that it was
+             * roused. */
             if (!is_free && (!BZ_BROKEN(86) || bz_machine_self() == NULL))
                 bz_poll_rouse(&p->poll);
             count_wake(rt);
             return;
         }
         if (BZ_BROKEN(90))
-            return; /* nobody looks, and one is counted as looking */
+            return; /* planted bug: one is counted as searching, and none searches */
         give_away_inbox(rt, p);
-        proc = bz_idle_found(&rt->idle); /* send another instead */
+        proc = bz_idle_found(&rt->idle); /* rouse another instead */
     }
 }
 
@@ -150,7 +151,8 @@ void bz_rouse_one(struct bz_runtime *rt)
         bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
-/* A task that has waited does not wait again for hogs that stand in the queue before it. */
+/* True if e is a woken task that should not wait behind hogs in the queue: it has waited
+ * already. */
 static bool is_urgent(struct bz_runtime *rt, bz_entry e)
 {
     return BZ_UNLIKELY(bz_monitor_sees_hogs(rt)) && bz_entry_tag(e) == BZ_ENTRY_RESUMED &&
@@ -168,8 +170,8 @@ void bz_place_evicted(struct bz_machine *m, bz_entry e)
     bz_rouse_one(m->rt);
 }
 
-/* Not a worker of this runtime, or one without a proc: no first question, the second one fences. What
- * e points to may be gone as soon as it is queued. */
+/* The caller is not a worker of this runtime, or has no proc. Skip the unfenced idle check;
+ * bz_idle_published() has the fence. The object of e may be gone as soon as it is queued. */
 static void place_outside(struct bz_runtime *rt, bz_entry e, bool goes_first)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
@@ -217,5 +219,5 @@ void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
     if (wanted != BZ_NOBODY)
         bz_rouse(rt, wanted);
     else
-        bz_monitor_nudge(rt); /* it may be at one task for long */
+        bz_monitor_nudge(rt); /* it may run one task for long */
 }

@@ -1,55 +1,55 @@
 /*
- * pool.c - threads that wait to be given something to run.
+ * pool.c - threads that wait for something to run.
  *
- * A lock and four lists: threads are handed out when a machine is started or a call blocks, some
- * hundred thousand times a second at the very most, and what follows (a futex wake, or starting a
+ * One lock and four lists are enough. Threads are handed out when a machine is started or a call blocks, some
+ * hundred thousand times a second at the very most. The next step (a futex wake, or starting a
  * thread) costs microseconds. The last thread to fall asleep is the first to be taken: its stack is
- * the warmest, and those that nobody needs stay at the other end until their time is over.
+ * the warmest. Unused threads stay at the other end of the list until their idle timeout.
  *
- * Machines and work share the threads and their limit, and machines go first: a machine without a
- * thread is a proc that stands still, and with it everybody's tasks; a call that blocks keeps one
- * task waiting. So work is given a thread only while enough are left: for the procs whose machines
- * do not run, and a reserve for those that are handed on from a machine that is stuck. Beyond that
- * work waits in a line. A machine never does: it takes an idle thread or starts one, or is refused
- * and whoever wanted it goes on with fewer.
+ * Machines and work share the threads and their limit, and machines go first. A machine without a
+ * thread is a proc that stands still, and all its tasks with it; a blocking call delays one
+ * task. So work gets a thread only while enough are left: for the procs whose machines
+ * do not run, and a reserve for procs that are handed off from a stuck machine. Beyond that
+ * work waits in a queue. A machine never waits: it takes an idle thread, or starts one, or is refused, and then
+ * its caller continues with fewer machines.
  *
- * Who takes work out of the line? A thread that comes to the end of what it did, before it lies
- * down. More need not look: work is only in the line if the limit is reached, and whoever makes room
- * is such a thread; or if a thread could not be started, and then the line is for those that work
- * already. (If none works, it is refused: nobody would come by.) Who takes from a line that is not
- * empty then tries to start another, so that a system that refused threads for a moment is asked
- * again.
+ * A thread that has finished its work takes work from the queue, before it goes idle. No other thread needs to
+ * check the queue. Work is queued in two cases. If the limit is reached, the thread that makes room is such a thread.
+ * If a thread could not be started, the threads that work already serve the queue. (If none works, the work is
+ * refused: no thread would come to take it.) A thread that takes from the queue and leaves it not empty tries to
+ * start another thread. So the pool asks again if the system refused threads for a moment.
  *
- * Some idle threads may be kept for machines to come (bz_pool_keep): they do no work and do not leave.
+ * Some idle threads may be kept for future machines (bz_pool_keep): they do no work and do not leave.
  *
- * A thread that is taken is moved to `busy` by the taker, under the lock, before it is woken; one
- * whose time is over leaves only if the lock finds it idle still. So a thread is never both given
- * work and gone. A thread cannot join itself: it goes to `left`, and the next who comes by joins it:
- * whoever hands out a thread, or the next that leaves. Of a crowd that leaves one by one so only the
- * last remains. Once fini has begun, threads leave the lists alone: it takes them out, and joins
- * them all. Work that is in the line then is done by those that work, or by fini itself.
+ * A thread that is taken is moved to `busy` by the taker, under the lock, before it is woken. A thread
+ * whose idle timeout expires leaves only if it is still idle under the lock. So a thread is never both given
+ * work and gone. A thread cannot join itself: it goes to `left`, and another thread joins it: the next one that
+ * hands out a thread, or the next one that leaves. If many threads leave one by one, only the
+ * last remains to be joined. Once fini has begun, threads do not touch the lists: fini takes them out, and joins
+ * them all. The threads that work, or fini itself, do the work that is still in the queue.
  *
- * A thread that has nothing to do looks around for some microseconds before it sleeps: a futex wake
- * costs both sides tens of them, and who made one call that blocks often makes the next at once. One
- * thread does that at a time, the one that is given to first; and less and less long if it is for
- * nothing, until a sleep turns out to have been too short to be worth it.
+ * A thread that has nothing to do spins for some microseconds before it sleeps. A futex wake
+ * costs both sides tens of them, and a caller that made one blocking call often makes the next at once. One
+ * thread spins at a time, the one that is given work first. Each spin in vain shortens the next, until a sleep turns
+ * out to have been too short to be worth it.
  *
- * The lock is held while a thread is started: who joins it must know that its starter is through.
+ * The lock is held while a thread is started: the thread that joins it must know that its starter is done with it.
  *
- * Abandoning. A foreign call may never return, and with it a shutdown. Work that says so can be left to
- * itself: its thread leaves the lists and is detached. The thread and the abandoner decide by one word
- * (fate.h) in the thread's record, which is then the thread's to free. A thread that was abandoned touches
- * neither the pool nor its lock; the allocator and the os it needs are copies.
+ * Abandoning. A foreign call may never return, and would block a shutdown. Work that allows it can be
+ * abandoned: its thread leaves the lists and is detached. The thread and the abandoner decide by one word
+ * (fate.h) in the thread's record, which the thread then frees. An abandoned thread touches
+ * neither the pool nor its lock; it has copies of the allocator and the os.
  *
- * Rejected: a second pool for work (its threads could not become machines, nor machines' threads do
- * work, and two limits are harder to choose than one), and detached threads for all work (they would touch
- * a runtime that is gone).
+ * Rejected:
+ *  - a second pool for work: its threads could not become machines, nor machines' threads do
+ *    work, and two limits are harder to choose than one;
+ *  - detached threads for all work: they would touch a runtime that is gone.
  *
- * I1  Every thread that was started is in exactly one list, until somebody takes it out to join it.
+ * I1  Every thread that was started is in exactly one list, until another thread takes it out to join it.
  * I2  count is the length of idle and busy together, until fini; machines + working is that of busy.
- * I3  Work is in the line only while some thread works, or somebody holds the lock.
+ * I3  Work is in the queue only while some thread works, or a thread holds the lock.
  *
- * [A] rouse: given release -> rest: given acquire (given.h [A])   what is to be done is filled in
+ * [A] rouse: given release -> rest: given acquire (given.h [A])   the work is filled in
  */
 #include "sched/pool.h"
 
@@ -63,22 +63,22 @@ struct bz_pool_thread {
     struct bz_list in;    /* one of the pool's lists; guarded by its lock */
     struct bz_pool *pool; /* constant */
     struct bz_os_thread thread;
-    void (*fn)(void *arg); /* a machine, or NULL; written by who gives it something, [A] */
+    void (*fn)(void *arg); /* a machine, or NULL; written by the giver, [A] */
     void *arg;
-    struct bz_work *work;   /* a piece of work, or NULL; likewise. Neither: it is to end */
+    struct bz_work *work;   /* a piece of work, or NULL; likewise. Both NULL: end */
     bz_os_word given;       /* given.h: something to do, or an end */
-    unsigned spins;         /* turns before it sleeps; its own */
-    bz_fate fate;           /* may its work be abandoned, and was it? */
-    const struct bz_os *os; /* constant, for a thread that was abandoned, as is */
+    unsigned spins;         /* turns before it sleeps; private */
+    bz_fate fate;           /* whether its work may be, or was, abandoned */
+    const struct bz_os *os; /* constant, for an abandoned thread, like */
     blitz_allocator alloc;
 };
 
 #if defined(BZ_PLAIN)
 enum { SPINS_MIN = 0, SPINS_MAX = 0 };
 #else
-enum { SPINS_MIN = 1, SPINS_MAX = 10 }; /* beyond that bz_os_relax gives the CPU away */
+enum { SPINS_MIN = 1, SPINS_MAX = 10 }; /* beyond that bz_os_relax yields the CPU */
 #endif
-#define SHORT_NS UINT64_C(20000) /* a sleep that was not worth it */
+#define SHORT_NS UINT64_C(20000) /* a shorter sleep was not worth it */
 
 void bz_pool_init(struct bz_pool *pool, const struct bz_os *os, const blitz_allocator *alloc,
                   const char *name, unsigned count_max, unsigned machines)
@@ -104,7 +104,7 @@ static struct bz_pool_thread *thread_of(struct bz_list *in)
     return BZ_CONTAINER_OF(in, struct bz_pool_thread, in);
 }
 
-/* ---- the books: all of this under the lock ---- */
+/* ---- the counts: all of this under the lock ---- */
 
 static void move_to(struct bz_list *list, struct bz_pool_thread *t)
 {
@@ -122,7 +122,7 @@ static void change_working(struct bz_pool *pool, int by)
     bz_store_relaxed(&pool->working, working(pool) + (unsigned)by); /* relaxed: under the lock */
 }
 
-/* A piece of work is done: whoever waits for that looks again. */
+/* A piece of work is done: wake the thread that waits for that. */
 static void end_work(struct bz_pool *pool)
 {
     change_working(pool, -1);
@@ -131,7 +131,7 @@ static void end_work(struct bz_pool *pool)
         bz_os_wake(pool->os, &pool->ended, UINT32_MAX);
 }
 
-/* May one more thread do work, or are those that are left for machines? */
+/* True if one more thread may do work. Else the remaining threads are reserved for machines. */
 static bool may_work(struct bz_pool *pool)
 {
     unsigned busy = pool->machines + working(pool) + pool->kept;
@@ -146,7 +146,7 @@ static struct bz_work *next_work(struct bz_pool *pool)
     return in != NULL ? BZ_CONTAINER_OF(in, struct bz_work, in) : NULL;
 }
 
-/* What an idle or new thread is to do. */
+/* Assign a machine or work to an idle or new thread. */
 static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, struct bz_work *w)
 {
     t->fn = fn;
@@ -160,7 +160,7 @@ static void assign(struct bz_pool_thread *t, void (*fn)(void *), void *arg, stru
     t->pool->begun += w != NULL;
 }
 
-/* What it did is done. */
+/* Clear the assignment: it is done. */
 static void unassign(struct bz_pool_thread *t)
 {
     t->pool->machines -= t->fn != NULL; /* I2 */
@@ -170,7 +170,7 @@ static void unassign(struct bz_pool_thread *t)
     t->work = NULL;
 }
 
-/* An idle thread goes on; without anything to do, it ends. */
+/* Wake an idle thread; without an assignment it ends. */
 static void rouse(struct bz_pool_thread *t)
 {
     bz_given_give(&t->given, t->pool->os); /* [A] */
@@ -211,8 +211,8 @@ static unsigned idle_count(struct bz_pool *pool)
     return pool->count - pool->machines - working(pool);
 }
 
-/* True if a machine, or a piece of work, would have to start a thread now. Under the lock. Work that has to
- * wait in line needs none. */
+/* True if a machine, or a piece of work, would have to start a thread now. Under the lock. Queued
+ * work needs none. */
 static bool needs_thread(struct bz_pool *pool, bool is_work)
 {
     return idle_count(pool) <= pool->kept && pool->count < pool->count_max && !pool->is_closing &&
@@ -229,8 +229,8 @@ static void name_thread(struct bz_pool *pool, char name[BZ_OS_NAME_MAX])
     memcpy(name + room, number, length + 1);
 }
 
-/* Under the lock: the spare thread, if there is one and it may be, begins with fn(arg) or w. *spare is
- * NULL afterwards if it did. */
+/* Under the lock: start the spare thread with fn(arg) or w, if there is one and the limit allows
+ * it. On success *spare is NULL. */
 static int start(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *), void *arg,
                  struct bz_work *w, const struct bz_os_thread **out)
 {
@@ -254,14 +254,14 @@ static int start(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)
         return 0;
     }
     bz_list_remove(&t->in);
-    pool->machines -= fn != NULL; /* it never was */
+    pool->machines -= fn != NULL; /* undo: it did not start */
     change_working(pool, -(w != NULL));
     pool->begun -= w != NULL;
     return err;
 }
 
-/* Under the lock: an idle thread goes on with fn(arg) or w, or the spare one begins with it. Idle
- * threads that are kept for machines do no work. */
+/* Under the lock: give fn(arg) or w to an idle thread, or to the spare one. Idle threads that are
+ * kept for machines do no work. */
 static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*fn)(void *),
                     void *arg, struct bz_work *w, const struct bz_os_thread **out)
 {
@@ -277,8 +277,8 @@ static int hand_out(struct bz_pool *pool, struct bz_pool_thread **spare, void (*
     return 0;
 }
 
-/* Take the lock. If a thread will be needed, allocate it first, without the lock: the allocator may be the
- * user's code. */
+/* Take the lock. If a thread will be needed, allocate it first, without the lock: the allocator may
+ * be user code. */
 static struct bz_pool_thread *lock_with_spare(struct bz_pool *pool, bool is_work)
 {
     struct bz_pool_thread *spare = NULL;
@@ -291,7 +291,7 @@ static struct bz_pool_thread *lock_with_spare(struct bz_pool *pool, bool is_work
     return spare;
 }
 
-/* And drop it: what is left of the spare goes, and somebody who has left is joined. */
+/* Drop the lock, free an unused spare, and join one thread that has left. */
 static void unlock_with_spare(struct bz_pool *pool, struct bz_pool_thread *spare)
 {
     struct bz_list *gone = pool->is_closing ? NULL : bz_list_take_front(&pool->left);
@@ -317,7 +317,7 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/* A thread that has nothing to do as a machine lies down at once. */
+/* Start a thread that runs an empty machine function and goes idle at once. */
 int bz_pool_keep(struct bz_pool *pool)
 {
     struct bz_pool_thread *spare = thread_new(pool);
@@ -340,7 +340,7 @@ void bz_pool_unkeep(struct bz_pool *pool)
     bz_lock_drop(&pool->lock, pool->os);
 }
 
-/* Under the lock: the first in the line, if it may and there is a thread for it. */
+/* Under the lock: give the first queued work to a thread, if allowed and possible. */
 static int serve(struct bz_pool *pool, struct bz_pool_thread **spare)
 {
     if (!may_work(pool))
@@ -361,9 +361,9 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
         bz_list_push_back(&pool->pending, &w->in);
         err = serve(pool, &spare);
         if (err != 0 && (working(pool) > 0 || BZ_BROKEN(97)))
-            err = 0; /* who works now will come by */
+            err = 0; /* a working thread will take it */
         if (err != 0)
-            bz_list_remove(&w->in); /* I3: it is still there, since nobody works */
+            bz_list_remove(&w->in); /* I3: it is still there, since no thread works */
     }
     unlock_with_spare(pool, spare);
     return err;
@@ -380,7 +380,8 @@ bool bz_pool_withdraw(struct bz_pool *pool, struct bz_work *w)
 
 /* ---- a thread ---- */
 
-/* Its time is over. True if nobody has given it anything meanwhile. */
+/* Leave after the idle timeout. Return false if the thread was given something meanwhile, or is
+ * kept. */
 static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *before = NULL;
@@ -397,7 +398,7 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
     return may;
 }
 
-/* Look around for a while. True if it was given something. */
+/* Spin for a while. True if the thread was given something. */
 static bool spin(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     for (unsigned round = 0; round < t->spins; round++) {
@@ -412,7 +413,7 @@ static bool spin(struct bz_pool *pool, struct bz_pool_thread *t)
     return false;
 }
 
-/* Sleep until there is something to do. False: its time is over. */
+/* Sleep until work arrives. Return false if the idle timeout expires. */
 static bool fall_asleep(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     uint64_t since = bz_os_now(pool->os), until = since + BZ_POOL_IDLE_NS;
@@ -427,7 +428,7 @@ static bool fall_asleep(struct bz_pool *pool, struct bz_pool_thread *t)
     return true;
 }
 
-/* Until there is something to do. False: it is to end. */
+/* Rest until there is something to do. Return false if the thread must end. */
 static bool rest(struct bz_pool *pool, struct bz_pool_thread *t, bool may_spin)
 {
     if (!(may_spin && spin(pool, t)) && !fall_asleep(pool, t))
@@ -435,8 +436,8 @@ static bool rest(struct bz_pool *pool, struct bz_pool_thread *t, bool may_spin)
     return t->fn != NULL || t->work != NULL;
 }
 
-/* Under the lock: it is idle now. One looks around, the one that is given to first; the others sleep.
- * Returns whether it is this one. */
+/* Under the lock: go idle. One idle thread spins, the one that is given work first; the others
+ * sleep. Return true if it is this one. */
 static bool lie_down(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *last = pool->idle.prev, *at = &pool->idle;
@@ -450,8 +451,8 @@ static bool lie_down(struct bz_pool *pool, struct bz_pool_thread *t)
     return may_spin;
 }
 
-/* Under the lock, when it has done what it was given: the next in the line, if it may take one. Some
- * thread must go on working as long as there is a line: I3. */
+/* Under the lock, after a thread has finished: take the next queued work, if allowed. Some thread
+ * must keep working as long as work is queued: I3. */
 static void take_next(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     unassign(t);
@@ -460,7 +461,7 @@ static void take_next(struct bz_pool *pool, struct bz_pool_thread *t)
         assign(t, NULL, NULL, next_work(pool));
 }
 
-/* There is a line: perhaps there are threads to be had by now. */
+/* Work is queued: try to start a thread again. */
 static void try_again(struct bz_pool *pool)
 {
     struct bz_pool_thread *spare = lock_with_spare(pool, true);
@@ -469,7 +470,8 @@ static void try_again(struct bz_pool *pool)
     unlock_with_spare(pool, spare);
 }
 
-/* What comes next: from the line, or whatever it is given while it sleeps. False: it is to end. */
+/* Get the next thing to run: from the queue, or given during the rest. Return false if the thread
+ * must end. */
 static bool go_on(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     bz_lock_take(&pool->lock, pool->os);
@@ -483,7 +485,7 @@ static bool go_on(struct bz_pool *pool, struct bz_pool_thread *t)
     return has_work || (may_rest && rest(pool, t, may_spin));
 }
 
-/* The pool is gone, or will be. */
+/* End an abandoned thread. The pool is gone, or will be. */
 static void leave_for_good(struct bz_pool_thread *t)
 {
     const struct bz_os *os = t->os;
@@ -517,7 +519,7 @@ bool bz_work_is_wanted(struct bz_work *w)
     return bz_fate_come_back(w->fate);
 }
 
-/* Under the lock: a thread whose work is abandoned from here on; NULL if there is none. */
+/* Under the lock: abandon the work of one thread and return the thread; NULL if there is none. */
 static struct bz_pool_thread *take_abandoned(struct bz_pool *pool)
 {
     BZ_LIST_FOR_EACH (node, &pool->busy) {
@@ -551,7 +553,7 @@ unsigned bz_pool_abandon(struct bz_pool *pool)
 
 /* ---- the end ---- */
 
-/* Under the lock: any thread that is to be joined, told to end. */
+/* Under the lock: take any thread to join, and tell it to end. */
 static struct bz_list *take_any(struct bz_pool *pool)
 {
     struct bz_list *in = bz_list_take_front(&pool->idle);
@@ -573,10 +575,11 @@ void bz_pool_fini(struct bz_pool *pool)
         if (in != NULL)
             join(pool, in);
     } while (in != NULL);
-    BZ_ASSERT(bz_list_is_empty(&pool->pending)); /* I3: who worked has done it */
+    BZ_ASSERT(bz_list_is_empty(&pool->pending)); /* I3: the last working thread emptied it */
 }
 
-/* One look, and what to wait for before the next. Returns how much is under way or in the line. */
+/* One check, and the word to wait on before the next. Return the amount of work running or
+ * queued. */
 static unsigned look_for_work(struct bz_pool *pool, uint32_t *out_ended)
 {
     bz_lock_take(&pool->lock, pool->os);
