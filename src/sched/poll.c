@@ -1,29 +1,27 @@
 /*
  * poll.c - stackless tasks: a task whose `run` calls a poll function.
  *
- * One object holds everything: the header, the poll function, what of the options it has, and the
- * state, copied in.
+ * One object holds everything: the header, the poll function, the options that were given, and a copy of the
+ * state.
  *
  *     | struct bz_task | poll | drop_state? | drop_result? | ctx? | (8 bytes) | state ...
  *
- * An option that was not given takes no room. The state needs the alignment of a type we do not
- * know; but the size of a type is a multiple of its alignment, so a size that is no multiple of 16
- * needs 8 at most, and only the others are moved up to a multiple of 16. So a state of a frame alone
- * (8 bytes) comes to 128 bytes in all. A state that is larger than a slab's objects lies elsewhere,
- * and is freed as soon as it was dropped.
+ * An option that was not given takes no room. The alignment of the state's type is not known. But the size of a type
+ * is a multiple of its alignment, so a size that is no multiple of 16 needs an alignment of 8 at most. Only the
+ * other states are moved up to a multiple of 16. So a state that is only a frame (8 bytes) needs 128 bytes in all. A
+ * state that is larger than a slab's objects is allocated separately, and freed as soon as it was dropped.
  *
- * What a poll says becomes what the scheduler does: pending parks the task, without a stack; a
- * yield puts it to the end of the queue; ready is its end. The state's drop function and the
+ * The scheduler acts on the result of a poll: "pending" parks the task, without a stack; a
+ * yield puts it at the end of the queue; "ready" ends it. The state's drop function and the
  * destructors of its locals run in the task, after its last poll, and may wait like any other code.
  *
- * The swallowed wake. A poll may wait in the ordinary way. Its task has one state word, so a wake
- * that comes while it is parked in there behind a waker ends that wait for a moment, or is found by
- * its park, and is gone; whoever woke meant the poll, perhaps, which asked a future before the wait
- * and will ask no more, because it goes on to say "pending". So after a poll in which the task left
- * its stack, pending means: once more. That may be one poll too many, never one too few. (A wait
- * with a token of its own, wait.h, takes no such wake; it is not told apart.)
+ * The swallowed wake. A poll may wait in the ordinary way. Its task has one state word. If the task is parked inside
+ * the poll behind a waker and a wake comes, the wake ends that wait for a moment, or its park consumes it. But
+ * the wake may have been meant for the poll: the poll asked a future before the wait, and returns "pending" without
+ * asking again. So if the task left its stack during a poll, "pending" means: poll once more. That may be one poll
+ * too many, never one too few. (A wait with its own arbiter, wait.h, takes no such wake; it is treated the same.)
  *
- * I1  After the last poll nobody touches the state but its drop function. The memory stays until
+ * I1  After the last poll only the drop function touches the state. The memory stays until
  *     the last waker and handle are gone.
  */
 #include <assert.h>
@@ -43,8 +41,7 @@ union hook {
 struct bz_poll_task {
     struct bz_task task;
     blitz_poll (*poll)(void *state, blitz_cx *cx);
-    union hook
-        hook[]; /* drop_state, drop_result: those that were given, in this order; then their ctx */
+    union hook hook[]; /* those given, in this order: drop_state, drop_result; then their ctx */
 };
 
 /* Its own traits. */
@@ -55,7 +52,7 @@ enum {
     IS_FAR = 8 * BZ_TASK_OWN
 };
 
-/* What lies in the place of a state that is too large to lie there itself. */
+/* Replaces a state that is too large for the object. */
 struct far {
     void *state; /* NULL: freed */
     size_t bytes;
@@ -79,7 +76,7 @@ static size_t state_at(unsigned traits)
     return at + (traits & IS_PADDED ? 8 : 0);
 }
 
-/* state_at of its traits, kept in `own` in units of 8. */
+/* The address of the state: state_at of its traits, kept in `own` in units of 8. */
 static void *place_of(struct bz_poll_task *p)
 {
     return (char *)p + (size_t)p->task.own * 8;
@@ -104,7 +101,7 @@ static void free_far(struct bz_poll_task *p)
     far->state = NULL;
 }
 
-/* Of a task that has one of the two. */
+/* The ctx of a task that has one of the two drop functions. */
 static void *ctx_of(const struct bz_poll_task *p)
 {
     return p->hook[hook_count(p->task.traits) - 1].ctx;
@@ -142,7 +139,7 @@ BZ_NOINLINE enum bz_ran bz_poll_run(struct bz_task *t)
 {
     BZ_STOP_EXCEPTIONS();
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
-    blitz_waker waker = {&bz_task_waker, t}; /* borrowed: the task is here, so it lives */
+    blitz_waker waker = {&bz_task_waker, t}; /* borrowed: the task runs, so it is alive */
     blitz_cx cx = {&waker, 0, 0, NULL};
     t->marks = 0;
     if (p->poll(state_of(p), &cx) == BLITZ_READY)
@@ -155,7 +152,7 @@ BZ_NOINLINE enum bz_ran bz_poll_run(struct bz_task *t)
 void bz_poll_drop(struct bz_task *t)
 {
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
-    free_far(p); /* if it was never started */
+    free_far(p); /* if the task was never started */
     if (t->traits & HAS_FREE)
         bz_task_drop_pointer(t, drop_of_result(p), ctx_of(p));
     bz_task_free(t);
@@ -196,7 +193,7 @@ static unsigned traits_for(const blitz_spawn_opts *opts, size_t state_bytes)
     return traits;
 }
 
-/* Room for a state of so many bytes; NULL if there is no memory. */
+/* Allocate a task with room for a state of so many bytes; NULL if there is no memory. */
 static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t state_bytes)
 {
     size_t inside = traits & IS_FAR ? sizeof(struct far) : state_bytes;
@@ -261,7 +258,7 @@ int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *
 
 /* ---- waiting without a stack ---- */
 
-/* Why the poll should give up waiting now: 0, -ECANCELED or -ETIMEDOUT. */
+/* Return the reason to end the wait now: 0, -ECANCELED or -ETIMEDOUT. */
 static int reason_to_give_up(const blitz_cx *cx, blitz_sleep_future *timer)
 {
     if (blitz_is_cancelled())
@@ -275,7 +272,7 @@ blitz_poll blitz_cx_await(blitz_cx *cx, blitz_future *f, blitz_sleep_future *tim
 {
     while (f->ops->poll(f, cx->waker) == BLITZ_PENDING) {
         if (*outcome != 0)
-            return BLITZ_PENDING; /* a pinned one that was asked to stop */
+            return BLITZ_PENDING; /* a pinned future that was cancelled */
         *outcome = reason_to_give_up(cx, timer);
         if (*outcome == 0)
             return BLITZ_PENDING;

@@ -1,9 +1,9 @@
 /*
- * proc.c - who holds a proc.
+ * proc.c - the holder of a proc.
  *
- *   from     who                                  how               to
+ *   from     changed by                           how               to
  *   -----    ----------------------------------   ---------------   ------------------------
- *   FREE     whoever rouses it                    adopt: CAS        STARTING
+ *   FREE     a thread that rouses it              adopt: CAS        STARTING
  *   FREE     a machine that wants a proc          regain: CAS       HELD by it
  *   ORPHAN   the monitor, a machine: likewise     CAS               STARTING, HELD
  *   STARTING its starter has a machine for it     give: store       HELD by that
@@ -13,24 +13,24 @@
  *   ASLEEP   a machine that wants a proc          regain: CAS       HELD by that; the sleeper leaves
  *   HELD     the monitor, by retake.h             store             STARTING
  *
- * While it is HELD only its machine, or the monitor that has asked it, changes the word, and while
- * it is STARTING only its starter; so those steps are stores. The word names the machine: a proc that has moved on while somebody looked has
- * another word, even if the old machine is in use again. What a call announced by
- * blitz_syscall_enter and a hand-over under way are, is said by the machine (retake.h), not here.
+ * While it is HELD, only its machine, or the monitor that has asked it, changes the word. While
+ * it is STARTING, only its starter does. So those steps are stores. The word names the machine: a proc that has moved
+ * on while a thread looked has another word, even if the old machine is in use again. Calls announced by
+ * blitz_syscall_enter and hand-offs in progress are recorded in the machine (retake.h), not here.
  *
- * In the idle set are the FREE and the ASLEEP. A machine that takes one answers for its place there
- * (idle.c, stay): if somebody has roused that proc meanwhile, the machine counts as searching, and
- * since it goes on with a task of its own it sends another to search.
+ * The idle set contains the FREE and the ASLEEP procs. A machine that takes one inherits its place there
+ * (idle.c, stay): if a thread has roused that proc meanwhile, the machine counts as searching. Since
+ * it continues with a task of its own, it rouses another proc to search.
  *
- * A sleeper whose proc was taken is kicked, and finds that out before it touches anything. Its wait
- * is on the proc's poll, where the new holder may sleep soon: a kick ends all waits there. Should the
- * kick come while the sleeper is still on its way into the wait it may sleep on until the next one;
- * it holds nothing, and counts for nothing.
+ * A sleeper whose proc was taken is roused, and finds out before it touches anything. It waits
+ * on the proc's poll, where the new holder may sleep soon: a rouse ends all waits there. If the rouse
+ * comes while the sleeper is still on its way into the wait, it may sleep on until the next rouse;
+ * it holds nothing, and is not counted.
  *
- * Machines are numbered, the lowest free number first, so that those in use are near the front,
+ * Machines are numbered, the lowest free number first, so that the machines in use are near the front,
  * where thieves look.
  *
- * [S] lie_down: state release -> regain: CAS acquire   what the sleeper left in its proc is seen
+ * [S] lie_down: state release -> regain: CAS acquire   the sleeper's writes to its proc are seen
  * [M] take: slot release, count release -> at, count: acquire   the machine is made
  */
 #include "sched/proc.h"
@@ -58,7 +58,7 @@ void bz_machines_fini(struct bz_runtime *rt)
 {
     struct bz_machines *all = &rt->machines;
     for (unsigned i = 0; i < all->made; i++) {
-        struct bz_machine *m = bz_load_relaxed(&all->slot[i]); /* relaxed: nobody else is left */
+        struct bz_machine *m = bz_load_relaxed(&all->slot[i]); /* relaxed: no other user is left */
         bz_free(&bz_allocator_libc, m->scrap, BZ_SCRAP_BYTES);
         bz_free(&rt->alloc, m, sizeof *m);
     }
@@ -87,7 +87,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     bz_halt_init(&m->seat.halt);
     bz_atomic_init(&m->is_stray, 0);
     bz_locked_init(&m->locked);
-    bz_rng_init(&m->rng, ~rt->machines.seed + index); /* not the numbers of a proc: runtime.c */
+    bz_rng_init(&m->rng, ~rt->machines.seed + index); /* unlike a proc's seed: runtime.c */
     bz_atomic_init(&m->calls, 0);
     return m;
 }
@@ -102,7 +102,8 @@ struct bz_machine *bz_machines_take(struct bz_runtime *rt)
         struct bz_machine *m = i < all->max ? machine_new(rt, i) : NULL;
         if (m == NULL)
             return NULL;
-        /* [M]; stronger than needed: so is the count, but some have an index from elsewhere */
+        /* [M]; stronger than needed: so is the count, but some callers have an index from
+         * elsewhere */
         bz_store_release(&all->slot[i], m);
         all->made++;
     }
@@ -147,8 +148,8 @@ bool bz_proc_get_up(struct bz_machine *m)
 {
     uint32_t word = bz_proc_word(BZ_PROC_ASLEEP, m->index);
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-    /* acquire: [S]; stronger than needed: if anybody has held it meanwhile the word is not as we left
-     * it, and this fails */
+    /* acquire: [S]; stronger than needed: if another machine has held it meanwhile the word has
+     * changed, and this fails */
     if (bz_cas_strong_acq_rlx(&m->proc->state, &word, bz_proc_word(BZ_PROC_HELD, m->index)))
         return true;
     m->proc = NULL;
@@ -157,7 +158,7 @@ bool bz_proc_get_up(struct bz_machine *m)
 
 /* ---- lost and regained ---- */
 
-/* The duty to search is passed on: this machine has a task to run, or no proc. */
+/* Pass on the duty to search: this machine has a task to run, or no proc. */
 static void stop_searching(struct bz_machine *m)
 {
     if (!m->is_searching)
@@ -172,7 +173,7 @@ void bz_proc_lost(struct bz_machine *m)
     stop_searching(m);
 }
 
-/* From one of the three states without a running machine. */
+/* Take p from one of the three states without a running machine. */
 static bool take(struct bz_machine *m, struct bz_proc *p)
 {
     struct bz_runtime *rt = m->rt;
@@ -188,7 +189,7 @@ static bool take(struct bz_machine *m, struct bz_proc *p)
     if (was != BZ_PROC_ORPHAN)
         m->is_searching = bz_idle_stay(&rt->idle, p->index, false);
     if (was == BZ_PROC_ASLEEP)
-        bz_poll_rouse(&p->poll); /* it leaves */
+        bz_poll_rouse(&p->poll); /* its sleeper leaves */
     stop_searching(m);
     bz_monitor_woke(m);
     return true;
@@ -198,7 +199,7 @@ bool bz_proc_regain(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;
     if (bz_machine_is_guest(m))
-        return false; /* it wants none: guest.c */
+        return false; /* a guest wants no proc: guest.c */
     if (take(m, m->last))
         return true;
     for (unsigned i = 0; bz_idle_sleeping(&rt->idle) > 0 && i < rt->proc_count; i++)
@@ -224,8 +225,8 @@ void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index));
 }
 
-/* While it has no machine, what only its machine could run would wait; so others get it. Its timers
- * the monitor fires. */
+/* Leave the proc without a machine. Entries that only its machine could run would wait, so move
+ * them to the injector. The monitor fires its timers. */
 void bz_proc_abandon(struct bz_proc *p)
 {
     bz_entry e, out[BZ_HAND_MAX + 1];

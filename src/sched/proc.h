@@ -1,9 +1,9 @@
 /*
- * proc.h - who holds a proc, and the machines there are.
+ * proc.h - the holder of a proc, and the machines there are.
  *
- * A proc's state is one word: what it is, and which machine that concerns. proc.c has the table of
- * steps. Machines are made when a thread is needed and stay until the runtime is released, so that
- * whoever looks at one (a thief, a canceller, the monitor) finds memory there; one that is not used
+ * A proc's state is one word: the state, and the machine that it concerns. proc.c has the table of
+ * steps. Machines are allocated when a thread is needed and stay until the runtime is released, so that
+ * another thread (a thief, a canceller, the monitor) can always read their memory. An unused machine
  * has an empty deque.
  */
 #ifndef BZ_PROC_H
@@ -20,8 +20,8 @@ struct bz_proc;
 struct bz_runtime;
 
 enum bz_proc_state {
-    BZ_PROC_FREE = 0, /* no machine; in the idle set: to rouse it is to start a thread */
-    BZ_PROC_ORPHAN,   /* no machine, and no thread was to be had; not in the idle set */
+    BZ_PROC_FREE = 0, /* no machine; in the idle set: rousing it starts a thread */
+    BZ_PROC_ORPHAN,   /* no machine, and no thread could be started; not in the idle set */
     BZ_PROC_STARTING, /* no machine; a thread is being started for it */
     BZ_PROC_ASLEEP,   /* that machine sleeps with it; in the idle set, or claimed out of it */
     BZ_PROC_HELD      /* that machine runs it */
@@ -43,48 +43,50 @@ static inline enum bz_proc_state bz_proc_state_of(uint32_t word)
 /* All machines that are or were in use. */
 struct bz_machines {
     unsigned max;              /* constant after init */
-    uint64_t seed;             /* constant after init: of the machines' random numbers */
+    uint64_t seed;             /* constant after init: seed of the machines' random numbers */
     unsigned made;             /* slots filled; guarded by start_lock */
-    bz_atomic(uint32_t) count; /* those in use are below; written under start_lock */
+    bz_atomic(uint32_t) count; /* all machines in use are below; written under start_lock */
     bz_atomic(struct bz_machine *) *slot;
 };
 
 BZ_MUST_USE int bz_machines_init(struct bz_runtime *rt, unsigned max, uint64_t seed);
 void bz_machines_fini(struct bz_runtime *rt);
-/* One nobody uses, or a new one; NULL: no memory, or as many as may be. Under start_lock. */
+/* Return an unused machine, or a new one; NULL: no memory, or the limit is reached. Under
+ * start_lock. */
 struct bz_machine *bz_machines_take(struct bz_runtime *rt);
-/* Its thread is through with it. Under start_lock. */
+/* Return a machine: its thread is done with it. Under start_lock. */
 void bz_machines_give(struct bz_runtime *rt, struct bz_machine *m);
 
-/* How many to look at: bz_machines_at(rt, 0..). They stay valid. */
+/* The number of machines to look at: bz_machines_at(rt, 0..). They stay valid. */
 unsigned bz_machines_count(struct bz_runtime *rt);
 struct bz_machine *bz_machines_at(struct bz_runtime *rt, unsigned i);
 
 /* The machine that a state word names. */
 struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word);
 
-/* Who has it, awake or asleep; NULL: nobody. True of a moment. */
+/* The machine that has it, awake or asleep; NULL: none. May be outdated on return. */
 struct bz_machine *bz_proc_holder(struct bz_proc *p);
 
-/* The machine lies down with its proc, after which others may take it. */
+/* Put the machine to sleep with its proc. From here on others may take the proc. */
 void bz_proc_lie_down(struct bz_machine *m);
-/* It wakes up. False: its proc was taken, and it has none. */
+/* Wake the machine up. False: its proc was taken, and it has none. */
 BZ_MUST_USE bool bz_proc_get_up(struct bz_machine *m);
 
-/* The monitor took the proc while the machine was in user code. The machine, in bz_enter. */
+/* Record that the monitor took the proc while the machine was in user code. Called by the machine,
+ * in bz_enter. */
 void bz_proc_lost(struct bz_machine *m);
 
 /*
- * The calling machine has no proc and wants one: its old one if nobody runs it, or any that sleeps.
+ * Get a proc for the calling machine, which has none: its old one if no machine runs it, or any that sleeps.
  * In the runtime. Suspends: never.
  */
 BZ_MUST_USE bool bz_proc_regain(struct bz_machine *m);
 
-/* Take a proc without a machine. The caller starts a thread for it, or says that there is none. Any
+/* Take a proc without a machine. The caller starts a thread for it, or calls bz_proc_abandon. Any
  * thread that has taken it out of the idle set, or the monitor. */
 BZ_MUST_USE bool bz_proc_adopt(struct bz_proc *p);
 void bz_proc_abandon(struct bz_proc *p);
-/* It is that machine's now, which is the starter's still. */
+/* Give the proc to that machine. The starter still owns the machine. */
 void bz_proc_give(struct bz_proc *p, struct bz_machine *m);
 
 #endif

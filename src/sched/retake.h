@@ -1,13 +1,13 @@
 /*
- * retake.h - in the runtime, or in user code: what lets others reach what a machine has.
+ * retake.h - a machine is in the runtime or in user code: the protocol by which the monitor takes from it.
  *
  * A machine that has a proc touches much of it with plain loads and stores: the `next` slot, the
- * hand, the owner's end of the ring, counters. A task that computes for a second would hide all
- * that, and hold up the proc. So the machine says where it is: *in user code* (or in a system call
- * that it announced), where it touches none of it, or *in the runtime*. The monitor may take from it
- * while it is in user code: a few entries, or the whole proc. The machine, coming back, waits while
- * it is being taken from, and then sees whether it still has a proc. It pays two plain stores and a
- * load, the monitor pays for both with a barrier:
+ * batch, the owner's end of the ring, counters. A task that computes for a second would hide all
+ * that, and block the proc. So the machine says where it is. *In user code* (or in a system call
+ * that it announced) it touches none of this state; *in the runtime* it may. The monitor may take from it
+ * while it is in user code: a few entries, or the whole proc. On return to the runtime, the machine waits while
+ * the monitor takes, and then checks whether it still has a proc. It pays two plain stores and a
+ * load; the monitor pays for both with a barrier:
  *
  *      machine, coming back                    monitor
  *      1  where = runtime                      1  retake = asked
@@ -15,17 +15,17 @@
  *      2  retake? wait while it is asked       3  where is user? take
  *      3  gone? without a proc : touch         4  retake = none, or gone
  *
- * The store-buffer pattern: either the machine sees retake set, or the monitor sees it in the
- * runtime and leaves it alone. One retaker at a time. Where the system has no such barrier both
+ * This is the store-buffer pattern: either the machine sees retake set, or the monitor sees it in the
+ * runtime and takes nothing. There is one retaker at a time. If the system has no such barrier, both
  * sides fence.
  *
- * I1  What is the proc's alone is touched by its machine between enter and leave, or by the monitor
+ * I1  The private state of a proc is touched by its machine between enter and leave, or by the monitor
  *     while retake is asked and where is not the runtime.
- * I2  gone is written by the monitor once for each proc it takes, and taken back by the machine. A
- *     machine that does not know yet may be asked again, for what it has besides: then it is put back.
+ * I2  gone is written by the monitor once for each proc it takes, and cleared by the machine. A machine
+ *     that does not know yet may be asked again, for its other state: then gone is written again.
  *
- * [A] leave: where release -> may: where acquire   what the machine put there is seen by the taker
- * [B] end: retake release -> enter: retake acquire   what was taken is seen to be gone
+ * [A] leave: where release -> may: where acquire   the taker sees what the machine put there
+ * [B] end: retake release -> enter: retake acquire   the machine sees that the taken entries are gone
  * [C] enter: where, compiler barrier, retake -> ask: retake, the barrier, may: where   as above
  */
 #ifndef BZ_RETAKE_H
@@ -41,10 +41,10 @@
 enum bz_where { BZ_IN_RUNTIME = 0, BZ_IN_USER = 1, BZ_IN_SYSCALL = 2 };
 enum bz_taking { BZ_TAKING_NONE = 0, BZ_TAKING_ASKED = 1, BZ_TAKING_GONE = 2 };
 
-/* One a machine. */
+/* One for each machine. */
 struct bz_retake {
     bz_atomic(uint32_t) where;  /* enum bz_where; written by the machine */
-    bz_atomic(uint32_t) retake; /* enum bz_taking; written by the monitor, but for I2 */
+    bz_atomic(uint32_t) retake; /* enum bz_taking; written by the monitor, except for I2 */
     bool fences;                /* constant: there are no barriers, both sides fence */
     const struct bz_os *os;     /* constant */
 };
@@ -55,31 +55,32 @@ void bz_retake_init(struct bz_retake *r, const struct bz_os *os, bool fences);
 BZ_MUST_USE bool bz_retake_wait(struct bz_retake *r);
 
 /*
- * The taker, of which there is one. It asks any number of procs, pays for one barrier, then sees of
- * each whether it may take, takes, and ends it:
+ * For the taker, of which there is one. It asks any number of procs, pays for one barrier, then checks for
+ * each whether it may take, takes, and ends:
  *
  *     bz_retake_ask(r); bz_barrier_pay(b); if (bz_retake_may(r)) take; bz_retake_end(r, gone);
  *
  * Between ask and end it waits for nothing but the barrier: the machine may be spinning. `is_gone`:
- * the machine has no proc any more. ask: true if that is so already, and the machine does not know
- * yet; then end says so again.
+ * the machine has no proc any more. ask: true if the proc is gone already, and the machine does not know
+ * yet; then end must say so again.
  */
 bool bz_retake_ask(struct bz_retake *r);
 BZ_MUST_USE bool bz_retake_may(struct bz_retake *r);
 void bz_retake_end(struct bz_retake *r, bool is_gone);
 
-/* Where is it? A hint. */
+/* Where the machine is. A hint. */
 static inline enum bz_where bz_retake_where(struct bz_retake *r)
 {
     return (enum bz_where)bz_load_relaxed(&r->where); /* relaxed: a hint */
 }
 
-/* Begin to touch. *was: where we were, for bz_retake_leave. False: the proc is gone. */
+/* Begin to access the proc. *was: the previous place, for bz_retake_leave. False: the proc is
+ * gone. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r, uint32_t *was)
 {
     *was = bz_load_relaxed(&r->where); /* relaxed: ours */
     if (BZ_UNLIKELY(*was == BZ_IN_RUNTIME))
-        return true;                            /* in already, and what is gone is known to be */
+        return true;                            /* in already, and a lost proc is known */
     bz_store_relaxed(&r->where, BZ_IN_RUNTIME); /* relaxed: [C] */
     bz_compiler_barrier();                      /* [C] */
     if (BZ_UNLIKELY(r->fences))
@@ -88,7 +89,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r, ui
            bz_retake_wait(r);
 }
 
-/* Is the machine in user code, and are there barriers? The common case, for a fast path. */
+/* True if the machine is in user code and there are barriers. The common case, for a fast path. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_is_usual(struct bz_retake *r)
 {
     return BZ_LIKELY(bz_load_relaxed(&r->where) == BZ_IN_USER && !r->fences); /* relaxed: ours */

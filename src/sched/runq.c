@@ -2,52 +2,53 @@
  * runq.c - the run queue of a proc.
  *
  * A ring of BZ_RUNQ_CAP entries. The owner pushes at the tail; the owner and thieves take at the
- * head. A thief takes half of it at once, which is three phases, because copying takes a while and
- * the owner must neither wait nor overwrite what is being copied:
+ * head. A thief takes half of it at once, in three phases, because copying takes a while and
+ * the owner must neither wait nor overwrite slots that are being copied:
  *
- *     claim    advance `real` past the half: it is ours, the owner goes on behind it
- *     copy     into our own ring, behind our tail, not yet visible
+ *     claim    advance `real` past the half: it is the thief's, the owner continues behind it
+ *     copy     into the thief's own ring, behind its tail, not yet visible
  *     release  let `steal` catch up with `real`: the slots may be filled again
  *
  * So the head is two indices in one word: `real`, and how far `steal` is behind it, the number of
  * slots `claimed` and not released. The owner takes at `real` and may push as far as `steal` allows.
- * While anything is claimed a thief is at work, and a second one goes elsewhere.
+ * While anything is claimed a thief is at work, and a second thief goes elsewhere.
  *
  *          steal      real                tail
  *       ...  |--copied--|----queued---------|  free ...
  *
- * Full: the caller takes some of the oldest out and gives them to the injector, and if a thief is
- * still copying then, the new entry too. Tombstones (a joiner that claims its child leaves the
- * child's entry behind) it drops on that occasion.
+ * Full: the caller takes some of the oldest entries out and gives them to the injector. If a thief is
+ * still copying then, it gives the new entry too. It drops tombstones on that occasion (a joiner that claims its
+ * child leaves the child's entry behind).
  *
- * The hand. The owner may take several at once, to spill them or into a private hand: the CAS, most of what a take
- * costs, is paid once for all of them. What is in a hand others cannot reach, so it is half and one
- * at most, and the monitor empties the hand of an owner that does not come back to it.
+ * The batch. The owner may take several at once, to spill them or into a private batch: the CAS, most of the cost of
+ * a take, is paid once for all of them. Others cannot reach the entries of a batch. So it is half plus one
+ * at most, and the monitor empties the batch of an owner that does not come back to it.
  *
- * Lone. A runtime of one proc has no thieves, and its owner stores where it would CAS.
+ * Lone. A runtime of one proc has no thieves, and its owner uses a store instead of the CAS.
  *
- * Rejected: a mutex (every push would pay for a rare thief); a growing deque (freeing the old
- * array under a reader needs reclamation, and a bound is wanted anyhow: what spills is what others
- * should see); a sweep that takes tombstones out of a full ring in place (it
- * held thieves up, and each entry was looked at again and again: dropping those that are spilled is
- * as good); one head index (a thief would have to copy before it claims, and throw the copy
- * away when it loses); two full indices in the head, 16 or 32 bits each (16 bits come round while a
- * thief is descheduled, after 65536 takes, and its claim succeeds on a ring that has moved on; 32
- * bits after four billion takes, which is half a minute of them. A count needs few bits and leaves
- * the index 53, which come round after years).
+ * Rejected:
+ *  - a mutex: every push would pay for a rare thief;
+ *  - a growing deque: freeing the old array under a reader needs reclamation. And a bound is wanted anyhow: others
+ *    should see the spilled entries;
+ *  - a sweep that takes tombstones out of a full ring in place: it held thieves up, and looked at each entry again
+ *    and again. Dropping those that are spilled is as good;
+ *  - one head index: a thief would have to copy before it claims, and throw the copy away when it loses;
+ *  - two full indices in the head, 16 or 32 bits each. 16 bits wrap while a thief is descheduled, after 65536
+ *    takes, and its claim succeeds on a ring that has moved on. 32 bits wrap after four billion takes, which is half a
+ *    minute of them. A count needs few bits and leaves the index 53, which wrap after years.
  *
  * I1  tail - steal <= CAP; steal = real - claimed. Indices run free and wrap; compare differences.
  * I2  Only the owner writes tail and slots. [steal, real) belongs to one thief, [real, tail) to
  *     the queue.
  * I3  While steal != real, only that thief changes steal; the owner changes real alone. (BZ_BROKEN(56)
- *     lets what the owner takes behind a thief move steal.)
+ *     lets the owner's takes behind a thief move steal.)
  * I4  Of a lone ring others read only the count.
  *
  * [A] push: tail release -> steal: tail acquire     a slot is filled before it can be claimed
  * [B] release: head release -> push: head acquire   a slot is copied before it is filled again
- * [C] advance, release: head release -> claim: head acquire   who sees the head moved sees a
- *     tail at least as far: the owner takes only what it pushed, a thief releases only after it
- *     saw the tail, so tail - real is never negative for the next thief
+ * [C] advance, release: head release -> claim: head acquire   a thread that sees the head moved sees a
+ *     tail at least as far. The owner takes only entries it pushed, and a thief releases only after it
+ *     saw the tail. So tail - real is never negative for the next thief
  */
 #include "sched/runq.h"
 
@@ -65,7 +66,7 @@ void bz_runq_init(struct bz_runq *q, bool is_lone)
 
 /* ---- the owner ---- */
 
-/* What the owner may take at once of `queued`. */
+/* Return how many of `queued` entries the owner may take at once. */
 static unsigned handful(struct bz_runq *q, uint64_t queued, unsigned max)
 {
     if (!q->is_lone && queued > 0)
@@ -92,7 +93,7 @@ unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max)
 
 /* ---- thieves ---- */
 
-/* Phase 1. Returns how many were claimed, the first at *first; 0 if there is nothing for us. */
+/* Phase 1. Returns how many were claimed, the first at *first; 0 if there is nothing to steal. */
 static unsigned claim_half(struct bz_runq *from, uint64_t *first)
 {
     uint64_t seen = bz_load_acquire(&from->head); /* [C] */
@@ -110,7 +111,7 @@ static unsigned claim_half(struct bz_runq *from, uint64_t *first)
     }
 }
 
-/* Phase 3: steal catches up with real, wherever the owner has taken that to meanwhile. */
+/* Phase 3: steal catches up with real, which the owner may have advanced meanwhile. */
 static void release_claim(struct bz_runq *from)
 {
     uint64_t seen = bz_load_relaxed(&from->head); /* relaxed: a first guess, the CAS decides */
@@ -125,7 +126,7 @@ bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to)
     uint64_t tail = bz_load_relaxed(&to->tail); /* relaxed: we are its only writer, I2 */
     uint64_t head = bz_load_acquire(&to->head); /* [B] */
     if (bz_runq_queued(head, tail) + bz_runq_claimed(head) > BZ_RUNQ_CAP / 2)
-        return 0; /* half a ring might not fit */
+        return 0; /* half of a full ring might not fit */
     uint64_t first;
     unsigned count = claim_half(from, &first);
     if (count == 0)
@@ -155,8 +156,8 @@ uint32_t bz_runq_taken(struct bz_runq *q)
 
 void bz_runq_check(struct bz_runq *q)
 {
-    uint64_t head = bz_load_relaxed(&q->head); /* relaxed: nobody is at work */
-    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: nobody is at work */
+    uint64_t head = bz_load_relaxed(&q->head); /* relaxed: no thread is at work */
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: no thread is at work */
     unsigned long long real = bz_runq_real(head), claimed = bz_runq_claimed(head);
     BZ_CHECK(claimed == 0, "runq %p: %llu claimed before %llu", (void *)q, claimed, real);
     BZ_CHECK(bz_runq_queued(head, tail) <= BZ_RUNQ_CAP, "runq %p: from %llu to %llu", (void *)q,

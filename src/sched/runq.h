@@ -1,7 +1,7 @@
 /*
- * runq.h - the run queue of a proc: a ring its owner pushes to and everybody takes from.
+ * runq.h - the run queue of a proc: a ring. Its owner pushes, and any worker takes.
  *
- * runq.c has the design, task/entry.h says what an entry is; 0 is none.
+ * runq.c has the design, task/entry.h defines an entry; 0 is none.
  */
 #ifndef BZ_RUNQ_H
 #define BZ_RUNQ_H
@@ -13,16 +13,16 @@
 #include "base/compiler.h"
 #include "task/entry.h"
 
-/* log2 of the number of slots; the model checker shrinks it to 1 or 2. Not 8, as elsewhere: a
- * thousand tasks that take turns would spill into the injector and come back from it all the time,
- * out of the order in which their memory lies: 50 ns a turn instead of 25. */
+/* log2 of the number of slots; the model checker shrinks it to 1 or 2. Not 8, as in other runtimes:
+ * a thousand tasks that take turns would spill into the injector and come back all the time, out of
+ * the order of their memory. That took 50 ns a turn instead of 25. */
 #if !defined(BZ_RUNQ_LOG2)
 #define BZ_RUNQ_LOG2 10
 #endif
 #define BZ_RUNQ_CAP (1u << BZ_RUNQ_LOG2)
 
-/* Width of an index; what a thief has claimed is counted above it, in the same word. 53 bits come
- * round after years of nothing but takes. The model checker shrinks it so that it wraps. */
+/* Width of an index; the same word counts the claimed slots above it. 53 bits wrap after years of
+ * nothing but takes. The model checker shrinks it so that it wraps. */
 #if !defined(BZ_RUNQ_BITS)
 #define BZ_RUNQ_BITS 53
 #endif
@@ -32,9 +32,9 @@
 struct bz_runq {
     BZ_OWN_LINE bz_atomic(uint64_t) head; /* {claimed, real}: CAS by owner and thieves */
     BZ_OWN_LINE bz_atomic(uint64_t) tail; /* written by the owner, read by thieves */
-    bool is_lone;                         /* nobody steals from it; constant after init */
+    bool is_lone;                         /* no other thread steals from it; constant after init */
     bz_shared(bz_entry)
-        slot[BZ_RUNQ_CAP]; /* [real, tail) the queue's, `claimed` before it a thief's */
+        slot[BZ_RUNQ_CAP]; /* [real, tail): the queue; `claimed` slots before it: a thief's */
 };
 
 /* `is_lone`: no other thread will ever steal from it (a runtime of one proc). */
@@ -57,7 +57,7 @@ static inline uint64_t bz_runq_pack(uint64_t claimed, uint64_t real)
     return claimed << BZ_RUNQ_BITS | (real & BZ_RUNQ_MASK);
 }
 
-/* Between real and tail, as seen. */
+/* The number of entries between real and tail, as seen. */
 static inline uint64_t bz_runq_queued(uint64_t head, uint64_t tail)
 {
     return (tail - head) & BZ_RUNQ_MASK;
@@ -83,12 +83,12 @@ BZ_MUST_USE static inline bool bz_runq_try_push(struct bz_runq *q, bz_entry entr
     return true;
 }
 
-/* The owner moves `real` by n, if the head is as it saw it. False: a thief came between. */
+/* The owner advances `real` by n, if the head has not changed. False: a thief changed it. */
 BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen, uint64_t n)
 {
     uint64_t claimed = bz_runq_claimed(seen), real = (seen + n) & BZ_RUNQ_MASK;
     if (q->is_lone) {
-        bz_store_relaxed(&q->head, real); /* relaxed: nobody else has to do with it, I4 */
+        bz_store_relaxed(&q->head, real); /* relaxed: no other thread uses it, I4 */
         return true;
     }
     if (BZ_UNLIKELY(claimed > 0) && !BZ_BROKEN(56))
@@ -112,8 +112,8 @@ static inline bz_entry bz_runq_take(struct bz_runq *q)
 
 /*
  * Take the oldest if it has no tag and there are at most `most`. The owner only.
- * Returns: the entry; 0: there is none, or more, or it has a tag, or a thief came between. Nothing was
- *          taken.
+ * Returns: the entry; 0: there is none, or there are more, or it has a tag, or a thief came between. Then nothing
+ *          was taken.
  */
 static BZ_ALWAYS_INLINE bz_entry bz_runq_take_few(struct bz_runq *q, uint64_t most)
 {
@@ -128,8 +128,8 @@ static BZ_ALWAYS_INLINE bz_entry bz_runq_take_few(struct bz_runq *q, uint64_t mo
 }
 
 /*
- * Take up to `max` of the oldest, with one CAS for all. The owner only. A ring that others steal from
- * gives half and one at most, so that there is something left for them.
+ * Take up to `max` of the oldest, with one CAS for all. The owner only. If others can steal from the ring, it
+ * gives half plus one at most, so that some entries are left for them.
  * Returns: how many are in out[], the oldest first.
  */
 unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
@@ -150,12 +150,12 @@ static BZ_ALWAYS_INLINE struct bz_runq_ends bz_runq_ends_lone(struct bz_runq *q)
 static BZ_ALWAYS_INLINE void bz_runq_rotate_lone(struct bz_runq *q, struct bz_runq_ends is,
                                                  bz_entry entry)
 {
-    bz_set(bz_runq_slot(q, is.tail), entry); /* of a full ring: the slot that was taken */
+    bz_set(bz_runq_slot(q, is.tail), entry); /* in a full ring: the slot that was taken */
     bz_store_relaxed(&q->head, (is.head + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
     bz_store_relaxed(&q->tail, (is.tail + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
 }
 
-/* ---- everybody ---- */
+/* ---- thieves and observers ---- */
 
 /*
  * Steal half of `from`, rounded up, into `to`, which is the caller's own and at most half full.
@@ -165,20 +165,21 @@ static BZ_ALWAYS_INLINE void bz_runq_rotate_lone(struct bz_runq *q, struct bz_ru
  */
 bz_entry bz_runq_steal(struct bz_runq *from, struct bz_runq *to);
 
-/* How many there are to take, for its owner: no fewer, unless thieves come between. */
+/* The number of entries, for the owner: at least so many, unless thieves take some. */
 static inline uint64_t bz_runq_queued_here(struct bz_runq *q)
 {
     /* relaxed: the tail is ours, the head a guess */
     return bz_runq_queued(bz_load_relaxed(&q->head), bz_load_relaxed(&q->tail));
 }
 
-/* How many entries are in it: exact for its owner if nobody steals, else a guess. */
+/* The number of entries: exact for the owner if no thread steals, else a guess. */
 unsigned bz_runq_count(struct bz_runq *q);
 
-/* How many have been taken so far, modulo 2^32: tells whether the oldest one is still the same. */
+/* How many have been taken so far, modulo 2^32: tells whether the oldest entry is still the
+ * same. */
 uint32_t bz_runq_taken(struct bz_runq *q);
 
-/* The invariants of runq.c for a ring nobody is using. Aborts with what it saw. */
+/* Check the invariants of runq.c, for a ring that no thread uses. Aborts with what it saw. */
 void bz_runq_check(struct bz_runq *q);
 
 #endif

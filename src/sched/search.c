@@ -1,33 +1,33 @@
 /*
- * search.c - when a proc has nothing of its own: search the others, spin a little, sleep.
+ * search.c - a proc without work of its own: search the others, spin a little, sleep.
  *
  * A searcher asks the others in turn, from a random one on: every machine for its oldest job, then
- * every proc for half of its ring. Then the injector. The `next` slot of another is not for searchers: its task is usually
- * about to run there, and the monitor fetches it if it is not.
+ * every proc for half of its ring. Then the injector. A searcher does not take the `next` slot of another proc: its
+ * task is usually about to run there, and the monitor takes it out if it does not.
  *
- * With nothing anywhere the machine spins before it sleeps. A futex wake costs the waker 11 to 26
- * microseconds and the sleeper 33 to 65, a searcher that is still there takes new work in about one;
- * and while it spins it counts as searching, so that publishers need not rouse anybody. How long it
- * pays to spin depends on the program: a spin that found work lengthens the next one, a spin for
- * nothing shortens it, between about 1 and 15 microseconds in all. The pauses grow, so that most of
- * the time is spent away from other CPUs' cache lines. A machine spins only beside another proc that is awake,
- * which may make work, or while a call is out on the pool, whose end is likely to be the next thing to happen.
+ * If there is no work anywhere, the machine spins before it sleeps. A futex wake costs the waker 11 to 26
+ * microseconds and the sleeper 33 to 65; a searcher that still spins takes new work in about one.
+ * While it spins it counts as searching, so that publishers need not rouse a proc. The best spin time
+ * depends on the program: a spin that found work lengthens the next one, a spin in
+ * vain shortens it, between about 1 and 15 microseconds in all. The pauses grow, so that most of
+ * the time the spin touches no cache lines of other CPUs. A machine spins only while another proc is awake,
+ * which may create work, or while a call is running on the pool, whose end is likely to be the next event.
  * Alone, it sleeps at once: only the kernel can bring work then, and wakes it (rouse.c).
  *
- * Then it announces its sleep. If it was the last searcher it looks at everything once more; if
- * not, the others answer for all that anybody can take, and it looks at what only it can (idle.c).
+ * Then it announces its sleep. If it was the last searcher, it checks all queues once more. If
+ * not, the other searchers are responsible for all shared work, and it checks only its private state (idle.c).
  * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
  */
 #include "sched/io.h"
 #include "sched/sched.h"
 
 enum {
-    HUNGRY_NS = 1000000, /* how long to wait for somebody to give a stack back */
+    HUNGRY_NS = 1000000, /* how long to wait for a stack to be given back */
     SPINS = 4,           /* turns, at least: pauses double up to the seventh, then stay */
-    SPINS_MORE = 6       /* at most: beyond these bz_os_relax gives the CPU away */
+    SPINS_MORE = 6       /* at most: beyond these bz_os_relax yields the CPU */
 };
 
-/* Half of its ring: one to run, the others into ours. */
+/* Steal half of the victim's ring: return one, put the others into our ring. */
 static bz_entry steal_tasks(struct bz_machine *m, struct bz_proc *victim)
 {
     struct bz_runq *mine = &m->proc->ring;
@@ -56,8 +56,8 @@ static bz_entry steal(struct bz_machine *m)
     return 0;
 }
 
-/* The oldest job of a machine, be it one that has lost its proc. They are worth more than a task,
- * usually: they stand for half of what a frame has left to do. */
+/* Steal the oldest job of a machine, even of one that has lost its proc. A job is usually worth
+ * more than a task: it stands for half of the work that a frame has left. */
 static bz_entry steal_job(struct bz_machine *m)
 {
     unsigned count = bz_machines_count(m->rt);
@@ -87,7 +87,7 @@ static bz_entry take_from_others(struct bz_machine *m)
     return e != 0 ? e : bz_take_injected(m);
 }
 
-/* Is there anything another proc could run? */
+/* True if there is anything that another proc could run. */
 static bool has_shared_work(struct bz_machine *m)
 {
     if (bz_injector_length(&m->rt->injector) > 0)
@@ -98,7 +98,7 @@ static bool has_shared_work(struct bz_machine *m)
     return bz_job_is_any(m->rt) && bz_job_has_header(m);
 }
 
-/* Wait a little for something to appear. */
+/* Spin, and look for work. */
 static bz_entry spin(struct bz_machine *m)
 {
     bz_entry e = 0;
@@ -151,7 +151,8 @@ static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *h
 }
 #endif
 
-/* The first time that tasks wait for long, somebody must be there to see whether it is for ever. */
+/* Sleep. The first time that tasks wait for long, start the monitor to check whether it is a
+ * deadlock. */
 static void sleep_patiently(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
 {
     struct bz_runtime *rt = m->rt;
@@ -169,9 +170,9 @@ static void count_sleep(struct bz_machine *m)
     m->was_roused = false;
 }
 
-/* Others may have the proc from lie_down on: nothing of it is touched until we are up again. Not
- * sooner than it was announced: whoever takes it takes back the announcement. False: it was taken,
- * and who did it answers for that. */
+/* Others may take the proc from lie_down on: touch nothing of it until we are up again. Lie down
+ * only after the announcement: a machine that takes the proc takes back the announcement. False:
+ * the proc was taken, and its taker is responsible for the idle set. */
 static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
 {
     struct bz_proc *p = m->proc;
@@ -184,7 +185,7 @@ static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
     bool is_up = bz_proc_get_up(m);
     if (!is_up)
         m->is_searching = false;
-    bz_io_deliver(p, &m->heard); /* with the proc or without: nobody else has heard it */
+    bz_io_deliver(p, &m->heard); /* with the proc or without: only we have these events */
     return is_up;
 }
 
@@ -200,7 +201,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
         bz_machine_share_stacks(m);
     }
     if (bz_next_is_set(p))
-        return true; /* a destructor of the last task woke it: ours alone to run */
+        return true; /* a destructor of the last task woke it: only we can run it */
     bool is_hungry = !bz_entries_is_empty(&p->hungry);
     count_sleep(m);
     bz_poll_prepare(&p->poll);

@@ -1,26 +1,25 @@
 /*
- * timer.c - moments at which something is to happen: a wheel a proc, and a lock around it.
+ * timer.c - callbacks at a point in time: one timer wheel for each proc, with a lock.
  *
- * A timer is armed on the proc its task waits on, and fired by that proc's machine; it may be
- * disarmed from any, because the task may have been woken elsewhere. The lock is nearly always
- * free: a contended one would mean that many tasks migrate between arming and disarming.
+ * A timer is armed on the proc its task waits on, and fired by that proc's machine. Any machine may
+ * disarm it, because the task may have been woken elsewhere. The lock is nearly always
+ * free: contention would mean that many tasks migrate between arming and disarming.
  *
- * Firing takes a batch under the lock and lets each timer say what is to be done: its memory lies
- * in the frame of whoever waits, which may be left as soon as the timer is disarmed, and disarming
- * takes the lock. What is to be done (queueing a task, waking a waker) is done when the lock is
- * dropped. A million timers due at once are a million/BATCH turns of the loop, with tasks and other
- * machines let in between.
+ * Firing takes a batch under the lock and collects the wake-up of each timer. A timer's memory is
+ * in the frame of the waiter. The waiter may leave that frame as soon as the timer is disarmed, and disarming
+ * takes the lock. The wake-ups (queueing a task, waking a waker) are delivered after unlock. A million timers due at
+ * once are a million/BATCH turns of the loop, and tasks and other machines run in between.
  *
- * A waker may be anybody's code, and take for ever. Whoever fires has others' wakes in its hands, may
+ * A waker may be foreign code, and take for ever. The thread that fires timers holds wake-ups of other tasks, may
  * be in the middle of a task's suspension, or be the monitor. So a foreign waker is woken by a task of
- * its own, and is no more in anybody's way than any task. Where none can be had (no memory, as many as may
- * be, the runtime is shutting down) it is woken here, after all others. Rejected: calling it from the
- * loop alone (timers of a proc whose tasks hand over to each other would be due for long).
+ * its own, and delays others no more than any task does. If there can be no such task (no memory, the limit on
+ * tasks, the runtime is shutting down), the waker is woken here, after all others. Rejected: calling it from the
+ * loop alone (the due timers of a proc whose tasks hand over to each other would be late).
  *
- * Whoever arms a timer on another's proc rouses that if the timer is now its first: it may sleep
- * until a later one.
+ * If a thread arms a timer on another machine's proc and the timer is now the first, the thread rouses that proc: it
+ * may sleep until a later one.
  *
- * I1  timer_first is what bz_wheel_next says whenever the lock is free: never later than the first
+ * I1  timer_first is the result of bz_wheel_next whenever the lock is free: never later than the first
  *     deadline.
  *
  * [A] arm: timer_first, then the full fence of idle.c, wanted -> the full fence of idle.c, announce,
@@ -38,7 +37,7 @@ void bz_timers_lock(struct bz_proc *p)
 
 void bz_timers_unlock(struct bz_proc *p)
 {
-    /* relaxed: its reader is the machine that armed, or will look under the lock, or [A] */
+    /* relaxed: its reader is the machine that armed, or will read under the lock, or [A] */
     bz_store_relaxed(&p->timer_first, bz_wheel_next(&p->wheel)); /* I1 */
     bz_lock_drop(&p->timer_lock, p->rt->os);
 }
@@ -56,7 +55,7 @@ void bz_timer_arm_locked(struct bz_timer *timer, uint64_t when)
     bz_wheel_arm(&timer->proc->wheel, &timer->in, when);
 }
 
-/* Its machine may sleep until a later timer, or for ever. */
+/* Rouse its machine, which may sleep until a later timer, or for ever. */
 void bz_timers_armed(struct bz_proc *p)
 {
     uint32_t was;
@@ -72,7 +71,7 @@ void bz_timer_arm(struct bz_timer *timer, uint64_t when)
     bz_timers_lock(p);
     bz_timer_arm_locked(timer, when);
     bool is_first = bz_wheel_next(&p->wheel) >= when;
-    bz_timers_unlock(p); /* it may have fired and be gone from here on */
+    bz_timers_unlock(p); /* from here on it may have fired and be gone */
     if (is_first)
         bz_timers_armed(p);
 }
@@ -109,7 +108,7 @@ static blitz_poll wake_it(void *waker, blitz_cx *cx)
     return BLITZ_READY;
 }
 
-/* Let a task do it. */
+/* Spawn a task that wakes w. */
 static bool wake_by_task(struct bz_runtime *rt, const blitz_waker *w)
 {
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "waker of a timer"};

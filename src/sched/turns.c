@@ -1,57 +1,61 @@
 /*
  * turns.c - hogs that have lost their proc take turns, in place.
  *
- * The proc of a hog moves to another thread (handover.c), and the hog burns on, without a proc: a *stray*. With
- * 200 strays on 2 CPUs the kernel would leave the procs 2 of 202 shares. So strays take turns. As many run as leave the
- * procs their share: half of the CPUs while procs have work, all CPUs while they have none. The others stand
- * in a signal handler, on a futex (halt.h), until a slice of SLICE_NS comes round. That is what the kernel does to a
- * thread anyway, so it is safe wherever the thread stands, with two exceptions that the handler looks for:
+ * The proc of a hog moves to another thread (handover.c), and the hog runs on, without a proc: a *stray*. With 200
+ * strays on 2 CPUs the kernel would leave the procs 2 of 202 shares. So strays take turns. As many run as leave the
+ * procs their share: half of the CPUs while procs have work, all CPUs while they have none. The other strays are
+ * stopped in a signal handler, on a futex (halt.h), until their next slice of SLICE_NS. The kernel preempts threads
+ * in the same way, so it is safe at any instruction, with two exceptions that the handler checks:
  *
- *  - What the runtime needs. The thread is in user code of a task (retake.h), it has no proc, it holds no lock of ours
+ *  - The runtime's needs. The thread is in user code of a task (retake.h), it has no proc, it holds no lock of ours
  *    (os/self.h), and the program has not paused it (blitz/yield.h).
- *  - What other threads need: the interrupted instruction is not in the C library, the loader or the allocator
+ *  - The needs of other threads: the interrupted instruction is not in the C library, the loader or the allocator
  *    (os/code.c). A thread that is stopped in malloc would keep malloc's lock.
  *
- * A stray is stopped only after its thread's CPU clock has shown that it burns: a task that lost its proc because its thread
- * had no CPU is not a hog.
+ * A stray is stopped only after its thread's CPU clock has shown that it uses CPU: a task that lost its proc
+ * because its thread had no CPU is not a hog.
  *
  * A thread that sleeps in a call is not signalled: the call would end with EINTR, and the thread uses no CPU.
  *
- * If the handler refuses because of the instruction, the thread has itself interrupted again after AGAIN_NS, by a timer: a hog that
- * allocates all the time is outside malloc for a moment only. So the monitor need not look soon: it tries again after RETRY_NS, and after
- * PATIENCE tries gives up for a slice.
+ * If the handler refuses because of the instruction, the thread interrupts itself again after AGAIN_NS, by a timer:
+ * a hog that allocates all the time is outside malloc for a moment only. So the monitor need not look soon: it
+ * tries again after RETRY_NS, and gives up for a slice after PATIENCE tries.
  *
- * What turns cost. The monitor looks once a slice, for all hogs that run (EARLY_NS); each turn costs 40 us, most of it the signal and
- * the futex call. With many hogs slices are longer (MANY). Beside 32 hogs that is 0.4% of a CPU, beside 200 likewise; with a look every
- * millisecond after each turn, and all hogs sorted at each, it was 1.0 and 1.9%.
+ * The cost of turns. The monitor looks once a slice, for all hogs that run (EARLY_NS). Each turn costs 40 us, most
+ * of it the signal and the futex call. With many hogs slices are longer (MANY). Beside 32 hogs that is 0.4% of a
+ * CPU, beside 200 likewise. With a look every millisecond after each turn, and all hogs sorted at each, it was 1.0
+ * and 1.9%.
  *
  * A stopped thread may still hold a lock of the program, or one that a library holds around a callback. Three
  * rules keep that harmless:
- *  1. If a worker with a proc sleeps in user code or in the runtime while hogs are stopped, all hogs run for a slice
- *     (thaw), at most every THAW_NS. If they held what the worker waits for, it goes on. If it does not go on, it is
- *     blocked for another reason, perhaps, and the next thaw comes after twice the time, up to THAW_MAX_NS.
- *  2. Turning takes no foreign lock: it uses atomics, one futex call and one signal for each turn. The monitor does take
- *     foreign locks elsewhere, to start a thread. So the stopped threads watch the monitor: if it has not looked for
- *     STALL_NS, they let all hogs go. One of them, the guard, looks every STALL_NS; the others every WATCH_NS, in case that
- *     there is no guard.
+ *  1. If a worker with a proc sleeps in user code or in the runtime while hogs are stopped, all hogs run for a
+ *     slice (thaw), at most every THAW_NS. If they held a lock that the worker waits for, it continues. If it does
+ *     not continue, it may be blocked for another reason. Then the next thaw comes after twice the time, up to
+ *     THAW_MAX_NS.
+ *  2. Turning takes no foreign lock: it uses atomics, one futex call and one signal for each turn. The monitor does
+ *     take foreign locks elsewhere, to start a thread. So the stopped threads watch the monitor: if it has not
+ *     looked for STALL_NS, they let all hogs go. One of them, the guard, checks every STALL_NS; the others every
+ *     WATCH_NS, in case there is no guard.
  *  3. Each hog has its turn, so a lock that a hog holds is released after N slices at the latest.
  *
- * A turn. The hog whose slice is over is asked to stop, and the hog that has been stopped longest goes on at once: it does
- * not wait for the first to stop, which takes 20 microseconds if all is well. A hog whose task was cancelled goes
- * on before the others, because it has to unwind.
+ * A turn. The hog whose slice is over is asked to stop, and the hog that has been stopped longest continues at
+ * once: it does not wait for the first to stop, which usually takes 20 microseconds. A hog whose task was cancelled
+ * continues before the others, because it has to unwind.
  *
- * The signal handler is installed when strays and busy procs are first more than the CPUs, and not before: a
+ * The signal handler is installed when strays and busy procs first exceed the CPUs, and not before: a
  * program without hogs has no handler of ours. With config.no_rotation there never is one, and strays share the CPUs
  * as the kernel shares them.
  *
- * Rejected: switching to another task in the handler (halt.c); a timer per thread that raises the
- * signal (timer_create: signals without need, and a policy spread over the handlers); a policy by CPU
- * time used (the thread's clock is a system call a look, and equal slices come to the same); a lower priority for strays
- * (a thread needs a privilege to raise it again).
+ * Rejected:
+ *  - switching to another task in the handler (halt.c);
+ *  - a timer per thread that raises the signal (timer_create): signals without need, and a policy spread over the
+ *    handlers;
+ *  - a policy by CPU time used: the thread's clock is a system call a look, and equal slices come to the same;
+ *  - a lower priority for strays: a thread needs a privilege to raise it again.
  *
- * I1  A machine is asked and looked at by the monitor alone. A thread that begins forgets what was asked of the last one.
- * I2  seat->thread is the id of the thread that runs the machine, or 0. If the thread ends or the machine changes threads
- *     after we read it, the signal reaches no thread, or a thread of ours that was not asked.
+ * I1  A machine is asked and looked at by the monitor alone. A new thread clears the request to its predecessor.
+ * I2  seat->thread is the id of the thread that runs the machine, or 0. If the thread ends or the machine changes
+ *     threads after we read it, the signal reaches no thread, or a thread of ours that was not asked.
  * I3  A machine that is stopped has no proc.
  */
 #include "sched/turns.h"
@@ -64,19 +68,18 @@
 
 enum {
     SLICE_NS = 10000000,
-    EARLY_NS = 3000000, /* slices that end within so long end together: one look for all */
+    EARLY_NS = 3000000, /* slices that end within this time end together: one look for all */
     RETRY_NS = 10000000,
-    PROOF_NS =
-        1000000, /* until the next look at a stray of which it is not known yet whether it burns */
-    AGAIN_NS = 20000, /* between two interrupts of a thread in a library */
+    PROOF_NS = 1000000, /* until the next look at a stray that is not yet known to use CPU */
+    AGAIN_NS = 20000,   /* between two interrupts of a thread in a library */
     PATIENCE = 2,
     MANY =
-        32, /* for each so many hogs a slice is SLICE_NS longer, up to 40 ms: a turn costs the monitor 40 us */
-    BUSY_NS = 20000000,  /* procs that had work so long ago are taken to have work */
-    THAW_NS = 100000000, /* between two thaws; twice as long after each that did not help */
+        32, /* for each so many hogs a slice is SLICE_NS longer, up to 40 ms: a turn costs 40 us */
+    BUSY_NS = 20000000,  /* procs that had work within this time count as busy */
+    THAW_NS = 100000000, /* between two thaws; doubled after each that did not help */
     STALL_NS = 50000000, /* the monitor looks more often than that while hogs are stopped */
     WATCH_NS = 1000000000,
-    HOGS_MAX = 1024 /* machines that take turns; more are let run */
+    HOGS_MAX = 1024 /* machines that take turns; the others run */
 };
 
 #define THAW_MAX_NS (32 * (uint64_t)THAW_NS)
@@ -94,7 +97,8 @@ static void thaw_all(struct bz_runtime *rt)
 
 /* ---- the handler: the stopped thread ---- */
 
-/* A hog watches the monitor while it is stopped. Returns when it looks again; 0: it goes on. */
+/* Watch the monitor while this hog is stopped. Return the time until the next check; 0:
+ * continue. */
 static uint64_t watch_monitor(void *machine)
 {
     struct bz_machine *m = machine;
@@ -126,10 +130,11 @@ static void stop_here(struct bz_machine *m)
     (void)bz_cas_strong_rlx_rlx(&m->rt->turns.guard, &me, 0); /* relaxed: a role, not an order */
 }
 
-/* The monitor has taken its proc, whether it knows yet or not. */
+/* True if the monitor has taken its proc, whether the machine knows it yet or not. */
 static bool has_no_proc(struct bz_machine *m)
 {
-    /* relaxed: this thread's, or the monitor's, which does not give it back while it is in user code */
+    /* relaxed: written by this thread, or by the monitor, which does not give it back in user
+     * code */
     bool is_taken = bz_load_relaxed(&m->taken.retake) != BZ_TAKING_NONE &&
                     bz_load_relaxed(&m->is_stray) != 0; /* relaxed: likewise */
     return m->proc == NULL || is_taken || BZ_BROKEN(273);
@@ -147,7 +152,7 @@ void bz_turns_urged(uintptr_t pc)
         return;
     }
     count(&m->seat.refused);
-    if (may) /* another instruction will do; not always the same beat */
+    if (may) /* try at another instruction, with a varying delay */
         bz_os_urge_again(m->rt->os, AGAIN_NS + bz_load_relaxed(&m->seat.refused) * 7919 % AGAIN_NS);
 }
 
@@ -171,7 +176,7 @@ void bz_turns_fini(struct bz_runtime *rt)
 
 void bz_turns_sit(struct bz_machine *m)
 {
-    (void)bz_halt_go(&m->seat.halt, m->rt->os); /* what was asked of the last thread here */
+    (void)bz_halt_go(&m->seat.halt, m->rt->os); /* clear the request to the previous thread */
     bz_store_relaxed(&m->seat.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
 }
 
@@ -203,7 +208,7 @@ static bool is_possible(struct bz_runtime *rt)
 
 /* ---- the monitor: one machine ---- */
 
-/* The CPU time of its thread. False: not known. */
+/* Read the CPU time of its thread. False: not known. */
 static bool cpu_time(struct bz_machine *m, uint64_t *out)
 {
     struct bz_runtime *rt = m->rt;
@@ -214,8 +219,8 @@ static bool cpu_time(struct bz_machine *m, uint64_t *out)
     return is_known;
 }
 
-/* Has it computed for most of its turn? Then it is taken to compute now: its clock is read in a tenth of the time that
- * its state takes. */
+/* True if it has computed for most of its turn. Then assume that it computes now: reading its clock
+ * takes a tenth of the time of reading its state. */
 static bool has_burnt_since(struct bz_machine *m, uint64_t now)
 {
     uint64_t used = 0;
@@ -249,10 +254,10 @@ void bz_turns_stop(struct bz_machine *m, uint64_t now)
     bz_halt_ask(&seat->halt);
     seat->sent_ns = now;
     seat->tries++;
-    (void)bz_os_thread_urge(m->rt->os, thread); /* what fails is tried again */
+    (void)bz_os_thread_urge(m->rt->os, thread); /* a failed signal is sent again */
 }
 
-/* Note since when it has been as it is. */
+/* Record since when it has been in its state. */
 static void look_at(struct bz_machine *m, uint64_t now)
 {
     struct bz_seat *seat = &m->seat;
@@ -274,7 +279,7 @@ static bool is_cancelled(struct bz_machine *m)
            (bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED) != 0; /* relaxed: likewise */
 }
 
-/* The cancelled first, then those that have waited longest. */
+/* Order: cancelled tasks first, then the longest stopped. */
 static bool goes_before(struct bz_machine *a, struct bz_machine *b)
 {
     bool is_first = is_cancelled(a);
@@ -300,8 +305,8 @@ static unsigned part(struct bz_machine **hogs, unsigned n)
     return stopped;
 }
 
-/* Put the hog that is to go on next before the other stopped ones. A few go on at a time, so this is less work than sorting
- * them all. */
+/* Put the hog that continues next before the other stopped ones. A few continue at a time, so this
+ * is less work than sorting them all. */
 static void choose_next(struct bz_machine **hogs, unsigned n)
 {
     for (unsigned i = 1; i < n; i++)
@@ -309,7 +314,7 @@ static void choose_next(struct bz_machine **hogs, unsigned n)
             swap(&hogs[i], &hogs[0]);
 }
 
-/* The hogs that run, the longest first. There are few. */
+/* Sort the running hogs, the longest first. There are few. */
 static void sort(struct bz_machine **hogs, unsigned n)
 {
     for (unsigned i = 1; i < n; i++) {
@@ -332,8 +337,8 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* One that was asked and has not stopped: ask again, or give up for a slice. One that could not be stopped the last time is
- * tried for less long. Returns when to look again. */
+/* Handle a hog that was asked and has not stopped: ask again, or give up for a slice. A hog that
+ * could not be stopped the last time gets fewer tries. Returns when to look again. */
 static uint64_t insist(struct bz_machine *m, uint64_t now)
 {
     struct bz_seat *seat = &m->seat;
@@ -348,8 +353,8 @@ static uint64_t insist(struct bz_machine *m, uint64_t now)
     return now + RETRY_NS;
 }
 
-/* Those that run, the longest first: `over` of them are too many, `waiting` are stopped and want a turn. Returns
- * how many were asked to stop, and in *next when to look again. */
+/* Ask running hogs to stop, the longest first: `over` of them are too many, `waiting` are stopped
+ * and want a turn. Returns how many were asked, and in *next when to look again. */
 static unsigned make_room(struct bz_machine **hogs, unsigned n, uint64_t now, uint64_t slice,
                           unsigned over, unsigned waiting, uint64_t *next)
 {
@@ -404,8 +409,8 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
 
 /* ---- the monitor: a look ---- */
 
-/* A machine that takes part: a stray that burns, or that is stopped or asked. One that is home again, or blocked, and was
- * asked is told that it is not wanted any more. */
+/* True if the machine takes part: a stray that uses CPU, or that is stopped or asked. If the
+ * machine has returned or is blocked, withdraw a request to stop. */
 static bool takes_part(struct bz_machine *m, uint64_t now)
 {
     bool is_stopped = bz_halt_is_stopped(&m->seat.halt);
@@ -426,7 +431,8 @@ static unsigned list_hogs(struct bz_runtime *rt, uint64_t now, struct bz_machine
     return n;
 }
 
-/* Half of the CPUs while procs have work, or those that procs leave; else all. */
+/* The number of hogs that may run: half of the CPUs, or those that procs leave, while procs have
+ * work; else all. */
 static unsigned allowed(struct bz_turns *t, uint64_t now, unsigned busy)
 {
     if (busy > 0 && t->was_busy)
@@ -439,14 +445,14 @@ static unsigned allowed(struct bz_turns *t, uint64_t now, unsigned busy)
     return most > 0 ? most : 1;
 }
 
-/* All run for a slice, if a worker is held up and that was not so just now. */
+/* True during a thaw. Begin one if a worker is held up and the last thaw was long enough ago. */
 static bool is_thaw(struct bz_runtime *rt, uint64_t now, bool is_held_up)
 {
     struct bz_turns *t = &rt->turns;
     if (is_held_up)
         t->held_ns = now;
     else if (now - t->held_ns >= THAW_NS)
-        t->thaw_gap_ns = THAW_NS; /* it went on */
+        t->thaw_gap_ns = THAW_NS; /* it continued */
     if (is_held_up && bz_turns_frozen(t) > 0 && now >= t->thaw_ns && !BZ_BROKEN(271)) {
         t->thaw_end_ns = now + SLICE_NS;
         t->thaw_ns = now + t->thaw_gap_ns;
@@ -457,13 +463,14 @@ static bool is_thaw(struct bz_runtime *rt, uint64_t now, bool is_held_up)
     return now < t->thaw_end_ns;
 }
 
-/* Has nothing changed since the last look at all hogs? Then those that were asked and have not stopped are all there is to see. */
+/* True if nothing has changed since the last look at all hogs. Then only hogs that were asked and
+ * have not stopped need a look. */
 static bool is_quiet(struct bz_turns *t, uint64_t now, unsigned may, unsigned burning)
 {
     return now < t->full_ns && may == t->may && burning == t->burning;
 }
 
-/* A look at the few that were asked. */
+/* Look at the few hogs that were asked. */
 static uint64_t look_at_asked(struct bz_turns *t, uint64_t now)
 {
     uint64_t next = t->full_ns;
@@ -487,7 +494,7 @@ static void note_asked(struct bz_turns *t, struct bz_machine **hogs, unsigned n)
             t->asked[t->asked_count++] = hogs[i];
 }
 
-/* The end of the first slice: until then no turn changes hands. */
+/* Return the end of the first slice: until then no turn changes. */
 static uint64_t first_end(struct bz_machine **hogs, unsigned n, uint64_t now)
 {
     uint64_t slice = slice_for(n), end = now + slice;
