@@ -24,10 +24,9 @@ struct blitz_chan {
     struct bz_gate lock; /* rank WAIT; guards all fields except the constant and atomic ones */
     bool is_closed;      /* no more sends */
     bool is_shut;        /* no more sends and no more receives */
-    bz_atomic(uint8_t) may_recv,
-        may_send;           /* written under the lock; 0: a call would have to wait */
-    const struct bz_os *os; /* constant, as is capacity */
-    size_t capacity;        /* BLITZ_UNBOUNDED: no limit; 0: a rendezvous */
+    bz_atomic(uint8_t) may_recv, may_send; /* written under the lock; 0: it would have to wait */
+    const struct bz_os *os;                /* constant, as is capacity */
+    size_t capacity;                       /* BLITZ_UNBOUNDED: no limit; 0: a rendezvous */
     struct bz_values values;
     struct bz_list receivers, senders; /* the waiters; senders includes waiting reserves */
     size_t told_receivers;             /* futures that are notified: core.c, I2 */

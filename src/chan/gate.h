@@ -28,8 +28,7 @@
 struct bz_gate {
     struct bz_lock lock;
     bz_atomic(uint8_t) is_hot; /* written under the lock, read by threads that wait for it */
-    uint32_t uses,
-        uses_seen; /* now, and when a thread last waited; guarded by lock, as is ns_seen */
+    uint32_t uses, uses_seen;  /* now, at the last wait; guarded by lock, as is ns_seen */
     uint64_t ns_seen;
 };
 

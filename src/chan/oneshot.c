@@ -90,8 +90,7 @@ static void wake_receiver(struct blitz_oneshot *o)
     struct bz_waiter *w = o->waiter;
     o->waiter = NULL;
     if (w != NULL)
-        (void)!bz_waiter_claim(w, 0,
-                               &wake); /* if the waiter has left there is nothing to deliver */
+        (void)!bz_waiter_claim(w, 0, &wake); /* if it has left there is nothing to deliver */
     bz_lock_drop(&o->lock, os);
     bz_wake_deliver(&wake);
 }

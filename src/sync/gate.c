@@ -182,8 +182,7 @@ static bool gate_up(struct bz_gate *g, uint64_t n, uint64_t most)
     do {
         if (n > most - word / ONE)
             return false;
-    } while (!bz_cas_weak_rlx_rlx(&g->word, &word,
-                                  word + n * ONE)); /* relaxed: it only shuts the gate */
+    } while (!bz_cas_weak_rlx_rlx(&g->word, &word, word + n * ONE)); /* relaxed: it only shuts */
     return true;
 }
 

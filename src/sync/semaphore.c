@@ -85,8 +85,7 @@ static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = owner;
     for (struct bz_node *n; (n = bz_waitq_first(&s->q)) != NULL;) {
-        uint64_t word =
-            bz_load_relaxed(&s->word); /* relaxed: I3; a thread that adds permits serves them */
+        uint64_t word = bz_load_relaxed(&s->word); /* relaxed: I3; a release serves what it adds */
         bool is_closed = word & CLOSED;
         if (!is_closed && !has_permits(word, n->want, 0))
             return;
