@@ -1,12 +1,12 @@
 /*
  * all.c - every one of several futures.
  *
- * A poll asks those that are open. What a child's output says decides: nothing, until one fails;
- * then, failing fast, the rest are given up as a race gives up its losers, and the error is told when
- * nothing of them is left. Collecting, the first error is kept and the rest go on.
+ * A poll polls the open children. The output of a child matters only if it is an error. In the mode BLITZ_FAIL_FAST
+ * the remaining children are then cancelled, as a race cancels its losers, and the error is reported when none of them
+ * is open. In the mode BLITZ_COLLECT the first error is kept and the others go on.
  *
- * The first poll asks every child. A later one asks those that were woken, if there is a list of them
- * (children.c), so n children cost 2 * n polls in all. Without a list it asks all that are open.
+ * The first poll polls every child. A later one polls those that were woken, if there is a list of them
+ * (children.c), so n children cost 2 * n polls in all. Without a list it polls all open children.
  *
  * I1  `open` is the number of children that are not ready and not given up. It counts from the first full
  *     pass on; is_asked is false if the next poll must make one.
@@ -20,7 +20,7 @@ static blitz_all *all_of(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_all, future);
 }
 
-/* A child has ended. */
+/* Record the output of a child that has ended. */
 static void note_output(blitz_all *a, size_t i)
 {
     int output = blitz_future_output(a->child[i].future);
@@ -40,7 +40,7 @@ static void ask_child(blitz_all *a, size_t i, const blitz_waker *waker)
     }
 }
 
-/* Poll the children that are open, once each. A failure may stop those behind it. */
+/* Poll each open child once. A failure may cancel those behind it. */
 static BZ_ALWAYS_INLINE void ask_all(blitz_all *a, struct bz_readylist *list,
                                      const blitz_waker *waker)
 {
@@ -72,7 +72,7 @@ static void close_list(blitz_all *a)
     a->list = NULL;
 }
 
-/* After a pass over some of the children: `was` is the error before it. */
+/* True if all children have ended. Called after a pass over some of the children; `was` is the error before it. */
 static bool is_over(blitz_all *a, const blitz_waker *waker, int was)
 {
     if (a->result != was && a->mode == BLITZ_FAIL_FAST)
@@ -115,7 +115,7 @@ static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
 static void all_cancel(blitz_future *f)
 {
     blitz_all *a = all_of(f);
-    a->is_asked = false; /* the next poll asks those that are stopping */
+    a->is_asked = false; /* the next poll polls those that are stopping */
     if (!bz_children_stop(a->child, a->count))
         close_list(a);
 }

@@ -3,12 +3,12 @@
  *
  *     | struct box: the outer future, options, bytes | the caller's struct: the inner future ...
  *
- * The outer future passes everything on to the inner one, but for a cancel: that takes the box. What
- * is revocable or detachable inside is done with at once. What is pinned is asked to stop, and handed
+ * The outer future passes every call on to the inner one, except a cancel, which takes the box. A
+ * revocable or detachable inner future is finished at once. A pinned one is asked to stop, and handed off
  * to a stackless task that polls it until it is ready. If there is no runtime to do that, or no
- * memory, the cancel waits itself: it may, and the memory must not be freed before.
+ * memory, the cancel itself waits: it may wait, and the memory must not be freed before.
  *
- * I1  The box is freed once: by its owner, by the cancel, or by the task it was handed to.
+ * I1  The box is freed once: by its owner, by the cancel, or by the task it was handed off to.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 struct box {
     blitz_future outer;
     blitz_box_opts opts;
-    size_t bytes; /* of the whole */
+    size_t bytes; /* of the whole box */
     _Alignas(max_align_t) char memory[];
 };
 

@@ -1,15 +1,15 @@
 /*
  * children.c - the steps of a child's life, drawn in children.h.
  *
- * Revocable children are revoked before pinned ones are asked to stop: a pinned one may take its
- * time, and what the others hold is somebody else's meanwhile.
+ * Revocable children are revoked before pinned ones are asked to stop. A pinned child may take its
+ * time, and meanwhile the resources of the revoked children are available to other waiters.
  *
  * Which waker does a child get? A waker may be kept and woken after the child was cancelled, so it must
  * point to counted memory. The parent's task is counted; the combinator's memory is the caller's and may
- * be gone. So up to bz_children_few children get the parent's own waker, nothing is allocated, and a wake
- * polls all children that are open. More children get a waker each, from one block (readylist.c), and a
- * wake polls the child that was woken. If there is no memory for the block, the first way serves any
- * number.
+ * be gone. So up to bz_children_few children get the parent's own waker, nothing is allocated, and a wake-up
+ * polls all open children. More children get a waker each, from one block (readylist.c), and a
+ * wake-up polls the woken child. If there is no memory for the block, any number of children get the parent's
+ * waker.
  *
  * I1  A child that has ended, was revoked or was left is not touched again.
  * I2  cancel is called once, and only after a poll that said "pending".
@@ -47,7 +47,7 @@ void bz_child_stop(blitz_child *c)
     }
 }
 
-/* The rest, when those that can be revoked are. */
+/* Cancel the remaining children, after the revocable ones are revoked. */
 static BZ_NOINLINE bool stop_the_others(blitz_child *child, size_t count)
 {
     bool is_any_pinned = false;

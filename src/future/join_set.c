@@ -1,24 +1,24 @@
 /*
  * join_set.c - tasks and futures that come and go, taken out in the order in which they end.
  *
- * Each member has an entry in a list of the members that were woken (sched/readylist.h), and a waker of its
- * own. A new member is queued at once, so that the next poll asks it for the first time; from then on it is
- * asked when it was woken. A task is asked by a join (join.c), a future by its own poll. So a member costs
+ * Each member has an entry in a list of the woken members (sched/readylist.h), and a waker of its
+ * own. A new member is queued at once, so that the next poll polls it for the first time; from then on it is
+ * polled when it was woken. A task is polled by a join (join.c), a future by its own poll. So a member costs
  * two polls: no list of all members is ever walked, except to cancel them.
  *
  * The blocking call, the try and the future are one function, take_one(), with a waker or without.
  *
- * Who may touch a member? Its future, its join and its place in the heap of times belong to the *taker*: the
- * one caller that takes members out at a time. `taker` says who that is. Whether it is in the set is
- * guarded by the lock. A cancel may come from any thread, so it does not touch futures: it marks the member
- * and queues it, and the taker gives the future up. Of a task it takes a handle under the lock.
+ * Which thread may touch a member? Its future, its join and its place in the heap of times belong to the *taker*: the
+ * one caller that takes members out at a time. `taker` identifies it. The lock guards whether a member is in the
+ * set. A cancel may come from any thread, so it does not touch futures: it marks the member
+ * and queues it, and the taker cancels the future. Of a task it takes a handle under the lock.
  *
  * A cancel must reach the members that are in the set when it begins, and may not hold the lock while it
- * cancels a task. So cancels are numbered. A member has the number of the last cancel that it has seen; one
- * that is added has seen all. A cancel takes members off the front of `members` as long as they have not
+ * cancels a task. So cancels are numbered. A member has the number of the last cancel that it has seen; a
+ * new member has seen all. A cancel takes members off the front of `members` as long as they have not
  * seen it, and puts them back at the end.
  *
- * Rejected: a task for each future that polls it; it would let futures make progress without a taker, but
+ * Rejected: a task for each future that polls it. It would let futures make progress without a taker, but
  * cost a task, and a future that is polled on another thread than its owner's surprises. Several takers: two
  * polls of one future at the same time.
  *
@@ -37,18 +37,18 @@
 #include "sched/sched.h"
 
 struct blitz_join_set {
-    struct bz_readylist list; /* its references: of the handles together, and of each entry */
+    struct bz_readylist list; /* its references: one for all handles, one for each entry */
     bz_atomic(size_t) handles;
     struct bz_lock lock;
     struct bz_list members; /* I1; guarded by lock, as is the rest */
     size_t count;
-    uint64_t cancels;  /* how many there were */
+    uint64_t cancels;  /* the number of cancels so far */
     const void *taker; /* NULL: no caller takes members out */
 };
 
 struct member {
     struct bz_ready_entry entry;
-    struct bz_list in; /* guarded by the set's lock, as the next three */
+    struct bz_list in; /* guarded by the set's lock, as are the next three */
     uint64_t seen;     /* the last cancel that it has seen */
     bool is_in;
     bool must_stop;
@@ -57,7 +57,7 @@ struct member {
     union {
         struct bz_join join;
         blitz_child child;
-    }; /* the taker's */
+    }; /* used by the taker only */
 };
 
 static struct member *member_of(struct bz_ready_entry *e)
@@ -131,7 +131,7 @@ static void enter(blitz_join_set *s, struct member *m)
     bz_readylist_push(&m->entry);
 }
 
-/* A member for a task. Its ops only tell a join by a future from one by a stack. */
+/* Make m the member of a task. The ops only distinguish a join by a future from a blocking join. */
 static void be_task(struct member *m, blitz_task *t)
 {
     static const blitz_future_ops ops = {"join", BLITZ_REVOCABLE, bz_join_poll, bz_join_cancel,
@@ -164,7 +164,7 @@ int blitz_join_set_add_future(blitz_join_set *set, blitz_future *f, void *key)
     return 0;
 }
 
-/* The member of a task that was spawned with `err`. */
+/* Add the member of a task whose spawn returned `err`, or free the member after an error. */
 static int enter_spawned(blitz_join_set *s, struct member *m, blitz_task *t, int err)
 {
     if (err != 0) {
@@ -182,7 +182,7 @@ int blitz_join_set_spawn(blitz_join_set *set, int (*fn)(void *arg), void *arg, v
     blitz_task *t = NULL;
     if (set == NULL)
         return -EINVAL;
-    struct member *m = member_new(set, key); /* first: a task that runs cannot be taken back */
+    struct member *m = member_new(set, key); /* first: a running task cannot be taken back */
     if (m == NULL)
         return -ENOMEM;
     int err = blitz_spawn(fn, arg, opts, &t);
@@ -223,7 +223,7 @@ static void be_taker_no_more(blitz_join_set *s)
     unlock(s);
 }
 
-/* Take m out of the set. By the taker. */
+/* Take m out of the set. Called by the taker. */
 static void leave(blitz_join_set *s, struct member *m)
 {
     bz_readylist_forget(&m->entry);
@@ -237,7 +237,7 @@ static void leave(blitz_join_set *s, struct member *m)
     bz_ready_entry_unref(&m->entry); /* I3 */
 }
 
-/* True if the member is in the set. *must_stop: a cancel wants its future given up. */
+/* True if the member is in the set. Set *must_stop if a cancel has marked its future. */
 static bool look_at(blitz_join_set *s, struct member *m, bool *must_stop)
 {
     lock(s);
@@ -248,7 +248,7 @@ static bool look_at(blitz_join_set *s, struct member *m, bool *must_stop)
     return is_in;
 }
 
-/* Poll a task's join, or a future. True if the member has ended: out->result is set. */
+/* Poll a task's join, or a future. Return true and set out->result if the member has ended. */
 static bool ask_task(struct member *m, blitz_joined *out, const blitz_waker *w)
 {
     if (bz_join_poll(&m->join.f, w) == BLITZ_PENDING)
@@ -272,7 +272,7 @@ static bool ask_future(struct member *m, blitz_joined *out, const blitz_waker *w
     return true;
 }
 
-/* Ask a member that was woken. True if it has ended: it is out of the set, and *out tells. */
+/* Poll a woken member. If it has ended, take it out of the set, fill in *out and return true. */
 static bool ask(blitz_join_set *s, struct member *m, blitz_joined *out, bool has_pointer)
 {
     bool must_stop;
@@ -291,7 +291,7 @@ static bool ask(blitz_join_set *s, struct member *m, blitz_joined *out, bool has
     return true;
 }
 
-/* Take out one member. Returns 0, -ENOENT, or -EAGAIN: the waker will be woken. By the taker. */
+/* Take out one member. Return 0, -ENOENT, or -EAGAIN: then the waker will be woken. Called by the taker. */
 static int take_one(blitz_join_set *s, const blitz_waker *waker, blitz_joined *out,
                     bool has_pointer)
 {
@@ -299,7 +299,7 @@ static int take_one(blitz_join_set *s, const blitz_waker *waker, blitz_joined *o
     bz_readylist_begin(&s->list, waker);
     for (struct bz_ready_entry *e; !has_ended && (e = bz_readylist_next(&s->list)) != NULL;) {
         has_ended = ask(s, member_of(e), out, has_pointer);
-        bz_ready_entry_unref(e); /* the queue's */
+        bz_ready_entry_unref(e); /* the reference of the queue */
     }
     if (has_ended)
         return 0;
@@ -389,7 +389,8 @@ int blitz_join_set_try_next(blitz_join_set *set, blitz_joined *out)
 
 /* ---- all of them ---- */
 
-/* The next member that has not seen the cancel, marked, with a reference; *task has one, too. */
+/* Return the next member that has not seen the cancel, marked and with a reference, or NULL. Set *task to its task,
+ * also with a reference. */
 static struct member *next_to_cancel(blitz_join_set *s, uint64_t number, struct bz_task **task)
 {
     struct member *m = NULL;
@@ -434,7 +435,7 @@ void blitz_join_set_cancel(blitz_join_set *set)
     }
 }
 
-/* Give a member up; a pinned future stays. By the taker. */
+/* Cancel the join or the future of a member and take the member out. A pinned future stays. Called by the taker. */
 static void let_go(blitz_join_set *s, struct member *m)
 {
     if (m->task != NULL) {
@@ -486,7 +487,7 @@ blitz_join_set *blitz_join_set_ref(blitz_join_set *set)
     return set;
 }
 
-/* Cancel all members and wait for each, without taking what they leave. */
+/* Cancel all members and wait for each, without taking their results. */
 static void end(blitz_join_set *s)
 {
     blitz_join_set_future f;

@@ -1,24 +1,24 @@
 /*
  * promise.c - completed once, from anywhere.
  *
- * One object on the heap, because either end may be the last to leave, and one lock around all of it.
- * Both ends are the same address under two names. Whatever may be completed from a callback is rare
- * beside what it waits for (a foreign library, a thread), so the dull form is the form: a completion
+ * A promise is one object on the heap, because either end may be the last to leave, and one lock guards all of it.
+ * Both ends are the same address under two names. A completion from a callback is rare compared with the work that it
+ * waits for (a foreign library, a thread). So there is only the plain form: a completion
  * is two locked instructions, and waiting for one allocates nothing.
  *
- * Those who wait are nodes in their futures, on a list. The completer takes them off one by one and
- * wakes each with the lock dropped: wakers are anybody's code. It holds the completing end meanwhile,
- * so the promise stays. A future that is cancelled takes itself off under the lock; its waker may be
- * in the completer's hands by then, which owns it.
+ * The waiters are nodes in their futures, on a list. The completer removes them one by one and
+ * wakes each with the lock dropped, because wakers are user code. It holds the completing end meanwhile,
+ * so the promise stays. A future that is cancelled removes itself under the lock. Its waker may be
+ * in the completer's hands by then, and the completer owns it.
  *
  * Rejected: one word with a waker beside it, as oneshot channels have (blitz/chan.h): one waiter
  * only, and half the cost of a foreign callback is elsewhere. Freeing with the last completer:
- * who waits may not have looked yet.
+ * a waiter may not have read the result yet.
  *
  * I1  is_over is set once, under the lock, together with error and value.
- * I2  A future is on the list only while it is out and not is_over; then it is taken off by the
- *     completer, by its own poll, or by its cancel.
- * I3  refs is the number of handles of both ends; who takes it to 0 is alone.
+ * I2  A future is on the list only while it is out and not is_over. The
+ *     completer, its own poll, or its cancel removes it.
+ * I3  refs is the number of handles of both ends; the thread that takes it to 0 has the only access.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,13 +36,13 @@ struct promise {
     unsigned waiters, completers; /* handles of either end; guarded by lock, as is the rest */
     bool is_over;
     int error;
-    void *value; /* until somebody takes it */
+    void *value; /* until a waiter takes it */
     struct bz_list waiting;
 };
 
 struct waiter {
     struct promise *promise;
-    struct bz_list in; /* guarded by the promise's lock, as is */
+    struct bz_list in; /* guarded by the promise's lock, as is waker */
     blitz_waker waker;
 };
 
@@ -87,7 +87,7 @@ int blitz_promise_new(const blitz_promise_opts *opts, blitz_promise **promise,
 
 /* ---- completing ---- */
 
-/* Take one off, with its waker; false if there is none. */
+/* Remove one waiter and take its waker. Return false if there is none. */
 static bool take_waiter(struct promise *p, blitz_waker *out)
 {
     struct bz_list *first = bz_list_take_front(&p->waiting);
@@ -99,7 +99,7 @@ static bool take_waiter(struct promise *p, blitz_waker *out)
     return true;
 }
 
-/* Under the lock, which it drops. The caller holds an end. */
+/* Complete the promise and wake the waiters. Called under the lock, which it drops. The caller holds an end. */
 static void end(struct promise *p, int error, void *value)
 {
     blitz_waker waker;
@@ -146,7 +146,7 @@ bool blitz_completer_is_wanted(blitz_completer *c)
 
 /* ---- handles ---- */
 
-/* The last handle is gone: I3. */
+/* Free the promise after the last handle is gone: I3. */
 static void promise_free(struct promise *p)
 {
     if (p->value != NULL && p->opts.drop != NULL)
@@ -191,7 +191,7 @@ void blitz_completer_unref(blitz_completer *c)
         return;
     lock(p);
     if (p->completers == 1 && !p->is_over && !BZ_BROKEN(123)) {
-        end(p, -EPIPE, NULL); /* we are still counted: it stays while we wake */
+        end(p, -EPIPE, NULL); /* we are still counted: the promise stays while we wake */
         lock(p);
     }
     bool is_last = --p->completers == 0 && p->waiters == 0; /* I3 */
@@ -202,7 +202,7 @@ void blitz_completer_unref(blitz_completer *c)
 
 /* ---- waiting ---- */
 
-/* Under the lock; it is over. */
+/* Take the result of a completed promise. Under the lock. */
 static void take_outcome(blitz_promise_future *f, struct promise *p)
 {
     f->result = p->error;
@@ -210,7 +210,8 @@ static void take_outcome(blitz_promise_future *f, struct promise *p)
     p->value = NULL;
 }
 
-/* Put the new waker in, and leave the one that is to be dropped. False: it is over instead. */
+/* Register the new waker, and leave the old one in *waker for the caller to drop. If the promise is completed, take
+ * the result and return false. */
 static bool enlist(blitz_promise_future *f, blitz_waker *waker)
 {
     struct waiter *w = waiter_of(f);
@@ -239,8 +240,8 @@ static blitz_poll promise_poll(blitz_future *future, const blitz_waker *waker)
     blitz_promise_future *f = BZ_CONTAINER_OF(future, blitz_promise_future, future);
     struct waiter *w = waiter_of(f);
     if (w->promise == NULL)
-        return BLITZ_READY;                       /* as before */
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+        return BLITZ_READY;                       /* it was ready before */
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is user code */
     bool waits = enlist(f, &spare);
     blitz_waker_drop(&spare);
     if (waits)

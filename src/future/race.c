@@ -1,21 +1,21 @@
 /*
  * race.c - the first of several futures.
  *
- * Two phases. As long as nobody is ready, a poll asks the children one after the other and stops at
- * the first that is ready: that one has won, whatever the others would have said. Then the losers
- * are given up, and the race says that it is ready once nothing of them is left: revocable ones at
- * once, pinned ones when they have completed. So when the winner is told, no loser can still take
- * anything. A loser that was woken a moment ago, and would have been ready, passes on what it was
- * woken for when it is cancelled; that is its class, not ours.
+ * There are two phases. As long as no child is ready, a poll polls the children one after the other and stops at
+ * the first that is ready: that one has won, whatever the others would have returned. Then the losers
+ * are cancelled, and the race is ready once none of them is open: revocable ones at
+ * once, pinned ones when they have completed. So when the caller learns the winner, no loser can still take
+ * anything. A loser that was woken a moment ago, and would have been ready, passes its wake-up on
+ * when it is cancelled; its class guarantees that, not the race.
  *
- * In its first poll it looks at those that can be looked at (sched/look.h) and asks them only if
- * nobody else is ready: else nothing of them was left behind anywhere, and there is nothing to revoke.
- * (Three that wait for a notification and one that is ready: 111 ns if all are asked, 32 if not.)
+ * The first poll checks those children that can be checked without a poll (sched/look.h), and polls them only if no
+ * other child is ready. If another child is ready, they have registered nothing anywhere, and there is nothing to
+ * revoke. (Three that wait for a notification and one that is ready: 111 ns if all are polled, 32 if not.)
  *
  * A cancel is the same second phase without a winner.
  *
- * Each phase begins with a pass over all children. If there is a list of the children that were woken
- * (children.c), later polls ask only those: in the order in which they were woken, so of several that are
+ * Each phase begins with a pass over all children. If there is a list of the woken children
+ * (children.c), later polls poll only those, in the order of their wake-ups. So of several children that are
  * ready at the same time any may win.
  *
  * I2  is_asked is false if the next poll must make a pass over all children; `open` is the number of losers
@@ -35,8 +35,8 @@ static blitz_race *race_of(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_race, future);
 }
 
-/* Ask the children in turn. Returns the first that is ready, or OPEN. Those that plainly are not, and
- * were not asked yet, are passed over for now: *are_left. */
+/* Poll the children in turn. Return the first that is ready, or OPEN. Skip children that are clearly not ready and
+ * were not polled yet, and set *are_left. */
 static BZ_ALWAYS_INLINE size_t ask(blitz_race *r, struct bz_readylist *list,
                                    const blitz_waker *waker, bool *are_left)
 {
@@ -52,7 +52,7 @@ static BZ_ALWAYS_INLINE size_t ask(blitz_race *r, struct bz_readylist *list,
     return OPEN;
 }
 
-/* The rest, when nobody is ready. */
+/* Poll the skipped children, because no other child is ready. */
 static BZ_NOINLINE size_t ask_those_left(blitz_race *r, const blitz_waker *waker)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -64,7 +64,7 @@ static BZ_NOINLINE size_t ask_those_left(blitz_race *r, const blitz_waker *waker
     return OPEN;
 }
 
-/* The list is an argument so that the compiler can leave it out where there is none. */
+/* Poll all children. The list is an argument so that the compiler can omit it where there is none. */
 static BZ_ALWAYS_INLINE size_t ask_all(blitz_race *r, struct bz_readylist *list,
                                        const blitz_waker *waker)
 {
@@ -91,7 +91,7 @@ static void close_list(blitz_race *r)
     r->list = NULL;
 }
 
-/* True if this poll must look at all children. */
+/* True if this poll must make a pass over all children. */
 static bool is_asked_anew(blitz_race *r)
 {
     bool is_anew = !r->is_asked || r->list == NULL;
@@ -99,7 +99,7 @@ static bool is_asked_anew(blitz_race *r)
     return is_anew;
 }
 
-/* True if the race is decided and the losers are gone. */
+/* Poll the children. Return true if the race is decided and no loser is open. */
 static bool is_over(blitz_race *r, const blitz_waker *waker)
 {
     if (r->winner == OPEN) {
@@ -154,7 +154,7 @@ static void race_cancel(blitz_future *f)
 {
     blitz_race *r = race_of(f);
     if (r->winner != OPEN)
-        return; /* the losers are given up already */
+        return; /* the losers are cancelled already */
     r->winner = r->count;
     r->is_asked = false;
     if (!bz_children_stop(r->child, r->count))

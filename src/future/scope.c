@@ -1,36 +1,34 @@
 /*
  * scope.c - tasks that end before the block that started them.
  *
- * A scope is a lock, a count of its tasks, and a list of those that run. A task of a scope is a
- * stackless task whose one poll calls the function, which may wait in there like any other code: so
- * the scope, the function and the node of the list lie in the task's state, and a spawn allocates
- * once. (One with a stack size of its own has to be a fiber, and has its node on the heap.)
+ * A scope is a lock, a count of its tasks, and a list of those that run. A task of a scope is a stackless task whose
+ * single poll calls the function, which may wait like any other code. So the scope, the function and the list node lie
+ * in the task's state, and a spawn allocates once. (A task with its own stack size has to be a fiber, and has its node
+ * on the heap.)
  *
- * A task enters the list when it begins to run, not when it is spawned: nobody knows the address of
- * its state before. One that begins in a scope that was cancelled meanwhile cancels itself. So
- * cancelling is a flag, and a cancel for each that is on the list. Those are taken off in handfuls,
- * with a reference each: the lock is not held while tasks are cancelled, and the barrier that a
- * cancel costs is paid once for a handful.
+ * A task enters the list when it begins to run, not when it is spawned: the address of its state is not known
+ * before. A task that begins in a cancelled scope cancels itself. So cancelling is setting a flag, and cancelling
+ * each task on the list. The canceller takes them off the list in batches (HANDFUL), with a reference each. So it does
+ * not hold the lock while it cancels tasks, and it pays the barrier of a cancel once for a batch.
  *
- * Deadline and token are watched by futures of the scope's own, polled once, with a waker that
- * cancels the scope. A waker may be in somebody's hands when its future is cancelled, and this one
- * leads to the scope, which is the caller's memory. So whoever holds it is counted as well (holders),
- * and the scope ends when the tasks are gone, the watches are taken down, and the last holder has
- * let go.
+ * The scope watches its deadline and token by its own futures, polled once, with a waker that cancels the scope.
+ * Another thread may hold a waker when its future is cancelled, and this one leads to the scope, which is the
+ * caller's memory. So the holders of this waker are counted as well (holders). The scope ends when the tasks have
+ * ended, the watches are cancelled, and the last holder has dropped the waker.
  *
- *     open:     count tasks and holders              the end: tasks == 0, then take down the
- *     cancel:   flag, error if there is none yet,    watches, then holders == 0; and nobody
+ *     open:     count tasks and holders              the end: tasks == 0, then cancel the
+ *     cancel:   flag, error if there is none yet,    watches, then holders == 0; no thread
  *               cancel each                          touches it after the unlock that said so
  *
- * A poll looks and registers the closer's waker in one locked section. If it looked in one section
+ * A poll checks the state and registers the closer's waker in one locked section. If it checked in one section
  * and registered in the next, the last task could end in between: it would find no closer, and the
- * closer would sleep for ever. Taking the watches down calls foreign code, so it needs the lock
- * dropped: after that the poll looks again.
+ * closer would sleep for ever. Cancelling the watches calls foreign code, so it needs the lock
+ * dropped: after that the poll checks again.
  *
  * I1  error is the first reason and stays. It is not 0 if and only if the scope is cancelled.
- * I2  A task is in `tasks` from its spawn until it has returned, left the list, and said why; that
+ * I2  A task is in `tasks` from its spawn until it has returned, left the list, and reported its error; that
  *     is its last access to the scope.
- * I3  A member is on `running` or `told`, or on neither: not begun, or gone.
+ * I3  A member is on `running` or `told`, or on neither: not begun, or ended.
  */
 #include <assert.h>
 #include <errno.h>
@@ -47,14 +45,14 @@ struct scope {
     const struct bz_os *os; /* constant, as are the next two */
     blitz_runtime *rt;
     bool has_token;
-    bool is_watched; /* deadline and token are; the closer's */
+    bool is_watched; /* deadline and token are watched; used by the closer only */
     bool is_closed;  /* guarded by lock, as is the rest */
     int error;
     struct bz_lock lock;
     size_t tasks, holders;
-    struct bz_list running, told; /* members; told: to stop */
+    struct bz_list running, told; /* members; told: those that were cancelled */
     blitz_waker closer;
-    blitz_sleep_future deadline; /* the closer's, as is */
+    blitz_sleep_future deadline; /* used by the closer only, as is token */
     blitz_token_future token;
 };
 
@@ -64,7 +62,7 @@ struct member {
     struct scope *scope;
     int (*fn)(void *arg);
     void *arg;
-    blitz_task *task; /* itself, once it has begun */
+    blitz_task *task; /* the member's own task, once it has begun */
     struct bz_list in;
 };
 
@@ -83,8 +81,8 @@ static void lock(struct scope *s)
     bz_lock_take(&s->lock, s->os);
 }
 
-/* Drops the lock, and tells the closer if that has something to look at. Nothing of the scope is
- * touched after the unlock, unless the caller is counted still. */
+/* Drop the lock, and wake the closer if there are no tasks left. Do not touch the scope after the unlock, unless
+ * the caller is still counted. */
 static void unlock_and_tell(struct scope *s)
 {
     blitz_waker closer = {NULL, NULL};
@@ -105,7 +103,7 @@ static void unlock(struct scope *s)
 
 enum { HANDFUL = 16 };
 
-/* Up to a handful of running members, each with a reference. */
+/* Take up to HANDFUL running members, each with a reference. Return their number. */
 static size_t take_handful(struct scope *s, struct bz_task **out)
 {
     size_t n = 0;
@@ -132,7 +130,7 @@ static void cancel_handful(struct bz_task **task, size_t n)
     }
 }
 
-/* The caller is counted in the scope, or has opened it. */
+/* Cancel the scope. The caller is counted in the scope, or has opened it. */
 static void scope_cancel(struct scope *s, int why)
 {
     struct bz_task *task[HANDFUL];
@@ -181,7 +179,7 @@ static void member_end(struct member *m, int result)
 {
     struct scope *s = m->scope;
     lock(s);
-    bz_list_remove(&m->in); /* I3: nobody cancels us from here on */
+    bz_list_remove(&m->in); /* I3: no canceller finds us from here on */
     unlock(s);
     if (result < 0)
         scope_cancel(s, result);
@@ -204,15 +202,15 @@ static blitz_poll member_poll(void *state, blitz_cx *cx)
     return BLITZ_READY;
 }
 
-/* The member has not begun, and finds no stack: who could run it? host.c */
+/* Find the closer of a member that has not begun and finds no stack: the closer could run it. host.c */
 static void member_closer(struct bz_task *t, struct bz_closer *out)
 {
-    struct scope *s = ((struct member *)bz_poll_state(t))->scope; /* counted in, so it is there */
+    struct scope *s = ((struct member *)bz_poll_state(t))->scope; /* t is counted: it is there */
     lock(s);
     out->is_cancelled = s->error != 0;
     if (s->closer.ops == &bz_task_waker) {
         out->task = s->closer.data;
-        bz_task_ref(out->task); /* the waker has one */
+        bz_task_ref(out->task); /* safe: the waker holds a reference */
     }
     unlock(s);
     out->scope = &BZ_CONTAINER_OF((void *)s, blitz_scope, inside)->future;
@@ -221,7 +219,7 @@ static void member_closer(struct bz_task *t, struct bz_closer *out)
 static const struct bz_task_ops member_ops = {"poll", bz_poll_run, bz_poll_drop, bz_poll_begun_in,
                                               member_closer};
 
-/* One with a stack of its own size. */
+/* Run a member that has its own stack size. */
 static int member_fiber(void *memory)
 {
     struct member m = *(struct member *)memory;
@@ -241,7 +239,7 @@ static int spawn_fiber(const struct member *m, const blitz_spawn_opts *opts)
     return err;
 }
 
-/* Count it in; an error if the scope takes no more. */
+/* Count a new task, or return an error if the scope takes no more tasks. */
 static int count_in(struct scope *s)
 {
     lock(s);
@@ -320,7 +318,7 @@ static const blitz_waker_ops deadline_waker = {watch_clone, deadline_wake, deadl
                                                watch_drop};
 static const blitz_waker_ops token_waker = {watch_clone, token_wake, token_ring, watch_drop};
 
-/* Ask a watch once: it is over already, or will say so. */
+/* Poll a watch once. Return true if it is ready already; if not, its waker will cancel the scope. */
 static bool watch(blitz_future *f, const blitz_waker_ops *ops, struct scope *s)
 {
     blitz_waker waker = {ops, s};
@@ -355,7 +353,7 @@ static void watch_end(struct scope *s)
 
 enum look { STILL_OPEN, WITHOUT_TASKS, OVER };
 
-/* Under the lock: how far the end has come. */
+/* Return how far the end of the scope has come. Under the lock. */
 static enum look look(struct scope *s)
 {
     if (s->tasks > 0)
@@ -365,8 +363,8 @@ static enum look look(struct scope *s)
     return s->holders > 0 ? STILL_OPEN : OVER;
 }
 
-/* Look, and swap *waker with the closer's waker if the scope is still open. From the first look
- * without tasks on the scope takes no more of them. */
+/* Check the state, and swap *waker with the closer's waker if the scope is still open. From the first check
+ * without tasks on, the scope takes no more tasks. */
 static enum look look_and_register(struct scope *s, blitz_waker *waker)
 {
     lock(s);
@@ -401,7 +399,7 @@ static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
     return BLITZ_READY;
 }
 
-/* Whoever closes is cancelled, or (a plain thread) its deadline has come. */
+/* Cancel the scope because its closer is cancelled or, on a plain thread, because the deadline has passed. */
 static void scope_future_cancel(blitz_future *f)
 {
     struct scope *s = of_future(f);
@@ -436,7 +434,7 @@ int blitz_scope_open(blitz_scope *scope, const blitz_scope_opts *opts, blitz_dea
 int blitz_scope_close(blitz_scope *scope)
 {
     struct scope *s = scope_of(scope);
-    bool is_thread = blitz_task_current() == NULL; /* it has no timers: its deadline is ours */
+    bool is_thread = blitz_task_current() == NULL; /* it has no timers: we wait until deadline */
     int err = bz_await(s->os, &scope->future, is_thread ? s->deadline.when : BLITZ_FOREVER);
     return scope->result != 0 ? scope->result : err;
 }

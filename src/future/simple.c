@@ -1,9 +1,9 @@
 /*
  * simple.c - futures to make others of: ready, pending, defer, map, then.
  *
- * What defer and then will wait for is not known when they are made, and the class of a future is
- * constant. So both are pinned: a cancel is passed on, and whoever awaits asks once more; if what was
- * cancelled is not pinned itself, the answer is "ready" at once. Rejected: asking for the class
+ * The child of defer and then is not known when they are made, and the class of a future is
+ * constant. So both are pinned: a cancel is passed on, and the awaiting code polls once more. If the
+ * cancelled child is not pinned itself, the answer is "ready" at once. Rejected: asking for the class
  * beforehand (one more argument that can be wrong), or changing it on the way (a race above has
  * chosen its own class by it already).
  *
@@ -58,11 +58,11 @@ blitz_future *blitz_pending_future(void)
     return &pending;
 }
 
-/* ---- those that are made of others ---- */
+/* ---- futures made of others ---- */
 
 enum step { FRESH, WAITING, OVER };
 
-/* The one that is being waited for is cancelled. Returns the step after that. */
+/* Cancel the child. Return the next step. */
 static int cancel_one(blitz_future *f)
 {
     return bz_future_cancel(f) ? WAITING : OVER; /* I2 */
@@ -160,7 +160,7 @@ static blitz_then_future *then_of(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_then_future, future);
 }
 
-/* The first is ready: is there a second? */
+/* Make the second future, if there is one, after the first is ready. */
 static void then_go_on(blitz_then_future *t)
 {
     t->result = blitz_future_output(t->first);
@@ -186,7 +186,7 @@ static blitz_poll then_poll(blitz_future *f, const blitz_waker *waker)
     return BLITZ_READY;
 }
 
-/* With the first still out, WAITING means: it was cancelled, there will be no second. */
+/* Cancel the current child. If the first is not ready, WAITING means that it was cancelled: there will be no second. */
 static void then_cancel(blitz_future *f)
 {
     blitz_then_future *t = then_of(f);

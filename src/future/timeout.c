@@ -1,9 +1,9 @@
 /*
- * timeout.c - a future, but not for longer than until a deadline.
+ * timeout.c - a future with a deadline.
  *
- * The child is asked first, so that one which is ready at its deadline counts. blitz_await has a
- * deadline of its own and is cheaper; this is for deadlines inside a race or an all, and for tasks
- * without a stack.
+ * The child is polled first, so that a child which is ready at its deadline counts. blitz_await has a
+ * deadline of its own and is cheaper; this is for deadlines inside a race or an all, and for stackless
+ * tasks.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static blitz_poll timeout_poll(blitz_future *f, const blitz_waker *waker)
 {
     blitz_timeout *t = timeout_of(f);
     if (!bz_child_is_open(&t->child))
-        return BLITZ_READY; /* as before */
+        return BLITZ_READY; /* it was ready before */
     if (bz_child_poll(&t->child, waker)) {
         if (t->result == 0) {
             timer_drop(t);

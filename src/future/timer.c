@@ -1,23 +1,23 @@
 /*
  * timer.c - timers that can be moved, and intervals.
  *
- * Most timers are moved or stopped long before they ring: the idle timeout of a connection is moved
- * with every message. So a timer is a number until somebody waits for it; then the waiter's poll has a
- * sleep in the wheel, which is the waiter's alone. To move a timer is to change the number and, if it
- * is now earlier than what the waiter sleeps for, to wake the waiter: it looks at the number and
- * sleeps again. If it is later nobody is woken: when the sleep is over, the waiter finds that the
+ * Most timers are moved or stopped long before they expire: the idle timeout of a connection is moved
+ * with every message. So a timer is only a number until a task waits for it. Then the waiter's poll has a
+ * sleep in the timer wheel, which only the waiter uses. Moving a timer changes the number. If the new time is earlier
+ * than the end of the waiter's sleep, the mover wakes the waiter, which reads the number and
+ * sleeps again. If it is later, the waiter is not woken: when its sleep is over, it finds that the
  * number is still ahead, and sleeps for the rest. So a timer that is moved back a thousand times wakes
  * its waiter once.
  *
- * Rejected: moving the entry in the wheel. It would be one lock of the wheel for each move instead of
- * the timer's own (which nobody else wants), and the mover may be a thread without a wheel, or on
- * another proc, while the entry is firing (bug class 11).
+ * Rejected: moving the entry in the wheel. Each move would take a lock of the wheel instead of the timer's own, which
+ * is uncontended. Also, the mover may be a thread without a wheel, or on another proc, while the entry is firing
+ * (bug class 11).
  *
- * An interval is a sleep whose moment moves on by a period when it is over. Nothing but its owner
+ * An interval is a sleep whose deadline advances by a period when it is over. Only its owner
  * touches it.
  *
  * I1  A timer is ready if and only if the number it has at that moment is not ahead of the clock.
- * I2  armed is not later than what the waiter's sleep is set for; BLITZ_FOREVER: nobody waits.
+ * I2  armed is not later than the time the waiter's sleep is set for; BLITZ_FOREVER: there is no waiter.
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,9 +33,9 @@ struct timer {
     const struct bz_os *os; /* constant */
     struct bz_lock lock;
     blitz_deadline when;      /* guarded by lock, as are the next two */
-    blitz_deadline armed;     /* what the waiter sleeps for: I2 */
-    blitz_waker waker;        /* while somebody waits */
-    blitz_sleep_future sleep; /* the waiter's */
+    blitz_deadline armed;     /* the end of the waiter's sleep: I2 */
+    blitz_waker waker;        /* set while there is a waiter */
+    blitz_sleep_future sleep; /* used by the waiter only */
 };
 
 static_assert(sizeof(struct timer) <= sizeof(((blitz_timer *)NULL)->inside), "it has room");
@@ -45,7 +45,7 @@ static struct timer *timer_of(blitz_future *f)
     return (struct timer *)BZ_CONTAINER_OF(f, blitz_timer, future)->inside;
 }
 
-/* The new waker is in, the old one is to be dropped. Returns the moment to wait for. */
+/* Register the new waker, and leave the old one in *waker for the caller to drop. Return the time to wait for. */
 static blitz_deadline enlist(struct timer *t, blitz_waker *waker)
 {
     bz_lock_take(&t->lock, t->os);
@@ -71,7 +71,7 @@ static void timer_cancel(blitz_future *f)
     blitz_waker_drop(&old);
 }
 
-/* A sleep that is set for another moment is begun anew. */
+/* Poll the sleep. If it is set for another time, restart it first. */
 static blitz_poll sleep_for(struct timer *t, blitz_deadline when, const blitz_waker *waker)
 {
     blitz_future *f = &t->sleep.future;
@@ -85,13 +85,13 @@ static blitz_poll sleep_for(struct timer *t, blitz_deadline when, const blitz_wa
 static blitz_poll timer_poll(blitz_future *f, const blitz_waker *waker)
 {
     struct timer *t = timer_of(f);
-    blitz_waker mine = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker mine = blitz_waker_clone(waker); /* not under the lock: it is user code */
     blitz_deadline when = enlist(t, &mine);
     blitz_waker_drop(&mine);
     if (sleep_for(t, when, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     if (blitz_timer_when(BZ_CONTAINER_OF(f, blitz_timer, future)) > when) {
-        blitz_waker_wake_by_ref(waker); /* moved just now: I1; ask again */
+        blitz_waker_wake_by_ref(waker); /* moved just now: I1; poll again */
         return BLITZ_PENDING;
     }
     timer_cancel(f);
@@ -138,7 +138,7 @@ static blitz_interval *interval_of(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_interval, future);
 }
 
-/* The first tick after `now`; i->skipped is how many were passed over. */
+/* Return the first tick after `now`, and set i->skipped to the number of ticks passed over. */
 static blitz_instant next_multiple(blitz_interval *i, blitz_instant now)
 {
     blitz_instant next = blitz_time_add(i->ticked, i->period);
@@ -148,7 +148,7 @@ static blitz_instant next_multiple(blitz_interval *i, blitz_instant now)
     return blitz_time_add(next, blitz_duration_of(i->skipped, i->period));
 }
 
-/* The tick that i->next was for is taken. */
+/* Advance to the next tick, after the tick of i->next was taken. */
 static void move_on(blitz_interval *i)
 {
     blitz_instant now = blitz_now(), next;

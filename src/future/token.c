@@ -1,16 +1,16 @@
 /*
  * token.c - a tree of tokens: cancel one and you have cancelled all below.
  *
- * One lock for a whole tree, kept with its root. Trees are small and change seldom; with a lock for
- * each token a cancel would take them hand over hand from above, while a token that is given up has
- * to be taken out of its parent from below.
+ * One lock guards a whole tree, kept with its root. Trees are small and change seldom. With a lock for each token, a
+ * cancel would take the locks hand over hand from above, while an unused token must be removed from its parent from
+ * below.
  *
- * A child holds a reference to its parent, so a token whose handles are all gone stays as long as
- * there is something below it: it is the way down.
+ * A child holds a reference to its parent. So a token without handles stays as long as
+ * there is a token below it: a cancel reaches the lower tokens through it.
  *
- * Cancelling marks the subtree and moves everybody who waits in it to one list, under the lock. Then
- * they are woken one at a time with the lock dropped, because wakers are anybody's code; one that is
- * cancelled meanwhile takes itself off that list, as it would have from its token's.
+ * Cancelling marks the subtree and moves all its waiters to one list, under the lock. Then
+ * it wakes them one at a time with the lock dropped, because wakers are user code. A waiter that is
+ * cancelled meanwhile removes itself from that list, as it would have from its token's.
  *
  * I1  If a token is cancelled, so is everything below it.
  * I2  A future is on its token's list, or on the tree's list of those to be woken, or on none.
@@ -29,11 +29,11 @@ struct tree {
     const struct bz_os *os; /* constant */
     struct bz_lock lock;
     size_t tokens;          /* guarded by lock, as is the rest, and the tokens */
-    struct bz_list ringing; /* futures that are to be woken */
+    struct bz_list ringing; /* futures that must be woken */
 };
 
 struct token {
-    struct tree *tree;    /* constant, as is */
+    struct tree *tree;    /* constant, as is parent */
     struct token *parent; /* NULL: the root */
     unsigned refs;
     bool is_cancelled;
@@ -125,7 +125,7 @@ blitz_token *blitz_token_ref(blitz_token *token)
     return token;
 }
 
-/* Under the lock: one reference less, and what only it has held goes, up the tree. */
+/* Drop one reference, under the lock. Free the token if it was the last, and so on up the tree. */
 static void drop(struct token *t)
 {
     while (t != NULL && --t->refs == 0) {
@@ -155,8 +155,8 @@ void blitz_token_unref(blitz_token *token)
 
 /* ---- cancelling ---- */
 
-/* The next token in a walk of everything below `top`; children of a cancelled one are passed over,
- * unless we have just cancelled it. NULL: that was all. */
+/* Return the next token in a walk of everything below `top`, or NULL at the end. Skip the children of a cancelled
+ * token, unless we have just cancelled it. */
 static struct token *walk(struct token *t, struct token *top, bool goes_down)
 {
     struct bz_list *child = goes_down ? bz_list_first(&t->children) : NULL;
@@ -171,7 +171,7 @@ static struct token *walk(struct token *t, struct token *top, bool goes_down)
     return NULL;
 }
 
-/* I1: under the lock. */
+/* Mark the subtree as cancelled, and collect its waiters: I1. Under the lock. */
 static void mark(struct token *top)
 {
     bool is_news = false;
@@ -182,7 +182,7 @@ static void mark(struct token *top)
     }
 }
 
-/* Take one off, with its waker; false if there is none. */
+/* Remove one waiter and take its waker. Return false if there is none. */
 static bool take_ringing(struct tree *tree, blitz_waker *out)
 {
     struct bz_list *first = bz_list_take_front(&tree->ringing);
@@ -229,7 +229,7 @@ static blitz_poll token_poll(blitz_future *f, const blitz_waker *waker)
 {
     struct waiter *w = waiter_of(f);
     struct token *t = w->token;
-    blitz_waker fresh = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker fresh = blitz_waker_clone(waker); /* not under the lock: it is user code */
     lock(t->tree);
     bool is_cancelled = t->is_cancelled;
     blitz_waker old = w->waker;
