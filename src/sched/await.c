@@ -1,27 +1,27 @@
 /*
  * await.c - waiting for a future, from a task or from a plain thread.
  *
- * Both are the same loop: ask the future; if it is not ready and there is no reason to give up,
- * stop until somebody says "look again". A task stops by parking, a thread by sleeping on a word;
- * a waker hides which. Wakes may come early, late or for nothing: the loop asks again, so the
- * future decides and nothing else.
+ * Both are the same loop: poll the future; if it is not ready and there is no reason to give up, stop
+ * until a waker says "look again". A task stops by parking, a thread by sleeping on a word; the waker
+ * hides which. Wake-ups may come early, late or without a reason. The loop polls again, so only the
+ * future decides.
  *
- * Giving up (a deadline, a cancel) is a request to the future, which answers by its class: a
- * revocable or detachable one is done with at once, a pinned one is asked until it is ready.
+ * Giving up (a deadline, a cancel) is a request to the future, which answers by its class. A revocable
+ * or detachable future ends at once. A pinned future is polled until it is ready.
  *
- * The waker of a plain thread outlives the call if somebody keeps a clone, so it is counted and
- * comes from the C library's allocator: the one place where waiting allocates. If there is no
- * memory the thread looks again every millisecond instead.
+ * The waker of a plain thread outlives the call if other code keeps a clone. So it is counted and comes
+ * from the C library's allocator. This is the one place where waiting allocates. If there is no memory,
+ * the thread polls again every millisecond instead.
  *
- * Clones of a waker may be woken by anybody at any time, so a task parks behind its state word here,
- * with its full protocol: the dearest wait there is. Whatever knows its waker waits by a node of its
- * own instead (wait.h): sleeps and joins do.
+ * Any thread may wake a clone of a waker at any time. So a task parks here behind its state word, with
+ * its full protocol: the most expensive wait there is. A wait that knows its waker, such as a sleep or
+ * a join, uses a node of its own instead (wait.h).
  *
- * The swallowed wake. A future's poll may wait itself, in the ordinary way. That wait may take a wake
- * that was meant for the future, which asks no more and says "pending"; so after a poll in which the
- * task has left its stack, pending means: ask once more before parking. One poll too many, never one
- * too few. (poll.c has the same rule for stackless tasks.) Such a poll holds up whoever waits for
- * several futures at once: debug builds say so, once for each name.
+ * The swallowed wake. A future's poll may wait itself, in the ordinary way. That wait may consume a
+ * wake-up that was meant for the future, which then returns "pending" without another check. So after a
+ * poll in which the task has left its stack, pending means: poll once more before parking. There may be
+ * one poll too many, never one too few. (poll.c has the same rule for stackless tasks.) Such a poll
+ * delays a task that waits for several futures at once. Debug builds warn of it, once for each name.
  *
  * [A] parker wake_by_ref: woken release -> parker sleep: woken acquire   what the waker did is visible to
  *     the thread that asks again
@@ -51,7 +51,7 @@ bool bz_waker_is_ours(const blitz_waker *w)
            bz_readylist_is_ours(w);
 }
 
-/* Our own are called as they are, others out of the runtime: they may take their time. */
+/* Call our own wakers directly, and foreign ones outside the runtime: they may take long. */
 static void call(void (*fn)(void *), const blitz_waker *w)
 {
     if (BZ_LIKELY(bz_waker_is_ours(w)))
@@ -113,7 +113,7 @@ struct parker {
     const struct bz_os *os;
     bz_os_word woken;
     bz_atomic(uint32_t) refs;
-    uint64_t by; /* when to ask again at the latest; the thread's own */
+    uint64_t by; /* when to poll again at the latest; the thread's own */
 };
 
 static void parker_clone(void *data)
@@ -187,7 +187,7 @@ bool bz_future_cancel(blitz_future *f)
 static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadline until)
 {
     struct parker *p = parker_new(os);
-    bz_os_word alone = 0; /* without a parker: nobody wakes it */
+    bz_os_word alone = 0; /* without a parker: no waker wakes it */
     blitz_waker w = p != NULL ? (blitz_waker){&parker_waker, p} : (blitz_waker){NULL, NULL};
     bz_os_word *word = p != NULL ? &p->woken : &alone;
     int err = 0;
@@ -214,8 +214,8 @@ static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadli
 
 /* ---- a task that waits ---- */
 
-/* Ask it, and tell whether the task has left its stack meanwhile. The mark is also for those who
- * called us: it is put back. */
+/* Poll the future, and report whether the task has left its stack meanwhile. The callers use the mark, too, so it
+ * is put back. */
 static blitz_poll poll_and_tell(struct bz_task *t, blitz_future *f, const blitz_waker *w,
                                 bool *has_waited)
 {
@@ -228,13 +228,13 @@ static blitz_poll poll_and_tell(struct bz_task *t, blitz_future *f, const blitz_
 }
 
 #if defined(BZ_WATCH)
-/* Said once for each of the first few kinds. */
+/* Warn once for each of the first few kinds. */
 static void warn_of_waiting(const blitz_future *f)
 {
     static bz_atomic(const char *) said[8];
     for (size_t i = 0; i < BZ_ARRAY_LEN(said); i++) {
         const char *seen = NULL;
-        /* relaxed: constant strings; it decides who says it and nothing else */
+        /* relaxed: constant strings; it decides only which thread warns */
         if (bz_cas_strong_rlx_rlx(&said[i], &seen, f->ops->name)) {
             bz_log(BLITZ_LOG_WARN,
                    "future \"%s\" waits inside its poll: it holds up those beside it",
@@ -264,7 +264,7 @@ blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w)
     return f->ops->poll(f, w);
 }
 
-/* Why the task should give up waiting now: 0, -ECANCELED or -ETIMEDOUT. */
+/* Return the reason why the task should give up its wait now: 0, -ECANCELED or -ETIMEDOUT. */
 static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
 {
     if (bz_word_is_cancelled(&t->word))
@@ -274,10 +274,10 @@ static int reason_to_give_up(struct bz_task *t, blitz_deadline until)
     return 0;
 }
 
-/* A deadline of the loop below: one more reason to look again. */
+/* A deadline of the loop below: one more reason to poll again. */
 struct await_timer {
     struct bz_timer timer;
-    struct bz_task *task; /* alive while the timer is armed: it stands in the frame this lies in */
+    struct bz_task *task; /* alive while the timer is armed: this lies in its frame */
 };
 
 static struct bz_wake await_timeout(struct bz_timer *timer)
@@ -286,7 +286,7 @@ static struct bz_wake await_timeout(struct bz_timer *timer)
     return (struct bz_wake){.kind = BZ_WAKE_NONE};
 }
 
-/* Stacks are short: run a task that this wait depends on. */
+/* There are too few stacks: run a task that this wait depends on. */
 static BZ_NOINLINE void run_hosted(struct bz_task *me, struct bz_host *h)
 {
     struct bz_task *t = h->hosted;
@@ -320,7 +320,7 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
         bz_wait_say(t, (uintptr_t)&host | BZ_WAIT_FUTURE);
         bz_trace(t->rt, park, t->id, 0, f->ops->name);
         bz_park();
-        bz_wait_say(t, 0); /* before its poll, which may wait by itself */
+        bz_wait_say(t, 0); /* before its poll, which may itself wait */
         if (BZ_UNLIKELY(host.hosted != NULL))
             run_hosted(t, &host);
     }
@@ -335,7 +335,7 @@ int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until)
     if (t == NULL)
         return await_on_thread(os, f, until);
     int err = await_in_task(t, f, until);
-    bz_look_up(); /* one that is always ready must not go on for ever: ask.c */
+    bz_look_up(); /* a future that is always ready must not go on for ever: ask.c */
     return err;
 }
 

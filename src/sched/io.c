@@ -1,31 +1,32 @@
 /*
  * io.c - operations on files: tasks, threads and futures that wait for them.
  *
- * By readiness an operation is a loop: try; if it must wait, register where the keeper will look and
- * sleep; try again when told. The registration is a hook of wait.h's under the file's lock, and asks
- * once more whether it is worth a try: between the try and the hook an edge may have come, and
- * will not come again. A deadline or a cancel takes the registration back; nothing has been done then,
- * since the system call is made by the task itself, when it goes on. So bytes are never read for
- * somebody who has gone, and a reader's buffer is nobody else's for a moment.
+ * By readiness, an operation is a loop: try; if it must wait, register with the backend and sleep;
+ * when notified, try again. The registration is a hook of wait.h's that runs under the file's lock. The
+ * hook checks once more whether a try is worthwhile: an edge may have come between the try and the
+ * hook, and it will not come again. A deadline or a cancel takes the registration back. Nothing has
+ * been done then, because the task itself makes the system call when it resumes. So bytes are never
+ * read for a reader that has left, and only the reader ever uses its buffer.
  *
  * Rejected: the machine that hears of readiness makes the call for the task. It saves nothing on one
- * proc, and on several it keeps on one what thieves could share.
+ * proc, and on several it keeps work on one proc that thieves could share.
  *
- * A file joins the poll of the proc on which it is first waited for. What completes goes on there;
- * if others have nothing to do they steal it from there. A thread without a proc uses proc 0's.
+ * A file joins the poll of the proc on which a task first waits for it. Its completed operations
+ * resume their tasks there, and idle workers steal them from there. A thread without a proc uses the
+ * poll of proc 0.
  *
- * What a machine hears goes behind what its proc has to do, all of it in the order in which it was
- * heard, with one look for sleepers: so nobody is served before those that came earlier, be they heard
- * of or not. Rejected: to place each as anybody places a task that it wakes. The last one heard then
- * ran first, and each cost a look.
+ * A machine queues all the tasks of one ready list behind the tasks that its proc already has, in the
+ * order in which they became ready, with one check for sleepers. So no task runs before tasks that came
+ * earlier, from the poll or not. Rejected: placing each task as an ordinary wake-up. Then the
+ * last task of the list ran first, and each task cost a check.
  *
- * Hearing: a machine hears its own poll when it sleeps there; while it is busy, every REAP_NS at
- * most; and while it spins for work. The polls of procs that are stuck are heard by the monitor.
+ * Hearing: a machine polls its own poll when it sleeps there; while it is busy, every REAP_NS at
+ * most; and while it spins for work. The monitor polls for procs that are stuck.
  *
- * A waker that is foreign may be anybody's code: it is woken by a task of its own, as in timer.c.
+ * A foreign waker may run any code, so a task of its own wakes it, as in timer.c.
  *
  * I1  An operation of a task or thread is in its file's list only between its hook and its wake, its
- *     deadline or its cancel; whoever leaves takes the lock (wait.h, rules 1 and 2).
+ *     deadline or its cancel; a waiter that leaves takes the lock (wait.h, rules 1 and 2).
  */
 #include "sched/io.h"
 
@@ -41,7 +42,7 @@
 #include "sched/flight.h"
 #include "sched/wait.h"
 
-/* ---- who goes on ---- */
+/* ---- waking ---- */
 
 void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
 {
@@ -89,12 +90,12 @@ int bz_io_open(int fd, unsigned flags, struct bz_file **out)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
         return bz_io_refuse();
-    struct bz_poll *first = &m->rt->procs[0].poll; /* with that one all can be waited for */
+    struct bz_poll *first = &m->rt->procs[0].poll; /* if it opens, all files can be waited for */
     int err = first->ops->open != NULL ? first->ops->open(first) : 0;
     if (err != 0)
         return err;
     if (completes(m->rt) && !(flags & BZ_FILE_FOREIGN))
-        bz_let_block(fd); /* it is the kernel that waits, unless the descriptor says otherwise */
+        bz_let_block(fd); /* the kernel waits, unless the descriptor is nonblocking */
     return bz_file_open(&m->rt->files, fd, flags, out);
 }
 
@@ -103,8 +104,8 @@ void bz_io_close(struct bz_file *f)
     bz_file_close(f, wake_closed, bz_io_runtime(f));
 }
 
-/* This proc's keeper cannot be opened, descriptors have run out: one that is open already will do, and the
- * first proc's is (bz_io_open). */
+/* This proc's backend cannot be opened because descriptors have run out: use one that is already open. The first
+ * proc's is open (bz_io_open). */
 static int attach_elsewhere(struct bz_runtime *rt, struct bz_file *f, int err)
 {
     for (unsigned i = 0; i < rt->proc_count && (err == -EMFILE || err == -ENFILE); i++)
@@ -112,7 +113,7 @@ static int attach_elsewhere(struct bz_runtime *rt, struct bz_file *f, int err)
     return err;
 }
 
-/* Attach the file to the poll it belongs to under this decision, or move it there. Under the file's lock. */
+/* Attach the file to the poll that this decision gives it, or move it there. Under the file's lock. */
 static BZ_NOINLINE int listen_to(struct bz_file *f, uint32_t word)
 {
     uint32_t was;
@@ -129,7 +130,7 @@ static BZ_NOINLINE int listen_to(struct bz_file *f, uint32_t word)
     return err == 0 ? 0 : attach_elsewhere(rt, f, err);
 }
 
-/* The file gets a user, and a poll that listens to it. Under the file's lock. */
+/* Add a user to the file, and attach the file to a poll. Under the file's lock. */
 static int join(struct bz_op *op)
 {
     struct bz_file *f = op->file;
@@ -141,7 +142,7 @@ static int join(struct bz_op *op)
     return listen_to(f, word);
 }
 
-/* ---- with a stack, or a thread ---- */
+/* ---- fibers and threads ---- */
 
 static bool wait_hook(struct bz_wait *w, void *arg)
 {
@@ -164,7 +165,7 @@ static bool wait_hook(struct bz_wait *w, void *arg)
     return waits;
 }
 
-/* It is not done, and will not be. One that never entered may be too late for its file. */
+/* Give up an operation that is not done. If it never entered its file, that file may be closed by now. */
 static void give_up(struct bz_op *op)
 {
     struct bz_wake next;
@@ -178,7 +179,7 @@ static void give_up(struct bz_op *op)
     bz_io_wake(rt, &next);
 }
 
-/* It may not wait, and what is known of the file says that it would have to: the kernel knows better. */
+/* Try once, without a wait. The cached readiness says that the call would block; the kernel knows better. */
 static int64_t try_once(struct bz_op *op)
 {
     struct bz_wake next;
@@ -193,7 +194,7 @@ static int64_t try_once(struct bz_op *op)
     return is_done ? op->result : -ETIMEDOUT;
 }
 
-/* System calls follow, and then a switch. */
+/* Prefetch the next task: system calls follow, and then a switch. */
 static void warm_next(void)
 {
     uint32_t was;
@@ -203,7 +204,7 @@ static void warm_next(void)
     bz_leave(was);
 }
 
-/* Wait until it is worth a try. Returns 0: it is; else why not. */
+/* Wait until a try is worthwhile. Return 0, or the reason for giving up. */
 static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wait w;
@@ -228,7 +229,7 @@ static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until
 static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wake next;
-    while (!bz_ready_try(op, &next)) { /* then nobody was told */
+    while (!bz_ready_try(op, &next)) { /* then next is empty */
         if (until == 0)
             return try_once(op);
         int64_t err = wait_for(op, what, until);
@@ -249,7 +250,7 @@ static int attempt_call(void *arg)
 
 int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    /* Who means one use of a file may be too late for it, and has no business with its flags. */
+    /* An operation with a generation may be too late for its file, so it must not read the file's flags. */
     bool is_disk = op->generation == 0 && (op->file->flags & BZ_FILE_DISK);
     if (op->code >= BZ_OP_FSYNC || is_disk) {
         (void)!blitz_blocking(attempt_call, op); /* it has a function */
@@ -259,10 +260,10 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
                                               : run_by_readiness(op, what, until);
 }
 
-/* ---- without a stack ---- */
+/* ---- futures ---- */
 
-/* Register, or find that it is worth another try. *spare comes in as the waker and goes out as what
- * is to be dropped. */
+/* Register, or return false if another try is worthwhile. *spare comes in as the waker and goes out as the waker
+ * to drop. */
 static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
 {
     struct bz_op *op = &f->op;
@@ -282,7 +283,7 @@ static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
     return false;
 }
 
-/* It is asked again while it waits: the newest waker counts. False: it has been told. */
+/* The future is polled again while it waits: store the newest waker. Return false if it has been notified. */
 static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
 {
     bz_file_lock(f->op.file);
@@ -298,11 +299,10 @@ static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_io_future *f = bz_io_future_of(future);
     struct bz_op *op = &f->op;
     struct bz_wake next;
-    if (!op->is_in &&
-        op->state == BZ_OP_DONE) /* the state is the keeper's to write while it is in */
+    if (!op->is_in && op->state == BZ_OP_DONE) /* the backend writes the state while it is in */
         return BLITZ_READY;
     struct bz_runtime *rt = bz_io_runtime(op->file);
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
     bool waits = op->is_in && future_still_waits(f, &spare);
     while (!waits && op->state != BZ_OP_DONE) {
         bool is_done = bz_ready_try(op, &next);
@@ -317,7 +317,7 @@ static void future_cancel(blitz_future *future)
 {
     struct bz_io_future *f = bz_io_future_of(future);
     if (!f->op.is_in)
-        return; /* not begun, or over */
+        return; /* not started, or over */
     give_up(&f->op);
     blitz_waker_drop(&f->op.waiter.waker); /* empty if it was notified */
 }
@@ -345,8 +345,8 @@ void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_
 
 /* ---- hearing ---- */
 
-/* A task goes on here, behind those that were heard of before it. One that finds nobody before it runs
- * next, and nobody is roused for it. Returns whether it is where others can take it. */
+/* Queue a task here, behind those that became ready before it. If there are none, it runs next, and no proc is
+ * roused for it. Return true if other workers can take it. */
 static bool queue_here(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_proc *p = m->proc;
@@ -360,14 +360,14 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
         return false;
     }
     if (BZ_UNLIKELY(bz_monitor_sees_hogs(m->rt)) && !BZ_BROKEN(333)) {
-        bz_place_evicted(m, e); /* not behind hogs; and it has roused a proc if need be */
+        bz_place_evicted(m, e); /* not behind hogs; it has roused a proc if needed */
         return false;
     }
     bz_push_here(m, e);
     return true;
 }
 
-/* The proc that tasks whose operations have completed go to, if it is not this one: gather.c. */
+/* Return the proc that runs tasks whose operations have completed, if it is not this one: gather.c. */
 static struct bz_proc *home_of_completions(struct bz_proc *p)
 {
     struct bz_proc *home =
@@ -381,7 +381,7 @@ static void pass_on(struct bz_proc *home, struct bz_task *t)
     bz_place_on(home->rt, home->index, bz_entry_resumed(t));
 }
 
-/* All of it, on the machine that heard it. In the runtime. */
+/* Deliver the whole ready list on the machine that polled it. In the runtime. */
 static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
 {
     struct bz_wake wakes[BZ_SIDES];
@@ -439,9 +439,9 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
     return 0;
 }
 
-/* The best there is. Sockets have epoll: it is as fast as a ring for them, and interrupts nobody's
- * calls (uring.c). Where that is refused, what needs POSIX only. The real system's descriptors cannot
- * be waited for in simulated time. */
+/* Choose the best backend there is. Sockets get epoll: it is as fast as a ring for them, and does not interrupt
+ * system calls (uring.c). Where epoll is refused, use the backend that needs only POSIX. The real system's
+ * descriptors cannot be waited for in simulated time. */
 static enum bz_io_kind choose(const struct bz_runtime *rt)
 {
     enum bz_io_kind asked = rt->is.io;

@@ -1,16 +1,16 @@
 /*
  * io.h - operations on files, as the scheduler does them.
  *
- * The manual for whoever builds something on files: the network, streams.
+ * The manual for code that is built on files: the network, streams.
  *
  *     struct bz_op op;
  *     bz_op_init(&op, file, BZ_OP_RECV);
  *     op.buffer.data = data, op.buffer.bytes = bytes;
  *     return bz_io_run(&op, "receive", until);
  *
- * or, for those who poll, an operation inside a future (struct bz_io_future). Files are of the
- * runtime in which they were opened; anybody may use them, a plain thread and a task of another
- * runtime included.
+ * For code that polls, there is an operation inside a future (struct bz_io_future). A file belongs to
+ * the runtime in which it was opened. Any thread may use it, including a plain thread and a task of
+ * another runtime.
  */
 #ifndef BZ_SCHED_IO_H
 #define BZ_SCHED_IO_H
@@ -23,20 +23,20 @@
 BZ_COLD int bz_io_refuse(void);
 
 /*
- * A file for a descriptor that does not block, in the calling task's runtime.
+ * Open a file for a descriptor that does not block, in the calling task's runtime.
  * Owns:    takes `fd` if it succeeds; flags: enum bz_file_flags.
- * Returns: 0, -ENOMEM, -EMFILE, -EOPNOTSUPP (the caller is no task, or its runtime has no keeper).
+ * Returns: 0, -ENOMEM, -EMFILE, -EOPNOTSUPP (the caller is no task, or its runtime has no backend).
  */
 BZ_MUST_USE int bz_io_open(int fd, unsigned flags, struct bz_file **out);
 
-/* Close it: whoever uses it gets -EBADF. Never suspends. */
+/* Close the file: its operations return -EBADF. Never suspends. */
 void bz_io_close(struct bz_file *f);
 
 /*
  * Do an operation.
  * Owns:     borrows the operation and its buffers until it returns.
- * Suspends: until it is done, `until`, or a cancel of the calling task. What need not wait is done
- *           whatever the deadline says.
+ * Suspends: until it is done, `until`, or a cancel of the calling task. An operation that need not wait
+ *           is done whatever the deadline is.
  * Returns:  its result; -ETIMEDOUT, -ECANCELED: nothing was done; -EBADF: closed meanwhile.
  */
 int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
@@ -48,7 +48,7 @@ struct bz_io_future {
 };
 void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code);
 
-/* Its result as blitz_future_output says it: bytes beyond INT_MAX are told as INT_MAX. */
+/* Return its result. blitz_future_output reports a result above INT_MAX as INT_MAX; this function does not. */
 static inline int64_t bz_io_future_result(const struct bz_io_future *f)
 {
     return f->op.result;
@@ -56,21 +56,21 @@ static inline int64_t bz_io_future_result(const struct bz_io_future *f)
 
 /* ---- for the scheduler ---- */
 
-/* The polls of a runtime. By readiness nothing is opened yet. 0, or a negative errno, logged. */
+/* Create the polls of a runtime. Readiness backends open nothing yet. Returns 0, or a negative errno, logged. */
 BZ_MUST_USE int bz_io_init(struct bz_runtime *rt);
 void bz_io_fini(struct bz_runtime *rt);
 
 /* Deliver a wake-up; a foreign waker is called by a task of its own, as in timer.c. No lock is held. */
 void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake);
 
-/* Has the kernel this file's operations, buffers and all, until they complete? */
+/* True if the kernel holds this file's operations and their buffers until they complete. */
 bool bz_io_completes(const struct bz_file *f);
-/* May the kernel interrupt calls on threads that run tasks, because of what they handed to it? */
+/* True if the kernel may interrupt calls on threads that run tasks, because of operations they submitted. */
 bool bz_io_interrupts(const struct bz_runtime *rt);
 
-/* What was gathered goes where it belongs. Returns whether there was anything. */
+/* Deliver the ready list: queue or wake its waiters. Returns true if there were any. */
 bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest);
-/* Hear what there is for a proc, and deliver it. Any thread; the harvest is its own. */
+/* Poll the kernel for a proc, and deliver what is ready. Any thread; the ready list is the caller's own. */
 bool bz_io_reap(struct bz_proc *p, struct bz_harvest *harvest);
 
 #endif

@@ -1,36 +1,36 @@
 /*
  * job.c - jobs that have left the deque they were forked on: who runs them, and how their join waits.
  *
- * A job leaves its deque in two ways. It is *stolen*: a machine with nothing to do takes it out of
- * the exposed slot. Or it is *evacuated*: its frame is about to be suspended, and since a deque holds
- * only jobs of frames that stand on its machine, they go to the queues like tasks, linked through
- * their first word; nothing is allocated. Either way it is an entry in somebody's hand, and is run
- * from the loop, at the bottom of a runner's stack, never on top of a frame that waits.
+ * A job leaves its deque in two ways. It is *stolen*: an idle machine takes it out of the exposed slot.
+ * Or it is *evacuated*: its frame is about to be suspended. A deque holds only jobs of frames that
+ * stand on its machine, so these jobs go to the queues like tasks. They are linked through their first
+ * word, and nothing is allocated. In both cases the job is now an entry that a worker takes. The worker
+ * runs it from the loop, at the bottom of a runner's stack, never on top of a frame that waits.
  *
- * It may wait there itself, so it needs a header: the scheduler parks tasks and nothing else. The
- * header is anonymous, has the id and name of the task that forked, and the machine keeps one in
- * reserve; a job that leaves no waker behind gives it back. (Planned had been a header in the runner's
- * control block. But a waker may outlive the runtime, and the stack must not; a header of its own
- * may, as that of any task.)
+ * The job may wait there, so it needs a header: the scheduler parks only tasks. The header is anonymous
+ * and has the id and name of the task that forked. The machine keeps one header in reserve; a job that
+ * leaves no waker behind gives its header back. (Rejected: a header in the runner's control block. A
+ * waker may outlive the runtime, and the stack must not. A separate header may outlive it, like that of
+ * any task.)
  *
- * Without memory for a header no machine can run the job. Three rules keep it from being lost or from going
- * round in circles. A machine without a header steals no job: the frame that forked it will run it.
- * An evacuated job that meets such a machine waits in the hungry list, and is tried again when the machine has a
- * header, at most every millisecond if there is nothing else to do. And once its join waits, the job goes
- * back: the joining task runs it inline, which needs no memory.
+ * Without memory for a header no machine can run the job. Three rules keep it from being lost or from
+ * circulating for ever. A machine without a header steals no job: the frame that forked it will run it.
+ * If such a machine takes an evacuated job, the job waits in the hungry list. It is tried again when the
+ * machine has a header, at most every millisecond if there is nothing else to do. And once its join
+ * waits, the job goes back: the joining task runs it inline, which needs no memory.
  *
- * The latch (latch.h) is where the runner and the join meet. A join that must wait leaves its stack,
- * and the hook on the next one enters the task; a finisher that finds one there places it, on its
- * own worker. There is one waker, so the task stays running in its word, and a cancel meanwhile does
- * not resume it.
+ * The runner and the join meet at the latch (latch.h). A join that must wait leaves its stack, and the
+ * hook on the next stack enters the task into the latch. A finisher that finds a task there places it on
+ * its own worker. There is one waker, so the task stays running in its word, and a cancel meanwhile
+ * does not resume it.
  *
- * Cancelling. A job in a queue or on another machine belongs to a task that cannot go away without
- * it. So a cancel of that task is passed on: each machine lists the jobs it has begun, with the task
- * each belongs to; the canceller walks the lists. A list is empty for most programs at most times,
- * and its count says so. A job looks at its parent's flag after it has entered itself, so that
- * either it sees the flag or the canceller sees it [C].
+ * Cancelling. A job in a queue or on another machine belongs to a task that cannot end before the job.
+ * So a cancel of that task is passed on. Each machine lists the jobs it has begun, with the task each
+ * belongs to; the canceller walks the lists. In most programs a list is empty most of the time, and its
+ * count says so. A job looks at its parent's flag after it has entered itself. So either the job sees
+ * the flag, or the canceller sees the job [C].
  *
- * I1  A job in a queue, or in a hand, was prepared by its deque: latch OPEN, task_ its forker.
+ * I1  A job in a queue or in a batch was prepared by its deque: latch OPEN, task_ its forker.
  * I2  task_ of a job that is not DONE is alive: it has yet to join.
  * I3  A header is in its home's list from adopt to finish.
  *
@@ -47,7 +47,7 @@ struct bz_job_task {
     struct bz_task task;
     struct blitz_job *job;   /* the forker's memory; gone after the latch */
     struct bz_task *parent;  /* I2; constant while it runs */
-    struct bz_machine *home; /* whose list it is in; likewise */
+    struct bz_machine *home; /* the machine whose list it is in; likewise */
     struct bz_list in;       /* home->jobs.running; guarded by that lock */
 };
 
@@ -145,7 +145,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
     jt->task.born = bz_age_now(&m->rt->clock);
-    jt->task.locals = jt->parent->locals;        /* to look at: locals.c */
+    jt->task.locals = jt->parent->locals;        /* read-only: locals.c */
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
@@ -155,13 +155,13 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
 }
 
-/* The header has done its work. Keep it if nobody else does. */
+/* The header has done its work. Keep it in reserve if this was the last reference. */
 static void give_back(struct bz_machine *m, struct bz_job_task *jt)
 {
     if (bz_word_exit(&jt->task.word, 1) != BZ_EXIT_LAST)
         return; /* a waker is left somewhere */
     if (m->jobs.reserve == NULL)
-        m->jobs.reserve = jt; /* without a reference: nobody finds it */
+        m->jobs.reserve = jt; /* without a reference: no thread finds it */
     else
         job_drop(&jt->task);
 }
@@ -209,7 +209,7 @@ bool bz_job_is_any(struct bz_runtime *rt)
     return false;
 }
 
-/* A job can be taken that could not before. */
+/* A job has become visible to thieves: rouse a proc if needed. */
 static void published(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;
@@ -218,7 +218,7 @@ static void published(struct bz_machine *m)
         bz_rouse_one(rt);
 }
 
-/* To the queues: they have left the deque for good. In the runtime. */
+/* Move jobs that have left the deque for good to the queues. In the runtime. */
 static void queue_all(struct bz_machine *m, struct blitz_job *all)
 {
     for (struct blitz_job *next; all != NULL; all = next) {
@@ -244,9 +244,9 @@ static void share(struct bz_machine *m)
 }
 
 /*
- * A job on a deque that was empty. It is taken back soon by its join, usually, and a futex wake costs
- * both sides tens of microseconds; so nobody is roused for it, if the monitor is there to see that it
- * stays. The next fork beneath it is told to look again: then there is more than one job's work.
+ * Share a job on a deque that was empty. Usually its join takes it back soon, and a futex wake costs
+ * both sides tens of microseconds. So no proc is roused for it, if the monitor is up to notice a job
+ * that stays. The next fork beneath it takes the slow path again: then there is more than one job's work.
  */
 static void share_lone(struct bz_machine *m)
 {
@@ -255,7 +255,7 @@ static void share_lone(struct bz_machine *m)
     bz_count_here(m, forks_shared);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (m->proc == NULL)
-        bz_fence_seqcst(); /* idle.c [F]: whoever has no proc fences for itself */
+        bz_fence_seqcst(); /* idle.c [F]: without a proc we fence ourselves */
     if (!bz_idle_may_rouse(&rt->idle))
         return;
     if (bz_is_plain(rt) || !bz_monitor_is_up(rt)) {
@@ -267,10 +267,10 @@ static void share_lone(struct bz_machine *m)
     bz_deque_ask(&m->deque);
 }
 
-/* ---- what the monitor sees of it ---- */
+/* ---- for the monitor ---- */
 
-/* Is it as it was at the last look? Then *is_exposed: a job waits in the slot; *is_private: others
- * wait behind a slot that was emptied, and their frame has not looked up since. */
+/* Compare the deque with the last look. If it is unchanged: *is_exposed: a job waits in the slot. *is_private: other
+ * jobs wait behind a slot that was emptied, and their frame has not looked since. */
 static void see(struct bz_machine *m, bool *is_exposed, bool *is_private)
 {
     struct bz_jobs *jobs = &m->jobs;
@@ -323,7 +323,7 @@ void bz_jobs_ask(struct bz_runtime *rt)
     }
 }
 
-/* They were taken out of the deque of a frame that is long at it. Returns how many. */
+/* Queue jobs that were taken out of the deque of a frame that runs for long. Return how many. */
 static unsigned put_out(struct bz_runtime *rt, struct blitz_job *all)
 {
     unsigned count = 0;
@@ -365,7 +365,7 @@ void bz_evacuate_slow(struct bz_machine *m)
     published(m);
 }
 
-/* ---- fork and join, the long ways ---- */
+/* ---- fork and join, the slow paths ---- */
 
 struct blitz_worker_ *blitz_worker_slow_(void)
 {
@@ -378,7 +378,7 @@ void blitz_fork_slow_(blitz_job *job)
     if (m == NULL)
         return; /* the join on this thread will call it */
     uint32_t was;
-    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    (void)!bz_enter(&was); /* from here on no thread takes from us */
     bz_deque_settle(&m->deque);
     if (bz_deque_is_lone(&m->deque, job))
         share_lone(m);
@@ -396,7 +396,7 @@ void blitz_share_slow_(void)
     bz_leave(was);
 }
 
-/* What the hook needs to know. In the frame that is left, and gone once the latch has the task. */
+/* The argument of hook_wait. It lies in the frame that is left, and is gone once the latch has the task. */
 struct waiting {
     struct bz_task *task;
     struct blitz_job *job;
@@ -425,7 +425,7 @@ static void wait_for(struct blitz_job *job)
     bz_wait_say(me, 0);
 }
 
-/* BZ_BROKEN(89), what joins of others do: run somebody's job on top of the frame that waits. */
+/* BZ_BROKEN(89), as joins in other libraries do: run any job on top of the frame that waits. */
 static void help(struct bz_runtime *rt)
 {
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
@@ -440,7 +440,7 @@ static void help(struct bz_runtime *rt)
     }
 }
 
-/* The join of a job that is in nobody's deque: then somebody has it, or had it. */
+/* Check the join of a job that is in no deque: then another machine has it, or had it. */
 static void check_out(const struct bz_task *me, const struct blitz_job *job)
 {
     BZ_CHECK(
@@ -454,7 +454,7 @@ static void check_out(const struct bz_task *me, const struct blitz_job *job)
              (void *)(uintptr_t)job->fn_);
 }
 
-/* Have it back, if it is there. */
+/* Take the job back, if it is in the deque. */
 static bool take_back(struct bz_machine *m, struct blitz_job *job)
 {
     struct bz_deque *d = &m->deque;
@@ -478,7 +478,7 @@ int blitz_join_slow_(blitz_job *job)
     uint32_t was;
     if (m == NULL)
         return 0;
-    (void)!bz_enter(&was); /* from here on nobody takes from us */
+    (void)!bz_enter(&was); /* from here on no thread takes from us */
     bz_deque_settle(&m->deque);
     bool is_mine = take_back(m, job);
     if (bz_deque_has_private(&m->deque))
@@ -498,7 +498,7 @@ int blitz_join_slow_(blitz_job *job)
 
 /* ---- cancelling ---- */
 
-/* One that `parent` has in that list and that was not cancelled yet, with a reference; or NULL. */
+/* Return a job of `parent` in that list that is not cancelled yet, with a reference; or NULL. */
 static struct bz_job_task *next_of(struct bz_jobs *jobs, struct bz_task *parent)
 {
     struct bz_job_task *found = NULL;

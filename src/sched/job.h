@@ -1,8 +1,8 @@
 /*
- * job.h - forked jobs that somebody else runs.
+ * job.h - forked jobs that another machine runs.
  *
- * deque.h holds the jobs of the frames that stand on a machine; here is what becomes of those that
- * leave it: stolen, or evacuated when their frame is suspended. job.c has the rules.
+ * deque.h holds the jobs of the frames that stand on a machine. This file handles the jobs that leave
+ * the deque: they are stolen, or evacuated when their frame is suspended. job.c has the rules.
  */
 #ifndef BZ_JOB_H
 #define BZ_JOB_H
@@ -32,37 +32,37 @@ struct bz_jobs {
 };
 
 void bz_jobs_init(struct bz_jobs *jobs);
-/* Its thread ends. What it began may still run elsewhere, and stays in the list. */
+/* The machine's thread ends. Jobs that it began may still run elsewhere; they stay in the list. */
 void bz_jobs_fini(struct bz_machine *m);
 
-/* Take the oldest job of that machine; 0 if there is none to be had. Any machine. */
+/* Take the oldest job of that machine; 0 if none can be taken. Any machine. */
 bz_entry bz_job_steal(struct bz_machine *victim);
-/* Is there one anywhere? For the look before a sleep. */
+/* True if any machine has an exposed job. For the look before a sleep. */
 bool bz_job_is_any(struct bz_runtime *rt);
 
-/* Has any machine a job that is not begun? A hint. */
+/* True if any machine has a job that has not begun. A hint. */
 BZ_MUST_USE bool bz_jobs_are_any(struct bz_runtime *rt);
 
-/* For the monitor, while somebody sleeps: rouse one if a job is exposed since the last look. Returns:
- * are there others behind it, which their frame keeps to itself? Then ask; a barrier; fetch. */
+/* For the monitor, while a proc sleeps: rouse one if a job is exposed since the last look. Returns: true if there
+ * are private jobs that their frame does not expose. Then call bz_jobs_ask, run a barrier, and call bz_jobs_fetch. */
 BZ_MUST_USE bool bz_jobs_look(struct bz_runtime *rt);
 void bz_jobs_ask(struct bz_runtime *rt);
 unsigned bz_jobs_fetch(struct bz_runtime *rt); /* how many there were */
 
-/* Can this machine run a job now, or does it want a header? */
+/* True if this machine has a header, so that it can run a job now. */
 BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);
-/* This machine cannot run a job. If the job's join waits, resume it: it runs the job itself. False: nothing was
- * done, and the job is still the caller's. */
+/* This machine cannot run a job. If the job's join waits, resume the join: it runs the job itself. False: nothing
+ * was done, and the caller still owns the job. */
 BZ_MUST_USE bool bz_job_give_back(bz_entry e);
-/* A job was taken and is to be run here: the entry of the task that runs it. */
+/* Give a job that was taken a header. Return the entry of the task that runs it, on this machine. */
 bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e);
-/* Its `run` returned BZ_RAN_JOB: tell whoever waits for the job. */
+/* Its `run` returned BZ_RAN_JOB: wake the task that waits for the job. */
 void bz_job_finish(struct bz_task *t);
 
-/* The current task is about to leave its stack: its pending jobs go to the queues. */
+/* The current task is about to leave its stack: move its pending jobs to the queues. */
 void bz_evacuate_slow(struct bz_machine *m);
 
-/* A task was cancelled: so are the jobs that others run for it. */
+/* A task was cancelled: cancel the jobs that other machines run for it. */
 void bz_jobs_cancel(struct bz_task *parent);
 
 #endif

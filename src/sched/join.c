@@ -1,15 +1,15 @@
 /*
  * join.c - waking a task, cancelling it, ending it, and waiting for its end.
  *
- * A child that has not started is run by its joiner: claim.c. Else the joiner waits, with a stack
- * (wait.h) or as a future (futures.c). It links itself under the task's lock and says in the task's
- * word that somebody waits; whoever completes the task finds that there, and takes the list under
- * the same lock. So the joiner either sees the end or is seen. Nobody waits: the end is one step of
- * the word.
+ * A joiner runs a child that has not started: claim.c. Otherwise the joiner waits, as a fiber (wait.h)
+ * or as a future (futures.c). It links itself under the task's lock and marks in the task's word that
+ * a joiner waits. The thread that completes the task sees that mark, and takes the list under the same
+ * lock. So either the joiner sees the end, or the completing thread sees the joiner. If no task waits,
+ * the end is one step of the word.
  *
- * A cancel of a task that joins without a deadline is passed on to the child: the parent cannot go
- * away while the child works on its behalf, so it asks the child to hurry. Therefore such a join has
- * one waker, the child's end, and no arbiter.
+ * A cancel of a task that joins without a deadline is passed on to the child. The parent cannot return
+ * while the child works on its behalf, so it asks the child to stop. Therefore such a join has one waker,
+ * the child's end, and no arbiter.
  */
 #include <errno.h>
 
@@ -27,14 +27,14 @@ void bz_task_wake(struct bz_task *t)
     }
 }
 
-/* Claim the first joiner. True: there are others. */
+/* Claim the first joiner. Return true if there are others. */
 static bool claim_joiner(struct bz_task *t, struct bz_wake *wake)
 {
     wake->kind = BZ_WAKE_NONE;
     bz_lock_take(&t->lock, t->rt->os);
     struct bz_waiter *w = bz_waiter_first(&t->joiners);
     if (w != NULL)
-        (void)!bz_waiter_claim(w, 0, wake); /* if it has gone there is nothing to deliver */
+        (void)!bz_waiter_claim(w, 0, wake); /* if it has left there is nothing to deliver */
     bool has_more = !bz_list_is_empty(&t->joiners);
     bz_lock_drop(&t->lock, t->rt->os);
     return has_more;
@@ -52,13 +52,13 @@ static BZ_NOINLINE void wake_joiners(struct bz_task *t, unsigned refs)
         t->ops->drop(t);
 }
 
-/* The drop of most tasks: a fiber's header is kept for the next. */
+/* Drop the task if it is a fiber, as most are: its header is kept for the next. */
 static BZ_ALWAYS_INLINE bool is_kept(struct bz_machine *m, struct bz_task *t)
 {
     return BZ_LIKELY(t->ops == &bz_fiber_ops) && bz_task_stash(&m->proc->tasks, t);
 }
 
-/* It has returned; the caller gives up `refs` references with it: one step if nobody waits. */
+/* Complete a task that has returned. The caller gives up `refs` references with it: one step if no task waits. */
 static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
 {
     struct bz_runtime *rt = t->rt;
@@ -86,7 +86,7 @@ void bz_task_finish(struct bz_task *t)
     complete(t, 1); /* the scheduler's */
 }
 
-/* The same for a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
+/* Complete a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
 static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_runtime *rt = m->rt;
@@ -125,7 +125,7 @@ static void join_unlock(struct bz_request *r, struct bz_wakelist *wakes)
     bz_lock_drop(&t->lock, t->rt->os);
 }
 
-/* Stand among the joiners, unless the task has ended. */
+/* Register among the joiners, unless the task has ended. */
 static bool join_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
     struct bz_task *t = joined(r);
@@ -182,7 +182,7 @@ static int join_park(struct bz_task *t, struct bz_wait *w)
     return bz_request_park(&j.request, w);
 }
 
-/* Nothing but its end ends the wait; a cancel goes to the child. */
+/* Wait until the child ends, and for nothing else; a cancel goes to the child. */
 static int join_for_ever(struct bz_task *me, struct bz_task *t)
 {
     struct bz_wait w;
@@ -214,7 +214,7 @@ static int join_wait(struct bz_task *me, struct bz_task *t, blitz_deadline until
     return join_park(t, &w);
 }
 
-/* Join, and take the result in either form before the handle goes. */
+/* Join, and take the result in either form before the handle is given up. */
 static int join(struct bz_task *t, blitz_deadline until, int *result, void **pointer)
 {
     struct bz_task *me = bz_task_self();
@@ -240,7 +240,7 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
 }
 
 /*
- * The common join: the child is the task that was spawned last, a fiber without wishes, and stands in the
+ * The common join: the child is the task that was spawned last, a fiber with default options, and is in the
  * `next` slot of this very proc. Claim it, call it and end it with one entry into the runtime before the
  * call and one after it. The steps are those of claim.c and of complete() below.
  * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
@@ -249,7 +249,7 @@ static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, 
 {
     struct bz_task *me = m->current;
     if (m->proc == NULL || bz_load_relaxed(&m->proc->next) != bz_entry_first(t))
-        return false; /* relaxed: a hint; it is looked at again in the runtime */
+        return false; /* relaxed: a hint; it is checked again in the runtime */
     if (BZ_UNLIKELY(me == NULL || !bz_retake_is_usual(&m->taken) || bz_trace_is_on() ||
                     bz_load_relaxed(bz_asked_of(&m->deque.ends)) != 0 || /* relaxed: a hint */
                     !bz_deque_is_surely_empty(&m->deque) || (me->marks & BZ_MARK_LOCKED)))
@@ -273,7 +273,7 @@ static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, 
     m->current = t;
     bz_leave_on(m, BZ_IN_USER);
     (void)!bz_run_child(t); /* a fiber ends when it returns */
-    m = bz_machine_self();  /* whichever we are now */
+    m = bz_machine_self();  /* the child may have moved to another machine */
     if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
         bz_proc_lost(m);
     bz_watch_jobs(m, t, NULL, false);

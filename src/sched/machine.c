@@ -1,50 +1,50 @@
 /*
  * machine.c - a thread that runs tasks: its loop, and how a task leaves the stack it stands on.
  *
- * Stacks are interchangeable runner loops. At the bottom of every runner stack stands the same
- * loop: find a task, run it, again. A fresh task is *called* on the stack the machine happens to
- * be on, and most return without having waited: they cost a call. A task that has to wait keeps
- * the stack, loop frame and all, and the machine goes on looping on another one. When it is woken,
- * whichever machine takes it switches to that stack; the task goes on, returns into the loop frame
- * beneath it, and that loop carries on there, for the machine that is now on it.
+ * Stacks are interchangeable runner loops. At the bottom of every runner stack is the same loop: find
+ * a task, run it, again. The loop *calls* a new task on the stack that the machine happens to be on.
+ * Most tasks return without having waited: they cost a call. A task that has to wait keeps the stack,
+ * with the loop frame, and the machine goes on looping on another stack. When the task is woken, the
+ * machine that takes it switches to that stack. The task goes on and returns into the loop frame
+ * beneath it. That loop carries on there, for the machine that is now on it.
  *
  *     machine 1: [loop|task A    suspend] --> [loop|task B ...          ]
  *     machine 2:                                  [loop] --resume A--> [loop|task A ... return]loop
  *
- * So nothing in the loop may remember which machine it is: "who am I" is read afresh after every
+ * So the loop must not remember which machine it is on: it reads the current machine again after every
  * call that may suspend. The machine's own (native) stack, g0, is where the thread starts and ends;
  * no task runs there.
  *
- * A suspension cannot fail. Usually the machine has a spare stack, which it takes before it runs a fresh
- * task. If the system has none to give, the machine runs the task on the stack of its loop all the same. Should
- * that task wait, the machine leaves for g0 and goes on there: timers fire, tasks that have a stack
- * are resumed, and so deadlines hold. A task without a stack that finds its machine on g0 is run in another way, or is hungry
- * until a stack comes back: host.c.
+ * A suspension cannot fail. Usually the machine has a spare stack, which it takes before it runs a new
+ * task. If the system has no stack to give, the machine still runs the task on the stack of its loop.
+ * If that task waits, the machine leaves for g0 and goes on there: timers fire, tasks that have a
+ * stack are resumed, and so deadlines hold. A task without a stack that finds its machine on g0 is run
+ * in another way, or is hungry until a stack comes back: host.c.
  *
- * From the first refusal on (is_short) a spawn takes the new task's stack at once, and returns -ENOMEM if there
- * is none; until a spawn finds two. Machines that sleep meanwhile do so on g0, and give their stacks to the pool.
+ * From the first refusal on (is_short), a spawn takes the new task's stack at once, and returns -ENOMEM
+ * if there is none. This ends when a spawn finds two stacks. Machines that sleep meanwhile do so on g0,
+ * and give their stacks to the pool.
  *
- * A task that is spawned with another size of stack is given one of that class there and then, so
- * that the spawn can say that there is none; it begins by a switch, as if it had waited on it from
- * the start. When it has returned, that stack is left for the spare one.
+ * A task that is spawned with another size of stack gets one of that class in the spawn, so that the
+ * spawn can report that there is none. It begins by a switch, as if it had waited on that stack from
+ * the start. When it has returned, the machine leaves that stack for the spare one.
  *
- * A task is published (stepped to idle or scheduled) by a hook that runs on the next stack, when
- * its own has been left: see word.c.
+ * A hook that runs on the next stack publishes the task (steps it to idle or scheduled), when the
+ * machine has left the task's own stack: see word.c.
  *
- * A machine that has lost its proc (proc.c) goes on with its task, and does in the runtime what a
- * plain thread does. When the task waits, yields or ends, and there is no proc that nobody runs, the
- * machine leaves for g0: the hook that publishes the task runs there, and the thread goes back to
- * the pool.
+ * A machine that has lost its proc (proc.c) goes on with its task. In the runtime it acts like a plain
+ * thread. When the task waits, yields or ends, and there is no free proc, the machine leaves for g0. The
+ * hook that publishes the task runs there, and the thread goes back to the pool.
  *
  * I1  While `current` is set there is a place to go: `spare`, or g0.
- * I2  `runner` is the stack under the thread's feet, or NULL on g0.
+ * I2  `runner` is the stack that the thread runs on, or NULL on g0.
  * I3  A task that does not run either has no stack, or stands on task->stack, whose ctx is valid.
  *
- * A task that leaves its stack takes its successor first. If that has a stack it is switched to
- * straight away; else a fresh loop is handed the successor. (The plain form always goes through a
- * fresh loop.) A yield does not touch the state word: the task stays *running* in it while it is
- * queued, a wake that comes meanwhile says notified, and the next park finds it. Nobody else ready:
- * a yield returns at once.
+ * A task that leaves its stack takes its successor first. If the successor has a stack, the task
+ * switches to it directly; otherwise a fresh loop gets the successor. (The plain form always goes
+ * through a fresh loop.) A yield does not touch the state word: the task stays *running* in it while it
+ * is queued. A wake that comes meanwhile sets notified, and the next park finds it. If no other task is
+ * ready, a yield returns at once.
  */
 #include "sched/sched.h"
 
@@ -80,7 +80,7 @@ void bz_machine_share_stacks(struct bz_machine *m)
 
 /* ---- leaving a stack ---- */
 
-/* It was taken from a queue and is ours to run. One that only yielded is running in its word. */
+/* Begin to run a task that was taken from a queue. A task that only yielded is still running in its word. */
 static void begin(struct bz_task *t)
 {
     if (bz_word_life(&t->word) == BZ_RUNNING)
@@ -90,7 +90,7 @@ static void begin(struct bz_task *t)
     (void)owes;
 }
 
-/* A loop on the spare stack, for this machine to go on with. */
+/* Prepare a loop on the spare stack, for this machine to continue on. */
 static struct bz_stack *fresh_loop(struct bz_machine *m)
 {
     struct bz_stack *to = m->spare;
@@ -101,7 +101,7 @@ static struct bz_stack *fresh_loop(struct bz_machine *m)
     return to;
 }
 
-/* The task goes on, on the stack it stands on. */
+/* Make t current, on the stack on which it was suspended. */
 static BZ_ALWAYS_INLINE struct bz_stack *take_up(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_stack *to = t->stack;
@@ -114,7 +114,7 @@ static BZ_ALWAYS_INLINE struct bz_stack *take_up(struct bz_machine *m, struct bz
     return to;
 }
 
-/* Where to go without a proc, or without a stack. */
+/* Return g0, the place to go without a proc or without a stack. */
 static struct bz_ctx *go_home(struct bz_machine *m)
 {
     m->current = NULL;
@@ -122,7 +122,7 @@ static struct bz_ctx *go_home(struct bz_machine *m)
     return &m->g0;
 }
 
-/* A fresh loop, or g0 if there is no stack for one. */
+/* Return a fresh loop, or g0 if there is no stack for one. */
 static struct bz_ctx *loop_or_home(struct bz_machine *m)
 {
     if (BZ_LIKELY(m->spare != NULL || bz_machine_has_spare(m)))
@@ -130,7 +130,7 @@ static struct bz_ctx *loop_or_home(struct bz_machine *m)
     return go_home(m);
 }
 
-/* Stand on the successor's stack if it has one, else in a loop that calls it. */
+/* Return the successor's stack if it has one, else a loop that calls it. */
 static struct bz_ctx *place_for(struct bz_machine *m, bz_entry next)
 {
     struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
@@ -143,13 +143,13 @@ static struct bz_ctx *place_for(struct bz_machine *m, bz_entry next)
     return loop_or_home(m);
 }
 
-/* The current task is about to leave its stack, and stands there meanwhile: I3. */
+/* The current task is about to leave its stack: store the stack in the task, I3. */
 static BZ_ALWAYS_INLINE void stay_behind(struct bz_machine *m, bz_ctx_hook **hook, void **arg)
 {
     struct bz_task *me = m->current;
     me->stack = m->runner;
     me->marks |= BZ_MARK_WAITED;
-    if (BZ_BROKEN(83)) { /* published while its stack is still stood on */
+    if (BZ_BROKEN(83)) { /* published while the machine is still on its stack */
         (*hook)(*arg);
         *hook = NULL;
     }
@@ -170,7 +170,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     bz_ctx_switch(&from->ctx, to, hook, arg);
 }
 
-/* A task that is locked to another thread gets our proc there; then there is no successor here. */
+/* If e is locked to another thread, hand our proc to that thread; then there is no successor here. */
 static bz_entry unless_locked(struct bz_machine *m, bz_entry e)
 {
     if (BZ_LIKELY(e == 0 || !bz_entry_is_locked(e)))
@@ -179,8 +179,8 @@ static bz_entry unless_locked(struct bz_machine *m, bz_entry e)
     return 0;
 }
 
-/* Who runs after us, if that can be had at once. It may cost us the proc to look: then we try to get
- * another. */
+/* Return the task to run after the current one, if it can be had at once. The search may cost us the proc: then we
+ * try to get another. */
 static bz_entry successor(struct bz_machine *m)
 {
     if (BZ_UNLIKELY((m->current->marks & BZ_MARK_LOCKED) || bz_machine_is_guest(m))) {
@@ -207,7 +207,7 @@ static BZ_ALWAYS_INLINE void switch_to(struct bz_machine *m, struct bz_task *t, 
     bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
 }
 
-/* Can the current task leave its stack without further ado? */
+/* True if the current task can leave its stack by the fast path. */
 static BZ_ALWAYS_INLINE bool may_leave_quickly(struct bz_machine *m)
 {
     return BZ_LIKELY(m->proc != NULL && !m->proc->is_plain &&
@@ -215,13 +215,13 @@ static BZ_ALWAYS_INLINE bool may_leave_quickly(struct bz_machine *m)
                      bz_deque_is_surely_empty(&m->deque));
 }
 
-/* The task is about to park: see that its stack keeps no pages it does not need. The first time it
- * parks, and then now and then. */
+/* The task is about to park: release stack pages that it does not need. Do so the first time it parks, and then
+ * now and then. */
 static BZ_ALWAYS_INLINE void settle(struct bz_machine *m)
 {
     struct bz_stack *s = m->runner;
     if (BZ_UNLIKELY(--s->parks_left == 0))
-        bz_stack_settle(s); /* it may be for long */
+        bz_stack_settle(s); /* the park may be long */
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
@@ -260,7 +260,7 @@ static void hook_yield(void *task)
     if (bz_is_plain(t->rt))
         step_then_place(t, BZ_YIELD);
     else
-        bz_place_last(bz_entry_resumed(t)); /* its word stays as it is: nobody looks at it */
+        bz_place_last(bz_entry_resumed(t)); /* its word stays as it is: no thread looks at it */
 }
 
 void bz_park(void)
@@ -277,12 +277,12 @@ static void hook_turn(void *task)
 }
 
 #if defined(BZ_WATCH)
-enum { MAY_ROTATE = 0 }; /* a watch wants to be called on the next stack */
+enum { MAY_ROTATE = 0 }; /* a watch must be called on the next stack */
 #else
 enum { MAY_ROTATE = 1 };
 #endif
 
-/* The common yield: the successor is at hand. False: nothing was done. */
+/* The common yield: the fast path finds a successor. False: nothing was done. */
 static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
 {
     struct bz_task *me = m->current, *t;
@@ -320,7 +320,7 @@ void blitz_yield(void)
         bz_proc_lost(m);
     if (!yield_quickly(m))
         bz_yield();
-    bz_retake_leave(&bz_machine_self()->taken, BZ_IN_USER); /* on whichever machine we are now */
+    bz_retake_leave(&bz_machine_self()->taken, BZ_IN_USER); /* on the machine that we are on now */
 }
 
 void bz_yield(void)
@@ -335,7 +335,7 @@ void bz_yield(void)
     bz_leave(was);
 }
 
-/* A stack has been left for good: it is the machine's spare, or goes to its cache. */
+/* A stack has been left for good: keep it as the machine's spare, or give it to its cache. */
 static void hook_give_back(void *stack)
 {
     struct bz_machine *m = bz_machine_self();
@@ -347,7 +347,7 @@ static void hook_give_back(void *stack)
         bz_stack_give(&m->stacks, left);
 }
 
-/* Go on with a task that has a stack; this loop ends here. */
+/* Resume a task that has a stack; this loop ends here. */
 BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 {
     struct bz_stack *mine = m->runner;
@@ -395,7 +395,7 @@ static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
     bz_leave_on(m, BZ_IN_USER);
     enum bz_ran ran = t->ops->run(t);
     uint32_t was;
-    m = bz_machine_self();       /* whichever we are now */
+    m = bz_machine_self();       /* the task may have moved to another machine */
     (void)!bz_enter_on(m, &was); /* with a proc or without */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
@@ -420,7 +420,7 @@ static BZ_NOINLINE void call(struct bz_task *t)
     call_on(bz_machine_self(), t);
 }
 
-/* The next task for the loop, which has run one before: nothing was handed to it. */
+/* Find the next task for a loop that has run one before, so that nothing was handed to it. */
 static BZ_ALWAYS_INLINE bz_entry find_next(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
@@ -429,7 +429,7 @@ static BZ_ALWAYS_INLINE bz_entry find_next(struct bz_machine *m)
         if (BZ_LIKELY(t != NULL && (t->stack != NULL || m->spare != NULL)))
             return bz_entry_resumed(t);
         if (t != NULL)
-            m->handed = bz_entry_resumed(t); /* it waits for a stack, as others do */
+            m->handed = bz_entry_resumed(t); /* it waits for a stack, like other tasks */
     }
     return bz_find(m);
 }
@@ -450,7 +450,7 @@ static void runner_main(void *arg)
             resume(m, t);
         bz_trace(m->rt, start, t->id, t->traits, t->name);
         call_on(m, t);
-        m = bz_machine_self(); /* whichever we are now */
+        m = bz_machine_self(); /* the task may have moved to another machine */
     }
     m = bz_machine_self();
     struct bz_stack *mine = m->runner;
@@ -459,7 +459,7 @@ static void runner_main(void *arg)
 
 /* ---- guests ---- */
 
-/* The bottom of a guest's stack. If its task has waited this is a worker's loop by now. */
+/* The bottom of a guest's stack. If its task has waited, this is a worker's loop by now. */
 static void guest_main(void *task)
 {
     bz_trace(bz_machine_self()->rt, start, ((struct bz_task *)task)->id,
@@ -484,7 +484,7 @@ void bz_guest_run(struct bz_machine *m, struct bz_task *t)
 
 /* ---- other classes ---- */
 
-/* A stack that the runtime keeps has been left. */
+/* Give back a stack that the runtime keeps, after the machine has left it. */
 static void hook_give_kept(void *stack)
 {
     struct bz_stack *left = stack;
@@ -492,7 +492,7 @@ static void hook_give_kept(void *stack)
     bz_kept_give(bz_machine_self()->rt, left);
 }
 
-/* The bottom of a stack of another class, or of a kept one: one task, and back to a loop of the usual one. */
+/* The bottom of a stack of another class, or of a kept one: run one task, then go to a loop on a usual stack. */
 static void class_main(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
@@ -504,7 +504,7 @@ static void class_main(void *arg)
     bz_ctx_leave(loop_or_home(m), bz_kept_is(m->rt, mine) ? hook_give_kept : hook_give_back, mine);
 }
 
-/* The cache of the machine we are, or one for the moment. */
+/* Return the cache of the current machine, or initialize a temporary one. */
 static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_cache *own)
 {
     struct bz_machine *m = bz_machine_self();
@@ -514,7 +514,7 @@ static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_
     return own;
 }
 
-/* A stack was taken while they are short. Is there another? Then they are not. */
+/* A stack was taken while stacks are short. If there is another one, the shortage is over. */
 static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
 {
     struct bz_stack_cache own;
@@ -529,7 +529,7 @@ static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
     bz_stack_cache_fini(&own);
 }
 
-/* The last stack is this machine's spare: a task that begins has more use for it. I1: g0 is left. */
+/* Take the machine's spare, which is the last stack: a task that begins needs it more. I1: g0 is left. */
 static struct bz_stack *take_spare(void)
 {
     struct bz_machine *m = bz_machine_self();
@@ -573,8 +573,8 @@ void bz_task_give_stack(struct bz_task *t)
 
 /* ---- the thread ---- */
 
-/* The loop has ended; the hook has given its stack back. Whoever takes the machine next finds it as
- * new, but for jobs that it began and that are somewhere else by now. */
+/* The loop has ended; the hook has given its stack back. The next thread that takes the machine finds it as new,
+ * except for jobs that it began and that are elsewhere by now. */
 static void clear_up(struct bz_machine *m)
 {
     if (m->spare != NULL)
@@ -661,7 +661,7 @@ int bz_machine_start(struct bz_proc *p, bool is_searching)
     err = bz_pool_run(&rt->pool, machine_main, m, &m->thread);
     if (err == 0)
         return 0;
-    bz_store_relaxed(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* relaxed: nobody has come */
+    bz_store_relaxed(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* relaxed: no thread came */
     if (m->runner != NULL)
         bz_stack_give(&m->stacks, m->runner);
 drop_cache:
