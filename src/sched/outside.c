@@ -1,27 +1,26 @@
 /*
  * outside.c - parallel calls from threads that are no workers.
  *
- * Whoever sorts an array in main() has no runtime and wants none; all he wants is that every CPU
- * helps. So there is one for the process, made by the first such call, as OpenMP and oneTBB make
- * their threads; and a call for those who have a runtime and want it to be that one.
+ * A program that sorts an array in main() has no runtime and needs none; it only wants every CPU to help. So there
+ * is one runtime for the process, created by the first such call, as OpenMP and oneTBB create
+ * their threads. A program that has a runtime can choose it instead (blitz_par_use).
  *
- * The function becomes a task of that runtime, run by the thread itself as far as it goes (guest.c; the
- * plain form injects it, and the thread waits). If there is no
- * runtime to be had (no memory, no thread), or it will not have the task, the function is called
- * where we are: it forks, and its joins call what they forked. So a parallel call never fails for
- * want of help.
+ * The function becomes a task of that runtime, and the thread itself runs it as far as possible (guest.c; the
+ * plain form injects it, and the thread waits). If no runtime can be created (no memory, no thread), or it refuses
+ * the task, the caller's thread calls the function: it forks, and its joins call the forked functions. So a parallel
+ * call never fails for want of help.
  *
- * The runtime is not ended by itself: whoever could do it cannot know who is about to call. Its threads
- * sleep, go after ten seconds without use but for the first, and end with the process, as any
- * thread of its does that nobody joins. Who knows that nobody calls may say so (blitz_par_end).
+ * The runtime does not end by itself: no thread can know whether another is about to call. Its threads
+ * sleep. All but the first leave after ten seconds without use. The rest end with the process, like any
+ * thread that is not joined. A program that knows that no thread calls any more may end it (blitz_par_end).
  *
- * A plugin may be closed while such threads sleep. The runtime holds the library that its code is in
+ * A plugin may be closed while such threads sleep. The runtime holds the library of its code
  * until blitz_par_end(), so that they wake up to code that is still mapped (os/loaded.h).
  *
- * Under simulation the process's own runtime would be outside of the simulation; there only one that was
- * named (blitz_par_use) is used.
+ * Under simulation the process's own runtime would be outside of the simulation; there only a runtime set by
+ * blitz_par_use is used.
  *
- * Rejected: making it when the library is loaded (most programs never call), ending it at exit (the
+ * Rejected: creating it when the library is loaded (most programs never call), ending it at exit (the
  * handlers that run then may sort, too), and counting the callers (a shared word written by each).
  *
  * [M] chosen, make: release -> chosen, made: acquire   the runtime is complete
@@ -34,10 +33,10 @@
 #include "sched/sched.h"
 
 static bz_atomic(struct bz_runtime *) chosen; /* by blitz_par_use; NULL: our own */
-static bz_atomic(struct bz_runtime *) made;   /* our own, once there is one */
+static bz_atomic(struct bz_runtime *) made;   /* our own, once created */
 static bz_atomic(void *) held;                /* keeps our code mapped while `made` is set */
 
-/* Two may make one at the same time; one of them is too many. */
+/* Create the process's runtime. If two threads do so at the same time, one ends its own. */
 static struct bz_runtime *make(void)
 {
     static const blitz_runtime_opts config = {.name = "blitz-par"};
@@ -72,7 +71,7 @@ int blitz_par_end(void)
     struct bz_runtime *rt = bz_load_acquire(&made); /* [M] */
     if (m != NULL && m->rt == rt)
         return -EBUSY;
-    bz_store_relaxed(&made, NULL); /* relaxed: nobody else is about to look */
+    bz_store_relaxed(&made, NULL); /* relaxed: no other thread is about to read it */
     if (rt != NULL)
         (void)blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER);
     int err = blitz_runtime_unref((blitz_runtime *)rt);
@@ -86,7 +85,7 @@ void blitz_par_use(blitz_runtime *rt)
     bz_store_release(&chosen, (struct bz_runtime *)rt); /* [M] */
 }
 
-/* As a task like any other; negative: it did not come to that. */
+/* Run fn as an ordinary task; negative: it was not spawned. */
 static int inject(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *result)
 {
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt, .name = "parallel"};
@@ -95,7 +94,7 @@ static int inject(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *resu
     return err != 0 ? err : blitz_task_join(t, result, BLITZ_FOREVER);
 }
 
-/* On a plain thread, or in a task of another runtime. */
+/* Call fn in rt. Called on a plain thread, or in a task of another runtime. */
 static int call_in(struct bz_runtime *rt, int (*fn)(void *), void *arg, int *result)
 {
     if (bz_is_plain(rt) || bz_machine_self() != NULL)

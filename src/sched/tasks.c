@@ -1,40 +1,40 @@
 /*
  * tasks.c - task headers in slabs, and the slabs as the registry.
  *
- * A runtime must be able to find its tasks: to cancel them when it stops, to say which would not
- * end, to show them to whoever debugs. A list of them costs a lock, or two locked instructions on
- * lines that all CPUs write, in every spawn and every end, for something that is asked once in a
+ * A runtime must be able to find its tasks: to cancel them when it stops, to name those that do not
+ * end, to show them in a debugger. A list of them costs a lock, or two locked instructions on
+ * lines that all CPUs write, in every spawn and every end. It would be read once in a
  * program's life. Here the memory is the list. The classes are watched (base/slab.h): the first
- * word of a header is its state word, which the slab never touches, and in which 0 references mean
- * that nobody lives there. A walk goes over all objects of all slabs, takes a reference where there
- * is one (bz_word_try_ref), and shows what it holds.
+ * word of a header is its state word, which the slab never touches. 0 references in it mean
+ * that the slot holds no live header. A walk goes over all objects of all slabs, takes a reference where there
+ * is one (bz_word_try_ref), and shows that task.
  *
- * What makes that right: every header field is written before bz_word_init publishes the word
- * (word.c [P]); whoever drops the last reference leaves a word without any, before the object is
- * free; the slab gives no chunk back under a walk. A header that is freed and used again between
- * the walker's look and its CAS is just another living task.
+ * The walk is correct for three reasons. Every header field is written before bz_word_init publishes the word
+ * (word.c [P]). The thread that drops the last reference leaves a word without references, before the object is
+ * free. The slab frees no chunk during a walk. If a header is freed and reused between
+ * the walker's load and its CAS, it is just another live task.
  *
- * So the last reference must be dropped by a read-modify-write: "I have the only one, so nobody
+ * So the last reference must be dropped by a read-modify-write: "I have the only one, so no other thread
  * can get another" is not true here. (An end and the drop of its references are one step, word.c.)
  *
- * A proc keeps some headers of fibers that ended on it, whosever they were, so that a spawn there
- * writes what is new and nothing else. They go home when its machine goes to sleep.
+ * A proc keeps some headers of fibers that ended on it, of any owner, so that a spawn there
+ * writes only the new fields. They return to their slabs when its machine goes to sleep.
  *
  * Ids come in blocks per proc from one counter of the process, so they are unique, not dense, and
  * not in the order of time.
  *
  * A limit on the number of tasks is exact, and so costs two locked instructions a task; without
- * one it costs a compare.
+ * a limit it costs a compare.
  *
- * The end. A header may outlive its runtime, in a handle or a waker, and needs its memory and its
- * home then. Counting references of headers to the runtime would be one more shared counter. When the
+ * The end. A header may outlive its runtime, in a handle or a waker, and then needs its memory and its
+ * slab. Counting references of headers to the runtime would be one more shared counter. When the
  * user gives the runtime up, every slab is closed (base/slab.h), which tells how many objects are
- * out; from then on each that comes back takes one from `left`, and whoever takes the last frees
+ * in use. From then on each free subtracts one from `left`, and the thread that subtracts the last frees
  * the runtime. `left` begins so high that frees before the sum is known cannot end it.
  *
  * I1  A word with references belongs to a header all of whose fields are set.
- * I2  alive, where there is a limit, is the number of tasks counted in and not out, but for
- *     refusals under way; it is at least that of live.c.
+ * I2  alive, if there is a limit, is the number of tasks counted in and not out, except for
+ *     refusals in progress; it is at least that of live.c.
  *
  * [L] free: left acq_rel -> free, close: left acq_rel   all uses of a header come before its memory
  *     goes
@@ -49,9 +49,9 @@
 static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, 384, BZ_TASK_BYTES_MAX};
 
 enum { ID_BLOCK = 1024 };
-static const uint64_t LEFT_OPEN = UINT64_C(1) << 62; /* more than there can be objects */
+static const uint64_t LEFT_OPEN = UINT64_C(1) << 62; /* more than the possible number of objects */
 
-static bz_atomic(uint64_t) ids_used; /* of the process: how many ids went out in blocks */
+static bz_atomic(uint64_t) ids_used; /* of the process: ids given out in blocks */
 
 /* ---- making ---- */
 
@@ -87,7 +87,7 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
     bz_atomic_init(&all->left, LEFT_OPEN);
 }
 
-/* The i-th home: the procs', and last that of the others; NULL past it. */
+/* The i-th home: the procs', then the shared one; NULL past it. */
 static struct bz_task_home *home_at(struct bz_runtime *rt, unsigned i)
 {
     if (i < rt->proc_count)
@@ -95,7 +95,7 @@ static struct bz_task_home *home_at(struct bz_runtime *rt, unsigned i)
     return i == rt->proc_count ? &rt->tasks.outside : NULL;
 }
 
-/* Do it to every slab of the runtime. Returns the sum of what it says. */
+/* Call the function for every slab of the runtime. Returns the sum of its results. */
 static uint64_t each_slab(struct bz_runtime *rt, uint64_t (*fn)(struct bz_slab *s))
 {
     struct bz_task_home *h;
@@ -108,8 +108,8 @@ static uint64_t each_slab(struct bz_runtime *rt, uint64_t (*fn)(struct bz_slab *
 
 /* ---- allocating ---- */
 
-/* The proc of the calling machine, if it is one of this runtime and has one; else NULL. In between
- * bz_enter and bz_leave. */
+/* The proc of the calling machine, if the machine belongs to this runtime and has a proc; else
+ * NULL. Between bz_enter and bz_leave. */
 static struct bz_proc *proc_in(const struct bz_runtime *rt)
 {
     struct bz_machine *m = bz_machine_in(rt);
@@ -127,7 +127,7 @@ static unsigned class_for(size_t bytes)
 
 void bz_task_ids_refill(struct bz_task_home *h)
 {
-    h->id_next = bz_fetch_add_relaxed(&ids_used, ID_BLOCK) + 1; /* relaxed: just uniqueness */
+    h->id_next = bz_fetch_add_relaxed(&ids_used, ID_BLOCK) + 1; /* relaxed: uniqueness is enough */
     h->id_end = h->id_next + ID_BLOCK;
 }
 
@@ -205,7 +205,7 @@ void bz_tasks_rest(struct bz_task_home *h)
 
 /* ---- counting ---- */
 
-/* One more, within the limit. I2 */
+/* Count one more, within the limit. I2 */
 static bool is_let_in(struct bz_tasks *all)
 {
     if (BZ_LIKELY(all->max == 0))

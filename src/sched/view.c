@@ -1,29 +1,30 @@
 /*
  * view.c - a task's state, pieced together from the outside.
  *
- * The state word alone does not tell: a task that waits in a node, joins a child or has yielded stays
- * *running* in it (wait.c, machine.c), because that saves a read-modify-write. What tells is who has
- * it as its current task, and what it says it waits in:
+ * The state word alone is not enough: a task that waits in a node, joins a child or has yielded stays
+ * *running* in it (wait.c, machine.c), because that saves a read-modify-write. The state follows from the
+ * machine that has it as its current task, and from task->wait:
  *
  *   word        current of   task->wait                        it is
  *   complete                                                   ended
  *   scheduled                                                  ready; new, if it was never started
  *   otherwise   a machine                                      running
- *               nobody       a node that is open               waiting for what the node says
+ *               none         a node that is open               waiting for the event of the node
  *                            a node that has an outcome        ready
  *                            a child, a job or a future        waiting for it; ready if it has ended
  *                            0, and the word says idle         waiting for a wake
  *                            0                                 ready: it has yielded
  *
- * Nothing of that holds still. The task's header does not go away (the caller has a reference); nor
- * do machines. Everything behind a pointer may: nodes lie in frames, children end, names belong to
- * the user. So it is copied by the kernel (os/look.h) and believed only if task->wait has not changed
- * meanwhile, which a new wait in the same frame may fool: then what is shown was true of one of the
- * two. Nothing read so is followed any further without the same care.
+ * All of that may change at any time. The task's header stays (the caller has a reference), and so
+ * do machines. Everything else behind a pointer may go: nodes are in frames, children end, names belong to
+ * the user. So the kernel copies it (os/look.h), and the copy is used only if task->wait has not changed
+ * meanwhile. A new wait in the same frame may defeat that check: then the view was true of one of the
+ * two. No pointer in such a copy is followed without the same care.
  *
- * Rejected: task->lock, which keeps what the task waits in alive for a *canceller* and for nobody
- * else (wait.h: who leaves looks at the flag first); asking the task itself, by a flag it looks at (a
- * hog would not answer, and it is the hogs one wants to see).
+ * Rejected:
+ *  - task->lock: it keeps the target of the wait alive for a *canceller* only (wait.h: a leaving waiter
+ *    checks the flag first);
+ *  - asking the task itself, by a flag that it checks: a hog would not answer, and hogs are the interesting tasks.
  */
 #include "sched/view.h"
 
@@ -41,9 +42,9 @@ const char *bz_view_state_name(enum bz_view_state state)
     return state_name[state];
 }
 
-/* ---- who runs it ---- */
+/* ---- the machine that runs it ---- */
 
-/* Has a machine `t` as its current task? */
+/* True if a machine has `t` as its current task. */
 static bool is_running(struct bz_view *v, struct bz_task *t)
 {
     struct bz_runtime *rt = t->rt;
@@ -58,7 +59,7 @@ static bool is_running(struct bz_view *v, struct bz_task *t)
     return false;
 }
 
-/* ---- what it waits for ---- */
+/* ---- the target of its wait ---- */
 
 static void says(struct bz_view *v, enum bz_view_state state, const char *what)
 {
@@ -75,7 +76,7 @@ static void waits_in_node(struct bz_view *v, struct bz_task *t, const void *node
 {
     struct bz_wait w;
     int err = bz_look_copy(&w, node, offsetof(struct bz_wait, hook));
-    if (err != 0 || w.task != t) { /* it has left; or we may not look */
+    if (err != 0 || w.task != t) { /* it has left; or we may not read it */
         says(v, err == 0 ? BZ_VIEW_READY : BZ_VIEW_WAITING, "");
         return;
     }
@@ -112,7 +113,8 @@ static void waits_for_future(struct bz_view *v, const void *future)
         bz_look_text(v->what, sizeof v->what, name);
 }
 
-/* It is neither running nor queued, as far as its word and the machines tell. */
+/* Fill in the state of a task that is neither running nor queued, as far as its word and the
+ * machines tell. */
 static void waits(struct bz_view *v, struct bz_task *t, enum bz_life life)
 {
     uintptr_t wait = bz_load_acquire(&t->wait);                           /* wait.c [W] */
@@ -128,7 +130,7 @@ static void waits(struct bz_view *v, struct bz_task *t, enum bz_life life)
     else
         waits_in_node(v, t, in);
     if (!is_still(t, wait))
-        says(v, BZ_VIEW_READY, ""); /* it went on while we looked */
+        says(v, BZ_VIEW_READY, ""); /* it continued while we looked */
 }
 
 /* ---- the whole ---- */

@@ -14,15 +14,15 @@
 #if defined(BZ_WATCH)
 
 enum {
-    LOOK_NS = 20000000, /* between two looks of one looker */
-    LOOKS = 25          /* half a second in which nobody cared */
+    LOOK_NS = 20000000, /* between two looks of one observer */
+    LOOKS = 25          /* half a second without progress */
 };
 
 /* ---- one task, one worker ---- */
 
 void bz_watch_begin(struct bz_machine *m, struct bz_task *t)
 {
-    /* relaxed: one of two that meet sees the other, whatever else is ordered */
+    /* relaxed: of two workers that collide, one sees the other in any order */
     uint32_t was = bz_xchg_relaxed(&t->runs_on, m->index + 1);
     BZ_CHECK(was == 0, "task %llu (%s) runs on machine %u and on machine %u",
              (unsigned long long)t->id, t->ops->kind, was - 1, m->index); /* I1 */
@@ -35,7 +35,7 @@ void bz_watch_end(struct bz_machine *m, struct bz_task *t)
              (unsigned long long)t->id, t->ops->kind, m->index, (int)was - 1); /* I1 */
 }
 
-/* On the next stack: the task's own has been left, nobody knows of it yet. */
+/* On the next stack: the task's own has been left, and no other thread knows of it yet. */
 static void hook_left(void *machine)
 {
     struct bz_machine *m = machine;
@@ -56,7 +56,7 @@ void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook,
 
 /* ---- every fork joined ---- */
 
-/* The function of a job that is left in the deque; NULL: there is none. */
+/* The function of a job that is left in the deque; NULL: none. */
 static void *left_behind(struct bz_machine *m, const struct blitz_job *below, bool has_others)
 {
     struct bz_deque *d = &m->deque;
@@ -110,7 +110,7 @@ static bool is_forgotten(struct bz_watch_dog *dog, struct bz_runtime *rt, bool i
            position(rt, dog->queue) == dog->position;
 }
 
-/* Have an eye on another queue that has something in it. */
+/* Watch another queue that is not empty. */
 static void turn(struct bz_watch_dog *dog, struct bz_runtime *rt)
 {
     unsigned count = rt->proc_count + 1;
@@ -149,7 +149,7 @@ uint64_t bz_watch_until(struct bz_watch_dog *dog, struct bz_runtime *rt, uint64_
     return dog->due_ns < until ? dog->due_ns : until;
 }
 
-/* One who searches should have found it; but the system may keep it waiting. */
+/* A searcher should have found it; but the system may delay the searcher. */
 static unsigned looks_max(struct bz_runtime *rt)
 {
     return bz_idle_searching(&rt->idle) == 0 ? LOOKS : 4 * LOOKS;
@@ -161,7 +161,7 @@ static void look(struct bz_watch_dog *dog, struct bz_runtime *rt, bool is_sleepe
         return;
     uint64_t now = bz_os_now(rt->os);
     if (now < dog->due_ns)
-        return; /* this one does not count */
+        return; /* this look does not count */
     bool is_late = now > dog->due_ns + LOOK_NS;
     dog->due_ns = now + LOOK_NS;
     if (is_late || !is_forgotten(dog, rt, is_sleeper)) {
@@ -186,7 +186,7 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *hea
     struct bz_watch_dog *dog = &m->watch.dog;
     struct bz_sleeper me;
     bool is_for_ever = until == BZ_OS_FOREVER && !bz_sim_is_running();
-    if (is_for_ever) /* its looks do not count as acting */
+    if (is_for_ever) /* its looks do not count as activity */
         bz_sleepers_enter(&me, &p->poll.roused, 0);
     while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until), heard) == -ETIMEDOUT) {
         if (bz_os_now(m->rt->os) >= until)
