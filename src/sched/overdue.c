@@ -1,12 +1,12 @@
 /*
- * overdue.c - which tasks keep a shutdown waiting.
+ * overdue.c - the tasks that delay a shutdown.
  *
- * A task that ignores its cancel keeps blitz_run() from returning. Without a word in the log the program
+ * A task that ignores its cancel keeps blitz_run() from returning. Without a message in the log the program
  * just hangs. So a shutdown names such tasks after a second, and again every ten seconds: id, name,
  * what the task does now, and where.
  *
- * Where is the first frame outside the library, if the task is off its stack and the walk finds one.
- * A task that runs has no frames to walk; the function it began in stands in for them.
+ * The place is the first frame outside the library, if the task is off its stack and the walk finds one.
+ * A task that runs has no frames to walk; the function it began in is logged instead.
  *
  * Only the first few tasks are named: a program with a million tasks would flood its log. The last line
  * counts the others.
@@ -34,7 +34,7 @@ static bool is_ours(const char *symbol)
     return strncmp(symbol, "bz_", 3) == 0 || strncmp(symbol, "blitz_", 6) == 0;
 }
 
-/* The first frame that is not the library's. False: there is none. */
+/* Find the first frame that is not the library's. False: there is none. */
 static bool find_frame(const struct bz_view *v, char *out, size_t size)
 {
     for (unsigned i = 0; i < v->depth; i++)

@@ -1,10 +1,10 @@
 /*
- * quick.h - the next task when it is at hand: the fast path of find.c.
+ * quick.h - take the next task if it is in the batch, ring or next slot: the fast path of find.c.
  *
- * Nearly always the next task stands in the proc's batch or ring, and no other duty is due. One test
- * finds that out: the tick against the tick of the next duty (injector, timers, I/O, inbox). What is
- * rare returns 0, with nothing taken, and the caller goes the long way (bz_find_near), which repeats the
- * tests. So a rare case costs a few instructions more and the common one has no call.
+ * Nearly always the next task is in the proc's batch or ring, and no other duty is due. One test
+ * checks that: the tick against the tick of the next duty (injector, timers, I/O, inbox). In a rare case
+ * the functions return 0, with nothing taken, and the caller takes the slow path (bz_find_near), which repeats the
+ * tests. So a rare case costs a few instructions more, and the common case has no call.
  *
  * Not for the plain form, which has no batch and takes one entry at a time under the CAS.
  */
@@ -13,10 +13,10 @@
 
 #include "sched/sched.h"
 
-/* Below so many entries in the ring a batch is not worth its while: they are taken one by one. */
+/* With fewer entries in the ring a batch is not worth its cost: take them one by one. */
 enum { BZ_BATCH_FROM = 3 };
 
-/* Return the stack of entry i of the batch, which is this proc's alone; NULL if it has none. */
+/* Return the stack of entry i of the batch, which is private to this proc; NULL if it has none. */
 static inline struct bz_stack *bz_stack_in_hand(struct bz_hand *h, unsigned i)
 {
     bz_entry e = i < bz_load_relaxed(&h->count) ? bz_get(&h->entry[i]) : 0; /* relaxed: ours */
@@ -38,7 +38,7 @@ static inline void bz_hand_warm_up(struct bz_hand *h, unsigned at)
     }
 }
 
-/* The same for a lone ring, which has no batch in front of it; its oldest entry is about to run. */
+/* The same for a lone ring, which has no batch; its oldest entry is about to run. */
 static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_ends is)
 {
     if (bz_runq_queued(is.head, is.tail) < 2 * BZ_BATCH_FROM)
@@ -55,7 +55,7 @@ static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_e
     }
 }
 
-/* Take the oldest entry out of the batch or the ring. 0: take the long way. */
+/* Take the oldest entry out of the batch or the ring. 0: take the slow path. */
 static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle *idle)
 {
     struct bz_hand *h = &p->hand;
@@ -73,10 +73,11 @@ static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle
     return bz_runq_take_few(&p->ring, p->ring.is_lone ? BZ_RUNQ_CAP : BZ_BATCH_FROM - 1);
 }
 
-/* The most tasks out of the `next` slot in a row: two that wake each other must not starve the ring. */
+/* The most tasks from the `next` slot in a row: two tasks that wake each other must not starve the
+ * ring. */
 enum { BZ_NEXT_ROW = 3 };
 
-/* Take a task that was woken, and so is to run before those in the ring. 0: take the long way. */
+/* Take a woken task, which runs before those in the ring. 0: take the slow path. */
 static BZ_ALWAYS_INLINE bz_entry bz_quick_next(struct bz_proc *p, bz_entry next)
 {
     if (BZ_UNLIKELY(bz_entry_tag(next) != BZ_ENTRY_RESUMED || p->next_row >= BZ_NEXT_ROW))
@@ -88,8 +89,8 @@ static BZ_ALWAYS_INLINE bz_entry bz_quick_next(struct bz_proc *p, bz_entry next)
 }
 
 /*
- * The next task of the calling machine, which has a proc and is in the runtime, if it is at hand.
- * Returns: a task that has been run before; NULL: take the long way.
+ * Take the next task of the calling machine, which has a proc and is in the runtime, if the fast path finds one.
+ * Returns: a task that has been run before; NULL: take the slow path.
  */
 static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct bz_idle *idle)
 {
@@ -102,7 +103,7 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct 
         e = bz_quick_next(p, next);
     } else {
         e = bz_quick_take(p, idle);
-        p->next_row = 0; /* of no matter if nothing was taken */
+        p->next_row = 0; /* harmless if nothing was taken */
     }
     if (BZ_UNLIKELY(e == 0))
         return NULL;
@@ -110,7 +111,7 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct 
     return (struct bz_task *)e;       /* a resumed entry has no tag */
 }
 
-/* Can a machine switch straight to the task, once it has taken it? */
+/* True if a machine can switch straight to the task, once it has taken it. */
 static BZ_ALWAYS_INLINE bool bz_quick_may_switch(const struct bz_task *t)
 {
     return BZ_LIKELY(t->stack != NULL && !(t->marks & BZ_MARK_LOCKED));
@@ -120,7 +121,7 @@ static BZ_ALWAYS_INLINE bool bz_quick_may_switch(const struct bz_task *t)
  * The same for a task that yields on the only proc of a runtime: `me` is queued behind the others in the
  * same step. No other thread takes from such a ring while this one is in the runtime, so `me` may be queued
  * before its stack is left.
- * Returns: a task to switch to; NULL: take the long way, nothing was done.
+ * Returns: a task to switch to; NULL: take the slow path, nothing was done.
  */
 static BZ_ALWAYS_INLINE struct bz_task *bz_quick_rotate(struct bz_proc *p, struct bz_task *me)
 {

@@ -21,9 +21,9 @@
  *
  * Plain threads have no timers. There a sleep names the time by which it wants to be polled again
  * (bz_waker_by), and the thread sleeps no longer than that. So the list has a heap of these times, made
- * when it is first needed. A poll queues the children that are due and passes the earliest time that is
- * left on to its own waker. Only the parent's poll touches the heap, so it needs no lock. If there is no
- * memory for one more time, the child is queued at once: the next poll asks it, whatever the poll is for.
+ * when it is first needed. A poll queues the children that are due and passes the earliest remaining time
+ * on to its own waker. Only the parent's poll touches the heap, so it needs no lock. If there is no
+ * memory for one more time, the child is queued at once: the next poll polls it, whatever the poll is for.
  *
  * I1  entry.next is NULL, or the entry is in the queue, once. Of the last one it is END.
  * I2  queued is the number of entries in the queue.
@@ -41,7 +41,7 @@
 #include "base/alloc.h"
 #include "sched/sched.h"
 
-/* Behind the last one in the queue. Its address is all that is used of it. */
+/* The end mark behind the last entry in the queue. Only its address is used. */
 static struct bz_ready_entry end_of_queue;
 #define END (&end_of_queue)
 
@@ -212,7 +212,7 @@ static bool heap_grow(struct bz_readylist *r)
     return true;
 }
 
-/* The child wants to be polled at `when`, or earlier. I4 */
+/* Record that the child wants to be polled at `when`, or earlier. I4 */
 static void remember(struct bz_readylist *r, struct bz_ready_entry *e, uint64_t when)
 {
     if (e->place != 0) {

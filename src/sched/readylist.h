@@ -23,7 +23,7 @@
 #include "blitz/future.h"
 #include "os/lock.h"
 
-/* A child as its wakers see it. */
+/* A child's entry, the target of its wakers. */
 struct bz_ready_entry {
     struct bz_ready_entry *next; /* guarded by the list's lock; NULL: not queued */
     struct bz_readylist *list;   /* constant */
@@ -32,20 +32,20 @@ struct bz_ready_entry {
 };
 
 struct bz_readylist {
-    const struct bz_os *os; /* constant, as the next three */
+    const struct bz_os *os; /* constant, like the next three */
     bool is_ours;           /* the parent's waker is one of the runtime's own */
     void (*free_list)(struct bz_readylist *r);
     void (*free_entry)(
-        struct bz_ready_entry *e); /* NULL: the entries lie in the list's own block */
+        struct bz_ready_entry *e); /* NULL: the entries are in the list's own block */
     bz_atomic(size_t) refs;
     struct bz_lock lock;
-    struct bz_ready_entry *head, **tail; /* guarded by lock, as the next three */
+    struct bz_ready_entry *head, **tail; /* guarded by lock, like the next three */
     size_t queued;
     bool is_closed;
     blitz_waker parent; /* empty: the parent is going to poll, or the list is closed */
     /* The rest belongs to the parent's poll. */
     size_t batch;               /* entries that this poll may still take */
-    const blitz_waker *poll;    /* the waker of the poll that runs; NULL: none runs */
+    const blitz_waker *poll;    /* the waker of the running poll; NULL: none runs */
     struct bz_ready_heap *heap; /* NULL: no child has named a time */
 };
 
@@ -68,20 +68,21 @@ blitz_waker bz_readylist_waker(struct bz_ready_entry *e);
 /* Queue an entry and wake the parent, as its waker does. Call from any thread that holds a reference. */
 void bz_readylist_push(struct bz_ready_entry *e);
 
-/* Keep the parent's waker for the children that are woken from now on, and open the batch of those that
+/* Keep the parent's waker for children that are woken from now on, and open the batch of those that
  * were woken before. */
 void bz_readylist_begin(struct bz_readylist *r, const blitz_waker *parent);
 
-/* Take the next entry of the batch; of a loose one with a reference. NULL: the batch is empty. */
+/* Take the next entry of the batch; a loose entry comes with a reference. NULL: the batch is
+ * empty. */
 struct bz_ready_entry *bz_readylist_next(struct bz_readylist *r);
 
-/* End a poll in which the parent says "pending". */
+/* End a poll in which the parent returns "pending". */
 void bz_readylist_end(struct bz_readylist *r, const blitz_waker *parent);
 
-/* Drop the parent's waker: it waits no more, for now. */
+/* Drop the parent's waker: the parent does not wait, for now. */
 void bz_readylist_pause(struct bz_readylist *r);
 
-/* Drop the parent's waker and give up the owner's reference. */
+/* Drop the parent's waker and the owner's reference. */
 void bz_readylist_close(struct bz_readylist *r);
 
 /* Forget the time that this child has named, if any: it is polled no more. */
@@ -90,7 +91,8 @@ void bz_readylist_forget(struct bz_ready_entry *e);
 /* True if w is the waker of a child whose parent's waker is one of the runtime's own. */
 bool bz_readylist_is_ours(const blitz_waker *w);
 
-/* For bz_waker_by(). False: w is no child's waker. Else *parent is the waker of the poll that runs. */
+/* For bz_waker_by(). False: w is no child's waker. Else *parent is the waker of the running
+ * poll. */
 BZ_MUST_USE bool bz_readylist_by(const blitz_waker *w, uint64_t when, const blitz_waker **parent);
 
 #endif

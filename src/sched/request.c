@@ -5,7 +5,7 @@
  * code. Wakers of blitz are cloned under the lock, and only if the request must wait: a poll that is ready
  * at once touches no count.
  *
- * No atomics: everything here is under the primitive's lock, or handed over by a wait.
+ * No atomics: everything here is under the primitive's lock, or is handed off by a wait.
  */
 #include "sched/request.h"
 
@@ -35,8 +35,8 @@ static BZ_ALWAYS_INLINE bool hand(struct bz_request *r, enum bz_waiter_state sta
         bz_wakelist_add(wakes);
         return true; /* its frame may be gone */
     }
-    w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: wait.h, rule 2 */
-    return BZ_BROKEN(110);    /* as if it had taken what it was given */
+    w->state = BZ_WAITER_OUT; /* the waiter takes the lock before it leaves: wait.h, rule 2 */
+    return BZ_BROKEN(110);    /* planted bug: as if the waiter had taken the grant */
 }
 
 bool bz_request_grant(struct bz_request *r, struct bz_wakelist *wakes)
@@ -79,7 +79,7 @@ int bz_request_wait(struct bz_request *r, const struct bz_os *os, blitz_deadline
 
 /* ---- as a future ---- */
 
-/* Under the lock: is it done? Else it stands in the queue. */
+/* Under the lock: return whether it is done. Else it is queued. */
 static bool ask(struct bz_request *r, struct bz_wakelist *wakes)
 {
     uint8_t state = r->waiter.state;

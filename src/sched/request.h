@@ -1,15 +1,15 @@
 /*
  * request.h - one operation that may have to wait, written once and driven in two ways.
  *
- * A request is what one party wants of one primitive: a receive from a channel, a permit of a semaphore,
- * the end of a task. The primitive says what can be done, in a table of functions that all run under its
- * lock. It does not know whether a blocking call or a future wants it:
+ * A request is one operation that a caller wants from a primitive: a receive from a channel, a permit of a semaphore,
+ * the end of a task. The primitive implements it in a table of functions that all run under its
+ * lock. It does not know whether a blocking call or a future makes the request:
  *
- *   enter      Can it be had now? True: it is done, and waiter.result says how. False: the waiter now stands
- *              in a queue of the primitive (wait/waiter.h), where the party that makes it possible finds it.
- *   leave      A deadline, a cancel: the waiter leaves. What it was granted, or notified of, goes to another
- *              waiter. False: it is done all the same, and waiter.result says how.
- *   lock, unlock   The primitive's lock. `unlock` also delivers the wake-ups that were decided under it.
+ *   enter      Try the operation. True: it is done, and waiter.result has the result. False: the waiter is now
+ *              in a queue of the primitive (wait/waiter.h), where the operation that makes it possible finds it.
+ *   leave      After a deadline or a cancel: unregister the waiter. Its grant or notification goes to another
+ *              waiter. False: the operation was done all the same, and waiter.result has the result.
+ *   lock, unlock   The primitive's lock. `unlock` also delivers the wake-ups that were chosen under it.
  *
  * Two drivers use the table:
  *
@@ -17,15 +17,15 @@
  *                     deadline or a cancel, and then leaves.
  *   bz_request_poll, bz_request_cancel   for a future, with a waker instead of a stack.
  *
- * When does a blocking request enter? If is_far says that it will have to wait, the hook of the wait
- * enters, once the stack is left: the lock is taken once to enter and to publish the wait. Otherwise the
+ * The time at which a blocking request enters: if is_far predicts that it will have to wait, the hook of the wait
+ * enters, once the stack is left. Then the lock is taken once, to enter and to publish the wait. Otherwise the
  * caller enters first, so that a request that need not wait pays no switch. If it must wait after all, the
- * hook publishes the wait under a second taking of the lock, and finds what was granted in between.
+ * hook takes the lock a second time to publish the wait, and finds a grant that came in between.
  *
  * docs/writing-a-primitive.md builds a primitive with this, from the first line to its test.
  *
  * I1  A blocking waiter that is granted its request is claimed by the arbiter of its wait in the same step.
- *     So only a future can be granted something and then go: it does not run until it is polled.
+ *     So only a future can be granted something and then leave: it does not run until it is polled.
  * I2  A waiter that entered before its stack was left is not parked until its hook has run (is_parked). A
  *     grant in between changes its state, claims nothing, and the hook finds it.
  */
@@ -41,48 +41,48 @@ struct bz_request_ops {
     void (*unlock)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*enter)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*leave)(struct bz_request *r, struct bz_wakelist *wakes);
-    /* Without the lock: will `enter` have to wait, as far as can be seen? NULL: it is not known. */
+    /* Without the lock: predict whether `enter` will have to wait. NULL: not known. */
     bool (*is_far)(const struct bz_request *r);
-    /* A blocking request continues after a grant. NULL: there is nothing to do. */
+    /* A blocking request continues after a grant. NULL: nothing to do. */
     void (*resumed)(struct bz_request *r, bool is_early);
-    /* Under the lock: a future that stands in the queue, or was granted its request, is polled. Is it done?
-     * NULL: it is if it was granted. */
+    /* Under the lock: a future that is queued, or was granted its request, is polled. Return
+     * whether it is done. NULL: it is done if it was granted. */
     bool (*check)(struct bz_request *r, struct bz_wakelist *wakes);
-    /* Where the id of the task stands that has what is waited for, for dumps. NULL: not known. */
+    /* The address of the id of the task that holds the resource, for dumps. NULL: not known. */
     const void *(*holder)(const struct bz_request *r);
 };
 
 /* ---- granting: under the lock ---- */
 
-/* Take a waiter off its queue: it has what it wants, or (notify) is to enter again. False: its owner had gone,
- * and has nothing. */
+/* Unlink a waiter: its request is done, or (notify) it must enter again. False: its owner had left,
+ * and got nothing. */
 BZ_MUST_USE bool bz_request_grant(struct bz_request *r, struct bz_wakelist *wakes);
 BZ_MUST_USE bool bz_request_notify(struct bz_request *r, struct bz_wakelist *wakes);
 
 /* ---- on a stack ---- */
 
 /*
- * Do it, and wait if need be.
+ * Make the request, and wait if needed.
  * Suspends: until it is done, `until`, or a cancel. Call from a task or any thread, without locks.
  * Returns:  waiter.result; -ETIMEDOUT, -ECANCELED: nothing was done.
  */
 BZ_MUST_USE int bz_request_wait(struct bz_request *r, const struct bz_os *os, blitz_deadline until);
 
-/* The second half: wait with a wait that has been begun. Returns 0: the waiter's state says what came of it;
- * else as above. */
+/* The second half: wait with a wait that has been begun. Returns 0: the waiter's state has the
+ * result; else as above. */
 BZ_MUST_USE int bz_request_park(struct bz_request *r, struct bz_wait *w);
 
-/* ---- the same, with functions that the compiler knows ---- */
+/* ---- the same, with functions known at compile time ---- */
 
 /*
- * The blocking driver, for a primitive whose waits are counted in instructions: a table of constants in `by`
- * makes its calls direct ones. The primitive has a hook of its own, which calls bz_request_hook_by. (A round trip
- * over a channel takes 1310 instructions by these and 1540 by the functions above.)
+ * The blocking driver, for a primitive whose waits are performance-critical: a constant table in `by`
+ * makes its calls direct. The primitive has its own hook, which calls bz_request_hook_by. (A round trip
+ * over a channel takes 1310 instructions with these and 1540 with the functions above.)
  */
 bool bz_request_leave_now(struct bz_request *r); /* false: it was done all the same */
 
-/* On the next stack. A request that has not entered enters here. One that must wait lets deadline and cancel
- * see it; the others were granted something, here or since they entered. */
+/* On the next stack. A request that has not entered enters here. If it must wait, publish the wait
+ * to deadline and cancel. Otherwise it was granted something, here or since it entered. */
 static BZ_ALWAYS_INLINE bool bz_request_hook_by(struct bz_wait *w, struct bz_request *r,
                                                 const struct bz_request_ops *by)
 {
@@ -99,7 +99,7 @@ static BZ_ALWAYS_INLINE bool bz_request_hook_by(struct bz_wait *w, struct bz_req
     }
     r->waiter.is_parked = true;
     bool waits = bz_wait_publish(w);
-    by->unlock(r, &wakes); /* the last thing: the frame may be gone */
+    by->unlock(r, &wakes); /* last: the frame may be gone */
     return waits;
 }
 
@@ -118,7 +118,7 @@ static BZ_ALWAYS_INLINE int bz_request_park_by(struct bz_request *r, struct bz_w
     return 0;
 }
 
-/* True: it is done. */
+/* True if it is done. */
 static BZ_ALWAYS_INLINE bool bz_request_enter_by(struct bz_request *r,
                                                  const struct bz_request_ops *by)
 {
@@ -153,9 +153,10 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
     }
 }
 
-/* ---- as a future ---- */
+/* True if it is done; waiter.result has the result. Else the waker is woken when another poll may
+ * succeed. */
 
-/* True: it is done, and waiter.result says how. Else the waker is woken when it is worth another poll. */
+/* Cancel it. False: it was done all the same. */
 BZ_MUST_USE bool bz_request_poll(struct bz_request *r, const blitz_waker *waker);
 /* Give it up. False: it was done all the same. */
 bool bz_request_cancel(struct bz_request *r);

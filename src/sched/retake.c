@@ -1,11 +1,11 @@
 /*
- * retake.c - the slow halves: coming back while somebody takes, and the taker's side.
+ * retake.c - the slow halves: a machine that comes back while the monitor takes, and the taker's side.
  *
- * The design, its invariant and its pairings are in retake.h. What is here is rare: the monitor
- * takes from a proc when that has run one task for as long as the monitor looked twice.
+ * The design, its invariant and its pairings are in retake.h. The code here is rare: the monitor
+ * takes from a proc only if the proc has run one task during two looks of the monitor.
  *
- * The machine spins while it is being taken from. It is kept for the length of a barrier at most,
- * tens of microseconds, and that only if it comes back in just that moment; sleeping and being
+ * The machine spins while the monitor takes from it. It spins for the length of a barrier at most,
+ * tens of microseconds, and only if it comes back in just that moment. Sleeping and being
  * woken would take longer than most of these waits.
  *
  * Rejected: a CAS on `where` by both sides (9.4 ns each time a task is entered and left, instead of
@@ -28,7 +28,7 @@ bool bz_retake_wait(struct bz_retake *r)
         uint32_t retake = bz_load_acquire(&r->retake); /* [B] */
         if (retake == BZ_TAKING_NONE)
             return true;
-        /* relaxed: nobody waits for it. I2: it may be asked once more, before we know */
+        /* relaxed: no thread waits for it. I2: it may be asked once more, before we know */
         if (retake == BZ_TAKING_GONE && bz_cas_strong_rlx_rlx(&r->retake, &retake, BZ_TAKING_NONE))
             return false;
         bz_os_relax(r->os, round);

@@ -1,34 +1,36 @@
 /*
  * rouse.c - when new work rouses a sleeping thread, and when the running thread keeps it.
  *
- * The policy, in one place. idle.c has the protocol by which no wake-up is lost, place.c the queues, search.c the
+ * The policy, in one place. idle.c has the protocol that loses no wake-up, place.c the queues, search.c the
  * spin, gather.c the proc that listens for files.
  *
  * A wake-up through the kernel costs the waking thread 11 to 26 us and the woken one 33 to 65 us (2 CPUs of a
- * virtual machine). A task of a network server takes 2 to 4 us, most of it system calls. So a thread that is roused for
- * a few of them comes too late, and the message costs more: 20 to 45% with 2 procs instead of 1, and a p99 twice as
- * high (redis-benchmark -c 50 -P 1), before these rules.
+ * virtual machine). A task of a network server takes 2 to 4 us, most of it system calls. So a thread that is roused
+ * for a few of them comes too late, and each message costs more. Before these rules it cost 20 to 45% more with 2
+ * procs than with 1, and the p99 was twice as high (redis-benchmark -c 50 -P 1).
  *
  * New work rouses a sleeping proc at once:
- *   - a spawned or yielded task in the ring or the injector, and a forked job that is exposed. How long it will
- *     run is not known, and fork-join must reach all procs in one wake-up;
+ *   - a spawned or yielded task in the ring or the injector, and a forked job that is exposed. Its run time
+ *     is not known, and fork-join must reach all procs in one wake-up;
  *   - a batch of tasks that I/O has made runnable, if all tasks queued on this proc take longer than ROUSE_NS. The
- *     estimate is their number times the average run of this proc (pace.h). ROUSE_NS is 200 us: a helper arrives after
- *     about 50 us and takes half of the rest, so it saves at most 75 us of latency, for 50 to 90 us of CPU. At 50 us
- *     a batch of 48 requests cost 1.13 times as much on 2 procs as on 1, at 200 us 1.02 times (bench-wakes, epoll-50);
+ *     estimate is their number times the average run of this proc (pace.h). ROUSE_NS is 200 us: a helper arrives
+ *     after about 50 us and takes half of the rest, so it saves at most 75 us of latency, for 50 to 90 us of CPU.
+ *     At 50 us a batch of 48 requests cost 1.13 times as much on 2 procs as on 1, at 200 us 1.02 times
+ *     (bench-wakes, epoll-50);
  *   - a timer or a pinned task of a proc that sleeps.
  *
  * New work is left to the running thread:
  *   - a lone task in the next slot (place.c);
  *   - a batch that is done soon, as above;
- *   - a searcher that has found a task and sees no more work rouses no other proc in its stead. It looks at all
- *     queues once more instead (idle.c). With one connection on 2 procs that was 1.97 futex calls for a message on epoll
- *     and 2.94 on uring; now it is 0.22 and 0.02.
- * If a task turns out to be long, the monitor sees it at two looks in a row and rouses a proc for what is queued
- * behind it: after 100 us to 2 ms, as its budget allows.
+ *   - a lone task that a searcher has found. A searcher that sees no more work rouses no other proc in its place.
+ *     It looks at all queues once more instead (idle.c). Before, one connection on 2 procs made 1.97 futex calls
+ *     per message on epoll and 2.94 on uring; now it makes 0.22 and 0.02.
+ * If a task turns out to be long, the monitor sees it at two looks in a row. It rouses a proc for the tasks queued
+ * behind it after 100 us to 2 ms, as its budget allows.
  *
- * A thread that finds nothing spins for 1 to 15 us before it sleeps, but only beside another proc that is awake, or
- * a call on the pool. Alone, only the kernel can bring work, and a thread that sleeps in its poll hears it at once.
+ * A thread that finds nothing spins for 1 to 15 us before it sleeps, but only while another proc is awake, or a
+ * call runs on the pool. Alone, only the kernel can bring work, and a thread that sleeps in its poll gets it at
+ * once.
  *
  * At low load the files of all procs are in one poll (gather.c): else the kernel wakes a thread of each proc for its
  * share of the events.
@@ -37,7 +39,7 @@
 
 enum { ROUSE_NS = 200000 };
 
-/* True if this machine comes to all of its queued tasks soon. The monitor looks whether it does. */
+/* True if this machine reaches all of its queued tasks soon. The monitor checks that it does. */
 static bool is_soon_done(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;

@@ -1,13 +1,13 @@
 /*
  * runtime.c - a runtime from its config to its end.
  *
- * Life: new -> running -> stopping (no more spawns, everyone cancelled) -> drained (the last task
+ * Life: new -> running -> stopping (no more spawns, all tasks cancelled) -> drained (the last task
  * has ended: live.c) -> ending (machines leave) -> given up -> released. The memory itself stays until
  * the last task header is dropped, because a handle or a waker may outlive everything else: tasks.c.
  *
  * [A] unref: is_ending release -> sched.h, is_ending: acquire    machines leave a finished runtime
  * [D] unref: is_ending, barrier, rouse -> search.c, go_to_sleep: prepare, announce, is_ending
- *     a machine about to sleep sees that it is to leave, or it is roused after its prepare
+ *     a machine about to sleep sees that it must leave, or it is roused after its prepare
  */
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int procs_new(struct bz_runtime *rt)
     if (rt->procs == NULL)
         return -ENOMEM;
     if (bz_os_entropy(rt->os, &seed, sizeof seed) != 0)
-        seed = bz_os_now(rt->os); /* whom to steal from need not be a secret */
+        seed = bz_os_now(rt->os); /* the victims of steals need not be secret */
     int err = bz_machines_init(rt, rt->is.threads_max + BZ_GUESTS_MAX, seed);
     if (err != 0) {
         bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
@@ -75,7 +75,7 @@ static int procs_new(struct bz_runtime *rt)
     }
     bz_barrier_init(&rt->barrier, rt->os);
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
-    /* All but the first count as asleep: to rouse one is to start its thread. */
+    /* All but the first count as asleep: rousing one starts its thread. */
     bz_monitor_init(&rt->monitor);
     bz_gather_init(&rt->gather);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
@@ -126,7 +126,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_runtime_opts *c)
 
 /* ---- stack overflows ---- */
 
-/* In a signal handler of the thread that has overflowed. */
+/* Called in a signal handler of the thread that has overflowed. */
 static bool tell_task(char *text, size_t room)
 {
     struct bz_task *t = bz_task_self();
@@ -234,7 +234,7 @@ static void mark(struct bz_task *t, void *ctx)
         (void)!bz_task_cancel_mark(t);
 }
 
-/* Those that somebody else had cancelled are told once more; it does no harm. */
+/* Deliver the cancel to t. If t was cancelled before, this delivers once more, which is harmless. */
 static void tell(struct bz_task *t, void *ctx)
 {
     (void)ctx;
@@ -242,8 +242,8 @@ static void tell(struct bz_task *t, void *ctx)
         bz_task_cancel_deliver(t);
 }
 
-/* A cancel wakes and so may take locks after ours in rank, but never ours. All are cancelled with
- * one barrier: wait.h. */
+/* Cancel all tasks, with one barrier: wait.h. A cancel wakes, and so may take locks after ours in
+ * rank, but never ours. */
 static void stop(struct bz_runtime *rt)
 {
     bz_lock_take(&rt->stop_lock, rt->os);
@@ -255,7 +255,7 @@ static void stop(struct bz_runtime *rt)
     bz_lock_drop(&rt->stop_lock, rt->os);
 }
 
-/* When a shutdown that began at began_ns speaks next: after a second, then every ten. */
+/* Return when a shutdown that began at began_ns logs next: after a second, then every ten. */
 static uint64_t next_word(uint64_t began_ns, uint64_t now)
 {
     uint64_t said = now - began_ns < BZ_OVERDUE_FIRST_NS
@@ -264,7 +264,7 @@ static uint64_t next_word(uint64_t began_ns, uint64_t now)
     return began_ns + BZ_OVERDUE_FIRST_NS + said * BZ_OVERDUE_AGAIN_NS;
 }
 
-/* The shutdown waits for tasks; it names them in the log from time to time. */
+/* Wait for the tasks, and log their names from time to time. */
 static int await_tasks(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline until)
 {
     uint64_t now = began_ns;
@@ -280,7 +280,7 @@ static int await_tasks(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline 
     return 0;
 }
 
-/* Calls whose callers have left them (blocking.c) are the runtime's to wait for. */
+/* Wait for calls that their callers have left (blocking.c): the runtime is responsible for them. */
 static int await_calls(struct bz_runtime *rt, uint64_t began_ns, blitz_deadline until)
 {
     unsigned left;
@@ -337,7 +337,7 @@ static void name_the_held(struct bz_task *t, void *ctx)
         (unsigned long long)t->id, bz_task_name(t));
 }
 
-/* A forgotten join leaks a header, and whatever the task returned. */
+/* Report a forgotten join: it leaks a header, and the task's result. */
 static void report_held(struct bz_runtime *rt)
 {
     int named = 0;

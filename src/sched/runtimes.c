@@ -1,22 +1,22 @@
 /*
  * runtimes.c - where a debugger begins: every runtime of the process, and the constants it needs.
  *
- * A program in a debugger is stopped, or is a core file: nothing can be called, and all there is to
- * go by are types and the addresses of variables. tools/gdb/blitz.py starts from the two variables
+ * A program in a debugger is stopped, or is a core file: no function can be called, and only types and the addresses
+ * of variables are available. tools/gdb/blitz.py starts from the two variables
  * below. This file and base/slab_chunk.c are compiled with debug information in every build, so that their
- * types are known in a release build as well, unless it was stripped; it adds nothing to the code.
+ * types are known in a release build as well, unless it was stripped; that adds nothing to the code.
  *
- * Rejected: finding runtimes through the thread-local of their workers. A core file may lack what it
- * takes to find thread-locals, and a runtime whose workers have not started has none.
+ * Rejected: finding runtimes through the thread-local of their workers. A core file may lack the data
+ * needed to find thread-locals, and a runtime whose workers have not started has none.
  *
- * I1  The list holds every runtime between its making and the beginning of its end.
+ * I1  The list holds every runtime from its creation to the beginning of its end.
  */
 #include "sched/runtimes.h"
 
 #include "sched/sched.h"
 #include "sched/wait.h"
 
-/* What the script would otherwise have to repeat. */
+/* Constants that the script would otherwise have to repeat. */
 struct bz_debug {
     struct bz_runtime *runtimes; /* the newest; guarded by lock */
     struct bz_lock lock;

@@ -6,7 +6,7 @@
 
 struct bz_runtime;
 
-/* It is complete, or about to be taken apart. Any thread. */
+/* Add a complete runtime to the list; remove one before it is taken apart. Any thread. */
 void bz_runtimes_add(struct bz_runtime *rt);
 void bz_runtimes_remove(struct bz_runtime *rt);
 

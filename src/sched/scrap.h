@@ -1,19 +1,19 @@
 /*
- * scrap.h - one small block that a machine keeps, for what is made and ended all the time.
+ * scrap.h - one small block that a machine keeps, for objects with short lives.
  *
- * A oneshot lives for one answer, and half of what it cost was the C library's malloc and free, though
- * most often the block that is asked for is the one that was just given back on the same thread. So a
- * machine keeps the last such block: asking for it and giving it back are a load, a compare and a
- * store. Every block of at most BZ_SCRAP_BYTES is that large, so any of them will do.
+ * A oneshot lives for one answer, and half of its cost was the C library's malloc and free. Yet most often
+ * the requested block is the one that was just freed on the same thread. So a
+ * machine keeps the last such block: taking and returning it are a load, a compare and a
+ * store. Every block of at most BZ_SCRAP_BYTES has that size, so any of them will do.
  *
- * The block is the C library's as before, and the next owner's from the moment it is taken; it goes
- * with the machine (proc.c). Plain threads have no machine, and test builds keep nothing: there a
- * block that is used after its end shall be found.
+ * The block still comes from the C library, and belongs to the next owner from the moment it is taken. It is freed
+ * with the machine (proc.c). Plain threads have no machine. Test builds keep no block, so that
+ * uses of a freed block are found.
  *
  * Rejected: a list of them (a second block is rare here, and would need a bound), and slabs (base/slab.h
  * has a lock or a runtime behind it, and a oneshot may outlive either).
  *
- * I1  machine->scrap is touched by the machine's thread alone, and by who frees the machine.
+ * I1  machine->scrap is touched by the machine's thread alone, and by the thread that frees the machine.
  */
 #ifndef BZ_SCRAP_H
 #define BZ_SCRAP_H
@@ -27,7 +27,7 @@ enum { BZ_SCRAP_IS_KEPT = 0 };
 enum { BZ_SCRAP_IS_KEPT = 1 };
 #endif
 
-/* NULL if there is no memory. Aligned for anything. Any thread. */
+/* Take a block; NULL if there is no memory. Aligned for any type. Any thread. */
 static BZ_ALWAYS_INLINE void *bz_scrap_take(size_t bytes)
 {
     struct bz_machine *m = BZ_SCRAP_IS_KEPT ? bz_machine_self() : NULL;
@@ -41,7 +41,7 @@ static BZ_ALWAYS_INLINE void *bz_scrap_take(size_t bytes)
     return bz_alloc(&bz_allocator_libc, bytes, _Alignof(max_align_t));
 }
 
-/* What bz_scrap_take() gave, with the same number. Any thread. */
+/* Return a block of bz_scrap_take(), with the same size. Any thread. */
 static BZ_ALWAYS_INLINE void bz_scrap_give(void *block, size_t bytes)
 {
     struct bz_machine *m = BZ_SCRAP_IS_KEPT ? bz_machine_self() : NULL;

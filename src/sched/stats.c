@@ -1,11 +1,11 @@
 /*
- * stats.c - adding up what the procs have counted.
+ * stats.c - the sums of the procs' counters.
  *
- * Reading disturbs nobody: it loads each counter of each proc once. Spawns and ends are those of
- * live.c, which the runtime counts anyway; ends are read first there, so that no reading shows more
+ * Reading disturbs no thread: it loads each counter of each proc once. Spawns and ends are those of
+ * live.c, which the runtime counts anyway. Ends are read first, so that no reading shows more
  * ends than spawns. Stacks and threads are counted by their pools under their locks.
  *
- * The list of counters is counters.h's. Each has a field of the same name in blitz/stats.h, so a
+ * counters.h has the list of counters. Each has a field of the same name in blitz/stats.h, so a
  * counter that is added in one place only does not compile.
  */
 #include <errno.h>

@@ -1,31 +1,31 @@
 /*
- * syscall.c - calls that are made where the task stands, and announced.
+ * syscall.c - blocking calls that a task makes on its own thread, and announces.
  *
- * Most calls that could block do not: a read of a file that is in memory, a lock that is free. To
- * send each of them to another thread costs microseconds. So the machine merely says that it is in
- * a call (retake.h), which is two stores, and goes on. If the call takes long and somebody waits to
- * be run, the monitor moves the proc to another machine (handover.c). Coming back, the machine sees
+ * Most calls that could block do not: a read of a file that is in memory, a lock that is free. Sending
+ * each of them to another thread costs microseconds. So the machine only records that it is in
+ * a call (retake.h), which is two stores, and makes it. If the call takes long and a task waits to
+ * run, the monitor moves the proc to another machine (handover.c). On return, the machine checks
  * whether it still has a proc:
  *
- *      it has                     on with it: a few nanoseconds in all
+ *      it has                     continue: a few nanoseconds in all
  *      gone, but the old one or   it takes that (proc.c, regain): its cache is warm there
- *      another lies idle
+ *      another is idle
  *      gone, and all are busy     the task goes to the end of the queue, the thread to the pool: no
  *                                 more tasks run at a time than there are procs
  *
- * Calls nest: how deep is counted in `where` itself, above BZ_IN_SYSCALL. So the count goes where the
- * task goes, should it wait in there: whatever leaves the runtime restores `where` as it found it.
+ * Calls nest: the depth is counted in `where` itself, above BZ_IN_SYSCALL. So the count moves with the
+ * task if it waits inside the call: every function that leaves the runtime restores `where` as it found it.
  *
- * Forked jobs that are not joined yet would be stuck beneath the call, but for the one that is
- * exposed; they go to the queues first. A call that has none pays a compare.
+ * Forked jobs that are not joined yet would be stuck behind the call, except the one that is
+ * exposed. So they go to the queues first. A call without such jobs pays a compare.
  *
- * On a thread that is no worker of ours nothing of this means anything, and nothing is done.
+ * On a thread that is no worker of ours these functions do nothing.
  *
  * With the uring backend blitz_block_in_place() uses the pool, and the pool's fallback is a call in place. The
- * fallback is therefore bz_call_here(), which asks for nothing: two fallbacks that call each other would
+ * fallback is therefore bz_call_here(), which needs no resources: two fallbacks that call each other would
  * never end if both lack a thread.
  *
- * [A] enter: where release -> retake.h [A]   what the machine did in its proc is seen by the taker
+ * [A] enter: where release -> retake.h [A]   the taker sees what the machine did in its proc
  */
 #include "blitz/blocking.h"
 
@@ -34,7 +34,7 @@
 #include "sched/io.h"
 #include "sched/sched.h"
 
-/* Forked jobs are not to wait for the end of the call. */
+/* Move forked jobs to the queues, so that they do not wait for the end of the call. */
 static BZ_NOINLINE void publish_jobs(void)
 {
     uint32_t was;
@@ -52,16 +52,16 @@ static BZ_ALWAYS_INLINE void enter(struct bz_machine *m)
             bz_store_release(&m->taken.where, where + 1); /* [A] */
         return;
     }
-    (void)!bz_monitor_is_up(m->rt);                   /* without one, who waits here waits for us */
+    (void)!bz_monitor_is_up(m->rt);                   /* without it, queued tasks wait for us */
     uint32_t calls = bz_load_relaxed(&m->calls);      /* relaxed: ours; the monitor peeks */
     bz_store_relaxed(&m->calls, calls + 1);           /* relaxed: a hint */
     bz_store_release(&m->taken.where, BZ_IN_SYSCALL); /* [A] */
 }
 
-/* The proc was taken while we were away. */
+/* The proc was taken during the call. */
 static BZ_NOINLINE void come_back(struct bz_machine *m)
 {
-    if (bz_machine_is_guest(m)) { /* it had none */
+    if (bz_machine_is_guest(m)) { /* it had no proc */
         bz_leave(BZ_IN_USER);
         return;
     }
@@ -89,7 +89,7 @@ static BZ_ALWAYS_INLINE void leave(struct bz_machine *m)
         come_back(m);
 }
 
-/* Whose call it is, for traces; 0: nobody's. */
+/* The task that makes the call, for traces; 0: none. */
 static inline uint64_t caller(const struct bz_machine *m)
 {
     return m->current != NULL ? m->current->id : 0;
