@@ -1,25 +1,25 @@
 /*
- * trace.c - recording: who writes where, names that outlive their tasks, starting and stopping.
+ * trace.c - recording: the rows of the writers, names that outlive their tasks, starting and stopping.
  *
- * A machine writes into a row of its own, made when it has its first event; nobody else does, so a
- * record is a few stores (tracering.h). It is the machine's and not the proc's: a proc changes hands
- * while the machine that lost it still runs its task, and both have something to say. All other
- * threads (plain ones, the monitor, workers of other runtimes) share row 0 under a lock: what they do
- * here is wake and spawn, and that takes locks anyway.
+ * A machine writes into its own row, made at its first event. It is the only writer, so a
+ * record is a few stores (tracering.h). The row belongs to the machine and not to the proc: a proc moves
+ * while the machine that lost it still runs its task, and both record events. All other
+ * threads (plain ones, the monitor, workers of other runtimes) share row 0 under a lock: their
+ * events are wakes and spawns, which take locks anyway.
  *
  * The time is bz_os_now's: virtual under simulation, the same on all CPUs elsewhere, so that records
- * of two rows can be compared. It is read before what is recorded becomes visible: a wake before the
- * task is queued, so that the start that follows cannot be older.
+ * of two rows can be compared. It is read before the event becomes visible: for a wake, before the
+ * task is queued, so that the following start cannot be older.
  *
- * A name lives as long as its task, and a record is read when that is long gone; so names are copied,
- * once each, into a table, and a record has the number. A wait's reason goes the same way, and the
- * user's marks. The table is read without a lock and added to under one. Programs have few
- * different names; those that do not fit are nameless.
+ * A name lives as long as its task, and a record may be read long after that. So each name is copied
+ * once into a table, and a record has its number. The reasons of waits and the user's marks go into the
+ * same table. It is read without a lock and added to under one. Programs have few
+ * different names; names that do not fit are dropped.
  *
- * Memory is pages of the system's and not the user's allocator, which is user code and must not be
- * called from where events happen. A machine that gets none counts what it could not record.
+ * Memory is pages of the system and not of the user's allocator, which is user code and must not be
+ * called where events happen. A machine that gets no memory counts its lost events.
  *
- * A second start uses the rows again from where they are: a machine that saw the flag a moment ago
+ * A second start uses the rows again from their current position: a machine that saw the flag a moment ago
  * may still be writing, and the ring has one writer. So a trace begins at a number in each ring.
  *
  * Rejected: one ring for all (a contended cache line at each event), a ring per proc (see above), a
@@ -30,8 +30,8 @@
  *
  * [R] add_row: row release -> snapshots: row acquire   the row is filled in before it is found
  * [N] add_name: key release -> find: key acquire   the text is there
- * [S] begin_here: is_on release -> is_on: is_on acquire   I2. The count of traced runtimes, which
- *     everybody looks at first, is a hint: an event is a little late, or asks once more for nothing
+ * [S] begin_here: is_on release -> is_on: is_on acquire   I2. Every thread first reads the count of traced
+ *     runtimes, which is a hint: an event is a little late, or checks once more for nothing
  */
 #include "sched/trace.h"
 
@@ -68,7 +68,7 @@ static uint32_t key_of(const char *text, size_t length)
     uint32_t key = 2166136261u;
     for (size_t i = 0; i < length; i++)
         key = (key ^ (unsigned char)text[i]) * 16777619u;
-    return key | 1; /* 0 is a free one */
+    return key | 1; /* 0 is a free slot */
 }
 
 static bool is_it(const struct bz_trace_name *n, const char *text, size_t length)
@@ -76,7 +76,7 @@ static bool is_it(const struct bz_trace_name *n, const char *text, size_t length
     return n->length == length && memcmp(n->text, text, length) == 0;
 }
 
-/* Where it is or would go; from 1 on. 0: the table is full. */
+/* The slot of the name, or a free one for it; from 1 on. 0: the table is full. */
 static unsigned find(struct bz_trace *t, const char *text, size_t length, uint32_t key)
 {
     for (unsigned i = 0; i < BZ_TRACE_NAMES - 1; i++) {
@@ -119,7 +119,7 @@ static unsigned number_of(struct bz_runtime *rt, const char *text)
 
 /* ---- rows ---- */
 
-/* Another row, in the list; NULL if there is no memory. */
+/* Add a row to the list; NULL if there is no memory. */
 static struct bz_trace_row *add_row(struct bz_runtime *rt)
 {
     struct bz_trace *t = &rt->trace;
@@ -140,7 +140,7 @@ static struct bz_trace_row *add_row(struct bz_runtime *rt)
     return row;
 }
 
-/* Row 0, which was the first. */
+/* Row 0, which was added first. */
 static struct bz_trace_row *shared_row(struct bz_trace *t)
 {
     struct bz_trace_row *row = bz_load_acquire(&t->row); /* [R] */
@@ -212,7 +212,7 @@ static struct bz_runtime *runtime_of(blitz_runtime *rt)
     return m != NULL ? m->rt : NULL;
 }
 
-/* The table of names and row 0, once. */
+/* Allocate the table of names and row 0, once. */
 static int make_room(struct bz_runtime *rt)
 {
     struct bz_trace *t = &rt->trace;
@@ -236,7 +236,7 @@ static void begin_here(struct bz_runtime *rt)
         row->from = bz_tracering_count(&row->ring);
     bz_lock_drop(&t->lock, rt->os);
     bz_store_relaxed(&t->unrecorded, 0);               /* relaxed: statistics */
-    bz_store_relaxed(&t->start_ns, bz_os_now(rt->os)); /* relaxed: who writes knows that it is on */
+    bz_store_relaxed(&t->start_ns, bz_os_now(rt->os)); /* relaxed: its reader knows that it is on */
     bz_store_relaxed(&t->end_ns, 0);                   /* relaxed: as above */
     bz_store_release(&t->is_on, 1);                    /* [S] */
     bz_fetch_add_relaxed(&bz_traced, 1);               /* relaxed: a hint, [S] */
@@ -248,7 +248,7 @@ static bool end_here(struct bz_runtime *rt)
     struct bz_trace *t = &rt->trace;
     bz_lock_take(&t->switch_lock, rt->os);
     bool was_on = is_on(t);
-    bz_store_relaxed(&t->is_on, 0); /* relaxed: records come to an end some time */
+    bz_store_relaxed(&t->is_on, 0); /* relaxed: writers stop soon */
     if (was_on) {
         bz_fetch_sub_relaxed(&bz_traced, 1);             /* relaxed: a hint, [S] */
         bz_store_relaxed(&t->end_ns, bz_os_now(rt->os)); /* relaxed: as start_ns */
@@ -257,7 +257,8 @@ static bool end_here(struct bz_runtime *rt)
     return was_on;
 }
 
-/* A task that traces its own runtime runs from here on, as far as the trace knows. */
+/* Record a start of the calling task, if it traces its own runtime: the trace has not seen its
+ * start. */
 static void record_caller(struct bz_runtime *rt)
 {
     struct bz_task *t = bz_task_self();
@@ -339,7 +340,7 @@ void bz_trace_init(struct bz_trace *t)
     bz_atomic_init(&t->end_ns, 0);
 }
 
-/* The first runtime's file is as asked for; each further one has a number behind it. */
+/* The first runtime's file has the requested name; each further one has a number behind it. */
 static char *path_for(struct bz_runtime *rt, const char *asked, size_t *bytes)
 {
     static bz_atomic(unsigned) count;

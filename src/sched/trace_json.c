@@ -2,15 +2,15 @@
  * trace_json.c - a trace as Chrome's JSON, which Perfetto and Chrome (about:tracing) open.
  *
  * One process, a row ("thread") for each machine and one for all other threads. A slice is a complete
- * event ("X": begin and length, so none can be left unclosed); an arrow is a flow, "s" where a task was
- * woken or spawned and "f" where it went on; what takes no time is an instant ("i"). A flow begins
- * in the slice around it; a wake from where nothing is open (a timer, a plain thread) gets a slice of
- * a nanosecond to begin in.
+ * event ("X": begin and length, so none can be left unclosed). An arrow is a flow: "s" where a task was
+ * woken or spawned, "f" where it continued. An event without duration is an instant ("i"). A flow begins
+ * in the slice around it. If a wake comes from a row without an open slice (a timer, a plain thread), it gets a
+ * slice of a nanosecond to begin in.
  *
- * Times are microseconds with three decimals since the trace began. Names come from the user: what is
- * not text is escaped or replaced, so that the file is JSON whatever they are. In `otherData` stands
- * what is missing: `lost` records that were overwritten, `unrecorded` ones there was no memory for, and
- * the time from which on no row lacks anything.
+ * Times are microseconds with three decimals since the trace began. Names come from the user: bytes that
+ * are not text are escaped or replaced, so that the file is always valid JSON. `otherData` lists
+ * the missing data: `lost` records that were overwritten, `unrecorded` events for which there was no memory, and
+ * the time from which no row lacks records.
  *
  * Rejected: B and E events (an E without its B, lost in a ring, unbalances a row to its end);
  * Perfetto's own format (a schema and a compiler for it; it reads this one).
@@ -31,7 +31,7 @@ struct out {
     int (*write)(const void *, size_t, void *);
     void *ctx;
     uint64_t start; /* ns */
-    int err;        /* the first; then nothing is written any more */
+    int err;        /* the first error; nothing is written after it */
     size_t used;
     char buffer[BUFFER];
 };
@@ -57,7 +57,7 @@ BZ_PRINTF(2, 3) static void put(struct out *o, const char *format, ...)
     o->used += (size_t)n;
 }
 
-/* How many bytes of well-formed UTF-8 begin here; 0: it is none. */
+/* The number of bytes of the UTF-8 character that begins here; 0: not well-formed. */
 static unsigned utf8(const unsigned char *c, size_t left)
 {
     unsigned n = c[0] < 0x80   ? 1
@@ -99,7 +99,7 @@ static const char *name_of(struct out *o, unsigned number, char text[NAME_JSON])
 
 /* ---- events ---- */
 
-/* Begin one; the caller goes on with what belongs to its kind, and a brace. */
+/* Begin an event; the caller adds the fields of its kind, and a brace. */
 static void event(struct out *o, const char *kind, unsigned row, uint64_t time)
 {
     uint64_t since = time > o->start ? time - o->start : 0;
@@ -189,7 +189,7 @@ static void put_moment(void *ctx, unsigned row, const struct bz_record *r)
     case BZ_TRACE_handover:
         put(o, ",\"s\":\"p\",\"name\":\"hand-over\",\"args\":{\"proc\":%" PRIu64 "}}", arg);
         break;
-    default: /* a mark of the user's */
+    default: /* a user's mark */
         put(o, ",\"s\":\"t\",\"name\":\"%s\",\"cat\":\"mark\",\"args\":{\"task\":%" PRIu64 "}}",
             name_of(o, bz_trace_name_of(r), text), r->word[BZ_TRACE_TASK]);
         break;
@@ -213,8 +213,8 @@ static void put_rows(struct out *o, unsigned rows)
 
 struct source {
     struct bz_trace_row *row;
-    uint64_t from; /* where the trace begins in it, or where what is left of it does */
-    size_t room;   /* records there were when we looked */
+    uint64_t from; /* the first record of the trace in it, or the first that is left */
+    size_t room;   /* number of records when we looked */
 };
 
 struct copy {
@@ -235,7 +235,8 @@ static unsigned count_rows(struct bz_runtime *rt)
     return count;
 }
 
-/* Where the trace begins in each row, and how much there is. A row that came meanwhile is left out. */
+/* Find the first record of the trace in each row, and the number of records. A row that was added
+ * meanwhile is left out. */
 static void look(struct bz_runtime *rt, struct copy *c)
 {
     struct bz_trace *t = &rt->trace;
@@ -316,7 +317,7 @@ int bz_trace_json(struct bz_runtime *rt, int (*write)(const void *, size_t, void
     c.rows = bz_alloc(&rt->alloc, row_bytes, _Alignof(struct bz_story_row));
     int err = -ENOMEM;
     if (o != NULL && c.sources != NULL && c.rows != NULL) {
-        /* relaxed: whoever writes a trace knows that it was started */
+        /* relaxed: a caller that writes a trace has seen it started */
         uint64_t start = bz_load_relaxed(&rt->trace.start_ns);
         *o = (struct out){.trace = &rt->trace, .write = write, .ctx = ctx, .start = start};
         err = copy_and_put(rt, o, &c);

@@ -1,23 +1,23 @@
 /*
- * trace_story.c - from records to slices and arrows: who ran from when to when, and why then.
+ * trace_story.c - from records to slices and arrows: the runs of each task, and their causes.
  *
- * All rows are read as one, in the order of time. A row has a stack of what is open on it: a task
- * that runs, a child it has claimed and so runs on top, a system call in that. A task that leaves its
- * stack closes all that is open; one that returns closes itself. A start, or a sleep, while a task is
- * open says that it has yielded; so does its own start on another row. Of a task we keep whether a wake or a spawn is under way to it: the
- * next start is its effect.
+ * All rows are merged in the order of time. A row has a stack of open slices: a task
+ * that runs, a child that it has claimed and so runs on top, a system call in that. A task that leaves its
+ * stack closes all open slices; a task that returns closes its own. A start, or a sleep, while a task is
+ * open means that the task has yielded; so does its own start on another row. For each task we record whether a
+ * wake or a spawn is pending: the next start is its effect.
  *
  * Two records of the same nanosecond, on two rows, have no order, and in virtual time whole
- * conversations take no time. Then a start whose cause we have not seen lets the others of that
- * moment go first.
+ * conversations take no time. In that case, a start whose cause we have not seen comes after the other records of
+ * that moment.
  *
- * Records may be missing at the beginning of each row, from different moments on. So nothing is
- * required: an end without a beginning is passed over, and what is open at the end is closed there
- * and marked so. An arrow that begins before all rows do is not drawn: the start it led to may be
- * missing, and a later one is not its effect.
+ * Records may be missing at the beginning of each row, up to different times. So nothing is
+ * required: an end without a beginning is skipped, and a slice that is open at the end is closed there
+ * and marked as open. An arrow that begins before all rows do is not drawn: its start may be
+ * missing, and a later start is not its effect.
  *
- * I1  A slice is told once, when it is closed; all are closed when the story is over.
- * I2  An arrow's effect is told after its cause, and at most once.
+ * I1  A slice is reported once, when it is closed; all are closed at the end.
+ * I2  An arrow's effect is reported after its cause, and at most once.
  */
 #include "sched/trace_story.h"
 
@@ -27,7 +27,7 @@
 
 #include "task/task.h"
 
-enum { DEEP = 64 }; /* claims within claims that are drawn */
+enum { DEEP = 64 }; /* nested claims that are drawn */
 
 static_assert((int)BZ_LEFT_ENDS == 1 + (int)BZ_RAN_DONE &&
                   (int)BZ_LEFT_WAITS == 1 + (int)BZ_RAN_PENDING &&
@@ -38,17 +38,17 @@ struct row {
     struct bz_story_row in;
     size_t at;
     struct bz_slice open[DEEP];
-    unsigned depth;     /* of open, and beyond: those are not drawn */
+    unsigned depth;     /* of open, and beyond: the deeper ones are not drawn */
     uint64_t timer_for; /* the record before was a timer's, for this task */
-    uint64_t over;      /* the last record but for wakes was this task's end */
+    uint64_t over;      /* the last record except wakes was this task's end */
 };
 
-/* What is known of a task. */
+/* The known state of a task. */
 struct known {
     uint64_t id;    /* 0: free */
-    uint64_t arrow; /* under way to it; 0: none */
+    uint64_t arrow; /* pending arrow to it; 0: none */
     uint64_t woken; /* when */
-    unsigned row;   /* where it last ran, + 1; 0: nowhere */
+    unsigned row;   /* the row where it last ran, + 1; 0: none */
 };
 
 struct story {
@@ -58,13 +58,13 @@ struct story {
     struct known *tasks;
     size_t mask;
     uint64_t arrows; /* so far */
-    uint64_t begin;  /* from when on no row lacks anything */
-    uint64_t end;    /* the last moment */
+    uint64_t begin;  /* the time from which no row lacks records */
+    uint64_t end;    /* the last time */
 };
 
 /* ---- tasks ---- */
 
-/* There is always room: there are more places than records. */
+/* Find or add a task. There is always room: there are more slots than records. */
 static struct known *know(struct story *s, uint64_t id)
 {
     size_t at = (size_t)(id * UINT64_C(0x9e3779b97f4a7c15) >> 17) & s->mask;
@@ -97,7 +97,7 @@ static void close_all(struct story *s, struct row *r, uint64_t now, enum bz_left
 {
     while (r->depth > 0) {
         close_top(s, r, now, left, why);
-        why = 0; /* it was the top one's reason */
+        why = 0; /* only the top slice has the reason */
         if (top(r) != NULL)
             top(r)->is_below = true;
     }
@@ -118,14 +118,14 @@ static struct bz_slice *open_slice(struct row *r, const struct bz_record *e)
 
 /* ---- events ---- */
 
-/* It is a job's header, which has its forker's id. */
+/* True if it is a job's header, which has its forker's id. */
 static bool is_job_start(const struct bz_record *e)
 {
     return bz_trace_event_of(e) == BZ_TRACE_start && (e->word[BZ_TRACE_ARG] & BZ_TASK_ANONYMOUS);
 }
 
-/* It runs again, so it has yielded where it ran, if that is still open: the start of who came next
- * there is recorded after it was queued. */
+/* The task runs again, so it has yielded on its last row, if its slice is still open there. The
+ * start of the next task on that row is recorded after this task was queued. */
 static void left_elsewhere(struct story *s, struct row *here, const struct known *task,
                            uint64_t now)
 {
@@ -142,7 +142,7 @@ static void run(struct story *s, struct row *r, const struct bz_record *e)
     struct bz_slice *slice = open_slice(r, e);
     slice->is_job = is_job_start(e);
     if (slice->is_job)
-        return; /* the arrows are its forker's */
+        return; /* the arrows belong to its forker */
     struct known *task = know(s, id);
     left_elsewhere(s, r, task, now);
     task->row = 1 + (unsigned)(r - s->rows);
@@ -155,7 +155,8 @@ static void run(struct story *s, struct row *r, const struct bz_record *e)
     s->to->effect(s->to->ctx, (unsigned)(r - s->rows), &a); /* I2 */
 }
 
-/* It is queued, by somebody on this row. One that is queued already only yielded. */
+/* The task is queued, by a task or thread of this row. A task that is queued already has only
+ * yielded. */
 static void cause(struct story *s, struct row *r, const struct bz_record *e, bool is_spawn)
 {
     struct known *task = know(s, e->word[BZ_TRACE_TASK]);
@@ -175,7 +176,7 @@ static void cause(struct story *s, struct row *r, const struct bz_record *e, boo
     s->to->cause(s->to->ctx, (unsigned)(r - s->rows), &a);
 }
 
-/* The task on top has returned. */
+/* The top task has returned. */
 static void returned(struct story *s, struct row *r, uint64_t now, uint64_t id, unsigned ran)
 {
     struct bz_slice *t = top(r);
@@ -185,7 +186,7 @@ static void returned(struct story *s, struct row *r, uint64_t now, uint64_t id, 
         close_top(s, r, now, ran == BZ_RAN_JOB ? BZ_LEFT_ENDS : (enum bz_left)(1 + ran), 0);
 }
 
-/* It leaves its stack, with all that stand on it. */
+/* The task leaves its stack, with all tasks on it. */
 static void parked(struct story *s, struct row *r, const struct bz_record *e)
 {
     struct bz_slice *t = top(r);
@@ -193,7 +194,7 @@ static void parked(struct story *s, struct row *r, const struct bz_record *e)
         close_all(s, r, e->word[BZ_TRACE_TIME], BZ_LEFT_WAITS, bz_trace_name_of(e));
 }
 
-/* A task that had claimed a child goes on. If the child has waited, the row may be another. */
+/* A task that had claimed a child continues. If the child has waited, the row may differ. */
 static void back(struct story *s, struct row *r, const struct bz_record *e)
 {
     uint64_t arg = e->word[BZ_TRACE_ARG], child = arg & (UINT64_MAX >> 2);
@@ -270,7 +271,8 @@ static const struct bz_record *head(const struct row *r)
     return r->at < r->in.count ? &r->in.records[r->at] : NULL;
 }
 
-/* Has it begun before it was woken? Then its cause is still to come, if it is on another row. */
+/* True if it starts before it was woken. Then its cause is still to come, if it is on another
+ * row. */
 static bool is_early(struct story *s, const struct bz_record *e)
 {
     enum bz_trace_event event = bz_trace_event_of(e);
@@ -280,7 +282,7 @@ static bool is_early(struct story *s, const struct bz_record *e)
     return task->arrow == 0;
 }
 
-/* The row whose next record is the oldest; NULL: there is none. */
+/* The row with the oldest next record; NULL: none. */
 static struct row *next_row(struct story *s)
 {
     struct row *best = NULL;

@@ -1,10 +1,10 @@
 /*
- * tracering.c - writing a record, and copying those that are still there.
+ * tracering.c - writing a record, and copying the records that are still there.
  *
- * The design, its invariants and its pairings are in tracering.h. What is here and not there is the
- * arithmetic of what a reader may believe: before it copies it skips what is gone for sure, and when
- * it has copied it drops what may have gone while it did. Both are "record i is whole as long as
- * i + size > head"; the first look saves work, the second one is the proof.
+ * The design, its invariants and its pairings are in tracering.h. This file adds the
+ * arithmetic of a reader. Before it copies, it skips records that are surely gone. After the
+ * copy it drops records that may have been overwritten meanwhile. Both tests are "record i is whole as long as
+ * i + size > head"; the first test saves work, the second is the proof.
  */
 #include "sched/tracering.h"
 
@@ -42,7 +42,7 @@ static void copy(struct bz_tracering *r, uint64_t at, struct bz_record *out)
         out->word[i] = bz_load_acquire(&from[i]); /* [B] */
 }
 
-/* The oldest that is whole when the writer has come to `head`. */
+/* The oldest record that is whole when the writer is at `head`. */
 static uint64_t oldest(const struct bz_tracering *r, uint64_t head)
 {
     return head >= r->size ? head - r->size + 1 : 0;
