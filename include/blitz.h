@@ -1,8 +1,8 @@
 /*
  * blitz.h - everything blitz offers, in one include.
  *
- * Each header beneath stands on its own and is the manual of one idea; include them singly if you
- * like. All of them compile as C11 and as C++17.
+ * Each of the headers below is complete in itself and is the manual of one topic. You may include them one by
+ * one. All of them compile as C11 and as C++17.
  */
 #ifndef BLITZ_H
 #define BLITZ_H

@@ -12,7 +12,7 @@
  *     blitz_join_set_unref(set);
  *
  * A set holds any number of members: tasks that were spawned into it, tasks that were added, and futures.
- * blitz_join_set_next() waits for the next member that ends, takes it out and tells its key and result.
+ * blitz_join_set_next() waits for the next member that ends, takes it out and returns its key and result.
  * A member costs two polls and one allocation, however many there are.
  *
  * A task runs by itself. A future makes progress while a caller waits in blitz_join_set_next() (or polls
@@ -41,22 +41,22 @@ typedef struct blitz_join_set blitz_join_set;
 
 /* A member that has ended. */
 typedef struct blitz_joined {
-    void *key;     /* what it was added with */
-    int result;    /* what the task returned; the future's output; -ECANCELED: it was given up */
-    void *pointer; /* the pointer that the task left, yours now; NULL if none */
+    void *key;            /* the key it was added with */
+    int result;           /* the task's result; the future's output; -ECANCELED: it was cancelled */
+    void *pointer;        /* the pointer that the task left, yours now; NULL if none */
     blitz_future *future; /* the future, yours again; NULL: it was a task */
 } blitz_joined;
 
 /*
  * Make an empty set.
- * Owns:     *out is yours; give it up with blitz_join_set_unref().
+ * Owns:     *out is yours; release it with blitz_join_set_unref().
  * Suspends: never. Call from any thread.
  * Returns:  0, -ENOMEM, -EINVAL (nowhere to put it).
  */
 BLITZ_API int blitz_join_set_new(blitz_join_set **out);
 
 /*
- * One more handle of the set.
+ * Add a handle of the set.
  * Owns:     shares the set.
  * Suspends: never. Call from any thread that holds a handle.
  * Returns:  set.
@@ -64,7 +64,7 @@ BLITZ_API int blitz_join_set_new(blitz_join_set **out);
 BLITZ_API blitz_join_set *blitz_join_set_ref(blitz_join_set *set);
 
 /*
- * Give up a handle. The last one cancels all members and waits until they have ended. Their results are
+ * Release a handle. The last one cancels all members and waits until they have ended. Their results are
  * dropped; a task's pointer goes to its drop_result. NULL is ignored.
  * Owns:     takes the handle.
  * Suspends: if it is the last handle and there are members that do not end at once. A cancel of the caller
@@ -75,7 +75,7 @@ BLITZ_API BLITZ_SUSPENDS void blitz_join_set_unref(blitz_join_set *set);
 
 /*
  * Start fn(arg) as a task of the set.
- * Owns:     the set holds the task's handle. `key` is yours: blitz_join_set_next() tells it.
+ * Owns:     the set holds the task's handle. `key` is yours: blitz_join_set_next() returns it.
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
  * Returns:  0, or as blitz_spawn(): then nothing was started.
  */
@@ -138,24 +138,24 @@ typedef struct blitz_join_set_future {
 } blitz_join_set_future;
 
 /*
- * The next member that ends.
+ * Make a future for the next member that ends.
  * Owns:     borrows the set until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_join_set_next_future_init(blitz_join_set_future *f, blitz_join_set *set);
 
 /*
- * Ask all members to stop. Tasks are cancelled at once. Futures are given up by their class
- * (blitz/future.h) when a caller takes members out. The members stay in the set until they are taken
- * out; a future that was given up has the result -ECANCELED. Members that are added later are not cancelled.
+ * Ask all members to stop. Tasks are cancelled at once. Futures are cancelled by their class (blitz/future.h) when a
+ * caller takes members out. The members stay in the set until they are taken out; a cancelled future has the
+ * result -ECANCELED. Members that are added later are not cancelled.
  * Owns:     borrows the set until it returns.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_join_set_cancel(blitz_join_set *set);
 
 /*
- * Let all tasks go their way. They leave the set and run on. Futures are given up by their class; a pinned
- * one stays in the set until it is ready.
+ * Detach all tasks. They leave the set and run on. Futures are cancelled by their class; a pinned future stays in
+ * the set until it is ready.
  * Owns:     borrows the set until it returns. Futures that have left it are yours again.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EBUSY (a caller waits for the next member), -EINVAL (no set).
@@ -163,7 +163,7 @@ BLITZ_API void blitz_join_set_cancel(blitz_join_set *set);
 BLITZ_API int blitz_join_set_detach(blitz_join_set *set);
 
 /*
- * The number of members that were not taken out yet.
+ * Return the number of members that were not taken out yet.
  * Owns:     borrows the set until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  the number.
