@@ -12,25 +12,25 @@
  *         return left + blitz_join(&job);
  *     }
  *
- * A fork says that fn(arg) may run at the same time as what follows; the join says that its result
- * is needed now. If no worker had time for it, the join calls fn itself: then a fork and a join cost
- * about a nanosecond more than the call. So fork generously: who has nothing to do takes the
- * oldest job, which is the largest part of the work left.
+ * A fork says that fn(arg) may run at the same time as the code that follows. The join says that its result is needed
+ * now. If no other worker has taken the job, the join calls fn itself: then a fork and a join cost about a nanosecond
+ * more than the call. So fork generously: an idle worker takes the oldest job, which is the largest part of the
+ * remaining work.
  *
  * The rules:
- *   - Every fork is joined, once, by the task that forked, before the job's memory goes away; it
- *     usually lies in the frame of the function that forks and joins.
+ *   - The task that forked joins each fork once, before the job's memory goes away. The job usually lies in the frame
+ *     of the function that forks and joins.
  *   - Join in the reverse order of the forks. Another order works, but is slow.
- *   - A job may do anything a task may: fork, spawn, wait, sleep, take a lock. A join that waits for
- *     a job another worker has taken suspends the task, and the worker does something else; it never
- *     runs a stranger's work on top of the waiting frame. So a lock of blitz's held over a join is
- *     not taken again underneath it, and the stack does not grow by helping.
- *   - A job belongs to the task that forked it: it has its name and its id. A cancel of that task
- *     reaches the jobs others run for it; what must not be cancelled in a job is shielded there.
- *   - A join may continue on another thread: see blitz/task.h for what that means.
+ *   - A job may do anything a task may: fork, spawn, wait, sleep, take a lock. If another worker has taken the job, the
+ *     join suspends the task, and the worker runs something else. It never runs unrelated work on top of the waiting
+ *     frame. So a blitz lock that is held over a join is not taken again underneath it, and helping does not make the
+ *     stack grow.
+ *   - A job belongs to the task that forked it: it has the task's name and id. A cancel of that task reaches the jobs
+ *     that other workers run for it. Shield the parts of a job that must not be cancelled.
+ *   - A join may continue on another thread: see blitz/task.h for the consequences.
  *   - A job must not unwind: no longjmp or C++ exception past a fork that is not joined.
- *   - On a plain thread, outside any worker, nothing is taken by anybody: the join calls fn. To have
- *     others help there, run the whole computation by blitz_par_run().
+ *   - On a plain thread, outside any worker, no job is taken: the join calls fn. To let workers help there, run the
+ *     whole computation by blitz_par_run().
  */
 #ifndef BLITZ_FORK_H
 #define BLITZ_FORK_H
@@ -42,32 +42,32 @@
 
 BLITZ_BEGIN_DECLS
 
-/* A forked call. The memory is the caller's; the fields are blitz's. */
+/* A forked call. The memory is the caller's; the fields belong to blitz. */
 typedef struct blitz_job {
     uintptr_t link_;    /* to the next older job, or to the next in a queue */
-    int (*fn_)(void *); /* what to call */
-    void *arg_;         /* with what */
-    uintptr_t latch_;   /* meaningless until the job is shown to others */
-    void *task_;        /* who forked it; likewise */
-    int result_;        /* written by whoever ran it, before the latch */
-    unsigned check_;    /* was it shown to others, was it joined? Likewise meaningless before */
+    int (*fn_)(void *); /* the function to call */
+    void *arg_;         /* its argument */
+    uintptr_t latch_;   /* undefined until the job is visible to other workers */
+    void *task_;        /* the task that forked it; undefined likewise */
+    int result_;        /* written by the worker that ran it, before the latch */
+    unsigned check_;    /* whether it was visible, and was joined; undefined likewise */
 } blitz_job;
 
-/* What fork and join see of the worker they run on. Not for programs. */
+/* The part of a worker that fork and join use. Not for programs. */
 struct blitz_worker_ {
     uintptr_t newest_;    /* job, linked to the next older one */
-    uintptr_t attention_; /* not 0: forks and joins take the long way */
-    uintptr_t asked_;     /* not 0: the task has run for long; blitz/yield.h */
-    uintptr_t paused_;    /* not 0: it is not to be taken away from here; likewise */
+    uintptr_t attention_; /* not 0: forks and joins take the slow path */
+    uintptr_t asked_;     /* not 0: the task should yield; blitz/yield.h */
+    uintptr_t paused_;    /* not 0: the task must not be preempted; likewise */
 };
 
-#if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* callers keep them out of the way, we do not */
+#if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* cold for callers, not in the library itself */
 #define BLITZ_COLD_ __attribute__((cold))
 #else
 #define BLITZ_COLD_
 #endif
 
-/* The long ways; join: was it done by somebody else? Not for programs. */
+/* The slow paths. join: not 0 if another worker ran the job. Not for programs. */
 BLITZ_API BLITZ_COLD_ void blitz_fork_slow_(blitz_job *job);
 BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ int blitz_join_slow_(blitz_job *job);
 BLITZ_API BLITZ_COLD_ void blitz_share_slow_(void);
@@ -79,9 +79,9 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 #define BLITZ_LIKELY_(x) (x)
 #endif
 /*
- * A look at what others may store to, relaxed; a store that others may look at, release; and the
- * compiler's promise that the one stays behind the other: src/sched/deque.c has the reasons. A
- * program has no bz_atomic.h, and the model checker brings its own.
+ * PEEK: a relaxed load of a word that other threads store to. POKE: a release store to a word that other threads load.
+ * ORDER: a compiler fence between the two. src/sched/deque.c has the reasons. A program does not have bz_atomic.h, and
+ * the model checker defines its own.
  */
 #if !defined(BLITZ_PEEK_)
 #if defined(__GNUC__)
@@ -98,8 +98,8 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 #endif
 #endif
 
-/* A look at what may be another's by now: then what was seen is not believed. ThreadSanitizer would say
- * so. */
+/* Load a word whose memory may already belong to another thread; the caller then ignores the value. ThreadSanitizer
+ * would report the load. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define BLITZ_TSAN_ 1
@@ -116,8 +116,8 @@ blitz_glance_(const uintptr_t *p)
 #endif
 
 /*
- * The worker this runs on, or NULL. After a wait it may be another one, and compilers would keep the
- * address of a thread-local; so it is read by an assembly that names the thread register itself.
+ * Return the worker of the calling thread, or NULL. After a wait it may be another worker, but compilers would keep the
+ * address of a thread-local. So an assembly statement that names the thread register reads it.
  */
 #if defined(__x86_64__) && defined(__linux__) && !defined(__ILP32__) && defined(__GNUC__)
 static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
@@ -154,8 +154,8 @@ static inline BLITZ_WHOLE_ struct blitz_worker_ *blitz_worker_(void)
 }
 #endif
 
-/* The short ways, on a worker: first done, then asked whether it was all right. Pushed in any case;
- * popped only if it says so. Not for programs. */
+/* The fast paths, on a worker. Each first changes the deque, then checks whether it was allowed to. A push always stays
+ * pushed; a pop is undone unless it returns 1. Not for programs. */
 static inline BLITZ_WHOLE_ int blitz_push_(struct blitz_worker_ *w, blitz_job *job)
 {
     job->link_ = w->newest_;
@@ -176,7 +176,7 @@ static inline BLITZ_WHOLE_ int blitz_pop_(struct blitz_worker_ *w, blitz_job *jo
     return 0;
 }
 
-/* A join but for the call: 1: somebody else has made it; 0: the caller is to. Not for programs. */
+/* A join without the call. 1: another worker has made the call; 0: the caller must. Not for programs. */
 static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join_begin_(blitz_job *job)
 {
     struct blitz_worker_ *w = blitz_worker_();
@@ -184,8 +184,8 @@ static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join_begin_(blitz_job *job)
 }
 
 /*
- * Let fn(arg) run at the same time as what follows.
- * Owns:     borrows `job` until blitz_join(&job) returns; `arg` is fn's.
+ * Let fn(arg) run at the same time as the code that follows.
+ * Owns:     borrows `job` until blitz_join(&job) returns; `arg` is passed to fn.
  * Suspends: never. Call from a task, a job, or a plain thread (then the join will call fn).
  */
 static inline BLITZ_WHOLE_ void blitz_fork(blitz_job *job, int (*fn)(void *arg), void *arg)
@@ -198,10 +198,10 @@ static inline BLITZ_WHOLE_ void blitz_fork(blitz_job *job, int (*fn)(void *arg),
 }
 
 /*
- * Wait for a forked call, or make it now if nobody has taken it.
+ * Wait for a forked call, or make the call now if no worker has taken it.
  * Owns:     gives `job` back. All the job did is visible to the caller.
- * Suspends: until whoever took the job has finished it; a cancel does not end the wait, it is passed
- *           on to the job. Call where the fork was called.
+ * Suspends: until the worker that took the job has finished it. A cancel does not end the wait; it is passed on to the
+ *           job. Call where the fork was called.
  * Returns:  what fn returned.
  */
 static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join(blitz_job *job)
@@ -212,8 +212,8 @@ static inline BLITZ_WHOLE_ BLITZ_SUSPENDS int blitz_join(blitz_job *job)
 }
 
 /*
- * Look up from a long computation: if another worker has nothing to do, it can take the oldest job
- * this one has pending. Forks and joins do that anyway; one look costs a nanosecond or two.
+ * Share work from within a long computation: if another worker is idle, it can take the oldest pending job of this one.
+ * Forks and joins do that anyway; one check costs a nanosecond or two.
  * Suspends: never. Call from anywhere.
  */
 static inline BLITZ_WHOLE_ void blitz_share(void)
@@ -245,13 +245,13 @@ static inline BLITZ_WHOLE_ void blitz_share(void)
  *     struct name_job                              a forked call: a blitz_job, arguments and result
  *     void name_fork(struct name_job *j, ...)      as blitz_fork; copies the arguments
  *     type name_join(struct name_job *j)           as blitz_join; the function's result
- * Types are written so that a name can follow them: an array or a function by a typedef. A failure
- * inside is what the result says it is: a negative int, a struct with an error in it.
+ * Write types so that a name can follow them: for an array or a function use a typedef. The result carries a failure: a
+ * negative int, or a struct with an error in it.
  */
 #define BLITZ_FORK_DEFINE(name, type, ...) \
     BLITZ_FORK_NTH_(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0)(name, type, __VA_ARGS__)
 
-/* What it is made of. Not for programs. */
+/* The parts of BLITZ_FORK_DEFINE. Not for programs. */
 #define BLITZ_FORK_NTH_(a, b, c, d, e, f, n, ...) BLITZ_FORK_##n##_
 #define BLITZ_FORK_BODY_(name, type, call)                                  \
     static BLITZ_MAYBE_UNUSED int name##_run_(void *arg)                    \
@@ -382,16 +382,16 @@ typedef struct blitz_call {
 enum { BLITZ_INVOKE_MAX = 8 };
 
 /*
- * Make up to eight calls, at the same time if others have time for them, and wait for all:
+ * Make up to eight calls, at the same time if other workers are free, and wait for all:
  *
  *     err = BLITZ_INVOKE({sort_half, &left}, {sort_half, &right});
  *
- * All are made, also if one fails, but for those that have not begun when the calling task is
- * cancelled: they count as if they had returned -ECANCELED. The first one is made by the caller.
+ * All calls are made, also if one fails. Exception: if the calling task is cancelled, calls that have not begun are not
+ * made and count as if they had returned -ECANCELED. The caller makes the first call.
  * Owns:     borrows `calls` until it returns.
- * Suspends: until all have returned. Call from anywhere; on a plain thread as blitz_par_run().
- * Returns:  0 if all returned 0; else the result of the first, in the order given, that did not.
- *           -EINVAL: more than BLITZ_INVOKE_MAX, or without a function; none was made.
+ * Suspends: until all have returned. Call from anywhere; on a plain thread it works as blitz_par_run().
+ * Returns:  0 if all returned 0; else the first result other than 0, in the order given. -EINVAL: more than
+ *           BLITZ_INVOKE_MAX calls, or a call without a function; none was made.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_invoke(const blitz_call *calls, size_t count);
 
@@ -411,24 +411,24 @@ BLITZ_API BLITZ_SUSPENDS int blitz_invoke(const blitz_call *calls, size_t count)
 
 struct blitz_runtime; /* blitz/runtime.h */
 
-/* The long way of what follows. Not for programs. */
+/* The slow path of the next function. Not for programs. */
 BLITZ_API BLITZ_SUSPENDS int blitz_par_outside_(int (*fn)(void *arg), void *arg);
 
-/* What every parallel function begins with: on a worker a call, elsewhere blitz_par_run(NULL, ...).
- * Not for programs. */
+/* The entry of every parallel function: on a worker a call of fn, elsewhere blitz_par_run(NULL, ...). Not for
+ * programs. */
 static inline BLITZ_SUSPENDS int blitz_par_call_(int (*fn)(void *arg), void *arg)
 {
     return BLITZ_LIKELY_(blitz_worker_() != NULL) ? fn(arg) : blitz_par_outside_(fn, arg);
 }
 
 /*
- * Run fn(arg) where workers can help with what it forks, and wait for it. Loops, sorts and the other
- * parallel functions do that by themselves; call it around several of them to enter once.
- * In a task of that runtime it is a call. Elsewhere fn runs as a task: it has a stack of the
- * runtime's size, and other thread-locals, perhaps, than the caller. A runtime that will not have it
- * (shut down, no memory) is done without: fn is called here, and what it forks by its joins. So it
- * does not fail.
- * Owns:     borrows the runtime until it returns; NULL: that of blitz_par_runtime(). `arg` is fn's.
+ * Run fn(arg) where workers can help with its forks, and wait for it. Loops, sorts and the other parallel functions do
+ * that by themselves. Call it around several of them to enter the runtime once.
+ *
+ * In a task of that runtime it is a plain call. Elsewhere fn runs as a task: it has a stack of the runtime's size, and
+ * perhaps other thread-locals than the caller. If the runtime refuses the task (shut down, no memory), fn is called
+ * here, and its joins make the forked calls. So it does not fail.
+ * Owns:     borrows the runtime until it returns; NULL: that of blitz_par_runtime(). `arg` is passed to fn.
  * Suspends: the calling task or thread until fn has returned. Call from anywhere.
  * Returns:  what fn returned; -EINVAL (fn is NULL).
  */
@@ -436,30 +436,29 @@ BLITZ_API BLITZ_SUSPENDS int blitz_par_run(struct blitz_runtime *rt, int (*fn)(v
                                            void *arg);
 
 /*
- * The runtime in which parallel functions run that are called here: in a task its own; on a plain
- * thread the one chosen by blitz_par_use(), or else one for the whole process, which the first call
- * makes, with the default options (BLITZ_PROCS and the others are heeded). Nobody ends that one but
- * blitz_par_end(): its workers sleep when there is nothing to do, and go with the process. After a
- * fork() the child must not call parallel functions if the parent had: see blitz/runtime.h.
- * Owns:     the runtime is not the caller's: to be looked at (blitz/stats.h), and used, not ended.
+ * Return the runtime in which parallel functions run that are called here. In a task it is the task's own. On a plain
+ * thread it is the one chosen by blitz_par_use(), or else one for the whole process. The first call makes that one,
+ * with the default options (BLITZ_PROCS and the others apply). Only blitz_par_end() ends it. Its idle workers sleep,
+ * and end with the process. After a fork() the child must not call parallel functions if the parent had: see
+ * blitz/runtime.h.
+ * Owns:     the runtime is not the caller's: read it (blitz/stats.h) and use it, but do not end it.
  * Suspends: never. Call from any thread.
- * Returns:  the runtime; NULL: there is none, and none could be made. Then parallel functions run on
- *           the calling thread alone.
+ * Returns:  the runtime. NULL: there is none, and none could be made. Then parallel functions run on the calling thread
+ *           alone.
  */
 BLITZ_API struct blitz_runtime *blitz_par_runtime(void);
 
 /*
- * Have the parallel functions that plain threads call run in that runtime. NULL: in the process's own
- * again.
+ * Choose the runtime for parallel functions that plain threads call. NULL: the process's own again.
  * Owns:     borrows the runtime until another is chosen and the calls that began before have ended.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_par_use(struct blitz_runtime *rt);
 
 /*
- * End the process's own runtime, if there is one: for who must leave no threads behind, be it a
- * library that is about to be unloaded or a test. The next call makes another.
- * Owns:     takes the runtime. No other thread may be in a parallel function, or about to begin one.
+ * End the process's own runtime, if there is one. For a program that must leave no threads behind, such as a library
+ * that is about to be unloaded, or a test. The next call makes another.
+ * Owns:     takes the runtime. No other thread may be in a parallel function or about to enter one.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker, until its workers
  *           have ended.
  * Returns:  0; -EBUSY (called from a task of that runtime). Nothing happened.
