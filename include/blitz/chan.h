@@ -1,23 +1,23 @@
 /*
  * blitz/chan.h - pass values between tasks, in order.
  *
- * A channel carries values of one size from any number of senders to any number of receivers; each
- * value goes to one of them, the oldest first. How much it holds is its capacity:
+ * A channel carries values of one size from any number of senders to any number of receivers. Each value goes to one
+ * receiver, the oldest value first. The capacity says how many values it holds:
  *
  *   n                 a send waits while n values are in it
  *   0                 a rendezvous: a send ends when a receiver has the value
- *   BLITZ_UNBOUNDED   a send never waits. The cost: nothing slows a sender down, so a receiver that is
- *                     slower than the senders turns into memory (8 bytes a value of 8, in blocks of
- *                     about 4 KiB, given back as they are emptied), and a send can fail with -ENOMEM
+ *   BLITZ_UNBOUNDED   a send never waits. The cost: there is no backpressure. If the receivers are slower than the
+ *                     senders, memory grows (8 bytes for a value of 8, in blocks of about 4 KiB that are freed
+ *                     when they are empty), and a send can fail with -ENOMEM
  *
- * Two ways to end it. blitz_chan_close() is the senders' end: further sends are turned away and
- * receivers drain what was sent. blitz_chan_shut() is the receivers': what is left is dropped at
- * once, too. Either may be called by anybody. Where the number of senders or receivers is what
- * decides, have them counted: blitz_chan_sender_add() and its kin.
+ * There are two ways to end it. blitz_chan_close() is for senders: further sends are refused, and receivers drain the
+ * values that were sent. blitz_chan_shut() is for receivers: it also drops the remaining values at once. Any thread
+ * may call either. If the channel should end with its last sender or receiver, count them: blitz_chan_sender_add()
+ * and blitz_chan_receiver_add().
  *
- * All of it may be called from fibers, stackless tasks, forked jobs and plain threads, also of two
- * runtimes. Whoever may wait takes a deadline: 0 means "do not wait", BLITZ_FOREVER "as long as it
- * takes". A call that need not wait does not look at the deadline, nor whether the task is cancelled.
+ * Fibers, stackless tasks, forked jobs and plain threads may use one channel, also those of two runtimes. A call that
+ * may wait takes a deadline: 0 means "do not wait", BLITZ_FOREVER means "as long as it takes". A call that need not
+ * wait ignores the deadline and a cancel of the task.
  *
  *   a call that ended with -ETIMEDOUT, -ECANCELED or -EPIPE has done
  *     send, recv, reserve         nothing
@@ -31,9 +31,9 @@
  *     blitz_chan_close(c);                                   while (blitz_chan_recv(c, &got, BLITZ_FOREVER) == 0)
  *                                                                printf("%d\n", got);
  *
- * Who waits first is served first. A task or thread that waits gets its value (or its place) handed
- * over, and nobody can get in between; a future is told to look again, and somebody who does not wait
- * may be quicker than it.
+ * Waiters are served first come, first served. A task or thread that waits gets its value (or its place) by hand-off,
+ * so no other caller can take it first. A future is only notified to retry, and a caller that does not wait may be
+ * faster.
  */
 #ifndef BLITZ_CHAN_H
 #define BLITZ_CHAN_H
@@ -53,10 +53,10 @@ typedef struct blitz_chan blitz_chan;
 
 #define BLITZ_UNBOUNDED SIZE_MAX
 
-/* What may be said about a channel. Zeroed: nothing. */
+/* The options of a channel. A zeroed struct means none. */
 typedef struct blitz_chan_opts {
-    /* Called for each value that nobody will receive: left at the end, shut out, or sent by a permit
-     * after a shut. From whichever thread that happens on; it may use the channel. NULL: forgotten. */
+    /* Called for each value that no receiver will get: left at the end, dropped by a shut, or sent by a permit
+     * after a shut. It is called on the thread where that happens, and may use the channel. NULL: none. */
     void (*drop)(void *value, void *ctx);
     void *ctx;
     const blitz_allocator *alloc; /* copied; NULL: the C library's */
@@ -74,7 +74,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_chan_new(size_t value_size, size_t capacity,
                                             const blitz_chan_opts *opts, blitz_chan **out);
 
 /*
- * One more holder.
+ * Add a reference.
  * Owns:     the result is a reference of its own.
  * Suspends: never. Call from any thread.
  * Returns:  c.
@@ -82,7 +82,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_chan_new(size_t value_size, size_t capacity,
 BLITZ_API blitz_chan *blitz_chan_ref(blitz_chan *c);
 
 /*
- * One holder less. The last one drops what is still in it. NULL is ignored.
+ * Release a reference. The last one drops the remaining values. NULL is ignored.
  * Owns:     takes the reference.
  * Suspends: never, unless the drop hook does. Call from any thread.
  */
@@ -93,40 +93,39 @@ BLITZ_API void blitz_chan_unref(blitz_chan *c);
 /*
  * Send one value.
  * Owns:     copies *value before it returns.
- * Suspends: until there is room (a rendezvous: until it is received), the deadline, a cancel or a
- *           close. Call from anywhere.
+ * Suspends: until there is room (a rendezvous: until the value is received), the deadline, a cancel or a close. Call
+ *           from anywhere.
  * Returns:  0, -EPIPE (closed), -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded). On error nothing was sent.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_send(blitz_chan *c, const void *value,
                                                             blitz_deadline until);
 
 /*
- * Send one value if that takes no waiting.
+ * Send one value if that is possible without waiting.
  * Owns:     copies *value.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EAGAIN (no room; a rendezvous: no task or thread waits for it), -EPIPE, -ENOMEM.
+ * Returns:  0, -EAGAIN (no room; a rendezvous: no task or thread waits to receive), -EPIPE, -ENOMEM.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_chan_try_send(blitz_chan *c, const void *value);
 
 /*
- * Send `count` values, which lie one behind the other. They arrive in order; others' may come between.
+ * Send `count` values from an array. They arrive in order; values of other senders may come between them.
  * Owns:     copies them.
  * Suspends: until all are sent, the deadline, a cancel or a close. Call from anywhere.
- * Returns:  0, or as blitz_chan_send(). *sent, if not NULL, is how many were, in every case.
+ * Returns:  0, or as blitz_chan_send(). *sent, if not NULL, is the number of values sent, in every case.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_send_many(blitz_chan *c, const void *values,
                                                                  size_t count, size_t *sent,
                                                                  blitz_deadline until);
 
-/* The right to send one value. Yours; the field is not. */
+/* The right to send one value. The struct is yours; its field is not. */
 typedef struct blitz_permit {
     blitz_chan *chan;
 } blitz_permit;
 
 /*
- * Get room for one value first, and the value later: a send by a permit cannot fail. For those who
- * must not take a job from elsewhere before they can pass it on. A channel that is closed is not at
- * its end before every permit is used or dropped.
+ * Reserve room for one value. A send by the permit cannot fail. For a task that must not take a job from elsewhere
+ * before it can pass the job on. A closed channel is not drained before every permit is used or dropped.
  * Owns:     the permit holds a reference. End it with blitz_permit_send() or blitz_permit_drop().
  * Suspends: until there is room, the deadline, a cancel or a close. Call from anywhere.
  * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded), -EOPNOTSUPP (a rendezvous has no
@@ -136,7 +135,7 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_reserve(blitz_chan *c, bl
                                                                blitz_deadline until);
 
 /*
- * The same if it takes no waiting.
+ * Reserve room if that is possible without waiting.
  * Owns:     as blitz_chan_reserve().
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP.
@@ -144,15 +143,14 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_reserve(blitz_chan *c, bl
 BLITZ_API BLITZ_MUST_USE int blitz_chan_try_reserve(blitz_chan *c, blitz_permit *permit);
 
 /*
- * Send a value by a permit. Cannot fail: after a close it is received all the same, after a shut it
- * is dropped.
+ * Send a value by a permit. Cannot fail: after a close the value is still received, after a shut it is dropped.
  * Owns:     takes the permit; copies *value.
  * Suspends: never (after a shut: as the drop hook does). Call from any thread.
  */
 BLITZ_API void blitz_permit_send(blitz_permit *permit, const void *value);
 
 /*
- * Give a permit back unused. An empty one is ignored.
+ * Return a permit unused. An empty permit is ignored.
  * Owns:     takes the permit.
  * Suspends: never. Call from any thread.
  */
@@ -163,7 +161,7 @@ BLITZ_API void blitz_permit_drop(blitz_permit *permit);
 /*
  * Receive one value.
  * Owns:     *value is the caller's. It is written only on 0.
- * Suspends: until there is one, the deadline, a cancel, or a close when all is drained. Call from
+ * Suspends: until there is a value, the deadline, a cancel, or a close when the channel is drained. Call from
  *           anywhere.
  * Returns:  0, -EPIPE (closed and drained, or shut), -ETIMEDOUT, -ECANCELED.
  */
@@ -179,10 +177,10 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv(blitz_chan *c, void 
 BLITZ_API BLITZ_MUST_USE int blitz_chan_try_recv(blitz_chan *c, void *value);
 
 /*
- * Receive what is there, `max` values at most, one behind the other; waits only for the first one.
+ * Receive the values that are there, at most `max`, into an array. Waits only for the first one.
  * Owns:     the values are the caller's.
  * Suspends: as blitz_chan_recv(). Call from anywhere.
- * Returns:  0, or as blitz_chan_recv(), -EINVAL (max is 0). *received is how many, in every case.
+ * Returns:  0, or as blitz_chan_recv(), -EINVAL (max is 0). *received is the number of values, in every case.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv_many(blitz_chan *c, void *values,
                                                                  size_t max, size_t *received,
@@ -191,15 +189,15 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_recv_many(blitz_chan *c, 
 /* ---- the end ---- */
 
 /*
- * No more sends: those that wait end with -EPIPE, and receivers with the same once all is drained.
- * Closing twice is harmless.
+ * End sending. Sends that wait return -EPIPE, and receives do so once the channel is drained. Closing twice is
+ * harmless.
  * Owns:     borrows c.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_chan_close(blitz_chan *c);
 
 /*
- * No more receives either: what is in it is dropped, by the hook if there is one.
+ * End receiving as well: drop the values in the channel, by the drop hook if there is one.
  * Owns:     borrows c.
  * Suspends: never, unless the drop hook does. Call from any thread.
  * Returns:  how many values were dropped.
@@ -207,17 +205,17 @@ BLITZ_API void blitz_chan_close(blitz_chan *c);
 BLITZ_API size_t blitz_chan_shut(blitz_chan *c);
 
 /*
- * Count senders: from the first add on, the channel is closed when as many were dropped as were
- * added. Each holds a reference. "Clone" a handle by adding one more.
+ * Count senders. From the first add on, the channel closes when as many senders were dropped as were added. Each
+ * sender holds a reference. To "clone" a sender, add one more.
  * Owns:     add: one more sender; drop: one less, and its reference.
  * Suspends: never. Call from any thread.
- * Returns:  add: 0, -EPIPE (it is closed: there is nothing to drop then).
+ * Returns:  add: 0, -EPIPE (it is closed: do not drop this sender).
  */
 BLITZ_API int blitz_chan_sender_add(blitz_chan *c);
 BLITZ_API void blitz_chan_sender_drop(blitz_chan *c);
 
 /*
- * Count receivers: likewise, but the channel is shut when the last one is dropped.
+ * Count receivers in the same way. The channel is shut when the last one is dropped.
  * Owns:     add: one more receiver; drop: one less, and its reference.
  * Suspends: never, unless the drop hook does. Call from any thread.
  * Returns:  add: 0, -EPIPE (it is shut).
@@ -226,11 +224,11 @@ BLITZ_API int blitz_chan_receiver_add(blitz_chan *c);
 BLITZ_API void blitz_chan_receiver_drop(blitz_chan *c);
 
 /*
- * How it stands, for a moment.
+ * Return the state of the channel at this moment.
  * Owns:     borrows c.
  * Suspends: never. Call from any thread.
- * Returns:  len: values in it; capacity: how many it may hold, or BLITZ_UNBOUNDED; is_closed:
- *           whether sends are turned away.
+ * Returns:  len: the number of values in it; capacity: how many it may hold, or BLITZ_UNBOUNDED; is_closed: true if
+ *           sends are refused.
  */
 BLITZ_API size_t blitz_chan_len(blitz_chan *c);
 BLITZ_API size_t blitz_chan_capacity(const blitz_chan *c);
@@ -239,10 +237,10 @@ BLITZ_API bool blitz_chan_is_closed(blitz_chan *c);
 /* ---- as futures ---- */
 
 /*
- * Operations as values, for stackless tasks and for combinators. The memory is yours from init until
- * the future is ready or cancelled; do not move it in between. They are revocable: a cancel undoes
- * the wait and nothing has happened. The one exception is a send to a rendezvous, which a receiver
- * may have taken between the last poll and the cancel: `result` is 0 then, and it is done.
+ * Operations as futures, for stackless tasks and combinators. The memory is yours from init until the future is ready
+ * or cancelled; do not move it in between. They are revocable: after a cancel nothing has happened. The one exception
+ * is a send to a rendezvous, which a receiver may take between the last poll and the cancel. Then `result` is 0, and
+ * the value was sent.
  */
 typedef struct blitz_chan_future {
     blitz_future future; /* to be awaited */
@@ -251,23 +249,23 @@ typedef struct blitz_chan_future {
 } blitz_chan_future;
 
 /*
- * A send of *value, which is read when there is room for it.
+ * Make a future that sends *value. The value is read when there is room for it.
  * Owns:     borrows c and *value until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_chan_send_future_init(blitz_chan_future *f, blitz_chan *c, const void *value);
 
 /*
- * A receive into *value.
+ * Make a future that receives into *value.
  * Owns:     borrows c and *value until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_chan_recv_future_init(blitz_chan_future *f, blitz_chan *c, void *value);
 
 /*
- * A permit into *permit.
- * Owns:     borrows c and *permit until the future is ready or cancelled. Ready with 0 the permit is
- *           the caller's.
+ * Make a future that reserves room, with the permit in *permit.
+ * Owns:     borrows c and *permit until the future is ready or cancelled. If it is ready with 0, the permit is the
+ *           caller's.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *c,
@@ -276,9 +274,9 @@ BLITZ_API void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *
 /* ---- by type ---- */
 
 /*
- * BLITZ_CHAN_OF(ints, int) makes a type `ints` and functions ints_new, ints_send, ints_try_send,
- * ints_recv, ints_try_recv, ints_close and ints_unref that take and give ints: a channel of another
- * type is an error of the compiler's. `.chan` is the channel, for everything else.
+ * BLITZ_CHAN_OF(ints, int) defines a type `ints` and the functions ints_new, ints_send, ints_try_send, ints_recv,
+ * ints_try_recv, ints_close and ints_unref, which take and return ints. Mixing it up with a channel of another type
+ * is a compile error. `.chan` is the channel, for all other calls.
  */
 #define BLITZ_CHAN_OF(name, type)                                                                 \
     typedef struct name {                                                                         \

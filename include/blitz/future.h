@@ -1,34 +1,32 @@
 /*
  * blitz/future.h - one protocol for waiting.
  *
- * Everything that can wait is a future: a small struct the caller owns, with a function that asks
- * whether it is ready. Written once it serves three ways: a stackless task polls it, a fiber or a
- * plain thread awaits it.
+ * Everything that can wait is a future: a small struct that the caller owns, with a function that checks whether it
+ * is ready. Written once, it serves a stackless task, which polls it, and a fiber or a plain thread, which awaits it.
  *
- *   poll    Are you ready? If so it says BLITZ_READY, and its own fields hold the outcome. If not,
- *           it keeps a clone of the waker (the newest one counts), sees to it that this is woken
- *           when asking again is worth while, and says BLITZ_PENDING. Asked for no reason it just
- *           answers again.
- *   cancel  The caller will not ask any more. What that means is the future's class:
+ *   poll    Check whether the future is ready. If it is, return BLITZ_READY; its own fields hold the outcome. If not,
+ *           keep a clone of the waker (the newest one counts), arrange that it is woken when another poll is
+ *           useful, and return BLITZ_PENDING. A poll without a wake-up just checks again.
+ *   cancel  The caller will not poll any more. The effect depends on the future's class:
  *             revocable   it is undone: nothing has happened, nothing will
- *             detachable  it goes on without the caller, on memory of its own
- *             pinned      it is asked to stop; it must still be polled until it is ready
- *           Unless it is pinned, nothing of it is touched after its cancel: it may be gone.
- *           A future that was never polled, or said BLITZ_READY, needs no cancel.
- *   output  How did it go? To be asked once it is ready, any number of times: 0 or more, or a
- *           negative errno. It is what a combinator goes by (blitz/combine.h). A future without the
- *           function cannot fail; whatever else has come of it is in its own fields.
+ *             detachable  it continues without the caller, on memory of its own
+ *             pinned      it is asked to stop; the caller must still poll it until it is ready
+ *           Unless it is pinned, its memory is not touched after its cancel: it may be freed.
+ *           A future that was never polled, or returned BLITZ_READY, needs no cancel.
+ *   output  Return the outcome of a ready future: 0 or more, or a negative errno. It may be called any number of
+ *           times. Combinators use it (blitz/combine.h). A future without this function cannot fail. Further results are
+ *           in the future's own fields.
  *
- * Results. A future of a call has its result in the field `result`: what the call would have returned. What the call
- * would have given by pointer is in fields beside it (`value`, `pointer`, `tcp`, `joined`), or where the caller said.
- * These fields have one writer, the future: its poll writes them before it says BLITZ_READY, and so does a cancel where
- * the future's comment says "or cancelled". From then on they are the caller's, to read and to keep; a handle or a
- * pointer among them is the caller's to give up, and no one else frees it. Before that their content means nothing. A
- * future that cannot fail has no `result`. Fields called `inside`, and those marked "not yours", are the future's
- * throughout.
+ * Results. A future of a call has its result in the field `result`: what the call would have returned. Values that
+ * the call would have returned by pointer are in fields beside it (`value`, `pointer`, `tcp`, `joined`), or where the
+ * caller said. Only the future writes these fields. Its poll writes them before it returns BLITZ_READY. A cancel
+ * writes them too, if the future's comment says "or cancelled". From then on they belong to the caller, to read and
+ * to keep. A handle or a pointer among them is the caller's to release; nothing else frees it. Before that their
+ * content is undefined. A future that cannot fail has no `result`. Fields called `inside`, and fields marked "not
+ * yours", always belong to the future.
  *
- * A waker says "look again". It is 16 bytes and counted: clone it to keep it; wake it, which uses it
- * up, or drop it when done. Waking is safe from any thread, also after the task has ended.
+ * A waker asks its task to poll again. It is 16 bytes and reference-counted. Clone it to keep it. When done, wake it,
+ * which consumes it, or drop it. Waking is safe from any thread, also after the task has ended.
  */
 #ifndef BLITZ_FUTURE_H
 #define BLITZ_FUTURE_H
@@ -43,12 +41,12 @@ typedef struct blitz_waker {
     void *data;
 } blitz_waker;
 
-/* For those who make wakers. Every function may be called from any thread. */
+/* The functions of a kind of waker. Each may be called from any thread. */
 typedef struct blitz_waker_ops {
-    void (*clone)(void *data);       /* one more holder */
-    void (*wake)(void *data);        /* "look again", and one holder less */
-    void (*wake_by_ref)(void *data); /* "look again"; the number of holders stays */
-    void (*drop)(void *data);        /* one holder less */
+    void (*clone)(void *data);       /* add a reference */
+    void (*wake)(void *data);        /* wake, and release a reference */
+    void (*wake_by_ref)(void *data); /* wake; the number of references stays */
+    void (*drop)(void *data);        /* release a reference */
 } blitz_waker_ops;
 
 typedef enum blitz_poll { BLITZ_PENDING = 0, BLITZ_READY = 1 } blitz_poll;
@@ -62,7 +60,7 @@ typedef enum blitz_class {
 typedef struct blitz_future blitz_future;
 
 typedef struct blitz_future_ops {
-    const char *name; /* what is waited for, for dumps: "sleep", "join" */
+    const char *name; /* the kind of wait, for dumps: "sleep", "join" */
     blitz_class kind;
     blitz_poll (*poll)(blitz_future *f, const blitz_waker *waker);
     void (*cancel)(blitz_future *f);
@@ -75,10 +73,10 @@ struct blitz_future {
 };
 
 /*
- * How a future that is ready has ended.
+ * Return the outcome of a ready future.
  * Owns:     borrows the future until it returns.
- * Suspends: never. Call from whoever awaited it.
- * Returns:  0 or more, or a negative errno: what the future's own manual says.
+ * Suspends: never. Call from the thread that awaited it.
+ * Returns:  0 or more, or a negative errno, as the comment of the future says.
  */
 static inline int blitz_future_output(blitz_future *f)
 {
@@ -86,30 +84,30 @@ static inline int blitz_future_output(blitz_future *f)
 }
 
 /*
- * Keep a waker.
- * Owns:     the result is a holder of its own; give it up with blitz_waker_drop().
+ * Clone a waker, to keep it.
+ * Owns:     the result is a reference of its own; release it with blitz_waker_drop().
  * Suspends: never. Call from any thread.
  * Returns:  the clone.
  */
 BLITZ_API blitz_waker blitz_waker_clone(const blitz_waker *w);
 
 /*
- * Say "look again" and give the waker up. It is empty afterwards; waking an empty one does nothing.
- * Owns:     takes the holder in *w.
+ * Wake and consume the waker. It is empty afterwards; waking an empty waker does nothing.
+ * Owns:     takes the reference in *w.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_waker_wake(blitz_waker *w);
 
 /*
- * Say "look again" and keep the waker. May be said any number of times, early, late, or for nothing.
+ * Wake and keep the waker. It may be called any number of times, also too early, too late, or without need.
  * Owns:     borrows the waker until it returns.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_waker_wake_by_ref(const blitz_waker *w);
 
 /*
- * Give a waker up. It is empty afterwards; dropping an empty one does nothing.
- * Owns:     takes the holder in *w.
+ * Release a waker. It is empty afterwards; dropping an empty waker does nothing.
+ * Owns:     takes the reference in *w.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_waker_drop(blitz_waker *w);
@@ -119,8 +117,8 @@ BLITZ_API void blitz_waker_drop(blitz_waker *w);
  * Owns:     borrows the future until it returns.
  * Suspends: until it is ready, `until`, or a cancel of the calling task. Call from anywhere; a
  *           plain thread sleeps.
- * Returns:  0 (ready: look into the future), -ETIMEDOUT, -ECANCELED. With either of these the
- *           future was cancelled, and a pinned one has completed: look into it.
+ * Returns:  0 (ready: its fields have the outcome), -ETIMEDOUT, -ECANCELED. On either error the future was cancelled.
+ *           A pinned future has completed then: its fields have the outcome.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_await(blitz_future *f, blitz_deadline until);
 

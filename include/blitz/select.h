@@ -13,31 +13,31 @@
  *         blitz_on_cancel { stop = 1; }
  *     }
  *
- * Exactly one of them happens: its block is run, and with all the others nothing was done. So no
- * message is taken and forgotten, and none is sent twice. A channel that is closed is ready, with
- * `err` -EPIPE. A NULL channel is never ready: a way to leave a case out.
+ * Exactly one of the cases happens. Its block runs, and the other cases have no effect. So no message is received and
+ * lost, and none is sent twice. A closed channel is ready, with `err` -EPIPE. A NULL channel is never ready: use it
+ * to leave a case out.
  *
- * A task that is cancelled waits no more: of all that only blitz_on_cancel is run, and each further
- * select that would have to wait ends like that, too. A loop around a select must leave by it, or it
- * turns round for ever when the runtime shuts down.
+ * If the task is cancelled, the select does not wait: only blitz_on_cancel runs. Each further select that would have
+ * to wait ends in the same way. A loop around a select must end on it, or it spins for ever when the runtime shuts
+ * down.
  *
- * If several cases are ready, blitz_select chooses one at random, each of n with a chance of one in n:
- * at once, and after a wait, if they become ready together. A time is ready when its moment has passed.
- * Which of the others are ready, their order and their kind make no difference. The same holds for
- * blitz_select_wait() and blitz_select_future. blitz_select_biased asks the cases in the order they are
- * written in. With blitz_otherwise among them it does not wait.
+ * If several cases are ready, blitz_select chooses one at random, each of n with a chance of one in n. This holds for
+ * cases that are ready at once, and for cases that become ready together after a wait. A time is ready when its
+ * moment has passed. The chance does not depend on the order or the kind of the cases. The same holds for
+ * blitz_select_wait() and blitz_select_future. blitz_select_biased tries the cases in the order in which they are
+ * written. A select with blitz_otherwise does not wait.
  *
- * A block is left by `break`, as a loop is; after it the program goes on behind the select. What a
- * case says is evaluated once, before any waiting; what its pointers lead to must be there until the
- * select is over, so a compound literal within a case will not do. Up to BLITZ_SELECT_MAX cases.
+ * `break` leaves a block, as it leaves a loop; the program continues after the select. The arguments of a case are
+ * evaluated once, before any wait. The objects they point to must exist until the select is over, so a compound
+ * literal within a case will not do. There may be up to BLITZ_SELECT_MAX cases.
  *
  * The same without the statement: an array of cases and blitz_select_wait(); and as a future, for
  * stackless tasks: blitz_select_future.
  *
- * Futures as cases: a revocable one that has lost was cancelled, and nothing has happened. A
- * detachable one goes on by itself. A pinned one is asked to stop and waited for, and may have been
- * done all the same: look into it. So may a blitz_chan_send_future_init() to a rendezvous channel
- * (blitz/chan.h); as a case of its own, blitz_on_send, a send that has lost was not done.
+ * Futures as cases: a revocable one that has lost is cancelled, and nothing has happened. A detachable one continues
+ * by itself. A pinned one is asked to stop, and the select waits for it. It may have completed all the same: check
+ * its fields. The same holds for a blitz_chan_send_future_init() to a rendezvous channel (blitz/chan.h). With
+ * blitz_on_send, a send that has lost was not done.
  */
 #ifndef BLITZ_SELECT_H
 #define BLITZ_SELECT_H
@@ -63,32 +63,32 @@ typedef enum blitz_select_kind {
 /* One case. Fill in the first four fields, or use the functions below. */
 typedef struct blitz_select_case {
     blitz_select_kind kind;
-    int error;   /* when it is the one: 0, -EPIPE; a send to an unbounded channel: -ENOMEM */
-    void *of;    /* the channel, NULL for none; or the future; not used by a time */
-    void *value; /* from or to where; not used by the others */
-    blitz_deadline until; /* a time's */
+    int error;            /* if it was chosen: 0, -EPIPE; a send to an unbounded channel: -ENOMEM */
+    void *of;             /* the channel, NULL for none; or the future; unused by a time */
+    void *value;          /* to send from or receive into; else unused */
+    blitz_deadline until; /* for a time */
     void *inside[12];
 } blitz_select_case;
 
 /* How to choose. */
 enum {
     BLITZ_SELECT_FAIR = 0,
-    BLITZ_SELECT_BIASED = 1, /* the first that is ready, in their order */
+    BLITZ_SELECT_BIASED = 1, /* the first ready case, in their order */
     BLITZ_SELECT_NOW = 2     /* do not wait */
 };
 
 /*
  * Wait until one of `count` cases can be done, and do it.
- * Owns:     borrows the cases, and what they are of, until it returns. A value that is sent is copied.
- * Suspends: until then, the deadline, or a cancel. Call from anywhere.
- * Returns:  the number of the case, whose `error` says how it went; -ETIMEDOUT, -ECANCELED, -EAGAIN
- *           (BLITZ_SELECT_NOW and none is ready), -EINVAL (more than BLITZ_SELECT_MAX, or a case that
- *           is none). On error none of them happened.
+ * Owns:     borrows the cases, and their channels and futures, until it returns. A value that is sent is copied.
+ * Suspends: until a case is done, the deadline, or a cancel. Call from anywhere.
+ * Returns:  the number of the case, whose `error` has the outcome; -ETIMEDOUT, -ECANCELED, -EAGAIN (BLITZ_SELECT_NOW
+ *           and no case is ready), -EINVAL (more than BLITZ_SELECT_MAX, or an invalid case). On error no case
+ *           happened.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how,
                                                blitz_deadline until);
 
-/* The same as a future. It is revocable if all its cases are. */
+/* blitz_select_wait() as a future. It is revocable if all its cases are. */
 typedef struct blitz_select_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: the number of the case, or -EINVAL; after a cancel that came
@@ -100,16 +100,16 @@ typedef struct blitz_select_future {
 } blitz_select_future;
 
 /*
- * A select over `count` cases.
- * Owns:     borrows the cases, and what they are of, until it is ready or cancelled.
+ * Make a future of a select over `count` cases.
+ * Owns:     borrows the cases, and their channels and futures, until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_select_wait_future_init(blitz_select_future *f, blitz_select_case *cases,
                                              size_t count, unsigned how);
 
 /*
- * Cases, as values.
- * Owns:     the channel or future, and *value, are borrowed until the select is over.
+ * Make a case.
+ * Owns:     borrows the channel or future, and *value, until the select is over.
  * Suspends: never.
  * Returns:  the case.
  */
@@ -146,8 +146,8 @@ static inline blitz_select_case blitz_case_future(blitz_future *f)
 
 /* ---- the statement ---- */
 
-/* What a statement keeps between its two passes: in the first the cases say what they are, in the
- * second the chosen one runs its block. Not for users. */
+/* The state of a select statement between its two passes. In the first pass the cases register; in the second the
+ * chosen case runs its block. Not for users. */
 typedef struct blitz_selection_ {
     unsigned pass, at, count, how;
     int chosen;
@@ -186,7 +186,7 @@ static inline int blitz_selection_now_(blitz_selection_ *s)
     s->how |= BLITZ_SELECT_NOW;
     return 0;
 }
-/* So that the compiler sees what a case is of. */
+/* Let the compiler check the type of a case's argument. */
 static inline blitz_chan *blitz_chan_of_(blitz_chan *c)
 {
     return c;
@@ -217,12 +217,12 @@ static inline int blitz_selection_is_(blitz_selection_ *s)
 #define blitz_on_time(when) BLITZ_ON_(BLITZ_SELECT_TIME, NULL, NULL, when, (int *)0)
 #define blitz_on_future(f) \
     BLITZ_ON_(BLITZ_SELECT_FUTURE, blitz_future_of_(f), NULL, BLITZ_FOREVER, (int *)0)
-/* If none is ready: do not wait. */
+/* Runs if no case is ready; the select does not wait. */
 #define blitz_otherwise \
     if (blitz_p_->pass == 1 ? blitz_selection_now_(blitz_p_) : blitz_p_->chosen == -EAGAIN)
-/* The deadline has passed. */
+/* Runs if the deadline has passed. */
 #define blitz_on_timeout if (blitz_p_->pass == 2 && blitz_p_->chosen == -ETIMEDOUT)
-/* The task was cancelled. */
+/* Runs if the task was cancelled. */
 #define blitz_on_cancel if (blitz_p_->pass == 2 && blitz_p_->chosen == -ECANCELED)
 
 BLITZ_END_DECLS
