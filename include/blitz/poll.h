@@ -1,17 +1,16 @@
 /*
  * blitz/poll.h - stackless tasks: a struct and a function, about a hundred bytes each.
  *
- * A stackless task is a state of yours and a `poll` function. The runtime calls poll(state, cx); it
- * goes as far as it can and says BLITZ_PENDING, having seen to it that somebody holds a clone of
- * cx->waker and will wake it, or BLITZ_READY, and the task has ended. Between two calls it has no
- * stack. Everything else is as with other tasks: the same queues, handles, joins, cancels, names.
+ * A stackless task is a struct of yours, its state, and a `poll` function. The runtime calls poll(state, cx), which
+ * goes as far as it can. To wait, it makes sure that a clone of cx->waker will be woken, and returns BLITZ_PENDING. To
+ * end the task, it returns BLITZ_READY. Between two calls the task has no stack. Everything else is as with other
+ * tasks: the same queues, handles, joins, cancels, names.
  *
- * Written by hand such functions are state machines. With the macros below they read like
- * straight code:
+ * Written by hand, such functions are state machines. With the macros below they read like straight-line code:
  *
  *     struct tick {
- *         blitz_frame frame;          // where it goes on
- *         blitz_sleep_future nap;     // what it waits for
+ *         blitz_frame frame;          // where it continues
+ *         blitz_sleep_future nap;     // the future it waits for
  *         int left;
  *     };
  *
@@ -33,20 +32,20 @@
  *     blitz_spawn_poll(tick, &state, sizeof state, NULL, &task);
  *
  * Rules of the macros:
- *   - A local variable does not survive an await: keep in the state what must. (C++ refuses to jump
- *     over an initialised one; C does not, so declare locals before BLITZ_BEGIN.)
- *   - An await must not stand inside a `switch` of yours; loops and ifs are fine. One inside a
- *     switch aborts at the first resume, and says so.
+ *   - A local variable does not survive an await: keep such values in the state. (C++ refuses to jump over an
+ *     initialised variable. C does not, so declare locals before BLITZ_BEGIN.)
+ *   - An await must not be inside a `switch` of yours; loops and ifs are fine. An await inside a switch aborts at the
+ *     first resume, with a message.
  *   - One await a line: two do not compile.
  *   - A `break` outside of any loop leaves for BLITZ_END.
  *
- * A cancel calls the poll once more: the await in it gets -ECANCELED, and a poll written by hand asks
- * blitz_is_cancelled(). As with any task it is a request: the task ends by saying BLITZ_READY.
+ * A cancel calls the poll once more: the await in it gets -ECANCELED, and a poll written by hand checks
+ * blitz_is_cancelled(). As with any task a cancel is a request: the task ends by returning BLITZ_READY.
  *
- * A poll may also wait in the ordinary way, with any function marked BLITZ_SUSPENDS: nothing is
- * forbidden in it. Then it keeps a stack while it waits. Such a wait may take a wake that was meant
- * for the poll; so a poll that waited and then says BLITZ_PENDING is called once more soon. One that
- * waits in every call is called in turns for ever: it is better off as a fiber.
+ * A poll may also call any function marked BLITZ_SUSPENDS and wait in it. Then the task keeps a stack while it waits.
+ * Such a wait may consume a wake-up that was meant for the poll. So a poll that has waited and then returns
+ * BLITZ_PENDING is called once more soon. A poll that waits in every call is called again and again: make it a fiber
+ * instead.
  */
 #ifndef BLITZ_POLL_H
 #define BLITZ_POLL_H
@@ -61,23 +60,22 @@
 
 BLITZ_BEGIN_DECLS
 
-/* What a poll is given besides its state. Valid until it returns. */
+/* The second argument of a poll. Valid until the poll returns. */
 typedef struct blitz_cx {
     const blitz_waker *waker; /* the task's: clone it to keep it */
-    int result;               /* what a join gets, if the poll says BLITZ_READY; 0 unless set */
+    int result;               /* the task's result if the poll returns BLITZ_READY; 0 unless set */
     bool again;               /* see blitz_cx_yield() */
-    void *pointer;            /* set it for a result that blitz_task_join_ptr() gets; else NULL */
+    void *pointer;            /* the result for blitz_task_join_ptr(); NULL unless set */
 } blitz_cx;
 
-/* A state may be this large; put more behind a pointer. Up to about 350 bytes it lies in the task
- * itself. */
+/* The maximum size of a state; put more behind a pointer. A state of up to about 350 bytes lies in the task itself. */
 #define BLITZ_STATE_MAX 65536
 
 /*
  * Start a stackless task.
- * Owns:     copies the state; poll gets a pointer to the copy, which stays where it is and is
- *           aligned as its type needs. When the poll has said BLITZ_READY, opts->drop_state is
- *           called with it, in the task. *out is a handle, as with blitz_spawn().
+ * Owns:     copies the state; poll gets a pointer to the copy, which does not move and is aligned as its type needs.
+ *           After the poll has returned BLITZ_READY, the task calls opts->drop_state with it. *out is a handle, as with
+ *           blitz_spawn().
  * Suspends: never. Call from a task, or from any thread with a runtime in `opts`.
  * Returns:  0, -ENOMEM, -ESHUTDOWN (the runtime is shutting down), -EINVAL (no runtime, no poll, no
  *           such proc, a stack size, or more than BLITZ_STATE_MAX bytes). On error nothing was
@@ -88,7 +86,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn_poll(blitz_poll (*poll)(void *state, bl
                                               const blitz_spawn_opts *opts, blitz_task **out);
 
 /*
- * Let others run first: `return blitz_cx_yield(cx);` in a poll. It is called again when those that
+ * Let other ready tasks run first: `return blitz_cx_yield(cx);` in a poll. The poll is called again when the tasks that
  * were ready have had a turn.
  * Owns:     borrows the cx until it returns.
  * Suspends: never. Call from a poll.
@@ -101,28 +99,28 @@ static inline blitz_poll blitz_cx_yield(blitz_cx *cx)
 }
 
 /*
- * Ask a future on behalf of the calling poll, with blitz_await's manners: the deadline and a cancel
- * of the task are heeded. This is what BLITZ_AWAIT is made of.
- * Owns:     borrows the future, and the timer, from the first call to the one that says
- *           BLITZ_READY. `timer` was initialised with the deadline; NULL: none. *outcome was 0 at
- *           the first call, and is not touched between calls.
+ * Poll a future for the calling poll, under the rules of blitz_await(): the deadline and a cancel of the task apply.
+ * BLITZ_AWAIT is made of this.
+ * Owns:     borrows the future, and the timer, from the first call to the one that returns BLITZ_READY. `timer` was
+ *           initialised with the deadline; NULL: none. Set *outcome to 0 before the first call, and do not touch it
+ *           between calls.
  * Suspends: never. Call from a poll with the cx it was given.
- * Returns:  BLITZ_PENDING: say the same. BLITZ_READY: *outcome is 0 (look into the future),
+ * Returns:  BLITZ_PENDING: return the same. BLITZ_READY: *outcome is 0 (the future's fields have the result),
  *           -ETIMEDOUT or -ECANCELED, as with blitz_await().
  */
 BLITZ_API blitz_poll blitz_cx_await(blitz_cx *cx, blitz_future *f, blitz_sleep_future *timer,
                                     int *outcome);
 
-/* Where a function written with the macros goes on. Zero it to begin; the fields are not yours. */
+/* The position in a function written with the macros. Zero it to begin; the fields are not yours. */
 typedef struct blitz_frame {
     unsigned at;
     int outcome;
 } blitz_frame;
 
 /*
- * A frame says to go on at a line its function does not have: it was not zeroed, or the await of
- * that line stands inside a switch. Aborts and says so.
- * Owns:     borrows both until it has said so.
+ * Abort with a message: the frame names a line that its function does not have. The frame was not zeroed, or the await
+ * of that line is inside a switch.
+ * Owns:     borrows both until it has aborted.
  * Suspends: never. Call from a poll.
  * Returns:  never.
  */
@@ -143,12 +141,12 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
         return blitz_frame_lost(blitz_frame_, __func__); \
     case 0:
 
-/* Close it: the end of the task, and its result. The frame is ready to begin again. */
+/* Close the body: end the task with a result. The frame is ready to begin again. */
 #define BLITZ_END(result_) \
     }                      \
     BLITZ_RETURN(result_)
 
-/* End from anywhere inside. */
+/* End the task from anywhere inside the body. */
 #define BLITZ_RETURN(result_)          \
     do {                               \
         blitz_frame_->at = 0;          \
@@ -157,9 +155,8 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
     } while (0)
 
 /*
- * Wait for a future that lies in the state (`future`: blitz_future *). rc gets 0, or -ECANCELED.
- * BLITZ_AWAIT_UNTIL also gives up at a deadline, with -ETIMEDOUT; `timer` is a blitz_sleep_future *
- * in the state for it to use.
+ * Wait for a future that lies in the state (`future`: blitz_future *). rc gets 0 or -ECANCELED. BLITZ_AWAIT_UNTIL also
+ * ends at a deadline, with -ETIMEDOUT; `timer` is a blitz_sleep_future * in the state, for its use.
  */
 #define BLITZ_AWAIT(rc, future_) BLITZ_AWAIT_BY_(rc, future_, NULL)
 #define BLITZ_AWAIT_UNTIL(rc, future_, timer_, until_)     \
@@ -187,9 +184,9 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
     } while (0)
 
 /*
- * Join a task. `join` is a blitz_join_future * in the state. As with blitz_task_join() without a
- * deadline a cancel is passed on to the task, and the join waits for its end. rc gets 0 (the handle
- * is taken, join->value is what the task returned), or -EDEADLK, -EINVAL.
+ * Join a task. `join` is a blitz_join_future * in the state. As with blitz_task_join() without a deadline, a cancel is
+ * passed on to the task, and the join waits for its end. rc gets 0, -EDEADLK or -EINVAL. On 0 the handle is taken, and
+ * join->value is the task's result.
  */
 #define BLITZ_JOIN(rc, join, task)                          \
     do {                                                    \
@@ -198,7 +195,7 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
         (rc) = (join)->result;                              \
     } while (0)
 
-/* Let others run first. */
+/* Let other ready tasks run first. */
 #define BLITZ_YIELD()                     \
     do {                                  \
         blitz_frame_->at = __LINE__;      \
@@ -206,7 +203,7 @@ BLITZ_API blitz_poll blitz_frame_lost(const blitz_frame *frame, const char *func
     case __LINE__:;                       \
     } while (0)
 
-/* Be called until `condition` holds; whoever makes it true must wake a clone of cx->waker. */
+/* Wait until `condition` holds. The code that makes it true must wake a clone of cx->waker. */
 #define BLITZ_WAIT_FOR(condition)    \
     do {                             \
         blitz_frame_->at = __LINE__; \
