@@ -5,11 +5,10 @@
  *
  *     int rc = blitz_barrier_wait(&turn, BLITZ_FOREVER);
  *     if (rc == BLITZ_BARRIER_LEADER)
- *         ...                                      // one of the four, for what is to be done once
+ *         ...                                      // one of the four, for work to be done once
  *
- * It can be used again at once: those who come next belong to the next meeting. Tasks of any runtime,
- * stackless tasks and plain threads may meet. The memory is yours, and must stay until every call on
- * it has returned.
+ * It can be used again at once: later callers belong to the next round. Tasks of any runtime, stackless tasks and plain
+ * threads may meet. The memory is yours, and must stay until every call on it has returned.
  */
 #ifndef BLITZ_BARRIER_H
 #define BLITZ_BARRIER_H
@@ -26,10 +25,10 @@ typedef struct blitz_barrier {
     uint64_t inside[6];
 } blitz_barrier;
 
-/* What the last to come is told. */
+/* The result of the last caller to arrive. */
 #define BLITZ_BARRIER_LEADER 1
 
-/* For n who meet. 0 and 1: nobody waits. */
+/* A barrier for n callers. With 0 and 1 no caller waits. */
 #define BLITZ_BARRIER_INIT(n)  \
     {                          \
         {                      \
@@ -38,25 +37,25 @@ typedef struct blitz_barrier {
     }
 
 /*
- * Make a barrier for `parties`.
+ * Make a barrier for `parties` callers.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_barrier_init(blitz_barrier *b, uint32_t parties);
 
 /*
- * Come, and wait for the others.
+ * Arrive, and wait for the others.
  * Owns:     borrows the barrier until it returns.
- * Suspends: until as many have come as it is for, `until`, or a cancel. Call from a task or any
+ * Suspends: until as many callers have arrived as it is made for, `until`, or a cancel. Call from a task or any
  *           thread; a plain thread sleeps.
- * Returns:  BLITZ_BARRIER_LEADER to the last who came, 0 to the others; -ETIMEDOUT, -ECANCELED: the
- *           caller has not come, and the others go on waiting for one more.
+ * Returns:  BLITZ_BARRIER_LEADER to the last caller to arrive, 0 to the others; -ETIMEDOUT, -ECANCELED: the
+ *           caller has not arrived, and the others go on waiting for one more.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_barrier_wait(blitz_barrier *b, blitz_deadline until);
 
 /*
- * blitz_barrier_wait() as a future; f->result is its result. It comes with its first poll. A cancel
- * before all have come takes that back; after that it changes nothing.
+ * blitz_barrier_wait() as a future; f->result is its result. It arrives with its first poll. A cancel before all have
+ * arrived takes that back; after that a cancel changes nothing.
  * Owns:     borrows the barrier until the future was ready or cancelled.
  * Suspends: never. Call from any thread.
  */

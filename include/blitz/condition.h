@@ -1,5 +1,5 @@
 /*
- * blitz/condition.h - wait, with a mutex held, for what the mutex guards to change.
+ * blitz/condition.h - wait, with a mutex held, until the data that it guards changes.
  *
  *     if ((err = blitz_mutex_lock(&m, BLITZ_FOREVER)) != 0)
  *         return err;
@@ -8,8 +8,8 @@
  *     ...                                                  // locked, whatever err is
  *     blitz_mutex_unlock(&m);
  *
- * The loop is needed: between the signal and the return somebody else may have had the mutex. There
- * are no wakes for nothing. A signal that nobody waits for is lost; blitz/notify.h keeps one.
+ * The loop is needed: between the signal and the return another caller may have had the mutex. There are no spurious
+ * wake-ups. A signal without a waiter is lost; blitz/notify.h keeps one.
  *
  * Tasks of any runtime, stackless tasks and plain threads may all use one. First come, first served.
  * The memory is yours, and must stay until every call on it has returned.
@@ -38,9 +38,9 @@ typedef struct blitz_condition {
     }
 
 /*
- * Make one.
+ * Make a condition.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_condition_init(blitz_condition *c);
 
@@ -57,7 +57,7 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_condition_wait(blitz_condition
                                                                  blitz_deadline until);
 
 /*
- * Wake the first who waits, or all who wait now. The mutex may be held or not.
+ * Wake the first waiter, or all current waiters. The mutex may be held or not.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  */
@@ -65,10 +65,9 @@ BLITZ_API void blitz_condition_signal(blitz_condition *c);
 BLITZ_API void blitz_condition_broadcast(blitz_condition *c);
 
 /*
- * blitz_condition_wait() as a future. Its first poll unlocks the mutex, which the caller must have
- * locked; when it is ready (f->result is 0) the mutex belongs to the task that polled it. A cancel
- * before that leaves the mutex *unlocked* (but locked if it was never polled), and a signal it had
- * got goes to the next who waits.
+ * blitz_condition_wait() as a future. Its first poll unlocks the mutex, which the caller must have locked. When it is
+ * ready (f->result is 0), the mutex belongs to the task that polled it. A cancel before that leaves the mutex
+ * *unlocked* (but locked if the future was never polled). A signal that the future had got goes to the next waiter.
  * Owns:     borrows both until the future was ready or cancelled.
  * Suspends: never. Call from any thread.
  */

@@ -1,12 +1,12 @@
 /*
- * blitz/event.h - has it happened?
+ * blitz/event.h - a flag to wait for.
  *
  *     blitz_event_wait(&ready, until);           // any number of waiters
- *     blitz_event_set(&ready);                   // once it is set everybody goes on, now and later
+ *     blitz_event_set(&ready);                   // all waiters continue, now and later
  *
- * It stays set until it is reset. Tasks of any runtime, stackless tasks and plain threads may all use
- * one. The memory is yours. Whoever has waited may free it, if nobody else is about to wait, set or
- * reset; the call that has set it need not have returned.
+ * It stays set until it is reset. Tasks of any runtime, stackless tasks and plain threads may all use one. The memory
+ * is yours. A waiter may free it after its wait, if no other caller is about to wait, set or reset. The call that has
+ * set it need not have returned.
  */
 #ifndef BLITZ_EVENT_H
 #define BLITZ_EVENT_H
@@ -35,7 +35,7 @@ typedef struct blitz_event {
 /*
  * Make an event that is not set.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_event_init(blitz_event *e);
 
@@ -44,14 +44,13 @@ BLITZ_API void blitz_event_init(blitz_event *e);
  * Owns:     borrows it until it returns.
  * Suspends: until it is set, `until`, or a cancel. Call from a task or any thread; a plain thread
  *           sleeps.
- * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the set is visible. Who waited while
- *           it was set goes on, also if it is reset at once.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 everything before the set is visible. A caller that waited when it was
+ *           set continues, also if it is reset at once.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_event_wait(blitz_event *e, blitz_deadline until);
 
 /*
- * Set it, and wake all who wait; or make it so that the next have to wait again. Both are harmless
- * twice.
+ * Set it and wake all waiters; or reset it, so that later callers have to wait again. Doing either twice is harmless.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  */
@@ -59,10 +58,10 @@ BLITZ_API void blitz_event_set(blitz_event *e);
 BLITZ_API void blitz_event_reset(blitz_event *e);
 
 /*
- * Is it set? If so, whatever came before the set is visible.
+ * True if it is set. Then everything before the set is visible.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  whether it is.
+ * Returns:  true if it is.
  */
 BLITZ_API bool blitz_event_is_set(blitz_event *e);
 

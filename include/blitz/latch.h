@@ -5,9 +5,8 @@
  *     blitz_latch_wait(&ready, until);           // all three
  *
  * It counts down to 0 and stays there. For a number that goes up as well, see blitz/wait_group.h.
- * Tasks of any runtime, stackless tasks and plain threads may all use one. The memory is yours.
- * Whoever has waited may free it, if nobody else is about to wait; the calls that have counted it
- * down need not have returned.
+ * Tasks of any runtime, stackless tasks and plain threads may all use one. The memory is yours. A waiter may free it
+ * after its wait, if no other caller is about to wait. The calls that have counted it down need not have returned.
  */
 #ifndef BLITZ_LATCH_H
 #define BLITZ_LATCH_H
@@ -24,7 +23,7 @@ typedef struct blitz_latch {
     uint64_t inside[5];
 } blitz_latch;
 
-/* n, up to UINT32_MAX, to be counted down. */
+/* A latch at n, up to UINT32_MAX. */
 #define BLITZ_LATCH_INIT(n)                \
     {                                      \
         {                                  \
@@ -35,15 +34,15 @@ typedef struct blitz_latch {
 /*
  * Make a latch that is at n.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_latch_init(blitz_latch *l, uint32_t n);
 
 /*
- * Count down by n. At 0 all who wait go on.
+ * Count down by n. At 0 all waiters continue.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EINVAL (n is more than what is left; nothing happened).
+ * Returns:  0, -EINVAL (n is more than the count; nothing happened).
  */
 BLITZ_API int blitz_latch_count_down(blitz_latch *l, uint32_t n);
 
@@ -51,12 +50,12 @@ BLITZ_API int blitz_latch_count_down(blitz_latch *l, uint32_t n);
  * Wait until it is at 0.
  * Owns:     borrows it until it returns.
  * Suspends: until then, `until`, or a cancel. Call from a task or any thread; a plain thread sleeps.
- * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the counting is visible.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 everything before the count-downs is visible.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_latch_wait(blitz_latch *l, blitz_deadline until);
 
 /*
- * What is left to be counted down. If that is 0, whatever came before is visible.
+ * Return the count. If it is 0, everything before the count-downs is visible.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  the number.

@@ -1,5 +1,5 @@
 /*
- * blitz/mutex.h - one at a time.
+ * blitz/mutex.h - mutual exclusion: one holder at a time.
  *
  *     static blitz_mutex mutex = BLITZ_MUTEX_INIT;
  *
@@ -9,26 +9,24 @@
  *         blitz_mutex_unlock(&mutex);
  *     }
  *
- * Locking a free mutex and unlocking one that nobody wants are one atomic instruction each. Who finds
- * it locked tries again for a moment and then stands in line.
+ * Locking a free mutex takes one atomic instruction, and so does unlocking a mutex without waiters. A caller that finds
+ * it locked spins for a moment and then enters the wait queue.
  *
- * Whose turn it is: an unlock wakes the first in line, but does not keep the mutex for it: whoever
- * runs at that moment may lock it first, because a mutex that waits for its next owner to be awake
- * is of use to nobody (the more so if that is a plain thread, which takes tens of microseconds to be
- * roused: a hand-off to it each time is a convoy). The one that was passed keeps its place. But after
- * 1 ms in line it is passed no more: the next unlock hands the mutex to it, be it a fiber, a
- * stackless task or a thread.
+ * Order: an unlock wakes the first waiter, but does not reserve the mutex for it. Any caller that runs at that moment
+ * may lock it first, because a mutex that waits for its next owner to wake up is of no use. A plain thread takes tens
+ * of microseconds to be roused; a hand-off to it each time would be a convoy. A waiter that was passed keeps its place.
+ * After 1 ms in the queue it is not passed any more: the next unlock hands the mutex to it, be it a fiber, a stackless
+ * task or a thread.
  *
- * It belongs to the task that locked it (for which a future may have waited), or to the plain threads;
- * debug builds abort when another one unlocks it. Unlocking a mutex that is not locked aborts, with a
- * message, in every build. It is not recursive: locking it twice waits for
- * ever, as a dump will show, which names the holder.
+ * The mutex belongs to the task that locked it (perhaps by a future), or to the plain threads. Debug builds abort when
+ * another task unlocks it. Unlocking a mutex that is not locked aborts, with a message, in every build. It is not
+ * recursive: locking it twice waits for ever. A dump shows that, and names the holder.
  *
- * A cancelled task that has to wait gets -ECANCELED; in clean-up that must have the mutex, call
- * between blitz_shield() and blitz_unshield().
+ * A cancelled task that has to wait gets -ECANCELED. Clean-up that must have the mutex calls blitz_mutex_lock() between
+ * blitz_shield() and blitz_unshield().
  *
- * Tasks of any runtime, stackless tasks and plain threads may all use one mutex. The memory is yours,
- * and must stay until every call on it has returned, unlocks of others included.
+ * Tasks of any runtime, stackless tasks and plain threads may all use one mutex. The memory is yours, and must stay
+ * until every call on it has returned, also the unlocks of other callers.
  */
 #ifndef BLITZ_MUTEX_H
 #define BLITZ_MUTEX_H
@@ -56,14 +54,14 @@ typedef struct blitz_mutex {
 /*
  * Make a mutex, unlocked.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_mutex_init(blitz_mutex *m);
 
 /*
  * Lock.
  * Owns:     borrows the mutex until it returns. It is the caller's until the unlock.
- * Suspends: until it is the caller's, `until`, or a cancel. Call from a task or any thread; a plain
+ * Suspends: until the caller has it, `until`, or a cancel. Call from a task or any thread; a plain
  *           thread sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED. On error it was not locked.
  */
@@ -85,19 +83,19 @@ BLITZ_API BLITZ_MUST_USE int blitz_mutex_try_lock(blitz_mutex *m);
 BLITZ_API void blitz_mutex_unlock(blitz_mutex *m);
 
 /*
- * Is it locked now? Old news at once.
+ * True if the mutex is locked at this moment; the answer may be out of date at once.
  * Owns:     borrows the mutex until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  whether it is.
+ * Returns:  true if it is.
  */
 BLITZ_API bool blitz_mutex_is_locked(const blitz_mutex *m);
 
 /*
- * Who has it? Old news at once.
+ * Return the holder at this moment; the answer may be out of date at once.
  * Owns:     borrows the mutex until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  the task's number (blitz_task_id()); 0: nobody, a plain thread, or a future that was
- *           handed it and has not been polled since.
+ * Returns:  the task's number (blitz_task_id()). 0: no holder, a plain thread, or a future that was handed the mutex
+ *           and has not been polled since.
  */
 BLITZ_API uint64_t blitz_mutex_holder(const blitz_mutex *m);
 

@@ -1,11 +1,11 @@
 /*
- * blitz/notify.h - "something has changed, look again".
+ * blitz/notify.h - a notification to check again.
  *
- *     blitz_notify_wait(&changed, BLITZ_FOREVER);     // one side, in a loop that looks
+ *     blitz_notify_wait(&changed, BLITZ_FOREVER);     // one side, in a loop that checks
  *     blitz_notify_one(&changed);                     // the other side, when it has changed something
  *
- * A notification that nobody waits for is kept, one at most, for the next who waits: so looking
- * first and waiting then misses nothing. blitz_notify_all() wakes those who wait now and keeps
+ * A notification without a waiter is kept, one at most, for the next waiter. So a caller that checks first and then
+ * waits misses nothing. blitz_notify_all() wakes the current waiters and keeps nothing.
  * nothing.
  *
  * Tasks of any runtime, stackless tasks and plain threads may all use one. First come, first served.
@@ -34,9 +34,9 @@ typedef struct blitz_notify {
     }
 
 /*
- * Make one, with nothing kept.
+ * Make a notify without a kept notification.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_notify_init(blitz_notify *n);
 
@@ -59,22 +59,22 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_notify_wait(blitz_notify *n,
 BLITZ_API int blitz_notify_try_wait(blitz_notify *n);
 
 /*
- * Wake one: the first who waits, or the next who will.
+ * Wake one: the first waiter, or the next caller that waits.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_notify_one(blitz_notify *n);
 
 /*
- * Wake all who wait now.
+ * Wake all current waiters.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_notify_all(blitz_notify *n);
 
 /*
- * blitz_notify_wait() as a future, which waits from its first poll on. A cancel uses no notification
- * up: one it had got by blitz_notify_one() goes to the next, or is kept.
+ * blitz_notify_wait() as a future, which waits from its first poll on. A cancel consumes no notification: one that it
+ * had got by blitz_notify_one() goes to the next waiter, or is kept.
  * Owns:     borrows it until the future was ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */

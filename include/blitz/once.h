@@ -1,5 +1,5 @@
 /*
- * blitz/once.h - a value that is made once, by whoever needs it first.
+ * blitz/once.h - a value that is made once, by the first caller that needs it.
  *
  *     static int open_log(void *arg, void **value) { ... }          // may wait; 0 or -errno
  *
@@ -8,13 +8,12 @@
  *     void *file;
  *     int err = blitz_lazy_get(&log, &file, BLITZ_FOREVER);
  *
- * While one makes it the others wait; when it is made, getting it is one load. If making it fails,
- * the one that tried gets the error and the next in line tries, with its own function: a failure is
- * not kept.
+ * While one caller makes the value, the others wait. Once it is made, getting it is one load. If making it fails, that
+ * caller gets the error, and the next waiter tries, with its own function: a failure is not kept.
  *
- * A blitz_once is the cell alone, to which everybody brings a function, or which is set from outside.
- * Tasks of any runtime, stackless tasks and plain threads may all use one. The memory is yours, and
- * must stay until every call on it has returned; the value is whoever's you say.
+ * A blitz_once is only the cell: each caller passes a function, or the cell is set from outside. Tasks of any runtime,
+ * stackless tasks and plain threads may all use one. The memory is yours, and must stay until every call on it has
+ * returned. You decide who owns the value.
  */
 #ifndef BLITZ_ONCE_H
 #define BLITZ_ONCE_H
@@ -27,7 +26,7 @@
 
 BLITZ_BEGIN_DECLS
 
-/* Makes the value: 0 and *value, or -errno. Called without any lock held; may wait. */
+/* Make the value: return 0 and *value, or -errno. It is called without any lock held, and may wait. */
 typedef int (*blitz_once_fn)(void *arg, void **value);
 
 typedef struct blitz_once {
@@ -44,12 +43,12 @@ typedef struct blitz_once {
 /*
  * Make an empty cell.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_once_init(blitz_once *o);
 
 /*
- * The value, if there is one.
+ * Get the value, if there is one.
  * Owns:     borrows the cell until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  0 and *out, -EAGAIN (there is none yet; *out is not written). `out` may be NULL.
@@ -57,9 +56,9 @@ BLITZ_API void blitz_once_init(blitz_once *o);
 BLITZ_API int blitz_once_try_get(blitz_once *o, void **out);
 
 /*
- * The value, made by fn(arg) if there is none. Whatever its maker did is visible.
+ * Get the value; if there is none, make it by fn(arg). Everything that its maker did is visible.
  * Owns:     borrows the cell until it returns; `arg` is fn's.
- * Suspends: while another one makes it, until `until`, or a cancel; and as fn does. Call from a task or
+ * Suspends: while another caller makes it, until `until`, or a cancel; and as fn does. Call from a task or
  *           any thread; a plain thread sleeps.
  * Returns:  0 and *out (may be NULL); what fn returned, if it failed; -ETIMEDOUT, -ECANCELED (while
  *           waiting for another); -EDEADLK (called from the fn of the same cell, by the same task).
@@ -68,10 +67,10 @@ BLITZ_API BLITZ_SUSPENDS int blitz_once_get(blitz_once *o, blitz_once_fn fn, voi
                                             blitz_deadline until);
 
 /*
- * Put a value into an empty cell, and wake whoever waits for one.
- * Owns:     borrows the cell until it returns. The value is yours or the cell's, as you say.
+ * Put a value into an empty cell, and wake all waiters.
+ * Owns:     borrows the cell until it returns. The value is yours or the cell's, as you decide.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EEXIST (there is one), -EBUSY (somebody is making one). On error nothing happened.
+ * Returns:  0, -EEXIST (there is one), -EBUSY (a caller is making one). On error nothing happened.
  */
 BLITZ_API int blitz_once_set(blitz_once *o, void *value);
 
@@ -88,7 +87,7 @@ typedef struct blitz_lazy {
     }
 
 /*
- * The value, made if there is none: blitz_once_get() with the function it was given.
+ * Get the value; if there is none, make it: blitz_once_get() with the function of the cell.
  * Owns:     borrows the cell until it returns.
  * Suspends: as blitz_once_get().
  * Returns:  as blitz_once_get().
@@ -98,7 +97,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_lazy_get(blitz_lazy *l, void **out, blitz_dea
 /* blitz_once_get() as a future. */
 typedef struct blitz_once_future {
     blitz_future future; /* to be awaited */
-    int result;          /* when ready: 0, or what fn returned */
+    int result;          /* when ready: 0, or the error of fn */
     uint64_t inside[13];
     void *value;      /* when ready, and the result is 0 */
     blitz_once *once; /* this and the rest: not yours */
@@ -107,8 +106,8 @@ typedef struct blitz_once_future {
 } blitz_once_future;
 
 /*
- * The value, made by fn(arg) if there is none. fn is called by the poll whose turn it is; a cancel
- * before that lets the next in line have its turn.
+ * Make a future of blitz_once_get(). The poll whose turn it is calls fn; a cancel before that gives the turn to the
+ * next waiter.
  * Owns:     borrows the cell until the future was ready or cancelled; `arg` is fn's.
  * Suspends: never. Call from any thread.
  */

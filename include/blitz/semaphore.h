@@ -5,15 +5,14 @@
  *
  *     int err = blitz_semaphore_acquire(&slots, 1, BLITZ_FOREVER);
  *     if (err == 0) {
- *         ...                                      // at most four are here
+ *         ...                                      // at most four callers are here
  *         blitz_semaphore_release(&slots, 1);
  *     }
  *
- * First come, first served: who waits for many permits is not passed by those who want few, and a
- * released permit is handed to the first in line; nobody takes it on the way. That holds for plain
- * threads as well: a permit handed to a thread that sleeps stays unused for the tens of microseconds
- * that rousing it takes. Where that matters, as with a single permit used as a lock, take a
- * blitz_mutex, whose line may be passed.
+ * First come, first served: a caller that waits for many permits is not passed by callers that want few. A released
+ * permit goes to the first waiter by hand-off; no other caller can take it. That holds for plain threads as well: a
+ * permit for a sleeping thread stays unused for the tens of microseconds that rousing it takes. Where that matters, as
+ * with a single permit used as a lock, use a blitz_mutex, whose waiters may be passed.
  *
  * Tasks of any runtime, stackless tasks and plain threads may all use one semaphore. The memory is
  * yours, and must stay until every call on it has returned.
@@ -47,14 +46,14 @@ typedef struct blitz_semaphore {
 /*
  * Make a semaphore with `permits`.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_semaphore_init(blitz_semaphore *s, uint32_t permits);
 
 /*
- * Take n permits, all at once. 0 permits are had when everybody before has theirs.
+ * Take n permits, all at once. With n = 0, wait until all earlier waiters have their permits.
  * Owns:     borrows the semaphore until it returns. The permits are the caller's.
- * Suspends: until there are n permits and nobody came before, `until`, a cancel or a close. Call from
+ * Suspends: until there are n permits and no waiter is in front, `until`, a cancel or a close. Call from
  *           a task or any thread; a plain thread sleeps.
  * Returns:  0, -ETIMEDOUT, -ECANCELED, -EPIPE (closed). On error no permit was taken.
  */
@@ -62,30 +61,31 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_semaphore_acquire(blitz_semaph
                                                                     blitz_deadline until);
 
 /*
- * Take n permits if they are to be had at once.
+ * Take n permits if that is possible at once.
  * Owns:     borrows the semaphore until it returns. The permits are the caller's.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EAGAIN (too few, or somebody waits), -EPIPE (closed).
+ * Returns:  0, -EAGAIN (too few, or another caller waits), -EPIPE (closed).
  */
 BLITZ_API BLITZ_MUST_USE int blitz_semaphore_try_acquire(blitz_semaphore *s, uint32_t n);
 
 /*
- * Give n permits, whether they were taken before or not. Also when it is closed.
+ * Add n permits, whether they were taken before or not. Also works after a close.
  * Owns:     borrows the semaphore until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EOVERFLOW (more than BLITZ_PERMITS_MAX would be there). On error nothing happened.
+ * Returns:  0, -EOVERFLOW (there would be more than BLITZ_PERMITS_MAX). On error nothing happened.
  */
 BLITZ_API int blitz_semaphore_release(blitz_semaphore *s, uint32_t n);
 
 /*
- * Turn away whoever waits, and all who come. What was taken stays taken. Closing twice is harmless.
+ * Close the semaphore: current and later waiters get -EPIPE. Permits that were taken stay taken. Closing twice is
+ * harmless.
  * Owns:     borrows the semaphore until it returns.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_semaphore_close(blitz_semaphore *s);
 
 /*
- * How many permits are there now. Old news at once.
+ * Return the number of free permits at this moment; it may be out of date at once.
  * Owns:     borrows the semaphore until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  the number.

@@ -1,27 +1,26 @@
 /*
- * blitz/sync.h - what tasks and threads wait for each other with, in one include.
+ * blitz/sync.h - the synchronization primitives, in one include.
  *
  *   semaphore.h    a number of permits
- *   mutex.h        one at a time
- *   rwlock.h       many who read, or one who writes
- *   condition.h    wait, with a mutex held, for a change of what it guards
- *   notify.h       "look again", kept if nobody waits
- *   event.h        has it happened?
- *   latch.h        have all n happened?
- *   wait_group.h   are all done, however many there are?
- *   barrier.h      n meet and go on together
+ *   mutex.h        mutual exclusion
+ *   rwlock.h       many readers, or one writer
+ *   condition.h    wait, with a mutex held, until the data that it guards changes
+ *   notify.h       a notification to check again, kept if there is no waiter
+ *   event.h        a flag to wait for
+ *   latch.h        wait until n things have happened
+ *   wait_group.h   wait until all of a changing number are done
+ *   barrier.h      n callers meet and continue together
  *   once.h         a value that is made once
  *
- * docs/choosing-a-primitive.md says which to take. What they have in common:
+ * docs/choosing-a-primitive.md helps to choose. Common properties:
  *
  *   - Fibers, stackless tasks (by a blitz_sync_future) and plain threads use them side by side, also
  *     tasks of several runtimes. Nothing is allocated to wait.
- *   - Everything that waits takes a deadline and ends with a cancel of the task; what a call that
- *     failed has done is said with each: nothing, everywhere. A call that need not wait succeeds,
- *     whatever the deadline, and also in a task that was cancelled.
- *   - A primitive is a struct of yours with a static initializer. Its fields are not yours. It must
- *     not be moved or copied while it is in use; there is nothing to be freed.
- *   - Lines are first come, first served; only a mutex's may be passed, for a millisecond.
+ *   - Every call that waits takes a deadline and ends with a cancel of the task. A call that failed has changed
+ *     nothing. A call that need not wait succeeds with any deadline, also in a cancelled task.
+ *   - A primitive is a struct of yours with a static initializer. Its fields are not yours. Do not move or copy it
+ *     while it is in use. There is nothing to free.
+ *   - Waiters are served first come, first served. Only those of a mutex may be passed, for a millisecond.
  */
 #ifndef BLITZ_SYNC_H
 #define BLITZ_SYNC_H

@@ -1,22 +1,20 @@
 /*
- * blitz/sync_future.h - waiting for a primitive without a stack.
+ * blitz/sync_future.h - wait for a primitive without a stack.
  *
- * Fibers and plain threads call blitz_mutex_lock(), blitz_semaphore_acquire() and so on, and need
- * none of this. A stackless task (blitz/poll.h) has no stack for the call to stand on: it keeps a
- * blitz_sync_future in its state, which one of the ..._future_init() functions of a primitive makes
- * into that call. It stands in the same line as everybody else.
+ * Fibers and plain threads call blitz_mutex_lock(), blitz_semaphore_acquire() and so on, and need none of this. A
+ * stackless task (blitz/poll.h) has no stack to wait on. It keeps a blitz_sync_future in its state. One of the
+ * ..._future_init() functions of a primitive turns it into that call. It waits in the same queue as all other waiters.
  *
  *     blitz_mutex_lock_future_init(&s->lock, &mutex);
  *     BLITZ_AWAIT(rc, &s->lock.future);
  *     ...                                                  // locked, if rc is 0
  *     blitz_mutex_unlock(&mutex);
  *
- * All of them are revocable (blitz/future.h): a cancel before it was ready undoes the call, and what
- * it had been given meanwhile goes to the next in line. A future may have been given what it asks for
- * before it is polled again: so poll it when it says so, or cancel it. Who does neither holds up
- * those behind.
+ * All of them are revocable (blitz/future.h): a cancel before the future is ready undoes the call, and a grant that it
+ * had got goes to the next waiter. A future may hold its grant before it is polled again. So poll it when its waker is
+ * woken, or cancel it. A future that is neither polled nor cancelled blocks the waiters behind it.
  *
- * The memory is yours, from init until the future was ready or cancelled; do not move or copy it in
+ * The memory is yours, from init until the future is ready or cancelled; do not move or copy it in
  * between.
  */
 #ifndef BLITZ_SYNC_FUTURE_H

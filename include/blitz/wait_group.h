@@ -7,10 +7,9 @@
  *     ...
  *     blitz_wait_group_wait(&group, until);      // none is left
  *
- * It may be used again when it has come to 0. Tasks whose results or errors matter are better joined,
- * or spawned into a scope. Tasks of any runtime, stackless tasks and plain threads may all use one.
- * The memory is yours. Whoever has waited may free it, if nobody else is about to wait or to add; the
- * calls that have said done need not have returned.
+ * It may be used again when it has reached 0. If the results or errors of tasks matter, join them or spawn them into a
+ * scope instead. Tasks of any runtime, stackless tasks and plain threads may all use one. The memory is yours. A waiter
+ * may free it after its wait, if no other caller is about to wait or to add. The calls of done need not have returned.
  */
 #ifndef BLITZ_WAIT_GROUP_H
 #define BLITZ_WAIT_GROUP_H
@@ -35,14 +34,14 @@ typedef struct blitz_wait_group {
     }
 
 /*
- * Make a group of none.
+ * Make a group with a count of 0.
  * Owns:     the memory stays the caller's.
- * Suspends: never. Call from any thread, before anybody uses it.
+ * Suspends: never. Call from any thread, before its first use.
  */
 BLITZ_API void blitz_wait_group_init(blitz_wait_group *g);
 
 /*
- * There are n more to wait for. Add before what says done is started, and before the wait.
+ * Add n to the count. Add before the work that calls done is started, and before the wait.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EOVERFLOW (more than UINT32_MAX; nothing happened).
@@ -50,24 +49,24 @@ BLITZ_API void blitz_wait_group_init(blitz_wait_group *g);
 BLITZ_API int blitz_wait_group_add(blitz_wait_group *g, uint32_t n);
 
 /*
- * One less. At 0 all who wait go on.
+ * Subtract one from the count. At 0 all waiters continue.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EINVAL (there is none; nothing happened).
+ * Returns:  0, -EINVAL (the count is 0; nothing happened).
  */
 BLITZ_API int blitz_wait_group_done(blitz_wait_group *g);
 
 /*
- * Wait until none is left.
+ * Wait until the count is 0.
  * Owns:     borrows it until it returns.
  * Suspends: until then, `until`, or a cancel. Call from a task or any thread; a plain thread sleeps.
- * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 whatever came before the last done is visible.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. On 0 everything before the last done is visible.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_wait_group_wait(blitz_wait_group *g,
                                                                   blitz_deadline until);
 
 /*
- * How many are left. If that is 0, whatever came before is visible.
+ * Return the count. If it is 0, everything before is visible.
  * Owns:     borrows it until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  the number.
