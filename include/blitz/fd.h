@@ -1,9 +1,9 @@
 /*
  * blitz/fd.h - wait for a descriptor that other code owns.
  *
- * Libraries that do their own input and output, but do not insist on waiting for it themselves (libpq,
- * curl's multi interface, c-ares), say which descriptor they wait for. Wait for them here, and call
- * them again: their work goes on in a fiber, and no thread is blocked.
+ * Some libraries do their own input and output, but let the caller wait (libpq, curl's multi interface, c-ares). They
+ * say which descriptor they wait for. Wait for it here, and call them again. Their work is done in a fiber, and no
+ * thread is blocked.
  *
  *     while (PQisBusy(conn)) {
  *         int got = blitz_fd_wait(PQsocket(conn), BLITZ_FD_READ, until);
@@ -12,9 +12,9 @@
  *         PQconsumeInput(conn);
  *     }
  *
- * Each call stands for itself: between two of them the library may close the descriptor and open
- * another one of the same number. Several tasks may wait for one descriptor at the same time. While
- * somebody waits for it, it must stay open.
+ * Each call is independent: between two of them the library may close the descriptor and open another one of the same
+ * number. Several tasks may wait for one descriptor at the same time. The descriptor must stay open while a task waits
+ * for it.
  */
 #ifndef BLITZ_FD_H
 #define BLITZ_FD_H
@@ -27,25 +27,25 @@
 BLITZ_BEGIN_DECLS
 
 enum {
-    BLITZ_FD_READ = 1,  /* there is something to read, or an end, or somebody to accept */
+    BLITZ_FD_READ = 1,  /* there are bytes to read, an end, or a connection to accept */
     BLITZ_FD_WRITE = 2, /* there is room to write, or a connect has ended */
-    BLITZ_FD_ERROR = 4, /* told whether asked for or not */
+    BLITZ_FD_ERROR = 4, /* reported also if not requested */
     BLITZ_FD_HANGUP = 8 /* likewise */
 };
 
 /*
  * Wait until a descriptor is ready for one of `events` (BLITZ_FD_READ, BLITZ_FD_WRITE, or both).
  * Regular files always are.
- * Owns:     the descriptor stays the caller's, and as it was: it may block, or not.
+ * Owns:     the descriptor stays the caller's, unchanged: blocking or not.
  * Suspends: until then, `until`, or a cancel. Call from a task.
- * Returns:  which of the four events there are; -ETIMEDOUT, -ECANCELED; -EBADF (not open), -EINVAL (no
+ * Returns:  the events of the four that hold; -ETIMEDOUT, -ECANCELED; -EBADF (not open), -EINVAL (no
  *           such event), -ENOMEM, -EMFILE, -EOPNOTSUPP (not in a task).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_fd_wait(blitz_fd fd, unsigned events, blitz_deadline until);
 
 /*
- * blitz_fd_wait() as a future, for one of the two events; for either, race two of them. f->result is what
- * the call would return.
+ * blitz_fd_wait() as a future, for one of the two events; for either, race two of them. f->result is what the call
+ * would return.
  * Owns:     the descriptor stays the caller's, and must stay open until the future was ready or
  *           cancelled.
  * Suspends: never. Call from any thread; poll it in a task.

@@ -3,8 +3,8 @@
  *
  *   addr.h     addresses: IPv4, IPv6, Unix
  *   tcp.h      streams of bytes: listen, accept, connect, read, write
- *   udp.h      datagrams, groups of receivers
- *   unix.h     pairs, descriptors as cargo, who the peer is
+ *   udp.h      datagrams, multicast groups
+ *   unix.h     pairs, descriptor passing, the identity of the peer
  *   resolve.h  addresses by name
  *   fd.h       descriptors that other code owns
  *
