@@ -1,25 +1,26 @@
 /*
  * ask.c - asking a task to let others run: the flag behind BLITZ_POLL().
  *
- * The flag is a word of the machine, beside the one fork and join look at, so that inline code
- * reaches it with one load through the thread register (blitz/fork.h). The monitor raises it when a
- * task has had its machine for long; whoever looks lowers it and yields. It is a hint and has no
- * partner: if it comes late, the next look sees it. The flag names the run that it is meant for, by the proc's tick: if
- * that task has left the machine meanwhile, the next one there does not yield. It may be a ticker that just woke, and a yield
- * would put it behind every hog in the queue.
+ * The flag is a word of the machine, beside the word that fork and join look at. So inline code reaches
+ * it with one load through the thread register (blitz/fork.h). The monitor raises the flag when a task
+ * has had its machine for long. The task that sees the flag lowers it and yields. The flag is a hint and
+ * pairs with no other access: if it comes late, the next look sees it. The flag names the run that it is
+ * meant for, by the proc's tick. If that task has left the machine meanwhile, the next task there does
+ * not yield. The next task may be a ticker that just woke, and a yield would put it behind every hog in
+ * the queue.
  *
- * Joins look as well, but their short way reads the attention word alone. So the monitor alerts the
- * deque too, which sends the next fork or join the long way: there the join looks at the flag. A
- * fork does not: it never suspends. What has been forked is joined soon.
+ * Joins look as well, but their fast path reads only the attention word. So the monitor also alerts the
+ * deque. That sends the next fork or join to the slow path, where the join looks at the flag. A fork
+ * does not look: it never suspends, and its job is joined soon.
  *
- * When a task must not be taken away. The flag may be seen in user code that the runtime has called
- * from its middle (an allocator, with the compiler's hook of blitz-reductions in it): then `where`
- * says that we are in the runtime. Or the program has said so itself: `paused_`.
+ * When a task must not be interrupted. User code that the runtime has called may see the flag (an
+ * allocator, with the compiler's hook of blitz-reductions in it): then `where` says that we are in the
+ * runtime. Or the program itself has asked for no interruption: `paused_`.
  *
  * Rejected: a flag in the task (one more load, and the monitor would write into memory that may be
- * freed under it), one bit more in the attention word (which is set whenever nothing is exposed, so
- * most tasks would poll the long way), and a yield whenever the flag is up, ready tasks or not (a
- * switch to oneself is 17 ns, and is what bz_yield avoids).
+ * freed meanwhile). Rejected: one more bit in the attention word. That word is set whenever nothing is
+ * exposed, so most tasks would poll by the slow path. Rejected: a yield whenever the flag is up, even
+ * without ready tasks (a switch to oneself takes 17 ns, and bz_yield avoids it).
  *
  * I1  asked_ is written by the monitor (not 0) and by the machine's thread (0).
  */
@@ -29,7 +30,8 @@
 
 enum { ANY_TASK = 1, THAT_RUN = 2 };
 
-/* The run that began with that tick of that proc. Where pointers have 32 bits the tick is cut, which is harmless. */
+/* Return a name for the run that began with that tick of that proc. With 32-bit pointers the tick is cut, which is
+ * harmless. */
 static uintptr_t run_of(const struct bz_proc *p, uint32_t tick)
 {
     return (uintptr_t)((uint64_t)tick << 20 | (uint64_t)p->index << 2 | THAT_RUN);
@@ -51,7 +53,7 @@ void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t 
     ask(m, run_of(p, tick));
 }
 
-/* It was asked of an earlier task on this machine, which has ended or waits. */
+/* True if the flag was meant for an earlier task on this machine, which has ended or waits. */
 static bool is_stale(struct bz_machine *m, uintptr_t asked)
 {
     uint32_t was;
@@ -75,7 +77,7 @@ void blitz_poll_slow_(void)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || !bz_machine_may_interrupt(m))
         return;
-    blitz_share_slow_(); /* in the runtime: until then the monitor may be taking them */
+    blitz_share_slow_(); /* in the runtime: until then the monitor may be taking the jobs */
     uintptr_t asked = bz_load_relaxed(bz_asked_of(&m->deque.ends)); /* relaxed: a hint */
     if (asked == 0)
         return;

@@ -15,20 +15,20 @@
 struct bz_machine;
 struct bz_proc;
 
-/* The task on that machine shall let others run, when it next looks. Any thread; the machine is not
+/* Ask the task on that machine to let others run, when it next looks. Any thread; the machine is not
  * freed meanwhile. */
 void bz_machine_ask(struct bz_machine *m);
 /* The same, if it is still at the run that began with that tick of that proc. */
 void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t tick);
 
-/* May the thread be taken away from the task that runs on it, here and now? Asked by that thread, in
- * user code or a signal handler that interrupted it. */
+/* True if the task on this thread may be interrupted here and now. Called by that thread, in user code or in
+ * a signal handler that interrupted it. */
 bool bz_machine_may_interrupt(struct bz_machine *m);
 
-/* In every call that may wait, since perhaps it does not: let others run if it is time. A call that
- * gives the caller something others may want (a lock, a permit) looks before it does; the others at
- * their end. Not in try_ calls, which never suspend. In a task or on a plain thread, in user code,
- * with no lock of ours held. */
+/* Let other tasks run if the flag is up. For every call that may wait, because it may also return at once. A call
+ * that gives the caller something that others may want (a lock, a permit) looks before it does so; other calls look
+ * at their end. Not in try_ calls, which never suspend. In a task or on a plain thread, in user code, with no lock
+ * of ours held. */
 static inline void bz_look_up(void)
 {
     if (!BZ_BROKEN(93))

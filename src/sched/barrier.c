@@ -1,10 +1,11 @@
 /*
- * barrier.c - one barrier serves everybody who was waiting when it began.
+ * barrier.c - one barrier serves every caller that was waiting when it began.
  *
- * Barriers are numbered and run one at a time, under a lock. A caller reads the number of those
- * begun: the next one begins after its call, so it waits for that one to have ended, or runs it.
+ * Barriers are numbered and run one at a time, under a lock. A caller reads the number of the last one
+ * that began. The next one begins after its call, so the caller waits until that one has ended, or
+ * runs it.
  *
- *      caller                                  whoever runs barrier n
+ *      caller                                  the thread that runs barrier n
  *      1  (stores of its own)                  1  begun = n
  *      2  full fence                           2  the barrier: a fence here, one in every
  *      3  mine = begun + 1                        thread, another here
@@ -12,9 +13,9 @@
  *         else run one
  *
  * Why the fence: the caller must know that barrier `mine` begins after its stores. If it read begun
- * before n was written, then its fence comes before the one with which barrier n begins, and so
- * before the fences that barrier puts into the other threads [A]. Without it the stores could still
- * be on their way when the others have fenced already.
+ * before n was written, then its fence comes before the fence with which barrier n begins. So it also
+ * comes before the fences that this barrier puts into the other threads [A]. Without it, the stores
+ * could still be in the store buffer after the other threads have fenced.
  *
  * Rejected: spinning for the end instead of a lock (a barrier takes tens of microseconds, and most
  * callers are about to sleep anyway).
@@ -23,7 +24,7 @@
  *
  * [A] pay: (stores), fence, begun load -> pay: begun store, the barrier's first fence   see above
  * [B] pay: ended, under the lock -> pay: ended, under the lock   what the barrier made visible to
- *     its caller is visible to who shares it; the lock (os/lock.h [A]) carries it
+ *     its caller is visible to the callers that share it; the lock (os/lock.h [A]) carries it
  */
 #include "sched/barrier.h"
 
@@ -35,7 +36,7 @@ void bz_barrier_init(struct bz_barrier *b, const struct bz_os *os)
     bz_atomic_init(&b->ended, 0);
 }
 
-/* Under the lock. */
+/* Run one barrier. Under the lock. */
 static void run(struct bz_barrier *b)
 {
     uint64_t n = bz_load_relaxed(&b->begun) + 1; /* relaxed: written under the lock */

@@ -1,31 +1,31 @@
 /*
  * blocking.c - calls that block, made by a thread of the pool while their task waits.
  *
- * Two forms, by whose memory the call is in.
+ * There are two forms, depending on who owns the memory of the call.
  *
- * A *call* lies in the frame of the task that waits for it. Nothing but its end ends the wait: the
- * frame is in use, and so is whatever the caller's `arg` leads to. It is handed to the pool by the
- * hook, when the stack has been left: the thread may be done before we are. If the pool has nobody
- * for it the hook says so, and the task makes the call itself.
+ * A *call* lies in the frame of the task that waits for it. Only its end ends the wait: the call uses
+ * the frame, and all memory that the caller's `arg` leads to. The hook hands the call to the pool after
+ * the task has left its stack, because the thread may be done before we are. If the pool has no thread
+ * for it, the hook reports that, and the task makes the call itself.
  *
- * A *detached* call is an object of its own, so that the caller can leave. Two parties hold it, the
- * caller and the thread, and the one who comes last frees it:
+ * A *detached* call is an object of its own, so that the caller can leave. The caller and the thread
+ * both hold it, and the last of them frees it:
  *
  *                  DONE (thread)       LEAVE (caller)      ASK (caller)
  *   runs           done, wake          left                runs
  *   done                               (freed) !           (freed)           ! drop(arg)
  *   left           (freed) !
  *
- * One that still is in the pool's line when its caller leaves is withdrawn and not made at all. The
+ * If a call is still in the pool's queue when its caller leaves, it is withdrawn and never made. The
  * table is behind a lock: a thread is involved, which costs a thousand times as much.
  *
  * Rejected: a detached call for everything (an allocation a call, and a lock), and letting a cancel
  * end a call in the caller's frame (it would have to wait for fn in any case).
  *
- * I1  A call's frame stays until its thread has said so by the wait's wake, the last thing it does.
- * I2  A detached call is freed by the caller, or, once that has left, by the thread.
- * I3  One that was abandoned (pool.h) was left before, since every task has ended by then. Its thread calls
- *     drop(arg) and frees it, and touches nothing of the runtime.
+ * I1  A call's frame stays until its thread wakes the wait, which is the last thing the thread does.
+ * I2  The caller frees a detached call or, once the caller has left, the thread does.
+ * I3  The caller of an abandoned call (pool.h) has left before, since every task has ended by then. Its
+ *     thread calls drop(arg) and frees it, and touches nothing of the runtime.
  */
 #include "blitz/blocking.h"
 
@@ -91,14 +91,14 @@ struct detached {
     int (*fn)(void *arg);
     void *arg;
     blitz_blocking_opts opts;
-    blitz_allocator alloc; /* where it is from: the runtime may be gone before it */
+    blitz_allocator alloc; /* of the call: the runtime may be gone before it */
     struct bz_lock lock;   /* guards the rest */
     enum state state;
     int result;
     blitz_waker waker; /* while it runs */
 };
 
-/* What lies in the future. */
+/* The contents of the future. */
 struct inside {
     int (*fn)(void *arg);
     void *arg;
@@ -114,7 +114,7 @@ static void detached_free(struct detached *d)
     bz_free(&alloc, d, sizeof *d);
 }
 
-/* Nobody will ask for it any more. */
+/* Free a call whose result no caller will read. */
 static void discard(struct detached *d)
 {
     if (d->opts.drop != NULL)
@@ -174,7 +174,7 @@ static blitz_poll over(blitz_blocking_future *f, int result)
     return BLITZ_READY;
 }
 
-/* The first time it is asked. */
+/* Start the call, at the first poll. */
 static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
 {
     struct inside *in = inside_of(f);
@@ -194,10 +194,10 @@ static blitz_poll begin(blitz_blocking_future *f, const blitz_waker *waker)
     return over(f, call_refused(in->fn, in->arg));
 }
 
-/* Ask again: the newest waker counts. */
+/* Poll again: store the newest waker. */
 static bool is_done(struct detached *d, const blitz_waker *waker)
 {
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
     bz_lock_take(&d->lock, d->rt->os);
     bool is_done = d->state == DONE;
     if (!is_done) {
@@ -272,7 +272,7 @@ struct big {
     struct bz_stack *from; /* where the call came from */
 };
 
-/* The bottom of the big stack: one call, and back to where it came from, on whatever machine. */
+/* The bottom of the big stack: make one call, and go back to the calling stack, on the current machine. */
 static void big_main(void *arg)
 {
     BZ_STOP_EXCEPTIONS();
@@ -284,7 +284,7 @@ static void big_main(void *arg)
     bz_ctx_leave(&b->from->ctx, NULL, NULL);
 }
 
-/* Its own frame: nothing that is read before the switch is used after it. Rounding modes and exceptions
+/* A frame of its own, so that no value that is read before the switch is used after it. Rounding modes and exceptions
  * that are being handled are the caller's, as in any call. */
 static BZ_NOINLINE void switch_to(struct bz_machine *m, struct bz_stack *to, struct big *b)
 {

@@ -1,16 +1,16 @@
 /*
- * config.c - a config read once, with a message for whatever is wrong in it.
+ * config.c - read the settings once, with a message for every wrong value.
  *
- * Every number is found in the same way: the runtime options' field if it is not 0, else the variable of the
- * environment if it is set and not empty, else the default. So a program that insists cannot be
- * talked out of it, and one that does not can be tuned from outside. A value that cannot be is
- * refused and never bent into one that can: who writes BLITZ_PROCS=O8 wants to be told. A variable
- * that is not looked at, because the field is set, is not judged either.
+ * Every number is found in the same way: the field of the runtime options if it is not 0, else the
+ * environment variable if it is set and not empty, else the default. So a program that sets a field
+ * cannot be overridden, and a program that does not can be tuned from outside. An invalid value is
+ * refused and never changed into a valid one: a user who writes BLITZ_PROCS=O8 wants to be told. If the
+ * field is set, the variable is not read and not checked.
  *
- * Sizes may end in K, M or G; counts as well, since nothing is lost by it.
+ * Sizes may end in K, M or G; counts as well, which does no harm.
  *
- * A variable whose name begins as ours do and is none of ours is logged once, with the nearest name
- * that there is: BLITZ_PROC=4 would be as silent as no variable at all.
+ * An unknown variable that begins with our prefix is logged once, with the nearest name that exists.
+ * Otherwise BLITZ_PROC=4 would be as silent as no variable at all.
  */
 #include "sched/config.h"
 
@@ -80,11 +80,11 @@ static int read_env(const struct number *what, const char *text, uint64_t *out)
     return 0;
 }
 
-/* *out is the default, and is replaced by what was asked for. */
+/* Replace *out, which is the default, by the value of the field or of the variable. */
 static int read_number(const struct number *what, uint64_t field, uint64_t *out)
 {
     if (field == 0) {
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent setenv cannot be prevented */
         const char *text = getenv(what->env);
         return text != NULL && *text != '\0' ? read_env(what, text, out) : 0;
     }
@@ -105,7 +105,7 @@ enum bz_stack_class bz_stack_class_for(uint64_t bytes)
     return (enum bz_stack_class) class;
 }
 
-/* There is one thread at least that is not needed to run the procs. */
+/* Require at least one thread more than the procs need. */
 static int read_threads(struct bz_settings *s, uint64_t field)
 {
     uint64_t n = s->procs < THREADS_MAX / 2 ? THREADS_MAX : 2 * s->procs;
@@ -126,7 +126,7 @@ static const char *const io_names[] = {"best", "none", "epoll", "poll",
 
 static int read_io(struct bz_settings *s, const char *field)
 {
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent setenv cannot be prevented */
     const char *name = field != NULL ? field : getenv("BLITZ_IO");
     s->io = BZ_IO_BEST;
     if (name == NULL || *name == '\0')
@@ -146,19 +146,19 @@ static int read_io(struct bz_settings *s, const char *field)
 
 enum { PREFIX = 6 }; /* bytes that all names begin with */
 
-/* What a program may set. */
+/* Variables that a program may set. */
 static const char *const variables[] = {
     "BLITZ_PROCS",       "BLITZ_STACK",       "BLITZ_THREADS_MAX",     "BLITZ_TASKS_MAX",
     "BLITZ_BURNING_MAX", "BLITZ_IO",          "BLITZ_TRACE",           "BLITZ_TRACE_RECORDS",
     "BLITZ_PLAIN",       "BLITZ_NO_ROTATION", "BLITZ_DUMP_ON_SIGQUIT", "BLITZ_NO_OVERFLOW_REPORT",
     "BLITZ_REDUCTIONS"};
 
-/* What our own tests and tools set: how those names go on. */
+/* Variables of our own tests and tools: the names without the prefix. */
 static const char *const of_tools[] = {"TEST_",  "SIM_",  "MIX_",    "BENCH_",  "BROKEN",
                                        "ROUNDS", "START", "BARE_",   "BUDGET_", "MIRROR",
                                        "MODEL",  "MANY_", "TURNS_S", "STILL"};
 
-/* How many letters must be put in, taken out or exchanged; at most 32 of each are compared. */
+/* Return how many letters must be inserted, removed or replaced; names of more than 32 letters are not compared. */
 static unsigned distance(const char *a, size_t a_bytes, const char *b)
 {
     enum { MOST = 32 };
@@ -183,7 +183,7 @@ static unsigned distance(const char *a, size_t a_bytes, const char *b)
 static void judge(const char *name, size_t bytes)
 {
     const char *nearest = NULL;
-    unsigned best = 5; /* farther than that is no slip of the finger */
+    unsigned best = 5; /* a greater distance is not a typing error */
     for (size_t i = 0; i < BZ_ARRAY_LEN(of_tools); i++)
         if (strncmp(name + PREFIX, of_tools[i], strlen(of_tools[i])) == 0)
             return;
@@ -212,7 +212,7 @@ void bz_settings_judge_environment(const char *const *all)
 
 extern char **environ; /* the C library's */
 
-/* Once a process: it would repeat. */
+/* Check the environment once a process: the messages would repeat. */
 static void judge_environment(void)
 {
     static bz_atomic(int) is_judged;

@@ -1,5 +1,5 @@
 /*
- * config.h - what a runtime is to be like, made of the user's config, the environment and defaults.
+ * config.h - the settings of a runtime, from the user's config, the environment and the defaults.
  */
 #ifndef BZ_CONFIG_H
 #define BZ_CONFIG_H
@@ -12,7 +12,7 @@
 #include "os/os.h"
 #include "task/stack.h"
 
-/* Keepers of io/poll.h. The order of preference is io.c's. */
+/* Backends of io/poll.h. The order of preference is io.c's. */
 enum bz_io_kind { BZ_IO_BEST, BZ_IO_NONE, BZ_IO_EPOLL, BZ_IO_POLL, BZ_IO_URING };
 
 struct bz_settings {
@@ -27,24 +27,23 @@ struct bz_settings {
     bool reports_overflows; /* a fault in the guard of a stack is explained: task/overflow.h */
     uint64_t trace_records; /* a thread keeps, if BLITZ_TRACE is set; 0: the default */
     bool no_rotation;       /* hogs do not take turns: turns.h */
-    enum bz_io_kind io;     /* which keeper; io.c */
+    enum bz_io_kind io;     /* which backend; io.c */
     char name[BZ_OS_NAME_MAX];
     blitz_thread_fn thread_start, thread_stop; /* may be NULL */
     void *thread_ctx;
 };
 
 /*
- * Put the settings together. What is wrong is logged: which variable or field, its value, and what
- * would be right.
+ * Read the settings. An error is logged: which variable or field, its value, and what would be right.
  * Returns: 0, -EINVAL.
  */
 BZ_MUST_USE int bz_settings_read(struct bz_settings *out, const struct bz_os *os,
                                  const blitz_runtime_opts *config);
 
-/* Log every variable of that environment whose name begins with BLITZ_ and that means nothing. */
+/* Log every unknown variable of that environment whose name begins with BLITZ_. */
 void bz_settings_judge_environment(const char *const *all);
 
-/* The smallest class of that many bytes; BZ_STACK_CLASSES if there is none. */
+/* Return the smallest class of that many bytes; BZ_STACK_CLASSES if there is none. */
 enum bz_stack_class bz_stack_class_for(uint64_t bytes);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * counters.h - what happens on a proc, counted by its machine with plain stores.
+ * counters.h - events on a proc, counted by its machine with plain stores.
  *
- * One list for everything: the fields here, those of blitz/stats.h (stats.c holds the two against each
- * other) and the sums. A counter is an atomic only so that others may read it while it moves: its
- * one writer loads and stores, which is an ordinary addition on every machine we know. What threads
- * without a proc count (they rouse machines) goes to a set of its own, by RMW.
+ * One list defines the fields here, those of blitz/stats.h (stats.c checks one against the other) and
+ * the sums. A counter is an atomic only so that other threads may read it while it changes. Its one
+ * writer loads and stores, which is an ordinary addition on every machine we know. Threads without a
+ * proc count their events (they rouse machines) in a separate set, by RMW.
  */
 #ifndef BZ_COUNTERS_H
 #define BZ_COUNTERS_H
@@ -39,12 +39,12 @@
 #define BZ_COUNTER_FIELD_(name) bz_atomic(uint64_t) name;
 struct bz_counters {
     BZ_COUNTERS(BZ_COUNTER_FIELD_)
-    /* Where one counter stands for several, so that a fast path counts once: stats.c. */
+    /* One counter that stands for several, so that a fast path counts once: stats.c. */
     bz_atomic(uint64_t) turns;  /* yields to a task at hand: run, yielded, switches */
     bz_atomic(uint64_t) relays; /* parks with a switch to a task at hand: run, parked, switches */
 };
 
-/* Add n to a counter of a proc that is ours. */
+/* Add n to a counter of our own proc. */
 #define bz_count_many(set, name, n)                                                      \
     bz_store_relaxed(&(set)->name, /* relaxed: statistics, and we are the only writer */ \
                      bz_load_relaxed(&(set)->name) + (uint64_t)(n)) /* relaxed: likewise */

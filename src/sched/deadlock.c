@@ -2,33 +2,34 @@
  * deadlock.c - report a deadlock, only if it is one.
  *
  * A runtime that waits for a thread of the program, for a timer or for I/O looks exactly like one that
- * waits for ever. To tell them apart it would have to know everybody who could still act; and it does
- * not know the program's threads, who holds a promise or a waker, or what they are at. The kernel
- * does: it knows how many threads there are. So the rule is about threads:
+ * waits for ever. To tell them apart, the runtime would have to know every thread that could still act.
+ * It does not know the program's threads, which of them holds a promise or a waker, or what they do. The
+ * kernel knows how many threads there are. So the rule is about threads:
  *
- *   A task waits; and every thread of the process, but for the monitor that looks, sleeps on a word of
- *   ours, without a deadline, that nobody has changed.
+ *   A task waits. And every thread of the process, except the monitor that looks, sleeps on a word of
+ *   ours, without a deadline, and no thread has changed that word.
  *
- * Then nobody is left to change one (os/sleepers.c has the proof). Whatever could still act breaks the
- * rule by itself, with nothing to keep track of:
+ * Then no thread is left to change a word (os/sleepers.c has the proof). Everything that could still act
+ * breaks the rule by itself, without any bookkeeping:
  *   a timer                          its machine sleeps with a deadline, or the monitor does
  *   I/O                              its machine sleeps in the kernel's poll, not on a word of ours
  *   blocking work                    its thread is not asleep on a word of ours
  *   a plain thread of the program    likewise, unless it waits for blitz itself: in a join, a block_on
- *                                    or a channel. One that does cannot act before a task does
+ *                                    or a channel. Such a thread cannot act before a task does
  *   a promise or a waker             needs a thread to use it
  *   another runtime                  has threads, too
- * A thread that is in a wait of ours *with* a deadline, or in anybody else's, may act: no report.
+ * A thread in a wait of ours *with* a deadline, or in a wait of other code, may act: no report.
  *
- * A deadlock of some tasks while others run is not found by this; the dump shows it to whoever asks.
+ * This does not find a deadlock of some tasks while others run. A dump on request shows it.
  *
- * When. A machine that has slept for a while beside a task that waits sees to it that there is a monitor. That asks when it has seen nobody run for a while and would sleep until it is told. A
- * thread that has just ended or is about to fall asleep spoils the proof, so it asks again a few times,
- * further and further apart, the last time when idle threads of the pool have gone as well. Once
- * reported, never again: the program may have been meant so.
+ * When. A machine that has slept for a while beside a waiting task makes sure that there is a monitor.
+ * The monitor checks when it has seen no task run for a while and would sleep until it is notified. A
+ * thread that has just ended or is about to fall asleep spoils the proof. So the monitor checks again a
+ * few times, at growing intervals, the last time when idle threads of the pool have gone as well. After
+ * one report there is no other: the program may be meant to be so.
  *
- * Rejected: a graph of who waits for whom. Wakers can be held by anybody, in the heap, so it would be a
- * guess, and a false alarm is worse than none.
+ * Rejected: a graph of which task waits for which. Any code can hold a waker, in the heap. So the graph
+ * would be a guess, and a false alarm is worse than none.
  */
 #include "sched/deadlock.h"
 
@@ -36,7 +37,7 @@
 #include "sched/dump.h"
 #include "sched/sched.h"
 
-/* Between two looks; the last is after BZ_POOL_IDLE_NS. */
+/* The time between two looks; the last is after BZ_POOL_IDLE_NS. */
 static const uint64_t pause_ns[] = {50000000, 500000000, 5000000000, 15000000000};
 
 static bool has_timer(struct bz_runtime *rt)

@@ -1,5 +1,5 @@
 /*
- * deadlock.h - tasks wait, and nobody is left who could wake them.
+ * deadlock.h - tasks wait, and no thread is left that could wake them.
  *
  * deadlock.c has the rule. The monitor asks when it is about to sleep for good.
  */
@@ -20,18 +20,18 @@ struct bz_deadlock {
 };
 
 /*
- * Every proc of rt sleeps and the monitor, which calls, is about to: is that for ever? If so, it is
- * logged with a dump, once.
- * Returns: when to ask again; BZ_OS_FOREVER: no more.
+ * Every proc of rt sleeps, and the calling monitor is about to sleep. Check whether that is for ever. If so,
+ * log it with a dump, once.
+ * Returns: when to check again; BZ_OS_FOREVER: never.
  */
 uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now_ns);
 
-/* A machine is about to sleep until then: how long may it, before it sees to it that there is a
- * monitor to ask? Any machine, as for the next. */
+/* A machine is about to sleep until `until`. Return how long it may sleep before it must make sure that there is a
+ * monitor. Any machine, as for the next. */
 uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until);
 void bz_deadlock_wants_monitor(struct bz_runtime *rt);
 
-/* Somebody woke up: the next spell begins anew. */
+/* A proc woke up: count the looks from 0 again. */
 void bz_deadlock_over(struct bz_runtime *rt);
 
 #endif
