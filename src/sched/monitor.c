@@ -460,7 +460,7 @@ bool bz_monitor_raise(struct bz_runtime *rt)
     }
     bool is_up = mon->is_started;
     if (is_up)
-        bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: it is also told, and looks */
+        bz_store_relaxed(&mon->state, BZ_MONITOR_UP); /* relaxed: bz_monitor_tell() follows */
     bz_lock_drop(&rt->start_lock, rt->os);
     if (err != 0) /* not under the lock: the log function may spawn */
         bz_log_once(BLITZ_LOG_WARN,

@@ -71,7 +71,7 @@ struct bz_monitor {
     unsigned unproven;   /* strays not yet known to use CPU */
     bool is_crowded;     /* all procs are busy and a task waits */
     uint64_t turn_ns;    /* when the first turn of a hog is over */
-    bool is_hogged;      /* every proc runs a hog */
+    bool is_hogged;      /* no proc is live: handover.c */
     uint64_t nap_ns;     /* since when no machine has anything private; 0: not now */
     uint64_t jobs_ns;    /* when it last looked at the jobs of machines */
 #if defined(BZ_WATCH)

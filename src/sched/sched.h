@@ -681,7 +681,7 @@ void bz_timers_armed(struct bz_proc *p);
 bool bz_timers_fire(struct bz_proc *p, uint64_t now);
 static inline uint64_t bz_timers_first(struct bz_proc *p)
 {
-    return bz_load_relaxed(&p->timer_first); /* relaxed: its machine armed its own timers */
+    return bz_load_relaxed(&p->timer_first); /* relaxed: its machine armed those that matter */
 }
 
 #endif

@@ -14,7 +14,7 @@
  * A name lives as long as its task, and a record may be read long after that. So each name is copied
  * once into a table, and a record has its number. The reasons of waits and the user's marks go into the
  * same table. It is read without a lock and added to under one. Programs have few
- * different names; names that do not fit are dropped.
+ * different names; a task whose name does not fit has none in the trace.
  *
  * Memory is pages of the system and not of the user's allocator, which is user code and must not be
  * called where events happen. A machine that gets no memory counts its lost events.
@@ -257,8 +257,8 @@ static bool end_here(struct bz_runtime *rt)
     return was_on;
 }
 
-/* Record a start of the calling task, if it traces its own runtime: the trace has not seen its
- * start. */
+/* Record a start of the calling task, if it traces its own runtime: its real start is not in the
+ * trace. */
 static void record_caller(struct bz_runtime *rt)
 {
     struct bz_task *t = bz_task_self();
@@ -357,7 +357,7 @@ static char *path_for(struct bz_runtime *rt, const char *asked, size_t *bytes)
 void bz_trace_begin(struct bz_runtime *rt)
 {
     struct bz_trace *t = &rt->trace;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): who changes it meanwhile cannot be helped */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent setenv is the program's fault */
     const char *asked = getenv("BLITZ_TRACE");
     if (asked == NULL || *asked == '\0')
         return;

@@ -15,7 +15,8 @@
  * record is never returned, and a ring of n keeps n - 1.
  *
  * Rejected:
- *  - a sequence number in each record: one more word for a record of four, and the reader would have to check each twice;
+ *  - a sequence number in each record: one more word for a record of four, and the reader would have to check
+ *    each twice;
  *  - a lock: a reader would delay the scheduler;
  *  - relaxed words behind a release fence: that is the same on x86_64, and ThreadSanitizer does not understand it.
  *

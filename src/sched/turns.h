@@ -72,7 +72,7 @@ void bz_turns_end(struct bz_runtime *rt, bool is_over);
 
 /*
  * One look: let hogs that have lost their proc run and stop, in turns. `busy` procs have work. If a worker is held up
- * (`is_held_up`), let all hogs run for a while, because one of them may hold what the worker waits for.
+ * (`is_held_up`), let all hogs run for a while, because one of them may hold a lock that the worker waits for.
  * Returns: when to look again; BZ_OS_FOREVER if there is no need.
  */
 uint64_t bz_turns_take(struct bz_runtime *rt, uint64_t now, unsigned busy, bool is_held_up);
