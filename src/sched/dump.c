@@ -1,26 +1,26 @@
 /*
  * dump.c - all tasks, procs and threads of a runtime as text, while it goes on.
  *
- * A dump is asked for when something is wrong: procs hogged, a lock held for ever, memory gone. So it
- * takes nothing that anybody could hold: tasks are found by walking over the slabs (tasks.c: nobody
- * is held up by a walk), looked at as view.h says, and everything else is a peek at words that their
- * owners write. It needs no proc and no allocator.
+ * A user asks for a dump when something is wrong: procs hogged, a lock held for ever, memory gone. So a
+ * dump takes no lock that another thread could hold. It finds tasks by a walk over the slabs (tasks.c:
+ * a walk delays no thread) and looks at them as view.h says. It reads all other state from words that
+ * their owners write. It needs no proc and no allocator.
  *
- * For people a million waiting tasks are one fact, not a million lines. Tasks that say the same are
- * counted in a table: kind, name, state, what they wait for and, if frames were asked for, where they
- * stand. The table is GROUPS entries of reserved pages, given back at the end; without pages it is a
- * few on the stack. What finds no room is counted and said so; nothing grows with the tasks.
- * Tasks that run are not alike: each has its line.
+ * For people, a million waiting tasks are one fact, not a million lines. Equal tasks are counted in a
+ * table: kind, name, state, what they wait for and, if frames were asked for, their frames. The table
+ * is GROUPS entries of reserved pages, given back at the end; without pages it is a few entries on the
+ * stack. Tasks that find no room are counted, and the dump says so. No memory grows with the tasks.
+ * Running tasks differ from each other: each has its own line.
  *
- * Rejected: stopping the runtime meanwhile (a hog does not stop, and a dump that hangs is worse than
- * one that is blurred); a list of tasks sorted by age (it would have to be kept somewhere).
+ * Rejected: stopping the runtime meanwhile. A hog does not stop, and a dump that hangs is worse than one
+ * that is blurred. Rejected: a list of tasks sorted by age (it would have to be kept somewhere).
  *
- * On SIGQUIT the handler only leaves a mark and wakes the monitor, whose thread has no proc and so is
- * there when all others are hogged; it writes.
+ * On SIGQUIT the handler only sets a flag and wakes the monitor, which writes the dump. The monitor's
+ * thread has no proc, so it can run when all procs are hogged.
  *
  * I1  A group's hash is not 0; its first view is that of the oldest task it has.
  *
- * [Q] ask: dump_asked release -> if_asked: dump_asked acquire   whatever the signal came after
+ * [Q] ask: dump_asked release -> if_asked: dump_asked acquire   all that came before the signal
  */
 #include "sched/dump.h"
 
@@ -51,7 +51,7 @@ struct dump {
     blitz_dump_fn fn;
     void *ctx;
     unsigned flags;
-    int err; /* the first one: nothing is written after it */
+    int err; /* the first error: nothing is written after it */
     uint64_t now;
     uint64_t tasks, homeless; /* seen; and of those, without room in the table */
     struct group *table;
@@ -116,7 +116,7 @@ static const char *timer_text(char out[BZ_SPAN_MAX + 24], struct bz_proc *p, uin
     return out;
 }
 
-/* " on thread blitz-2": of a machine, which may be about to change it. */
+/* Write " on thread blitz-2", for a machine that may be about to change its thread. */
 static const char *thread_text(char *out, size_t size, struct bz_machine *m)
 {
     char name[BZ_OS_NAME_MAX] = "";
@@ -127,7 +127,7 @@ static const char *thread_text(char *out, size_t size, struct bz_machine *m)
     return out;
 }
 
-/* What its machine is at. */
+/* Write the state of the proc, and the task of its machine. */
 static const char *proc_state(char *out, size_t size, struct bz_proc *p)
 {
     static const char *const without[] = {[BZ_PROC_FREE] = "free",
@@ -141,7 +141,7 @@ static const char *proc_state(char *out, size_t size, struct bz_proc *p)
         return out;
     }
     struct bz_machine *m = bz_proc_machine(p->rt, word);
-    /* A header that is gone by now is still one: memory of a slab, or read as nothing. */
+    /* A task header that was freed meanwhile is still readable: memory of a slab, or read as nothing. */
     const struct bz_task *t = (const struct bz_task *)bz_look_word(&m->current);
     thread_text(thread, sizeof thread, m);
     if (bz_proc_state_of(word) == BZ_PROC_ASLEEP)
@@ -199,9 +199,9 @@ static void say_frames(struct dump *d, const struct bz_view *v)
 {
     char symbol[200];
     for (unsigned i = 0; i < v->depth; i++) {
-        /* A return address may be the first of the next function: look at the call before it. */
+        /* A return address may be the first of the next function: look up the call before it. */
         if (!bz_look_symbol(symbol, sizeof symbol, v->pc[i] - (i > 0)))
-            break; /* no code: a frame without a frame pointer has led us astray */
+            break; /* no code: a frame without a frame pointer has misled us */
         say(d, "      #%u 0x%llx %s", i, (unsigned long long)v->pc[i], symbol);
     }
     if (v->is_beneath)
@@ -259,7 +259,7 @@ static void say_tasks(struct dump *d, const struct bz_view *v, uint64_t count)
         say_frames(d, v);
 }
 
-/* ---- equal ones ---- */
+/* ---- equal tasks ---- */
 
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
 {
@@ -287,7 +287,7 @@ static bool is_equal(const struct bz_view *a, const struct bz_view *b)
            memcmp(a->pc, b->pc, a->depth * sizeof a->pc[0]) == 0;
 }
 
-/* The group of those that say the same, or a free place; NULL: there is no room. */
+/* Return the group of tasks equal to v, or a free entry; NULL if there is no room. */
 static struct group *group_of(struct dump *d, const struct bz_view *v, uint64_t hash)
 {
     for (size_t i = 0; i < d->size; i++) {
@@ -298,7 +298,7 @@ static struct group *group_of(struct dump *d, const struct bz_view *v, uint64_t 
     return NULL;
 }
 
-/* Of two ticks of age.h: does a come before b? */
+/* True if tick a comes before tick b, both of age.h. */
 static bool is_before(uint32_t a, uint32_t b)
 {
     return a != 0 && (b == 0 || (int32_t)(a - b) < 0);
@@ -403,7 +403,7 @@ void bz_dump_if_asked(struct bz_runtime *rt)
     if (BZ_LIKELY(bz_load_relaxed(&rt->dump_asked) == 0)) /* relaxed: the exchange decides */
         return;
     bz_xchg_acquire(&rt->dump_asked, 0);                    /* [Q] */
-    (void)!bz_dump(rt, to_stderr, NULL, BLITZ_DUMP_FRAMES); /* nobody to tell of an error */
+    (void)!bz_dump(rt, to_stderr, NULL, BLITZ_DUMP_FRAMES); /* an error has no reader */
 }
 
 void bz_dump_watch(struct bz_runtime *rt)

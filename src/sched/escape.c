@@ -1,12 +1,12 @@
 /*
  * escape.c - exceptions of C++ and tasks. See escape.h and arch/eh.h.
  *
- * A task's function is called from the loop of a runner, or by the task that joins it. Neither is to be
- * unwound: the loop belongs to the worker, and the joiner would catch what its child threw, but only if
- * it happened to run the child itself. So the search for a handler ends at the frame that called the
- * function: the C++ runtime then calls std::terminate(), whose handler prints the exception, after the
- * line below has named the task. Rejected: turning it into a result of the task. A C function cannot
- * catch, and an exception that nobody expected is a bug.
+ * A task's function is called from the loop of a runner, or by the task that joins it. Neither may be
+ * unwound. The loop belongs to the worker. The joiner would catch an exception of its child only if it
+ * happened to run the child itself. So the search for a handler ends at the frame that called the
+ * function. The C++ runtime then calls std::terminate(), whose handler prints the exception, after the
+ * line below has named the task. Rejected: turning the exception into a result of the task. A C function
+ * cannot catch, and an unexpected exception is a bug.
  */
 #include "sched/escape.h"
 

@@ -26,40 +26,40 @@ typedef bz_atomic(uint32_t) bz_fate;
 
 enum { BZ_FATE_FIXED, BZ_FATE_RUNS, BZ_FATE_RETURNED, BZ_FATE_TAKEN, BZ_FATE_GONE };
 
-/* Before the thread begins with it. */
+/* Set the word before the thread starts the work. */
 static inline void bz_fate_set(bz_fate *f, bool may_abandon)
 {
     /* relaxed: under the pool's lock, and published with the work */
     bz_store_relaxed(f, may_abandon ? BZ_FATE_RUNS : BZ_FATE_FIXED);
 }
 
-/* The thread's call has returned. False: it was abandoned. */
+/* The thread's call has returned. Return false if it was abandoned. */
 BZ_MUST_USE static inline bool bz_fate_come_back(bz_fate *f)
 {
     uint32_t seen = BZ_FATE_RUNS;
     return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_RETURNED) || BZ_BROKEN(256); /* [F] */
 }
 
-/* The abandoner: true if the call is under way, and abandoned from here on. */
+/* For the abandoner: true if the call is under way, and abandoned from here on. */
 BZ_MUST_USE static inline bool bz_fate_take(bz_fate *f)
 {
     uint32_t seen = BZ_FATE_RUNS;
     return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_TAKEN); /* [F] */
 }
 
-/* The abandoner: the record is the thread's to free. */
+/* For the abandoner: the thread may free the record now. */
 static inline void bz_fate_let_go(bz_fate *f)
 {
     bz_store_release(f, BZ_FATE_GONE); /* [F] */
 }
 
-/* The thread, after its work: was it abandoned? Only the thread itself leaves RUNS for RETURNED. */
+/* For the thread, after its work: true if it was abandoned. Only the thread itself leaves RUNS for RETURNED. */
 BZ_MUST_USE static inline bool bz_fate_is_abandoned(bz_fate *f)
 {
     return bz_load_relaxed(f) >= BZ_FATE_TAKEN; /* relaxed: come_back has acquired it */
 }
 
-/* A thread that was abandoned: may it free its record? */
+/* For a thread that was abandoned: true if it may free its record. */
 BZ_MUST_USE static inline bool bz_fate_is_gone(bz_fate *f)
 {
     return bz_load_acquire(f) == BZ_FATE_GONE; /* [F] */

@@ -1,12 +1,12 @@
 /*
  * fiber.c - spawn: tasks as users see them.
  *
- * A fiber is a task whose `run` calls a function. Its header begins with one reference of the
- * scheduler, from spawn to finish, and one of the handle, if somebody keeps one.
+ * A fiber is a task whose `run` calls a function. Its header starts with one reference of the
+ * scheduler, from spawn to finish, and one of the handle, if the caller keeps one.
  *
- * Most spawns come from a task, ask for nothing, and find a header ready that another fiber has just
- * left on the same proc (tasks.h): they write what is new and put it into the next slot. All others
- * go the long way.
+ * Most spawns come from a task, without options. They find a ready header that another fiber has just
+ * left on the same proc (tasks.h). They write the fields that change and put the task into the next
+ * slot. All other spawns take the slow path.
  */
 #include <assert.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static uintptr_t fiber_begun_in(const struct bz_task *t)
 
 const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in, NULL};
 
-/* What the options make of it. */
+/* Return the traits that the options give a task. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
 {
     unsigned traits = opts->proc != 0 ? BZ_TASK_STAYS : 0;
@@ -115,7 +115,7 @@ struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
     return m != NULL ? m->rt : NULL;
 }
 
-/* It will not run. Somebody who walks over all tasks may hold it still. */
+/* Drop a task that will not run. A thread that walks over all tasks may still hold it. */
 static BZ_NOINLINE void abandon(struct bz_task *t, unsigned refs)
 {
     if (bz_word_drop(&t->word, refs))
@@ -152,9 +152,9 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
-/* The common case: a task spawns another, without wishes, and a header is ready. False: nothing was done,
- * or the runtime is shutting down: the long way. A ready header has what bz_task_init would write, and
- * there is none in a runtime with a limit on tasks or of the plain form. */
+/* The common case: a task spawns another, without options, and a header is ready. False: nothing was done, or the
+ * runtime is shutting down: take the slow path. A ready header has the values that bz_task_init would write. A runtime
+ * with a limit on tasks, or of the plain form, has no ready headers. */
 static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *arg), void *arg,
                                         blitz_task **out)
 {
@@ -222,7 +222,7 @@ int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, const
     }
     bz_trace(rt, spawn, t->id, 0, name);
     bool is_ours = bz_word_claim(&t->word, 0);
-    BZ_ASSERT(is_ours); /* it is in no queue, and nobody joins it */
+    BZ_ASSERT(is_ours); /* it is in no queue, and no task joins it */
     (void)is_ours;
     *out = t;
     return 0;
@@ -254,7 +254,7 @@ int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, b
     return err;
 }
 
-/* ---- oneself ---- */
+/* ---- the current task ---- */
 
 bool blitz_is_cancelled(void)
 {

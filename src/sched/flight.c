@@ -1,19 +1,20 @@
 /*
- * flight.c - operations by completion: handed to the kernel, with their buffers, until it is through.
+ * flight.c - operations by completion: submitted to the kernel, with their buffers, until they complete.
  *
- * The hook that parks the task hands the operation in, under the file's lock: the completion comes
+ * The hook that parks the task submits the operation, under the file's lock. The completion comes
  * through the same lock, and finds the wait published. At a deadline or a cancel the kernel still has
- * the buffers. It is asked to end the operation, and the task waits until it has, which nothing
- * ends; what was done in spite of all is the result, so no byte is lost. Only if nothing was done the
- * deadline or the cancel is what the caller hears of.
+ * the buffers. The task asks the kernel to end the operation and waits until it has ended; no deadline
+ * or cancel ends that wait. If the operation completed nevertheless, its result is returned, so no byte
+ * is lost. Only if nothing was done does the caller get the deadline's or the cancel's error.
  *
- * A future of this kind is pinned, for the same reason. While it flies its state is the keeper's, and is
- * looked at under the file's lock only: who saw that it is over without it could be through with the
- * memory before the keeper is. That it was seen to be over is the owner's own to know (op->is_seen).
+ * A future of this kind is pinned, for the same reason. While the operation flies, the backend owns its
+ * state, and the state is read only under the file's lock. An owner that saw the end without the lock
+ * could free the memory before the backend is done with it. op->is_seen, which says that the owner has
+ * seen the end, is the owner's own.
  *
- * A call that may not wait (a deadline that is past) is not handed in: it is polled, and called if it
- * is ready. The descriptor may block, but what is ready does not wait, unless another reader is
- * faster; then the machine waits with it, as in any call.
+ * A call that may not wait (a deadline that is past) is not submitted: it is polled, and called if it
+ * is ready. The descriptor may block, but a ready call does not wait, unless another reader is faster.
+ * In that case the machine waits with it, as in any call.
  */
 #include "sched/flight.h"
 
@@ -22,14 +23,14 @@
 #include "io/attempt.h"
 #include "sched/wait.h"
 
-/* The poll to hand in at: this proc's, or anybody's. */
+/* Return the poll to submit to: this proc's, or proc 0's without one. */
 static struct bz_poll *poll_here(struct bz_runtime *rt)
 {
     struct bz_machine *m = bz_machine_in(rt);
     return m != NULL ? &m->proc->poll : &rt->procs[0].poll;
 }
 
-/* Under the file's lock. */
+/* Enter the file and submit the operation. Under the file's lock. */
 static int take_off(struct bz_op *op)
 {
     uint32_t was;
@@ -40,7 +41,7 @@ static int take_off(struct bz_op *op)
     int err = poll->ops->submit(poll, op);
     struct bz_machine *m = bz_machine_in(bz_io_runtime(op->file));
     if (err == 0 && (m == NULL || poll != &m->proc->poll))
-        bz_poll_rouse(poll); /* its machine hands it in */
+        bz_poll_rouse(poll); /* its machine submits it */
     bz_leave(was);
     return err;
 }
@@ -64,7 +65,7 @@ static bool fly_hook(struct bz_wait *w, void *arg)
     return waits;
 }
 
-/* It was asked to end: until it has. */
+/* Wait until an operation that was asked to end has ended. */
 static bool land_hook(struct bz_wait *w, void *arg)
 {
     struct bz_op *op = arg;
@@ -73,13 +74,13 @@ static bool land_hook(struct bz_wait *w, void *arg)
         bz_file_unlock(op->file);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
-    op->waiter.wait = w; /* not more: the operation is in a list of its file */
+    op->waiter.wait = w; /* no more than that: the operation is in a list of its file */
     bool waits = bz_wait_publish(w);
     bz_file_unlock(op->file);
     return waits;
 }
 
-/* A deadline or a cancel: the kernel has the buffers until it says otherwise. */
+/* End the operation after a deadline or a cancel: the kernel has the buffers until it completes. */
 static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os *os, int64_t why)
 {
     struct bz_wait w;
@@ -88,7 +89,7 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
         op->poll->ops->cancel(op->poll, op);
     bz_file_unlock(op->file);
     bz_wait_begin_sole(&w, os, what);
-    (void)!bz_wait_park(&w, land_hook, op); /* one way out */
+    (void)!bz_wait_park(&w, land_hook, op); /* it has only one outcome */
     if (bz_wait_is_early(&w)) {
         bz_file_lock(op->file);
         bz_file_unlock(op->file);
@@ -96,7 +97,7 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
     return op->result == -ECANCELED || BZ_BROKEN(156) ? why : op->result;
 }
 
-/* Without waiting: only what is ready is called, since the descriptor may block. */
+/* Try without waiting: call only if it is ready, since the descriptor may block. */
 static int64_t try_flying(struct bz_op *op)
 {
     struct bz_file *f = op->file;
@@ -131,7 +132,7 @@ int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until)
     return outcome >= BZ_WAIT_WOKEN ? op->result : bring_down(op, what, os, bz_wait_error(outcome));
 }
 
-/* ---- without a stack ---- */
+/* ---- futures ---- */
 
 static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
 {
@@ -140,7 +141,7 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
     struct bz_file *file = op->file;
     if (op->is_seen)
         return BLITZ_READY;                       /* as before: its file may be gone */
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
     bz_file_lock(file);
     int err = op->state == BZ_OP_NEW ? take_off(op) : 0;
     if (err != 0) {

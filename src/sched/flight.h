@@ -7,7 +7,7 @@
 #include "sched/io.h"
 #include "sched/wait.h"
 
-/* An outcome of waits: it could not be waited for, op->result says why. */
+/* An outcome of waits: the wait failed, and op->result has the reason. */
 enum { BZ_IO_FAILED = BZ_WAIT_WOKEN + 1 };
 
 static inline struct bz_runtime *bz_io_runtime(const struct bz_file *f)
@@ -22,7 +22,7 @@ static inline struct bz_io_future *bz_io_future_of(blitz_future *f)
 
 int bz_io_future_output(blitz_future *future);
 
-/* bz_io_run for a keeper by completion. */
+/* bz_io_run for a completion backend. */
 int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until);
 extern const blitz_future_ops bz_flight_future_ops;
 

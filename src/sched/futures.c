@@ -1,12 +1,12 @@
 /*
- * futures.c - sleeps and joins as values, for those who have no stack to wait on.
+ * futures.c - sleeps and joins as futures, for tasks that have no stack to wait on.
  *
- * A sleep is an alarm (timer.c) in the wheel of the proc on which it was first asked. A plain thread
- * has no wheel: it is told by when to ask again, and sleeps no longer than that. A join is the one
- * of join.c, with a result.
+ * A sleep is an alarm (timer.c) in the wheel of the proc on which it was first polled. A plain thread
+ * has no wheel: the future tells it when to poll again at the latest, and it sleeps no longer than
+ * that. A join is the one of join.c, with a result.
  *
- * The newest waker counts. It is cloned before a lock is taken and the old one dropped afterwards,
- * since both are anybody's code.
+ * Only the newest waker is kept. It is cloned before a lock is taken and the old one dropped
+ * afterwards, since both calls may run foreign code.
  */
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static struct bz_wake alarm_fire(struct bz_timer *timer)
     return wake;
 }
 
-/* On a machine. The waker is taken over. */
+/* Arm the alarm, on a machine. It takes the waker over. */
 static void alarm_arm(struct bz_alarm *a, uint64_t when, blitz_waker waker)
 {
     bz_timer_init(&a->timer, bz_proc_for_timers(), alarm_fire);
@@ -44,10 +44,10 @@ static void alarm_arm(struct bz_alarm *a, uint64_t when, blitz_waker waker)
     bz_timer_arm(&a->timer, when);
 }
 
-/* An alarm that was armed: true if it has fired, else it gets the new waker. */
+/* For an alarm that was armed: return true if it has fired, else store the new waker. */
 static bool alarm_has_fired(struct bz_alarm *a, const blitz_waker *waker)
 {
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is anybody's code */
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
     bz_timers_lock(a->timer.proc);
     bool has_fired = !bz_wheel_timer_is_armed(&a->timer.in);
     if (!has_fired) {
@@ -70,7 +70,7 @@ static void sleep_cancel(blitz_future *future)
     blitz_waker_drop(&a->waker); /* empty if it has fired */
 }
 
-/* A plain thread has no timers: it is told by when to ask again. */
+/* A plain thread has no timers: tell its waker when to poll again. */
 static blitz_poll sleep_poll_outside(blitz_sleep_future *s, const blitz_waker *waker)
 {
     if (bz_os_now(bz_waker_by(waker, s->when)) < s->when)
@@ -79,7 +79,7 @@ static blitz_poll sleep_poll_outside(blitz_sleep_future *s, const blitz_waker *w
     return BLITZ_READY;
 }
 
-/* The first time it is looked whether the moment has passed; from then on the wheel tells. */
+/* The first poll checks whether the moment has passed; later polls check whether the timer has fired. */
 static blitz_poll sleep_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sleep_future *s = BZ_CONTAINER_OF(future, blitz_sleep_future, future);
@@ -130,7 +130,7 @@ static void join_cancel(blitz_future *future)
         bz_join_cancel(&j->f);
 }
 
-/* A pinned one: ask the task to hurry; the wait goes on. */
+/* Cancel of a pinned join: cancel the task; the wait goes on. */
 static void join_pass_on(blitz_future *future)
 {
     struct bz_join *j = join_of(future);
@@ -160,7 +160,7 @@ static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
     return BLITZ_READY;
 }
 
-/* What the task returned, or why there was nothing to join. */
+/* Return the task's result, or the reason why there was nothing to join. */
 static int join_output(blitz_future *future)
 {
     blitz_join_future *f = BZ_CONTAINER_OF(future, blitz_join_future, future);

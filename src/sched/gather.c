@@ -13,20 +13,20 @@
  * The monitor decides, once a WINDOW_NS, by how long all procs together were at work in it:
  *   - below GATHER_PERCENT of one proc in CALM_WINDOWS windows in a row: gather, at the proc that worked most;
  *   - above SPREAD_PERCENT: spread;
- *   - the home has been at one task for 2 ms: spread at once. A home that computes does not hear, and its
+ *   - the home has been at one task for 2 ms: spread at once. A home that computes does not poll, and its
  *     files' tasks wait for the monitor each time.
- * After a spread the mode stays for HOLD_NS at least, and for twice as long each time, up to HOLD_MAX_NS; so a
+ * After a spread the mode stays for HOLD_NS at least, and for twice as long each time, up to HOLD_MAX_NS. So a
  * program whose load goes up and down does not move its files to and fro.
  *
  * How files move. By readiness: a file moves to the home when its poll hears of it. It moves away when a task
  * waits for it under another decision than the one under which it was attached. The file is attached to the new
  * poll, and then taken out of the old one (two calls). An event that the old poll has heard meanwhile is
- * delivered as always. By completion: an operation flies in the ring
- * of the proc where it began, and the kernel wakes the thread that handed it in. So the task moves: a proc that
- * is not home passes on tasks whose operations have completed to the home's inbox. Their next operations begin
- * there. The poll(2) backend does not move files: what is wanted of each is in its list.
+ * delivered as always. By completion: an operation flies in the ring of the proc where it began, and the kernel
+ * wakes the thread that submitted it. So the task moves: a proc that is not home passes on tasks whose operations
+ * have completed to the home's inbox. Their next operations begin there. The poll(2) backend does not move files:
+ * its list holds the events that are wanted of each file.
  *
- * What it gains, with 2 procs on 2 CPUs (redis-benchmark -c 50 -P 1): thread sleeps for a message 0.22 instead of 0.40
+ * The gain, with 2 procs on 2 CPUs (redis-benchmark -c 50 -P 1): thread sleeps for a message 0.22 instead of 0.40
  * (epoll), 0.16 instead of 0.71 (uring); CPU for a message 1.02 times that of one proc instead of 1.2 (epoll) and
  * 1.7 (uring).
  *
@@ -62,7 +62,7 @@ static bool is_gathered(struct bz_gather *g)
     return (bz_gather_word(g) & BZ_GATHER_HOME) != 0;
 }
 
-/* home: a proc's index + 1, or 0. */
+/* Make a decision. home: a proc's index + 1, or 0. */
 static void decide(struct bz_runtime *rt, uint32_t home, uint64_t now)
 {
     struct bz_gather *g = &rt->gather;
@@ -98,7 +98,7 @@ static unsigned polls_in_use(struct bz_runtime *rt)
     return count;
 }
 
-/* The proc that has worked most, of those that listen. */
+/* Return the proc that has worked most, of those that listen. */
 static uint32_t best_home(struct bz_runtime *rt)
 {
     uint32_t best = 0;
@@ -125,7 +125,7 @@ void bz_gather_end(struct bz_runtime *rt, uint64_t now)
     g->calm = 0;
 }
 
-/* All procs together were at work for so much of a window. */
+/* Decide by the share of a window in which all procs together were at work. */
 static void weigh(struct bz_runtime *rt, uint64_t percent, uint64_t now)
 {
     struct bz_gather *g = &rt->gather;

@@ -1,21 +1,21 @@
 /*
  * given.h - a word on which one thread waits to be given something.
  *
- * Who waits looks around for a while first (awake), then sleeps. Who gives fills in what is to be
- * given, then the word, and makes the system call only for one that sleeps:
+ * The waiter first spins for a while (awake), then sleeps. The giver fills in the gift, then sets the
+ * word, and makes the system call only if the waiter sleeps:
  *
  *                GIVE          DOZE (the waiter)     REST (the waiter, when it has done with it)
  *   awake        given         asleep
  *   asleep       given, wake
  *   given                      given: go on          awake, or asleep at once
  *
- * GIVE and DOZE are read-modify-writes of one word, so either the giver finds it asleep and wakes, or
- * the waiter finds that it was given. One giver at a time: whoever has taken the waiter out of the
- * list it stood in.
+ * GIVE and DOZE are read-modify-writes of one word. So either the giver finds the waiter asleep and wakes
+ * it, or the waiter finds that it was given something. There is one giver at a time: the thread that has
+ * taken the waiter out of its list.
  *
  * Rejected: a flag beside a count of sleepers (the store-buffer pattern, and a fence for it).
  *
- * [A] give: word release -> is_given, the waiter: word acquire   what is given is filled in before
+ * [A] give: word release -> is_given, the waiter: word acquire   the gift is filled in before
  */
 #ifndef BZ_GIVEN_H
 #define BZ_GIVEN_H
@@ -37,21 +37,21 @@ static inline bool bz_given_is(bz_os_word *word)
     return bz_load_acquire(word) == BZ_GIVEN; /* [A] */
 }
 
-/* The waiter: it has looked around for long enough, and is going to sleep. */
+/* For the waiter: it has spun for long enough, and is going to sleep. */
 static inline void bz_given_doze(bz_os_word *word)
 {
     uint32_t awake = BZ_AWAKE;
-    (void)bz_cas_strong_rlx_rlx(word, &awake, BZ_ASLEEP); /* relaxed: whoever goes on asks [A] */
+    (void)bz_cas_strong_rlx_rlx(word, &awake, BZ_ASLEEP); /* relaxed: is_given acquires, [A] */
 }
 
-/* The waiter, before it can be given anything. */
+/* For the waiter, before it can be given anything. */
 static inline void bz_given_rest(bz_os_word *word, bool is_awake)
 {
-    bz_store_relaxed(word, is_awake ? BZ_AWAKE : BZ_ASLEEP); /* relaxed: nobody else looks yet */
+    bz_store_relaxed(word, is_awake ? BZ_AWAKE : BZ_ASLEEP); /* relaxed: no giver looks yet */
 }
 
-/* The waiter, asleep by its word: true when it was given something, false at the deadline (and it may
- * have been given something just then). */
+/* For the waiter, asleep by its word: return true when it was given something, false at the deadline (and it may have
+ * been given something just then). */
 static inline bool bz_given_sleep(bz_os_word *word, const struct bz_os *os, uint64_t until)
 {
     while (!bz_given_is(word))

@@ -1,45 +1,44 @@
 /*
  * guest.c - a plain thread runs a task itself, instead of waiting for a worker that does.
  *
- * A call from outside could be injected, and the thread wait. That takes two futex wakes, 20 to 60
- * microseconds before anything happens, for a loop that is over in one. And the thread is there, on
- * a CPU with the caller's data in its cache. So it *visits*: it becomes a machine of the runtime
- * without a proc, which the scheduler knows already: one whose proc was taken away while its task
- * went on (proc.c). Such a machine runs one task, on a runner stack; what it forks stands in its
- * deque, where workers find it; what it spawns or wakes goes to the injector. It differs in three ways:
- *  - it wants no proc (proc.c, syscall.c): it runs no other task but its own;
- *  - when its task has to wait, it leaves that on its stack, as any machine, and goes home to the
- *    thread's own stack. There it is no machine any more, and the thread waits for the task, which
- *    workers go on with;
+ * A call from outside could be injected, and the thread could wait. That takes two futex wakes: 20 to 60
+ * microseconds before the call starts, for a loop that takes one. And the thread is there, on a CPU with
+ * the caller's data in its cache. So it *visits*: it becomes a machine of the runtime without a proc. The
+ * scheduler already knows such machines: their proc was taken away while their task went on (proc.c).
+ * Such a machine runs one task, on a runner stack. Its forked jobs are in its deque, where workers find
+ * them. Tasks that it spawns or wakes go to the injector. A guest differs in three ways:
+ *  - it wants no proc (proc.c, syscall.c): it runs only its own task;
+ *  - when its task has to wait, it leaves the task on its stack, like any machine, and goes home to the
+ *    thread's own stack. There it is no longer a machine. The thread waits for the task, which workers
+ *    resume;
  *  - when its task ends it goes home, too.
  *
- *     thread:  [caller|call] --> [task ......... end]          nobody had to be roused
+ *     thread:  [caller|call] --> [task ......... end]          no thread had to be roused
  *
  *     thread:  [caller|call] --> [task .. join]                its job was taken, and takes longer
  *              waits for the end <--'      |
  *     worker:                              '--> [.. end]loop   the stack is a worker's now
  *
  * So for a moment one more thread computes than there are procs. The thread is the user's, and would
- * wait otherwise: a CPU is shared between it and a worker until its task waits or ends.
+ * wait otherwise: it shares a CPU with a worker until its task waits or ends.
  *
- * A guest's machine, with a stack and a cache of stacks, is kept for the next: who comes again pays
- * for a lock, a header and two switches, some 150 nanoseconds. There are as many as threads have been
- * inside at the same time; beyond BZ_GUESTS_MAX a call is injected.
+ * A guest's machine, with a stack and a cache of stacks, is kept for the next call. A thread that calls
+ * again pays for a lock, a header and two switches, some 150 nanoseconds. There are as many guests as
+ * threads have been inside at the same time; beyond BZ_GUESTS_MAX a call is injected.
  *
- * The monitor looks after what guests expose while every proc sleeps: it does not doze while one is
- * inside.
+ * The monitor takes care of jobs that guests expose while every proc sleeps: it does not doze while a
+ * guest is inside.
  *
- * The end of the runtime. A task that ends is counted out before its guest has left; so the runtime
- * waits for guests that are on their way (fini). A call that comes later is refused when its task is
- * counted in.
+ * The end of the runtime. A task that ends is counted out before its guest has left. So the runtime
+ * waits for guests that are on their way out (fini). A later call is refused when its task is counted in.
  *
- * Rejected: to take a proc that sleeps (it would have to be given back at the end, with its queue and
- * its timers, which is a thread to rouse and a barrier to pay), and to stay a worker until the task
- * has ended (the caller would wait for a stranger's task of any length).
+ * Rejected: taking a proc that sleeps. The guest would have to give it back at the end, with its queue
+ * and its timers: a thread to rouse and a barrier to pay for. Rejected: staying a worker until the task
+ * has ended. The caller would wait for an unrelated task of any length.
  *
  * I1  A guest at home has an empty deque, no current task, and `where` is the runtime.
- * I2  A guest has no proc, but while its task is locked to its thread (locked.c), and passes that on
- *     when the task waits or ends.
+ * I2  A guest has no proc, except while its task is locked to its thread (locked.c). It passes that proc
+ *     on when the task waits or ends.
  */
 #include "sched/guest.h"
 
@@ -59,7 +58,7 @@ void bz_guests_init(struct bz_guests *g)
 
 /* ---- coming and going ---- */
 
-/* A machine that will be a guest from now on. */
+/* Return a new machine, which is a guest from now on. */
 static struct bz_machine *guest_new(struct bz_runtime *rt)
 {
     struct bz_machine *m = NULL;
@@ -79,7 +78,7 @@ static struct bz_machine *guest_new(struct bz_runtime *rt)
     m->current = NULL;
     m->handed = 0;
     m->thread = NULL;
-    bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: I1; nobody takes from it */
+    bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: I1; no thread takes from it */
     bz_stack_cache_init(&m->stacks, &rt->stacks);
     return m;
 }
@@ -90,7 +89,7 @@ static void count_inside(struct bz_guests *g, int more)
     bz_store_relaxed(&g->inside, inside + (uint32_t)more); /* relaxed: monitor.c [S] */
 }
 
-/* One that nobody uses, or NULL. Counts as inside in any case. */
+/* Return a guest that is not in use, or NULL. Counts as inside in any case. */
 static struct bz_machine *come_in(struct bz_runtime *rt)
 {
     struct bz_guests *g = &rt->guests;
@@ -103,7 +102,7 @@ static struct bz_machine *come_in(struct bz_runtime *rt)
     return m;
 }
 
-/* After that the runtime may be gone. */
+/* Leave. After that the runtime may be gone. */
 static void go_out(struct bz_runtime *rt, struct bz_machine *m)
 {
     struct bz_guests *g = &rt->guests;
@@ -161,7 +160,7 @@ void bz_guests_fini(struct bz_runtime *rt)
 
 /* ---- a visit ---- */
 
-/* Be that machine until the task has ended or left us. */
+/* Become that machine until the task has ended or has left this thread. */
 static void visit(struct bz_machine *m, struct bz_task *t)
 {
     m->now_ns = 0;
@@ -174,7 +173,7 @@ static void visit(struct bz_machine *m, struct bz_task *t)
     BZ_ASSERT(bz_deque_is_empty(&m->deque) && m->proc == NULL); /* I1, I2 */
 }
 
-/* With a machine and a stack to stand on: now the task, which may be refused. */
+/* Run fn as a task, with a machine and a stack to run on. The task may be refused. */
 static int call_as(struct bz_machine *m, int (*fn)(void *arg), void *arg, struct bz_task **out)
 {
     if (m == NULL)

@@ -23,26 +23,26 @@ struct bz_guests {
     struct bz_lock lock;
     struct bz_machine *idle;    /* linked by next_guest; guarded by lock, as is is_ending */
     unsigned made;              /* machines that are guests, for good; guarded by start_lock */
-    bool is_ending;             /* somebody waits for the last to leave */
+    bool is_ending;             /* the runtime waits for the last guest to leave */
     bz_atomic(uint32_t) inside; /* with a task; written under lock, the monitor peeks */
     bz_os_word left;            /* 1: the last has left, and is_ending */
 };
 
 void bz_guests_init(struct bz_guests *g);
-/* Every task has ended: wait for those who are on their way out, and give back what guests had. */
+/* Every task has ended: wait for guests on their way out, and give back their stacks. */
 void bz_guests_fini(struct bz_runtime *rt);
 /* Stacks are short: guests that are not inside give theirs to the pool. Any thread. */
 void bz_guests_share(struct bz_runtime *rt);
 
-/* Are there any, whose jobs somebody should look after? A hint, but see monitor.c [S]. */
+/* True if there are guests inside, whose jobs need the monitor. A hint, but see monitor.c [S]. */
 static inline bool bz_guests_inside(struct bz_guests *g)
 {
     return bz_load_relaxed(&g->inside) != 0; /* relaxed: a hint; monitor.c [S] */
 }
 
 /*
- * Run fn(arg) as a task of the runtime on the calling thread, which is a plain one, until it ends, or
- * has to wait: then wait for its end.
+ * Run fn(arg) as a task of the runtime on the calling thread, which is a plain one, until the task ends or
+ * has to wait. Then wait for its end.
  * Returns: 0 and *result; -EAGAIN, -ENOMEM, -ESHUTDOWN: nothing happened.
  */
 BZ_MUST_USE int bz_guest_call(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, int *result);

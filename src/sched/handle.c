@@ -1,10 +1,10 @@
 /*
- * handle.c - what a handle is good for, besides joining, and results that are pointers.
+ * handle.c - the operations on a handle besides joining, and results that are pointers.
  *
- * A handle is a reference to the header. A pointer result is the header's until somebody takes it,
- * under the task's lock, because several handles may ask; what nobody took is freed with the header.
- * Rejected: to free it when the last *handle* goes. Handles and wakers are counted together, and a
- * second count would cost every task for the sake of a few.
+ * A handle is a reference to the header. The header owns a pointer result until a joiner takes it. That
+ * happens under the task's lock, because several handles may ask. A result that no joiner took is freed
+ * with the header. Rejected: freeing it when the last *handle* goes. Handles and wakers are counted
+ * together, and a second count would cost every task for the sake of a few.
  */
 #include <errno.h>
 
@@ -15,8 +15,9 @@
 /* ---- a handle ---- */
 
 /*
- * The handle was joined or detached before. Its header holds what the last task left, unless another
- * task has it by now: that cannot be told apart. The name is the program's memory and may be gone.
+ * Abort: the handle was joined or detached before. Its header still describes that task, unless another
+ * task uses the header by now. The two cases cannot be told apart. The name is the program's memory and
+ * may be gone.
  */
 static BZ_NOINLINE BZ_COLD void given_up_twice(struct bz_task *t)
 {

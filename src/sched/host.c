@@ -3,14 +3,14 @@
  *
  * A machine that has no stack stands on g0 (machine.c). It fires timers there and resumes tasks that have a
  * stack. So each wait of a fiber ends at its deadline. But a task that was spawned before the shortage, or a
- * stackless task, may be ready and have none. The stack that it needs may be held by the very fiber that
+ * stackless task, may be ready and have no stack. The stack that it needs may be held by the very fiber that
  * waits for its end. The machine tries in this order:
  *
  *   1  A forked job goes back to the join that waits for it (job.c). A timer's foreign waker is called on
  *      g0 (timer.c).
  *   2  A cancelled task begins on the stack that the runtime keeps for cancelled tasks.
- *   3  A fiber *hosts* the task: the fiber waits for the end of the task and cannot return before, so it runs the task
- *      on its own stack, as a join runs a child that has not begun (claim.c). See below.
+ *   3  A fiber *hosts* the task: the fiber waits for the end of the task and cannot return before. So it runs the
+ *      task on its own stack, as a join runs a child that has not begun (claim.c). See below.
  *   4  A stackless task is polled on the stack that the runtime keeps for polls.
  *   5  The entry waits in the proc's hungry list. The machine looks at the list again when it looks for work,
  *      and after a millisecond at the latest.
@@ -26,28 +26,28 @@
  * No other: a join with a deadline, or an await of a revocable future, returns before T ends.
  *
  * Why each deadline holds. A wait of a fiber needs no stack. A scope's deadline cancels the tasks of the scope. A
- * cancelled task ends if it gets a stack and honours the cancel: its waits return at once, except that it waits for children,
- * which are cancelled with it. If it has no stack, the kept one will do (2). That stack comes back: its task
- * is cancelled too, and hosts (3) each child that it waits for and that has no stack. A stackless task that
- * waits for a deadline without a stack of its own is polled on the other kept stack (4), which comes back when the
- * poll returns. So three programs can still be late:
+ * cancelled task ends if it gets a stack and honours the cancel: its waits return at once, except that it waits
+ * for children, which are cancelled with it. If it has no stack, it gets the kept one (2). That stack comes back:
+ * its task is cancelled too, and hosts (3) each child that it waits for and that has no stack. A stackless task
+ * that waits for a deadline without a stack of its own is polled on the other kept stack (4), which comes back
+ * when the poll returns. So three programs can still be late:
  *   - a task ignores its cancel while it stands on the kept stack;
  *   - a poll blocks (poll.c) while it stands on the kept stack, and is not cancelled;
  *   - hosts stand on each other until less than half of the stack is left.
  *
- * A task that is neither cancelled nor hosted nor polled waits for a stack, as a task waits for a CPU. So that one
- * comes back, machines without work sleep on g0 while stacks are short, and give up all others (find.c, search.c).
- * A machine that sleeps already is roused for that when the shortage begins.
+ * A task that is neither cancelled nor hosted nor polled waits for a stack, as a task waits for a CPU. So that a
+ * stack comes back, machines without work sleep on g0 while stacks are short, and give up all others (find.c,
+ * search.c). A machine that sleeps already is roused for that when the shortage begins.
  *
- * How a task is handed over. The machine has T in hand: it has taken T's only entry. A join in T->joiners is
- * found under T's lock; its wait is sole, so the machine that takes it off the list is the only one to wake it
- * (BZ_WAIT_HOSTS). An await parks behind the state word. If the machine's WAKE finds the fiber idle, then
- * the machine has the fiber in hand until it places it, and may write into its frame (bz_host.hosted).
+ * How a task is handed over. The machine holds T: it has taken T's only entry. A join in T->joiners is found under
+ * T's lock; its wait is sole, so the machine that takes it off the list is the only one to wake it
+ * (BZ_WAIT_HOSTS). An await parks behind the state word. If the machine's WAKE finds the fiber idle, then the
+ * machine holds the fiber until it places it, and may write into its frame (bz_host.hosted).
  *
- * Rejected: to end a cancelled task without calling its function (the function owns its argument, which would leak);
- * to run tasks on g0 (a task that waits there takes the thread with it); to lend the stack of any parked fiber (the
- * task may wait for what that fiber holds); to reserve a stack at each spawn (a spawn would cost more than the call that it
- * usually becomes).
+ * Rejected: ending a cancelled task without a call of its function (the function owns its argument, which would
+ * leak). Rejected: running tasks on g0 (a task that waits there takes the thread with it). Rejected: lending the
+ * stack of any parked fiber (the task may wait for something that this fiber holds). Rejected: reserving a stack
+ * at each spawn (a spawn would cost more than the call that it usually becomes).
  *
  * [S] begins: is_short store, then the full fence of idle.c, wanted -> sleep: the full fence of idle.c, announce, then
  *     is_short load   the sleeper sees the shortage, or is seen to sleep
@@ -103,7 +103,7 @@ void bz_kept_give(struct bz_runtime *rt, struct bz_stack *s)
     bz_store_release(&rt->kept.free[which], s); /* [K] */
 }
 
-/* Let t begin on a kept stack. False: it is in use. */
+/* Let t begin on a kept stack. Return false if that stack is in use. */
 static bool keep(struct bz_task *t, enum bz_kept_for which)
 {
     struct bz_stack *s = bz_xchg_acquire(&t->rt->kept.free[which], NULL); /* [K] */
@@ -132,7 +132,7 @@ void bz_shortage_begins(struct bz_runtime *rt)
 
 /* ---- hosts ---- */
 
-/* May a parked fiber host a task of its runtime? The caller has the fiber in hand. */
+/* True if a parked fiber may host a task of its runtime. The caller holds the fiber. */
 static bool has_room(const struct bz_task *host)
 {
     const struct bz_stack *s = host->stack;
@@ -140,14 +140,14 @@ static bool has_room(const struct bz_task *host)
            (size_t)((char *)s->ctx.sp - s->low) >= host->rt->claim_bytes;
 }
 
-/* Does a fiber wait there that only the end of t lets go on? */
+/* True if w is a fiber that only the end of t lets go on. */
 static bool is_sole_fiber(const struct bz_waiter *w, const struct bz_task *t)
 {
     return !w->is_polled && w->wait->is_sole && w->wait->task != NULL && w->wait->task->rt == t->rt;
 }
 
 /* Claim a join without a deadline that is to run t. Under t's lock. In the plain form a stray wake may let the joiner
- * run just now, so the joiner itself looks whether it has room. */
+ * run just now, so the joiner itself checks whether it has room. */
 static bool claim_join(struct bz_task *t, struct bz_wake *wake)
 {
     for (struct bz_list *l = t->joiners.next; l != &t->joiners; l = l->next) {
@@ -173,14 +173,14 @@ static bool give_to_join(struct bz_task *t)
     return is_given;
 }
 
-/* Is it worth to wake this fiber? A guess. */
+/* True if this fiber is worth a wake-up. A guess. */
 static bool seems_to_await(struct bz_task *host, const struct bz_task *t)
 {
     uintptr_t wait = bz_load_relaxed(&host->wait); /* relaxed: a guess */
     return host != t && host->rt == t->rt && (wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE;
 }
 
-/* May this frame host t? `direct` is the future that t's end completes without a poll of others. */
+/* True if this frame may host t. `direct` is the future that t's end completes without a poll of other futures. */
 static bool may_host(const struct bz_host *h, const struct bz_task *host, const void *direct,
                      bool is_cancelled)
 {
@@ -211,7 +211,7 @@ static bool give_to_await(struct bz_task *host, struct bz_task *t, const void *d
     return is_given;
 }
 
-/* The first task that joins t by a future, with a reference; NULL: none. *direct is that future. */
+/* Return the first task that joins t by a future, with a reference; NULL: none. *direct is that future. */
 static struct bz_task *first_future(struct bz_task *t, const void **direct)
 {
     struct bz_task *found = NULL;
@@ -293,7 +293,7 @@ enum bz_without bz_do_without(struct bz_machine *m, bz_entry e)
 void bz_host_run(struct bz_task *t)
 {
     struct bz_machine *m = bz_machine_self();
-    if (!bz_claim_has_room(m)) { /* the plain form: another must do it */
+    if (!bz_claim_has_room(m)) { /* the plain form: another machine must do it */
         bz_place(t->rt, bz_entry_resumed(t));
         return;
     }

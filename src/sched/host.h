@@ -51,14 +51,14 @@ void bz_kept_give(struct bz_runtime *rt, struct bz_stack *s);
  * stacks. Any thread. */
 void bz_shortage_begins(struct bz_runtime *rt);
 
-/* What became of an entry for which the machine has no stack. */
+/* The outcome for an entry for which the machine has no stack. */
 enum bz_without {
-    BZ_WITHOUT_WAITS, /* nothing: it is still the caller's */
+    BZ_WITHOUT_WAITS, /* nothing was done: the caller still holds the entry */
     BZ_WITHOUT_RUNS,  /* the task has a stack now: run it */
     BZ_WITHOUT_GONE   /* another task runs it, or it has ended. The proc may be gone */
 };
 
-/* Find a way to run e without a stack from the pool. The caller has won e; it is in the runtime, with a proc. */
+/* Find a way to run e without a stack from the pool. The caller has claimed e; it is in the runtime, with a proc. */
 BZ_MUST_USE enum bz_without bz_do_without(struct bz_machine *m, bz_entry e);
 
 /* The calling fiber runs t, which was handed to it, on its own stack, and ends it or sets it aside. */

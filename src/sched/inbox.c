@@ -13,7 +13,7 @@ void bz_inbox_init(struct bz_inbox *in)
     bz_atomic_init(&in->length, 0);
 }
 
-/* I1, and the lock is dropped. */
+/* Publish the length, I1, and drop the lock. */
 static void unlock(struct bz_inbox *in, const struct bz_os *os)
 {
     bz_store_relaxed(&in->length, in->chain.count); /* relaxed: the pusher fences, [A] */

@@ -1,11 +1,12 @@
 /*
- * inbox.h - what is meant for one proc alone: tasks that were asked to begin there.
+ * inbox.h - entries for one proc alone: tasks that were asked to begin there.
  *
- * Anybody puts in, the proc's machine takes out, one at a time, and runs what it took; nobody steals
- * from it. A lock and a chain: proc hints are rare, and asking whether there is anything is a load.
+ * Any thread pushes. The proc's machine takes entries out, one at a time, and runs them. No other
+ * machine steals from an inbox. It is a lock and a chain: proc hints are rare, and the check for entries
+ * is a load.
  *
- * A proc whose thread could not be started will never look. Its inbox is closed: it refuses, and
- * what was in it is given back to be put elsewhere.
+ * A proc whose thread could not be started will never look. Its inbox is closed: it refuses new entries,
+ * and the caller that closes it gets the old ones to put elsewhere.
  *
  * I1  length is chain.count whenever the lock is free. A closed inbox is empty.
  *
@@ -31,16 +32,16 @@ struct bz_inbox {
 
 void bz_inbox_init(struct bz_inbox *in);
 
-/* False: it is closed. Any thread. */
+/* Append an entry. Return false if the inbox is closed. Any thread. */
 BZ_MUST_USE bool bz_inbox_push(struct bz_inbox *in, const struct bz_os *os, bz_entry e);
 
-/* The oldest, or 0. The owner. */
+/* Take the oldest entry; 0 if there is none. Owner only. */
 bz_entry bz_inbox_take(struct bz_inbox *in, const struct bz_os *os);
 
-/* Refuse from now on. Returns what was in it. Any thread, any number of times. */
+/* Refuse entries from now on. Returns the entries that were in it. Any thread, any number of times. */
 BZ_MUST_USE struct bz_entries bz_inbox_close(struct bz_inbox *in, const struct bz_os *os);
 
-/* Is there nothing in it? True of a moment. */
+/* True if it holds nothing. The answer may be out of date at once. */
 static inline bool bz_inbox_is_empty(struct bz_inbox *in)
 {
     return bz_load_relaxed(&in->length) == 0; /* relaxed: [A]'s fences order it */

@@ -1,18 +1,18 @@
 /*
  * latch.h - where the end of a job and the join that waits for it meet: one word in the job.
  *
- *   OPEN        nobody has come
+ *   OPEN        neither side has come
  *   a task      its join waits; the task's stack has been left
  *   DONE        the job is over
  *   RETURNED    no machine can run the job: the join runs it itself
  *
- * A machine that holds the job and cannot run it returns it, but only to a join that waits. While the word
- * is OPEN the machine keeps the job: the forker may never join before the job has done something. Once the word
+ * A machine that holds the job and cannot run it returns it, but only to a join that waits. While the word is
+ * OPEN the machine keeps the job: the forker may never join before the job has done something. Once the word
  * names a task, only the job's holder writes it, so a return is a load and a store.
  *
- * Both come by an exchange, so that who comes second sees who came first, and owes the resumption.
- * The finisher's exchange is its last access to the job: the join may return at once, and take the
- * frame the job lies in along. Rejected: a flag and a waiter in two words (store, fence, look, on both
+ * Both sides come by an exchange. So the second side sees the first, and must resume the task. The
+ * finisher's exchange is its last access to the job: the join may return at once, and the frame that the
+ * job lies in is then gone. Rejected: a flag and a waiter in two words (store, fence, look, on both
  * sides, and the finisher would touch the job after the flag).
  *
  * [L] finish: word acq_rel -> is_done: acquire, wait: acq_rel   all the job did, and its result
@@ -32,10 +32,10 @@ typedef bz_atomic(uintptr_t) bz_latch;
 
 enum { BZ_LATCH_OPEN = 0, BZ_LATCH_DONE = 1, BZ_LATCH_RETURNED = 2 };
 
-/* Before anybody else has seen it; a latch may be used again. */
+/* Before any other thread has seen it; a latch may be used again. */
 static inline void bz_latch_init(bz_latch *l)
 {
-    bz_store_relaxed(l, BZ_LATCH_OPEN); /* relaxed: whoever publishes the job publishes this */
+    bz_store_relaxed(l, BZ_LATCH_OPEN); /* relaxed: published with the job */
 }
 
 static inline bool bz_latch_is_done(bz_latch *l)
@@ -57,7 +57,7 @@ BZ_MUST_USE static inline void *bz_latch_finish(bz_latch *l)
     return was != BZ_LATCH_OPEN ? (void *)was : NULL;
 }
 
-/* `task` waits, and does not run any more. Returns: true if it is to be resumed by the caller. */
+/* `task` waits, and has left its stack. Returns: true if the caller must resume it. */
 BZ_MUST_USE static inline bool bz_latch_wait(bz_latch *l, void *task)
 {
     return bz_xchg_acqrel(l, (uintptr_t)task) == BZ_LATCH_DONE; /* [L] [W] */

@@ -1,9 +1,9 @@
 /*
- * live.c - shutdown against spawns and ends that cost their makers no locked instruction.
+ * live.c - shutdown against spawns and ends that need no locked instruction.
  *
- * A runtime that stops must turn away every further spawn, find every task that got in, and learn
- * of the last one's end. One shared counter would do it with two locked instructions a task on one
- * line that all CPUs write; this does it with two plain stores, and the one who stops pays.
+ * A runtime that stops must refuse every further spawn, find every task that got in, and notice the end
+ * of the last one. One shared counter would do it with two locked instructions a task on one line that
+ * all CPUs write. This protocol does it with two plain stores, and the thread that stops pays.
  *
  *      spawn                          end                           stop
  *      1 spawned++                    1 ended++                     1 stage = closing
@@ -12,36 +12,37 @@
  *        no: ended++, refuse            fence, add up: all ended?   4 barrier on every thread
  *                                       yes: drained = 1            5 add up: all ended? drained = 1
  *
- * Both are the store-buffer pattern with the dear half on one side.
+ * Both are the store-buffer pattern with the expensive half on one side.
  *
  * [S] At barrier 2 each spawner has either made its spawned++ visible to all, or will see that we
- *     close. So from then on the set of tasks is fixed, its members can be found (a header is
- *     complete before it is counted) and the sum of `spawned` changes only by refusals, which add
- *     the same to `ended`. That is why ends must not be looked at before stage 3: a look between 1
- *     and 2 could miss a spawn on its way and call a living runtime drained. BZ_BROKEN(58) leaves
- *     barrier 2 out.
+ *     close. So from then on the set of tasks is fixed. Its members can be found (a header is complete
+ *     before it is counted). The sum of `spawned` changes only by refusals, which add the same to
+ *     `ended`. That is why ends must not be looked at before stage 3: a look between 1 and 2 could miss
+ *     a spawn on its way and call a living runtime drained. BZ_BROKEN(58) leaves barrier 2 out.
  * [E] At barrier 4 each end has either made its ended++ visible to our sum, or will see that it is
  *     closed and add up itself. Two ends that both see `closed` fence between store and look, so at
  *     least one of them sees the other (BZ_BROKEN(59) leaves that fence out). An end that does not see
- *     `closed` is seen by the sum at 5; and if that sum misses an end that does, this one's fence comes
- *     after barrier 4 and its look sees all that the sum saw. So somebody adds up to nothing left.
+ *     `closed` is seen by the sum at 5. If that sum misses an end that does, the fence of that end comes
+ *     after barrier 4, and its look sees all that the sum saw. So one of these sums finds that no task
+ *     is left.
  *
- * Adding up reads all `ended` first and all `spawned` then. Who sees an end sees the spawn before
- * it [C], so the difference is the number of tasks that were seen to begin and not to end, never
- * less, however the counters move meanwhile; and after [S] no task can be unseen.
+ * Adding up reads all `ended` first and all `spawned` then. A sum that includes an end also includes the
+ * spawn before it [C]. So the difference is the number of tasks that were seen to begin and not to end,
+ * never less, however the counters move meanwhile. After [S] no task can be unseen.
  *
- * Without barriers (is_plain) the same with a fence in each place of a compiler barrier or barrier.
+ * Without barriers (is_plain), a fence replaces each compiler barrier and each barrier.
  *
- * Rejected: a shared counter (above); per-proc counts and a lock at shutdown that every proc must
- * pass (a proc in user code would hold it up for as long as it computes); one stage (above, [S]).
+ * Rejected: a shared counter (above). Rejected: per-proc counts and a lock at shutdown that every proc
+ * must pass (a proc in user code would delay it for as long as it computes). Rejected: one stage (above,
+ * [S]).
  *
  * I1  The sum of spawned less that of ended is the number of living tasks, but for refusals under way.
  * I2  drained is 1 only if the stage is closed and no task lives, and then stays.
  *
  * [S] spawn: spawned, fence, stage -> close: stage, barrier
  * [E] end: ended, fence, stage -> await_last: stage, barrier, look
- * [C] bump: release -> sum: ended acquire   a spawn comes before its end in every sum, and what a
- *     task did before whatever follows its shutdown
+ * [C] bump: release -> sum: ended acquire   a spawn comes before its end in every sum, and the task's
+ *     writes come before all that follows its shutdown
  * [D] look: drained release -> is_drained: drained acquire   likewise
  * [F] look: fence -> look: fence   of two that end last, one sees the other
  */

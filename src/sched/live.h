@@ -1,9 +1,9 @@
 /*
- * live.h - how many tasks live, and when the last of a stopping runtime has ended.
+ * live.h - the number of living tasks, and the end of the last one of a stopping runtime.
  *
- * Every proc counts what it has spawned and what has ended on it, each with a plain store; threads
- * without a proc share a pair. Nobody adds them up while the runtime runs. live.c has the protocol
- * by which a shutdown turns spawns away and is told of the last end.
+ * Every proc counts the tasks that it has spawned and those that have ended on it, each with a plain
+ * store; threads without a proc share a pair. The counts are not added up while the runtime runs. live.c
+ * has the protocol by which a shutdown refuses spawns and notices the last end.
  */
 #ifndef BZ_LIVE_H
 #define BZ_LIVE_H
@@ -16,16 +16,16 @@
 #include "base/compiler.h"
 #include "os/os.h"
 
-/* One a proc, written by its machine alone; and one for all other threads, written by RMW. */
+/* One for each proc, written by its machine alone; and one for all other threads, written by RMW. */
 struct bz_live_count {
     bz_atomic(uint64_t) spawned; /* tasks counted in */
     bz_atomic(uint64_t) ended;   /* tasks counted out, here; they may have come from elsewhere */
 };
 
 enum bz_live_stage {
-    BZ_LIVE_OPEN = 0,    /* spawns are welcome */
-    BZ_LIVE_CLOSING = 1, /* turned away; one that slipped in may not be visible yet */
-    BZ_LIVE_CLOSED = 2   /* all that slipped in are: whoever ends looks whether it was the last */
+    BZ_LIVE_OPEN = 0,    /* spawns are accepted */
+    BZ_LIVE_CLOSING = 1, /* refused; a task that slipped in may not be visible yet */
+    BZ_LIVE_CLOSED = 2   /* all that got in are visible: each end checks whether it was the last */
 };
 
 struct bz_live {
@@ -33,7 +33,7 @@ struct bz_live {
     struct bz_live_count *procs; /* proc 0's; the others' follow `stride` bytes apart */
     size_t stride;
     unsigned proc_count;
-    bool is_plain;                            /* no barriers: everybody fences */
+    bool is_plain;                            /* no barriers: every thread fences */
     bz_atomic(uint32_t) stage;                /* enum bz_live_stage; written by bz_live_stop */
     bz_os_word drained;                       /* 1: closed, and all have ended */
     BZ_OWN_LINE struct bz_live_count outside; /* of threads without a proc */
@@ -43,7 +43,7 @@ struct bz_live {
 void bz_live_init(struct bz_live *l, const struct bz_os *os, bool is_plain,
                   struct bz_live_count *procs, size_t stride, unsigned proc_count);
 
-/* The slow halves of what follows. */
+/* The slow paths of the functions below. */
 void bz_live_refused(struct bz_live *l, struct bz_live_count *mine);
 void bz_live_look(struct bz_live *l);
 
@@ -65,8 +65,8 @@ static BZ_ALWAYS_INLINE void bz_live_bump(bz_atomic(uint64_t) *count, bool is_mi
 }
 
 /*
- * Count a task in: its header is complete and can be found by whoever looks for living tasks, and it
- * is in no queue yet. `mine` is the count of the proc we have, NULL without one.
+ * Count a task in. Its header is complete, a walk over living tasks can find it, and it is in no queue
+ * yet. `mine` is the count of the proc we have, NULL without one.
  * Returns: false if the runtime is stopping: nothing was counted, and the task must not run.
  */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn(struct bz_live *l,
@@ -92,13 +92,13 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn_near(struct bz_live *l,
     return false;
 }
 
-/* Count a task out: all it did is done. If it was the last one of a stopping runtime, the thread that
- * waits for that may free everything but procs whose machines still run. */
+/* Count a task out: it has done everything. If it was the last one of a stopping runtime, the thread that waits for
+ * that may free everything but procs whose machines still run. */
 static BZ_ALWAYS_INLINE void bz_live_end(struct bz_live *l, struct bz_live_count *mine)
 {
     bz_live_bump(mine != NULL ? &mine->ended : &l->outside.ended, mine != NULL);
     bz_live_fence(l);
-    /* relaxed: [E], and whoever looks fences first */
+    /* relaxed: [E], and bz_live_look fences first */
     if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
         bz_live_look(l);
 }
@@ -108,23 +108,23 @@ static BZ_ALWAYS_INLINE void bz_live_end_near(struct bz_live *l, struct bz_live_
 {
     bz_live_bump(&mine->ended, true);
     bz_compiler_barrier(); /* live.c [E] */
-    /* relaxed: [E], and whoever looks fences first */
+    /* relaxed: [E], and bz_live_look fences first */
     if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
         bz_live_look(l);
 }
 
-/* From here on spawns are turned away, and every task that got in can be found. One at a time. */
+/* Refuse spawns from now on. Every task that got in can then be found. One thread at a time. */
 void bz_live_close(struct bz_live *l);
-/* After bz_live_close, once everyone was asked to end: from here on the last end is noticed. */
+/* After bz_live_close, once every task was asked to end: from here on the last end is noticed. */
 void bz_live_await_last(struct bz_live *l);
 
-/* Has the last one ended? If so, what all of them did is visible. */
+/* True if the last task has ended. Then the writes of all tasks are visible. */
 static inline bool bz_live_is_drained(struct bz_live *l)
 {
     return bz_load_acquire(&l->drained) != 0; /* live.c [D] */
 }
 
-/* Sums over all counts, for statistics; they may be old already. */
+/* Sums over all counts, for statistics; they may be out of date at once. */
 uint64_t bz_live_spawned(struct bz_live *l);
 uint64_t bz_live_ended(struct bz_live *l);
 

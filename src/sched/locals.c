@@ -1,21 +1,21 @@
 /*
  * locals.c - task-local storage: a small table in which a task finds its values by their keys.
  *
- * Pairs of key and value in the order of their first setting, looked through one by one. Tasks have
- * a handful of locals or none; a hash would cost more than the look. The table is allocated when the
- * first value is set and grows by doubling.
+ * The table holds pairs of key and value in the order in which they were first set. A look-up goes
+ * through them one by one. Tasks have a handful of locals or none, and a hash would cost more. The table
+ * is allocated when the first value is set and grows by doubling.
  *
  * Only the task itself touches it, between its start and its end: no lock. A claimed child has a
  * table of its own, because `current` is the child while it runs.
  *
- * A forked job that somebody else runs sees the table of the task that forked it, and may not set
- * anything; nor may that task until it has joined, which only its program can see to.
+ * A forked job that another machine runs sees the table of the task that forked it, and must not set
+ * values. The forking task must not set values until it has joined; only the program can ensure that.
  *
- * At the end the values are destroyed newest first, each taken out before its destructor is called,
- * since that may look at others and set them again; so it goes on until the table is empty. A
- * destructor that sets its own value for ever is a bug of the program, and aborts.
+ * At the end the values are destroyed newest first. Each value is taken out before its destructor is
+ * called, since the destructor may read other values and set them again. So this goes on until the table
+ * is empty. A destructor that sets its own value for ever is a bug of the program, and aborts.
  *
- * I1  Every slot below count has a key that no other has. A slot whose value is NULL is free for
+ * I1  Every slot below count has a key that no other slot has. A slot whose value is NULL is free for
  *     its key alone.
  */
 #include "blitz/local.h"
@@ -50,7 +50,7 @@ static struct slot *slot_of(struct bz_locals *l, const blitz_local_key *key)
     return NULL;
 }
 
-/* Twice the room, or the first. */
+/* Double the room, or allocate the first table. */
 static bool grow(struct bz_task *t)
 {
     struct bz_locals *old = t->locals;

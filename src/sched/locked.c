@@ -2,36 +2,36 @@
  * locked.c - blitz_thread_lock: a task that runs on one thread, and a thread that runs one task.
  *
  * Some libraries are tied to a thread: graphics contexts, a Python interpreter, anything with
- * thread-local state or a lock that must be unlocked by who locked it. A task that locks its thread
- * goes on there after every wait, and nobody else runs there until it unlocks, or ends.
+ * thread-local state or a lock that its locking thread must unlock. A task that locks its thread resumes
+ * there after every wait, and no other task runs there until it unlocks, or ends.
  *
  *      machine M, locked by task T              machine W, any other
  *
  *      T waits: M passes its proc on,           ... runs others, on that proc or another
- *      leaves for g0; the hook publishes T      T is woken, by whoever; it is queued like any task
+ *      leaves for g0; the hook publishes T      T is woken; it is queued like any task
  *      M sleeps on its errand word              W takes T out of a queue, sees that it is locked,
  *                                               finds M, gives it its proc and leaves for the pool
  *      M wakes with that proc, goes on with T
  *
- * So a wait of a locked task costs two changes of threads: about what Go's LockOSThread costs, and
- * for the same reason. Everybody else pays one branch for each task they take out of a queue, on a
- * byte of a line that is read next anyway.
+ * So a wait of a locked task costs two thread switches: about what Go's LockOSThread costs, and for the
+ * same reason. All other tasks pay one branch each time they are taken out of a queue, on a byte of a
+ * cache line that is read next anyway.
  *
- * The errand word is put to rest before T is published, so that W can never come too early; M gives
- * its own proc up before that, too, and so never has two.
+ * M resets the errand word before T is published, so that W can never come too early. M also gives up
+ * its own proc before that, and so never has two.
  *
- * A thread must be there to take M's proc over, or all could wait for tasks that nobody is left to
- * run. So a lock has the pool keep one more idle thread for machines (pool.h), and is refused if there
- * is none to be had; and no more tasks are locked at a time than the runtime options' threads_max leaves
- * beside a thread for every proc. Should a machine have taken that thread for another purpose the
- * proc is an orphan (proc.c) for a while, and M asks again every RETRY_NS.
+ * A thread must be there to take over M's proc, or all procs could wait for tasks that no thread is left
+ * to run. So a lock makes the pool keep one more idle thread for machines (pool.h), and is refused if
+ * there is none. Also, the number of locked tasks is limited: threads_max of the runtime options, less
+ * one thread for every proc. If a machine has taken that thread for another purpose, the proc is an
+ * orphan (proc.c) for a while, and M asks again every RETRY_NS.
  *
- * A locked task that joins a child does not run it in its own place (claim.c): the child may wait,
- * and then go on elsewhere, with the locked frames beneath it. In a stackless task the lock ends with
- * the poll.
+ * A locked task that joins a child does not run it in its own place (claim.c). The child may wait, and
+ * then resume elsewhere, with the locked frames beneath it. In a stackless task the lock ends with the
+ * poll.
  *
- * Rejected: a queue of its own for each locked task (wakers would have to know), and sleeping with
- * the proc until somebody has need (a path of its own through the idle set for something this rare).
+ * Rejected: a separate queue for each locked task (wakers would have to know). Rejected: sleeping with
+ * the proc until another task needs it (a separate path through the idle set, for something this rare).
  *
  * I1  m->locked.task is the task with BZ_MARK_LOCKED that stands on m or waits for it, or NULL.
  * I2  A machine with a locked task that does not run has no proc.
@@ -72,7 +72,7 @@ void bz_locked_end(struct bz_machine *m)
     BZ_ASSERT(t != NULL && (t->marks & BZ_MARK_LOCKED));  /* I1 */
     t->marks &= (uint8_t)~BZ_MARK_LOCKED;
     m->locked.depth = 0;
-    bz_store_relaxed(&m->locked.task, NULL); /* relaxed: nobody looks for a task that runs */
+    bz_store_relaxed(&m->locked.task, NULL); /* relaxed: no thread looks for a running task */
     bz_fetch_sub_relaxed(&m->rt->locked, 1); /* relaxed: a count */
     bz_pool_unkeep(&m->rt->pool);
 }
@@ -149,7 +149,7 @@ void bz_locked_hand_over(struct bz_machine *m, bz_entry e)
     bz_given_give(&home->locked.errand, m->rt->os); /* [E] */
 }
 
-/* For a thread for the proc we gave up, if there was none. */
+/* Return when to ask again for a thread for the proc we gave up, if there was none. */
 static uint64_t when_to_ask(struct bz_machine *m)
 {
     return m->locked.left_orphan ? bz_os_now(m->rt->os) + RETRY_NS : BZ_OS_FOREVER;

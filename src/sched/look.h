@@ -1,13 +1,13 @@
 /*
- * look.h - futures that can be looked at without being asked.
+ * look.h - futures that can be checked without a poll.
  *
- * A poll that says "pending" has left a waker somewhere, under a lock, and what was left is taken back
- * under that lock if something else was faster. Whoever asks several futures can save both where one
- * is ready and the others plainly are not: it looks at those first (race.c). The answer "far" is
- * certain, was true a moment ago, and touched nothing; any other answer means: ask.
+ * A poll that returns "pending" has registered a waker under a lock. The registration is removed under
+ * that lock if another future was faster. Code that polls several futures can save both, if one future is
+ * ready and the others plainly are not: it checks those first (race.c). The answer "far" is certain, was
+ * true a moment ago, and touched nothing; any other answer means: poll.
  *
- * Such a future is known by its `cancel`, which is the one below for all of them. So the table that
- * programs see (blitz/future.h) is as it was.
+ * Such a future is known by its `cancel`, which is the function below for all of them. So the table that
+ * programs see (blitz/future.h) is unchanged.
  */
 #ifndef BZ_LOOK_H
 #define BZ_LOOK_H
@@ -17,9 +17,9 @@
 
 struct bz_look_ops {
     blitz_future_ops future;         /* first; its cancel is bz_look_cancel */
-    void (*cancel)(blitz_future *f); /* what that calls */
+    void (*cancel)(blitz_future *f); /* called by bz_look_cancel */
     bool (*is_far)(
-        blitz_future *f); /* was it never asked, and would it have to wait? By its owner */
+        blitz_future *f); /* true if it was never polled and would have to wait. Owner only */
 };
 
 void bz_look_cancel(blitz_future *f); /* await.c */
