@@ -1,7 +1,7 @@
 /*
  * blocking.c - calls that block, made by a thread of the pool while their task waits.
  *
- * There are two forms, depending on who owns the memory of the call.
+ * There are two forms, depending on the owner of the call's memory.
  *
  * A *call* lies in the frame of the task that waits for it. Only its end ends the wait: the call uses
  * the frame, and all memory that the caller's `arg` leads to. The hook hands the call to the pool after

@@ -26,7 +26,7 @@ struct bz_deadlock {
  */
 uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now_ns);
 
-/* A machine is about to sleep until `until`. Return how long it may sleep before it must make sure that there is a
+/* A machine is about to sleep until `until`. Return until when it may sleep before it must make sure that there is a
  * monitor. Any machine, as for the next. */
 uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until);
 void bz_deadlock_wants_monitor(struct bz_runtime *rt);

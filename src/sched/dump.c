@@ -403,7 +403,7 @@ void bz_dump_if_asked(struct bz_runtime *rt)
     if (BZ_LIKELY(bz_load_relaxed(&rt->dump_asked) == 0)) /* relaxed: the exchange decides */
         return;
     bz_xchg_acquire(&rt->dump_asked, 0);                    /* [Q] */
-    (void)!bz_dump(rt, to_stderr, NULL, BLITZ_DUMP_FRAMES); /* an error has no reader */
+    (void)!bz_dump(rt, to_stderr, NULL, BLITZ_DUMP_FRAMES); /* no caller for an error */
 }
 
 void bz_dump_watch(struct bz_runtime *rt)

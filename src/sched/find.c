@@ -2,7 +2,7 @@
  * find.c - what a machine runs next.
  *
  * A machine looks at its sources in this order:
- *   1  every `interval` runs (pace.h) the injector, so that a busy proc cannot starve it
+ *   1  the injector, every pace.every runs (pace.h), so that a busy proc cannot starve it
  *   2  the `next` slot
  *   3  the proc's own ring
  *   4  due timers
@@ -19,16 +19,16 @@
  *
  * One CAS on the ring takes several entries: the owner takes up to BZ_HAND_MAX entries into its
  * private batch, if no proc sleeps or searches. Other workers cannot take entries of the batch. So if
- * a proc sleeps or searches, the owner takes one entry at a time, and returns its batch to the ring. If
- * a machine runs one task for long, the monitor empties its batch.
+ * a proc sleeps or searches, the owner takes one entry at a time, and returns all but the next entry of
+ * its batch to the ring. If a machine runs one task for long, the monitor empties its batch.
  *
  * With thousands of tasks, a task's state is not in cache when its turn comes, and each piece of it is
  * found through the one before. The tasks in the batch are known, so the owner prefetches their state
  * while other tasks run.
  *
  * Every TIMERS_EVERY runs the machine looks at its timers and its inbox, whatever the ring holds. It
- * also looks at its poll, if the poll has files and the last look was HEAR_NS ago: that look is a
- * system call.
+ * also looks at its poll, if the poll has files and the last look was at least HEAR_NS ago: that look
+ * is a system call.
  *
  * All these duties share one test, of the tick against the tick of the next duty. While no duty is
  * due, the fast path of quick.h takes the next task, inline in the switch and in the loop.

@@ -1,5 +1,5 @@
 /*
- * job.c - jobs that have left the deque they were forked on: who runs them, and how their join waits.
+ * job.c - jobs that have left the deque they were forked on: where they run, and how their join waits.
  *
  * A job leaves its deque in two ways. It is *stolen*: an idle machine takes it out of the exposed slot.
  * Or it is *evacuated*: its frame is about to be suspended. A deque holds only jobs of frames that

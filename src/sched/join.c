@@ -242,7 +242,7 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
 /*
  * The common join: the child is the task that was spawned last, a fiber with default options, and is in the
  * `next` slot of this very proc. Claim it, call it and end it with one entry into the runtime before the
- * call and one after it. The steps are those of claim.c and of complete() below.
+ * call and one after it. The steps are those of claim.c and of complete() above.
  * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
  */
 static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, int *result)

@@ -28,7 +28,7 @@
  *
  * Adding up reads all `ended` first and all `spawned` then. A sum that includes an end also includes the
  * spawn before it [C]. So the difference is the number of tasks that were seen to begin and not to end,
- * never less, however the counters move meanwhile. After [S] no task can be unseen.
+ * never less, however the counters change meanwhile. After [S] no task can be unseen.
  *
  * Without barriers (is_plain), a fence replaces each compiler barrier and each barrier.
  *
