@@ -1,19 +1,19 @@
 /*
- * blitz/api.h - the words the other headers are written in.
+ * blitz/api.h - macros and conventions of all headers.
  *
  * BLITZ_API        the function is exported by the library
  * BLITZ_SUSPENDS   the function may suspend the calling task; see its "Suspends:" line
- * BLITZ_MUST_USE   the compiler warns if the result is dropped
- * BLITZ_MAYBE_UNUSED  no warning if nobody calls it: what a macro defines
+ * BLITZ_MUST_USE   the compiler warns if the result is ignored
+ * BLITZ_MAYBE_UNUSED  no warning if the function is not called, for functions that a macro defines
  *
- * blitz_fd         a descriptor; BLITZ_NO_FD is none
+ * blitz_fd         a descriptor; BLITZ_NO_FD is no descriptor
  *
  * Every function answers the same three questions in its comment:
- *   Owns:     whose memory is it, before and after?
- *   Suspends: can it wait, for what, and where may it be called? "Call from a task" is a fiber, a stackless task or a
- *             forked job; "Call from any thread" or "anywhere", and no word on it, means those and plain threads. A
- *             signal handler calls nothing of blitz, unless the comment says so. docs/where-to-call.md has the table.
- *   Returns:  0 or more on success, a negative errno on failure, and what then holds.
+ *   Owns:     who owns the memory, before and after?
+ *   Suspends: can it wait, for what, and where may it be called? "Call from a task" means a fiber, a stackless task or
+ *             a forked job. "Call from any thread" or "anywhere" means those and plain threads, and so does no mention.
+ *             A signal handler must not call blitz, unless the comment says so. docs/where-to-call.md has the table.
+ *   Returns:  0 or more on success, a negative errno on failure, and the state after it.
  */
 #ifndef BLITZ_API_H
 #define BLITZ_API_H
@@ -22,7 +22,7 @@
 
 #if defined(_WIN32)
 #include <stdint.h>
-#if defined(BLITZ_STATIC) /* a program that is linked with the static library says so */
+#if defined(BLITZ_STATIC) /* defined by a program that links the static library */
 #define BLITZ_API
 #elif defined(BLITZ_BUILDING)
 #define BLITZ_API __declspec(dllexport)
@@ -35,8 +35,8 @@
 #define BLITZ_API
 #endif
 
-/* A descriptor of the system's: of a socket, a file, a pipe. As wide as a pointer where sockets and files are handles.
- * BLITZ_NO_FD: none. */
+/* A descriptor of the system: of a socket, a file, a pipe. It is as wide as a pointer where sockets and files are
+ * handles. BLITZ_NO_FD: none. */
 #if defined(_WIN32)
 typedef intptr_t blitz_fd;
 #define BLITZ_NO_FD ((blitz_fd)-1)
@@ -55,8 +55,8 @@ typedef int blitz_fd;
 #define BLITZ_PRINTF(at, first)
 #endif
 
-/* Inline code into which no call of a sanitizer's coverage may come, because it must not be interrupted
- * in its middle: blitz/reductions.h. Not for programs. */
+/* Inline code without calls of a sanitizer's coverage, because it must not be interrupted in the middle:
+ * blitz/reductions.h. Not for programs. */
 #if defined(__clang__) && defined(__has_feature)
 #if __has_feature(coverage_sanitizer)
 #define BLITZ_WHOLE_ __attribute__((noinline, no_sanitize("coverage")))
@@ -70,7 +70,7 @@ typedef int blitz_fd;
 #define BLITZ_WHOLE_
 #endif
 
-/* A mark for readers and for tools/lint; the compiler does nothing with it. */
+/* A mark for readers and for tools/lint; it expands to nothing. */
 #define BLITZ_SUSPENDS
 
 #if defined(__cplusplus)

@@ -1,10 +1,10 @@
 /*
  * blitz/broadcast.h - every receiver gets every value.
  *
- * A broadcast keeps the last `capacity` values. A send never waits: it takes the place of the oldest.
- * A receiver has a place of its own, gets all that was sent after it subscribed, in order, and is told
- * how many it has missed if it was too slow. Values are copied, once for each receiver: send plain
- * data, or what can be copied as such.
+ * A broadcast keeps the last `capacity` values. A send never waits: the new value replaces the oldest. Each receiver
+ * has its own position. It gets all values that were sent after it subscribed, in order. If it was too slow, it gets
+ * the number of values it has missed. Values are copied, once for each receiver: send plain data that can be copied as
+ * bytes.
  *
  *     blitz_broadcast *b;                             blitz_broadcast_rx rx;
  *     blitz_broadcast_new(sizeof(int), 64, &b);       blitz_broadcast_subscribe(b, &rx);
@@ -24,7 +24,7 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_broadcast blitz_broadcast;
 
-/* A receiver. The memory is yours, and one task's or thread's at a time; the fields are not. */
+/* A receiver. The memory is yours; its fields are not. One task or thread may use it at a time. */
 typedef struct blitz_broadcast_rx {
     blitz_broadcast *of;
     uint64_t next;
@@ -40,7 +40,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_broadcast_new(size_t value_size, size_t capac
                                                  blitz_broadcast **out);
 
 /*
- * One holder more, or less; the last one frees it. NULL is ignored by unref.
+ * Add a reference, or release one; the last release frees it. unref ignores NULL.
  * Owns:     ref: a reference more; unref: takes one.
  * Suspends: never. Call from any thread.
  * Returns:  ref: b.
@@ -49,7 +49,7 @@ BLITZ_API blitz_broadcast *blitz_broadcast_ref(blitz_broadcast *b);
 BLITZ_API void blitz_broadcast_unref(blitz_broadcast *b);
 
 /*
- * Send a value to all who have subscribed. What a slow receiver has not taken it may miss.
+ * Send a value to all subscribed receivers. A slow receiver may miss values that it has not taken.
  * Owns:     copies *value.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EPIPE (closed).
@@ -57,14 +57,14 @@ BLITZ_API void blitz_broadcast_unref(blitz_broadcast *b);
 BLITZ_API int blitz_broadcast_send(blitz_broadcast *b, const void *value);
 
 /*
- * No more sends. Receivers still get what they have not had yet.
+ * End sending. Receivers still get the values that they have not received yet.
  * Owns:     borrows b.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_broadcast_close(blitz_broadcast *b);
 
 /*
- * Receive what is sent from now on.
+ * Subscribe: receive all values that are sent from now on. Or unsubscribe.
  * Owns:     rx holds a reference until blitz_broadcast_unsubscribe(). A copy of an rx made with
  *           blitz_broadcast_ref() receives the same values once more.
  * Suspends: never. Call from any thread.
@@ -75,16 +75,15 @@ BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
 /*
  * Receive the next value.
  * Owns:     *value is the caller's, and written only on 0.
- * Suspends: until there is one, the deadline, a cancel, or a close when all was received. Call from
- *           anywhere.
- * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED. *missed, if not NULL, is how many values were sent
- *           before this one that this receiver will never see; 0 on error.
+ * Suspends: until there is one, the deadline, a cancel, or a close when all values were received. Call from anywhere.
+ * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED. *missed, if not NULL, is the number of earlier values that this receiver
+ *           has missed; 0 on error.
  */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
 blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed, blitz_deadline until);
 
 /*
- * The same if it takes no waiting.
+ * Receive the next value if that is possible without waiting.
  * Owns:     *value is the caller's, and written only on 0.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EAGAIN, -EPIPE.
@@ -101,7 +100,7 @@ typedef struct blitz_broadcast_future {
 } blitz_broadcast_future;
 
 /*
- * A receive into *value.
+ * Make a future that receives into *value.
  * Owns:     borrows rx and *value until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */

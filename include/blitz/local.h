@@ -1,20 +1,20 @@
 /*
- * blitz/local.h - what a task carries along: task-local storage.
+ * blitz/local.h - task-local storage.
  *
- * A thread-local variable is of no use to a task, which may go on on another thread. A task-local
- * value is found by its key wherever the task runs, in every function it calls.
+ * A thread-local variable is of no use to a task, which may continue on another thread. A task-local value is found by
+ * its key on every thread, in every function that the task calls.
  *
- * A key is a constant of yours; its address is what counts. Nothing is registered, there is no limit
- * to their number, and a task that sets none pays nothing.
+ * A key is a constant of yours, identified by its address. Keys are not registered, and their number has no limit. A
+ * task that sets no value pays nothing.
  *
  *     BLITZ_LOCAL(struct request, request, request_drop)     // at file scope
  *
  *     request_local_set(r);                                  // the task owns r now
  *     log("%s", request_local()->url);                       // NULL if it has none
  *
- * Values belong to the task that set them; a task it spawns begins with none. Its forked jobs
- * (blitz/fork.h) see them; set none while such a job is out. At the end of the task each is given to
- * its key's drop function, in the task, which may still wait and look at others.
+ * Values belong to the task that set them; a task that it spawns begins with none. Its forked jobs (blitz/fork.h) see
+ * the values; set none while such a job is not joined. At the end of the task each value is passed to its key's drop
+ * function, in the task. That function may still wait and read other values.
  */
 #ifndef BLITZ_LOCAL_H
 #define BLITZ_LOCAL_H
@@ -24,12 +24,13 @@
 BLITZ_BEGIN_DECLS
 
 typedef struct blitz_local_key {
-    void (*drop)(void *value, void *ctx); /* for a value that is replaced or left; may be NULL */
+    void (*drop)(void *value,
+                 void *ctx); /* called for a replaced or remaining value; may be NULL */
     void *ctx;
 } blitz_local_key;
 
 /*
- * The calling task's value.
+ * Return the calling task's value.
  * Owns:     it stays the task's.
  * Suspends: never.
  * Returns:  the value; NULL if it has none, and on a plain thread.
@@ -37,16 +38,15 @@ typedef struct blitz_local_key {
 BLITZ_API void *blitz_local_get(const blitz_local_key *key);
 
 /*
- * Set the calling task's value. The old one, if it is another, is given to the drop function; NULL
- * leaves it without one.
+ * Set the calling task's value. The drop function gets the old value, if it is a different one. NULL removes the value.
  * Owns:     takes the value on success. `key` must outlive the task.
  * Suspends: never itself; the drop function may. Call from a task.
  * Returns:  0, -ENOMEM, -EINVAL (a plain thread), -EPERM (a forked job that another worker runs).
  */
 BLITZ_API int blitz_local_set(const blitz_local_key *key, void *value);
 
-/* A key with functions of its own: type *name_local(void), int name_local_set(type *). `drop_`
- * is a void (*)(void *value, void *ctx), which gets NULL as its ctx; or NULL. */
+/* Define a key with functions of its own: type *name_local(void), int name_local_set(type *). `drop_` is a
+ * void (*)(void *value, void *ctx), which gets NULL as its ctx; or NULL. */
 #define BLITZ_LOCAL(type, name, drop_)                             \
     static const blitz_local_key name##_local_key = {drop_, NULL}; \
     static inline type *name##_local(void)                         \

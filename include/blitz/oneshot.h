@@ -1,9 +1,9 @@
 /*
  * blitz/oneshot.h - one value, from one sender to one receiver, once.
  *
- * A reply, a result. It has two ends, made together and given to two parties. The sender's end is given up
- * by send or sender_drop, the receiver's by receiver_drop, also after it has received. The memory is freed with the
- * second of them.
+ * For a reply or a result. It has two ends, made together and given to two parties. send or sender_drop releases the
+ * sender's end; receiver_drop releases the receiver's end, also after a receive. The memory is freed with the second
+ * end.
  *
  *     blitz_oneshot *o;
  *     blitz_oneshot_new(sizeof(int), NULL, &o);
@@ -52,24 +52,24 @@ BLITZ_API BLITZ_MUST_USE int blitz_oneshot_new(size_t value_size, const blitz_on
 BLITZ_API int blitz_oneshot_send(blitz_oneshot *o, const void *value);
 
 /*
- * Go without sending: the receiver gets -EPIPE.
+ * Release the sender's end without sending: the receiver gets -EPIPE.
  * Owns:     takes the sender's end.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_oneshot_sender_drop(blitz_oneshot *o);
 
 /*
- * For the sender: is there nobody to send to any more?
+ * True if the receiver's end is released, so that a send would fail. For the sender.
  * Owns:     borrows the sender's end.
  * Suspends: never. Call from any thread.
- * Returns:  whether it is.
+ * Returns:  true if it is.
  */
 BLITZ_API bool blitz_oneshot_is_closed(blitz_oneshot *o);
 
 /*
  * Receive the value.
  * Owns:     borrows the receiver's end. *value is the caller's, and written only on 0.
- * Suspends: until it was sent, the sender has gone, the deadline or a cancel. Call from anywhere.
+ * Suspends: until the value is sent, the sender's end is released, the deadline or a cancel. Call from anywhere.
  * Returns:  0, -EPIPE (the sender went without sending, or the value was received before), -ETIMEDOUT, -ECANCELED
  *           (nothing happened).
  */
@@ -85,8 +85,8 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_oneshot_recv(blitz_oneshot *o,
 BLITZ_API BLITZ_MUST_USE int blitz_oneshot_try_recv(blitz_oneshot *o, void *value);
 
 /*
- * Give up the receiver's end, having received or not. A value that was sent and not received goes to the options'
- * drop function.
+ * Release the receiver's end, before or after a receive. A value that was sent and not received goes to the drop
+ * function of the options.
  * Owns:     takes the receiver's end.
  * Suspends: never, unless the drop hook does. Call from any thread.
  */
@@ -100,7 +100,7 @@ typedef struct blitz_oneshot_future {
 } blitz_oneshot_future;
 
 /*
- * A receive into *value.
+ * Make a future that receives into *value.
  * Owns:     borrows the receiver's end and *value until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */

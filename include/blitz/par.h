@@ -1,12 +1,12 @@
 /*
  * blitz/par.h - parallel computations: everything blitz offers for them.
  *
- *     blitz/fork.h     fork and join, the ground all of it stands on
+ *     blitz/fork.h     fork and join, the base of the others
  *     blitz/loop.h     loops, reductions, scans, pipelines
- *     blitz/iter.h     what is done with arrays, with the body inlined
+ *     blitz/iter.h     operations on arrays, with the body inlined
  *     blitz/sort.h     sorts
  *
- * Each header beneath stands on its own and is the manual of one idea.
+ * Each of these headers is complete in itself and is the manual of one topic.
  */
 #ifndef BLITZ_PAR_H
 #define BLITZ_PAR_H

@@ -1,32 +1,30 @@
 /*
- * blitz/reductions.h - code that counts its steps and yields by itself. Off unless built for.
+ * blitz/reductions.h - code that counts its steps and yields by itself. Off unless built in.
  *
  *     gcc   -fsanitize-coverage=trace-pc              -c hot.c
  *     clang -fsanitize-coverage=edge,trace-pc,no-prune -c hot.c
  *     cc ... hot.o -lblitz-reductions -lblitz         (pkg-config blitz-reductions, blitz::reductions)
  *
- * So built, code calls the library at every step from one piece of straight code to the next: a
- * reduction. After 4000 of them (BLITZ_REDUCTIONS in the environment, or blitz_reductions_set) the
- * task lets those go first that are ready, as by blitz_yield(). An endless loop on the only worker
- * then stops nobody: for (;;) g++; is enough to be counted (with clang not without no-prune). No
- * source is changed, and it may be somebody else's.
+ * Code that is built so calls the library at every step from one basic block to the next: a reduction. After 4000 of
+ * them (BLITZ_REDUCTIONS in the environment, or blitz_reductions_set) the task lets other ready tasks run first, as by
+ * blitz_yield(). So an endless loop on the only worker does not stop other tasks: even for (;;) g++; is counted (with
+ * clang only with no-prune). No source is changed, so it also works for third-party code.
  *
- * The flag is given when compiling, not when linking (clang would add a runtime of its own).
+ * Pass the flag when compiling, not when linking (clang would add a runtime of its own).
  *
- * What it costs: small loops become 1.0 to 5.4 times as long. Build the files that need it.
+ * Cost: small loops become 1.0 to 5.4 times as long. Build only the files that need it.
  *
  * The limits:
- *   - Every step is a place at which the task may continue on another thread: see blitz/task.h for
- *     what that means. errno is carried over, but compilers keep the address of a thread-local in a
- *     register: code that uses them, and errno after a branch, is paused or not built so.
- *   - Code that holds a lock blitz knows nothing of, a pthread mutex say, is paused, or the lock
- *     is kept while others run on this worker and may want it.
- *   - Signal handlers, and hooks of blitz (allocator, log), are not built so. In the runtime and on
- *     plain threads nothing is done.
- *   - Files that include headers of blitz: gcc 12, clang 13 or newer. Older ones cannot keep the
- *     steps out of the headers' inline code, which must not be interrupted.
- *   - One hook a program: it cannot be had together with a fuzzer or coverage tool that uses
- *     trace-pc.
+ *   - At every step the task may continue on another thread: see blitz/task.h for the consequences. errno is carried
+ *     over, but compilers keep the address of a thread-local in a register. So code that uses thread-locals, or errno
+ *     after a branch, must be paused or not built so.
+ *   - Code that holds a lock unknown to blitz, such as a pthread mutex, must be paused. Otherwise the lock stays held
+ *     while other tasks run on this worker and may want it.
+ *   - Do not build signal handlers and hooks of blitz (allocator, log) so. In the runtime and on plain threads a step
+ *     does nothing.
+ *   - Files that include headers of blitz need gcc 12, clang 13 or newer. Older compilers cannot keep the steps out of
+ *     the headers' inline code, which must not be interrupted.
+ *   - A program has one such hook: it cannot be combined with a fuzzer or coverage tool that uses trace-pc.
  */
 #ifndef BLITZ_REDUCTIONS_H
 #define BLITZ_REDUCTIONS_H
@@ -43,16 +41,16 @@ BLITZ_BEGIN_DECLS
 #endif
 
 /*
- * Yield after that many reductions. For the whole process; a thread goes by it when it has used up
- * what it had.
+ * Yield after that many reductions. It applies to the whole process; a thread uses it once its current count has run
+ * out.
  * Suspends: never. Call from any thread.
  * Returns:  0; -EINVAL (less than 1).
  */
 BLITZ_REDUCTIONS_API int blitz_reductions_set(int count);
 
 /*
- * Between pause and resume steps are not acted upon: the same as blitz_preempt_pause() and
- * blitz_preempt_resume(), with their rules. The first step after resume makes up for it.
+ * Between pause and resume steps do not yield. These are the same as blitz_preempt_pause() and blitz_preempt_resume(),
+ * with the same rules. The first step after resume makes up for it.
  * Suspends: never.
  */
 static inline BLITZ_WHOLE_ void blitz_reductions_pause(void)
@@ -64,7 +62,7 @@ static inline BLITZ_WHOLE_ void blitz_reductions_resume(void)
     blitz_preempt_resume();
 }
 
-/* What the compiler calls. Not for programs. */
+/* The function that the compiler calls. Not for programs. */
 BLITZ_REDUCTIONS_API void __sanitizer_cov_trace_pc(void);
 
 BLITZ_END_DECLS

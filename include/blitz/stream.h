@@ -1,9 +1,8 @@
 /*
- * blitz/stream.h - bytes that come and go: readers, writers, and what can be put between them.
+ * blitz/stream.h - streams of bytes: readers, writers, and adapters between them.
  *
- * A reader is anything that gives bytes, a writer anything that takes them: a connection, a file, a
- * pipe, a piece of memory, another one with something in between. Each is two words, passed by value;
- * what stands behind it is the caller's, and outlives it.
+ * A reader is a source of bytes, a writer is a sink: a connection, a file, a pipe, memory, or an adapter around another
+ * one. Each is two words, passed by value. The object behind it is the caller's, and must outlive it.
  *
  *     char room[4096];
  *     blitz_buffered_reader in;
@@ -16,14 +15,14 @@
  *   from memory            blitz_memory_reader, blitz_memory_writer
  *   to peek and split      blitz_buffered_reader                   peek, lines, until a byte
  *   to gather              blitz_buffered_writer
- *   only so many bytes     blitz_limited_reader
- *   and a copy elsewhere   blitz_tee_reader
+ *   a limited part         blitz_limited_reader
+ *   with a copy            blitz_tee_reader
  *   all of it              blitz_stream_copy, blitz_stream_copy_both
  *   two ends in memory     blitz_duplex
  *
- * Every call takes a deadline and can be cancelled, and none loses a byte: a read that ends early has
- * read nothing; what was read and not asked for yet is still in the buffer; a write that ends early
- * says how much was written, or keeps the rest.
+ * Every call takes a deadline and can be cancelled, and none loses a byte. A read that ends early has read nothing.
+ * Bytes that were read and not yet requested are still in the buffer. A write that ends early returns how much was
+ * written, or keeps the rest.
  */
 #ifndef BLITZ_STREAM_H
 #define BLITZ_STREAM_H
@@ -38,19 +37,19 @@
 
 BLITZ_BEGIN_DECLS
 
-struct blitz_shortcuts_; /* how this library moves bytes past memory; not for programs */
+struct blitz_shortcuts_; /* copies that bypass user memory; not for programs */
 
-/* For those who make readers. What is not set is NULL. */
+/* The functions of a kind of reader. Set the unused ones to NULL. */
 typedef struct blitz_reader_ops {
     const char *name;
-    /* At least a byte, unless it is at its end: 0. An error: nothing was read. */
+    /* Read at least a byte; 0 at the end. On error nothing was read. */
     int64_t (*read)(void *ctx, void *data, size_t bytes, blitz_deadline until);
-    /* NULL, or: 0 and the descriptor of a regular file that is read from where it stands; -EOPNOTSUPP: there is none
-     * now. */
+    /* NULL, or: return 0 and the descriptor of a regular file that is read from its current position; -EOPNOTSUPP:
+     * there is none now. */
     int (*fd)(void *ctx, blitz_fd *out);
-    /* NULL, or, of a reader with a descriptor: the most bytes that may be taken from it. NULL: any number. */
+    /* For a reader with a descriptor: return the most bytes that may be taken from it. NULL: any number. */
     uint64_t (*fd_most)(void *ctx);
-    /* NULL, or: so many bytes were taken from the descriptor, past `read`. */
+    /* NULL, or: `bytes` bytes were taken from the descriptor, without `read`. */
     void (*fd_took)(void *ctx, uint64_t bytes);
     const struct blitz_shortcuts_ *inside; /* NULL in a table of yours */
 } blitz_reader_ops;
@@ -60,12 +59,12 @@ typedef struct blitz_reader {
     void *ctx;
 } blitz_reader;
 
-/* For those who make writers. What is not set is NULL. */
+/* The functions of a kind of writer. Set the unused ones to NULL. */
 typedef struct blitz_writer_ops {
     const char *name;
-    /* At least a byte. An error: nothing was written. */
+    /* Write at least a byte. On error nothing was written. */
     int64_t (*write)(void *ctx, const void *data, size_t bytes, blitz_deadline until);
-    /* No more will come: whoever reads at the other end sees an end. NULL: nothing to do. */
+    /* End the stream: the reader at the other end sees the end. NULL: nothing to do. */
     int (*end)(void *ctx, blitz_deadline until);
     const struct blitz_shortcuts_ *inside; /* NULL in a table of yours */
 } blitz_writer_ops;
@@ -75,7 +74,7 @@ typedef struct blitz_writer {
     void *ctx;
 } blitz_writer;
 
-/* Both directions of one thing. */
+/* Both directions of one object. */
 typedef struct blitz_stream {
     blitz_reader in;
     blitz_writer out;
@@ -84,11 +83,11 @@ typedef struct blitz_stream {
 /* ---- using them ---- */
 
 /*
- * Read what there is, at least a byte; or exactly so many.
+ * Read the bytes that are there, at least one; or exactly `bytes` bytes.
  * Owns:     borrows `data` until it returns. *done (may be NULL) is how many bytes were read in any case.
  * Suspends: until then, the end, `until`, or a cancel.
- * Returns:  read: how many; 0: the end (or `bytes` is 0). exact: 0; -EPIPE: the end came before. Both:
- *           -ETIMEDOUT, -ECANCELED, -EINVAL; what the stream says.
+ * Returns:  read: the number of bytes; 0: the end (or `bytes` is 0). exact: 0; -EPIPE: the end came before. Both:
+ *           -ETIMEDOUT, -ECANCELED, -EINVAL; errors of the stream.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_reader_read(blitz_reader r, void *data, size_t bytes,
                                                    blitz_deadline until);
@@ -96,10 +95,10 @@ BLITZ_API BLITZ_SUSPENDS int blitz_reader_read_exact(blitz_reader r, void *data,
                                                      size_t *done, blitz_deadline until);
 
 /*
- * Write some, at least a byte; or all of it.
+ * Write some bytes, at least one; or all of them.
  * Owns:     borrows `data` until it returns. *done (may be NULL) is how many were written in any case.
  * Suspends: until there was room, `until`, or a cancel.
- * Returns:  write: how many. all: 0. Both: -ETIMEDOUT, -ECANCELED, -EINVAL; what the stream says.
+ * Returns:  write: the number of bytes. all: 0. Both: -ETIMEDOUT, -ECANCELED, -EINVAL; errors of the stream.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_writer_write(blitz_writer w, const void *data, size_t bytes,
                                                     blitz_deadline until);
@@ -107,16 +106,16 @@ BLITZ_API BLITZ_SUSPENDS int blitz_writer_write_all(blitz_writer w, const void *
                                                     size_t *done, blitz_deadline until);
 
 /*
- * Nothing more will be written: who reads at the other end sees the end.
- * Suspends: as long as what is kept back takes to be written.
- * Returns:  0, or what the stream says.
+ * End the stream: the reader at the other end sees the end.
+ * Suspends: until the buffered bytes are written.
+ * Returns:  0, or an error of the stream.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_writer_end(blitz_writer w, blitz_deadline until);
 
 /* ---- where they come from ---- */
 
 /*
- * Of a connection. Its end shuts down the sending half; the connection is not closed by any of this.
+ * Make streams of a connection. Ending the writer shuts down the sending half. None of this closes the connection.
  * Owns:     borrows the connection for as long as they are used.
  * Suspends: never. Call from any thread.
  * Returns:  the reader, the writer, or both.
@@ -125,16 +124,16 @@ BLITZ_API blitz_reader blitz_tcp_reader(blitz_tcp *t);
 BLITZ_API blitz_writer blitz_tcp_writer(blitz_tcp *t);
 BLITZ_API blitz_stream blitz_tcp_stream(blitz_tcp *t);
 
-/* A descriptor as a stream: of a regular file (read and written on a thread of the pool), or a pipe, a
- * terminal, a socket (waited for; it is told not to block). */
+/* A descriptor as a stream. A regular file is read and written on a thread of the pool. For a pipe, a terminal or a
+ * socket the task waits; the descriptor is made non-blocking. */
 typedef struct blitz_fd_stream {
     blitz_fd fd;
     bool is_disk;
 } blitz_fd_stream;
 
 /*
- * Take up a descriptor.
- * Owns:     borrows it until the streams are not used any more; it stays open.
+ * Make streams of a descriptor.
+ * Owns:     borrows it until the streams are no longer used; it stays open.
  * Suspends: never. Call from any thread.
  * Returns:  init: 0, -EBADF. Else the reader or the writer.
  */
@@ -150,8 +149,8 @@ typedef struct blitz_memory {
 } blitz_memory;
 
 /*
- * Memory as a reader of what it holds, and as a writer behind that. A writer without room says
- * -ENOSPC, or -ENOMEM if it grows.
+ * Make a reader of the bytes in memory, or a writer that appends to them. A writer without room returns -ENOSPC, or
+ * -ENOMEM if it grows.
  * Owns:     borrows the struct for as long as they are used.
  * Suspends: never. Call from any thread; not from two at once.
  * Returns:  the reader or the writer.
@@ -165,13 +164,13 @@ typedef struct blitz_buffered_reader {
     blitz_reader from;
     char *room;
     size_t room_bytes;
-    size_t at, end; /* what was read and not taken yet */
-    bool is_over;   /* the source has said so */
+    size_t at, end; /* the bytes that were read and not taken yet */
+    bool is_over;   /* the source is at its end */
 } blitz_buffered_reader;
 
 /*
- * A reader with a buffer, which is the caller's.
- * Owns:     borrows `room` until it is not used any more.
+ * Make a reader with a buffer, which is the caller's.
+ * Owns:     borrows `room` until the reader is no longer used.
  * Suspends: never.
  * Returns:  0, -EINVAL (no room).
  */
@@ -179,16 +178,16 @@ BLITZ_API int blitz_buffered_reader_init(blitz_buffered_reader *b, blitz_reader 
                                          size_t bytes);
 
 /*
- * Look at what comes without taking it: at least `want` bytes, if there are so many.
- * Owns:     *data lies in the buffer, and is good until the next call that reads.
+ * Peek at the next bytes without taking them: at least `want`, if there are so many.
+ * Owns:     *data lies in the buffer, and is valid until the next call that reads.
  * Suspends: until they are there, the end, `until`, or a cancel.
- * Returns:  how many are there: less than `want` only at the end; -EMSGSIZE (more than the buffer
- *           holds); else as blitz_reader_read(). After an error what came is still there.
+ * Returns:  the number of bytes: less than `want` only at the end; -EMSGSIZE (more than the buffer holds); else as
+ *           blitz_reader_read(). After an error the bytes that came are still there.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_peek(blitz_buffered_reader *b, size_t want,
                                                      const char **data, blitz_deadline until);
 
-/* What was looked at is taken: `bytes` of it, at most what there is.
+/* Take `bytes` bytes out of the buffer, at most as many as there are.
  * Owns:     borrows the struct until it returns.
  * Suspends: never. */
 BLITZ_API void blitz_buffered_take(blitz_buffered_reader *b, size_t bytes);
@@ -197,9 +196,9 @@ BLITZ_API void blitz_buffered_take(blitz_buffered_reader *b, size_t bytes);
  * Take everything up to and including the next `stop`.
  * Owns:     as blitz_buffered_peek().
  * Suspends: likewise.
- * Returns:  how many bytes, with `stop` the last of them; without it: the rest before the end. 0: the
- *           end. -EMSGSIZE: no `stop` in `max` bytes or in a full buffer; nothing is taken. Else as
- *           blitz_reader_read(); nothing is taken.
+ * Returns:  the number of bytes, of which `stop` is the last. If the end comes first: the bytes before it. 0: the end.
+ *           -EMSGSIZE: no `stop` in `max` bytes or in a full buffer; nothing is taken. Else as blitz_reader_read();
+ *           nothing is taken.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_until(blitz_buffered_reader *b, char stop,
                                                       size_t max, const char **data,
@@ -209,13 +208,13 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_until(blitz_buffered_reader *b, 
  * Take a line, without its end: a line feed, or a carriage return and a line feed.
  * Owns:     as blitz_buffered_peek().
  * Suspends: likewise.
- * Returns:  how long it is, 0 for an empty one; -ENODATA: there are no more. Else as
+ * Returns:  its length, 0 for an empty line; -ENODATA: there are no more lines. Else as
  *           blitz_buffered_until(): `max` counts the line's end, too.
  */
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_line(blitz_buffered_reader *b, size_t max,
                                                      const char **line, blitz_deadline until);
 
-/* Itself as a reader: first what is in the buffer.
+/* Return the buffered reader as a reader: first the bytes in the buffer.
  * Owns:     borrows the struct while it is used.
  * Suspends: never.
  * Returns:  the reader. */
@@ -225,13 +224,13 @@ typedef struct blitz_buffered_writer {
     blitz_writer to;
     char *room;
     size_t room_bytes;
-    size_t at, end; /* what was taken and not written yet */
+    size_t at, end; /* the bytes that were taken and not written yet */
 } blitz_buffered_writer;
 
 /*
- * A writer with a buffer: what fits is kept until it is full, flushed or ended. After an error nothing of
- * what it keeps is lost: flush again.
- * Owns:     borrows `room` until it is not used any more. What is in it then is lost: flush first.
+ * Make a writer with a buffer. It keeps bytes until the buffer is full, flushed or ended. After an error the bytes it
+ * keeps are not lost: flush again.
+ * Owns:     borrows `room` until the writer is no longer used. Flush first, or the bytes in it are lost.
  * Suspends: never.
  * Returns:  0, -EINVAL (no room).
  */
@@ -239,9 +238,9 @@ BLITZ_API int blitz_buffered_writer_init(blitz_buffered_writer *b, blitz_writer 
                                          size_t bytes);
 /* Owns:     borrows nothing afterwards.
  * Suspends: until all of it is written, `until`, or a cancel.
- * Returns:  0; -ETIMEDOUT, -ECANCELED, what the stream says: the rest is kept. */
+ * Returns:  0; -ETIMEDOUT, -ECANCELED, an error of the stream: the rest is kept. */
 BLITZ_API BLITZ_SUSPENDS int blitz_buffered_flush(blitz_buffered_writer *b, blitz_deadline until);
-/* Itself as a writer; its end flushes and ends the other.
+/* Return the buffered writer as a writer; its end flushes and ends the other.
  * Owns:     borrows the struct while it is used.
  * Suspends: never.
  * Returns:  the writer. */
@@ -254,8 +253,8 @@ typedef struct blitz_limited {
     uint64_t left;
 } blitz_limited;
 
-/* The first l->left bytes of l->from, then the end. A part of a file goes to a connection as a whole file does:
- * past this process's memory.
+/* Return a reader of the first l->left bytes of l->from, then the end. Like a whole file, a part of a file is copied to
+ * a connection without user memory.
  * Owns:     borrows the struct while it is used.
  * Suspends: never.
  * Returns:  the reader. */
@@ -264,14 +263,14 @@ BLITZ_API blitz_reader blitz_limited_reader(blitz_limited *l);
 typedef struct blitz_tee {
     blitz_reader from;
     blitz_writer to;
-    char *room; /* for what was read and could not be written there yet */
+    char *room; /* for bytes that were read and are not written there yet */
     size_t room_bytes, at, end;
 } blitz_tee;
 
 /*
- * What is read is written to t->to as well, before it is given out. If that fails, the read fails, and
- * what was read is kept in the room and comes with the next one: nothing is lost on either side.
- * Owns:     borrows the struct and its room while it is used; at = end = 0 in the beginning.
+ * Return a reader that also writes all bytes to t->to, before it returns them. If that write fails, the read fails. The
+ * bytes are kept in the room and come with the next read: nothing is lost on either side.
+ * Owns:     borrows the struct and its room while it is used; set at = end = 0 before.
  * Suspends: never.
  * Returns:  the reader.
  */
@@ -280,26 +279,26 @@ BLITZ_API blitz_reader blitz_tee_reader(blitz_tee *t);
 /* ---- all of it ---- */
 
 /*
- * Write what comes from one to the other, until the end; the other is not ended. A file (or a part of one,
- * or what follows in it behind a buffered reader) goes to a connection without coming through this
- * process's memory, where the system can; so do, after the first
- * 256 KiB, large pieces from connection to connection, through a pipe (two descriptors; without them, or
- * with the keeper "uring", through memory).
- * Owns:     *copied (may be NULL) is how many bytes went over in any case. After an error while writing,
- *           what was read and not written is lost: up to 64 KiB.
+ * Copy all bytes from one to the other, until the end; the other is not ended. Some copies do not pass through this
+ * process's memory, if the system supports that:
+ *   - a file, a part of a file, or the rest of a file behind a buffered reader, to a connection;
+ *   - large pieces from connection to connection, after the first 256 KiB, through a pipe. It needs two descriptors.
+ *     Without them, or with the backend "uring", they pass through memory.
+ * Owns:     *copied (may be NULL) is how many bytes were copied in any case. After a write error, bytes that were read
+ *           and not written are lost: up to 64 KiB.
  * Suspends: until the end, an error, `until`, or a cancel.
- * Returns:  0; -ETIMEDOUT, -ECANCELED, -ENOMEM; what either says.
+ * Returns:  0; -ETIMEDOUT, -ECANCELED, -ENOMEM; errors of either stream.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy(blitz_reader from, blitz_writer to, uint64_t *copied,
                                                blitz_deadline until);
 
 /*
- * Both ways at once, until both have ended: the end of one direction is passed on, and the other goes
- * on. The first error ends both. If no byte has gone over in either direction for idle_ns, both end with
- * -ETIMEDOUT (0 or BLITZ_FOREVER: they may be idle as long as they like).
- * Owns:     *to_b, *to_a (may be NULL) are how many bytes went over.
+ * Copy in both directions at once, until both have ended. The end of one direction is passed on, and the other
+ * direction continues. The first error ends both. If no byte was copied in either direction for idle_ns, both end with
+ * -ETIMEDOUT (0 or BLITZ_FOREVER: no limit).
+ * Owns:     *to_b, *to_a (may be NULL) are how many bytes were copied.
  * Suspends: until then. Call from a task.
- * Returns:  as blitz_stream_copy(); -EAGAIN (no task is to be had).
+ * Returns:  as blitz_stream_copy(); -EAGAIN (no task could be started).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy_both(blitz_stream a, blitz_stream b,
                                                     uint64_t idle_ns, uint64_t *to_b,
@@ -310,16 +309,16 @@ BLITZ_API BLITZ_SUSPENDS int blitz_stream_copy_both(blitz_stream a, blitz_stream
 typedef struct blitz_duplex blitz_duplex;
 
 /*
- * Two streams that are each other's other end, with room for `bytes` in each direction: a connection
- * without a socket, for tests and for parts of a program that speak a protocol with each other.
+ * Make two connected streams in memory, with room for `bytes` in each direction: a connection without a socket. For
+ * tests, and for parts of a program that speak a protocol with each other.
  * Owns:     *out is the caller's: blitz_duplex_unref(), when neither end is used any more.
  * Suspends: never. Call from any thread.
  * Returns:  0, -ENOMEM, -EINVAL (no room).
  */
 BLITZ_API int blitz_duplex_new(size_t bytes, blitz_stream ends[2], blitz_duplex **out);
-/* An end is given up: who reads at the other one sees the end, who writes there -EPIPE.
+/* Close an end: a reader at the other end sees the end, a writer there gets -EPIPE.
  * Owns:     borrows it until it returns.
- * Suspends: until others are through with it; never for long. */
+ * Suspends: until other calls have left its lock; never for long. */
 BLITZ_API BLITZ_SUSPENDS void blitz_duplex_close(blitz_duplex *d, int end);
 /* Owns:     takes it; NULL is ignored.
  * Suspends: never. */

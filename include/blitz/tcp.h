@@ -346,9 +346,8 @@ BLITZ_API int blitz_tcp_error(blitz_tcp *t);
 /*
  * Set an option.
  *   nodelay     send small writes at once, instead of waiting for an acknowledgement
- *   keepalive   probe a silent peer: after idle_s seconds, every interval_s, `count` times, then -ETIMEDOUT. idle_s 0:
- *   no
- *               probes. interval_s, count 0: the system's default
+ *   keepalive   probe a silent peer: after idle_s seconds, every interval_s, `count` times, then -ETIMEDOUT. If idle_s
+ *               is 0, there are no probes. interval_s, count 0: the system's default
  *   linger      what a close does with unsent bytes. seconds < 0: send them in the background (the default). 0: discard
  *               them and reset the peer. More is refused, because the close would block
  *   buffers     the sizes of the system's send and receive buffers; 0: unchanged

@@ -1,14 +1,13 @@
 /*
- * blitz/time.h - when.
+ * blitz/time.h - clocks, durations and deadlines.
  *
- * Times are nanoseconds on a clock that only goes forward and has no date. Whatever can wait takes
- * an absolute deadline, so that a deadline can be passed down through a dozen calls and still mean
- * the same moment. BLITZ_FOREVER never comes; 0, or any moment that is past, means "do not wait".
+ * Times are nanoseconds on a clock that only goes forward and has no date. Every call that can wait takes an absolute
+ * deadline, so a deadline can be passed down through a dozen calls and still mean the same moment. BLITZ_FOREVER never
+ * comes. 0, or any moment in the past, means "do not wait".
  *
- * Instants, durations and deadlines are the same 64 bits, 584 years of nanoseconds. The functions
- * below neither wrap nor overflow: too much is BLITZ_FOREVER, too little is 0, and BLITZ_FOREVER with
- * anything added or taken away is BLITZ_FOREVER. Timers that repeat or can be moved are in
- * blitz/timer.h.
+ * Instants, durations and deadlines are the same 64 bits, 584 years of nanoseconds. The functions below neither wrap
+ * nor overflow. A result that is too large is BLITZ_FOREVER, one that is too small is 0. BLITZ_FOREVER plus or minus
+ * anything is BLITZ_FOREVER. blitz/timer.h has timers that repeat or can be moved.
  */
 #ifndef BLITZ_TIME_H
 #define BLITZ_TIME_H
@@ -21,7 +20,7 @@ BLITZ_BEGIN_DECLS
 
 typedef uint64_t blitz_instant;  /* a moment: nanoseconds since some moment of the past */
 typedef uint64_t blitz_duration; /* how long: nanoseconds */
-typedef uint64_t blitz_deadline; /* a moment by which to give up; BLITZ_FOREVER: never */
+typedef uint64_t blitz_deadline; /* the moment at which a wait ends; BLITZ_FOREVER: never */
 
 #define BLITZ_FOREVER UINT64_MAX
 #define BLITZ_US UINT64_C(1000)
@@ -29,7 +28,7 @@ typedef uint64_t blitz_deadline; /* a moment by which to give up; BLITZ_FOREVER:
 #define BLITZ_S UINT64_C(1000000000)
 
 /*
- * So many of a unit: blitz_duration_of(90, 60 * BLITZ_S).
+ * Multiply a unit of time: blitz_duration_of(90, 60 * BLITZ_S).
  * Suspends: never.
  * Returns:  count * unit, or BLITZ_FOREVER.
  */
@@ -41,7 +40,7 @@ static inline blitz_duration blitz_duration_of(uint64_t count, blitz_duration un
 }
 
 /*
- * A moment, or a duration, and some more.
+ * Add a duration to a moment or to a duration.
  * Suspends: never.
  * Returns:  t + ns, or BLITZ_FOREVER.
  */
@@ -51,7 +50,7 @@ static inline uint64_t blitz_time_add(uint64_t t, blitz_duration ns)
 }
 
 /*
- * So much before a moment, or less than a duration.
+ * Subtract a duration from a moment or from a duration.
  * Suspends: never.
  * Returns:  t - ns, or 0; BLITZ_FOREVER if t is that.
  */
@@ -63,9 +62,9 @@ static inline uint64_t blitz_time_sub(uint64_t t, blitz_duration ns)
 }
 
 /*
- * How long it was from one moment to another.
+ * Return the time from one moment to another.
  * Suspends: never.
- * Returns:  later - earlier; 0 if it is not later; BLITZ_FOREVER if `later` never comes.
+ * Returns:  later - earlier; 0 if `later` is not later; BLITZ_FOREVER if `later` never comes.
  */
 static inline blitz_duration blitz_time_between(blitz_instant earlier, blitz_instant later)
 {
@@ -73,7 +72,7 @@ static inline blitz_duration blitz_time_between(blitz_instant earlier, blitz_ins
 }
 
 /*
- * The earlier of two deadlines: what is left when one is passed down into another.
+ * Return the earlier of two deadlines, to pass a deadline down into a call with a limit of its own.
  * Suspends: never.
  * Returns:  a or b.
  */
@@ -83,31 +82,31 @@ static inline blitz_deadline blitz_deadline_first(blitz_deadline a, blitz_deadli
 }
 
 /*
- * Now. In a task it is its runtime's clock (virtual in a simulation), elsewhere the system's.
+ * Return the current time. In a task it is the runtime's clock (virtual in a simulation), elsewhere the system's.
  * Suspends: never. Call from any thread.
  * Returns:  nanoseconds, never BLITZ_FOREVER.
  */
 BLITZ_API uint64_t blitz_now(void);
 
 /*
- * The moment `ns` from now; BLITZ_FOREVER if that is beyond what the clock can count.
+ * Return the moment `ns` from now; BLITZ_FOREVER if that is beyond the clock's range.
  * Suspends: never. Call from any thread.
  * Returns:  the deadline.
  */
 BLITZ_API blitz_deadline blitz_after(uint64_t ns);
 
 /*
- * How much time is left until a deadline.
+ * Return the time that is left until a deadline.
  * Suspends: never. Call from any thread.
  * Returns:  nanoseconds; 0 if it has passed; BLITZ_FOREVER if it never comes.
  */
 BLITZ_API blitz_duration blitz_deadline_left(blitz_deadline d);
 
 /*
- * The time at which this worker last looked at the clock: as blitz_now(), but without looking, for
- * timeouts that are made by the million. It is behind by as long as the calling task has been
- * running, and by a few dozen short runs of others; a task that goes on on another worker may see it
- * step back by as much. On a plain thread it is blitz_now().
+ * Return the time at which this worker last read the clock. It is like blitz_now() without the cost of a clock read,
+ * for programs that make timeouts by the million. It lags by as long as the calling task has been running, and by a few
+ * dozen short runs of other tasks. After a move to another worker, a task may see it step back by as much. On a plain
+ * thread it is blitz_now().
  * Suspends: never. Call from any thread.
  * Returns:  nanoseconds, not later than blitz_now().
  */

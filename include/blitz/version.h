@@ -1,10 +1,10 @@
 /*
- * blitz/version.h - which blitz is this?
+ * blitz/version.h - the version of blitz.
  *
- * The macros tell what you compiled against, the functions what you are running with. The shared
- * library's soname changes whenever the binary interface does (libblitz.so.0 now), and every
- * inline function of ours refers to the symbol blitz_abi_N, so a program never runs with a library
- * of another interface: it fails to link or to start, with that name in the message.
+ * The macros have the version you compiled against, the functions the version you run with. The soname of the shared
+ * library changes whenever the binary interface does (libblitz.so.0 now). Every inline function of ours refers to the
+ * symbol blitz_abi_N. So a program never runs with a library of another interface: it fails to link or to start, with
+ * that name in the message.
  */
 #ifndef BLITZ_VERSION_H
 #define BLITZ_VERSION_H
@@ -23,18 +23,18 @@
 
 BLITZ_BEGIN_DECLS
 
-/* The binary interface this header describes. Nothing to read in it; its name is the point. */
+/* The binary interface that this header describes. Only its name matters, not its value. */
 BLITZ_API extern const char blitz_abi_0;
 
 /*
- * The version of the library that is running.
+ * Return the version of the running library.
  * Suspends: never. Call from any thread, at any time, also from a signal handler.
  * Returns:  the number, as BLITZ_VERSION spells it.
  */
 BLITZ_API int blitz_version_number(void);
 
 /*
- * The same for people: "0.1.0".
+ * Return the version as text: "0.1.0".
  * Owns:     the string is constant; do not free it.
  * Suspends: never. Call from any thread, at any time, also from a signal handler.
  * Returns:  the string, never NULL.
@@ -42,7 +42,7 @@ BLITZ_API int blitz_version_number(void);
 BLITZ_API const char *blitz_version_string(void);
 
 /*
- * Is the running library at least the one this program was compiled against?
+ * True if the running library is at least as new as the headers this program was compiled with.
  * Inline, so it carries the version of the caller.
  * Suspends: never.
  * Returns:  true; false if the library is older than the headers.

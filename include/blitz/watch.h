@@ -1,15 +1,14 @@
 /*
  * blitz/watch.h - the latest value of something, and a way to wait for the next one.
  *
- * Settings, a state, a leader. Everybody may read what it is now; whoever waits is told when it has
- * changed. A value that was replaced before somebody looked is not seen by them: only the latest
- * counts. Values are copied.
+ * For settings, a state, or the name of a leader. Any caller may read the current value; a waiter is woken when it
+ * changes. A receiver does not see a value that was replaced before it read: only the latest counts. Values are copied.
  *
- * A receiver keeps the number of the version it has seen, a variable of its own: 0 for none yet.
+ * A receiver keeps the number of the last version it has seen in a variable of its own: 0 for none yet.
  *
  *     uint64_t seen = 0;
  *     while (blitz_watch_recv(w, &settings, &seen, BLITZ_FOREVER) == 0)
- *         apply(&settings);                   // at once with what there is, then with every change
+ *         apply(&settings);                   // at once with the current value, then with every change
  */
 #ifndef BLITZ_WATCH_H
 #define BLITZ_WATCH_H
@@ -26,7 +25,7 @@ BLITZ_BEGIN_DECLS
 typedef struct blitz_watch blitz_watch;
 
 /*
- * Make one with its first value, which is version 1.
+ * Make a watch with its first value, which is version 1.
  * Owns:     the caller holds the first reference; drop it with blitz_watch_unref(). Copies *value.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL (value_size is 0 or too large), -ENOMEM. *out is written only on 0.
@@ -35,7 +34,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_watch_new(size_t value_size, const void *valu
                                              blitz_watch **out);
 
 /*
- * One holder more, or less; the last one frees it. NULL is ignored by unref.
+ * Add a reference, or release one; the last release frees it. unref ignores NULL.
  * Owns:     ref: a reference more; unref: takes one.
  * Suspends: never. Call from any thread.
  * Returns:  ref: w.
@@ -44,22 +43,22 @@ BLITZ_API blitz_watch *blitz_watch_ref(blitz_watch *w);
 BLITZ_API void blitz_watch_unref(blitz_watch *w);
 
 /*
- * Replace the value, and tell all who wait.
+ * Replace the value, and wake all waiters.
  * Owns:     copies *value.
  * Suspends: never. Call from any thread.
- * Returns:  0, -EPIPE (closed: it stays as it was).
+ * Returns:  0, -EPIPE (closed: the value is unchanged).
  */
 BLITZ_API int blitz_watch_send(blitz_watch *w, const void *value);
 
 /*
- * There will be no other value.
+ * Close it: there will be no other value.
  * Owns:     borrows w.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_watch_close(blitz_watch *w);
 
 /*
- * What it is now.
+ * Read the current value.
  * Owns:     *value is the caller's.
  * Suspends: never. Call from any thread.
  * Returns:  its version.
@@ -83,7 +82,7 @@ typedef struct blitz_watch_future {
 } blitz_watch_future;
 
 /*
- * A receive into *value.
+ * Make a future that receives into *value.
  * Owns:     borrows w, *value and *seen until it is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
