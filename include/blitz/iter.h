@@ -7,12 +7,12 @@
  *
  *     static int weight(const struct item *it, size_t n, double g, double *out, const blitz_par_opts *opts);
  *
- * which adds the expression up over all elements, on all workers that have time: call it from a task, or
- * from any thread. What you wrote is compiled into the loop; nothing is called through a pointer for each
- * element, and what a plain loop of yours would be vectorized to, this is.
+ * which adds up the expression over all elements, on all free workers. Call it from a task, or from any thread. The
+ * body is compiled into the loop: there is no call through a pointer for each element. If a compiler vectorizes the
+ * plain loop, it vectorizes this one, too.
  *
  * A definition has:
- *   - the operation: which one do I want?
+ *   - the operation:
  *
  *       do something with every element         BLITZ_FOR_EACH_DEFINE        iter_map.h
  *       ... that can fail; stop at a failure    BLITZ_TRY_FOR_EACH_DEFINE    iter_find.h
@@ -34,29 +34,28 @@
  *       where is one, the first, the last       BLITZ_FIND_ANY_, FIND_FIRST_, FIND_LAST_DEFINE
  *       where is this value                     BLITZ_POSITION_DEFINE
  *
- *   - the name of the function, and the type of what comes out, if there is a choice;
- *   - the source: what it runs over. One array, two or three side by side (zip), two one after the
- *     other (chain), chunks, windows, or indexes alone: blitz/iter_source.h. All go with all operations
- *     that do not say otherwise, so that a map and a sum are one pass;
- *   - the body: an expression (for some, a statement) of what the source names, of `i`, the index, and
- *     of the captures. No comma outside of parentheses: what is longer is an inline function;
- *   - the captures, if any: (type, name) each, up to 8. They are parameters of the function, passed by
- *     value, and the body sees them by their names. What they point to may be const, they may not. An
- *     array that is captured is there whole: with `(const double *, y)`, y[i] is one more array beside
- *     those of the source.
+ *   - the name of the function, and the type of the result, if there is a choice;
+ *   - the source: what it iterates over. One array, two or three side by side (zip), two one after the other (chain),
+ *     chunks, windows, or indexes alone: blitz/iter_source.h. Every source works with every operation that does not say
+ *     otherwise, so that a map and a sum are one pass;
+ *   - the body: an expression (for some operations, a statement). It uses the names of the source, `i`, the index, and
+ *     the captures. It has no comma outside of parentheses: put longer code into an inline function;
+ *   - the captures, if any: (type, name) each, up to 8. They are parameters of the function, passed by value, and the
+ *     body sees them by their names. They may point to const, but may not be const. A captured array is visible as a
+ *     whole: with `(const double *, y)`, y[i] is one more array beside those of the source.
  *
- * The function takes, in this order: what the source takes, the captures, the results, and options
+ * The parameters of the function are, in this order: those of the source, the captures, the results, and the options
  * (blitz/loop.h; NULL is right). opts->grain counts indexes.
  *
- * What all functions have in common:
- *   - Bodies run at the same time, in any order, on any worker; once for each index, unless it says
- *     otherwise. They may do what a job may (blitz/fork.h): wait, lock, call another of these.
- *   - They return 0 (or what they say) or -errno. A cancel of the task that calls ends them with
- *     -ECANCELED at the next chunk. Nothing allocates that does not say so.
- *   - No element (n is 0): nothing is called, results are those of nothing, pointers may be NULL.
- *   - Outputs do not overlap inputs, unless it says so.
- *   - Names that end in an underscore are taken, in bodies. The function is static; end the definition
- *     with a semicolon. C and C++; there, results and accumulators are of trivially copyable types.
+ * Common to all functions:
+ *   - Bodies run at the same time, in any order, on any worker; once for each index, unless stated otherwise. They may
+ *     do what a job may (blitz/fork.h): wait, lock, call another of these.
+ *   - They return 0 (or the documented value) or -errno. A cancel of the calling task ends them with -ECANCELED at the
+ *     next chunk. A function allocates only if its comment says so.
+ *   - If n is 0, no body is called, results are those of an empty array, and pointers may be NULL.
+ *   - Outputs do not overlap inputs, unless stated otherwise.
+ *   - In bodies, names that end in an underscore are reserved. The function is static; end the definition with a
+ *     semicolon. It works in C and C++; in C++ results and accumulators must be of trivially copyable types.
  */
 #ifndef BLITZ_ITER_H
 #define BLITZ_ITER_H

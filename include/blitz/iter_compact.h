@@ -1,9 +1,9 @@
 /*
  * blitz/iter_compact.h - iterators whose output has another shape: filter, partition, flatten.
  *
- * Part of blitz/iter.h, which says what all definitions have in common. All keep the order: what
- * comes out is in the order it had. They go over the elements twice: once to see what becomes of each,
- * once to put it where it belongs; bodies are evaluated in one of the two, once for each index.
+ * Part of blitz/iter.h, which has the rules for all definitions. All of them keep the order of the elements. They pass
+ * over the elements twice: once to decide about each, once to write it to its place. A body is evaluated in one of the
+ * two passes, once for each index.
  */
 #ifndef BLITZ_ITER_COMPACT_H
 #define BLITZ_ITER_COMPACT_H
@@ -15,8 +15,8 @@ BLITZ_BEGIN_DECLS
 /* The indexes [0, n_) in blocks of each_ (the last is shorter). Not for programs. */
 struct blitz_blocks_ {
     size_t n_, each_, count_;
-    size_t *place_;       /* of each block: how many it has, then how many are before it */
-    unsigned char *mark_; /* of each index; NULL: none were asked for */
+    size_t *place_;       /* for each block: its count, then the count before it */
+    unsigned char *mark_; /* for each index; NULL: none were requested */
     size_t bytes_;        /* of the memory place_ is in */
     blitz_par_opts opts_; /* the caller's, counted in blocks */
 };
@@ -24,10 +24,10 @@ struct blitz_blocks_ {
 /* -ENOMEM, or ready: every count is 0. Close it in both cases. Not for programs. */
 BLITZ_API int blitz_blocks_open_(struct blitz_blocks_ *b, size_t n, int is_marked,
                                  const blitz_par_opts *opts);
-/* Counts become places; what they come to. */
+/* Turn counts into places, and return the total. */
 BLITZ_API size_t blitz_blocks_sum_(struct blitz_blocks_ *b);
 BLITZ_API void blitz_blocks_close_(struct blitz_blocks_ *b);
-/* The row of `offset` that has the element `at`: the last one that begins there or before. */
+/* Return the row of `offset` that has the element `at`: the last one that begins there or before. */
 BLITZ_API size_t blitz_row_of_(const size_t *offset, size_t rows, size_t at);
 
 BLITZ_END_DECLS
@@ -61,7 +61,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
         return 0;                                                                         \
     }
 
-/* The second: span goes on from place *k_, and stays before end_, which is the next block's. */
+/* The second pass: span continues at place *k_, and stays before end_, which belongs to the next block. */
 #define BLITZ_PLACE_LOOP_(name, source, span, ...)                                              \
     static int name##_place_block_(size_t from_, size_t to_, size_t *k_, size_t end_,           \
                                    struct name##_env_ const *env_)                              \
@@ -80,7 +80,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
         return 0;                                                                               \
     }
 
-/* Both, one after the other, with the counts added up in between: *total_ is what they come to. */
+/* Both passes, with the counts added up in between: *total_ is their sum. */
 #define BLITZ_TWO_PASSES_(name, source, is_marked, ...)                                      \
     static int name##_run_(size_t *total_, BLITZ_PARAMS_(__VA_ARGS__),                       \
                            const blitz_par_opts *opts_)                                      \
@@ -101,7 +101,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     }
 #define BLITZ_BLOCKS_PAIR_ (struct blitz_blocks_ *, blocks_)
 
-/* A function that says how many were kept. */
+/* Define a function that returns the number of kept elements. */
 #define BLITZ_KEEPER_(name, ...)                                                  \
     static BLITZ_MAYBE_UNUSED int name(BLITZ_PARAMS_(__VA_ARGS__), size_t *kept_, \
                                        const blitz_par_opts *opts_)               \
@@ -132,17 +132,17 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     BLITZ_MARK_LOOP_(name, source, name##_mark_span_, __VA_ARGS__)
 
 /*
- * filter: those for which an expression is true, in their order, without gaps.
+ * filter: the elements for which an expression is true, in their order, without gaps.
  *
  *     BLITZ_FILTER_DEFINE(positive, BLITZ_EACH(double, x), x > 0);
  *  -> int positive(const double *x, size_t n, double *out, size_t *kept, const blitz_par_opts *opts);
  *
  * The source is BLITZ_EACH, BLITZ_CHAIN or BLITZ_RANGE (which keeps indexes).
- * Owns:     borrows the arrays until it returns; out has room for all that are kept, n to be safe,
- *           and does not overlap what is read. Allocates n bytes and a few more, and gives them back.
+ * Owns:     borrows the arrays until it returns. out has room for all kept elements, n to be safe, and does not overlap
+ *           the input. Allocates n bytes and a few more, and frees them.
  * Suspends: as blitz_for().
- * Returns:  0: *kept elements are in out; -ENOMEM, -ECANCELED: *kept is not written, and what is in out
- *           is not said. The inputs are intact in any case.
+ * Returns:  0: *kept elements are in out; -ENOMEM, -ECANCELED: *kept is not written, and the content of out is
+ *           undefined. The inputs are intact in any case.
  */
 #define BLITZ_FILTER_DEFINE(name, source, ...)                                      \
     BLITZ_FILTER_(name, BLITZ_SRC_(TYPE, source), source, BLITZ_BODY_(__VA_ARGS__), \
@@ -171,7 +171,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     BLITZ_KEEPER_(name, __VA_ARGS__)
 
 /*
- * filter_map: where an expression is true, the value of another one, which is evaluated there only.
+ * filter_map: where one expression is true, the value of another, which is evaluated only there.
  *
  *     BLITZ_FILTER_MAP_DEFINE(where, size_t, BLITZ_EACH(int, x), x < 0, i);
  *  -> int where(const int *x, size_t n, size_t *out, size_t *kept, const blitz_par_opts *opts);
@@ -204,7 +204,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     BLITZ_KEEPER_(name, __VA_ARGS__)
 
 /*
- * partition: those for which an expression is true, then the others, both in their order.
+ * partition: the elements for which an expression is true, then the others, both in their order.
  *
  *     BLITZ_PARTITION_DEFINE(evens_first, BLITZ_EACH(int, x), x % 2 == 0);
  *  -> int evens_first(const int *x, size_t n, int *out, size_t *kept, const blitz_par_opts *opts);
@@ -244,16 +244,15 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     BLITZ_KEEPER_(name, __VA_ARGS__)
 
 /*
- * offsets: offset[i] is what an expression comes to for all indexes before i, offset[n] for all.
+ * offsets: offset[i] is the sum of an expression over all indexes before i, offset[n] over all.
  *
  *     BLITZ_OFFSETS_DEFINE(line_offsets, BLITZ_EACH_AT(const struct line, l), l->length);
  *  -> int line_offsets(const struct line *l, size_t n, size_t *offset, const blitz_par_opts *opts);
  *
- * The first half of flattening: it says how much room is needed. The expression is a size_t.
- * Owns:     borrows the arrays until it returns; offset has room for n + 1. Allocates a little, and
- *           gives it back.
+ * The first half of flattening: it gives the size of the output. The expression is a size_t.
+ * Owns:     borrows the arrays until it returns; offset has room for n + 1. Allocates a little, and frees it.
  * Suspends: as blitz_for().
- * Returns:  0; -ENOMEM, -ECANCELED: what is in offset is not said.
+ * Returns:  0; -ENOMEM, -ECANCELED: the content of offset is undefined.
  */
 #define BLITZ_OFFSETS_DEFINE(name, source, ...)                                                \
     BLITZ_OFFSETS_(name, source, BLITZ_BODY_(__VA_ARGS__), BLITZ_INPUTS_(source, __VA_ARGS__), \
@@ -299,17 +298,16 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
     BLITZ_END_(name)
 
 /*
- * flatten: the elements of all rows, one row after the other. A row of index i begins where an
- * expression (a pointer) says and has offset[i + 1] - offset[i] elements, as BLITZ_OFFSETS_DEFINE has
- * made them.
+ * flatten: the elements of all rows, one row after the other. The row of index i begins at an expression (a pointer)
+ * and has offset[i + 1] - offset[i] elements, as computed by BLITZ_OFFSETS_DEFINE.
  *
  *     BLITZ_FLATTEN_DEFINE(join_lines, char, BLITZ_EACH_AT(const struct line, l), l->text);
  *  -> int join_lines(const struct line *l, size_t n, const size_t *offset, char *out,
  *                    const blitz_par_opts *opts);
  *
- * One row that is as long as all the others does not wait: it is the output that is shared out, and
- * opts count its elements. The expression may be evaluated several times for a row, and is not for one
- * without elements. To make what has not been there before, take the offsets to a for_each:
+ * The output is divided among the workers, so one very long row does not delay the rest; opts count its elements. The
+ * expression may be evaluated several times for a row, and is not evaluated for an empty row. To compute new elements,
+ * use the offsets in a for_each:
  *     BLITZ_FOR_EACH_DEFINE(unpack_all, BLITZ_EACH(struct pack, p), unpack(p, out + offset[i]),
  *                           (const size_t *, offset), (char *, out));
  * Owns:     borrows the arrays until it returns; out has room for offset[n] elements, and does not

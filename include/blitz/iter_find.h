@@ -1,9 +1,9 @@
 /*
  * blitz/iter_find.h - iterators that may end early: find, any, all, and those that can fail.
  *
- * Part of blitz/iter.h, which says what all definitions have in common. Who has found what ends the
- * search tells the others, and they stop after at most 64 elements more: all of them where any answer
- * will do, those that can no longer matter where the first or the last is asked for.
+ * Part of blitz/iter.h, which has the rules for all definitions. A worker that has found a result tells the others, and
+ * they stop after at most 64 more elements. If any result will do, all of them stop. If the first or the last is
+ * wanted, only the workers stop whose elements can no longer matter.
  */
 #ifndef BLITZ_ITER_FIND_H
 #define BLITZ_ITER_FIND_H
@@ -21,19 +21,19 @@ BLITZ_API void blitz_first_found_(struct blitz_first_ *first, size_t at);
 
 BLITZ_END_DECLS
 
-/* What has been found, a hint while the loop runs. Not for programs. */
+/* Return the index found so far; only a hint while the loop runs. Not for programs. */
 static inline size_t blitz_first_peek_(struct blitz_first_ *first)
 {
     return BLITZ_PEEK_(&first->at_);
 }
 #define BLITZ_FIRST_PAIR_ (struct blitz_first_ *, first_)
-enum { BLITZ_STRIDE_ = 64 }; /* how many elements between two looks at what others have found */
+enum { BLITZ_STRIDE_ = 64 }; /* elements between two checks for results of other workers */
 static inline size_t blitz_stride_(size_t from, size_t to)
 {
     return to - from < BLITZ_STRIDE_ ? to : from + BLITZ_STRIDE_;
 }
 
-/* Go from from_ to to_, and leave with `left` once is_over (of lo_); the index is `index` (of i_). */
+/* Search from from_ to to_, and return `left` once is_over (of lo_) holds; the index is `index` (of i_). */
 #define BLITZ_SEARCH_SPAN_(name, source, holds, is_over, left, index, ...)   \
     BLITZ_EXPR_(name##_holds_, int, source, (holds) ? 1 : 0, __VA_ARGS__)    \
     static BLITZ_INLINE_ int name##_span_(                                   \
@@ -52,7 +52,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
         }                                                                    \
         return 0;                                                            \
     }
-/* name##_run_(&at, ...): 0 or 1, and where; or -errno. */
+/* name##_run_(&at, ...): return 0 (not found) or 1, and the index; or -errno. */
 #define BLITZ_SEARCH_(name, source, walk, ...)                                                   \
     static int name##_chunk_(size_t from_, size_t to_, void *arg_)                               \
     {                                                                                            \
@@ -78,7 +78,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_SEARCH_SPAN_(name, source, holds, blitz_first_peek_(first_) != UINTPTR_MAX, 1, i_, \
                        __VA_ARGS__)                                                          \
     BLITZ_SEARCH_(name, source, BLITZ_WALK_, __VA_ARGS__)
-/* A function that says where. */
+/* Define a function that returns the index. */
 #define BLITZ_FINDER_(name, found, ...)                                          \
     static BLITZ_MAYBE_UNUSED int name(BLITZ_PARAMS_(__VA_ARGS__), size_t *out_, \
                                        const blitz_par_opts *opts_)              \
@@ -93,7 +93,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_END_(name)
 
 /*
- * any, all: is an expression true somewhere, everywhere? Of nothing: no, and yes.
+ * any, all: is an expression true for one element, or for all? With no elements: no for any, yes for all.
  *
  *     BLITZ_ANY_DEFINE(has_nan, BLITZ_EACH(double, x), x != x);
  *  -> int has_nan(const double *x, size_t n, const blitz_par_opts *opts);
@@ -118,8 +118,8 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_END_(name)
 
 /*
- * find_any, find_first, find_last: an index for which an expression is true; any, the lowest, the
- * highest. find_any is the quickest: the first who finds one ends it.
+ * find_any, find_first, find_last: an index for which an expression is true: any, the lowest, the highest. find_any is
+ * the quickest: the first result ends it.
  *
  *     BLITZ_FIND_FIRST_DEFINE(first_above, BLITZ_EACH(double, x), x > limit, (double, limit));
  *  -> int first_above(const double *x, size_t n, double limit, size_t *at, const blitz_par_opts *opts);
@@ -140,7 +140,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_SEARCH_SPAN_(name, source, holds, blitz_first_peek_(first_) < lo_, 0, i_, __VA_ARGS__) \
     BLITZ_SEARCH_(name, source, BLITZ_WALK_, __VA_ARGS__)                                        \
     BLITZ_FINDER_(name, at_, __VA_ARGS__)
-/* The same from the other end: an index is counted from the last. */
+/* find_last searches from the other end: an index is counted from the last. */
 #define BLITZ_FIND_LAST_DEFINE(name, source, ...) \
     BLITZ_FIND_LAST_(name, source, BLITZ_BODY_(__VA_ARGS__), BLITZ_INPUTS_(source, __VA_ARGS__))
 #define BLITZ_FIND_LAST_(name, source, holds, ...)                                             \
@@ -151,7 +151,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_FINDER_(name, BLITZ_SRC_(COUNT, source) - 1 - at_, __VA_ARGS__)
 
 /*
- * position: the lowest index of a value, as == finds it.
+ * position: the lowest index of a value, compared by ==.
  *
  *     BLITZ_POSITION_DEFINE(index_of, int);
  *  -> int index_of(const int *in, size_t n, int wanted, size_t *at, const blitz_par_opts *opts);
@@ -190,16 +190,16 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     BLITZ_FINDER_(name, at_, __VA_ARGS__)
 
 /*
- * try_for_each: an expression, an int, for every index, until one is not 0. It returns what the plain
- * loop would have returned: the error of the lowest index that has one. All indexes before that one have
- * been done; some behind it may have been, before those who were at them heard of it.
+ * try_for_each: evaluate an expression, an int, for every index, until one is not 0. It returns what the plain loop
+ * would have returned: the error of the lowest index that has one. All indexes before that one have been done. Some
+ * after it may have been done as well, because other workers stop with a delay.
  *
  *     BLITZ_TRY_FOR_EACH_DEFINE(parse_all, BLITZ_EACH_AT(struct row, r), parse(r));
  *  -> int parse_all(struct row *r, size_t n, const blitz_par_opts *opts);
  *
  * Owns:     borrows the arrays until it returns.
  * Suspends: as blitz_for().
- * Returns:  0, what the expression was, -ECANCELED.
+ * Returns:  0, the value of the expression, -ECANCELED.
  */
 #define BLITZ_TRY_FOR_EACH_DEFINE(name, source, ...) \
     BLITZ_TRY_FOR_EACH_(name, source, BLITZ_BODY_(__VA_ARGS__), BLITZ_INPUTS_(source, __VA_ARGS__))
@@ -221,8 +221,8 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     }                                                                                           \
     BLITZ_END_(name)
 
-/* Try from from_ to to_; `failed` is the error in the accumulator, `then` follows a success. An
- * accumulator with an error is left alone: what comes is behind it. Not for programs. */
+/* Try from from_ to to_; `failed` is the error in the accumulator, `then` follows a success. An accumulator with an
+ * error is not changed: the rest is behind the error. Not for programs. */
 #define BLITZ_TRY_SPAN_(name, Acc, failed, attempt, then, ...)                                     \
     static BLITZ_INLINE_ int name##_span_(size_t from_, size_t to_, int seg_, Acc *acc_,           \
                                           struct blitz_first_ *first_, BLITZ_PARAMS_(__VA_ARGS__)) \
@@ -245,7 +245,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
     }
 
 /*
- * try_reduce: a reduction whose values are made by an expression that can fail: an int, 0 when it has
+ * try_reduce: a reduction whose values come from an expression that can fail. It is an int, and 0 means that it has
  * written the value to *v. It ends as try_for_each does.
  *
  *     BLITZ_TRY_REDUCE_DEFINE(total, long, 0, BLITZ_EACH(const char *, s), v, parse_long(s, v), a, b, a + b);
@@ -253,7 +253,7 @@ static inline size_t blitz_stride_(size_t from, size_t to)
  *
  * Owns:     borrows the arrays until it returns.
  * Suspends: as blitz_for().
- * Returns:  0; what the expression was, -ECANCELED, -ENOMEM (only if ordered): *out is not written.
+ * Returns:  0; the value of the expression, -ECANCELED, -ENOMEM (only if ordered): *out is not written.
  */
 #define BLITZ_TRY_REDUCE_DEFINE(name, T, identity, source, v, attempt, a, b, ...)            \
     BLITZ_TRY_REDUCE_(name, T, identity, source, v, attempt, a, b, BLITZ_BODY_(__VA_ARGS__), \

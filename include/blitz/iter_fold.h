@@ -1,11 +1,10 @@
 /*
- * blitz/iter_fold.h - iterators that make one value of all: sum, min, reduce, and their kin.
+ * blitz/iter_fold.h - iterators that compute one value from all elements: sum, min, reduce and others.
  *
- * Part of blitz/iter.h, which says what all definitions have in common. What is combined are always
- * neighbours, in the order of their indexes: associative is enough. Which neighbours is another
- * question: sums of floating-point numbers differ in their last digits from one run to the next, and
- * from the plain loop, unless opts->is_ordered (blitz/loop.h). blitz_reduce() says how many accumulators
- * there can be.
+ * Part of blitz/iter.h, which has the rules for all definitions. Only neighbours are combined, in the order of their
+ * indexes: an associative operation is enough. Which neighbours are combined first varies. So sums of floating-point
+ * numbers differ in their last digits from one run to the next, and from the plain loop, unless opts->is_ordered
+ * (blitz/loop.h). blitz_reduce() gives the maximum number of accumulators.
  */
 #ifndef BLITZ_ITER_FOLD_H
 #define BLITZ_ITER_FOLD_H
@@ -13,8 +12,8 @@
 #include "blitz/iter_source.h"
 
 /*
- * The functions of a blitz_reduction, from zero(acc), span(from, to, seg, acc) and merge(acc, right), and
- * name##_reduce_(&acc, ...), which does it. Not for programs.
+ * Define the functions of a blitz_reduction, from zero(acc), span(from, to, seg, acc) and merge(acc, right), and
+ * name##_reduce_(&acc, ...), which runs the reduction. Not for programs.
  */
 #define BLITZ_REDUCTION_(name, Acc, source, ...)                                      \
     static void name##_init_(void *acc_, void *arg_)                                  \
@@ -68,8 +67,8 @@
     BLITZ_END_(name)
 
 /*
- * sum: of an expression. Of nothing it is 0. T is a number; four sums are kept side by side, so that
- * an addition need not wait for the one before.
+ * sum: add up an expression. The sum of no elements is 0. T is a number. Four sums are kept side by side, so that an
+ * addition need not wait for the one before.
  *
  *     BLITZ_SUM_DEFINE(energy, double, BLITZ_EACH_AT(const struct body, b), b->mass * b->speed * b->speed / 2);
  *  -> int energy(const struct body *b, size_t n, double *out, const blitz_par_opts *opts);
@@ -146,15 +145,15 @@
     BLITZ_REDUCER_(name, size_t, __VA_ARGS__)
 
 /*
- * min, max: the least and the largest value of an expression, as < finds it; T is a number. With NaN
- * among them the result is any of them: for those see BLITZ_MIN_BY_DEFINE.
+ * min, max: the least or the largest value of an expression, compared by <; T is a number. If there is a NaN among
+ * them, the result is any of them: for those see BLITZ_MIN_BY_DEFINE.
  *
  *     BLITZ_MAX_DEFINE(worst, double, BLITZ_ZIP(double, a, double, b), fabs(a - b));
  *  -> int worst(const double *a, const double *b, size_t n, double *out, const blitz_par_opts *opts);
  *
  * Owns:     borrows the arrays until it returns.
  * Suspends: as blitz_for().
- * Returns:  0; -ENOENT (of nothing there is none), -ECANCELED, -ENOMEM (only if ordered): *out is not
+ * Returns:  0; -ENOENT (there are no elements), -ECANCELED, -ENOMEM (only if ordered): *out is not
  *           written.
  */
 #define BLITZ_MIN_DEFINE(name, T, source, ...)                          \
@@ -215,8 +214,8 @@
     BLITZ_END_(name)
 
 /*
- * min_by_key, max_by_key: the index whose key, an expression of type K, is the least or the largest as <
- * finds it; of several, the first. A key is evaluated once for each index.
+ * min_by_key, max_by_key: the index with the least or the largest key, compared by <; of several, the first. The key is
+ * an expression of type K, evaluated once for each index.
  *
  *     BLITZ_MIN_BY_KEY_DEFINE(nearest, double, BLITZ_EACH(struct point, p), distance(p, from), (struct point, from));
  *  -> int nearest(const struct point *p, size_t n, struct point from, size_t *at,
@@ -241,9 +240,8 @@
     BLITZ_BEST_AT_BY_(name, K, source, body, __VA_ARGS__)
 
 /*
- * min_by, max_by: the index of the least or largest element of an array, where an expression says
- * whether a is less than b; of several, the first. It need not be called with different elements, nor
- * in any order.
+ * min_by, max_by: the index of the least or the largest element of an array; of several, the first. An expression says
+ * whether a is less than b. It may get the same element twice, and elements in any order.
  *
  *     BLITZ_MIN_BY_DEFINE(first_name, const char *, a, b, strcmp(a, b) < 0);
  *  -> int first_name(const char *const *in, size_t n, size_t *at, const blitz_par_opts *opts);
@@ -312,8 +310,8 @@
     BLITZ_END_(name)
 
 /*
- * reduce: values of type T, made of the elements by one expression, two of them combined by another;
- * `identity` is what changes nothing in a combination, and the result of nothing.
+ * reduce: compute a value of type T from each element by one expression, and combine two values by another. `identity`
+ * is the value that changes nothing in a combination; it is the result of no elements.
  *
  *     BLITZ_REDUCE_DEFINE(bounds, struct box, box_of_nothing(), BLITZ_EACH(struct point, p), box_of(p),
  *                         a, b, box_around(a, b));
@@ -350,15 +348,15 @@
     BLITZ_REDUCER_(name, T, __VA_ARGS__)
 
 /*
- * fold: an accumulator of any size, changed where it is. Three statements: make *acc one of nothing; add
- * the element to *acc; add *right, which covers what follows, to *acc.
+ * fold: update an accumulator of any size in place. It has three statements: clear *acc; add the element to *acc; add
+ * *right, which covers the indexes that follow, to *acc.
  *
  *     BLITZ_FOLD_DEFINE(histogram, struct counts, acc, counts_clear(acc),
  *                       BLITZ_EACH(unsigned char, x), acc->of[x]++, right, counts_add(acc, right));
  *  -> int histogram(const unsigned char *x, size_t n, struct counts *out, const blitz_par_opts *opts);
  *
- * Owns:     borrows the arrays until it returns; *out is written to while it runs. Accumulators are
- *           copied by nobody; for those over 64 bytes see blitz_reduce().
+ * Owns:     borrows the arrays until it returns; *out is written to while it runs. Accumulators are never copied; for
+ *           those over 64 bytes see blitz_reduce().
  * Suspends: as blitz_for().
  * Returns:  0; -ECANCELED, -ENOMEM (only if ordered): *out has some of the indexes.
  */

@@ -1,7 +1,7 @@
 /*
- * blitz/iter_map.h - iterators that do something with every element, or make one of it.
+ * blitz/iter_map.h - iterators that process every element, or compute a new one from it.
  *
- * Part of blitz/iter.h, which says what all definitions have in common.
+ * Part of blitz/iter.h, which has the rules for all definitions.
  */
 #ifndef BLITZ_ITER_MAP_H
 #define BLITZ_ITER_MAP_H
@@ -14,7 +14,7 @@
  *     BLITZ_FOR_EACH_DEFINE(move_all, BLITZ_EACH_AT(struct body, b), b->at += b->speed * dt, (double, dt));
  *  -> int move_all(struct body *b, size_t n, double dt, const blitz_par_opts *opts);
  *
- * The statement may be a call, and is best a call of an inline function if it is long.
+ * The statement may be a call. If it is long, put it into an inline function.
  * Owns:     borrows the arrays until it returns.
  * Suspends: as blitz_for().
  * Returns:  0, -ECANCELED (some elements were done, others not).
@@ -79,7 +79,7 @@
     BLITZ_LOOP_(name, source, __VA_ARGS__)
 
 /*
- * map_in_place: every element x becomes an expression of it.
+ * map_in_place: replace every element x by an expression of it.
  *
  *     BLITZ_MAP_IN_PLACE_DEFINE(axpy, double, y, y + a * x[i], (double, a), (const double *, x));
  *  -> int axpy(double *y, size_t n, double a, const double *x, const blitz_par_opts *opts);
@@ -108,14 +108,14 @@
     BLITZ_LOOP_(name, BLITZ_EACH(T, x), (T * BLITZ_RESTRICT_, x##_in_), __VA_ARGS__)
 
 /*
- * scatter: out[an expression] = another one. Each index has a place of its own: two indexes with the
- * same place are a race.
+ * scatter: out[an expression] = another expression. Each index must have a place of its own: two indexes with the same
+ * place are a race.
  *
  *     BLITZ_SCATTER_DEFINE(invert, size_t, BLITZ_EACH(size_t, to), to, i);
  *  -> int invert(const size_t *to, size_t n, size_t *out, size_t places, const blitz_par_opts *opts);
  *
  * Owns:     borrows the arrays until it returns; out has room for `places` elements, and does not
- *           overlap what the bodies read. What is no index's place is left alone.
+ *           overlap what the bodies read. Places without an index are not touched.
  * Suspends: as blitz_for().
  * Returns:  0, -ERANGE (a place is not less than `places`: it is not written to, others may be),
  *           -ECANCELED.
@@ -153,7 +153,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_copy(void *to, const void *from, size_t n, si
                                         const blitz_par_opts *opts);
 
 /*
- * Make every one of n elements of `bytes` each a copy of *value.
+ * Set each of n elements of `bytes` bytes to a copy of *value.
  * Owns:     borrows both until it returns; *value does not lie in the array.
  * Suspends: as blitz_for().
  * Returns:  as blitz_copy().

@@ -1,8 +1,8 @@
 /*
- * blitz/iter_source.h - what an iterator runs over: the sources of blitz/iter.h.
+ * blitz/iter_source.h - the sources of blitz/iter.h: what an iterator runs over.
  *
- * A source stands in a definition and says what the body sees and what the function that is defined
- * takes. `i` is the index, a size_t, in every body; `n` below is how many indexes there are.
+ * A source is part of a definition. It says what the body sees, and which parameters the function begins with. `i` is
+ * the index, a size_t, in every body; `n` below is the number of indexes.
  *
  *   source                       the body sees                   the function begins with
  *   BLITZ_RANGE                  i                               size_t n
@@ -16,14 +16,14 @@
  *                                elements; c_n < k in the last
  *   BLITZ_WINDOWS(T, w, k)       T *w: elements i to i + k - 1   T *w, size_t elements
  *
- * Elements are of any type that can be assigned; what is large is better looked at where it is
- * (EACH_AT). T of EACH_AT, CHUNKS and WINDOWS may be const: `BLITZ_EACH_AT(const struct body, b)`. A
- * type is written so that a `*` may follow it: for arrays and functions use a typedef. k is an
- * expression, constant or of what the function takes besides; 0 is refused with -EINVAL. n windows or
- * chunks are what k makes of the number of elements: none, if there are fewer than a window has.
- * Overlapping windows of what is written to are a race: let T be const there.
+ * Elements may have any type that can be assigned; for large elements prefer EACH_AT, which does not copy. T of
+ * EACH_AT, CHUNKS and WINDOWS may be const: `BLITZ_EACH_AT(const struct body, b)`. Write a type so that a `*` may
+ * follow it: for arrays and functions use a typedef. k is an expression: a constant, or made of the function's other
+ * parameters. k = 0 is refused with -EINVAL. The number of windows or chunks follows from k and the number of elements.
+ * There are none if there are fewer elements than a window has. Writing to overlapping windows is a race: let T be
+ * const there.
  *
- * A body that writes through EACH_AT or CHUNKS writes to its own element or chunk only.
+ * A body that writes through EACH_AT or CHUNKS writes only to its own element or chunk.
  */
 #ifndef BLITZ_ITER_SOURCE_H
 #define BLITZ_ITER_SOURCE_H
@@ -45,11 +45,11 @@
 #define BLITZ_WINDOWS(T, w, k) (windows_, T, w, k)
 
 /*
- * All that follows is how definitions are made, and not for programs. A definition is about one list
- * of *pairs* (type, name): what the source, the operation and the captures bring. The same list becomes
- * the members of a struct, the parameters of the functions and their arguments. Names that end in an
- * underscore are ours. Every body stands in a function of its own, which is inlined everywhere:
- * its names cannot meet ours, and it is evaluated where and as often as the operation says.
+ * The rest of this file implements the definitions; it is not for programs. A definition is built around one list of
+ * *pairs* (type, name), which the source, the operation and the captures contribute. The same list becomes the members
+ * of a struct, the parameters of the functions and their arguments. Names that end in an underscore are reserved. Every
+ * body is in a function of its own, which is inlined everywhere. So its names cannot clash with ours, and the operation
+ * decides where and how often it is evaluated.
  */
 
 #if defined(__GNUC__)
@@ -116,7 +116,7 @@
 #define BLITZ_FIELD_(type, name) type name;
 #define BLITZ_FIELDS_(...) BLITZ_RUN_(BLITZ_FIELD_, __VA_ARGS__)
 
-/* Of a body and the captures behind it: the body; and the captures, each after a comma. */
+/* Split a body and the captures after it: BODY is the body, MORE the captures, each after a comma. */
 #define BLITZ_BODY_(...) BLITZ_BODY2_(__VA_ARGS__, 0)
 #define BLITZ_BODY2_(body, ...) body
 #define BLITZ_MORE_(...) BLITZ_PASTE_(BLITZ_MORE_, BLITZ_COUNT_(__VA_ARGS__))(__VA_ARGS__)
@@ -130,12 +130,12 @@
 #define BLITZ_MORE_8(body, a, b, c, d, e, f, g) , a, b, c, d, e, f, g
 #define BLITZ_MORE_9(body, a, b, c, d, e, f, g, h) , a, b, c, d, e, f, g, h
 
-/* What a function takes: what its source brings, and the captures. */
+/* The inputs of a function: the parameters of its source, and the captures. */
 #define BLITZ_INPUTS_(source, ...) BLITZ_SRC_(PAIRS, source) BLITZ_MORE_(__VA_ARGS__)
 
-/* ---- what a source is asked ---- */
+/* ---- the properties of a source ---- */
 
-/* what: PAIRS, BIND (what the body sees), COUNT (of indexes), IS_BAD, WALK (see below), SEG (of i). */
+/* Get a property: PAIRS, BIND (the names for the body), COUNT (of indexes), IS_BAD, WALK (see below), SEG (of i). */
 #define BLITZ_SRC_(what, source) BLITZ_SRC2_(what, BLITZ_OPEN_ source)
 #define BLITZ_OPEN_(...) __VA_ARGS__
 #define BLITZ_SRC2_(...) BLITZ_SRC3_(__VA_ARGS__)
@@ -232,15 +232,15 @@ static inline size_t blitz_windows_(size_t n, size_t width)
 {
     return n < width ? 0 : n - width + 1;
 }
-/* `at`, but not outside of [from, to]. */
+/* Clamp `at` to [from, to]. */
 static inline size_t blitz_within_(size_t from, size_t to, size_t at)
 {
     return at < from ? from : at > to ? to : at;
 }
 
 /*
- * The indexes [from_, to_) as calls of span(from, to, seg, ...): one, or one for each array of a
- * chain, so that no loop has to ask which one it is in. Returns out of the function it stands in.
+ * Cover the indexes [from_, to_) by calls of span(from, to, seg, ...): one call, or one for each array of a chain, so
+ * that no loop has to check which array it is in. Returns from the function that contains it.
  */
 #define BLITZ_WALK_(source, span, ...) BLITZ_APPLY_(BLITZ_SRC_(WALK, source), (span, __VA_ARGS__))
 #define BLITZ_WALK_DOWN_(source, span, ...) \
@@ -256,7 +256,7 @@ static inline size_t blitz_within_(size_t from, size_t to, size_t at)
     int stop_ = span(from_, cut_, 1, __VA_ARGS__);          \
     return stop_ != 0 ? stop_ : span(cut_, to_, 0, __VA_ARGS__)
 
-/* ---- what definitions are made of ---- */
+/* ---- the parts of definitions ---- */
 
 #define BLITZ_ENV_(name, ...)      \
     struct name##_env_ {           \
@@ -287,8 +287,8 @@ static inline size_t blitz_within_(size_t from, size_t to, size_t at)
     }
 
 /*
- * `step`, of i_, for all of [from_, to_): in runs of 64, with `begin` before and `end` after each, then one
- * by one. gcc at -O2 vectorizes a loop only if it knows how often it goes round.
+ * Run `step`, with i_, for all of [from_, to_): in runs of 64, with `begin` before and `end` after each, then one by
+ * one. gcc at -O2 vectorizes a loop only if it knows the number of iterations.
  */
 #define BLITZ_EACH_64_(begin, step, end)           \
     size_t at64_ = from_;                          \
