@@ -5,7 +5,7 @@
  *         return err;
  *     while (err == 0 && queue_is_empty())
  *         err = blitz_condition_wait(&c, &m, until);      // unlocks, waits, locks
- *     ...                                                  // locked, whatever err is
+ *     ...                                                  // locked, for any err
  *     blitz_mutex_unlock(&m);
  *
  * The loop is needed: between the signal and the return another caller may have had the mutex. There are no spurious

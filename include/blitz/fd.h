@@ -30,7 +30,7 @@ enum {
     BLITZ_FD_READ = 1,  /* there are bytes to read, an end, or a connection to accept */
     BLITZ_FD_WRITE = 2, /* there is room to write, or a connect has ended */
     BLITZ_FD_ERROR = 4, /* reported also if not requested */
-    BLITZ_FD_HANGUP = 8 /* likewise */
+    BLITZ_FD_HANGUP = 8 /* reported also if not requested */
 };
 
 /*

@@ -48,9 +48,9 @@ typedef struct blitz_job {
     int (*fn_)(void *); /* the function to call */
     void *arg_;         /* its argument */
     uintptr_t latch_;   /* undefined until the job is visible to other workers */
-    void *task_;        /* the task that forked it; undefined likewise */
+    void *task_;        /* the task that forked it; undefined until then, too */
     int result_;        /* written by the worker that ran it, before the latch */
-    unsigned check_;    /* whether it was visible, and was joined; undefined likewise */
+    unsigned check_;    /* whether it was visible, and was joined; undefined until then */
 } blitz_job;
 
 /* The part of a worker that fork and join use. Not for programs. */
@@ -58,7 +58,7 @@ struct blitz_worker_ {
     uintptr_t newest_;    /* job, linked to the next older one */
     uintptr_t attention_; /* not 0: forks and joins take the slow path */
     uintptr_t asked_;     /* not 0: the task should yield; blitz/yield.h */
-    uintptr_t paused_;    /* not 0: the task must not be preempted; likewise */
+    uintptr_t paused_;    /* not 0: the task must not be preempted; blitz/yield.h */
 };
 
 #if defined(__GNUC__) && !defined(BLITZ_BUILDING) /* cold for callers, not in the library itself */

@@ -128,7 +128,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_join_set_next(blitz_join_set *set, blitz_join
  */
 BLITZ_API int blitz_join_set_try_next(blitz_join_set *set, blitz_joined *out);
 
-/* The same as a future. Revocable. */
+/* blitz_join_set_next() as a future. Revocable. */
 typedef struct blitz_join_set_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, -ENOENT, -EBUSY, -EINVAL, as blitz_join_set_next() */

@@ -54,9 +54,9 @@ typedef struct blitz_par_opts {
 
 /* The body of a loop, for the indexes [from, to). A result other than 0 stops the loop. */
 typedef int blitz_range_fn(size_t from, size_t to, void *arg);
-/* The same for one index. */
+/* The body of a loop for one index. */
 typedef int blitz_index_fn(size_t i, void *arg);
-/* The same for the rows [row, row_end) of the columns [column, column_end). */
+/* The body of a loop for the rows [row, row_end) of the columns [column, column_end). */
 typedef int blitz_tile_fn(size_t row, size_t row_end, size_t column, size_t column_end, void *arg);
 
 /*

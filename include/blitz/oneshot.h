@@ -45,7 +45,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_oneshot_new(size_t value_size, const blitz_on
 
 /*
  * Send the value.
- * Owns:     takes the sender's end, whatever it returns; copies *value on 0.
+ * Owns:     takes the sender's end, also on error; copies *value on 0.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EPIPE (the receiver has gone: nothing was sent).
  */

@@ -100,7 +100,7 @@ typedef struct blitz_runtime_opts {
  * main returns are cancelled, and the call waits for them.
  * Owns:     copies the options; `arg` is passed to main.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker.
- * Returns:  what main returned; -EINVAL (bad options; the log says what), -ENOMEM, -EAGAIN (no
+ * Returns:  what main returned; -EINVAL (bad options; the log has the reason), -ENOMEM, -EAGAIN (no
  *           thread could be started), -EBUSY (called from a task).
  */
 BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_runtime_opts *opts);
@@ -110,7 +110,7 @@ BLITZ_API int blitz_run(int (*main)(void *arg), void *arg, const blitz_runtime_o
  * Owns:     copies the options. The caller holds the runtime; end it with blitz_runtime_shutdown()
  *           and then blitz_runtime_unref().
  * Suspends: never. Call from any thread.
- * Returns:  0, -EINVAL (bad options; the log says what), -ENOMEM, -EAGAIN (no thread could be
+ * Returns:  0, -EINVAL (bad options; the log has the reason), -ENOMEM, -EAGAIN (no thread could be
  *           started). *out is written only on 0.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_runtime_new(const blitz_runtime_opts *opts, blitz_runtime **out);

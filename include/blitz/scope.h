@@ -79,7 +79,7 @@ BLITZ_API void blitz_scope_cancel(blitz_scope *s);
  * True if the scope is cancelled, for any reason. For the task that opened it, which is not cancelled itself.
  * Owns:     borrows the scope until it returns.
  * Suspends: never. Call from any thread, before the scope is closed.
- * Returns:  whether it is.
+ * Returns:  true if it is.
  */
 BLITZ_API bool blitz_scope_is_cancelled(blitz_scope *s);
 
@@ -129,7 +129,7 @@ BLITZ_API void blitz_token_cancel(blitz_token *t);
  * True if the token is cancelled.
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread.
- * Returns:  whether it is.
+ * Returns:  true if it is.
  */
 BLITZ_API bool blitz_token_is_cancelled(blitz_token *t);
 

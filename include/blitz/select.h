@@ -31,8 +31,8 @@
  * evaluated once, before any wait. The objects they point to must exist until the select is over, so a compound
  * literal within a case will not do. There may be up to BLITZ_SELECT_MAX cases.
  *
- * The same without the statement: an array of cases and blitz_select_wait(); and as a future, for
- * stackless tasks: blitz_select_future.
+ * Without the statement, use an array of cases and blitz_select_wait(). For stackless tasks there is a future:
+ * blitz_select_future.
  *
  * Futures as cases: a revocable one that has lost is cancelled, and nothing has happened. A detachable one continues
  * by itself. A pinned one is asked to stop, and the select waits for it. It may have completed all the same: check

@@ -13,23 +13,23 @@
  *   - a type of your own, in a hot place: BLITZ_SORT_DEFINE, which inlines your comparison;
  *   - anything: blitz_sort(), as qsort_r();
  *   - equal elements must keep their order: blitz_sort_stable();
- *   - what to compare by is a number that takes long to find: blitz_sort_by_cached_key().
+ *   - the sort key is a number that is slow to compute: blitz_sort_by_cached_key().
  *
- * What holds for all:
- *   - Up to a few thousand elements are sorted where the call stands; of more, parts are forked
- *     (blitz/fork.h), and whoever has time sorts them. A comparison is called from several workers at
- *     once. It may do what a job may: wait, fork, even sort.
- *   - At most about c * n * log2(n) comparisons, whatever the order. What is sorted already, or
- *     backwards, is found out in n of them; few distinct values make it faster.
- *   - A comparison that contradicts itself gets some order; nothing is read or written out of
- *     bounds, it ends, and the array holds what it held.
- *   - If the calling task is cancelled, and not shielded, the sort stops at the border of two parts: of
- *     a few thousand elements mostly, but a merge or a pass over the whole array is not broken off.
- *     It returns -ECANCELED. Whatever a sort returns, the array is a permutation of what it was.
- *   - On a plain thread the parts are taken by the workers for such threads (blitz/fork.h).
- *   - The stack needed is some 10 KiB and what the comparison needs: a fiber of 64 KiB can sort
- *     whatever fits into memory.
- *   - A comparison must not leave by longjmp or a C++ exception.
+ * Rules for all:
+ *   - Up to a few thousand elements are sorted in the calling task. A larger array is forked in parts (blitz/fork.h),
+ *     and free workers sort them. A comparison is called from several workers at once. It may do what a job may: wait,
+ *     fork, even sort.
+ *   - There are at most about c * n * log2(n) comparisons, for any input order. An array that is sorted already, or
+ *     backwards, is detected in n of them. Few distinct values make the sort faster.
+ *   - A comparison that contradicts itself gives some order. Nothing is read or written out of bounds, the sort ends,
+ *     and the array holds the same elements.
+ *   - If the calling task is cancelled and not shielded, the sort stops between two parts and returns -ECANCELED. A
+ *     part mostly has a few thousand elements, but a merge or a pass over the whole array is not interrupted. For every
+ *     result of a sort, the array is a permutation of the input.
+ *   - On a plain thread the workers for such threads take the parts (blitz/fork.h).
+ *   - A sort needs some 10 KiB of stack and the needs of the comparison: a fiber of 64 KiB can sort any array that fits
+ *     into memory.
+ *   - A comparison must not exit by longjmp or a C++ exception.
  */
 #ifndef BLITZ_SORT_H
 #define BLITZ_SORT_H
@@ -43,15 +43,15 @@
 
 BLITZ_BEGIN_DECLS
 
-/* Less than 0: a comes before b. 0: they are equal. More than 0: b comes before a. */
+/* Return less than 0 if a comes before b, 0 if they are equal, more than 0 if b comes before a. */
 typedef int blitz_compare_fn(const void *a, const void *b, void *arg);
 
-/* What an element is sorted by; smaller ones come first. */
+/* Return the key of an element; smaller keys come first. */
 typedef uint64_t blitz_key_fn(const void *element, void *arg);
 
 /*
- * Sort n elements of `size` bytes. Equal ones come in any order. Allocates nothing.
- * Owns:     borrows `base` until return; `arg` is the comparison's.
+ * Sort n elements of `size` bytes. Equal elements come in any order. Allocates nothing.
+ * Owns:     borrows `base` until return; `arg` is passed to the comparison.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL (size is 0, no comparison, no array, n * size overflows: nothing was done);
  *           -ECANCELED.
@@ -60,9 +60,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort(void *base, size_t n, size_t size,
                                         blitz_compare_fn *compare, void *arg);
 
 /*
- * Sort n elements of `size` bytes; equal ones stay in the order they are in. Allocates as much memory
- * as the array has.
- * Owns:     borrows `base` until return; `arg` is the comparison's.
+ * Sort n elements of `size` bytes; equal elements keep their order. Allocates as much memory as the array has.
+ * Owns:     borrows `base` until return; `arg` is passed to the comparison.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL as above; -ENOMEM (the array is as it was); -ECANCELED.
  */
@@ -70,9 +69,9 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_stable(void *base, size_t n, size_t size
                                                blitz_compare_fn *compare, void *arg);
 
 /*
- * Sort by a number of each element: key() is called twice for each comparison. For keys of other
- * types see blitz_key_int64() and its like. Allocates nothing.
- * Owns:     borrows `base` until return; `arg` is the key function's.
+ * Sort by a number of each element: key() is called twice for each comparison. For keys of other types see
+ * blitz_key_int64() and blitz_key_double(). Allocates nothing.
+ * Owns:     borrows `base` until return; `arg` is passed to the key function.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL, -ECANCELED as above.
  */
@@ -80,8 +79,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_by_key(void *base, size_t n, size_t size
                                                void *arg);
 
 /*
- * The same; elements with equal keys stay in the order they are in.
- * Owns:     borrows `base` until return; `arg` is the key function's.
+ * Sort by a number of each element; elements with equal keys keep their order.
+ * Owns:     borrows `base` until return; `arg` is passed to the key function.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL; -ENOMEM (the array is as it was); -ECANCELED.
  */
@@ -89,19 +88,19 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_stable_by_key(void *base, size_t n, size
                                                       blitz_key_fn *key, void *arg);
 
 /*
- * The same, calling key() once for each element; stable, too. Allocates 16 bytes for each element and
+ * Sort by a number of each element, and call key() once for each; stable, too. Allocates 16 bytes for each element and
  * as much as the array has.
- * Owns:     borrows `base` until return; `arg` is the key function's.
+ * Owns:     borrows `base` until return; `arg` is passed to the key function.
  * Suspends: until all parts are sorted. Call from anywhere.
- * Returns:  0; -EINVAL; -ENOMEM (the array is as it was); -ECANCELED (likewise).
+ * Returns:  0; -EINVAL; -ENOMEM, -ECANCELED (the array is unchanged).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_sort_by_cached_key(void *base, size_t n, size_t size,
                                                       blitz_key_fn *key, void *arg);
 
 /*
- * Numbers. They use memory as large as the array if there is any, and do without if there is not.
- * float and double are in total order: NaNs with the sign bit, then -infinity up to -0.0, +0.0 up to
- * +infinity, then the other NaNs.
+ * Sort numbers. The sorts use memory as large as the array, or do without if there is none. float and double are in
+ * total order. First come NaNs with the sign bit, then -infinity up to -0.0, then +0.0 up to +infinity, then the other
+ * NaNs.
  * Owns:     borrows `v` until return.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL (no array); -ECANCELED.
@@ -114,8 +113,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_float(float *v, size_t n);
 BLITZ_API BLITZ_SUSPENDS int blitz_sort_double(double *v, size_t n);
 
 /*
- * Strings, in the order of strcmp(): by their bytes. Uses 16 bytes for each if there is memory, and
- * does without if there is not.
+ * Sort strings in the order of strcmp(): by their bytes. Uses 16 bytes for each string, or does without if there is no
+ * memory.
  * Owns:     borrows `v` and the strings until return.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL (no array); -ECANCELED.
@@ -123,8 +122,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_double(double *v, size_t n);
 BLITZ_API BLITZ_SUSPENDS int blitz_sort_strings(char **v, size_t n);
 
 /*
- * Is it in order? At most n - 1 comparisons, on the calling worker.
- * Owns:     borrows `base` until return; `arg` is the comparison's. *is_sorted is the answer, written on 0.
+ * Check whether an array is in order. Makes at most n - 1 comparisons, on the calling worker.
+ * Owns:     borrows `base` until return; `arg` is passed to the comparison. *is_sorted is the answer, written on 0.
  * Suspends: if the comparison does. Call from anywhere.
  * Returns:  0; -EINVAL as blitz_sort().
  */
@@ -133,9 +132,9 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_check(const void *base, size_t n, size_t
                                               bool *is_sorted);
 
 /*
- * Define `int name(type *v, size_t n)`, a sort in which the comparison is inlined: less(a, b), a
- * function or macro of two `const type *`, is not 0 if *a comes before *b. At file scope; the
- * function is static. Equal ones come in any order. Allocates nothing.
+ * Define `int name(type *v, size_t n)`, a sort in which the comparison is inlined. less(a, b), a function or macro of
+ * two `const type *`, is not 0 if *a comes before *b. Use it at file scope; the function is static. Equal elements come
+ * in any order. Allocates nothing.
  *
  *     static inline int is_younger(const struct person *a, const struct person *b)
  *     {
@@ -143,7 +142,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_check(const void *base, size_t n, size_t
  *     }
  *     BLITZ_SORT_DEFINE(sort_people, struct person, is_younger);
  *
- * What is defined:
+ * The defined function:
  * Owns:     borrows `v` until return.
  * Suspends: until all parts are sorted. Call from anywhere.
  * Returns:  0; -EINVAL (no array); -ECANCELED.
@@ -164,7 +163,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_sort_check(const void *base, size_t n, size_t
     struct name##_sort_ /* the semicolon is yours */
 
 /*
- * Numbers of other types as keys for blitz_sort_by_key(), in their order; double in total order.
+ * Turn a number of another type into a key for blitz_sort_by_key() that keeps its order; double in total order.
  * Suspends: never. Call from anywhere.
  * Returns:  the key.
  */

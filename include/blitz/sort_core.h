@@ -1,22 +1,23 @@
 /*
- * blitz/sort_core.h - what BLITZ_SORT_DEFINE is made of. Not for programs: include blitz/sort.h.
+ * blitz/sort_core.h - the implementation of BLITZ_SORT_DEFINE. Not for programs: include blitz/sort.h.
  *
- * The sequential half of the unstable sort, written once over bytes: every function takes the size of
- * an element and a `less`, and is inlined into functions that know both as constants, so that a copy
- * becomes a move of a register and a comparison an instruction. The parallel half is in the library
- * (src/par/sort.c); it reaches this one through a table of functions, a *kernel*, a few thousand
- * elements at a time.
+ * This is the sequential half of the unstable sort, written once over bytes. Every function takes the size of an
+ * element and a `less`, and is inlined into functions that know both as constants. So a copy becomes a register move,
+ * and a comparison an instruction. The parallel half is in the library (src/par/sort.c). It calls this half through a
+ * table of functions, a *kernel*, for a few thousand elements at a time.
  *
- * Quicksort whose partition has no branch that depends on a comparison (the elements travel through a
- * hole, and a count goes up by the answer); pieces of up to 32 elements by a network of four and
- * merges without such branches; a pivot that equals the one before it gathers all that equal it, which
- * makes few distinct values cheap; a heapsort after log2(n) bad pivots, so that n log n is the worst.
- * Elements of more than 32 bytes are not moved needlessly: a partition that notes what is on the
- * wrong side and swaps it, and an insertion sort.
+ * The algorithm is a quicksort:
+ *   - The partition has no branch that depends on a comparison: the elements move through a hole, and a count grows by
+ *     the result of the comparison.
+ *   - Pieces of up to 32 elements are sorted by a network of four and by merges without such branches.
+ *   - If a pivot equals the one before it, all elements equal to it are gathered. That makes few distinct values cheap.
+ *   - After log2(n) bad pivots a heapsort takes over, so that n log n is the worst case.
+ *   - Elements of more than 32 bytes are moved as little as possible: their partition notes the elements on the wrong
+ *     side and swaps them, and their small sort is an insertion sort.
  *
- * C1  No answer of `less` takes an index out of bounds or a loop past its end: every loop counts.
- * C2  Whatever `less` answers, what is left is a permutation of what was there: elements are swapped,
- *     rotated, or merged from a copy that stays whole until the merge is seen to have used each once.
+ * C1  No result of `less` takes an index out of bounds or a loop past its end: every loop counts.
+ * C2  For any results of `less`, the array stays a permutation of the input. Elements are swapped, rotated, or merged
+ *     from a copy that stays whole until a check shows that the merge has used each element once.
  */
 #ifndef BLITZ_SORT_CORE_H
 #define BLITZ_SORT_CORE_H
@@ -28,14 +29,15 @@
 
 BLITZ_BEGIN_DECLS
 
-/* Not 0: a comes before b. `ctx` is the caller's. */
+/* Return not 0 if a comes before b. `ctx` is the caller's. */
 typedef int blitz_less_fn_(const void *a, const void *b, void *ctx);
 
 /*
- * A sequential sort for one type. `sort`: n elements, none of which is less than *before (NULL: not
- * known); after `limit` bad pivots by heapsort. `split`: those less than the pivot (are_equal: those
- * that are not greater) to the front; returns how many. `run`: length of the first stretch that
- * never falls (falls: that falls strictly). `pivot`: one of them that is likely in the middle.
+ * A sequential sort for one type.
+ *   sort   sorts n elements, none of which is less than *before (NULL: not known); after `limit` bad pivots by heapsort
+ *   split  moves the elements less than the pivot (are_equal: those that are not greater) to the front; returns how
+ *   many run    returns the length of the first run that never falls (falls: that falls strictly)
+ *   pivot  returns an element that is likely in the middle
  */
 struct blitz_sort_kernel_ {
     size_t size;
@@ -64,16 +66,16 @@ static inline void blitz_sort_bytes_(void *to, const void *from, size_t size)
 }
 #endif
 
-/* Up to this size an element is moved rather than looked at in place; constants in every kernel. */
+/* Up to this size an element is copied rather than used in place; constants in every kernel. */
 #define BLITZ_SORT_SLOT_ 32
 #if defined(__GNUC__)
 #define BLITZ_SORT_FITS_(type) (sizeof(type) <= BLITZ_SORT_SLOT_ && __alignof__(type) <= 16)
 #else
 #define BLITZ_SORT_FITS_(type) 0
 #endif
-/* The size, where it is known to be that small; a compiler that does not optimize cannot know. */
+/* The size, where it is known to be that small; a compiler without optimization cannot know. */
 #define BLITZ_SORT_FIT_(size) ((size) < BLITZ_SORT_SLOT_ ? (size) : BLITZ_SORT_SLOT_)
-/* Pieces this long are sorted by the small sort. */
+/* Pieces up to this length are sorted by the small sort. */
 #define BLITZ_SORT_SMALL_ 32
 #define BLITZ_SORT_PIVOTS_ 81
 #define BLITZ_SORT_BLOCK_ 64
@@ -92,7 +94,7 @@ blitz_slot_;
 
 /* ---- moving elements ---- */
 
-/* Of any size, in pieces. */
+/* Swap two elements of any size, piece by piece. */
 BLITZ_SORT_INLINE_ void blitz_sort_swap_(blitz_byte_ *a, blitz_byte_ *b, size_t size)
 {
     blitz_slot_ t;
@@ -111,7 +113,7 @@ BLITZ_SORT_INLINE_ void blitz_sort_swap_(blitz_byte_ *a, blitz_byte_ *b, size_t 
     /* NOLINTEND(clang-analyzer-unix.cstring.NullArg) */
 }
 
-/* *last comes to *first, and the others one place on: column by column, as wide as a slot. */
+/* Move *last to *first, and the others one place on: column by column, as wide as a slot. */
 BLITZ_SORT_INLINE_ void blitz_sort_rotate_(blitz_byte_ *first, blitz_byte_ *last, size_t size)
 {
     for (size_t at = 0; at < size; at += BLITZ_SORT_SLOT_) {
@@ -126,7 +128,7 @@ BLITZ_SORT_INLINE_ void blitz_sort_rotate_(blitz_byte_ *first, blitz_byte_ *last
 
 /* ---- a few elements ---- */
 
-/* v[0] to v[i - 1] are sorted: put v[i] among them. */
+/* Insert v[i] into v[0] to v[i - 1], which are sorted. */
 BLITZ_SORT_INLINE_ void blitz_sort_insert_(blitz_byte_ *v, size_t i, size_t size, int is_small,
                                            blitz_less_fn_ *less, void *ctx)
 {
@@ -149,7 +151,7 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_choose_(int c, size_t yes, size_t no)
     return no ^ ((yes ^ no) & (size_t) - (ptrdiff_t)c);
 }
 
-/* v[0..4) in order to `to`, which is elsewhere. Each of the four is copied once (C2). */
+/* Copy v[0..4) in order to `to`, which does not overlap v. Each of the four is copied once (C2). */
 BLITZ_SORT_INLINE_ void blitz_sort_four_(const blitz_byte_ *v, blitz_byte_ *to, size_t size,
                                          blitz_less_fn_ *less, void *ctx)
 {
@@ -167,9 +169,9 @@ BLITZ_SORT_INLINE_ void blitz_sort_four_(const blitz_byte_ *v, blitz_byte_ *to, 
 }
 
 /*
- * Merge the sorted halves v[0..n/2) and v[n/2..n) to `to`, from both ends at once: n/2 steps each,
- * so that no end need be looked at (C1). If the comparisons contradict each other an element may be
- * left out and another come twice; then `to` gets v as it is (C2).
+ * Merge the sorted halves v[0..n/2) and v[n/2..n) to `to`, from both ends at once: n/2 steps each, so that no step has
+ * to check for an end (C1). If the comparisons contradict each other, an element may be left out and another may come
+ * twice; then v is copied to `to` unchanged (C2).
  */
 BLITZ_SORT_INLINE_ void blitz_sort_merge_(const blitz_byte_ *v, size_t n, blitz_byte_ *to,
                                           size_t size, blitz_less_fn_ *less, void *ctx)
@@ -196,7 +198,7 @@ BLITZ_SORT_INLINE_ void blitz_sort_merge_(const blitz_byte_ *v, size_t n, blitz_
         BLITZ_SORT_COPY_(to, v, n * size);
 }
 
-/* Up to BLITZ_SORT_SMALL_ elements of up to BLITZ_SORT_SLOT_ bytes. */
+/* Sort up to BLITZ_SORT_SMALL_ elements of up to BLITZ_SORT_SLOT_ bytes. */
 BLITZ_SORT_INLINE_ void blitz_sort_small_(blitz_byte_ *v, size_t n, size_t size, int is_small,
                                           blitz_less_fn_ *less, void *ctx)
 {
@@ -235,7 +237,7 @@ BLITZ_SORT_INLINE_ blitz_byte_ *blitz_sort_middle_(blitz_byte_ *a, blitz_byte_ *
     return (less(b, c, ctx) != 0) != ab ? c : b;
 }
 
-/* The middle of three, of three such, and so on: of 3 to 81 elements, by how many there are. */
+/* Return the median of three, of three such medians, and so on: of 3 to 81 elements, depending on n. */
 BLITZ_SORT_INLINE_ blitz_byte_ *blitz_sort_pivot_(blitz_byte_ *v, size_t n, size_t size,
                                                   blitz_less_fn_ *less, void *ctx)
 {
@@ -250,14 +252,14 @@ BLITZ_SORT_INLINE_ blitz_byte_ *blitz_sort_pivot_(blitz_byte_ *v, size_t n, size
     return p[0];
 }
 
-/* Does x go to the front? */
+/* True if x belongs to the front. */
 BLITZ_SORT_INLINE_ int blitz_sort_front_(const void *x, const void *pivot, int are_equal,
                                          blitz_less_fn_ *less, void *ctx)
 {
     return are_equal ? !less(pivot, x, ctx) : less(x, pivot, ctx) != 0;
 }
 
-/* In front of `hole`: `count` that go to the front, then the others. The first element is in hand. */
+/* Before `hole` lie the elements for the front, up to `count`, then the others. The first element is in `in_hand`. */
 BLITZ_SORT_INLINE_ size_t blitz_sort_split_small_(blitz_byte_ *v, size_t n, const void *pivot,
                                                   int are_equal, size_t size, blitz_less_fn_ *less,
                                                   void *ctx)
@@ -279,7 +281,7 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_split_small_(blitz_byte_ *v, size_t n, cons
     return (size_t)(count - v) / size + c;
 }
 
-/* The places in v[0..n), or from v[0] down, of those that are on the wrong side; how many. */
+/* Note the places in v[0..n), or from v[0] down, of the elements on the wrong side; return how many. */
 BLITZ_SORT_INLINE_ size_t blitz_sort_wrong_(const blitz_byte_ *v, size_t n, int is_back,
                                             blitz_byte_ *at, const void *pivot, int are_equal,
                                             size_t size, blitz_less_fn_ *less, void *ctx)
@@ -294,9 +296,9 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_wrong_(const blitz_byte_ *v, size_t n, int 
 }
 
 /*
- * For large elements: a block at either end is looked at, what is wrong there noted, and then swapped
- * in pairs. So the answers are added, not branched upon, and what is right stays where it is. In
- * [l, r) lie the noted blocks, `l_wide` and `r_wide` long, and between them what is not yet known.
+ * Partition large elements. Check a block at either end, note the elements on the wrong side, and swap them in pairs.
+ * So the results are added up instead of branched on, and elements on the right side are not moved. The range from l to
+ * r holds the noted blocks, `l_wide` and `r_wide` long. Between them are the elements that are not yet checked.
  */
 BLITZ_SORT_INLINE_ size_t blitz_sort_split_large_(blitz_byte_ *v, size_t n, const void *pivot,
                                                   int are_equal, size_t size, blitz_less_fn_ *less,
@@ -324,7 +326,7 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_split_large_(blitz_byte_ *v, size_t n, cons
         l += l_n == 0 ? l_wide : 0, l_wide = l_n == 0 ? 0 : l_wide;
         r -= r_n == 0 ? r_wide : 0, r_wide = r_n == 0 ? 0 : r_wide;
     }
-    size_t end = r; /* one block may be left: its wrong ones to its other end */
+    size_t end = r; /* one block may be left: move its wrong elements to its other end */
     while (l_n > 0)
         blitz_sort_swap_(v + (l + l_at[l_next + --l_n]) * size, v + --r * size, size);
     for (; r_n > 0; l++)
@@ -380,9 +382,9 @@ BLITZ_SORT_INLINE_ size_t blitz_sort_run_(const blitz_byte_ *v, size_t n, int fa
 }
 
 /*
- * The loop: split, sort the shorter part by a call of `sort` itself, go on with the longer one. So
- * calls nest no deeper than log2(n). A split is bad if less than an eighth is on one side; so is a
- * gathering of equals that gathers few, or a liar could have us gather one at a time.
+ * The main loop: split, sort the shorter part by a call of `sort` itself, and continue with the longer one. So calls
+ * nest no deeper than log2(n). A split is bad if less than an eighth is on one side. A gathering of equal elements that
+ * gathers few is bad, too; otherwise a contradictory `less` could make it gather one element at a time.
  */
 BLITZ_SORT_INLINE_ void blitz_sort_quick_(void *base, size_t n, const void *before, unsigned limit,
                                           const struct blitz_sort_kernel_ *k, int is_small,
@@ -417,7 +419,7 @@ BLITZ_SORT_INLINE_ void blitz_sort_quick_(void *base, size_t n, const void *befo
         heap(v, n, ctx);
 }
 
-/* The functions of a kernel, in which `less` is inlined. `bytes` may be an expression of ctx. */
+/* Define the functions of a kernel, in which `less` is inlined. `bytes` may be an expression of ctx. */
 #define BLITZ_SORT_FUNCTIONS_(name, bytes, is_small, less)                                         \
     BLITZ_SORT_NOINLINE_ void name##_few_(void *v, size_t n, void *ctx)                            \
     {                                                                                              \

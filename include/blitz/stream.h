@@ -195,7 +195,7 @@ BLITZ_API void blitz_buffered_take(blitz_buffered_reader *b, size_t bytes);
 /*
  * Take everything up to and including the next `stop`.
  * Owns:     as blitz_buffered_peek().
- * Suspends: likewise.
+ * Suspends: as blitz_buffered_peek().
  * Returns:  the number of bytes, of which `stop` is the last. If the end comes first: the bytes before it. 0: the end.
  *           -EMSGSIZE: no `stop` in `max` bytes or in a full buffer; nothing is taken. Else as blitz_reader_read();
  *           nothing is taken.
@@ -207,7 +207,7 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_until(blitz_buffered_reader *b, 
 /*
  * Take a line, without its end: a line feed, or a carriage return and a line feed.
  * Owns:     as blitz_buffered_peek().
- * Suspends: likewise.
+ * Suspends: as blitz_buffered_peek().
  * Returns:  its length, 0 for an empty line; -ENODATA: there are no more lines. Else as
  *           blitz_buffered_until(): `max` counts the line's end, too.
  */

@@ -101,7 +101,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg,
 BLITZ_API BLITZ_SUSPENDS int blitz_task_join(blitz_task *t, int *result, blitz_deadline until);
 
 /*
- * The same for a task whose result is a pointer.
+ * Wait for a task whose result is a pointer.
  * Owns:     *out is yours. If a task has several handles, the first join gets the pointer and the others get NULL.
  * Suspends: as blitz_task_join().
  * Returns:  0 and *out (NULL if the task left no pointer); else as blitz_task_join(), and *out is not written.

@@ -74,7 +74,7 @@ BLITZ_API uint64_t blitz_watch_get(blitz_watch *w, void *value);
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_watch_recv(blitz_watch *w, void *value,
                                                              uint64_t *seen, blitz_deadline until);
 
-/* The same as a future. Revocable. */
+/* blitz_watch_recv() as a future. Revocable. */
 typedef struct blitz_watch_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, -EPIPE */
