@@ -56,7 +56,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_barrier_wait(blitz_barrier *b, blitz_deadline
 /*
  * blitz_barrier_wait() as a future; f->result is its result. It arrives with its first poll. A cancel before all have
  * arrived takes that back; after that a cancel changes nothing.
- * Owns:     borrows the barrier until the future was ready or cancelled.
+ * Owns:     borrows the barrier until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_barrier_wait_future_init(blitz_sync_future *f, blitz_barrier *b);

@@ -1,7 +1,7 @@
 /*
  * blitz/blocking.h - make blocking calls without blocking other tasks.
  *
- * A task that waits in blitz uses no thread. A library that does not know blitz blocks its thread: a database client,
+ * A task that waits in blitz blocks no thread. A library that does not know blitz blocks its thread: a database client,
  * getaddrinfo(), a read of a slow disk, a foreign mutex. The ways to call such code, by how long it takes:
  *
  *     blitz_syscall_enter();                      // usually short: the call is made here, at the cost of some
@@ -45,7 +45,7 @@
 BLITZ_BEGIN_DECLS
 
 /*
- * Mark the begin of a call that may block. The task stays on its thread until blitz_syscall_leave(). If the call takes
+ * Mark the start of a call that may block. The task stays on its thread until blitz_syscall_leave(). If the call takes
  * long and other tasks are ready, another thread takes the proc and runs them. Pairs nest. A task may wait in blitz in
  * between, as usual. On a plain thread both do nothing.
  * Suspends: never.
@@ -79,7 +79,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_block_in_place(int (*fn)(void *arg), void *ar
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_blocking(int (*fn)(void *arg), void *arg);
 
-/* Zeroed: nothing. */
+/* The options of a blocking future. A zeroed struct means none. */
 typedef struct blitz_blocking_opts {
     void (*drop)(void *value,
                  void *ctx); /* called with fn's argument; must not suspend. NULL: none */

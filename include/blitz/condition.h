@@ -68,7 +68,7 @@ BLITZ_API void blitz_condition_broadcast(blitz_condition *c);
  * blitz_condition_wait() as a future. Its first poll unlocks the mutex, which the caller must have locked. When it is
  * ready (f->result is 0), the mutex belongs to the task that polled it. A cancel before that leaves the mutex
  * *unlocked* (but locked if the future was never polled). A signal that the future had got goes to the next waiter.
- * Owns:     borrows both until the future was ready or cancelled.
+ * Owns:     borrows both until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_condition_wait_future_init(blitz_sync_future *f, blitz_condition *c,

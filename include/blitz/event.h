@@ -67,7 +67,7 @@ BLITZ_API bool blitz_event_is_set(blitz_event *e);
 
 /*
  * blitz_event_wait() as a future. A cancel changes nothing.
- * Owns:     borrows it until the future was ready or cancelled.
+ * Owns:     borrows it until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_event_wait_future_init(blitz_sync_future *f, blitz_event *e);

@@ -64,7 +64,7 @@ BLITZ_API uint32_t blitz_latch_left(blitz_latch *l);
 
 /*
  * blitz_latch_wait() as a future. A cancel changes nothing.
- * Owns:     borrows it until the future was ready or cancelled.
+ * Owns:     borrows it until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_latch_wait_future_init(blitz_sync_future *f, blitz_latch *l);

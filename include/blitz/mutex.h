@@ -10,7 +10,7 @@
  *     }
  *
  * Locking a free mutex takes one atomic instruction, and so does unlocking a mutex without waiters. A caller that finds
- * it locked spins for a moment and then enters the wait queue.
+ * it locked retries for a moment and then enters the wait queue.
  *
  * Order: an unlock wakes the first waiter, but does not reserve the mutex for it. Any caller that runs at that moment
  * may lock it first, because a mutex that waits for its next owner to wake up is of no use. A plain thread takes tens
@@ -19,8 +19,8 @@
  * task or a thread.
  *
  * The mutex belongs to the task that locked it (perhaps by a future), or to the plain threads. Debug builds abort when
- * another task unlocks it. Unlocking a mutex that is not locked aborts, with a message, in every build. It is not
- * recursive: locking it twice waits for ever. A dump shows that, and names the holder.
+ * a caller other than the owner unlocks it. Unlocking a mutex that is not locked aborts, with a message, in every
+ * build. It is not recursive: locking it twice waits for ever. A dump shows that, and names the holder.
  *
  * A cancelled task that has to wait gets -ECANCELED. Clean-up that must have the mutex calls blitz_mutex_lock() between
  * blitz_shield() and blitz_unshield().
@@ -102,7 +102,7 @@ BLITZ_API uint64_t blitz_mutex_holder(const blitz_mutex *m);
 /*
  * blitz_mutex_lock() as a future. When it is ready (f->result is 0) the mutex belongs to the task that
  * polled it. A cancel before that leaves it unlocked.
- * Owns:     borrows the mutex until the future was ready or cancelled.
+ * Owns:     borrows the mutex until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_mutex_lock_future_init(blitz_sync_future *f, blitz_mutex *m);

@@ -75,7 +75,7 @@ BLITZ_API void blitz_notify_all(blitz_notify *n);
 /*
  * blitz_notify_wait() as a future, which waits from its first poll on. A cancel consumes no notification: one that it
  * had got by blitz_notify_one() goes to the next waiter, or is kept.
- * Owns:     borrows it until the future was ready or cancelled.
+ * Owns:     borrows it until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_notify_wait_future_init(blitz_sync_future *f, blitz_notify *n);

@@ -108,7 +108,7 @@ typedef struct blitz_once_future {
 /*
  * Make a future of blitz_once_get(). The poll whose turn it is calls fn; a cancel before that gives the turn to the
  * next waiter.
- * Owns:     borrows the cell until the future was ready or cancelled; `arg` is fn's.
+ * Owns:     borrows the cell until the future is ready or cancelled; `arg` is fn's.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_once_get_future_init(blitz_once_future *f, blitz_once *o, blitz_once_fn fn,

@@ -27,7 +27,7 @@ BLITZ_BEGIN_DECLS
 
 typedef struct blitz_oneshot blitz_oneshot;
 
-/* Zeroed: nothing. */
+/* The options of a oneshot. A zeroed struct means none. */
 typedef struct blitz_oneshot_opts {
     void (*drop)(void *value,
                  void *ctx); /* for a value that was sent and never received; NULL: none */

@@ -41,7 +41,7 @@ BLITZ_BEGIN_DECLS
 typedef struct blitz_promise blitz_promise;
 typedef struct blitz_completer blitz_completer;
 
-/* Zeroed: nothing. */
+/* The options of a promise. A zeroed struct means none. */
 typedef struct blitz_promise_opts {
     /* Called for a value that was not taken, when both ends are released; must not suspend. NULL: none. */
     void (*drop)(void *value, void *ctx);
@@ -134,7 +134,7 @@ BLITZ_API bool blitz_completer_is_wanted(blitz_completer *c);
 
 /* ---- boxes ---- */
 
-/* Zeroed: nothing. */
+/* The options of a box. A zeroed struct means none. */
 typedef struct blitz_box_opts {
     void (*drop)(void *value,
                  void *ctx); /* called with the memory of a box before it is freed; NULL: none */

@@ -50,7 +50,7 @@ typedef struct blitz_resolve_future {
 /*
  * blitz_resolve() as a future. *Detachable*: after a cancel the lookup ends by itself, on memory of its own. Until then
  * it still counts among the four.
- * Owns:     borrows the names and `out` until the future was ready or cancelled.
+ * Owns:     borrows the names and `out` until the future is ready or cancelled.
  * Suspends: never. Call from any thread; a plain thread that polls it waits for the answer.
  */
 BLITZ_API void blitz_resolve_future_init(blitz_resolve_future *f, const char *host,

@@ -94,7 +94,7 @@ BLITZ_API void blitz_rwlock_downgrade(blitz_rwlock *l);
 
 /*
  * blitz_rwlock_read() and blitz_rwlock_write() as futures. A cancel leaves it unlocked.
- * Owns:     borrows the lock until the future was ready or cancelled.
+ * Owns:     borrows the lock until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_rwlock_read_future_init(blitz_sync_future *f, blitz_rwlock *l);

@@ -94,7 +94,7 @@ BLITZ_API uint32_t blitz_semaphore_permits(const blitz_semaphore *s);
 
 /*
  * blitz_semaphore_acquire() as a future. A cancel takes no permit.
- * Owns:     borrows the semaphore until the future was ready or cancelled.
+ * Owns:     borrows the semaphore until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 or -EPIPE when it is ready.
  */
 BLITZ_API void blitz_semaphore_acquire_future_init(blitz_sync_future *f, blitz_semaphore *s,

@@ -97,7 +97,7 @@ blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out, blitz_addr *peer, blitz
 
 /*
  * blitz_tcp_accept() as a future. With result 0, f->tcp is the connection.
- * Owns:     borrows the listener until the future was ready or cancelled.
+ * Owns:     borrows the listener until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_tcp_accept_future_init(blitz_net_future *f, blitz_tcp_listener *l);
@@ -136,7 +136,7 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_connect(const blitz_addr *
 
 /*
  * blitz_tcp_connect() as a future. With result 0, f->tcp is the connection.
- * Owns:     borrows the address until the future was ready or cancelled.
+ * Owns:     borrows the address until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_tcp_connect_future_init(blitz_net_future *f, const blitz_addr *to);
@@ -259,7 +259,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_tcp_wait(blitz_tcp *t, unsigned what, blitz_d
 
 /*
  * The calls above as futures.
- * Owns:     borrows the handle, the data and the pieces until the future was ready or cancelled.
+ * Owns:     borrows the handle, the data and the pieces until the future is ready or cancelled.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_tcp_read_future_init(blitz_net_future *f, blitz_tcp *t, void *data,

@@ -34,7 +34,7 @@ typedef struct blitz_timer {
 } blitz_timer;
 
 /*
- * Make a timer that fires at `when`; BLITZ_FOREVER: not until it is moved. Until a task awaits it, it is only a number
+ * Make a timer that fires at `when`; BLITZ_FOREVER: not until it is moved. Until it is awaited, it is only a number
  * and costs nothing.
  * Owns:     the memory stays the caller's; keep it while a caller may await or reset it.
  * Suspends: never. Call from any thread.
@@ -63,7 +63,7 @@ BLITZ_API blitz_deadline blitz_timer_when(blitz_timer *t);
 typedef enum blitz_missed {
     BLITZ_BURST = 0, /* they come at once, one after the other, until none is missed */
     BLITZ_DELAY = 1, /* the next one comes a period after this one was taken */
-    BLITZ_SKIP = 2   /* they are left out: the next one comes at a multiple of the period */
+    BLITZ_SKIP = 2   /* they are left out: the next one is at the next multiple of the period */
 } blitz_missed;
 
 typedef struct blitz_interval {
@@ -95,7 +95,7 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_interval_tick(blitz_interval *
 
 /*
  * Restart an interval: the next tick is one period from now.
- * Owns:     borrows the interval until it returns. No task may await it meanwhile.
+ * Owns:     borrows the interval until it returns. It must not be awaited meanwhile.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_interval_reset(blitz_interval *i);

@@ -75,7 +75,7 @@ BLITZ_API uint32_t blitz_wait_group_left(blitz_wait_group *g);
 
 /*
  * blitz_wait_group_wait() as a future. A cancel changes nothing.
- * Owns:     borrows it until the future was ready or cancelled.
+ * Owns:     borrows it until the future is ready or cancelled.
  * Suspends: never. Call from any thread. f->result is 0 when it is ready.
  */
 BLITZ_API void blitz_wait_group_wait_future_init(blitz_sync_future *f, blitz_wait_group *g);
