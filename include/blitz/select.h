@@ -17,8 +17,8 @@
  * lost, and none is sent twice. A closed channel is ready, with `err` -EPIPE. A NULL channel is never ready: use it
  * to leave a case out.
  *
- * If the task is cancelled, the select does not wait: only blitz_on_cancel runs. Each further select that would have
- * to wait ends in the same way. A loop around a select must end on it, or it spins for ever when the runtime shuts
+ * If the task is cancelled, a select that would have to wait ends at once, and only blitz_on_cancel runs. The same
+ * holds for each further select. A loop around a select must end on it, or it spins for ever when the runtime shuts
  * down.
  *
  * If several cases are ready, blitz_select chooses one at random, each of n with a chance of one in n. This holds for

@@ -1,5 +1,5 @@
 /*
- * blitz/trace.h - a timeline: what ran when, on which thread, and which task woke it.
+ * blitz/trace.h - a timeline: what ran when, on which thread, and what woke it.
  *
  *     blitz_trace_start(rt, NULL);
  *     ...
@@ -15,7 +15,7 @@
  * for days and shows the end of them. The file says how many were overwritten. A record costs about as much as reading
  * the clock, some tens of nanoseconds. If tracing is off, an event costs a test of a flag.
  *
- * Events: a task is spawned, starts to run, waits (and for what), yields, ends, is woken (and by which task). Work is
+ * Events: a task is spawned, starts to run, waits (and for what), yields, ends, is woken (and by what). Work is
  * stolen. A proc is handed off. A marked system call begins and ends. A timer fires. A worker sleeps and is roused.
  * Forked jobs (blitz/fork.h) appear only if another worker took them: jobs that their own task runs are calls.
  */
