@@ -305,9 +305,9 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
  *  -> int join_lines(const struct line *l, size_t n, const size_t *offset, char *out,
  *                    const blitz_par_opts *opts);
  *
- * The output is divided among the workers, so one very long row does not delay the rest; opts count its elements. The
- * expression may be evaluated several times for a row, and is not evaluated for an empty row. To compute new elements,
- * use the offsets in a for_each:
+ * The output is divided among the workers, so one very long row does not delay the rest; opts count output elements.
+ * The expression may be evaluated several times for a row, and is not evaluated for an empty row. To compute new
+ * elements, use the offsets in a for_each:
  *     BLITZ_FOR_EACH_DEFINE(unpack_all, BLITZ_EACH(struct pack, p), unpack(p, out + offset[i]),
  *                           (const size_t *, offset), (char *, out));
  * Owns:     borrows the arrays until it returns; out has room for offset[n] elements, and does not
