@@ -117,9 +117,8 @@ static int watch_output(blitz_future *future)
     return of(future)->result;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as above */
 void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *value,
-                                  uint64_t *seen)
+                                  uint64_t *seen) /* NOLINT(readability-non-const-parameter) */
 {
     static const blitz_future_ops ops = {"watch", BLITZ_REVOCABLE, watch_poll, watch_cancel,
                                          watch_output};

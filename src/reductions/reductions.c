@@ -38,8 +38,7 @@ static int limit;                                                         /* 0: 
 
 static int limit_of_environment(void)
 {
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent change of the environment cannot be
-     * prevented */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): a concurrent change cannot be prevented */
     const char *text = getenv("BLITZ_REDUCTIONS");
     char *end = NULL;
     long n = text != NULL ? strtol(text, &end, 10) : 0;

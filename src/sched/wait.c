@@ -152,12 +152,9 @@ bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *
     return true;
 }
 
-bool bz_waiter_claim(struct bz_waiter *w, int result, struct bz_wake *wake)
+bool bz_wait_claim_called(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake)
 {
-    if (!w->is_polled)
-        return bz_waiter_grant(w, result, wake);
-    bz_waiter_notify(w, wake);
-    return true;
+    return bz_wait_claim(w, outcome, wake);
 }
 
 static BZ_NOINLINE void deliver_rarer(struct bz_wake *wake)

@@ -151,6 +151,7 @@ struct bz_wait;
 typedef bool bz_wait_hook(struct bz_wait *w, void *arg);
 
 struct bz_wait {
+    struct bz_wait_head head; /* first; constant */
     bz_os_word arbiter;     /* BZ_WAIT_OPEN, or the outcome; the thread that sets it must resume */
     bool is_sole;           /* constant: only the waker ends it, no arbiter is needed */
     bool is_published;      /* task->wait was set; written by the hook, then the waiter */
@@ -166,10 +167,15 @@ struct bz_wait {
     struct bz_timer timer; /* timer.proc is NULL: never armed */
 };
 
+/* bz_wait_claim below as a function, and the cases that it has not inline. */
+BZ_MUST_USE bool bz_wait_claim_called(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
+BZ_MUST_USE bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
+
 /* Prepare a wait of the caller: a task, or a plain thread of `os`. */
 static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
                                  blitz_deadline until)
 {
+    w->head.claim = bz_wait_claim_called;
     bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
     w->is_sole = false;
     w->is_published = false;
@@ -240,7 +246,6 @@ bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
  * plain form, may continue as soon as the wait is claimed. If bz_wait_is_early() is true, such a waiter takes
  * the lock once before it reads anything that the waker wrote under it.
  */
-BZ_MUST_USE bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32_t outcome,
                                                        struct bz_wake *wake)
 {
@@ -262,6 +267,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_waiter_grant(struct bz_waiter *w, int result,
                                                          struct bz_wake *wake)
 {
+<<<<<<< HEAD
     bz_list_remove(&w->in);
     w->state = BZ_WAITER_GRANTED;
     if (!BZ_BROKEN(204))
@@ -273,6 +279,9 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_waiter_grant(struct bz_waiter *w, in
     if (BZ_BROKEN(204))
         bz_set(&w->result, result);
     return true;
+=======
+    return bz_waiter_grant_by(w, result, wake, bz_wait_claim);
+>>>>>>> f8d7b60 (wait, io: claim a wait by its own function; tools/tangle)
 }
 
 /* The same; the wake-up is added to a list. */

@@ -33,6 +33,12 @@
 
 struct bz_wait;
 
+/* The beginning of a struct bz_wait (sched/wait.h): the function that claims it. So src/io, which is below the
+ * scheduler, claims a waiter without a call upward. */
+struct bz_wait_head {
+    bool (*claim)(struct bz_wait *wait, uint32_t outcome, struct bz_wake *wake);
+};
+
 enum bz_waiter_state {
     BZ_WAITER_OUT,     /* in no queue */
     BZ_WAITER_QUEUED,  /* in the queue */
@@ -145,13 +151,38 @@ static inline void bz_wakelist_notify(struct bz_wakelist *list, struct bz_waiter
     bz_wakelist_add(list);
 }
 
+/* Take a blocking waiter off its queue and grant it `result`, with this function to claim its wait. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool
+bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake,
+                   bool (*claim)(struct bz_wait *wait, uint32_t outcome, struct bz_wake *wake))
+{
+    bz_list_remove(&w->in);
+    w->state = BZ_WAITER_GRANTED;
+    if (!BZ_BROKEN(204))
+        bz_set(&w->result, result); /* before the claim: I2 */
+    if (!claim(w->wait, w->outcome, wake)) {
+        w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: sched/wait.h, rule 2 */
+        return false;
+    }
+    if (BZ_BROKEN(204))
+        bz_set(&w->result, result);
+    return true;
+}
+
 /*
  * Take a waiter off its queue. A blocking one is granted `result`, a polled one is notified.
  * Returns: true: *wake must be delivered once the lock is dropped. False: the wait had another outcome
  *          (a deadline, a cancel, another case of a select); nothing was granted, it is off the queue, and
  *          *wake is BZ_WAKE_NONE.
- * Defined in sched/wait.c; sched/wait.h has the inline form for blocking waiters.
+ * sched/wait.h has a faster form for blocking waiters (bz_waiter_grant).
  */
-BZ_MUST_USE bool bz_waiter_claim(struct bz_waiter *w, int result, struct bz_wake *wake);
+BZ_MUST_USE static inline bool bz_waiter_claim(struct bz_waiter *w, int result,
+                                               struct bz_wake *wake)
+{
+    if (!w->is_polled)
+        return bz_waiter_grant_by(w, result, wake, ((struct bz_wait_head *)w->wait)->claim);
+    bz_waiter_notify(w, wake);
+    return true;
+}
 
 #endif
