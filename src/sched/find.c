@@ -441,7 +441,7 @@ bz_entry bz_find(struct bz_machine *m)
             continue;
         }
         if (m->is_searching)
-            bz_search_ended(m); /* I1 */
+            bz_search_ended(m, bz_entry_tag(e) == BZ_ENTRY_JOB); /* I1 */
         if (may_run(m, e))
             return bz_entry_tag(e) == BZ_ENTRY_JOB ? bz_job_adopt(m, e) : e;
         check_progress(&empty);

@@ -475,8 +475,8 @@ void bz_rouse(struct bz_runtime *rt, int proc);
 void bz_rouse_one(struct bz_runtime *rt);
 /* rouse.c: several tasks were queued at once: rouse a proc, unless this proc reaches them soon. */
 void bz_rouse_for_batch(struct bz_machine *m);
-/* ... A searcher has found work and runs it: stop counting it as a searcher. */
-void bz_search_ended(struct bz_machine *m);
+/* ... A searcher has found a task, or a forked job, and runs it: stop counting it as a searcher. */
+void bz_search_ended(struct bz_machine *m, bool is_job);
 /* Drop the tombstones at the injector's front. Returns how many. */
 unsigned bz_tidy_injector(struct bz_runtime *rt);
 /* A tombstone was taken from a queue: drop its reference. */

@@ -267,21 +267,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_waiter_grant(struct bz_waiter *w, int result,
                                                          struct bz_wake *wake)
 {
-<<<<<<< HEAD
-    bz_list_remove(&w->in);
-    w->state = BZ_WAITER_GRANTED;
-    if (!BZ_BROKEN(204))
-        bz_set(&w->result, result); /* before the claim: wait/waiter.h, I2 */
-    if (!bz_wait_claim(w->wait, w->outcome, wake)) {
-        w->state = BZ_WAITER_OUT; /* the waiter takes the lock before it leaves: rule 2 */
-        return false;
-    }
-    if (BZ_BROKEN(204))
-        bz_set(&w->result, result);
-    return true;
-=======
     return bz_waiter_grant_by(w, result, wake, bz_wait_claim);
->>>>>>> f8d7b60 (wait, io: claim a wait by its own function; tools/tangle)
 }
 
 /* The same; the wake-up is added to a list. */

@@ -487,7 +487,7 @@ static int burns_its_cost(size_t from, size_t to, void *arg)
 }
 
 #if defined(BZ_DELAY) || defined(BZ_DEBUG)
-enum { SLACK = 5 }; /* every lock may linger, which takes time */
+enum { SLACK = 3 }; /* every lock may linger, which takes time: 1.27 was seen in 1 of 120 runs */
 #else
 enum { SLACK = 10 };
 #endif
