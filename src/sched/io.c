@@ -20,7 +20,7 @@
  * earlier, from the poll or not. Rejected: placing each task as an ordinary wake-up. Then the
  * last task of the list ran first, and each task cost a check.
  *
- * Hearing: a machine polls its own poll when it sleeps there; while it is busy, every REAP_NS at
+ * Hearing: a machine polls its own poll when it sleeps there; while it is busy, every HEAR_NS at
  * most; and while it spins for work. The monitor polls for procs that are stuck.
  *
  * A foreign waker may run any code, so a task of its own wakes it, as in timer.c.

@@ -9,6 +9,8 @@
 #ifndef T_SCHED_SIM_H
 #define T_SCHED_SIM_H
 
+#include <stdatomic.h>
+
 #include "blitz.h"
 #include "sched/sched.h"
 #include "support/sim.h"
@@ -20,21 +22,21 @@ struct sim_scene {
     int want;
 };
 
-/* Blocks of memory that the runtime has. A simulation is one thread. */
-static int sim_blocks;
+/* Blocks of memory that the runtime has. Its threads take turns, but TSan sees threads. */
+static atomic_int sim_blocks;
 
 static inline void *sim_alloc(void *ctx, size_t size, size_t align)
 {
     void *block = bz_alloc(&bz_allocator_libc, size, align);
     (void)ctx;
-    sim_blocks += block != NULL;
+    atomic_fetch_add(&sim_blocks, block != NULL);
     return block;
 }
 
 static inline void sim_free(void *ctx, void *block, size_t size)
 {
     (void)ctx;
-    sim_blocks--;
+    atomic_fetch_sub(&sim_blocks, 1);
     bz_free(&bz_allocator_libc, block, size);
 }
 
