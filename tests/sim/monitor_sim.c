@@ -2,6 +2,8 @@
  * The monitor in virtual time: private work of a busy machine is taken within a few checks, and an
  * idle runtime has no checks at all.
  */
+#include <stdatomic.h>
+
 #include "support/sched_sim.h"
 
 #include "os/fault.h"
@@ -195,16 +197,17 @@ TEST(monitor, a_lone_task_of_one_proc_needs_none)
 /* A system whose barrier checks whether a machine has been asked (sched/retake.h). */
 static struct {
     int (*barrier)(const struct bz_os *os);
-    struct bz_runtime *rt;
-    unsigned asked;   /* barriers that were paid for while one was */
+    _Atomic(struct bz_runtime *) rt; /* TSan sees threads where a simulation has turns */
+    atomic_uint asked;               /* barriers that were paid for while one was */
     uint64_t rescued; /* entries that the monitor has taken out of machines, in all runs */
 } watched;
 
 static int watched_barrier(const struct bz_os *os)
 {
     bool is_asked = false;
-    for (unsigned i = 0; watched.rt != NULL && i < bz_machines_count(watched.rt); i++) {
-        struct bz_retake *taken = &bz_machines_at(watched.rt, i)->taken;
+    struct bz_runtime *rt = watched.rt;
+    for (unsigned i = 0; rt != NULL && i < bz_machines_count(rt); i++) {
+        struct bz_retake *taken = &bz_machines_at(rt, i)->taken;
         is_asked |=
             bz_load_relaxed(&taken->retake) == BZ_TAKING_ASKED; /* relaxed: one thread runs */
     }

@@ -4,11 +4,12 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "io/attempt.h"
 #include "support/net_sim.h"
 
-static int refusal; /* the errno of each enter; 0: none is refused */
+static atomic_int refusal; /* the errno of each enter; 0: none is refused */
 
 static int refuse(const char *call)
 {
