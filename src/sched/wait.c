@@ -228,6 +228,14 @@ static bool show(struct bz_wait *w, bool *goes_on)
     return false;
 }
 
+bool bz_wait_publish_flagged(struct bz_wait *w)
+{
+    if (BZ_BROKEN(341))
+        return bz_wait_publish_in_full(w);
+    bool is_cancelled = bz_word_is_cancelled(&w->task->word); /* not under a shield */
+    return !is_cancelled || !end(w, CANCEL, BZ_WAIT_CANCELLED);
+}
+
 bool bz_wait_publish_in_full(struct bz_wait *w)
 {
     bool goes_on = true;

@@ -215,6 +215,9 @@ BZ_MUST_USE uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *a
 /* For the hook, under the primitive's lock: let deadline and cancel see the wait. The hook returns
  * the result. False: the task was cancelled meanwhile, and continues. */
 BZ_MUST_USE bool bz_wait_publish_in_full(struct bz_wait *w);
+/* ... The wait is published and the task's cancel flag is set. The wait must not be published again: a canceller may
+ * have ended it, and the waiter may have left it. */
+BZ_MUST_USE bool bz_wait_publish_flagged(struct bz_wait *w);
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
 {
     struct bz_task *t = w->task;
@@ -226,7 +229,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
     bz_wait_order(t->rt);
     /* relaxed: wait.c [C] */
     return BZ_LIKELY(!(bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED)) ||
-           bz_wait_publish_in_full(w);
+           bz_wait_publish_flagged(w);
 }
 
 /* For the hook, instead of bz_wait_publish: end the wait with this outcome. No other thread sees
