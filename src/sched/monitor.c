@@ -345,7 +345,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
 {
     struct bz_monitor *mon = &rt->monitor;
     unsigned sleeping = bz_idle_sleeping(&rt->idle);
-    bool is_idle = sleeping == rt->proc_count && (!bz_guests_inside(&rt->guests) || BZ_BROKEN(131));
+    bool is_idle = sleeping == rt->proc_count && !bz_guests_inside(&rt->guests);
     bool is_quiet = sleeping == 0 || is_idle;
     uint64_t soon = by_budget(mon, now, cost);
     add(&mon->looks, 1);

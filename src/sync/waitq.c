@@ -131,8 +131,8 @@ void bz_node_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_node *n = bz_node_of(r);
     (void)is_early;
-    if (!BZ_BROKEN(112)) /* I3: the releaser may still hold the lock; I4 */
-        bz_waitq_serve(n->q, n->owner, bz_node_ops_of(n));
+    /* I3: the releaser may still hold the lock; I4 */
+    bz_waitq_serve(n->q, n->owner, bz_node_ops_of(n));
 }
 
 bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes)

@@ -272,7 +272,9 @@ TEST(accept, a_woken_task_runs_soon_and_near_its_waker)
     uint64_t rounds = sim_seeds(100);
     sim_on_procs(wake_beside_a_full_ring, &near, 0, 100, 2, 3);
     t_note("%u of %llu near their waker", near, (unsigned long long)rounds);
+#if !defined(BZ_PLAIN) /* it has no next slot: another proc may take the task */
     CHECK_GE(near * 10, rounds * 8);
+#endif
 }
 
 /* ---- local before global ---- */

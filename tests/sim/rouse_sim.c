@@ -109,6 +109,9 @@ static int low_load(void *arg)
 /* Every file that has been waited for since the decision is in one poll. */
 TEST(rouse, at_low_load_one_proc_listens_for_all)
 {
+#if defined(BZ_PLAIN)
+    t_skip("in the plain form each proc listens for itself");
+#endif
     seen.runs = seen.gathered = 0;
     net_on_procs(low_load, NULL, (struct bz_sim_net_config){.is_calm = true}, 60, 2, 4);
     t_note("%u of %u runs gathered", seen.gathered, seen.runs);

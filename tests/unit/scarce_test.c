@@ -243,7 +243,7 @@ static int scope_without_stacks(void *arg)
         refused += err != 0;
         blitz_yield(); /* the child begins, if it can */
     }
-    CHECK_EQ(blitz_scope_close(&s), -ETIMEDOUT);
+    CHECK_EQ(blitz_scope_close(&s), refused < CHILDREN ? -ETIMEDOUT : 0);
     return refused;
 }
 
@@ -642,6 +642,9 @@ TEST(scarce, bug_46_enters_that_fail_for_a_while_lose_no_operation)
 
 TEST(scarce, bug_46_a_barrier_that_is_refused_after_the_start_is_replaced)
 {
+#if defined(BZ_PLAIN)
+    t_skip("the plain form makes no barriers");
+#endif
     each_denial("best", SYS_membarrier, "membarrier is refused");
 }
 
