@@ -143,13 +143,6 @@ bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-/* Return true: the caller has tried already. */
-bool bz_crowd_is_far(const struct bz_request *r)
-{
-    (void)r;
-    return true;
-}
-
 void bz_crowd_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_wakelist wakes;

@@ -54,13 +54,12 @@ void bz_crowd_lock(struct bz_request *r);
 void bz_crowd_unlock(struct bz_request *r, struct bz_wakelist *wakes);
 bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes);
 bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes);
-bool bz_crowd_is_far(const struct bz_request *r);
 void bz_crowd_resumed(struct bz_request *r, bool is_early);
-#define BZ_CROWD_REQUEST(what_)                                                      \
-    {                                                                                \
-        .what = (what_), .lock = bz_crowd_lock, .unlock = bz_crowd_unlock,           \
-        .enter = bz_crowd_enter, .leave = bz_crowd_leave, .is_far = bz_crowd_is_far, \
-        .resumed = bz_crowd_resumed                                                  \
+#define BZ_CROWD_REQUEST(what_)                                             \
+    {                                                                       \
+        .what = (what_), .lock = bz_crowd_lock, .unlock = bz_crowd_unlock,  \
+        .enter = bz_crowd_enter, .leave = bz_crowd_leave, .is_tried = true, \
+        .resumed = bz_crowd_resumed                                         \
     }
 
 /* Receive without waiting: 0, -EAGAIN (nothing new), -EPIPE (nothing new, and closed). */

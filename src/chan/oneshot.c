@@ -217,19 +217,12 @@ static bool oneshot_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-/* Return true: the caller has tried already. */
-static bool oneshot_is_far(const struct bz_request *r)
-{
-    (void)r;
-    return true;
-}
-
 static const struct bz_request_ops receiving = {.what = "oneshot",
                                                 .lock = oneshot_lock,
                                                 .unlock = oneshot_unlock,
                                                 .enter = oneshot_enter,
                                                 .leave = oneshot_leave,
-                                                .is_far = oneshot_is_far};
+                                                .is_tried = true};
 
 int blitz_oneshot_recv(blitz_oneshot *o, void *value, blitz_deadline until)
 {

@@ -83,13 +83,6 @@ static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return !op->is_done;
 }
 
-/* Return true: the caller has tried the step already. */
-static BZ_ALWAYS_INLINE bool chan_is_far(const struct bz_request *r)
-{
-    (void)r;
-    return true;
-}
-
 static BZ_ALWAYS_INLINE void chan_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_chan_op *op = op_of(r);
@@ -102,7 +95,7 @@ static BZ_ALWAYS_INLINE void chan_resumed(struct bz_request *r, bool is_early)
 #define CHAN_REQUEST(what_)                                                             \
     {                                                                                   \
         .what = (what_), .lock = chan_lock, .unlock = chan_unlock, .enter = chan_enter, \
-        .leave = chan_leave, .is_far = chan_is_far, .resumed = chan_resumed             \
+        .leave = chan_leave, .is_tried = true, .resumed = chan_resumed                  \
     }
 
 const struct bz_request_ops bz_chan_requests[] = {

@@ -37,10 +37,11 @@
 struct bz_request_ops {
     const char *what; /* for dumps */
     void (*lock)(struct bz_request *r);
-    /* May not touch the request once the lock is dropped, unless there are wake-ups: then its owner waits. */
+    /* Drop the lock, then deliver. Must not touch the request after that: its owner may be gone. */
     void (*unlock)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*enter)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*leave)(struct bz_request *r, struct bz_wakelist *wakes);
+    bool is_tried; /* blocking callers have tried already, without success: the hook enters */
     /* Without the lock: predict whether `enter` will have to wait. NULL: not known. */
     bool (*is_far)(const struct bz_request *r);
     /* A blocking request continues after a grant. NULL: nothing to do. */
@@ -136,7 +137,7 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
 {
     struct bz_wait w;
     r->waiter.wait = &w;
-    bool is_far = by->is_far != NULL && by->is_far(r);
+    bool is_far = by->is_tried || (by->is_far != NULL && by->is_far(r));
     for (;;) {
         if (!is_far && bz_request_enter_by(r, by))
             return bz_get(&r->waiter.result);
@@ -153,12 +154,12 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
     }
 }
 
+/* ---- as a future ---- */
+
 /* True if it is done; waiter.result has the result. Else the waker is woken when another poll may
  * succeed. */
-
-/* Cancel it. False: it was done all the same. */
 BZ_MUST_USE bool bz_request_poll(struct bz_request *r, const blitz_waker *waker);
-/* Give it up. False: it was done all the same. */
+/* Cancel it. False: it was done all the same. */
 bool bz_request_cancel(struct bz_request *r);
 
 #endif
