@@ -1,8 +1,8 @@
 /*
  * error.h - one name for each error of the system's.
  *
- * EAGAIN and EWOULDBLOCK, and EOPNOTSUPP and ENOTSUP, are one number each on Linux only. What a system call leaves in
- * errno goes through bz_error_of() before it is compared or returned; above that, the two other names do not occur.
+ * EAGAIN and EWOULDBLOCK, and EOPNOTSUPP and ENOTSUP, are one number each on Linux only. The errno of a system
+ * call goes through bz_error_of() before it is compared or returned; above that, the two other names do not occur.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H

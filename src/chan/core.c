@@ -12,7 +12,7 @@
  * it; a new call may.
  *
  * A rendezvous has no store. A value passes from a sender's memory to a receiver's in the step of
- * whichever comes second. A receiver that polls cannot be given a value, so it is notified that a sender
+ * the party that comes second. A receiver that polls cannot be given a value, so it is notified that a sender
  * waits, and takes. A receiver can take from a sender that polls, which is the exception that blitz/chan.h
  * names: of two futures one has to stand still for the other.
  *
