@@ -401,6 +401,76 @@ TEST(token, a_wait_ends_at_its_deadline_or_with_the_token)
     blitz_token_unref(t);
 }
 
+/* ---- a token that parties of every form wait for ---- */
+
+static int waits_for_token(void *token)
+{
+    return blitz_token_wait(token, BLITZ_FOREVER);
+}
+
+static int waits_for_token_a_moment(void *token)
+{
+    int err = blitz_token_wait(token, blitz_after(20 * BLITZ_US));
+    return err == -ETIMEDOUT ? 0 : err;
+}
+
+struct polls_token {
+    blitz_token *token;
+    blitz_token_future f;
+};
+
+static blitz_poll polls_token(void *state, blitz_cx *cx)
+{
+    struct polls_token *p = state;
+    if (p->f.future.ops == NULL)
+        blitz_token_wait_future_init(&p->f, p->token);
+    return p->f.future.ops->poll(&p->f.future, cx->waker);
+}
+
+static void *waits_for_token_on_a_thread(void *token)
+{
+    CHECK_EQ(blitz_token_wait(token, BLITZ_FOREVER), 0);
+    return NULL;
+}
+
+static int all_wait_for_one_token(void *arg)
+{
+    enum { FORMS = 4, EACH = 3 };
+    blitz_task *t[FORMS * EACH];
+    blitz_token *token;
+    pthread_t thread;
+    (void)arg;
+    CHECK_EQ(blitz_token_new(NULL, &token), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, waits_for_token_on_a_thread, token), 0);
+    for (int i = 0; i < FORMS * EACH; i++) {
+        struct polls_token p = {.token = token};
+        if (i % FORMS == 0)
+            CHECK_EQ(blitz_spawn_poll(polls_token, &p, sizeof p, NULL, &t[i]), 0);
+        else
+            CHECK_EQ(blitz_spawn(i % FORMS == 1 ? waits_for_token_a_moment : waits_for_token, token,
+                                 NULL, &t[i]),
+                     0);
+        if (i % FORMS == 3)
+            blitz_task_cancel(t[i]);
+        blitz_yield();
+    }
+    blitz_token_cancel(token);
+    for (int i = 0; i < FORMS * EACH; i++) {
+        int result;
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
+        CHECK(result == 0 || (i % FORMS == 3 && result == -ECANCELED));
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    blitz_token_unref(token);
+    return 0;
+}
+
+TEST(token, fibers_polled_tasks_and_threads_wait_for_one_token)
+{
+    for (int round = 0; round < 50; round++)
+        t_on_each(all_wait_for_one_token, NULL, 0);
+}
+
 static void *cancel_it(void *token)
 {
     blitz_token_cancel(token);
