@@ -30,7 +30,9 @@
  * (epoll), 0.16 instead of 0.71 (uring); CPU for a message 1.02 times that of one proc instead of 1.2 (epoll) and
  * 1.7 (uring).
  *
- * A decision that a thread reads late does no harm: the file or task moves at the next wait.
+ * A thread may act on a decision that is no longer in force. A file then moves at the next wait. A task is then in the
+ * inbox of a proc that is not home any more, and that proc may be at a long task. So the monitor shares the inbox of a
+ * former home as soon as that of the home (monitor.c).
  */
 #include "sched/gather.h"
 

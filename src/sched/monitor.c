@@ -12,6 +12,8 @@
  *    because they seemed short (rouse.c);
  *  - the monitor fires timers that are due: the wheel has a lock;
  *  - the monitor polls its files. If it listens for all procs, that ends after HOME_NS (gather.c);
+ *  - the monitor shares the tasks of its inbox with all procs: after HOME_NS if it listens for all procs or once did,
+ *    otherwise after SLOW_NS;
  *  - for a lone forked job that is still exposed the monitor rouses a proc (job.c). The monitor fetches the jobs
  *    behind it when that job has been taken and the frame has not noticed;
  *  - if it stays stuck, and no other proc could run the waiting tasks, the monitor gives the proc to another machine
@@ -171,6 +173,14 @@ static bool is_home(struct bz_proc *p)
     return bz_gather_home(p->rt, bz_gather_word(&p->rt->gather)) == p;
 }
 
+/* Return how long the inbox of a stuck proc waits for its machine. Other procs pass on tasks that I/O has woken to
+ * the inbox of the home. A machine may read the decision, and push its task after another decision. So a proc that was
+ * home once keeps the shorter limit. */
+static uint64_t inbox_waits(const struct bz_proc *p)
+{
+    return p->seen.was_home ? HOME_NS : SLOW_NS;
+}
+
 /* Poll its files, because its machine does not get to it. */
 static bool hear_for(struct bz_proc *p)
 {
@@ -184,22 +194,21 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         see(p, now);
+        p->seen.was_home |= is_home(p);
         if (!p->seen.is_stuck)
             continue;
         bz_store_relaxed(&rt->monitor.sees_hogs,
                          1); /* relaxed: a hint. Tasks woken here are urgent */
-        if (now - p->seen.since_ns >= SLOW_NS && !bz_inbox_is_empty(&p->inbox))
-            share_inbox(p);
         if (bz_timers_fire(p, now)) {
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
         bool has_heard = hear_for(p);
         rt->monitor.is_useful |= has_heard && now - p->seen.since_ns >= USEFUL_NS;
-        if (is_home(p) && now - p->seen.since_ns >= HOME_NS) {
-            share_inbox(p);
+        if (is_home(p) && now - p->seen.since_ns >= HOME_NS)
             bz_gather_end(rt, now);
-        }
+        if (now - p->seen.since_ns >= inbox_waits(p) && !bz_inbox_is_empty(&p->inbox))
+            share_inbox(p);
         if (has_queued(p) && !BZ_BROKEN(331))
             bz_rouse_one(rt); /* its machine kept them because they seemed short, and one is not */
     }

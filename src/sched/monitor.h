@@ -40,6 +40,7 @@ struct bz_monitor_seen {
     bool is_asked;          /* to take entries from, at this look */
     bool is_hurried;        /* to check for urgent tasks, at this look */
     bool moves;             /* the whole proc moves */
+    bool was_home;          /* it listens for all procs, or once did: gather.c */
     bool is_blocked;        /* its thread sleeps in a call that it did not announce */
     bool has_clock;         /* the CPU clock of its thread could be read */
     uint64_t clock_ns;      /* when the CPU clock of its thread was last read */
