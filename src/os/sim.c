@@ -190,9 +190,11 @@ static void sim_relax(const struct bz_os *os, unsigned round)
 static void sim_delay(const struct bz_os *os, enum bz_os_point at)
 {
     struct bz_sim *sim = sim_of(os);
-    bool lingers = bz_sim_coin(sim, LINGER_ONE_IN);
+    struct sim_thread *me = sim->current;
+    me->lingers = bz_sim_coin(sim, LINGER_ONE_IN);
     bz_sim_mix(sim, SIM_EV_DELAY, at);
-    burn(sim, SIM_EV_DELAY, lingers ? bz_rng_below(&sim->choices, LINGER_NS_MAX) : 0);
+    burn(sim, SIM_EV_DELAY, me->lingers ? bz_rng_below(&sim->choices, LINGER_NS_MAX) : 0);
+    me->lingers = false;
 }
 
 static int sim_barrier(const struct bz_os *os)

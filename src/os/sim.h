@@ -16,7 +16,8 @@
  * While a thread can run, the clock stands still. When every thread sleeps or burns, the clock
  * jumps to the next deadline or end of burning. Burning threads share `cpus` CPUs evenly: three
  * threads that burn on two CPUs take 1.5 times as long, and thread CPU clocks show the share of
- * each. A clock read takes a few nanoseconds, so that a loop that polls the clock ends.
+ * each. A clock read takes a few nanoseconds, so that a loop that polls the clock ends. A delay point
+ * may hold up its thread; that time is not in the thread's CPU clock.
  *
  * Detected errors. If all threads sleep forever, it is a deadlock. A thread that relaxes spins_max
  * times without another operation spins endlessly. Threads left unjoined when the scenario returns,

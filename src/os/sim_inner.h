@@ -71,6 +71,7 @@ struct sim_thread {
     uint64_t since_ns;        /* when the current sleep, burn or join started */
     uint64_t burn_ns;         /* BURNING: remaining CPU time */
     uint64_t cpu_ns;          /* CPU time used so far */
+    bool lingers;             /* BURNING at a delay point: the system holds it up. Not in cpu_ns */
     uint64_t priority;        /* BZ_SIM_PRIORITY: the highest runs */
     uint32_t spins;           /* consecutive relaxes */
     struct sim_thread *joins; /* JOINING: the joined thread */

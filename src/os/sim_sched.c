@@ -98,7 +98,7 @@ static void burn_some(struct sim_thread *t, uint64_t share_ns)
 {
     uint64_t had = t->burn_ns < share_ns ? t->burn_ns : share_ns;
     t->burn_ns -= had;
-    t->cpu_ns += had;
+    t->cpu_ns += t->lingers ? 0 : had;
     if (t->burn_ns == 0)
         t->state = SIM_READY;
 }
