@@ -6,8 +6,8 @@
  * child of a process without a runtime has a count of 0. When it makes a runtime, it fills the
  * page.
  *
- * [P] enter: bz_forked_at release -> enter: bz_forked_at acquire
- *     the page is mapped before it is written
+ * [P] enter: bz_forked_at release -> enter, is_forked: bz_forked_at acquire
+ *     the page is mapped and filled before it is used
  */
 #define _GNU_SOURCE 1
 #include "os/forked.h"

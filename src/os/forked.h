@@ -36,9 +36,9 @@ void bz_forked_leave(void);
 BZ_COLD bool bz_forked_confirm(void);
 static BZ_ALWAYS_INLINE bool bz_is_forked(void)
 {
-    /* relaxed: not synchronised with other threads */
-    bz_forked_word *at = bz_load_relaxed(&bz_forked_at);
-    return BZ_UNLIKELY(bz_load_relaxed(at) == 0) && bz_forked_confirm(); /* relaxed: likewise */
+    bz_forked_word *at = bz_load_acquire(&bz_forked_at); /* forked.c [P] */
+    /* relaxed: only this process and its children write it */
+    return BZ_UNLIKELY(bz_load_relaxed(at) == 0) && bz_forked_confirm();
 }
 
 /* Log, once, why `call` cannot work in a child. */
