@@ -53,8 +53,7 @@ void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t 
     ask(m, run_of(p, tick));
 }
 
-/* True if the flag was meant for an earlier task on this machine, which has ended or waits. */
-static bool is_stale(struct bz_machine *m, uintptr_t asked)
+bool bz_ask_is_stale(struct bz_machine *m, uintptr_t asked)
 {
     uint32_t was;
     if (asked & ANY_TASK || BZ_BROKEN(275))
@@ -70,18 +69,4 @@ bool bz_machine_may_interrupt(struct bz_machine *m)
 {
     return m->current != NULL && bz_retake_where(&m->taken) == BZ_IN_USER &&
            m->deque.ends.paused_ == 0;
-}
-
-void blitz_poll_slow_(void)
-{
-    struct bz_machine *m = bz_machine_self();
-    if (m == NULL || !bz_machine_may_interrupt(m))
-        return;
-    blitz_share_slow_(); /* in the runtime: until then the monitor may be taking the jobs */
-    uintptr_t asked = bz_load_relaxed(bz_asked_of(&m->deque.ends)); /* relaxed: a hint */
-    if (asked == 0)
-        return;
-    bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint, I1 */
-    if (!is_stale(m, asked) && !BZ_BROKEN(104))
-        bz_yield();
 }

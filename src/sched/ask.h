@@ -8,6 +8,7 @@
 #define BZ_ASK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 #include "blitz/yield.h"
@@ -20,6 +21,9 @@ struct bz_proc;
 void bz_machine_ask(struct bz_machine *m);
 /* The same, if it is still at the run that began with that tick of that proc. */
 void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t tick);
+
+/* True if the flag was meant for an earlier task on this machine, which has ended or waits. */
+bool bz_ask_is_stale(struct bz_machine *m, uintptr_t asked);
 
 /* True if the task on this thread may be interrupted here and now. Called by that thread, in user code or in
  * a signal handler that interrupted it. */

@@ -9,9 +9,8 @@
  * Giving up (a deadline, a cancel) is a request to the future, which answers by its class. A revocable
  * or detachable future ends at once. A pinned future is polled until it is ready.
  *
- * The waker of a plain thread outlives the call if other code keeps a clone. So it is counted and comes
- * from the C library's allocator. This is the one place where waiting allocates. If there is no memory,
- * the thread polls again every millisecond instead.
+ * If there is no memory for the waker of a plain thread (waker.c), the thread polls again every millisecond
+ * instead.
  *
  * Any thread may wake a clone of a waker at any time. So a task parks here behind its state word, with
  * its full protocol: the most expensive wait there is. A wait that knows its waker, such as a sleep or
@@ -22,173 +21,21 @@
  * poll in which the task has left its stack, pending means: poll once more before parking. There may be
  * one poll too many, never one too few. (poll.c has the same rule for stackless tasks.) Such a poll
  * delays a task that waits for several futures at once. Debug builds warn of it, once for each name.
- *
- * [A] parker wake_by_ref: woken release -> parker sleep: woken acquire   what the waker did is visible to
- *     the thread that asks again
- * [B] parker drop: refs acq_rel -> parker drop: refs acq_rel      all uses come before the free
  */
 #include <errno.h>
 
 #include "base/log.h"
 #include "sched/look.h"
-#include "sched/readylist.h"
 #include "sched/wait.h"
-
-/* ---- wakers ---- */
-
-static const blitz_waker_ops parker_waker;
-
-blitz_waker blitz_waker_clone(const blitz_waker *w)
-{
-    if (w->ops != NULL)
-        w->ops->clone(w->data);
-    return *w;
-}
-
-bool bz_waker_is_ours(const blitz_waker *w)
-{
-    return w->ops == &bz_task_waker || w->ops == &parker_waker || w->ops == NULL ||
-           bz_readylist_is_ours(w);
-}
-
-/* Call our own wakers directly, and foreign ones outside the runtime: they may take long. */
-static void call(void (*fn)(void *), const blitz_waker *w)
-{
-    if (BZ_LIKELY(bz_waker_is_ours(w)))
-        fn(w->data);
-    else
-        bz_call_out(fn, w->data);
-}
-
-void blitz_waker_wake(blitz_waker *w)
-{
-    blitz_waker taken = *w;
-    *w = (blitz_waker){NULL, NULL}; /* first: *w may lie in memory that ends with the wake */
-    if (taken.ops != NULL)
-        call(taken.ops->wake, &taken);
-}
-
-void blitz_waker_wake_by_ref(const blitz_waker *w)
-{
-    if (w->ops != NULL)
-        call(w->ops->wake_by_ref, w);
-}
-
-void blitz_waker_drop(blitz_waker *w)
-{
-    if (w->ops != NULL)
-        call(w->ops->drop, w);
-    *w = (blitz_waker){NULL, NULL};
-}
-
-static void task_waker_clone(void *task)
-{
-    if (!BZ_BROKEN(75))
-        bz_task_ref(task);
-}
-
-static void task_waker_wake_by_ref(void *task)
-{
-    bz_task_wake(task);
-}
-
-static void task_waker_drop(void *task)
-{
-    if (!BZ_BROKEN(75))
-        bz_task_unref(task);
-}
-
-static void task_waker_wake(void *task)
-{
-    bz_task_wake(task);
-    task_waker_drop(task);
-}
-
-const blitz_waker_ops bz_task_waker = {task_waker_clone, task_waker_wake, task_waker_wake_by_ref,
-                                       task_waker_drop};
+#include "sched/waker.h"
 
 /* ---- a plain thread that waits ---- */
 
-struct parker {
-    const struct bz_os *os;
-    bz_os_word woken;
-    bz_atomic(uint32_t) refs;
-    uint64_t by; /* when to poll again at the latest; the thread's own */
-};
-
-static void parker_clone(void *data)
-{
-    bz_fetch_add_relaxed(&((struct parker *)data)->refs, 1); /* relaxed: the cloner holds one */
-}
-
-static void parker_wake_by_ref(void *data)
-{
-    struct parker *p = data;
-    bz_store_release(&p->woken, 1); /* [A] */
-    bz_os_wake(p->os, &p->woken, 1);
-}
-
-static void parker_drop(void *data)
-{
-    struct parker *p = data;
-    if (bz_fetch_sub_acqrel(&p->refs, 1) == 1) /* [B] */
-        bz_free(&bz_allocator_libc, p, sizeof *p);
-}
-
-static void parker_wake(void *data)
-{
-    parker_wake_by_ref(data);
-    parker_drop(data);
-}
-
-static const blitz_waker_ops parker_waker = {parker_clone, parker_wake, parker_wake_by_ref,
-                                             parker_drop};
-
-static struct parker *parker_new(const struct bz_os *os)
-{
-    struct parker *p = bz_alloc(&bz_allocator_libc, sizeof *p, _Alignof(struct parker));
-    if (p == NULL)
-        return NULL;
-    p->os = os;
-    p->by = BLITZ_FOREVER;
-    bz_atomic_init(&p->woken, 0);
-    bz_atomic_init(&p->refs, 1);
-    return p;
-}
-
-const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
-{
-    struct bz_machine *m = bz_machine_self();
-    if (m != NULL)
-        return m->rt->os;
-    const blitz_waker *parent;
-    if (bz_readylist_by(w, when, &parent))
-        return parent != NULL ? bz_waker_by(parent, when) : bz_os_outside();
-    if (w->ops != &parker_waker)
-        return bz_os_outside();
-    struct parker *p = w->data;
-    if (p->by > when)
-        p->by = when;
-    return p->os;
-}
-
-void bz_look_cancel(blitz_future *f)
-{
-    ((const struct bz_look_ops *)f->ops)->cancel(f);
-}
-
-bool bz_future_cancel(blitz_future *f)
-{
-    bool is_pinned = f->ops->kind == BLITZ_PINNED;
-    f->ops->cancel(f);
-    return is_pinned;
-}
-
 static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadline until)
 {
-    struct parker *p = parker_new(os);
+    struct bz_parker *p = bz_parker_new(os);
     bz_os_word alone = 0; /* without a parker: no waker wakes it */
-    blitz_waker w = p != NULL ? (blitz_waker){&parker_waker, p} : (blitz_waker){NULL, NULL};
+    blitz_waker w = p != NULL ? (blitz_waker){&bz_parker_waker, p} : (blitz_waker){NULL, NULL};
     bz_os_word *word = p != NULL ? &p->woken : &alone;
     int err = 0;
     while (f->ops->poll(f, &w) == BLITZ_PENDING) {
@@ -204,7 +51,7 @@ static int await_on_thread(const struct bz_os *os, blitz_future *f, blitz_deadli
         if (sleep > by)
             sleep = by;
         bz_os_wait(os, word, 0, sleep);
-        bz_xchg_acquire(word, 0); /* [A] */
+        bz_xchg_acquire(word, 0); /* waker.c [A] */
         if (p != NULL)
             p->by = BLITZ_FOREVER;
     }
@@ -345,12 +192,6 @@ int blitz_await(blitz_future *f, blitz_deadline until)
 }
 
 /* ---- time ---- */
-
-const struct bz_os *bz_os_here(void)
-{
-    struct bz_machine *m = bz_machine_self();
-    return m != NULL ? m->rt->os : bz_os_outside();
-}
 
 uint64_t blitz_now(void)
 {

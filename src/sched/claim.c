@@ -223,3 +223,19 @@ void bz_bury(struct bz_runtime *rt)
     while (bz_injector_take(&rt->injector, &e, 1, 1) != 0)
         bury(e);
 }
+
+/* ---- on behalf of host.c ---- */
+
+void bz_host_run(struct bz_task *t)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (!bz_claim_has_room(m)) { /* the plain form: another machine must do it */
+        bz_place(t->rt, bz_entry_resumed(t));
+        return;
+    }
+    enum bz_ran ran = bz_run_here(t);
+    if (ran == BZ_RAN_DONE)
+        bz_task_finish(t);
+    else
+        bz_task_set_aside(t, ran);
+}

@@ -135,7 +135,7 @@ static const char *proc_state(char *out, size_t size, struct bz_proc *p)
                                           [BZ_PROC_STARTING] = "a thread starts for it"};
     char thread[40];
     uint64_t id = 0;
-    uint32_t word = bz_load_acquire(&p->state); /* proc.c [M] */
+    uint32_t word = bz_load_acquire(&p->state); /* machines.c [M] */
     if (bz_proc_state_of(word) < BZ_PROC_ASLEEP) {
         snprintf(out, size, "%s", without[bz_proc_state_of(word)]);
         return out;

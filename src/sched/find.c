@@ -113,35 +113,6 @@ static bool fill_hand(struct bz_machine *m)
     return count > 0;
 }
 
-/* Prefetch the first task of the batch. It runs after the current task, which is about to make system calls, so
- * there is time to fetch more than a switch needs. Tasks that only yield would pay more than they gain: 8 ns of 23. */
-void bz_warm_next(struct bz_machine *m)
-{
-    enum {
-        FROM = 3,
-        FRAMES = 12
-    }; /* cache lines: the frames of a read that waits, and of its caller */
-    struct bz_hand *h = &m->proc->hand;
-    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
-    struct bz_stack *next = bz_stack_in_hand(h, at);
-    if (next == NULL)
-        return;
-    char *sp = next->ctx.sp;
-    __builtin_prefetch((char *)bz_entry_task(bz_get(&h->entry[at])) + BZ_FETCHED);
-    for (int i = FROM; i < FRAMES; i++)
-        __builtin_prefetch(sp + BZ_FETCHED * i);
-    __builtin_prefetch(next->mark);
-}
-
-/* Take the first entry out of the batch; 0 if it was claimed. */
-static bz_entry take_first(struct bz_hand *h)
-{
-    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
-    bz_store_relaxed(&h->at, at + 1);      /* relaxed: likewise */
-    bz_hand_warm_up(h, at);
-    return bz_get(&h->entry[at]);
-}
-
 /* A proc sleeps or searches: return all but the next entry of the batch to the ring, where others can steal them. */
 static void open_hand(struct bz_machine *m)
 {
@@ -165,25 +136,12 @@ static bz_entry take_ring(struct bz_machine *m)
         open_hand(m);
     do {
         bool is_in_hand = bz_hand_left(h) > 0 || fill_hand(m);
-        bz_entry e = is_in_hand ? take_first(h) : bz_runq_take(&m->proc->ring);
+        bz_entry e = is_in_hand ? bz_hand_take_first(h) : bz_runq_take(&m->proc->ring);
         if (e == 0 && !is_in_hand)
             return 0;
         won = e != 0 ? win(e) : 0; /* 0: it was claimed out of the batch */
     } while (won == 0);
     return won;
-}
-
-unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
-{
-    struct bz_hand *h = &p->hand;
-    unsigned n = 0;
-    while (bz_hand_left(h) > 0)
-        if ((out[n] = take_first(h)) != 0)
-            n++;
-    if ((out[n] = bz_load_relaxed(&p->next)) != 0) /* relaxed: ours to touch */
-        n++;
-    bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
-    return n;
 }
 
 bz_entry bz_take_own(struct bz_machine *m)

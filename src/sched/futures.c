@@ -117,12 +117,6 @@ static struct bz_join *join_of(blitz_future *future)
     return (struct bz_join *)BZ_CONTAINER_OF(future, blitz_join_future, future)->inside;
 }
 
-const blitz_future *bz_join_future_of(const struct bz_join *j)
-{
-    const void *at = (const char *)j - offsetof(blitz_join_future, inside);
-    return &((const blitz_join_future *)at)->future;
-}
-
 static void join_cancel(blitz_future *future)
 {
     struct bz_join *j = join_of(future);

@@ -123,15 +123,6 @@ static void go_out(struct bz_runtime *rt, struct bz_machine *m)
         bz_os_wake(os, &g->left, 1); /* an address: it may be gone */
 }
 
-void bz_guests_share(struct bz_runtime *rt)
-{
-    struct bz_guests *g = &rt->guests;
-    bz_lock_take(&g->lock, rt->os);
-    for (struct bz_machine *m = g->idle; m != NULL; m = m->next_guest)
-        bz_machine_share_stacks(m);
-    bz_lock_drop(&g->lock, rt->os);
-}
-
 static void await_last(struct bz_runtime *rt)
 {
     struct bz_guests *g = &rt->guests;

@@ -31,7 +31,7 @@ struct bz_guests {
 void bz_guests_init(struct bz_guests *g);
 /* Every task has ended: wait for guests on their way out, and free what the guests hold. */
 void bz_guests_fini(struct bz_runtime *rt);
-/* Stacks are short: guests that are not inside give theirs to the pool. Any thread. */
+/* stacks.c: stacks are short: guests that are not inside give theirs to the pool. Any thread. */
 void bz_guests_share(struct bz_runtime *rt);
 
 /* True if there are guests inside, whose jobs need the monitor. A hint, but see monitor.c [S]. */

@@ -117,34 +117,6 @@ void *bz_task_take_pointer(struct bz_task *t)
     return p;
 }
 
-void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx)
-{
-    struct bz_machine *m = bz_machine_self();
-    if (m == NULL || m->holds_on > 0 || bz_retake_where(&m->taken) != BZ_IN_RUNTIME) {
-        drop(value, ctx);
-        return;
-    }
-    uint32_t was;
-    bz_leave(BZ_IN_USER);
-    drop(value, ctx);
-    (void)!bz_enter(&was);
-}
-
-struct call {
-    void (*fn)(void *arg);
-};
-
-static void call_fn(void *arg, void *call)
-{
-    ((struct call *)call)->fn(arg);
-}
-
-void bz_call_out(void (*fn)(void *), void *arg)
-{
-    struct call call = {fn};
-    bz_drop_out(call_fn, arg, &call);
-}
-
 void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx)
 {
     if ((t->marks & BZ_MARK_POINTER) && t->pointer != NULL && drop_result != NULL)

@@ -49,8 +49,6 @@
  * stack of any parked fiber (the task may wait for something that this fiber holds). Rejected: reserving a stack
  * at each spawn (a spawn would cost more than the call that it usually becomes).
  *
- * [S] begins: is_short store, then the full fence of idle.c, wanted -> sleep: the full fence of idle.c, announce, then
- *     is_short load   the sleeper sees the shortage, or is seen to sleep
  * [K] give: free release -> take: free acquire   the stack was left before it is used again
  */
 #include "sched/host.h"
@@ -111,23 +109,6 @@ static bool keep(struct bz_task *t, enum bz_kept_for which)
         return false;
     bz_task_begin_on(t, s);
     return true;
-}
-
-/* ---- sleepers ---- */
-
-void bz_shortage_begins(struct bz_runtime *rt)
-{
-    if (bz_is_short(rt))
-        return;
-    bz_store_relaxed(&rt->tasks.is_short, 1); /* relaxed: [S]'s fences order it */
-    bz_guests_share(rt);
-    for (unsigned i = 0; i < rt->proc_count && !BZ_BROKEN(304); i++) {
-        struct bz_proc *p = &rt->procs[i];
-        uint32_t word =
-            bz_load_relaxed(&p->state); /* relaxed: one without a machine has no stack */
-        if (bz_proc_state_of(word) >= BZ_PROC_ASLEEP)
-            bz_rouse(rt, bz_idle_wanted(&rt->idle, i)); /* [S] */
-    }
 }
 
 /* ---- hosts ---- */
@@ -286,20 +267,4 @@ enum bz_without bz_do_without(struct bz_machine *m, bz_entry e)
     if (bz_timer_wake_here(bz_entry_task(e)))
         return BZ_WITHOUT_GONE;
     return do_without(bz_entry_task(e));
-}
-
-/* ---- the host ---- */
-
-void bz_host_run(struct bz_task *t)
-{
-    struct bz_machine *m = bz_machine_self();
-    if (!bz_claim_has_room(m)) { /* the plain form: another machine must do it */
-        bz_place(t->rt, bz_entry_resumed(t));
-        return;
-    }
-    enum bz_ran ran = bz_run_here(t);
-    if (ran == BZ_RAN_DONE)
-        bz_task_finish(t);
-    else
-        bz_task_set_aside(t, ran);
 }

@@ -47,7 +47,7 @@ bool bz_kept_is(const struct bz_runtime *rt, const struct bz_stack *s);
 /* A task has ended on a kept stack and the stack is left. */
 void bz_kept_give(struct bz_runtime *rt, struct bz_stack *s);
 
-/* The system has refused a stack: spawns reserve theirs from now on, and each machine that sleeps gives up its
+/* stacks.c: the system has refused a stack: spawns reserve theirs from now on, and each machine that sleeps gives up its
  * stacks. Any thread. */
 void bz_shortage_begins(struct bz_runtime *rt);
 
@@ -61,7 +61,7 @@ enum bz_without {
 /* Find a way to run e without a stack from the pool. The caller has claimed e; it is in the runtime, with a proc. */
 BZ_MUST_USE enum bz_without bz_do_without(struct bz_machine *m, bz_entry e);
 
-/* The calling fiber runs t, which was handed to it, on its own stack, and ends it or sets it aside. */
+/* claim.c: the calling fiber runs t, which was handed to it, on its own stack, and ends it or sets it aside. */
 void bz_host_run(struct bz_task *t);
 
 #endif

@@ -31,7 +31,14 @@ struct bz_jobs {
     bool is_gone;                /* its machine has lost its proc and does not know; likewise */
 };
 
-void bz_jobs_init(struct bz_jobs *jobs);
+static inline void bz_jobs_init(struct bz_jobs *jobs)
+{
+    bz_lock_init(&jobs->lock);
+    bz_list_init(&jobs->running);
+    bz_atomic_init(&jobs->count, 0);
+    jobs->reserve = NULL;
+    jobs->seen = 0;
+}
 /* The machine's thread ends. Jobs that it began may still run elsewhere; they stay in the list. */
 void bz_jobs_fini(struct bz_machine *m);
 
@@ -58,6 +65,11 @@ BZ_MUST_USE bool bz_job_give_back(bz_entry e);
 bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e);
 /* Its `run` returned BZ_RAN_JOB: wake the task that waits for the job. */
 void bz_job_finish(struct bz_task *t);
+
+/* Move jobs that have left the deque for good to the queues. In the runtime. */
+void bz_jobs_queue_all(struct bz_machine *m, struct blitz_job *all);
+/* A job has become visible to thieves: rouse a proc if needed. */
+void bz_jobs_published(struct bz_machine *m);
 
 /* The current task is about to leave its stack: move its pending jobs to the queues. */
 void bz_evacuate_slow(struct bz_machine *m);

@@ -1,11 +1,8 @@
 /*
- * join.c - waking a task, cancelling it, ending it, and waiting for its end.
+ * join.c - waiting for the end of a task. finish.c has that end.
  *
  * A joiner runs a child that has not started: claim.c. Otherwise the joiner waits, as a fiber (wait.h)
- * or as a future (futures.c). It links itself under the task's lock and marks in the task's word that
- * a joiner waits. The thread that completes the task sees that mark, and takes the list under the same
- * lock. So either the joiner sees the end, or the completing thread sees the joiner. If no task waits,
- * the end is one step of the word.
+ * or as a future (futures.c).
  *
  * A cancel of a task that joins without a deadline is passed on to the child. The parent cannot return
  * while the child works on its behalf, so it asks the child to stop. Therefore such a join has one waker,
@@ -14,77 +11,8 @@
 #include <errno.h>
 
 #include "sched/ask.h"
+#include "sched/finish.h"
 #include "sched/request.h"
-
-/* ---- waking and ending ---- */
-
-void bz_task_wake(struct bz_task *t)
-{
-    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
-    if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE) {
-        bz_trace_wake(t, 0);
-        bz_place(t->rt, bz_entry_resumed(t));
-    }
-}
-
-/* Claim the first joiner. Return true if there are others. */
-static bool claim_joiner(struct bz_task *t, struct bz_wake *wake)
-{
-    wake->kind = BZ_WAKE_NONE;
-    bz_lock_take(&t->lock, t->rt->os);
-    struct bz_waiter *w = bz_waiter_first(&t->joiners);
-    if (w != NULL)
-        (void)!bz_waiter_claim(w, 0, wake); /* if it has left there is nothing to deliver */
-    bool has_more = !bz_list_is_empty(&t->joiners);
-    bz_lock_drop(&t->lock, t->rt->os);
-    return has_more;
-}
-
-static BZ_NOINLINE void wake_joiners(struct bz_task *t, unsigned refs)
-{
-    bool has_more = true;
-    while (has_more) {
-        struct bz_wake wake;
-        has_more = claim_joiner(t, &wake);
-        bz_wake_deliver(&wake);
-    }
-    if (bz_word_drop(&t->word, refs))
-        t->ops->drop(t);
-}
-
-/* Drop the task if it is a fiber, as most are: its header is kept for the next. */
-static BZ_ALWAYS_INLINE bool is_kept(struct bz_machine *m, struct bz_task *t)
-{
-    return BZ_LIKELY(t->ops == &bz_fiber_ops) && bz_task_stash(&m->proc->tasks, t);
-}
-
-/* Complete a task that has returned. The caller gives up `refs` references with it: one step if no task waits. */
-static BZ_ALWAYS_INLINE void complete(struct bz_task *t, unsigned refs)
-{
-    struct bz_runtime *rt = t->rt;
-    uint32_t was;
-    struct bz_machine *m = bz_machine_self(); /* one of ours, with a proc or without */
-    bool has_proc = bz_enter_on(m, &was);     /* once for all that follows */
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    switch (bz_word_exit(&t->word, refs)) {
-    case BZ_EXIT_TELL:
-        wake_joiners(t, refs);
-        break;
-    case BZ_EXIT_LAST:
-        if (!has_proc || !is_kept(m, t))
-            t->ops->drop(t);
-        break;
-    case BZ_EXIT_DONE:
-        break;
-    }
-    bz_task_strike(rt); /* after that the runtime may end, but for its machines */
-    bz_leave_on(m, was);
-}
-
-void bz_task_finish(struct bz_task *t)
-{
-    complete(t, 1); /* the scheduler's */
-}
 
 /* Complete a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
 static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t)
@@ -92,13 +20,13 @@ static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t
     struct bz_runtime *rt = m->rt;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     enum bz_exit is = bz_word_exit(&t->word, 2); /* the scheduler's and the handle's */
-    if (BZ_LIKELY(is == BZ_EXIT_LAST && m->proc != NULL && is_kept(m, t))) {
+    if (BZ_LIKELY(is == BZ_EXIT_LAST && m->proc != NULL && bz_task_is_kept(m, t))) {
         bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
         bz_live_end_near(&rt->tasks.live, &m->proc->tasks.live);
         return;
     }
     if (is == BZ_EXIT_TELL)
-        wake_joiners(t, 2);
+        bz_task_wake_joiners(t, 2);
     else if (is == BZ_EXIT_LAST)
         t->ops->drop(t);
     bz_task_strike(rt);
@@ -233,7 +161,7 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
     if (pointer != NULL)
         *pointer = bz_task_take_pointer(t);
     if (ran == BZ_RAN_DONE)
-        complete(t, 2); /* the scheduler's and the handle's */
+        bz_task_complete(t, 2); /* the scheduler's and the handle's */
     else
         bz_handle_give_up(t);
     return 0;
@@ -242,7 +170,7 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
 /*
  * The common join: the child is the task that was spawned last, a fiber with default options, and is in the
  * `next` slot of this very proc. Claim it, call it and end it with one entry into the runtime before the
- * call and one after it. The steps are those of claim.c and of complete() above.
+ * call and one after it. The steps are those of claim.c and of bz_task_complete().
  * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
  */
 static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, int *result)

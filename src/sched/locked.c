@@ -43,19 +43,9 @@
 #include <errno.h>
 
 #include "blitz/blocking.h"
-#include "sched/given.h"
 #include "sched/sched.h"
 
 enum { RETRY_NS = 1000000 };
-
-void bz_locked_init(struct bz_locked *l)
-{
-    bz_atomic_init(&l->task, NULL);
-    bz_atomic_init(&l->errand, BZ_ASLEEP);
-    l->depth = 0;
-    l->gift = NULL;
-    l->left_orphan = false;
-}
 
 /* ---- locking ---- */
 

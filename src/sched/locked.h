@@ -9,6 +9,7 @@
 #define BZ_LOCKED_H
 
 #include "os/os.h"
+#include "sched/given.h"
 #include "task/task.h"
 
 struct bz_machine;
@@ -24,7 +25,14 @@ struct bz_locked {
     bool left_orphan;     /* no thread was there to take ours; the machine's own */
 };
 
-void bz_locked_init(struct bz_locked *l);
+static inline void bz_locked_init(struct bz_locked *l)
+{
+    bz_atomic_init(&l->task, NULL);
+    bz_atomic_init(&l->errand, BZ_ASLEEP);
+    l->depth = 0;
+    l->gift = NULL;
+    l->left_orphan = false;
+}
 
 /* True if an entry of a queue is a task that runs on one thread only. */
 static inline bool bz_entry_is_locked(bz_entry e)

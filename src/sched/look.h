@@ -22,7 +22,7 @@ struct bz_look_ops {
         blitz_future *f); /* true if it was never polled and would have to wait. Owner only */
 };
 
-void bz_look_cancel(blitz_future *f); /* await.c */
+void bz_look_cancel(blitz_future *f); /* waker.c */
 
 static inline bool bz_future_is_far(blitz_future *f)
 {

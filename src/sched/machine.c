@@ -56,28 +56,6 @@
 
 static void runner_main(void *arg);
 
-bool bz_machine_has_spare(struct bz_machine *m)
-{
-    if (m->spare != NULL)
-        return true;
-    int err = bz_stack_take(&m->stacks, m->rt->stack_class, &m->spare);
-    if (err == 0)
-        return true;
-    bz_shortage_begins(m->rt);
-    bz_log_once(BLITZ_LOG_WARN,
-                "no stack to be had (error %d): new tasks are refused, or wait for one", -err);
-    return false;
-}
-
-void bz_machine_share_stacks(struct bz_machine *m)
-{
-    if (m->spare != NULL)
-        bz_stack_give(&m->stacks, m->spare);
-    m->spare = NULL;
-    bz_stack_cache_fini(&m->stacks);
-    bz_stack_cache_init(&m->stacks, &m->rt->stacks);
-}
-
 /* ---- leaving a stack ---- */
 
 /* Begin to run a task that was taken from a queue. A task that only yielded is still running in its word. */
@@ -493,7 +471,7 @@ static void hook_give_kept(void *stack)
 }
 
 /* The bottom of a stack of another class, or of a kept one: run one task, then go to a loop on a usual stack. */
-static void class_main(void *arg)
+void bz_class_main(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
     (void)arg;
@@ -502,73 +480,6 @@ static void class_main(void *arg)
     m = bz_machine_self();
     struct bz_stack *mine = m->runner;
     bz_ctx_leave(loop_or_home(m), bz_kept_is(m->rt, mine) ? hook_give_kept : hook_give_back, mine);
-}
-
-/* Return the cache of the current machine, or initialize a temporary one. */
-static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_cache *own)
-{
-    struct bz_machine *m = bz_machine_self();
-    if (m != NULL && m->rt == rt)
-        return &m->stacks;
-    bz_stack_cache_init(own, &rt->stacks);
-    return own;
-}
-
-/* A stack was taken while stacks are short. If there is another one, the shortage is over. */
-static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
-{
-    struct bz_stack_cache own;
-    struct bz_stack *s;
-    if (class != rt->stack_class)
-        return;
-    bz_stack_cache_init(&own, &rt->stacks);
-    if (bz_stack_take(&own, class, &s) == 0) {
-        bz_store_relaxed(&rt->tasks.is_short, 0); /* relaxed: a hint */
-        bz_stack_give(&own, s);
-    }
-    bz_stack_cache_fini(&own);
-}
-
-/* Take the machine's spare, which is the last stack: a task that begins needs it more. I1: g0 is left. */
-static struct bz_stack *take_spare(void)
-{
-    struct bz_machine *m = bz_machine_self();
-    struct bz_stack *s = m->spare;
-    m->spare = NULL;
-    return s;
-}
-
-void bz_task_begin_on(struct bz_task *t, struct bz_stack *s)
-{
-    bz_ctx_init(&s->ctx, s->low, bz_stack_top(s), class_main, NULL, t->rt->fpcw);
-    t->stack = s; /* I3: as if it had waited at the very beginning */
-}
-
-int bz_task_take_stack(struct bz_task *t)
-{
-    struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
-    struct bz_stack *s;
-    int err = bz_stack_take(cache, (enum bz_stack_class)t->stack_class, &s);
-    if (cache == &own)
-        bz_stack_cache_fini(&own);
-    else if (err != 0 && t->stack_class == t->rt->stack_class && (s = take_spare()) != NULL)
-        err = 0;
-    if (err != 0)
-        return err;
-    if (BZ_UNLIKELY(bz_is_short(t->rt)))
-        review_shortage(t->rt, (enum bz_stack_class)t->stack_class);
-    bz_task_begin_on(t, s);
-    return 0;
-}
-
-void bz_task_give_stack(struct bz_task *t)
-{
-    struct bz_stack_cache own, *cache = cache_here(t->rt, &own);
-    bz_ctx_fini(&t->stack->ctx);
-    bz_stack_give(cache, t->stack);
-    if (cache == &own)
-        bz_stack_cache_fini(&own);
-    t->stack = NULL;
 }
 
 /* ---- the thread ---- */
@@ -603,7 +514,7 @@ static void run_from_home(struct bz_machine *m)
     }
 }
 
-static void machine_main(void *arg)
+void bz_machine_main(void *arg)
 {
     struct bz_machine *m = arg;
     struct bz_runtime *rt = m->rt; /* stays until we are joined */
@@ -633,39 +544,4 @@ static void machine_main(void *arg)
     bz_lock_take(&rt->start_lock, rt->os);
     bz_machines_give(rt, m);
     bz_lock_drop(&rt->start_lock, rt->os);
-}
-
-int bz_machine_start(struct bz_proc *p, bool is_searching)
-{
-    struct bz_runtime *rt = p->rt;
-    struct bz_machine *m = bz_machines_take(rt);
-    if (m == NULL)
-        return -ENOMEM;
-    bz_store_relaxed(&m->is_guest, 0); /* relaxed: ours; the monitor peeks */
-    m->is_searching = is_searching;
-    m->was_roused = false;
-    m->spins_more = 0;
-    m->current = NULL;
-    m->handed = 0;
-    m->now_ns = 0;
-    m->heard_ns = 0;
-    bz_store_relaxed(&m->taken.where, BZ_IN_RUNTIME); /* relaxed: published with the state */
-    bz_stack_cache_init(&m->stacks, &rt->stacks);
-    int err = bz_stack_take(&m->stacks, rt->stack_class, &m->runner);
-    if (err != 0 && !rt->is_up)
-        goto drop_cache;
-    if (err != 0)
-        m->runner =
-            NULL; /* it begins on g0: timers must fire. Its first look for work says that stacks are short */
-    bz_proc_give(p, m);
-    err = bz_pool_run(&rt->pool, machine_main, m, &m->thread);
-    if (err == 0)
-        return 0;
-    bz_store_relaxed(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* relaxed: no thread came */
-    if (m->runner != NULL)
-        bz_stack_give(&m->stacks, m->runner);
-drop_cache:
-    bz_stack_cache_fini(&m->stacks);
-    bz_machines_give(rt, m);
-    return err;
 }

@@ -86,6 +86,10 @@ extern uint64_t bz_hog_ns;
 
 void bz_monitor_init(struct bz_monitor *mon);
 
+/* Its thread: rt->mains. */
+void bz_monitor_main(void *runtime);
+
+/* monitor_wake.c */
 /* The slow half of bz_monitor_is_up: start or rouse it. False if its thread cannot be started. */
 BZ_MUST_USE bool bz_monitor_raise(struct bz_runtime *rt);
 /* A machine woke up, and may run one task for long. */
@@ -94,7 +98,7 @@ void bz_monitor_woke(struct bz_machine *m);
 void bz_monitor_nudge(struct bz_runtime *rt);
 /* The monitor looks seldom, and a machine went to sleep: there may be something to fetch. */
 void bz_monitor_tell(struct bz_runtime *rt);
-/* The runtime ends. No machine raises the monitor from here on. */
+/* monitor.c: the runtime ends. No machine raises the monitor from here on. */
 void bz_monitor_stop(struct bz_runtime *rt);
 
 /* handover.c: at a look, after the procs were seen: choose the procs to move (seen.moves). */

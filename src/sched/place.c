@@ -18,10 +18,6 @@
  * Thus a task that spawns and joins for ever never fills the injector, even if it never waits and
  * its worker never gets to check the injector.
  *
- * Threads start lazily: a proc that never had a machine counts as asleep, and rousing it starts a thread for it.
- * If the system refuses, that proc stays out of use until the monitor needs it and tries again, and another proc
- * is roused instead. Proc 0's machine is started with the runtime, so there is always one.
- *
  * A task that must start on a certain proc goes into that proc's inbox, and exactly that proc is
  * roused. If the proc has no thread and gets none, its inbox is emptied into the injector.
  *
@@ -30,8 +26,6 @@
  *
  */
 #include "sched/sched.h"
-
-#include "base/log.h"
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 
@@ -83,26 +77,6 @@ BZ_NOINLINE void bz_push_full(struct bz_machine *m, bz_entry e)
     if (!bz_runq_try_push(&m->proc->ring, e)) /* a thief is still copying */
         bz_injector_push(&m->rt->injector, e);
     bz_rouse_one(m->rt);
-}
-
-int bz_proc_start(struct bz_proc *p, bool is_searching)
-{
-    struct bz_runtime *rt = p->rt;
-    int err = 0;
-    if (BZ_BROKEN(85))
-        bz_lock_take(&rt->injector.lock, rt->os);
-    bz_lock_take(&rt->start_lock, rt->os);
-    if (!bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
-        err = bz_machine_start(p, is_searching);
-    bz_lock_drop(&rt->start_lock, rt->os);
-    if (err != 0)
-        bz_proc_abandon(p);
-    if (err != 0) /* not under the lock: the log function may spawn */
-        bz_log_once(BLITZ_LOG_WARN,
-                    "a worker thread could not be started (error %d): going on with fewer", -err);
-    else
-        (void)!bz_monitor_is_up(rt); /* the monitor has work from the second machine on */
-    return err;
 }
 
 /* The proc will never run anything: start the tasks of its inbox on any proc. */
@@ -220,4 +194,13 @@ void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
         bz_rouse(rt, wanted);
     else
         bz_monitor_nudge(rt); /* it may run one task for long */
+}
+
+void bz_task_wake(struct bz_task *t)
+{
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
+    if (bz_word_step(&t->word, BZ_WAKE) == BZ_OWES_ENQUEUE) {
+        bz_trace_wake(t, 0);
+        bz_place(t->rt, bz_entry_resumed(t));
+    }
 }

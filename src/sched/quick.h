@@ -38,7 +38,16 @@ static inline void bz_hand_warm_up(struct bz_hand *h, unsigned at)
     }
 }
 
-/* The same for a lone ring, which has no batch; its oldest entry is about to run. */
+/* Take the first entry out of the batch; 0 if it was claimed. */
+static inline bz_entry bz_hand_take_first(struct bz_hand *h)
+{
+    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+    bz_store_relaxed(&h->at, at + 1);      /* relaxed: likewise */
+    bz_hand_warm_up(h, at);
+    return bz_get(&h->entry[at]);
+}
+
+/* Prefetch for a lone ring, which has no batch; its oldest entry is about to run. */
 static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_ends is)
 {
     if (bz_runq_queued(is.head, is.tail) < 2 * BZ_BATCH_FROM)

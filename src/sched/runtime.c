@@ -168,6 +168,11 @@ static bool is_left_behind(const char *call)
     return true;
 }
 
+static const struct bz_mains mains = {.machine = bz_machine_main,
+                                      .monitor = bz_monitor_main,
+                                      .stack = bz_class_main,
+                                      .release = bz_runtime_release};
+
 int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
                    struct bz_runtime **out)
 {
@@ -183,6 +188,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
         return -ENOMEM;
     bz_escape_init();
     rt->os = os;
+    rt->mains = &mains;
     rt->alloc = *a;
     int err = runtime_fill(rt, c);
     if (err != 0)

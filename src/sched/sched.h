@@ -7,15 +7,18 @@
  *   stats.c     figures for users
  *   tasks.c     task headers, and how to find all of them
  *   live.c      counts of tasks, and the end of the last task
+ *   machines.c  the table of machines
+ *   start.c     a thread for a proc
  *   machine.c   threads: g0, the runner's loop, suspend
+ *   stacks.c    stacks for machines and new tasks, and the shortage of them
  *   proc.c      the holder of a proc: asleep, taken, regained
- *   find.c      the choice of the next task to run
+ *   find.c      the choice of the next task to run; batch.c: entries that were taken in advance
  *   pool.c      threads to run machines and blocking calls on
  *   blocking.c  calls that block, on threads of the pool; larger stacks
  *   turns.c     hogs that have lost their proc take turns: halt.c
  *   syscall.c   calls that block, made in place
  *   locked.c    a task that runs on one thread only
- *   monitor.c   rescue of the private tasks and timers of a busy machine
+ *   monitor.c   rescue of the private tasks and timers of a busy machine; monitor_wake.c: how it is called
  *   search.c    a proc without work: searching, sleeping
  *   place.c     the queue for a task that became runnable, and the proc to rouse for it
  *   claim.c     a join that runs the child itself
@@ -24,20 +27,23 @@
  *   poll.c      stackless tasks
  *   handle.c    the functions of a handle, and pointer results
  *   locals.c    task-local storage
- *   join.c      waking and ending a task, and waiting for its end
+ *   finish.c    the end of a task
+ *   join.c      waiting for that end
  *   deque.c     forked jobs of the frames on a machine
- *   job.c       forked jobs that run on another machine
+ *   job.c       forked jobs that run on another machine; fork.c: fork and join
  *   invoke.c    a few calls at the same time
  *   outside.c   parallel calls from plain threads
  *   guest.c     plain threads that run a task of their own
- *   ask.c       requests to a task that has run for too long to let others run
- *   await.c     futures, wakers
- *   io.c        operations on files, and their completion; flight.c: operations that the kernel has
+ *   ask.c       requests to a task that has run for too long to let others run; checkpoint.c: where it looks
+ *   waker.c     wakers of tasks and threads
+ *   callout.c   calls of the program's functions
+ *   await.c     waiting for a future
+ *   io.c        operations on files; flight.c: operations that the kernel has; reap.c: their completion
  *   timer.c     deadlines: one timer wheel for each proc
  *   trace.c     a record of events, for people
  *   watch.c     self-checks of test builds
  *   futures.c   sleeps and joins as values
- *   wait.c      the wait of a task, and cancelling
+ *   wait.c      the wait of a task or thread; arbiter.c: its outcome; wake.c: resuming; cancel.c: cancelling
  *   request.c   operations that may have to wait: the drivers
  *
  * A *proc* is the right to run tasks, with the state that belongs to it. A *machine* is a thread. Procs move: a
@@ -185,8 +191,20 @@ struct bz_machine {
 #endif
 };
 
+/*
+ * Where new threads and stacks begin, and how the last header ends. The code that starts them is below the code that
+ * they run: this table, made by runtime.c, keeps the call graph without a circle.
+ */
+struct bz_mains {
+    void (*machine)(void *machine);         /* the thread of a machine: machine.c */
+    void (*monitor)(void *runtime);         /* monitor.c */
+    void (*stack)(void *unused);            /* the bottom of a stack for one task: machine.c */
+    void (*release)(struct bz_runtime *rt); /* free the runtime: runtime.c */
+};
+
 struct bz_runtime {
     const struct bz_os *os; /* constant, like the next fields */
+    const struct bz_mains *mains;
     blitz_allocator alloc;
     unsigned proc_count;
     bool is_plain; /* no fast paths: a BZ_PLAIN build, or the system has no barriers */
@@ -397,11 +415,17 @@ void bz_runtime_release(struct bz_runtime *rt);
 /* syscall.c: announce a blocking call and make it on this thread, whatever the backend. */
 int bz_call_here(int (*fn)(void *arg), void *arg);
 
-/* machine.c */
+/* machine.c: the functions of rt->mains. */
+void bz_machine_main(void *machine);
+void bz_class_main(void *unused);
+
+/* start.c */
 /* Start a thread for a proc that is STARTING. On error it stays STARTING. Under start_lock. */
 BZ_MUST_USE int bz_machine_start(struct bz_proc *p, bool is_searching);
 /* The same for any caller: 0, also if the runtime ends; on error the proc is an ORPHAN. */
 BZ_MUST_USE int bz_proc_start(struct bz_proc *p, bool is_searching);
+
+/* machine.c */
 /* Leave the stack of the current task; hook(arg) runs after the switch. Returns when the task is
  * resumed, perhaps on another machine. */
 void bz_suspend(bz_ctx_hook *hook, void *arg);
@@ -424,6 +448,7 @@ static inline unsigned bz_reserve_traits(struct bz_runtime *rt)
 {
     return BZ_UNLIKELY(bz_is_short(rt)) ? BZ_TASK_CLASS | BZ_TASK_STAYS : 0;
 }
+/* stacks.c */
 /* While stacks are short: a machine that goes to sleep gives its unused stacks to the pool. */
 void bz_machine_share_stacks(struct bz_machine *m);
 /* Make sure of a spare stack; false if none is available. */
@@ -435,14 +460,15 @@ void bz_task_give_stack(struct bz_task *t);
 /* Let t, which has no stack, begin on s. The caller has claimed t. */
 void bz_task_begin_on(struct bz_task *t, struct bz_stack *s);
 
-/* Park or requeue a task that returned before its end and has no stack. */
+/* machine.c: park or requeue a task that returned before its end and has no stack. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 
-/* find.c: empty `next` and the batch into out[], oldest first. The caller must have access by
+/* batch.c: empty `next` and the batch into out[], oldest first. The caller must have access by
  * retake.h. Returns how many. */
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
 /* Prefetch the stack of the task after the current one. In the runtime, with a proc. */
 void bz_warm_next(struct bz_machine *m);
+/* find.c */
 /* Take an entry from its own slot, batch or ring; 0 if all are empty. */
 bz_entry bz_take_own(struct bz_machine *m);
 /* Take an entry without stealing or sleeping; 0 if there is none. */
@@ -585,7 +611,7 @@ void *bz_task_take_pointer(struct bz_task *t);
 typedef void bz_drop_fn(void *value, void *ctx);
 /* Drop a pointer result that was not taken. `drop_result` may be NULL. */
 void bz_task_drop_pointer(struct bz_task *t, bz_drop_fn *drop_result, void *ctx);
-/* await.c: true if waking it takes bounded time: it wakes a task or thread of blitz, or is
+/* waker.c: true if waking it takes bounded time: it wakes a task or thread of blitz, or is
  * empty. */
 bool bz_waker_is_ours(const blitz_waker *w);
 /* poll.c: spawn a stackless task with its own ops: the functions below, and a closer. */
@@ -604,7 +630,7 @@ void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_
 BZ_MUST_USE bool bz_timer_wake_here(struct bz_task *t);
 /* timer.c: wake it; if it is foreign, a task wakes it. */
 void bz_waker_wake_apart(struct bz_runtime *rt, blitz_waker *w);
-/* Call a user function that does not suspend, from the runtime or from user code: retake.h. */
+/* callout.c: call a user function that does not suspend, from the runtime or from user code: retake.h. */
 void bz_call_out(void (*fn)(void *), void *arg);
 void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx);
 
@@ -620,12 +646,18 @@ static inline void bz_locals_end(struct bz_task *t)
 void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t);
 blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker);
 void bz_join_cancel(blitz_future *future);
-/* futures.c: the public future that a join by future belongs to. */
-const blitz_future *bz_join_future_of(const struct bz_join *j);
-void bz_task_wake(struct bz_task *t);   /* any thread with a reference */
-void bz_task_finish(struct bz_task *t); /* its `run` returned BZ_RAN_DONE */
+/* The public future that a join by future belongs to. */
+static inline const blitz_future *bz_join_future_of(const struct bz_join *j)
+{
+    const void *at = (const char *)j - offsetof(blitz_join_future, inside);
+    return &((const blitz_join_future *)at)->future;
+}
+/* place.c: wake a parked task. Any thread with a reference. */
+void bz_task_wake(struct bz_task *t);
+/* finish.c: its `run` returned BZ_RAN_DONE. */
+void bz_task_finish(struct bz_task *t);
 
-/* wait.c */
+/* cancel.c */
 void bz_task_cancel(struct bz_task *t); /* any thread with a reference */
 
 /*
@@ -649,18 +681,18 @@ static inline bool bz_has_passed(const struct bz_os *os, uint64_t when)
     return bz_os_now(os) >= when;
 }
 
-/* await.c: the system of the calling thread: its machine's, or that of a plain thread. */
+/* waker.c: the system of the calling thread: its machine's, or that of a plain thread. */
 const struct bz_os *bz_os_here(void);
 /* The waker of a task; its data is the task. */
 extern const blitz_waker_ops bz_task_waker;
 /* The clock for a poll with this waker. A plain thread has no timers, so it also polls again by
  * `when`. */
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when);
-/* Poll a future that is one of several. Debug builds warn if it waits inside its poll. */
+/* await.c: poll a future that is one of several. Debug builds warn if it waits inside its poll. */
 blitz_poll bz_future_poll(blitz_future *f, const blitz_waker *w);
-/* Cancel it. True: it is pinned, and must be polled until it is ready. False: it may be gone. */
+/* waker.c: cancel it. True: it is pinned, and must be polled until it is ready. False: it may be gone. */
 BZ_MUST_USE bool bz_future_cancel(blitz_future *f);
-/* blitz_await for a caller that may be a plain thread of `os`. */
+/* await.c: blitz_await for a caller that may be a plain thread of `os`. */
 int bz_await(const struct bz_os *os, blitz_future *f, blitz_deadline until);
 
 /* timer.c */

@@ -207,7 +207,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bz_poll_prepare(&p->poll);
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
-                       (!is_short && bz_is_short(rt)) ||                   /* host.c [S] */
+                       (!is_short && bz_is_short(rt)) ||                   /* stacks.c [S] */
                        (is_last && has_shared_work(m));
     if (!will_search && bz_monitor_is_slow(rt))
         bz_monitor_tell(rt);

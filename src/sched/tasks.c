@@ -175,7 +175,7 @@ static void free_in(struct bz_task *t)
         size_t class = (size_t)(bz_slab_kind(t) - rt->tasks.kind);
         bz_slab_free(&p->tasks.slab[class], t);
     } else if (!bz_slab_free_outside(t) && bz_fetch_sub_acqrel(&rt->tasks.left, 1) == 1) { /* [L] */
-        bz_runtime_release(rt);
+        rt->mains->release(rt);
     }
 }
 

@@ -171,6 +171,17 @@ struct bz_wait {
 BZ_MUST_USE bool bz_wait_claim_called(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
 BZ_MUST_USE bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake);
 
+/* arbiter.c: a deadline or a canceller ends the wait. False: it had another outcome. True: the caller must resume
+ * the task. */
+BZ_MUST_USE bool bz_wait_time_out(struct bz_wait *w);
+BZ_MUST_USE bool bz_wait_cancel(struct bz_wait *w);
+/* The function of the wait's timer. */
+struct bz_wake bz_wait_timeout(struct bz_timer *timer);
+
+/* wake.c: queue a task whose wait has an outcome. Its stack is left, or will be before the PARK of the
+ * plain form. */
+void bz_task_resume(struct bz_task *t);
+
 /* Prepare a wait of the caller: a task, or a plain thread of `os`. */
 static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
                                  blitz_deadline until)

@@ -3,6 +3,7 @@
  *
  *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/crowd.c
  *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   needs: src/base/list.c
  *   defines: BZ_LOCK_SPINS=1
  */

@@ -3,6 +3,7 @@
  *
  *   covers: src/sync/condition.c
  *   needs: src/sync/mutex.c src/sync/waitq.c src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c
+ *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   needs: src/task/word.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0
  *

@@ -2,7 +2,7 @@
  * handover_model.c - a proc has one machine at a time, against its sleeper, a machine that has lost
  * its own proc, a rouser and the monitor.
  *
- *   covers: src/sched/proc.h src/sched/proc.c
+ *   covers: src/sched/proc.h src/sched/proc.c src/sched/machines.c
  *   needs: src/base/alloc.c src/sched/idle.c src/sched/barrier.c src/sched/retake.c src/sched/halt.c src/os/lock.c src/os/self.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
@@ -51,17 +51,8 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     (void)is_plain;
     bz_set(&made, 1);
 }
-void bz_jobs_init(struct bz_jobs *jobs)
-{
-    (void)jobs;
-}
 
 /* ---- given ---- */
-
-void bz_locked_init(struct bz_locked *l)
-{
-    (void)l;
-}
 
 unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
 {

@@ -4,6 +4,7 @@
  *
  *   covers: src/sync/mutex.c src/sync/waitq.c
  *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0 BZ_MUTEX_PATIENCE_NS=0
  */
 #include "mutex_toy.h"

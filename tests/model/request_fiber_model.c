@@ -3,6 +3,7 @@
  *
  *   covers: src/sched/request.h src/sched/request.c
  *   needs: src/sched/wait.c src/os/lock.c src/task/word.c src/base/list.c
+ *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * The primitive holds tokens. A put adds one and notifies the first waiter, which must enter again. The fiber's

@@ -4,6 +4,7 @@
  *
  *   covers: src/sched/request.h src/sched/request.c
  *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   defines: BZ_LOCK_SPINS=1 BZ_WAKELIST_MAX=1
  *
  * The primitive is that of docs/writing-a-primitive.md. A list holds one wake-up, so that two waiters are served in

@@ -3,6 +3,7 @@
  * after it is freed.
  *
  *   covers: src/sched/wait.h src/sched/wait.c src/sched/request.c
+ *   covers: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  *

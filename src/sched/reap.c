@@ -1,0 +1,103 @@
+/*
+ * reap.c - what a poll of files has completed, delivered to the tasks, threads and futures that wait.
+ *
+ * A machine queues all the tasks of one ready list behind the tasks that its proc already has, in the
+ * order in which they became ready, with one check for sleepers. So no task runs before tasks that came
+ * earlier, from the poll or not. Rejected: placing each task as an ordinary wake-up. Then the
+ * last task of the list ran first, and each task cost a check.
+ *
+ * Hearing: a machine polls its own poll when it sleeps there; while it is busy, every HEAR_NS at
+ * most (find.c); and while it spins for work. The monitor polls for procs that are stuck.
+ *
+ * A foreign waker may run any code, so a task of its own wakes it, as in timer.c.
+ */
+#include "sched/io.h"
+
+#include "sched/wait.h"
+
+void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
+{
+    if (wake->kind == BZ_WAKE_WAKER)
+        bz_waker_wake_apart(rt, &wake->waker);
+    else
+        bz_wake_deliver(wake);
+}
+
+/* Queue a task here, behind those that became ready before it. If there are none, it runs next, and no proc is
+ * roused for it. Return true if other workers can take it. */
+static bool queue_here(struct bz_machine *m, struct bz_task *t)
+{
+    struct bz_proc *p = m->proc;
+    bz_entry e = bz_entry_resumed(t);
+    bz_trace_wake(t, 0);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bool is_first =
+        !bz_next_is_set(p) && bz_hand_left(&p->hand) == 0 && bz_runq_queued_here(&p->ring) == 0;
+    if (is_first && bz_monitor_is_up(m->rt)) {
+        bz_store_relaxed(&p->next, e); /* relaxed: ours to touch */
+        return false;
+    }
+    if (BZ_UNLIKELY(bz_monitor_sees_hogs(m->rt)) && !BZ_BROKEN(333)) {
+        bz_place_evicted(m, e); /* not behind hogs; it has roused a proc if needed */
+        return false;
+    }
+    bz_push_here(m, e);
+    return true;
+}
+
+/* Return the proc that runs tasks whose operations have completed, if it is not this one: gather.c. */
+static struct bz_proc *home_of_completions(struct bz_proc *p)
+{
+    struct bz_proc *home =
+        p->poll.ops->completes ? bz_gather_home(p->rt, bz_gather_word(&p->rt->gather)) : NULL;
+    return home != p ? home : NULL;
+}
+
+static void pass_on(struct bz_proc *home, struct bz_task *t)
+{
+    bz_trace_wake(t, 0);
+    bz_place_on(home->rt, home->index, bz_entry_resumed(t));
+}
+
+/* Deliver the whole ready list on the machine that polled it. In the runtime. */
+static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
+{
+    struct bz_wake wakes[BZ_SIDES];
+    struct bz_proc *home = home_of_completions(p);
+    bool is_more = false;
+    while (bz_poll_deliver(&p->poll, harvest, wakes))
+        for (int s = 0; s < BZ_SIDES; s++) {
+            bool is_near = wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt;
+            if (is_near && BZ_UNLIKELY(home != NULL))
+                pass_on(home, wakes[s].task);
+            else if (is_near)
+                is_more |= queue_here(m, wakes[s].task);
+            else
+                bz_io_wake(p->rt, &wakes[s]);
+        }
+    if (is_more)
+        bz_rouse_for_batch(m);
+}
+
+bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
+{
+    uint32_t was;
+    struct bz_wake wakes[BZ_SIDES];
+    bool is_any = harvest->count > 0;
+    struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
+    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt) && !BZ_BROKEN(148))
+        deliver_here(m, p, harvest);
+    while (bz_poll_deliver(&p->poll, harvest, wakes))
+        for (int s = 0; s < BZ_SIDES; s++)
+            bz_io_wake(p->rt, &wakes[s]);
+    if (is_any)
+        bz_leave(was);
+    return is_any;
+}
+
+bool bz_io_reap(struct bz_proc *p, struct bz_harvest *harvest)
+{
+    harvest->count = harvest->at = 0;
+    bz_poll_reap(&p->poll, harvest);
+    return bz_io_deliver(p, harvest);
+}
