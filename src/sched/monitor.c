@@ -61,7 +61,7 @@
  * I2  While it takes from a proc it waits for nothing but the barrier.
  *
  * [S] idle.c, stay: the bit, compiler barrier, woke: state -> doze: state, barrier, bits   see above
- * [T] tell: told release -> doze, main: told acquire   why it was told, be it that the runtime ends
+ * [T] monitor_wake.c, tell: told release -> doze, main: told acquire   why it was told, be it that the runtime ends
  */
 #include "sched/monitor.h"
 

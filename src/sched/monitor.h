@@ -87,7 +87,7 @@ extern uint64_t bz_hog_ns;
 void bz_monitor_init(struct bz_monitor *mon);
 
 /* Its thread: rt->mains. */
-void bz_monitor_main(void *runtime);
+void bz_monitor_main(void *arg);
 
 /* monitor_wake.c */
 /* The slow half of bz_monitor_is_up: start or rouse it. False if its thread cannot be started. */

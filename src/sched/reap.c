@@ -56,6 +56,7 @@ static struct bz_proc *home_of_completions(struct bz_proc *p)
 static void pass_on(struct bz_proc *home, struct bz_task *t)
 {
     bz_trace_wake(t, 0);
+    (void)!bz_monitor_is_up(home->rt); /* a task there may run for long */
     bz_place_on(home->rt, home->index, bz_entry_resumed(t));
 }
 

@@ -416,8 +416,8 @@ void bz_runtime_release(struct bz_runtime *rt);
 int bz_call_here(int (*fn)(void *arg), void *arg);
 
 /* machine.c: the functions of rt->mains. */
-void bz_machine_main(void *machine);
-void bz_class_main(void *unused);
+void bz_machine_main(void *arg);
+void bz_class_main(void *arg);
 
 /* start.c */
 /* Start a thread for a proc that is STARTING. On error it stays STARTING. Under start_lock. */

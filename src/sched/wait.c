@@ -36,7 +36,7 @@
  *     itself or (plain form) the task waits for its PARK.
  * I4  A thread that resumes a task is a worker of its runtime, or holds a reference to the task.
  *
- * [W] publish, enter: wait release -> deliver: wait acquire   the target of the wait was filled in before
+ * [W] publish, enter: wait release -> cancel.c, deliver: wait acquire   the target of the wait was filled in before
  * [C] publish, enter: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
  * [L] leave: wait, order, flag -> cancel: flag, barrier, wait   one of them sees the other
  * [A] end, wake: arbiter release -> park: arbiter acquire   what the waker did is visible to the waiter
