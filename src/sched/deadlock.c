@@ -38,7 +38,7 @@
 #include "sched/sched.h"
 
 /* The time between two looks; the last is after BZ_POOL_IDLE_NS. */
-static const uint64_t pause_ns[] = {50000000, 500000000, 5000000000, 15000000000};
+static const uint64_t pause_ns[] = {BZ_DEADLOCK_FIRST_NS, 500000000, 5000000000, 15000000000};
 
 static bool has_timer(struct bz_runtime *rt)
 {
@@ -46,12 +46,6 @@ static bool has_timer(struct bz_runtime *rt)
         if (bz_timers_first(&rt->procs[i]) != BZ_OS_FOREVER)
             return true;
     return false;
-}
-
-static uint64_t tasks_alive(struct bz_runtime *rt)
-{
-    uint64_t ended = bz_live_ended(&rt->tasks.live); /* first: never more than were spawned */
-    return bz_live_spawned(&rt->tasks.live) - ended;
 }
 
 static int to_log(void *ctx, const char *line, size_t length)
@@ -74,7 +68,7 @@ static void report(struct bz_runtime *rt, uint64_t tasks)
 uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_deadlock *d = &rt->deadlock;
-    uint64_t tasks = tasks_alive(rt);
+    uint64_t tasks = bz_live_alive(&rt->tasks.live);
     if (d->is_reported || tasks == 0 || d->looks == BZ_ARRAY_LEN(pause_ns))
         return BZ_OS_FOREVER;
     if (!has_timer(rt) && bz_os_others(rt->os) == 0) {
@@ -82,21 +76,6 @@ uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now)
         return BZ_OS_FOREVER;
     }
     return now + pause_ns[d->looks++];
-}
-
-uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until)
-{
-    /* relaxed: once it is started it stays; likewise, and one look more or less */
-    if (BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) != BZ_MONITOR_NONE) ||
-        until != BZ_OS_FOREVER || bz_load_relaxed(&rt->deadlock.is_blind) || tasks_alive(rt) == 0)
-        return until;
-    return bz_os_now(rt->os) + pause_ns[0];
-}
-
-void bz_deadlock_wants_monitor(struct bz_runtime *rt)
-{
-    if (!bz_monitor_raise(rt))
-        bz_store_relaxed(&rt->deadlock.is_blind, 1); /* relaxed: as above */
 }
 
 void bz_deadlock_over(struct bz_runtime *rt)

@@ -26,12 +26,15 @@ struct bz_deadlock {
  */
 uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now_ns);
 
-/* A machine is about to sleep until `until`. Return until when it may sleep before it must make sure that there is a
+/* The time of the first check. */
+#define BZ_DEADLOCK_FIRST_NS 50000000
+
+/* monitor_wake.c: a machine is about to sleep until `until`. Return until when it may sleep before it must make sure that there is a
  * monitor. Any machine, as for the next. */
 uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until);
 void bz_deadlock_wants_monitor(struct bz_runtime *rt);
 
-/* A proc woke up: count the looks from 0 again. */
+/* deadlock.c: a proc woke up: count the looks from 0 again. */
 void bz_deadlock_over(struct bz_runtime *rt);
 
 #endif

@@ -192,14 +192,6 @@ bz_entry bz_job_steal(struct bz_machine *victim)
     return job != NULL ? bz_entry_of_job(job) : 0;
 }
 
-bool bz_job_is_any(struct bz_runtime *rt)
-{
-    for (unsigned i = bz_machines_count(rt); i-- > 0;)
-        if (bz_deque_has_work(&bz_machines_at(rt, i)->deque))
-            return true;
-    return false;
-}
-
 void bz_jobs_published(struct bz_machine *m)
 {
     struct bz_runtime *rt = m->rt;

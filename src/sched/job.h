@@ -44,8 +44,6 @@ void bz_jobs_fini(struct bz_machine *m);
 
 /* Take the oldest job of that machine; 0 if none can be taken. Any machine. */
 bz_entry bz_job_steal(struct bz_machine *victim);
-/* True if any machine has an exposed job. For the look before a sleep. */
-bool bz_job_is_any(struct bz_runtime *rt);
 
 /* True if any machine has a job that has not begun. A hint. */
 BZ_MUST_USE bool bz_jobs_are_any(struct bz_runtime *rt);

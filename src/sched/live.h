@@ -127,5 +127,11 @@ static inline bool bz_live_is_drained(struct bz_live *l)
 /* Sums over all counts, for statistics; they may be out of date at once. */
 uint64_t bz_live_spawned(struct bz_live *l);
 uint64_t bz_live_ended(struct bz_live *l);
+/* How many are alive: too many rather than too few. */
+static inline uint64_t bz_live_alive(struct bz_live *l)
+{
+    uint64_t ended = bz_live_ended(l); /* first */
+    return bz_live_spawned(l) - ended;
+}
 
 #endif

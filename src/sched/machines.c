@@ -105,3 +105,11 @@ struct bz_machine *bz_proc_holder(struct bz_proc *p)
     uint32_t word = bz_load_acquire(&p->state); /* [M]; stronger than needed: so is the slot */
     return bz_proc_state_of(word) >= BZ_PROC_ASLEEP ? bz_proc_machine(p->rt, word) : NULL;
 }
+
+bool bz_job_is_any(struct bz_runtime *rt)
+{
+    for (unsigned i = bz_machines_count(rt); i-- > 0;)
+        if (bz_deque_has_work(&bz_machines_at(rt, i)->deque))
+            return true;
+    return false;
+}

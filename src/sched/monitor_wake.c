@@ -52,8 +52,7 @@ bool bz_monitor_raise(struct bz_runtime *rt)
  * still counts: it may be about to run a hog. */
 static bool is_alone(struct bz_runtime *rt)
 {
-    uint64_t ended = bz_live_ended(&rt->tasks.live); /* first: err on the side of too many */
-    return bz_live_spawned(&rt->tasks.live) - ended <= 1;
+    return bz_live_alive(&rt->tasks.live) <= 1;
 }
 
 void bz_monitor_nudge(struct bz_runtime *rt)
@@ -77,4 +76,21 @@ void bz_monitor_woke(struct bz_machine *m)
         (state == BZ_MONITOR_NONE &&
          (bz_timers_first(m->proc) != BZ_OS_FOREVER || bz_poll_is_used(&m->proc->poll))))
         (void)!bz_monitor_raise(rt); /* no monitor, no rescue */
+}
+
+/* ---- deadlock.c needs a monitor ---- */
+
+uint64_t bz_deadlock_patience(struct bz_runtime *rt, uint64_t until)
+{
+    /* relaxed: once it is started it stays; likewise, and one look more or less */
+    if (BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) != BZ_MONITOR_NONE) ||
+        until != BZ_OS_FOREVER || bz_load_relaxed(&rt->deadlock.is_blind) || bz_live_alive(&rt->tasks.live) == 0)
+        return until;
+    return bz_os_now(rt->os) + BZ_DEADLOCK_FIRST_NS;
+}
+
+void bz_deadlock_wants_monitor(struct bz_runtime *rt)
+{
+    if (!bz_monitor_raise(rt))
+        bz_store_relaxed(&rt->deadlock.is_blind, 1); /* relaxed: as above */
 }

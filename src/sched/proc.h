@@ -61,6 +61,9 @@ void bz_machines_give(struct bz_runtime *rt, struct bz_machine *m);
 unsigned bz_machines_count(struct bz_runtime *rt);
 struct bz_machine *bz_machines_at(struct bz_runtime *rt, unsigned i);
 
+/* True if any machine has an exposed job. For the look before a sleep. */
+bool bz_job_is_any(struct bz_runtime *rt);
+
 /* The machine that a state word names. */
 struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word);
 
