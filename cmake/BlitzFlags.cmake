@@ -66,7 +66,7 @@ if(CMAKE_C_COMPILER_ID MATCHES "Clang")
 else()
     set(BLITZ_REDUCTIONS_FLAGS -fsanitize-coverage=trace-pc)
 endif()
-# For the few files whose types debuggers need, whatever the build (src/sched/runtimes.c). Paths are cut
+# For the few files whose types debuggers need, whatever the build (src/runtime/runtimes.c). Paths are cut
 # as above.
 set(BLITZ_DEBUG_TYPES -g -ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -ffile-prefix-map=${PROJECT_BINARY_DIR}=.)
 

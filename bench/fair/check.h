@@ -1,13 +1,13 @@
 /*
  * check.h - the cost of the check that lets the monitor take a proc: one leave and one enter of the
- * runtime (src/sched/retake.h). Measured on these functions, against the same loop without them,
+ * runtime (src/queue/retake.h). Measured on these functions, against the same loop without them,
  * because in a whole task the cost is below the noise. Only this part of bench-fair uses internals
  * of the library.
  */
 #ifndef BENCH_FAIR_CHECK_H
 #define BENCH_FAIR_CHECK_H
 
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "tasks/tasks.h"
 
 /* In a task, and so in user code: into the runtime and out again. */

@@ -80,7 +80,7 @@ BLITZ_API struct blitz_worker_ *blitz_worker_slow_(void);
 #endif
 /*
  * PEEK: a relaxed load of a word that other threads store to. POKE: a release store to a word that other threads load.
- * ORDER: a compiler fence between the two. src/sched/deque.c has the reasons. A program does not have bz_atomic.h, and
+ * ORDER: a compiler fence between the two. src/queue/deque.c has the reasons. A program does not have bz_atomic.h, and
  * the model checker defines its own.
  */
 #if !defined(BLITZ_PEEK_)

@@ -55,7 +55,7 @@
 #define BZ_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Test builds check themselves: locks held, tasks running, work left behind (os/held.h,
- * sched/watch.h). Every debug build is a test build. The model checker has its own checks for
+ * proc/selfcheck.h). Every debug build is a test build. The model checker has its own checks for
  * these. */
 #if defined(BZ_DEBUG) && !defined(BZ_MODEL) && !defined(BZ_WATCH)
 #define BZ_WATCH 1

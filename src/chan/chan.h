@@ -146,7 +146,7 @@ void bz_chan_settle_all(struct blitz_chan *c);
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
 /* core.c: lock, try one step, unlock, deliver; allocate if necessary. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
 BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
-/* request.c: an operation as a request (sched/request.h). If its result is -ENOBUFS, call bz_chan_grow and retry. */
+/* request.c: an operation as a request (park/request.h). If its result is -ENOBUFS, call bz_chan_grow and retry. */
 extern const struct bz_request_ops bz_chan_requests[]; /* by enum bz_chan_kind */
 /* request.c: wait until a step that returned -EAGAIN is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
 BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until);

@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #include "chan/copy.h"
-#include "sched/ask.h"
-#include "sched/request.h"
+#include "proc/ask.h"
+#include "park/request.h"
 
 struct bz_receive;
 

@@ -30,9 +30,9 @@
 
 #include "blitz/oneshot.h"
 #include "chan/copy.h"
-#include "sched/ask.h"
-#include "sched/request.h"
-#include "sched/scrap.h"
+#include "proc/ask.h"
+#include "park/request.h"
+#include "life/scrap.h"
 
 enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
 

@@ -1,5 +1,5 @@
 /*
- * request.c - a step of a channel that may have to wait, as a request (sched/request.h).
+ * request.c - a step of a channel that may have to wait, as a request (park/request.h).
  *
  * Calls and futures share it. A blocking request has tried its step before it comes here, so it enters in the
  * hook of its wait. No other party can come between the decision to wait and joining the queue.
@@ -12,7 +12,7 @@
  * wakers, which may use this very channel.
  *
  * I1  The party that serves a blocking waiter copies its value after the claim, under the lock. So a waiter
- *     that continues early (sched/wait.h, bz_wait_is_early) takes the lock once.
+ *     that continues early (wait/wait.h, bz_wait_is_early) takes the lock once.
  * I2  Once a waiter is in the queue and the lock is dropped, its owner may continue, and drop the channel.
  *     So the unlock touches the channel afterwards only if there is something to free or more to serve. That
  *     is never the case for a request that was queued.

@@ -18,7 +18,7 @@
 
 #include <errno.h>
 
-#include "sched/wait.h"
+#include "wait/wait.h"
 
 size_t bz_children_few = BLITZ_OF_MAX;
 

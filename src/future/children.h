@@ -15,7 +15,7 @@
 
 #include "base/compiler.h"
 #include "blitz/combine.h"
-#include "sched/readylist.h"
+#include "wait/readylist.h"
 
 /* A combinator with more children than this has a list of the woken children. Tests change it. */
 extern size_t bz_children_few;

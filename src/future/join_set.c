@@ -1,7 +1,7 @@
 /*
  * join_set.c - tasks and futures that come and go, taken out in the order in which they end.
  *
- * Each member has an entry in a list of the woken members (sched/readylist.h), and a waker of its
+ * Each member has an entry in a list of the woken members (wait/readylist.h), and a waker of its
  * own. A new member is queued at once, so that the next poll polls it for the first time; from then on it is
  * polled when it was woken. A task is polled by a join (join.c), a future by its own poll. So a member costs
  * two polls: no list of all members is ever walked, except to cancel them.
@@ -33,8 +33,8 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "future/children.h"
-#include "sched/readylist.h"
-#include "sched/sched.h"
+#include "wait/readylist.h"
+#include "proc/state.h"
 
 struct blitz_join_set {
     struct bz_readylist list; /* its references: one for all handles, one for each entry */

@@ -27,7 +27,7 @@
 #include "base/list.h"
 #include "blitz/promise.h"
 #include "os/lock.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct promise {
     const struct bz_os *os; /* constant, as is the next */

@@ -8,7 +8,7 @@
  * anything. A loser that was woken a moment ago, and would have been ready, passes its wake-up on
  * when it is cancelled; its class guarantees that, not the race.
  *
- * The first poll checks those children that can be checked without a poll (sched/look.h), and polls them only if no
+ * The first poll checks those children that can be checked without a poll (wait/peek.h), and polls them only if no
  * other child is ready. If another child is ready, they have registered nothing anywhere, and there is nothing to
  * revoke. (Three that wait for a notification and one that is ready: 111 ns if all are polled, 32 if not.)
  *
@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "future/children.h"
-#include "sched/look.h"
+#include "wait/peek.h"
 
 #define OPEN SIZE_MAX
 

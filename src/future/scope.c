@@ -39,7 +39,7 @@
 #include "blitz/poll.h"
 #include "blitz/scope.h"
 #include "os/lock.h"
-#include "sched/wait.h"
+#include "wait/wait.h"
 
 struct scope {
     const struct bz_os *os; /* constant, as are the next two */

@@ -14,7 +14,7 @@
 
 #include "base/compiler.h"
 #include "blitz/futures.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 /* ---- ready and pending ---- */
 

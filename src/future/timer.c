@@ -25,7 +25,7 @@
 #include "base/compiler.h"
 #include "blitz/timer.h"
 #include "os/lock.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 /* ---- a timer that can be moved ---- */
 

@@ -23,7 +23,7 @@
 #include "base/list.h"
 #include "blitz/scope.h"
 #include "os/lock.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct tree {
     const struct bz_os *os; /* constant */

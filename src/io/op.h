@@ -147,7 +147,7 @@ struct bz_file {
     blitz_fd fd;                   /* constant while it is in use; BLITZ_NO_FD: it is not */
     unsigned users;                /* operations in progress, plus one while it is open */
     uint8_t flags;                 /* enum bz_file_flags; constant while it is in use */
-    uint8_t gathered;              /* the decision under which it was attached: sched/gather.h */
+    uint8_t gathered;              /* the decision under which it was attached: proc/gather.h */
     bool is_closing;               /* no further operation may begin */
     bz_atomic(uint8_t) near_lines; /* a hint: from near_wait to the operation */
     struct bz_half half[BZ_SIDES];

@@ -6,7 +6,7 @@
  * there is work. So there is one way to sleep and one way to rouse, for all backends: io_uring,
  * readiness of descriptors, or none. The null backend, which has no operations, is a sleep word.
  *
- * The interface between sleeping and rousing, so that the protocol of sched/idle.c is written once:
+ * The interface between sleeping and rousing, so that the protocol of queue/idle.c is written once:
  *
  *      machine                                 any thread
  *      1  bz_poll_prepare: forget rouses       1  make work visible

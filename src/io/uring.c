@@ -32,7 +32,7 @@
  * would have to find.
  *
  * On a non-blocking descriptor the kernel returns -EAGAIN at once. So our descriptors are blocking
- * (sched/io.c sets them), and foreign ones are polled first. Operations that rings lack (several
+ * (block/io.c sets them), and foreign ones are polled first. Operations that rings lack (several
  * messages at once) are polled for, and then called.
  *
  * One call a turn. A machine that sleeps submits by the same call, without the lock (ring.c
@@ -299,7 +299,7 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 }
 
 /* A machine that sleeps on the word is not woken here: a caller on another machine rouses it anyway
- * (sched/flight.c). */
+ * (block/flight.c). */
 static int uring_submit(struct bz_poll *poll, struct bz_op *op)
 {
     op->has_own = 0;

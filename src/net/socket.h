@@ -7,7 +7,7 @@
 
 #include "base/compiler.h"
 #include "io/sock.h"
-#include "sched/io.h"
+#include "block/io.h"
 
 enum { BZ_SOCKET_READS = 1, BZ_SOCKET_WRITES = 2, BZ_SOCKET_BOTH = 3 };
 

@@ -30,7 +30,7 @@
 #include "blitz/par.h"
 #include "blitz/task.h"
 #include "par/split.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum {
     STEPS = 64,              /* checks for cancels in a sequential range, */

@@ -22,7 +22,7 @@
 
 #include "blitz/task.h"
 #include "blitz/yield.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 unsigned bz_sort_procs(void)
 {

@@ -84,7 +84,7 @@
 
 #include "blitz/par.h"
 #include "blitz/task.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum {
     CHUNK_NS = 20 * 1000,  /* target time of a chunk */

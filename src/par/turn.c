@@ -26,7 +26,7 @@
 #include "blitz/par.h"
 #include "blitz/task.h"
 #include "blitz/yield.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static void send_off(struct bz_machine *m, struct blitz_job *job)
 {

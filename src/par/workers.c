@@ -15,7 +15,7 @@
 #include "blitz/par.h"
 #include "blitz/task.h"
 #include "par/split.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct call {
     int (*fn)(unsigned worker, void *arg);

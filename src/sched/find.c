@@ -36,9 +36,9 @@
  * I1  A machine that returns a task is not counted as searching: before it runs the task, it has
  *     passed on the duty to look for more work.
  */
-#include "sched/io.h"
+#include "sched/reap.h"
 #include "sched/quick.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
 

@@ -7,7 +7,7 @@
  * waits for its end. The machine tries in this order:
  *
  *   1  A forked job goes back to the join that waits for it (job.c). A timer's foreign waker is called on
- *      g0 (timer.c).
+ *      g0 (deadlines.c).
  *   2  A cancelled task begins on the stack that the runtime keeps for cancelled tasks.
  *   3  A fiber *hosts* the task: the fiber waits for the end of the task and cannot return before. So it runs the
  *      task on its own stack, as a join runs a child that has not begun (claim.c). See below.
@@ -32,7 +32,7 @@
  * that waits for a deadline without a stack of its own is polled on the other kept stack (4), which comes back
  * when the poll returns. So three programs can still be late:
  *   - a task ignores its cancel while it stands on the kept stack;
- *   - a poll blocks (poll.c) while it stands on the kept stack, and is not cancelled;
+ *   - a poll blocks (stackless.c) while it stands on the kept stack, and is not cancelled;
  *   - hosts stand on each other until less than half of the stack is left.
  *
  * A task that is neither cancelled nor hosted nor polled waits for a stack, as a task waits for a CPU. So that a
@@ -55,8 +55,8 @@
 
 #include <errno.h>
 
-#include "sched/sched.h"
-#include "sched/wait.h"
+#include "proc/state.h"
+#include "wait/wait.h"
 
 /* ---- kept stacks ---- */
 
@@ -180,7 +180,7 @@ static bool give_to_await(struct bz_task *host, struct bz_task *t, const void *d
     bz_os_delay(host->rt->os, BZ_OS_AT_PUBLISH);
     if (bz_word_step(&host->word, BZ_WAKE) != BZ_OWES_ENQUEUE)
         return false;
-    uintptr_t wait = bz_load_acquire(&host->wait); /* wait.c [W]: it is parked, and ours */
+    uintptr_t wait = bz_load_acquire(&host->wait); /* wait.h [W]: it is parked, and ours */
     if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_FUTURE) {
         struct bz_host *h = (struct bz_host *)(wait - BZ_WAIT_FUTURE); /* NOLINT: tagged */
         is_given = may_host(h, host, direct, is_cancelled);

@@ -43,7 +43,7 @@
 #include <errno.h>
 
 #include "blitz/blocking.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { RETRY_NS = 1000000 };
 

@@ -9,7 +9,7 @@
 #define BZ_LOCKED_H
 
 #include "os/os.h"
-#include "sched/given.h"
+#include "queue/given.h"
 #include "task/task.h"
 
 struct bz_machine;

@@ -46,7 +46,7 @@
  * is queued. A wake that comes meanwhile sets notified, and the next park finds it. If no other task is
  * ready, a yield returns at once.
  */
-#include "sched/sched.h"
+#include "proc/state.h"
 
 #include <errno.h>
 

@@ -9,11 +9,11 @@
  * Hearing: a machine polls its own poll when it sleeps there; while it is busy, every HEAR_NS at
  * most (find.c); and while it spins for work. The monitor polls for procs that are stuck.
  *
- * A foreign waker may run any code, so a task of its own wakes it, as in timer.c.
+ * A foreign waker may run any code, so a task of its own wakes it, as in deadlines.c.
  */
-#include "sched/io.h"
+#include "sched/reap.h"
 
-#include "sched/wait.h"
+#include "wait/wait.h"
 
 void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
 {

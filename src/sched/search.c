@@ -18,8 +18,8 @@
  * not, the other searchers are responsible for all shared work, and it checks only its private state (idle.c).
  * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
  */
-#include "sched/io.h"
-#include "sched/sched.h"
+#include "sched/reap.h"
+#include "proc/state.h"
 
 enum {
     HUNGRY_NS = 1000000, /* how long to wait for a stack to be given back */

@@ -64,7 +64,7 @@
 
 #include "base/log.h"
 #include "os/urge.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum {
     SLICE_NS = 10000000,

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "sched/halt.h"
+#include "thread/halt.h"
 
 struct bz_machine;
 struct bz_runtime;

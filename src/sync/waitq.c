@@ -7,7 +7,7 @@
  *   granted    -        -         -          (future) give_back, serve    -
  *   notified   queued   -         -          (future) give_back, serve    out, or queued
  *
- * A grant to a blocking owner claims its wait in the same step (the arbiter of its wait, sched/wait.h). So only a
+ * A grant to a blocking owner claims its wait in the same step (the arbiter of its wait, wait/wait.h). So only a
  * future can have a grant and then leave, because it does not run until it is polled.
  *
  * Rejected: giving futures a mere notification everywhere. They would lose their place in the queue with every race

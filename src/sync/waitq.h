@@ -3,7 +3,7 @@
  *
  * Every primitive of src/sync is a word or two of state and a wait queue. The state changes under the lock of the
  * wait queue, or in a fast path of the primitive that touches only its word. A node is a request
- * (sched/request.h). It waits in the queue for a fiber, for a plain thread or for a polled future, and the primitive
+ * (park/request.h). It waits in the queue for a fiber, for a plain thread or for a polled future, and the primitive
  * does not distinguish them. The primitive adds three functions to `enter` of the request:
  *
  *   serve      Under the lock: a waiter has left the queue, or something was released. Grant to the first waiters
@@ -29,9 +29,9 @@
 #define BZ_SYNC_WAITQ_H
 
 #include "blitz/sync_future.h"
-#include "sched/ask.h"
-#include "sched/look.h"
-#include "sched/request.h"
+#include "proc/ask.h"
+#include "wait/peek.h"
+#include "park/request.h"
 
 /* The plain form has no fast paths: every call takes the lock of the wait queue. */
 #if defined(BZ_PLAIN)

@@ -63,7 +63,7 @@ struct bz_task {
     struct bz_stack *stack;         /* its stack while it is suspended; NULL: none. The runner's */
     uint64_t id;                    /* constant */
     const char *name;               /* constant; may be NULL */
-    bz_atomic(uintptr_t) wait;      /* its current wait; written by the task itself: sched/wait.h */
+    bz_atomic(uintptr_t) wait;      /* its current wait; written by the task itself: wait/wait.h */
     struct bz_lock lock; /* guards joiners, and what wait points to against a canceller */
     uint8_t traits;      /* enum bz_task_traits; constant */
     uint8_t marks;       /* enum bz_task_marks; the runner's until EXIT, then constant */
@@ -72,14 +72,14 @@ struct bz_task {
     union {
         struct {
             int result;    /* written before EXIT, read after */
-            uint32_t born; /* when it was spawned, until it has a pointer: sched/age.h */
+            uint32_t born; /* when it was spawned, until it has a pointer: queue/age.h */
         };
         void *pointer; /* as result, if BZ_MARK_POINTER; taken under lock, then NULL */
     };
     struct bz_locals *locals; /* NULL: none; accessed by the task itself */
     struct bz_list joiners;   /* joiners waiting for its end; guarded by lock */
 #if defined(BZ_WATCH)
-    bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; sched/watch.h */
+    bz_atomic(uint32_t) runs_on; /* 1 + the proc it runs on; proc/selfcheck.h */
     /* forked jobs taken by other workers and not yet joined; guarded by lock */
     bz_atomic(uint32_t) jobs_out;
 #endif

@@ -23,7 +23,7 @@
  * I2  A blocking waiter that was claimed lives until it is resumed and no longer. A plain thread, and a
  *     task of the plain form, may continue as soon as the claim is made. So the claim stores the result
  *     first. A claimer that does more for the waiter after the claim does it under the lock, and such a
- *     waiter takes the lock once before it continues (sched/wait.h, bz_wait_is_early).
+ *     waiter takes the lock once before it continues (wait/wait.h, bz_wait_is_early).
  */
 #ifndef BZ_WAIT_WAITER_H
 #define BZ_WAIT_WAITER_H
@@ -33,7 +33,7 @@
 
 struct bz_wait;
 
-/* The beginning of a struct bz_wait (sched/wait.h): the function that claims it. So src/io, which is below the
+/* The beginning of a struct bz_wait (wait/wait.h): the function that claims it. So src/io, which is below the
  * scheduler, claims a waiter without a call upward. */
 struct bz_wait_head {
     bool (*claim)(struct bz_wait *wait, uint32_t outcome, struct bz_wake *wake);
@@ -62,7 +62,7 @@ struct bz_waiter {
     bool was_polled; /* a future that was polled at least once; its owner's alone */
 };
 
-/* An operation that may have to wait, and its waiter: sched/request.h. */
+/* An operation that may have to wait, and its waiter: park/request.h. */
 struct bz_request_ops;
 struct bz_request {
     struct bz_waiter waiter;
@@ -161,7 +161,7 @@ bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake,
     if (!BZ_BROKEN(204))
         bz_set(&w->result, result); /* before the claim: I2 */
     if (!claim(w->wait, w->outcome, wake)) {
-        w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: sched/wait.h, rule 2 */
+        w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: wait/wait.h, rule 2 */
         return false;
     }
     if (BZ_BROKEN(204))
@@ -174,7 +174,7 @@ bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake,
  * Returns: true: *wake must be delivered once the lock is dropped. False: the wait had another outcome
  *          (a deadline, a cancel, another case of a select); nothing was granted, it is off the queue, and
  *          *wake is BZ_WAKE_NONE.
- * sched/wait.h has a faster form for blocking waiters (bz_waiter_grant).
+ * wait/wait.h has a faster form for blocking waiters (bz_waiter_grant).
  */
 BZ_MUST_USE static inline bool bz_waiter_claim(struct bz_waiter *w, int result,
                                                struct bz_wake *wake)

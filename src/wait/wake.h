@@ -16,7 +16,7 @@
  *
  * I1  A wake-up is delivered exactly once. Between claim and delivery the waiter stays where it is, but
  *     for a plain thread and for a task of the plain form: these may continue as soon as they are
- *     claimed (sched/wait.h, bz_wait_is_early).
+ *     claimed (wait/wait.h, bz_wait_is_early).
  * I2  A wake-up holds no pointer into the waiter's frame that is dereferenced. Of a thread it holds the
  *     address of a word, and waking an address is harmless when the frame is gone.
  */
@@ -50,7 +50,7 @@ struct bz_wake {
     };
 };
 
-/* Deliver one wake-up. No lock is held. Defined in sched/wait.c. */
+/* Deliver one wake-up. No lock is held. Defined in park/park.c. */
 void bz_wake_deliver(struct bz_wake *wake);
 
 /* The wake-up of a polled future: the waker moves out of *from. */

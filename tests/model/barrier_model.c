@@ -1,7 +1,7 @@
 /*
- * barrier_model.c - sched/barrier.h: a barrier of another thread is as good as one's own.
+ * barrier_model.c - queue/membarrier.h: a barrier of another thread is as good as one's own.
  *
- *   covers: src/sched/barrier.h src/sched/barrier.c
+ *   covers: src/queue/membarrier.h src/queue/membarrier.c
  *   needs: src/os/lock.c
  *   defines: BZ_LOCK_SPINS=1
  *
@@ -9,7 +9,7 @@
  * without a barrier. Those use a plain store and a plain load. The two sides must not both miss.
  * Two threads issue at the same time, and one of them may use the other's barrier.
  */
-#include "sched/barrier.h"
+#include "queue/membarrier.h"
 
 #include "model.h"
 #include "model_os.h"

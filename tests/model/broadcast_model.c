@@ -2,8 +2,8 @@
  * broadcast_model.c - broadcasts and watches: every change wakes the waiters.
  *
  *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/crowd.c
- *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/base/list.c
  *   defines: BZ_LOCK_SPINS=1
  */

@@ -2,8 +2,8 @@
  * condition_model.c - a signal reaches one waiter, whatever phase a cancelled future was in.
  *
  *   covers: src/sync/condition.c
- *   needs: src/sync/mutex.c src/sync/waitq.c src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   needs: src/sync/mutex.c src/sync/waitq.c src/park/park.c src/park/request.c src/os/lock.c src/os/self.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/task/word.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0
  *

@@ -2,8 +2,8 @@
  * deque_model.c - the private list and the exposed slot: every job runs once, and the oldest is
  * exposed.
  *
- *   covers: src/sched/deque.h src/sched/deque.c include/blitz/fork.h
- *   needs: src/sched/retake.c src/sched/barrier.c src/os/lock.c
+ *   covers: src/queue/deque.h src/queue/deque.c include/blitz/fork.h
+ *   needs: src/queue/retake.c src/queue/membarrier.c src/os/lock.c
  *   defines: BZ_DEQUE_SHELF=2 BZ_LOCK_SPINS=1
  *
  * The owner forks and joins with the inline code of fork.h; thieves take the exposed job. `payload`
@@ -16,9 +16,9 @@
 #define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: deque.c [H] */
 #define BLITZ_POKE_(p, v) bz_store_release((bz_atomic(uintptr_t) *)(p), (uintptr_t)(v))
 #define BLITZ_ORDER_() bz_compiler_barrier()
-#include "sched/barrier.h"
-#include "sched/deque.h"
-#include "sched/retake.h"
+#include "queue/membarrier.h"
+#include "queue/deque.h"
+#include "queue/retake.h"
 
 enum { JOBS = 3 };
 

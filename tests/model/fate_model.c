@@ -1,14 +1,14 @@
 /*
  * fate_model.c - a call that returns while a shutdown abandons it.
  *
- *   covers: src/sched/fate.h
+ *   covers: src/thread/fate.h
  *
  * The runtime is memory that goes away once the call is abandoned; the thread's record is freed by the
  * thread, and the abandoner touches it last before that.
  */
 #include "model.h"
 
-#include "sched/fate.h"
+#include "thread/fate.h"
 
 struct record {
     bz_fate fate;

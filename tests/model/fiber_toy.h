@@ -13,7 +13,7 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "sched/wait.h"
+#include "wait/wait.h"
 #include "waker_toy.h"
 
 enum { TOY_FIBERS = 2, TOY_THREADS = 6 };

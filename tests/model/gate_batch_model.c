@@ -3,8 +3,8 @@
  * waiter frees the gate.
  *
  *   covers: src/sync/gate.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1 BZ_WAKELIST_MAX=1
  *
  * A batch is one waker here, so two futures are enough. Futures, a thread that calls and a thread

@@ -2,8 +2,8 @@
  * gate_model.c - a waiter sees all writes before the opening, and may free the gate.
  *
  *   covers: src/sync/gate.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "sync_toy.h"

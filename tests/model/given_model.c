@@ -1,12 +1,12 @@
 /*
  * given_model.c - a thread that waits for a hand-off, and the giver.
  *
- *   covers: src/sched/given.h
+ *   covers: src/queue/given.h
  *
  * The handed-off value is a plain field: a read before the write would race. A waiter without a
  * wake-up would sleep forever.
  */
-#include "sched/given.h"
+#include "queue/given.h"
 
 #include "model.h"
 #include "model_os.h"

@@ -1,12 +1,12 @@
 /*
- * halt_model.c - sched/halt.h: a stopped thread is released, in every order of events.
+ * halt_model.c - thread/halt.h: a stopped thread is released, in every order of events.
  *
- *   covers: src/sched/halt.h src/sched/halt.c
+ *   covers: src/thread/halt.h src/thread/halt.c
  *
  * The signal is a call: the thread comes by its handler at any point of its own. A stop that never
  * ends is a thread that sleeps forever, which the checker reports.
  */
-#include "sched/halt.h"
+#include "thread/halt.h"
 
 #include "model.h"
 #include "model_os.h"

@@ -2,8 +2,8 @@
  * handover_model.c - a proc has one machine at a time, against its sleeper, a machine that has lost
  * its own proc, a rouser and the monitor.
  *
- *   covers: src/sched/proc.h src/sched/proc.c src/sched/machines.c
- *   needs: src/base/alloc.c src/sched/idle.c src/sched/barrier.c src/sched/retake.c src/sched/halt.c src/os/lock.c src/os/self.c
+ *   covers: src/proc/proc.h src/proc/proc.c src/proc/machines.c
+ *   needs: src/base/alloc.c src/queue/idle.c src/queue/membarrier.c src/queue/retake.c src/thread/halt.c src/os/lock.c src/os/self.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * One proc, two or three machines, and the real steps of proc.c over the real idle set. The private
@@ -13,7 +13,7 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static struct bz_runtime rt;
 static struct bz_proc proc;
@@ -249,7 +249,7 @@ static void monitor_moves_it(void)
     }
 }
 
-/* sched.h, bz_enter: whether it has a proc. */
+/* state.h, bz_enter: whether it has a proc. */
 static bool enters(struct bz_machine *m, uint32_t *was)
 {
     if (!bz_retake_enter(&m->taken, was))

@@ -1,8 +1,8 @@
 /*
  * idle_barrier_model.c - the idle set without fences in the pushes: the last searcher pays.
  *
- *   covers: src/sched/idle.h src/sched/idle.c
- *   needs: src/sched/barrier.c src/os/lock.c
+ *   covers: src/queue/idle.h src/queue/idle.c
+ *   needs: src/queue/membarrier.c src/os/lock.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * The same toy as in idle_model.c; its publishers are workers, which store and load and nothing

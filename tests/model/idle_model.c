@@ -1,8 +1,8 @@
 /*
  * idle_model.c - the idle set with fences in the pushes: work that is published is run.
  *
- *   covers: src/sched/idle.h src/sched/idle.c
- *   needs: src/sched/barrier.c src/os/lock.c
+ *   covers: src/queue/idle.h src/queue/idle.c
+ *   needs: src/queue/membarrier.c src/os/lock.c
  *   defines: BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
  * A toy scheduler of two procs around the real protocol. Each proc's queue is one slot; publishers

@@ -1,11 +1,11 @@
-/* idle_toy.h - a toy scheduler around sched/idle.h: slots for queues, a sleep word a proc. */
+/* idle_toy.h - a toy scheduler around queue/idle.h: slots for queues, a sleep word a proc. */
 #ifndef IDLE_TOY_H
 #define IDLE_TOY_H
 
 #include "model.h"
 #include "model_os.h"
 
-#include "sched/idle.h"
+#include "queue/idle.h"
 
 enum { SLOTS = 2 };
 static struct bz_idle idle;

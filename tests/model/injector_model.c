@@ -1,7 +1,7 @@
 /*
- * injector_model.c - sched/injector.h: entries that several threads push and take.
+ * injector_model.c - queue/injector.h: entries that several threads push and take.
  *
- *   covers: src/sched/injector.h src/sched/injector.c src/task/chain.h
+ *   covers: src/queue/injector.h src/queue/injector.c src/task/chain.h
  *   needs: src/os/lock.c src/task/chain.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  *
@@ -9,7 +9,7 @@
  * meanwhile, as itself. The link words are plain fields, so that one that serves two entries at
  * once would be a race or a lost entry.
  */
-#include "sched/injector.h"
+#include "queue/injector.h"
 
 #include "model.h"
 #include "model_os.h"

@@ -1,14 +1,14 @@
 /*
  * latch_model.c - the end of a job and the join that waits for it.
  *
- *   covers: src/sched/latch.h
+ *   covers: src/queue/latch.h
  *
  * The joiner's stack is `frame`: it is left before the hook waits, and the resumer of the task
  * accesses it. The job is in memory that is freed when the join returns.
  */
 #include "model.h"
 
-#include "sched/latch.h"
+#include "queue/latch.h"
 
 struct job {
     bz_latch latch;

@@ -1,14 +1,14 @@
 /*
- * live_model.c - sched/live.c: a runtime that stops against tasks that spawn and end.
+ * live_model.c - proc/live.c: a runtime that stops against tasks that spawn and end.
  *
- *   covers: src/sched/live.h src/sched/live.c
+ *   covers: src/proc/live.h src/proc/live.c
  *
  * Tasks are slots with a plain field that the task writes before it ends; the shutdown reads every
  * field after all tasks have ended. A shutdown that returned too early would find a task that has
  * not ended, or race with it; one without a wake-up would sleep forever. Each test is run with
  * barriers and with fences.
  */
-#include "sched/live.h"
+#include "proc/live.h"
 
 #include "model.h"
 #include "model_os.h"

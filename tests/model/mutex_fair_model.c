@@ -3,8 +3,8 @@
  * the first in line.
  *
  *   covers: src/sync/mutex.c src/sync/waitq.c
- *   needs: src/sched/wait.c src/sched/request.c src/os/lock.c src/os/self.c src/task/word.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1 BZ_MUTEX_SPINS=0 BZ_MUTEX_PATIENCE_NS=0
  */
 #include "mutex_toy.h"

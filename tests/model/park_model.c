@@ -1,8 +1,8 @@
 /*
  * park_model.c - word, ring, injector and idle set together: every ready task runs once.
  *
- *   covers: src/sched/runq.h src/sched/runq.c
- *   needs: src/task/word.c src/task/chain.c src/sched/injector.c src/sched/idle.c src/sched/barrier.c
+ *   covers: src/queue/runq.h src/queue/runq.c
+ *   needs: src/task/word.c src/task/chain.c src/queue/injector.c src/queue/idle.c src/queue/membarrier.c
  *   needs: src/os/lock.c
  *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3 BZ_PROCS_MAX=2 BZ_LOCK_SPINS=1
  *
@@ -14,9 +14,9 @@
 #include "model.h"
 #include "model_os.h"
 
-#include "sched/idle.h"
-#include "sched/injector.h"
-#include "sched/runq.h"
+#include "queue/idle.h"
+#include "queue/injector.h"
+#include "queue/runq.h"
 
 enum { TASKS = 4 };
 static struct bz_runq ring[2];

@@ -3,7 +3,7 @@
  * two promises has one winner and loses nothing.
  *
  *   covers: src/future/promise.c src/future/race.c src/future/children.c src/future/children.h
- *   needs: src/os/lock.c src/base/list.c src/sched/readylist.c
+ *   needs: src/os/lock.c src/base/list.c src/wait/readylist.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * The waiter is a thread that polls and sleeps on a word which its waker sets: what await.c does,
@@ -17,8 +17,8 @@
 #include "future/children.h"
 #include "model_os.h"
 #include "os/lock.h"
-#include "sched/look.h"
-#include "sched/sched.h"
+#include "wait/peek.h"
+#include "proc/state.h"
 
 /* ---- the environment ---- */
 

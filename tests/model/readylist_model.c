@@ -1,7 +1,7 @@
 /*
  * readylist_model.c - a child that was woken is polled; wakers outlive the list.
  *
- *   covers: src/sched/readylist.c src/sched/readylist.h
+ *   covers: src/wait/readylist.c src/wait/readylist.h
  *   needs: src/os/lock.c
  *   defines: BZ_LOCK_SPINS=1
  *
@@ -11,8 +11,8 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "sched/readylist.h"
-#include "sched/sched.h"
+#include "wait/readylist.h"
+#include "proc/state.h"
 #include "waker_toy.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)

@@ -1,9 +1,9 @@
 /*
  * request_fiber_model.c - a fiber that is notified, finds that another party was faster, and waits again.
  *
- *   covers: src/sched/request.h src/sched/request.c
- *   needs: src/sched/wait.c src/os/lock.c src/task/word.c src/base/list.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   covers: src/park/request.h src/park/request.c
+ *   needs: src/park/park.c src/os/lock.c src/task/word.c src/base/list.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * The primitive holds tokens. A put adds one and notifies the first waiter, which must enter again. The fiber's
@@ -11,7 +11,7 @@
  */
 #include "fiber_toy.h"
 
-#include "sched/request.h"
+#include "park/request.h"
 
 static struct bz_lock lock;
 static struct bz_list waiting; /* guarded by lock, as is */

@@ -2,9 +2,9 @@
  * request_model.c - both drivers of a request on one primitive: blocking and polled parties side by side, with
  * deadlines and cancels.
  *
- *   covers: src/sched/request.h src/sched/request.c
- *   needs: src/sched/wait.c src/os/lock.c src/os/self.c src/task/word.c
- *   needs: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   covers: src/park/request.h src/park/request.c
+ *   needs: src/park/park.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1 BZ_WAKELIST_MAX=1
  *
  * The primitive is that of docs/writing-a-primitive.md. A list holds one wake-up, so that two waiters are served in

@@ -1,15 +1,15 @@
 /*
- * retake_model.c - sched/retake.h: what a proc keeps to itself is touched by one at a time.
+ * retake_model.c - queue/retake.h: what a proc keeps to itself is touched by one at a time.
  *
- *   covers: src/sched/retake.h src/sched/retake.c
- *   needs: src/sched/barrier.c src/os/lock.c
+ *   covers: src/queue/retake.h src/queue/retake.c
+ *   needs: src/queue/membarrier.c src/os/lock.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * A machine that enters and leaves with plain stores, and a monitor that asks, pays and takes. What
  * they fight for is a plain field: if both can be at it, that is a data race.
  */
-#include "sched/barrier.h"
-#include "sched/retake.h"
+#include "queue/membarrier.h"
+#include "queue/retake.h"
 
 #include "model.h"
 #include "model_os.h"

@@ -1,13 +1,13 @@
 /*
- * runq_model.c - sched/runq.c: an owner and thieves on rings of two slots.
+ * runq_model.c - queue/runq.c: an owner and thieves on rings of two slots.
  *
- *   covers: src/sched/runq.c src/sched/runq.h
+ *   covers: src/queue/runq.c src/queue/runq.h
  *   defines: BZ_RUNQ_LOG2=1 BZ_RUNQ_BITS=3
  *
  * Indices of three bits wrap after eight. An entry refers to a plain field: its taker must see it
  * as it was pushed, and no other thread may own it.
  */
-#include "sched/runq.h"
+#include "queue/runq.h"
 
 #include "base/check.h"
 #include "model.h"

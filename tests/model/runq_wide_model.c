@@ -1,13 +1,13 @@
 /*
- * runq_wide_model.c - sched/runq.c with four slots, where a thief's own ring comes into play.
+ * runq_wide_model.c - queue/runq.c with four slots, where a thief's own ring comes into play.
  *
- *   covers: src/sched/runq.c src/sched/runq.h
+ *   covers: src/queue/runq.c src/queue/runq.h
  *   defines: BZ_RUNQ_LOG2=2 BZ_RUNQ_BITS=4
  *
  * A steal of half of two takes one, which is run at once; only from three on something is copied
  * into the thief's ring, from where another thief may steal it again.
  */
-#include "sched/runq.h"
+#include "queue/runq.h"
 
 #include "model.h"
 

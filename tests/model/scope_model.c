@@ -19,7 +19,7 @@
 #include "blitz/scope.h"
 #include "model_os.h"
 #include "os/lock.h"
-#include "sched/wait.h"
+#include "wait/wait.h"
 #include "waker_toy.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)

@@ -8,7 +8,7 @@
 #include "wait_toy.h"
 
 #include "blitz/sync.h"
-#include "sched/look.h"
+#include "wait/peek.h"
 
 static bz_atomic(int) rung;
 

@@ -5,7 +5,7 @@
  *   needs: src/base/list.c
  *   defines: BZ_SLAB_CHUNK=1024 BZ_SLAB_BATCH=2
  *
- * The protocol of sched/tasks.c alone: a header is filled, then its word is published; the last
+ * The protocol of life/tasks.c alone: a header is filled, then its word is published; the last
  * reference frees it; a walker takes a reference if there is one. The header's field is plain: a
  * walker that got a header too early or too late would race with its creator, and a header freed
  * under a walker's reference would be freed twice.

@@ -1,12 +1,12 @@
 /*
- * tracering_model.c - sched/tracering.h: a reader never believes a record that is half another.
+ * tracering_model.c - trace/tracering.h: a reader never believes a record that is half another.
  *
- *   covers: src/sched/tracering.h src/sched/tracering.c
+ *   covers: src/trace/tracering.h src/trace/tracering.c
  *   defines: BZ_RECORD_WORDS=2
  *
  * A ring of two records of two words. Record n is {n, n * 10}, so a torn one shows.
  */
-#include "sched/tracering.h"
+#include "trace/tracering.h"
 
 #include "model.h"
 

@@ -2,8 +2,8 @@
  * wait_model.c - a wait has one outcome, its task is resumed once, and no thread accesses its frame
  * after it is freed.
  *
- *   covers: src/sched/wait.h src/sched/wait.c src/sched/request.c
- *   covers: src/sched/arbiter.c src/sched/wake.c src/sched/cancel.c
+ *   covers: src/wait/wait.h src/park/park.c src/park/request.c
+ *   covers: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c
  *   defines: BZ_LOCK_SPINS=1
  *
@@ -15,7 +15,7 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "sched/wait.h"
+#include "wait/wait.h"
 #include "waker_toy.h"
 
 static struct bz_runtime runtime;
@@ -405,7 +405,7 @@ static void wakes_when_told(void)
     bz_wait_wake(w, BZ_WAIT_WOKEN);
 }
 
-/* wait.c [A]: it may continue with an outcome for which it has not been queued yet. */
+/* wait.h [A]: it may continue with an outcome for which it has not been queued yet. */
 MODEL(wait, plain_a_wake_for_nothing_is_slept_over)
 {
     given_a_hook_of_its_own(true);
@@ -432,7 +432,7 @@ static void given_a_thread(void)
     bz_self_set(NULL);
 }
 
-/* wait.c [A]. */
+/* wait.h [A]. */
 MODEL(wait, a_woken_thread_sees_earlier_writes)
 {
     given_a_thread();
@@ -473,7 +473,7 @@ static void joins_a_child(void)
     bz_task_unref(spawned); /* it has ended */
 }
 
-/* wait.c [W] [L]: a cancel that meets a join goes to the child, which the canceller sees whole, and
+/* wait.h [W] [L]: a cancel that meets a join goes to the child, which the canceller sees whole, and
  * which is not gone while it has it. */
 MODEL(wait, a_cancel_of_a_joiner_reaches_the_child_while_it_lives)
 {
@@ -491,7 +491,7 @@ static void joins_and_waits_for_its_cancel(void)
     bz_wait_leave_child(&parent, &child);
 }
 
-/* wait.c [C]: one of the two sees the other, or the join would last for ever. */
+/* wait.h [C]: one of the two sees the other, or the join would last for ever. */
 MODEL(wait, a_cancel_of_a_joiner_is_passed_on_whenever_it_comes)
 {
     given(false);

@@ -10,7 +10,7 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "sched/wait.h"
+#include "wait/wait.h"
 #include "waker_toy.h"
 
 const struct bz_os *bz_os_outside(void)

@@ -2,7 +2,7 @@
 #ifndef MODEL_WAKER_TOY_H
 #define MODEL_WAKER_TOY_H
 
-#include "sched/wait.h"
+#include "wait/wait.h"
 
 blitz_waker blitz_waker_clone(const blitz_waker *w)
 {

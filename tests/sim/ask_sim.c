@@ -1,6 +1,6 @@
 /*
  * Tasks that never wait and call blitz all the time, in virtual time: enough of them to use every
- * thread if they did not check the flag (sched/ask.h).
+ * thread if they did not check the flag (proc/ask.h).
  */
 #include "support/sched_sim.h"
 

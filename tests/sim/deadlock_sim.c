@@ -1,4 +1,4 @@
-/* sched/deadlock.h in virtual time: each reason why a wait may still end, and a wait that cannot. */
+/* monitor/deadlock.h in virtual time: each reason why a wait may still end, and a wait that cannot. */
 #include "support/event.h"
 #include "support/sched_sim.h"
 

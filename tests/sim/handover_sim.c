@@ -5,7 +5,7 @@
 #include "support/sched_sim.h"
 
 #include "os/fault.h"
-#include "sched/monitor.h"
+#include "monitor/monitor.h"
 
 enum { HOGS_MAX = 6 };
 

@@ -194,7 +194,7 @@ TEST(monitor, a_lone_task_of_one_proc_needs_none)
 
 /* ---- the handshake ---- */
 
-/* A system whose barrier checks whether a machine has been asked (sched/retake.h). */
+/* A system whose barrier checks whether a machine has been asked (queue/retake.h). */
 static struct {
     int (*barrier)(const struct bz_os *os);
     _Atomic(struct bz_runtime *) rt; /* TSan sees threads where a simulation has turns */

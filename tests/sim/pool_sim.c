@@ -1,10 +1,10 @@
-/* sched/pool.h in virtual time: threads start on demand, are reused, and end when they are not
+/* thread/pool.h in virtual time: threads start on demand, are reused, and end when they are not
  * needed. */
 #include "support/sim.h"
 
 #include "base/alloc.h"
 #include "os/fault.h"
-#include "sched/pool.h"
+#include "thread/pool.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -1,12 +1,12 @@
 /*
- * sched/pool.h, pieces of work: in virtual time, on many seeds. Work waits its turn and none is
+ * thread/pool.h, pieces of work: in virtual time, on many seeds. Work waits its turn and none is
  * lost, for any refused resource; machines never wait behind it.
  */
 #include "support/sim.h"
 
 #include "base/alloc.h"
 #include "os/fault.h"
-#include "sched/pool.h"
+#include "thread/pool.h"
 
 #define MS UINT64_C(1000000)
 

@@ -1,6 +1,6 @@
 /*
  * The threads that run tasks woken by I/O, in virtual time: at low load one proc polls for all
- * (sched/gather.c) and keeps a few short tasks to itself (sched/rouse.c). A task that computes for
+ * (proc/gather.c) and keeps a few short tasks to itself (proc/rouse.c). A task that computes for
  * long does not delay the others.
  */
 #include "support/net.h"

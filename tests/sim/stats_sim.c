@@ -5,7 +5,7 @@
 #include "support/sim.h"
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 /* Uses its CPU for a while, so that others come into play. */
 static int leaf(void *arg)
@@ -134,7 +134,7 @@ TEST(stats, steals_sleeps_and_wakes_are_counted)
     CHECK_GT(sum.stolen, sum.steals);
     CHECK_GT(sum.sleeps, 0u);
     CHECK_GT(sum.wakes, 0u);
-    uint64_t useless = sum.useless_wakes; /* rare, as they should be: sched/rouse.c */
+    uint64_t useless = sum.useless_wakes; /* rare, as they should be: proc/rouse.c */
     for (int round = 0; round < 100 && useless == 0; round++)
         useless = over_seeds(crowd).useless_wakes;
     CHECK_GT(useless, 0u);

@@ -5,7 +5,7 @@
 #include "support/sim.h"
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 /* ---- the trace, as short lines ---- */
 

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct world {
     blitz_runtime *rt;

@@ -6,7 +6,7 @@
 #include "support/iter_zoo.h"
 
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { ROOM = 20000 };
 

@@ -16,7 +16,7 @@
 
 #include "base/bz_atomic.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { FIBERS = 24, MACHINES_MAX = 32 };
 

@@ -9,7 +9,7 @@
 #include "support/fiber_mutex.h"
 #include "support/on_each.h"
 
-#include "sched/sched.h"
+#include "proc/state.h"
 
 /* ---- every leaf once ---- */
 

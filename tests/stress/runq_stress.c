@@ -1,10 +1,10 @@
-/* sched/runq.h on real threads: an owner and thieves, every entry exactly once. */
+/* queue/runq.h on real threads: an owner and thieves, every entry exactly once. */
 #include "harness.h"
 
 #include <sched.h>
 
 #include "base/rng.h"
-#include "sched/runq.h"
+#include "queue/runq.h"
 
 enum { WORKERS = 3 };
 static struct bz_runq ring[WORKERS];

@@ -8,7 +8,7 @@
 
 #include "blitz.h"
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/leave.h"
 
 static bool is_scarce(int err)

@@ -5,7 +5,7 @@
 #include "support/sorts.h"
 
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct plan {
     uint64_t rounds, index;

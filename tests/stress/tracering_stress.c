@@ -1,8 +1,8 @@
-/* sched/tracering.h on real threads: readers beside a writer that never stops see no record twice,
+/* trace/tracering.h on real threads: readers beside a writer that never stops see no record twice,
  * none out of order and none that is half another. */
 #include "harness.h"
 
-#include "sched/tracering.h"
+#include "trace/tracering.h"
 
 enum { SIZE = 64, READERS = 2 };
 static bz_atomic(uint64_t) words[SIZE * BZ_RECORD_WORDS];

@@ -9,7 +9,7 @@
 #define T_ALONE_H
 
 #include "blitz.h"
-#include "sched/monitor.h"
+#include "monitor/monitor.h"
 
 /* From here on no proc of this process moves because of the time its task takes. */
 static inline void t_hold_procs(void)

@@ -1,13 +1,13 @@
 /*
  * box.h - the smallest thing that can be waited for: a box of values, first come first served.
  *
- * Written by the manual (sched/wait.h), so that waits can be tested before anything is built on
+ * Written by the manual (wait/wait.h), so that waits can be tested before anything is built on
  * them. Nothing is lost: puts are takes that succeeded, and what is still in it.
  */
 #ifndef T_BOX_H
 #define T_BOX_H
 
-#include "sched/wait.h"
+#include "wait/wait.h"
 
 struct box {
     const struct bz_os *os;

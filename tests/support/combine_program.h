@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "blitz.h"
 #include "future/children.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/probe.h"
 
 enum { CP_NODES = 48, CP_FAN = 4, CP_SETTERS = 2 };

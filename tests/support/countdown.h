@@ -7,7 +7,7 @@
 #ifndef T_COUNTDOWN_H
 #define T_COUNTDOWN_H
 
-#include "sched/request.h"
+#include "park/request.h"
 
 struct countdown {
     struct bz_lock lock;

@@ -17,7 +17,7 @@
 #include "blitz.h"
 #include "harness.h"
 #include "os/os.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/event.h"
 
 static void hog_step(void);

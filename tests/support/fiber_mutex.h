@@ -7,7 +7,7 @@
 #define T_FIBER_MUTEX_H
 
 #include "base/list.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/event.h"
 
 struct t_mutex {

@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct t_hog {
     atomic_ullong turns;             /* grows while it runs */

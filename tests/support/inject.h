@@ -25,8 +25,8 @@
 
 #include "base/rng.h"
 #include "blitz.h"
-#include "sched/sched.h"
-#include "sched/wait.h"
+#include "proc/state.h"
+#include "wait/wait.h"
 
 enum { INJ_WAITERS = 24 };
 

@@ -16,7 +16,7 @@
 
 #include "base/bz_atomic.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct loop_dice {
     uint64_t state;

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "blitz.h"
 #include "os/self.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/event.h"
 
 /* How a program computes for a while; set by the test. */

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/sanitizers.h"
 #include "support/sim.h"
 

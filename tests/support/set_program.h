@@ -13,7 +13,7 @@
 
 #include "base/rng.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/probe.h"
 
 enum { SP_MEMBERS = 40 };

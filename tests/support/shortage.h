@@ -13,7 +13,7 @@
 
 #include "blitz.h"
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { SHORTAGE_SLEEPERS = 12 };
 

@@ -12,7 +12,7 @@
 
 #include "base/rng.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 struct scene_seed {
     uint64_t seed;

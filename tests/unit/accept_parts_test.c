@@ -14,10 +14,10 @@
 
 #include "base/bz_atomic.h"
 #include "blitz.h"
-#include "sched/io.h"
+#include "block/io.h"
 #include "os/look.h"
-#include "sched/sched.h"
-#include "sched/view.h"
+#include "proc/state.h"
+#include "observe/view.h"
 
 /* ---- machines and procs ---- */
 

@@ -10,7 +10,7 @@
 
 #include "base/bz_atomic.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum {
     GLOBAL_EVERY = 256, /* the longest interval between two checks of the injector, in runs */

@@ -1,8 +1,8 @@
-/* sched/ask.h: every call that may wait checks the flag, even if it need not wait. */
+/* proc/ask.h: every call that may wait checks the flag, even if it need not wait. */
 #include "harness.h"
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/alone.h"
 
 static int ran; /* by others, on the one proc there is */

@@ -1,9 +1,9 @@
-/* sched/ask.c, blitz/yield.h: a task that was asked lets others run, and only then. */
+/* proc/ask.c, blitz/yield.h: a task that was asked lets others run, and only then. */
 #include "harness.h"
 
 #include <pthread.h>
 
-#include "sched/sched.h"
+#include "proc/state.h"
 
 #include "support/alone.h"
 #include "support/on_each.h"

@@ -5,7 +5,7 @@
 
 #include "blitz.h"
 #include "base/bz_atomic.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/leave.h"
 #include "support/on_each.h"
 

@@ -7,7 +7,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static bool is_plain(void)
 {

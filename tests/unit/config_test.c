@@ -1,9 +1,9 @@
-/* sched/config.h: which stack a size asks for, and which limits a runtime has that asks for none. */
+/* proc/config.h: which stack a size asks for, and which limits a runtime has that asks for none. */
 #include "harness.h"
 
 #include <stdlib.h>
 
-#include "sched/config.h"
+#include "proc/config.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)

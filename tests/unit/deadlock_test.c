@@ -8,7 +8,7 @@
 #include "blitz.h"
 #include "os/os.h"
 #include "os/sleepers.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/event.h"
 #include "support/sanitizers.h"
 #include "support/tasks.h"

@@ -1,7 +1,7 @@
 /* The deque of forked jobs by hand: order, and whose a job is. What thieves see is in model_deque. */
 #include "harness.h"
 
-#include "sched/deque.h"
+#include "queue/deque.h"
 
 static struct bz_deque deque;
 static int p, c, e; /* tasks: addresses */

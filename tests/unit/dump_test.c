@@ -6,9 +6,9 @@
 
 #include "blitz.h"
 #include "os/fault.h"
-#include "sched/dump.h"
-#include "sched/sched.h"
-#include "sched/wait.h"
+#include "observe/dump.h"
+#include "proc/state.h"
+#include "wait/wait.h"
 #include "support/alone.h"
 #include "support/deny.h"
 #include "support/dumped.h"

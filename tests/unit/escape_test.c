@@ -1,4 +1,4 @@
-/* sched/escape.h: a C program that has loaded C++ code. */
+/* life/escape.h: a C program that has loaded C++ code. */
 #include "harness.h"
 
 #include <dlfcn.h>

@@ -7,7 +7,7 @@
 
 #include "base/bz_atomic.h"
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/death.h"
 #include "support/event.h"
 

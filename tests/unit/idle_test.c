@@ -1,8 +1,8 @@
-/* sched/idle.h: which worker is roused, step by step. Its races are in tests/model. */
+/* queue/idle.h: which worker is roused, step by step. Its races are in tests/model. */
 #include "harness.h"
 
 #include "os/sim.h"
-#include "sched/idle.h"
+#include "queue/idle.h"
 #include "support/death.h"
 
 static struct bz_idle idle;

@@ -1,8 +1,8 @@
-/* sched/injector.h: order, shares and the length that is read without the lock. */
+/* queue/injector.h: order, shares and the length that is read without the lock. */
 #include "harness.h"
 
 #include "os/os.h"
-#include "sched/injector.h"
+#include "queue/injector.h"
 #include "support/death.h"
 
 enum { N = 400 };

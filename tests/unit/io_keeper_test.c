@@ -1,4 +1,4 @@
-/* The backend of a runtime: its choice, and its duties beyond sched/io.h. */
+/* The backend of a runtime: its choice, and its duties beyond block/io.h. */
 #include "harness.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "blitz.h"
 #include "io/attempt.h"
 #include "io/ring.h"
-#include "sched/io.h"
+#include "block/io.h"
 #include "support/deny.h"
 #include "support/net.h"
 

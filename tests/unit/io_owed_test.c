@@ -15,7 +15,7 @@
 #include "blitz/net.h"
 #include "blitz/unix.h"
 #include "io/attempt.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/keepers.h"
 #include "support/net.h"
 

@@ -1,4 +1,4 @@
-/* sched/io.h on the default backend: operations of fibers, polls and threads, step by step. */
+/* block/io.h on the default backend: operations of fibers, polls and threads, step by step. */
 #include "harness.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "io/attempt.h"
 #include "io/ready.h"
 #include "support/on_each.h"
-#include "sched/io.h"
+#include "block/io.h"
 
 enum { MANY = 64, BIG = 1 << 20 };
 

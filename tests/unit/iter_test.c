@@ -5,7 +5,7 @@
 #include "support/on_each.h"
 
 #include "base/bz_atomic.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { ROOM = 100000 };
 

@@ -1,4 +1,4 @@
-/* sched/look.h: a race that checks before it polls leaves nothing registered, and misses no
+/* wait/peek.h: a race that checks before it polls leaves nothing registered, and misses no
  * child. */
 #include "harness.h"
 

@@ -6,7 +6,7 @@
 #include "arch/notes.h"
 #include "blitz.h"
 #include "blitz/tcp.h"
-#include "sched/config.h"
+#include "proc/config.h"
 
 /* ---- log messages ---- */
 

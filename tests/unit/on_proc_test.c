@@ -7,7 +7,7 @@
 #include "base/bz_atomic.h"
 #include "os/fault.h"
 #include "os/sim.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static unsigned proc_here(void)
 {

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "base/bz_atomic.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/faults.h"
 #include "support/outside.h"
 

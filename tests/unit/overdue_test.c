@@ -5,7 +5,7 @@
 
 #include "blitz.h"
 #include "os/sim.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static atomic_int said; /* lines about tasks that have not ended */
 static char last[512];

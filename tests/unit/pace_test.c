@@ -1,8 +1,8 @@
-/* sched/pace.h: the number of runs between two checks of the injector, in virtual time. */
+/* queue/pace.h: the number of runs between two checks of the injector, in virtual time. */
 #include "harness.h"
 
 #include "base/compiler.h"
-#include "sched/pace.h"
+#include "queue/pace.h"
 #include "support/death.h"
 
 static struct bz_pace pace;

@@ -9,7 +9,7 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "os/sim.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static blitz_poll ready(void *state, blitz_cx *cx)
 {

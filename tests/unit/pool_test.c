@@ -1,5 +1,5 @@
 /*
- * sched/pool.h on real threads: how many run at once, what waits, when idle threads leave, what is counted.
+ * thread/pool.h on real threads: how many run at once, what waits, when idle threads leave, what is counted.
  *
  * tests/sim/pool_sim.c and pool_work_sim.c drive the same code through many schedules; here the
  * threads, the futexes and the joins are the system's. The idle time of ten seconds is measured by
@@ -13,8 +13,8 @@
 #include <sched.h>
 
 #include "blitz.h"
-#include "sched/pool.h"
-#include "sched/sched.h"
+#include "thread/pool.h"
+#include "proc/state.h"
 
 #define SECOND UINT64_C(1000000000)
 

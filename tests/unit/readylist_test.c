@@ -1,7 +1,7 @@
-/* sched/readylist.h alone: when the list is freed. */
+/* wait/readylist.h alone: when the list is freed. */
 #include "harness.h"
 
-#include "sched/readylist.h"
+#include "wait/readylist.h"
 #include "support/bell.h"
 
 static int freed;

@@ -11,7 +11,7 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "os/sim.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/deny.h"
 
 enum { NOBODY = 65534 };

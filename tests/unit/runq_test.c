@@ -1,7 +1,7 @@
-/* sched/runq.h: the run ring, step by step. Its races are in tests/stress and tests/model. */
+/* queue/runq.h: the run ring, step by step. Its races are in tests/stress and tests/model. */
 #include "harness.h"
 
-#include "sched/runq.h"
+#include "queue/runq.h"
 #include "support/death.h"
 
 static struct bz_runq mine, yours;

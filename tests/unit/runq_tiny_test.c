@@ -1,11 +1,11 @@
 /*
- * sched/runq.c with two slots and indices of three bits, which wrap after eight: bug class 2. Millions
+ * queue/runq.c with two slots and indices of three bits, which wrap after eight: bug class 2. Millions
  * of laps, every operation beside every phase of a thief, against queues that are plain arrays.
  */
 #define BZ_RUNQ_LOG2 1
 #define BZ_RUNQ_BITS 3
 
-#include "sched/runq.c" /* NOLINT(bugprone-suspicious-include): a twin with other sizes */
+#include "queue/runq.c" /* NOLINT(bugprone-suspicious-include): a twin with other sizes */
 
 #include "harness.h"
 

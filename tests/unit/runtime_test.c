@@ -10,7 +10,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/sanitizers.h"
 
 static int seven(void *arg)

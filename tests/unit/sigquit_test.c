@@ -8,7 +8,7 @@
 
 #include "blitz.h"
 #include "os/sigquit.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static bz_atomic(int) hogs_run, hogs_end, told_before, told;
 

@@ -6,7 +6,7 @@
 
 #include "blitz.h"
 #include "base/compiler.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/alone.h"
 #include "support/event.h"
 

@@ -9,7 +9,7 @@
 
 #include "blitz.h"
 #include "base/bz_atomic.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/alone.h"
 #include "support/on_each.h"
 

@@ -6,7 +6,7 @@
 #include "blitz.h"
 #include "base/compiler.h"
 #include "os/fault.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 static int naps(void *arg)
 {

@@ -1,9 +1,9 @@
-/* sched/trace_story.h: from records to slices and arrows. Every case is a small trace by hand. */
+/* trace/trace_story.h: from records to slices and arrows. Every case is a small trace by hand. */
 #include "harness.h"
 
 #include <stdarg.h>
 
-#include "sched/trace_story.h"
+#include "trace/trace_story.h"
 #include "support/test_alloc.h"
 #include "task/task.h"
 

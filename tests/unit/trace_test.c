@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 #include "support/alone.h"
 #include "support/faults.h"
 #include "support/test_alloc.h"

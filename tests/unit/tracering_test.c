@@ -1,7 +1,7 @@
-/* sched/tracering.h: the last records of one writer. */
+/* trace/tracering.h: the last records of one writer. */
 #include "harness.h"
 
-#include "sched/tracering.h"
+#include "trace/tracering.h"
 
 enum { SIZE = 8 };
 static bz_atomic(uint64_t) words[SIZE * BZ_RECORD_WORDS];

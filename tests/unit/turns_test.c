@@ -1,7 +1,7 @@
 /* sched/turns.c: whose turn it is. Machines without threads, and time that the test makes. */
 #include "harness.h"
 
-#include "sched/sched.h"
+#include "proc/state.h"
 
 enum { HOGS_MAX = 40, MS = 1000000 };
 

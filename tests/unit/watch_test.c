@@ -1,8 +1,8 @@
-/* sched/watch.h: in test builds the scheduler notices when it forgets work or doubles a task. */
+/* proc/selfcheck.h: in test builds the scheduler notices when it forgets work or doubles a task. */
 #include "harness.h"
 
 #include "blitz.h"
-#include "sched/sched.h"
+#include "proc/state.h"
 
 #if defined(BZ_WATCH)
 

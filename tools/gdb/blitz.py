@@ -32,7 +32,7 @@ REGISTERS = {
 # ---- reading the runtime's structures ----
 
 def debug():
-    """The constants and the list of runtimes: src/sched/runtimes.c."""
+    """The constants and the list of runtimes: src/runtime/runtimes.c."""
     try:
         return gdb.parse_and_eval("bz_debug")
     except gdb.error as error:
@@ -99,7 +99,7 @@ def task_headers(runtime):
 # ---- one task ----
 
 class Task:
-    """Describe a task header, by the same table as src/sched/view.c."""
+    """Describe a task header, by the same table as src/observe/view.c."""
 
     def __init__(self, header, current):
         known = debug()

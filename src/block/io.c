@@ -1,0 +1,393 @@
+/*
+ * io.c - operations on files: tasks, threads and futures that wait for them. reap.c delivers their completion.
+ *
+ * By readiness, an operation is a loop: try; if it must wait, register with the backend and sleep;
+ * when notified, try again. The registration is a hook of wait.h's that runs under the file's lock. The
+ * hook checks once more whether a try is worthwhile: an edge may have come between the try and the
+ * hook, and it will not come again. A deadline or a cancel takes the registration back. Nothing has
+ * been done then, because the task itself makes the system call when it resumes. So bytes are never
+ * read for a reader that has left, and only the reader ever uses its buffer.
+ *
+ * Rejected: the machine that hears of readiness makes the call for the task. It saves nothing on one
+ * proc, and on several it keeps work on one proc that thieves could share.
+ *
+ * A file joins the poll of the proc on which a task first waits for it. Its completed operations
+ * resume their tasks there, and idle workers steal them from there. A thread without a proc uses the
+ * poll of proc 0.
+ *
+ * I1  An operation of a task or thread is in its file's list only between its hook and its wake, its
+ *     deadline or its cancel; a waiter that leaves takes the lock (wait.h, rules 1 and 2).
+ */
+#include "block/io.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "base/log.h"
+#include "blitz/blocking.h"
+#include "io/attempt.h"
+#include "io/ready.h"
+#include "io/sys.h"
+#include "os/sim.h"
+#include "block/flight.h"
+#include "wait/wait.h"
+
+/* ---- files ---- */
+
+static void wake_closed(struct bz_wake *wake, void *rt)
+{
+    bz_io_wake(rt, wake);
+}
+
+static bool completes(const struct bz_runtime *rt)
+{
+    return rt->procs[0].poll.ops->completes;
+}
+
+bool bz_io_completes(const struct bz_file *f)
+{
+    return completes(bz_io_runtime(f));
+}
+
+bool bz_io_interrupts(const struct bz_runtime *rt)
+{
+    return completes(rt);
+}
+
+int bz_io_refuse(void)
+{
+    if (bz_machine_self() == NULL)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "net: this thread runs no task: sockets are opened and accepted in "
+                    "a task (blitz_run), where waiting stops nobody");
+    else
+        bz_log_once(BLITZ_LOG_WARN, "net: the runtime waits for no files: its io is \"none\"");
+    return -EOPNOTSUPP;
+}
+
+int bz_io_open(int fd, unsigned flags, struct bz_file **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (m == NULL || m->rt->procs[0].poll.files == NULL)
+        return bz_io_refuse();
+    struct bz_poll *first = &m->rt->procs[0].poll; /* if it opens, all files can be waited for */
+    int err = first->ops->open != NULL ? first->ops->open(first) : 0;
+    if (err != 0)
+        return err;
+    if (completes(m->rt) && !(flags & BZ_FILE_FOREIGN))
+        bz_let_block(fd); /* the kernel waits, unless the descriptor is nonblocking */
+    return bz_file_open(&m->rt->files, fd, flags, out);
+}
+
+void bz_io_close(struct bz_file *f)
+{
+    bz_file_close(f, wake_closed, bz_io_runtime(f));
+}
+
+/* This proc's backend cannot be opened because descriptors have run out: use one that is already open. The first
+ * proc's is open (bz_io_open). */
+static int attach_elsewhere(struct bz_runtime *rt, struct bz_file *f, int err)
+{
+    for (unsigned i = 0; i < rt->proc_count && (err == -EMFILE || err == -ENFILE); i++)
+        err = bz_poll_attach(&rt->procs[i].poll, f);
+    return err;
+}
+
+/* Attach the file to the poll that this decision gives it, or move it there. Under the file's lock. */
+static BZ_NOINLINE int listen_to(struct bz_file *f, uint32_t word)
+{
+    uint32_t was;
+    struct bz_runtime *rt = bz_io_runtime(f);
+    struct bz_machine *m = bz_enter(&was);
+    struct bz_proc *here = m != NULL && m->rt == rt ? m->proc : &rt->procs[0];
+    struct bz_proc *home = bz_gather_home(rt, word);
+    struct bz_poll *to = &(home != NULL ? home : here)->poll;
+    int err = f->poll == NULL ? bz_poll_attach(to, f) : 0;
+    if (f->poll != to && f->poll != NULL)
+        bz_poll_move(to, f);
+    f->gathered = bz_gather_number(word);
+    bz_leave(was);
+    return err == 0 ? 0 : attach_elsewhere(rt, f, err);
+}
+
+/* Add a user to the file, and attach the file to a poll. Under the file's lock. */
+static int join(struct bz_op *op)
+{
+    struct bz_file *f = op->file;
+    if (!bz_file_enter(f, op))
+        return -EBADF;
+    uint32_t word = bz_gather_word(&bz_io_runtime(f)->gather);
+    if (BZ_LIKELY(f->poll != NULL && f->gathered == bz_gather_number(word)))
+        return 0;
+    return listen_to(f, word);
+}
+
+/* ---- fibers and threads ---- */
+
+static bool wait_hook(struct bz_wait *w, void *arg)
+{
+    struct bz_op *op = arg;
+    struct bz_file *f = op->file;
+    bz_file_lock(f);
+    int err = join(op);
+    if (err != 0) {
+        op->result = err;
+        bz_file_unlock(f);
+        return bz_wait_over(w, BZ_IO_FAILED);
+    }
+    if (bz_ready_wait(op)) {
+        bz_file_unlock(f);
+        return bz_wait_over(w, BZ_WAIT_WOKEN);
+    }
+    bz_file_say_near(f, op, w, w->task);
+    bool waits = bz_wait_publish(w);
+    bz_file_unlock(f); /* the last thing */
+    return waits;
+}
+
+/* Give up an operation that is not done. If it never entered its file, that file may be closed by now. */
+static void give_up(struct bz_op *op)
+{
+    struct bz_wake next;
+    struct bz_file *f = op->file;
+    struct bz_runtime *rt = bz_io_runtime(f);
+    if (!op->is_in)
+        return;
+    bz_file_lock(f);
+    bz_ready_revoke(op, &next);
+    bz_file_leave_unlock(f, op);
+    bz_io_wake(rt, &next);
+}
+
+/* Try once, without a wait. The cached readiness says that the call would block; the kernel knows better. */
+static int64_t try_once(struct bz_op *op)
+{
+    struct bz_wake next;
+    struct bz_runtime *rt = bz_io_runtime(op->file);
+    bz_file_lock(op->file);
+    bz_half_set_ready(&op->file->half[op->side], true);
+    bz_file_unlock(op->file);
+    bool is_done = bz_ready_try(op, &next);
+    bz_io_wake(rt, &next);
+    if (!is_done)
+        give_up(op);
+    return is_done ? op->result : -ETIMEDOUT;
+}
+
+/* Prefetch the next task: system calls follow, and then a switch. */
+static void warm_next(void)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    if (m != NULL)
+        bz_warm_next(m);
+    bz_leave(was);
+}
+
+/* Wait until a try is worthwhile. Return 0, or the reason for giving up. */
+static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    struct bz_wait w;
+    struct bz_task *me = bz_task_self();
+    bz_wait_begin(&w, me != NULL ? me->rt->os : op->file->files->os, what, until);
+    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
+    uint32_t outcome = bz_wait_refuse(&w);
+    if (outcome == BZ_WAIT_OPEN)
+        outcome = bz_wait_park(&w, wait_hook, op);
+    if (outcome == BZ_WAIT_WOKEN) {
+        if (bz_wait_is_early(&w)) {
+            bz_file_lock(op->file);
+            bz_file_unlock(op->file);
+        }
+        warm_next();
+        return 0;
+    }
+    give_up(op);
+    return outcome == BZ_IO_FAILED ? op->result : bz_wait_error(outcome);
+}
+
+static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    struct bz_wake next;
+    while (!bz_ready_try(op, &next)) { /* then next is empty */
+        if (until == 0)
+            return try_once(op);
+        int64_t err = wait_for(op, what, until);
+        if (err != 0)
+            return err;
+    }
+    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
+        bz_io_wake(bz_io_runtime(op->file), &next);
+    return op->result;
+}
+
+static int attempt_call(void *arg)
+{
+    struct bz_op *op = arg;
+    op->result = bz_attempt(op);
+    return 0;
+}
+
+int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    /* An operation with a generation may be too late for its file, so it must not read the file's flags. */
+    bool is_disk = op->generation == 0 && (op->file->flags & BZ_FILE_DISK);
+    if (op->code >= BZ_OP_FSYNC || is_disk) {
+        (void)!blitz_blocking(attempt_call, op); /* it has a function */
+        return op->result;
+    }
+    return completes(bz_io_runtime(op->file)) ? bz_flight_run(op, what, until)
+                                              : run_by_readiness(op, what, until);
+}
+
+/* ---- futures ---- */
+
+/* Register, or return false if another try is worthwhile. *spare comes in as the waker and goes out as the waker
+ * to drop. */
+static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
+{
+    struct bz_op *op = &f->op;
+    bz_file_lock(op->file);
+    int err = join(op);
+    bool waits = err == 0 && !bz_ready_wait(op);
+    if (waits) {
+        *spare = bz_waiter_set_waker(&op->waiter, *spare);
+        bz_file_say_near(op->file, op, NULL, NULL);
+    }
+    bz_file_unlock(op->file);
+    if (err == 0)
+        return waits;
+    give_up(op);
+    op->result = err;
+    op->state = BZ_OP_DONE;
+    return false;
+}
+
+/* The future is polled again while it waits: store the newest waker. Return false if it has been notified. */
+static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
+{
+    bz_file_lock(f->op.file);
+    bool waits = f->op.state == BZ_OP_WAITS;
+    if (waits)
+        *spare = bz_waiter_set_waker(&f->op.waiter, *spare);
+    bz_file_unlock(f->op.file);
+    return waits;
+}
+
+static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
+{
+    struct bz_io_future *f = bz_io_future_of(future);
+    struct bz_op *op = &f->op;
+    struct bz_wake next;
+    if (!op->is_in && op->state == BZ_OP_DONE) /* the backend writes the state while it is in */
+        return BLITZ_READY;
+    struct bz_runtime *rt = bz_io_runtime(op->file);
+    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
+    bool waits = op->is_in && future_still_waits(f, &spare);
+    while (!waits && op->state != BZ_OP_DONE) {
+        bool is_done = bz_ready_try(op, &next);
+        bz_io_wake(rt, &next);
+        waits = !is_done && future_waits(f, &spare);
+    }
+    blitz_waker_drop(&spare);
+    return waits ? BLITZ_PENDING : BLITZ_READY;
+}
+
+static void future_cancel(blitz_future *future)
+{
+    struct bz_io_future *f = bz_io_future_of(future);
+    if (!f->op.is_in)
+        return; /* not started, or over */
+    give_up(&f->op);
+    blitz_waker_drop(&f->op.waiter.waker); /* empty if it was notified */
+}
+
+int bz_io_future_output(blitz_future *future)
+{
+    int64_t result = bz_io_future_of(future)->op.result;
+    return result > INT_MAX ? INT_MAX : (int)result;
+}
+
+static const blitz_future_ops by_readiness = {
+    .name = "I/O",
+    .kind = BLITZ_REVOCABLE,
+    .poll = future_poll,
+    .cancel = future_cancel,
+    .output = bz_io_future_output,
+};
+
+void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code)
+{
+    bz_op_init(&f->op, file, code);
+    bz_waiter_init_polled(&f->op.waiter);
+    f->future.ops = completes(bz_io_runtime(file)) ? &bz_flight_future_ops : &by_readiness;
+}
+
+/* ---- the polls of a runtime ---- */
+
+static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kind kind)
+{
+    if (kind == BZ_IO_URING)
+        return bz_poll_uring_init(poll, rt->os, &rt->files);
+    if (kind == BZ_IO_NONE)
+        bz_poll_null_init(poll, rt->os);
+    else if (kind == BZ_IO_POLL)
+        bz_poll_posix_init(poll, rt->os, &rt->files);
+    else
+        bz_poll_epoll_init(poll, rt->os, &rt->files);
+    return 0;
+}
+
+/* Choose the best backend there is. Sockets get epoll: it is as fast as a ring for them, and does not interrupt
+ * system calls (uring.c). Where epoll is refused, use the backend that needs only POSIX. The real system's
+ * descriptors cannot be waited for in simulated time. */
+static enum bz_io_kind choose(const struct bz_runtime *rt)
+{
+    enum bz_io_kind asked = rt->is.io;
+    bool is_unheard = bz_sim_is_running() && !bz_sys->is_simulated;
+    if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
+        return BZ_IO_NONE;
+    if (asked != BZ_IO_BEST)
+        return asked;
+    return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+}
+
+/* Every proc has the same backend, or none of them has one. */
+static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        int err = poll_init(&rt->procs[i].poll, rt, kind);
+        if (err == 0)
+            continue;
+        while (i-- > 0)
+            bz_poll_fini(&rt->procs[i].poll);
+        return err;
+    }
+    return 0;
+}
+
+int bz_io_init(struct bz_runtime *rt)
+{
+    enum bz_io_kind kind = choose(rt);
+    if (kind == BZ_IO_NONE && rt->is.io == BZ_IO_EPOLL && !bz_sim_is_running()) {
+        bz_log(BLITZ_LOG_ERROR, "io = epoll: the system has none");
+        return -ENOSYS;
+    }
+    bz_files_init(&rt->files, rt->os, &rt->alloc);
+    int err = init_all(rt, kind);
+    if (err == 0 || kind != BZ_IO_URING)
+        return err;
+    kind = bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+    bz_log(BLITZ_LOG_WARN, "io = uring: the system refuses a ring (error %d): using %s", -err,
+           kind == BZ_IO_EPOLL ? "epoll" : "poll");
+    return init_all(rt, kind);
+}
+
+void bz_io_fini(struct bz_runtime *rt)
+{
+    for (unsigned i = 0; i < rt->proc_count; i++)
+        bz_poll_fini(&rt->procs[i].poll);
+    unsigned left = bz_files_fini(&rt->files);
+    if (left > 0)
+        bz_log(BLITZ_LOG_WARN, "runtime %s: %u files were never closed", rt->is.name, left);
+}

@@ -1,0 +1,277 @@
+/*
+ * fiber.c - spawn: tasks as users see them.
+ *
+ * A fiber is a task whose `run` calls a function. Its header starts with one reference of the
+ * scheduler, from spawn to finish, and one of the handle, if the caller keeps one.
+ *
+ * Most spawns come from a task, without options. They find a ready header that another fiber has just
+ * left on the same proc (tasks.h). They write the fields that change and put the task into the next
+ * slot. All other spawns take the slow path.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/log.h"
+#include "os/forked.h"
+#include "life/escape.h"
+#include "proc/state.h"
+
+struct bz_fiber {
+    struct bz_task task;
+    int (*fn)(void *arg);
+    void *arg;
+};
+
+#if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
+static_assert(sizeof(struct bz_fiber) <= 128, "the smallest class of tasks.c");
+#endif
+
+/* ---- making ---- */
+
+static BZ_NOINLINE enum bz_ran fiber_run(struct bz_task *t)
+{
+    BZ_STOP_EXCEPTIONS();
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    t->result = f->fn(f->arg);
+    bz_locals_end(t);
+    return BZ_RAN_DONE;
+}
+
+static void fiber_drop(struct bz_task *t)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    if (m == NULL || m->rt != t->rt || !bz_task_stash(&m->proc->tasks, t))
+        bz_task_free(t);
+    bz_leave(was);
+}
+
+static uintptr_t fiber_begun_in(const struct bz_task *t)
+{
+    return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_fiber, task)->fn;
+}
+
+const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in, NULL};
+
+/* Return the traits that the options give a task. */
+static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
+{
+    unsigned traits = opts->proc != 0 ? BZ_TASK_STAYS : 0;
+    if (opts->stack_bytes == 0)
+        return traits;
+    t->stack_class = (uint8_t)bz_stack_class_for(opts->stack_bytes);
+    return t->stack_class == t->rt->stack_class ? traits : traits | BZ_TASK_STAYS | BZ_TASK_CLASS;
+}
+
+bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
+{
+    if (opts == NULL)
+        return false;
+    if (opts->proc > rt->proc_count) {
+        bz_log_once(BLITZ_LOG_WARN,
+                    "spawn: opts.proc is proc %u, but the runtime has %u, from 0 on",
+                    opts->proc - 1, rt->proc_count);
+        return true;
+    }
+    if (bz_stack_class_for(opts->stack_bytes) != BZ_STACK_CLASSES)
+        return false;
+    bz_log_once(BLITZ_LOG_WARN, "spawn: opts.stack_bytes = %zu: 8 MiB at most", opts->stack_bytes);
+    return true;
+}
+
+void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
+{
+    bz_task_init_watch(t);
+    t->ops = ops;
+    t->rt = rt;
+    t->stack = NULL;
+    t->stack_class = (uint8_t)rt->stack_class;
+    t->name = opts != NULL ? opts->name : NULL;
+    t->traits = (uint8_t)(opts != NULL ? traits | traits_of(t, opts) : traits);
+    t->marks = 0;
+    t->result = 0;
+    t->born = bz_age_here(rt);
+    t->locals = NULL;
+    bz_atomic_init(&t->wait, 0);
+    bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
+    bz_list_init(&t->joiners);
+    bz_word_init(&t->word, BZ_SCHEDULED, refs); /* last: from here on it can be found */
+}
+
+struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (bz_is_forked()) {
+        bz_forked_refuse("spawn");
+        return NULL;
+    }
+    if (opts != NULL && opts->runtime != NULL)
+        return (struct bz_runtime *)opts->runtime;
+    if (m == NULL)
+        bz_log_once(BLITZ_LOG_WARN,
+                    "spawn: this thread runs no task: call it in a task (blitz_run), "
+                    "or name the runtime in opts.runtime");
+    return m != NULL ? m->rt : NULL;
+}
+
+/* Drop a task that will not run. A thread that walks over all tasks may still hold it. */
+static BZ_NOINLINE void abandon(struct bz_task *t, unsigned refs)
+{
+    if (bz_word_drop(&t->word, refs))
+        t->ops->drop(t);
+}
+
+static int enlist(struct bz_task *t)
+{
+    if (BZ_LIKELY(!(t->traits & BZ_TASK_CLASS)))
+        return bz_task_enlist(t);
+    int err = bz_task_take_stack(t);
+    if (err != 0)
+        return -ENOMEM;
+    err = bz_task_enlist(t);
+    if (err != 0)
+        bz_task_give_stack(t);
+    return err;
+}
+
+int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    int err = enlist(t);
+    if (err != 0) {
+        abandon(t, bz_task_refs(out));
+        return err;
+    }
+    if (out != NULL)
+        *out = (blitz_task *)t;
+    bz_trace(t->rt, spawn, t->id, 0, t->name);
+    if (opts != NULL && opts->proc != 0)
+        bz_place_on(t->rt, opts->proc - 1, bz_entry_first(t));
+    else
+        bz_place(t->rt, bz_entry_first(t));
+    return 0;
+}
+
+/* The common case: a task spawns another, without options, and a header is ready. False: nothing was done, or the
+ * runtime is shutting down: take the slow path. A ready header has the values that bz_task_init would write. A runtime
+ * with a limit on tasks, or of the plain form, has no ready headers. */
+static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *arg), void *arg,
+                                        blitz_task **out)
+{
+    struct bz_proc *p = m->proc;
+    struct bz_runtime *rt = m->rt;
+    if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt) || bz_is_short(rt)))
+        return false;
+    struct bz_task *t = bz_task_unstash(&p->tasks);
+    if (BZ_UNLIKELY(t == NULL))
+        return false;
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    t->name = NULL;
+    t->marks = 0;
+    t->traits = 0;
+    t->result = 0;
+    t->born = bz_age_now(&rt->clock);
+    bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
+    if (BZ_UNLIKELY(!bz_live_spawn_near(&rt->tasks.live, &p->tasks.live))) {
+        abandon(t, bz_task_refs(out));
+        return false;
+    }
+    if (out != NULL)
+        *out = (blitz_task *)t;
+    BZ_PROBE(spawn, t->id, 0);
+    bz_entry old = bz_load_relaxed(&p->next);      /* relaxed: ours to touch */
+    bz_store_relaxed(&p->next, bz_entry_first(t)); /* relaxed: likewise */
+    if (old != 0)
+        bz_place_evicted(m, old);
+    return true;
+}
+
+static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                                    blitz_task **out)
+{
+    struct bz_runtime *rt = bz_runtime_for(opts);
+    if (fn == NULL || rt == NULL || bz_opts_are_bad(opts, rt))
+        return -EINVAL;
+    struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
+    if (t == NULL)
+        return -ENOMEM;
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    bz_task_init(t, rt, &bz_fiber_ops, opts, bz_reserve_traits(rt), bz_task_refs(out));
+    return bz_task_start(t, opts, out);
+}
+
+int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg, const char *name,
+                   struct bz_task **out)
+{
+    blitz_spawn_opts opts = {.name = name};
+    struct bz_task *t = bz_task_alloc(rt, sizeof(struct bz_fiber));
+    if (t == NULL)
+        return -ENOMEM;
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    bz_task_init(t, rt, &bz_fiber_ops, &opts, 0, 2);
+    int err = bz_task_enlist(t);
+    if (err != 0) {
+        abandon(t, 2);
+        return err;
+    }
+    bz_trace(rt, spawn, t->id, 0, name);
+    bool is_ours = bz_word_claim(&t->word, 0);
+    BZ_ASSERT(is_ours); /* it is in no queue, and no task joins it */
+    (void)is_ours;
+    *out = t;
+    return 0;
+}
+
+/* From a task in user code, or from a plain thread. */
+static BZ_NOINLINE int spawn_slowly(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
+                                    blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    uint32_t was;
+    if (m == NULL)
+        return spawn_anyhow(fn, arg, opts, out);
+    (void)!bz_enter_on(m, &was); /* once for all that follows */
+    int err = spawn_anyhow(fn, arg, opts, out);
+    bz_leave_on(m, was);
+    return err;
+}
+
+int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_UNLIKELY(m == NULL || opts != NULL || fn == NULL || !bz_retake_is_usual(&m->taken)))
+        return spawn_slowly(fn, arg, opts, out);
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
+        bz_proc_lost(m);
+    int err = BZ_LIKELY(spawn_near(m, fn, arg, out)) ? 0 : spawn_anyhow(fn, arg, opts, out);
+    bz_leave_on(m, BZ_IN_USER);
+    return err;
+}
+
+/* ---- the current task ---- */
+
+bool blitz_is_cancelled(void)
+{
+    struct bz_task *t = bz_task_self();
+    return t != NULL && bz_word_is_cancelled(&t->word);
+}
+
+void blitz_shield(void)
+{
+    struct bz_task *t = bz_task_self();
+    if (t != NULL)
+        bz_word_shield(&t->word);
+}
+
+void blitz_unshield(void)
+{
+    struct bz_task *t = bz_task_self();
+    if (t != NULL)
+        bz_word_unshield(&t->word);
+}

@@ -1,0 +1,146 @@
+/*
+ * tasks.h - where task headers live, how they are counted, and how all of them are found.
+ *
+ * Headers are slab objects of a few sizes. Each proc has slabs of its own and allocates without an
+ * atomic operation; threads without a proc share some under a lock. There is no list of tasks: to
+ * find them all, a walk goes over the slabs and reads each state word. Its references say
+ * whether the slot holds a live header. tasks.c has the design.
+ */
+#ifndef BZ_TASKS_H
+#define BZ_TASKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slab.h"
+#include "os/lock.h"
+#include "proc/live.h"
+#include "task/task.h"
+
+enum {
+    BZ_TASK_CLASSES = 5,
+    BZ_TASK_ALIGN = 64,     /* of every header: on most machines no two share a line */
+    BZ_TASK_BYTES_MAX = 512 /* the largest class; larger state is allocated elsewhere */
+};
+
+/*
+ * Headers of fibers that have just ended on a proc, ready for reuse: constant fields are set, the
+ * others are as in a fresh task. Most tasks are spawned where others end, so most spawns find one here.
+ * None in builds that look for uses of freed memory.
+ */
+#if defined(BZ_DEBUG) || defined(BZ_WATCH)
+enum { BZ_STASH_MAX = 0 };
+#else
+enum { BZ_STASH_MAX = 256 }; /* more than the tombstones that a full ring drops at once */
+#endif
+struct bz_task_stash {
+    unsigned count;
+    unsigned max; /* constant: 0 disables the fast spawn: a limit on tasks, the plain form */
+    struct bz_task *ready[BZ_STASH_MAX + 1]; /* + 1: no array is empty */
+};
+
+/* A proc's slabs and counts; and those that threads without a proc share, under outside_lock. */
+struct bz_task_home {
+    struct bz_task_stash stash; /* a proc's; fibers of class 0 */
+    struct bz_slab slab[BZ_TASK_CLASSES];
+    struct bz_live_count live; /* of a proc; the shared count is in bz_live */
+    uint64_t id_next, id_end;  /* ids to give out */
+};
+
+struct bz_tasks {
+    struct bz_slab_class kind[BZ_TASK_CLASSES]; /* constant */
+    uint64_t max;                               /* constant; 0: any number of tasks */
+    bz_atomic(uint32_t) is_short; /* a stack was refused: spawns reserve theirs. machine.c */
+    struct bz_live live;
+    struct bz_lock outside_lock;
+    struct bz_task_home outside;           /* outside_lock guards what is private in a proc's */
+    BZ_OWN_LINE bz_atomic(uint64_t) alive; /* number of tasks, if there is a limit */
+    bz_atomic(uint64_t) left;              /* headers that outlive the runtime: tasks.c [L] */
+};
+
+/* Called for a task that is referenced; it may have ended. The walk holds a reference. */
+typedef void bz_tasks_fn(struct bz_task *t, void *ctx);
+
+/* Initialize the runtime's part; its procs exist, and nothing runs. */
+void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max);
+
+/* The number of headers in use when no task lives and no machine runs: handles or wakers hold
+ * them. */
+uint64_t bz_tasks_out(struct bz_runtime *rt);
+
+/*
+ * The runtime has ended, its machines are gone, and its user gives it up. Handles and wakers may still hold
+ * headers; the last of them calls bz_runtime_release().
+ * Returns: true if there are none: the caller releases.
+ */
+BZ_MUST_USE bool bz_tasks_close(struct bz_runtime *rt);
+/* Free the memory of the slabs. */
+void bz_tasks_fini(struct bz_runtime *rt);
+
+/*
+ * Allocate a header of `bytes` (to BZ_TASK_BYTES_MAX) in all, with its id set and no references in its word:
+ * no walk finds it before bz_word_init. NULL if there is no memory. Any thread.
+ */
+struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes);
+
+/* Free a header: its last reference is gone, or it never had one. Any thread, also when the runtime
+ * is gone. */
+void bz_task_free(struct bz_task *t);
+
+/* The slow half of a new id: get another block. */
+void bz_task_ids_refill(struct bz_task_home *h);
+
+/* Take a ready-made fiber header with a new id, or NULL: then bz_task_alloc. The proc's machine
+ * only. */
+static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
+{
+    struct bz_task_stash *s = &h->stash;
+    unsigned count = s->count;
+    uint64_t id = h->id_next;
+    if (BZ_UNLIKELY(count == 0))
+        return NULL;
+    if (BZ_UNLIKELY(id == h->id_end)) {
+        bz_task_ids_refill(h);
+        id = h->id_next;
+    }
+    struct bz_task *t = s->ready[count - 1];
+    s->count = count - 1;
+    h->id_next = id + 1;
+    t->id = id;
+    return t;
+}
+
+/* Keep a fiber's header that has no references any more. False if there is no room: then
+ * bz_task_free. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_task_stash(struct bz_task_home *h, struct bz_task *t)
+{
+    struct bz_task_stash *s = &h->stash;
+    if (s->count >= s->max)
+        return false;
+    s->ready[s->count++] = t;
+    return true;
+}
+
+/*
+ * Count a task in, after bz_word_init and before it is queued.
+ * Returns: 0, -ESHUTDOWN (the runtime is stopping), -EAGAIN (the limit on tasks). On error the caller
+ *          drops the references it made.
+ */
+BZ_MUST_USE int bz_task_enlist(struct bz_task *t);
+
+/* Count a task of the runtime out: it has ended; its header may be gone. Between bz_enter and
+ * bz_leave. */
+void bz_task_strike(struct bz_runtime *rt);
+
+/* Call fn for every task that is referenced during the walk; the walk may miss a task that is
+ * spawned meanwhile. Any thread; fn may do anything that the caller may, except start a walk. */
+void bz_tasks_each(struct bz_runtime *rt, bz_tasks_fn *fn, void *ctx);
+
+/* The machine is about to sleep or to leave: return remote frees to their owners, and take in those
+ * that others have sent. */
+void bz_tasks_rest(struct bz_task_home *home);
+
+/* Bytes of the slabs, free objects included; approximate while something runs. */
+uint64_t bz_tasks_bytes(struct bz_runtime *rt);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * batch.c - the batch of a proc (find.c): emptying it, and prefetching its next task.
+ */
+#include "proc/batch.h"
+
+/* Prefetch the first task of the batch. It runs after the current task, which is about to make system calls, so
+ * there is time to fetch more than a switch needs. Tasks that only yield would pay more than they gain: 8 ns of 23. */
+void bz_warm_next(struct bz_machine *m)
+{
+    enum {
+        FROM = 3,
+        FRAMES = 12
+    }; /* cache lines: the frames of a read that waits, and of its caller */
+    struct bz_hand *h = &m->proc->hand;
+    unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+    struct bz_stack *next = bz_stack_in_hand(h, at);
+    if (next == NULL)
+        return;
+    char *sp = next->ctx.sp;
+    __builtin_prefetch((char *)bz_entry_task(bz_get(&h->entry[at])) + BZ_FETCHED);
+    for (int i = FROM; i < FRAMES; i++)
+        __builtin_prefetch(sp + BZ_FETCHED * i);
+    __builtin_prefetch(next->mark);
+}
+
+unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
+{
+    struct bz_hand *h = &p->hand;
+    unsigned n = 0;
+    while (bz_hand_left(h) > 0)
+        if ((out[n] = bz_hand_take_first(h)) != 0)
+            n++;
+    if ((out[n] = bz_load_relaxed(&p->next)) != 0) /* relaxed: ours to touch */
+        n++;
+    bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
+    return n;
+}

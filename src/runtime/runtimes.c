@@ -1,0 +1,73 @@
+/*
+ * runtimes.c - where a debugger begins: every runtime of the process, and the constants it needs.
+ *
+ * A program in a debugger is stopped, or is a core file: no function can be called, and only types and the addresses
+ * of variables are available. tools/gdb/blitz.py starts from the two variables
+ * below. This file and base/slab_chunk.c are compiled with debug information in every build, so that their
+ * types are known in a release build as well, unless it was stripped; that adds nothing to the code.
+ *
+ * Rejected: finding runtimes through the thread-local of their workers. A core file may lack the data
+ * needed to find thread-locals, and a runtime whose workers have not started has none.
+ *
+ * I1  The list holds every runtime from its creation to the beginning of its end.
+ */
+#include "runtime/runtimes.h"
+
+#include "proc/state.h"
+#include "wait/wait.h"
+
+/* Constants that the script would otherwise have to repeat. */
+struct bz_debug {
+    struct bz_runtime *runtimes; /* the newest; guarded by lock */
+    struct bz_lock lock;
+    uint64_t word_life, word_started, word_cancelled, word_refs; /* task/word.h */
+    enum bz_life idle, scheduled, running, complete;
+    unsigned wait_mask, wait_child, wait_job, wait_future, wait_open; /* wait/wait.h */
+    unsigned age_shift;                                               /* queue/age.h */
+    unsigned proc_bits;                                               /* proc/proc.h */
+    enum bz_proc_state proc_asleep, proc_held;
+    uint64_t ring_mask;           /* queue/runq.h */
+    const struct bz_wait *a_wait; /* so that the type is known */
+    const struct bz_stack *a_stack;
+};
+
+struct bz_debug bz_debug = {
+    .lock = BZ_LOCK_INIT,
+    .word_life = BZ_WORD_LIFE,
+    .word_started = BZ_WORD_STARTED,
+    .word_cancelled = BZ_WORD_CANCELLED,
+    .word_refs = BZ_WORD_REF_MASK,
+    .idle = BZ_IDLE,
+    .scheduled = BZ_SCHEDULED,
+    .running = BZ_RUNNING,
+    .complete = BZ_COMPLETE,
+    .wait_mask = BZ_WAIT_TAG_MASK,
+    .wait_child = BZ_WAIT_CHILD,
+    .wait_job = BZ_WAIT_JOB,
+    .wait_future = BZ_WAIT_FUTURE,
+    .wait_open = BZ_WAIT_OPEN,
+    .age_shift = BZ_AGE_SHIFT,
+    .ring_mask = BZ_RUNQ_MASK,
+    .proc_bits = BZ_PROC_STATE_BITS,
+    .proc_asleep = BZ_PROC_ASLEEP,
+    .proc_held = BZ_PROC_HELD,
+};
+
+void bz_runtimes_add(struct bz_runtime *rt)
+{
+    bz_lock_take(&bz_debug.lock, rt->os);
+    rt->older = bz_debug.runtimes;
+    bz_debug.runtimes = rt; /* I1 */
+    bz_lock_drop(&bz_debug.lock, rt->os);
+}
+
+void bz_runtimes_remove(struct bz_runtime *rt)
+{
+    bz_lock_take(&bz_debug.lock, rt->os);
+    for (struct bz_runtime **at = &bz_debug.runtimes; *at != NULL; at = &(*at)->older)
+        if (*at == rt) {
+            *at = rt->older;
+            break;
+        }
+    bz_lock_drop(&bz_debug.lock, rt->os);
+}
