@@ -40,14 +40,14 @@ static void hook_left(void *machine)
 {
     struct bz_machine *m = machine;
     bz_watch_end(m, m->watch.leaves);
-    if (m->selfcheck.hook != NULL)
-        m->selfcheck.hook(m->watch.arg);
+    if (m->watch.hook != NULL)
+        m->watch.hook(m->watch.arg);
 }
 
 void bz_watch_leave(struct bz_machine *m, struct bz_task *t, bz_ctx_hook **hook, void **arg)
 {
     bz_held_none();
-    m->selfcheck.hook = *hook;
+    m->watch.hook = *hook;
     m->watch.arg = *arg;
     m->watch.leaves = t;
     *hook = hook_left;
