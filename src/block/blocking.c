@@ -35,6 +35,8 @@
 #include "base/alloc.h"
 #include "life/escape.h"
 #include "wait/wait.h"
+#include "block/blocking.h"
+#include "proc/enter.h"
 
 /* ---- in the caller's frame ---- */
 

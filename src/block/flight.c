@@ -22,6 +22,7 @@
 
 #include "io/attempt.h"
 #include "wait/wait.h"
+#include "proc/enter.h"
 
 /* Return the poll to submit to: this proc's, or proc 0's without one. */
 static struct bz_poll *poll_here(struct bz_runtime *rt)

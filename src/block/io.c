@@ -31,6 +31,8 @@
 #include "os/sim.h"
 #include "block/flight.h"
 #include "wait/wait.h"
+#include "proc/batch.h"
+#include "proc/enter.h"
 
 /* ---- files ---- */
 

@@ -33,6 +33,11 @@
 
 #include "block/io.h"
 #include "proc/state.h"
+#include "block/blocking.h"
+#include "life/evacuate.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "sched/loop.h"
 
 /* Move forked jobs to the queues, so that they do not wait for the end of the call. */
 static BZ_NOINLINE void publish_jobs(void)

@@ -12,6 +12,7 @@
  * [A] unref: refs acq_rel -> unref: refs acq_rel    all uses come before the free
  */
 #include "chan/chan.h"
+#include "wait/waker.h"
 
 static bool is_too_large(size_t value_size, size_t slots)
 {

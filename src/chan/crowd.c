@@ -11,6 +11,7 @@
  * [A] unref: refs acq_rel -> unref: refs acq_rel    all uses come before the free
  */
 #include "chan/crowd.h"
+#include "wait/waker.h"
 
 void bz_crowd_init(struct bz_crowd *c, const char *what, void (*copy)(struct bz_receive *r))
 {

@@ -43,6 +43,7 @@
 #include <assert.h>
 
 #include "chan/select.h"
+#include "wait/waker.h"
 
 static_assert(sizeof(struct bz_chan_op) <= sizeof(((blitz_select_case *)NULL)->inside),
               "it has room");

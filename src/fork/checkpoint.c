@@ -6,6 +6,7 @@
 #include "proc/ask.h"
 
 #include "proc/state.h"
+#include "sched/loop.h"
 
 void blitz_poll_slow_(void)
 {

@@ -9,6 +9,11 @@
 
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "life/spawn.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 /* ---- sharing ---- */
 

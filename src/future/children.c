@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "wait/wait.h"
+#include "park/await.h"
 
 size_t bz_children_few = BLITZ_OF_MAX;
 

@@ -35,6 +35,9 @@
 #include "future/children.h"
 #include "wait/readylist.h"
 #include "proc/state.h"
+#include "life/handle.h"
+#include "life/joiner.h"
+#include "park/join.h"
 
 struct blitz_join_set {
     struct bz_readylist list; /* its references: one for all handles, one for each entry */

@@ -28,6 +28,7 @@
 #include "blitz/promise.h"
 #include "os/lock.h"
 #include "proc/state.h"
+#include "wait/waker.h"
 
 struct promise {
     const struct bz_os *os; /* constant, as is the next */

@@ -40,6 +40,9 @@
 #include "blitz/scope.h"
 #include "os/lock.h"
 #include "wait/wait.h"
+#include "life/spawn.h"
+#include "park/await.h"
+#include "wait/waker.h"
 
 struct scope {
     const struct bz_os *os; /* constant, as are the next two */

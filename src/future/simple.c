@@ -15,6 +15,7 @@
 #include "base/compiler.h"
 #include "blitz/futures.h"
 #include "proc/state.h"
+#include "wait/waker.h"
 
 /* ---- ready and pending ---- */
 

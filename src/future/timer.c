@@ -26,6 +26,7 @@
 #include "blitz/timer.h"
 #include "os/lock.h"
 #include "proc/state.h"
+#include "wait/waker.h"
 
 /* ---- a timer that can be moved ---- */
 

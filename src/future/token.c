@@ -24,6 +24,7 @@
 #include "blitz/scope.h"
 #include "os/lock.h"
 #include "proc/state.h"
+#include "wait/waker.h"
 
 struct tree {
     const struct bz_os *os; /* constant */

@@ -27,6 +27,12 @@
  */
 #include "blitz/poll.h"
 #include "wait/wait.h"
+#include "life/deadlines.h"
+#include "life/finish.h"
+#include "life/spawn.h"
+#include "proc/enter.h"
+#include "proc/place.h"
+#include "wait/waker.h"
 
 enum { BATCH = 32 };
 

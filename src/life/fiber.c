@@ -15,6 +15,12 @@
 #include "os/forked.h"
 #include "life/escape.h"
 #include "proc/state.h"
+#include "life/spawn.h"
+#include "life/stacks.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "proc/now.h"
+#include "proc/place.h"
 
 struct bz_fiber {
     struct bz_task task;

@@ -5,6 +5,8 @@
 #define BZ_FINISH_H
 
 #include "proc/state.h"
+#include "life/spawn.h"
+#include "proc/enter.h"
 
 /* The task has ended and is marked: wake its joiners, and drop `refs` references. */
 void bz_task_wake_joiners(struct bz_task *t, unsigned refs);
@@ -38,5 +40,8 @@ static BZ_ALWAYS_INLINE void bz_task_complete(struct bz_task *t, unsigned refs)
     bz_task_strike(rt); /* after that the runtime may end, but for its machines */
     bz_leave_on(m, was);
 }
+
+/* finish.c: its `run` returned BZ_RAN_DONE. */
+void bz_task_finish(struct bz_task *t);
 
 #endif

@@ -11,6 +11,10 @@
 #include "os/look.h"
 #include "life/escape.h"
 #include "proc/state.h"
+#include "life/handle.h"
+#include "life/spawn.h"
+#include "life/stacks.h"
+#include "proc/enter.h"
 
 /* ---- a handle ---- */
 

@@ -42,6 +42,9 @@
 #include "life/escape.h"
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "life/handle.h"
+#include "proc/enter.h"
+#include "proc/place.h"
 
 struct bz_job_task {
     struct bz_task task;

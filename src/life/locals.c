@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "proc/state.h"
+#include "life/spawn.h"
 
 enum { FIRST_ROOM = 4, ROUNDS_MAX = 1000 };
 

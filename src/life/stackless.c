@@ -32,6 +32,11 @@
 #include "blitz/poll.h"
 #include "life/escape.h"
 #include "proc/state.h"
+#include "life/handle.h"
+#include "life/spawn.h"
+#include "life/stacks.h"
+#include "proc/enter.h"
+#include "wait/waker.h"
 
 union hook {
     bz_drop_fn *drop;

@@ -15,6 +15,8 @@
 #include "proc/state.h"
 
 #include "base/log.h"
+#include "life/stacks.h"
+#include "proc/place.h"
 
 /* ---- the spare ---- */
 

@@ -45,6 +45,7 @@
 
 #include "base/check.h"
 #include "proc/state.h"
+#include "proc/enter.h"
 
 static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, 384, BZ_TASK_BYTES_MAX};
 

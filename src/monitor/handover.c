@@ -48,6 +48,8 @@
 
 #include "proc/ask.h"
 #include "proc/state.h"
+#include "life/deadlines.h"
+#include "proc/place.h"
 
 enum {
     HOG_NS = 10000000,

@@ -68,6 +68,9 @@
 #include "observe/dump.h"
 #include "sched/reap.h"
 #include "proc/state.h"
+#include "life/deadlines.h"
+#include "proc/batch.h"
+#include "proc/place.h"
 
 enum {
     LOOK_MIN_NS = 10000,

@@ -35,6 +35,7 @@
 #include "os/sim.h"
 #include "proc/state.h"
 #include "observe/view.h"
+#include "life/deadlines.h"
 
 enum { GROUPS = 512, GROUPS_FEW = 4, LINE_MAX_BYTES = 320 };
 

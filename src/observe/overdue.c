@@ -21,6 +21,7 @@
 #include "observe/dump.h"
 #include "proc/state.h"
 #include "observe/view.h"
+#include "life/spawn.h"
 
 enum { NAMED_MAX = 10, SYMBOL_MAX = 160 };
 

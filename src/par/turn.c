@@ -27,6 +27,8 @@
 #include "blitz/task.h"
 #include "blitz/yield.h"
 #include "proc/state.h"
+#include "proc/enter.h"
+#include "proc/place.h"
 
 static void send_off(struct bz_machine *m, struct blitz_job *job)
 {

@@ -28,6 +28,11 @@
 #include "wait/peek.h"
 #include "wait/wait.h"
 #include "wait/waker.h"
+#include "life/deadlines.h"
+#include "park/await.h"
+#include "proc/now.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 /* ---- a plain thread that waits ---- */
 

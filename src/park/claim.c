@@ -38,6 +38,13 @@
 #include "proc/ask.h"
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "life/evacuate.h"
+#include "life/finish.h"
+#include "park/claim.h"
+#include "proc/batch.h"
+#include "proc/enter.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 static bool may_claim(struct bz_machine *m, struct bz_task *t)
 {

@@ -13,6 +13,12 @@
 
 #include "blitz/futures.h"
 #include "proc/state.h"
+#include "life/deadlines.h"
+#include "life/handle.h"
+#include "life/joiner.h"
+#include "park/join.h"
+#include "proc/now.h"
+#include "wait/waker.h"
 
 /* ---- sleeping ---- */
 

@@ -13,6 +13,13 @@
 #include "proc/ask.h"
 #include "life/finish.h"
 #include "park/request.h"
+#include "life/handle.h"
+#include "life/joiner.h"
+#include "life/spawn.h"
+#include "park/claim.h"
+#include "park/join.h"
+#include "proc/enter.h"
+#include "sched/loop.h"
 
 /* Complete a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
 static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t)

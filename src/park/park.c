@@ -39,6 +39,10 @@
  * I4  A thread that resumes a task is a worker of its runtime, or holds a reference to the task.
  */
 #include "wait/wait.h"
+#include "life/deadlines.h"
+#include "proc/now.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 #include <errno.h>
 

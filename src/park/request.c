@@ -8,6 +8,7 @@
  * No atomics: everything here is under the primitive's lock, or is handed off by a wait.
  */
 #include "park/request.h"
+#include "wait/waker.h"
 
 #include <errno.h>
 

@@ -27,6 +27,7 @@
 #include "proc/ask.h"
 
 #include "proc/state.h"
+#include "proc/enter.h"
 
 enum { ANY_TASK = 1, THAT_RUN = 2 };
 

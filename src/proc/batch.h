@@ -6,6 +6,18 @@
 
 #include "proc/state.h"
 
+/* The number of entries left in the batch. */
+static inline unsigned bz_hand_left(struct bz_hand *h)
+{
+    return bz_load_relaxed(&h->count) - bz_load_relaxed(&h->at); /* relaxed: ours to touch */
+}
+
+/* batch.c: empty `next` and the batch into out[], oldest first. The caller must have access by
+ * retake.h. Returns how many. */
+unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1]);
+/* Prefetch the stack of the task after the current one. In the runtime, with a proc. */
+void bz_warm_next(struct bz_machine *m);
+
 /* Return the stack of entry i of the batch, which is private to this proc; NULL if it has none. */
 static inline struct bz_stack *bz_stack_in_hand(struct bz_hand *h, unsigned i)
 {

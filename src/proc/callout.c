@@ -5,6 +5,7 @@
  * (retake.h), unless its caller must keep the proc (holds_on).
  */
 #include "proc/state.h"
+#include "proc/enter.h"
 
 void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx)
 {

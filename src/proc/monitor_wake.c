@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "proc/state.h"
+#include "proc/timer.h"
 
 static int start(struct bz_runtime *rt)
 {

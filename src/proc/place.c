@@ -26,6 +26,9 @@
  *
  */
 #include "proc/state.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "proc/place.h"
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 

@@ -32,6 +32,8 @@
 #include "proc/proc.h"
 
 #include "proc/state.h"
+#include "proc/batch.h"
+#include "proc/place.h"
 
 /* ---- asleep ---- */
 

@@ -39,6 +39,9 @@
  * share of the events.
  */
 #include "proc/state.h"
+#include "proc/batch.h"
+#include "proc/monitor_wake.h"
+#include "proc/place.h"
 
 enum { ROUSE_NS = 200000 };
 

@@ -31,6 +31,7 @@
 #include "os/forked.h"
 #include "os/loaded.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static bz_atomic(struct bz_runtime *) chosen; /* by blitz_par_use; NULL: our own */
 static bz_atomic(struct bz_runtime *) made;   /* our own, once created */

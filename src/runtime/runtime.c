@@ -24,6 +24,11 @@
 #include "proc/state.h"
 #include "wait/wait.h"
 #include "task/overflow.h"
+#include "life/spawn.h"
+#include "park/claim.h"
+#include "proc/place.h"
+#include "runtime/runtime.h"
+#include "sched/loop.h"
 
 /* ---- making ---- */
 

@@ -39,6 +39,13 @@
 #include "sched/reap.h"
 #include "sched/quick.h"
 #include "proc/state.h"
+#include "life/deadlines.h"
+#include "life/stacks.h"
+#include "proc/batch.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
 

@@ -57,6 +57,12 @@
 
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "life/deadlines.h"
+#include "life/joiner.h"
+#include "life/spawn.h"
+#include "life/stacks.h"
+#include "proc/place.h"
+#include "wait/waker.h"
 
 /* ---- kept stacks ---- */
 

@@ -44,6 +44,8 @@
 
 #include "blitz/blocking.h"
 #include "proc/state.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 enum { RETRY_NS = 1000000 };
 

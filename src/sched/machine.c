@@ -53,6 +53,12 @@
 #include "base/log.h"
 #include "os/forked.h"
 #include "sched/quick.h"
+#include "life/evacuate.h"
+#include "life/finish.h"
+#include "life/stacks.h"
+#include "proc/enter.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 static void runner_main(void *arg);
 

@@ -20,6 +20,12 @@
  */
 #include "sched/reap.h"
 #include "proc/state.h"
+#include "life/deadlines.h"
+#include "life/stacks.h"
+#include "proc/enter.h"
+#include "proc/monitor_wake.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 enum {
     HUNGRY_NS = 1000000, /* how long to wait for a stack to be given back */

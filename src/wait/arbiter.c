@@ -10,6 +10,7 @@
  * park.c has the reasons for an arbiter in the waiting frame, and wait.h the pair [A].
  */
 #include "wait/wait.h"
+#include "proc/timer.h"
 
 enum event { WAKE, TIMEOUT, CANCEL, EVENTS };
 enum { BUG, LATE };

@@ -40,6 +40,7 @@
 
 #include "base/alloc.h"
 #include "proc/state.h"
+#include "wait/waker.h"
 
 /* The end mark behind the last entry in the queue. Only its address is used. */
 static struct bz_ready_entry end_of_queue;

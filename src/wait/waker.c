@@ -13,6 +13,8 @@
 #include "wait/peek.h"
 #include "wait/readylist.h"
 #include "wait/wait.h"
+#include "proc/enter.h"
+#include "proc/place.h"
 
 blitz_waker blitz_waker_clone(const blitz_waker *w)
 {

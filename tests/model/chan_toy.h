@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "chan/chan.h"
+#include "wait/waker.h"
 
 const struct bz_os *bz_os_here(void)
 {

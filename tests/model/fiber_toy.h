@@ -15,6 +15,9 @@
 #include "model_os.h"
 #include "wait/wait.h"
 #include "waker_toy.h"
+#include "life/deadlines.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 enum { TOY_FIBERS = 2, TOY_THREADS = 6 };
 

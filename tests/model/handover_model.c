@@ -14,6 +14,8 @@
 
 #include "model_os.h"
 #include "proc/state.h"
+#include "proc/batch.h"
+#include "proc/place.h"
 
 static struct bz_runtime rt;
 static struct bz_proc proc;

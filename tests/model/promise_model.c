@@ -19,6 +19,8 @@
 #include "os/lock.h"
 #include "wait/peek.h"
 #include "proc/state.h"
+#include "park/await.h"
+#include "wait/waker.h"
 
 /* ---- the environment ---- */
 

@@ -14,6 +14,7 @@
 #include "wait/readylist.h"
 #include "proc/state.h"
 #include "waker_toy.h"
+#include "wait/waker.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)
 {

@@ -20,6 +20,7 @@ const struct bz_os *bz_os_here(void)
 }
 
 #include "../support/countdown.h"
+#include "wait/waker.h"
 
 static struct countdown countdown;
 static struct countdown_future future;

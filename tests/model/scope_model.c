@@ -21,6 +21,9 @@
 #include "os/lock.h"
 #include "wait/wait.h"
 #include "waker_toy.h"
+#include "life/spawn.h"
+#include "park/await.h"
+#include "wait/waker.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)
 {

@@ -14,6 +14,7 @@
 #include "chan_toy.h"
 
 #include "chan/select.h"
+#include "life/handle.h"
 
 uint64_t blitz_now(void)
 {

@@ -17,6 +17,10 @@
 #include "model_os.h"
 #include "wait/wait.h"
 #include "waker_toy.h"
+#include "life/deadlines.h"
+#include "life/handle.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 static struct bz_runtime runtime;
 static struct bz_proc proc;

@@ -12,6 +12,9 @@
 #include "model_os.h"
 #include "wait/wait.h"
 #include "waker_toy.h"
+#include "life/deadlines.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 const struct bz_os *bz_os_outside(void)
 {

@@ -3,6 +3,7 @@
 #define MODEL_WAKER_TOY_H
 
 #include "wait/wait.h"
+#include "wait/waker.h"
 
 blitz_waker blitz_waker_clone(const blitz_waker *w)
 {

@@ -4,6 +4,7 @@
  */
 #include "support/event.h"
 #include "support/sched_sim.h"
+#include "runtime/runtime.h"
 
 enum {
     HOG_NS = 20 * 1000 * 1000, /* how long a hog burns */

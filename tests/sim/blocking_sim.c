@@ -4,6 +4,7 @@
  */
 #include "support/leave.h"
 #include "support/sim_faults.h"
+#include "runtime/runtime.h"
 
 #define MS UINT64_C(1000000)
 

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "chan/chan.h"
 #include "support/lin.h"
+#include "runtime/runtime.h"
 
 enum { WORKERS = 4, OPS = 4 };
 

@@ -5,6 +5,7 @@
 #include "support/sched_sim.h"
 
 #include "support/combine_program.h"
+#include "wait/waker.h"
 
 struct play {
     uint64_t seed;

@@ -6,6 +6,7 @@
 
 #include "os/fault.h"
 #include "monitor/monitor.h"
+#include "runtime/runtime.h"
 
 enum { HOGS_MAX = 6 };
 

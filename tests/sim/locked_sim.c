@@ -3,6 +3,7 @@
  * wait, and no other task runs there. A simulated thread is known by its machine, which it keeps.
  */
 #include "support/sim_faults.h"
+#include "runtime/runtime.h"
 
 #define MS UINT64_C(1000000)
 

@@ -10,6 +10,7 @@ struct mix_thread {
 };
 
 #include "support/mix/play.h"
+#include "runtime/runtime.h"
 
 static const struct bz_os *mix_os;
 static struct mix_round mix_now;

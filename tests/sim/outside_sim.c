@@ -5,6 +5,7 @@
 #include "support/sched_sim.h"
 
 #include "support/outside.h"
+#include "runtime/runtime.h"
 
 enum { GUESTS = 3, CALLS = 4 };
 

@@ -4,6 +4,7 @@
  */
 #include "support/event.h"
 #include "support/sched_sim.h"
+#include "runtime/runtime.h"
 
 /* ---- scenes ---- */
 

@@ -11,6 +11,7 @@
 #include "chan/chan.h"
 #include "support/bell.h"
 #include "support/event.h"
+#include "runtime/runtime.h"
 
 enum { MAX = BLITZ_SELECT_MAX, ROUNDS = 1500 };
 

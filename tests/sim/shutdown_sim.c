@@ -10,6 +10,7 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static bz_os_word stop_now; /* poked */
 /* The rest is relaxed throughout: one thread runs at a time, so the atomics are only for TSan. */

@@ -6,6 +6,7 @@
 
 #include "blitz.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 /* Uses its CPU for a while, so that others come into play. */
 static int leaf(void *arg)

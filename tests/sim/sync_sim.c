@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "support/askers.h"
+#include "runtime/runtime.h"
 
 enum { ACTORS = 5, ROUNDS = 3, PERMITS = 2 };
 

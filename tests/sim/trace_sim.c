@@ -6,6 +6,7 @@
 
 #include "blitz.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 /* ---- the trace, as short lines ---- */
 

@@ -7,6 +7,7 @@
 #include "support/sched_sim.h"
 
 #include "support/fair_scenes.h"
+#include "runtime/runtime.h"
 
 enum { CPUS = 2, HOGS_MAX = 24 };
 

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "support/box.h"
+#include "life/deadlines.h"
 
 struct scene {
     const struct bz_os *os;

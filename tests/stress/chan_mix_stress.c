@@ -10,6 +10,7 @@
 
 #include "support/chan_mix.h"
 #include "support/on_each.h"
+#include "wait/waker.h"
 
 static uint64_t rounds_of(uint64_t full)
 {

@@ -7,6 +7,7 @@
 
 #include "os/fault.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 enum { ROOM = 20000 };
 

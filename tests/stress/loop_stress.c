@@ -6,6 +6,7 @@
 #include "support/loop_scenes.h"
 
 #include "os/fault.h"
+#include "runtime/runtime.h"
 
 struct held_up {
     struct loop_dice dice;

@@ -10,6 +10,7 @@
 #include "os/fault.h"
 #include "proc/state.h"
 #include "support/leave.h"
+#include "runtime/runtime.h"
 
 static bool is_scarce(int err)
 {

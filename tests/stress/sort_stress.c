@@ -6,6 +6,7 @@
 
 #include "os/fault.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 struct plan {
     uint64_t rounds, index;

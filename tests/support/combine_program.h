@@ -18,6 +18,8 @@
 #include "future/children.h"
 #include "proc/state.h"
 #include "support/probe.h"
+#include "park/await.h"
+#include "runtime/runtime.h"
 
 enum { CP_NODES = 48, CP_FAN = 4, CP_SETTERS = 2 };
 enum cp_kind {

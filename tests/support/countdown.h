@@ -8,6 +8,7 @@
 #define T_COUNTDOWN_H
 
 #include "park/request.h"
+#include "wait/waker.h"
 
 struct countdown {
     struct bz_lock lock;

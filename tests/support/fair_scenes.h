@@ -19,6 +19,7 @@
 #include "os/os.h"
 #include "proc/state.h"
 #include "support/event.h"
+#include "runtime/runtime.h"
 
 static void hog_step(void);
 

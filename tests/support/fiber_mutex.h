@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "proc/state.h"
 #include "support/event.h"
+#include "park/await.h"
 
 struct t_mutex {
     const struct bz_os *os;

@@ -27,6 +27,8 @@
 #include "blitz.h"
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "park/await.h"
+#include "runtime/runtime.h"
 
 enum { INJ_WAITERS = 24 };
 

@@ -12,6 +12,7 @@
 
 #include "io/sim_net.h"
 #include "support/sched_sim.h"
+#include "runtime/runtime.h"
 
 struct net_scene {
     struct sim_scene scene;

@@ -19,6 +19,8 @@
 #include "os/self.h"
 #include "proc/state.h"
 #include "support/event.h"
+#include "park/await.h"
+#include "runtime/runtime.h"
 
 /* How a program computes for a while; set by the test. */
 static void program_burn(uint64_t ns);

@@ -15,6 +15,7 @@
 #include "proc/state.h"
 #include "support/sanitizers.h"
 #include "support/sim.h"
+#include "runtime/runtime.h"
 
 struct sim_scene {
     unsigned procs;

@@ -15,6 +15,8 @@
 #include "blitz.h"
 #include "proc/state.h"
 #include "support/probe.h"
+#include "park/await.h"
+#include "runtime/runtime.h"
 
 enum { SP_MEMBERS = 40 };
 

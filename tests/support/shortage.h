@@ -14,6 +14,7 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 enum { SHORTAGE_SLEEPERS = 12 };
 

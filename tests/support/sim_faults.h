@@ -13,6 +13,7 @@
 
 #include "os/fault.h"
 #include "support/sched_sim.h"
+#include "runtime/runtime.h"
 
 struct sim_faulty {
     struct bz_fault_plan plan;

@@ -18,6 +18,9 @@
 #include "os/look.h"
 #include "proc/state.h"
 #include "observe/view.h"
+#include "proc/enter.h"
+#include "proc/place.h"
+#include "sched/loop.h"
 
 /* ---- machines and procs ---- */
 

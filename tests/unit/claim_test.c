@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "blitz.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static bool is_plain(void)
 {

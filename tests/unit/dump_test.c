@@ -14,6 +14,7 @@
 #include "support/dumped.h"
 #include "support/event.h"
 #include "support/sanitizers.h"
+#include "runtime/runtime.h"
 
 static struct t_dumped seen;
 

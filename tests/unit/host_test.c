@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "support/shortage.h"
+#include "runtime/runtime.h"
 
 static struct shortage shortage;
 

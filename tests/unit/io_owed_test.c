@@ -18,6 +18,7 @@
 #include "proc/state.h"
 #include "support/keepers.h"
 #include "support/net.h"
+#include "runtime/runtime.h"
 
 static blitz_deadline soon(void)
 {

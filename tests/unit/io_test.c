@@ -14,6 +14,7 @@
 #include "io/ready.h"
 #include "support/on_each.h"
 #include "block/io.h"
+#include "proc/enter.h"
 
 enum { MANY = 64, BIG = 1 << 20 };
 

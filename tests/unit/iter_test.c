@@ -6,6 +6,7 @@
 
 #include "base/bz_atomic.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 enum { ROOM = 100000 };
 

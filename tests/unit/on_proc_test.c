@@ -8,6 +8,7 @@
 #include "os/fault.h"
 #include "os/sim.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static unsigned proc_here(void)
 {

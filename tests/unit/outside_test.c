@@ -8,6 +8,7 @@
 #include "proc/state.h"
 #include "support/faults.h"
 #include "support/outside.h"
+#include "runtime/runtime.h"
 
 static blitz_runtime *begin(unsigned procs)
 {

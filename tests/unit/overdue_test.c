@@ -6,6 +6,7 @@
 #include "blitz.h"
 #include "os/sim.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static atomic_int said; /* lines about tasks that have not ended */
 static char last[512];

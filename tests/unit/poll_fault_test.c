@@ -10,6 +10,7 @@
 #include "os/fault.h"
 #include "os/sim.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static blitz_poll ready(void *state, blitz_cx *cx)
 {

@@ -13,6 +13,7 @@
 #include "os/sim.h"
 #include "proc/state.h"
 #include "support/deny.h"
+#include "runtime/runtime.h"
 
 enum { NOBODY = 65534 };
 

@@ -8,6 +8,7 @@
 #include "support/bell.h"
 #include "support/event.h"
 #include "support/on_each.h"
+#include "wait/waker.h"
 
 static blitz_chan *chan_of_ints(size_t capacity)
 {

@@ -7,6 +7,7 @@
 #include "os/fault.h"
 #include "os/sim.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 /* Use up so many bytes of stack, a KiB a call. */
 static BZ_NOINLINE unsigned dig(size_t bytes)

@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "os/fault.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 
 static int naps(void *arg)
 {

@@ -8,6 +8,7 @@
 #include "support/alone.h"
 #include "support/faults.h"
 #include "support/test_alloc.h"
+#include "runtime/runtime.h"
 
 /* The written trace. */
 struct text {

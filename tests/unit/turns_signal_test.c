@@ -12,6 +12,7 @@
 #include "os/urge.h"
 #include "support/hogs.h"
 #include "support/tasks.h"
+#include "proc/enter.h"
 
 static struct t_hog hog;
 static blitz_runtime *rt;
