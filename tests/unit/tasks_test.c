@@ -198,6 +198,68 @@ TEST(tasks, spawn_and_join_rounds_on_one_proc_leave_memory_flat)
     end(f.rt);
 }
 
+/* Not inlined: the task may have moved to another thread. */
+static BZ_NOINLINE enum bz_where where_am_i(void)
+{
+    return bz_retake_where(&bz_machine_self()->taken);
+}
+
+static blitz_poll is_ready_at_once(void *state, blitz_cx *cx)
+{
+    (void)state;
+    cx->result = 7;
+    return BLITZ_READY;
+}
+
+static void *points_at(void *arg)
+{
+    return arg;
+}
+
+static void joins(blitz_task *child)
+{
+    int result = 0;
+    CHECK_EQ(where_am_i(), BZ_IN_USER);
+    CHECK_EQ(blitz_task_join(child, &result, BLITZ_FOREVER), 0);
+    CHECK_EQ(result, 7);
+    CHECK_EQ(where_am_i(), BZ_IN_USER);
+}
+
+static void spawns_in_user_code(const blitz_spawn_opts *opts)
+{
+    blitz_task *child;
+    void *pointer = NULL;
+    CHECK_EQ(blitz_spawn(returns_at_once, (void *)7, opts, &child), 0);
+    joins(child);
+    CHECK_EQ(blitz_spawn_poll(is_ready_at_once, NULL, 0, opts, &child), 0);
+    joins(child);
+    CHECK_EQ(blitz_spawn_ptr(points_at, &child, opts, &child), 0);
+    CHECK_EQ(where_am_i(), BZ_IN_USER);
+    CHECK_EQ(blitz_task_join_ptr(child, &pointer, BLITZ_FOREVER), 0);
+    CHECK(pointer == &child);
+    CHECK_EQ(where_am_i(), BZ_IN_USER);
+}
+
+static int spawns_in_every_way(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 3; i++) { /* after the first end a header is ready */
+        spawns_in_user_code(NULL);
+        spawns_in_user_code(&(blitz_spawn_opts){.name = "named"});
+        spawns_in_user_code(&(blitz_spawn_opts){.proc = BLITZ_ON_PROC(0)});
+    }
+    return 0;
+}
+
+/* A machine that counts as in the runtime keeps its proc for as long as its task runs: the monitor could
+ * give the other tasks to no other machine. */
+TEST(tasks, a_task_is_back_in_user_code_after_a_spawn)
+{
+    blitz_runtime *rt = given_a_runtime(1);
+    CHECK_EQ(blitz_runtime_block_on(rt, spawns_in_every_way, NULL), 0);
+    end(rt);
+}
+
 /* The memory of a burst is freed, except for a chunk or two. */
 static int burst(void *arg)
 {
