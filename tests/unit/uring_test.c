@@ -2,13 +2,16 @@
 #include "harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "io/attempt.h"
+#include "io/sys.h"
 #include "io/uring.h"
 #include "support/net.h"
 
@@ -121,6 +124,7 @@ static void turn(struct world *w, uint64_t until)
     struct bz_wake wakes[BZ_SIDES];
     bz_poll_prepare(&w->poll);
     (void)bz_poll_wait(&w->poll, until, &heard);
+    CHECK_LE(heard.count, BZ_HARVEST_MAX);
     while (bz_poll_deliver(&w->poll, &heard, wakes))
         for (int s = 0; s < BZ_SIDES; s++)
             bz_wake_deliver(&wakes[s]);
@@ -132,6 +136,7 @@ static void glance(struct world *w)
     struct bz_harvest heard = {.count = 0};
     struct bz_wake wakes[BZ_SIDES];
     bz_poll_reap(&w->poll, &heard);
+    CHECK_LE(heard.count, BZ_HARVEST_MAX);
     while (bz_poll_deliver(&w->poll, &heard, wakes))
         for (int s = 0; s < BZ_SIDES; s++)
             bz_wake_deliver(&wakes[s]);
@@ -483,6 +488,131 @@ TEST(uring, every_call_may_fail_and_nothing_is_lost_or_left_open)
     /* Set-up, the probe and two maps, each with every error; the NOP, which is repeated after EINTR. Buffers
      * are done without. */
     CHECK_EQ(refused, 4 * 4u + 3);
+}
+
+/* ---- refusals ---- */
+
+static int refuse_with; /* the error of every enter */
+
+static int refuse_enters(const char *call)
+{
+    return strcmp(call, "io_uring_enter") == 0 ? refuse_with : 0;
+}
+
+static void refuse(int err)
+{
+    refuse_with = err;
+    bz_io_fault = refuse_enters;
+}
+
+TEST(uring, a_denied_ring_fails_more_operations_than_one_harvest_holds)
+{
+    world_init(&w, PAIRS);
+    for (unsigned i = 0; i < PAIRS; i++)
+        receive(&w, i);
+    refuse(EPERM);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        until_told(&w, &w.flight[i]);
+        CHECK_EQ(w.flight[i].op.result, -EIO);
+    }
+    bz_io_fault = NULL;
+    world_fini(&w);
+}
+
+/* Open pipes in place of sockets, which cannot be shut down. */
+static void add_pipes(void)
+{
+    for (; w.pairs < PAIRS; w.pairs++) {
+        int fd[2];
+        CHECK_EQ(pipe2(fd, O_CLOEXEC), 0);
+        CHECK_EQ(bz_file_open(&w.files, fd[0], BZ_FILE_STREAM, &w.file[w.pairs]), 0);
+        w.peer[w.pairs] = fd[1];
+    }
+}
+
+TEST(uring, a_denied_ring_abandons_more_polls_than_one_harvest_holds)
+{
+    world_init(&w, 0);
+    add_pipes();
+    for (unsigned i = 0; i < PAIRS; i++)
+        hand_in(&w, begin(&w, i, BZ_OP_POLL));
+    glance(&w);
+    CHECK_EQ(bz_uring_pending(&w.poll), 0u);
+    refuse(EPERM);
+    for (unsigned i = 0; i < PAIRS; i++)
+        ask_to_end(&w, &w.flight[i]);
+    for (unsigned i = 0; i < PAIRS; i++) {
+        until_told(&w, &w.flight[i]);
+        CHECK_EQ(w.flight[i].op.result, -ECANCELED);
+    }
+    bz_io_fault = NULL;
+    world_fini(&w);
+}
+
+enum { KEPT = 10 };
+
+/* A ring of two entries, for ten receives that it refuses for now: it keeps eight of them beside it. */
+static void given_kept_receives(void)
+{
+    make_rings_tiny();
+    world_init(&w, KEPT);
+    refuse(EAGAIN);
+    for (unsigned i = 0; i < KEPT; i++)
+        receive(&w, i);
+}
+
+/* The last one is told at the end of a sleep that nothing else ends. */
+TEST(uring, all_that_a_full_ring_has_kept_is_submitted_before_a_sleep)
+{
+    given_kept_receives();
+    bz_io_fault = NULL;
+    for (unsigned i = KEPT; i-- > 0;) {
+        say(&w, i, "hello");
+        until_told(&w, &w.flight[i]);
+        got(&w.flight[i], "hello");
+    }
+    world_fini(&w);
+}
+
+TEST(uring, a_kept_receive_that_is_cancelled_ends_while_the_ring_is_refused)
+{
+    given_kept_receives();
+    for (unsigned i = KEPT; i-- > KEPT / 2;) {
+        ask_to_end(&w, &w.flight[i]);
+        until_told(&w, &w.flight[i]);
+        CHECK_EQ(w.flight[i].op.result, -ECANCELED);
+    }
+    bz_io_fault = NULL;
+    for (unsigned i = 0; i < KEPT / 2; i++) {
+        say(&w, i, "hello");
+        until_told(&w, &w.flight[i]);
+        got(&w.flight[i], "hello");
+    }
+    world_fini(&w);
+}
+
+/* As in a program without a standard input. */
+static int eventfd_0(unsigned count, int flags)
+{
+    int fd = eventfd(count, flags);
+    CHECK_EQ(dup3(fd, 0, O_CLOEXEC), 0);
+    close(fd);
+    return 0;
+}
+
+TEST(uring, a_bell_that_is_descriptor_0_is_closed)
+{
+    static struct bz_sys calls_0;
+    int input = dup(0);
+    calls_0 = bz_sys_linux;
+    calls_0.eventfd = eventfd_0;
+    bz_sys = &calls_0;
+    world_init(&w, 0);
+    CHECK_GE(fcntl(0, F_GETFD), 0);
+    world_fini(&w);
+    CHECK_EQ(fcntl(0, F_GETFD), -1);
+    CHECK_EQ(dup2(input, 0), 0);
+    close(input);
 }
 
 /* ---- two threads ---- */
