@@ -6,6 +6,7 @@
 
 #include "blitz.h"
 #include "base/compiler.h"
+#include "proc/enter.h"
 #include "proc/state.h"
 #include "support/alone.h"
 #include "support/event.h"
@@ -239,6 +240,35 @@ TEST(stats, forks_shared_and_evacuated)
     CHECK_GE(ADDED(m, forks_shared), 1u);
     CHECK_EQ(ADDED(m, jobs_evacuated), 2u);
     CHECK_EQ(ADDED(m, jobs_stolen), 0u); /* there is no other task */
+}
+
+/* Go the slow way once more, as if a thief had looked. */
+static void ask(void)
+{
+    uint32_t was;
+    bz_deque_ask(&bz_enter_as(&was)->deque);
+    bz_leave(was);
+}
+
+static int forks_many(void *arg)
+{
+    blitz_job job[N];
+    (void)arg;
+    for (int i = 0; i < N; i++) {
+        blitz_fork(&job[i], job_returns, NULL);
+        ask();
+    }
+    for (int i = N; i-- > 0;)
+        CHECK_EQ(blitz_join(&job[i]), 0);
+    return 0;
+}
+
+/* The first job stays exposed for as long as no thread takes it. The monitor may take it if this thread is held up. */
+TEST(stats, a_job_that_stays_exposed_is_shared_once)
+{
+    struct measured m = measure(forks_many, NULL);
+    CHECK_GE(ADDED(m, forks_shared), 1u);
+    CHECK_LE(ADDED(m, forks_shared), 3u);
 }
 
 /* ---- reading ---- */

@@ -3,7 +3,7 @@
 
 #include "proc/state.h"
 
-enum { HOGS_MAX = 40, MS = 1000000 };
+enum { HOGS_MAX = 160, MS = 1000000 };
 
 static struct bz_runtime rt;
 static struct bz_machine machine[HOGS_MAX];
@@ -115,17 +115,34 @@ TEST(turns, all_get_the_same_share)
     }
 }
 
+static void check_turn(unsigned n, unsigned slice_ms)
+{
+    uint64_t before[HOGS_MAX];
+    t_watch("%u hogs", n);
+    given(n);
+    pass(n, 1, 1);
+    CHECK_EQ(running(n), 1u);
+    memcpy(before, signals, sizeof before);
+    pass(n, 1, slice_ms - 5); /* slices that end within 3 ms end together */
+    CHECK_MEM_EQ(signals, before, sizeof before);
+    pass(n, 1, 7);
+    CHECK(memcmp(signals, before, sizeof before) != 0);
+}
+
 TEST(turns, a_turn_is_ten_milliseconds)
 {
-    given(3);
-    pass(3, 1, 1);
-    CHECK_EQ(running(3), 1u);
-    uint64_t before[3];
-    memcpy(before, signals, sizeof before);
-    pass(3, 1, 5); /* slices that end within 3 ms end together */
-    CHECK_MEM_EQ(signals, before, sizeof before);
-    pass(3, 1, 7);
-    CHECK(memcmp(signals, before, sizeof before) != 0);
+    check_turn(3, 10);
+    check_turn(31, 10);
+}
+
+TEST(turns, a_turn_is_longer_for_each_32_hogs_up_to_40_milliseconds)
+{
+    check_turn(32, 20);
+    check_turn(63, 20);
+    check_turn(64, 30);
+    check_turn(95, 30);
+    check_turn(96, 40);
+    check_turn(HOGS_MAX, 40);
 }
 
 /* A hog that cannot be stopped keeps its CPU; the others share the rest in turns. */
