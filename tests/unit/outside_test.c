@@ -131,6 +131,31 @@ TEST(outside, a_call_may_do_everything_that_tasks_do)
     }
 }
 
+static unsigned stacks_of(const struct bz_machine *m)
+{
+    unsigned count = m->spare != NULL;
+    for (int class = 0; class < BZ_STACK_CLASSES; class ++)
+        count += m->stacks.warm[class].count;
+    return count;
+}
+
+/* It keeps a stack for its next call, unless a task needs that stack more. */
+TEST(outside, a_guest_at_home_gives_its_stacks_up_when_stacks_are_short)
+{
+#if defined(BZ_PLAIN)
+    t_skip("the plain form has no guests");
+#endif
+    blitz_runtime *rt = begin(1);
+    struct bz_runtime *inside = (struct bz_runtime *)rt;
+    CHECK_EQ(blitz_par_run(rt, t_visit_forks, (void *)5), 5);
+    CHECK_NOT_NULL(inside->guests.idle);
+    CHECK_GE(stacks_of(inside->guests.idle), 1u);
+    bz_shortage_begins(inside);
+    CHECK_EQ(stacks_of(inside->guests.idle), 0u);
+    CHECK_EQ(blitz_par_run(rt, t_visit_forks, (void *)5), 5);
+    end(rt);
+}
+
 static int announces_a_call(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
