@@ -25,6 +25,7 @@ static const char *const rank_name[BZ_RANKS] = {
     [BZ_RANK_LEAF] = "leaf",     [BZ_RANK_RUNTIME] = "runtime", [BZ_RANK_TASK] = "task",
     [BZ_RANK_TIMERS] = "timers", [BZ_RANK_START] = "start",     [BZ_RANK_INJECTOR] = "injector",
     [BZ_RANK_STACKS] = "stacks", [BZ_RANK_IDLE] = "idle",       [BZ_RANK_WAIT] = "wait",
+    [BZ_RANK_GUESTS] = "guests",
 };
 
 /* Leaf locks come last. */

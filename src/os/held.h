@@ -39,8 +39,9 @@ enum bz_rank {
     BZ_RANK_TIMERS = 4,   /* sched: a proc's timer wheel; expiry wakes tasks under it */
     BZ_RANK_START = 5,    /* sched: starting threads, which takes a stack */
     BZ_RANK_INJECTOR = 6, /* sched */
-    BZ_RANK_STACKS = 7,   /* task: the pool of stacks */
-    BZ_RANK_IDLE = 8,     /* sched: the change to fences, which needs a barrier */
+    BZ_RANK_GUESTS = 7,   /* sched: idle guests; their stacks go to the pool under it */
+    BZ_RANK_STACKS = 8,   /* task: the pool of stacks */
+    BZ_RANK_IDLE = 9,     /* sched: the change to fences, which needs a barrier */
     BZ_RANKS
 };
 

@@ -51,7 +51,7 @@
 
 void bz_guests_init(struct bz_guests *g)
 {
-    bz_lock_init(&g->lock);
+    bz_lock_init_ranked(&g->lock, BZ_RANK_GUESTS);
     g->idle = NULL;
     g->made = 0;
     g->is_ending = false;

@@ -20,7 +20,7 @@ struct bz_task;
 enum { BZ_GUESTS_MAX = 256 };
 
 struct bz_guests {
-    struct bz_lock lock;
+    struct bz_lock lock;        /* rank: BZ_RANK_GUESTS */
     struct bz_machine *idle;    /* linked by next_guest; guarded by lock, as is is_ending */
     unsigned made;              /* machines that are guests, for good; guarded by start_lock */
     bool is_ending;             /* the runtime waits for the last guest to leave */
