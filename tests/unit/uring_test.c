@@ -551,20 +551,30 @@ TEST(uring, a_denied_ring_abandons_more_polls_than_one_harvest_holds)
 
 enum { KEPT = 10 };
 
-/* A ring of two entries, for ten receives that it refuses for now: it keeps eight of them beside it. */
-static void given_kept_receives(void)
+/* A ring of two entries, for receives that it refuses for now: it keeps all but two beside it. */
+static void given_kept_receives(unsigned count)
 {
     make_rings_tiny();
-    world_init(&w, KEPT);
+    world_init(&w, count);
     refuse(EAGAIN);
-    for (unsigned i = 0; i < KEPT; i++)
+    for (unsigned i = 0; i < count; i++)
         receive(&w, i);
+}
+
+static void end_by_a_word(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        say(&w, i, "hello");
+        until_told(&w, &w.flight[i]);
+        got(&w.flight[i], "hello");
+    }
+    world_fini(&w);
 }
 
 /* The last one is told at the end of a sleep that nothing else ends. */
 TEST(uring, all_that_a_full_ring_has_kept_is_submitted_before_a_sleep)
 {
-    given_kept_receives();
+    given_kept_receives(KEPT);
     bz_io_fault = NULL;
     for (unsigned i = KEPT; i-- > 0;) {
         say(&w, i, "hello");
@@ -576,19 +586,25 @@ TEST(uring, all_that_a_full_ring_has_kept_is_submitted_before_a_sleep)
 
 TEST(uring, a_kept_receive_that_is_cancelled_ends_while_the_ring_is_refused)
 {
-    given_kept_receives();
+    given_kept_receives(KEPT);
     for (unsigned i = KEPT; i-- > KEPT / 2;) {
         ask_to_end(&w, &w.flight[i]);
         until_told(&w, &w.flight[i]);
         CHECK_EQ(w.flight[i].op.result, -ECANCELED);
     }
     bz_io_fault = NULL;
-    for (unsigned i = 0; i < KEPT / 2; i++) {
-        say(&w, i, "hello");
-        until_told(&w, &w.flight[i]);
-        got(&w.flight[i], "hello");
-    }
-    world_fini(&w);
+    end_by_a_word(KEPT / 2);
+}
+
+TEST(uring, a_machine_that_has_submitted_all_it_kept_sleeps_in_the_ring)
+{
+    given_kept_receives(3);
+    fail_at = 0;
+    count_from_here();
+    turn(&w, bz_os_now(&bz_os_linux) + 1000000); /* sleeps for nothing */
+    CHECK_EQ(entered(), 3u);                     /* those in the ring, the kept one, the sleep */
+    bz_io_fault = NULL;
+    end_by_a_word(3);
 }
 
 /* As in a program without a standard input. */
