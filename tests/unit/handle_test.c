@@ -176,7 +176,7 @@ static bz_atomic(int) freed;
 
 static void count_free(void *p, void *ctx)
 {
-    (void)ctx;
+    CHECK(ctx == &freed);            /* as in the options */
     bz_fetch_add_relaxed(&freed, 1); /* relaxed: a count, looked at after the runtime's end */
     free(p);
 }
@@ -185,7 +185,7 @@ static int take_pointers(void *arg)
 {
     enum { N = 20 };
     blitz_task *t[N];
-    blitz_spawn_opts opts = {.drop_result = count_free};
+    blitz_spawn_opts opts = {.drop_result = count_free, .ctx = &freed};
     (void)arg;
     for (int i = 0; i < N; i++)
         CHECK_EQ(blitz_spawn_ptr(make, (void *)(intptr_t)i, &opts, &t[i]), 0);
@@ -208,7 +208,7 @@ TEST(handle, the_joiner_owns_a_pointer_result)
 /* Every way of not taking it. */
 static int leave_pointers(void *arg)
 {
-    blitz_spawn_opts opts = {.drop_result = count_free};
+    blitz_spawn_opts opts = {.drop_result = count_free, .ctx = &freed};
     blitz_task *t[4];
     void *first = NULL, *second = arg;
     int result = -1;
@@ -251,7 +251,7 @@ static blitz_poll pointer_poll(void *state, blitz_cx *cx)
 
 static int odd_pointers(void *arg)
 {
-    blitz_spawn_opts opts = {.drop_result = count_free};
+    blitz_spawn_opts opts = {.drop_result = count_free, .ctx = &freed};
     void *p = arg, *five = (void *)(intptr_t)5;
     blitz_task *t;
     int result = -1;
@@ -306,7 +306,8 @@ TEST(handle, a_plain_thread_has_the_same_rights)
     pthread_t thread;
     void *p;
     CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 2}, &rt), 0);
-    blitz_spawn_opts opts = {.runtime = rt, .name = "far", .drop_result = count_free};
+    blitz_spawn_opts opts = {
+        .runtime = rt, .name = "far", .drop_result = count_free, .ctx = &freed};
     CHECK_EQ(blitz_spawn_ptr(sleep_then_make, (void *)(intptr_t)8, &opts, &t), 0);
     CHECK_EQ(blitz_task_try_join(t, NULL), -EAGAIN);
     CHECK_EQ(pthread_create(&thread, NULL, join_on_a_thread, t), 0);
