@@ -98,7 +98,7 @@ static bz_atomic(int) dropped;
 
 static void count_drop(void *state, void *ctx)
 {
-    (void)ctx;
+    CHECK(ctx == &dropped);               /* as in the options */
     CHECK_NOT_NULL(blitz_task_current()); /* in the task */
     CHECK_EQ(*(unsigned char *)state, 0xee);
     bz_fetch_add_relaxed(&dropped, 1); /* relaxed: the join orders */
@@ -135,7 +135,8 @@ static int all_sizes(void *arg)
     for (size_t size = 1; size <= sizeof state; size += size < 100 || size > 300 ? 1 : 7)
         for (int which = 0; which < 4; which++) {
             blitz_spawn_opts opts = {.drop_state = which & 1 ? count_drop : NULL,
-                                     .drop_result = which & 2 ? free_nothing : NULL};
+                                     .drop_result = which & 2 ? free_nothing : NULL,
+                                     .ctx = &dropped};
             blitz_task *t;
             CHECK_EQ(blitz_spawn_poll(size % 16 == 0 ? look_at_wide_state : look_at_state, state,
                                       size, &opts, &t),
@@ -151,6 +152,46 @@ static int all_sizes(void *arg)
 TEST(poll, a_state_of_any_size_is_aligned_and_dropped_once)
 {
     t_on_each(all_sizes, NULL, 0);
+}
+
+static int pointee;
+static bz_atomic(int) freed;
+
+static blitz_poll leaves_a_pointer(void *state, blitz_cx *cx)
+{
+    cx->pointer = &pointee;
+    return look_at_state(state, cx);
+}
+
+static void count_free(void *p, void *ctx)
+{
+    CHECK(p == &pointee);
+    CHECK(ctx == &dropped);          /* as in the options */
+    bz_fetch_add_relaxed(&freed, 1); /* relaxed: the join orders */
+}
+
+static int leaves_pointers(void *arg)
+{
+    unsigned char state = 0xee;
+    (void)arg;
+    bz_store_relaxed(&dropped, 0); /* relaxed: no other thread yet */
+    bz_store_relaxed(&freed, 0);   /* relaxed: likewise */
+    for (int which = 0; which < 4; which++) {
+        blitz_spawn_opts opts = {.drop_state = which & 1 ? count_drop : NULL,
+                                 .drop_result = which & 2 ? count_free : NULL,
+                                 .ctx = &dropped};
+        blitz_task *t;
+        CHECK_EQ(blitz_spawn_poll(leaves_a_pointer, &state, 1, &opts, &t), 0);
+        CHECK_EQ(join(t), 0); /* does not take the pointer */
+    }
+    CHECK_EQ(bz_load_relaxed(&dropped), 2); /* relaxed: after the joins */
+    CHECK_EQ(bz_load_relaxed(&freed), 2);   /* relaxed: likewise */
+    return 0;
+}
+
+TEST(poll, a_state_and_a_result_are_dropped_with_their_ctx)
+{
+    t_on_each(leaves_pointers, NULL, 0);
 }
 
 static blitz_poll no_state(void *state, blitz_cx *cx)
