@@ -34,7 +34,7 @@ struct bz_live {
     size_t stride;
     unsigned proc_count;
     bool is_plain;                            /* no barriers: every thread fences */
-    bz_atomic(uint32_t) stage;                /* enum bz_live_stage; written by bz_live_stop */
+    bz_atomic(uint32_t) stage;                /* enum bz_live_stage; bz_live_close() */
     bz_os_word drained;                       /* 1: closed, and all have ended */
     BZ_OWN_LINE struct bz_live_count outside; /* of threads without a proc */
 };

@@ -57,7 +57,7 @@ MODEL(barrier, one_that_pays_and_one_that_does_not_never_both_miss)
     m_sometimes(!heavy_saw[0]);
 }
 
-/* barrier.c [A] [B]: for any thread that ran it. */
+/* membarrier.c [A] [B]: for any thread that ran it. */
 MODEL(barrier, two_that_pay_together_are_both_served)
 {
     given();
