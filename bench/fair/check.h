@@ -7,9 +7,9 @@
 #ifndef BENCH_FAIR_CHECK_H
 #define BENCH_FAIR_CHECK_H
 
+#include "proc/enter.h"
 #include "proc/state.h"
 #include "tasks/tasks.h"
-#include "proc/enter.h"
 
 /* In a task, and so in user code: into the runtime and out again. */
 static double case_check(uint64_t ops)

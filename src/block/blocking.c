@@ -33,10 +33,10 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "life/escape.h"
-#include "wait/wait.h"
 #include "block/blocking.h"
+#include "life/escape.h"
 #include "proc/enter.h"
+#include "wait/wait.h"
 
 /* ---- in the caller's frame ---- */
 

@@ -21,8 +21,8 @@
 #include <errno.h>
 
 #include "io/attempt.h"
-#include "wait/wait.h"
 #include "proc/enter.h"
+#include "wait/wait.h"
 
 /* Return the poll to submit to: this proc's, or proc 0's without one. */
 static struct bz_poll *poll_here(struct bz_runtime *rt)

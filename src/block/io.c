@@ -25,14 +25,14 @@
 
 #include "base/log.h"
 #include "blitz/blocking.h"
+#include "block/flight.h"
 #include "io/attempt.h"
 #include "io/ready.h"
 #include "io/sys.h"
 #include "os/sim.h"
-#include "block/flight.h"
-#include "wait/wait.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
+#include "wait/wait.h"
 
 /* ---- files ---- */
 

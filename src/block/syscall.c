@@ -31,12 +31,12 @@
 
 #include <errno.h>
 
-#include "block/io.h"
-#include "proc/state.h"
 #include "block/blocking.h"
+#include "block/io.h"
 #include "life/evacuate.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
+#include "proc/state.h"
 #include "sched/loop.h"
 
 /* Move forked jobs to the queues, so that they do not wait for the end of the call. */

@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #include "chan/copy.h"
-#include "proc/ask.h"
 #include "park/request.h"
+#include "proc/ask.h"
 
 struct bz_receive;
 

@@ -30,9 +30,9 @@
 
 #include "blitz/oneshot.h"
 #include "chan/copy.h"
-#include "proc/ask.h"
-#include "park/request.h"
 #include "life/scrap.h"
+#include "park/request.h"
+#include "proc/ask.h"
 #include "wait/waker.h"
 
 enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };

@@ -26,8 +26,8 @@
 
 #include "base/alloc.h"
 #include "chan/copy.h"
-#include "proc/ask.h"
 #include "park/request.h"
+#include "proc/ask.h"
 
 struct bz_block {
     struct bz_block *next;

@@ -7,13 +7,13 @@
  */
 #include "life/job.h"
 
-#include "proc/state.h"
-#include "wait/wait.h"
 #include "life/spawn.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
+#include "wait/wait.h"
 
 /* ---- sharing ---- */
 

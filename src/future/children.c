@@ -18,8 +18,8 @@
 
 #include <errno.h>
 
-#include "wait/wait.h"
 #include "park/await.h"
+#include "wait/wait.h"
 
 size_t bz_children_few = BLITZ_OF_MAX;
 

@@ -33,11 +33,11 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "future/children.h"
-#include "wait/readylist.h"
-#include "proc/state.h"
 #include "life/handle.h"
 #include "life/joiner.h"
 #include "park/join.h"
+#include "proc/state.h"
+#include "wait/readylist.h"
 
 struct blitz_join_set {
     struct bz_readylist list; /* its references: one for all handles, one for each entry */

@@ -38,10 +38,10 @@
 #include "blitz/futures.h"
 #include "blitz/poll.h"
 #include "blitz/scope.h"
-#include "os/lock.h"
-#include "wait/wait.h"
 #include "life/spawn.h"
+#include "os/lock.h"
 #include "park/await.h"
+#include "wait/wait.h"
 #include "wait/waker.h"
 
 struct scope {

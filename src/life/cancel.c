@@ -18,9 +18,9 @@
  *
  * park.c has the invariants, and wait.h the pairs [C], [L] and [W].
  */
-#include "wait/wait.h"
 #include "life/handle.h"
 #include "proc/place.h"
+#include "wait/wait.h"
 
 void bz_wait_pass_on(struct bz_task *me, struct bz_task *child)
 {

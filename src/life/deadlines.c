@@ -26,12 +26,12 @@
  *     then timer_first (search.c): a machine sees what was armed before it sleeps, or is seen asleep
  */
 #include "blitz/poll.h"
-#include "wait/wait.h"
 #include "life/deadlines.h"
 #include "life/finish.h"
 #include "life/spawn.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "wait/wait.h"
 #include "wait/waker.h"
 
 enum { BATCH = 32 };

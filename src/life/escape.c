@@ -11,9 +11,9 @@
 #include "life/escape.h"
 
 #include "base/log.h"
+#include "life/spawn.h"
 #include "os/loaded.h"
 #include "proc/state.h"
-#include "life/spawn.h"
 
 __attribute__((used)) enum bz_eh_reason bz_task_escape(int version, int actions, uint64_t kind,
                                                        void *exception, void *frame)

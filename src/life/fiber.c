@@ -12,15 +12,15 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "os/forked.h"
 #include "life/escape.h"
-#include "proc/state.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
+#include "os/forked.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/now.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 struct bz_fiber {
     struct bz_task task;

@@ -4,9 +4,9 @@
 #ifndef BZ_FINISH_H
 #define BZ_FINISH_H
 
-#include "proc/state.h"
 #include "life/spawn.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 /* The task has ended and is marked: wake its joiners, and drop `refs` references. */
 void bz_task_wake_joiners(struct bz_task *t, unsigned refs);

@@ -8,13 +8,13 @@
  */
 #include <errno.h>
 
-#include "os/look.h"
 #include "life/escape.h"
-#include "proc/state.h"
 #include "life/handle.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
+#include "os/look.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 /* ---- a handle ---- */
 

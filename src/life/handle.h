@@ -4,8 +4,8 @@
 #ifndef BZ_LIFE_HANDLE_H
 #define BZ_LIFE_HANDLE_H
 
-#include "proc/state.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 /* Drop the reference of a handle. Aborts with the task's name if the handle was released before. */
 void bz_handle_give_up(struct bz_task *t);

@@ -38,13 +38,13 @@
  */
 #include "life/job.h"
 
-#include "os/look.h"
 #include "life/escape.h"
-#include "proc/state.h"
-#include "wait/wait.h"
 #include "life/handle.h"
+#include "os/look.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "proc/state.h"
+#include "wait/wait.h"
 
 struct bz_job_task {
     struct bz_task task;

@@ -23,8 +23,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "proc/state.h"
 #include "life/spawn.h"
+#include "proc/state.h"
 
 enum { FIRST_ROOM = 4, ROUNDS_MAX = 1000 };
 

@@ -31,11 +31,11 @@
 #include "base/log.h"
 #include "blitz/poll.h"
 #include "life/escape.h"
-#include "proc/state.h"
 #include "life/handle.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 #include "wait/waker.h"
 
 union hook {

@@ -44,8 +44,8 @@
 #include <errno.h>
 
 #include "base/check.h"
-#include "proc/state.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, 384, BZ_TASK_BYTES_MAX};
 

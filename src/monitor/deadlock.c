@@ -34,9 +34,9 @@
 #include "monitor/deadlock.h"
 
 #include "base/log.h"
+#include "life/deadlines.h"
 #include "observe/dump.h"
 #include "proc/state.h"
-#include "life/deadlines.h"
 
 /* The time between two looks; the last is after BZ_POOL_IDLE_NS. */
 static const uint64_t pause_ns[] = {BZ_DEADLOCK_FIRST_NS, 500000000, 5000000000, 15000000000};

@@ -46,10 +46,10 @@
  */
 #include "monitor/monitor.h"
 
-#include "proc/ask.h"
-#include "proc/state.h"
 #include "life/deadlines.h"
+#include "proc/ask.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 enum {
     HOG_NS = 10000000,

@@ -65,12 +65,12 @@
  */
 #include "monitor/monitor.h"
 
-#include "observe/dump.h"
-#include "sched/reap.h"
-#include "proc/state.h"
 #include "life/deadlines.h"
+#include "observe/dump.h"
 #include "proc/batch.h"
 #include "proc/place.h"
+#include "proc/state.h"
+#include "sched/reap.h"
 
 enum {
     LOOK_MIN_NS = 10000,

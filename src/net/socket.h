@@ -6,8 +6,8 @@
 #define BZ_NET_SOCKET_H
 
 #include "base/compiler.h"
-#include "io/sock.h"
 #include "block/io.h"
+#include "io/sock.h"
 
 enum { BZ_SOCKET_READS = 1, BZ_SOCKET_WRITES = 2, BZ_SOCKET_BOTH = 3 };
 

@@ -30,12 +30,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "life/deadlines.h"
+#include "observe/view.h"
 #include "os/look.h"
 #include "os/sigquit.h"
 #include "os/sim.h"
 #include "proc/state.h"
-#include "observe/view.h"
-#include "life/deadlines.h"
 
 enum { GROUPS = 512, GROUPS_FEW = 4, LINE_MAX_BYTES = 320 };
 

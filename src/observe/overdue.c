@@ -17,11 +17,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "os/look.h"
-#include "observe/dump.h"
-#include "proc/state.h"
-#include "observe/view.h"
 #include "life/spawn.h"
+#include "observe/dump.h"
+#include "observe/view.h"
+#include "os/look.h"
+#include "proc/state.h"
 
 enum { NAMED_MAX = 10, SYMBOL_MAX = 160 };
 

@@ -26,9 +26,9 @@
 #include "blitz/par.h"
 #include "blitz/task.h"
 #include "blitz/yield.h"
-#include "proc/state.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 static void send_off(struct bz_machine *m, struct blitz_job *job)
 {

@@ -25,14 +25,14 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "wait/peek.h"
-#include "wait/wait.h"
-#include "wait/waker.h"
 #include "life/deadlines.h"
 #include "park/await.h"
 #include "proc/now.h"
 #include "proc/place.h"
 #include "sched/loop.h"
+#include "wait/peek.h"
+#include "wait/wait.h"
+#include "wait/waker.h"
 
 /* ---- a plain thread that waits ---- */
 

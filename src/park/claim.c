@@ -35,16 +35,16 @@
  * joiner holds, and the frames of unrelated tasks pile up on the joiner's stack. The joiner may run
  * only the task that it waits for: if that child waits, the joiner has to wait as well.
  */
-#include "proc/ask.h"
-#include "proc/state.h"
-#include "wait/wait.h"
 #include "life/evacuate.h"
 #include "life/finish.h"
 #include "park/claim.h"
+#include "proc/ask.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
+#include "wait/wait.h"
 
 static bool may_claim(struct bz_machine *m, struct bz_task *t)
 {

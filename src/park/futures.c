@@ -12,12 +12,12 @@
 #include <errno.h>
 
 #include "blitz/futures.h"
-#include "proc/state.h"
 #include "life/deadlines.h"
 #include "life/handle.h"
 #include "life/joiner.h"
 #include "park/join.h"
 #include "proc/now.h"
+#include "proc/state.h"
 #include "wait/waker.h"
 
 /* ---- sleeping ---- */

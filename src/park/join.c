@@ -10,14 +10,14 @@
  */
 #include <errno.h>
 
-#include "proc/ask.h"
 #include "life/finish.h"
-#include "park/request.h"
 #include "life/handle.h"
 #include "life/joiner.h"
 #include "life/spawn.h"
 #include "park/claim.h"
 #include "park/join.h"
+#include "park/request.h"
+#include "proc/ask.h"
 #include "proc/enter.h"
 #include "sched/loop.h"
 

@@ -4,8 +4,8 @@
 #ifndef BZ_PARK_JOIN_H
 #define BZ_PARK_JOIN_H
 
-#include "proc/state.h"
 #include "life/joiner.h"
+#include "proc/state.h"
 
 void bz_join_init(struct bz_join *j, const blitz_future_ops *ops, struct bz_task *t);
 blitz_poll bz_join_poll(blitz_future *future, const blitz_waker *waker);

@@ -38,11 +38,11 @@
  *     itself or (plain form) the task waits for its PARK.
  * I4  A thread that resumes a task is a worker of its runtime, or holds a reference to the task.
  */
-#include "wait/wait.h"
 #include "life/deadlines.h"
 #include "proc/now.h"
 #include "proc/place.h"
 #include "sched/loop.h"
+#include "wait/wait.h"
 
 #include <errno.h>
 

@@ -26,8 +26,8 @@
  */
 #include "proc/ask.h"
 
-#include "proc/state.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 enum { ANY_TASK = 1, THAT_RUN = 2 };
 

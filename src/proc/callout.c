@@ -4,8 +4,8 @@
  * The call may take long, and the monitor may take the proc meanwhile: so the machine leaves the runtime for it
  * (retake.h), unless its caller must keep the proc (holds_on).
  */
-#include "proc/state.h"
 #include "proc/enter.h"
+#include "proc/state.h"
 
 void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx)
 {

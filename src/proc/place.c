@@ -25,10 +25,10 @@
  * plain form has no slot, and its idle set makes every push fence.
  *
  */
-#include "proc/state.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
 

@@ -4,8 +4,8 @@
 #ifndef BZ_PROC_PLACE_H
 #define BZ_PROC_PLACE_H
 
-#include "proc/state.h"
 #include "proc/monitor_wake.h"
+#include "proc/state.h"
 
 /* An urgent task waits in the injector: check the injector after the current run. */
 static inline void bz_proc_hurry(struct bz_proc *p)

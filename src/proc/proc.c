@@ -31,9 +31,9 @@
  */
 #include "proc/proc.h"
 
-#include "proc/state.h"
 #include "proc/batch.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 /* ---- asleep ---- */
 

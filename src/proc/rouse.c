@@ -38,10 +38,10 @@
  * At low load the files of all procs are in one poll (gather.c): else the kernel wakes a thread of each proc for its
  * share of the events.
  */
-#include "proc/state.h"
 #include "proc/batch.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 enum { ROUSE_NS = 200000 };
 

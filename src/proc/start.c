@@ -8,9 +8,9 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "proc/state.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 int bz_machine_start(struct bz_proc *p, bool is_searching)
 {

@@ -44,9 +44,9 @@
 
 #include <errno.h>
 
-#include "proc/state.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
+#include "proc/state.h"
 #include "sched/loop.h"
 
 void bz_guests_init(struct bz_guests *g)

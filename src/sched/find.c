@@ -36,16 +36,16 @@
  * I1  A machine that returns a task is not counted as searching: before it runs the task, it has
  *     passed on the duty to look for more work.
  */
-#include "sched/reap.h"
-#include "sched/quick.h"
-#include "proc/state.h"
 #include "life/deadlines.h"
 #include "life/stacks.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
+#include "sched/quick.h"
+#include "sched/reap.h"
 
 enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
 

@@ -55,13 +55,13 @@
 
 #include <errno.h>
 
-#include "proc/state.h"
-#include "wait/wait.h"
 #include "life/deadlines.h"
 #include "life/joiner.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
 #include "proc/place.h"
+#include "proc/state.h"
+#include "wait/wait.h"
 #include "wait/waker.h"
 
 /* ---- kept stacks ---- */

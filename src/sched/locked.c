@@ -43,8 +43,8 @@
 #include <errno.h>
 
 #include "blitz/blocking.h"
-#include "proc/state.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
 
 enum { RETRY_NS = 1000000 };

@@ -51,14 +51,14 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "os/forked.h"
-#include "sched/quick.h"
 #include "life/evacuate.h"
 #include "life/finish.h"
 #include "life/stacks.h"
+#include "os/forked.h"
 #include "proc/enter.h"
 #include "proc/place.h"
 #include "sched/loop.h"
+#include "sched/quick.h"
 
 static void runner_main(void *arg);
 

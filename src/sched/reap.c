@@ -13,12 +13,12 @@
  */
 #include "sched/reap.h"
 
-#include "wait/wait.h"
 #include "life/deadlines.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "wait/wait.h"
 
 void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
 {

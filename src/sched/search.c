@@ -18,14 +18,14 @@
  * not, the other searchers are responsible for all shared work, and it checks only its private state (idle.c).
  * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
  */
-#include "sched/reap.h"
-#include "proc/state.h"
 #include "life/deadlines.h"
 #include "life/stacks.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
+#include "sched/reap.h"
 
 enum {
     HUNGRY_NS = 1000000, /* how long to wait for a stack to be given back */

@@ -29,9 +29,9 @@
 #define BZ_SYNC_WAITQ_H
 
 #include "blitz/sync_future.h"
+#include "park/request.h"
 #include "proc/ask.h"
 #include "wait/peek.h"
-#include "park/request.h"
 
 /* The plain form has no fast paths: every call takes the lock of the wait queue. */
 #if defined(BZ_PLAIN)

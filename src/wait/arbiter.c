@@ -9,8 +9,8 @@
  *
  * park.c has the reasons for an arbiter in the waiting frame, and wait.h the pair [A].
  */
-#include "wait/wait.h"
 #include "proc/timer.h"
+#include "wait/wait.h"
 
 enum event { WAKE, TIMEOUT, CANCEL, EVENTS };
 enum { BUG, LATE };

@@ -84,8 +84,8 @@
 #define BZ_WAIT_H
 
 #include "proc/state.h"
-#include "wait/waiter.h"
 #include "proc/timer.h"
+#include "wait/waiter.h"
 
 /* The tag of task->wait; a node has none. */
 enum { BZ_WAIT_CHILD = 1, BZ_WAIT_JOB = 2, BZ_WAIT_FUTURE = 3, BZ_WAIT_TAG_MASK = 3 };

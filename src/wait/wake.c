@@ -1,8 +1,8 @@
 /*
  * wake.c - deliver a wake-up (wait/wake.h): resume the task, or wake the thread.
  */
-#include "wait/wait.h"
 #include "proc/place.h"
+#include "wait/wait.h"
 
 void bz_task_resume(struct bz_task *t)
 {

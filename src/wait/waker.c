@@ -10,11 +10,11 @@
  */
 #include "wait/waker.h"
 
+#include "proc/enter.h"
+#include "proc/place.h"
 #include "wait/peek.h"
 #include "wait/readylist.h"
 #include "wait/wait.h"
-#include "proc/enter.h"
-#include "proc/place.h"
 
 blitz_waker blitz_waker_clone(const blitz_waker *w)
 {

@@ -16,8 +16,8 @@
 #define BLITZ_PEEK_(p) bz_load_relaxed((bz_atomic(uintptr_t) *)(p)) /* relaxed: deque.c [H] */
 #define BLITZ_POKE_(p, v) bz_store_release((bz_atomic(uintptr_t) *)(p), (uintptr_t)(v))
 #define BLITZ_ORDER_() bz_compiler_barrier()
-#include "queue/membarrier.h"
 #include "queue/deque.h"
+#include "queue/membarrier.h"
 #include "queue/retake.h"
 
 enum { JOBS = 3 };

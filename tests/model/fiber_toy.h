@@ -12,12 +12,12 @@
 
 #include "model.h"
 
-#include "model_os.h"
-#include "wait/wait.h"
-#include "waker_toy.h"
 #include "life/deadlines.h"
+#include "model_os.h"
 #include "proc/place.h"
 #include "sched/loop.h"
+#include "wait/wait.h"
+#include "waker_toy.h"
 
 enum { TOY_FIBERS = 2, TOY_THREADS = 6 };
 

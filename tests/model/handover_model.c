@@ -13,9 +13,9 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "proc/state.h"
 #include "proc/batch.h"
 #include "proc/place.h"
+#include "proc/state.h"
 
 static struct bz_runtime rt;
 static struct bz_proc proc;

@@ -17,9 +17,9 @@
 #include "future/children.h"
 #include "model_os.h"
 #include "os/lock.h"
-#include "wait/peek.h"
-#include "proc/state.h"
 #include "park/await.h"
+#include "proc/state.h"
+#include "wait/peek.h"
 #include "wait/waker.h"
 
 /* ---- the environment ---- */

@@ -11,10 +11,10 @@
 #include "model.h"
 
 #include "model_os.h"
-#include "wait/readylist.h"
 #include "proc/state.h"
-#include "waker_toy.h"
+#include "wait/readylist.h"
 #include "wait/waker.h"
+#include "waker_toy.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)
 {

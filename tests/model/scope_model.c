@@ -17,13 +17,13 @@
 #include "blitz/futures.h"
 #include "blitz/poll.h"
 #include "blitz/scope.h"
+#include "life/spawn.h"
 #include "model_os.h"
 #include "os/lock.h"
-#include "wait/wait.h"
-#include "waker_toy.h"
-#include "life/spawn.h"
 #include "park/await.h"
+#include "wait/wait.h"
 #include "wait/waker.h"
+#include "waker_toy.h"
 
 static void *watched_alloc(void *ctx, size_t size, size_t align)
 {

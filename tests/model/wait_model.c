@@ -14,13 +14,13 @@
  */
 #include "model.h"
 
-#include "model_os.h"
-#include "wait/wait.h"
-#include "waker_toy.h"
 #include "life/deadlines.h"
 #include "life/handle.h"
+#include "model_os.h"
 #include "proc/place.h"
 #include "sched/loop.h"
+#include "wait/wait.h"
+#include "waker_toy.h"
 
 static struct bz_runtime runtime;
 static struct bz_proc proc;

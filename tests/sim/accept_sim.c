@@ -2,9 +2,9 @@
  * Requirements for the scheduler, as scenes in virtual time: computation takes no time, a burning
  * task sets its time. So "soon" is a number and "the other worker ran it" is a fact.
  */
+#include "runtime/runtime.h"
 #include "support/event.h"
 #include "support/sched_sim.h"
-#include "runtime/runtime.h"
 
 enum {
     HOG_NS = 20 * 1000 * 1000, /* how long a hog burns */

@@ -2,8 +2,8 @@
  * Tasks that never wait and call blitz all the time, in virtual time: enough of them to use every
  * thread if they did not check the flag (proc/ask.h).
  */
-#include "support/sched_sim.h"
 #include "runtime/runtime.h"
+#include "support/sched_sim.h"
 
 /* More hogs than may burn at once: the other tasks of a proc run only if the hogs yield. */
 enum { HOGS = 3, BURNING_MAX = 1, TURNS = 200, TURN_NS = 2 * 1000 * 1000 };

@@ -2,9 +2,9 @@
  * blitz/blocking.h in virtual time, on many seeds: calls that take their time, beside tasks that must
  * not notice; and with a system that refuses threads and memory.
  */
+#include "runtime/runtime.h"
 #include "support/leave.h"
 #include "support/sim_faults.h"
-#include "runtime/runtime.h"
 
 #define MS UINT64_C(1000000)
 

@@ -13,8 +13,8 @@
 
 #include "base/rng.h"
 #include "chan/chan.h"
-#include "support/lin.h"
 #include "runtime/runtime.h"
+#include "support/lin.h"
 
 enum { WORKERS = 4, OPS = 4 };
 

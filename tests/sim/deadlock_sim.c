@@ -1,7 +1,7 @@
 /* monitor/deadlock.h in virtual time: each reason why a wait may still end, and a wait that cannot. */
+#include "runtime/runtime.h"
 #include "support/event.h"
 #include "support/sched_sim.h"
-#include "runtime/runtime.h"
 
 enum { LONG_S = 60 }; /* longer than the monitor keeps checking */
 

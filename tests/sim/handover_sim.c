@@ -4,8 +4,8 @@
  */
 #include "support/sched_sim.h"
 
-#include "os/fault.h"
 #include "monitor/monitor.h"
+#include "os/fault.h"
 #include "runtime/runtime.h"
 
 enum { HOGS_MAX = 6 };

@@ -2,8 +2,8 @@
  * blitz_thread_lock in virtual time, on many seeds: the task continues on its thread after any
  * wait, and no other task runs there. A simulated thread is known by its machine, which it keeps.
  */
-#include "support/sim_faults.h"
 #include "runtime/runtime.h"
+#include "support/sim_faults.h"
 
 #define MS UINT64_C(1000000)
 

@@ -9,8 +9,8 @@ struct mix_thread {
     struct bz_os_thread thread;
 };
 
-#include "support/mix/play.h"
 #include "runtime/runtime.h"
+#include "support/mix/play.h"
 
 static const struct bz_os *mix_os;
 static struct mix_round mix_now;

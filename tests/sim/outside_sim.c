@@ -4,8 +4,8 @@
  */
 #include "support/sched_sim.h"
 
-#include "support/outside.h"
 #include "runtime/runtime.h"
+#include "support/outside.h"
 
 enum { GUESTS = 3, CALLS = 4 };
 

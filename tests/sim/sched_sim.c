@@ -2,9 +2,9 @@
  * The whole scheduler in virtual time, from seeds: what holds must hold in every order of events
  * the seeds can find, with every delay point a choice.
  */
+#include "runtime/runtime.h"
 #include "support/event.h"
 #include "support/sched_sim.h"
-#include "runtime/runtime.h"
 
 /* ---- scenes ---- */
 

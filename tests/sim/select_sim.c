@@ -9,9 +9,9 @@
 
 #include "base/rng.h"
 #include "chan/chan.h"
+#include "runtime/runtime.h"
 #include "support/bell.h"
 #include "support/event.h"
-#include "runtime/runtime.h"
 
 enum { MAX = BLITZ_SELECT_MAX, ROUNDS = 1500 };
 

@@ -6,8 +6,8 @@
 #include "support/sched_sim.h"
 
 #include "base/rng.h"
-#include "support/askers.h"
 #include "runtime/runtime.h"
+#include "support/askers.h"
 
 enum { ACTORS = 5, ROUNDS = 3, PERMITS = 2 };
 

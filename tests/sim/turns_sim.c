@@ -6,8 +6,8 @@
  */
 #include "support/sched_sim.h"
 
-#include "support/fair_scenes.h"
 #include "runtime/runtime.h"
+#include "support/fair_scenes.h"
 
 enum { CPUS = 2, HOGS_MAX = 24 };
 

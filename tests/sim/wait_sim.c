@@ -5,8 +5,8 @@
 #include "support/sched_sim.h"
 
 #include "base/rng.h"
-#include "support/box.h"
 #include "life/deadlines.h"
+#include "support/box.h"
 
 struct scene {
     const struct bz_os *os;

@@ -9,8 +9,8 @@
 #include "blitz.h"
 #include "os/fault.h"
 #include "proc/state.h"
-#include "support/leave.h"
 #include "runtime/runtime.h"
+#include "support/leave.h"
 
 static bool is_scarce(int err)
 {

@@ -16,10 +16,10 @@
 #include "base/rng.h"
 #include "blitz.h"
 #include "future/children.h"
-#include "proc/state.h"
-#include "support/probe.h"
 #include "park/await.h"
+#include "proc/state.h"
 #include "runtime/runtime.h"
+#include "support/probe.h"
 
 enum { CP_NODES = 48, CP_FAN = 4, CP_SETTERS = 2 };
 enum cp_kind {

@@ -18,8 +18,8 @@
 #include "harness.h"
 #include "os/os.h"
 #include "proc/state.h"
-#include "support/event.h"
 #include "runtime/runtime.h"
+#include "support/event.h"
 
 static void hog_step(void);
 

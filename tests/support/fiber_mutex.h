@@ -7,9 +7,9 @@
 #define T_FIBER_MUTEX_H
 
 #include "base/list.h"
+#include "park/await.h"
 #include "proc/state.h"
 #include "support/event.h"
-#include "park/await.h"
 
 struct t_mutex {
     const struct bz_os *os;

@@ -25,10 +25,10 @@
 
 #include "base/rng.h"
 #include "blitz.h"
-#include "proc/state.h"
-#include "wait/wait.h"
 #include "park/await.h"
+#include "proc/state.h"
 #include "runtime/runtime.h"
+#include "wait/wait.h"
 
 enum { INJ_WAITERS = 24 };
 

@@ -11,8 +11,8 @@
 #define T_NET_SIM_H
 
 #include "io/sim_net.h"
-#include "support/sched_sim.h"
 #include "runtime/runtime.h"
+#include "support/sched_sim.h"
 
 struct net_scene {
     struct sim_scene scene;

@@ -17,10 +17,10 @@
 #include "base/rng.h"
 #include "blitz.h"
 #include "os/self.h"
-#include "proc/state.h"
-#include "support/event.h"
 #include "park/await.h"
+#include "proc/state.h"
 #include "runtime/runtime.h"
+#include "support/event.h"
 
 /* How a program computes for a while; set by the test. */
 static void program_burn(uint64_t ns);

@@ -13,9 +13,9 @@
 
 #include "blitz.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 #include "support/sanitizers.h"
 #include "support/sim.h"
-#include "runtime/runtime.h"
 
 struct sim_scene {
     unsigned procs;

@@ -13,10 +13,10 @@
 
 #include "base/rng.h"
 #include "blitz.h"
-#include "proc/state.h"
-#include "support/probe.h"
 #include "park/await.h"
+#include "proc/state.h"
 #include "runtime/runtime.h"
+#include "support/probe.h"
 
 enum { SP_MEMBERS = 40 };
 

@@ -12,8 +12,8 @@
 #define T_SIM_FAULTS_H
 
 #include "os/fault.h"
-#include "support/sched_sim.h"
 #include "runtime/runtime.h"
+#include "support/sched_sim.h"
 
 struct sim_faulty {
     struct bz_fault_plan plan;

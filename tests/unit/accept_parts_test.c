@@ -15,11 +15,11 @@
 #include "base/bz_atomic.h"
 #include "blitz.h"
 #include "block/io.h"
-#include "os/look.h"
-#include "proc/state.h"
 #include "observe/view.h"
+#include "os/look.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "proc/state.h"
 #include "sched/loop.h"
 
 /* ---- machines and procs ---- */

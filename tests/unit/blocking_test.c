@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "blitz.h"
 #include "base/bz_atomic.h"
+#include "blitz.h"
 #include "proc/state.h"
 #include "support/leave.h"
 #include "support/on_each.h"

@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include "blitz.h"
-#include "os/fault.h"
 #include "observe/dump.h"
+#include "os/fault.h"
 #include "proc/state.h"
-#include "wait/wait.h"
+#include "runtime/runtime.h"
 #include "support/alone.h"
 #include "support/deny.h"
 #include "support/dumped.h"
 #include "support/event.h"
 #include "support/sanitizers.h"
-#include "runtime/runtime.h"
+#include "wait/wait.h"
 
 static struct t_dumped seen;
 

@@ -3,8 +3,8 @@
  */
 #include "harness.h"
 
-#include "support/shortage.h"
 #include "runtime/runtime.h"
+#include "support/shortage.h"
 
 static struct shortage shortage;
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "blitz.h"
+#include "block/io.h"
 #include "io/attempt.h"
 #include "io/ring.h"
-#include "block/io.h"
 #include "support/deny.h"
 #include "support/net.h"
 

@@ -16,9 +16,9 @@
 #include "blitz/unix.h"
 #include "io/attempt.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 #include "support/keepers.h"
 #include "support/net.h"
-#include "runtime/runtime.h"
 
 static blitz_deadline soon(void)
 {

@@ -7,14 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/alone.h"
-#include "support/bell.h"
 #include "blitz.h"
+#include "block/io.h"
 #include "io/attempt.h"
 #include "io/ready.h"
-#include "support/on_each.h"
-#include "block/io.h"
 #include "proc/enter.h"
+#include "support/alone.h"
+#include "support/bell.h"
+#include "support/on_each.h"
 
 enum { MANY = 64, BIG = 1 << 20 };
 

@@ -2,8 +2,8 @@
 #include "harness.h"
 
 #include "blitz.h"
-#include "proc/state.h"
 #include "observe/view.h"
+#include "proc/state.h"
 #include "support/on_each.h"
 
 static blitz_notify bell;

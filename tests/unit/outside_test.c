@@ -6,9 +6,9 @@
 
 #include "base/bz_atomic.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 #include "support/faults.h"
 #include "support/outside.h"
-#include "runtime/runtime.h"
 
 static blitz_runtime *begin(unsigned procs)
 {

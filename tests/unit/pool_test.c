@@ -13,8 +13,8 @@
 #include <sched.h>
 
 #include "blitz.h"
-#include "thread/pool.h"
 #include "proc/state.h"
+#include "thread/pool.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -1,8 +1,8 @@
 /* wait/readylist.h alone: when the list is freed. */
 #include "harness.h"
 
-#include "wait/readylist.h"
 #include "support/bell.h"
+#include "wait/readylist.h"
 
 static int freed;
 

@@ -12,8 +12,8 @@
 #include "os/fault.h"
 #include "os/sim.h"
 #include "proc/state.h"
-#include "support/deny.h"
 #include "runtime/runtime.h"
+#include "support/deny.h"
 
 enum { NOBODY = 65534 };
 

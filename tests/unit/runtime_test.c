@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "blitz.h"
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
+#include "blitz.h"
 #include "os/fault.h"
 #include "proc/state.h"
 #include "support/sanitizers.h"

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "blitz.h"
 #include "base/compiler.h"
+#include "blitz.h"
 #include "proc/enter.h"
 #include "proc/state.h"
 #include "support/alone.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "blitz.h"
 #include "base/bz_atomic.h"
+#include "blitz.h"
 #include "proc/state.h"
 #include "support/alone.h"
 #include "support/on_each.h"

@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
-#include "blitz.h"
 #include "base/compiler.h"
+#include "blitz.h"
 #include "os/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"

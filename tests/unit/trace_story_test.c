@@ -3,9 +3,9 @@
 
 #include <stdarg.h>
 
-#include "trace/trace_story.h"
 #include "support/test_alloc.h"
 #include "task/task.h"
+#include "trace/trace_story.h"
 
 /* The story, one line each. */
 static char told[4096];

@@ -5,10 +5,10 @@
 
 #include "blitz.h"
 #include "proc/state.h"
+#include "runtime/runtime.h"
 #include "support/alone.h"
 #include "support/faults.h"
 #include "support/test_alloc.h"
-#include "runtime/runtime.h"
 
 /* The written trace. */
 struct text {

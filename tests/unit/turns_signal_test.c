@@ -10,9 +10,9 @@
 
 #include "os/lock.h"
 #include "os/urge.h"
+#include "proc/enter.h"
 #include "support/hogs.h"
 #include "support/tasks.h"
-#include "proc/enter.h"
 
 static struct t_hog hog;
 static blitz_runtime *rt;

@@ -29,13 +29,12 @@ def named_files(tree):
 
 
 def sources(tree):
-    return [f for f in tree.c_files() if not f.under("tests/lint/")]
+    return [tree.file(p) for p in tree.all if tree.file(p).is_c]
 
 
 def prose(tree):
-    for path in tree.all:
-        f = tree.file(path)
-        if SKIP.search(path) or not f.text:
+    for f in tree.files:
+        if SKIP.search(f.path) or not f.text:
             continue
         for line, texts in blocks(f):
             yield from ((f, line + i, text) for i, text in enumerate(texts))
