@@ -32,7 +32,7 @@ static struct bz_poll *poll_here(struct bz_runtime *rt)
 }
 
 /* Enter the file and submit the operation. Under the file's lock. */
-static int take_off(struct bz_op *op)
+static int submit(struct bz_op *op)
 {
     uint32_t was;
     if (!bz_file_enter(op->file, op))
@@ -47,12 +47,12 @@ static int take_off(struct bz_op *op)
     return err;
 }
 
-static bool fly_hook(struct bz_wait *w, void *arg)
+static bool submit_hook(struct bz_wait *w, void *arg)
 {
     struct bz_op *op = arg;
     struct bz_file *f = op->file;
     bz_file_lock(f);
-    int err = take_off(op);
+    int err = submit(op);
     if (err != 0) {
         op->result = err;
         if (op->is_in)
@@ -67,7 +67,7 @@ static bool fly_hook(struct bz_wait *w, void *arg)
 }
 
 /* Wait until an operation that was asked to end has ended. */
-static bool land_hook(struct bz_wait *w, void *arg)
+static bool end_hook(struct bz_wait *w, void *arg)
 {
     struct bz_op *op = arg;
     bz_file_lock(op->file);
@@ -86,11 +86,11 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
 {
     struct bz_wait w;
     bz_file_lock(op->file);
-    if (op->state == BZ_OP_FLIES)
+    if (op->state == BZ_OP_IN_FLIGHT)
         op->poll->ops->cancel(op->poll, op);
     bz_file_unlock(op->file);
     bz_wait_begin_sole(&w, os, what);
-    (void)!bz_wait_park(&w, land_hook, op); /* it has only one outcome */
+    (void)!bz_wait_park(&w, end_hook, op); /* it has only one outcome */
     if (bz_wait_is_early(&w)) {
         bz_file_lock(op->file);
         bz_file_unlock(op->file);
@@ -125,7 +125,7 @@ int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until)
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome != BZ_WAIT_OPEN)
         return bz_wait_error(outcome);
-    outcome = bz_wait_park(&w, fly_hook, op);
+    outcome = bz_wait_park(&w, submit_hook, op);
     if (outcome == BZ_WAIT_WOKEN && bz_wait_is_early(&w)) {
         bz_file_lock(op->file);
         bz_file_unlock(op->file);
@@ -144,12 +144,12 @@ static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
         return BLITZ_READY;                       /* as before: its file may be gone */
     blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
     bz_file_lock(file);
-    int err = op->state == BZ_OP_NEW ? take_off(op) : 0;
+    int err = op->state == BZ_OP_NEW ? submit(op) : 0;
     if (err != 0) {
         op->result = err;
         op->state = BZ_OP_DONE;
     }
-    bool flies = op->state == BZ_OP_FLIES;
+    bool flies = op->state == BZ_OP_IN_FLIGHT;
     if (flies) {
         spare = bz_waiter_set_waker(&op->waiter, spare);
     } else {
@@ -169,7 +169,7 @@ static void flying_cancel(blitz_future *future)
     if (op->is_seen)
         return;
     bz_file_lock(op->file);
-    if (op->state == BZ_OP_FLIES)
+    if (op->state == BZ_OP_IN_FLIGHT)
         op->poll->ops->cancel(op->poll, op);
     bz_file_unlock(op->file);
 }

@@ -4,17 +4,17 @@
  * The values of a broadcast are numbered from 0; the ring holds the last `slots` of them. A receiver
  * is only the number of the value it wants next. So many receivers cost nothing, and
  * a send does not touch those that do not wait. If a receiver's number has fallen out of the ring, it continues
- * with the oldest value, and gets the number of missed values. crowd.c implements the waiting; the crowd's number
+ * with the oldest value, and gets the number of missed values. listeners.c implements the waiting; the number of the listeners
  * is that of the next value.
  */
 #include <assert.h>
 
 #include "base/alloc.h"
 #include "blitz/broadcast.h"
-#include "chan/crowd.h"
+#include "chan/listeners.h"
 
 struct blitz_broadcast {
-    struct bz_crowd crowd;
+    struct bz_listeners listeners;
     size_t size, slots; /* constant */
     _Alignas(max_align_t) char ring[];
 };
@@ -29,12 +29,12 @@ static char *slot(struct blitz_broadcast *b, uint64_t number)
     return b->ring + number % b->slots * b->size;
 }
 
-static const struct bz_request_ops receiving = BZ_CROWD_REQUEST("broadcast");
+static const struct bz_request_ops receiving = BZ_LISTENERS_REQUEST("broadcast");
 
 static void copy_next(struct bz_receive *r)
 {
-    struct blitz_broadcast *b = BZ_CONTAINER_OF(r->of, struct blitz_broadcast, crowd);
-    uint64_t sent = b->crowd.number, next = *r->at;
+    struct blitz_broadcast *b = BZ_CONTAINER_OF(r->of, struct blitz_broadcast, listeners);
+    uint64_t sent = b->listeners.number, next = *r->at;
     uint64_t oldest = sent > b->slots ? sent - b->slots : 0;
     r->missed = next < oldest ? oldest - next : 0;
     if (r->missed > 0 && !BZ_BROKEN(117))
@@ -52,7 +52,7 @@ int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **ou
         bz_alloc(&bz_allocator_libc, bytes_for(value_size, capacity), _Alignof(max_align_t));
     if (b == NULL)
         return -ENOMEM;
-    bz_crowd_init(&b->crowd, "broadcast", copy_next);
+    bz_listeners_init(&b->listeners, "broadcast", copy_next);
     b->size = value_size;
     b->slots = capacity;
     *out = b;
@@ -61,37 +61,37 @@ int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **ou
 
 blitz_broadcast *blitz_broadcast_ref(blitz_broadcast *b)
 {
-    bz_crowd_ref(&b->crowd);
+    bz_listeners_ref(&b->listeners);
     return b;
 }
 
 void blitz_broadcast_unref(blitz_broadcast *b)
 {
-    if (b != NULL && bz_crowd_unref(&b->crowd))
+    if (b != NULL && bz_listeners_unref(&b->listeners))
         bz_free(&bz_allocator_libc, b, bytes_for(b->size, b->slots));
 }
 
 int blitz_broadcast_send(blitz_broadcast *b, const void *value)
 {
-    if (!bz_crowd_begin(&b->crowd))
+    if (!bz_listeners_begin(&b->listeners))
         return -EPIPE;
-    bz_value_copy(slot(b, b->crowd.number), value, b->size);
-    b->crowd.number++;
-    bz_crowd_end(&b->crowd);
+    bz_value_copy(slot(b, b->listeners.number), value, b->size);
+    b->listeners.number++;
+    bz_listeners_end(&b->listeners);
     return 0;
 }
 
 void blitz_broadcast_close(blitz_broadcast *b)
 {
-    bz_crowd_close(&b->crowd);
+    bz_listeners_close(&b->listeners);
 }
 
 void blitz_broadcast_subscribe(blitz_broadcast *b, blitz_broadcast_rx *rx)
 {
     rx->of = blitz_broadcast_ref(b);
-    bz_lock_take(&b->crowd.lock, b->crowd.os);
-    rx->next = b->crowd.number;
-    bz_lock_drop(&b->crowd.lock, b->crowd.os);
+    bz_lock_take(&b->listeners.lock, b->listeners.os);
+    rx->next = b->listeners.number;
+    bz_lock_drop(&b->listeners.lock, b->listeners.os);
 }
 
 void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx)
@@ -105,7 +105,7 @@ void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx)
 static struct bz_receive receive_by(blitz_broadcast_rx *rx, void *value)
 {
     return (struct bz_receive){
-        .request.ops = &receiving, .of = &rx->of->crowd, .at = &rx->next, .value = value};
+        .request.ops = &receiving, .of = &rx->of->listeners, .at = &rx->next, .value = value};
 }
 
 static int told(int rc, const struct bz_receive *r, uint64_t *missed)
@@ -119,13 +119,13 @@ int blitz_broadcast_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed,
                          blitz_deadline until)
 {
     struct bz_receive r = receive_by(rx, value);
-    return told(bz_crowd_wait(&r, until), &r, missed);
+    return told(bz_listeners_wait(&r, until), &r, missed);
 }
 
 int blitz_broadcast_try_recv(blitz_broadcast_rx *rx, void *value, uint64_t *missed)
 {
     struct bz_receive r = receive_by(rx, value);
-    return told(bz_crowd_try(&r), &r, missed);
+    return told(bz_listeners_try(&r), &r, missed);
 }
 
 /* ---- as a future ---- */
@@ -147,14 +147,14 @@ static blitz_poll broadcast_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_broadcast_future *f = of(future);
     struct bz_receive *r = receive_of(future);
-    blitz_poll poll = bz_crowd_poll(r, &f->result, waker);
+    blitz_poll poll = bz_listeners_poll(r, &f->result, waker);
     f->missed = f->result == 0 ? r->missed : 0;
     return poll;
 }
 
 static void broadcast_cancel(blitz_future *future)
 {
-    bz_crowd_cancel(receive_of(future), &of(future)->result);
+    bz_listeners_cancel(receive_of(future), &of(future)->result);
 }
 
 static int broadcast_output(blitz_future *future)

@@ -56,7 +56,7 @@ int blitz_chan_new(size_t value_size, size_t capacity, const blitz_chan_opts *op
         c->drop = opts->drop;
         c->drop_ctx = opts->ctx;
     }
-    bz_gate_init(&c->lock);
+    bz_chan_lock_init(&c->lock);
     store_init(c, value_size, capacity);
     bz_list_init(&c->receivers);
     bz_list_init(&c->senders);

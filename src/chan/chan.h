@@ -17,20 +17,20 @@
 #define BZ_CHAN_CHAN_H
 
 #include "blitz/chan.h"
-#include "chan/gate.h"
+#include "chan/chan_lock.h"
 #include "chan/values.h"
 
 struct blitz_chan {
-    struct bz_gate lock; /* rank WAIT; guards all fields except the constant and atomic ones */
-    bool is_closed;      /* no more sends */
-    bool is_shut;        /* no more sends and no more receives */
+    struct bz_chan_lock lock; /* rank WAIT; guards all fields except the constant and atomic ones */
+    bool is_closed;           /* no more sends */
+    bool is_shut;             /* no more sends and no more receives */
     bz_atomic(uint8_t) may_recv, may_send; /* written under the lock; 0: it would have to wait */
     const struct bz_os *os;                /* constant, as is capacity */
     size_t capacity;                       /* BLITZ_UNBOUNDED: no limit; 0: a rendezvous */
     struct bz_values values;
     struct bz_list receivers, senders; /* the waiters; senders includes waiting reserves */
-    size_t told_receivers;             /* futures that are notified: core.c, I2 */
-    size_t told_senders;
+    size_t notified_receivers;         /* futures that are notified: core.c, I2 */
+    size_t notified_senders;
     size_t permits;                        /* reserved slots */
     uint32_t sender_count, receiver_count; /* counted handles */
     bz_atomic(uint32_t) refs;
@@ -43,12 +43,12 @@ struct blitz_chan {
 
 static BZ_ALWAYS_INLINE void bz_chan_lock(struct blitz_chan *c)
 {
-    bz_gate_take(&c->lock, c->os);
+    bz_chan_lock_take(&c->lock, c->os);
 }
 
 static BZ_ALWAYS_INLINE void bz_chan_unlock(struct blitz_chan *c)
 {
-    bz_gate_drop(&c->lock, c->os);
+    bz_chan_lock_drop(&c->lock, c->os);
 }
 
 enum bz_chan_kind { BZ_CHAN_SEND, BZ_CHAN_RECV, BZ_CHAN_RESERVE };

@@ -27,8 +27,8 @@
  * and close, permits and select need the lock all the same.
  *
  * I1  values.count + permits <= capacity.
- * I2  A future that is notified and has not polled since stands for one value (told_receivers) or one
- *     free slot (told_senders): settle leaves that many for them.
+ * I2  A future that is notified and has not polled since stands for one value (notified_receivers) or one
+ *     free slot (notified_senders): settle leaves that many for them.
  * I3  While the lock is free, no waiter could be served, except those that a thread is about
  *     to come back for (wakes->has_more).
  * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
@@ -57,9 +57,9 @@ static bool must_grow(const struct blitz_chan *c)
 static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_wakelist *wakes)
 {
     if (bz_chan_op_of(w)->kind == BZ_CHAN_RECV)
-        c->told_receivers++;
+        c->notified_receivers++;
     else
-        c->told_senders++;
+        c->notified_senders++;
     bz_wakelist_notify(wakes, w);
 }
 
@@ -69,9 +69,9 @@ bool bz_chan_untell(struct bz_chan_op *op)
         return false;
     op->request.waiter.state = BZ_WAITER_OUT;
     if (op->kind == BZ_CHAN_RECV)
-        op->c->told_receivers--;
+        op->c->notified_receivers--;
     else
-        op->c->told_senders--;
+        op->c->notified_senders--;
     return true;
 }
 
@@ -165,7 +165,7 @@ static void admit(struct blitz_chan *c, struct bz_chan_op *op)
 static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w = bz_waiter_first(&c->senders);
-    if (w == NULL || !(c->is_closed || free_slots(c) > c->told_senders)) /* I2 */
+    if (w == NULL || !(c->is_closed || free_slots(c) > c->notified_senders)) /* I2 */
         return false;
     if (w->is_polled)
         tell(c, w, wakes);
@@ -179,7 +179,7 @@ static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
 /* Notify a polling receiver of a rendezvous that a sender waits. Only one receiver is notified at a time. */
 static bool serve_polling_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
-    if (c->told_receivers != 0 || bz_list_is_empty(&c->senders))
+    if (c->notified_receivers != 0 || bz_list_is_empty(&c->senders))
         return false;
     struct bz_waiter *w = first_future_to_serve(c);
     if (w == NULL)
@@ -196,7 +196,7 @@ static bool serve_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
         return false;
     if (c->capacity == 0 && !is_over)
         return serve_polling_receiver(c, wakes);
-    if (!is_over && c->values.count <= c->told_receivers) /* I2 */
+    if (!is_over && c->values.count <= c->notified_receivers) /* I2 */
         return false;
     if (w->is_polled)
         tell(c, w, wakes);
@@ -376,11 +376,11 @@ void bz_chan_check(struct blitz_chan *c)
     BZ_CHECK(c->capacity == BLITZ_UNBOUNDED || c->values.count + c->permits <= c->capacity,
              "chan %p: %zu values and %zu permits in %zu slots", (void *)c, c->values.count,
              c->permits, c->capacity); /* I1 */
-    BZ_CHECK(bz_list_is_empty(&c->receivers) || c->values.count <= c->told_receivers,
+    BZ_CHECK(bz_list_is_empty(&c->receivers) || c->values.count <= c->notified_receivers,
              "chan %p: receivers wait beside %zu values", (void *)c, c->values.count); /* I3 */
-    BZ_CHECK(bz_list_is_empty(&c->senders) || free_slots(c) <= c->told_senders,
+    BZ_CHECK(bz_list_is_empty(&c->senders) || free_slots(c) <= c->notified_senders,
              "chan %p: senders wait beside %zu free slots", (void *)c, free_slots(c)); /* I3 */
-    BZ_CHECK(c->capacity != 0 || c->told_receivers != 0 || first_future_to_serve(c) == NULL,
+    BZ_CHECK(c->capacity != 0 || c->notified_receivers != 0 || first_future_to_serve(c) == NULL,
              "chan %p: a receiver that polls waits beside a sender", (void *)c); /* I3 */
     bz_list_check(&c->receivers);
     bz_list_check(&c->senders);

@@ -30,7 +30,7 @@
 
 #include "blitz/oneshot.h"
 #include "chan/copy.h"
-#include "life/scrap.h"
+#include "life/small_block.h"
 #include "park/request.h"
 #include "proc/ask.h"
 #include "wait/waker.h"
@@ -62,7 +62,7 @@ int blitz_oneshot_new(size_t value_size, const blitz_oneshot_opts *opts, blitz_o
 {
     if (value_size == 0 || value_size > PTRDIFF_MAX / 2 || out == NULL)
         return -EINVAL;
-    struct blitz_oneshot *o = bz_scrap_take(bytes_for(value_size));
+    struct blitz_oneshot *o = bz_small_block_take(bytes_for(value_size));
     if (o == NULL)
         return -ENOMEM;
     bz_atomic_init(&o->word, 0);
@@ -77,7 +77,7 @@ int blitz_oneshot_new(size_t value_size, const blitz_oneshot_opts *opts, blitz_o
 
 static void release(struct blitz_oneshot *o)
 {
-    bz_scrap_give(o, bytes_for(o->size));
+    bz_small_block_give(o, bytes_for(o->size));
 }
 
 /* ---- the sender's end ---- */

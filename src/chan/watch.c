@@ -1,7 +1,7 @@
 /*
  * watch.c - the latest value, its version, and the waiters for another.
  *
- * A watch has a lock, a value and a number. The number is that of the crowd (crowd.c), and is the version. No receiver
+ * A watch has a lock, a value and a number. The number is that of the listeners (listeners.c), and is the version. No receiver
  * waits for a particular version: a receiver that gets the lock reads the latest.
  *
  * Rejected: a sequence lock for readers. It saves a locked instruction where a value is small and never
@@ -11,21 +11,21 @@
 
 #include "base/alloc.h"
 #include "blitz/watch.h"
-#include "chan/crowd.h"
+#include "chan/listeners.h"
 
 struct blitz_watch {
-    struct bz_crowd crowd;
+    struct bz_listeners listeners;
     size_t size; /* constant */
     _Alignas(max_align_t) char value[];
 };
 
-static const struct bz_request_ops receiving = BZ_CROWD_REQUEST("watch");
+static const struct bz_request_ops receiving = BZ_LISTENERS_REQUEST("watch");
 
 static void copy_latest(struct bz_receive *r)
 {
-    struct blitz_watch *w = BZ_CONTAINER_OF(r->of, struct blitz_watch, crowd);
+    struct blitz_watch *w = BZ_CONTAINER_OF(r->of, struct blitz_watch, listeners);
     bz_value_copy(r->value, w->value, w->size);
-    *r->at = w->crowd.number;
+    *r->at = w->listeners.number;
 }
 
 int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out)
@@ -36,8 +36,8 @@ int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out)
         bz_alloc(&bz_allocator_libc, sizeof *w + value_size, _Alignof(max_align_t));
     if (w == NULL)
         return -ENOMEM;
-    bz_crowd_init(&w->crowd, "watch", copy_latest);
-    w->crowd.number = 1; /* 0: a receiver that has seen nothing yet */
+    bz_listeners_init(&w->listeners, "watch", copy_latest);
+    w->listeners.number = 1; /* 0: a receiver that has seen nothing yet */
     w->size = value_size;
     bz_value_copy(w->value, value, value_size);
     *out = w;
@@ -46,45 +46,46 @@ int blitz_watch_new(size_t value_size, const void *value, blitz_watch **out)
 
 blitz_watch *blitz_watch_ref(blitz_watch *w)
 {
-    bz_crowd_ref(&w->crowd);
+    bz_listeners_ref(&w->listeners);
     return w;
 }
 
 void blitz_watch_unref(blitz_watch *w)
 {
-    if (w != NULL && bz_crowd_unref(&w->crowd))
+    if (w != NULL && bz_listeners_unref(&w->listeners))
         bz_free(&bz_allocator_libc, w, sizeof *w + w->size);
 }
 
 int blitz_watch_send(blitz_watch *w, const void *value)
 {
-    if (!bz_crowd_begin(&w->crowd))
+    if (!bz_listeners_begin(&w->listeners))
         return -EPIPE;
     bz_value_copy(w->value, value, w->size);
-    w->crowd.number++;
-    bz_crowd_end(&w->crowd);
+    w->listeners.number++;
+    bz_listeners_end(&w->listeners);
     return 0;
 }
 
 void blitz_watch_close(blitz_watch *w)
 {
-    bz_crowd_close(&w->crowd);
+    bz_listeners_close(&w->listeners);
 }
 
 uint64_t blitz_watch_get(blitz_watch *w, void *value)
 {
-    bz_lock_take(&w->crowd.lock, w->crowd.os);
+    bz_lock_take(&w->listeners.lock, w->listeners.os);
     bz_value_copy(value, w->value, w->size);
-    uint64_t version = w->crowd.number;
-    bz_lock_drop(&w->crowd.lock, w->crowd.os);
+    uint64_t version = w->listeners.number;
+    bz_lock_drop(&w->listeners.lock, w->listeners.os);
     return version;
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): it is written through the request */
 int blitz_watch_recv(blitz_watch *w, void *value, uint64_t *seen, blitz_deadline until)
 {
-    struct bz_receive r = {.request.ops = &receiving, .of = &w->crowd, .at = seen, .value = value};
-    return bz_crowd_wait(&r, until);
+    struct bz_receive r = {
+        .request.ops = &receiving, .of = &w->listeners, .at = seen, .value = value};
+    return bz_listeners_wait(&r, until);
 }
 
 /* ---- as a future ---- */
@@ -104,12 +105,12 @@ static struct bz_receive *receive_of(blitz_future *future)
 
 static blitz_poll watch_poll(blitz_future *future, const blitz_waker *waker)
 {
-    return bz_crowd_poll(receive_of(future), &of(future)->result, waker);
+    return bz_listeners_poll(receive_of(future), &of(future)->result, waker);
 }
 
 static void watch_cancel(blitz_future *future)
 {
-    bz_crowd_cancel(receive_of(future), &of(future)->result);
+    bz_listeners_cancel(receive_of(future), &of(future)->result);
 }
 
 static int watch_output(blitz_future *future)
@@ -125,7 +126,7 @@ void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *v
     struct bz_receive *r = receive_of(&f->future);
     f->future.ops = &ops;
     f->result = -EINPROGRESS;
-    *r =
-        (struct bz_receive){.request.ops = &receiving, .of = &w->crowd, .at = seen, .value = value};
+    *r = (struct bz_receive){
+        .request.ops = &receiving, .of = &w->listeners, .at = seen, .value = value};
     bz_waiter_init_polled(&r->request.waiter);
 }

@@ -116,21 +116,21 @@ static void epoll_fini(struct bz_poll *poll)
 
 /* ---- gathering events ---- */
 
-static struct epoll_event *room_of(struct bz_harvest *harvest)
+static struct epoll_event *room_of(struct bz_reaped *reaped)
 {
-    static_assert(sizeof(struct epoll_event[BZ_HARVEST_MAX]) <= sizeof harvest->room, "it fits");
-    return (struct epoll_event *)(void *)harvest->room;
+    static_assert(sizeof(struct epoll_event[BZ_HARVEST_MAX]) <= sizeof reaped->room, "it fits");
+    return (struct epoll_event *)(void *)reaped->room;
 }
 
-static void gather(struct bz_poll *poll, struct bz_harvest *harvest, int count)
+static void gather(struct bz_poll *poll, struct bz_reaped *reaped, int count)
 {
-    const struct epoll_event *events = room_of(harvest);
+    const struct epoll_event *events = room_of(reaped);
     for (int i = 0; i < count; i++) {
         if (events[i].data.u64 == 0)
             continue; /* a kick */
         bz_file_fetch(poll->files, events[i].data.u64);
-        harvest->entry[harvest->count].key = events[i].data.u64;
-        harvest->entry[harvest->count++].what = events[i].events;
+        reaped->entry[reaped->count].key = events[i].data.u64;
+        reaped->entry[reaped->count++].what = events[i].events;
     }
 }
 
@@ -163,7 +163,7 @@ static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t
 }
 
 /* A filter refuses epoll_wait since the start. Then each operation that waits is tried every few milliseconds. */
-static void gather_by_hand(struct bz_poll *poll, struct bz_harvest *harvest)
+static void gather_by_hand(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct epoll_own *own = own_of(poll);
     uint64_t keys[BZ_HARVEST_MAX], now = bz_os_now(poll->os);
@@ -174,8 +174,8 @@ static void gather_by_hand(struct bz_poll *poll, struct bz_harvest *harvest)
     size_t count = bz_files_waited_for(poll->files, poll, &at, keys, BZ_HARVEST_MAX);
     bz_store_relaxed(&own->look_at, at); /* relaxed: likewise */
     for (size_t i = 0; i < count && !BZ_BROKEN(309); i++) {
-        harvest->entry[harvest->count].key = keys[i];
-        harvest->entry[harvest->count++].what = EPOLLIN | EPOLLOUT;
+        reaped->entry[reaped->count].key = keys[i];
+        reaped->entry[reaped->count++].what = EPOLLIN | EPOLLOUT;
     }
 }
 
@@ -187,7 +187,7 @@ static void was_refused(struct bz_poll *poll, int err)
     bz_store_relaxed(&own_of(poll)->is_refused, 1); /* relaxed: a hint, never unsaid */
 }
 
-static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
     struct epoll_own *own = own_of(poll);
     uint64_t now = until_ns != BZ_OS_FOREVER ? bz_os_now(poll->os) : 0, left = BZ_OS_FOREVER;
@@ -195,23 +195,23 @@ static int wait_in_set(struct bz_poll *poll, uint64_t until_ns, struct bz_harves
         left = until_ns > now ? until_ns - now : 0;
     if (!bz_kick_enter(&own->kick, poll->os, &poll->roused))
         return 0;
-    int n = wait_fine(own, room_of(harvest), left);
+    int n = wait_fine(own, room_of(reaped), left);
     int err = n < 0 ? errno : 0;
     bz_kick_leave(&own->kick, poll->os);
     if (BZ_UNLIKELY(is_refused(err))) {
         was_refused(poll, err);
         bz_sleep_instead(poll, LOOK_NS, until_ns);
-        gather_by_hand(poll, harvest);
-        return harvest->count == 0 && until_ns != BZ_OS_FOREVER ? -ETIMEDOUT : 0;
+        gather_by_hand(poll, reaped);
+        return reaped->count == 0 && until_ns != BZ_OS_FOREVER ? -ETIMEDOUT : 0;
     }
-    gather(poll, harvest, n);
+    gather(poll, reaped, n);
     return n == 0 ? -ETIMEDOUT : 0; /* a signal, or another failure: check again */
 }
 
-static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
     if (bz_poll_is_used(poll)) {
-        int err = wait_in_set(poll, until_ns, harvest);
+        int err = wait_in_set(poll, until_ns, reaped);
         bool is_early = err == -ETIMEDOUT && bz_os_now(poll->os) < until_ns;
         return is_early ? 0 : err;
     }
@@ -219,15 +219,15 @@ static int epoll_keeper_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_
     return err == -ETIMEDOUT ? err : 0; /* -EAGAIN: it has been roused already */
 }
 
-static void epoll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+static void epoll_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct epoll_own *own = own_of(poll);
-    if (own == NULL || harvest->count > 0)
+    if (own == NULL || reaped->count > 0)
         return;
     if (BZ_UNLIKELY(bz_load_relaxed(&own->is_refused))) /* relaxed: a hint */
-        gather_by_hand(poll, harvest);
+        gather_by_hand(poll, reaped);
     else
-        gather(poll, harvest, bz_sys->epoll_wait(own->set, room_of(harvest), BZ_HARVEST_MAX, 0));
+        gather(poll, reaped, bz_sys->epoll_wait(own->set, room_of(reaped), BZ_HARVEST_MAX, 0));
 }
 
 static void epoll_kick(struct bz_poll *poll)
@@ -260,22 +260,22 @@ static unsigned meaning_of(int64_t events)
 /* With thousands of files, an event leads to a chain of cache misses: the file, the operation, the
  * task. So they are prefetched while earlier events are processed; the files themselves when their
  * events arrive. */
-static void look_ahead(struct bz_poll *poll, const struct bz_harvest *harvest)
+static void look_ahead(struct bz_poll *poll, const struct bz_reaped *reaped)
 {
     enum { WAITERS = 8 };
-    unsigned at = harvest->at;
-    for (unsigned i = at == 0 ? 0 : at + WAITERS; i <= at + WAITERS && i < harvest->count; i++)
-        bz_file_fetch_waiter(poll->files, harvest->entry[i].key);
+    unsigned at = reaped->at;
+    for (unsigned i = at == 0 ? 0 : at + WAITERS; i <= at + WAITERS && i < reaped->count; i++)
+        bz_file_fetch_waiter(poll->files, reaped->entry[i].key);
 }
 
-static void epoll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+static void epoll_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
                           struct bz_wake wakes[BZ_SIDES])
 {
-    look_ahead(poll, harvest);
-    struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
+    look_ahead(poll, reaped);
+    struct bz_file *f = bz_file_find(poll->files, reaped->entry[reaped->at].key);
     if (f == NULL)
         return; /* the file was closed and its descriptor may have been reused */
-    bz_ready_event(f, meaning_of(harvest->entry[harvest->at].what), wakes);
+    bz_ready_event(f, meaning_of(reaped->entry[reaped->at].what), wakes);
     struct bz_poll *heir = bz_load_relaxed(&poll->heir); /* relaxed: a hint */
     if (BZ_UNLIKELY(heir != NULL) && f->poll == poll)
         bz_poll_move(heir, f);

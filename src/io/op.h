@@ -63,11 +63,11 @@ enum { BZ_POLL_HINT = 1 };
 enum bz_side { BZ_SIDE_IN = 0, BZ_SIDE_OUT = 1, BZ_SIDES };
 
 enum bz_op_state {
-    BZ_OP_NEW,      /* owned by the caller */
-    BZ_OP_WAITS,    /* in a list of its file, until the half is ready */
-    BZ_OP_NOTIFIED, /* notified: to be tried again */
-    BZ_OP_FLIES,    /* in flight: the kernel has it and its buffers */
-    BZ_OP_DONE      /* owned by the caller; result is set */
+    BZ_OP_NEW,       /* owned by the caller */
+    BZ_OP_WAITS,     /* in a list of its file, until the half is ready */
+    BZ_OP_NOTIFIED,  /* notified: to be tried again */
+    BZ_OP_IN_FLIGHT, /* in flight: the kernel has it and its buffers */
+    BZ_OP_DONE       /* owned by the caller; result is set */
 };
 
 struct bz_op {

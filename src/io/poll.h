@@ -30,7 +30,7 @@
  *                   has completed.
  *
  * Event processing has two steps, because a machine that slept may find its proc taken. `wait` and
- * `reap` gather the kernel's events in a *harvest* (a ready list), which belongs to the thread.
+ * `reap` gather the kernel's events in a *reaped* list, which belongs to the thread.
  * `deliver` processes it, one entry at a time, when the machine is awake and knows whether it has a
  * proc. Gathered events must be delivered: no other thread will see them.
  *
@@ -62,7 +62,7 @@ struct bz_poll;
  * large for the stack of a fiber, on which its machine may poll: it would touch an extra page
  * there. */
 enum { BZ_HARVEST_MAX = 64 };
-struct bz_harvest {
+struct bz_reaped {
     unsigned count, at; /* number gathered, and number delivered */
     struct {
         uint64_t key;
@@ -78,13 +78,12 @@ struct bz_poll_ops {
     bool moves;     /* an attached file may be attached to another poll of this kind, too */
     bool completes; /* by completion; else operations wait in their files until those are ready */
     /* Sleep while poll->roused is 0 and there are no events, until until_ns. Returns as below. */
-    int (*wait)(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest);
+    int (*wait)(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped);
     /* Gather events without waiting. Any thread; may find nothing if another thread is
      * gathering. */
-    void (*reap)(struct bz_poll *poll, struct bz_harvest *harvest);
+    void (*reap)(struct bz_poll *poll, struct bz_reaped *reaped);
     /* Process the next entry. `wakes` are the wake-ups to deliver. No lock is held. */
-    void (*deliver)(struct bz_poll *poll, struct bz_harvest *harvest,
-                    struct bz_wake wakes[BZ_SIDES]);
+    void (*deliver)(struct bz_poll *poll, struct bz_reaped *reaped, struct bz_wake wakes[BZ_SIDES]);
     /* Open the system resources, if not open yet. Any thread. Returns 0 or a negative errno. NULL:
      * they are open from the start. */
     int (*open)(struct bz_poll *poll);
@@ -139,12 +138,12 @@ static inline void bz_poll_prepare(struct bz_poll *poll)
 }
 
 /*
- * Sleep. The proc's machine only. Events are in the harvest, which was empty before.
+ * Sleep. The proc's machine only. Events are in `reaped`, which was empty before.
  * Returns: 0 (roused, events, or spuriously: check), -ETIMEDOUT (not before until_ns).
  */
-static inline int bz_poll_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static inline int bz_poll_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
-    return poll->ops->wait(poll, until_ns, harvest);
+    return poll->ops->wait(poll, until_ns, reaped);
 }
 
 /* True if events are possible. */
@@ -154,20 +153,20 @@ static inline bool bz_poll_is_used(struct bz_poll *poll)
 }
 
 /* Gather events without waiting. Any thread. */
-static inline void bz_poll_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+static inline void bz_poll_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
-    poll->ops->reap(poll, harvest);
+    poll->ops->reap(poll, reaped);
 }
 
-/* Deliver the next entry of a harvest. Return false if none is left. */
-BZ_MUST_USE static inline bool bz_poll_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+/* Deliver the next entry of a reaped list. Return false if none is left. */
+BZ_MUST_USE static inline bool bz_poll_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
                                                struct bz_wake wakes[BZ_SIDES])
 {
-    if (harvest->at == harvest->count)
+    if (reaped->at == reaped->count)
         return false;
     wakes[0].kind = wakes[1].kind = BZ_WAKE_NONE;
-    poll->ops->deliver(poll, harvest, wakes);
-    harvest->at++;
+    poll->ops->deliver(poll, reaped, wakes);
+    reaped->at++;
     return true;
 }
 

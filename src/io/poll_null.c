@@ -7,9 +7,9 @@
  */
 #include "io/poll.h"
 
-static int null_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int null_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
-    (void)harvest;
+    (void)reaped;
     int err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
     return err == -ETIMEDOUT ? err : 0; /* -EAGAIN: it has been roused already */
 }
@@ -20,10 +20,10 @@ static void null_kick(struct bz_poll *poll)
     bz_os_wake(poll->os, &poll->roused, UINT32_MAX);
 }
 
-static void null_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+static void null_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     (void)poll;
-    (void)harvest;
+    (void)reaped;
 }
 
 static void null_fini(struct bz_poll *poll)

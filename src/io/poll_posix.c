@@ -184,17 +184,17 @@ static int poll_all(struct copy *c, int ms)
     return bz_sys->poll(c->list, c->count, ms);
 }
 
-static void gather(struct posix_own *own, const struct copy *c, struct bz_harvest *harvest)
+static void gather(struct posix_own *own, const struct copy *c, struct bz_reaped *reaped)
 {
     unsigned turn = bz_load_relaxed(&own->turn); /* relaxed: a hint, two threads may be here */
     unsigned first = c->count > 0 ? turn % c->count : 0, i;
-    for (i = 0; i < c->count && harvest->count < BZ_HARVEST_MAX; i++) {
+    for (i = 0; i < c->count && reaped->count < BZ_HARVEST_MAX; i++) {
         const struct pollfd *p = &c->list[(first + i) % c->count];
         uint64_t key = c->key[(first + i) % c->count];
         if (p->fd < 0 || p->revents == 0 || key == 0)
             continue;
-        harvest->entry[harvest->count].key = key;
-        harvest->entry[harvest->count++].what = p->revents;
+        reaped->entry[reaped->count].key = key;
+        reaped->entry[reaped->count++].what = p->revents;
     }
     bz_store_relaxed(&own->turn, first + i); /* relaxed: as above */
 }
@@ -216,7 +216,7 @@ static void wait_blind(struct posix_own *own, int ms)
 }
 
 static int wait_for_files(struct bz_poll *poll, struct posix_own *own, uint64_t until_ns,
-                          struct bz_harvest *harvest)
+                          struct bz_reaped *reaped)
 {
     struct copy c = {.count = 0};
     int ms = timeout_ms(poll, until_ns), n = 1;
@@ -229,33 +229,33 @@ static int wait_for_files(struct bz_poll *poll, struct posix_own *own, uint64_t 
         wait_blind(own, ms);
     bz_kick_leave(&own->kick, poll->os);
     if (has_copy && n > 0)
-        gather(own, &c, harvest);
+        gather(own, &c, reaped);
     copy_free(poll, &c);
     return n == 0 ? -ETIMEDOUT : 0;
 }
 
-static int posix_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int posix_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
     int err;
     if (bz_poll_is_used(poll))
-        err = wait_for_files(poll, own_of(poll), until_ns, harvest);
+        err = wait_for_files(poll, own_of(poll), until_ns, reaped);
     else
         err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
     return err == -ETIMEDOUT && bz_os_now(poll->os) >= until_ns ? err : 0;
 }
 
-static void posix_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+static void posix_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct posix_own *own = own_of(poll);
     struct copy c = {.count = 0};
     uint64_t now = bz_os_now(poll->os);
-    if (own == NULL || harvest->count > 0)
+    if (own == NULL || reaped->count > 0)
         return;
     bz_lock_take(&own->lock, poll->os);
     bool is_due = now >= own->due_ns;
     bz_lock_drop(&own->lock, poll->os);
     if (is_due && copy_make(poll, own, &c) && poll_all(&c, 0) > 0)
-        gather(own, &c, harvest);
+        gather(own, &c, reaped);
     copy_free(poll, &c);
     uint64_t took = bz_os_now(poll->os) - now;
     bz_lock_take(&own->lock, poll->os);
@@ -299,13 +299,13 @@ static void set_wanted(struct bz_poll *poll, struct bz_file *f, short events, bo
     bz_lock_drop(&own->lock, poll->os);
 }
 
-static void posix_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+static void posix_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
                           struct bz_wake wakes[BZ_SIDES])
 {
-    struct bz_file *f = bz_file_find(poll->files, harvest->entry[harvest->at].key);
+    struct bz_file *f = bz_file_find(poll->files, reaped->entry[reaped->at].key);
     if (f == NULL)
         return; /* the file was closed meanwhile */
-    unsigned what = meaning_of(harvest->entry[harvest->at].what);
+    unsigned what = meaning_of(reaped->entry[reaped->at].what);
     short events = 0;
     if (what & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
         events |= POLLIN | POLLRDHUP;

@@ -67,7 +67,7 @@ struct sim_socket {
 
 /* ---- rings ---- */
 
-enum sim_flight_state { SIM_FLIGHT_FREE, SIM_FLIES, SIM_COMPLETED };
+enum sim_flight_state { SIM_FLIGHT_FREE, SIM_IN_FLIGHT, SIM_COMPLETED };
 
 /* An operation of a ring. */
 struct sim_flight {

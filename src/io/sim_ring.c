@@ -216,7 +216,7 @@ void bz_sim_flight_event(struct sim_event *e)
 {
     if (e->kind == SIM_POST)
         post(e->flight);
-    else if (e->flight->state == SIM_FLIES)
+    else if (e->flight->state == SIM_IN_FLIGHT)
         try_flight(e->flight);
 }
 
@@ -242,7 +242,7 @@ void bz_sim_flights_of(uint32_t thread)
 {
     struct sim_kernel *k = bz_sim_kernel;
     for (struct sim_flight *fl = k->flight; fl < k->flight + SIM_FLIGHTS; fl++)
-        if (fl->state == SIM_FLIES && fl->thread == thread)
+        if (fl->state == SIM_IN_FLIGHT && fl->thread == thread)
             complete(fl, -ECANCELED);
 }
 
@@ -253,7 +253,7 @@ static int64_t cancel(struct sim_file *ring, uint64_t user_data)
     for (struct sim_flight *fl = k->flight; fl < k->flight + SIM_FLIGHTS; fl++) {
         if (fl->state == SIM_FLIGHT_FREE || fl->ring != ring || fl->sqe.user_data != user_data)
             continue;
-        if (fl->state == SIM_FLIES) {
+        if (fl->state == SIM_IN_FLIGHT) {
             bring_down(fl);
             return 0;
         }
@@ -273,7 +273,7 @@ static struct sim_flight *flight_new(struct sim_file *ring, const struct bz_urin
     BZ_CHECK(fl < k->flight + SIM_FLIGHTS, "simulated rings have room for %d operations",
              SIM_FLIGHTS);
     uint32_t generation = fl->generation;
-    *fl = (struct sim_flight){.state = SIM_FLIES,
+    *fl = (struct sim_flight){.state = SIM_IN_FLIGHT,
                               .generation = generation,
                               .thread = bz_sim_thread(),
                               .ring = ring,
@@ -447,7 +447,7 @@ void bz_sim_ring_closed(struct sim_file *f)
 {
     struct sim_kernel *k = bz_sim_kernel;
     for (struct sim_flight *fl = k->flight; fl < k->flight + SIM_FLIGHTS; fl++) {
-        if (fl->state == SIM_FLIES && fl->ring == f && fl->sqe.opcode == BZ_URING_OP_POLL_ADD)
+        if (fl->state == SIM_IN_FLIGHT && fl->ring == f && fl->sqe.opcode == BZ_URING_OP_POLL_ADD)
             complete(fl, -ECANCELED);
         if (fl->state != SIM_COMPLETED || fl->ring != f)
             continue;

@@ -308,7 +308,7 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
         return err;
     op->poll = poll;
     op->is_cancelled = 0;
-    op->state = BZ_OP_FLIES;
+    op->state = BZ_OP_IN_FLIGHT;
     bz_list_push_back(&op->file->flying, &op->waiter.in); /* I2 */
     bz_fetch_add_relaxed(&poll->attached, 1); /* I1; relaxed: a sleeping machine is roused */
     return 0;
@@ -448,22 +448,22 @@ static bool found_no_buffer(const struct bz_op *op, int64_t result)
 
 /* Gather the result of an operation for delivery. Its owner stays until it is woken, and the fields
  * read here are constant until then. Under the ring's lock, not under the file's. */
-static void note(struct uring_own *own, const struct bz_uring_cqe *c, struct bz_harvest *harvest)
+static void note(struct uring_own *own, const struct bz_uring_cqe *c, struct bz_reaped *reaped)
 {
     if (c->flags & BZ_URING_CQE_BUFFER)
         bz_provided_copy(&own->provided, c, op_of(c->user_data));
     if (BZ_UNLIKELY(c->res == -ENOBUFS) && found_no_buffer(op_of(c->user_data), c->res))
         bz_provided_more(&own->provided);
-    harvest->entry[harvest->count].key = c->user_data;
-    harvest->entry[harvest->count].more = c->flags;
-    harvest->entry[harvest->count++].what = c->res;
+    reaped->entry[reaped->count].key = c->user_data;
+    reaped->entry[reaped->count].more = c->flags;
+    reaped->entry[reaped->count++].what = c->res;
 }
 
-static void add(struct bz_harvest *harvest, uint64_t key, int64_t what)
+static void add(struct bz_reaped *reaped, uint64_t key, int64_t what)
 {
-    harvest->entry[harvest->count].key = key;
-    harvest->entry[harvest->count].more = 0;
-    harvest->entry[harvest->count++].what = what;
+    reaped->entry[reaped->count].key = key;
+    reaped->entry[reaped->count].more = 0;
+    reaped->entry[reaped->count++].what = what;
 }
 
 /* True if it is the completion of an abandoned poll. Under the lock. */
@@ -478,15 +478,15 @@ static bool was_lost(struct uring_own *own, uint64_t key)
 }
 
 /* Gather the operations that were kept for later and end there. Under the lock. Returns whether there was any. */
-static bool gather_later(struct uring_own *own, struct bz_harvest *harvest)
+static bool gather_later(struct uring_own *own, struct bz_reaped *reaped)
 {
     size_t left = 0, i = 0;
-    for (; i < own->later_count && harvest->count < BZ_HARVEST_MAX; i++) {
+    for (; i < own->later_count && reaped->count < BZ_HARVEST_MAX; i++) {
         const struct later *l = &own->later[i];
         if (!l->is_over && !own->is_denied)
             own->later[left++] = *l;
         else if (l->what != END)
-            add(harvest, (uint64_t)(uintptr_t)l->op, l->is_over ? -ECANCELED : -EIO);
+            add(reaped, (uint64_t)(uintptr_t)l->op, l->is_over ? -ECANCELED : -EIO);
     }
     bool is_any = left < i;
     while (i < own->later_count)
@@ -496,44 +496,44 @@ static bool gather_later(struct uring_own *own, struct bz_harvest *harvest)
 }
 
 /* Gather the operations that fail because the ring is denied. Under the lock. Returns whether there was any. */
-static bool gather_failed(struct bz_poll *poll, struct bz_harvest *harvest)
+static bool gather_failed(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct uring_own *own = own_of(poll);
-    unsigned before = harvest->count;
+    unsigned before = reaped->count;
     const struct bz_uring_sqe *sqe;
-    for (size_t i = 0; i < own->lost_count && harvest->count < BZ_HARVEST_MAX; i++)
+    for (size_t i = 0; i < own->lost_count && reaped->count < BZ_HARVEST_MAX; i++)
         if (!own->lost[i].is_told) {
             own->lost[i].is_told = true;
-            add(harvest, own->lost[i].key, -ECANCELED);
+            add(reaped, own->lost[i].key, -ECANCELED);
         }
-    while (own->inside == 0 && harvest->count < BZ_HARVEST_MAX &&
+    while (own->inside == 0 && reaped->count < BZ_HARVEST_MAX &&
            (sqe = bz_ring_unput(&own->ring)) != NULL)
         if (sqe->user_data > BELL)
-            add(harvest, sqe->user_data, -EIO);
-    return harvest->count > before;
+            add(reaped, sqe->user_data, -EIO);
+    return reaped->count > before;
 }
 
 /* Take completions. Under the lock. Returns whether there were any. */
-static bool gather(struct bz_poll *poll, struct bz_harvest *harvest)
+static bool gather(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct uring_own *own = own_of(poll);
     bool is_kicked = false, is_any = false;
     if (bz_ring_has_overflow(&own->ring) && !own->is_denied)
         bz_ring_fetch(&own->ring);
     for (const struct bz_uring_cqe *c;
-         harvest->count < BZ_HARVEST_MAX && (c = bz_ring_peek(&own->ring)) != NULL;) {
+         reaped->count < BZ_HARVEST_MAX && (c = bz_ring_peek(&own->ring)) != NULL;) {
         is_any = true;
         is_kicked |= c->user_data == KICK || c->user_data == BELL;
         if (c->user_data == BELL)
             heard_bell(own, c);
         else if (c->user_data != KICK && c->user_data != ASKED && !was_lost(own, c->user_data))
-            note(own, c, harvest);
+            note(own, c, reaped);
         bz_ring_seen(&own->ring);
     }
     if (BZ_UNLIKELY(own->later_count > 0))
-        is_any |= gather_later(own, harvest);
+        is_any |= gather_later(own, reaped);
     if (BZ_UNLIKELY(own->is_denied) && !BZ_BROKEN(308))
-        is_any |= gather_failed(poll, harvest);
+        is_any |= gather_failed(poll, reaped);
     if (is_kicked && own->inside > 0)
         kick_locked(poll); /* it may be meant for another sleeper that has not seen it */
     return is_any;
@@ -543,13 +543,13 @@ enum nap { SLEEP, LOOK, REFUSED };
 
 /* Prepare a sleep that submits the pending entries in the same call. Under the lock. LOOK: do not
  * sleep now. REFUSED: do not sleep in the ring. */
-static enum nap lie_down(struct bz_poll *poll, struct bz_harvest *harvest, struct bz_ring_nap *nap)
+static enum nap lie_down(struct bz_poll *poll, struct bz_reaped *reaped, struct bz_ring_nap *nap)
 {
     struct uring_own *own = own_of(poll);
     bool must = BZ_RING_IS_PLAIN || own->later_count > 0; /* submit before the sleep */
     bool is_in = !must || (submit(poll) == 0 && own->later_count == 0);
     bool is_roused = bz_load_acquire(&poll->roused) != 0; /* poll.h [A] */
-    if (gather(poll, harvest) || is_roused) {
+    if (gather(poll, reaped) || is_roused) {
         (void)!submit(poll); /* refused: still pending, for the next turn */
         return LOOK;
     }
@@ -568,14 +568,14 @@ static uint64_t pause_of(const struct uring_own *own)
     return own->is_denied ? (uint64_t)DENIED_NS : (uint64_t)PAUSE_MIN_NS << doublings;
 }
 
-static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
     struct bz_ring_nap nap;
     bool is_timed = until_ns != BZ_OS_FOREVER;
     uint64_t now = is_timed ? bz_os_now(poll->os) : 0;
     struct uring_own *own = own_of(poll);
     lock(poll);
-    enum nap how = lie_down(poll, harvest, &nap);
+    enum nap how = lie_down(poll, reaped, &nap);
     unlock(poll);
     if (how == LOOK)
         return 0;
@@ -589,10 +589,10 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
             was_refused(own, err);
         else
             own->refusals = 0;
-        bool is_any = gather(poll, harvest);
+        bool is_any = gather(poll, reaped);
         unlock(poll);
         if (BZ_LIKELY(err == 0 || is_any))
-            return is_timed && harvest->count == 0 ? -ETIMEDOUT : 0;
+            return is_timed && reaped->count == 0 ? -ETIMEDOUT : 0;
     }
     lock(poll);
     uint64_t pause = pause_of(own);
@@ -601,23 +601,23 @@ static int sleep_in_ring(struct bz_poll *poll, uint64_t until_ns, struct bz_harv
     return is_timed ? -ETIMEDOUT : 0;
 }
 
-static int uring_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_harvest *harvest)
+static int uring_wait(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped)
 {
     int err;
     if (bz_poll_is_used(poll))
-        err = sleep_in_ring(poll, until_ns, harvest);
+        err = sleep_in_ring(poll, until_ns, reaped);
     else
         err = bz_os_wait(poll->os, &poll->roused, 0, until_ns);
     return err == -ETIMEDOUT && bz_os_now(poll->os) >= until_ns ? err : 0;
 }
 
-static void uring_reap(struct bz_poll *poll, struct bz_harvest *harvest)
+static void uring_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct uring_own *own = own_of(poll);
     if (!bz_lock_try(&own->lock))
         return;          /* another thread is gathering */
     (void)!submit(poll); /* no call if nothing is pending */
-    gather(poll, harvest);
+    gather(poll, reaped);
     unlock(poll);
 }
 
@@ -704,18 +704,18 @@ static bool is_denied(struct bz_poll *poll)
     return is;
 }
 
-static void uring_deliver(struct bz_poll *poll, struct bz_harvest *harvest,
+static void uring_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
                           struct bz_wake wakes[BZ_SIDES])
 {
-    uint64_t key = harvest->entry[harvest->at].key;
+    uint64_t key = reaped->entry[reaped->at].key;
     struct bz_op *op = op_of(key);
     struct bz_file *f = op->file; /* I2 */
-    int64_t result = harvest->entry[harvest->at].what;
+    int64_t result = reaped->entry[reaped->at].what;
     bz_file_lock(f);
     bool was_polled = (key & POLLED) != 0;
     if (op->side == BZ_SIDE_IN)
         bz_half_set_ready(&f->half[BZ_SIDE_IN],
-                          left_more(op, was_polled, result, harvest->entry[harvest->at].more));
+                          left_more(op, was_polled, result, reaped->entry[reaped->at].more));
     enum verdict v = look(op, was_polled, &result);
     if (v == OVER && op->is_cancelled && was_polled && result >= 0)
         result = -ECANCELED; /* it was ready, and nothing has been done yet */

@@ -28,7 +28,7 @@ void bz_wait_pass_on(struct bz_task *me, struct bz_task *child)
         bz_task_cancel(child);
 }
 
-void bz_wait_settle(struct bz_task *me)
+void bz_wait_outlast_cancellers(struct bz_task *me)
 {
     bz_lock_take(&me->lock, me->rt->os);
     bz_lock_drop(&me->lock, me->rt->os);

@@ -15,7 +15,7 @@
  *
  * Without memory for a header no machine can run the job. Three rules keep it from being lost or from
  * circulating for ever. A machine without a header steals no job: the frame that forked it will run it.
- * If such a machine takes an evacuated job, the job waits in the hungry list. It is tried again when the
+ * If such a machine takes an evacuated job, the job waits in the list `want_stack` of the proc. It is tried again when the
  * machine has a header, at most every millisecond if there is nothing else to do. And once its join
  * waits, the job goes back: the joining task runs it inline, which needs no memory.
  *

@@ -114,7 +114,7 @@ static bool is_live(const struct bz_proc *p, uint64_t now)
 /* True if a task or job waits to be run on this proc, or because of it. */
 static bool has_work(struct bz_proc *p)
 {
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     return bz_runq_count(&p->ring) > 0 || p->seen.next != 0 || !bz_inbox_is_empty(&p->inbox) ||
            bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count); /* relaxed: hints */
 }
@@ -143,7 +143,7 @@ static bool does_burn(struct bz_machine *m, uint64_t now, uint64_t passed)
     uint64_t used = 0;
     if (!is_stray(m))
         return false;
-    if (bz_halt_is_stopped(&m->seat.halt) || now - m->seat.thawed_ns < 2 * BURN_NS)
+    if (bz_halt_is_stopped(&m->turn.halt) || now - m->turn.thawed_ns < 2 * BURN_NS)
         return m->burns; /* it takes turns: its clock says little */
     if (bz_os_thread_cpu_time(m->rt->os, m->thread, &used) != 0)
         return false;
@@ -154,7 +154,7 @@ static bool does_burn(struct bz_machine *m, uint64_t now, uint64_t passed)
     m->burnt_ns = used;
     /* relaxed: turns.c I2. A thread that could run and got no CPU burns, too. */
     m->burns = more >= passed / BURN_SHARE ||
-               bz_os_thread_sleeps(m->rt->os, bz_load_relaxed(&m->seat.thread)) == 0;
+               bz_os_thread_sleeps(m->rt->os, bz_load_relaxed(&m->turn.thread)) == 0;
     return m->burns;
 }
 
@@ -220,7 +220,7 @@ static bool read_clock(struct bz_proc *p, struct bz_machine *m, uint64_t now)
  * takes ten times as long as reading its clock. */
 static bool does_sleep(struct bz_proc *p, struct bz_machine *m, uint64_t now)
 {
-    uint32_t thread = bz_load_relaxed(&m->seat.thread); /* relaxed: turns.c I2 */
+    uint32_t thread = bz_load_relaxed(&m->turn.thread); /* relaxed: turns.c I2 */
     uint64_t after = p->seen.is_away ? BLOCKED_NS : HELD_UP_NS;
     return p->seen.call_since_ns == 0 && now - p->seen.since_ns >= after && thread != 0 &&
            bz_os_thread_sleeps(m->rt->os, thread) == 1;

@@ -91,7 +91,7 @@ void bz_monitor_init(struct bz_monitor *mon)
 {
     *mon = (struct bz_monitor){.credit_ns = CREDIT_NS, .turn_ns = BZ_OS_FOREVER};
     bz_atomic_init(&mon->state, BZ_MONITOR_NONE);
-    bz_atomic_init(&mon->told, 0);
+    bz_atomic_init(&mon->woken, 0);
     bz_atomic_init(&mon->sees_hogs, 0);
     bz_atomic_init(&mon->looks, 0);
     bz_atomic_init(&mon->rescued, 0);
@@ -110,7 +110,7 @@ static void add(bz_atomic(uint64_t) *statistic, uint64_t n)
  * machine may be at work. */
 static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
 {
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     /* relaxed: hints; verified once access is granted */
     bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count);
     return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
@@ -184,7 +184,7 @@ static uint64_t inbox_waits(const struct bz_proc *p)
 /* Poll its files, because its machine does not get to it. */
 static bool hear_for(struct bz_proc *p)
 {
-    struct bz_harvest heard;
+    struct bz_reaped heard;
     return bz_poll_is_used(&p->poll) && bz_io_reap(p, &heard);
 }
 
@@ -242,11 +242,11 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 /* Move the private entries of its machine to the injector. */
 static void take_from(struct bz_runtime *rt, struct bz_proc *p)
 {
-    bz_entry out[BZ_HAND_MAX + 1];
+    bz_entry out[BZ_BATCH_MAX + 1];
     struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
     /* acquire: the same machine still holds it, with all its entries */
     bool may = bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word;
-    unsigned count = may ? bz_empty_hand(p, out) : 0;
+    unsigned count = may ? bz_batch_empty(p, out) : 0;
     bz_retake_end(taken, false); /* I2 */
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     for (unsigned i = 0; i < count; i++)
@@ -403,8 +403,8 @@ static void doze(struct bz_runtime *rt)
     pay(rt);                                         /* [S] */
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
     while (bz_idle_all_sleep(&rt->idle) && !bz_guests_inside(&rt->guests) &&
-           bz_load_acquire(&mon->told) == 0) /* [T] */
-        bz_os_wait(rt->os, &mon->told, 0, bz_deadlock_look(rt, bz_os_now(rt->os)));
+           bz_load_acquire(&mon->woken) == 0) /* [T] */
+        bz_os_wait(rt->os, &mon->woken, 0, bz_deadlock_look(rt, bz_os_now(rt->os)));
     bz_deadlock_over(rt);
     mon->calm_ns = 0;
     mon->since_ns = 0;
@@ -436,8 +436,8 @@ void bz_monitor_main(void *arg)
         if (until == BZ_OS_FOREVER)
             doze(rt);
         else
-            bz_os_wait(rt->os, &mon->told, 0, until);
-        if (bz_xchg_acquire(&mon->told, 0) != 0) /* [T] */
+            bz_os_wait(rt->os, &mon->woken, 0, until);
+        if (bz_xchg_acquire(&mon->woken, 0) != 0) /* [T] */
             mon->nap_ns = 0; /* a machine raises it before it fills its slot: look twice */
     }
 }

@@ -54,7 +54,7 @@ struct bz_monitor {
     bool is_refused; /* the thread could not be started: there is no monitor */
     BZ_OWN_LINE bz_atomic(uint32_t) state; /* enum bz_monitor_state; read at every push */
     bz_atomic(uint32_t) sees_hogs;         /* 1: woken tasks are urgent (place.c) */
-    BZ_OWN_LINE bz_os_word told;           /* 1: look now */
+    BZ_OWN_LINE bz_os_word woken;          /* 1: look now */
     bz_atomic(uint64_t) looks;             /* statistics, like the next ones; by its thread */
     bz_atomic(uint64_t) rescued;           /* entries taken out of next slots and batches */
     bz_atomic(uint64_t) fired;             /* times it fired the timers of a proc */

@@ -159,7 +159,7 @@ static void say_proc(struct dump *d, struct bz_proc *p)
 {
     char state[128], timer[BZ_SPAN_MAX + 24];
     /* relaxed: for a reader, here and below */
-    uint32_t at = bz_load_relaxed(&p->hand.at), count = bz_load_relaxed(&p->hand.count);
+    uint32_t at = bz_load_relaxed(&p->batch.at), count = bz_load_relaxed(&p->batch.count);
     say(d, "  proc %u: %s; queued %u, next %d, in hand %u; %s; %u tasks run", p->index,
         proc_state(state, sizeof state, p), bz_runq_count(&p->ring),
         bz_load_relaxed(&p->next) != 0, /* relaxed: as above */

@@ -38,7 +38,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "os/lock.h"
-#include "os/urge.h"
+#include "os/interrupt.h"
 
 enum { RANGES = 64, NEAR = 256 << 10, SLACK = 4 << 10 };
 

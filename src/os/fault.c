@@ -161,21 +161,21 @@ static int fault_thread_sleeps(const struct bz_os *os, uint32_t id)
     return bz_os_thread_sleeps(fault_of(os)->under, id);
 }
 
-static int fault_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+static int fault_interrupt_watch(const struct bz_os *os, bz_os_interrupted_fn *fn)
 {
     struct bz_fault *f = fault_of(os);
-    return strikes(f, BZ_FAULT_URGE) ? -EAGAIN : bz_os_urge_watch(f->under, fn);
+    return strikes(f, BZ_FAULT_INTERRUPT) ? -EAGAIN : bz_os_interrupt_watch(f->under, fn);
 }
 
-static void fault_urge_unwatch(const struct bz_os *os)
+static void fault_interrupt_unwatch(const struct bz_os *os)
 {
-    bz_os_urge_unwatch(fault_of(os)->under);
+    bz_os_interrupt_unwatch(fault_of(os)->under);
 }
 
-static int fault_thread_urge(const struct bz_os *os, uint32_t id)
+static int fault_thread_interrupt(const struct bz_os *os, uint32_t id)
 {
     struct bz_fault *f = fault_of(os);
-    return strikes(f, BZ_FAULT_URGE) ? -EAGAIN : bz_os_thread_urge(f->under, id);
+    return strikes(f, BZ_FAULT_INTERRUPT) ? -EAGAIN : bz_os_thread_interrupt(f->under, id);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------ */
@@ -262,9 +262,9 @@ static void fault_free(void *ctx, void *memory, size_t size)
     bz_fetch_sub_relaxed(&f->blocks, 1); /* relaxed: balance, I2 */
 }
 
-static void fault_urge_again(const struct bz_os *os, uint64_t ns)
+static void fault_interrupt_again(const struct bz_os *os, uint64_t ns)
 {
-    bz_os_urge_again(fault_of(os)->under, ns);
+    bz_os_interrupt_again(fault_of(os)->under, ns);
 }
 
 static const struct bz_os table = {
@@ -284,10 +284,10 @@ static const struct bz_os table = {
     .thread_cpu_time = fault_thread_cpu_time,
     .thread_id = fault_thread_id,
     .thread_sleeps = fault_thread_sleeps,
-    .urge_watch = fault_urge_watch,
-    .urge_unwatch = fault_urge_unwatch,
-    .thread_urge = fault_thread_urge,
-    .urge_again = fault_urge_again,
+    .interrupt_watch = fault_interrupt_watch,
+    .interrupt_unwatch = fault_interrupt_unwatch,
+    .thread_interrupt = fault_thread_interrupt,
+    .interrupt_again = fault_interrupt_again,
     .page_bytes = fault_page_bytes,
     .slab_reserve = fault_slab_reserve,
     .slab_release = fault_slab_release,
@@ -329,8 +329,8 @@ struct bz_fault_books bz_fault_books(struct bz_fault *f)
 
 const char *bz_fault_name(enum bz_fault_kind kind)
 {
-    static const char *const names[] = {"none",    "thread",  "reserve", "guard",
-                                        "discard", "wait",    "barrier", "cpu time",
-                                        "urge",    "entropy", "memory"};
+    static const char *const names[] = {"none",      "thread",  "reserve", "guard",
+                                        "discard",   "wait",    "barrier", "cpu time",
+                                        "interrupt", "entropy", "memory"};
     return (unsigned)kind < BZ_ARRAY_LEN(names) ? names[kind] : "any";
 }

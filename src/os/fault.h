@@ -22,16 +22,16 @@
 
 enum bz_fault_kind {
     BZ_FAULT_NONE = 0,
-    BZ_FAULT_THREAD,   /* thread_start returns -EAGAIN */
-    BZ_FAULT_RESERVE,  /* slab_reserve returns -ENOMEM */
-    BZ_FAULT_GUARD,    /* slab_guard returns -ENOMEM */
-    BZ_FAULT_DISCARD,  /* pages_discard returns -ENOMEM */
-    BZ_FAULT_WAIT,     /* wait returns 0 at once: a spurious wake-up */
-    BZ_FAULT_BARRIER,  /* barrier_register returns -ENOSYS, and so does every later barrier */
-    BZ_FAULT_CPU_TIME, /* thread_cpu_time returns -ESRCH */
-    BZ_FAULT_URGE,     /* thread_urge and urge_watch return -EAGAIN */
-    BZ_FAULT_ENTROPY,  /* entropy returns -EIO */
-    BZ_FAULT_MEMORY,   /* the allocator returns NULL */
+    BZ_FAULT_THREAD,    /* thread_start returns -EAGAIN */
+    BZ_FAULT_RESERVE,   /* slab_reserve returns -ENOMEM */
+    BZ_FAULT_GUARD,     /* slab_guard returns -ENOMEM */
+    BZ_FAULT_DISCARD,   /* pages_discard returns -ENOMEM */
+    BZ_FAULT_WAIT,      /* wait returns 0 at once: a spurious wake-up */
+    BZ_FAULT_BARRIER,   /* barrier_register returns -ENOSYS, and so does every later barrier */
+    BZ_FAULT_CPU_TIME,  /* thread_cpu_time returns -ESRCH */
+    BZ_FAULT_INTERRUPT, /* thread_interrupt and interrupt_watch return -EAGAIN */
+    BZ_FAULT_ENTROPY,   /* entropy returns -EIO */
+    BZ_FAULT_MEMORY,    /* the allocator returns NULL */
     BZ_FAULT_KINDS,
     BZ_FAULT_ANY = BZ_FAULT_KINDS /* in a plan: the n-th call of any kind */
 };

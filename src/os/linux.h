@@ -54,15 +54,15 @@ int bz_linux_cpus_quota(const char *root);
 /* CPUs in the affinity mask of the calling thread; at least 1. */
 int bz_linux_cpus_affinity(void);
 
-/* urge.c */
+/* interrupt.c */
 uint32_t bz_linux_thread_id(const struct bz_os *os);
 int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id);
-int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn);
-void bz_linux_urge_unwatch(const struct bz_os *os);
-int bz_linux_thread_urge(const struct bz_os *os, uint32_t id);
-void bz_linux_urge_again(const struct bz_os *os, uint64_t ns);
+int bz_linux_interrupt_watch(const struct bz_os *os, bz_os_interrupted_fn *fn);
+void bz_linux_interrupt_unwatch(const struct bz_os *os);
+int bz_linux_thread_interrupt(const struct bz_os *os, uint32_t id);
+void bz_linux_interrupt_again(const struct bz_os *os, uint64_t ns);
 /* Call at the end of a thread. */
-void bz_linux_urge_forget(void);
+void bz_linux_interrupt_forget(void);
 
 /* linux.c */
 int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes);

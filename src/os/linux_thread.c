@@ -88,7 +88,7 @@ static void *thread_main(void *arg)
     if (t->is_prompt)
         prctl(PR_SET_TIMERSLACK, 1UL); /* the default is 50 us */
     t->fn(t->arg);
-    bz_linux_urge_forget();
+    bz_linux_interrupt_forget();
     sigaltstack(&before, NULL);
     return NULL;
 }

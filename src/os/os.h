@@ -114,7 +114,7 @@ enum bz_os_point {
  * instruction of the thread. errno is preserved. The function may sleep; no further interrupt
  * arrives meanwhile. It is also called for signals that are not ours.
  */
-typedef void bz_os_urged_fn(uintptr_t pc);
+typedef void bz_os_interrupted_fn(uintptr_t pc);
 
 /* ---- the table -------------------------------------------------------------------------------- */
 
@@ -142,10 +142,10 @@ struct bz_os {
      * interrupted. */
     uint32_t (*thread_id)(const struct bz_os *os);
     int (*thread_sleeps)(const struct bz_os *os, uint32_t id);
-    int (*urge_watch)(const struct bz_os *os, bz_os_urged_fn *fn);
-    void (*urge_unwatch)(const struct bz_os *os);
-    int (*thread_urge)(const struct bz_os *os, uint32_t id);
-    void (*urge_again)(const struct bz_os *os, uint64_t ns);
+    int (*interrupt_watch)(const struct bz_os *os, bz_os_interrupted_fn *fn);
+    void (*interrupt_unwatch)(const struct bz_os *os);
+    int (*thread_interrupt)(const struct bz_os *os, uint32_t id);
+    void (*interrupt_again)(const struct bz_os *os, uint64_t ns);
     size_t (*page_bytes)(const struct bz_os *os);
     int (*slab_reserve)(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes, size_t align,
                         enum bz_os_slab_flags flags, const char *name);
@@ -342,39 +342,40 @@ static inline int bz_os_thread_sleeps(const struct bz_os *os, uint32_t id)
 }
 
 /*
- * Call fn on threads that bz_os_thread_urge() interrupts, until there are as many unwatches as
+ * Call fn on threads that bz_os_thread_interrupt() interrupts, until there are as many unwatches as
  * watches. All users pass the same fn. May allocate and take locks of the C library and the loader.
  * Returns:  0; -ENOSYS (this CPU, backend or kind of build does not support it), -errno of
  *           sigaction.
  */
-BZ_MUST_USE static inline int bz_os_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+BZ_MUST_USE static inline int bz_os_interrupt_watch(const struct bz_os *os,
+                                                    bz_os_interrupted_fn *fn)
 {
-    return os->urge_watch != NULL ? os->urge_watch(os, fn) : -ENOSYS;
+    return os->interrupt_watch != NULL ? os->interrupt_watch(os, fn) : -ENOSYS;
 }
-static inline void bz_os_urge_unwatch(const struct bz_os *os)
+static inline void bz_os_interrupt_unwatch(const struct bz_os *os)
 {
-    os->urge_unwatch(os);
+    os->interrupt_unwatch(os);
 }
 
 /*
- * Interrupt the thread with this id: the function given to bz_os_urge_watch is called on it as soon
+ * Interrupt the thread with this id: the function given to bz_os_interrupt_watch is called on it as soon
  * as it next runs. Any thread may call, also for a thread that has ended.
  * Returns:  0: sent. -ESRCH (it has ended), -ENOSYS (this backend cannot interrupt threads),
  *           -EAGAIN (the system lacks a resource).
  */
-static inline int bz_os_thread_urge(const struct bz_os *os, uint32_t id)
+static inline int bz_os_thread_interrupt(const struct bz_os *os, uint32_t id)
 {
-    return os->thread_urge != NULL ? os->thread_urge(os, id) : -ENOSYS;
+    return os->thread_interrupt != NULL ? os->thread_interrupt(os, id) : -ENOSYS;
 }
 
 /*
  * Interrupt the calling thread again after about `ns`. Only in the function given to
- * bz_os_urge_watch. If the system lacks a resource, nothing happens.
+ * bz_os_interrupt_watch. If the system lacks a resource, nothing happens.
  */
-static inline void bz_os_urge_again(const struct bz_os *os, uint64_t ns)
+static inline void bz_os_interrupt_again(const struct bz_os *os, uint64_t ns)
 {
-    if (os->urge_again != NULL)
-        os->urge_again(os, ns);
+    if (os->interrupt_again != NULL)
+        os->interrupt_again(os, ns);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------ */

@@ -21,7 +21,7 @@
  * Under sim all threads are coroutines of one OS thread; the slot is saved and set at each switch.
  *
  * Next to the slot is a count of the runtime's locks that the thread holds (os/lock.h,
- * chan/gate.h). The signal handler that stops threads checks it (sched/turns.c): a thread that
+ * chan/chan_lock.h). The signal handler that stops threads checks it (sched/turns.c): a thread that
  * holds a runtime lock is never stopped. bz_self_hold() comes before the lock and bz_self_release()
  * after the unlock, on the same thread. So the count may be too high for a moment, but never too
  * low. One instruction each.

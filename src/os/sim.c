@@ -336,41 +336,41 @@ static int sim_thread_sleeps(const struct bz_os *os, uint32_t id)
     return t->state == SIM_ASLEEP || t->state == SIM_JOINING;
 }
 
-static int sim_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+static int sim_interrupt_watch(const struct bz_os *os, bz_os_interrupted_fn *fn)
 {
     struct bz_sim *sim = sim_of(os);
-    if (sim->config.has_no_urge)
+    if (sim->config.has_no_interrupt)
         return -ENOSYS;
-    sim->urged = fn;
-    sim->urge_users++;
+    sim->interrupted = fn;
+    sim->interrupt_users++;
     return 0;
 }
 
-static void sim_urge_unwatch(const struct bz_os *os)
+static void sim_interrupt_unwatch(const struct bz_os *os)
 {
     struct bz_sim *sim = sim_of(os);
-    if (--sim->urge_users == 0)
-        sim->urged = NULL;
+    if (--sim->interrupt_users == 0)
+        sim->interrupted = NULL;
 }
 
 /* A burning thread is interrupted at once; a sleeping thread when it wakes. */
-static int sim_thread_urge(const struct bz_os *os, uint32_t id)
+static int sim_thread_interrupt(const struct bz_os *os, uint32_t id)
 {
     struct bz_sim *sim = sim_of(os);
     bz_sim_step(sim, SIM_EV_URGE, id);
     struct sim_thread *t = thread_of(sim, id);
     if (t == NULL)
         return -ESRCH;
-    t->is_urged = true;
+    t->is_interruptd = true;
     if (t->state == SIM_BURNING)
         t->state = SIM_READY;
     return 0;
 }
 
-static void sim_urge_again(const struct bz_os *os, uint64_t ns)
+static void sim_interrupt_again(const struct bz_os *os, uint64_t ns)
 {
     (void)ns;
-    sim_of(os)->current->is_urged = true;
+    sim_of(os)->current->is_interruptd = true;
 }
 
 /* ---- the rest --------------------------------------------------------------------------------- */
@@ -417,10 +417,10 @@ static const struct bz_os table = {
     .thread_cpu_time = sim_thread_cpu_time,
     .thread_id = sim_thread_id,
     .thread_sleeps = sim_thread_sleeps,
-    .urge_watch = sim_urge_watch,
-    .urge_unwatch = sim_urge_unwatch,
-    .thread_urge = sim_thread_urge,
-    .urge_again = sim_urge_again,
+    .interrupt_watch = sim_interrupt_watch,
+    .interrupt_unwatch = sim_interrupt_unwatch,
+    .thread_interrupt = sim_thread_interrupt,
+    .interrupt_again = sim_interrupt_again,
     .page_bytes = bz_linux_page_bytes,
     .slab_reserve = bz_linux_slab_reserve,
     .slab_release = bz_linux_slab_release,

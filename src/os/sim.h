@@ -30,7 +30,7 @@
  * loop without relax hangs the simulation; the harness's time limit ends it. Under ThreadSanitizer
  * coroutines count as threads, so a data race is reported although only one runs at a time.
  *
- * An interrupt (bz_os_thread_urge) calls its function on the interrupted thread at some later
+ * An interrupt (bz_os_thread_interrupt) calls its function on the interrupted thread at some later
  * decision point of that thread; a burning thread has one at once. The seed chooses the point, so
  * an interrupt may also come late, and inside the runtime.
  *
@@ -52,12 +52,13 @@ enum bz_sim_mode {
 struct bz_sim_config {
     uint64_t seed;
     enum bz_sim_mode mode;
-    int cpus;             /* 0: 4. The result of bz_os_cpus(), shared by burning threads */
-    uint64_t steps_max;   /* 0: ten million decision points */
-    uint32_t spins_max;   /* 0: 100,000 rounds of one spin */
-    size_t stack_bytes;   /* 0: 256 KiB; the default of each thread */
-    bool has_no_barrier;  /* bz_os_barrier() does not exist: tests the runtime's form with fences */
-    bool has_no_urge;     /* threads cannot be interrupted: bz_os_urge_watch() returns -ENOSYS */
+    int cpus;            /* 0: 4. The result of bz_os_cpus(), shared by burning threads */
+    uint64_t steps_max;  /* 0: ten million decision points */
+    uint32_t spins_max;  /* 0: 100,000 rounds of one spin */
+    size_t stack_bytes;  /* 0: 256 KiB; the default of each thread */
+    bool has_no_barrier; /* bz_os_barrier() does not exist: tests the runtime's form with fences */
+    bool
+        has_no_interrupt; /* threads cannot be interrupted: bz_os_interrupt_watch() returns -ENOSYS */
     bool has_no_spurious; /* waits return 0 only when woken */
     /* NULL, or a word that becomes 1 at decision point number poke_at; its sleeper is roused and
      * runs at once. So a test can make an event happen at every point of a run, one after the

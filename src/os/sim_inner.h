@@ -75,7 +75,7 @@ struct sim_thread {
     uint64_t priority;        /* BZ_SIM_PRIORITY: the highest runs */
     uint32_t spins;           /* consecutive relaxes */
     struct sim_thread *joins; /* JOINING: the joined thread */
-    bool is_urged;            /* an interrupt is pending */
+    bool is_interruptd;       /* an interrupt is pending */
     bool is_interrupted;      /* the interrupt's function runs */
 };
 
@@ -93,8 +93,8 @@ struct bz_sim {
     uint64_t priority_lowest;  /* PRIORITY: below all; counts down */
     uint64_t now_ns, start_ns; /* virtual */
     struct bz_sim_result result;
-    bz_os_urged_fn *urged; /* the function of interrupts; NULL: none */
-    unsigned urge_users;   /* of it */
+    bz_os_interrupted_fn *interrupted; /* the function of interrupts; NULL: none */
+    unsigned interrupt_users;          /* of it */
     void (*at_thread_end)(uint32_t thread);
     int end; /* 0, or why it ended badly: -EDEADLK, -ELOOP, -ETIME, -ECHILD */
 };

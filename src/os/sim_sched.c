@@ -230,13 +230,13 @@ static struct sim_thread *next_thread(struct bz_sim *sim)
 static void interrupt(struct bz_sim *sim)
 {
     struct sim_thread *me = sim->current;
-    bz_os_urged_fn *fn = sim->urged;
+    bz_os_interrupted_fn *fn = sim->interrupted;
     if (me->is_interrupted || fn == NULL || !bz_sim_coin(sim, 2))
         return;
     uint64_t left = me->burn_ns;
     uint32_t spins = me->spins;
     int result = me->result;
-    me->is_urged = false;
+    me->is_interruptd = false;
     me->is_interrupted = true;
     bz_sim_mix(sim, SIM_EV_URGE, me->id);
     fn(0);
@@ -266,7 +266,7 @@ static void step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 {
     step(sim, what, value);
-    if (sim->current->is_urged)
+    if (sim->current->is_interruptd)
         interrupt(sim);
 }
 

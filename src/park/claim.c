@@ -15,7 +15,7 @@
  *
  * A tombstone is dropped when it is dequeued, or when a full ring would spill it. A joiner of many
  * children never takes from the injector. So after every TIDY_EVERY tombstones it looks for
- * tombstones there. bz_bury drops the tombstones that are still queued when the runtime ends. The
+ * tombstones there. bz_drop_tombstones_left drops the tombstones that are still queued when the runtime ends. The
  * queues can hold no other entry then, because all tasks have ended.
  *
  * Not claimed:
@@ -53,11 +53,11 @@ static bool may_claim(struct bz_machine *m, struct bz_task *t)
 }
 
 /* Return the task's entry in the batch, or NULL if it is not there. */
-static bz_shared(bz_entry) *entry_in_hand(struct bz_proc *p, bz_entry e)
+static bz_shared(bz_entry) *entry_in_batch(struct bz_proc *p, bz_entry e)
 {
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     unsigned first = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
-    for (unsigned n = bz_hand_left(h), at = first; n > 0; n--, at++)
+    for (unsigned n = bz_batch_left(h), at = first; n > 0; n--, at++)
         if (bz_get(&h->entry[at]) == e)
             return &h->entry[at];
     return NULL;
@@ -81,7 +81,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     }
     struct bz_proc *p = m->proc;
     bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
-    bz_shared(bz_entry) *held = is_next ? NULL : entry_in_hand(p, bz_entry_first(t));
+    bz_shared(bz_entry) *held = is_next ? NULL : entry_in_batch(p, bz_entry_first(t));
     bool is_won = bz_word_claim(&t->word, is_next || held != NULL || BZ_BROKEN(51) ? 0 : 1);
     if (is_won && is_next)
         bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
@@ -210,25 +210,25 @@ bool bz_claim(struct bz_task *t, enum bz_ran *ran)
     return true;
 }
 
-static void bury(bz_entry e)
+static void drop_left(bz_entry e)
 {
     BZ_CHECK(bz_entry_tag(e) == BZ_ENTRY_FIRST && bz_word_is_complete(&bz_entry_task(e)->word),
              "entry %llx is queued, and the runtime has ended", (unsigned long long)e);
     bz_task_unref(bz_entry_task(e));
 }
 
-void bz_bury(struct bz_runtime *rt)
+void bz_drop_tombstones_left(struct bz_runtime *rt)
 {
-    bz_entry e, hand[BZ_HAND_MAX + 1];
+    bz_entry e, batch[BZ_BATCH_MAX + 1];
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         while ((e = bz_runq_take(&p->ring)) != 0)
-            bury(e);
-        for (unsigned n = bz_empty_hand(p, hand); n > 0;)
-            bury(hand[--n]);
+            drop_left(e);
+        for (unsigned n = bz_batch_empty(p, batch); n > 0;)
+            drop_left(batch[--n]);
     }
     while (bz_injector_take(&rt->injector, &e, 1, 1) != 0)
-        bury(e);
+        drop_left(e);
 }
 
 /* ---- on behalf of host.c ---- */

@@ -28,6 +28,6 @@ static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
 }
 
 /* Drop the tombstones that are left in the queues. Every machine has left. */
-void bz_bury(struct bz_runtime *rt);
+void bz_drop_tombstones_left(struct bz_runtime *rt);
 
 #endif

@@ -70,7 +70,7 @@ bool bz_wait_over(struct bz_wait *w, uint32_t outcome)
 }
 
 /* Set task->wait. Return false if the task is already cancelled and that ended the wait. */
-static bool show(struct bz_wait *w, bool *goes_on)
+static bool show(struct bz_wait *w, bool *waits)
 {
     struct bz_task *t = w->task;
     bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* planted bug: reads too
@@ -83,7 +83,7 @@ static bool show(struct bz_wait *w, bool *goes_on)
         is_cancelled = bz_word_is_cancelled(&t->word); /* wait.h [C] */
     if (BZ_LIKELY(!is_cancelled))
         return true;
-    *goes_on = !bz_wait_cancel(w);
+    *waits = !bz_wait_cancel(w);
     return false;
 }
 
@@ -97,24 +97,24 @@ bool bz_wait_publish_flagged(struct bz_wait *w)
 
 bool bz_wait_publish_in_full(struct bz_wait *w)
 {
-    bool goes_on = true;
+    bool waits = true;
     if (w->task == NULL || w->is_sole)
         return true;
     if (w->until == BLITZ_FOREVER) {
-        show(w, &goes_on);
-        return goes_on;
+        show(w, &waits);
+        return waits;
     }
     struct bz_machine *m = bz_machine_self();
     struct bz_proc *p = m->last;
     bz_timer_init(&w->timer, p,
                   bz_wait_timeout); /* also so that a leaving waiter takes this lock */
     bz_timers_lock(p);
-    if (show(w, &goes_on))
+    if (show(w, &waits))
         bz_timer_arm_locked(&w->timer, w->until);
     bz_timers_unlock(p);
     if (BZ_UNLIKELY(m->proc == NULL))
         bz_timers_armed(p); /* another machine has the proc by now */
-    return goes_on;
+    return waits;
 }
 
 /* The hook of a wait that only a deadline or a cancel ends: under the timer's lock, or else the
@@ -127,9 +127,9 @@ static bool sleep_hook(struct bz_wait *w, void *arg)
     if (w->until != BLITZ_FOREVER)
         return bz_wait_publish(w);
     bz_lock_take(&t->lock, os);
-    bool goes_on = bz_wait_publish(w);
+    bool waits = bz_wait_publish(w);
     bz_lock_drop(&t->lock, os);
-    return goes_on;
+    return waits;
 }
 
 /* On the next stack: register, and resume the task at once if there is nothing to wait for. */

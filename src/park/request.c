@@ -14,8 +14,8 @@
 
 /* ---- granting ---- */
 
-static BZ_ALWAYS_INLINE bool hand(struct bz_request *r, enum bz_waiter_state state,
-                                  struct bz_wakelist *wakes)
+static BZ_ALWAYS_INLINE bool batch(struct bz_request *r, enum bz_waiter_state state,
+                                   struct bz_wakelist *wakes)
 {
     struct bz_waiter *w = &r->waiter;
     BZ_ASSERT(w->state == BZ_WAITER_QUEUED);
@@ -42,12 +42,12 @@ static BZ_ALWAYS_INLINE bool hand(struct bz_request *r, enum bz_waiter_state sta
 
 bool bz_request_grant(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    return hand(r, BZ_WAITER_GRANTED, wakes);
+    return batch(r, BZ_WAITER_GRANTED, wakes);
 }
 
 bool bz_request_notify(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    return hand(r, BZ_WAITER_NOTIFIED, wakes);
+    return batch(r, BZ_WAITER_NOTIFIED, wakes);
 }
 
 /* ---- on a stack ---- */

@@ -11,9 +11,9 @@ void bz_warm_next(struct bz_machine *m)
         FROM = 3,
         FRAMES = 12
     }; /* cache lines: the frames of a read that waits, and of its caller */
-    struct bz_hand *h = &m->proc->hand;
+    struct bz_batch *h = &m->proc->batch;
     unsigned at = bz_load_relaxed(&h->at); /* relaxed: ours to touch */
-    struct bz_stack *next = bz_stack_in_hand(h, at);
+    struct bz_stack *next = bz_batch_stack(h, at);
     if (next == NULL)
         return;
     char *sp = next->ctx.sp;
@@ -23,12 +23,12 @@ void bz_warm_next(struct bz_machine *m)
     __builtin_prefetch(next->mark);
 }
 
-unsigned bz_empty_hand(struct bz_proc *p, bz_entry out[BZ_HAND_MAX + 1])
+unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_BATCH_MAX + 1])
 {
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     unsigned n = 0;
-    while (bz_hand_left(h) > 0)
-        if ((out[n] = bz_hand_take_first(h)) != 0)
+    while (bz_batch_left(h) > 0)
+        if ((out[n] = bz_batch_take_first(h)) != 0)
             n++;
     if ((out[n] = bz_load_relaxed(&p->next)) != 0) /* relaxed: ours to touch */
         n++;

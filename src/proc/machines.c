@@ -30,7 +30,7 @@ void bz_machines_fini(struct bz_runtime *rt)
     struct bz_machines *all = &rt->machines;
     for (unsigned i = 0; i < all->made; i++) {
         struct bz_machine *m = bz_load_relaxed(&all->slot[i]); /* relaxed: no other user is left */
-        bz_free(&bz_allocator_libc, m->scrap, BZ_SCRAP_BYTES);
+        bz_free(&bz_allocator_libc, m->small_block, BZ_SMALL_BLOCK_BYTES);
         bz_free(&rt->alloc, m, sizeof *m);
     }
     bz_free(&rt->alloc, all->slot, all->max * sizeof *all->slot);
@@ -55,7 +55,7 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     bz_deque_init(&m->deque, bz_is_plain(rt));
     bz_jobs_init(&m->jobs);
     bz_retake_init(&m->taken, rt->os, bz_is_plain(rt));
-    bz_halt_init(&m->seat.halt);
+    bz_halt_init(&m->turn.halt);
     bz_atomic_init(&m->is_stray, 0);
     bz_locked_init(&m->locked);
     bz_rng_init(&m->rng, ~rt->machines.seed + index); /* unlike a proc's seed: runtime.c */

@@ -22,8 +22,8 @@ static int start(struct bz_runtime *rt)
 
 void bz_monitor_tell(struct bz_runtime *rt)
 {
-    bz_store_release(&rt->monitor.told, 1); /* monitor.c [T] */
-    bz_os_wake(rt->os, &rt->monitor.told, 1);
+    bz_store_release(&rt->monitor.woken, 1); /* monitor.c [T] */
+    bz_os_wake(rt->os, &rt->monitor.woken, 1);
 }
 
 bool bz_monitor_raise(struct bz_runtime *rt)

@@ -129,12 +129,12 @@ void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
  * them to the injector. The monitor fires its timers. */
 void bz_proc_abandon(struct bz_proc *p)
 {
-    bz_entry e, out[BZ_HAND_MAX + 1];
-    unsigned count = bz_empty_hand(p, out);
-    struct bz_entries hungry = p->hungry;
-    bz_entries_init(&p->hungry);
+    bz_entry e, out[BZ_BATCH_MAX + 1];
+    unsigned count = bz_batch_empty(p, out);
+    struct bz_entries want_stack = p->want_stack;
+    bz_entries_init(&p->want_stack);
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_ORPHAN, 0)); /* [S] */
-    while ((e = bz_entries_take(&hungry)) != 0)
+    while ((e = bz_entries_take(&want_stack)) != 0)
         bz_place_outside(p->rt, e);
     for (unsigned i = 0; i < count; i++)
         bz_place_outside(p->rt, out[i]);

@@ -180,7 +180,7 @@ void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt)
     look(dog, rt, false);
 }
 
-void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
+void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_reaped *heard)
 {
     struct bz_proc *p = m->proc;
     struct bz_watch_dog *dog = &m->watch.dog;

@@ -29,7 +29,7 @@
 #include "base/compiler.h"
 
 struct blitz_job;
-struct bz_harvest;
+struct bz_reaped;
 struct bz_machine;
 struct bz_runtime;
 struct bz_task;
@@ -67,7 +67,7 @@ void bz_watch_jobs(struct bz_machine *m, struct bz_task *t, const struct blitz_j
 void bz_watch_job_out(const struct blitz_job *job);
 void bz_watch_job_back(void);
 /* Sleep on the proc's word as bz_os_wait does, and look meanwhile. */
-void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_harvest *heard);
+void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_reaped *heard);
 /* One look, from outside `rt`. Aborts with a dump if work was forgotten. */
 void bz_watch_look(struct bz_watch_dog *dog, struct bz_runtime *rt);
 /* How long an observer may sleep until its next look. */

@@ -53,10 +53,10 @@
 struct bz_machine;
 
 /* The batch: a few entries that the owner has taken out of its ring with one CAS. */
-enum { BZ_HAND_MAX = 8 };
-struct bz_hand {
-    bz_shared(bz_entry) entry[BZ_HAND_MAX]; /* valid from at to count; 0: claimed */
-    bz_atomic(uint32_t) at, count;          /* accessed like the entries; the monitor peeks */
+enum { BZ_BATCH_MAX = 8 };
+struct bz_batch {
+    bz_shared(bz_entry) entry[BZ_BATCH_MAX]; /* valid from at to count; 0: claimed */
+    bz_atomic(uint32_t) at, count;           /* accessed like the entries; the monitor peeks */
 };
 
 struct bz_proc {
@@ -67,16 +67,16 @@ struct bz_proc {
     bz_atomic(uint32_t) tick; /* tasks run; written by the machine, the monitor peeks */
     uint32_t duty_at;         /* the tick at which to check other queues and timers: find.c */
     bz_atomic(bz_entry) next; /* runs next here; accessed by the rules of retake.h, or peeked at */
-    struct bz_hand hand;      /* taken out of the ring in advance; likewise */
+    struct bz_batch batch;    /* taken out of the ring in advance; likewise */
     struct bz_runq ring;
     bz_atomic(uint32_t) state;   /* the state and the holder: proc.h */
     struct bz_pace pace;         /* of its checks of the injector; the machine's alone */
     bz_atomic(uint64_t) busy_ns; /* its time at work; written by the machine, the monitor peeks */
     uint32_t timers_at;          /* the tick of the next check of timers and inbox; likewise */
     struct bz_rng rng;           /* the machine's alone */
-    unsigned tombstones;      /* tombstones to leave until the next tidying; the machine's alone */
-    struct bz_entries hungry; /* fresh tasks that wait for a stack; the machine's alone */
-    struct bz_inbox inbox;    /* tasks that must start here */
+    unsigned tombstones; /* tombstones to leave until the next tidying; the machine's alone */
+    struct bz_entries want_stack; /* fresh tasks that wait for a stack; the machine's alone */
+    struct bz_inbox inbox;        /* tasks that must start here */
     struct bz_lock timer_lock;
     struct bz_wheel wheel;           /* guarded by timer_lock */
     bz_atomic(uint64_t) timer_first; /* the earliest; written under timer_lock, read by the owner */
@@ -86,12 +86,12 @@ struct bz_proc {
     BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
 };
 
-enum { BZ_SCRAP_BYTES = 80 };
+enum { BZ_SMALL_BLOCK_BYTES = 80 };
 
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
     struct bz_jobs jobs;
-    struct bz_seat seat;    /* turns.h */
+    struct bz_turn turn;    /* turns.h */
     struct bz_retake taken; /* whether it is in the runtime, and whether it has lost its proc */
     struct bz_runtime *rt;  /* constant */
     struct bz_proc *proc;   /* NULL: lost. Private to the thread, like most other fields */
@@ -121,9 +121,9 @@ struct bz_machine {
     bool was_roused;               /* ... and has found nothing since */
     unsigned spins_more;           /* turns before it sleeps: search.c */
     struct bz_rng rng;             /* for the tasks it runs: selects draw from it */
-    void *scrap;                   /* BZ_SCRAP_BYTES, or NULL: scrap.h */
+    void *small_block;             /* BZ_SMALL_BLOCK_BYTES, or NULL: small_block.h */
     struct bz_stack_cache stacks;
-    struct bz_harvest heard; /* events of its last poll or sleep, before delivery */
+    struct bz_reaped heard; /* events of its last poll or sleep, before delivery */
     /* The row that records its events; NULL: none. */
     struct bz_trace_row *trace;
 #if defined(BZ_WATCH)

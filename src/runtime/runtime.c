@@ -39,7 +39,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->is_plain = bz_is_plain(rt);
     bz_runq_init(&p->ring, rt->proc_count == 1 && !bz_is_plain(rt));
     bz_inbox_init(&p->inbox);
-    bz_entries_init(&p->hungry);
+    bz_entries_init(&p->want_stack);
     bz_atomic_init(&p->state, bz_proc_word(index == 0 ? BZ_PROC_STARTING : BZ_PROC_FREE, 0));
     bz_atomic_init(&p->tick, 1);
     p->duty_at = p->timers_at = 1;
@@ -47,8 +47,8 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->busy_ns, 0);
     bz_rng_init(&p->rng, seed + index);
     bz_atomic_init(&p->next, 0);
-    bz_atomic_init(&p->hand.at, 0);
-    bz_atomic_init(&p->hand.count, 0);
+    bz_atomic_init(&p->batch.at, 0);
+    bz_atomic_init(&p->batch.count, 0);
     p->seen = (struct bz_monitor_seen){0};
     p->next_row = 0;
     p->tombstones = 1;
@@ -379,7 +379,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
     bz_pool_fini(&rt->pool);
     bz_guests_fini(rt);
     bz_turns_fini(rt);
-    bz_bury(rt);
+    bz_drop_tombstones_left(rt);
     bz_trace_finish(rt);
     unwatch_overflows(rt);
     bz_kept_fini(rt);

@@ -17,7 +17,7 @@
  * Two tasks that wake each other could use the `next` slot for ever. After BZ_NEXT_ROW uses in a row,
  * the task in the slot goes to the end of the ring.
  *
- * One CAS on the ring takes several entries: the owner takes up to BZ_HAND_MAX entries into its
+ * One CAS on the ring takes several entries: the owner takes up to BZ_BATCH_MAX entries into its
  * private batch, if no proc sleeps or searches. Other workers cannot take entries of the batch. So if
  * a proc sleeps or searches, the owner takes one entry at a time, and returns all but the next entry of
  * its batch to the ring. If a machine runs one task for long, the monitor empties its batch.
@@ -105,14 +105,14 @@ bz_entry bz_take_injected(struct bz_machine *m)
 }
 
 /* Take a batch out of the ring, if no proc sleeps or searches and the ring has more than a few entries. */
-static bool fill_hand(struct bz_machine *m)
+static bool fill_batch(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     if (p->is_plain || p->ring.is_lone || bz_runq_queued_here(&p->ring) < BZ_BATCH_FROM ||
         !bz_idle_is_quiet(&m->rt->idle))
         return false;
-    unsigned count = bz_runq_take_some(&p->ring, h->entry, BZ_HAND_MAX);
+    unsigned count = bz_runq_take_some(&p->ring, h->entry, BZ_BATCH_MAX);
     bz_store_relaxed(&h->at, 0);        /* relaxed: ours to touch */
     bz_store_relaxed(&h->count, count); /* relaxed: likewise */
     for (unsigned i = 1; i < count; i++)
@@ -121,10 +121,10 @@ static bool fill_hand(struct bz_machine *m)
 }
 
 /* A proc sleeps or searches: return all but the next entry of the batch to the ring, where others can steal them. */
-static void open_hand(struct bz_machine *m)
+static void open_batch(struct bz_machine *m)
 {
-    struct bz_hand *h = &m->proc->hand;
-    while (bz_hand_left(h) > 1) {
+    struct bz_batch *h = &m->proc->batch;
+    while (bz_batch_left(h) > 1) {
         unsigned last = bz_load_relaxed(&h->count) - 1; /* relaxed: ours to touch */
         bz_store_relaxed(&h->count, last);              /* relaxed: likewise */
         bz_entry e = bz_get(&h->entry[last]);
@@ -136,15 +136,15 @@ static void open_hand(struct bz_machine *m)
 
 static bz_entry take_ring(struct bz_machine *m)
 {
-    struct bz_hand *h = &m->proc->hand;
+    struct bz_batch *h = &m->proc->batch;
     bz_entry won = 0;
     m->proc->next_row = 0;
-    if (bz_hand_left(h) > 1 && !bz_idle_is_quiet(&m->rt->idle))
-        open_hand(m);
+    if (bz_batch_left(h) > 1 && !bz_idle_is_quiet(&m->rt->idle))
+        open_batch(m);
     do {
-        bool is_in_hand = bz_hand_left(h) > 0 || fill_hand(m);
-        bz_entry e = is_in_hand ? bz_hand_take_first(h) : bz_runq_take(&m->proc->ring);
-        if (e == 0 && !is_in_hand)
+        bool is_in_batch = bz_batch_left(h) > 0 || fill_batch(m);
+        bz_entry e = is_in_batch ? bz_batch_take_first(h) : bz_runq_take(&m->proc->ring);
+        if (e == 0 && !is_in_batch)
             return 0;
         won = e != 0 ? win(e) : 0; /* 0: it was claimed out of the batch */
     } while (won == 0);
@@ -298,25 +298,25 @@ static bool may_run(struct bz_machine *m, bz_entry e)
         return true;
     enum bz_without way = bz_do_without(m, e);
     if (way == BZ_WITHOUT_WAITS)
-        bz_entries_push(&m->proc->hungry, e);
+        bz_entries_push(&m->proc->want_stack, e);
     return way == BZ_WITHOUT_RUNS;
 }
 
-/* Try a sixteenth of the hungry entries, so that a cancelled entry is found within sixteen calls. The machine runs
+/* Try a sixteenth of the entries in want_stack, so that a cancelled entry is found within sixteen calls. The machine runs
  * the first entry that can run now, and returns the others to the ring. (If all went to the ring, a machine
  * without a stack could steal them while we hold the stack; then we could steal them back, without end.) An entry
  * that cannot run goes to the end of the list. So a job without a header does not delay a task that needs only a
  * stack. */
-static BZ_NOINLINE void feed(struct bz_machine *m)
+static BZ_NOINLINE void give_stacks(struct bz_machine *m)
 {
     enum { FEED_MIN = 16 };
-    struct bz_entries *hungry = &m->proc->hungry;
-    size_t count = FEED_MIN + hungry->count / FEED_MIN;
-    if (count > hungry->count)
-        count = hungry->count;
+    struct bz_entries *want_stack = &m->proc->want_stack;
+    size_t count = FEED_MIN + want_stack->count / FEED_MIN;
+    if (count > want_stack->count)
+        count = want_stack->count;
     bool is_any = false, is_short = false;
     for (; count > 0; count--) {
-        bz_entry e = bz_entries_take(hungry);
+        bz_entry e = bz_entries_take(want_stack);
         bool is_job = bz_entry_tag(e) == BZ_ENTRY_JOB;
         bool can = (is_job || !is_short) && can_run(m, e);
         enum bz_without way = can ? BZ_WITHOUT_RUNS : bz_do_without(m, e);
@@ -327,7 +327,7 @@ static BZ_NOINLINE void feed(struct bz_machine *m)
             bz_push_here(m, e);
             is_any = true;
         } else if (way == BZ_WITHOUT_WAITS) {
-            bz_entries_push(hungry, e);
+            bz_entries_push(want_stack, e);
         }
         if (BZ_UNLIKELY(m->proc == NULL))
             return;
@@ -384,8 +384,8 @@ bz_entry bz_find(struct bz_machine *m)
     BZ_ASSERT(bz_deque_is_empty(&m->deque)); /* no frame but the loop's stands on this machine */
     unsigned empty = 0;
     while (m->proc != NULL && !bz_is_ending(m)) {
-        if (BZ_UNLIKELY(!bz_entries_is_empty(&m->proc->hungry)))
-            feed(m);
+        if (BZ_UNLIKELY(!bz_entries_is_empty(&m->proc->want_stack)))
+            give_stacks(m);
         bz_entry e = take_handed(m);
         if (BZ_UNLIKELY(m->proc == NULL))
             return give_up(m, e);

@@ -12,7 +12,7 @@
  *   3  A fiber *hosts* the task: the fiber waits for the end of the task and cannot return before. So it runs the
  *      task on its own stack, as a join runs a child that has not begun (claim.c). See below.
  *   4  A stackless task is polled on the stack that the runtime keeps for polls.
- *   5  The entry waits in the proc's hungry list. The machine looks at the list again when it looks for work,
+ *   5  The entry waits in the proc's list want_stack. The machine looks at the list again when it looks for work,
  *      and after a millisecond at the latest.
  *
  * Which fibers may host a task T? A host cannot return while T stands on its stack. So:

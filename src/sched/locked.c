@@ -9,7 +9,7 @@
  *
  *      T waits: M passes its proc on,           ... runs others, on that proc or another
  *      leaves for g0; the hook publishes T      T is woken; it is queued like any task
- *      M sleeps on its errand word              W takes T out of a queue, sees that it is locked,
+ *      M sleeps on its offer word              W takes T out of a queue, sees that it is locked,
  *                                               finds M, gives it its proc and leaves for the pool
  *      M wakes with that proc, goes on with T
  *
@@ -17,7 +17,7 @@
  * same reason. All other tasks pay one branch each time they are taken out of a queue, on a byte of a
  * cache line that is read next anyway.
  *
- * M resets the errand word before T is published, so that W can never come too early. M also gives up
+ * M resets the offer word before T is published, so that W can never come too early. M also gives up
  * its own proc before that, and so never has two.
  *
  * A thread must be there to take over M's proc, or all procs could wait for tasks that no thread is left
@@ -36,7 +36,7 @@
  * I1  m->locked.task is the task with BZ_MARK_LOCKED that stands on m or waits for it, or NULL.
  * I2  A machine with a locked task that does not run has no proc.
  *
- * [E] hand_over: errand release -> wait: errand acquire (given.h [A])   which proc it is
+ * [E] hand_over: offer release -> wait: offer acquire (handoff.h [A])   which proc it is
  */
 #include "sched/locked.h"
 
@@ -107,7 +107,7 @@ int blitz_thread_unlock(void)
 void bz_locked_pass_on(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    bz_given_rest(&m->locked.errand, false);
+    bz_handoff_rest(&m->locked.offer, false);
     m->locked.left_orphan = false;
     if (p == NULL)
         return;
@@ -138,7 +138,7 @@ void bz_locked_hand_over(struct bz_machine *m, bz_entry e)
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     home->locked.gift = p;
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
-    bz_given_give(&home->locked.errand, m->rt->os); /* [E] */
+    bz_handoff_give(&home->locked.offer, m->rt->os); /* [E] */
 }
 
 /* Return when to ask again for a thread for the proc we gave up, if there was none. */
@@ -153,7 +153,7 @@ void bz_locked_wait(struct bz_machine *m)
     const struct bz_os *os = m->rt->os;
     bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint. It does not burn */
     bz_os_delay(os, BZ_OS_AT_SLEEP);
-    while (!bz_given_sleep(&m->locked.errand, os, when_to_ask(m))) /* [E] */
+    while (!bz_handoff_sleep(&m->locked.offer, os, when_to_ask(m))) /* [E] */
         m->locked.left_orphan = bz_proc_adopt(m->last) && bz_proc_start(m->last, false) != 0;
     bz_proc_give(m->locked.gift, m);
     bz_resume_from_home(m, t);

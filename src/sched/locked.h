@@ -9,7 +9,7 @@
 #define BZ_LOCKED_H
 
 #include "os/os.h"
-#include "queue/given.h"
+#include "queue/handoff.h"
 #include "task/task.h"
 
 struct bz_machine;
@@ -20,7 +20,7 @@ struct bz_locked {
     bz_atomic(struct bz_task *)
         task;             /* runs nowhere else; NULL: none. The machine's, others look */
     unsigned depth;       /* of lock without unlock; the machine's own */
-    bz_os_word errand;    /* given.h: it waits here for a proc */
+    bz_os_word offer;     /* handoff.h: it waits here for a proc */
     struct bz_proc *gift; /* the proc; written by the giver */
     bool left_orphan;     /* no thread was there to take ours; the machine's own */
 };
@@ -28,7 +28,7 @@ struct bz_locked {
 static inline void bz_locked_init(struct bz_locked *l)
 {
     bz_atomic_init(&l->task, NULL);
-    bz_atomic_init(&l->errand, BZ_ASLEEP);
+    bz_atomic_init(&l->offer, BZ_HANDOFF_ASLEEP);
     l->depth = 0;
     l->gift = NULL;
     l->left_orphan = false;

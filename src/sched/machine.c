@@ -19,7 +19,7 @@
  * task. If the system has no stack to give, the machine still runs the task on the stack of its loop.
  * If that task waits, the machine leaves for g0 and goes on there: timers fire, tasks that have a
  * stack are resumed, and so deadlines hold. A task without a stack that finds its machine on g0 is run
- * in another way, or is hungry until a stack comes back: host.c.
+ * in another way, or waits until a stack comes back: host.c.
  *
  * From the first refusal on (is_short), a spawn takes the new task's stack at once, and returns -ENOMEM
  * if there is none. This ends when a spawn finds two stacks. Machines that sleep meanwhile do so on g0,
@@ -201,11 +201,11 @@ static BZ_ALWAYS_INLINE bool may_leave_quickly(struct bz_machine *m)
 
 /* The task is about to park: release stack pages that it does not need. Do so the first time it parks, and then
  * now and then. */
-static BZ_ALWAYS_INLINE void settle(struct bz_machine *m)
+static BZ_ALWAYS_INLINE void trim_stack(struct bz_machine *m)
 {
     struct bz_stack *s = m->runner;
     if (BZ_UNLIKELY(--s->parks_left == 0))
-        bz_stack_settle(s); /* the park may be long */
+        bz_stack_trim(s); /* the park may be long */
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
@@ -213,7 +213,7 @@ void bz_suspend(bz_ctx_hook *hook, void *arg)
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
     struct bz_task *t = may_leave_quickly(m) ? bz_quick_find(m->proc, &m->rt->idle) : NULL;
-    settle(m);
+    trim_stack(m);
     if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
         bz_count(&m->proc->counters, relays);
         switch_to(m, t, hook, arg);
@@ -527,7 +527,7 @@ void bz_machine_main(void *arg)
     if (rt->is.thread_start != NULL)
         rt->is.thread_start(rt->is.thread_ctx); /* as a plain thread: not in the runtime yet */
     bz_self_set(m);
-    bz_turns_sit(m);
+    bz_turns_enter(m);
     bz_ctx_adopt(&m->g0);
     struct bz_stack *first = m->runner;
     if (first != NULL) {
@@ -543,7 +543,7 @@ void bz_machine_main(void *arg)
             break;
     }
     clear_up(m);
-    bz_turns_rise(m);
+    bz_turns_leave(m);
     bz_self_set(NULL);
     if (rt->is.thread_stop != NULL)
         rt->is.thread_stop(rt->is.thread_ctx);

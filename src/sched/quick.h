@@ -36,7 +36,7 @@ static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_e
 /* Take the oldest entry out of the batch or the ring. 0: take the slow path. */
 static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle *idle)
 {
-    struct bz_hand *h = &p->hand;
+    struct bz_batch *h = &p->batch;
     uint32_t at = bz_load_relaxed(&h->at), count = bz_load_relaxed(&h->count); /* relaxed: ours */
     if (at < count) {
         if (count - at > 1 && BZ_UNLIKELY(!bz_idle_is_quiet(idle)))
@@ -45,7 +45,7 @@ static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle
         if (BZ_UNLIKELY(bz_entry_tag(e) != BZ_ENTRY_RESUMED || e == 0))
             return 0;                     /* claimed, or to be claimed */
         bz_store_relaxed(&h->at, at + 1); /* relaxed: ours */
-        bz_hand_warm_up(h, at);
+        bz_batch_warm_up(h, at);
         return e;
     }
     return bz_runq_take_few(&p->ring, p->ring.is_lone ? BZ_RUNQ_CAP : BZ_BATCH_FROM - 1);

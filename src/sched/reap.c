@@ -37,7 +37,7 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
     bz_trace_wake(t, 0);
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
     bool is_first =
-        !bz_next_is_set(p) && bz_hand_left(&p->hand) == 0 && bz_runq_queued_here(&p->ring) == 0;
+        !bz_next_is_set(p) && bz_batch_left(&p->batch) == 0 && bz_runq_queued_here(&p->ring) == 0;
     if (is_first && bz_monitor_is_up(m->rt)) {
         bz_store_relaxed(&p->next, e); /* relaxed: ours to touch */
         return false;
@@ -66,12 +66,12 @@ static void pass_on(struct bz_proc *home, struct bz_task *t)
 }
 
 /* Deliver the whole ready list on the machine that polled it. In the runtime. */
-static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harvest *harvest)
+static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_reaped *reaped)
 {
     struct bz_wake wakes[BZ_SIDES];
     struct bz_proc *home = home_of_completions(p);
     bool is_more = false;
-    while (bz_poll_deliver(&p->poll, harvest, wakes))
+    while (bz_poll_deliver(&p->poll, reaped, wakes))
         for (int s = 0; s < BZ_SIDES; s++) {
             bool is_near = wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt;
             if (is_near && BZ_UNLIKELY(home != NULL))
@@ -85,15 +85,15 @@ static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_harv
         bz_rouse_for_batch(m);
 }
 
-bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
+bool bz_io_deliver(struct bz_proc *p, struct bz_reaped *reaped)
 {
     uint32_t was;
     struct bz_wake wakes[BZ_SIDES];
-    bool is_any = harvest->count > 0;
+    bool is_any = reaped->count > 0;
     struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
     if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt) && !BZ_BROKEN(148))
-        deliver_here(m, p, harvest);
-    while (bz_poll_deliver(&p->poll, harvest, wakes))
+        deliver_here(m, p, reaped);
+    while (bz_poll_deliver(&p->poll, reaped, wakes))
         for (int s = 0; s < BZ_SIDES; s++)
             bz_io_wake(p->rt, &wakes[s]);
     if (is_any)
@@ -101,9 +101,9 @@ bool bz_io_deliver(struct bz_proc *p, struct bz_harvest *harvest)
     return is_any;
 }
 
-bool bz_io_reap(struct bz_proc *p, struct bz_harvest *harvest)
+bool bz_io_reap(struct bz_proc *p, struct bz_reaped *reaped)
 {
-    harvest->count = harvest->at = 0;
-    bz_poll_reap(&p->poll, harvest);
-    return bz_io_deliver(p, harvest);
+    reaped->count = reaped->at = 0;
+    bz_poll_reap(&p->poll, reaped);
+    return bz_io_deliver(p, reaped);
 }

@@ -136,22 +136,22 @@ bz_entry bz_search(struct bz_machine *m)
     return spin(m);
 }
 
-static uint64_t sleep_until(struct bz_machine *m, bool is_hungry)
+static uint64_t sleep_until(struct bz_machine *m, bool wants_stack)
 {
     uint64_t until = bz_timers_first(m->proc);
-    if (!is_hungry)
+    if (!wants_stack)
         return until;
     uint64_t soon = bz_os_now(m->rt->os) + HUNGRY_NS;
     return soon < until ? soon : until;
 }
 
 #if defined(BZ_WATCH)
-static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
+static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_reaped *heard)
 {
     bz_watch_sleep(m, until, heard);
 }
 #else
-static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
+static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_reaped *heard)
 {
     bz_poll_wait(&m->proc->poll, until, heard);
 }
@@ -159,7 +159,7 @@ static void sleep_now(struct bz_machine *m, uint64_t until, struct bz_harvest *h
 
 /* Sleep. The first time that tasks wait for long, start the monitor to check whether it is a
  * deadlock. */
-static void sleep_patiently(struct bz_machine *m, uint64_t until, struct bz_harvest *heard)
+static void sleep_patiently(struct bz_machine *m, uint64_t until, struct bz_reaped *heard)
 {
     struct bz_runtime *rt = m->rt;
     uint64_t soon = bz_deadlock_patience(rt, until);
@@ -208,7 +208,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     }
     if (bz_next_is_set(p))
         return true; /* a destructor of the last task woke it: only we can run it */
-    bool is_hungry = !bz_entries_is_empty(&p->hungry);
+    bool wants_stack = !bz_entries_is_empty(&p->want_stack);
     count_sleep(m);
     bz_poll_prepare(&p->poll);
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
@@ -218,7 +218,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     if (!will_search && bz_monitor_is_slow(rt))
         bz_monitor_tell(rt);
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
-    if (!will_search && !sleep_with_proc(m, sleep_until(m, is_hungry)))
+    if (!will_search && !sleep_with_proc(m, sleep_until(m, wants_stack)))
         return false;
     m->is_searching = bz_idle_stay(&rt->idle, p->index, will_search);
     bz_monitor_woke(m);

@@ -54,7 +54,7 @@
  *  - a lower priority for strays: a thread needs a privilege to raise it again.
  *
  * I1  A machine is asked and looked at by the monitor alone. A new thread clears the request to its predecessor.
- * I2  seat->thread is the id of the thread that runs the machine, or 0. If the thread ends or the machine changes
+ * I2  turn->thread is the id of the thread that runs the machine, or 0. If the thread ends or the machine changes
  *     threads after we read it, the signal reaches no thread, or a thread of ours that was not asked.
  * I3  A machine that is stopped has no proc.
  */
@@ -63,7 +63,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "os/urge.h"
+#include "os/interrupt.h"
 #include "proc/state.h"
 
 enum {
@@ -92,7 +92,7 @@ static void count(bz_atomic(uint64_t) *statistic)
 static void thaw_all(struct bz_runtime *rt)
 {
     for (unsigned i = bz_machines_count(rt); i-- > 0;)
-        (void)bz_halt_go(&bz_machines_at(rt, i)->seat.halt, rt->os);
+        (void)bz_halt_go(&bz_machines_at(rt, i)->turn.halt, rt->os);
 }
 
 /* ---- the handler: the stopped thread ---- */
@@ -103,16 +103,16 @@ static uint64_t watch_monitor(void *machine)
 {
     struct bz_machine *m = machine;
     struct bz_runtime *rt = m->rt;
-    struct bz_seat *seat = &m->seat;
+    struct bz_turn *turn = &m->turn;
     uint32_t guard = 0, me = m->index + 1;
     bool is_guard = bz_load_relaxed(&rt->turns.guard) == me || /* relaxed: a role, not an order */
                     bz_cas_strong_rlx_rlx(&rt->turns.guard, &guard, me); /* relaxed: likewise */
     uint64_t looks = bz_load_relaxed(&rt->monitor.looks),
              now = bz_os_now(rt->os); /* relaxed: a hint */
-    if (looks != seat->looks_seen || seat->seen_ns == 0) {
-        seat->looks_seen = looks;
-        seat->seen_ns = now;
-    } else if (now - seat->seen_ns >= STALL_NS && !BZ_BROKEN(272)) {
+    if (looks != turn->looks_seen || turn->seen_ns == 0) {
+        turn->looks_seen = looks;
+        turn->seen_ns = now;
+    } else if (now - turn->seen_ns >= STALL_NS && !BZ_BROKEN(272)) {
         thaw_all(rt);
         return 0;
     }
@@ -121,12 +121,12 @@ static uint64_t watch_monitor(void *machine)
 
 static void stop_here(struct bz_machine *m)
 {
-    struct bz_seat *seat = &m->seat;
+    struct bz_turn *turn = &m->turn;
     uint32_t me = m->index + 1;
-    seat->seen_ns = 0;
-    bz_store_relaxed(&seat->task, m->current); /* relaxed: a hint for the monitor */
-    if (bz_halt_here(&seat->halt, m->rt->os, watch_monitor, m))
-        count(&seat->stopped);
+    turn->seen_ns = 0;
+    bz_store_relaxed(&turn->task, m->current); /* relaxed: a hint for the monitor */
+    if (bz_halt_here(&turn->halt, m->rt->os, watch_monitor, m))
+        count(&turn->stopped);
     (void)bz_cas_strong_rlx_rlx(&m->rt->turns.guard, &me, 0); /* relaxed: a role, not an order */
 }
 
@@ -140,10 +140,10 @@ static bool has_no_proc(struct bz_machine *m)
     return m->proc == NULL || is_taken || BZ_BROKEN(273);
 }
 
-void bz_turns_urged(uintptr_t pc)
+void bz_turns_interruptd(uintptr_t pc)
 {
     struct bz_machine *m = bz_machine_self();
-    if (m == NULL || !bz_halt_is_asked(&m->seat.halt))
+    if (m == NULL || !bz_halt_is_asked(&m->turn.halt))
         return;
     bool may =
         bz_machine_may_interrupt(m) && has_no_proc(m) && (bz_self_holds() == 0 || BZ_BROKEN(274));
@@ -151,9 +151,10 @@ void bz_turns_urged(uintptr_t pc)
         stop_here(m);
         return;
     }
-    count(&m->seat.refused);
+    count(&m->turn.refused);
     if (may) /* try at another instruction, with a varying delay */
-        bz_os_urge_again(m->rt->os, AGAIN_NS + bz_load_relaxed(&m->seat.refused) * 7919 % AGAIN_NS);
+        bz_os_interrupt_again(m->rt->os,
+                              AGAIN_NS + bz_load_relaxed(&m->turn.refused) * 7919 % AGAIN_NS);
 }
 
 /* ---- its beginning and end ---- */
@@ -171,18 +172,18 @@ void bz_turns_init(struct bz_runtime *rt)
 void bz_turns_fini(struct bz_runtime *rt)
 {
     if (rt->turns.is_watched)
-        bz_os_urge_unwatch(rt->os);
+        bz_os_interrupt_unwatch(rt->os);
 }
 
-void bz_turns_sit(struct bz_machine *m)
+void bz_turns_enter(struct bz_machine *m)
 {
-    (void)bz_halt_go(&m->seat.halt, m->rt->os); /* clear the request to the previous thread */
-    bz_store_relaxed(&m->seat.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
+    (void)bz_halt_go(&m->turn.halt, m->rt->os); /* clear the request to the previous thread */
+    bz_store_relaxed(&m->turn.thread, bz_os_thread_id(m->rt->os)); /* relaxed: I2 */
 }
 
-void bz_turns_rise(struct bz_machine *m)
+void bz_turns_leave(struct bz_machine *m)
 {
-    bz_store_relaxed(&m->seat.thread, 0); /* relaxed: I2 */
+    bz_store_relaxed(&m->turn.thread, 0); /* relaxed: I2 */
 }
 
 void bz_turns_end(struct bz_runtime *rt, bool is_over)
@@ -198,7 +199,7 @@ static bool is_possible(struct bz_runtime *rt)
     struct bz_turns *t = &rt->turns;
     if (t->is_watched || bz_turns_are_refused(t))
         return t->is_watched;
-    int err = bz_os_urge_watch(rt->os, bz_turns_urged);
+    int err = bz_os_interrupt_watch(rt->os, bz_turns_interruptd);
     t->is_watched = err == 0;
     bz_store_relaxed(&t->is_refused, err != 0); /* relaxed: a hint to others */
     if (err != 0 && err != -ENOSYS)
@@ -224,26 +225,26 @@ static bool cpu_time(struct bz_machine *m, uint64_t *out)
 static bool has_burnt_since(struct bz_machine *m, uint64_t now)
 {
     uint64_t used = 0;
-    return m->seat.used_ns != 0 && cpu_time(m, &used) &&
-           used - m->seat.used_ns >= (now - m->seat.since_ns) / 2;
+    return m->turn.used_ns != 0 && cpu_time(m, &used) &&
+           used - m->turn.used_ns >= (now - m->turn.since_ns) / 2;
 }
 
 void bz_turns_go(struct bz_machine *m, uint64_t now)
 {
-    if (bz_halt_go(&m->seat.halt, m->rt->os)) {
-        m->seat.thawed_ns = now;
-        if (!cpu_time(m, &m->seat.used_ns))
-            m->seat.used_ns = 0;
+    if (bz_halt_go(&m->turn.halt, m->rt->os)) {
+        m->turn.thawed_ns = now;
+        if (!cpu_time(m, &m->turn.used_ns))
+            m->turn.used_ns = 0;
     }
-    m->seat.since_ns = now;
-    m->seat.was_stopped = false;
-    m->seat.tries = 0;
+    m->turn.since_ns = now;
+    m->turn.was_stopped = false;
+    m->turn.tries = 0;
 }
 
 void bz_turns_stop(struct bz_machine *m, uint64_t now)
 {
-    struct bz_seat *seat = &m->seat;
-    uint32_t thread = bz_load_relaxed(&seat->thread); /* relaxed: I2 */
+    struct bz_turn *turn = &m->turn;
+    uint32_t thread = bz_load_relaxed(&turn->thread); /* relaxed: I2 */
     if (thread == 0)
         return;
     if (!has_burnt_since(m, now) && bz_os_thread_sleeps(m->rt->os, thread) == 1) {
@@ -251,30 +252,30 @@ void bz_turns_stop(struct bz_machine *m, uint64_t now)
         bz_turns_go(m, now);
         return;
     }
-    bz_halt_ask(&seat->halt);
-    seat->sent_ns = now;
-    seat->tries++;
-    (void)bz_os_thread_urge(m->rt->os, thread); /* a failed signal is sent again */
+    bz_halt_ask(&turn->halt);
+    turn->sent_ns = now;
+    turn->tries++;
+    (void)bz_os_thread_interrupt(m->rt->os, thread); /* a failed signal is sent again */
 }
 
 /* Record since when it has been in its state. */
 static void look_at(struct bz_machine *m, uint64_t now)
 {
-    struct bz_seat *seat = &m->seat;
-    bool is_stopped = bz_halt_is_stopped(&seat->halt);
-    if (is_stopped != seat->was_stopped || seat->since_ns == 0) {
-        seat->since_ns = now;
-        seat->tries = 0;
+    struct bz_turn *turn = &m->turn;
+    bool is_stopped = bz_halt_is_stopped(&turn->halt);
+    if (is_stopped != turn->was_stopped || turn->since_ns == 0) {
+        turn->since_ns = now;
+        turn->tries = 0;
     }
-    seat->was_stopped = is_stopped;
-    seat->is_deaf &= !is_stopped;
+    turn->was_stopped = is_stopped;
+    turn->is_deaf &= !is_stopped;
 }
 
 /* ---- the monitor: turns ---- */
 
 static bool is_cancelled(struct bz_machine *m)
 {
-    struct bz_task *t = bz_load_relaxed(&m->seat.task); /* relaxed: a hint; headers stay mapped */
+    struct bz_task *t = bz_load_relaxed(&m->turn.task); /* relaxed: a hint; headers stay mapped */
     return t != NULL &&
            (bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED) != 0; /* relaxed: likewise */
 }
@@ -285,7 +286,7 @@ static bool goes_before(struct bz_machine *a, struct bz_machine *b)
     bool is_first = is_cancelled(a);
     if (is_first != is_cancelled(b))
         return is_first;
-    return a->seat.since_ns < b->seat.since_ns;
+    return a->turn.since_ns < b->turn.since_ns;
 }
 
 static void swap(struct bz_machine **a, struct bz_machine **b)
@@ -300,7 +301,7 @@ static unsigned part(struct bz_machine **hogs, unsigned n)
 {
     unsigned stopped = 0;
     for (unsigned i = 0; i < n; i++)
-        if (hogs[i]->seat.was_stopped)
+        if (hogs[i]->turn.was_stopped)
             swap(&hogs[i], &hogs[stopped++]);
     return stopped;
 }
@@ -320,7 +321,7 @@ static void sort(struct bz_machine **hogs, unsigned n)
     for (unsigned i = 1; i < n; i++) {
         struct bz_machine *m = hogs[i];
         unsigned at = i;
-        for (; at > 0 && m->seat.since_ns < hogs[at - 1]->seat.since_ns; at--)
+        for (; at > 0 && m->turn.since_ns < hogs[at - 1]->turn.since_ns; at--)
             hogs[at] = hogs[at - 1];
         hogs[at] = m;
     }
@@ -341,14 +342,14 @@ static uint64_t sooner(uint64_t a, uint64_t b)
  * could not be stopped the last time gets fewer tries. Returns when to look again. */
 static uint64_t insist(struct bz_machine *m, uint64_t now)
 {
-    struct bz_seat *seat = &m->seat;
-    if (now - seat->sent_ns < RETRY_NS)
-        return seat->sent_ns + RETRY_NS;
-    if (seat->tries < (seat->is_deaf ? 1 : PATIENCE)) {
+    struct bz_turn *turn = &m->turn;
+    if (now - turn->sent_ns < RETRY_NS)
+        return turn->sent_ns + RETRY_NS;
+    if (turn->tries < (turn->is_deaf ? 1 : PATIENCE)) {
         bz_turns_stop(m, now);
     } else {
         bz_turns_go(m, now);
-        seat->is_deaf = true;
+        turn->is_deaf = true;
     }
     return now + RETRY_NS;
 }
@@ -361,8 +362,8 @@ static unsigned make_room(struct bz_machine **hogs, unsigned n, uint64_t now, ui
     unsigned asked = 0;
     for (unsigned i = 0; i < n; i++) {
         struct bz_machine *m = hogs[i];
-        uint64_t ran = now - m->seat.since_ns;
-        if (bz_halt_is_asked(&m->seat.halt))
+        uint64_t ran = now - m->turn.since_ns;
+        if (bz_halt_is_asked(&m->turn.halt))
             continue;
         if (m->is_proven && (asked < over || (asked < over + waiting && ran + EARLY_NS >= slice))) {
             bz_turns_stop(m, now);
@@ -371,7 +372,7 @@ static unsigned make_room(struct bz_machine **hogs, unsigned n, uint64_t now, ui
         } else if (over + waiting > 0) {
             *next = sooner(*next, !m->is_proven  ? now + PROOF_NS
                                   : ran >= slice ? now + RETRY_NS
-                                                 : m->seat.since_ns + slice);
+                                                 : m->turn.since_ns + slice);
         }
     }
     return asked;
@@ -387,11 +388,11 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
     unsigned stopped = part(hogs, n);
     sort(hogs + stopped, n - stopped);
     for (unsigned i = stopped; i < n; i++) {
-        if (!bz_halt_is_running(&hogs[i]->seat.halt) && n <= allowed)
+        if (!bz_halt_is_running(&hogs[i]->turn.halt) && n <= allowed)
             bz_turns_go(hogs[i], now); /* there is room for all */
-        if (bz_halt_is_asked(&hogs[i]->seat.halt))
+        if (bz_halt_is_asked(&hogs[i]->turn.halt))
             next = sooner(next, insist(hogs[i], now));
-        running += bz_halt_is_running(&hogs[i]->seat.halt);
+        running += bz_halt_is_running(&hogs[i]->turn.halt);
     }
     unsigned over = running > allowed ? running - allowed : 0;
     unsigned free = running < allowed ? allowed - running : 0;
@@ -413,9 +414,9 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
  * machine has returned or is blocked, withdraw a request to stop. */
 static bool takes_part(struct bz_machine *m, uint64_t now)
 {
-    bool is_stopped = bz_halt_is_stopped(&m->seat.halt);
+    bool is_stopped = bz_halt_is_stopped(&m->turn.halt);
     bool is_hog = bz_load_relaxed(&m->is_stray) != 0 && m->burns; /* relaxed: a hint */
-    if (!is_hog && !bz_halt_is_running(&m->seat.halt))
+    if (!is_hog && !bz_halt_is_running(&m->turn.halt))
         bz_turns_go(m, now);
     return is_hog || is_stopped;
 }
@@ -477,7 +478,7 @@ static uint64_t look_at_asked(struct bz_turns *t, uint64_t now)
     unsigned left = 0;
     for (unsigned i = 0; i < t->asked_count; i++) {
         struct bz_machine *m = t->asked[i];
-        if (!bz_halt_is_asked(&m->seat.halt))
+        if (!bz_halt_is_asked(&m->turn.halt))
             continue;
         next = sooner(next, insist(m, now));
         t->asked[left++] = m;
@@ -490,7 +491,7 @@ static void note_asked(struct bz_turns *t, struct bz_machine **hogs, unsigned n)
 {
     t->asked_count = 0;
     for (unsigned i = 0; i < n; i++)
-        if (bz_halt_is_asked(&hogs[i]->seat.halt) && t->asked_count < BZ_TURNS_ASKED)
+        if (bz_halt_is_asked(&hogs[i]->turn.halt) && t->asked_count < BZ_TURNS_ASKED)
             t->asked[t->asked_count++] = hogs[i];
 }
 
@@ -499,8 +500,8 @@ static uint64_t first_end(struct bz_machine **hogs, unsigned n, uint64_t now)
 {
     uint64_t slice = slice_for(n), end = now + slice;
     for (unsigned i = 0; i < n; i++)
-        if (bz_halt_is_running(&hogs[i]->seat.halt))
-            end = sooner(end, hogs[i]->is_proven ? hogs[i]->seat.since_ns + slice : now + PROOF_NS);
+        if (bz_halt_is_running(&hogs[i]->turn.halt))
+            end = sooner(end, hogs[i]->is_proven ? hogs[i]->turn.since_ns + slice : now + PROOF_NS);
     return end > now + PROOF_NS ? end : now + PROOF_NS;
 }
 

@@ -15,7 +15,7 @@ struct bz_runtime;
 struct bz_task;
 
 /* For each machine. */
-struct bz_seat {
+struct bz_turn {
     struct bz_halt halt;
     bz_atomic(uint32_t) thread;       /* the system's id; 0: no thread. Written by the thread */
     bz_atomic(struct bz_task *) task; /* the task that was stopped last; written by the thread */
@@ -62,8 +62,8 @@ void bz_turns_init(struct bz_runtime *rt);
 void bz_turns_fini(struct bz_runtime *rt); /* every machine has left */
 
 /* Called on a thread when it begins to run the machine, and when it ends. */
-void bz_turns_sit(struct bz_machine *m);
-void bz_turns_rise(struct bz_machine *m);
+void bz_turns_enter(struct bz_machine *m);
+void bz_turns_leave(struct bz_machine *m);
 
 /* Shutdown: let all hogs run, until `is_over` is cleared. Any thread. */
 void bz_turns_end(struct bz_runtime *rt, bool is_over);
@@ -96,7 +96,7 @@ static inline bool bz_turns_are_refused(struct bz_turns *t)
 void bz_turns_stop(struct bz_machine *m, uint64_t now);
 void bz_turns_go(struct bz_machine *m, uint64_t now);
 /* Called by the interrupt. */
-void bz_turns_urged(uintptr_t pc);
+void bz_turns_interruptd(uintptr_t pc);
 /* The policy over given machines, of which `allowed` may run. */
 uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine **hogs, unsigned n,
                          unsigned allowed);

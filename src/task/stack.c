@@ -101,7 +101,7 @@ static void deep_pages_discard(struct bz_stack *s)
     s->deep_left = 0;
 }
 
-/* The slow path of bz_stack_settle: the stack is wide, or becomes wide. */
+/* The slow path of bz_stack_trim: the stack is wide, or becomes wide. */
 static void depth_settle(struct bz_stack *s, const void *sp)
 {
     bool is_broken = !s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS);
@@ -126,7 +126,7 @@ static void canary_check(const struct bz_stack *s)
 }
 
 /* If this function runs on `s`, its own frame is below all live data. */
-BZ_NOINLINE void bz_stack_settle(struct bz_stack *s)
+BZ_NOINLINE void bz_stack_trim(struct bz_stack *s)
 {
     s->parks_left = s->guard == BZ_STACK_GUARD_CANARY ? 1 : BZ_STACK_SETTLE_EVERY;
     if (s->guard == BZ_STACK_GUARD_CANARY && !BZ_BROKEN(43))
@@ -239,7 +239,7 @@ int bz_stack_take(struct bz_stack_cache *c, enum bz_stack_class class, struct bz
 void bz_stack_give(struct bz_stack_cache *c, struct bz_stack *s)
 {
     struct bz_stack_warm *warm = &c->warm[s->class];
-    bz_stack_settle(s);
+    bz_stack_trim(s);
     if (warm->count == BZ_STACK_CACHE_MAX)
         warm_spill(c, (enum bz_stack_class)s->class, SPILL);
     warm->entry[warm->count++] = entry_of(s);

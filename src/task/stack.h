@@ -67,7 +67,7 @@ struct bz_stack {
     uint8_t guard;              /* enum bz_stack_guard_kind; constant */
     uint8_t is_wide;            /* was used below its top page: stack.c, depth */
     uint8_t deep_left;          /* shallow uses until its deep pages are freed; 0: it has none */
-    uint8_t parks_left; /* parks until the next bz_stack_settle, which sets it; used by the owner */
+    uint8_t parks_left; /* parks until the next bz_stack_trim, which sets it; used by the owner */
     uint32_t note;      /* Valgrind's id of it */
     uint64_t *mark;     /* the watermark in use: stack.c, depth */
     char name[BZ_STACK_NAME_MAX];
@@ -160,7 +160,7 @@ void bz_stack_give(struct bz_stack_cache *c, struct bz_stack *s);
  * BZ_STACK_SETTLE_EVERYth park of a stack with a guard.
  */
 enum { BZ_STACK_SETTLE_EVERY = 8 };
-void bz_stack_settle(struct bz_stack *s);
+void bz_stack_trim(struct bz_stack *s);
 
 /* Set the name for messages, truncated to BZ_STACK_NAME_MAX - 1 bytes; NULL for none. A give clears
  * it. */

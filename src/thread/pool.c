@@ -49,7 +49,7 @@
  * I2  count is the length of idle and busy together, until fini; machines + working is that of busy.
  * I3  Work is in the queue only while some thread works, or a thread holds the lock.
  *
- * [A] rouse: given release -> rest: given acquire (given.h [A])   the work is filled in
+ * [A] rouse: given release -> rest: given acquire (handoff.h [A])   the work is filled in
  */
 #include "thread/pool.h"
 
@@ -57,7 +57,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "queue/given.h"
+#include "queue/handoff.h"
 
 struct bz_pool_thread {
     struct bz_list in;    /* one of the pool's lists; guarded by its lock */
@@ -66,7 +66,7 @@ struct bz_pool_thread {
     void (*fn)(void *arg); /* a machine, or NULL; written by the giver, [A] */
     void *arg;
     struct bz_work *work;   /* a piece of work, or NULL; likewise. Both NULL: end */
-    bz_os_word given;       /* given.h: something to do, or an end */
+    bz_os_word given;       /* handoff.h: something to do, or an end */
     unsigned spins;         /* turns before it sleeps; private */
     bz_fate fate;           /* whether its work may be, or was, abandoned */
     const struct bz_os *os; /* constant, for an abandoned thread, like */
@@ -173,7 +173,7 @@ static void unassign(struct bz_pool_thread *t)
 /* Wake an idle thread; without an assignment it ends. */
 static void rouse(struct bz_pool_thread *t)
 {
-    bz_given_give(&t->given, t->pool->os); /* [A] */
+    bz_handoff_give(&t->given, t->pool->os); /* [A] */
 }
 
 /* ---- starting ---- */
@@ -195,7 +195,7 @@ static struct bz_pool_thread *thread_new(struct bz_pool *pool)
             .pool = pool, .spins = SPINS_MAX, .os = pool->os, .alloc = *pool->alloc};
         bz_atomic_init(&t->fate, BZ_FATE_FIXED);
         bz_list_init(&t->in);
-        bz_atomic_init(&t->given, BZ_GIVEN);
+        bz_atomic_init(&t->given, BZ_HANDOFF_GIVEN);
     }
     return t;
 }
@@ -386,7 +386,7 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *before = NULL;
     bz_lock_take(&pool->lock, pool->os);
-    bool may = !bz_given_is(&t->given) && idle_count(pool) > pool->kept;
+    bool may = !bz_handoff_is_given(&t->given) && idle_count(pool) > pool->kept;
     if (may) {
         before = bz_list_take_front(&pool->left);
         move_to(&pool->left, t);
@@ -402,14 +402,14 @@ static bool leave(struct bz_pool *pool, struct bz_pool_thread *t)
 static bool spin(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     for (unsigned round = 0; round < t->spins; round++) {
-        if (bz_given_is(&t->given)) { /* [A] */
+        if (bz_handoff_is_given(&t->given)) { /* [A] */
             t->spins = SPINS_MAX;
             return true;
         }
         bz_os_relax(pool->os, round);
     }
     t->spins = t->spins > SPINS_MIN ? t->spins - 1 : SPINS_MIN;
-    bz_given_doze(&t->given);
+    bz_handoff_doze(&t->given);
     return false;
 }
 
@@ -418,7 +418,7 @@ static bool fall_asleep(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     uint64_t since = bz_os_now(pool->os), until = since + BZ_POOL_IDLE_NS;
     bz_os_delay(pool->os, BZ_OS_AT_SLEEP);
-    while (!bz_given_sleep(&t->given, pool->os, until)) { /* [A] */
+    while (!bz_handoff_sleep(&t->given, pool->os, until)) { /* [A] */
         if (leave(pool, t))
             return false;
         until = bz_os_now(pool->os) + BZ_POOL_IDLE_NS; /* it is kept, or was given something */
@@ -442,10 +442,10 @@ static bool lie_down(struct bz_pool *pool, struct bz_pool_thread *t)
 {
     struct bz_list *last = pool->idle.prev, *at = &pool->idle;
     /* relaxed: a guess */
-    if (last != at && bz_load_relaxed(&thread_of(last)->given) == BZ_AWAKE)
+    if (last != at && bz_load_relaxed(&thread_of(last)->given) == BZ_HANDOFF_AWAKE)
         at = last; /* before it; else at the end */
     bool may_spin = at == &pool->idle && SPINS_MAX > 0;
-    bz_given_rest(&t->given, may_spin);
+    bz_handoff_rest(&t->given, may_spin);
     bz_list_remove(&t->in);
     bz_list_push_back(at, &t->in);
     return may_spin;

@@ -101,7 +101,7 @@ static BZ_ALWAYS_INLINE void bz_wait_order(const struct bz_runtime *rt)
 
 /* The slow halves of the functions below. */
 void bz_wait_pass_on(struct bz_task *me, struct bz_task *child);
-void bz_wait_settle(struct bz_task *me);
+void bz_wait_outlast_cancellers(struct bz_task *me);
 
 /*
  * The calling task waits for the end of a child from here on. Only the child's end ends the wait. A cancel
@@ -124,7 +124,7 @@ static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
     bz_wait_order(me->rt);
     /* relaxed: [L] */
     if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) && !BZ_BROKEN(80))
-        bz_wait_settle(me);
+        bz_wait_outlast_cancellers(me);
 }
 
 /* Record for dumps that the calling task waits for a job or a future (tagged). No other code

@@ -1,7 +1,7 @@
 /*
  * broadcast_model.c - broadcasts and watches: every change wakes the waiters.
  *
- *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/crowd.c
+ *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/listeners.c
  *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/base/list.c

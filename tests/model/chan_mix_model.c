@@ -3,7 +3,7 @@
  * threads that poll a future, alone or in a select.
  *
  *   covers: src/chan/future.c src/chan/select_future.c src/chan/core.c
- *   needs: src/chan/gate.c src/chan/request.c src/chan/calls.c src/chan/select.c
+ *   needs: src/chan/chan_lock.c src/chan/request.c src/chan/calls.c src/chan/select.c
  *   needs: src/chan/chan.c src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c src/base/list.c
@@ -56,7 +56,7 @@ static void then_nothing_is_left(void)
     for (int i = 0; i < 2; i++) {
         bz_chan_check(c[i]);
         m_assert(bz_list_is_empty(&c[i]->receivers) && bz_list_is_empty(&c[i]->senders));
-        m_assert(c[i]->told_receivers + c[i]->told_senders + c[i]->values.count == 0);
+        m_assert(c[i]->notified_receivers + c[i]->notified_senders + c[i]->values.count == 0);
         blitz_chan_unref(c[i]);
     }
 }

@@ -2,7 +2,7 @@
  * chan_model.c - a channel with waiters: each value is received once, with all earlier writes of
  * its sender, and no party waits forever.
  *
- *   covers: src/chan/gate.h src/chan/gate.c src/chan/core.c src/chan/request.c src/chan/calls.c
+ *   covers: src/chan/chan_lock.h src/chan/chan_lock.c src/chan/core.c src/chan/request.c src/chan/calls.c
  *   covers: src/chan/chan.h src/chan/chan.c
  *   needs: src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
@@ -43,7 +43,7 @@ static void receives_7(void)
     m_assert(bz_get(&before) == 1);
 }
 
-/* gate.h [A]: by whichever of the two comes second. */
+/* chan_lock.h [A]: by whichever of the two comes second. */
 MODEL(chan, a_rendezvous_passes_the_value_and_earlier_writes)
 {
     given(0);

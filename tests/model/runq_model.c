@@ -196,10 +196,10 @@ MODEL(runq, every_task_is_taken_exactly_once)
 
 static void owner_takes_a_hand(void)
 {
-    bz_entry hand[2];
-    unsigned count = bz_runq_take_some(&mine, hand, 2);
+    bz_entry batch[2];
+    unsigned count = bz_runq_take_some(&mine, batch, 2);
     for (unsigned i = 0; i < count; i++)
-        take(hand[i]);
+        take(batch[i]);
 }
 
 static void owner_takes_a_hand_and_pushes_3(void)

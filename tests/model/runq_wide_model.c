@@ -117,10 +117,10 @@ static void another_thief_steals(void)
 
 static void owner_takes_a_hand(void)
 {
-    bz_entry hand[4];
-    unsigned count = bz_runq_take_some(&mine, hand, 4);
+    bz_entry batch[4];
+    unsigned count = bz_runq_take_some(&mine, batch, 4);
     for (unsigned i = 0; i < count; i++)
-        take(hand[i]);
+        take(batch[i]);
 }
 
 MODEL(runq, a_batch_and_two_thieves_share_the_entries)

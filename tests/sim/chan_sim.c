@@ -221,7 +221,7 @@ static void play_recorded(const struct bz_os *os, void *arg)
         FAIL("capacity %d, timed out beside what it waited for:\n%s", s->h.capacity, text);
     }
     CHECK(bz_list_is_empty(&s->c->receivers) && bz_list_is_empty(&s->c->senders));
-    CHECK_EQ(s->c->told_receivers + s->c->told_senders + s->c->permits, 0u);
+    CHECK_EQ(s->c->notified_receivers + s->c->notified_senders + s->c->permits, 0u);
     blitz_chan_sender_drop(s->c);
     blitz_chan_unref(s->c);
 }
@@ -355,7 +355,7 @@ static void drain(blitz_chan *c)
     while (blitz_chan_try_recv(c, &value) == 0)
         has_received(value);
     CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders));
-    CHECK_EQ(c->told_receivers + c->told_senders, 0u);
+    CHECK_EQ(c->notified_receivers + c->notified_senders, 0u);
     blitz_chan_unref(c);
 }
 

@@ -304,7 +304,7 @@ TEST(handover, a_hog_that_has_ended_makes_room_for_the_next)
         uint64_t seed = sim_next_seed();
         t_watch("simulation seed 0x%llx", (unsigned long long)seed);
         struct bz_sim_config config = {.seed = seed,
-                                       .has_no_urge = i % 2}; /* strays take turns, or not */
+                                       .has_no_interrupt = i % 2}; /* strays take turns, or not */
         CHECK_EQ(bz_sim_run(&config, play_with_a_limit, NULL, NULL), 0);
     }
 }

@@ -388,7 +388,7 @@ TEST(turns_sim, without_interrupts_all_others_go_on)
         struct sim_scene s = {1 + (unsigned)(seed % 4), beside_hogs_that_end, (void *)(uintptr_t)12,
                               0};
         struct bz_sim_config config = {
-            .seed = seed, .cpus = CPUS, .has_no_urge = true, .steps_max = 40000000};
+            .seed = seed, .cpus = CPUS, .has_no_interrupt = true, .steps_max = 40000000};
         t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, s.procs);
         CHECK_EQ(bz_sim_run(&config, sim_play, &s, NULL), 0);
     }

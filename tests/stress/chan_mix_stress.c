@@ -47,7 +47,7 @@ struct pair {
     struct {
         blitz_frame frame;
         blitz_oneshot_future shot;
-        blitz_chan_future hand;
+        blitz_chan_future batch;
         blitz_sleep_future timer;
     } in; /* a stackless receiver's */
     blitz_oneshot *o;
@@ -105,8 +105,8 @@ static blitz_poll polls(void *state, blitz_cx *cx)
     BLITZ_BEGIN(&p->in.frame, cx);
     for (; p->left > 0; p->left--) {
         make(p);
-        blitz_chan_send_future_init(&p->in.hand, p->shots, &p->o);
-        BLITZ_AWAIT(rc, &p->in.hand.future);
+        blitz_chan_send_future_init(&p->in.batch, p->shots, &p->o);
+        BLITZ_AWAIT(rc, &p->in.batch.future);
         CHECK_EQ(rc, 0);
         blitz_oneshot_recv_future_init(&p->in.shot, p->o, &p->value);
         BLITZ_AWAIT_UNTIL(rc, &p->in.shot.future, &p->in.timer, some_deadline(p));

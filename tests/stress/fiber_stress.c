@@ -202,7 +202,7 @@ static BZ_NOINLINE uint64_t wander(struct bz_coro *c, struct fiber *f, int depth
     if (depth > 0)
         (void)wander(c, f, depth - 1);
     f->home = (int)((f->seed >> (depth % 60)) & 1);
-    bz_stack_settle(f->stack);
+    bz_stack_trim(f->stack);
     bz_coro_yield_with(c, publish, f);
     for (int i = 0; i < 8; i++)
         CHECK_EQ(frame[i], f->seed + (uint64_t)(depth * 8 + i));

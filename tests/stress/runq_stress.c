@@ -33,11 +33,11 @@ static void push(bz_entry e)
 /* One by one, or a hand at a time. Returns the entry taken last. */
 static bz_entry take(int me, struct bz_rng *r)
 {
-    bz_entry hand[8], e = 0;
+    bz_entry batch[8], e = 0;
     if (bz_rng_below(r, 2) == 0) {
-        unsigned count = bz_runq_take_some(&ring[me], hand, 1 + bz_rng_below(r, 8));
+        unsigned count = bz_runq_take_some(&ring[me], batch, 1 + bz_rng_below(r, 8));
         for (unsigned i = 0; i < count; i++)
-            run(e = hand[i]);
+            run(e = batch[i]);
     } else if ((e = bz_runq_take(&ring[me])) != 0) {
         run(e);
     }

@@ -141,9 +141,9 @@ static void note_stops(struct bz_runtime *rt)
 {
     uint64_t stopped = 0, refused = 0;
     for (unsigned i = 0; i < bz_machines_count(rt); i++) {
-        struct bz_seat *seat = &bz_machines_at(rt, i)->seat;
-        stopped += bz_load_relaxed(&seat->stopped);
-        refused += bz_load_relaxed(&seat->refused);
+        struct bz_turn *turn = &bz_machines_at(rt, i)->turn;
+        stopped += bz_load_relaxed(&turn->stopped);
+        refused += bz_load_relaxed(&turn->refused);
     }
     t_note("%llu stops, %llu refused, %llu thaws, %llu beats", (unsigned long long)stopped,
            (unsigned long long)refused,
@@ -216,7 +216,7 @@ static void until_one_is_stopped(struct bz_runtime *rt)
 {
     for (unsigned i = 0; can_be_stopped(rt); i++) {
         unsigned count = bz_machines_count(rt);
-        if (count > 0 && bz_halt_is_stopped(&bz_machines_at(rt, i % count)->seat.halt))
+        if (count > 0 && bz_halt_is_stopped(&bz_machines_at(rt, i % count)->turn.halt))
             return;
         sched_yield();
     }

@@ -382,7 +382,7 @@ static inline void mix_then(struct mix *w)
         bz_chan_lock(c);
         bz_chan_check(c);
         CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders));
-        CHECK_EQ(c->told_receivers + c->told_senders + c->permits + c->values.count, 0u);
+        CHECK_EQ(c->notified_receivers + c->notified_senders + c->permits + c->values.count, 0u);
         bz_chan_unlock(c);
         blitz_chan_unref(c);
     }

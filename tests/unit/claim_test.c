@@ -378,8 +378,8 @@ TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     struct bz_proc *p = &rt->procs[1];
     for (int i = 0; i < 2; i++)
-        bz_set(&p->hand.entry[i], bz_entry_first((struct bz_task *)t[i]));
-    bz_store_relaxed(&p->hand.count, 2); /* relaxed: no task runs there */
+        bz_set(&p->batch.entry[i], bz_entry_first((struct bz_task *)t[i]));
+    bz_store_relaxed(&p->batch.count, 2); /* relaxed: no task runs there */
     bz_store_relaxed(&p->next, bz_entry_first((struct bz_task *)t[2])); /* relaxed: likewise */
     CHECK(bz_runq_try_push(&p->ring, bz_entry_first((struct bz_task *)t[3])));
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);

@@ -272,7 +272,7 @@ static const blitz_waker_ops counting = {waker_clone, waker_count, waker_count, 
 /* One look at what there is, until `until`. */
 static void alone_hear(struct alone *a, uint64_t until)
 {
-    struct bz_harvest heard = {.count = 0};
+    struct bz_reaped heard = {.count = 0};
     struct bz_wake wakes[BZ_SIDES];
     bz_poll_prepare(&a->poll);
     (void)bz_poll_wait(&a->poll, until, &heard);

@@ -144,7 +144,7 @@ static bz_entry queued_at(struct bz_proc *p, unsigned i)
 static int hears_many(void *arg)
 {
     struct in_turn c[QUEUE];
-    struct bz_harvest heard;
+    struct bz_reaped heard;
     bz_entry place[QUEUE] = {0};
     uint32_t was;
     (void)arg;

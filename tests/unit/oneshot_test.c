@@ -247,7 +247,7 @@ TEST(oneshot, a_future_that_finds_the_value_as_it_begins_to_wait_drops_its_waker
     CHECK_EQ(s.bell.holders, 1);
 }
 
-/* ---- blocks that are used again: life/scrap.h ---- */
+/* ---- blocks that are used again: life/small_block.h ---- */
 
 enum { LARGEST = 200 };
 

@@ -47,7 +47,8 @@ static void call_each(const struct bz_os *os, int result[BZ_FAULT_KINDS])
                                         : 0; /* it may have ended by itself */
         CHECK_EQ(bz_os_thread_join(os, &t), 0);
     }
-    result[BZ_FAULT_URGE] = bz_os_thread_urge(os, bz_os_thread_id(os)); /* ignored by default */
+    result[BZ_FAULT_INTERRUPT] =
+        bz_os_thread_interrupt(os, bz_os_thread_id(os)); /* ignored by default */
     result[BZ_FAULT_ENTROPY] = bz_os_entropy(os, &dice, sizeof dice);
     void *block = bz_alloc(&fault.allocator, 100, 16);
     result[BZ_FAULT_MEMORY] = block == NULL ? -ENOMEM : 0;
@@ -77,10 +78,11 @@ TEST(os_fault, without_a_plan_nothing_fails)
 TEST(os_fault, each_kind_fails_alone_and_in_its_own_way)
 {
     static const int way[BZ_FAULT_KINDS] = {
-        [BZ_FAULT_THREAD] = -EAGAIN,  [BZ_FAULT_RESERVE] = -ENOMEM, [BZ_FAULT_GUARD] = -ENOMEM,
-        [BZ_FAULT_DISCARD] = -ENOMEM, [BZ_FAULT_WAIT] = 0,          [BZ_FAULT_BARRIER] = -ENOSYS,
-        [BZ_FAULT_CPU_TIME] = -ESRCH, [BZ_FAULT_URGE] = -EAGAIN,    [BZ_FAULT_ENTROPY] = -EIO,
-        [BZ_FAULT_MEMORY] = -ENOMEM,
+        [BZ_FAULT_THREAD] = -EAGAIN,  [BZ_FAULT_RESERVE] = -ENOMEM,
+        [BZ_FAULT_GUARD] = -ENOMEM,   [BZ_FAULT_DISCARD] = -ENOMEM,
+        [BZ_FAULT_WAIT] = 0,          [BZ_FAULT_BARRIER] = -ENOSYS,
+        [BZ_FAULT_CPU_TIME] = -ESRCH, [BZ_FAULT_INTERRUPT] = -EAGAIN,
+        [BZ_FAULT_ENTROPY] = -EIO,    [BZ_FAULT_MEMORY] = -ENOMEM,
     };
     for (int failed = BZ_FAULT_THREAD; failed < BZ_FAULT_KINDS; failed++) {
         int result[BZ_FAULT_KINDS];

@@ -16,7 +16,7 @@ static struct bz_files files;
 static struct bz_poll poll;
 static struct bz_file *file[MANY];
 static int peer[MANY];
-static struct bz_harvest heard;
+static struct bz_reaped heard;
 
 static void forget(unsigned i)
 {

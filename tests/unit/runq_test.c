@@ -150,7 +150,7 @@ TEST(runq, slots_being_copied_are_not_overwritten)
 
 /* ---- the hand ---- */
 
-static bz_entry hand[BZ_RUNQ_CAP];
+static bz_entry batch[BZ_RUNQ_CAP];
 
 /* The oldest, in order, and never more than half and one of what others could steal. */
 TEST(runq, a_hand_takes_half_and_one_at_most)
@@ -162,10 +162,10 @@ TEST(runq, a_hand_takes_half_and_one_at_most)
             unsigned want = n == 0 ? 0 : n / 2 + 1;
             want = want < max ? want : max;
 
-            CHECK_EQ(bz_runq_take_some(&mine, hand, max), want);
+            CHECK_EQ(bz_runq_take_some(&mine, batch, max), want);
 
             for (unsigned i = 0; i < want; i++)
-                CHECK_EQ(hand[i], i + 1u);
+                CHECK_EQ(batch[i], i + 1u);
             CHECK_EQ(bz_runq_count(&mine), n - want);
             bz_runq_check(&mine);
         }
@@ -176,9 +176,9 @@ TEST(runq, a_hand_is_filled_behind_a_thief_that_copies)
     given_two_rings();
     push_all(1, 8);
     given_a_thief_at_work(0, 4);
-    CHECK_EQ(bz_runq_take_some(&mine, hand, 8), 3u);
-    CHECK_EQ(hand[0], 5u);
-    CHECK_EQ(hand[2], 7u);
+    CHECK_EQ(bz_runq_take_some(&mine, batch, 8), 3u);
+    CHECK_EQ(batch[0], 5u);
+    CHECK_EQ(batch[2], 7u);
     CHECK_EQ(bz_runq_real(bz_load_relaxed(&mine.head)), 7u);
     CHECK_EQ(bz_runq_claimed(bz_load_relaxed(&mine.head)), 7u); /* steal is the thief's to move */
 }
@@ -196,9 +196,9 @@ TEST(runq, a_lone_ring_does_all_that_a_shared_one_does)
         CHECK(!bz_runq_try_push(&mine, in + 1));
         CHECK_EQ(bz_runq_take(&mine), ++out);
         unsigned left = BZ_RUNQ_CAP - 1;
-        CHECK_EQ(bz_runq_take_some(&mine, hand, BZ_RUNQ_CAP), left); /* there is no other worker */
+        CHECK_EQ(bz_runq_take_some(&mine, batch, BZ_RUNQ_CAP), left); /* there is no other worker */
         for (unsigned i = 0; i < left; i++)
-            CHECK_EQ(hand[i], ++out);
+            CHECK_EQ(batch[i], ++out);
         bz_runq_check(&mine);
     }
 }

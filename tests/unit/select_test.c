@@ -27,7 +27,7 @@ static void check(blitz_chan *c, size_t len)
     CHECK_EQ(blitz_chan_len(c), len);
     bz_chan_lock(c);
     CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders));
-    CHECK_EQ(c->told_receivers + c->told_senders, 0u);
+    CHECK_EQ(c->notified_receivers + c->notified_senders, 0u);
     bz_chan_check(c);
     bz_chan_unlock(c);
 }

@@ -26,7 +26,7 @@ static int use_stacks(struct bz_stack_pool *p, int many)
             if (err != 0)
                 break;
             t_stack_dirty(held[count], count % 3 == 0 ? 40 << 10 : 500);
-            bz_stack_settle(held[count++]);
+            bz_stack_trim(held[count++]);
         }
         bz_stack_pool_check(p);
         while (count > 0)

@@ -226,7 +226,7 @@ static void kill_the_canary_and(void (*then)(struct t_stacks *t, struct bz_stack
 static void park(struct t_stacks *t, struct bz_stack *s)
 {
     (void)t;
-    bz_stack_settle(s);
+    bz_stack_trim(s);
 }
 static void give(struct t_stacks *t, struct bz_stack *s)
 {
@@ -260,7 +260,7 @@ TEST(stack_guard, canaries_survive_reuse_depth_and_the_giving_back_of_pages)
             s[i] = t_stack_take(&t, BZ_STACK_64K);
             CHECK_EQ(s[i]->guard, BZ_STACK_GUARD_CANARY);
             t_stack_dirty(s[i], (size_t)t_random_below(50 << 10));
-            bz_stack_settle(s[i]);
+            bz_stack_trim(s[i]);
         }
         for (int i = 0; i < 100; i++)
             bz_stack_give(&t.cache, s[i]);

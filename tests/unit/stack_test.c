@@ -309,7 +309,7 @@ static BZ_NOINLINE void park_in_the_deep(struct bz_coro *c, struct bz_stack *s)
     for (size_t i = 0; i < sizeof frame; i++)
         frame[i] = (char)i;
     for (int i = 0; i < 3 * DEEP_USES; i++) {
-        bz_stack_settle(s);
+        bz_stack_trim(s);
         bz_coro_yield(c);
     }
     for (size_t i = 0; i < sizeof frame; i++)
@@ -320,7 +320,7 @@ static void park_deep_then_shallow(struct bz_coro *c, void *arg)
     struct deep_park *d = arg;
     park_in_the_deep(c, d->stack);
     for (int i = 0; i < DEEP_USES + 2; i++) { /* found wide, mark planted, then counted down */
-        bz_stack_settle(d->stack);
+        bz_stack_trim(d->stack);
         bz_coro_yield(c);
     }
     d->resident = t_stack_resident(d->stack);

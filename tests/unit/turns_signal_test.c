@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "os/lock.h"
-#include "os/urge.h"
+#include "os/interrupt.h"
 #include "proc/enter.h"
 #include "support/hogs.h"
 #include "support/tasks.h"
@@ -26,7 +26,7 @@ static int nothing(void *arg)
 
 static void watch_or_skip(void)
 {
-    int err = bz_os_urge_watch(&bz_os_linux, bz_turns_urged);
+    int err = bz_os_interrupt_watch(&bz_os_linux, bz_turns_interruptd);
     if (err == -ENOSYS)
         t_skip("threads cannot be interrupted in this build");
     CHECK_EQ(err, 0);
@@ -52,7 +52,7 @@ static void done(void)
     CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
-    bz_os_urge_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_linux);
 }
 
 static uint64_t now(void)
@@ -62,7 +62,7 @@ static uint64_t now(void)
 
 static bool is_stopped(struct bz_machine *m)
 {
-    return bz_halt_is_stopped(&m->seat.halt);
+    return bz_halt_is_stopped(&m->turn.halt);
 }
 
 static void until_stopped(struct bz_machine *m)
@@ -75,7 +75,7 @@ static void until_stopped(struct bz_machine *m)
 
 static void until_refused(struct bz_machine *m, uint64_t times)
 {
-    while (bz_load_relaxed(&m->seat.refused) < times) {
+    while (bz_load_relaxed(&m->turn.refused) < times) {
         bz_turns_stop(m, now());
         CHECK(!is_stopped(m));
         sched_yield();
@@ -104,7 +104,7 @@ TEST(turns_signal, a_hog_stops_where_it_stands_and_goes_on)
         bz_turns_go(m, now());
         t_hog_until_it_runs(&hog);
     }
-    CHECK_GT(bz_load_relaxed(&m->seat.stopped), (uint64_t)0);
+    CHECK_GT(bz_load_relaxed(&m->turn.stopped), (uint64_t)0);
     done();
 }
 
@@ -216,10 +216,10 @@ TEST(turns_signal, a_thread_that_is_gone_is_left_alone)
     struct bz_machine *m = given_a_hog(burns, 1);
     atomic_store(&hog.is_over, true);
     CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
-    uint64_t stopped = bz_load_relaxed(&m->seat.stopped);
+    uint64_t stopped = bz_load_relaxed(&m->turn.stopped);
     bz_turns_stop(m, now());
-    CHECK_EQ(bz_os_thread_urge(&bz_os_linux, 0x3ffffffe), -ESRCH);
-    CHECK_EQ(bz_load_relaxed(&m->seat.stopped), stopped);
+    CHECK_EQ(bz_os_thread_interrupt(&bz_os_linux, 0x3ffffffe), -ESRCH);
+    CHECK_EQ(bz_load_relaxed(&m->turn.stopped), stopped);
     bz_turns_go(m, now());
     CHECK_EQ(blitz_spawn(burns, &hog, &(blitz_spawn_opts){.runtime = rt}, &task), 0);
     done();
@@ -311,9 +311,9 @@ TEST(turns_signal, two_runtimes_share_the_handler_and_the_last_takes_it_down)
 {
     watch_or_skip();
     watch_or_skip();
-    bz_os_urge_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_linux);
     CHECK(!is_installed(SIG_DFL));
-    bz_os_urge_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_linux);
     CHECK(is_installed(SIG_DFL));
 }
 
@@ -323,7 +323,7 @@ TEST(turns_signal, a_handler_put_over_ours_stays)
     struct sigaction action = {.sa_handler = earlier_handler};
     watch_or_skip();
     CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);
-    bz_os_urge_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_linux);
     CHECK(is_installed(earlier_handler));
 }
 

@@ -13,14 +13,14 @@ static bool is_deaf[HOGS_MAX]; /* in malloc whenever the signal comes */
 static uint64_t now;
 
 /* The signal comes, and the thread stops at once. */
-static int urge(const struct bz_os *os, uint32_t id)
+static int interrupt(const struct bz_os *os, uint32_t id)
 {
     struct bz_machine *m = &machine[id - 1];
     (void)os;
     signals[id - 1]++;
-    CHECK(bz_halt_is_asked(&m->seat.halt));
+    CHECK(bz_halt_is_asked(&m->turn.halt));
     if (!is_deaf[id - 1])
-        bz_store_relaxed(&m->seat.halt.word, BZ_HALT_STOPPED);
+        bz_store_relaxed(&m->turn.halt.word, BZ_HALT_STOPPED);
     return 0;
 }
 
@@ -32,7 +32,7 @@ static int wake(const struct bz_os *os, bz_os_word *word, uint32_t count)
     return 1;
 }
 
-static const struct bz_os os = {.name = "turns", .thread_urge = urge, .wake = wake};
+static const struct bz_os os = {.name = "turns", .thread_interrupt = interrupt, .wake = wake};
 
 static void given(unsigned n)
 {
@@ -44,7 +44,7 @@ static void given(unsigned n)
     for (unsigned i = 0; i < n; i++) {
         machine[i].rt = &rt;
         machine[i].is_proven = true;
-        bz_store_relaxed(&machine[i].seat.thread, i + 1);
+        bz_store_relaxed(&machine[i].turn.thread, i + 1);
         hogs[i] = &machine[i];
         is_deaf[i] = false;
     }
@@ -54,7 +54,7 @@ static unsigned running(unsigned n)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < n; i++)
-        count += !bz_halt_is_stopped(&machine[i].seat.halt);
+        count += !bz_halt_is_stopped(&machine[i].turn.halt);
     return count;
 }
 
@@ -66,7 +66,7 @@ static unsigned pass(unsigned n, unsigned allowed, unsigned ms)
     for (unsigned t = 0; t < ms; t++, now += MS) {
         (void)!bz_turns_rotate(&rt, now, hogs, n, allowed);
         for (unsigned i = 0; i < n; i++)
-            ran_ms[i] += !bz_halt_is_stopped(&machine[i].seat.halt);
+            ran_ms[i] += !bz_halt_is_stopped(&machine[i].turn.halt);
         unsigned count = running(n);
         most = count > most ? count : most;
     }
@@ -176,13 +176,13 @@ TEST(turns, a_stop_request_that_is_no_longer_needed_is_withdrawn)
     pass(3, 1, 3);
     unsigned asked = 0;
     for (unsigned i = 0; i < 3; i++)
-        asked += bz_halt_is_asked(&machine[i].seat.halt);
+        asked += bz_halt_is_asked(&machine[i].turn.halt);
     CHECK_EQ(asked, 2u);
 
     pass(3, 3, 1);
 
     for (unsigned i = 0; i < 3; i++)
-        CHECK(!bz_halt_is_asked(&machine[i].seat.halt));
+        CHECK(!bz_halt_is_asked(&machine[i].turn.halt));
 }
 
 /* The monitor sleeps until then: while a hog waits for its turn it must return. */
@@ -206,11 +206,11 @@ TEST(turns, a_cancelled_hog_goes_on_before_the_others)
     CHECK_EQ(running(20), 1u);
     unsigned last = 20; /* the one that was stopped last: its turn is far away */
     for (unsigned i = 0; i < 20; i++)
-        if (bz_halt_is_stopped(&machine[i].seat.halt) &&
-            (last == 20 || machine[i].seat.since_ns >= machine[last].seat.since_ns))
+        if (bz_halt_is_stopped(&machine[i].turn.halt) &&
+            (last == 20 || machine[i].turn.since_ns >= machine[last].turn.since_ns))
             last = i;
     bz_atomic_init(&task.word, BZ_WORD_CANCELLED);
-    bz_store_relaxed(&machine[last].seat.task, &task);
+    bz_store_relaxed(&machine[last].turn.task, &task);
     pass(20, 1, 20);
     CHECK_GT(ran_ms[last], 0u);
 }

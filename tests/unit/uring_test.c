@@ -112,7 +112,7 @@ static struct flight *receive(struct world *w, unsigned i)
 static void ask_to_end(struct world *w, struct flight *f)
 {
     bz_file_lock(f->op.file);
-    if (f->op.state == BZ_OP_FLIES)
+    if (f->op.state == BZ_OP_IN_FLIGHT)
         w->poll.ops->cancel(&w->poll, &f->op);
     bz_file_unlock(f->op.file);
 }
@@ -120,7 +120,7 @@ static void ask_to_end(struct world *w, struct flight *f)
 /* One turn: sleep until `until`, and deliver. */
 static void turn(struct world *w, uint64_t until)
 {
-    struct bz_harvest heard = {.count = 0};
+    struct bz_reaped heard = {.count = 0};
     struct bz_wake wakes[BZ_SIDES];
     bz_poll_prepare(&w->poll);
     (void)bz_poll_wait(&w->poll, until, &heard);
@@ -133,7 +133,7 @@ static void turn(struct world *w, uint64_t until)
 /* Only hand in, and deliver what there is. */
 static void glance(struct world *w)
 {
-    struct bz_harvest heard = {.count = 0};
+    struct bz_reaped heard = {.count = 0};
     struct bz_wake wakes[BZ_SIDES];
     bz_poll_reap(&w->poll, &heard);
     CHECK_LE(heard.count, BZ_HARVEST_MAX);

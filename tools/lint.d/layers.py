@@ -3,7 +3,7 @@ from lintlib import Finding, rule
 
 # Reading order of docs/architecture.md: each may include those before it and itself.
 LAYERS = ("base os arch task time io queue thread trace proc wait life sched fork park block observe monitor runtime "
-          "future par sync chan net fs process signal stream actor reductions").split()
+          "future sync chan par net fs process signal stream actor reductions").split()
 
 # Contracts: headers that an earlier layer may include. proc/state.h has the runtime, its procs and its machines, so it
 # includes the parts that these consist of: each is a struct, and includes nothing above `io` but other contracts. The

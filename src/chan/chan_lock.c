@@ -1,7 +1,7 @@
 /*
- * gate.c - waiting at a channel's lock. The essay is in gate.h.
+ * chan_lock.c - waiting at a channel's lock. The essay is in chan_lock.h.
  */
-#include "chan/gate.h"
+#include "chan/chan_lock.h"
 
 #if !defined(BZ_PLAIN)
 
@@ -17,7 +17,7 @@ enum { HOT_NS_A_USE = 32 };
 enum { HOT_ROUNDS = 24, HOT_RELAX = 6 };
 
 /* Update is_hot. The caller has waited for the gate and holds it now. */
-static void take_its_temperature(struct bz_gate *g, const struct bz_os *os)
+static void take_its_temperature(struct bz_chan_lock *g, const struct bz_os *os)
 {
     uint64_t now = bz_os_now(os);
     uint64_t ns = now - g->ns_seen, uses = g->uses - g->uses_seen;
@@ -26,7 +26,7 @@ static void take_its_temperature(struct bz_gate *g, const struct bz_os *os)
     g->uses_seen = g->uses;
 }
 
-static void wait_a_round(struct bz_gate *g, const struct bz_os *os, unsigned round)
+static void wait_a_round(struct bz_chan_lock *g, const struct bz_os *os, unsigned round)
 {
     if (round < BZ_GATE_SPINS) {
         bz_os_relax(os, round);
@@ -38,7 +38,7 @@ static void wait_a_round(struct bz_gate *g, const struct bz_os *os, unsigned rou
     (void)bz_os_wait(os, &g->lock.word, BZ_LOCK_HELD, bz_os_now(os) + nap);
 }
 
-void bz_gate_wait(struct bz_gate *g, const struct bz_os *os)
+void bz_chan_lock_wait(struct bz_chan_lock *g, const struct bz_os *os)
 {
     if (bz_load_relaxed(&g->is_hot)) /* relaxed: a hint */
         for (unsigned i = 0; i < HOT_ROUNDS; i++)
@@ -47,7 +47,7 @@ void bz_gate_wait(struct bz_gate *g, const struct bz_os *os)
     do
         wait_a_round(g, os, round++);
     /* relaxed: a check before the CAS, which has the order */
-    while (bz_load_relaxed(&g->lock.word) != BZ_LOCK_FREE || !bz_gate_try_(g));
+    while (bz_load_relaxed(&g->lock.word) != BZ_LOCK_FREE || !bz_chan_lock_try_(g));
     take_its_temperature(g, os);
 }
 

@@ -1,5 +1,5 @@
 /*
- * urge.c - the SIGURG handler, the previous handler, and sending the signal. See urge.h.
+ * interrupt.c - the SIGURG handler, the previous handler, and sending the signal. See interrupt.h.
  *
  * Our signals carry a mark (the address of a variable, as the value of a queued signal), so that
  * the handler forwards only the others. A signal that the kernel could not queue arrives without
@@ -18,13 +18,13 @@
  * handler finds no request.
  *
  * ThreadSanitizer delays signals until the thread calls into it, and burning code does not. So
- * interrupts do not work in such a build, and bz_os_urge_watch returns -ENOSYS.
+ * interrupts do not work in such a build, and bz_os_interrupt_watch returns -ENOSYS.
  *
  * I1  `users` and `previous` are guarded by the lock; previous is constant while users > 0.
  *
- * [U] watch: `urged` release -> handler: acquire   the previous action is written before it is read
+ * [U] watch: `interrupted` release -> handler: acquire   the previous action is written before it is read
  */
-#include "os/urge.h"
+#include "os/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,10 +67,10 @@
 #endif
 
 static struct bz_lock lock = BZ_LOCK_INIT;
-static unsigned users;                    /* I1 */
-static struct sigaction previous;         /* I1 */
-static bz_atomic(bz_os_urged_fn *) urged; /* NULL: no watcher */
-static char mark;                         /* each of our signals carries its address */
+static unsigned users;                                /* I1 */
+static struct sigaction previous;                     /* I1 */
+static bz_atomic(bz_os_interrupted_fn *) interrupted; /* NULL: no watcher */
+static char mark;                                     /* each of our signals carries its address */
 
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
@@ -85,10 +85,10 @@ static void pass_on(int signal, siginfo_t *info, void *context)
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-static void on_urge(int signal, siginfo_t *info, void *context)
+static void on_interrupt(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
-    bz_os_urged_fn *fn = bz_load_acquire(&urged); /* [U] */
+    bz_os_interrupted_fn *fn = bz_load_acquire(&interrupted); /* [U] */
     if (fn != NULL)
         fn(PC_OF((ucontext_t *)context));
     bool has_value = info->si_code == SI_QUEUE || info->si_code == SI_TIMER;
@@ -99,14 +99,14 @@ static void on_urge(int signal, siginfo_t *info, void *context)
 
 static bool is_ours(const struct sigaction *action)
 {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_urge;
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_interrupt;
 }
 
 /* Under the lock. */
 static int install(void)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART}, was;
-    ours.sa_sigaction = on_urge;
+    ours.sa_sigaction = on_interrupt;
     sigemptyset(&ours.sa_mask);
     if (sigaction(SIGURG, NULL, &was) != 0)
         return -errno;
@@ -116,7 +116,7 @@ static int install(void)
     return sigaction(SIGURG, &ours, NULL) == 0 ? 0 : -errno;
 }
 
-int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
+int bz_linux_interrupt_watch(const struct bz_os *os, bz_os_interrupted_fn *fn)
 {
     (void)os;
     if (!CAN_INTERRUPT)
@@ -126,19 +126,19 @@ int bz_linux_urge_watch(const struct bz_os *os, bz_os_urged_fn *fn)
     int err = users == 0 ? install() : 0;
     if (err == 0) {
         users++;
-        bz_store_release(&urged, fn); /* [U] */
+        bz_store_release(&interrupted, fn); /* [U] */
     }
     bz_lock_drop(&lock, &bz_os_linux);
     return err;
 }
 
-void bz_linux_urge_unwatch(const struct bz_os *os)
+void bz_linux_interrupt_unwatch(const struct bz_os *os)
 {
     struct sigaction now;
     (void)os;
     bz_lock_take(&lock, &bz_os_linux);
     if (--users == 0) {
-        bz_store_relaxed(&urged, NULL); /* relaxed: a running handler may still call it */
+        bz_store_relaxed(&interrupted, NULL); /* relaxed: a running handler may still call it */
         if (sigaction(SIGURG, NULL, &now) == 0 && is_ours(&now))
             sigaction(SIGURG, &previous, NULL);
     }
@@ -187,7 +187,7 @@ int bz_linux_thread_sleeps(const struct bz_os *os, uint32_t id)
 
 static __attribute__((tls_model("initial-exec"))) _Thread_local int timer = NO_TIMER;
 
-void bz_linux_urge_again(const struct bz_os *os, uint64_t ns)
+void bz_linux_interrupt_again(const struct bz_os *os, uint64_t ns)
 {
     struct itimerspec when = {.it_value.tv_nsec = (long)ns};
     if (timer == NO_TIMER) {
@@ -205,14 +205,14 @@ void bz_linux_urge_again(const struct bz_os *os, uint64_t ns)
     (void)syscall(SYS_timer_settime, timer, 0, &when, NULL);
 }
 
-void bz_linux_urge_forget(void)
+void bz_linux_interrupt_forget(void)
 {
     if (timer != NO_TIMER)
         (void)syscall(SYS_timer_delete, timer);
     timer = NO_TIMER;
 }
 
-int bz_linux_thread_urge(const struct bz_os *os, uint32_t id)
+int bz_linux_thread_interrupt(const struct bz_os *os, uint32_t id)
 {
     siginfo_t info;
     (void)os;

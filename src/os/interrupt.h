@@ -1,5 +1,5 @@
 /*
- * urge.h - interrupt a thread at any instruction, by SIGURG: the Linux part of bz_os_urge_watch
+ * interrupt.h - interrupt a thread at any instruction, by SIGURG: the Linux part of bz_os_interrupt_watch
  * (os/os.h).
  *
  * SIGURG, because its default action is to do nothing, debuggers pass it through, and programs that

@@ -1,5 +1,5 @@
 /*
- * crowd.h - many receivers that each read the same object, and wait until it has changed.
+ * listeners.h - many receivers that each read the same object, and wait until it has changed.
  *
  * This is the common part of a broadcast and a watch. The object has a number that goes up with every change, and
  * each receiver has the number it has seen. If the two differ, there is something new. No receiver takes a value away
@@ -17,7 +17,7 @@
 struct bz_receive;
 
 /* The first member of the broadcast or watch. */
-struct bz_crowd {
+struct bz_listeners {
     struct bz_lock lock; /* rank WAIT; guards the next three, and the object's values */
     bool is_closed;
     uint64_t number;          /* of changes */
@@ -31,45 +31,46 @@ struct bz_crowd {
 
 /* One receive, and its wait. */
 struct bz_receive {
-    struct bz_request request; /* its ops: BZ_CROWD_REQUEST */
-    struct bz_crowd *of;
+    struct bz_request request; /* its ops: BZ_LISTENERS_REQUEST */
+    struct bz_listeners *of;
     uint64_t *at; /* the caller's: the number it has reached */
     void *value;
     uint64_t missed; /* of a broadcast: how many values were overwritten before this receive */
 };
 
-void bz_crowd_init(struct bz_crowd *c, const char *what, void (*copy)(struct bz_receive *r));
-void bz_crowd_ref(struct bz_crowd *c);
+void bz_listeners_init(struct bz_listeners *c, const char *what,
+                       void (*copy)(struct bz_receive *r));
+void bz_listeners_ref(struct bz_listeners *c);
 /* Return true if that was the last reference and the caller must free the object. Abort if there are waiters. */
-BZ_MUST_USE bool bz_crowd_unref(struct bz_crowd *c);
+BZ_MUST_USE bool bz_listeners_unref(struct bz_listeners *c);
 
 /* Take the lock for a change, which the caller makes between begin and end. Return false, without the lock, if the
  * object is closed. */
-BZ_MUST_USE bool bz_crowd_begin(struct bz_crowd *c);
-void bz_crowd_end(struct bz_crowd *c);
-void bz_crowd_close(struct bz_crowd *c);
+BZ_MUST_USE bool bz_listeners_begin(struct bz_listeners *c);
+void bz_listeners_end(struct bz_listeners *c);
+void bz_listeners_close(struct bz_listeners *c);
 
 /* The functions of a receive's request, for both primitives. */
-void bz_crowd_lock(struct bz_request *r);
-void bz_crowd_unlock(struct bz_request *r, struct bz_wakelist *wakes);
-bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes);
-bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes);
-void bz_crowd_resumed(struct bz_request *r, bool is_early);
-#define BZ_CROWD_REQUEST(what_)                                             \
-    {                                                                       \
-        .what = (what_), .lock = bz_crowd_lock, .unlock = bz_crowd_unlock,  \
-        .enter = bz_crowd_enter, .leave = bz_crowd_leave, .is_tried = true, \
-        .resumed = bz_crowd_resumed                                         \
+void bz_listeners_lock(struct bz_request *r);
+void bz_listeners_unlock(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_listeners_enter(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_listeners_leave(struct bz_request *r, struct bz_wakelist *wakes);
+void bz_listeners_resumed(struct bz_request *r, bool is_early);
+#define BZ_LISTENERS_REQUEST(what_)                                                 \
+    {                                                                               \
+        .what = (what_), .lock = bz_listeners_lock, .unlock = bz_listeners_unlock,  \
+        .enter = bz_listeners_enter, .leave = bz_listeners_leave, .is_tried = true, \
+        .resumed = bz_listeners_resumed                                             \
     }
 
 /* Receive without waiting: 0, -EAGAIN (nothing new), -EPIPE (nothing new, and closed). */
-int bz_crowd_try(struct bz_receive *r);
+int bz_listeners_try(struct bz_receive *r);
 /* Receive, and wait if there is nothing new. Returns: 0, -EPIPE, -ETIMEDOUT, -ECANCELED. */
-int bz_crowd_wait(struct bz_receive *r, blitz_deadline until);
+int bz_listeners_wait(struct bz_receive *r, blitz_deadline until);
 
 /* Poll and cancel a receive as a future. *result is -EINPROGRESS as long as the future is neither ready nor
  * cancelled. */
-blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *waker);
-void bz_crowd_cancel(struct bz_receive *r, int *result);
+blitz_poll bz_listeners_poll(struct bz_receive *r, int *result, const blitz_waker *waker);
+void bz_listeners_cancel(struct bz_receive *r, int *result);
 
 #endif

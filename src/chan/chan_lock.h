@@ -1,5 +1,5 @@
 /*
- * gate.h - the lock of a channel: taken by a CAS, dropped by a store.
+ * chan_lock.h - the lock of a channel: taken by a CAS, dropped by a store.
  *
  * The runtime's own lock (os/lock.h) is dropped by an exchange, because a thread may sleep for it and must be roused.
  * A channel's lock is held for some ten nanoseconds and taken at every send and receive, so that exchange would be a
@@ -20,19 +20,19 @@
  *
  * [A] drop: word release -> take: word acquire    the next holder sees the writes of the last one
  */
-#ifndef BZ_CHAN_GATE_H
-#define BZ_CHAN_GATE_H
+#ifndef BZ_CHAN_LOCK_H
+#define BZ_CHAN_LOCK_H
 
 #include "os/lock.h"
 
-struct bz_gate {
+struct bz_chan_lock {
     struct bz_lock lock;
     bz_atomic(uint8_t) is_hot; /* written under the lock, read by threads that wait for it */
     uint32_t uses, uses_seen;  /* now, at the last wait; guarded by lock, as is ns_seen */
     uint64_t ns_seen;
 };
 
-static inline void bz_gate_init(struct bz_gate *g)
+static inline void bz_chan_lock_init(struct bz_chan_lock *g)
 {
     bz_lock_init_ranked(&g->lock, BZ_RANK_WAIT);
     bz_atomic_init(&g->is_hot, 0);
@@ -42,12 +42,12 @@ static inline void bz_gate_init(struct bz_gate *g)
 
 #if defined(BZ_PLAIN)
 
-static inline void bz_gate_take(struct bz_gate *g, const struct bz_os *os)
+static inline void bz_chan_lock_take(struct bz_chan_lock *g, const struct bz_os *os)
 {
     bz_lock_take(&g->lock, os);
 }
 
-static inline void bz_gate_drop(struct bz_gate *g, const struct bz_os *os)
+static inline void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os *os)
 {
     bz_lock_drop(&g->lock, os);
 }
@@ -55,26 +55,26 @@ static inline void bz_gate_drop(struct bz_gate *g, const struct bz_os *os)
 #else
 
 /* Take the lock on the slow path: spin, then sleep and retry. */
-void bz_gate_wait(struct bz_gate *g, const struct bz_os *os);
+void bz_chan_lock_wait(struct bz_chan_lock *g, const struct bz_os *os);
 
-static BZ_ALWAYS_INLINE bool bz_gate_try_(struct bz_gate *g)
+static BZ_ALWAYS_INLINE bool bz_chan_lock_try_(struct bz_chan_lock *g)
 {
     uint32_t seen = BZ_LOCK_FREE;
     return bz_cas_strong_acq_rlx(&g->lock.word, &seen, BZ_LOCK_HELD); /* [A] */
 }
 
-static BZ_ALWAYS_INLINE void bz_gate_take(struct bz_gate *g, const struct bz_os *os)
+static BZ_ALWAYS_INLINE void bz_chan_lock_take(struct bz_chan_lock *g, const struct bz_os *os)
 {
     bz_lock_about_to_wait_(&g->lock);
     bz_os_delay(os, BZ_OS_AT_LOCK);
     bz_self_hold();
-    if (BZ_UNLIKELY(!bz_gate_try_(g)))
-        bz_gate_wait(g, os);
+    if (BZ_UNLIKELY(!bz_chan_lock_try_(g)))
+        bz_chan_lock_wait(g, os);
     bz_lock_taken_(&g->lock);
     g->uses++;
 }
 
-static BZ_ALWAYS_INLINE void bz_gate_drop(struct bz_gate *g, const struct bz_os *os)
+static BZ_ALWAYS_INLINE void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os *os)
 {
     (void)os;
     bz_lock_dropping_(&g->lock);

@@ -1,5 +1,5 @@
 /*
- * crowd.c - serving all waiters of a change.
+ * listeners.c - serving all waiters of a change.
  *
  * A blocking receiver gets the new value from the party that changes it; a future is notified and reads it. If
  * more receivers wait than fit into a wake list, the changer comes back for the rest. These may have
@@ -10,23 +10,23 @@
  *
  * [A] unref: refs acq_rel -> unref: refs acq_rel    all uses come before the free
  */
-#include "chan/crowd.h"
+#include "chan/listeners.h"
 #include "wait/waker.h"
 
-void bz_crowd_init(struct bz_crowd *c, const char *what, void (*copy)(struct bz_receive *r))
+void bz_listeners_init(struct bz_listeners *c, const char *what, void (*copy)(struct bz_receive *r))
 {
-    *c = (struct bz_crowd){.os = bz_os_here(), .what = what, .copy = copy};
+    *c = (struct bz_listeners){.os = bz_os_here(), .what = what, .copy = copy};
     bz_lock_init_ranked(&c->lock, BZ_RANK_WAIT);
     bz_list_init(&c->receivers);
     bz_atomic_init(&c->refs, 1);
 }
 
-void bz_crowd_ref(struct bz_crowd *c)
+void bz_listeners_ref(struct bz_listeners *c)
 {
     bz_fetch_add_relaxed(&c->refs, 1); /* relaxed: the caller holds one */
 }
 
-bool bz_crowd_unref(struct bz_crowd *c)
+bool bz_listeners_unref(struct bz_listeners *c)
 {
     if (bz_fetch_sub_acqrel(&c->refs, 1) != 1) /* [A] */
         return false;
@@ -47,7 +47,7 @@ static int look(struct bz_receive *r)
 }
 
 /* Serve the waiters, as many as fit into the wake list. Return true if some are left. */
-static bool settle(struct bz_crowd *c, struct bz_wakelist *wakes)
+static bool settle(struct bz_listeners *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
     while (!bz_wakelist_is_full(wakes) && (w = bz_waiter_first(&c->receivers)) != NULL) {
@@ -63,7 +63,7 @@ static bool settle(struct bz_crowd *c, struct bz_wakelist *wakes)
     return !bz_list_is_empty(&c->receivers);
 }
 
-bool bz_crowd_begin(struct bz_crowd *c)
+bool bz_listeners_begin(struct bz_listeners *c)
 {
     bz_lock_take(&c->lock, c->os);
     if (!c->is_closed)
@@ -72,7 +72,7 @@ bool bz_crowd_begin(struct bz_crowd *c)
     return false;
 }
 
-void bz_crowd_end(struct bz_crowd *c)
+void bz_listeners_end(struct bz_listeners *c)
 {
     const struct bz_os *os = c->os;
     struct bz_wakelist wakes;
@@ -88,18 +88,18 @@ void bz_crowd_end(struct bz_crowd *c)
     } while (has_more);
 }
 
-void bz_crowd_close(struct bz_crowd *c)
+void bz_listeners_close(struct bz_listeners *c)
 {
     bz_lock_take(&c->lock, c->os);
     c->is_closed = true;
-    bz_crowd_end(c);
+    bz_listeners_end(c);
 }
 
 /* ---- receiving ---- */
 
-int bz_crowd_try(struct bz_receive *r)
+int bz_listeners_try(struct bz_receive *r)
 {
-    struct bz_crowd *c = r->of;
+    struct bz_listeners *c = r->of;
     bz_lock_take(&c->lock, c->os);
     int rc = look(r);
     bz_lock_drop(&c->lock, c->os);
@@ -111,21 +111,21 @@ static struct bz_receive *receive_of(struct bz_request *r)
     return BZ_CONTAINER_OF(r, struct bz_receive, request);
 }
 
-void bz_crowd_lock(struct bz_request *r)
+void bz_listeners_lock(struct bz_request *r)
 {
-    struct bz_crowd *c = receive_of(r)->of;
+    struct bz_listeners *c = receive_of(r)->of;
     bz_lock_take(&c->lock, c->os);
 }
 
 /* A receive serves no other, so there are no wake-ups. */
-void bz_crowd_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+void bz_listeners_unlock(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_crowd *c = receive_of(r)->of;
+    struct bz_listeners *c = receive_of(r)->of;
     (void)wakes;
     bz_lock_drop(&c->lock, c->os);
 }
 
-bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes)
+bool bz_listeners_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
     int rc = look(receive_of(r));
     (void)wakes;
@@ -137,25 +137,25 @@ bool bz_crowd_enter(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-bool bz_crowd_leave(struct bz_request *r, struct bz_wakelist *wakes)
+bool bz_listeners_leave(struct bz_request *r, struct bz_wakelist *wakes)
 {
     (void)wakes;
     bz_waiter_leave(&r->waiter);
     return true;
 }
 
-void bz_crowd_resumed(struct bz_request *r, bool is_early)
+void bz_listeners_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_wakelist wakes;
     if (!is_early)
         return;
-    bz_crowd_lock(r); /* the changer copies the value under the lock: wait/waiter.h, I2 */
-    bz_crowd_unlock(r, &wakes);
+    bz_listeners_lock(r); /* the changer copies the value under the lock: wait/waiter.h, I2 */
+    bz_listeners_unlock(r, &wakes);
 }
 
-int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
+int bz_listeners_wait(struct bz_receive *r, blitz_deadline until)
 {
-    int rc = bz_crowd_try(r);
+    int rc = bz_listeners_try(r);
     bz_look_up(); /* ask.h */
     if (rc != -EAGAIN)
         return rc;
@@ -165,7 +165,7 @@ int bz_crowd_wait(struct bz_receive *r, blitz_deadline until)
 
 /* ---- as a future ---- */
 
-blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *waker)
+blitz_poll bz_listeners_poll(struct bz_receive *r, int *result, const blitz_waker *waker)
 {
     if (*result != -EINPROGRESS)
         return BLITZ_READY; /* it was ready before */
@@ -175,7 +175,7 @@ blitz_poll bz_crowd_poll(struct bz_receive *r, int *result, const blitz_waker *w
     return BLITZ_READY;
 }
 
-void bz_crowd_cancel(struct bz_receive *r, int *result)
+void bz_listeners_cancel(struct bz_receive *r, int *result)
 {
     if (*result != -EINPROGRESS)
         return;

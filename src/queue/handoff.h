@@ -1,5 +1,5 @@
 /*
- * given.h - a word on which one thread waits to be given something.
+ * handoff.h - a word on which one thread waits to be given something.
  *
  * The waiter first spins for a while (awake), then sleeps. The giver fills in the gift, then sets the
  * word, and makes the system call only if the waiter sleeps:
@@ -24,39 +24,41 @@
 
 #include "os/os.h"
 
-enum bz_given { BZ_ASLEEP = 0, BZ_AWAKE = 1, BZ_GIVEN = 2 };
+enum bz_handoff { BZ_HANDOFF_ASLEEP = 0, BZ_HANDOFF_AWAKE = 1, BZ_HANDOFF_GIVEN = 2 };
 
-static inline void bz_given_give(bz_os_word *word, const struct bz_os *os)
+static inline void bz_handoff_give(bz_os_word *word, const struct bz_os *os)
 {
-    if (bz_xchg_release(word, BZ_GIVEN) == BZ_ASLEEP) /* [A] */
+    if (bz_xchg_release(word, BZ_HANDOFF_GIVEN) == BZ_HANDOFF_ASLEEP) /* [A] */
         bz_os_wake(os, word, 1);
 }
 
-static inline bool bz_given_is(bz_os_word *word)
+static inline bool bz_handoff_is_given(bz_os_word *word)
 {
-    return bz_load_acquire(word) == BZ_GIVEN; /* [A] */
+    return bz_load_acquire(word) == BZ_HANDOFF_GIVEN; /* [A] */
 }
 
 /* For the waiter: it has spun for long enough, and is going to sleep. */
-static inline void bz_given_doze(bz_os_word *word)
+static inline void bz_handoff_doze(bz_os_word *word)
 {
-    uint32_t awake = BZ_AWAKE;
-    (void)bz_cas_strong_rlx_rlx(word, &awake, BZ_ASLEEP); /* relaxed: is_given acquires, [A] */
+    uint32_t awake = BZ_HANDOFF_AWAKE;
+    (void)bz_cas_strong_rlx_rlx(word, &awake,
+                                BZ_HANDOFF_ASLEEP); /* relaxed: is_given acquires, [A] */
 }
 
 /* For the waiter, before it can be given anything. */
-static inline void bz_given_rest(bz_os_word *word, bool is_awake)
+static inline void bz_handoff_rest(bz_os_word *word, bool is_awake)
 {
-    bz_store_relaxed(word, is_awake ? BZ_AWAKE : BZ_ASLEEP); /* relaxed: no giver looks yet */
+    bz_store_relaxed(word, is_awake ? BZ_HANDOFF_AWAKE
+                                    : BZ_HANDOFF_ASLEEP); /* relaxed: no giver looks yet */
 }
 
 /* For the waiter, asleep by its word: return true when it was given something, false at the deadline (and it may have
  * been given something just then). */
-static inline bool bz_given_sleep(bz_os_word *word, const struct bz_os *os, uint64_t until)
+static inline bool bz_handoff_sleep(bz_os_word *word, const struct bz_os *os, uint64_t until)
 {
-    while (!bz_given_is(word))
-        if (bz_os_wait(os, word, BZ_ASLEEP, until) == -ETIMEDOUT)
-            return bz_given_is(word);
+    while (!bz_handoff_is_given(word))
+        if (bz_os_wait(os, word, BZ_HANDOFF_ASLEEP, until) == -ETIMEDOUT)
+            return bz_handoff_is_given(word);
     return true;
 }
 
