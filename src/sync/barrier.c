@@ -39,12 +39,12 @@ static struct bz_meeting *of(blitz_barrier *barrier)
 static void barrier_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_meeting *b = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&b->q)) != NULL && n->since != b->number;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&b->q)) != NULL && n->since != b->number;) {
         if (bz_wakelist_is_full(wakes)) {
             wakes->has_more = true;
             return;
         }
-        if (!bz_node_give(n, wakes))
+        if (!bz_sync_op_give(n, wakes))
             n->request.waiter.state =
                 BZ_WAITER_GRANTED; /* it was about to leave, but the others have counted on it */
     }
@@ -52,12 +52,12 @@ static void barrier_serve(void *owner, struct bz_wakelist *wakes)
 
 static bool barrier_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_meeting *b = n->owner;
     if (b->arrived + 1 < b->parties) {
         b->arrived++;
         n->since = b->number;
-        bz_node_join(n);
+        bz_sync_op_join(n);
         return false;
     }
     b->arrived = 0;
@@ -67,7 +67,7 @@ static bool barrier_enter(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-static bool barrier_leave(struct bz_node *n)
+static bool barrier_leave(struct bz_sync_op *n)
 {
     struct bz_meeting *b = n->owner;
     if (n->since != b->number)
@@ -77,11 +77,11 @@ static bool barrier_leave(struct bz_node *n)
     return true;
 }
 
-static const struct bz_node_ops meeting = {.look = BZ_NODE_FUTURE("barrier"),
-                                           .request =
-                                               BZ_NODE_REQUEST("barrier", barrier_enter, NULL),
-                                           .serve = barrier_serve,
-                                           .leave = barrier_leave};
+static const struct bz_sync_op_ops meeting = {
+    .look = BZ_SYNC_OP_FUTURE("barrier"),
+    .request = BZ_SYNC_OP_REQUEST("barrier", barrier_enter, NULL),
+    .serve = barrier_serve,
+    .leave = barrier_leave};
 
 /* ---- for users ---- */
 

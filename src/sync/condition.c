@@ -45,17 +45,17 @@ static struct bz_condition *of(blitz_condition *condition)
 
 static bool condition_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     (void)wakes;
     n->since = ((struct bz_condition *)n->owner)->round;
-    bz_node_join(n);
+    bz_sync_op_join(n);
     return false;
 }
 
 static void condition_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_condition *c = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&c->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&c->q)) != NULL;) {
         bool is_by_broadcast = n->since != c->round;
         if (!is_by_broadcast && c->signals == 0)
             return;
@@ -64,13 +64,13 @@ static void condition_serve(void *owner, struct bz_wakelist *wakes)
             return;
         }
         bz_set(&n->request.waiter.result, is_by_broadcast ? BY_BROADCAST : 0);
-        if (bz_node_give(n, wakes) && !is_by_broadcast)
+        if (bz_sync_op_give(n, wakes) && !is_by_broadcast)
             c->signals--;
     }
     c->signals = 0; /* no waiter: the signals are lost */
 }
 
-static void condition_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void condition_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
     if (bz_get(&n->request.waiter.result) != BY_BROADCAST)
@@ -79,10 +79,10 @@ static void condition_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static blitz_poll wait_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops waiting = {
+static const struct bz_sync_op_ops waiting = {
     .look.future = {"condition", BLITZ_REVOCABLE, wait_future_poll, bz_sync_future_cancel,
                     bz_sync_future_output},
-    .request = BZ_NODE_REQUEST("condition", condition_enter, NULL),
+    .request = BZ_SYNC_OP_REQUEST("condition", condition_enter, NULL),
     .serve = condition_serve,
     .give_back = condition_give_back};
 
@@ -106,8 +106,8 @@ int blitz_condition_wait(blitz_condition *condition, blitz_mutex *m, blitz_deadl
     struct bz_condition *c = of(condition);
     const struct bz_os *os = bz_sync_os();
     struct bz_wait w;
-    struct bz_node n;
-    bz_node_init(&n, &c->q, c, &waiting, 0, false);
+    struct bz_sync_op n;
+    bz_sync_op_init(&n, &c->q, c, &waiting, 0, false);
     n.request.waiter.wait = &w;
     bz_waitq_take(&c->q, os);
     (void)condition_enter(&n.request, NULL);
@@ -145,14 +145,14 @@ void blitz_condition_broadcast(blitz_condition *condition)
 
 /* ---- as a future: first the signal, then the mutex ---- */
 
-static blitz_mutex *mutex_of(const struct bz_node *n)
+static blitz_mutex *mutex_of(const struct bz_sync_op *n)
 {
     return (blitz_mutex *)(uintptr_t)n->want; /* NOLINT: a pointer in a number */
 }
 
 /* The second half of the future: the node is now a waiter of the mutex. */
 struct relock {
-    struct bz_node node;
+    struct bz_sync_op node;
     struct bz_condition *condition; /* the signal came from it; NULL: a broadcast did */
 };
 
@@ -165,7 +165,7 @@ static struct relock *relock_of(blitz_future *future)
 
 static blitz_poll relock_poll(blitz_future *future, const blitz_waker *waker)
 {
-    return bz_node_ops_of(&relock_of(future)->node)->look.future.poll(future, waker);
+    return bz_sync_op_ops_of(&relock_of(future)->node)->look.future.poll(future, waker);
 }
 
 /* Leave the queue of the mutex. The signal goes to the next waiter of the condition. */
@@ -173,7 +173,7 @@ static void relock_cancel(blitz_future *future)
 {
     struct relock *r = relock_of(future);
     struct bz_condition *c = r->node.q != NULL ? r->condition : NULL; /* NULL: it was ready */
-    bz_node_ops_of(&r->node)->look.future.cancel(future);
+    bz_sync_op_ops_of(&r->node)->look.future.cancel(future);
     if (c != NULL && !BZ_BROKEN(241))
         blitz_condition_signal((blitz_condition *)c);
 }
@@ -195,7 +195,7 @@ static blitz_poll go_on_to_lock(blitz_sync_future *f, struct bz_condition *c, bl
 static blitz_poll wait_future_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
-    struct bz_node *n = bz_sync_future_node(f);
+    struct bz_sync_op *n = bz_sync_future_node(f);
     struct bz_condition *c = n->owner;
     blitz_mutex *m = mutex_of(n);
     bool is_first = !n->request.waiter.was_polled;

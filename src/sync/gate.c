@@ -60,18 +60,18 @@ static bool is_open(uint64_t word)
 static void gate_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_gate *g = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&g->q)) != NULL && n->since != g->openings;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&g->q)) != NULL && n->since != g->openings;) {
         if (bz_wakelist_is_full(wakes)) {
             wakes->has_more = true;
             return;
         }
-        (void)!bz_node_give(n, wakes); /* false: the waiter has left */
+        (void)!bz_sync_op_give(n, wakes); /* false: the waiter has left */
     }
 }
 
 static bool gate_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_gate *g = n->owner;
     uint64_t word = bz_load_relaxed(&g->word); /* relaxed: a first guess */
     (void)wakes;
@@ -82,40 +82,40 @@ static bool gate_enter(struct bz_request *r, struct bz_wakelist *wakes)
                 return true;
         } else if (bz_cas_weak_rlx_rlx(&g->word, &word, word | QUEUED)) { /* relaxed: the lock */
             n->since = g->openings;
-            bz_node_join(n);
+            bz_sync_op_join(n);
             return false;
         }
     }
 }
 
 /* End the wait by a deadline or a cancel. Return false if the gate was opened since the node joined. */
-static bool gate_leave(struct bz_node *n)
+static bool gate_leave(struct bz_sync_op *n)
 {
     return n->since == ((const struct bz_gate *)n->owner)->openings;
 }
 
 static bool gate_is_far(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     const struct bz_gate *g = n->owner;
     return !is_open(bz_load_relaxed(&g->word)); /* relaxed: a hint, it releases no waiter */
 }
 
-static const struct bz_node_ops waiting_for_event = {
-    .look = BZ_NODE_FUTURE("event"),
-    .request = BZ_NODE_REQUEST_LAST("event", gate_enter, gate_is_far),
+static const struct bz_sync_op_ops waiting_for_event = {
+    .look = BZ_SYNC_OP_FUTURE("event"),
+    .request = BZ_SYNC_OP_REQUEST_LAST("event", gate_enter, gate_is_far),
     .serve = gate_serve,
     .leave = gate_leave,
     .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_latch = {
-    .look = BZ_NODE_FUTURE("latch"),
-    .request = BZ_NODE_REQUEST_LAST("latch", gate_enter, gate_is_far),
+static const struct bz_sync_op_ops waiting_for_latch = {
+    .look = BZ_SYNC_OP_FUTURE("latch"),
+    .request = BZ_SYNC_OP_REQUEST_LAST("latch", gate_enter, gate_is_far),
     .serve = gate_serve,
     .leave = gate_leave,
     .is_last_to_leave = true};
-static const struct bz_node_ops waiting_for_group = {
-    .look = BZ_NODE_FUTURE("wait group"),
-    .request = BZ_NODE_REQUEST_LAST("wait group", gate_enter, gate_is_far),
+static const struct bz_sync_op_ops waiting_for_group = {
+    .look = BZ_SYNC_OP_FUTURE("wait group"),
+    .request = BZ_SYNC_OP_REQUEST_LAST("wait group", gate_enter, gate_is_far),
     .serve = gate_serve,
     .leave = gate_leave,
     .is_last_to_leave = true};
@@ -128,7 +128,7 @@ static void gate_init(struct bz_gate *g, uint64_t count)
     bz_atomic_init(&g->word, count * ONE);
 }
 
-static int gate_wait(struct bz_gate *g, const struct bz_node_ops *ops, blitz_deadline until)
+static int gate_wait(struct bz_gate *g, const struct bz_sync_op_ops *ops, blitz_deadline until)
 {
     bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);

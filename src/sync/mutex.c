@@ -93,7 +93,7 @@ static inline void own(struct bz_mutex *m)
 
 static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_mutex *m = n->owner;
     uint32_t word = bz_load_relaxed(&m->word); /* relaxed: a first guess */
     uint32_t ours = n->request.waiter.state == BZ_WAITER_NOTIFIED ? WOKEN : 0; /* I2 */
@@ -107,7 +107,7 @@ static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
         } else if (bz_cas_weak_rlx_rlx(&m->word, &word, (word | QUEUED) & ~ours)) {
             if (!ours)
                 n->since = bz_os_now(bz_sync_os());
-            bz_node_join(n);
+            bz_sync_op_join(n);
             return false;
         }
     }
@@ -119,13 +119,13 @@ static bool mutex_enter(struct bz_request *r, struct bz_wakelist *wakes)
 
 static bool mutex_is_far(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     const struct bz_mutex *m = n->owner;
     return (bz_load_relaxed(&m->word) & LOCKED) != 0; /* relaxed: a hint, it takes nothing */
 }
 
 /* True if the first waiter has been passed for BZ_MUTEX_PATIENCE_NS. */
-static bool is_out_of_patience(const struct bz_node *n)
+static bool is_out_of_patience(const struct bz_sync_op *n)
 {
     return bz_os_now(bz_sync_os()) >= n->since + BZ_MUTEX_PATIENCE_NS;
 }
@@ -137,24 +137,24 @@ static uint32_t queued_flag(struct bz_mutex *m)
 
 /* Hand off the locked mutex to n, the first waiter. Write the word first: the new holder may unlock as soon as it is
  * woken. */
-static bool hand_over(struct bz_mutex *m, struct bz_node *n, struct bz_wakelist *wakes)
+static bool hand_over(struct bz_mutex *m, struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     uint32_t queued =
         n->request.waiter.in.next == &m->q.inside ? 0 : QUEUED; /* after n has left the queue */
     /* relaxed: I3 and I5, and the new holder sees our writes through its wait or the lock */
     bz_store_relaxed(&m->holder, n->want);
     bz_store_relaxed(&m->word, queued | LOCKED); /* relaxed: likewise */
-    return bz_node_give(n, wakes);
+    return bz_sync_op_give(n, wakes);
 }
 
 /* Release the mutex, which the caller holds: LOCKED is set, WOKEN is not, and no other thread changes the word (I3). */
 static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
 {
-    for (struct bz_node *n; (n = bz_waitq_first(&m->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&m->q)) != NULL;) {
         if (is_out_of_patience(n) && !BZ_BROKEN(114)) {
             if (hand_over(m, n, wakes))
                 return;
-        } else if (bz_node_tell(n, wakes)) {
+        } else if (bz_sync_op_tell(n, wakes)) {
             bz_store_release(&m->word, queued_flag(m) | WOKEN); /* [L] */
             return;
         }
@@ -179,7 +179,7 @@ static void mutex_serve(void *owner, struct bz_wakelist *wakes)
 }
 
 /* Take back the notification or the mutex of a future that is cancelled. */
-static void mutex_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void mutex_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     struct bz_mutex *m = n->owner;
     if (n->request.waiter.state == BZ_WAITER_NOTIFIED)
@@ -190,20 +190,20 @@ static void mutex_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static const void *mutex_holder(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     return &((const struct bz_mutex *)n->owner)->holder;
 }
 
 static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops locking = {
+static const struct bz_sync_op_ops locking = {
     .look.future = {"mutex", BLITZ_REVOCABLE, lock_future_poll, bz_sync_future_cancel,
                     bz_sync_future_output},
     .request = {.what = "mutex",
-                .lock = bz_node_lock,
-                .unlock = bz_node_unlock,
+                .lock = bz_sync_op_lock,
+                .unlock = bz_sync_op_unlock,
                 .enter = mutex_enter,
-                .leave = bz_node_leave,
+                .leave = bz_sync_op_leave,
                 .is_far = BZ_SYNC_IS_DULL ? NULL : mutex_is_far,
                 .holder = mutex_holder},
     .serve = mutex_serve,

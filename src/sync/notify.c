@@ -51,7 +51,7 @@ static void keep(struct bz_notify *notify, bool is_kept)
 
 static bool notify_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_notify *notify = n->owner;
     (void)wakes;
     if (is_kept(notify)) {
@@ -59,7 +59,7 @@ static bool notify_enter(struct bz_request *r, struct bz_wakelist *wakes)
         return true;
     }
     n->since = notify->round;
-    bz_node_join(n);
+    bz_sync_op_join(n);
     return false;
 }
 
@@ -67,7 +67,7 @@ static bool notify_enter(struct bz_request *r, struct bz_wakelist *wakes)
 static void notify_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&notify->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&notify->q)) != NULL;) {
         bool is_by_all = n->since != notify->round;
         if (!is_by_all && !is_kept(notify))
             return;
@@ -76,12 +76,12 @@ static void notify_serve(void *owner, struct bz_wakelist *wakes)
             return;
         }
         n->want = is_by_all ? BY_ALL : 0;
-        if (bz_node_give(n, wakes) && !is_by_all)
+        if (bz_sync_op_give(n, wakes) && !is_by_all)
             keep(notify, false);
     }
 }
 
-static void notify_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void notify_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     struct bz_notify *notify = n->owner;
     (void)wakes;
@@ -91,13 +91,13 @@ static void notify_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static bool notify_is_far(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     return !is_kept(n->owner);
 }
 
-static const struct bz_node_ops waiting = {
-    .look = BZ_NODE_FUTURE("notify"),
-    .request = BZ_NODE_REQUEST("notify", notify_enter, notify_is_far),
+static const struct bz_sync_op_ops waiting = {
+    .look = BZ_SYNC_OP_FUTURE("notify"),
+    .request = BZ_SYNC_OP_REQUEST("notify", notify_enter, notify_is_far),
     .serve = notify_serve,
     .give_back = notify_give_back};
 

@@ -59,7 +59,7 @@ static uint64_t word_of(struct bz_once *o)
 
 static bool once_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_once *o = n->owner;
     uint64_t word = word_of(o);
     (void)wakes;
@@ -74,7 +74,7 @@ static bool once_enter(struct bz_request *r, struct bz_wakelist *wakes)
             bz_set(&n->request.waiter.result, -EDEADLK);
             return true;
         }
-        bz_node_join(n);
+        bz_sync_op_join(n);
         return false;
     default:
         return true;
@@ -84,7 +84,7 @@ static bool once_enter(struct bz_request *r, struct bz_wakelist *wakes)
 static void once_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_once *o = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&o->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&o->q)) != NULL;) {
         uint64_t state = word_of(o) & STATE;
         if (state == BUSY)
             return;
@@ -95,12 +95,12 @@ static void once_serve(void *owner, struct bz_wakelist *wakes)
         bz_set(&n->request.waiter.result, state == EMPTY ? YOUR_TURN : 0);
         if (state == EMPTY)
             bz_store_relaxed(&o->word, n->want << SHIFT | BUSY); /* relaxed: the lock is held */
-        if (!bz_node_give(n, wakes) && state == EMPTY)
+        if (!bz_sync_op_give(n, wakes) && state == EMPTY)
             bz_store_relaxed(&o->word, EMPTY); /* relaxed: the lock is held */
     }
 }
 
-static void once_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void once_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     (void)wakes;
     if (bz_get(&n->request.waiter.result) == YOUR_TURN)
@@ -110,12 +110,12 @@ static void once_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static blitz_poll once_future_poll(blitz_future *f, const blitz_waker *waker);
 
-static const struct bz_node_ops getting = {.look.future = {"once", BLITZ_REVOCABLE,
-                                                           once_future_poll, bz_sync_future_cancel,
-                                                           bz_sync_future_output},
-                                           .request = BZ_NODE_REQUEST("once", once_enter, NULL),
-                                           .serve = once_serve,
-                                           .give_back = once_give_back};
+static const struct bz_sync_op_ops getting = {
+    .look.future = {"once", BLITZ_REVOCABLE, once_future_poll, bz_sync_future_cancel,
+                    bz_sync_future_output},
+    .request = BZ_SYNC_OP_REQUEST("once", once_enter, NULL),
+    .serve = once_serve,
+    .give_back = once_give_back};
 
 /* ---- making ---- */
 

@@ -81,7 +81,7 @@ static uint64_t obstacles_of(uint64_t want)
 /* ---- under the lock of the wait queue ---- */
 
 /* True if the waiter must be granted the lock instead of being notified. */
-static bool is_out_of_patience(const struct bz_node *n)
+static bool is_out_of_patience(const struct bz_sync_op *n)
 {
     if (BZ_SYNC_IS_DULL || n->request.waiter.is_polled)
         return true;
@@ -89,9 +89,9 @@ static bool is_out_of_patience(const struct bz_node *n)
 }
 
 /* Notify n, the first waiter, which can have the lock: I5. Return false if n had left. */
-static bool tell(struct bz_rwlock *l, struct bz_node *n, struct bz_wakelist *wakes)
+static bool tell(struct bz_rwlock *l, struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
-    if (!bz_node_tell(n, wakes))
+    if (!bz_sync_op_tell(n, wakes))
         return false;
     bz_fetch_add_relaxed(&l->word, TOLD - QUEUED); /* relaxed: flags; the lock */
     return true;
@@ -102,7 +102,7 @@ static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
     struct bz_rwlock *l = owner;
     if (bz_load_relaxed(&l->word) & TOLD) /* relaxed: the lock. The notified node serves, I5 */
         return;
-    for (struct bz_node *n; (n = bz_waitq_first(&l->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&l->q)) != NULL;) {
         uint64_t want = n->want;
         /* relaxed: I3; the addition below acquires, and a thread that leaves after this load serves */
         if (bz_load_relaxed(&l->word) & obstacles_of(want))
@@ -117,7 +117,7 @@ static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
             continue;
         }
         bz_fetch_add_acquire(&l->word, want); /* [R] before n is woken and may unlock */
-        if (!bz_node_give(n, wakes))
+        if (!bz_sync_op_give(n, wakes))
             /* relaxed: nothing was done under it; stronger than needed: in a model, where no thread leaves
              * at the same moment; seeds and stress cover that */
             bz_fetch_sub_relaxed(&l->word, want);
@@ -128,7 +128,7 @@ static void rwlock_serve(void *owner, struct bz_wakelist *wakes)
 /* Take the lock or join the queue. A notified node that takes the lock serves the waiters behind it. */
 static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_rwlock *l = n->owner;
     bool was_told = n->request.waiter.state == BZ_WAITER_NOTIFIED;
     uint64_t keeps_out = obstacles_of(n->want) | (was_told ? 0 : QUEUED);
@@ -143,7 +143,7 @@ static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
                    bz_cas_weak_rlx_rlx(&l->word, &word, kept | QUEUED)) { /* relaxed: the lock */
             if (!was_told)
                 n->since = bz_os_now(bz_sync_os());
-            bz_node_join(n);
+            bz_sync_op_join(n);
             return false;
         }
     }
@@ -153,7 +153,7 @@ static bool rwlock_enter(struct bz_request *r, struct bz_wakelist *wakes)
     return true;
 }
 
-static void rwlock_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void rwlock_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     struct bz_rwlock *l = n->owner;
     (void)wakes;
@@ -163,20 +163,20 @@ static void rwlock_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static bool rwlock_is_far(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     const struct bz_rwlock *l = n->owner;
     /* relaxed: a hint, it takes nothing */
     return (bz_load_relaxed(&l->word) & (obstacles_of(n->want) | QUEUED)) != 0;
 }
 
-static const struct bz_node_ops reading = {
-    .look = BZ_NODE_FUTURE("rwlock: read"),
-    .request = BZ_NODE_REQUEST("rwlock: read", rwlock_enter, rwlock_is_far),
+static const struct bz_sync_op_ops reading = {
+    .look = BZ_SYNC_OP_FUTURE("rwlock: read"),
+    .request = BZ_SYNC_OP_REQUEST("rwlock: read", rwlock_enter, rwlock_is_far),
     .serve = rwlock_serve,
     .give_back = rwlock_give_back};
-static const struct bz_node_ops writing = {
-    .look = BZ_NODE_FUTURE("rwlock: write"),
-    .request = BZ_NODE_REQUEST("rwlock: write", rwlock_enter, rwlock_is_far),
+static const struct bz_sync_op_ops writing = {
+    .look = BZ_SYNC_OP_FUTURE("rwlock: write"),
+    .request = BZ_SYNC_OP_REQUEST("rwlock: write", rwlock_enter, rwlock_is_far),
     .serve = rwlock_serve,
     .give_back = rwlock_give_back};
 

@@ -49,7 +49,7 @@ static bool has_permits(uint64_t word, uint64_t n, uint64_t obstacles)
 
 static bool semaphore_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     struct bz_semaphore *s = n->owner;
     uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a first guess */
     (void)wakes;
@@ -62,18 +62,18 @@ static bool semaphore_enter(struct bz_request *r, struct bz_wakelist *wakes)
             if (bz_cas_weak_acq_rlx(&s->word, &word, word - (n->want << SHIFT))) /* [P] */
                 return true;
         } else if (bz_cas_weak_rlx_rlx(&s->word, &word, word | QUEUED)) { /* relaxed: the lock */
-            bz_node_join(n);
+            bz_sync_op_join(n);
             return false;
         }
     }
 }
 
 /* Subtract the permits and grant them. Put them back if the node's owner has left. */
-static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wakelist *wakes)
+static bool give_permits(struct bz_semaphore *s, struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     uint64_t taken = n->want << SHIFT;
     bz_fetch_sub_acquire(&s->word, taken); /* [P] I3 */
-    if (bz_node_give(n, wakes))
+    if (bz_sync_op_give(n, wakes))
         return true;
     /* relaxed: nothing was done with them; stronger than needed: in a model, where no thread releases
      * at the same moment; seeds and stress cover that */
@@ -84,7 +84,7 @@ static bool give_permits(struct bz_semaphore *s, struct bz_node *n, struct bz_wa
 static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = owner;
-    for (struct bz_node *n; (n = bz_waitq_first(&s->q)) != NULL;) {
+    for (struct bz_sync_op *n; (n = bz_waitq_first(&s->q)) != NULL;) {
         uint64_t word = bz_load_relaxed(&s->word); /* relaxed: I3; a release serves what it adds */
         bool is_closed = word & CLOSED;
         if (!is_closed && !has_permits(word, n->want, 0))
@@ -95,7 +95,7 @@ static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
         }
         if (is_closed) {
             bz_set(&n->request.waiter.result, -EPIPE);
-            (void)!bz_node_give(n, wakes);
+            (void)!bz_sync_op_give(n, wakes);
         } else {
             (void)give_permits(s, n, wakes);
         }
@@ -103,7 +103,7 @@ static void semaphore_serve(void *owner, struct bz_wakelist *wakes)
     bz_fetch_and_relaxed(&s->word, ~(uint64_t)QUEUED); /* relaxed: I2, a flag; the lock */
 }
 
-static void semaphore_give_back(struct bz_node *n, struct bz_wakelist *wakes)
+static void semaphore_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     struct bz_semaphore *s = n->owner;
     (void)wakes;
@@ -113,15 +113,15 @@ static void semaphore_give_back(struct bz_node *n, struct bz_wakelist *wakes)
 
 static bool semaphore_is_far(const struct bz_request *r)
 {
-    const struct bz_node *n = BZ_CONTAINER_OF(r, const struct bz_node, request);
+    const struct bz_sync_op *n = BZ_CONTAINER_OF(r, const struct bz_sync_op, request);
     const struct bz_semaphore *s = n->owner;
     uint64_t word = bz_load_relaxed(&s->word); /* relaxed: a hint, it takes nothing */
     return !(word & CLOSED) && !has_permits(word, n->want, FLAGS);
 }
 
-static const struct bz_node_ops acquiring = {
-    .look = BZ_NODE_FUTURE("semaphore"),
-    .request = BZ_NODE_REQUEST("semaphore", semaphore_enter, semaphore_is_far),
+static const struct bz_sync_op_ops acquiring = {
+    .look = BZ_SYNC_OP_FUTURE("semaphore"),
+    .request = BZ_SYNC_OP_REQUEST("semaphore", semaphore_enter, semaphore_is_far),
     .serve = semaphore_serve,
     .give_back = semaphore_give_back};
 

@@ -31,7 +31,7 @@
 
 /* ---- under the lock ---- */
 
-void bz_node_join(struct bz_node *n)
+void bz_sync_op_join(struct bz_sync_op *n)
 {
     struct bz_waiter *w = &n->request.waiter;
     BZ_ASSERT(w->state == BZ_WAITER_OUT || w->state == BZ_WAITER_NOTIFIED);
@@ -42,7 +42,7 @@ void bz_node_join(struct bz_node *n)
     w->is_parked = false;
 }
 
-void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
                        struct bz_wakelist *wakes, const struct bz_os *os)
 {
     bz_wakelist_deliver(wakes);
@@ -55,7 +55,7 @@ void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops
     }
 }
 
-void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops)
+void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops)
 {
     const struct bz_os *os = bz_sync_os();
     struct bz_wakelist wakes;
@@ -69,27 +69,27 @@ void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *o
 
 static BZ_ALWAYS_INLINE void node_lock(struct bz_request *r)
 {
-    bz_waitq_take(bz_node_of(r)->q, bz_sync_os());
+    bz_waitq_take(bz_sync_op_of(r)->q, bz_sync_os());
 }
 
 static BZ_ALWAYS_INLINE void node_unlock(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
-    bz_waitq_end(n->q, n->owner, bz_node_ops_of(n), wakes, bz_sync_os());
+    struct bz_sync_op *n = bz_sync_op_of(r);
+    bz_waitq_end(n->q, n->owner, bz_sync_op_ops_of(n), wakes, bz_sync_os());
 }
 
-void bz_node_lock(struct bz_request *r)
+void bz_sync_op_lock(struct bz_request *r)
 {
     node_lock(r);
 }
 
-void bz_node_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+void bz_sync_op_unlock(struct bz_request *r, struct bz_wakelist *wakes)
 {
     node_unlock(r, wakes);
 }
 
 /* Unregister a blocking node whose wait has ended. Return false if it got its grant before it could park. */
-static bool leave_blocking(struct bz_node *n, const struct bz_node_ops *ops)
+static bool leave_blocking(struct bz_sync_op *n, const struct bz_sync_op_ops *ops)
 {
     struct bz_waiter *w = &n->request.waiter;
     if (w->state == BZ_WAITER_QUEUED)
@@ -100,7 +100,7 @@ static bool leave_blocking(struct bz_node *n, const struct bz_node_ops *ops)
 }
 
 /* Cancel the node of a future. Give back its grant or notification for the other waiters. */
-static void leave_polled(struct bz_node *n, const struct bz_node_ops *ops,
+static void leave_polled(struct bz_sync_op *n, const struct bz_sync_op_ops *ops,
                          struct bz_wakelist *wakes)
 {
     struct bz_waiter *w = &n->request.waiter;
@@ -114,10 +114,10 @@ static void leave_polled(struct bz_node *n, const struct bz_node_ops *ops,
     w->state = BZ_WAITER_OUT;
 }
 
-bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes)
+bool bz_sync_op_leave(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
-    const struct bz_node_ops *ops = bz_node_ops_of(n);
+    struct bz_sync_op *n = bz_sync_op_of(r);
+    const struct bz_sync_op_ops *ops = bz_sync_op_ops_of(n);
     bool has_left = true;
     if (r->waiter.is_polled)
         leave_polled(n, ops, wakes);
@@ -127,18 +127,18 @@ bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes)
     return has_left;
 }
 
-void bz_node_resumed(struct bz_request *r, bool is_early)
+void bz_sync_op_resumed(struct bz_request *r, bool is_early)
 {
-    struct bz_node *n = bz_node_of(r);
+    struct bz_sync_op *n = bz_sync_op_of(r);
     (void)is_early;
     /* I3: the releaser may still hold the lock; I4 */
-    bz_waitq_serve(n->q, n->owner, bz_node_ops_of(n));
+    bz_waitq_serve(n->q, n->owner, bz_sync_op_ops_of(n));
 }
 
-bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes)
+bool bz_sync_op_check(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_node *n = bz_node_of(r);
-    const struct bz_node_ops *ops = bz_node_ops_of(n);
+    struct bz_sync_op *n = bz_sync_op_of(r);
+    const struct bz_sync_op_ops *ops = bz_sync_op_ops_of(n);
     if (r->waiter.state == BZ_WAITER_QUEUED && ops->leave(n))
         return false;
     bz_list_remove(&r->waiter.in); /* linked: it was polled before the chain reached it */
@@ -162,31 +162,32 @@ static bool node_hook(struct bz_wait *w, void *arg)
     return bz_request_hook_by(w, r, &by);
 }
 
-int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops, uint64_t want,
-                     blitz_deadline until)
+int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
+                     uint64_t want, blitz_deadline until)
 {
-    struct bz_node n;
-    bz_node_init(&n, q, owner, ops, want, false);
+    struct bz_sync_op n;
+    bz_sync_op_init(&n, q, owner, ops, want, false);
     struct bz_request_ops by = known_of(&n.request);
     return bz_request_wait_by(&n.request, bz_sync_os(), until, node_hook, &by);
 }
 
 /* ---- futures ---- */
 
-static_assert(sizeof(struct bz_node) <= sizeof(((blitz_sync_future *)NULL)->inside), "it has room");
+static_assert(sizeof(struct bz_sync_op) <= sizeof(((blitz_sync_future *)NULL)->inside),
+              "it has room");
 
 void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
-                         const struct bz_node_ops *ops, uint64_t want)
+                         const struct bz_sync_op_ops *ops, uint64_t want)
 {
     f->future.ops = &ops->look.future;
     f->result = 0;
-    bz_node_init(bz_sync_future_node(f), q, owner, ops, want, true);
+    bz_sync_op_init(bz_sync_future_node(f), q, owner, ops, want, true);
 }
 
 blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_sync_future *f = BZ_CONTAINER_OF(future, blitz_sync_future, future);
-    struct bz_node *n = bz_sync_future_node(f);
+    struct bz_sync_op *n = bz_sync_future_node(f);
     if (n->q == NULL)
         return BLITZ_READY; /* it was ready before */
     if (!bz_request_poll(&n->request, waker))
@@ -198,14 +199,14 @@ blitz_poll bz_sync_future_poll(blitz_future *future, const blitz_waker *waker)
 
 bool bz_sync_future_is_far(blitz_future *future)
 {
-    struct bz_node *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
+    struct bz_sync_op *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
     const struct bz_request_ops *ops = n->request.ops;
     return !n->request.waiter.was_polled && ops->is_far != NULL && ops->is_far(&n->request);
 }
 
 void bz_sync_future_cancel(blitz_future *future)
 {
-    struct bz_node *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
+    struct bz_sync_op *n = bz_sync_future_node(BZ_CONTAINER_OF(future, blitz_sync_future, future));
     if (n->q != NULL)
         (void)bz_request_cancel(&n->request);
 }

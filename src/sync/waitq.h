@@ -13,9 +13,9 @@
  *   leave      Under the lock: this node leaves the queue because of a deadline or a cancel. Return false if the
  *              condition it waited for already holds and only the grant has not reached it yet (bz_waitq_end).
  *
- * bz_node_give grants: it removes the node from the queue and claims its owner in one step. If it returns true, the
+ * bz_sync_op_give grants: it removes the node from the queue and claims its owner in one step. If it returns true, the
  * owner has the grant. If it returns false, a deadline or a cancel came first, and the grant must go to another node.
- * So a grant is never on its way to an owner that has left. bz_node_tell does the same with a notification, which
+ * So a grant is never on its way to an owner that has left. bz_sync_op_tell does the same with a notification, which
  * says only "retry": the owner calls enter once more. A condition always enters first and then waits, because it
  * releases its mutex between the two.
  *
@@ -52,23 +52,23 @@ static inline const struct bz_os *bz_sync_os(void)
     return m != NULL ? m->rt->os : bz_os_outside();
 }
 
-struct bz_node;
+struct bz_sync_op;
 
-/* The operations of a primitive. BZ_NODE_REQUEST fills in the functions of the request. */
-struct bz_node_ops {
-    struct bz_look_ops look;       /* first. BZ_NODE_FUTURE("what"): its futures */
-    struct bz_request_ops request; /* BZ_NODE_REQUEST("what", enter, is_far) */
+/* The operations of a primitive. BZ_SYNC_OP_REQUEST fills in the functions of the request. */
+struct bz_sync_op_ops {
+    struct bz_look_ops look;       /* first. BZ_SYNC_OP_FUTURE("what"): its futures */
+    struct bz_request_ops request; /* BZ_SYNC_OP_REQUEST("what", enter, is_far) */
     void (*serve)(void *owner, struct bz_wakelist *wakes);
-    void (*give_back)(struct bz_node *n,
+    void (*give_back)(struct bz_sync_op *n,
                       struct bz_wakelist *wakes); /* NULL: nothing to take back */
-    bool (*leave)(struct bz_node *n);             /* NULL: always true */
+    bool (*leave)(struct bz_sync_op *n);          /* NULL: always true */
     bool is_last_to_leave; /* a released waiter may free the primitive: waitq.c, I3 and I4. `leave`
                             * is then not NULL and changes nothing */
 };
 
 /* A request to a primitive of src/sync. Its waiter is in the list q->inside. Its result is 0, -errno, or a number
  * that the primitive defines. */
-struct bz_node {
+struct bz_sync_op {
     struct bz_request request;
     struct bz_waitq *q; /* NULL once its future was ready; else constant, as is owner */
     void *owner;        /* the primitive */
@@ -76,36 +76,36 @@ struct bz_node {
     uint64_t since;     /* defined by the primitive: when it joined the queue */
 };
 
-static inline struct bz_node *bz_node_of(struct bz_request *r)
+static inline struct bz_sync_op *bz_sync_op_of(struct bz_request *r)
 {
-    return BZ_CONTAINER_OF(r, struct bz_node, request);
+    return BZ_CONTAINER_OF(r, struct bz_sync_op, request);
 }
 
-static inline const struct bz_node_ops *bz_node_ops_of(const struct bz_node *n)
+static inline const struct bz_sync_op_ops *bz_sync_op_ops_of(const struct bz_sync_op *n)
 {
-    return BZ_CONTAINER_OF(n->request.ops, const struct bz_node_ops, request);
+    return BZ_CONTAINER_OF(n->request.ops, const struct bz_sync_op_ops, request);
 }
 
 /* Functions of struct bz_request_ops, shared by all primitives of src/sync. */
-void bz_node_lock(struct bz_request *r);
-void bz_node_unlock(struct bz_request *r, struct bz_wakelist *wakes);
-bool bz_node_leave(struct bz_request *r, struct bz_wakelist *wakes);
+void bz_sync_op_lock(struct bz_request *r);
+void bz_sync_op_unlock(struct bz_request *r, struct bz_wakelist *wakes);
+bool bz_sync_op_leave(struct bz_request *r, struct bz_wakelist *wakes);
 /* Two more, for primitives with is_last_to_leave. */
-void bz_node_resumed(struct bz_request *r, bool is_early);
-bool bz_node_check(struct bz_request *r, struct bz_wakelist *wakes);
+void bz_sync_op_resumed(struct bz_request *r, bool is_early);
+bool bz_sync_op_check(struct bz_request *r, struct bz_wakelist *wakes);
 
 /* The operations of a request. request.h explains `enter` and `is_far` (or NULL). The plain form always enters
  * first. */
-#define BZ_NODE_REQUEST(what_, enter_, is_far_)                                             \
-    {                                                                                       \
-        .what = (what_), .lock = bz_node_lock, .unlock = bz_node_unlock, .enter = (enter_), \
-        .leave = bz_node_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_)                \
+#define BZ_SYNC_OP_REQUEST(what_, enter_, is_far_)                                                \
+    {                                                                                             \
+        .what = (what_), .lock = bz_sync_op_lock, .unlock = bz_sync_op_unlock, .enter = (enter_), \
+        .leave = bz_sync_op_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_)                   \
     }
-#define BZ_NODE_REQUEST_LAST(what_, enter_, is_far_)                                        \
-    {                                                                                       \
-        .what = (what_), .lock = bz_node_lock, .unlock = bz_node_unlock, .enter = (enter_), \
-        .leave = bz_node_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_),               \
-        .resumed = bz_node_resumed, .check = bz_node_check                                  \
+#define BZ_SYNC_OP_REQUEST_LAST(what_, enter_, is_far_)                                           \
+    {                                                                                             \
+        .what = (what_), .lock = bz_sync_op_lock, .unlock = bz_sync_op_unlock, .enter = (enter_), \
+        .leave = bz_sync_op_leave, .is_far = BZ_SYNC_IS_DULL ? NULL : (is_far_),                  \
+        .resumed = bz_sync_op_resumed, .check = bz_sync_op_check                                  \
     }
 
 /* ---- the wait queue ---- */
@@ -123,10 +123,10 @@ static inline void bz_waitq_drop(struct bz_waitq *q, const struct bz_os *os)
 }
 
 /* Return the first node, or NULL. Call this function and all of the following under the lock. */
-static inline struct bz_node *bz_waitq_first(struct bz_waitq *q)
+static inline struct bz_sync_op *bz_waitq_first(struct bz_waitq *q)
 {
     struct bz_waiter *first = bz_waiter_first(&q->inside);
-    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_node, request.waiter) : NULL;
+    return first != NULL ? BZ_CONTAINER_OF(first, struct bz_sync_op, request.waiter) : NULL;
 }
 
 static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
@@ -135,27 +135,27 @@ static inline bool bz_waitq_is_empty(const struct bz_waitq *q)
 }
 
 /* Add the node at the end of the queue. A node that had been notified goes back to the front. */
-void bz_node_join(struct bz_node *n);
+void bz_sync_op_join(struct bz_sync_op *n);
 
 /* Remove the node from the queue and grant. Return false if its owner had left: nothing was granted. */
-BZ_MUST_USE static inline bool bz_node_give(struct bz_node *n, struct bz_wakelist *wakes)
+BZ_MUST_USE static inline bool bz_sync_op_give(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     return bz_request_grant(&n->request, wakes);
 }
 
 /* Remove the node from the queue and notify it, so that it retries. Return false if its owner had left. */
-BZ_MUST_USE static inline bool bz_node_tell(struct bz_node *n, struct bz_wakelist *wakes)
+BZ_MUST_USE static inline bool bz_sync_op_tell(struct bz_sync_op *n, struct bz_wakelist *wakes)
 {
     return bz_request_notify(&n->request, wakes);
 }
 
 /* Drop the lock and deliver the wake-ups. While there is more to grant, take the lock again and serve. The caller must
  * not touch the primitive afterwards: a granted waiter may free it. */
-void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
                        struct bz_wakelist *wakes, const struct bz_os *os);
 static BZ_ALWAYS_INLINE void bz_waitq_end(struct bz_waitq *q, void *owner,
-                                          const struct bz_node_ops *ops, struct bz_wakelist *wakes,
-                                          const struct bz_os *os)
+                                          const struct bz_sync_op_ops *ops,
+                                          struct bz_wakelist *wakes, const struct bz_os *os)
 {
     bz_waitq_drop(q, os); /* waitq.c, I3, unless has_more is set */
     if (BZ_UNLIKELY(wakes->has_more || wakes->count > 1))
@@ -165,13 +165,13 @@ static BZ_ALWAYS_INLINE void bz_waitq_end(struct bz_waitq *q, void *owner,
 }
 
 /* Take the lock, serve, and end with bz_waitq_end. */
-void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops);
+void bz_waitq_serve(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops);
 
 /* ---- waiting in it ---- */
 
 /* Initialize the node of a blocking call, or of a future (is_polled). */
-static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *owner,
-                                const struct bz_node_ops *ops, uint64_t want, bool is_polled)
+static inline void bz_sync_op_init(struct bz_sync_op *n, struct bz_waitq *q, void *owner,
+                                   const struct bz_sync_op_ops *ops, uint64_t want, bool is_polled)
 {
     if (is_polled)
         bz_waiter_init_polled(&n->request.waiter);
@@ -190,12 +190,12 @@ static inline void bz_node_init(struct bz_node *n, struct bz_waitq *q, void *own
  * Returns:  0, another result that the primitive set in the waiter, -ETIMEDOUT, -ECANCELED. With -ETIMEDOUT and
  *           -ECANCELED nothing was granted.
  */
-BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_node_ops *ops,
+BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
                                  uint64_t want, blitz_deadline until);
 
 /* ---- futures ---- */
 
-#define BZ_NODE_FUTURE(what)                                                                 \
+#define BZ_SYNC_OP_FUTURE(what)                                                              \
     {                                                                                        \
         {what, BLITZ_REVOCABLE, bz_sync_future_poll, bz_look_cancel, bz_sync_future_output}, \
             bz_sync_future_cancel, bz_sync_future_is_far                                     \
@@ -203,10 +203,10 @@ BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct b
 
 /* Initialize a future that is ready when its node has its grant. */
 void bz_sync_future_init(blitz_sync_future *f, struct bz_waitq *q, void *owner,
-                         const struct bz_node_ops *ops, uint64_t want);
-static inline struct bz_node *bz_sync_future_node(blitz_sync_future *f)
+                         const struct bz_sync_op_ops *ops, uint64_t want);
+static inline struct bz_sync_op *bz_sync_future_node(blitz_sync_future *f)
 {
-    return (struct bz_node *)f->inside;
+    return (struct bz_sync_op *)f->inside;
 }
 blitz_poll bz_sync_future_poll(blitz_future *f, const blitz_waker *waker);
 bool bz_sync_future_is_far(blitz_future *f);

@@ -55,11 +55,11 @@ def source(tree, f):
             there = name.split("/")[0]
             if there not in LAYERS:
                 yield Finding(f.path, line, f"src/{there} is no layer of the architecture")
+            elif there in NEVER.get(f.layer, ()):
+                yield Finding(f.path, line, f"{f.layer} stands on park and wake alone, not on {there}")
             elif LAYERS.index(there) > here and name not in CONTRACTS:
                 yield Finding(f.path, line, f"{f.layer} includes {name}, a layer below it: return "
                                             f"what {there} needs instead, or move the code")
-            elif there in NEVER.get(f.layer, ()):
-                yield Finding(f.path, line, f"{f.layer} stands on park and wake alone, not on {there}")
 
 
 def example(tree, f):
