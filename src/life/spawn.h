@@ -26,7 +26,10 @@ BZ_MUST_USE int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void
                                const char *name, struct bz_task **out);
 /* Count the task and queue it. On error it was dropped. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
-/* stackless.c: spawn a stackless task with its own ops: the functions below, and a closer. */
+
+/* ---- stackless tasks ---- */
+
+/* Spawn a stackless task with its own ops: the functions below, and a closer. */
 enum bz_ran bz_poll_run(struct bz_task *t);
 void bz_poll_drop(struct bz_task *t);
 uintptr_t bz_poll_begun_in(const struct bz_task *t);
@@ -34,7 +37,7 @@ void *bz_poll_state(struct bz_task *t);
 BZ_MUST_USE int bz_spawn_poll(const struct bz_task_ops *ops,
                               blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
                               size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out);
-/* stackless.c: the state of a stackless task that has this poll function; NULL for any other task. */
+/* The state of a stackless task that has this poll function; NULL for any other task. */
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx));
 /* locals.c: the task has returned; destroy its locals. In the task; may suspend. */
 void bz_locals_destroy(struct bz_task *t);

@@ -13,7 +13,7 @@ static BZ_ALWAYS_INLINE enum bz_ran bz_run_child(struct bz_task *t)
 {
     return bz_eh_is_used() && !BZ_BROKEN(291) ? bz_run_apart(t) : t->ops->run(t);
 }
-/* claim.c: run a child that has not started on the calling task's stack. False: nothing was done.
+/* Run a child that has not started on the calling task's stack. False: nothing was done.
  * True: the child ran with result *ran, and the caller must do the loop's work after a run. */
 BZ_MUST_USE bool bz_claim(struct bz_task *t, enum bz_ran *ran);
 /* Run t, which the caller has claimed, on the stack of the current task. The caller must do the

@@ -18,6 +18,7 @@ static inline bool bz_next_is_set(struct bz_proc *p)
 {
     return bz_load_relaxed(&p->next) != 0; /* relaxed: ours to touch */
 }
+
 /* Start a thread for a proc that is STARTING. On error it stays STARTING. Under start_lock. */
 BZ_MUST_USE int bz_machine_start(struct bz_proc *p, bool is_searching);
 /* The same for any caller: 0, also if the runtime ends; on error the proc is an ORPHAN. */

@@ -6,8 +6,12 @@
 
 #include "proc/state.h"
 
+/* The functions of rt->mains: the thread of a machine, and the bottom of a stack for one task. */
 void bz_machine_main(void *arg);
 void bz_class_main(void *arg);
+
+/* ---- switching: machine.c ---- */
+
 /* Leave the stack of the current task; hook(arg) runs after the switch. Returns when the task is
  * resumed, perhaps on another machine. */
 void bz_suspend(bz_ctx_hook *hook, void *arg);
@@ -15,12 +19,16 @@ void bz_suspend(bz_ctx_hook *hook, void *arg);
 void bz_park(void);
 /* On g0: resume a task that has a stack. Returns when the machine switches back to g0. */
 void bz_resume_from_home(struct bz_machine *m, struct bz_task *t);
+/* blitz_yield without its fast path. */
 void bz_yield(void);
 /* Start t on m, a guest with a spare stack. Call from a plain thread. Returns when t has ended or
  * waits. */
 void bz_guest_run(struct bz_machine *m, struct bz_task *t);
-/* machine.c: park or requeue a task that returned before its end and has no stack. */
+/* Park or requeue a task that returned before its end and has no stack. */
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
+
+/* ---- choosing: find.c, search.c ---- */
+
 /* Take an entry from its own slot, batch or ring; 0 if all are empty. */
 bz_entry bz_take_own(struct bz_machine *m);
 /* Take an entry without stealing or sleeping; 0 if there is none. */
@@ -30,9 +38,9 @@ bz_entry bz_find_near(struct bz_machine *m);
 bz_entry bz_find(struct bz_machine *m);
 /* Take a batch from the injector: return one entry, push the rest on the ring. */
 bz_entry bz_take_injected(struct bz_machine *m);
-/* search.c: steal from other machines, unless enough searchers do so already; or sleep until work
- * arrives. False: another machine took the proc meanwhile. */
+/* Steal from other machines, unless enough searchers do so already; 0 if there was nothing. */
 bz_entry bz_search(struct bz_machine *m);
+/* Sleep until work arrives. False: another machine took the proc meanwhile. */
 BZ_MUST_USE bool bz_go_to_sleep(struct bz_machine *m);
 
 #endif
