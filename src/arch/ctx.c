@@ -40,7 +40,7 @@ static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, stru
     bz_note_landed(NULL, left != NULL ? &left->notes : NULL);
     if (bz_fpcw_read() != start->fpcw)
         bz_fpcw_load(start->fpcw);
-    if (bz_eh_is_used() && !BZ_BROKEN(290))
+    if (bz_eh_is_used())
         bz_eh_exchange(&start->eh, left != NULL ? &left->eh : NULL);
     if (hook != NULL)
         hook(arg);

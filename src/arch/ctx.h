@@ -129,9 +129,8 @@ BZ_COLD void bz_ctx_exchange_eh(struct bz_ctx *me, struct bz_ctx *left);
 static BZ_ALWAYS_INLINE void bz_ctx_landed(struct bz_ctx *me, const struct bz_ctx_landing *l)
 {
     bz_note_landed(&me->notes, l->left != NULL ? &l->left->notes : NULL);
-    if (!BZ_BROKEN(41))
-        bz_fpcw_restore(&me->fpcw, l->left != NULL ? &l->left->fpcw : NULL);
-    if (bz_eh_is_used() && !BZ_BROKEN(290))
+    bz_fpcw_restore(&me->fpcw, l->left != NULL ? &l->left->fpcw : NULL);
+    if (bz_eh_is_used())
         bz_ctx_exchange_eh(me, l->left);
     if (l->hook != NULL)
         l->hook(l->arg);
@@ -147,10 +146,6 @@ static BZ_ALWAYS_INLINE void bz_ctx_switch(struct bz_ctx *from, struct bz_ctx *t
     struct bz_ctx_landing l = {hook, arg, from};
     bz_fpcw_save(&from->fpcw);
     bz_note_leaving(&from->notes, &to->notes);
-    if (BZ_BROKEN(40) && hook != NULL) { /* the classic bug: published before it is saved */
-        hook(arg);
-        l.hook = NULL;
-    }
     bz_ctx_jump(to, &l);
     bz_ctx_landed(from, &l);
 }

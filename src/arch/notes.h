@@ -175,8 +175,7 @@ static inline void bz_note_ctx_fini(struct bz_notes *n)
 static BZ_ALWAYS_INLINE void bz_note_leaving(struct bz_notes *from, struct bz_notes *to)
 {
     bz_note_asan_leaving(to, from != NULL ? BZ_NOTE_FAKE_STACK(from) : NULL);
-    if (!BZ_BROKEN(45))
-        bz_note_tsan_leaving(to);
+    bz_note_tsan_leaving(to);
 }
 
 /* Call first after a switch. `me` is NULL on a stack entered for the first time. */

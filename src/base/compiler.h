@@ -61,10 +61,4 @@
 #define BZ_WATCH 1
 #endif
 
-/* True if the planted bug with this number (from 1) is active. It is a constant unless
- * tests/canaries/broken.h was included first (tools/canaries), so it costs nothing. */
-#if !defined(BZ_BROKEN)
-#define BZ_BROKEN(n) (0 == (n))
-#endif
-
 #endif

@@ -62,8 +62,7 @@ static inline void bz_list_push_back(struct bz_list *head, struct bz_list *node)
 
 static inline void bz_list_remove(struct bz_list *node)
 {
-    if (!BZ_BROKEN(13))
-        node->next->prev = node->prev; /* I1 */
+    node->next->prev = node->prev; /* I1 */
     node->prev->next = node->next;
     bz_list_init(node); /* I2 */
 }

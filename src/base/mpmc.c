@@ -20,8 +20,6 @@ int bz_mpmc_init(struct bz_mpmc *q, size_t capacity, const blitz_allocator *from
     if (q->cells == NULL)
         return -ENOMEM;
     q->mask = cells - 1;
-    if (BZ_BROKEN(12))
-        q->mask |= (cells >> 63) << (63 + (cells > 1)); /* planted: a shift by the whole width */
     q->from = from;
     bz_atomic_init(&q->push_at, 0);
     bz_atomic_init(&q->take_at, 0);

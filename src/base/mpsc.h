@@ -71,10 +71,7 @@ static inline bool bz_mpsc_push(struct bz_mpsc *q, struct bz_mpsc_node *node)
     bz_store_relaxed(&node->next, NULL);                        /* relaxed: [B] publishes it */
     struct bz_mpsc_node *prev = bz_xchg_acqrel(&q->last, node); /* [B] [C] */
     /* Once the taker has seen prev's link, prev is its: the last we do to it is this store. */
-    if (BZ_BROKEN(11))
-        bz_store_relaxed(&prev->next, node); /* planted: reached before it is filled */
-    else
-        bz_store_release(&prev->next, node); /* [A] */
+    bz_store_release(&prev->next, node); /* [A] */
     return prev == &q->root;
 }
 

@@ -59,7 +59,7 @@ static void chunk_enlist(struct bz_slab *s, struct bz_slab_chunk *chunk)
 static bool chunk_delist(struct bz_slab *s, struct bz_slab_chunk *chunk)
 {
     uint32_t no_walkers = 0;
-    if (!BZ_BROKEN(57) && !bz_cas_strong_acq_rlx(&s->walkers, &no_walkers, BUSY)) /* [C] */
+    if (!bz_cas_strong_acq_rlx(&s->walkers, &no_walkers, BUSY)) /* [C] */
         return false;
     struct bz_slab_chunk *older = bz_get(&chunk->older);
     if (older != NULL)

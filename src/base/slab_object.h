@@ -94,8 +94,7 @@ static inline struct bz_slab_object *bz_slab_link_get(struct bz_slab_object *o)
 
 static inline void bz_slab_link_set(struct bz_slab_object *o, struct bz_slab_object *next)
 {
-    if (!BZ_BROKEN(10))
-        bz_unpoison(o, sizeof *o);
+    bz_unpoison(o, sizeof *o);
     bz_set(&o->next, next);
     bz_poison(o, sizeof *o);
 }

@@ -68,7 +68,7 @@ static bool call_hook(struct bz_wait *w, void *arg)
  * asks the pool again. */
 static int call_refused(int (*fn)(void *arg), void *arg)
 {
-    return BZ_BROKEN(250) ? blitz_block_in_place(fn, arg) : bz_call_here(fn, arg);
+    return bz_call_here(fn, arg);
 }
 
 int blitz_blocking(int (*fn)(void *arg), void *arg)
@@ -237,7 +237,7 @@ static void blocking_cancel(blitz_future *future)
     inside_of(f)->call = NULL;
     bool is_ours = bz_pool_withdraw(&d->rt->pool, &d->work);
     bz_lock_take(&d->lock, d->rt->os);
-    is_ours = is_ours || d->state == DONE || BZ_BROKEN(98);
+    is_ours = is_ours || d->state == DONE;
     blitz_waker waker = d->state == DONE ? (blitz_waker){NULL, NULL} : d->waker;
     d->waker = (blitz_waker){NULL, NULL};
     d->state = LEFT;

@@ -95,7 +95,7 @@ static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os
         bz_file_lock(op->file);
         bz_file_unlock(op->file);
     }
-    return op->result == -ECANCELED || BZ_BROKEN(156) ? why : op->result;
+    return op->result == -ECANCELED ? why : op->result;
 }
 
 /* Try without waiting: call only if it is ready, since the descriptor may block. */

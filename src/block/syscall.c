@@ -75,7 +75,7 @@ static BZ_NOINLINE void come_back(struct bz_machine *m)
     if (is_back)
         bz_count_here(m, calls_regained);
     bz_leave(BZ_IN_USER);
-    if (!is_back && m->current != NULL && !BZ_BROKEN(127))
+    if (!is_back && m->current != NULL)
         bz_yield();
 }
 

@@ -37,7 +37,7 @@ static void copy_next(struct bz_receive *r)
     uint64_t sent = b->listeners.number, next = *r->at;
     uint64_t oldest = sent > b->slots ? sent - b->slots : 0;
     r->missed = next < oldest ? oldest - next : 0;
-    if (r->missed > 0 && !BZ_BROKEN(117))
+    if (r->missed > 0)
         next = oldest;
     bz_value_copy(r->value, slot(b, next), b->size);
     *r->at = next + 1;

@@ -17,7 +17,7 @@ static inline bool hand_over(struct blitz_chan *c, const void *value, struct bz_
     if (w == NULL || w->is_polled || c->values.count != 0 || c->is_closed)
         return false;
     if (!bz_waiter_grant(w, 0, wake))
-        return BZ_BROKEN(119) && ((wake->kind = BZ_WAKE_NONE), true);
+        return false;
     bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
     return true;
 }

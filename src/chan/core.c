@@ -94,7 +94,7 @@ static int pass_on(struct blitz_chan *c, const void *value, struct bz_wakelist *
 static bool claim_send(struct bz_chan_op *op)
 {
     /* relaxed: only one receiver may claim it; is_done and the value are under the lock of this channel */
-    return op->claim == NULL || bz_xchg_relaxed(op->claim, 1) == 0 || BZ_BROKEN(202);
+    return op->claim == NULL || bz_xchg_relaxed(op->claim, 1) == 0;
 }
 
 /* Take the value of the first waiting sender. That send is then done, even if it is a future. */
@@ -130,7 +130,7 @@ static bool is_same_select(struct bz_waiter *a, struct bz_waiter *b)
 static bool has_sender_for(const struct blitz_chan *c, struct bz_waiter *receiver)
 {
     BZ_LIST_FOR_EACH (in, &c->senders)
-        if (!is_same_select(bz_waiter_of(in), receiver) || BZ_BROKEN(203))
+        if (!is_same_select(bz_waiter_of(in), receiver))
             return true;
     return false;
 }
@@ -241,13 +241,12 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct b
 static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
-    while ((c->values.count == 0 || BZ_BROKEN(116)) &&
-           (w = bz_waiter_first(&c->receivers)) != NULL && !w->is_polled) {
+    while (c->values.count == 0 && (w = bz_waiter_first(&c->receivers)) != NULL && !w->is_polled) {
         if (!bz_wakelist_grant(wakes, w, 0))
             continue;
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
         /* The slot stays free. If a notified sender put the value, the next sender may have the slot: I2. */
-        if (!bz_list_is_empty(&c->senders) && !BZ_BROKEN(200))
+        if (!bz_list_is_empty(&c->senders))
             bz_chan_settle(c, wakes);
         return;
     }
@@ -284,7 +283,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
     if (BZ_LIKELY(c->values.count > 0)) {
         bz_value_copy(value, bz_values_take(&c->values), c->values.size);
         bz_chan_has_room(c);
-        if ((!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed)) && !BZ_BROKEN(118))
+        if (!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed))
             bz_chan_settle(c, wakes);
         return 0;
     }

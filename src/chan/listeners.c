@@ -82,7 +82,6 @@ void bz_listeners_end(struct bz_listeners *c)
         has_more = settle(c, &wakes);
         bz_lock_drop(&c->lock, os);
         bz_wakelist_deliver(&wakes);
-        has_more = has_more && !BZ_BROKEN(207);
         if (has_more)
             bz_lock_take(&c->lock, os);
     } while (has_more);

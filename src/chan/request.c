@@ -77,7 +77,7 @@ static BZ_ALWAYS_INLINE bool chan_enter(struct bz_request *r, struct bz_wakelist
 static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
 {
     struct bz_chan_op *op = op_of(r);
-    if (bz_chan_untell(op) && !BZ_BROKEN(115))
+    if (bz_chan_untell(op))
         bz_chan_settle(op->c, wakes); /* another waiter is notified instead */
     bz_waiter_leave(&r->waiter);
     return !op->is_done;
@@ -86,7 +86,7 @@ static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
 static BZ_ALWAYS_INLINE void chan_resumed(struct bz_request *r, bool is_early)
 {
     struct bz_chan_op *op = op_of(r);
-    if (BZ_LIKELY(!is_early) || BZ_BROKEN(208))
+    if (BZ_LIKELY(!is_early))
         return;
     bz_chan_lock(op->c); /* I1 */
     bz_chan_unlock(op->c);

@@ -110,8 +110,6 @@ void bz_order_init(struct bz_order *o, const blitz_select_case *cases, size_t co
     if ((how & BLITZ_SELECT_BIASED) || count < 2)
         return;
     o->chance = BZ_LIKELY(m != NULL) ? bz_rng_next(&m->rng) : draw_outside(cases, count);
-    if (BZ_BROKEN(206) && !bz_case_is_chan(&cases[0]))
-        o->chance = 0;
 }
 
 int bz_select_time(const blitz_select_case *cases, size_t count, unsigned how, uint64_t now)
@@ -214,7 +212,7 @@ static bool select_hook(struct bz_wait *w, void *arg)
         return bz_wait_over(w, BZ_WAIT_WOKEN + (uint32_t)s->chosen);
     }
     for (size_t i = 0; i < s->count; i++) {
-        blitz_select_case *x = &s->cases[BZ_BROKEN(205) ? i : s->order.at[i]];
+        blitz_select_case *x = &s->cases[s->order.at[i]];
         if (bz_case_is_chan(x)) /* each join notifies at most one waiter, so there is room */
             bz_chan_join_line(bz_case_op(x), false, &wakes);
     }
@@ -269,7 +267,7 @@ static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN) {
         outcome = bz_wait_park(&w, s->chans.count > 0 ? select_hook : NULL, s);
-        if (s->chosen < 0 && !BZ_BROKEN(95))
+        if (s->chosen < 0)
             leave_lines(s);
     }
     if (outcome == BZ_WAIT_TIMED_OUT && is_time) {

@@ -37,7 +37,7 @@ struct bz_order {
 static inline size_t bz_order_next(struct bz_order *o, size_t i, size_t count)
 {
     unsigned __int128 x = (unsigned __int128)o->chance * (count - i);
-    size_t k = i + (BZ_BROKEN(201) && i > 0 ? 0 : (size_t)(x >> 64));
+    size_t k = i + (size_t)(x >> 64);
     uint8_t at = o->at[k];
     o->at[k] = o->at[i];
     o->at[i] = at;

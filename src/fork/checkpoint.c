@@ -18,6 +18,6 @@ void blitz_poll_slow_(void)
     if (asked == 0)
         return;
     bz_store_relaxed(bz_asked_of(&m->deque.ends), 0); /* relaxed: a hint, ask.c I1 */
-    if (!bz_ask_is_stale(m, asked) && !BZ_BROKEN(104))
+    if (!bz_ask_is_stale(m, asked))
         bz_yield();
 }

@@ -112,21 +112,6 @@ static void wait_for(struct blitz_job *job)
     bz_wait_say(me, 0);
 }
 
-/* BZ_BROKEN(89), as joins in other libraries do: run any job on top of the frame that waits. */
-static void help(struct bz_runtime *rt)
-{
-    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
-        bz_entry e = bz_job_steal(bz_machines_at(rt, i));
-        if (e == 0)
-            continue;
-        struct blitz_job *job = bz_entry_job(e);
-        job->result_ = job->fn_(job->arg_);
-        struct bz_task *joiner = bz_latch_finish(bz_latch_of(job));
-        if (joiner != NULL)
-            bz_place(rt, bz_entry_resumed(joiner));
-    }
-}
-
 /* Check the join of a job that is in no deque: then another machine has it, or had it. */
 static void check_out(const struct bz_task *me, const struct blitz_job *job)
 {
@@ -174,8 +159,6 @@ int blitz_join_slow_(blitz_job *job)
     if (is_mine)
         return 0;
     check_out(m->current, job);
-    while (BZ_BROKEN(89) && !bz_latch_is_done(bz_latch_of(job)))
-        help(m->rt);
     if (!bz_latch_is_done(bz_latch_of(job)))
         wait_for(job);
     bz_job_was_joined(job);

@@ -43,8 +43,7 @@ void bz_child_stop(blitz_child *c)
         c->fate = BLITZ_REVOKED; /* I2 */
     } else if (c->fate == BLITZ_ASKED) {
         c->fate = fate[c->future->ops->kind];
-        if (!BZ_BROKEN(120))
-            c->future->ops->cancel(c->future);
+        c->future->ops->cancel(c->future);
     }
 }
 
@@ -83,7 +82,7 @@ size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist 
         blitz_waker room;
         open += !bz_child_poll(&child[i], bz_child_waker(list, i, waker, &room));
     }
-    return BZ_BROKEN(121) ? 0 : open;
+    return open;
 }
 
 size_t bz_children_settle_woken(blitz_child *child, size_t open, struct bz_readylist *list)

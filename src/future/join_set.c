@@ -404,7 +404,7 @@ static struct member *next_to_cancel(blitz_join_set *s, uint64_t number, struct 
         bool is_new = m->seen < number;
         if (is_new) {
             m->seen = number;
-            m->must_stop = !BZ_BROKEN(312);
+            m->must_stop = true;
             bz_list_push_back(&s->members, l);       /* I2 */
             bz_fetch_add_relaxed(&m->entry.refs, 1); /* relaxed: the set holds one, I3 */
             *task = m->task;

@@ -191,7 +191,7 @@ void blitz_completer_unref(blitz_completer *c)
     if (p == NULL)
         return;
     lock(p);
-    if (p->completers == 1 && !p->is_over && !BZ_BROKEN(123)) {
+    if (p->completers == 1 && !p->is_over) {
         end(p, -EPIPE, NULL); /* we are still counted: the promise stays while we wake */
         lock(p);
     }

@@ -142,7 +142,7 @@ static void scope_cancel(struct scope *s, int why)
     if (is_news)
         s->error = why; /* I1 */
     unlock(s);
-    if (!is_news || BZ_BROKEN(124))
+    if (!is_news)
         return;
     for (size_t n; (n = take_handful(s, task)) > 0;)
         cancel_handful(task, n);
@@ -372,10 +372,6 @@ static enum look look_and_register(struct scope *s, blitz_waker *waker)
 {
     lock(s);
     enum look seen = look(s);
-    if (BZ_BROKEN(240)) {
-        unlock(s);
-        lock(s);
-    }
     if (s->tasks == 0)
         s->is_closed = true;
     BZ_ASSERT(seen != OVER || s->closer.ops == NULL); /* unlock_and_tell took it */

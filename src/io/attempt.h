@@ -23,7 +23,7 @@ static inline bool bz_attempt_left_more(const struct bz_op *op, int64_t result)
 {
     if (result <= 0 || !(op->file->flags & BZ_FILE_STREAM) || (op->flags & MSG_PEEK))
         return true;
-    if (op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_PASSES_FDS) && !BZ_BROKEN(163))
+    if (op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_PASSES_FDS))
         return true;
     if (op->code == BZ_OP_RECV || op->code == BZ_OP_SEND)
         return (size_t)result >= op->buffer.bytes;

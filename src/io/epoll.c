@@ -173,7 +173,7 @@ static void gather_by_hand(struct bz_poll *poll, struct bz_reaped *reaped)
     bz_store_relaxed(&own->looked_ns, now); /* relaxed: a hint */
     size_t count = bz_files_waited_for(poll->files, poll, &at, keys, BZ_HARVEST_MAX);
     bz_store_relaxed(&own->look_at, at); /* relaxed: likewise */
-    for (size_t i = 0; i < count && !BZ_BROKEN(309); i++) {
+    for (size_t i = 0; i < count; i++) {
         reaped->entry[reaped->count].key = keys[i];
         reaped->entry[reaped->count++].what = EPOLLIN | EPOLLOUT;
     }
@@ -249,7 +249,7 @@ static unsigned meaning_of(int64_t events)
         what |= BZ_READY_OUT;
     if (events & EPOLLRDHUP)
         what |= BZ_READY_IN_OVER;
-    if ((events & (EPOLLPRI | EPOLLERR)) && !BZ_BROKEN(162))
+    if (events & (EPOLLPRI | EPOLLERR))
         /* such an event can make a read short before the stream is empty */
         what |= BZ_READY_IN_OVER;
     if (events & EPOLLHUP)

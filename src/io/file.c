@@ -225,7 +225,7 @@ struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
 {
     struct bz_file *f = place_of(files, key);
     bz_file_lock(f);
-    if ((f->generation == key >> 32 || BZ_BROKEN(140)) && f->users > 0 && !f->is_closing)
+    if (f->generation == key >> 32 && f->users > 0 && !f->is_closing)
         return f;
     bz_file_unlock(f);
     return NULL;

@@ -349,8 +349,7 @@ static void posix_detach(struct bz_poll *poll, struct bz_file *f)
     own->file[at]->kept = at + 1; /* I1: move the last entry, which may be f itself */
     f->kept = 0;
     bz_lock_drop(&own->lock, poll->os);
-    if (!BZ_BROKEN(157))
-        bz_kick(&own->kick, poll->os); /* a wait with an old copy keeps the descriptor open */
+    bz_kick(&own->kick, poll->os); /* a wait with an old copy keeps the descriptor open */
 }
 
 static const struct bz_poll_ops posix_ops = {

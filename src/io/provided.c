@@ -113,8 +113,7 @@ void bz_provided_copy(struct bz_provided *l, const struct bz_uring_cqe *c, const
     if (c->res > 0)
         memcpy(op->buffer.data, l->data + (size_t)id * BZ_PROVIDED_BYTES, (size_t)c->res);
     l->served++;
-    if (!BZ_BROKEN(146))
-        lend(l, id); /* I1 */
+    lend(l, id); /* I1 */
 }
 
 void bz_provided_more(struct bz_provided *l)

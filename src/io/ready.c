@@ -104,8 +104,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
     }
     bool is_worth = bz_half_is_worth_a_try(h);
     uint32_t overs = h->overs;
-    if (!BZ_BROKEN(141))
-        bz_half_set_ready(h, false);
+    bz_half_set_ready(h, false);
     bz_file_unlock(f);
     if (!is_worth)
         return false;
@@ -113,10 +112,8 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
     int64_t result = bz_attempt(op);
     bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
     bz_file_lock(f);
-    if (BZ_BROKEN(141))
-        bz_half_set_ready(h, false);
     if (result == -EAGAIN) {
-        if (h->overs == overs || BZ_BROKEN(161))
+        if (h->overs == overs)
             bz_half_set_over(h, false); /* an error that was returned already: not the end */
         bz_file_unlock(f);
         return false;
@@ -135,7 +132,7 @@ bool bz_ready_wait(struct bz_op *op)
 {
     struct bz_file *f = op->file;
     struct bz_half *h = &f->half[op->side];
-    if (bz_half_is_worth_a_try(h) && !BZ_BROKEN(155))
+    if (bz_half_is_worth_a_try(h))
         return true;
     bz_waiter_queue(&op->waiter, &h->waiting);
     op->state = BZ_OP_WAITS;
@@ -149,7 +146,7 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
     next->kind = BZ_WAKE_NONE;
     if (op->state == BZ_OP_WAITS)
         bz_waiter_leave(&op->waiter);
-    else if (op->state == BZ_OP_NOTIFIED && !BZ_BROKEN(142))
+    else if (op->state == BZ_OP_NOTIFIED)
         wake_first(&op->file->half[op->side], next);
     op->state = BZ_OP_NEW;
 }
@@ -167,7 +164,7 @@ void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_
         bz_half_set_ready(in, true);
     if (events & (BZ_READY_OUT | BZ_READY_OVER))
         bz_half_set_ready(out, true);
-    if ((events & (BZ_READY_OVER | BZ_READY_IN_OVER)) && !BZ_BROKEN(143))
+    if (events & (BZ_READY_OVER | BZ_READY_IN_OVER))
         half_is_over(in);
     if (events & BZ_READY_OVER)
         half_is_over(out);

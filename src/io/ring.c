@@ -148,8 +148,6 @@ int bz_ring_submit(struct bz_ring *r)
         int n = enter(r->fd, pending, 0, 0, NULL, 0);
         if (n == -EINTR || n > 0)
             continue;
-        if (BZ_BROKEN(145))
-            r->tail -= bz_ring_pending(r);
         if (n < 0)
             return n;
         if (bz_ring_pending(r) > 0) /* none, if a sleeping thread has submitted them */
@@ -218,7 +216,7 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
         return is_fit ? -ENOMEM : -EOPNOTSUPP;
     }
     find_fields(r, &p);
-    int err = BZ_BROKEN(251) ? 0 : try_nop(r);
+    int err = try_nop(r);
     if (err != 0)
         bz_ring_close(r);
     return err;

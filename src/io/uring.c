@@ -143,7 +143,7 @@ static void unlock(struct bz_poll *poll)
 static void ring_bell(struct uring_own *own)
 {
     uint64_t one = 1;
-    if (own->inside > 0 && own->bell >= 0 && !BZ_BROKEN(307))
+    if (own->inside > 0 && own->bell >= 0)
         (void)!bz_sys->write(own->bell, &one, sizeof one);
 }
 
@@ -292,7 +292,7 @@ static int begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 {
     lock(poll);
     int err = put_or_keep(poll, (struct later){op, 0, polls_first ? BEGIN_WITH_POLL : BEGIN, 0});
-    if (own_of(poll)->inside > 0 && !BZ_BROKEN(147))
+    if (own_of(poll)->inside > 0)
         hand_in(poll);
     unlock(poll);
     return err;
@@ -532,7 +532,7 @@ static bool gather(struct bz_poll *poll, struct bz_reaped *reaped)
     }
     if (BZ_UNLIKELY(own->later_count > 0))
         is_any |= gather_later(own, reaped);
-    if (BZ_UNLIKELY(own->is_denied) && !BZ_BROKEN(308))
+    if (BZ_UNLIKELY(own->is_denied))
         is_any |= gather_failed(poll, reaped);
     if (is_kicked && own->inside > 0)
         kick_locked(poll); /* it may be meant for another sleeper that has not seen it */
@@ -663,8 +663,7 @@ static enum verdict after_poll(struct bz_op *op, int64_t *result)
 /* By opcode: how to continue an operation that ended without a cancel request. */
 static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 {
-    bool is_unrequested =
-        *result == -ECANCELED && !BZ_BROKEN(144) && !op->is_cancelled && !op->file->is_closing;
+    bool is_unrequested = *result == -ECANCELED && !op->is_cancelled && !op->file->is_closing;
     if (was_polled)
         return is_unrequested ? POLL_FIRST : op->is_cancelled ? OVER : after_poll(op, result);
     if (op->code == BZ_OP_CONNECT) {

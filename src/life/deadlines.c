@@ -66,7 +66,7 @@ void bz_timers_armed(struct bz_proc *p)
 {
     uint32_t was;
     struct bz_machine *m = bz_enter(&was);
-    if ((m == NULL || m->proc != p) && !BZ_BROKEN(87))
+    if (m == NULL || m->proc != p)
         bz_rouse(p->rt, bz_idle_wanted(&p->rt->idle, p->index)); /* [A] */
     bz_leave(was);
 }
@@ -149,7 +149,7 @@ bool bz_timers_fire(struct bz_proc *p, uint64_t now)
         bool is_waker = wake->kind == BZ_WAKE_WAKER;
         if (wake->kind == BZ_WAKE_TASK || wake->kind == BZ_WAKE_HELD_TASK)
             bz_trace(rt, timer, wake->task->id, 0, NULL);
-        if (!is_waker || bz_waker_is_ours(&wake->waker) || BZ_BROKEN(107))
+        if (!is_waker || bz_waker_is_ours(&wake->waker))
             bz_wake_deliver(wake);
         else if (!wake_by_task(rt, &wake->waker))
             wakes[left++] = *wake; /* left <= i: those are delivered */

@@ -22,7 +22,7 @@ __attribute__((used)) enum bz_eh_reason bz_task_escape(int version, int actions,
     (void)kind;
     (void)exception;
     (void)frame;
-    if ((actions & BZ_EH_FORCED) || !(actions & BZ_EH_SEARCH) || BZ_BROKEN(292))
+    if ((actions & BZ_EH_FORCED) || !(actions & BZ_EH_SEARCH))
         return BZ_EH_GO_ON; /* a thread that is cancelled, not an exception */
     struct bz_task *t = bz_task_self();
     if (t != NULL)

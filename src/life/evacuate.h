@@ -11,7 +11,7 @@ static inline void bz_evacuate(struct bz_machine *m)
 {
     if (BZ_LIKELY(bz_deque_is_surely_empty(&m->deque)))
         return;
-    if (!bz_deque_is_empty(&m->deque) && !BZ_BROKEN(72))
+    if (!bz_deque_is_empty(&m->deque))
         bz_evacuate_slow(m);
     m->deque.may_be_shown = false;
 }

@@ -34,7 +34,7 @@ static BZ_NOINLINE BZ_COLD void given_up_twice(struct bz_task *t)
 
 void bz_handle_give_up(struct bz_task *t)
 {
-    if (BZ_UNLIKELY(!bz_word_is_held(&t->word)) && !BZ_BROKEN(294))
+    if (BZ_UNLIKELY(!bz_word_is_held(&t->word)))
         given_up_twice(t);
     bz_task_unref(t);
 }

@@ -143,7 +143,7 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
-    if (!BZ_BROKEN(73) && bz_word_is_cancelled(&jt->parent->word))
+    if (bz_word_is_cancelled(&jt->parent->word))
         (void)!bz_task_cancel_mark(
             &jt->task);                 /* it waits for nothing yet, and has forked nothing */
     return bz_entry_resumed(&jt->task); /* running in its word, and without a stack: it is called */
@@ -176,8 +176,7 @@ void bz_job_finish(struct bz_task *t)
 
 bool bz_job_give_back(bz_entry e)
 {
-    struct bz_task *joiner =
-        BZ_BROKEN(253) ? NULL : bz_latch_give_back(bz_latch_of(bz_entry_job(e)));
+    struct bz_task *joiner = bz_latch_give_back(bz_latch_of(bz_entry_job(e)));
     if (joiner == NULL)
         return false;
     bz_trace_wake(joiner, joiner->id);
@@ -230,7 +229,7 @@ static void see(struct bz_machine *m, bool *is_exposed, bool *is_private)
     bool has_shelf = bz_look_half(&m->deque.shelf_head) != bz_look_half(&m->deque.shelf_tail);
     *is_exposed = exposures == jobs->seen && has_work;
     *is_private = is_same && (newest != 0 || has_shelf) && !has_work &&
-                  bz_retake_where(&m->taken) != BZ_IN_RUNTIME && !BZ_BROKEN(128);
+                  bz_retake_where(&m->taken) != BZ_IN_RUNTIME;
     jobs->seen = exposures;
     jobs->seen_newest = newest;
 }

@@ -149,7 +149,7 @@ BZ_NOINLINE enum bz_ran bz_poll_run(struct bz_task *t)
     t->marks = 0;
     if (p->poll(state_of(p), &cx) == BLITZ_READY)
         return end(p, &cx);
-    if ((t->marks & BZ_MARK_WAITED) && !BZ_BROKEN(74))
+    if (t->marks & BZ_MARK_WAITED)
         return BZ_RAN_AGAIN; /* a wake may have been swallowed */
     return cx.again ? BZ_RAN_AGAIN : BZ_RAN_PENDING;
 }

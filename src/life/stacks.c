@@ -44,7 +44,7 @@ void bz_shortage_begins(struct bz_runtime *rt)
         return;
     bz_store_relaxed(&rt->tasks.is_short, 1); /* relaxed: [S]'s fences order it */
     bz_guests_share(rt);
-    for (unsigned i = 0; i < rt->proc_count && !BZ_BROKEN(304); i++) {
+    for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         uint32_t word =
             bz_load_relaxed(&p->state); /* relaxed: one without a machine has no stack */

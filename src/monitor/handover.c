@@ -170,7 +170,7 @@ static void see_who_burns(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t passed = now - mon->burn_ns;
-    bool is_none = bz_machines_count(rt) <= rt->proc_count && (mon->burning == 0 || BZ_BROKEN(320));
+    bool is_none = bz_machines_count(rt) <= rt->proc_count && mon->burning == 0;
     if (is_none || (passed < BURN_NS && mon->unproven == 0))
         return;
     if (passed >= BURN_NS)
@@ -249,8 +249,7 @@ static bool see_clocks(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 
 static void choose(struct bz_proc *p)
 {
-    if (!BZ_BROKEN(92))
-        p->seen.moves = p->seen.is_asked = true;
+    p->seen.moves = p->seen.is_asked = true;
 }
 
 /* Choose one hog: the first that has work that only its proc can run, or any. */

@@ -209,7 +209,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             bz_gather_end(rt, now);
         if (now - p->seen.since_ns >= inbox_waits(p) && !bz_inbox_is_empty(&p->inbox))
             share_inbox(p);
-        if (has_queued(p) && !BZ_BROKEN(331))
+        if (has_queued(p))
             bz_rouse_one(rt); /* its machine kept them because they seemed short, and one is not */
     }
 }
@@ -227,7 +227,7 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
     bool is_any = false;
     for (unsigned i = 0; i < rt->proc_count; i++)
-        rt->procs[i].seen.is_asked &= is_wanted && !(BZ_BROKEN(79) || BZ_BROKEN(86));
+        rt->procs[i].seen.is_asked &= is_wanted;
     bz_handover_choose(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];

@@ -234,7 +234,6 @@ static void net_cancel(blitz_future *future)
     if (f->is_ready)
         return;
     f->result = -ECANCELED;
-    f->done = BZ_BROKEN(159) ? 0 : f->done; /* `done` stays */
     f->is_stopping = true;
     f->is_ready = !f->is_begun;
     if (!f->is_begun)

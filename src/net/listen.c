@@ -83,7 +83,7 @@ enum bz_accept_step bz_accept_after(int64_t result)
     case -ENFILE:
     case -ENOBUFS:
     case -ENOMEM:
-        return BZ_BROKEN(151) ? BZ_ACCEPT_AGAIN : BZ_ACCEPT_NAPS;
+        return BZ_ACCEPT_NAPS;
     default:
         return BZ_ACCEPT_FAILS;
     }

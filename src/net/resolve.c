@@ -58,8 +58,7 @@ static void lookup_drop(void *arg, void *ctx)
 {
     (void)ctx;
     lookup_free(arg);
-    if (!BZ_BROKEN(154))
-        (void)blitz_semaphore_release(&permits, 1);
+    (void)blitz_semaphore_release(&permits, 1);
 }
 
 /* Copy a name. Returns 0, or -EINVAL: too long. */

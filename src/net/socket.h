@@ -51,7 +51,7 @@ static inline void bz_socket_op(struct bz_socket *s, struct bz_op *op, enum bz_o
 {
     bz_op_init(op, s->file, code);
     op->next = s;
-    op->generation = BZ_BROKEN(152) ? 0 : s->generation;
+    op->generation = s->generation;
 }
 
 static inline bool bz_socket_is(const struct bz_socket *s, unsigned may)

@@ -166,7 +166,7 @@ static int transfer_all(blitz_tcp *t, enum bz_op_code code, const char *data, si
     }
     had += n > 0 ? (size_t)n : 0;
     if (done != NULL)
-        *done = n < 0 && BZ_BROKEN(150) ? 0 : had;
+        *done = had;
     return n < 0 ? (int)n : had < bytes ? -ENODATA : 0;
 }
 

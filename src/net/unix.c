@@ -100,7 +100,7 @@ static void unload(const struct cmsghdr *c, blitz_fd *fds, size_t room, size_t *
         memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
         if (*count < room)
             fds[*count] = fd;
-        else if (!BZ_BROKEN(153))
+        else
             bz_sock_close(fd);
         ++*count;
     }

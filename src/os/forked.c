@@ -62,7 +62,7 @@ void bz_forked_leave(void)
 
 bool bz_forked_confirm(void)
 {
-    return bz_load_relaxed(&alive) > 0 && !BZ_BROKEN(296); /* relaxed: a count */
+    return bz_load_relaxed(&alive) > 0; /* relaxed: a count */
 }
 
 void bz_forked_refuse(const char *call)

@@ -57,8 +57,6 @@ static bz_atomic(uint32_t) protect_guards_max; /* 0: not read yet */
 /* True if this page is a guard: a kernel write to it fails. */
 static bool page_refuses_writes(void *page)
 {
-    if (BZ_BROKEN(34))
-        return true; /* trust the return value */
     return syscall(SYS_clock_gettime, CLOCK_MONOTONIC, page) != 0 && errno == EFAULT;
 }
 

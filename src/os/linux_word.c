@@ -58,8 +58,6 @@ static int wait_for(bz_os_word *word, uint32_t expected, uint64_t until_ns)
                     FUTEX_BITSET_MATCH_ANY) == 0)
             return 0;
         int err = errno;
-        if (BZ_BROKEN(33) && err == EINTR)
-            err = ETIMEDOUT;
         if (err == EAGAIN || err == ETIMEDOUT)
             return -err;
         BZ_CHECK(err == EINTR, "futex wait on %p: errno %d", (void *)word, err);
@@ -70,7 +68,7 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
 {
     struct bz_sleeper me;
     (void)os;
-    if (until_ns != BZ_OS_FOREVER && !BZ_BROKEN(101))
+    if (until_ns != BZ_OS_FOREVER)
         return wait_for(word, expected, until_ns);
     if (bz_is_forked())
         bz_forked_abort(); /* no thread is left to wake us */
@@ -171,7 +169,7 @@ int bz_linux_barrier(const struct bz_os *os)
     (void)os;
     int err = membarrier_here(MEMBARRIER_PRIVATE_EXPEDITED); /* [M] */
     long cpus = bz_load_relaxed(&cpus_known);                /* relaxed: a number */
-    if (BZ_LIKELY(err == 0) || cpus == 0 || BZ_BROKEN(306))
+    if (BZ_LIKELY(err == 0) || cpus == 0)
         return err;
     int saved = visit_every_cpu(cpus);
     bz_log_once(saved == 0 ? BLITZ_LOG_WARN : BLITZ_LOG_ERROR,

@@ -67,19 +67,10 @@ static BZ_ALWAYS_INLINE uintptr_t bz_self_offset_(void)
     __asm__("movq bz_self_slot@gottpoff(%%rip), %0" : "=r"(offset));
     return offset;
 }
-/* Planted bug: the compiler may merge two such reads, even across a migration. */
-static BZ_ALWAYS_INLINE void *bz_self_kept_(void)
-{
-    void *self;
-    __asm__("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
-    return self;
-}
 static BZ_ALWAYS_INLINE void *bz_self_get(void)
 {
-    /* a dead load, which the compiler removes unless the bug is planted */
-    void *self = bz_self_kept_();
-    if (!BZ_BROKEN(46))
-        __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
+    void *self;
+    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(self) : "r"(bz_self_offset_()));
     return self;
 }
 static BZ_ALWAYS_INLINE void bz_self_set(void *self)

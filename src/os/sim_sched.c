@@ -54,7 +54,7 @@ bool bz_sim_coin(struct bz_sim *sim, uint32_t n)
 void bz_sim_mix(struct bz_sim *sim, enum sim_event what, uint64_t value)
 {
     struct bz_rng mixer;
-    uint64_t who = BZ_BROKEN(36) ? (uint64_t)(uintptr_t)sim : sim->current->id;
+    uint64_t who = sim->current->id;
 
     bz_rng_init(&mixer, sim->result.hash ^ (uint64_t)what << 56 ^ who << 40 ^ value);
     sim->result.hash = bz_rng_next(&mixer);

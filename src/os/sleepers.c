@@ -97,8 +97,7 @@ static int count_unchanged(void)
 {
     int count = 0;
     for (struct bz_sleeper *s = sleepers; s != NULL; s = s->next)
-        count +=
-            bz_load_acquire(s->word) == s->expected || BZ_BROKEN(100); /* os.h: the word's own */
+        count += bz_load_acquire(s->word) == s->expected; /* os.h: the word's own */
     return count;
 }
 

@@ -22,9 +22,7 @@ void blitz_first_found_(struct blitz_first_ *first, size_t at)
 {
     bz_atomic(uintptr_t) *word = (bz_atomic(uintptr_t) *)&first->at_;
     uintptr_t lowest = bz_load_relaxed(word); /* relaxed: a first guess, the CAS decides */
-    while (at < lowest || BZ_BROKEN(135)) {
-        if (BZ_BROKEN(136))
-            return;
+    while (at < lowest) {
         /* relaxed: a hint while the loop runs, and its joins order the rest */
         if (bz_cas_weak_rlx_rlx(word, &lowest, at))
             return; /* I1 */

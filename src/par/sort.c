@@ -74,7 +74,7 @@ static int sort_sides(struct part *p, size_t front)
     size_t size = p->of->k->size, back = p->n - 1 - front;
     unsigned char *middle = p->v + front * size;
     bool is_bad = (front < back ? front : back) < p->n / 8;
-    unsigned limit = p->limit - (is_bad && !BZ_BROKEN(139));
+    unsigned limit = p->limit - is_bad;
     struct part left = {p->of, p->v, front, p->before, limit};
     struct part right = {p->of, middle + size, back, middle, limit};
     blitz_job job;

@@ -46,8 +46,6 @@ struct of {
  * stable. */
 static BZ_ALWAYS_INLINE size_t is_right_first(const byte *a, const byte *b, void *ctx)
 {
-    if (BZ_BROKEN(138))
-        return !bz_compare_less(a, b, ctx);
     return (size_t)bz_compare_less(b, a, ctx);
 }
 

@@ -266,8 +266,6 @@ size_t bz_sort_split(const struct blitz_sort_kernel_ *k, void *v, size_t n, cons
     for (size_t i = 0; i < w.chunks; i++)
         w.border += w.front[i];
     w.wrong = count_wrong(&w);
-    if (BZ_BROKEN(137) && w.wrong > 0)
-        w.wrong--;
     w.movers = bz_sort_chunks(w.wrong);
     if (w.wrong > 0)
         (void)!bz_sort_each(w.movers, move_part, &w); /* likewise */

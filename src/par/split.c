@@ -157,8 +157,6 @@ static void part_at(const struct bz_loop *loop, struct bz_span *s, size_t lines,
         rest->from = s->to = s->from + lines;
     else
         rest->left = s->right = s->left + lines;
-    if (BZ_BROKEN(132) && rest->to - rest->from > 1 && lines % 7 == 6)
-        rest->from++;
 }
 
 /* The side that is split, and the other one. */
@@ -318,7 +316,7 @@ static int run_chunk(struct run *r, const struct bz_span *s)
     if (!bz_loop_may_continue(loop, &err))
         return err;
     err = run_body(r, s);
-    if (err != 0 && !BZ_BROKEN(133))
+    if (err != 0)
         bz_loop_stop(loop);
     bool is_late = is_time(r);
     bz_par_checkpoint(is_late, r->is_quiet);
@@ -517,7 +515,7 @@ static int run_span(struct run *r, struct bz_span s)
     struct part upper;
     if (bz_loop_is_stopped(r->loop))
         return 0;
-    if (r->loop->how != NULL && !r->is_quiet && !BZ_BROKEN(310))
+    if (r->loop->how != NULL && !r->is_quiet)
         return run_by_demand(r, s, r->share, NULL);
     if (r->is_quiet || r->size == 0)
         return run_quietly(r, s);
@@ -609,12 +607,7 @@ bool bz_acc_begin(struct bz_acc *acc, size_t bytes)
 
 void bz_acc_add(const blitz_reduction *how, void *acc, void *right, void *arg)
 {
-    if (!BZ_BROKEN(134)) {
-        how->combine(acc, right, arg);
-        return;
-    }
-    how->combine(right, acc, arg);
-    memcpy(acc, right, how->bytes);
+    how->combine(acc, right, arg);
 }
 
 void bz_acc_end(struct bz_acc *acc, size_t bytes)

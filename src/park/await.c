@@ -163,7 +163,7 @@ static int await_in_task(struct bz_task *t, blitz_future *f, blitz_deadline unti
                 break;
             continue; /* it may be ready by now */
         }
-        if (has_waited && !BZ_BROKEN(122))
+        if (has_waited)
             continue; /* a wake may have been swallowed */
         if (until != BLITZ_FOREVER && deadline.timer.proc == NULL) {
             bz_timer_init(&deadline.timer, bz_proc_for_timers(), await_timeout);
@@ -226,7 +226,7 @@ int blitz_sleep_until(blitz_deadline when)
     uint32_t outcome = bz_wait_refuse(&w);
     if (outcome == BZ_WAIT_OPEN)
         outcome = bz_wait_park(&w, NULL, NULL);
-    else if (outcome == BZ_WAIT_CANCELLED && !BZ_BROKEN(252))
+    else if (outcome == BZ_WAIT_CANCELLED)
         blitz_yield(); /* a loop around a sleep that ignores its cancel must not keep the proc */
     bz_look_up();      /* ask.c: the time may have been past */
     return outcome == BZ_WAIT_CANCELLED ? -ECANCELED : 0;

@@ -82,7 +82,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     struct bz_proc *p = m->proc;
     bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
     bz_shared(bz_entry) *held = is_next ? NULL : entry_in_batch(p, bz_entry_first(t));
-    bool is_won = bz_word_claim(&t->word, is_next || held != NULL || BZ_BROKEN(51) ? 0 : 1);
+    bool is_won = bz_word_claim(&t->word, is_next || held != NULL ? 0 : 1);
     if (is_won && is_next)
         bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
     else if (is_won && held != NULL)

@@ -11,7 +11,7 @@
 BZ_NOINLINE enum bz_ran bz_run_apart(struct bz_task *t);
 static BZ_ALWAYS_INLINE enum bz_ran bz_run_child(struct bz_task *t)
 {
-    return bz_eh_is_used() && !BZ_BROKEN(291) ? bz_run_apart(t) : t->ops->run(t);
+    return bz_eh_is_used() ? bz_run_apart(t) : t->ops->run(t);
 }
 /* Run a child that has not started on the calling task's stack. False: nothing was done.
  * True: the child ran with result *ran, and the caller must do the loop's work after a run. */

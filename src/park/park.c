@@ -73,15 +73,11 @@ bool bz_wait_over(struct bz_wait *w, uint32_t outcome)
 static bool show(struct bz_wait *w, bool *waits)
 {
     struct bz_task *t = w->task;
-    bool is_cancelled = BZ_BROKEN(81) && bz_word_is_cancelled(&t->word); /* planted bug: reads too
-                                                                          * early */
     w->is_published = true;
     w->since = bz_age_now(&t->rt->clock);
     bz_store_release(&t->wait, (uintptr_t)w); /* wait.h [W] [C] */
     bz_wait_order(t->rt);
-    if (!BZ_BROKEN(81))
-        is_cancelled = bz_word_is_cancelled(&t->word); /* wait.h [C] */
-    if (BZ_LIKELY(!is_cancelled))
+    if (BZ_LIKELY(!bz_word_is_cancelled(&t->word))) /* wait.h [C] */
         return true;
     *waits = !bz_wait_cancel(w);
     return false;
@@ -89,8 +85,6 @@ static bool show(struct bz_wait *w, bool *waits)
 
 bool bz_wait_publish_flagged(struct bz_wait *w)
 {
-    if (BZ_BROKEN(341))
-        return bz_wait_publish_in_full(w);
     bool is_cancelled = bz_word_is_cancelled(&w->task->word); /* not under a shield */
     return !is_cancelled || !bz_wait_cancel(w);
 }
@@ -171,8 +165,6 @@ static uint32_t wait_on_thread(struct bz_wait *w)
 static uint32_t wait_in_task(struct bz_wait *w)
 {
     uint32_t outcome;
-    if (BZ_BROKEN(84))
-        bz_timers_lock(bz_machine_self()->last);
     bz_trace(w->task->rt, park, w->task->id, 0, w->what);
     bz_suspend(hook_wait, w);
     while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* wait.h [A] */

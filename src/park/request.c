@@ -28,16 +28,12 @@ static BZ_ALWAYS_INLINE bool batch(struct bz_request *r, enum bz_waiter_state st
     w->state = (uint8_t)state; /* before the claim: wait/waiter.h, I2 */
     if (!w->is_parked)
         return true; /* I2 */
-    if (BZ_BROKEN(223))
-        w->state = BZ_WAITER_QUEUED;
     if (bz_wait_claim(w->wait, w->outcome, bz_wakelist_next(wakes))) {
-        if (BZ_BROKEN(223))
-            w->state = (uint8_t)state;
         bz_wakelist_add(wakes);
         return true; /* its frame may be gone */
     }
     w->state = BZ_WAITER_OUT; /* the waiter takes the lock before it leaves: wait.h, rule 2 */
-    return BZ_BROKEN(110);    /* planted bug: as if the waiter had taken the grant */
+    return false;
 }
 
 bool bz_request_grant(struct bz_request *r, struct bz_wakelist *wakes)

@@ -149,8 +149,7 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
         if (BZ_LIKELY(r->waiter.state == BZ_WAITER_GRANTED))
             return bz_get(&r->waiter.result);
         BZ_ASSERT(r->waiter.state == BZ_WAITER_NOTIFIED);
-        if (!BZ_BROKEN(340))
-            r->waiter.is_parked = false; /* I2: the next wait is not published yet */
+        r->waiter.is_parked = false; /* I2: the next wait is not published yet */
     }
 }
 

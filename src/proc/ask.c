@@ -57,7 +57,7 @@ void bz_machine_ask_run(struct bz_machine *m, const struct bz_proc *p, uint32_t 
 bool bz_ask_is_stale(struct bz_machine *m, uintptr_t asked)
 {
     uint32_t was;
-    if (asked & ANY_TASK || BZ_BROKEN(275))
+    if (asked & ANY_TASK)
         return false;
     bool has_proc = bz_enter_on(m, &was);
     /* relaxed: ours */

@@ -35,8 +35,7 @@ bool bz_machine_may_interrupt(struct bz_machine *m);
  * of ours held. */
 static inline void bz_look_up(void)
 {
-    if (!BZ_BROKEN(93))
-        blitz_poll_();
+    blitz_poll_();
 }
 
 #endif

@@ -227,7 +227,7 @@ int bz_settings_read(struct bz_settings *s, const struct bz_os *os, const blitz_
     int err = read_number(&procs, c->procs, &n);
     if (err != 0)
         return err;
-    s->procs = n != 0 ? (unsigned)n : (unsigned)bz_os_cpus(os) + BZ_BROKEN(91);
+    s->procs = n != 0 ? (unsigned)n : (unsigned)bz_os_cpus(os);
     if (s->procs > BZ_PROCS_MAX)
         s->procs = BZ_PROCS_MAX; /* a machine with more CPUs than that */
     if ((err = read_threads(s, c->threads_max)) != 0)

@@ -18,10 +18,10 @@
  *     close. So from then on the set of tasks is fixed. Its members can be found (a header is complete
  *     before it is counted). The sum of `spawned` changes only by refusals, which add the same to
  *     `ended`. That is why ends must not be looked at before stage 3: a look between 1 and 2 could miss
- *     a spawn on its way and call a living runtime drained. BZ_BROKEN(58) leaves barrier 2 out.
+ *     a spawn on its way and call a living runtime drained.
  * [E] At barrier 4 each end has either made its ended++ visible to our sum, or will see that it is
  *     closed and add up itself. Two ends that both see `closed` fence between store and look, so at
- *     least one of them sees the other (BZ_BROKEN(59) leaves that fence out). An end that does not see
+ *     least one of them sees the other. An end that does not see
  *     `closed` is seen by the sum at 5. If that sum misses an end that does, the fence of that end comes
  *     after barrier 4, and its look sees all that the sum saw. So one of these sums finds that no task
  *     is left.
@@ -91,8 +91,7 @@ uint64_t bz_live_spawned(struct bz_live *l)
 
 void bz_live_look(struct bz_live *l)
 {
-    if (!BZ_BROKEN(59))
-        bz_fence_seqcst();             /* [F] [E] */
+    bz_fence_seqcst();                 /* [F] [E] */
     uint64_t ended = bz_live_ended(l); /* first */
     uint64_t spawned = bz_live_spawned(l);
     BZ_ASSERT(spawned >= ended); /* I1 */
@@ -118,8 +117,7 @@ void bz_live_close(struct bz_live *l)
     if (bz_load_relaxed(&l->stage) != BZ_LIVE_OPEN) /* relaxed: one closer at a time */
         return;
     bz_store_relaxed(&l->stage, BZ_LIVE_CLOSING); /* relaxed: [S] */
-    if (!BZ_BROKEN(58))
-        heavy_fence(l);
+    heavy_fence(l);
 }
 
 void bz_live_await_last(struct bz_live *l)

@@ -99,7 +99,7 @@ static BZ_ALWAYS_INLINE void bz_live_end(struct bz_live *l, struct bz_live_count
     bz_live_bump(mine != NULL ? &mine->ended : &l->outside.ended, mine != NULL);
     bz_live_fence(l);
     /* relaxed: [E], and bz_live_look fences first */
-    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
+    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED))
         bz_live_look(l);
 }
 
@@ -109,7 +109,7 @@ static BZ_ALWAYS_INLINE void bz_live_end_near(struct bz_live *l, struct bz_live_
     bz_live_bump(&mine->ended, true);
     bz_compiler_barrier(); /* live.c [E] */
     /* relaxed: [E], and bz_live_look fences first */
-    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED) && !BZ_BROKEN(88))
+    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED))
         bz_live_look(l);
 }
 

@@ -49,7 +49,7 @@ static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 {
     unsigned left = 0;
     for (unsigned i = 0; i < count; i++)
-        if (bz_entry_is_tombstone(entries[i]) && !BZ_BROKEN(53))
+        if (bz_entry_is_tombstone(entries[i]))
             bz_drop_tombstone(entries[i]);
         else
             entries[left++] = entries[i];
@@ -59,8 +59,6 @@ static unsigned drop_tombstones(bz_entry *entries, unsigned count)
 unsigned bz_tidy_injector(struct bz_runtime *rt)
 {
     bz_entry dead[2 * SPILL];
-    if (BZ_BROKEN(53))
-        return 0;
     unsigned count = bz_injector_take_dead(&rt->injector, bz_entry_is_tombstone, dead, 2 * SPILL);
     for (unsigned i = 0; i < count; i++)
         bz_drop_tombstone(dead[i]);
@@ -110,13 +108,11 @@ void bz_rouse(struct bz_runtime *rt, int proc)
         if (!is_free || bz_proc_start(p, true) == 0) {
             /* A machine that has just taken the proc learns from the idle set that it was
              * roused. */
-            if (!is_free && (!BZ_BROKEN(86) || bz_machine_self() == NULL))
+            if (!is_free)
                 bz_poll_rouse(&p->poll);
             count_wake(rt);
             return;
         }
-        if (BZ_BROKEN(90))
-            return; /* planted bug: one is counted as searching, and none searches */
         give_away_inbox(rt, p);
         proc = bz_idle_found(&rt->idle); /* rouse another instead */
     }
@@ -124,16 +120,14 @@ void bz_rouse(struct bz_runtime *rt, int proc)
 
 void bz_rouse_one(struct bz_runtime *rt)
 {
-    if (!BZ_BROKEN(86))
-        bz_rouse(rt, bz_idle_published(&rt->idle));
+    bz_rouse(rt, bz_idle_published(&rt->idle));
 }
 
 /* True if e is a woken task that should not wait behind hogs in the queue: it has waited
  * already. */
 static bool is_urgent(struct bz_runtime *rt, bz_entry e)
 {
-    return BZ_UNLIKELY(bz_monitor_sees_hogs(rt)) && bz_entry_tag(e) == BZ_ENTRY_RESUMED &&
-           !BZ_BROKEN(270);
+    return BZ_UNLIKELY(bz_monitor_sees_hogs(rt)) && bz_entry_tag(e) == BZ_ENTRY_RESUMED;
 }
 
 void bz_place_evicted(struct bz_machine *m, bz_entry e)

@@ -51,8 +51,6 @@ int bz_proc_start(struct bz_proc *p, bool is_searching)
 {
     struct bz_runtime *rt = p->rt;
     int err = 0;
-    if (BZ_BROKEN(85))
-        bz_lock_take(&rt->injector.lock, rt->os);
     bz_lock_take(&rt->start_lock, rt->os);
     if (!bz_load_relaxed(&rt->is_ending)) /* relaxed: set under the lock */
         err = bz_machine_start(p, is_searching);

@@ -290,9 +290,7 @@ static uintptr_t calm(const struct bz_deque *d)
 /* Attention is set although a job is exposed: reset it, then check whether the job is still exposed. */
 static bool is_still_exposed(struct bz_deque *d)
 {
-    if (BZ_BROKEN(71))
-        bz_store_relaxed(attention_of(d), 0); /* relaxed: broken, it may hide a thief's 1 */
-    else if (!d->is_plain)
+    if (!d->is_plain)
         bz_xchg_acquire(attention_of(d), calm(d)); /* [C] */
     return bz_load_relaxed(&d->exposed) != NULL;   /* relaxed: after [C] */
 }
@@ -471,7 +469,7 @@ struct blitz_job *bz_deque_drain(struct bz_deque *d, void *task)
 struct blitz_job *bz_deque_take_all(struct bz_deque *d, void *task)
 {
     /* relaxed: [H] */
-    if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain && !BZ_BROKEN(130))
+    if (bz_load_relaxed(attention_of(d)) != HALT && !d->is_plain)
         return NULL;
     if (d->is_taken)
         return NULL; /* the owner has not noticed the last take yet */

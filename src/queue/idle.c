@@ -56,7 +56,7 @@
  * itself, find work and leave a count that it was not in yet.) A stand-in that finds no bit to clear
  * was a searcher that covers no work, and publishers may have trusted it meanwhile. So it leaves the
  * count and looks at the bits again: a proc that announced while it counted has its bit set.
- * BZ_BROKEN(50) leaves that out. Clearing the bit decides which thread rouses: one fetch_and wins.
+ * Clearing the bit decides which thread rouses: one fetch_and wins.
  *
  * A proc that is wanted for something that only it can do (inbox.h) is roused in the same way, with its
  * own bit instead of any bit.
@@ -183,7 +183,7 @@ static int hand_on(struct bz_idle *idle)
         if (proc != BZ_NOBODY)
             return proc;                                       /* the count is its now, I3 */
         bz_fetch_sub_acquire(&idle->counts, BZ_IDLE_SEARCHER); /* [H] */
-        if (BZ_BROKEN(50) || !has_sleeper(idle) || !stand_in(idle))
+        if (!has_sleeper(idle) || !stand_in(idle))
             return BZ_NOBODY;
     }
 }
@@ -250,7 +250,7 @@ static void count_look(struct bz_idle *idle)
 /* Make all pushes so far visible to the caller. It has changed the counts to `counts`, and no proc searches. */
 static void order_look(struct bz_idle *idle, uint64_t counts)
 {
-    if (!(counts & BZ_IDLE_TRUSTED) && !BZ_BROKEN(76))
+    if (!(counts & BZ_IDLE_TRUSTED))
         bz_barrier_pay(idle->barrier); /* [F] */
     count_look(idle);
 }
@@ -262,9 +262,7 @@ bool bz_idle_leave(struct bz_idle *idle)
     BZ_ASSERT(searching(counts) > 0);
     counts -= BZ_IDLE_SEARCHER;
     if (searching(counts) > 0 || sleeping(counts) == 0)
-        return false; /* a searcher is responsible, or no proc sleeps, I4 */
-    if (BZ_BROKEN(330))
-        return false;  /* a publisher may have trusted this searcher */
+        return false;  /* a searcher is responsible, or no proc sleeps, I4 */
     bz_fence_seqcst(); /* [F] */
     order_look(idle, counts);
     return true;
@@ -277,8 +275,7 @@ bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_searching)
     BZ_ASSERT(!(was & bit_of(me)));
     (void)was;
     uint64_t counts = bz_fetch_add_release(&idle->counts, by); /* [H] */
-    if (!BZ_BROKEN(77))
-        counts += by;
+    counts += by;
     bz_fence_seqcst(); /* [F], and runtime.c [D] */
     if (searching(counts) > 0)
         return false;

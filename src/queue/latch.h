@@ -46,14 +46,7 @@ static inline bool bz_latch_is_done(bz_latch *l)
 /* The job is over. Returns: the task that waits, to be resumed by the caller; NULL if none does. */
 BZ_MUST_USE static inline void *bz_latch_finish(bz_latch *l)
 {
-    uintptr_t was;
-    if (BZ_BROKEN(
-            70)) { /* it looks, then says so: a join that comes between the two is forgotten */
-        was = bz_load_relaxed(l);           /* relaxed: broken */
-        bz_store_relaxed(l, BZ_LATCH_DONE); /* relaxed: broken */
-    } else {
-        was = bz_xchg_acqrel(l, BZ_LATCH_DONE); /* [L] [W] */
-    }
+    uintptr_t was = bz_xchg_acqrel(l, BZ_LATCH_DONE); /* [L] [W] */
     return was != BZ_LATCH_OPEN ? (void *)was : NULL;
 }
 

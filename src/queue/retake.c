@@ -39,12 +39,12 @@ bool bz_retake_ask(struct bz_retake *r)
 {
     uint32_t was =
         bz_xchg_relaxed(&r->retake, BZ_TAKING_ASKED); /* relaxed: a barrier follows, [C] */
-    return was == BZ_TAKING_GONE && !BZ_BROKEN(129);
+    return was == BZ_TAKING_GONE;
 }
 
 bool bz_retake_may(struct bz_retake *r)
 {
-    return bz_load_acquire(&r->where) != BZ_IN_RUNTIME || BZ_BROKEN(78); /* [A] [C] */
+    return bz_load_acquire(&r->where) != BZ_IN_RUNTIME; /* [A] [C] */
 }
 
 void bz_retake_end(struct bz_retake *r, bool is_gone)

@@ -40,8 +40,7 @@
  * I1  tail - steal <= CAP; steal = real - claimed. Indices run free and wrap; compare differences.
  * I2  Only the owner writes tail and slots. [steal, real) belongs to one thief, [real, tail) to
  *     the queue.
- * I3  While steal != real, only that thief changes steal; the owner changes real alone. (BZ_BROKEN(56)
- *     lets the owner's takes behind a thief move steal.)
+ * I3  While steal != real, only that thief changes steal; the owner changes real alone.
  * I4  Of a lone ring others read only the count.
  *
  * [A] push: tail release -> steal: tail acquire     a slot is filled before it can be claimed

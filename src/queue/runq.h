@@ -91,7 +91,7 @@ BZ_MUST_USE static inline bool bz_runq_advance(struct bz_runq *q, uint64_t seen,
         bz_store_relaxed(&q->head, real); /* relaxed: no other thread uses it, I4 */
         return true;
     }
-    if (BZ_UNLIKELY(claimed > 0) && !BZ_BROKEN(56))
+    if (BZ_UNLIKELY(claimed > 0))
         claimed += n;                                                         /* I3 */
     return bz_cas_weak_rel_rlx(&q->head, &seen, bz_runq_pack(claimed, real)); /* [C] */
 }

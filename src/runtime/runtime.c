@@ -363,7 +363,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
         return 0;
     if (is_left_behind("unref"))
         return -EBUSY;
-    if (!bz_live_is_drained(&rt->tasks.live) || (!bz_pool_is_quiet(&rt->pool) && !BZ_BROKEN(257)))
+    if (!bz_live_is_drained(&rt->tasks.live) || !bz_pool_is_quiet(&rt->pool))
         return -EBUSY;
     bz_forked_leave();
     bz_runtimes_remove(rt);

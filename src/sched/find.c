@@ -158,7 +158,7 @@ bz_entry bz_take_own(struct bz_machine *m)
     if (next == 0)
         return take_ring(m);
     bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
-    if ((p->next_row++ < BZ_NEXT_ROW || BZ_BROKEN(52)) && (next = win(next)) != 0) {
+    if (p->next_row++ < BZ_NEXT_ROW && (next = win(next)) != 0) {
         bz_count(&p->counters, next_hits);
         return next;
     }
@@ -321,7 +321,7 @@ static BZ_NOINLINE void give_stacks(struct bz_machine *m)
         bool can = (is_job || !is_short) && can_run(m, e);
         enum bz_without way = can ? BZ_WITHOUT_RUNS : bz_do_without(m, e);
         is_short = is_short || (!can && !is_job); /* one refusal by the system is enough */
-        if (way == BZ_WITHOUT_RUNS && m->handed == 0 && !BZ_BROKEN(305)) {
+        if (way == BZ_WITHOUT_RUNS && m->handed == 0) {
             m->handed = e;
         } else if (way == BZ_WITHOUT_RUNS) {
             bz_push_here(m, e);
@@ -398,7 +398,7 @@ bz_entry bz_find(struct bz_machine *m)
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)
             continue;
         if (e == 0) {
-            if (BZ_UNLIKELY(bz_is_short(m->rt)) && m->runner != NULL && !BZ_BROKEN(303))
+            if (BZ_UNLIKELY(bz_is_short(m->rt)) && m->runner != NULL)
                 return 0; /* another task needs the stack that we stand on: sleep on g0 */
             check_progress(&empty);
             if (bz_go_to_sleep(m))

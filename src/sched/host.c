@@ -236,8 +236,6 @@ static struct bz_closer closer_of(struct bz_task *t)
 /* Hand t to a fiber that waits for its end. */
 static bool host(struct bz_task *t, const struct bz_closer *c, bool is_cancelled)
 {
-    if (BZ_BROKEN(300))
-        return false;
     if (c->task != NULL && give_to_await(c->task, t, c->scope, is_cancelled))
         return true;
     return give_to_join(t) || give_to_future(t, is_cancelled);
@@ -253,11 +251,11 @@ static enum bz_without do_without(struct bz_task *t)
     struct bz_closer c = closer_of(t);
     bool is_cancelled = c.is_cancelled || bz_word_is_cancelled(&t->word);
     enum bz_without way = BZ_WITHOUT_WAITS;
-    if (is_cancelled && !BZ_BROKEN(301) && keep(t, BZ_KEPT_FOR_CANCELLED))
+    if (is_cancelled && keep(t, BZ_KEPT_FOR_CANCELLED))
         way = BZ_WITHOUT_RUNS;
     else if (host(t, &c, is_cancelled))
         way = BZ_WITHOUT_GONE;
-    else if (is_poll(t) && !BZ_BROKEN(302) && keep(t, BZ_KEPT_FOR_POLLS))
+    else if (is_poll(t) && keep(t, BZ_KEPT_FOR_POLLS))
         way = BZ_WITHOUT_RUNS;
     if (c.task != NULL)
         bz_task_unref(c.task);

@@ -37,8 +37,7 @@ static inline void bz_locked_init(struct bz_locked *l)
 /* True if an entry of a queue is a task that runs on one thread only. */
 static inline bool bz_entry_is_locked(bz_entry e)
 {
-    return bz_entry_tag(e) == BZ_ENTRY_RESUMED && (bz_entry_task(e)->marks & BZ_MARK_LOCKED) &&
-           !BZ_BROKEN(126);
+    return bz_entry_tag(e) == BZ_ENTRY_RESUMED && (bz_entry_task(e)->marks & BZ_MARK_LOCKED);
 }
 
 /* The machine's task is locked and about to leave its stack: pass the proc on to another machine. */

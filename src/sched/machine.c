@@ -133,10 +133,6 @@ static BZ_ALWAYS_INLINE void stay_behind(struct bz_machine *m, bz_ctx_hook **hoo
     struct bz_task *me = m->current;
     me->stack = m->runner;
     me->marks |= BZ_MARK_WAITED;
-    if (BZ_BROKEN(83)) { /* published while the machine is still on its stack */
-        (*hook)(*arg);
-        *hook = NULL;
-    }
     bz_watch_leave(m, me, hook, arg);
 }
 
@@ -388,8 +384,7 @@ static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
     else
         bz_evacuate(m); /* forked in this poll, to be joined in a later one */
     m->current = NULL;
-    if (!BZ_BROKEN(103))
-        bz_trace(m->rt, end, t->id, ran, NULL);
+    bz_trace(m->rt, end, t->id, ran, NULL);
     bz_watch_end(m, t);
     if (ran == BZ_RAN_DONE)
         bz_task_finish(t);

@@ -42,7 +42,7 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
         bz_store_relaxed(&p->next, e); /* relaxed: ours to touch */
         return false;
     }
-    if (BZ_UNLIKELY(bz_monitor_sees_hogs(m->rt)) && !BZ_BROKEN(333)) {
+    if (BZ_UNLIKELY(bz_monitor_sees_hogs(m->rt))) {
         bz_place_evicted(m, e); /* not behind hogs; it has roused a proc if needed */
         return false;
     }
@@ -91,7 +91,7 @@ bool bz_io_deliver(struct bz_proc *p, struct bz_reaped *reaped)
     struct bz_wake wakes[BZ_SIDES];
     bool is_any = reaped->count > 0;
     struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
-    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt) && !BZ_BROKEN(148))
+    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt))
         deliver_here(m, p, reaped);
     while (bz_poll_deliver(&p->poll, reaped, wakes))
         for (int s = 0; s < BZ_SIDES; s++)

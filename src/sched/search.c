@@ -202,7 +202,7 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bz_tasks_rest(&p->tasks);
     bool is_short = bz_is_short(rt);
     if (BZ_UNLIKELY(is_short)) {
-        if (m->runner != NULL && !BZ_BROKEN(303))
+        if (m->runner != NULL)
             return true; /* the loop leaves its stack first: find.c */
         bz_machine_share_stacks(m);
     }

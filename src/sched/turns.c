@@ -112,7 +112,7 @@ static uint64_t watch_monitor(void *machine)
     if (looks != turn->looks_seen || turn->seen_ns == 0) {
         turn->looks_seen = looks;
         turn->seen_ns = now;
-    } else if (now - turn->seen_ns >= STALL_NS && !BZ_BROKEN(272)) {
+    } else if (now - turn->seen_ns >= STALL_NS) {
         thaw_all(rt);
         return 0;
     }
@@ -137,7 +137,7 @@ static bool has_no_proc(struct bz_machine *m)
      * code */
     bool is_taken = bz_load_relaxed(&m->taken.retake) != BZ_TAKING_NONE &&
                     bz_load_relaxed(&m->is_stray) != 0; /* relaxed: likewise */
-    return m->proc == NULL || is_taken || BZ_BROKEN(273);
+    return m->proc == NULL || is_taken;
 }
 
 void bz_turns_interruptd(uintptr_t pc)
@@ -145,9 +145,8 @@ void bz_turns_interruptd(uintptr_t pc)
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || !bz_halt_is_asked(&m->turn.halt))
         return;
-    bool may =
-        bz_machine_may_interrupt(m) && has_no_proc(m) && (bz_self_holds() == 0 || BZ_BROKEN(274));
-    if (may && (bz_code_may_stop(pc) || BZ_BROKEN(106))) {
+    bool may = bz_machine_may_interrupt(m) && has_no_proc(m) && bz_self_holds() == 0;
+    if (may && bz_code_may_stop(pc)) {
         stop_here(m);
         return;
     }
@@ -454,10 +453,10 @@ static bool is_thaw(struct bz_runtime *rt, uint64_t now, bool is_held_up)
         t->held_ns = now;
     else if (now - t->held_ns >= THAW_NS)
         t->thaw_gap_ns = THAW_NS; /* it continued */
-    if (is_held_up && bz_turns_frozen(t) > 0 && now >= t->thaw_ns && !BZ_BROKEN(271)) {
+    if (is_held_up && bz_turns_frozen(t) > 0 && now >= t->thaw_ns) {
         t->thaw_end_ns = now + SLICE_NS;
         t->thaw_ns = now + t->thaw_gap_ns;
-        if (t->thaw_gap_ns < THAW_MAX_NS && !BZ_BROKEN(335))
+        if (t->thaw_gap_ns < THAW_MAX_NS)
             t->thaw_gap_ns *= 2; /* it may be blocked for another reason */
         count(&t->thaws);
     }

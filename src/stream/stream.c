@@ -282,10 +282,8 @@ static int64_t tee_read(void *ctx, void *data, size_t bytes, blitz_deadline unti
         t->at = 0;
     }
     int err = t->at < t->end ? tee_write(t, until) : 0;
-    if (err != 0) {
-        t->end = BZ_BROKEN(160) ? 0 : t->end; /* kept for the next read */
-        return err;
-    }
+    if (err != 0)
+        return err; /* the bytes are kept for the next read */
     size_t n = t->end < bytes ? t->end : bytes;
     memcpy(data, t->room, n);
     memmove(t->room, t->room + n, t->end - n);

@@ -174,7 +174,7 @@ static void relock_cancel(blitz_future *future)
     struct relock *r = relock_of(future);
     struct bz_condition *c = r->node.q != NULL ? r->condition : NULL; /* NULL: it was ready */
     bz_sync_op_ops_of(&r->node)->look.future.cancel(future);
-    if (c != NULL && !BZ_BROKEN(241))
+    if (c != NULL)
         blitz_condition_signal((blitz_condition *)c);
 }
 

@@ -151,7 +151,7 @@ static bool hand_over(struct bz_mutex *m, struct bz_sync_op *n, struct bz_wakeli
 static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
 {
     for (struct bz_sync_op *n; (n = bz_waitq_first(&m->q)) != NULL;) {
-        if (is_out_of_patience(n) && !BZ_BROKEN(114)) {
+        if (is_out_of_patience(n)) {
             if (hand_over(m, n, wakes))
                 return;
         } else if (bz_sync_op_tell(n, wakes)) {
@@ -295,10 +295,9 @@ BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 /* Handle a word that was not just LOCKED: a waiter came meanwhile, one is awake, or the mutex was not locked. */
 static BZ_NOINLINE void after_unlock(struct bz_mutex *m, uint32_t word)
 {
-    if (!BZ_BROKEN(295))
-        BZ_CHECK(word & LOCKED,
-                 "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it",
-                 (void *)m, (unsigned long long)id_of_caller());
+    BZ_CHECK(word & LOCKED,
+             "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it", (void *)m,
+             (unsigned long long)id_of_caller());
     if (owes_a_wake(word))
         bz_waitq_serve(&m->q, m, &locking); /* I4 */
 }

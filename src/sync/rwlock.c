@@ -85,7 +85,7 @@ static bool is_out_of_patience(const struct bz_sync_op *n)
 {
     if (BZ_SYNC_IS_DULL || n->request.waiter.is_polled)
         return true;
-    return bz_os_now(bz_sync_os()) >= n->since + BZ_RWLOCK_PATIENCE_NS && !BZ_BROKEN(94);
+    return bz_os_now(bz_sync_os()) >= n->since + BZ_RWLOCK_PATIENCE_NS;
 }
 
 /* Notify n, the first waiter, which can have the lock: I5. Return false if n had left. */

@@ -46,7 +46,7 @@ void bz_waitq_end_slow(struct bz_waitq *q, void *owner, const struct bz_sync_op_
                        struct bz_wakelist *wakes, const struct bz_os *os)
 {
     bz_wakelist_deliver(wakes);
-    while (wakes->has_more && (!ops->is_last_to_leave || BZ_BROKEN(222))) { /* I4 */
+    while (wakes->has_more && !ops->is_last_to_leave) { /* I4 */
         wakes->has_more = false;
         bz_waitq_take(q, os);
         ops->serve(owner, wakes);
@@ -94,8 +94,7 @@ static bool leave_blocking(struct bz_sync_op *n, const struct bz_sync_op_ops *op
     struct bz_waiter *w = &n->request.waiter;
     if (w->state == BZ_WAITER_QUEUED)
         w->state = ops->leave == NULL || ops->leave(n) ? BZ_WAITER_OUT : BZ_WAITER_GRANTED;
-    if (!BZ_BROKEN(111))
-        bz_list_remove(&w->in);
+    bz_list_remove(&w->in);
     return w->state == BZ_WAITER_OUT;
 }
 
@@ -109,7 +108,7 @@ static void leave_polled(struct bz_sync_op *n, const struct bz_sync_op_ops *ops,
         (void)ops->leave(n);
     bz_list_remove(&w->in);
     bool has_something = state == BZ_WAITER_GRANTED || state == BZ_WAITER_NOTIFIED;
-    if (has_something && ops->give_back != NULL && !BZ_BROKEN(113))
+    if (has_something && ops->give_back != NULL)
         ops->give_back(n, wakes);
     w->state = BZ_WAITER_OUT;
 }

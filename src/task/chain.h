@@ -31,8 +31,6 @@ static inline bz_shared(bz_entry) *bz_entry_link(bz_entry e)
     case BZ_ENTRY_RESUMED:
         return &bz_entry_task(e)->next;
     case BZ_ENTRY_FIRST:
-        if (BZ_BROKEN(55))
-            return &bz_entry_task(e)->next;
         return &bz_entry_task(e)->first_next;
     default:
         return (bz_shared(bz_entry) *)bz_entry_job(e);

@@ -68,7 +68,7 @@ unsigned bz_frames_walk(const struct bz_stack *s, uintptr_t pc[BZ_FRAMES_MAX])
     while (count < BZ_FRAMES_MAX && at >= least && at < w.top && at % sizeof(uintptr_t) == 0 &&
            window_read(&w, at, &r) && r.pc != 0) {
         pc[count++] = r.pc;
-        least = BZ_BROKEN(99) ? least : at + sizeof r; /* I1 */
+        least = at + sizeof r; /* I1 */
         at = r.fp - BZ_CTX_FP_BIAS;
     }
     bool stood_still = read_context(s, &after) && is_same(&parked.ctx, &after.ctx);

@@ -114,7 +114,7 @@ static void depth_settle(struct bz_stack *s, const void *sp)
     if (is_broken) {
         pattern_plant(s, s->mark, MARK_WORDS);
         s->deep_left = DEEP_USES;
-    } else if (s->deep_left > 0 && --s->deep_left == 0 && !BZ_BROKEN(44)) {
+    } else if (s->deep_left > 0 && --s->deep_left == 0) {
         deep_pages_discard(s);
     }
 }
@@ -129,7 +129,7 @@ static void canary_check(const struct bz_stack *s)
 BZ_NOINLINE void bz_stack_trim(struct bz_stack *s)
 {
     s->parks_left = s->guard == BZ_STACK_GUARD_CANARY ? 1 : BZ_STACK_SETTLE_EVERY;
-    if (s->guard == BZ_STACK_GUARD_CANARY && !BZ_BROKEN(43))
+    if (s->guard == BZ_STACK_GUARD_CANARY)
         canary_check(s);
     if (s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS))
         depth_settle(s, __builtin_frame_address(0));

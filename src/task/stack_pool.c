@@ -74,8 +74,7 @@ static int slab_guard(struct bz_stack_pool *p, struct bz_stack_slab *slab)
 {
     const struct bz_stack_kind *kind = &p->kind[slab->class];
     struct bz_os_guards where = {0, kind->bytes, kind->guard_bytes, slab->count};
-    int placed = BZ_BROKEN(42) ? BZ_OS_GUARD_LIGHT
-                               : bz_os_slab_guard(p->os, &slab->pages, BZ_OS_GUARD_BEST, &where);
+    int placed = bz_os_slab_guard(p->os, &slab->pages, BZ_OS_GUARD_BEST, &where);
     if (placed < 0) {
         if (p->guards == BZ_STACK_GUARDS_REQUIRED)
             return placed;

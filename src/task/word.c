@@ -26,7 +26,7 @@
  * waiting. Both try to claim it; the winner sets the flag *started*, which is never cleared. The
  * state "scheduled" alone is not enough: a claimed task may park and be woken, and is scheduled
  * again while its first entry is still queued. A worker that took that entry would run the task a
- * second time (BZ_BROKEN(54)). The entry holds a reference that a joiner cannot take over, so the
+ * second time. The entry holds a reference that a joiner cannot take over, so the
  * joiner adds its own reference in the same step.
  *
  * The end. The exit completes the task and drops the references of the run in one step, because the

@@ -75,7 +75,7 @@ BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
  */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_claim(bz_word *w, unsigned refs)
 {
-    const uint64_t asked = BZ_BROKEN(54) ? BZ_WORD_LIFE : BZ_WORD_LIFE | BZ_WORD_STARTED;
+    const uint64_t asked = BZ_WORD_LIFE | BZ_WORD_STARTED;
     uint64_t word = bz_load_relaxed(w); /* relaxed: a guess; started is never cleared */
     for (;;) {
         if ((word & asked) != BZ_SCHEDULED)

@@ -37,7 +37,7 @@ static inline void bz_fate_set(bz_fate *f, bool may_abandon)
 BZ_MUST_USE static inline bool bz_fate_come_back(bz_fate *f)
 {
     uint32_t seen = BZ_FATE_RUNS;
-    return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_RETURNED) || BZ_BROKEN(256); /* [F] */
+    return bz_cas_strong_acqrel_acq(f, &seen, BZ_FATE_RETURNED); /* [F] */
 }
 
 /* For the abandoner: true if the call is under way, and abandoned from here on. */

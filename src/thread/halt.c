@@ -50,7 +50,7 @@ void bz_halt_ask(struct bz_halt *h)
 bool bz_halt_go(struct bz_halt *h, const struct bz_os *os)
 {
     bool was_stopped = bz_xchg_relaxed(&h->word, BZ_HALT_RUNS) == BZ_HALT_STOPPED; /* relaxed: I3 */
-    if (was_stopped && !BZ_BROKEN(105))
+    if (was_stopped)
         bz_os_wake(os, &h->word, 1); /* I2 */
     return was_stopped;
 }

@@ -137,7 +137,7 @@ static bool may_work(struct bz_pool *pool)
     unsigned busy = pool->machines + working(pool) + pool->kept;
     unsigned to_come =
         pool->machines < pool->machines_min ? pool->machines_min - pool->machines : 0;
-    return busy + to_come + pool->reserve < pool->count_max || BZ_BROKEN(96);
+    return busy + to_come + pool->reserve < pool->count_max;
 }
 
 static struct bz_work *next_work(struct bz_pool *pool)
@@ -360,7 +360,7 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
     if (!pool->is_closing) {
         bz_list_push_back(&pool->pending, &w->in);
         err = serve(pool, &spare);
-        if (err != 0 && (working(pool) > 0 || BZ_BROKEN(97)))
+        if (err != 0 && working(pool) > 0)
             err = 0; /* a working thread will take it */
         if (err != 0)
             bz_list_remove(&w->in); /* I3: it is still there, since no thread works */

@@ -120,8 +120,6 @@ static void wheel_put(struct bz_wheel *w, struct bz_wheel_timer *t)
         return;
     }
     unsigned level = level_of(tick, w->tick);
-    if (BZ_BROKEN(62) && level >= BZ_WHEEL_LEVELS)
-        level = BZ_WHEEL_LEVELS - 1;
     if (level >= BZ_WHEEL_LEVELS) {
         t->place = PLACE_FAR;
         slot_put(&w->far, t);
@@ -157,8 +155,6 @@ bool bz_wheel_disarm(struct bz_wheel *w, struct bz_wheel_timer *t)
     case PLACE_NONE:
         return false;
     case PLACE_DUE: /* no longer counted */
-        if (BZ_BROKEN(61))
-            return false;
         bz_list_remove(&t->in);
         t->place = PLACE_NONE;
         return true;
@@ -262,7 +258,7 @@ static void wheel_turn(struct bz_wheel *w, uint64_t tick, uint64_t now_ns, struc
 {
     unsigned top = level_of(tick, w->tick);
     w->tick = tick;
-    for (unsigned level = 0; level < top && level < BZ_WHEEL_LEVELS && !BZ_BROKEN(60); level++)
+    for (unsigned level = 0; level < top && level < BZ_WHEEL_LEVELS; level++)
         slots_pass(w, level, UINT64_MAX, passed);
     if (top >= BZ_WHEEL_LEVELS) {
         far_deal(w, now_ns, passed);

@@ -59,7 +59,7 @@ size_t bz_tracering_read(struct bz_tracering *r, uint64_t *at, struct bz_record 
     for (size_t i = 0; i < count; i++)
         copy(r, first + i, &out[i]);
     uint64_t whole = oldest(r, bz_load_relaxed(&r->head)); /* relaxed: [B] put it after the words */
-    size_t torn = whole > first && !BZ_BROKEN(102) ? (size_t)(whole - first) : 0;
+    size_t torn = whole > first ? (size_t)(whole - first) : 0;
     if (torn > count)
         torn = count;
     memmove(out, out + torn, (count - torn) * sizeof *out);

@@ -94,7 +94,7 @@ struct bz_wake bz_wait_timeout(struct bz_timer *timer)
 {
     struct bz_wait *w = BZ_CONTAINER_OF(timer, struct bz_wait, timer);
     struct bz_wake wake = wake_of(w);
-    if (!end(w, TIMEOUT, BZ_WAIT_TIMED_OUT) && !BZ_BROKEN(82))
+    if (!end(w, TIMEOUT, BZ_WAIT_TIMED_OUT))
         wake_undo(&wake);
     return wake;
 }

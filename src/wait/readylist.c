@@ -84,7 +84,7 @@ void bz_readylist_push(struct bz_ready_entry *e)
 {
     struct bz_readylist *r = e->list;
     bz_lock_take(&r->lock, r->os);
-    if (e->next == NULL && !r->is_closed && !BZ_BROKEN(311))
+    if (e->next == NULL && !r->is_closed)
         append(r, e);
     blitz_waker parent = r->parent;
     r->parent = (blitz_waker){NULL, NULL}; /* I3 */

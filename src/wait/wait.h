@@ -123,7 +123,7 @@ static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
     bz_store_relaxed(&me->wait, 0); /* relaxed: [L] */
     bz_wait_order(me->rt);
     /* relaxed: [L] */
-    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) && !BZ_BROKEN(80))
+    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
         bz_wait_outlast_cancellers(me);
 }
 
@@ -238,7 +238,7 @@ BZ_MUST_USE bool bz_wait_publish_flagged(struct bz_wait *w);
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
 {
     struct bz_task *t = w->task;
-    if (BZ_UNLIKELY(t == NULL || w->is_sole || w->until != BLITZ_FOREVER || BZ_BROKEN(81)))
+    if (BZ_UNLIKELY(t == NULL || w->is_sole || w->until != BLITZ_FOREVER))
         return bz_wait_publish_in_full(w);
     w->is_published = true;
     w->since = bz_age_now(&t->rt->clock);

@@ -158,14 +158,11 @@ bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake,
 {
     bz_list_remove(&w->in);
     w->state = BZ_WAITER_GRANTED;
-    if (!BZ_BROKEN(204))
-        bz_set(&w->result, result); /* before the claim: I2 */
+    bz_set(&w->result, result); /* before the claim: I2 */
     if (!claim(w->wait, w->outcome, wake)) {
         w->state = BZ_WAITER_OUT; /* it takes the lock before it goes: wait/wait.h, rule 2 */
         return false;
     }
-    if (BZ_BROKEN(204))
-        bz_set(&w->result, result);
     return true;
 }
 

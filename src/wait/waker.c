@@ -63,8 +63,7 @@ void blitz_waker_drop(blitz_waker *w)
 
 static void task_waker_clone(void *task)
 {
-    if (!BZ_BROKEN(75))
-        bz_task_ref(task);
+    bz_task_ref(task);
 }
 
 static void task_waker_wake_by_ref(void *task)
@@ -74,8 +73,7 @@ static void task_waker_wake_by_ref(void *task)
 
 static void task_waker_drop(void *task)
 {
-    if (!BZ_BROKEN(75))
-        bz_task_unref(task);
+    bz_task_unref(task);
 }
 
 static void task_waker_wake(void *task)

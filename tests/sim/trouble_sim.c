@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "canaries/planted.h"
 #include "support/sim.h"
 
 #define MS UINT64_C(1000000)

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "base/alloc.h"
+#include "canaries/planted.h"
 #include "support/faults.h"
 
 static struct bz_fault fault;

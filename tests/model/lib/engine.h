@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "coro.h"
 #include "model.h"
+#include "../../canaries/planted.h"
 
 #define M_THREADS_MAX (M_LANES - 1) /* lane 0 is the body of the MODEL */
 #define M_EVENTS_MAX 4096
