@@ -203,7 +203,7 @@ void bz_wait_check(struct bz_wait *w)
 {
     BZ_CHECK(!w->is_sole || w->until == BLITZ_FOREVER,
              "wait %p (%s): a deadline, but only its waker may end it", (void *)w, w->what);
-    BZ_CHECK(!w->is_sole || !w->is_published, "wait %p (%s): nobody may see it", (void *)w,
+    BZ_CHECK(!w->is_sole || !w->is_published, "wait %p (%s): it must not be published", (void *)w,
              w->what);
     BZ_CHECK(w->task == NULL || w->os == w->task->rt->os, "wait %p (%s): of another system",
              (void *)w, w->what);

@@ -10,8 +10,8 @@
  *
  * Rule: read m->proc only between bz_enter and bz_leave. In user code another machine may have taken the proc.
  */
-#ifndef BZ_SCHED_H
-#define BZ_SCHED_H
+#ifndef BZ_PROC_STATE_H
+#define BZ_PROC_STATE_H
 
 #include "base/rng.h"
 #include "base/slab.h"

@@ -285,9 +285,8 @@ static inline bool owes_a_wake(uint32_t word)
 BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 {
     uint64_t holder = bz_load_relaxed(&m->holder), me = id_of_caller(); /* relaxed: I5 */
-    BZ_CHECK(word & LOCKED,
-             "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it", (void *)m,
-             (unsigned long long)me);
+    BZ_CHECK(word & LOCKED, "mutex %p: unlocked by task %llu (0: a thread), but it is not locked",
+             (void *)m, (unsigned long long)me);
     BZ_CHECK(holder == me, "mutex %p: unlocked by task %llu, but it is task %llu's (0: a thread)",
              (void *)m, (unsigned long long)me, (unsigned long long)holder);
 }
@@ -295,9 +294,8 @@ BZ_MAYBE_UNUSED static void check_owner(struct bz_mutex *m, uint32_t word)
 /* Handle a word that was not just LOCKED: a waiter came meanwhile, one is awake, or the mutex was not locked. */
 static BZ_NOINLINE void after_unlock(struct bz_mutex *m, uint32_t word)
 {
-    BZ_CHECK(word & LOCKED,
-             "mutex %p: unlocked by task %llu (0: a thread), but nobody has locked it", (void *)m,
-             (unsigned long long)id_of_caller());
+    BZ_CHECK(word & LOCKED, "mutex %p: unlocked by task %llu (0: a thread), but it is not locked",
+             (void *)m, (unsigned long long)id_of_caller());
     if (owes_a_wake(word))
         bz_waitq_serve(&m->q, m, &locking); /* I4 */
 }

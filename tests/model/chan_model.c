@@ -43,7 +43,7 @@ static void receives_7(void)
     m_assert(bz_get(&before) == 1);
 }
 
-/* chan_lock.h [A]: by whichever of the two comes second. */
+/* chan_lock.h [A]: the party that comes second passes the value. */
 MODEL(chan, a_rendezvous_passes_the_value_and_earlier_writes)
 {
     given(0);

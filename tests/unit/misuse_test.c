@@ -148,7 +148,7 @@ static void unlock_unlocked(void *arg)
 
 TEST(misuse, unlocking_a_mutex_that_is_not_locked_aborts)
 {
-    CHECK_ABORTS(unlock_unlocked, NULL, "but nobody has locked it");
+    CHECK_ABORTS(unlock_unlocked, NULL, "but it is not locked");
 }
 
 /* ---- the environment ---- */
