@@ -163,8 +163,10 @@ static void see(struct bz_proc *p, uint64_t now)
 static void share_inbox(struct bz_proc *p)
 {
     bz_entry e;
-    while ((e = bz_inbox_take(&p->inbox, p->rt->os)) != 0)
+    while ((e = bz_inbox_take(&p->inbox, p->rt->os)) != 0) {
+        add(&p->rt->monitor.shared, 1);
         bz_place_outside(p->rt, e);
+    }
 }
 
 /* True if it listens for all procs. Then it must not run one task for long. */

@@ -59,6 +59,7 @@ struct bz_monitor {
     bz_atomic(uint64_t) rescued;           /* entries taken out of next slots and batches */
     bz_atomic(uint64_t) fired;             /* times it fired the timers of a proc */
     bz_atomic(uint64_t) moved;             /* procs it has handed off */
+    bz_atomic(uint64_t) shared;            /* tasks taken out of inboxes, to begin on any proc */
     /* The rest is private to its thread. */
     int64_t credit_ns;   /* CPU time it may use at once */
     uint64_t since_ns;   /* when it last looked */

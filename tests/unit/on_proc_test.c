@@ -39,8 +39,21 @@ static unsigned procs_here(void)
     return bz_machine_self()->rt->proc_count;
 }
 
+/* Check that a task began on the proc it asked for. The monitor may share the inbox of a proc that runs one task
+ * for milliseconds; on a busy machine the task that spawns does. So as many tasks as it has shared may begin elsewhere:
+ * `elsewhere` counts them. */
+static void check_where(struct bz_runtime *rt, int got, unsigned asked, unsigned *elsewhere)
+{
+    if (got == (int)asked)
+        return;
+    t_note("began on proc %d, asked for %u", got, asked);
+    CHECK_LE(++*elsewhere, bz_load_relaxed(&rt->monitor.shared)); /* relaxed: the join orders it */
+}
+
 static int one_on_each(void *arg)
 {
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    unsigned elsewhere = 0;
     (void)arg;
     for (int round = 0; round < 20; round++)
         for (unsigned p = 0; p < procs_here(); p++) {
@@ -49,13 +62,13 @@ static int one_on_each(void *arg)
             int result = -1, seen = -1;
             CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
             CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0); /* not claimed */
-            CHECK_EQ(result, p);
+            check_where(rt, result, p, &elsewhere);
             CHECK_EQ(blitz_spawn_poll(where_am_i_poll, NULL, 0, &opts, &t), 0);
             CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
-            CHECK_EQ(result, p);
+            check_where(rt, result, p, &elsewhere);
             CHECK_EQ(blitz_spawn_ptr(where_am_i_ptr, &seen, &opts, &t), 0);
             CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
-            CHECK_EQ(seen, p);
+            check_where(rt, seen, p, &elsewhere);
         }
     return 0;
 }
@@ -70,6 +83,8 @@ static int many_on_each(void *arg)
 {
     enum { N = 400 };
     static blitz_task *t[N];
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    unsigned elsewhere = 0;
     (void)arg;
     for (unsigned i = 0; i < N; i++) {
         blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(i % procs_here())};
@@ -78,7 +93,7 @@ static int many_on_each(void *arg)
     for (unsigned i = 0; i < N; i++) {
         int result = -1;
         CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
-        CHECK_EQ(result, i % procs_here());
+        check_where(rt, result, i % procs_here(), &elsewhere);
     }
     return 0;
 }
@@ -114,13 +129,14 @@ struct outside {
 static void *spawn_outside(void *arg)
 {
     struct outside *o = arg;
+    unsigned elsewhere = 0;
     blitz_spawn_opts opts = {.runtime = o->rt, .proc = BLITZ_ON_PROC(o->proc)};
     for (int i = 0; i < 100; i++) {
         blitz_task *t;
         int result = -1;
         CHECK_EQ(blitz_spawn(where_am_i, NULL, &opts, &t), 0);
         CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
-        CHECK_EQ(result, o->proc);
+        check_where((struct bz_runtime *)o->rt, result, o->proc, &elsewhere);
     }
     return NULL;
 }
@@ -194,6 +210,8 @@ static int scatter(void *arg)
 {
     enum { N = 12 };
     blitz_task *t[N];
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    unsigned elsewhere = 0;
     (void)arg;
     for (unsigned i = 0; i < N; i++) {
         blitz_spawn_opts opts = {.proc = BLITZ_ON_PROC(i * 5 % procs_here())};
@@ -204,7 +222,7 @@ static int scatter(void *arg)
     for (unsigned i = 0; i < N; i++) {
         int result = -1;
         CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
-        CHECK_EQ(result, i * 5 % procs_here());
+        check_where(rt, result, i * 5 % procs_here(), &elsewhere);
     }
     return 0;
 }
