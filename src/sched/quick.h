@@ -55,13 +55,25 @@ static BZ_ALWAYS_INLINE bz_entry bz_quick_take(struct bz_proc *p, struct bz_idle
  * ring. */
 enum { BZ_NEXT_ROW = 3 };
 
+/* True if no task waits in batch or ring, so that tasks from the `next` slot starve none. */
+static BZ_ALWAYS_INLINE bool bz_quick_is_alone(struct bz_proc *p)
+{
+    return bz_batch_left(&p->batch) == 0 && bz_runq_queued_here(&p->ring) == 0;
+}
+
 /* Take a woken task, which runs before those in the ring. 0: take the slow path. */
 static BZ_ALWAYS_INLINE bz_entry bz_quick_next(struct bz_proc *p, bz_entry next)
 {
-    if (BZ_UNLIKELY(bz_entry_tag(next) != BZ_ENTRY_RESUMED || p->next_row >= BZ_NEXT_ROW))
+    if (BZ_UNLIKELY(bz_entry_tag(next) != BZ_ENTRY_RESUMED))
         return 0;
+    if (p->next_row >= BZ_NEXT_ROW) {
+        if (!bz_quick_is_alone(p))
+            return 0;
+        p->next_row = 0;
+    } else {
+        p->next_row++;
+    }
     bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
-    p->next_row++;
     bz_count(&p->counters, next_hits);
     return next;
 }
