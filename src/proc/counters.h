@@ -3,7 +3,7 @@
  *
  * One list defines the fields here, those of blitz/stats.h (stats.c checks one against the other) and
  * the sums. A counter is an atomic only so that other threads may read it while it changes. Its one
- * writer loads and stores, which is an ordinary addition on every machine we know. Threads without a
+ * writer adds without a lock (arch/own.h). Threads without a
  * proc count their events (they rouse machines) in a separate set, by RMW.
  */
 #ifndef BZ_COUNTERS_H
@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "arch/own.h"
 #include "base/bz_atomic.h"
 
 #define BZ_COUNTERS(X)    \
@@ -45,9 +46,7 @@ struct bz_counters {
 };
 
 /* Add n to a counter of our own proc. */
-#define bz_count_many(set, name, n)                                                      \
-    bz_store_relaxed(&(set)->name, /* relaxed: statistics, and we are the only writer */ \
-                     bz_load_relaxed(&(set)->name) + (uint64_t)(n)) /* relaxed: likewise */
+#define bz_count_many(set, name, n) bz_own_add(&(set)->name, n)
 #define bz_count(set, name) bz_count_many(set, name, 1)
 
 /* The same for the set that threads without a proc share. */
