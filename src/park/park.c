@@ -38,11 +38,8 @@
  *     itself or (plain form) the task waits for its PARK.
  * I4  A thread that resumes a task is a worker of its runtime, or holds a reference to the task.
  */
-#include "life/deadlines.h"
+#include "park/park.h"
 #include "proc/now.h"
-#include "proc/place.h"
-#include "sched/loop.h"
-#include "wait/wait.h"
 
 #include <errno.h>
 
@@ -126,20 +123,10 @@ static bool sleep_hook(struct bz_wait *w, void *arg)
     return waits;
 }
 
-/* On the next stack: register, and resume the task at once if there is nothing to wait for. */
 static void hook_wait(void *wait)
 {
     struct bz_wait *w = wait;
-    struct bz_task *t = w->task;
-    struct bz_runtime *rt = t->rt;
-    bool is_plain = bz_is_plain(rt);
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (!w->hook(w, w->arg)) {
-        bz_trace_wake(t, t->id); /* by itself */
-        bz_task_resume(t);
-    }
-    if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* I3 */
-        bz_place(rt, bz_entry_resumed(t));
+    bz_wait_register(w, w->hook);
 }
 
 uint32_t bz_wait_refuse_in_full(struct bz_wait *w)
@@ -162,21 +149,11 @@ static uint32_t wait_on_thread(struct bz_wait *w)
     return outcome;
 }
 
-static uint32_t wait_in_task(struct bz_wait *w)
+void bz_wait_park_again(struct bz_wait *w)
 {
-    uint32_t outcome;
+    BZ_ASSERT(bz_is_plain(w->task->rt)); /* a spurious wake-up, by an old clone of its waker */
     bz_trace(w->task->rt, park, w->task->id, 0, w->what);
-    bz_suspend(hook_wait, w);
-    while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) { /* wait.h [A] */
-        BZ_ASSERT(bz_is_plain(w->task->rt)); /* a spurious wake-up, by an old clone of its waker */
-        bz_trace(w->task->rt, park, w->task->id, 0, w->what);
-        bz_park();
-    }
-    if (w->timer.proc != NULL && outcome != BZ_WAIT_TIMED_OUT)
-        bz_timer_disarm(&w->timer);
-    if (w->is_published)
-        bz_wait_leave(w->task); /* I2 */
-    return outcome;
+    bz_park();
 }
 
 uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *arg)
@@ -184,7 +161,7 @@ uint32_t bz_wait_park(struct bz_wait *w, bz_wait_hook *hook, void *arg)
     w->hook = hook != NULL || w->task == NULL ? hook : sleep_hook;
     w->arg = arg;
     BZ_ASSERT_SLOW((bz_wait_check(w), true));
-    return w->task != NULL ? wait_in_task(w) : wait_on_thread(w);
+    return w->task != NULL ? bz_wait_park_task(w, hook_wait) : wait_on_thread(w);
 }
 
 int bz_wait_error(uint32_t outcome)

@@ -54,6 +54,13 @@ static bool request_hook(struct bz_wait *w, void *arg)
     return bz_request_hook_by(w, r, r->ops);
 }
 
+static void request_hook_task(void *wait)
+{
+    bz_wait_register(wait, request_hook);
+}
+
+static const struct bz_request_hooks request_hooks = {request_hook, request_hook_task};
+
 bool bz_request_leave_now(struct bz_request *r)
 {
     struct bz_wakelist wakes;
@@ -66,12 +73,12 @@ bool bz_request_leave_now(struct bz_request *r)
 
 int bz_request_park(struct bz_request *r, struct bz_wait *w)
 {
-    return bz_request_park_by(r, w, request_hook, r->ops);
+    return bz_request_park_by(r, w, request_hooks, r->ops);
 }
 
 int bz_request_wait(struct bz_request *r, const struct bz_os *os, blitz_deadline until)
 {
-    return bz_request_wait_by(r, os, until, request_hook, r->ops);
+    return bz_request_wait_by(r, os, until, request_hooks, r->ops);
 }
 
 /* ---- as a future ---- */

@@ -4,6 +4,7 @@
 #ifndef BZ_PROC_PLACE_H
 #define BZ_PROC_PLACE_H
 
+#include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/state.h"
 
@@ -73,6 +74,27 @@ static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)
     }
     if (old != 0)
         bz_place_evicted(m, old);
+}
+
+/* bz_place of a task of the fast form, by m, the calling machine, which is of the task's runtime. */
+static BZ_ALWAYS_INLINE void bz_place_by(struct bz_machine *m, bz_entry e)
+{
+#if !defined(BZ_MODEL) /* it has a toy scheduler, behind bz_place */
+    uint32_t was;
+    bool has_proc = bz_enter_on(m, &was);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    if (BZ_LIKELY(has_proc && bz_monitor_is_up(m->rt))) {
+        struct bz_proc *p = m->proc;
+        bz_entry old = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
+        bz_store_relaxed(&p->next, e);            /* relaxed: likewise */
+        if (BZ_UNLIKELY(old != 0))
+            bz_place_evicted(m, old);
+        bz_leave_on(m, was);
+        return;
+    }
+    bz_leave_on(m, was);
+#endif
+    bz_place(m->rt, e);
 }
 
 /* Push to the injector, for any proc to take. Any thread. */

@@ -59,20 +59,11 @@
 #include "proc/place.h"
 #include "sched/loop.h"
 #include "sched/quick.h"
+#include "sched/suspend.h"
 
 static void runner_main(void *arg);
 
 /* ---- leaving a stack ---- */
-
-/* Begin to run a task that was taken from a queue. A task that only yielded is still running in its word. */
-static void begin(struct bz_task *t)
-{
-    if (bz_word_life(&t->word) == BZ_RUNNING)
-        return;
-    enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
-    BZ_ASSERT(owes == BZ_OWES_NOTHING);
-    (void)owes;
-}
 
 /* Prepare a loop on the spare stack, for this machine to continue on. */
 static struct bz_stack *fresh_loop(struct bz_machine *m)
@@ -119,7 +110,7 @@ static struct bz_ctx *place_for(struct bz_machine *m, bz_entry next)
 {
     struct bz_task *t = bz_entry_tag(next) != BZ_ENTRY_JOB ? bz_entry_task(next) : NULL;
     if (t != NULL && t->stack != NULL) {
-        begin(t);
+        bz_begin(t);
         return &take_up(m, t)->ctx;
     }
     m->handed = next;
@@ -127,23 +118,14 @@ static struct bz_ctx *place_for(struct bz_machine *m, bz_entry next)
     return loop_or_home(m);
 }
 
-/* The current task is about to leave its stack: store the stack in the task, I3. */
-static BZ_ALWAYS_INLINE void stay_behind(struct bz_machine *m, bz_ctx_hook **hook, void **arg)
-{
-    struct bz_task *me = m->current;
-    me->stack = m->runner;
-    me->marks |= BZ_MARK_WAITED;
-    bz_watch_leave(m, me, hook, arg);
-}
-
 static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_hook *hook, void *arg)
 {
     struct bz_stack *from = m->runner;
     BZ_ASSERT(m->current != NULL);
     if (bz_is_forked())
-        bz_forked_abort(); /* not in switch_to: the child comes here when nothing is at hand */
+        bz_forked_abort(); /* not in bz_switch_to: the child comes here when nothing is at hand */
     bz_evacuate(m);
-    stay_behind(m, &hook, &arg);
+    bz_stay_behind(m, &hook, &arg);
     struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? place_for(m, next) : go_home(m);
     bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
@@ -172,52 +154,16 @@ static bz_entry successor(struct bz_machine *m)
     return unless_locked(m, bz_is_plain(m->rt) ? 0 : bz_find_near(m));
 }
 
-/* Switch straight from the current task, which the hook queues or registers, to t. */
-static BZ_ALWAYS_INLINE void switch_to(struct bz_machine *m, struct bz_task *t, bz_ctx_hook *hook,
-                                       void *arg)
+BZ_NOINLINE void bz_suspend_slowly(struct bz_machine *m, struct bz_task *t, bz_ctx_hook *hook,
+                                   void *arg)
 {
-    struct bz_stack *from = m->runner, *to = t->stack;
-    begin(t);
-    stay_behind(m, &hook, &arg);
-    t->stack = NULL;
-    m->current = t;
-    m->runner = to;
-    bz_watch_begin(m, t);
-    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
-    bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
-}
-
-/* True if the current task can leave its stack by the fast path. */
-static BZ_ALWAYS_INLINE bool may_leave_quickly(struct bz_machine *m)
-{
-    return BZ_LIKELY(m->proc != NULL && !m->proc->is_plain &&
-                     !(m->current->marks & BZ_MARK_LOCKED) && !bz_trace_is_on() &&
-                     bz_deque_is_surely_empty(&m->deque));
-}
-
-/* The task is about to park: release stack pages that it does not need. Do so the first time it parks, and then
- * now and then. */
-static BZ_ALWAYS_INLINE void trim_stack(struct bz_machine *m)
-{
-    struct bz_stack *s = m->runner;
-    if (BZ_UNLIKELY(--s->parks_left == 0))
-        bz_stack_trim(s); /* the park may be long */
+    bz_count_here(m, parked);
+    leave_for(m, t != NULL ? unless_locked(m, bz_entry_resumed(t)) : successor(m), hook, arg);
 }
 
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
-    uint32_t was;
-    struct bz_machine *m = bz_enter_as(&was);
-    struct bz_task *t = may_leave_quickly(m) ? bz_quick_find(m->proc, &m->rt->idle) : NULL;
-    trim_stack(m);
-    if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
-        bz_count(&m->proc->counters, relays);
-        switch_to(m, t, hook, arg);
-    } else {
-        bz_count_here(m, parked);
-        leave_for(m, t != NULL ? unless_locked(m, bz_entry_resumed(t)) : successor(m), hook, arg);
-    }
-    bz_leave(was);
+    bz_suspend_inline(hook, arg);
 }
 
 static void step_then_place(struct bz_task *t, enum bz_event event)
@@ -266,12 +212,12 @@ enum { MAY_ROTATE = 1 };
 static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
 {
     struct bz_task *me = m->current, *t;
-    if (!may_leave_quickly(m))
+    if (!bz_may_leave_quickly(m))
         return false;
     struct bz_proc *p = m->proc;
     if (MAY_ROTATE && p->ring.is_lone && (t = bz_quick_rotate(p, me)) != NULL) {
         bz_count(&p->counters, turns);
-        switch_to(m, t, NULL, me);
+        bz_switch_to(m, t, NULL, me);
         return true;
     }
     t = bz_quick_find(p, &m->rt->idle);
@@ -279,7 +225,7 @@ static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
         return false;
     if (BZ_LIKELY(bz_quick_may_switch(t))) {
         bz_count(&p->counters, turns);
-        switch_to(m, t, hook_turn, me);
+        bz_switch_to(m, t, hook_turn, me);
     } else {
         bz_count(&p->counters, yielded);
         leave_for(m, unless_locked(m, bz_entry_resumed(t)), hook_yield, me);
@@ -337,7 +283,7 @@ BZ_NORETURN static void resume(struct bz_machine *m, struct bz_task *t)
 
 void bz_resume_from_home(struct bz_machine *m, struct bz_task *t)
 {
-    begin(t);
+    bz_begin(t);
     bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
     bz_ctx_switch(&m->g0, &take_up(m, t)->ctx, NULL, NULL);
@@ -424,7 +370,7 @@ static void runner_main(void *arg)
             bz_locked_hand_over(m, e);
             continue; /* and find that there is no proc */
         }
-        begin(t);
+        bz_begin(t);
         if (t->stack != NULL)
             resume(m, t);
         bz_trace(m->rt, start, t->id, t->traits, t->name);

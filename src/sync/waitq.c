@@ -161,13 +161,19 @@ static bool node_hook(struct bz_wait *w, void *arg)
     return bz_request_hook_by(w, r, &by);
 }
 
+static void node_hook_task(void *wait)
+{
+    bz_wait_register(wait, node_hook);
+}
+
 int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
                      uint64_t want, blitz_deadline until)
 {
     struct bz_sync_op n;
     bz_sync_op_init(&n, q, owner, ops, want, false);
     struct bz_request_ops by = known_of(&n.request);
-    return bz_request_wait_by(&n.request, bz_sync_os(), until, node_hook, &by);
+    return bz_request_wait_by(&n.request, bz_sync_os(), until,
+                              (struct bz_request_hooks){node_hook, node_hook_task}, &by);
 }
 
 /* ---- futures ---- */

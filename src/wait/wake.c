@@ -28,8 +28,13 @@ static BZ_NOINLINE void deliver_rarer(struct bz_wake *wake)
 
 void bz_wake_deliver(struct bz_wake *wake)
 {
-    if (BZ_LIKELY(wake->kind == BZ_WAKE_TASK))
-        bz_task_resume(wake->task);
-    else
+    if (BZ_UNLIKELY(wake->kind != BZ_WAKE_TASK)) {
         deliver_rarer(wake);
+        return;
+    }
+    struct bz_machine *m = bz_machine_self();
+    struct bz_task *t = wake->task;
+    BZ_ASSERT(m != NULL && m->rt == t->rt && !bz_is_plain(t->rt)); /* arbiter.c, must_hold */
+    bz_trace_wake(t, 0);
+    bz_place_by(m, bz_entry_resumed(t));
 }

@@ -1,0 +1,46 @@
+/*
+ * park.h - the wait of a task, inline, for waits whose hook is known at compile time. park.c has the rules.
+ */
+#ifndef BZ_PARK_PARK_H
+#define BZ_PARK_PARK_H
+
+#include "life/deadlines.h"
+#include "proc/place.h"
+#include "sched/suspend.h"
+#include "wait/wait.h"
+
+/* On the next stack: register by `hook`, and resume the task at once if there is nothing to wait for. */
+static BZ_ALWAYS_INLINE void bz_wait_register(struct bz_wait *w, bz_wait_hook *hook)
+{
+    struct bz_task *t = w->task;
+    struct bz_runtime *rt = t->rt;
+    bool is_plain = bz_is_plain(rt);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (!hook(w, w->arg)) {
+        bz_trace_wake(t, t->id); /* by itself */
+        bz_task_resume(t);
+    }
+    if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* park.c, I3 */
+        bz_place(rt, bz_entry_resumed(t));
+}
+
+/* park.c: the wait was resumed by an old clone of the task's waker. Only in the plain form. */
+void bz_wait_park_again(struct bz_wait *w);
+
+/* bz_wait_park of a task, with the hook of the switch: it calls bz_wait_register. w->arg is set. */
+static BZ_ALWAYS_INLINE uint32_t bz_wait_park_task(struct bz_wait *w, bz_ctx_hook *hook)
+{
+    uint32_t outcome;
+    BZ_ASSERT_SLOW((bz_wait_check(w), true));
+    bz_trace(w->task->rt, park, w->task->id, 0, w->what);
+    bz_suspend_inline(hook, w);
+    while (BZ_UNLIKELY((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN)) /* wait.h [A] */
+        bz_wait_park_again(w);
+    if (BZ_UNLIKELY(w->timer.proc != NULL) && outcome != BZ_WAIT_TIMED_OUT)
+        bz_timer_disarm(&w->timer);
+    if (w->is_published)
+        bz_wait_leave(w->task); /* park.c, I2 */
+    return outcome;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * suspend.h - leave the stack of the current task: the fast path, inline. machine.c has the rules and the slow path.
+ *
+ * A wait spends a third of its instructions here. Inline in the code that waits (park/park.h) it saves a call, and the
+ * registers that both would save. The model checker has a toy scheduler instead, behind the function bz_suspend.
+ */
+#ifndef BZ_SCHED_SUSPEND_H
+#define BZ_SCHED_SUSPEND_H
+
+#include "proc/enter.h"
+#include "sched/loop.h"
+#include "sched/quick.h"
+
+/* Begin to run a task that was taken from a queue. A task that only yielded is still running in its word. */
+static BZ_ALWAYS_INLINE void bz_begin(struct bz_task *t)
+{
+    if (bz_word_life(&t->word) == BZ_RUNNING)
+        return;
+    enum bz_owes owes = bz_word_step(&t->word, BZ_RUN);
+    BZ_ASSERT(owes == BZ_OWES_NOTHING);
+    (void)owes;
+}
+
+/* The current task is about to leave its stack: store the stack in the task, I3 of machine.c. */
+static BZ_ALWAYS_INLINE void bz_stay_behind(struct bz_machine *m, bz_ctx_hook **hook, void **arg)
+{
+    struct bz_task *me = m->current;
+    me->stack = m->runner;
+    me->marks |= BZ_MARK_WAITED;
+    bz_watch_leave(m, me, hook, arg);
+}
+
+/* Switch straight from the current task, which the hook queues or registers, to t. */
+static BZ_ALWAYS_INLINE void bz_switch_to(struct bz_machine *m, struct bz_task *t,
+                                          bz_ctx_hook *hook, void *arg)
+{
+    struct bz_stack *from = m->runner, *to = t->stack;
+    bz_begin(t);
+    bz_stay_behind(m, &hook, &arg);
+    t->stack = NULL;
+    m->current = t;
+    m->runner = to;
+    bz_watch_begin(m, t);
+    bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
+    bz_ctx_switch(&from->ctx, &to->ctx, hook, arg);
+}
+
+/* True if the current task can leave its stack by the fast path. */
+static BZ_ALWAYS_INLINE bool bz_may_leave_quickly(struct bz_machine *m)
+{
+    return BZ_LIKELY(m->proc != NULL && !m->proc->is_plain &&
+                     !(m->current->marks & BZ_MARK_LOCKED) && !bz_trace_is_on() &&
+                     bz_deque_is_surely_empty(&m->deque));
+}
+
+/* The task is about to park: release stack pages that it does not need. Do so the first time it parks, and then
+ * now and then. */
+static BZ_ALWAYS_INLINE void bz_trim_stack(struct bz_machine *m)
+{
+    struct bz_stack *s = m->runner;
+    if (BZ_UNLIKELY(--s->parks_left == 0))
+        bz_stack_trim(s); /* the park may be long */
+}
+
+/* machine.c: the rest of a suspension. The fast path has found no successor, or `t`, to which it cannot switch. In
+ * the runtime. */
+void bz_suspend_slowly(struct bz_machine *m, struct bz_task *t, bz_ctx_hook *hook, void *arg);
+
+/* bz_suspend. The caller is a task. */
+static BZ_ALWAYS_INLINE void bz_suspend_inline(bz_ctx_hook *hook, void *arg)
+{
+#if defined(BZ_MODEL)
+    bz_suspend(hook, arg);
+#else
+    uint32_t was;
+    struct bz_machine *m = bz_machine_self();
+    (void)!bz_enter_on(m, &was); /* with a proc or without */
+    struct bz_task *t = bz_may_leave_quickly(m) ? bz_quick_find(m->proc, &m->rt->idle) : NULL;
+    bz_trim_stack(m);
+    if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
+        bz_count(&m->proc->counters, relays);
+        bz_switch_to(m, t, hook, arg);
+    } else {
+        bz_suspend_slowly(m, t, hook, arg);
+    }
+    bz_leave_on(bz_machine_self(), was); /* on the machine that we are on now */
+#endif
+}
+
+#endif
