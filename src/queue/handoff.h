@@ -56,9 +56,11 @@ static inline void bz_handoff_rest(bz_os_word *word, bool is_awake)
  * been given something just then). */
 static inline bool bz_handoff_sleep(bz_os_word *word, const struct bz_os *os, uint64_t until)
 {
-    while (!bz_handoff_is_given(word))
+    while (!bz_handoff_is_given(word)) {
+        bz_os_delay(os, BZ_OS_AT_SLEEP);
         if (bz_os_wait(os, word, BZ_HANDOFF_ASLEEP, until) == -ETIMEDOUT)
             return bz_handoff_is_given(word);
+    }
     return true;
 }
 
