@@ -1,14 +1,17 @@
 /*
- * select.c - wait for the first of several events, in a blocking call.
+ * select.c - wait for the first of several events: the request (park/request.h), and the blocking call.
  *
  * There are two phases. First the select tries each case by itself, under its channel's lock. If one can be done, it
- * is done, and the select returns. Otherwise the task leaves its stack, and the hook takes the locks of *all* its
- * channels, in the order of their addresses. The hook tries each case again. If none can be done, it puts an op of
- * each case into its queue, all of them with the same wait, and drops the locks.
+ * is done, and the select returns. Otherwise the select is a request whose lock is the locks of *all* its channels,
+ * taken in the order of their addresses:
  *
- * From then on, a party that comes to one of the channels must claim the wait, by its arbiter. One claim succeeds: that
- * case is done, and all others have lost. The task removes their ops from the queues when it resumes. A
- * party that finds one of these ops before that cannot claim it, and goes on to the next waiter.
+ *   enter   tries each case again. If none can be done, it puts an op of each case into its queue.
+ *   leave   removes all of them.
+ *
+ * The blocking call and the future (select_future.c) use the same four functions. The ops of a blocking call share one
+ * wait. A party that comes to one of the channels must claim the wait, by its arbiter. One claim succeeds: that case
+ * is done, and all others have lost. The task removes the ops from the queues when it resumes. A party that
+ * finds one of these ops before that cannot claim it, and goes on to the next waiter.
  *
  * So two selects that meet never have to claim two waits at once. One of them waits with all its ops in the queues.
  * The other one runs, holds the lock, and has no op in any queue. It claims the wait of the first, and no thread can
@@ -72,6 +75,24 @@ int bz_select_look(const blitz_select_case *cases, size_t count)
         has_future = 1;
     }
     return has_future;
+}
+
+bool bz_case_try(blitz_select_case *x, uint64_t *now)
+{
+    if (x->kind == BLITZ_SELECT_TIME) {
+        if (*now == 0)
+            *now = blitz_now();
+        x->error = 0;
+        return *now >= x->until;
+    }
+    if (x->of == NULL)
+        return false;
+    struct bz_chan_op op; /* a try does not read the other fields */
+    op.c = x->of;
+    op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
+    op.value = x->value;
+    x->error = bz_chan_once(&op);
+    return x->error != -EAGAIN;
 }
 
 /* ---- random order ---- */
@@ -150,90 +171,150 @@ void bz_chans_of(struct bz_chans *chans, blitz_select_case *cases, size_t count)
     }
 }
 
-void bz_chans_lock(const struct bz_chans *chans)
+/* ---- the request ---- */
+
+static struct bz_selection *selection_of(struct bz_request *r)
 {
+    return BZ_CONTAINER_OF(r, struct bz_selection, request);
+}
+
+static BZ_ALWAYS_INLINE void select_lock(struct bz_request *r)
+{
+    const struct bz_chans *chans = &selection_of(r)->chans;
     for (unsigned i = 0; i < chans->count; i++)
         bz_chan_lock(chans->c[i]);
 }
 
-void bz_chans_done(const struct bz_chans *chans, struct bz_wakelist *wakes)
+/* Drop the locks of a select that has done a case or has wake-ups. */
+static BZ_NOINLINE void unlock_in_full(const struct bz_selection *s, struct bz_wakelist *wakes)
 {
     struct bz_block *retired[BLITZ_SELECT_MAX];
-    for (unsigned i = 0; i < chans->count; i++) {
-        retired[i] = bz_values_retired(&chans->c[i]->values);
-        bz_chan_unlock(chans->c[i]);
+    struct bz_chans chans = s->chans; /* I1 */
+    for (unsigned i = 0; i < chans.count; i++) {
+        retired[i] = bz_values_retired(&chans.c[i]->values);
+        bz_chan_unlock(chans.c[i]);
     }
     bool has_more = wakes->has_more;
     bz_wakelist_deliver(wakes);
-    for (unsigned i = 0; i < chans->count; i++) {
-        bz_blocks_free(&chans->c[i]->values, retired[i], &chans->c[i]->alloc);
+    for (unsigned i = 0; i < chans.count; i++) {
+        if (retired[i] != NULL)
+            bz_blocks_free(&chans.c[i]->values, retired[i], &chans.c[i]->alloc);
         if (has_more)
-            bz_chan_settle_all(chans->c[i]);
+            bz_chan_settle_all(chans.c[i]);
     }
 }
 
-int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *order,
-                 struct bz_wakelist *wakes)
+/* Drop the locks, the highest address last, then deliver the wake-ups. */
+static BZ_ALWAYS_INLINE void select_unlock(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t at = order->at[i];
-        blitz_select_case *x = &cases[at];
+    struct bz_selection *s = selection_of(r);
+    if (s->chosen >= 0 || wakes->count != 0) {
+        unlock_in_full(s, wakes);
+        return;
+    }
+    for (unsigned i = 0, count = s->chans.count; i < count; i++)
+        bz_chan_unlock(s->chans.c[i]); /* I1 */
+}
+
+/* Do the first case, in the drawn order, that can be done. Return false if there is none. */
+static bool try_cases(struct bz_selection *s, struct bz_wakelist *wakes)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        size_t at = s->order.at[i];
+        blitz_select_case *x = &s->cases[at];
         if (!bz_case_is_chan(x))
             continue;
         int rc = bz_chan_try(bz_case_op(x), wakes);
         if (rc == -EAGAIN)
             continue;
         x->error = rc;
-        return (int)at;
+        s->chosen = (int)at;
+        return true;
     }
-    return -1;
+    return false;
 }
+
+static BZ_ALWAYS_INLINE bool select_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_selection *s = selection_of(r);
+    if (try_cases(s, wakes))
+        return true; /* I2 */
+    for (size_t i = 0; i < s->count; i++) {
+        size_t at = s->order.at[i];
+        blitz_select_case *x = &s->cases[at];
+        if (!bz_case_is_chan(x))
+            continue;
+        struct bz_waiter *w = &bz_case_op(x)->request.waiter;
+        if (r->waiter.is_polled) {
+            w->waker = s->wakers[at];
+            s->wakers[at] = (blitz_waker){NULL, NULL};
+        } else {
+            w->wait = r->waiter.wait;
+        }
+        /* each join notifies at most one waiter, so there is room */
+        bz_chan_join_line(bz_case_op(x), false, wakes);
+    }
+    return false;
+}
+
+/* Remove every op from its queue. A polled op that was notified passes the notification on, and a polled send may be
+ * done: a receiver has taken its value. */
+static BZ_ALWAYS_INLINE bool select_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_selection *s = selection_of(r);
+    for (size_t i = 0; i < s->count; i++) {
+        blitz_select_case *x = &s->cases[i];
+        if (!bz_case_is_chan(x))
+            continue;
+        struct bz_chan_op *op = bz_case_op(x);
+        if (BZ_UNLIKELY(bz_chan_untell(op)))
+            bz_chan_settle(op->c, wakes);
+        bz_waiter_leave(&op->request.waiter);
+        if (!r->waiter.is_polled)
+            continue;
+        s->wakers[i] = bz_waiter_take_waker(&op->request.waiter);
+        if (op->is_done && s->chosen < 0) {
+            x->error = 0;
+            s->chosen = (int)i;
+        }
+    }
+    return s->chosen < 0;
+}
+
+/* A blocking select continues: one of its ops was claimed, or the hook has done a case. */
+static BZ_ALWAYS_INLINE void select_resumed(struct bz_request *r, bool is_early)
+{
+    struct bz_selection *s = selection_of(r);
+    (void)is_early; /* it takes the locks in any case */
+    if (s->chosen < 0) {
+        struct bz_wakelist wakes;
+        bz_wakelist_init(&wakes);
+        select_lock(r); /* I1 */
+        (void)!select_leave(r, &wakes);
+        select_unlock(r, &wakes);
+        int chosen = (int)(bz_wait_outcome(r->waiter.wait) - BZ_WAIT_WOKEN);
+        s->cases[chosen].error = bz_get(&bz_case_op(&s->cases[chosen])->request.waiter.result);
+        s->chosen = chosen;
+    }
+    r->waiter.state = BZ_WAITER_GRANTED;
+}
+
+const struct bz_request_ops bz_select_request = {
+    .what = "select",
+    .lock = select_lock,
+    .unlock = select_unlock,
+    .enter = select_enter,
+    .leave = select_leave,
+    .is_tried = true,
+    .is_shared = true,
+    .resumed = select_resumed,
+};
 
 /* ---- the blocking call ---- */
 
-struct selection {
-    blitz_select_case *cases;
-    size_t count;
-    int chosen; /* by the hook; -1: none */
-    struct bz_order order;
-    struct bz_chans chans;
-};
-
 static bool select_hook(struct bz_wait *w, void *arg)
 {
-    struct selection *s = arg;
-    struct bz_chans chans = s->chans; /* I1 */
-    struct bz_wakelist wakes;
-    bz_wakelist_init(&wakes);
-    bz_chans_lock(&chans);
-    s->chosen = bz_cases_try(s->cases, s->count, &s->order, &wakes);
-    if (s->chosen >= 0) { /* I2 */
-        bz_chans_done(&chans, &wakes);
-        return bz_wait_over(w, BZ_WAIT_WOKEN + (uint32_t)s->chosen);
-    }
-    for (size_t i = 0; i < s->count; i++) {
-        blitz_select_case *x = &s->cases[s->order.at[i]];
-        if (bz_case_is_chan(x)) /* each join notifies at most one waiter, so there is room */
-            bz_chan_join_line(bz_case_op(x), false, &wakes);
-    }
-    bool waits = bz_wait_publish(w);
-    for (unsigned i = 0; i < chans.count; i++)
-        bz_chan_unlock(chans.c[i]); /* I1 */
-    bz_wakelist_deliver(&wakes);
-    return waits;
-}
-
-/* Remove every op from its queue. */
-static void leave_lines(struct selection *s)
-{
-    for (unsigned k = 0; k < s->chans.count; k++) {
-        struct blitz_chan *c = s->chans.c[k];
-        bz_chan_lock(c); /* I1 */
-        for (size_t i = 0; i < s->count; i++)
-            if (s->cases[i].of == c && bz_case_is_chan(&s->cases[i]))
-                bz_waiter_leave(&bz_case_op(&s->cases[i])->request.waiter);
-        bz_chan_unlock(c);
-    }
+    return bz_request_hook_by(w, arg, &bz_select_request);
 }
 
 /* Return the earliest time case, or -1 if there is none. */
@@ -247,59 +328,35 @@ static int first_time(const blitz_select_case *cases, size_t count)
     return first;
 }
 
-static int wait_for_one(struct selection *s, unsigned how, blitz_deadline until)
+static void prepare(struct bz_selection *s)
 {
-    struct bz_wait w;
-    int time = first_time(s->cases, s->count);
-    bool is_time =
-        time >= 0 && s->cases[time].until <= until && s->cases[time].until != BLITZ_FOREVER;
+    s->request.ops = &bz_select_request;
+    s->chosen = -1;
+    bz_waiter_init(&s->request.waiter, NULL, BZ_WAIT_WOKEN); /* the driver sets the wait */
     bz_chans_of(&s->chans, s->cases, s->count);
-    const struct bz_os *os = s->chans.count > 0 ? s->chans.c[0]->os : bz_os_here();
-    bz_wait_begin(&w, os, "select", is_time ? s->cases[time].until : until);
-    w.is_shared = true;
     for (size_t i = 0; i < s->count; i++)
         if (bz_case_is_chan(&s->cases[i])) {
             bz_case_op_init(&s->cases[i]);
-            bz_waiter_init(&bz_case_op(&s->cases[i])->request.waiter, &w,
+            bz_waiter_init(&bz_case_op(&s->cases[i])->request.waiter, NULL,
                            BZ_WAIT_WOKEN + (uint32_t)i);
         }
-    s->chosen = -1;
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome == BZ_WAIT_OPEN) {
-        outcome = bz_wait_park(&w, s->chans.count > 0 ? select_hook : NULL, s);
-        if (s->chosen < 0)
-            leave_lines(s);
-    }
-    if (outcome == BZ_WAIT_TIMED_OUT && is_time) {
+}
+
+static int wait_for_one(struct bz_selection *s, unsigned how, blitz_deadline until)
+{
+    int time = first_time(s->cases, s->count);
+    bool is_time =
+        time >= 0 && s->cases[time].until <= until && s->cases[time].until != BLITZ_FOREVER;
+    prepare(s);
+    const struct bz_os *os = s->chans.count > 0 ? s->chans.c[0]->os : bz_os_here();
+    int err = bz_request_wait_by(&s->request, os, is_time ? s->cases[time].until : until,
+                                 select_hook, &bz_select_request);
+    if (err == -ETIMEDOUT && is_time) {
         time = bz_select_time(s->cases, s->count, how, bz_os_now(os));
         s->cases[time].error = 0;
         return time;
     }
-    if (outcome < BZ_WAIT_WOKEN)
-        return bz_wait_error(outcome);
-    int chosen = (int)(outcome - BZ_WAIT_WOKEN);
-    if (s->chosen < 0)
-        s->cases[chosen].error = bz_get(&bz_case_op(&s->cases[chosen])->request.waiter.result);
-    return chosen;
-}
-
-/* Try one case in the first phase. Return 0 if it is done or closed (x->error), else -EAGAIN. */
-static int try_case(blitz_select_case *x, uint64_t *now)
-{
-    if (x->kind == BLITZ_SELECT_TIME) {
-        if (*now == 0)
-            *now = blitz_now();
-        x->error = 0;
-        return *now >= x->until ? 0 : -EAGAIN;
-    }
-    if (x->of == NULL)
-        return -EAGAIN;
-    struct bz_chan_op op; /* a try does not read the other fields */
-    op.c = x->of;
-    op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
-    op.value = x->value;
-    x->error = bz_chan_once(&op);
-    return x->error == -EAGAIN ? -EAGAIN : 0;
+    return err != 0 ? err : s->chosen;
 }
 
 int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
@@ -308,13 +365,13 @@ int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blit
     int has_future = bz_select_look(cases, count);
     if (BZ_UNLIKELY(has_future != 0))
         return has_future < 0 ? has_future : bz_select_await(cases, count, how, until);
-    struct selection s;
+    struct bz_selection s;
     s.cases = cases;
     s.count = count;
     bz_order_init(&s.order, cases, count, how);
     for (size_t i = 0; i < count; i++) {
         size_t at = bz_order_next(&s.order, i, count);
-        if (try_case(&cases[at], &now) == 0) {
+        if (bz_case_try(&cases[at], &now)) {
             bz_look_up(); /* ask.h */
             return (int)at;
         }

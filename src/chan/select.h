@@ -1,7 +1,7 @@
 /*
- * select.h - the inside of a select: its cases as operations, and all their channels locked at once.
+ * select.h - the inside of a select: its cases as operations, and all its channels as one request.
  *
- *   select.c          blocking: one shared wait; and the statement
+ *   select.c          the request, the blocking call, and the statement
  *   select_future.c   polled: with futures among the cases, or for stackless tasks
  */
 #ifndef BZ_CHAN_SELECT_H
@@ -47,6 +47,9 @@ static inline size_t bz_order_next(struct bz_order *o, size_t i, size_t count)
 
 /* Initialize the op of a case, except for its waiter. */
 void bz_case_op_init(blitz_select_case *x);
+/* Try a send, a receive or a time by itself. Return true if it is done: x->error has its result. *now is the time, or
+ * 0 before the clock was read. */
+BZ_MUST_USE bool bz_case_try(blitz_select_case *x, uint64_t *now);
 /* Initialize an order before its first step. With BLITZ_SELECT_BIASED it is the order of the cases. */
 void bz_order_init(struct bz_order *o, const blitz_select_case *cases, size_t count, unsigned how);
 /* Return a time case whose time has come, drawn evenly; if biased, the first. There must be a time case. */
@@ -55,13 +58,22 @@ int bz_select_time(const blitz_select_case *cases, size_t count, unsigned how, u
 int bz_select_look(const blitz_select_case *cases, size_t count);
 
 void bz_chans_of(struct bz_chans *chans, blitz_select_case *cases, size_t count);
-void bz_chans_lock(const struct bz_chans *chans);
-/* Drop the locks, the highest address last, then deliver the wake-ups. The caller holds a reference to each channel. */
-void bz_chans_done(const struct bz_chans *chans, struct bz_wakelist *wakes);
 
-/* Under all locks: do the first case, in a drawn order, that can be done. Return its number, or -1. */
-int bz_cases_try(blitz_select_case *cases, size_t count, const struct bz_order *order,
-                 struct bz_wakelist *wakes);
+/*
+ * A select over channels as a request (park/request.h). Its lock is the locks of all its channels. The caller holds a
+ * reference to each channel, and has initialized the op of each case.
+ */
+struct bz_selection {
+    struct bz_request request;
+    blitz_select_case *cases;
+    size_t count;
+    int chosen; /* the case that was done; -1: none yet */
+    blitz_waker *
+        wakers; /* polled: a waker for each case; enter moves them into the ops, leave moves them back */
+    struct bz_order order; /* drawn in full */
+    struct bz_chans chans;
+};
+extern const struct bz_request_ops bz_select_request;
 
 /* select_future.c: blitz_select_wait() with futures among the cases. Suspends. */
 int bz_select_await(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until);

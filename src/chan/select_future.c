@@ -2,9 +2,10 @@
  * select_future.c - a select that is polled: for stackless tasks, and with futures among the cases.
  *
  * A poll tries each case in turn, as if it were alone: a channel by a step under its lock, a future by its poll. If
- * none is ready, the poll locks all channels at once (select.h) and tries again. Then it puts an op of each case into
- * its queue with a clone of the waker. These ops are notified, not granted anything. So whatever else becomes
- * ready, they lose nothing when they leave their queues; an op that had been notified passes the notification on.
+ * none is ready, the poll enters the request of select.c, and each op has a clone of the waker. These ops are
+ * notified, not granted anything. So whatever else becomes ready, they lose nothing when they leave their
+ * queues; an op that had been notified passes the notification on. The request lives only in the frame of a poll:
+ * between two polls, is_in_line is all there is to know. bz_request_poll is not used, because it has one waker.
  *
  * The exception is a send to a rendezvous, which a receiver may take at any time while it is in the queue
  * (core.c). So a poll first removes these sends. If one of them is done, it is the chosen case. If not, none is
@@ -47,56 +48,32 @@ static blitz_select_future *select_of(blitz_future *future)
 
 /* ---- one case ---- */
 
-/* Remove an op from its queue, and pass its notification on to another waiter. Return true if a receiver had taken
- * its value. */
-static bool revoke(blitz_select_case *x)
+/* Poll the future of a case. Return true if it is ready. */
+static bool ask_future(blitz_select_future *f, size_t at, const blitz_waker *waker)
 {
-    struct bz_chan_op *op = bz_case_op(x);
-    struct blitz_chan *c = op->c;
-    struct bz_wakelist wakes;
-    bz_wakelist_init(&wakes);
-    bz_chan_lock(c);
-    if (bz_chan_untell(op))
-        bz_chan_settle(c, &wakes);
-    bz_waiter_leave(&op->request.waiter);
-    blitz_waker waker = bz_waiter_take_waker(&op->request.waiter);
-    bool is_done = op->is_done;
-    bz_chan_done(c, &wakes);
-    blitz_waker_drop(&waker);
-    if (is_done)
-        x->error = 0;
-    return is_done;
+    struct inner *in = inner_of(f);
+    blitz_future *future = f->cases[at].of;
+    if (future->ops->poll(future, waker) == BLITZ_PENDING) {
+        in->polled |= 1u << at;
+        return false;
+    }
+    in->polled &= ~(1u << at);
+    f->cases[at].error = future->ops->output != NULL ? future->ops->output(future) : 0;
+    return true;
 }
 
-/* Try a case. Return true if it is ready and so chosen. */
-static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker)
+/* Try a case, whose op is in no queue. Return true if it is ready and so chosen. */
+static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker, uint64_t *now)
 {
-    blitz_select_case *x = &f->cases[at];
     struct inner *in = inner_of(f);
-    if (x->kind == BLITZ_SELECT_TIME) {
-        x->error = 0;
-        bool is_first = (int)at == in->time;
-        if ((!is_first || in->has_alarm) && x->until <= blitz_now())
-            return true; /* before its alarm, which is late, or without an alarm */
-        if (!is_first)
-            return false;
-        in->has_alarm = in->alarm.future.ops->poll(&in->alarm.future, waker) == BLITZ_PENDING;
-        return !in->has_alarm;
-    }
-    if (x->kind == BLITZ_SELECT_FUTURE) {
-        blitz_future *future = x->of;
-        if (future->ops->poll(future, waker) == BLITZ_PENDING) {
-            in->polled |= 1u << at;
-            return false;
-        }
-        in->polled &= ~(1u << at);
-        x->error = future->ops->output != NULL ? future->ops->output(future) : 0;
-        return true;
-    }
-    if (x->of == NULL)
+    if (f->cases[at].kind == BLITZ_SELECT_FUTURE)
+        return ask_future(f, at, waker);
+    if (bz_case_try(&f->cases[at], now))
+        return true; /* a time before its alarm, which is late, or without an alarm */
+    if ((int)at != in->time)
         return false;
-    x->error = bz_chan_once(bz_case_op(x)); /* not in a queue: the caller has revoked it */
-    return x->error != -EAGAIN;
+    in->has_alarm = in->alarm.future.ops->poll(&in->alarm.future, waker) == BLITZ_PENDING;
+    return !in->has_alarm;
 }
 
 /* ---- the end ---- */
@@ -132,67 +109,70 @@ static blitz_poll poll_pinned(blitz_select_future *f, const blitz_waker *waker)
     return in->pinned == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
 
-/* Remove every op from its queue. Return a send that was done meanwhile, or -1. */
-static int revoke_all(blitz_select_future *f)
+/* ---- the channels ---- */
+
+/* The request of this poll, or of a cancel. */
+static void selection_of(blitz_select_future *f, struct bz_selection *s, blitz_waker *wakers)
 {
-    int done = -1;
+    s->request.ops = &bz_select_request;
+    bz_waiter_init_polled(&s->request.waiter);
+    s->cases = f->cases;
+    s->count = f->count;
+    s->chosen = -1;
+    s->wakers = wakers;
+    bz_chans_of(&s->chans, f->cases, f->count);
+}
+
+static void drop_wakers(struct bz_selection *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->wakers[i].ops != NULL)
+            blitz_waker_drop(&s->wakers[i]);
+}
+
+/* Remove every op from its queue. If a send was done meanwhile, s->chosen is its case. */
+static void leave_lines(blitz_select_future *f, struct bz_selection *s)
+{
     if (!inner_of(f)->is_in_line)
-        return -1;
+        return;
     inner_of(f)->is_in_line = false;
-    for (size_t i = 0; i < f->count; i++)
-        if (bz_case_is_chan(&f->cases[i]) && revoke(&f->cases[i]) && done < 0)
-            done = (int)i;
-    return done;
+    for (size_t i = 0; i < s->count; i++)
+        s->wakers[i] = (blitz_waker){NULL, NULL};
+    (void)!bz_request_leave_now(&s->request); /* s->chosen tells */
+    drop_wakers(s);
+}
+
+/* Try all cases once more, under all locks. If none can be done, all ops join their queues. */
+static void join_lines(blitz_select_future *f, struct bz_selection *s, const blitz_waker *waker)
+{
+    if (s->chans.count == 0)
+        return;
+    for (size_t i = 0; i < s->count; i++)
+        s->wakers[i] =
+            bz_case_is_chan(&s->cases[i]) ? blitz_waker_clone(waker) : (blitz_waker){NULL, NULL};
+    inner_of(f)->is_in_line = !bz_request_enter_by(&s->request, &bz_select_request);
+    drop_wakers(s);
 }
 
 /* ---- polling ---- */
 
-/* Take all locks and try all cases once more. Return the case that was done, or -1 if all ops have joined their
- * queues. */
-static int join_lines(blitz_select_future *f, const struct bz_order *order,
-                      const blitz_waker *waker)
-{
-    blitz_waker mine[BLITZ_SELECT_MAX];
-    struct bz_chans chans;
-    struct bz_wakelist wakes;
-    bz_chans_of(&chans, f->cases, f->count);
-    if (chans.count == 0)
-        return -1;
-    for (size_t i = 0; i < f->count; i++)
-        mine[i] =
-            bz_case_is_chan(&f->cases[i]) ? blitz_waker_clone(waker) : (blitz_waker){NULL, NULL};
-    bz_wakelist_init(&wakes);
-    bz_chans_lock(&chans);
-    int chosen = bz_cases_try(f->cases, f->count, order, &wakes);
-    for (size_t i = 0; i < f->count && chosen < 0; i++) {
-        size_t at = order->at[i];
-        if (!bz_case_is_chan(&f->cases[at]))
-            continue;
-        bz_case_op(&f->cases[at])->request.waiter.waker = mine[at];
-        mine[at] = (blitz_waker){NULL, NULL};
-        bz_chan_join_line(bz_case_op(&f->cases[at]), false, &wakes);
-    }
-    inner_of(f)->is_in_line = chosen < 0;
-    bz_chans_done(&chans, &wakes);
-    for (size_t i = 0; i < f->count; i++)
-        blitz_waker_drop(&mine[i]);
-    return chosen;
-}
-
 /* Run one round. Return the number of the case that was done, or -1 if none was. */
 static int round_of(blitz_select_future *f, const blitz_waker *waker)
 {
-    int chosen = revoke_all(f);
-    struct bz_order order;
-    bz_order_init(&order, f->cases, f->count, f->how);
-    for (size_t i = 0; i < f->count && chosen < 0; i++) {
-        size_t at = bz_order_next(&order, i, f->count);
-        if (ask(f, at, waker))
-            chosen = (int)at;
+    struct bz_selection s;
+    blitz_waker wakers[BLITZ_SELECT_MAX];
+    uint64_t now = 0;
+    selection_of(f, &s, wakers);
+    leave_lines(f, &s);
+    bz_order_init(&s.order, f->cases, f->count, f->how);
+    for (size_t i = 0; i < f->count && s.chosen < 0; i++) {
+        size_t at = bz_order_next(&s.order, i, f->count);
+        if (ask(f, at, waker, &now))
+            s.chosen = (int)at;
     }
-    if (chosen < 0 && !(f->how & BLITZ_SELECT_NOW))
-        chosen = join_lines(f, &order, waker);
-    return chosen;
+    if (s.chosen < 0 && !(f->how & BLITZ_SELECT_NOW))
+        join_lines(f, &s, waker);
+    return s.chosen;
 }
 
 static blitz_poll select_poll(blitz_future *future, const blitz_waker *waker)
@@ -214,8 +194,11 @@ static void select_cancel(blitz_future *future)
     blitz_select_future *f = select_of(future);
     if (f->result != -EINPROGRESS)
         return;
-    int done = revoke_all(f);
-    settle_on(f, done >= 0 ? done : -ECANCELED);
+    struct bz_selection s;
+    blitz_waker wakers[BLITZ_SELECT_MAX];
+    selection_of(f, &s, wakers);
+    leave_lines(f, &s);
+    settle_on(f, s.chosen >= 0 ? s.chosen : -ECANCELED);
 }
 
 static int select_output(blitz_future *future)

@@ -41,7 +41,8 @@ struct bz_request_ops {
     void (*unlock)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*enter)(struct bz_request *r, struct bz_wakelist *wakes);
     bool (*leave)(struct bz_request *r, struct bz_wakelist *wakes);
-    bool is_tried; /* blocking callers have tried already, without success: the hook enters */
+    bool is_tried;  /* blocking callers have tried already, without success: the hook enters */
+    bool is_shared; /* several waiters share its wait: only one of them is claimed */
     /* Without the lock: predict whether `enter` will have to wait. NULL: not known. */
     bool (*is_far)(const struct bz_request *r);
     /* A blocking request continues after a grant. NULL: nothing to do. */
@@ -126,6 +127,8 @@ static BZ_ALWAYS_INLINE int bz_request_park_by(struct bz_request *r, struct bz_w
 {
     if (by->holder != NULL)
         w->holder = by->holder(r);
+    if (by->is_shared)
+        w->is_shared = true;
     uint32_t outcome = bz_wait_refuse(w);
     if (BZ_LIKELY(outcome == BZ_WAIT_OPEN))
         outcome = bz_request_suspend(r, w, hooks);
