@@ -1,11 +1,12 @@
 /*
  * flight.c - operations by completion: submitted to the kernel, with their buffers, until they complete.
  *
- * The hook that parks the task submits the operation, under the file's lock. The completion comes
- * through the same lock, and finds the wait published. At a deadline or a cancel the kernel still has
- * the buffers. The task asks the kernel to end the operation and waits until it has ended; no deadline
- * or cancel ends that wait. If the operation completed nevertheless, its result is returned, so no byte
- * is lost. Only if nothing was done does the caller get the deadline's or the cancel's error.
+ * An operation is a request (park/request.h), under the file's lock. To enter is to submit it. A blocking
+ * call enters in the hook of its wait, so the completion, which comes through the same lock, finds the wait
+ * published. To leave is to ask the kernel to end the operation: the kernel still has the buffers. A task
+ * waits until the operation has ended; no deadline or cancel ends that wait. If the operation completed
+ * nevertheless, its result is returned, so no byte is lost. Only if nothing was done does the caller get the
+ * deadline's or the cancel's error.
  *
  * A future of this kind is pinned, for the same reason. While the operation flies, the backend owns its
  * state, and the state is read only under the file's lock. An owner that saw the end without the lock
@@ -47,23 +48,50 @@ static int submit(struct bz_op *op)
     return err;
 }
 
-static bool submit_hook(struct bz_wait *w, void *arg)
+/* ---- the request: until it has ended ---- */
+
+static BZ_ALWAYS_INLINE bool flight_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_op *op = arg;
-    struct bz_file *f = op->file;
-    bz_file_lock(f);
-    int err = submit(op);
+    struct bz_op *op = bz_io_op_of(r);
+    (void)wakes;
+    int err = op->state == BZ_OP_NEW ? submit(op) : 0;
     if (err != 0) {
         op->result = err;
-        if (op->is_in)
-            bz_file_leave_unlock(f, op);
-        else
-            bz_file_unlock(f);
-        return bz_wait_over(w, BZ_IO_FAILED);
+        op->state = BZ_OP_DONE;
     }
-    bool waits = bz_wait_publish(w);
-    bz_file_unlock(f); /* the last thing */
-    return waits;
+    op->is_seen = op->state == BZ_OP_DONE;
+    if (!op->is_seen)
+        r->waiter.state = BZ_WAITER_QUEUED; /* the backend has put it into a list of the file */
+    return op->is_seen;
+}
+
+/* Ask the kernel to end it. The owner must wait until it has ended. */
+static bool flight_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_op *op = bz_io_op_of(r);
+    (void)wakes;
+    if (op->state == BZ_OP_IN_FLIGHT)
+        op->poll->ops->cancel(op->poll, op);
+    else if (op->state == BZ_OP_NEW && !r->waiter.is_polled)
+        op->is_seen = 1; /* a blocking call that was refused its wait */
+    return true;
+}
+
+const struct bz_request_ops bz_flight_request = {
+    .what = "I/O",
+    .lock = bz_io_lock,
+    .unlock = bz_io_unlock,
+    .enter = flight_enter,
+    .leave = flight_leave,
+    .is_tried = true,
+    .resumed = bz_io_resumed,
+};
+
+/* ---- fibers and threads ---- */
+
+static bool flight_hook(struct bz_wait *w, void *arg)
+{
+    return bz_request_hook_by(w, arg, &bz_flight_request);
 }
 
 /* Wait until an operation that was asked to end has ended. */
@@ -75,26 +103,19 @@ static bool end_hook(struct bz_wait *w, void *arg)
         bz_file_unlock(op->file);
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
-    op->waiter.wait = w; /* no more than that: the operation is in a list of its file */
+    op->request.waiter.wait = w; /* no more than that: the operation is in a list of its file */
     bool waits = bz_wait_publish(w);
     bz_file_unlock(op->file);
     return waits;
 }
 
-/* End the operation after a deadline or a cancel: the kernel has the buffers until it completes. */
-static int64_t bring_down(struct bz_op *op, const char *what, const struct bz_os *os, int64_t why)
+/* A deadline or a cancel has asked the operation to end: the kernel has the buffers until it completes. */
+static int64_t bring_down(struct bz_op *op, const char *what, int64_t why)
 {
     struct bz_wait w;
-    bz_file_lock(op->file);
-    if (op->state == BZ_OP_IN_FLIGHT)
-        op->poll->ops->cancel(op->poll, op);
-    bz_file_unlock(op->file);
-    bz_wait_begin_sole(&w, os, what);
+    bz_wait_begin_sole(&w, bz_io_os(op), what);
     (void)!bz_wait_park(&w, end_hook, op); /* it has only one outcome */
-    if (bz_wait_is_early(&w)) {
-        bz_file_lock(op->file);
-        bz_file_unlock(op->file);
-    }
+    bz_io_resumed(&op->request, bz_wait_is_early(&w));
     return op->result == -ECANCELED ? why : op->result;
 }
 
@@ -115,63 +136,38 @@ static int64_t try_flying(struct bz_op *op)
 
 int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    struct bz_wait w;
-    struct bz_task *me = bz_task_self();
-    const struct bz_os *os = me != NULL ? me->rt->os : op->file->files->os;
     if (until == 0)
         return try_flying(op);
-    bz_wait_begin(&w, os, what, until);
-    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome != BZ_WAIT_OPEN)
-        return bz_wait_error(outcome);
-    outcome = bz_wait_park(&w, submit_hook, op);
-    if (outcome == BZ_WAIT_WOKEN && bz_wait_is_early(&w)) {
-        bz_file_lock(op->file);
-        bz_file_unlock(op->file);
-    }
-    return outcome >= BZ_WAIT_WOKEN ? op->result : bring_down(op, what, os, bz_wait_error(outcome));
+    struct bz_wait w;
+    bz_wait_begin(&w, bz_io_os(op), what, until);
+    op->request.ops = &bz_flight_request;
+    bz_waiter_init(&op->request.waiter, &w, BZ_WAIT_WOKEN);
+    int err = bz_request_park_by(&op->request, &w, flight_hook, &bz_flight_request);
+    if (err != 0)
+        return op->is_seen ? err : bring_down(op, what, err);
+    bz_io_leave_file(op); /* if it could not be submitted */
+    return op->result;
 }
 
 /* ---- futures ---- */
 
 static blitz_poll flying_poll(blitz_future *future, const blitz_waker *waker)
 {
-    struct bz_io_future *f = bz_io_future_of(future);
-    struct bz_op *op = &f->op;
-    struct bz_file *file = op->file;
+    struct bz_op *op = &bz_io_future_of(future)->op;
     if (op->is_seen)
-        return BLITZ_READY;                       /* as before: its file may be gone */
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
-    bz_file_lock(file);
-    int err = op->state == BZ_OP_NEW ? submit(op) : 0;
-    if (err != 0) {
-        op->result = err;
-        op->state = BZ_OP_DONE;
-    }
-    bool flies = op->state == BZ_OP_IN_FLIGHT;
-    if (flies) {
-        spare = bz_waiter_set_waker(&op->waiter, spare);
-    } else {
-        op->is_seen = 1;
-    }
-    if (err != 0 && op->is_in)
-        bz_file_leave_unlock(file, op);
-    else
-        bz_file_unlock(file);
-    blitz_waker_drop(&spare);
-    return flies ? BLITZ_PENDING : BLITZ_READY;
+        return BLITZ_READY; /* as before: its file may be gone */
+    if (!bz_request_poll(&op->request, waker))
+        return BLITZ_PENDING;
+    bz_io_leave_file(op); /* if it could not be submitted */
+    return BLITZ_READY;
 }
 
+/* The future is pinned: it keeps its waker, and is polled until the operation has ended. */
 static void flying_cancel(blitz_future *future)
 {
     struct bz_op *op = &bz_io_future_of(future)->op;
-    if (op->is_seen)
-        return;
-    bz_file_lock(op->file);
-    if (op->state == BZ_OP_IN_FLIGHT)
-        op->poll->ops->cancel(op->poll, op);
-    bz_file_unlock(op->file);
+    if (!op->is_seen)
+        (void)!bz_request_leave_now(&op->request);
 }
 
 const blitz_future_ops bz_flight_future_ops = {

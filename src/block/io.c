@@ -1,12 +1,12 @@
 /*
  * io.c - operations on files: tasks, threads and futures that wait for them. reap.c delivers their completion.
  *
- * By readiness, an operation is a loop: try; if it must wait, register with the backend and sleep;
- * when notified, try again. The registration is a hook of wait.h's that runs under the file's lock. The
- * hook checks once more whether a try is worthwhile: an edge may have come between the try and the
- * hook, and it will not come again. A deadline or a cancel takes the registration back. Nothing has
- * been done then, because the task itself makes the system call when it resumes. So bytes are never
- * read for a reader that has left, and only the reader ever uses its buffer.
+ * By readiness, an operation is a loop: try; if it must wait, wait until a try is worthwhile; try again.
+ * The wait is a request (park/request.h), under the file's lock. A blocking call drives it from a stack, a
+ * future from a poll. To enter is to register with the backend. It checks once more whether a try is
+ * worthwhile: an edge may have come since the try, and it will not come again. A deadline or a cancel
+ * takes the registration back. Nothing has been done then, because the task itself makes the system call
+ * when it resumes. So bytes are never read for a reader that has left, and only the reader ever uses its buffer.
  *
  * Rejected: the machine that hears of readiness makes the call for the task. It saves nothing on one
  * proc, and on several it keeps work on one proc that thieves could share.
@@ -15,8 +15,8 @@
  * resume their tasks there, and idle workers steal them from there. A thread without a proc uses the
  * poll of proc 0.
  *
- * I1  An operation of a task or thread is in its file's list only between its hook and its wake, its
- *     deadline or its cancel; a waiter that leaves takes the lock (wait.h, rules 1 and 2).
+ * I1  An operation is in its file's list only between enter and its wake, its deadline or its cancel; a
+ *     waiter that leaves takes the lock (wait.h, rules 1 and 2).
  */
 #include "block/io.h"
 
@@ -124,55 +124,75 @@ static int join(struct bz_op *op)
     return listen_to(f, word);
 }
 
-/* ---- fibers and threads ---- */
+/* ---- the request: until a try is worthwhile ---- */
 
-static bool wait_hook(struct bz_wait *w, void *arg)
+static BZ_ALWAYS_INLINE bool ready_enter(struct bz_request *r, struct bz_wakelist *wakes)
 {
-    struct bz_op *op = arg;
-    struct bz_file *f = op->file;
-    bz_file_lock(f);
+    struct bz_op *op = bz_io_op_of(r);
+    struct bz_wait *w = r->waiter.is_polled ? NULL : r->waiter.wait;
+    (void)wakes;
     int err = join(op);
-    if (err != 0) {
-        op->result = err;
-        bz_file_unlock(f);
-        return bz_wait_over(w, BZ_IO_FAILED);
-    }
-    if (bz_ready_wait(op)) {
-        bz_file_unlock(f);
-        return bz_wait_over(w, BZ_WAIT_WOKEN);
-    }
-    bz_file_say_near(f, op, w, w->task);
-    bool waits = bz_wait_publish(w);
-    bz_file_unlock(f); /* the last thing */
-    return waits;
+    if (BZ_UNLIKELY(err != 0))
+        bz_set(&r->waiter.result, err);
+    if (err != 0 || bz_ready_wait(op))
+        return true;
+    bz_file_say_near(op->file, op, w, w != NULL ? w->task : NULL);
+    return false;
 }
 
-/* Give up an operation that is not done. If it never entered its file, that file may be closed by now. */
-static void give_up(struct bz_op *op)
+/* If it was notified, another waiter is notified instead. */
+static bool ready_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct bz_wake *next = bz_wakelist_next(wakes);
+    if (!bz_io_op_of(r)->is_in)
+        return true; /* it never entered its file, which may be closed by now */
+    bz_ready_revoke(bz_io_op_of(r), next);
+    if (next->kind != BZ_WAKE_NONE)
+        bz_wakelist_add(wakes);
+    return true;
+}
+
+/* To enter wakes no other waiter, so there is nothing to deliver. */
+static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_file_unlock(bz_io_op_of(r)->file);
+}
+
+#define READY_REQUEST(unlock_)                                                        \
+    {                                                                                 \
+        .what = "I/O", .lock = bz_io_lock, .unlock = (unlock_), .enter = ready_enter, \
+        .leave = ready_leave, .is_tried = true, .resumed = bz_io_resumed              \
+    }
+
+static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock);
+static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only);
+
+static bool ready_hook(struct bz_wait *w, void *arg)
+{
+    return bz_request_hook_by(w, arg, &in_hook);
+}
+
+/* Try the operation. Return true if it is done: op->result. */
+static BZ_ALWAYS_INLINE bool try_now(struct bz_op *op)
 {
     struct bz_wake next;
-    struct bz_file *f = op->file;
-    struct bz_runtime *rt = bz_io_runtime(f);
-    if (!op->is_in)
-        return;
-    bz_file_lock(f);
-    bz_ready_revoke(op, &next);
-    bz_file_leave_unlock(f, op);
-    bz_io_wake(rt, &next);
+    bool is_done = bz_ready_try(op, &next);
+    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
+        bz_io_wake(bz_io_runtime(op->file), &next);
+    return is_done;
 }
+
+/* ---- fibers and threads ---- */
 
 /* Try once, without a wait. The cached readiness says that the call would block; the kernel knows better. */
 static int64_t try_once(struct bz_op *op)
 {
-    struct bz_wake next;
-    struct bz_runtime *rt = bz_io_runtime(op->file);
     bz_file_lock(op->file);
     bz_half_set_ready(&op->file->half[op->side], true);
     bz_file_unlock(op->file);
-    bool is_done = bz_ready_try(op, &next);
-    bz_io_wake(rt, &next);
-    if (!is_done)
-        give_up(op);
+    bool is_done = try_now(op);
+    bz_io_leave_file(op);
     return is_done ? op->result : -ETIMEDOUT;
 }
 
@@ -187,25 +207,20 @@ static void warm_next(void)
 }
 
 /* Wait until a try is worthwhile. Return 0, or the reason for giving up. */
-static int64_t wait_for(struct bz_op *op, const char *what, blitz_deadline until)
+static int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wait w;
-    struct bz_task *me = bz_task_self();
-    bz_wait_begin(&w, me != NULL ? me->rt->os : op->file->files->os, what, until);
-    bz_waiter_init(&op->waiter, &w, BZ_WAIT_WOKEN);
-    uint32_t outcome = bz_wait_refuse(&w);
-    if (outcome == BZ_WAIT_OPEN)
-        outcome = bz_wait_park(&w, wait_hook, op);
-    if (outcome == BZ_WAIT_WOKEN) {
-        if (bz_wait_is_early(&w)) {
-            bz_file_lock(op->file);
-            bz_file_unlock(op->file);
-        }
+    op->request.ops = &by_readiness;
+    bz_wait_begin(&w, bz_io_os(op), what, until);
+    bz_waiter_init(&op->request.waiter, &w, BZ_WAIT_WOKEN);
+    int err = bz_request_park_by(&op->request, &w, ready_hook, &by_readiness);
+    if (err == 0)
+        err = bz_get(&op->request.waiter.result);
+    if (BZ_UNLIKELY(err != 0))
+        bz_io_leave_file(op);
+    else
         warm_next();
-        return 0;
-    }
-    give_up(op);
-    return outcome == BZ_IO_FAILED ? op->result : bz_wait_error(outcome);
+    return err;
 }
 
 static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
@@ -214,7 +229,7 @@ static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadli
     while (!bz_ready_try(op, &next)) { /* then next is empty */
         if (until == 0)
             return try_once(op);
-        int64_t err = wait_for(op, what, until);
+        int err = wait_for(op, what, until);
         if (err != 0)
             return err;
     }
@@ -244,64 +259,34 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
 
 /* ---- futures ---- */
 
-/* Register, or return false if another try is worthwhile. *spare comes in as the waker and goes out as the waker
- * to drop. */
-static bool future_waits(struct bz_io_future *f, blitz_waker *spare)
-{
-    struct bz_op *op = &f->op;
-    bz_file_lock(op->file);
-    int err = join(op);
-    bool waits = err == 0 && !bz_ready_wait(op);
-    if (waits) {
-        *spare = bz_waiter_set_waker(&op->waiter, *spare);
-        bz_file_say_near(op->file, op, NULL, NULL);
-    }
-    bz_file_unlock(op->file);
-    if (err == 0)
-        return waits;
-    give_up(op);
-    op->result = err;
-    op->state = BZ_OP_DONE;
-    return false;
-}
-
-/* The future is polled again while it waits: store the newest waker. Return false if it has been notified. */
-static bool future_still_waits(struct bz_io_future *f, blitz_waker *spare)
-{
-    bz_file_lock(f->op.file);
-    bool waits = f->op.state == BZ_OP_WAITS;
-    if (waits)
-        *spare = bz_waiter_set_waker(&f->op.waiter, *spare);
-    bz_file_unlock(f->op.file);
-    return waits;
-}
-
 static blitz_poll future_poll(blitz_future *future, const blitz_waker *waker)
 {
-    struct bz_io_future *f = bz_io_future_of(future);
-    struct bz_op *op = &f->op;
-    struct bz_wake next;
+    struct bz_op *op = &bz_io_future_of(future)->op;
     if (!op->is_in && op->state == BZ_OP_DONE) /* the backend writes the state while it is in */
         return BLITZ_READY;
-    struct bz_runtime *rt = bz_io_runtime(op->file);
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: foreign code */
-    bool waits = op->is_in && future_still_waits(f, &spare);
-    while (!waits && op->state != BZ_OP_DONE) {
-        bool is_done = bz_ready_try(op, &next);
-        bz_io_wake(rt, &next);
-        waits = !is_done && future_waits(f, &spare);
+    bool waits = op->is_in; /* since an earlier poll */
+    while (waits || !try_now(op)) {
+        if (!bz_request_poll(&op->request, waker))
+            return BLITZ_PENDING;
+        waits = false;
+        int err = bz_get(&op->request.waiter.result);
+        if (err == 0)
+            continue;
+        bz_io_leave_file(op);
+        op->result = err;
+        op->state = BZ_OP_DONE;
+        break;
     }
-    blitz_waker_drop(&spare);
-    return waits ? BLITZ_PENDING : BLITZ_READY;
+    return BLITZ_READY;
 }
 
 static void future_cancel(blitz_future *future)
 {
-    struct bz_io_future *f = bz_io_future_of(future);
-    if (!f->op.is_in)
-        return; /* not started, or over */
-    give_up(&f->op);
-    blitz_waker_drop(&f->op.waiter.waker); /* empty if it was notified */
+    struct bz_op *op = &bz_io_future_of(future)->op;
+    if (!op->is_in)
+        return;                             /* not started, or over */
+    (void)!bz_request_cancel(&op->request); /* nothing was done */
+    bz_io_leave_file(op);
 }
 
 int bz_io_future_output(blitz_future *future)
@@ -310,7 +295,7 @@ int bz_io_future_output(blitz_future *future)
     return result > INT_MAX ? INT_MAX : (int)result;
 }
 
-static const blitz_future_ops by_readiness = {
+static const blitz_future_ops ready_future_ops = {
     .name = "I/O",
     .kind = BLITZ_REVOCABLE,
     .poll = future_poll,
@@ -321,8 +306,10 @@ static const blitz_future_ops by_readiness = {
 void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_code code)
 {
     bz_op_init(&f->op, file, code);
-    bz_waiter_init_polled(&f->op.waiter);
-    f->future.ops = completes(bz_io_runtime(file)) ? &bz_flight_future_ops : &by_readiness;
+    bool flies = completes(bz_io_runtime(file));
+    bz_waiter_init_polled(&f->op.request.waiter);
+    f->op.request.ops = flies ? &bz_flight_request : &by_readiness;
+    f->future.ops = flies ? &bz_flight_future_ops : &ready_future_ops;
 }
 
 /* ---- the polls of a runtime ---- */

@@ -264,7 +264,7 @@ static bool claim_one(struct bz_file *f, struct bz_wake *wake)
             continue;
         struct bz_op *op = bz_op_of(waiting->next);
         op->state = BZ_OP_NOTIFIED;
-        (void)!bz_waiter_claim(&op->waiter, 0,
+        (void)!bz_waiter_claim(&op->request.waiter, 0,
                                wake); /* if the waiter has gone there is nothing to deliver */
         return true;
     }

@@ -14,7 +14,7 @@
  * translates.
  *
  * Access: the owner may access the fields of an operation before it is submitted and after it has
- * completed. In between, the file's lock guards `waiter`, `state` and `result`, and the rest is
+ * completed. In between, the file's lock guards `request`, `state` and `result`, and the rest is
  * constant. A file's lock guards its fields, except those marked constant.
  */
 #ifndef BZ_IO_OP_H
@@ -71,8 +71,8 @@ enum bz_op_state {
 };
 
 struct bz_op {
-    struct bz_waiter waiter; /* its owner; in file->half[].waiting, or in file->flying */
-    struct bz_file *file;    /* constant; NULL: an operation without one */
+    struct bz_request request; /* its waiter is in file->half[].waiting, or in file->flying */
+    struct bz_file *file;      /* constant; NULL: an operation without one */
     union {
         struct bz_poll *poll; /* while in flight: the poll whose backend has it */
         const void *next;     /* by readiness: data of the owner to prefetch, or NULL */
@@ -84,9 +84,10 @@ struct bz_op {
     uint8_t is_begun;     /* a connect in progress */
     uint8_t is_cancelled; /* a cancel was requested, by the owner or by a close of the file */
     uint8_t has_own;      /* a receive that does not use provided buffers */
-    uint8_t is_seen;      /* its future has returned ready; accessed only by the owner */
-    uint32_t generation;  /* the expected generation of the file; 0: any. Constant */
-    int flags;            /* of the call */
+    uint8_t
+        is_seen; /* by completion: the owner knows that it is not in flight; the owner's alone */
+    uint32_t generation; /* the expected generation of the file; 0: any. Constant */
+    int flags;           /* of the call */
     int64_t result;
     union {
         struct {
@@ -116,8 +117,11 @@ struct bz_op {
         struct {
             const char *path;
             void *out;
-            int at, mode;
-            unsigned mask;
+            int at;
+            union {
+                int mode;      /* OPENAT */
+                unsigned mask; /* STATX */
+            };
         } path;       /* OPENAT, STATX */
         short events; /* POLL: those of poll(2); so is the result */
     };
@@ -183,7 +187,7 @@ static inline void bz_half_set_over(struct bz_half *h, bool is_over)
 /* The operation that has this node in a list of its file. */
 static inline struct bz_op *bz_op_of(struct bz_list *in)
 {
-    return BZ_CONTAINER_OF(in, struct bz_op, waiter.in);
+    return BZ_CONTAINER_OF(in, struct bz_op, request.waiter.in);
 }
 
 /* Properties of an operation code: its side, and whether it can be tried without waiting. */
@@ -206,7 +210,7 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
 /* Initialise an operation; the caller then fills in the arguments of its kind. */
 static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op_code code)
 {
-    bz_waiter_init(&op->waiter, NULL, 0); /* a wait sets its own */
+    bz_waiter_init(&op->request.waiter, NULL, 0); /* a wait sets its own */
     op->file = file;
     op->generation = 0;
     op->code = (uint8_t)code;

@@ -55,7 +55,7 @@ static void wake_one(struct bz_half *h, struct bz_wake *wake)
     while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
         struct bz_op *op = bz_op_of(h->waiting.next);
         op->state = BZ_OP_NOTIFIED;
-        if (bz_waiter_claim(&op->waiter, 0, wake))
+        if (bz_waiter_claim(&op->request.waiter, 0, wake))
             return; /* else the waiter had left: try the next one */
     }
 }
@@ -134,7 +134,7 @@ bool bz_ready_wait(struct bz_op *op)
     struct bz_half *h = &f->half[op->side];
     if (bz_half_is_worth_a_try(h))
         return true;
-    bz_waiter_queue(&op->waiter, &h->waiting);
+    bz_waiter_queue(&op->request.waiter, &h->waiting);
     op->state = BZ_OP_WAITS;
     if (f->poll->ops->want != NULL)
         f->poll->ops->want(f->poll, f, op->side);
@@ -145,7 +145,7 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
 {
     next->kind = BZ_WAKE_NONE;
     if (op->state == BZ_OP_WAITS)
-        bz_waiter_leave(&op->waiter);
+        bz_waiter_leave(&op->request.waiter);
     else if (op->state == BZ_OP_NOTIFIED)
         wake_first(&op->file->half[op->side], next);
     op->state = BZ_OP_NEW;

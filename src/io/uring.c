@@ -309,7 +309,7 @@ static int uring_submit(struct bz_poll *poll, struct bz_op *op)
     op->poll = poll;
     op->is_cancelled = 0;
     op->state = BZ_OP_IN_FLIGHT;
-    bz_list_push_back(&op->file->flying, &op->waiter.in); /* I2 */
+    bz_list_push_back(&op->file->flying, &op->request.waiter.in); /* I2 */
     bz_fetch_add_relaxed(&poll->attached, 1); /* I1; relaxed: a sleeping machine is roused */
     return 0;
 }
@@ -725,7 +725,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
         bz_file_unlock(f);
         return;
     }
-    bz_list_remove(&op->waiter.in);
+    bz_list_remove(&op->request.waiter.in);
     bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait without events is harmless */
     if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
         pass_on(f);
@@ -735,7 +735,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
     op->state = BZ_OP_DONE;
     unsigned is_in = op->is_in;
     op->is_in = 0;
-    (void)!bz_waiter_claim(&op->waiter, 0,
+    (void)!bz_waiter_claim(&op->request.waiter, 0,
                            &wakes[0]); /* from here on the owner owns the operation */
     bz_file_leave_unlock(f, &(struct bz_op){.is_in = (uint8_t)is_in});
 }

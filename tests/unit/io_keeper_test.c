@@ -312,8 +312,8 @@ TEST(io_keeper, an_operation_outlives_the_thread_that_handed_it_in)
     bz_op_init(&a.op, a.end[0], BZ_OP_RECV);
     a.op.buffer.data = a.data;
     a.op.buffer.bytes = sizeof a.data;
-    bz_waiter_init_polled(&a.op.waiter);
-    a.op.waiter.waker = (blitz_waker){&counting, &a.told};
+    bz_waiter_init_polled(&a.op.request.waiter);
+    a.op.request.waiter.waker = (blitz_waker){&counting, &a.told};
     CHECK_EQ(pthread_create(&thread, NULL, hand_in_and_exit, &a), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     alone_hear(&a, bz_os_now(&bz_os_linux) + 20000000); /* the kernel has ended it: begun again */

@@ -87,8 +87,8 @@ static struct flight *begin(struct world *w, unsigned i, enum bz_op_code code)
     bz_op_init(&f->op, w->file[i], code);
     f->op.buffer.data = f->data;
     f->op.buffer.bytes = ROOM;
-    bz_waiter_init_polled(&f->op.waiter);
-    f->op.waiter.waker = (blitz_waker){&counting, &f->told};
+    bz_waiter_init_polled(&f->op.request.waiter);
+    f->op.request.waiter.waker = (blitz_waker){&counting, &f->told};
     f->told = 0;
     return f;
 }
