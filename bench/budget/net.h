@@ -56,6 +56,17 @@ static void read_ready(uint64_t rounds)
     pair_end(&p);
 }
 
+static void read_exact(uint64_t rounds)
+{
+    struct pair p = pair_new();
+    char data[64] = "message";
+    for (; rounds > 0; rounds--) {
+        must(send(p.peer, data, sizeof data, 0), "send");
+        must(blitz_tcp_read_exact(p.ours, data, sizeof data, NULL, BLITZ_FOREVER), "read");
+    }
+    pair_end(&p);
+}
+
 /* 64 readers that wait in every round. The peers send to all; the last reader to go on wakes the
  * sender. One round is one read. */
 enum { CONNECTIONS = 64 };
@@ -162,6 +173,7 @@ static void udp(uint64_t rounds)
 /* clang-format off */
 #define BUDGET_NET                                                                           \
     {"tcp write", write_message}, {"tcp read, ready", read_ready},                           \
+    {"tcp read exact, ready", read_exact},                                                   \
     {"tcp read that waits", read_waits}, {"tcp echo, 64 connections", echo_64},              \
     {"tcp accept + close", accept_close}, {"udp send + receive", udp}
 /* clang-format on */

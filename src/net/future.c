@@ -57,19 +57,12 @@ static void nap(struct bz_net_future *f)
 /* Continue with the remaining bytes. */
 static bool step_bytes(struct bz_net_future *f, int64_t n)
 {
-    struct bz_op *op = &f->in.io.op;
-    if (n <= 0)
-        return bz_net_future_over(f, n == 0 ? -ENODATA : n);
-    char *data = (char *)op->buffer.data + n;
-    size_t left = op->buffer.bytes - (size_t)n;
-    f->done += (size_t)n;
-    if (left == 0)
-        return bz_net_future_over(f, 0);
+    int rc = bz_stream_after(&f->in.io.op, n, &f->done);
+    if (rc <= 0)
+        return bz_net_future_over(f, rc);
     if (f->is_stopping)
         return bz_net_future_over(f, -ECANCELED);
     bz_net_future_begin(f, f->call == BZ_CALL_EXACT ? BZ_OP_RECV : BZ_OP_SEND);
-    op->buffer.data = data;
-    op->buffer.bytes = left;
     return false;
 }
 

@@ -5,15 +5,30 @@
 #ifndef BZ_NET_NET_H
 #define BZ_NET_NET_H
 
+#include <errno.h>
+
 #include "blitz/unix.h"
 #include "net/socket.h"
 
 /* Check the arguments and the direction of a half. Returns 0 or a negative errno. */
 BZ_MUST_USE int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data,
                                   size_t bytes);
-/* Set up a Set up a RECV or SEND. */
+/* Set up a RECV or SEND. */
 void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
                   size_t bytes);
+/*
+ * Count the result of one RECV or SEND of several (read_exact, write_all), and move its buffer on.
+ * Returns: 1: more is left, start it again; 0: all is done; -ENODATA (the stream has ended); or the error n.
+ */
+BZ_MUST_USE static inline int bz_stream_after(struct bz_op *op, int64_t n, size_t *done)
+{
+    if (n <= 0)
+        return n == 0 ? -ENODATA : (int)n;
+    *done += (size_t)n;
+    op->buffer.data = (char *)op->buffer.data + n;
+    op->buffer.bytes -= (size_t)n;
+    return op->buffer.bytes > 0;
+}
 /* Wait for one side. Returns 0, -EINVAL, -EBADF. */
 BZ_MUST_USE int bz_stream_wait_op(struct bz_socket *s, struct bz_op *op, unsigned what);
 

@@ -155,19 +155,21 @@ int64_t blitz_tcp_writev(blitz_tcp *t, const blitz_piece *pieces, size_t count,
 
 /* ---- exact reads and full writes ---- */
 
-static int transfer_all(blitz_tcp *t, enum bz_op_code code, const char *data, size_t bytes,
-                        size_t *done, blitz_deadline until)
+static BZ_ALWAYS_INLINE int transfer_all(blitz_tcp *t, enum bz_op_code code, const char *data,
+                                         size_t bytes, size_t *done, blitz_deadline until)
 {
+    struct bz_op op;
     size_t had = 0;
-    int64_t n = transfer(t, code, data, bytes, until);
-    while (n > 0 && had + (size_t)n < bytes) {
-        had += (size_t)n;
-        n = transfer(t, code, data + had, bytes - had, until);
+    int rc = begin(t, &op, code, data, bytes);
+    while (rc > 0) {
+        int64_t n = bz_io_run(&op, code == BZ_OP_RECV ? "tcp read" : "tcp write", until);
+        rc = bz_stream_after(&op, n, &had);
+        if (BZ_UNLIKELY(rc > 0))
+            bz_socket_op(&t->s, &op, code);
     }
-    had += n > 0 ? (size_t)n : 0;
     if (done != NULL)
         *done = had;
-    return n < 0 ? (int)n : had < bytes ? -ENODATA : 0;
+    return rc;
 }
 
 int blitz_tcp_read_exact(blitz_tcp *t, void *data, size_t bytes, size_t *done, blitz_deadline until)
