@@ -89,10 +89,22 @@ const struct bz_request_ops bz_flight_request = {
 
 /* ---- fibers and threads ---- */
 
-static bool flight_hook(struct bz_wait *w, void *arg)
+static BZ_ALWAYS_INLINE bool flight_hook_inline(struct bz_wait *w, void *arg)
 {
     return bz_request_hook_by(w, arg, &bz_flight_request);
 }
+
+static bool flight_hook(struct bz_wait *w, void *arg)
+{
+    return flight_hook_inline(w, arg);
+}
+
+static void flight_hook_task(void *wait)
+{
+    bz_wait_register(wait, flight_hook_inline);
+}
+
+static const struct bz_request_hooks flight_hooks = {flight_hook, flight_hook_task};
 
 /* Wait until an operation that was asked to end has ended. */
 static bool end_hook(struct bz_wait *w, void *arg)
@@ -142,7 +154,7 @@ int64_t bz_flight_run(struct bz_op *op, const char *what, blitz_deadline until)
     bz_wait_begin(&w, bz_io_os(op), what, until);
     op->request.ops = &bz_flight_request;
     bz_waiter_init(&op->request.waiter, &w, BZ_WAIT_WOKEN);
-    int err = bz_request_park_by(&op->request, &w, flight_hook, &bz_flight_request);
+    int err = bz_request_park_by(&op->request, &w, flight_hooks, &bz_flight_request);
     if (err != 0)
         return op->is_seen ? err : bring_down(op, what, err);
     bz_io_leave_file(op); /* if it could not be submitted */

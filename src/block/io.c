@@ -168,10 +168,22 @@ static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelis
 static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock);
 static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only);
 
-static bool ready_hook(struct bz_wait *w, void *arg)
+static BZ_ALWAYS_INLINE bool ready_hook_inline(struct bz_wait *w, void *arg)
 {
     return bz_request_hook_by(w, arg, &in_hook);
 }
+
+static bool ready_hook(struct bz_wait *w, void *arg)
+{
+    return ready_hook_inline(w, arg);
+}
+
+static void ready_hook_task(void *wait)
+{
+    bz_wait_register(wait, ready_hook_inline);
+}
+
+static const struct bz_request_hooks ready_hooks = {ready_hook, ready_hook_task};
 
 /* Try the operation. Return true if it is done: op->result. */
 static BZ_ALWAYS_INLINE bool try_now(struct bz_op *op)
@@ -213,7 +225,7 @@ static int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
     op->request.ops = &by_readiness;
     bz_wait_begin(&w, bz_io_os(op), what, until);
     bz_waiter_init(&op->request.waiter, &w, BZ_WAIT_WOKEN);
-    int err = bz_request_park_by(&op->request, &w, ready_hook, &by_readiness);
+    int err = bz_request_park_by(&op->request, &w, ready_hooks, &by_readiness);
     if (err == 0)
         err = bz_get(&op->request.waiter.result);
     if (BZ_UNLIKELY(err != 0))

@@ -312,10 +312,22 @@ const struct bz_request_ops bz_select_request = {
 
 /* ---- the blocking call ---- */
 
-static bool select_hook(struct bz_wait *w, void *arg)
+static BZ_ALWAYS_INLINE bool select_hook_inline(struct bz_wait *w, void *arg)
 {
     return bz_request_hook_by(w, arg, &bz_select_request);
 }
+
+static bool select_hook(struct bz_wait *w, void *arg)
+{
+    return select_hook_inline(w, arg);
+}
+
+static void select_hook_task(void *wait)
+{
+    bz_wait_register(wait, select_hook_inline);
+}
+
+static const struct bz_request_hooks select_hooks = {select_hook, select_hook_task};
 
 /* Return the earliest time case, or -1 if there is none. */
 static int first_time(const blitz_select_case *cases, size_t count)
@@ -350,7 +362,7 @@ static int wait_for_one(struct bz_selection *s, unsigned how, blitz_deadline unt
     prepare(s);
     const struct bz_os *os = s->chans.count > 0 ? s->chans.c[0]->os : bz_os_here();
     int err = bz_request_wait_by(&s->request, os, is_time ? s->cases[time].until : until,
-                                 select_hook, &bz_select_request);
+                                 select_hooks, &bz_select_request);
     if (err == -ETIMEDOUT && is_time) {
         time = bz_select_time(s->cases, s->count, how, bz_os_now(os));
         s->cases[time].error = 0;
