@@ -54,17 +54,12 @@ struct bz_net_future {
 /* The content of a blitz_pieces_future, up to the header, and of a blitz_message_future. */
 struct bz_message_future {
     struct bz_net_future net;
-    struct msghdr header;
-    struct iovec piece;
+    struct bz_message message; /* a blitz_pieces_future: its header alone */
     union {
         blitz_addr *from; /* FROM; NULL: not requested */
         blitz_fd *fds;    /* FDS */
     };
     size_t room; /* FDS */
-    union {
-        struct sockaddr_storage name;
-        union bz_fds_control control;
-    } beside;
 };
 
 /* Initialise: not started, nothing done. */

@@ -1,10 +1,10 @@
 /*
  * message.c - futures of calls with a msghdr: several buffers, addresses, descriptors.
  *
- * The msghdr is in the future, with the operation and the address or descriptors. So nothing is
- * allocated, and a completion backend may use it until the operation has ended. The received
- * address or descriptors are unpacked when the operation has ended, also after a cancel: the caller
- * owns received descriptors in any case.
+ * udp.c and unix.c set up the messages, for the blocking calls as well. The message is in the future, with the
+ * operation. So nothing is allocated, and a completion backend may use it until the operation has ended.
+ * The received address or descriptors are unpacked when the operation has ended, also after a cancel: the
+ * caller owns received descriptors in any case.
  *
  * Calls with several buffers need only the header; their future ends behind it.
  */
@@ -16,7 +16,8 @@
 #include "io/sockaddr.h"
 #include "net/future.h"
 
-static_assert(offsetof(struct bz_message_future, piece) <= sizeof(blitz_pieces_future), "room");
+static_assert(offsetof(struct bz_message_future, message.piece) <= sizeof(blitz_pieces_future),
+              "room");
 static_assert(sizeof(struct bz_message_future) <= sizeof(blitz_message_future), "room");
 static_assert(offsetof(struct bz_net_future, result) == offsetof(blitz_pieces_future, result),
               "the same");
@@ -45,18 +46,17 @@ static void begin(struct bz_message_future *m, enum bz_op_code code, int flags)
 {
     bz_net_future_begin(&m->net, code);
     bz_net_future_class(&m->net);
-    m->net.in.io.op.msg.header = &m->header;
+    m->net.in.io.op.msg.header = &m->message.header;
     m->net.in.io.op.flags = flags;
 }
 
-/* Set up one buffer without address or descriptors. Starts nothing. */
-static struct bz_message_future *init(blitz_message_future *out, enum bz_net_call call,
-                                      struct bz_socket *s, const void *data, size_t bytes)
+/* Start a message that was set up, or end with the error of its arguments. */
+static void begin_or_end(struct bz_message_future *m, int err, enum bz_op_code code, int flags)
 {
-    struct bz_message_future *m = message_of(bz_net_future_init(out, call, s));
-    m->piece = (struct iovec){(void *)data, bytes}; /* a send only reads it */
-    m->header = (struct msghdr){.msg_iov = &m->piece, .msg_iovlen = 1};
-    return m;
+    if (err != 0)
+        (void)bz_net_future_over(&m->net, err);
+    else
+        begin(m, code, flags);
 }
 
 /* ---- pieces ---- */
@@ -65,7 +65,7 @@ static void pieces_init(blitz_pieces_future *out, blitz_tcp *t, enum bz_op_code 
                         const blitz_piece *pieces, size_t count)
 {
     struct bz_message_future *m = message_of(bz_net_future_init(out, BZ_CALL_PLAIN, stream(t)));
-    int err = bz_stream_pieces(stream(t), code, pieces, count, &m->header);
+    int err = bz_stream_pieces(stream(t), code, pieces, count, &m->message.header);
     if (err == 1)
         begin(m, code, 0);
     else
@@ -89,31 +89,18 @@ void blitz_tcp_writev_future_init(blitz_pieces_future *f, blitz_tcp *t, const bl
 void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
                                      size_t bytes, blitz_addr *from)
 {
-    struct bz_message_future *m = init(f, BZ_CALL_FROM, datagrams(u), data, bytes);
-    int err = bz_stream_refuses(datagrams(u), BZ_SOCKET_READS, data, bytes);
-    if (err != 0) {
-        (void)bz_net_future_over(&m->net, err);
-        return;
-    }
+    struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_FROM, datagrams(u)));
+    int err = bz_message_to_recv_from(&m->message, datagrams(u), data, bytes);
     m->from = from;
-    m->header.msg_name = &m->beside.name;
-    m->header.msg_namelen = sizeof m->beside.name;
-    begin(m, BZ_OP_RECVMSG, MSG_TRUNC);
+    begin_or_end(m, err, BZ_OP_RECVMSG, MSG_TRUNC);
 }
 
 void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const void *data,
                                    size_t bytes, const blitz_addr *to)
 {
-    struct bz_message_future *m = init(f, BZ_CALL_PLAIN, datagrams(u), data, bytes);
-    int err = bz_stream_refuses(datagrams(u), BZ_SOCKET_WRITES, data, bytes);
-    int name_bytes = to != NULL ? bz_sockaddr_of(to, &m->beside.name) : -EINVAL;
-    if (err != 0 || name_bytes < 0) {
-        (void)bz_net_future_over(&m->net, err != 0 ? err : name_bytes);
-        return;
-    }
-    m->header.msg_name = &m->beside.name;
-    m->header.msg_namelen = (socklen_t)name_bytes;
-    begin(m, BZ_OP_SENDMSG, 0);
+    struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_PLAIN, datagrams(u)));
+    begin_or_end(m, bz_message_to_send_to(&m->message, datagrams(u), data, bytes, to),
+                 BZ_OP_SENDMSG, 0);
 }
 
 /* ---- descriptors ---- */
@@ -121,30 +108,19 @@ void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const 
 void blitz_unix_send_fds_future_init(blitz_message_future *f, blitz_tcp *t, const void *data,
                                      size_t bytes, const blitz_fd *fds, size_t fd_count)
 {
-    struct bz_message_future *m = init(f, BZ_CALL_PLAIN, stream(t), data, bytes);
-    int err = bz_fds_check(stream(t), BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
-    if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX) {
-        (void)bz_net_future_over(&m->net, err != 0 ? err : -EINVAL);
-        return;
-    }
-    bz_fds_attach(&m->header, &m->beside.control, fds, fd_count);
-    begin(m, BZ_OP_SENDMSG, 0);
+    struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_PLAIN, stream(t)));
+    begin_or_end(m, bz_message_to_send_fds(&m->message, stream(t), data, bytes, fds, fd_count),
+                 BZ_OP_SENDMSG, 0);
 }
 
 void blitz_unix_recv_fds_future_init(blitz_message_future *f, blitz_tcp *t, void *data,
                                      size_t bytes, blitz_fd *fds, size_t room)
 {
-    struct bz_message_future *m = init(f, BZ_CALL_FDS, stream(t), data, bytes);
-    int err = bz_fds_check(stream(t), BZ_SOCKET_READS, data, bytes, fds, room);
-    if (err != 0) {
-        (void)bz_net_future_over(&m->net, err);
-        return;
-    }
+    struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_FDS, stream(t)));
+    int err = bz_message_to_recv_fds(&m->message, stream(t), data, bytes, fds, room);
     m->fds = fds;
     m->room = room;
-    m->header.msg_control = &m->beside.control;
-    m->header.msg_controllen = sizeof m->beside.control;
-    begin(m, BZ_OP_RECVMSG, 0);
+    begin_or_end(m, err, BZ_OP_RECVMSG, 0);
 }
 
 /* ---- received addresses and descriptors ---- */
@@ -155,8 +131,8 @@ int64_t bz_message_came(struct bz_net_future *f, int64_t result)
     if (result < 0)
         return result;
     if (f->call == BZ_CALL_FDS)
-        f->done = bz_fds_detach(&m->header, m->fds, m->room);
+        f->done = bz_fds_detach(&m->message.header, m->fds, m->room);
     else if (m->from != NULL)
-        bz_sockaddr_to(&m->beside.name, m->header.msg_namelen, m->from);
+        bz_sockaddr_to(&m->message.beside.name, m->message.header.msg_namelen, m->from);
     return result;
 }

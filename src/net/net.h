@@ -44,12 +44,24 @@ union bz_fds_control {
     struct cmsghdr header; /* for its alignment */
     char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
 };
-/* Check the arguments of a message with descriptors. Returns 0 or a negative errno. */
-BZ_MUST_USE int bz_fds_check(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
-                             const int *fds, size_t fd_count);
-/* Add descriptors to an outgoing message. */
-void bz_fds_attach(struct msghdr *message, union bz_fds_control *control, const int *fds,
-                   size_t fd_count);
+/* A message of one buffer with an address or descriptors. It must not move once it is set up. */
+struct bz_message {
+    struct msghdr header;
+    struct iovec piece;
+    union {
+        struct sockaddr_storage name;
+        union bz_fds_control control;
+    } beside;
+};
+/* Check the arguments and set up a message: udp.c, and unix.c. Returns 0 or a negative errno. */
+BZ_MUST_USE int bz_message_to_recv_from(struct bz_message *m, struct bz_socket *s, void *data,
+                                        size_t bytes);
+BZ_MUST_USE int bz_message_to_send_to(struct bz_message *m, struct bz_socket *s, const void *data,
+                                      size_t bytes, const blitz_addr *to);
+BZ_MUST_USE int bz_message_to_send_fds(struct bz_message *m, struct bz_socket *s, const void *data,
+                                       size_t bytes, const blitz_fd *fds, size_t fd_count);
+BZ_MUST_USE int bz_message_to_recv_fds(struct bz_message *m, struct bz_socket *s, void *data,
+                                       size_t bytes, const blitz_fd *fds, size_t room);
 /* Take the descriptors of a received message; close those that do not fit. Returns their number. */
 size_t bz_fds_detach(struct msghdr *message, int *fds, size_t room);
 

@@ -88,23 +88,33 @@ int64_t blitz_udp_send(blitz_udp *u, const void *data, size_t bytes, blitz_deadl
     return bz_io_run(&op, "udp send", until);
 }
 
+int bz_message_to_recv_from(struct bz_message *m, struct bz_socket *s, void *data, size_t bytes)
+{
+    int err = bz_stream_refuses(s, BZ_SOCKET_READS, data, bytes);
+    if (err != 0)
+        return err;
+    m->piece = (struct iovec){data, bytes};
+    m->header = (struct msghdr){.msg_name = &m->beside.name,
+                                .msg_namelen = sizeof m->beside.name,
+                                .msg_iov = &m->piece,
+                                .msg_iovlen = 1};
+    return 0;
+}
+
 int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
                             blitz_deadline until)
 {
     struct bz_op op;
-    struct sockaddr_storage name;
-    struct iovec piece = {data, bytes};
-    struct msghdr message = {
-        .msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &piece, .msg_iovlen = 1};
-    int err = bz_stream_refuses(of(u), BZ_SOCKET_READS, data, bytes);
+    struct bz_message m;
+    int err = bz_message_to_recv_from(&m, of(u), data, bytes);
     if (err != 0)
         return err;
     bz_socket_op(&u->s, &op, BZ_OP_RECVMSG);
-    op.msg.header = &message;
+    op.msg.header = &m.header;
     op.flags = MSG_TRUNC;
     int64_t n = bz_io_run(&op, "udp receive", until);
     if (n >= 0 && from != NULL)
-        bz_sockaddr_to(&name, message.msg_namelen, from);
+        bz_sockaddr_to(&m.beside.name, m.header.msg_namelen, from);
     return n;
 }
 
@@ -118,22 +128,31 @@ int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_deadline until)
     return events < 0 ? (int)events : 0;
 }
 
+int bz_message_to_send_to(struct bz_message *m, struct bz_socket *s, const void *data, size_t bytes,
+                          const blitz_addr *to)
+{
+    int err = bz_stream_refuses(s, BZ_SOCKET_WRITES, data, bytes);
+    int name_bytes = to != NULL ? bz_sockaddr_of(to, &m->beside.name) : -EINVAL;
+    if (err != 0 || name_bytes < 0)
+        return err != 0 ? err : name_bytes;
+    m->piece = (struct iovec){(void *)data, bytes}; /* a send only reads it */
+    m->header = (struct msghdr){.msg_name = &m->beside.name,
+                                .msg_namelen = (socklen_t)name_bytes,
+                                .msg_iov = &m->piece,
+                                .msg_iovlen = 1};
+    return 0;
+}
+
 int64_t blitz_udp_send_to(blitz_udp *u, const void *data, size_t bytes, const blitz_addr *to,
                           blitz_deadline until)
 {
     struct bz_op op;
-    struct sockaddr_storage name;
-    struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
-    int err = bz_stream_refuses(of(u), BZ_SOCKET_WRITES, data, bytes);
-    int name_bytes = to != NULL ? bz_sockaddr_of(to, &name) : -EINVAL;
-    if (err != 0 || name_bytes < 0)
-        return err != 0 ? err : name_bytes;
-    struct msghdr message = {.msg_name = &name,
-                             .msg_namelen = (socklen_t)name_bytes,
-                             .msg_iov = &piece,
-                             .msg_iovlen = 1};
+    struct bz_message m;
+    int err = bz_message_to_send_to(&m, of(u), data, bytes, to);
+    if (err != 0)
+        return err;
     bz_socket_op(&u->s, &op, BZ_OP_SENDMSG);
-    op.msg.header = &message;
+    op.msg.header = &m.header;
     return bz_io_run(&op, "udp send", until);
 }
 

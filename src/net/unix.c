@@ -49,7 +49,8 @@ int blitz_unix_datagram_pair(blitz_udp *out[2])
 
 /* ---- descriptors ---- */
 
-int bz_fds_check(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
+/* Returns 0 or a negative errno. */
+static int check(struct bz_socket *s, unsigned may, const void *data, size_t bytes,
                  const blitz_fd *fds, size_t fd_count)
 {
     int err = bz_stream_refuses(s, may, data, bytes);
@@ -58,7 +59,7 @@ int bz_fds_check(struct bz_socket *s, unsigned may, const void *data, size_t byt
     return bytes == 0 || (fds == NULL && fd_count > 0) ? -EINVAL : 0;
 }
 
-void bz_fds_attach(struct msghdr *message, union bz_fds_control *control, const blitz_fd *fds,
+static void attach(struct msghdr *message, union bz_fds_control *control, const blitz_fd *fds,
                    size_t fd_count)
 {
     if (fd_count == 0)
@@ -73,21 +74,30 @@ void bz_fds_attach(struct msghdr *message, union bz_fds_control *control, const 
     memcpy(CMSG_DATA(c), fds, fd_count * sizeof(int));
 }
 
+int bz_message_to_send_fds(struct bz_message *m, struct bz_socket *s, const void *data,
+                           size_t bytes, const blitz_fd *fds, size_t fd_count)
+{
+    int err = check(s, BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
+    if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX)
+        return err != 0 ? err : -EINVAL;
+    m->piece = (struct iovec){(void *)data, bytes}; /* a send only reads it */
+    m->header = (struct msghdr){.msg_iov = &m->piece, .msg_iovlen = 1};
+    attach(&m->header, &m->beside.control, fds, fd_count);
+    return 0;
+}
+
 int64_t blitz_unix_send_fds(blitz_tcp *t, const void *data, size_t bytes, const blitz_fd *fds,
                             size_t fd_count, blitz_deadline until)
 {
     struct bz_op op;
-    union bz_fds_control control;
-    struct iovec piece = {(void *)data, bytes}; /* a send only reads it */
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    struct bz_message m;
     if (t == NULL)
         return -EINVAL;
-    int err = bz_fds_check(&t->s, BZ_SOCKET_WRITES, data, bytes, fds, fd_count);
-    if (err != 0 || fd_count > BLITZ_UNIX_FDS_MAX)
-        return err != 0 ? err : -EINVAL;
-    bz_fds_attach(&message, &control, fds, fd_count);
+    int err = bz_message_to_send_fds(&m, &t->s, data, bytes, fds, fd_count);
+    if (err != 0)
+        return err;
     bz_socket_op(&t->s, &op, BZ_OP_SENDMSG);
-    op.msg.header = &message;
+    op.msg.header = &m.header;
     return bz_io_run(&op, "unix send", until);
 }
 
@@ -115,25 +125,34 @@ size_t bz_fds_detach(struct msghdr *message, blitz_fd *fds, size_t room)
     return count;
 }
 
+int bz_message_to_recv_fds(struct bz_message *m, struct bz_socket *s, void *data, size_t bytes,
+                           const blitz_fd *fds, size_t room)
+{
+    int err = check(s, BZ_SOCKET_READS, data, bytes, fds, room);
+    if (err != 0)
+        return err;
+    m->piece = (struct iovec){data, bytes};
+    m->header = (struct msghdr){.msg_iov = &m->piece,
+                                .msg_iovlen = 1,
+                                .msg_control = &m->beside.control,
+                                .msg_controllen = sizeof m->beside.control};
+    return 0;
+}
+
 int64_t blitz_unix_recv_fds(blitz_tcp *t, void *data, size_t bytes, blitz_fd *fds, size_t *fd_count,
                             blitz_deadline until)
 {
     struct bz_op op;
-    union bz_fds_control control;
-    struct iovec piece = {data, bytes};
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
+    struct bz_message m;
     if (t == NULL || fd_count == NULL)
         return -EINVAL;
-    int err = bz_fds_check(&t->s, BZ_SOCKET_READS, data, bytes, fds, *fd_count);
+    int err = bz_message_to_recv_fds(&m, &t->s, data, bytes, fds, *fd_count);
     if (err != 0)
         return err;
     bz_socket_op(&t->s, &op, BZ_OP_RECVMSG);
-    op.msg.header = &message;
+    op.msg.header = &m.header;
     int64_t n = bz_io_run(&op, "unix receive", until);
-    *fd_count = n >= 0 ? bz_fds_detach(&message, fds, *fd_count) : 0;
+    *fd_count = n >= 0 ? bz_fds_detach(&m.header, fds, *fd_count) : 0;
     return n;
 }
 
