@@ -19,8 +19,9 @@
  * If a call is still in the pool's queue when its caller leaves, it is withdrawn and never made. The
  * table is behind a lock: a thread is involved, which costs a thousand times as much.
  *
- * Rejected: a detached call for everything (an allocation a call, and a lock), and letting a cancel
- * end a call in the caller's frame (it would have to wait for fn in any case).
+ * Rejected: a detached call for everything. It takes 3965 instructions instead of 3883, 32 of them locked instead
+ * of 24, and an allocation that may fail; and a cancel would leave a call that uses the caller's frame. Rejected,
+ * too: letting a cancel end a call in the caller's frame (it would have to wait for fn in any case).
  *
  * I1  A call's frame stays until its thread wakes the wait, which is the last thing the thread does.
  * I2  The caller frees a detached call or, once the caller has left, the thread does.

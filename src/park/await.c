@@ -16,6 +16,9 @@
  * its full protocol: the most expensive wait there is. A wait that knows its waker, such as a sleep or
  * a join, uses a node of its own instead (wait.h).
  *
+ * A sleep on a stack is written apart from the sleep future: it is a wait that only its deadline or a cancel
+ * ends. To await the future would take 1312 instructions instead of 925 (42 %).
+ *
  * The swallowed wake. A future's poll may wait itself, in the ordinary way. That wait may consume a
  * wake-up that was meant for the future, which then returns "pending" without another check. So after a
  * poll in which the task has left its stack, pending means: poll once more before parking. There may be

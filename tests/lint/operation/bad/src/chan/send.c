@@ -1,0 +1,1 @@
+/* send.c - sends. */

@@ -1,0 +1,3 @@
+void blitz_chan_recv_future_init(blitz_chan_future *f, blitz_chan *c, void *value);
+void blitz_chan_send_future_init(blitz_chan_future *f, blitz_chan *c, const void *value);
+/* as blitz_old_future_init did */

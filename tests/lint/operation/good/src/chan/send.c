@@ -1,0 +1,6 @@
+/*
+ * send.c - sends.
+ *
+ * The blocking form is written apart: it takes 120 instructions
+ * instead of 100 (20 %).
+ */
