@@ -4,9 +4,9 @@
  * A fiber is a task whose `run` calls a function. Its header starts with one reference of the
  * scheduler, from spawn to finish, and one of the handle, if the caller keeps one.
  *
- * Most spawns come from a task, without options. They find a ready header that another fiber has just
- * left on the same proc (tasks.h). They write the fields that change and put the task into the next
- * slot. All other spawns take the slow path.
+ * Most spawns come from a task, without options. They find a ready header that another fiber has
+ * left on the same proc (tasks.h), or prepare some at once. They write the fields that change and put the task into
+ * the next slot. All other spawns take the slow path.
  */
 #include <assert.h>
 #include <errno.h>
@@ -43,12 +43,23 @@ static BZ_NOINLINE enum bz_ran fiber_run(struct bz_task *t)
     return BZ_RAN_DONE;
 }
 
+/* Keep the header for the next spawn. If the proc has many, return half of them to their slabs. */
+static BZ_ALWAYS_INLINE void keep(struct bz_task_home *h, struct bz_task *t)
+{
+    if (BZ_UNLIKELY(!bz_task_stash(h, t))) {
+        bz_tasks_return(h, h->stash.max / 2);
+        (void)!bz_task_stash(h, t);
+    }
+}
+
 static void fiber_drop(struct bz_task *t)
 {
     uint32_t was;
     struct bz_machine *m = bz_enter(&was);
-    if (m == NULL || m->rt != t->rt || !bz_task_stash(&m->proc->tasks, t))
+    if (BZ_UNLIKELY(m == NULL || m->rt != t->rt || m->proc->tasks.stash.max == 0))
         bz_task_free(t);
+    else
+        keep(&m->proc->tasks, t);
     bz_leave(was);
 }
 
@@ -85,23 +96,30 @@ bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt)
     return true;
 }
 
-void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
-                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
+/* Set the fields that a fiber leaves as they are when it ends: all but those that spawn_near sets. */
+static BZ_ALWAYS_INLINE void init_lasting(struct bz_task *t, struct bz_runtime *rt,
+                                          const struct bz_task_ops *ops)
 {
-    bz_task_init_watch(t);
     t->ops = ops;
     t->rt = rt;
     t->stack = NULL;
     t->stack_class = (uint8_t)rt->stack_class;
+    t->locals = NULL;
+    bz_atomic_init(&t->wait, 0);
+    bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
+    bz_list_init(&t->joiners);
+}
+
+void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
+{
+    bz_task_init_watch(t);
+    init_lasting(t, rt, ops);
     t->name = opts != NULL ? opts->name : NULL;
     t->traits = (uint8_t)(opts != NULL ? traits | traits_of(t, opts) : traits);
     t->marks = 0;
     t->result = 0;
     t->born = bz_age_here(rt);
-    t->locals = NULL;
-    bz_atomic_init(&t->wait, 0);
-    bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
-    bz_list_init(&t->joiners);
     bz_word_init(&t->word, BZ_SCHEDULED, refs); /* last: from here on it can be found */
 }
 
@@ -158,6 +176,21 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
+/* No header is ready: prepare some. False: there is no memory, or spawns here take the slow path. */
+static BZ_NOINLINE bool fill_stash(struct bz_runtime *rt, struct bz_task_home *h)
+{
+    enum { FILL = 32 };
+    unsigned count = 0, max = h->stash.max < FILL ? h->stash.max : FILL;
+    for (; count < max; count++) {
+        struct bz_task *t = bz_slab_alloc(&h->slab[0]);
+        if (t == NULL)
+            break;
+        init_lasting(t, rt, &bz_fiber_ops);
+        (void)!bz_task_stash(h, t); /* it was empty */
+    }
+    return count > 0;
+}
+
 /* The common case: a task spawns another, without options, and a header is ready. False: nothing was done, or the
  * runtime is shutting down: take the slow path. A ready header has the values that bz_task_init would write. A runtime
  * with a limit on tasks, or of the plain form, has no ready headers. */
@@ -169,8 +202,11 @@ static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *ar
     if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt) || bz_is_short(rt)))
         return false;
     struct bz_task *t = bz_task_unstash(&p->tasks);
-    if (BZ_UNLIKELY(t == NULL))
-        return false;
+    if (BZ_UNLIKELY(t == NULL)) {
+        if (!fill_stash(rt, &p->tasks))
+            return false;
+        t = bz_task_unstash(&p->tasks);
+    }
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
     f->arg = arg;

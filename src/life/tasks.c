@@ -196,10 +196,15 @@ static uint64_t rest(struct bz_slab *s)
     return 0;
 }
 
+BZ_NOINLINE void bz_tasks_return(struct bz_task_home *h, unsigned keep)
+{
+    while (h->stash.count > keep)
+        bz_slab_free(&h->slab[0], h->stash.ready[--h->stash.count]);
+}
+
 void bz_tasks_rest(struct bz_task_home *h)
 {
-    while (h->stash.count > 0)
-        bz_slab_free(&h->slab[0], h->stash.ready[--h->stash.count]);
+    bz_tasks_return(h, 0);
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         rest(&h->slab[c]);
 }

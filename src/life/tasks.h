@@ -110,8 +110,10 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
     return t;
 }
 
-/* Keep a fiber's header that has no references any more. False if there is no room: then
- * bz_task_free. */
+/* Return ready headers to their slabs until only `keep` are left. The proc's machine only. */
+void bz_tasks_return(struct bz_task_home *h, unsigned keep);
+
+/* Keep a fiber's header that has no references any more. False if there is no room. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_task_stash(struct bz_task_home *h, struct bz_task *t)
 {
     struct bz_task_stash *s = &h->stash;
