@@ -65,8 +65,7 @@ static bz_shared(bz_entry) *entry_in_batch(struct bz_proc *p, bz_entry e)
 
 enum { TIDY_EVERY = 64, TIDY_SELDOM = 1024 };
 
-/* Drop tombstones at the front of the injector. The task just claimed may be there, still in our cache. */
-static BZ_NOINLINE void tidy(struct bz_machine *m)
+BZ_NOINLINE void bz_claim_tidy(struct bz_machine *m)
 {
     m->proc->tombstones = bz_tidy_injector(m->rt) > 0 ? TIDY_EVERY : TIDY_SELDOM;
 }
@@ -88,7 +87,7 @@ static bool claim(struct bz_machine *m, struct bz_task *t)
     else if (is_won && held != NULL)
         bz_set(held, 0);
     else if (is_won && --p->tombstones == 0)
-        tidy(m);
+        bz_claim_tidy(m);
     if (is_won)
         bz_count(&p->counters, claimed);
     bz_leave_on(m, was);

@@ -27,6 +27,9 @@ static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
     return (size_t)(here - m->runner->low) >= m->rt->claim_bytes;
 }
 
+/* Drop tombstones at the front of the injector. The task just claimed may be there, still in our cache. */
+void bz_claim_tidy(struct bz_machine *m);
+
 /* Drop the tombstones that are left in the queues. Every machine has left. */
 void bz_drop_tombstones_left(struct bz_runtime *rt);
 

@@ -18,6 +18,7 @@
 #include "park/join.h"
 #include "park/request.h"
 #include "proc/ask.h"
+#include "proc/batch.h"
 #include "proc/enter.h"
 #include "sched/loop.h"
 
@@ -27,7 +28,9 @@ static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t
     struct bz_runtime *rt = m->rt;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     enum bz_exit is = bz_word_exit(&t->word, 2); /* the scheduler's and the handle's */
-    if (BZ_LIKELY(is == BZ_EXIT_LAST && m->proc != NULL && bz_task_is_kept(m, t))) {
+    bool is_let_out = (is == BZ_EXIT_LAST && m->proc != NULL && bz_task_is_kept(m, t)) ||
+                      (is == BZ_EXIT_DONE && m->proc != NULL && rt->tasks.max == 0);
+    if (BZ_LIKELY(is_let_out)) {
         bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
         bz_live_end_near(&rt->tasks.live, &m->proc->tasks.live);
         return;
@@ -174,34 +177,49 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
     return 0;
 }
 
+/* Take t out of the `next` slot, or leave a tombstone in the ring or the injector: claim.c. Return false if it is in the
+ * batch, or another worker has started it. In the runtime, on p. */
+static BZ_ALWAYS_INLINE bool claim_near(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+{
+    bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
+    if (BZ_UNLIKELY(!is_next && bz_batch_left(&p->batch) != 0) ||
+        BZ_UNLIKELY(!bz_word_claim(&t->word, is_next ? 0 : 1)))
+        return false;
+    if (is_next)
+        bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
+    else if (BZ_UNLIKELY(--p->tombstones == 0))
+        bz_claim_tidy(m);
+    bz_count(&p->counters, claimed);
+    return true;
+}
+
 /*
- * The common join: the child is the task that was spawned last, a fiber with default options, and is in the
- * `next` slot of this very proc. Claim it, call it and end it with one entry into the runtime before the
- * call and one after it. The steps are those of claim.c and of bz_task_complete().
+ * The common join: the child is a fiber with default options that has not started. Claim it, call it and end it
+ * with one entry into the runtime before the call and one after it. The steps are those of claim.c and of
+ * bz_task_complete().
  * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
  */
-static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, int *result)
+static BZ_ALWAYS_INLINE bool join_near(struct bz_machine *m, struct bz_task *t, int *result)
 {
     struct bz_task *me = m->current;
-    if (m->proc == NULL || bz_load_relaxed(&m->proc->next) != bz_entry_first(t))
-        return false; /* relaxed: a hint; it is checked again in the runtime */
+    if (bz_word_is_started(&t->word))
+        return false; /* a hint; it is checked again in the runtime */
     if (BZ_UNLIKELY(me == NULL || !bz_retake_is_usual(&m->taken) || bz_trace_is_on() ||
                     bz_load_relaxed(bz_asked_of(&m->deque.ends)) != 0 || /* relaxed: a hint */
                     !bz_deque_is_surely_empty(&m->deque) || (me->marks & BZ_MARK_LOCKED)))
         return false;
+    if (BZ_UNLIKELY(t->rt != m->rt || t->ops != &bz_fiber_ops || t->traits != 0 ||
+                    !bz_claim_has_room(m)))
+        return false;
     if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
         bz_proc_lost(m);
     struct bz_proc *p = m->proc;
-    if (BZ_UNLIKELY(p == NULL) ||
-        bz_load_relaxed(&p->next) != bz_entry_first(t) || /* relaxed: ours to touch */
-        BZ_UNLIKELY(t->ops != &bz_fiber_ops || t->traits != 0 || !bz_claim_has_room(m)) ||
-        BZ_UNLIKELY(!bz_word_claim(&t->word, 0))) {
+    BZ_ASSERT(p == NULL || !p->is_plain); /* bz_retake_is_usual: it has barriers */
+    if (BZ_UNLIKELY(p == NULL) || !claim_near(m, p, t)) {
         bz_leave_on(m, BZ_IN_USER);
         return false;
     }
-    bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
-    bz_count(&p->counters, claimed);
-    bz_wait_enter_child(me, t);
+    bz_wait_enter_child_by(me, t, false);
     bz_watch_end(m, me);
     bz_watch_begin(m, t);
     BZ_PROBE(claim, t->id, me->id);
@@ -217,7 +235,7 @@ static BZ_ALWAYS_INLINE bool join_next(struct bz_machine *m, struct bz_task *t, 
         bz_locked_end(m);
     bz_watch_end(m, t);
     bz_watch_begin(m, me);
-    bz_wait_leave_child(me, t);
+    bz_wait_leave_by(me, false);
     if (result != NULL)
         *result = bz_task_result(t);
     end_claimed(m, t);
@@ -229,7 +247,7 @@ int blitz_task_join(blitz_task *t, int *result, blitz_deadline until)
 {
     struct bz_machine *m = bz_machine_self();
     if (BZ_LIKELY(m != NULL) && BZ_LIKELY(t != NULL) && until == BLITZ_FOREVER &&
-        join_next(m, (struct bz_task *)t, result))
+        join_near(m, (struct bz_task *)t, result))
         return 0;
     return join((struct bz_task *)t, until, result, NULL);
 }

@@ -91,12 +91,16 @@
 enum { BZ_WAIT_CHILD = 1, BZ_WAIT_JOB = 2, BZ_WAIT_FUTURE = 3, BZ_WAIT_TAG_MASK = 3 };
 
 /* The light half of the pattern: order earlier stores before later loads. */
-static BZ_ALWAYS_INLINE void bz_wait_order(const struct bz_runtime *rt)
+static BZ_ALWAYS_INLINE void bz_wait_order_by(bool is_plain)
 {
-    if (bz_is_plain(rt))
+    if (is_plain)
         bz_fence_seqcst(); /* [C] [L] */
     else
         bz_compiler_barrier(); /* [C] [L] */
+}
+static BZ_ALWAYS_INLINE void bz_wait_order(const struct bz_runtime *rt)
+{
+    bz_wait_order_by(bz_is_plain(rt));
 }
 
 /* The slow halves of the functions below. */
@@ -108,23 +112,34 @@ void bz_wait_outlast_cancellers(struct bz_task *me);
  * of `me` goes to the child, at once if it came before. Between enter and leave, `me` either runs the
  * child on its own stack or is parked; it holds a reference to the child throughout.
  */
-static BZ_ALWAYS_INLINE void bz_wait_enter_child(struct bz_task *me, struct bz_task *child)
+static BZ_ALWAYS_INLINE void bz_wait_enter_child_by(struct bz_task *me, struct bz_task *child,
+                                                    bool is_plain)
 {
     bz_store_release(&me->wait, (uintptr_t)child | BZ_WAIT_CHILD); /* [W] */
-    bz_wait_order(me->rt);
+    bz_wait_order_by(is_plain);
     /* relaxed: [C]; bz_wait_pass_on() reads it again */
     if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
         bz_wait_pass_on(me, child);
 }
 
+static BZ_ALWAYS_INLINE void bz_wait_enter_child(struct bz_task *me, struct bz_task *child)
+{
+    bz_wait_enter_child_by(me, child, bz_is_plain(me->rt));
+}
+
 /* End the wait. On return no canceller reads its target. */
-static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
+static BZ_ALWAYS_INLINE void bz_wait_leave_by(struct bz_task *me, bool is_plain)
 {
     bz_store_relaxed(&me->wait, 0); /* relaxed: [L] */
-    bz_wait_order(me->rt);
+    bz_wait_order_by(is_plain);
     /* relaxed: [L] */
     if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
         bz_wait_outlast_cancellers(me);
+}
+
+static BZ_ALWAYS_INLINE void bz_wait_leave(struct bz_task *me)
+{
+    bz_wait_leave_by(me, bz_is_plain(me->rt));
 }
 
 /* Record for dumps that the calling task waits for a job or a future (tagged). No other code
