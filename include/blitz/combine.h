@@ -73,7 +73,7 @@ typedef struct blitz_race {
     size_t count;
     size_t open; /* this and the rest: not yours */
     void *list;
-    bool is_begun, is_asked;
+    bool is_begun, was_polled_whole;
 } blitz_race;
 
 /*
@@ -101,7 +101,7 @@ typedef struct blitz_all {
     size_t count;
     size_t open; /* this and the rest: not yours */
     void *list;
-    bool is_begun, is_asked;
+    bool is_begun, was_polled_whole;
 } blitz_all;
 
 /*

@@ -260,7 +260,7 @@ static void spend(blitz_permit *permit, const void *value)
     if (value == NULL || is_shut) {
         c->permits--;
         bz_chan_has_room(c);
-        bz_chan_settle(c, &wakes);
+        bz_chan_serve(c, &wakes);
     } else {
         bz_chan_put_held(c, value, &wakes);
     }

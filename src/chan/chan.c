@@ -108,7 +108,7 @@ void blitz_chan_close(blitz_chan *c)
     c->is_closed = true;
     bz_chan_has_news(c);
     bz_chan_has_room(c);
-    bz_chan_settle(c, &wakes);
+    bz_chan_serve(c, &wakes);
     bz_chan_done(c, &wakes);
 }
 
@@ -124,7 +124,7 @@ size_t blitz_chan_shut(blitz_chan *c)
     c->is_closed = c->is_shut = true;
     bz_chan_has_news(c);
     bz_chan_has_room(c);
-    bz_chan_settle(c, &wakes);
+    bz_chan_serve(c, &wakes);
     bz_chan_done(c, &wakes);
     return drop_all(c, &left);
 }

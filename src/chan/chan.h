@@ -127,8 +127,8 @@ void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *
 bool bz_chan_untell(struct bz_chan_op *op);
 
 /* Serve the waiters that can be served, as many as fit into the wake list. Set wakes->has_more if the list is full. */
-void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes);
-/* End a step: drop the lock, then deliver the wake-ups, free the retired blocks, and settle the rest. */
+void bz_chan_serve(struct blitz_chan *c, struct bz_wakelist *wakes);
+/* End a step: drop the lock, then deliver the wake-ups, free the retired blocks, and serve the rest. */
 void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct bz_block *retired);
 static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
@@ -140,8 +140,8 @@ static BZ_ALWAYS_INLINE void bz_chan_done(struct blitz_chan *c, struct bz_wakeli
 
 /* ---- not under the lock ---- */
 
-/* core.c: take the lock, settle, and end the step. */
-void bz_chan_settle_all(struct blitz_chan *c);
+/* core.c: take the lock, serve the waiters, and end the step. */
+void bz_chan_serve_all(struct blitz_chan *c);
 /* core.c: add one block to an unbounded channel. 0, -ENOMEM. */
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
 /* core.c: lock, try one step, unlock, deliver; allocate if necessary. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */

@@ -2,7 +2,7 @@
  * core.c - the steps of a channel under its lock.
  *
  * A channel has one lock, one store of values and two wait queues. There are three steps: *put* a value, *take* one,
- * *hold* a slot. Each step succeeds or returns the reason why not. After a change, *settle* serves the waiters that
+ * *hold* a slot. Each step succeeds or returns the reason why not. After a change, bz_chan_serve serves the waiters that
  * the change has made servable, the first waiter first.
  *
  * If the waiter is a blocking call, the step claims its wait and copies its value while holding the lock. The claim
@@ -28,7 +28,7 @@
  *
  * I1  values.count + permits <= capacity.
  * I2  A future that is notified and has not polled since stands for one value (notified_receivers) or one
- *     free slot (notified_senders): settle leaves that many for them.
+ *     free slot (notified_senders): bz_chan_serve leaves that many for them.
  * I3  While the lock is free, no waiter could be served, except those that a thread is about
  *     to come back for (wakes->has_more).
  * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
@@ -78,7 +78,7 @@ bool bz_chan_untell(struct bz_chan_op *op)
 /* ---- a rendezvous ---- */
 
 /* Hand off the value to the first blocking receiver whose wait can be claimed. Skip futures. */
-static int pass_on(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
+static int hand_to_receiver(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
 {
     BZ_LIST_FOR_EACH_SAFE (in, &c->receivers) {
         struct bz_waiter *w = bz_waiter_of(in);
@@ -208,7 +208,7 @@ static bool serve_receiver(struct blitz_chan *c, struct bz_wakelist *wakes)
     return true;
 }
 
-void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes)
+void bz_chan_serve(struct blitz_chan *c, struct bz_wakelist *wakes)
 {
     while (!bz_wakelist_is_full(wakes))
         if (!serve_receiver(c, wakes) && !serve_sender(c, wakes))
@@ -216,12 +216,12 @@ void bz_chan_settle(struct blitz_chan *c, struct bz_wakelist *wakes)
     wakes->has_more = true; /* I3 */
 }
 
-void bz_chan_settle_all(struct blitz_chan *c)
+void bz_chan_serve_all(struct blitz_chan *c)
 {
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
     bz_chan_lock(c);
-    bz_chan_settle(c, &wakes);
+    bz_chan_serve(c, &wakes);
     bz_chan_done(c, &wakes);
 }
 
@@ -232,7 +232,7 @@ void bz_chan_done_slow(struct blitz_chan *c, struct bz_wakelist *wakes, struct b
     if (retired != NULL)
         bz_blocks_free(&c->values, retired, &c->alloc);
     if (has_more)
-        bz_chan_settle_all(c);
+        bz_chan_serve_all(c);
 }
 
 /* ---- the steps ---- */
@@ -247,11 +247,11 @@ static void put_among_waiters(struct blitz_chan *c, const void *value, struct bz
         bz_value_copy(bz_chan_op_of(w)->value, value, c->values.size);
         /* The slot stays free. If a notified sender put the value, the next sender may have the slot: I2. */
         if (!bz_list_is_empty(&c->senders))
-            bz_chan_settle(c, wakes);
+            bz_chan_serve(c, wakes);
         return;
     }
     store(c, value);
-    bz_chan_settle(c, wakes);
+    bz_chan_serve(c, wakes);
 }
 
 int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_wakelist *wakes)
@@ -259,7 +259,7 @@ int bz_chan_put(struct blitz_chan *c, const void *value, struct bz_wakelist *wak
     if (BZ_UNLIKELY(c->is_closed))
         return -EPIPE;
     if (c->capacity == 0)
-        return pass_on(c, value, wakes);
+        return hand_to_receiver(c, value, wakes);
     if (free_slots(c) == 0)
         return -EAGAIN;
     if (must_grow(c))
@@ -275,7 +275,7 @@ void bz_chan_put_held(struct blitz_chan *c, const void *value, struct bz_wakelis
 {
     c->permits--;
     put_among_waiters(c, value, wakes);
-    bz_chan_settle(c, wakes); /* it may have been the last permit of a closed channel */
+    bz_chan_serve(c, wakes); /* it may have been the last permit of a closed channel */
 }
 
 int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
@@ -284,7 +284,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
         bz_value_copy(value, bz_values_take(&c->values), c->values.size);
         bz_chan_has_room(c);
         if (!bz_list_is_empty(&c->senders) || BZ_UNLIKELY(c->is_closed))
-            bz_chan_settle(c, wakes);
+            bz_chan_serve(c, wakes);
         return 0;
     }
     if (is_drained(c))
@@ -293,7 +293,7 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
         return -EAGAIN;
     int rc = take_from_sender(c, value, wakes);
     if (rc == 0 && !bz_list_is_empty(&c->receivers))
-        bz_chan_settle(c, wakes); /* notify the next receiver that polls */
+        bz_chan_serve(c, wakes); /* notify the next receiver that polls */
     return rc;
 }
 
@@ -336,7 +336,7 @@ void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *
     else
         bz_chan_has_news(c);
     if (c->capacity == 0 && !bz_list_is_empty(&c->receivers) && !bz_list_is_empty(&c->senders))
-        bz_chan_settle(c, wakes);
+        bz_chan_serve(c, wakes);
 }
 
 int bz_chan_grow(struct blitz_chan *c)

@@ -47,7 +47,7 @@ static int look(struct bz_receive *r)
 }
 
 /* Serve the waiters, as many as fit into the wake list. Return true if some are left. */
-static bool settle(struct bz_listeners *c, struct bz_wakelist *wakes)
+static bool serve(struct bz_listeners *c, struct bz_wakelist *wakes)
 {
     struct bz_waiter *w;
     while (!bz_wakelist_is_full(wakes) && (w = bz_waiter_first(&c->receivers)) != NULL) {
@@ -79,7 +79,7 @@ void bz_listeners_end(struct bz_listeners *c)
     bool has_more;
     do {
         bz_wakelist_init(&wakes);
-        has_more = settle(c, &wakes);
+        has_more = serve(c, &wakes);
         bz_lock_drop(&c->lock, os);
         bz_wakelist_deliver(&wakes);
         if (has_more)

@@ -78,7 +78,7 @@ static bool chan_leave(struct bz_request *r, struct bz_wakelist *wakes)
 {
     struct bz_chan_op *op = op_of(r);
     if (bz_chan_untell(op))
-        bz_chan_settle(op->c, wakes); /* another waiter is notified instead */
+        bz_chan_serve(op->c, wakes); /* another waiter is notified instead */
     bz_waiter_leave(&r->waiter);
     return !op->is_done;
 }

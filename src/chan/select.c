@@ -200,7 +200,7 @@ static BZ_NOINLINE void unlock_in_full(const struct bz_selection *s, struct bz_w
         if (retired[i] != NULL)
             bz_blocks_free(&chans.c[i]->values, retired[i], &chans.c[i]->alloc);
         if (has_more)
-            bz_chan_settle_all(chans.c[i]);
+            bz_chan_serve_all(chans.c[i]);
     }
 }
 
@@ -268,7 +268,7 @@ static BZ_ALWAYS_INLINE bool select_leave(struct bz_request *r, struct bz_wakeli
             continue;
         struct bz_chan_op *op = bz_case_op(x);
         if (BZ_UNLIKELY(bz_chan_untell(op)))
-            bz_chan_settle(op->c, wakes);
+            bz_chan_serve(op->c, wakes);
         bz_waiter_leave(&op->request.waiter);
         if (!r->waiter.is_polled)
             continue;

@@ -79,7 +79,7 @@ static bool ask(blitz_select_future *f, size_t at, const blitz_waker *waker, uin
 /* ---- the end ---- */
 
 /* Record the chosen case, and cancel the futures of all others. */
-static void settle_on(blitz_select_future *f, int chosen)
+static void decide(blitz_select_future *f, int chosen)
 {
     struct inner *in = inner_of(f);
     f->result = chosen; /* I2 */
@@ -184,7 +184,7 @@ static blitz_poll select_poll(blitz_future *future, const blitz_waker *waker)
             chosen = -EAGAIN;
         else if (chosen < 0)
             return BLITZ_PENDING;
-        settle_on(f, chosen);
+        decide(f, chosen);
     }
     return poll_pinned(f, waker);
 }
@@ -198,7 +198,7 @@ static void select_cancel(blitz_future *future)
     blitz_waker wakers[BLITZ_SELECT_MAX];
     selection_of(f, &s, wakers);
     leave_lines(f, &s);
-    settle_on(f, s.chosen >= 0 ? s.chosen : -ECANCELED);
+    decide(f, s.chosen >= 0 ? s.chosen : -ECANCELED);
 }
 
 static int select_output(blitz_future *future)

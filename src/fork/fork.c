@@ -66,7 +66,7 @@ void blitz_fork_slow_(blitz_job *job)
         return; /* the join on this thread will call it */
     uint32_t was;
     (void)!bz_enter(&was); /* from here on no thread takes from us */
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     if (bz_deque_is_lone(&m->deque, job))
         share_lone(m);
     else
@@ -78,7 +78,7 @@ void blitz_share_slow_(void)
 {
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     share(m);
     bz_leave(was);
 }
@@ -151,7 +151,7 @@ int blitz_join_slow_(blitz_job *job)
     if (m == NULL)
         return 0;
     (void)!bz_enter(&was); /* from here on no thread takes from us */
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     bool is_mine = take_back(m, job);
     if (bz_deque_has_private(&m->deque))
         share(m);

@@ -9,7 +9,7 @@
  * (children.c), so n children cost 2 * n polls in all. Without a list it polls all open children.
  *
  * I1  `open` is the number of children that are not ready and not given up. It counts from the first full
- *     pass on; is_asked is false if the next poll must make one.
+ *     pass on; was_polled_whole is false if the next poll must make one.
  */
 #include <errno.h>
 
@@ -52,7 +52,7 @@ static BZ_ALWAYS_INLINE void ask_all(blitz_all *a, struct bz_readylist *list,
         a->open++;
         ask_child(a, i, bz_child_waker(list, i, waker, &room));
     }
-    a->is_asked = true;
+    a->was_polled_whole = true;
 }
 
 static void ask_woken(blitz_all *a)
@@ -76,7 +76,7 @@ static void close_list(blitz_all *a)
 static bool is_over(blitz_all *a, const blitz_waker *waker, int was)
 {
     if (a->result != was && a->mode == BLITZ_FAIL_FAST)
-        a->open = bz_children_settle(a->child, a->count, a->list, waker);
+        a->open = bz_children_poll_stopping(a->child, a->count, a->list, waker);
     return a->open == 0;
 }
 
@@ -89,7 +89,7 @@ static BZ_NOINLINE blitz_poll poll_many(blitz_all *a, const blitz_waker *waker)
     }
     if (a->list != NULL)
         bz_readylist_begin(a->list, waker);
-    if (!a->is_asked || a->list == NULL)
+    if (!a->was_polled_whole || a->list == NULL)
         ask_all(a, a->list, waker);
     else
         ask_woken(a);
@@ -115,7 +115,7 @@ static blitz_poll all_poll(blitz_future *f, const blitz_waker *waker)
 static void all_cancel(blitz_future *f)
 {
     blitz_all *a = all_of(f);
-    a->is_asked = false; /* the next poll polls those that are stopping */
+    a->was_polled_whole = false; /* the next poll polls those that are stopping */
     if (!bz_children_stop(a->child, a->count))
         close_list(a);
 }

@@ -72,8 +72,8 @@ bool bz_children_stop(blitz_child *child, size_t count)
     return are_others && stop_the_others(child, count);
 }
 
-size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist *list,
-                          const blitz_waker *waker)
+size_t bz_children_poll_stopping(blitz_child *child, size_t count, struct bz_readylist *list,
+                                 const blitz_waker *waker)
 {
     size_t open = 0;
     for (size_t i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist 
     return open;
 }
 
-size_t bz_children_settle_woken(blitz_child *child, size_t open, struct bz_readylist *list)
+size_t bz_children_poll_stopping_woken(blitz_child *child, size_t open, struct bz_readylist *list)
 {
     for (struct bz_ready_entry *e; (e = bz_readylist_next(list)) != NULL;) {
         blitz_child *c = &child[bz_readylist_index(e)];

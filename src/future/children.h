@@ -45,12 +45,12 @@ static inline const blitz_waker *bz_child_waker(struct bz_readylist *list, size_
 }
 
 /* Poll the children that were asked to stop. Return how many of them are not ready. */
-BZ_MUST_USE size_t bz_children_settle(blitz_child *child, size_t count, struct bz_readylist *list,
-                                      const blitz_waker *waker);
+BZ_MUST_USE size_t bz_children_poll_stopping(blitz_child *child, size_t count,
+                                             struct bz_readylist *list, const blitz_waker *waker);
 /* Poll the woken children among those that were asked to stop. `open` is the number that were not ready before; return
  * the number after. */
-BZ_MUST_USE size_t bz_children_settle_woken(blitz_child *child, size_t open,
-                                            struct bz_readylist *list);
+BZ_MUST_USE size_t bz_children_poll_stopping_woken(blitz_child *child, size_t open,
+                                                   struct bz_readylist *list);
 
 /* Initialize each fate and choose the class: ops[] has a table for each. Return -EINVAL if a child has
  * no future. */

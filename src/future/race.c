@@ -18,7 +18,7 @@
  * (children.c), later polls poll only those, in the order of their wake-ups. So of several children that are
  * ready at the same time any may win.
  *
- * I2  is_asked is false if the next poll must make a pass over all children; `open` is the number of losers
+ * I2  was_polled_whole is false if the next poll must make a pass over all children; `open` is the number of losers
  *     that are not ready yet.
  * I1  winner is OPEN until the second phase begins, and stays as it is from then on.
  */
@@ -92,10 +92,10 @@ static void close_list(blitz_race *r)
 }
 
 /* True if this poll must make a pass over all children. */
-static bool is_asked_anew(blitz_race *r)
+static bool polls_all(blitz_race *r)
 {
-    bool is_anew = !r->is_asked || r->list == NULL;
-    r->is_asked = true;
+    bool is_anew = !r->was_polled_whole || r->list == NULL;
+    r->was_polled_whole = true;
     return is_anew;
 }
 
@@ -103,16 +103,16 @@ static bool is_asked_anew(blitz_race *r)
 static bool is_over(blitz_race *r, const blitz_waker *waker)
 {
     if (r->winner == OPEN) {
-        size_t winner = is_asked_anew(r) ? ask_all(r, r->list, waker) : ask_woken(r);
+        size_t winner = polls_all(r) ? ask_all(r, r->list, waker) : ask_woken(r);
         if (winner == OPEN)
             return false;
         r->winner = winner; /* I1 */
-        r->is_asked = false;
+        r->was_polled_whole = false;
         if (!bz_children_stop(r->child, r->count))
             return true;
     }
-    r->open = is_asked_anew(r) ? bz_children_settle(r->child, r->count, r->list, waker)
-                               : bz_children_settle_woken(r->child, r->open, r->list);
+    r->open = polls_all(r) ? bz_children_poll_stopping(r->child, r->count, r->list, waker)
+                           : bz_children_poll_stopping_woken(r->child, r->open, r->list);
     return r->open == 0;
 }
 
@@ -146,7 +146,7 @@ static blitz_poll race_poll(blitz_future *f, const blitz_waker *waker)
         if (!bz_children_stop(r->child, r->count))
             return BLITZ_READY;
     }
-    size_t open = bz_children_settle(r->child, r->count, NULL, waker);
+    size_t open = bz_children_poll_stopping(r->child, r->count, NULL, waker);
     return open == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
 
@@ -156,7 +156,7 @@ static void race_cancel(blitz_future *f)
     if (r->winner != OPEN)
         return; /* the losers are cancelled already */
     r->winner = r->count;
-    r->is_asked = false;
+    r->was_polled_whole = false;
     if (!bz_children_stop(r->child, r->count))
         close_list(r);
 }

@@ -36,7 +36,7 @@ static blitz_poll timeout_poll(blitz_future *f, const blitz_waker *waker)
         return BLITZ_PENDING;
     t->result = -ETIMEDOUT;
     bz_child_stop(&t->child);
-    return bz_children_settle(&t->child, 1, NULL, waker) == 0 ? BLITZ_READY : BLITZ_PENDING;
+    return bz_children_poll_stopping(&t->child, 1, NULL, waker) == 0 ? BLITZ_READY : BLITZ_PENDING;
 }
 
 static void timeout_cancel(blitz_future *f)

@@ -70,7 +70,7 @@ static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 
 /* Other operations wait for the same half and are not notified: a backend that passes its list at
  * each wait must know of them. */
-static BZ_NOINLINE void pass_on(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
+static BZ_NOINLINE void notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
 {
     struct bz_half *h = &f->half[op->side];
     wake_one(h, next);
@@ -121,7 +121,7 @@ bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
     if (bz_attempt_left_more(op, result))
         bz_half_set_ready(h, true);
     if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
-        pass_on(f, op, next);
+        notify_next(f, op, next);
     op->result = result;
     op->state = BZ_OP_DONE;
     bz_file_leave_unlock(f, op);

@@ -386,7 +386,7 @@ static void uring_cancel(struct bz_poll *poll, struct bz_op *op)
  * nothing, and the connection stays in the backlog beside sleeping accepts (bug class 20). So those
  * are cancelled without a request and submitted again: then they check the backlog. Under the
  * file's lock. */
-static void pass_on(struct bz_file *f)
+static void restart_accepts(struct bz_file *f)
 {
     struct pollfd line = {.fd = f->fd, .events = POLLIN};
     if (bz_list_is_empty(&f->flying) || bz_sys->poll(&line, 1, 0) != 1)
@@ -728,7 +728,7 @@ static void uring_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
     bz_list_remove(&op->request.waiter.in);
     bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait without events is harmless */
     if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
-        pass_on(f);
+        restart_accepts(f);
     if (result == -ECANCELED && f->is_closing)
         result = -EBADF;
     op->result = err != 0 ? err : result;

@@ -22,7 +22,7 @@
 #include "proc/place.h"
 #include "wait/wait.h"
 
-void bz_wait_pass_on(struct bz_task *me, struct bz_task *child)
+void bz_wait_cancel_child(struct bz_task *me, struct bz_task *child)
 {
     if (bz_word_is_cancelled(&me->word))
         bz_task_cancel(child);
@@ -49,7 +49,7 @@ void bz_task_cancel_barrier(struct bz_runtime *rt)
 
 /* End the wait of t, or return the child to pass the cancel on to, with a reference, or NULL. We
  * hold the lock of t, so the target of its wait is alive. */
-static struct bz_task *end_or_pass_on(struct bz_task *t, uintptr_t wait)
+static struct bz_task *end_or_cancel_child(struct bz_task *t, uintptr_t wait)
 {
     void *in = (void *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK); /* NOLINT: a tagged pointer */
     if (wait == 0 || !bz_word_is_cancelled(&t->word))
@@ -78,7 +78,7 @@ static struct bz_task *deliver(struct bz_task *t)
     bz_jobs_cancel(t);
     bz_lock_take(&t->lock, os); /* park.c I2 */
     uintptr_t wait = wait_of(t);
-    struct bz_task *child = end_or_pass_on(t, wait);
+    struct bz_task *child = end_or_cancel_child(t, wait);
     bz_lock_drop(&t->lock, os);
     if (wait == 0)
         bz_task_wake(t);

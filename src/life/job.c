@@ -253,7 +253,7 @@ bool bz_jobs_look(struct bz_runtime *rt)
         bool is_exposed, is_private;
         see(m, &is_exposed, &is_private);
         is_any |= is_exposed;
-        is_stuck |= m->jobs.is_asked = is_private;
+        is_stuck |= m->jobs.is_target = is_private;
     }
     if (is_any)
         bz_rouse_one(rt);
@@ -264,7 +264,7 @@ void bz_jobs_ask(struct bz_runtime *rt)
 {
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
         struct bz_machine *m = bz_machines_at(rt, i);
-        if (!m->jobs.is_asked)
+        if (!m->jobs.is_target)
             continue;
         m->jobs.is_gone = bz_retake_ask(&m->taken); /* its proc, perhaps: it burns */
         bz_deque_halt(&m->deque);
@@ -290,9 +290,9 @@ unsigned bz_jobs_fetch(struct bz_runtime *rt)
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
         struct bz_machine *m = bz_machines_at(rt, i);
         struct blitz_job *all = NULL;
-        if (!m->jobs.is_asked)
+        if (!m->jobs.is_target)
             continue;
-        m->jobs.is_asked = false;
+        m->jobs.is_target = false;
         if (bz_retake_may(&m->taken))
             all = bz_deque_take_all(&m->deque, (void *)bz_look_word(&m->current));
         bz_retake_end(&m->taken, m->jobs.is_gone);

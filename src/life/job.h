@@ -27,7 +27,7 @@ struct bz_jobs {
     struct bz_job_task *reserve; /* a header for the next one; the machine's own */
     uint64_t seen;               /* deque.exposures when the monitor last looked; the monitor's */
     uintptr_t seen_newest;       /* its newest private job then; likewise */
-    bool is_asked;               /* the monitor is about to take them all; likewise */
+    bool is_target;              /* the monitor is about to take them all; likewise */
     bool is_gone;                /* its machine has lost its proc and does not know; likewise */
 };
 

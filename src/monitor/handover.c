@@ -249,7 +249,7 @@ static bool see_clocks(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 
 static void choose(struct bz_proc *p)
 {
-    p->seen.moves = p->seen.is_asked = true;
+    p->seen.moves = p->seen.is_target = true;
 }
 
 /* Choose one hog: the first that has work that only its proc can run, or any. */

@@ -154,7 +154,7 @@ static void see(struct bz_proc *p, uint64_t now)
     seen->call_since_ns = call_since(seen, &before, where, now);
     bool is_orphan = bz_proc_state_of(seen->word) == BZ_PROC_ORPHAN;
     seen->is_stuck = is_orphan || (is_same && before.is_away && seen->is_away);
-    seen->is_asked = seen->is_stuck && is_held && has_private(p, &before);
+    seen->is_target = seen->is_stuck && is_held && has_private(p, &before);
     seen->moves = false;
     p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
 }
@@ -229,14 +229,14 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
     bool is_any = false;
     for (unsigned i = 0; i < rt->proc_count; i++)
-        rt->procs[i].seen.is_asked &= is_wanted;
+        rt->procs[i].seen.is_target &= is_wanted;
     bz_handover_choose(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        p->seen.is_hurried = !p->seen.is_asked && does_keep_waiting(rt, p);
-        if (p->seen.is_asked || p->seen.is_hurried)
+        p->seen.is_hurried = !p->seen.is_target && does_keep_waiting(rt, p);
+        if (p->seen.is_target || p->seen.is_hurried)
             (void)bz_retake_ask(&bz_proc_machine(rt, p->seen.word)->taken);
-        is_any |= p->seen.is_asked || p->seen.is_hurried;
+        is_any |= p->seen.is_target || p->seen.is_hurried;
     }
     return is_any;
 }
@@ -285,7 +285,7 @@ static void rescue(struct bz_runtime *rt, uint64_t now, bool is_wanted)
     pay(rt);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        if (p->seen.is_asked && !p->seen.moves)
+        if (p->seen.is_target && !p->seen.moves)
             take_from(rt, p);
         else if (p->seen.is_hurried)
             hurry(rt, p);

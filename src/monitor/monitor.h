@@ -37,7 +37,7 @@ struct bz_monitor_seen {
     uint64_t call_since_ns; /* when it was first seen in this system call; 0: in none */
     bool is_away;           /* in user code, or in a call */
     bool is_stuck;          /* ... at two looks, in the same task */
-    bool is_asked;          /* to take entries from, at this look */
+    bool is_target;         /* to take entries from, at this look */
     bool is_hurried;        /* to check for urgent tasks, at this look */
     bool moves;             /* the whole proc moves */
     bool was_home;          /* it listens for all procs, or once did: gather.c */

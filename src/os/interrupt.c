@@ -72,7 +72,7 @@ static struct sigaction previous;                     /* I1 */
 static bz_atomic(bz_os_interrupted_fn *) interrupted; /* NULL: no watcher */
 static char mark;                                     /* each of our signals carries its address */
 
-static void pass_on(int signal, siginfo_t *info, void *context)
+static void call_earlier_handler(int signal, siginfo_t *info, void *context)
 {
     if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)
         return; /* the default is to do nothing */
@@ -93,7 +93,7 @@ static void on_interrupt(int signal, siginfo_t *info, void *context)
         fn(PC_OF((ucontext_t *)context));
     bool has_value = info->si_code == SI_QUEUE || info->si_code == SI_TIMER;
     if (!has_value || info->si_value.sival_ptr != &mark)
-        pass_on(signal, info, context);
+        call_earlier_handler(signal, info, context);
     errno = saved;
 }
 

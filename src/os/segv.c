@@ -78,7 +78,7 @@ static bool has_previous(int signal)
 }
 
 /* Do what would have happened without blitz. */
-static void pass_on(int signal, siginfo_t *info, void *context)
+static void call_earlier_handler(int signal, siginfo_t *info, void *context)
 {
     const struct sigaction *to = previous_of(signal);
     bool was_sent = info->si_code <= 0;
@@ -111,7 +111,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     if (explain != NULL && info->si_code > 0)
         length = explain(info->si_addr, text, sizeof text);
     if (length == 0) {
-        pass_on(signal, info, context);
+        call_earlier_handler(signal, info, context);
     } else {
         say(text, length);
         if (!has_previous(signal)) {
@@ -119,7 +119,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
             if (count > OWN_FRAMES)
                 BACKTRACE_SAY(frame + OWN_FRAMES, count - OWN_FRAMES);
         }
-        pass_on(signal, info, context); /* the default action: it happens again */
+        call_earlier_handler(signal, info, context); /* the default action: it happens again */
     }
     errno = saved;
 }

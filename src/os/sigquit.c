@@ -40,7 +40,7 @@ static struct bz_lock lock = BZ_LOCK_INIT; /* guards everything the handler does
 static unsigned watchers;
 static struct sigaction previous; /* I2 */
 
-static void pass_on(int signal, siginfo_t *info, void *context)
+static void call_earlier_handler(int signal, siginfo_t *info, void *context)
 {
     if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)
         return;
@@ -60,7 +60,7 @@ static void on_quit(int signal, siginfo_t *info, void *context)
             fn(place[i].ctx);
     }
     bz_fetch_sub_seqcst(&inside, 1); /* [H] */
-    pass_on(signal, info, context);
+    call_earlier_handler(signal, info, context);
     errno = saved;
 }
 

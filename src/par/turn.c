@@ -47,7 +47,7 @@ static struct blitz_job *take_out(void)
     struct blitz_job *oldest = NULL, **end = &oldest;
     uint32_t was;
     struct bz_machine *m = bz_enter_as(&was);
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     for (struct blitz_job *job; (job = bz_deque_take_oldest(&m->deque, m->current)) != NULL;) {
         if (job->task_ != m->current) {
             send_off(m, job);
@@ -108,7 +108,7 @@ bool bz_par_take_back(struct blitz_job *job)
     if (m == NULL)
         return true;
     (void)!bz_enter(&was); /* from here on no worker steals from us */
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     bool is_ours = bz_deque_take_back(&m->deque, job);
     if (is_ours)
         bz_job_was_joined(job);

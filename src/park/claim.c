@@ -125,13 +125,13 @@ static BZ_NOINLINE enum bz_ran run_marked(struct bz_machine *m, struct bz_task *
 {
     uint32_t was;
     (void)!bz_enter_on(m, &was);
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     struct bz_deque_mark mark = bz_deque_mark(&m->deque, me);
     m->current = t;
     bz_leave_on(m, was);
     enum bz_ran ran = call(t);
     m = bz_enter_as(&was); /* the child may have moved to another machine */
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     if (ran == BZ_RAN_DONE)
         bz_watch_jobs(m, t, m->deque.marked, true);
     bz_deque_unmark(&m->deque, &mark);

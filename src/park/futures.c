@@ -131,7 +131,7 @@ static void join_cancel(blitz_future *future)
 }
 
 /* Cancel of a pinned join: cancel the task; the wait goes on. */
-static void join_pass_on(blitz_future *future)
+static void join_cancel_child(blitz_future *future)
 {
     struct bz_join *j = join_of(future);
     if (j->task != NULL)
@@ -185,7 +185,7 @@ void blitz_task_join_future_init(blitz_join_future *f, blitz_task *t)
 
 void blitz_task_join_linked_future_init(blitz_join_future *f, blitz_task *t)
 {
-    static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_pass_on,
+    static const blitz_future_ops ops = {"join", BLITZ_PINNED, join_poll, join_cancel_child,
                                          join_output};
     join_init(f, t, &ops);
 }

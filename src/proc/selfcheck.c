@@ -69,7 +69,7 @@ static void *left_behind(struct bz_machine *m, const struct blitz_job *below, bo
 void bz_watch_jobs(struct bz_machine *m, struct bz_task *t, const struct blitz_job *below,
                    bool has_others)
 {
-    bz_deque_settle(&m->deque);
+    bz_deque_catch_up(&m->deque);
     void *fn = left_behind(m, below, has_others);
     BZ_CHECK(fn == NULL,
              "task %llu (%s) ends, and has forked a job of function %p but not joined it",

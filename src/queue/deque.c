@@ -297,7 +297,7 @@ static bool is_still_exposed(struct bz_deque *d)
 
 enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
 {
-    bz_deque_settle(d);
+    bz_deque_catch_up(d);
     if (bz_load_relaxed(&d->exposed) != NULL && is_still_exposed(d)) /* relaxed: only we fill it */
         return BZ_SHARED_BEFORE;
     struct blitz_job *job = take_private(d, task);
@@ -319,7 +319,7 @@ void bz_deque_ask(struct bz_deque *d)
 
 void bz_deque_push(struct bz_deque *d, struct blitz_job *job)
 {
-    bz_deque_settle(d);
+    bz_deque_catch_up(d);
     job->link_ = d->ends.newest_;
     set_newest(d, job);
 }
@@ -331,7 +331,7 @@ bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job)
 }
 
 /* Drop all jobs from `taken` on. The marked job was among them. */
-void bz_deque_settle_slow(struct bz_deque *d)
+void bz_deque_catch_up_slow(struct bz_deque *d)
 {
     struct blitz_job *above = NULL, *j = newest(d);
     while (j != NULL && j != d->taken) {
@@ -375,7 +375,7 @@ static bool take_from_list(struct bz_deque *d, struct blitz_job *job)
 
 bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
 {
-    bz_deque_settle(d);
+    bz_deque_catch_up(d);
     struct blitz_job *seen = bz_load_relaxed(&d->exposed); /* relaxed: a first guess */
     if (seen == job &&
         bz_cas_strong_rlx_rlx(&d->exposed, &seen, NULL)) { /* relaxed: it was ours all the time */
@@ -387,7 +387,7 @@ bool bz_deque_take_back(struct bz_deque *d, struct blitz_job *job)
 
 struct blitz_job *bz_deque_take_oldest(struct bz_deque *d, void *task)
 {
-    bz_deque_settle(d);
+    bz_deque_catch_up(d);
     struct blitz_job *job = bz_xchg_relaxed(&d->exposed, NULL); /* relaxed: it was ours all along */
     bz_store_relaxed(attention_of(d), LOOK);                    /* relaxed: ours to look at; I3 */
     return job != NULL ? job : take_private(d, task);
@@ -458,7 +458,7 @@ static struct blitz_job *take_the_rest(struct bz_deque *d, struct blitz_job *all
 
 struct blitz_job *bz_deque_drain(struct bz_deque *d, void *task)
 {
-    bz_deque_settle(d);
+    bz_deque_catch_up(d);
     struct blitz_job *all = turn_over(d, newest(d), false, task);
     set_newest(d, NULL);
     d->marked = NULL;

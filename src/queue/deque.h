@@ -63,11 +63,11 @@ void bz_job_was_joined(struct blitz_job *job);
 /* ---- the owner ---- */
 
 /* Account for a list that was taken meanwhile. In the runtime, before any of the functions below. */
-void bz_deque_settle_slow(struct bz_deque *d);
-static inline void bz_deque_settle(struct bz_deque *d)
+void bz_deque_catch_up_slow(struct bz_deque *d);
+static inline void bz_deque_catch_up(struct bz_deque *d)
 {
     if (BZ_UNLIKELY(d->is_taken))
-        bz_deque_settle_slow(d);
+        bz_deque_catch_up_slow(d);
 }
 
 /* Add a job without exposing any, in the runtime. */

@@ -104,7 +104,7 @@ int blitz_thread_unlock(void)
 
 /* ---- waiting ---- */
 
-void bz_locked_pass_on(struct bz_machine *m)
+void bz_locked_release_proc(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     bz_handoff_rest(&m->locked.offer, false);

@@ -41,7 +41,7 @@ static inline bool bz_entry_is_locked(bz_entry e)
 }
 
 /* The machine's task is locked and about to leave its stack: pass the proc on to another machine. */
-void bz_locked_pass_on(struct bz_machine *m);
+void bz_locked_release_proc(struct bz_machine *m);
 /* The entry that was found is locked: give our proc to its machine. We have none any more. */
 void bz_locked_hand_over(struct bz_machine *m, bz_entry e);
 /* On g0: wait until our task is woken, and resume it. Returns when the machine has left its stack again. */

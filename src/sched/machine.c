@@ -146,7 +146,7 @@ static bz_entry unless_locked(struct bz_machine *m, bz_entry e)
 static bz_entry successor(struct bz_machine *m)
 {
     if (BZ_UNLIKELY((m->current->marks & BZ_MARK_LOCKED) || bz_machine_is_guest(m))) {
-        bz_locked_pass_on(m);
+        bz_locked_release_proc(m);
         return 0;
     }
     if (BZ_UNLIKELY(m->proc == NULL) && !bz_proc_regain(m))
@@ -315,7 +315,7 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
 static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
 {
     m->current = t;
-    m->runner->parks_left = 1; /* see settle() */
+    m->runner->parks_left = 1; /* see bz_trim_stack */
     bz_count_here(m, run);
     bz_watch_begin(m, t);
     bz_leave_on(m, BZ_IN_USER);
@@ -392,8 +392,8 @@ static void guest_main(void *task)
     call(task);
     struct bz_machine *m = bz_machine_self();
     if (bz_machine_is_guest(m))
-        bz_locked_pass_on(m); /* guest.c I2 */
-    runner_main(NULL);        /* without a proc: home */
+        bz_locked_release_proc(m); /* guest.c I2 */
+    runner_main(NULL);             /* without a proc: home */
 }
 
 void bz_guest_run(struct bz_machine *m, struct bz_task *t)

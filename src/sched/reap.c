@@ -58,7 +58,7 @@ static struct bz_proc *home_of_completions(struct bz_proc *p)
     return home != p ? home : NULL;
 }
 
-static void pass_on(struct bz_proc *home, struct bz_task *t)
+static void send_home(struct bz_proc *home, struct bz_task *t)
 {
     bz_trace_wake(t, 0);
     (void)!bz_monitor_is_up(home->rt); /* a task there may run for long */
@@ -75,7 +75,7 @@ static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_reap
         for (int s = 0; s < BZ_SIDES; s++) {
             bool is_near = wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt;
             if (is_near && BZ_UNLIKELY(home != NULL))
-                pass_on(home, wakes[s].task);
+                send_home(home, wakes[s].task);
             else if (is_near)
                 is_more |= queue_here(m, wakes[s].task);
             else

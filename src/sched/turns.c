@@ -143,7 +143,7 @@ static bool has_no_proc(struct bz_machine *m)
 void bz_turns_interruptd(uintptr_t pc)
 {
     struct bz_machine *m = bz_machine_self();
-    if (m == NULL || !bz_halt_is_asked(&m->turn.halt))
+    if (m == NULL || !bz_halt_is_requested(&m->turn.halt))
         return;
     bool may = bz_machine_may_interrupt(m) && has_no_proc(m) && bz_self_holds() == 0;
     if (may && bz_code_may_stop(pc)) {
@@ -362,7 +362,7 @@ static unsigned make_room(struct bz_machine **hogs, unsigned n, uint64_t now, ui
     for (unsigned i = 0; i < n; i++) {
         struct bz_machine *m = hogs[i];
         uint64_t ran = now - m->turn.since_ns;
-        if (bz_halt_is_asked(&m->turn.halt))
+        if (bz_halt_is_requested(&m->turn.halt))
             continue;
         if (m->is_proven && (asked < over || (asked < over + waiting && ran + EARLY_NS >= slice))) {
             bz_turns_stop(m, now);
@@ -389,7 +389,7 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
     for (unsigned i = stopped; i < n; i++) {
         if (!bz_halt_is_running(&hogs[i]->turn.halt) && n <= allowed)
             bz_turns_go(hogs[i], now); /* there is room for all */
-        if (bz_halt_is_asked(&hogs[i]->turn.halt))
+        if (bz_halt_is_requested(&hogs[i]->turn.halt))
             next = sooner(next, insist(hogs[i], now));
         running += bz_halt_is_running(&hogs[i]->turn.halt);
     }
@@ -477,7 +477,7 @@ static uint64_t look_at_asked(struct bz_turns *t, uint64_t now)
     unsigned left = 0;
     for (unsigned i = 0; i < t->asked_count; i++) {
         struct bz_machine *m = t->asked[i];
-        if (!bz_halt_is_asked(&m->turn.halt))
+        if (!bz_halt_is_requested(&m->turn.halt))
             continue;
         next = sooner(next, insist(m, now));
         t->asked[left++] = m;
@@ -490,7 +490,7 @@ static void note_asked(struct bz_turns *t, struct bz_machine **hogs, unsigned n)
 {
     t->asked_count = 0;
     for (unsigned i = 0; i < n; i++)
-        if (bz_halt_is_asked(&hogs[i]->turn.halt) && t->asked_count < BZ_TURNS_ASKED)
+        if (bz_halt_is_requested(&hogs[i]->turn.halt) && t->asked_count < BZ_TURNS_ASKED)
             t->asked[t->asked_count++] = hogs[i];
 }
 

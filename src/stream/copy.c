@@ -149,7 +149,7 @@ static int empty_pipe(struct copying *c, int pipe, size_t bytes)
 
 /* Write the bytes in the pipe. Returns 0; -EOPNOTSUPP: they were written, but splice cannot be used
  * any more. */
-static int pass_on(struct copying *c, int pipe, size_t bytes)
+static int write_from_pipe(struct copying *c, int pipe, size_t bytes)
 {
     while (bytes > 0) {
         int64_t n = c->to.ops->inside->from_pipe(c->to.ctx, pipe, bytes, deadline_of(c));
@@ -183,7 +183,7 @@ static int copy_by_pipe(struct copying *c)
         if (n > 0)
             touch(c);
         is_over = n == 0;
-        err = n > 0 ? pass_on(c, pipe[0], (size_t)n) : is_refused(n) ? -EOPNOTSUPP : (int)n;
+        err = n > 0 ? write_from_pipe(c, pipe[0], (size_t)n) : is_refused(n) ? -EOPNOTSUPP : (int)n;
     }
     bz_raw_close(pipe[0]);
     bz_raw_close(pipe[1]);

@@ -148,7 +148,7 @@ static bool hand_over(struct bz_mutex *m, struct bz_sync_op *n, struct bz_wakeli
 }
 
 /* Release the mutex, which the caller holds: LOCKED is set, WOKEN is not, and no other thread changes the word (I3). */
-static void pass_on(struct bz_mutex *m, struct bz_wakelist *wakes)
+static void release_to_next(struct bz_mutex *m, struct bz_wakelist *wakes)
 {
     for (struct bz_sync_op *n; (n = bz_waitq_first(&m->q)) != NULL;) {
         if (is_out_of_patience(n)) {
@@ -175,7 +175,7 @@ static void mutex_serve(void *owner, struct bz_wakelist *wakes)
         if (word & (LOCKED | WOKEN))
             return;
     } while (!bz_cas_weak_acq_rlx(&m->word, &word, word | LOCKED)); /* [L] */
-    pass_on(m, wakes);
+    release_to_next(m, wakes);
 }
 
 /* Take back the notification or the mutex of a future that is cancelled. */
@@ -185,7 +185,7 @@ static void mutex_give_back(struct bz_sync_op *n, struct bz_wakelist *wakes)
     if (n->request.waiter.state == BZ_WAITER_NOTIFIED)
         bz_fetch_and_relaxed(&m->word, ~(uint32_t)WOKEN); /* relaxed: a flag; I2 */
     else
-        pass_on(m, wakes);
+        release_to_next(m, wakes);
 }
 
 static const void *mutex_holder(const struct bz_request *r)
@@ -271,7 +271,7 @@ static BZ_NOINLINE void unlock_slowly(struct bz_mutex *m)
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
     bz_waitq_take(&m->q, os);
-    pass_on(m, &wakes);
+    release_to_next(m, &wakes);
     bz_waitq_end(&m->q, m, &locking, &wakes, os);
 }
 

@@ -120,7 +120,7 @@ static const struct bz_sync_op_ops getting = {
 /* ---- making ---- */
 
 /* Under the lock: publish the value, or return to EMPTY after an error. */
-static void settle(struct bz_once *o, int err, void *value)
+static void finish(struct bz_once *o, int err, void *value)
 {
     if (err != 0) {
         bz_store_relaxed(&o->word, EMPTY); /* relaxed: the lock is held */
@@ -139,7 +139,7 @@ static int make(struct bz_once *o, blitz_once_fn fn, void *arg)
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
     bz_waitq_take(&o->q, os);
-    settle(o, err, value);
+    finish(o, err, value);
     once_serve(o, &wakes);
     bz_waitq_end(&o->q, o, &getting, &wakes, os);
     return err;
@@ -184,7 +184,7 @@ int blitz_once_set(blitz_once *once, void *value)
     bz_waitq_take(&o->q, os);
     uint64_t state = word_of(o) & STATE;
     if (state == EMPTY)
-        settle(o, 0, value);
+        finish(o, 0, value);
     once_serve(o, &wakes);
     bz_waitq_end(&o->q, o, &getting, &wakes, os);
     return state == EMPTY ? 0 : state == BUSY ? -EBUSY : -EEXIST;

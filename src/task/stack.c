@@ -102,7 +102,7 @@ static void deep_pages_discard(struct bz_stack *s)
 }
 
 /* The slow path of bz_stack_trim: the stack is wide, or becomes wide. */
-static void depth_settle(struct bz_stack *s, const void *sp)
+static void depth_record(struct bz_stack *s, const void *sp)
 {
     bool is_broken = !s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS);
     if (!s->is_wide) {
@@ -132,7 +132,7 @@ BZ_NOINLINE void bz_stack_trim(struct bz_stack *s)
     if (s->guard == BZ_STACK_GUARD_CANARY)
         canary_check(s);
     if (s->is_wide || !pattern_is_whole(s, s->mark, MARK_WORDS))
-        depth_settle(s, __builtin_frame_address(0));
+        depth_record(s, __builtin_frame_address(0));
 }
 
 /* ---- the control block ------------------------------------------------------------------------ */

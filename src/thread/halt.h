@@ -37,7 +37,7 @@ static inline bool bz_halt_is_running(struct bz_halt *h)
     return bz_load_relaxed(&h->word) == BZ_HALT_RUNS; /* relaxed: likewise */
 }
 
-static inline bool bz_halt_is_asked(struct bz_halt *h)
+static inline bool bz_halt_is_requested(struct bz_halt *h)
 {
     return bz_load_relaxed(&h->word) == BZ_HALT_ASKED; /* relaxed: likewise */
 }

@@ -104,7 +104,7 @@ static BZ_ALWAYS_INLINE void bz_wait_order(const struct bz_runtime *rt)
 }
 
 /* The slow halves of the functions below. */
-void bz_wait_pass_on(struct bz_task *me, struct bz_task *child);
+void bz_wait_cancel_child(struct bz_task *me, struct bz_task *child);
 void bz_wait_outlast_cancellers(struct bz_task *me);
 
 /*
@@ -117,9 +117,9 @@ static BZ_ALWAYS_INLINE void bz_wait_enter_child_by(struct bz_task *me, struct b
 {
     bz_store_release(&me->wait, (uintptr_t)child | BZ_WAIT_CHILD); /* [W] */
     bz_wait_order_by(is_plain);
-    /* relaxed: [C]; bz_wait_pass_on() reads it again */
+    /* relaxed: [C]; bz_wait_cancel_child() reads it again */
     if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
-        bz_wait_pass_on(me, child);
+        bz_wait_cancel_child(me, child);
 }
 
 static BZ_ALWAYS_INLINE void bz_wait_enter_child(struct bz_task *me, struct bz_task *child)

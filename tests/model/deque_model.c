@@ -264,7 +264,7 @@ static void given_an_owner_in_user_code(void)
 static void enter(uint32_t *was)
 {
     m_assert(bz_retake_enter(&retake, was));
-    bz_deque_settle(&deque);
+    bz_deque_catch_up(&deque);
 }
 
 static void fork_in_user_code(int i)

@@ -85,7 +85,7 @@ MODEL(halt, a_thread_whose_stop_is_over_goes_on_by_itself)
     m_threads(asks, comes_by);
     m_assert(!bz_halt_is_stopped(&h));
     m_sometimes(stops == 1);
-    m_sometimes(bz_halt_is_asked(&h)); /* it came by too early */
+    m_sometimes(bz_halt_is_requested(&h)); /* it came by too early */
 }
 
 /* Both end the stop: one of them does. */
@@ -112,7 +112,7 @@ MODEL(halt, an_end_of_its_own_swallows_no_later_question)
     given();
     wants_out = true;
     m_threads(asks_lets_go_and_asks, comes_by);
-    m_assert(!had_stopped || bz_halt_is_asked(&h));
+    m_assert(!had_stopped || bz_halt_is_requested(&h));
     m_sometimes(had_stopped);
 }
 

@@ -18,7 +18,7 @@ static int interrupt(const struct bz_os *os, uint32_t id)
     struct bz_machine *m = &machine[id - 1];
     (void)os;
     signals[id - 1]++;
-    CHECK(bz_halt_is_asked(&m->turn.halt));
+    CHECK(bz_halt_is_requested(&m->turn.halt));
     if (!is_deaf[id - 1])
         bz_store_relaxed(&m->turn.halt.word, BZ_HALT_STOPPED);
     return 0;
@@ -176,13 +176,13 @@ TEST(turns, a_stop_request_that_is_no_longer_needed_is_withdrawn)
     pass(3, 1, 3);
     unsigned asked = 0;
     for (unsigned i = 0; i < 3; i++)
-        asked += bz_halt_is_asked(&machine[i].turn.halt);
+        asked += bz_halt_is_requested(&machine[i].turn.halt);
     CHECK_EQ(asked, 2u);
 
     pass(3, 3, 1);
 
     for (unsigned i = 0; i < 3; i++)
-        CHECK(!bz_halt_is_asked(&machine[i].turn.halt));
+        CHECK(!bz_halt_is_requested(&machine[i].turn.halt));
 }
 
 /* The monitor sleeps until then: while a hog waits for its turn it must return. */
