@@ -40,9 +40,8 @@ BZ_MUST_USE int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code,
                                  const blitz_piece *pieces, size_t count, struct msghdr *out);
 
 /* Descriptors passed with a message: unix.c. */
-union bz_fds_control {
-    struct cmsghdr header; /* for its alignment */
-    char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
+struct bz_fds_control {
+    _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
 };
 /* A message of one buffer with an address or descriptors. It must not move once it is set up. */
 struct bz_message {
@@ -50,7 +49,7 @@ struct bz_message {
     struct iovec piece;
     union {
         struct sockaddr_storage name;
-        union bz_fds_control control;
+        struct bz_fds_control control;
     } beside;
 };
 /* Check the arguments and set up a message: udp.c, and unix.c. Returns 0 or a negative errno. */

@@ -59,7 +59,7 @@ static int check(struct bz_socket *s, unsigned may, const void *data, size_t byt
     return bytes == 0 || (fds == NULL && fd_count > 0) ? -EINVAL : 0;
 }
 
-static void attach(struct msghdr *message, union bz_fds_control *control, const blitz_fd *fds,
+static void attach(struct msghdr *message, struct bz_fds_control *control, const blitz_fd *fds,
                    size_t fd_count)
 {
     if (fd_count == 0)
