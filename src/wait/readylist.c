@@ -25,12 +25,17 @@
  * on to its own waker. Only the parent's poll touches the heap, so it needs no lock. If there is no
  * memory for one more time, the child is queued at once: the next poll polls it, whatever the poll is for.
  *
+ * The parent of a set may be a plain thread in one poll and a task in the next. A task does not poll again by a
+ * time: a timer wakes it, and the sleep arms the timer when a worker polls it. So a poll on a worker queues all
+ * children of the heap, and the heap is empty afterwards.
+ *
  * I1  entry.next is NULL, or the entry is in the queue, once. Of the last one it is END.
  * I2  queued is the number of entries in the queue.
  * I3  If the queue is not empty and the parent is not inside its poll, the parent has been woken or closed,
  *     or sleeps until a time that a child in the queue has named.
  * I5  The queue holds a reference to each loose entry in it. A closed list has no queue.
- * I4  The heap holds a child at most once, with the earliest time it has named since it was taken out.
+ * I4  The heap holds a child at most once, with the earliest time it has named since it was taken out. It is
+ *     empty after the begin of a poll on a worker.
  *
  * [A] drop: refs acq_rel -> drop: refs acq_rel     all uses come before the free
  */
@@ -318,11 +323,19 @@ size_t bz_readylist_index(const struct bz_ready_entry *e)
     return (size_t)(e - BZ_CONTAINER_OF(e->list, struct block, list)->entry);
 }
 
+/* Children whose time is not after the result must be polled now. On a worker these are all: I4. */
+static uint64_t due_until(const blitz_waker *parent)
+{
+    if (bz_machine_self() != NULL)
+        return BLITZ_FOREVER;
+    return bz_os_now(bz_waker_by(parent, BLITZ_FOREVER));
+}
+
 void bz_readylist_begin(struct bz_readylist *r, const blitz_waker *parent)
 {
     blitz_waker waker = blitz_waker_clone(parent); /* not under the lock: it may be foreign code */
     bool is_timed = r->heap != NULL && r->heap->count > 0;
-    uint64_t now = is_timed ? bz_os_now(bz_waker_by(parent, BLITZ_FOREVER)) : 0;
+    uint64_t now = is_timed ? due_until(parent) : 0;
     r->poll = parent;
     bz_lock_take(&r->lock, r->os);
     blitz_waker old = r->parent;

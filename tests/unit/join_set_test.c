@@ -183,6 +183,85 @@ TEST(join_set, bug_47_a_wake_costs_one_poll_of_a_thousand_members_and_of_a_milli
     }
 }
 
+/* ---- first on a plain thread, then in a task ---- */
+
+static int take_the_last(void *set)
+{
+    blitz_joined out;
+    CHECK_EQ(blitz_join_set_next(set, &out, BLITZ_FOREVER), 0);
+    return out.result;
+}
+
+struct taker {
+    blitz_join_set_future next;
+    int rc;
+};
+
+static blitz_poll poll_the_last(void *state, blitz_cx *cx)
+{
+    struct taker *s = state;
+    if (blitz_cx_await(cx, &s->next.future, NULL, &s->rc) == BLITZ_PENDING)
+        return BLITZ_PENDING;
+    cx->result = s->rc == 0 ? s->next.result : s->rc;
+    return BLITZ_READY;
+}
+
+/* A plain thread has no timers: it polls a sleep again at its time. A task is woken by a timer, so a task that takes
+ * members out after the thread must arm one. */
+TEST(join_set, bug_41_a_sleep_that_a_thread_polled_first_ends_for_a_fiber)
+{
+    blitz_runtime *rt;
+    blitz_joined out;
+    blitz_sleep_future sleep;
+    blitz_join_set *set = set_new();
+    CHECK_EQ(blitz_runtime_new(NULL, &rt), 0);
+    blitz_sleep_until_future_init(&sleep, blitz_after(20 * BLITZ_MS));
+    CHECK_EQ(blitz_join_set_add_future(set, &sleep.future, NULL), 0);
+    (void)blitz_join_set_try_next(set, &out);
+
+    if (blitz_join_set_count(set) == 1)
+        CHECK_EQ(blitz_runtime_block_on(rt, take_the_last, set), 0);
+
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    blitz_join_set_unref(set);
+}
+
+/* The same with a race of many sleeps as the member: the race has a list of its own. */
+TEST(join_set, bug_41_a_race_of_sleeps_that_a_thread_polled_first_ends_for_a_stackless_task)
+{
+    enum { MANY = 40 };
+    blitz_runtime *rt;
+    blitz_joined out;
+    blitz_sleep_future sleep[MANY];
+    blitz_child child[MANY];
+    blitz_race race;
+    blitz_join_set *set = set_new();
+    blitz_task *task;
+    struct taker state = {.rc = 0};
+    CHECK_EQ(blitz_runtime_new(NULL, &rt), 0);
+    for (int i = 0; i < MANY; i++) {
+        blitz_sleep_until_future_init(&sleep[i], blitz_after(20 * BLITZ_MS + (uint64_t)i));
+        child[i] = (blitz_child){.future = &sleep[i].future};
+    }
+    CHECK_EQ(blitz_race_init(&race, child, MANY), 0);
+    CHECK_EQ(blitz_join_set_add_future(set, &race.future, NULL), 0);
+    (void)blitz_join_set_try_next(set, &out);
+
+    blitz_join_set_next_future_init(&state.next, set);
+    if (blitz_join_set_count(set) == 1) {
+        int result = -1;
+        blitz_spawn_opts opts = {.runtime = rt};
+        CHECK_EQ(blitz_spawn_poll(poll_the_last, &state, sizeof state, &opts, &task), 0);
+        CHECK_EQ(blitz_task_join(task, &result, BLITZ_FOREVER), 0);
+        CHECK_EQ(result, 0);
+    }
+
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+    blitz_join_set_unref(set);
+}
+
 /* ---- adding ---- */
 
 static int add_running(void *arg)
