@@ -16,6 +16,9 @@
  * A thread is one mapping: a guard page, the stack, and its record at the top. Nothing is allocated
  * elsewhere, so an abandoned run is cleaned up by unmapping.
  *
+ * A detached thread runs to its end: when the scenario has returned, the run joins each of them. So a
+ * detached thread that never ends is a deadlock.
+ *
  * I1  `running` is the one simulation of the process, set while its threads run.
  * I2  A thread's mapping is released by its joiner, or by the run's end: never by itself.
  */
@@ -293,13 +296,10 @@ static int sim_thread_start(const struct bz_os *os, struct bz_os_thread *t,
     return 0;
 }
 
-static int sim_thread_join(const struct bz_os *os, struct bz_os_thread *t)
+/* Wait for the end of a thread, and release it. */
+static void join_thread(struct bz_sim *sim, struct sim_thread *it)
 {
-    struct bz_sim *sim = sim_of(os);
-    struct sim_thread *me = sim->current, *it = (struct sim_thread *)t->native;
-
-    if (it == me)
-        return -EDEADLK;
+    struct sim_thread *me = sim->current;
     me->spins = 0;
     bz_sim_step(sim, SIM_EV_JOIN, it->id);
     if (it->state != SIM_DONE) {
@@ -310,7 +310,38 @@ static int sim_thread_join(const struct bz_os *os, struct bz_os_thread *t)
         me->joins = NULL;
     }
     thread_free(it); /* I2 */
+}
+
+static int sim_thread_join(const struct bz_os *os, struct bz_os_thread *t)
+{
+    struct bz_sim *sim = sim_of(os);
+    struct sim_thread *it = (struct sim_thread *)t->native;
+    if (it == sim->current)
+        return -EDEADLK;
+    join_thread(sim, it);
     return 0;
+}
+
+static void sim_thread_detach(const struct bz_os *os, struct bz_os_thread *t)
+{
+    (void)os;
+    ((struct sim_thread *)t->native)->is_detached = true;
+}
+
+/* The run's end releases the thread. */
+static void sim_thread_quit(const struct bz_os *os, struct bz_os_thread *t)
+{
+    (void)os;
+    (void)t;
+}
+
+static struct sim_thread *next_detached(struct bz_sim *sim)
+{
+    BZ_LIST_FOR_EACH (node, &sim->threads) {
+        if (SIM_THREAD_OF(node)->is_detached)
+            return SIM_THREAD_OF(node);
+    }
+    return NULL;
 }
 
 /* ---- interrupts ------------------------------------------------------------------------------- */
@@ -413,6 +444,8 @@ static const struct bz_os table = {
     .barrier_register = sim_barrier,
     .thread_start = sim_thread_start,
     .thread_join = sim_thread_join,
+    .thread_detach = sim_thread_detach,
+    .thread_quit = sim_thread_quit,
     .cpu_time = sim_cpu_time,
     .thread_cpu_time = sim_thread_cpu_time,
     .thread_id = sim_thread_id,
@@ -443,6 +476,8 @@ static void first_main(void *arg)
 {
     struct first *first = arg;
     first->fn(&first->sim->os, first->arg);
+    for (struct sim_thread *t; (t = next_detached(first->sim)) != NULL;)
+        join_thread(first->sim, t);
     bool is_alone = first->sim->threads.next == first->sim->threads.prev;
     bz_sim_mix(first->sim, SIM_EV_END, first->sim->now_ns);
     bz_sim_end(first->sim, is_alone ? 0 : -ECHILD);

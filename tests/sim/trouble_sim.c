@@ -216,6 +216,45 @@ TEST(trouble, threads_left_unjoined_are_reported)
     CHECK(t_sim_report_has("until 3600.0"));
 }
 
+/* ---- detached threads ---- */
+
+static const struct bz_os *detached_os;
+static bool has_ended;
+
+static void sleeps_an_hour_and_ends(void *arg)
+{
+    (void)arg;
+    sleep_until(detached_os, bz_os_now(detached_os) + 3600000 * MS);
+    has_ended = true;
+}
+
+static void detaches(const struct bz_os *os, void *fn)
+{
+    static struct bz_os_thread t; /* outlives the scenario, as the thread does */
+    static struct pair p;
+    void (*const *run)(void *) = fn;
+    detached_os = os;
+    p = (struct pair){.os = os};
+    CHECK_EQ(bz_os_thread_start(os, &t, &(struct bz_os_thread_opts){.name = "detached"}, *run, &p),
+             0);
+    bz_os_thread_detach(os, &t);
+}
+
+/* The run waits for a detached thread when the scenario has returned: else its end would never be simulated. */
+TEST(trouble, a_detached_thread_runs_to_its_end)
+{
+    static void (*const ends)(void *) = sleeps_an_hour_and_ends;
+    CHECK_EQ(t_sim(2, detaches, (void *)(uintptr_t)&ends), 0);
+    CHECK(has_ended);
+}
+
+TEST(trouble, a_detached_thread_that_never_ends_is_a_deadlock)
+{
+    static void (*const hangs)(void *) = t_waits_for_a_word_nobody_sets;
+    CHECK_EQ(t_sim(2, detaches, (void *)(uintptr_t)&hangs), -EDEADLK);
+    CHECK(t_sim_report_has("detached: asleep on word"));
+}
+
 /* ---- a lost wakeup ---- */
 
 /*
