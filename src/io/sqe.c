@@ -37,6 +37,17 @@ static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t o
     sqe->op_flags = (uint32_t)(op->flags | flags);
 }
 
+/*
+ * The flags of a send. A datagram is not left in the ring to wait for room. Linux 6.18 sends an
+ * empty datagram then: a Unix datagram socket takes the bytes before it finds the queue of the receiver full,
+ * and the second try of the ring finds none. With MSG_DONTWAIT the send ends with -EAGAIN. The backend then polls
+ * the file and submits the send again.
+ */
+static int send_flags(const struct bz_op *op)
+{
+    return MSG_NOSIGNAL | ((op->file->flags & BZ_FILE_STREAM) ? 0 : MSG_DONTWAIT);
+}
+
 static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode)
 {
     sqe->opcode = opcode;
@@ -78,13 +89,13 @@ bool bz_sqe_fill(struct bz_uring_sqe *sqe, struct bz_op *op)
         fill_buffer(sqe, op, BZ_URING_OP_RECV, 0);
         return true;
     case BZ_OP_SEND:
-        fill_buffer(sqe, op, BZ_URING_OP_SEND, MSG_NOSIGNAL);
+        fill_buffer(sqe, op, BZ_URING_OP_SEND, send_flags(op));
         return true;
     case BZ_OP_RECVMSG:
         fill_msg(sqe, op, BZ_URING_OP_RECVMSG, MSG_CMSG_CLOEXEC);
         return true;
     case BZ_OP_SENDMSG:
-        fill_msg(sqe, op, BZ_URING_OP_SENDMSG, MSG_NOSIGNAL);
+        fill_msg(sqe, op, BZ_URING_OP_SENDMSG, send_flags(op));
         return true;
     case BZ_OP_READV:
         fill_vector(sqe, op, BZ_URING_OP_READV);

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "blitz/udp.h"
+#include "support/keepers.h"
 #include "support/net.h"
 #include "support/on_each.h"
 
@@ -173,6 +174,87 @@ TEST(udp, bug_21_a_receive_that_is_given_up_takes_no_datagram)
 }
 
 /* ---- groups ---- */
+
+/* ---- sends that wait ---- */
+
+enum { FLOOD = 300, FLOOD_BYTES = 24 };
+
+struct flood {
+    blitz_udp *u[2];
+    blitz_addr to;
+    unsigned kind; /* of the sends */
+};
+
+/* Return a socket at an address of the abstract name space. */
+static blitz_udp *bound_unix(int number, blitz_addr *at)
+{
+    char name[64];
+    blitz_udp *u;
+    int n = snprintf(name, sizeof name, "blitz-udp-%d-%d", (int)getpid(), number);
+    CHECK_EQ(blitz_addr_abstract(name, (size_t)n, at), 0);
+    CHECK_EQ(blitz_udp_bind(at, NULL, &u), 0);
+    return u;
+}
+
+static int64_t send_one(struct flood *f, const char *data)
+{
+    blitz_net_future net;
+    blitz_message_future message;
+    switch (f->kind) {
+    case 0:
+        return blitz_udp_send(f->u[0], data, FLOOD_BYTES, soon());
+    case 1:
+        return blitz_udp_send_to(f->u[0], data, FLOOD_BYTES, &f->to, soon());
+    case 2:
+        blitz_udp_send_future_init(&net, f->u[0], data, FLOOD_BYTES);
+        CHECK_EQ(blitz_await(&net.future, soon()), 0);
+        return net.result;
+    default:
+        blitz_udp_send_to_future_init(&message, f->u[0], data, FLOOD_BYTES, &f->to);
+        CHECK_EQ(blitz_await(&message.future, soon()), 0);
+        return message.result;
+    }
+}
+
+static int send_a_flood(void *flood)
+{
+    char data[FLOOD_BYTES] = "a datagram that waits";
+    for (int i = 0; i < FLOOD; i++)
+        CHECK_EQ(send_one(flood, data), FLOOD_BYTES);
+    return 0;
+}
+
+/* The system takes a few datagrams, then the sender waits for the receiver. */
+static int flood(void *arg)
+{
+    struct flood f;
+    blitz_task *sender;
+    char data[FLOOD_BYTES + 1];
+    (void)arg;
+    for (f.kind = 0; f.kind < 4; f.kind++) {
+        blitz_addr from;
+        f.u[0] = bound_unix(0, &from);
+        f.u[1] = bound_unix(1, &f.to);
+        CHECK_EQ(blitz_udp_connect(f.u[0], &f.to), 0);
+        CHECK_EQ(blitz_spawn(send_a_flood, &f, NULL, &sender), 0);
+        for (int i = 0; i < FLOOD; i++) {
+            CHECK_EQ(blitz_udp_recv(f.u[1], data, sizeof data, soon()), FLOOD_BYTES);
+            CHECK_STR_EQ(data, "a datagram that waits");
+            if (i % 30 == 0)
+                CHECK_EQ(blitz_sleep(BLITZ_MS), 0); /* the sender fills the queue meanwhile */
+        }
+        CHECK_EQ(blitz_task_join(sender, NULL, BLITZ_FOREVER), 0);
+        blitz_udp_close(f.u[0]);
+        blitz_udp_close(f.u[1]);
+    }
+    return 0;
+}
+
+/* Linux 6.18 sends an empty datagram if a send in a ring has to wait for room. */
+TEST(udp, a_datagram_that_waits_for_room_arrives_whole)
+{
+    t_on_keepers(flood, NULL);
+}
 
 static int groups(void *arg)
 {
