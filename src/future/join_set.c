@@ -25,6 +25,8 @@
  * I1  A member is in `members` if it was added and not taken out; `count` counts them.
  * I2  In `members` those that have not seen the last cancel come first.
  * I3  A member that is in the set holds one reference to its entry, and a task's handle.
+ * I4  The adder holds a reference until it has queued the member. As soon as the lock is free, a detach, or a taker
+ *     that a cancel has woken, may take the member out.
  */
 #include "blitz/join_set.h"
 
@@ -126,12 +128,14 @@ static struct member *member_new(blitz_join_set *s, void *key)
 
 static void enter(blitz_join_set *s, struct member *m)
 {
+    bz_fetch_add_relaxed(&m->entry.refs, 1); /* relaxed: ours so far. I4 */
     lock(s);
     m->seen = s->cancels;
     bz_list_push_back(&s->members, &m->in); /* I1, I2 */
     s->count++;
     unlock(s);
     bz_readylist_push(&m->entry);
+    bz_ready_entry_unref(&m->entry); /* I4 */
 }
 
 /* Make m the member of a task. The ops only distinguish a join by a future from a blocking join. */

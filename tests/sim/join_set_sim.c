@@ -25,3 +25,66 @@ TEST_LIMIT(join_set, random_programs_take_each_member_out_once, 300)
     }
     t_note("%llu programs", (unsigned long long)n);
 }
+
+/* ---- an add, and the end of the member ---- */
+
+enum { ADDS = 6 };
+
+static struct {
+    blitz_join_set *set;
+    blitz_ready_future future[ADDS];
+} adding;
+
+static int add_all(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ADDS; i++) {
+        blitz_ready_future_init(&adding.future[i], i);
+        CHECK_EQ(blitz_join_set_add_future(adding.set, &adding.future[i].future, NULL), 0);
+    }
+    return 0;
+}
+
+/* Detach, or cancel and take out, whatever is in the set, until all adds are done. */
+static int end_members(bool is_detach)
+{
+    blitz_joined out;
+    blitz_task *adder;
+    CHECK_EQ(blitz_join_set_new(&adding.set), 0);
+    CHECK_EQ(blitz_spawn(add_all, NULL, NULL, &adder), 0);
+    while (blitz_task_try_join(adder, NULL) == -EAGAIN) {
+        if (is_detach) {
+            CHECK_EQ(blitz_join_set_detach(adding.set), 0);
+        } else {
+            blitz_join_set_cancel(adding.set);
+            (void)blitz_join_set_try_next(adding.set, &out);
+        }
+        CHECK_EQ(blitz_sleep(100), 0); /* a decision point, in builds whose locks have none */
+    }
+    blitz_join_set_unref(adding.set);
+    return 0;
+}
+
+static int detach_members(void *arg)
+{
+    (void)arg;
+    return end_members(true);
+}
+
+static int cancel_members(void *arg)
+{
+    (void)arg;
+    return end_members(false);
+}
+
+/* A member is in the set before its adder has queued it. A detach, or a taker that a cancel has woken, may take it out
+ * in between, and free it under the adder. AddressSanitizer reports that. */
+TEST(join_set, bug_54_a_detach_ends_a_member_that_is_being_added)
+{
+    sim_on_procs(detach_members, NULL, 0, 400, 2, 4);
+}
+
+TEST(join_set, bug_54_a_cancel_ends_a_member_that_is_being_added)
+{
+    sim_on_procs(cancel_members, NULL, 0, 400, 2, 4);
+}
