@@ -12,7 +12,7 @@
 
 #include "blitz.h"
 
-enum { MIX_CASES = 16, MIX_CROWD = 14, MIX_VALUES = 5 };
+enum { MIX_CASES = 16, MIX_CROWD = 14, MIX_VALUES = 5, MIX_DATAGRAMS = 4, MIX_BYTES = 600 };
 
 /* A value sent through channels. Small channels carry the first word alone. */
 struct mix_value {
@@ -56,7 +56,16 @@ struct mix_op {
     blitz_permit permit;
     struct mix_value value[MIX_CASES];
     blitz_select_case cases[MIX_CASES];
+    blitz_joined joined; /* by a join set */
+    blitz_addr addr;     /* of a datagram */
+    blitz_datagram datagram[MIX_DATAGRAMS];
+    unsigned char bytes[MIX_BYTES]; /* of a stream */
+    blitz_piece piece[2];
+    blitz_fd fd[4];
+    int (*fn)(void *arg); /* of a blocking call; its argument is op->with */
+    void (*drop)(void *arg, void *ctx);
     unsigned polled;        /* so often, in the future form */
+    int waited;             /* the result of the wait, in the future form */
     blitz_sleep_future nap; /* a case of a select */
     union {
         blitz_chan_future chan;
@@ -68,7 +77,14 @@ struct mix_op {
         blitz_watch_future watch;
         blitz_promise_future promise;
         blitz_join_future join;
+        blitz_join_set_future set;
+        blitz_token_future token;
+        blitz_blocking_future blocking;
         blitz_sleep_future sleep;
+        blitz_net_future net;
+        blitz_message_future message;
+        blitz_pieces_future pieces;
+        blitz_connect_first_future first;
     } f;
     blitz_sync_future crowd[MIX_CROWD];
     blitz_child child[MIX_CROWD];
@@ -84,6 +100,15 @@ struct mix_wait {
     blitz_child child[2];
     blitz_select_case cases[2];
     blitz_select_future select;
+    blitz_map_future map;
+    blitz_then_future then;
+    blitz_defer_future defer;
+    blitz_ready_future ready;
+    blitz_sleep_future before; /* the first of a then */
+    void *box;
+    unsigned calls; /* of the function of a map, a then or a defer */
+    bool is_second; /* the counted future is the second of a then */
+    int form;
     blitz_future *top;
     blitz_deadline until; /* for the party that awaits `top` */
     int outcome;
@@ -337,6 +362,8 @@ static const struct mix_verb mix_condition = {
 static int mix_once_make(void *arg, void **value);
 static int mix_once_call(struct mix_op *op, blitz_deadline until)
 {
+    if (op->is_now) /* the cell is that of a lazy */
+        return blitz_lazy_get(op->of, &op->pointer, until);
     return blitz_once_get(op->of, mix_once_make, op->with, &op->pointer, until);
 }
 static blitz_future *mix_once_future(struct mix_op *op)
@@ -422,6 +449,101 @@ static int mix_join_result(struct mix_op *op, int rc)
 static const struct mix_verb mix_join = {"join", mix_join_call, mix_join_future, mix_join_result, 0,
                                          0};
 
+/* op->pointer is what the task returned. */
+static int mix_join_ptr_call(struct mix_op *op, blitz_deadline until)
+{
+    op->pointer = NULL;
+    return blitz_task_join_ptr(op->of, &op->pointer, until);
+}
+static int mix_join_ptr_result(struct mix_op *op, int rc)
+{
+    op->pointer = rc == 0 && op->f.join.result == 0 ? op->f.join.pointer : NULL;
+    return rc == 0 ? op->f.join.result : rc;
+}
+static const struct mix_verb mix_join_ptr = {
+    "join pointer", mix_join_ptr_call, mix_join_future, mix_join_ptr_result, 0, 0};
+
+/* The next member of a join set, into op->joined. */
+static int mix_set_next_call(struct mix_op *op, blitz_deadline until)
+{
+    return op->is_now ? blitz_join_set_try_next(op->of, &op->joined)
+                      : blitz_join_set_next(op->of, &op->joined, until);
+}
+static blitz_future *mix_set_next_future(struct mix_op *op)
+{
+    blitz_join_set_next_future_init(&op->f.set, op->of);
+    return &op->f.set.future;
+}
+static int mix_set_next_result(struct mix_op *op, int rc)
+{
+    if (rc == 0 && op->f.set.result == 0)
+        op->joined = op->f.set.joined;
+    return rc == 0 ? op->f.set.result : rc;
+}
+static const struct mix_verb mix_set_next = {
+    "join set", mix_set_next_call, mix_set_next_future, mix_set_next_result, 0, 0};
+
+static int mix_token_call(struct mix_op *op, blitz_deadline until)
+{
+    return blitz_token_wait(op->of, until);
+}
+static blitz_future *mix_token_future(struct mix_op *op)
+{
+    blitz_token_wait_future_init(&op->f.token, op->of);
+    return &op->f.token.future;
+}
+static int mix_token_result(struct mix_op *op, int rc)
+{
+    (void)op;
+    return rc;
+}
+static const struct mix_verb mix_token = {
+    "token", mix_token_call, mix_token_future, mix_token_result, 0, 0};
+
+/* ---- calls on other threads and stacks: op->fn(op->with), which returns a number above 0 ---- */
+
+static int mix_blocking_call(struct mix_op *op, blitz_deadline until)
+{
+    (void)until;
+    return blitz_blocking(op->fn, op->with);
+}
+static blitz_future *mix_blocking_future(struct mix_op *op)
+{
+    blitz_blocking_opts opts = {.drop = op->drop};
+    blitz_blocking_future_init(&op->f.blocking, op->fn, op->with, &opts);
+    return &op->f.blocking.future;
+}
+static int mix_blocking_result(struct mix_op *op, int rc)
+{
+    return rc == 0 ? op->f.blocking.result : rc;
+}
+static const struct mix_verb mix_blocking = {
+    "blocking", mix_blocking_call, mix_blocking_future, mix_blocking_result, 0, 0};
+
+static int mix_in_place_call(struct mix_op *op, blitz_deadline until)
+{
+    (void)until;
+    return blitz_block_in_place(op->fn, op->with);
+}
+static const struct mix_verb mix_in_place = {"block in place", mix_in_place_call, NULL, NULL, 0, 0};
+
+static int mix_syscall_call(struct mix_op *op, blitz_deadline until)
+{
+    (void)until;
+    blitz_syscall_enter();
+    int rc = op->fn(op->with);
+    blitz_syscall_leave();
+    return rc;
+}
+static const struct mix_verb mix_syscall = {"system call", mix_syscall_call, NULL, NULL, 0, 0};
+
+static int mix_big_stack_call(struct mix_op *op, blitz_deadline until)
+{
+    (void)until;
+    return blitz_on_big_stack(op->fn, op->with, (size_t)512 << 10);
+}
+static const struct mix_verb mix_big_stack = {"big stack", mix_big_stack_call, NULL, NULL, 0, 0};
+
 static int mix_close_call(struct mix_op *op, blitz_deadline until)
 {
     (void)until;
@@ -445,6 +567,8 @@ static int mix_pause_call(struct mix_op *op, blitz_deadline until)
     (void)until;
     if (op->n == 0)
         blitz_yield();
+    if (op->n % 2 == 1)
+        return blitz_sleep_until(blitz_after(op->n));
     return op->n == 0 ? 0 : blitz_sleep(op->n);
 }
 static blitz_future *mix_pause_future(struct mix_op *op)

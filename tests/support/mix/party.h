@@ -7,6 +7,16 @@
  *   timeout   a blitz_timeout around the future
  *   race      a blitz_race of the future against a sleep
  *   case      the future as one case of a select, and a time as the other
+ *   map       a blitz_map_future around the future
+ *   then      a blitz_then_future, with the future first or second
+ *   defer     a blitz_defer_future that makes the future
+ *   box       a box of blitz_box_new() around the future, unless the future is pinned
+ *   first of  blitz_first_of() the future and a sleep; only where a call may be made
+ *   all of    blitz_all_of() the future and a ready one; likewise
+ *
+ * The combinators are futures around any operation, so each scene checks them as well. A function that
+ * a combinator calls must be called exactly when its child is ready, and once. The round counts the
+ * boxes, and none may be left at its end.
  *
  * Each future stands behind a wrapper that counts polls. A future that is polled MIX_POLLS_MAX times
  * while no party of the round ends an operation wakes itself, and fails the round.
@@ -16,9 +26,23 @@
 
 #include "support/mix/round.h"
 
-enum mix_form { MIX_CALL, MIX_AWAIT, MIX_TIMEOUT, MIX_RACE, MIX_CASE, MIX_FORMS };
+enum mix_form {
+    MIX_CALL,
+    MIX_AWAIT,
+    MIX_TIMEOUT,
+    MIX_RACE,
+    MIX_CASE,
+    MIX_MAP,
+    MIX_THEN,
+    MIX_DEFER,
+    MIX_BOX,
+    MIX_FIRST_OF,
+    MIX_ALL_OF,
+    MIX_FORMS
+};
 
-static const char *const mix_form_name[] = {"call", "await", "timeout", "race", "case"};
+static const char *const mix_form_name[] = {"call", "await", "timeout", "race",     "case",  "map",
+                                            "then", "defer", "box",     "first of", "all of"};
 
 /* ---- the wrapper ---- */
 
@@ -67,6 +91,128 @@ static void mix_counted_init(struct mix_counted *c, struct mix_party *p, blitz_f
     *c = (struct mix_counted){{&ops[inner->ops->kind]}, inner, p, 0, false};
 }
 
+/* ---- futures made of the counted one ---- */
+
+enum { MIX_MAPPED = 4711 }; /* the result of every map */
+
+static int mix_map_fn(void *wait, blitz_future *child)
+{
+    struct mix_wait *w = wait;
+    CHECK_EQ(child, &w->counted.future);
+    CHECK(w->counted.is_ready);
+    w->calls++;
+    return MIX_MAPPED;
+}
+
+static blitz_future *mix_defer_make(void *wait)
+{
+    struct mix_wait *w = wait;
+    CHECK_EQ(++w->calls, 1u);
+    return &w->counted.future;
+}
+
+/* The counted future is the second. */
+static blitz_future *mix_then_second(void *wait, blitz_future *first)
+{
+    struct mix_wait *w = wait;
+    CHECK_EQ(first, w->then.first);
+    CHECK_EQ(++w->calls, 1u);
+    return &w->counted.future;
+}
+
+/* The counted future is the first; there is no second. */
+static blitz_future *mix_then_nothing(void *wait, blitz_future *first)
+{
+    struct mix_wait *w = wait;
+    CHECK_EQ(first, &w->counted.future);
+    CHECK_GE(blitz_future_output(first), 0);
+    CHECK_EQ(++w->calls, 1u);
+    return NULL;
+}
+
+/* The counted future is the second, after a sleep or at once; or the first. */
+static void mix_then_init(struct mix_party *p)
+{
+    struct mix_wait *w = &p->wait;
+    uint64_t way = mix_die(&p->dice, 3);
+    blitz_sleep_until_future_init(&w->before, blitz_after(mix_die(&p->dice, 20) * BLITZ_US));
+    blitz_ready_future_init(&w->ready, 1);
+    w->is_second = way != 0;
+    if (way == 0)
+        blitz_then_future_init(&w->then, &w->counted.future, mix_then_nothing, w);
+    else
+        blitz_then_future_init(&w->then, way == 1 ? &w->before.future : &w->ready.future,
+                               mix_then_second, w);
+}
+
+/* The content of a box: a future that passes all calls on to the counted one. */
+struct mix_boxed {
+    blitz_future future;
+    blitz_future *counted;
+};
+
+static blitz_future *mix_boxed_inner(blitz_future *f)
+{
+    return ((struct mix_boxed *)f)->counted; /* the future is the first member */
+}
+static blitz_poll mix_boxed_poll(blitz_future *f, const blitz_waker *waker)
+{
+    return mix_counted_poll(mix_boxed_inner(f), waker);
+}
+static void mix_boxed_cancel(blitz_future *f)
+{
+    mix_counted_cancel(mix_boxed_inner(f));
+}
+static int mix_boxed_output(blitz_future *f)
+{
+    return mix_counted_output(mix_boxed_inner(f));
+}
+static void mix_boxed_drop(void *value, void *round)
+{
+    struct mix_boxed *b = value;
+    struct mix_round *r = round;
+    CHECK_NOT_NULL(b->counted); /* else it is dropped twice */
+    b->counted = NULL;
+    mix_add(&r->boxes, -1);
+}
+
+static blitz_future *mix_box_of(struct mix_party *p)
+{
+    static const blitz_future_ops ops[] = {
+        {"boxed", BLITZ_REVOCABLE, mix_boxed_poll, mix_boxed_cancel, mix_boxed_output},
+        {"boxed", BLITZ_DETACHABLE, mix_boxed_poll, mix_boxed_cancel, mix_boxed_output}};
+    struct mix_wait *w = &p->wait;
+    blitz_box_opts opts = {.drop = mix_boxed_drop, .ctx = p->round};
+    struct mix_boxed *b = blitz_box_new(sizeof *b, &opts);
+    CHECK_NOT_NULL(b);
+    *b = (struct mix_boxed){{&ops[w->counted.future.ops->kind]}, &w->counted.future};
+    mix_add(&p->round->boxes, 1);
+    w->box = b;
+    return blitz_box_future(b);
+}
+
+/* Compare the calls of a combinator's function, and its output, with the counted future. rc: of the wait for `top`. */
+static void mix_built_check(struct mix_wait *w, enum mix_form form, int rc)
+{
+    bool is_ready = w->counted.is_ready;
+    if (form == MIX_MAP) {
+        CHECK_EQ(w->calls, (unsigned)is_ready);
+        if (rc == 0)
+            CHECK_EQ(blitz_future_output(w->top), MIX_MAPPED);
+    } else if (form == MIX_DEFER || (form == MIX_THEN && w->is_second)) {
+        CHECK(w->calls == 1 || w->counted.polls == 0);
+        CHECK(rc != 0 || is_ready);
+    } else if (form == MIX_THEN) {
+        bool is_good = is_ready && blitz_future_output(&w->counted.future) >= 0;
+        CHECK(w->calls == is_good ||
+              (rc != 0 && w->calls == 0)); /* after a cancel it is not called */
+        CHECK(rc != 0 || is_ready);
+    } else if (form == MIX_BOX && rc == 0) {
+        CHECK(is_ready);
+        blitz_box_unref(w->box);
+    }
+}
+
 /* ---- the future of a step, and what came of it ---- */
 
 static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadline until)
@@ -74,14 +220,20 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
     struct mix_wait *w = &p->wait;
     bool is_second = mix_one_in(&p->dice, 2);
     mix_counted_init(&w->counted, p, p->op.verb->future(&p->op));
-    w->until = BLITZ_FOREVER;
+    w->until = until;
     w->outcome = 0;
+    w->calls = 0;
+    if (form == MIX_BOX && w->counted.future.ops->kind == BLITZ_PINNED)
+        form = MIX_MAP; /* a box may outlive the party, and p->op would not */
+    w->form = form;
     switch (form) {
     case MIX_TIMEOUT:
+        w->until = BLITZ_FOREVER;
         CHECK_EQ(blitz_timeout_init(&w->timeout, &w->counted.future, until), 0);
         w->top = &w->timeout.future;
         break;
     case MIX_RACE:
+        w->until = BLITZ_FOREVER;
         blitz_sleep_until_future_init(&w->timer, until);
         w->child[is_second] = (blitz_child){.future = &w->counted.future};
         w->child[!is_second] = (blitz_child){.future = &w->timer.future};
@@ -89,14 +241,29 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
         w->top = &w->race.future;
         break;
     case MIX_CASE:
+        w->until = BLITZ_FOREVER;
         w->cases[is_second] = blitz_case_future(&w->counted.future);
         w->cases[!is_second] = blitz_case_time(until);
         blitz_select_wait_future_init(&w->select, w->cases, 2, BLITZ_SELECT_FAIR);
         w->top = &w->select.future;
         break;
+    case MIX_MAP:
+        blitz_map_future_init(&w->map, &w->counted.future, mix_map_fn, w);
+        w->top = &w->map.future;
+        break;
+    case MIX_THEN:
+        mix_then_init(p);
+        w->top = &w->then.future;
+        break;
+    case MIX_DEFER:
+        blitz_defer_future_init(&w->defer, mix_defer_make, w);
+        w->top = &w->defer.future;
+        break;
+    case MIX_BOX:
+        w->top = mix_box_of(p);
+        break;
     default:
         w->top = &w->counted.future;
-        w->until = until;
     }
 }
 
@@ -104,7 +271,9 @@ static void mix_wait_begin(struct mix_party *p, enum mix_form form, blitz_deadli
 static int mix_wait_end(struct mix_party *p, int rc)
 {
     struct mix_wait *w = &p->wait;
+    mix_built_check(w, w->form, rc);
     p->op.polled = w->counted.polls;
+    p->op.waited = rc;
     if (w->counted.is_ready)
         rc = 0;
     else if (rc == 0)
@@ -131,9 +300,58 @@ static enum mix_form mix_choose_form(struct mix_party *p)
         return MIX_CALL;
     if (verb->call != NULL && mix_one_in(&p->dice, p->kind == MIX_POLLED ? 12 : 2))
         return MIX_CALL;
-    return mix_one_in(&p->dice, 3) && !verb->is_needed
-               ? (enum mix_form)(MIX_TIMEOUT + mix_die(&p->dice, 3))
-               : MIX_AWAIT;
+    uint64_t way = verb->is_needed ? 11 : mix_die(&p->dice, 12);
+    if (way < 4)
+        return (enum mix_form)(MIX_TIMEOUT + mix_die(&p->dice, 3));
+    if (way < 6)
+        return (enum mix_form)(MIX_MAP + mix_die(&p->dice, 4));
+    if (way < 7 && mix_one_in(&p->dice, p->kind == MIX_POLLED ? 12 : 1))
+        return MIX_FIRST_OF + (enum mix_form)mix_die(&p->dice, 2);
+    return MIX_AWAIT;
+}
+
+/* The forms that need a stack: the call itself, blitz_first_of() and blitz_all_of(). */
+static bool mix_is_call(enum mix_form form)
+{
+    return form == MIX_CALL || form == MIX_FIRST_OF || form == MIX_ALL_OF;
+}
+
+static int mix_perform_first_of(struct mix_party *p, blitz_deadline until)
+{
+    struct mix_wait *w = &p->wait;
+    int mine = (int)mix_die(&p->dice, 2);
+    bool is_raced = mix_one_in(&p->dice, 2); /* else the deadline is that of the call */
+    blitz_future *two[2];
+    blitz_sleep_until_future_init(&w->timer, is_raced ? until : BLITZ_FOREVER);
+    two[mine] = &w->counted.future;
+    two[!mine] = &w->timer.future;
+    int rc = blitz_first_of(two, 2, is_raced ? BLITZ_FOREVER : until);
+    CHECK(rc != mine || w->counted.is_ready);
+    CHECK(rc == 0 || rc == 1 || rc == -ETIMEDOUT || rc == -ECANCELED);
+    return rc < 0 ? rc : 0;
+}
+
+/* The other future is ready, and its output is not negative. */
+static int mix_perform_all_of(struct mix_party *p, blitz_deadline until)
+{
+    struct mix_wait *w = &p->wait;
+    unsigned mine = (unsigned)mix_die(&p->dice, 2);
+    blitz_future *two[2];
+    blitz_ready_future_init(&w->ready, 1);
+    two[mine] = &w->counted.future;
+    two[!mine] = &w->ready.future;
+    int rc = blitz_all_of(two, 2, until);
+    CHECK(rc != 0 || w->counted.is_ready);
+    return w->counted.is_ready ? 0 : rc;
+}
+
+static int mix_perform_call(struct mix_party *p, enum mix_form form, blitz_deadline until)
+{
+    if (form == MIX_CALL)
+        return p->op.verb->call(&p->op, until);
+    mix_wait_begin(p, MIX_AWAIT, until);
+    return mix_wait_end(p, form == MIX_FIRST_OF ? mix_perform_first_of(p, until)
+                                                : mix_perform_all_of(p, until));
 }
 
 /* The next operation of the script. False: the script has ended. */
@@ -141,6 +359,7 @@ static bool mix_step_begin(struct mix_party *p)
 {
     do {
         p->op.verb = NULL;
+        p->is_idle = false;
         if (p->is_over || !p->round->scene->next(p))
             return false;
     } while (p->op.verb == NULL);
@@ -153,7 +372,7 @@ static void mix_step_end(struct mix_party *p, int rc)
 {
     bz_store_relaxed(&p->doing, NULL); /* relaxed: for people */
     mix_add(&p->round->activity, 1);
-    if (rc != -ETIMEDOUT && rc != -EAGAIN)
+    if (rc != -ETIMEDOUT && rc != -EAGAIN && rc != -EBUSY && !p->is_idle)
         mix_add(&p->round->progress, 1);
     bool is_cancelled = rc == -ECANCELED && p->op.verb != &mix_close; /* a scope may be, alone */
     CHECK(!is_cancelled || p->kind != MIX_THREAD);
@@ -203,8 +422,8 @@ static int mix_perform(struct mix_party *p)
     enum mix_form form = mix_choose_form(p);
     blitz_deadline until = mix_until(p, form);
     bz_store_relaxed(&p->form, mix_form_name[form]); /* relaxed: for people */
-    if (form == MIX_CALL)
-        return p->op.verb->call(&p->op, until);
+    if (mix_is_call(form))
+        return mix_perform_call(p, form, until);
     mix_wait_begin(p, form, until);
     return mix_wait_end(p, blitz_await(p->wait.top, p->wait.until));
 }
@@ -259,8 +478,8 @@ static void mix_poll_step(struct mix_party *p)
     blitz_deadline until = mix_until(p, form);
     bz_store_relaxed(&p->form, mix_form_name[form]); /* relaxed: for people */
     p->at = MIX_AT_PAUSE;
-    if (form == MIX_CALL) {
-        mix_step_end(p, p->op.verb->call(&p->op, until));
+    if (mix_is_call(form)) {
+        mix_step_end(p, mix_perform_call(p, form, until));
         return;
     }
     mix_wait_begin(p, form, until);

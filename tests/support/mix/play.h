@@ -11,6 +11,14 @@
 #include "support/mix/party.h"
 #include "support/mix/scenes.h"
 
+/* Errors alone: a stop of a runtime that times out warns of each task that has not ended. */
+static void mix_log(void *ctx, blitz_log_level level, const char *message)
+{
+    (void)ctx;
+    (void)level;
+    fprintf(stderr, "blitz: error: %s\n", message);
+}
+
 /* ---- parties ---- */
 
 static enum mix_kind mix_choose_kind(struct mix_round *r)
@@ -138,6 +146,7 @@ static void mix_make(struct mix_round *r, blitz_runtime *rt, unsigned procs, uin
     memset(r, 0, offsetof(struct mix_round, party));
     mix_set(&r->progress, 0);
     mix_set(&r->activity, 0);
+    mix_set(&r->boxes, 0);
     r->what[0] = '\0';
     r->rt = rt;
     r->procs = procs;
@@ -149,7 +158,7 @@ static void mix_make(struct mix_round *r, blitz_runtime *rt, unsigned procs, uin
     r->kinds = mix_choose_kinds(r);
     r->scene->make(r);
     for (unsigned i = 0; i < r->count; i++)
-        r->party[i].kind = mix_choose_kind(r);
+        r->party[i].kind = r->party[i].is_thread ? MIX_THREAD : mix_choose_kind(r);
     mix_choose_late(r);
 }
 
@@ -165,8 +174,9 @@ static void mix_play(struct mix_round *r, blitz_runtime *rt, unsigned procs, uin
     mix_cancel(r);
     for (unsigned i = 0; i < r->count; i++)
         mix_finish(&r->party[i]);
-    mix_set(&r->is_live, 0);
+    CHECK_EQ(mix_get(&r->boxes), 0); /* else a box was not dropped */
     r->scene->check(r);
+    mix_set(&r->is_live, 0);
 }
 
 #endif

@@ -67,6 +67,8 @@ struct mix_party {
     bool is_keeper;                /* it is never cancelled */
     bool is_over;                  /* the script has ended */
     bool is_brisk;                 /* it makes no pauses */
+    bool is_idle;                  /* its step is no progress: it waits for another party's */
+    bool is_thread;                /* it must be a plain thread */
     uint64_t late_ns;              /* it begins so much later than the others */
     unsigned left;                 /* steps that the scene still wants of it */
     struct t_rng dice;             /* its own generator: its actions depend only on the seed */
@@ -98,7 +100,8 @@ struct mix_round {
     struct mix_count progress; /* operations that succeeded */
     struct mix_count activity; /* operations that ended */
     struct mix_count is_live;
-    char what[MIX_TEXT]; /* the scene's description of its objects */
+    struct mix_count boxes; /* made and not dropped */
+    char what[MIX_TEXT];    /* the scene's description of its objects */
 };
 
 struct mix_scene {

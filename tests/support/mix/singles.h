@@ -16,7 +16,7 @@ static struct {
     struct mix_count gone[SINGLES_PAIRS][SINGLES_EACH];
     blitz_promise *promise;
     struct mix_count kept, taken, freed;
-    blitz_once once;
+    blitz_lazy lazy; /* some calls get the value with blitz_lazy_get(), others from its cell */
     struct mix_count makers, made, fails;
     uint64_t value;
 } singles;
@@ -202,10 +202,30 @@ static const struct mix_scene mix_scene_promise = {
 
 /* ---- once ---- */
 
+/* One caller at a time makes the value, and a value is made once. */
+static int once_make_value(struct mix_round *r, void **value)
+{
+    bool is_failure = mix_add(&singles.fails, -1) >= 0;
+    mix_add(&singles.makers, -1);
+    if (is_failure)
+        return -EIO;
+    CHECK_EQ(mix_add(&singles.made, 1), 1);
+    singles.value = r->seed;
+    *value = &singles.value;
+    return 0;
+}
+
+static int once_make_lazily(void *round, void **value)
+{
+    CHECK_EQ(mix_add(&singles.makers, 1), 1);
+    blitz_yield();
+    return once_make_value(round, value);
+}
+
 static void once_make(struct mix_round *r)
 {
     memset(&singles, 0, sizeof singles);
-    blitz_once_init(&singles.once);
+    singles.lazy = (blitz_lazy)BLITZ_LAZY_INIT(once_make_lazily, r);
     mix_set(&singles.fails, (int64_t)mix_die(&r->dice, 5));
     for (uint64_t n = 2 + mix_die(&r->dice, 8); n > 0; n--)
         mix_join_in(r, SINGLES_RECV, mix_one_in(&r->dice, 2))->left = 1;
@@ -221,14 +241,7 @@ static int mix_once_make(void *arg, void **value)
     CHECK_EQ(mix_add(&singles.makers, 1), 1);
     if (form == mix_form_name[MIX_CALL])
         mix_pause_here(mix_think(p)); /* elsewhere it would hold up the futures beside this one */
-    bool is_failure = mix_add(&singles.fails, -1) >= 0;
-    mix_add(&singles.makers, -1);
-    if (is_failure)
-        return -EIO;
-    CHECK_EQ(mix_add(&singles.made, 1), 1);
-    singles.value = p->round->seed;
-    *value = &singles.value;
-    return 0;
+    return once_make_value(p->round, value);
 }
 
 static bool once_next(struct mix_party *p)
@@ -237,8 +250,9 @@ static bool once_next(struct mix_party *p)
         return false;
     p->op.n = mix_die(&p->dice, 30) * BLITZ_US;
     p->op.with = p;
+    p->op.is_now = mix_one_in(&p->dice, 3);
     p->op.pointer = NULL;
-    mix_begin(p, p->role == SINGLES_RECV ? &mix_once : &mix_pause, &singles.once);
+    mix_begin(p, p->role == SINGLES_RECV ? &mix_once : &mix_pause, &singles.lazy.once);
     return true;
 }
 
@@ -246,7 +260,7 @@ static void once_done(struct mix_party *p, int rc)
 {
     if (p->role == SINGLES_SET) {
         p->left = 0;
-        rc = blitz_once_set(&singles.once, &singles.value);
+        rc = blitz_once_set(&singles.lazy.once, &singles.value);
         CHECK(rc == 0 || rc == -EEXIST || rc == -EBUSY);
         if (rc == 0)
             CHECK_EQ(mix_add(&singles.made, 1), 1);
@@ -263,7 +277,7 @@ static void once_check(struct mix_round *r)
 {
     void *value = NULL;
     (void)r;
-    CHECK_EQ(mix_get(&singles.made), blitz_once_try_get(&singles.once, &value) == 0);
+    CHECK_EQ(mix_get(&singles.made), blitz_once_try_get(&singles.lazy.once, &value) == 0);
 }
 
 static const struct mix_scene mix_scene_once = {"once",    2,    once_make, once_next,

@@ -1,9 +1,10 @@
 /*
  * tasks.h - the scenes of joins, scopes and timers.
  *
- * join: several parties join the same tasks, each by its own handle. Scope: each party opens
- * scopes, spawns into them, and closes them; a close returns when all tasks of the scope have
- * ended. Timer: each waiter has a timer that other parties move; a timer that was moved to a finite
+ * join: several parties join the same tasks, each by its own handle. If a task returns a pointer, one of
+ * them gets it, or it is dropped. Scope: each party opens scopes, spawns into them, and closes them; a
+ * close returns when all tasks of the scope have ended. Other parties wait for the token of the
+ * scopes. Timer: each waiter has a timer that other parties move; a timer that was moved to a finite
  * time fires.
  */
 #ifndef MIX_TASKS_H
@@ -11,7 +12,7 @@
 
 #include "support/mix/party.h"
 
-enum { TASKS_WAIT, TASKS_MOVE, TASKS_TICK, TASKS_CANCEL };
+enum { TASKS_WAIT, TASKS_MOVE, TASKS_TICK, TASKS_CANCEL, TASKS_TOKEN };
 enum { TASKS_CHILDREN = 4, TASKS_MEMBERS = 5 };
 
 struct tasks_member {
@@ -29,10 +30,14 @@ struct tasks_scope {
 
 static struct {
     unsigned children;
+    bool has_pointer[TASKS_CHILDREN];
+    struct mix_count pointers[TASKS_CHILDREN]; /* taken or dropped */
+    blitz_wait_group open;                     /* pointers that are neither */
     struct t_rng dice[TASKS_CHILDREN];
     blitz_task *handle[MIX_PARTIES][TASKS_CHILDREN]; /* NULL: given up */
     struct tasks_scope scope[MIX_PARTIES];
     blitz_token *token; /* of all scopes of the round, or NULL */
+    blitz_token *below; /* below it, or NULL */
     blitz_timer timer[MIX_PARTIES];
     blitz_interval interval[MIX_PARTIES];
 } tasks;
@@ -44,6 +49,20 @@ static int tasks_child(void *arg)
     struct t_rng *dice = arg;
     mix_pause_here(mix_die(dice, 3) * mix_die(dice, 30) * BLITZ_US + 1);
     return (int)(dice - tasks.dice) + 100;
+}
+
+static void *tasks_pointer_child(void *arg)
+{
+    struct t_rng *dice = arg;
+    (void)tasks_child(arg);
+    return &tasks.pointers[dice - tasks.dice];
+}
+
+static void tasks_pointer_gone(void *value, void *ctx)
+{
+    (void)ctx;
+    CHECK_EQ(mix_add(value, 1), 1); /* else it came twice */
+    blitz_wait_group_done(&tasks.open);
 }
 
 static blitz_poll tasks_polled_child(void *state, blitz_cx *cx)
@@ -61,7 +80,12 @@ static void tasks_spawn(struct mix_round *r, unsigned i)
     struct t_rng *dice = &tasks.dice[i];
     blitz_task *t;
     *dice = mix_dice_of(r->seed, 4000 + i);
-    if (mix_one_in(&r->dice, 2))
+    tasks.has_pointer[i] = mix_one_in(&r->dice, 3);
+    opts.drop_result = tasks_pointer_gone;
+    if (tasks.has_pointer[i]) {
+        CHECK_EQ(blitz_wait_group_add(&tasks.open, 1), 0);
+        CHECK_EQ(blitz_spawn_ptr(tasks_pointer_child, dice, &opts, &t), 0);
+    } else if (mix_one_in(&r->dice, 2))
         CHECK_EQ(blitz_spawn(tasks_child, dice, &opts, &t), 0);
     else
         CHECK_EQ(blitz_spawn_poll(tasks_polled_child, &dice, sizeof dice, &opts, &t), 0);
@@ -75,6 +99,7 @@ static void join_make(struct mix_round *r)
     memset(&tasks, 0, sizeof tasks);
     for (uint64_t n = 1 + mix_die(&r->dice, 6); n > 0; n--)
         mix_join_in(r, TASKS_WAIT, mix_one_in(&r->dice, 2));
+    blitz_wait_group_init(&tasks.open);
     tasks.children = 1 + (unsigned)mix_die(&r->dice, TASKS_CHILDREN);
     for (unsigned i = 0; i < tasks.children; i++)
         tasks_spawn(r, i);
@@ -92,7 +117,8 @@ static bool join_next(struct mix_party *p)
         p->scratch[0] = mix_die(&p->dice, tasks.children);
     while (tasks.handle[p->index][p->scratch[0]] == NULL);
     p->op.is_biased = mix_one_in(&p->dice, 3);
-    mix_begin(p, &mix_join, tasks.handle[p->index][p->scratch[0]]);
+    mix_begin(p, tasks.has_pointer[p->scratch[0]] ? &mix_join_ptr : &mix_join,
+              tasks.handle[p->index][p->scratch[0]]);
     return true;
 }
 
@@ -101,7 +127,10 @@ static void join_done(struct mix_party *p, int rc)
     CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
     if (rc != 0)
         return;
-    CHECK_EQ(p->op.n, p->scratch[0] + 100);
+    if (!tasks.has_pointer[p->scratch[0]])
+        CHECK_EQ(p->op.n, p->scratch[0] + 100);
+    else if (p->op.pointer != NULL)
+        tasks_pointer_gone(p->op.pointer, NULL);
     tasks.handle[p->index][p->scratch[0]] = NULL;
 }
 
@@ -111,13 +140,20 @@ static void join_leave(struct mix_party *p)
         blitz_task_detach(tasks.handle[p->index][i]);
 }
 
+/* A pointer that no join has taken is dropped with the last handle. */
+static void join_check(struct mix_round *r)
+{
+    (void)r;
+    CHECK_EQ(blitz_wait_group_wait(&tasks.open, BLITZ_FOREVER), 0);
+}
+
 static void tasks_check(struct mix_round *r)
 {
     (void)r;
 }
 
-static const struct mix_scene mix_scene_join = {"join",    1,          join_make,  join_next,
-                                                join_done, join_leave, tasks_check};
+static const struct mix_scene mix_scene_join = {"join",    1,          join_make, join_next,
+                                                join_done, join_leave, join_check};
 
 /* ---- scope ---- */
 
@@ -141,6 +177,9 @@ static void scope_make(struct mix_round *r)
         return;
     CHECK_EQ(blitz_token_new(NULL, &tasks.token), 0);
     mix_join_in(r, TASKS_CANCEL, true)->left = 1;
+    for (uint64_t n = mix_die(&r->dice, 5); n > 0; n--)
+        mix_join_in(r, TASKS_TOKEN, mix_one_in(&r->dice, 2))->left = 1;
+    CHECK_EQ(blitz_token_new(tasks.token, &tasks.below), 0);
     mix_say(r, " with a token");
 }
 
@@ -150,6 +189,10 @@ static bool scope_next(struct mix_party *p)
     blitz_scope_opts opts = {.runtime = p->round->rt, .token = tasks.token};
     if (p->left-- == 0)
         return false;
+    if (p->role == TASKS_TOKEN) {
+        mix_begin(p, &mix_token, mix_one_in(&p->dice, 2) ? tasks.token : tasks.below);
+        return true;
+    }
     if (p->role == TASKS_CANCEL) {
         p->op.n = mix_die(&p->dice, 200) * BLITZ_US;
         mix_begin(p, &mix_pause, NULL);
@@ -184,6 +227,12 @@ static void scope_done(struct mix_party *p, int rc)
         blitz_token_cancel(tasks.token);
         return;
     }
+    if (p->role == TASKS_TOKEN) {
+        CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
+        CHECK(rc != 0 || blitz_token_is_cancelled(p->op.of));
+        p->left = rc == -ETIMEDOUT;
+        return;
+    }
     CHECK(rc == 0 || rc == -EIO || rc == -ETIMEDOUT || rc == -ECANCELED);
     CHECK_EQ(mix_get(&s->live), 0);
     CHECK(rc != -EIO || s->may_fail);
@@ -194,6 +243,7 @@ static void scope_done(struct mix_party *p, int rc)
 static void scope_check(struct mix_round *r)
 {
     (void)r;
+    blitz_token_unref(tasks.below);
     blitz_token_unref(tasks.token);
 }
 
