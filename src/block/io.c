@@ -29,7 +29,6 @@
 #include "io/attempt.h"
 #include "io/ready.h"
 #include "io/sys.h"
-#include "os/sim.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
 #include "wait/wait.h"
@@ -345,7 +344,7 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
 static enum bz_io_kind choose(const struct bz_runtime *rt)
 {
     enum bz_io_kind asked = rt->is.io;
-    bool is_unheard = bz_sim_is_running() && !bz_sys->is_simulated;
+    bool is_unheard = bz_os_is_simulated() && !bz_sys->is_simulated;
     if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
         return BZ_IO_NONE;
     if (asked != BZ_IO_BEST)
@@ -370,7 +369,7 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
 int bz_io_init(struct bz_runtime *rt)
 {
     enum bz_io_kind kind = choose(rt);
-    if (kind == BZ_IO_NONE && rt->is.io == BZ_IO_EPOLL && !bz_sim_is_running()) {
+    if (kind == BZ_IO_NONE && rt->is.io == BZ_IO_EPOLL && !bz_os_is_simulated()) {
         bz_log(BLITZ_LOG_ERROR, "io = epoll: the system has none");
         return -ENOSYS;
     }

@@ -34,7 +34,6 @@
 #include "observe/view.h"
 #include "os/look.h"
 #include "os/sigquit.h"
-#include "os/sim.h"
 #include "proc/state.h"
 
 enum { GROUPS = 512, GROUPS_FEW = 4, LINE_MAX_BYTES = 320 };
@@ -409,7 +408,7 @@ void bz_dump_if_asked(struct bz_runtime *rt)
 
 void bz_dump_watch(struct bz_runtime *rt)
 {
-    if (!rt->is.dumps_on_quit || bz_sim_is_running())
+    if (!rt->is.dumps_on_quit || bz_os_is_simulated())
         return;
     int err = bz_sigquit_watch(ask, rt);
     if (err != 0 || !bz_monitor_raise(rt))
@@ -418,7 +417,7 @@ void bz_dump_watch(struct bz_runtime *rt)
 
 void bz_dump_unwatch(struct bz_runtime *rt)
 {
-    if (rt->is.dumps_on_quit && !bz_sim_is_running())
+    if (rt->is.dumps_on_quit && !bz_os_is_simulated())
         bz_sigquit_unwatch(rt);
 }
 

@@ -84,3 +84,5 @@ const struct bz_os bz_os_linux = {
     .others = bz_linux_others,
     .entropy = bz_linux_entropy,
 };
+
+const struct bz_os *bz_os_process = &bz_os_linux;

@@ -161,9 +161,20 @@ struct bz_os {
 /* The real system. It has no state: any number of runtimes may share it. */
 extern const struct bz_os bz_os_linux;
 
-/* The backend for a thread that belongs to no runtime: the running simulation if there is one, else
- * the real system. */
-const struct bz_os *bz_os_outside(void);
+/* The backend of the threads that belong to no runtime: the real system, or the simulation while one
+ * runs. Only the simulator changes it, while the process has one thread. */
+extern const struct bz_os *bz_os_process;
+
+static inline const struct bz_os *bz_os_outside(void)
+{
+    return bz_os_process;
+}
+
+/* True while a simulation runs in this process. */
+static inline bool bz_os_is_simulated(void)
+{
+    return bz_os_process != &bz_os_linux;
+}
 
 /* ---- time ------------------------------------------------------------------------------------- */
 

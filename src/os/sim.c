@@ -19,7 +19,8 @@
  * A detached thread runs to its end: when the scenario has returned, the run joins each of them. So a
  * detached thread that never ends is a deadlock.
  *
- * I1  `running` is the one simulation of the process, set while its threads run.
+ * I1  `running` is the one simulation of the process, set while its threads run. bz_os_process is then
+ *     its table.
  * I2  A thread's mapping is released by its joiner, or by the run's end: never by itself.
  */
 #include "os/sim.h"
@@ -118,11 +119,6 @@ void bz_sim_at_thread_end(void (*fn)(uint32_t thread))
 bool bz_sim_is_running(void)
 {
     return running != NULL;
-}
-
-const struct bz_os *bz_os_outside(void)
-{
-    return running != NULL ? &running->os : &bz_os_linux;
 }
 
 /* ---- sleep words ------------------------------------------------------------------------------ */
@@ -509,9 +505,11 @@ static int run(struct bz_sim *sim, struct first *first)
     sim->current->fn = first_main;
     sim->current->arg = first;
     running = sim;
+    bz_os_process = &sim->os;
     bz_sim_coro_init_home(&sim->home);
     bz_sim_coro_switch(&sim->home, &sim->current->coro, SIM_COMES_BACK, &sim->home);
     running = NULL;
+    bz_os_process = &bz_os_linux;
     if (sim->end != 0)
         bz_sim_report(sim);
     BZ_LIST_FOR_EACH_SAFE (node, &sim->threads)

@@ -7,7 +7,6 @@
 #include "proc/selfcheck.h"
 
 #include "base/log.h"
-#include "os/sim.h"
 #include "os/sleepers.h"
 #include "proc/state.h"
 
@@ -143,7 +142,7 @@ void bz_watch_dump(struct bz_runtime *rt)
 
 uint64_t bz_watch_until(struct bz_watch_dog *dog, struct bz_runtime *rt, uint64_t until)
 {
-    if (bz_sim_is_running())
+    if (bz_os_is_simulated())
         return until;
     dog->due_ns = bz_os_now(rt->os) + LOOK_NS;
     return dog->due_ns < until ? dog->due_ns : until;
@@ -157,7 +156,7 @@ static unsigned looks_max(struct bz_runtime *rt)
 
 static void look(struct bz_watch_dog *dog, struct bz_runtime *rt, bool is_sleeper)
 {
-    if (bz_sim_is_running() || bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
+    if (bz_os_is_simulated() || bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
         return;
     uint64_t now = bz_os_now(rt->os);
     if (now < dog->due_ns)
@@ -185,7 +184,7 @@ void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_reaped *hear
     struct bz_proc *p = m->proc;
     struct bz_watch_dog *dog = &m->watch.dog;
     struct bz_sleeper me;
-    bool is_for_ever = until == BZ_OS_FOREVER && !bz_sim_is_running();
+    bool is_for_ever = until == BZ_OS_FOREVER && !bz_os_is_simulated();
     if (is_for_ever) /* its looks do not count as activity */
         bz_sleepers_enter(&me, &p->poll.roused, 0);
     while (bz_poll_wait(&p->poll, bz_watch_until(dog, m->rt, until), heard) == -ETIMEDOUT) {

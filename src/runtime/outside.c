@@ -42,7 +42,7 @@ static struct bz_runtime *make(void)
 {
     static const blitz_runtime_opts config = {.name = "blitz-par"};
     struct bz_runtime *mine, *first = NULL;
-    if (bz_os_outside() != &bz_os_linux || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
+    if (bz_os_is_simulated() || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
         return NULL;
     if (bz_cas_strong_acqrel_acq(&made, &first, mine)) { /* [M] */
         bz_store_relaxed(&held, bz_loaded_hold());       /* relaxed: read when all calls are over */
@@ -61,7 +61,7 @@ blitz_runtime *blitz_par_runtime(void)
     if (bz_is_forked())
         return NULL;
     struct bz_runtime *rt = bz_load_acquire(&chosen); /* [M] */
-    if (rt == NULL && bz_os_outside() == &bz_os_linux)
+    if (rt == NULL && !bz_os_is_simulated())
         rt = bz_load_acquire(&made); /* [M] */
     return (blitz_runtime *)(rt != NULL ? rt : make());
 }

@@ -20,7 +20,6 @@
 #include "observe/dump.h"
 #include "observe/overdue.h"
 #include "os/forked.h"
-#include "os/sim.h"
 #include "park/claim.h"
 #include "proc/place.h"
 #include "proc/state.h"
@@ -147,7 +146,7 @@ static bool tell_task(char *text, size_t room)
 static void watch_overflows(struct bz_runtime *rt)
 {
     rt->watches_overflows = false;
-    if (!rt->is.reports_overflows || bz_sim_is_running())
+    if (!rt->is.reports_overflows || bz_os_is_simulated())
         return;
     bz_overflow_tell(tell_task);
     int err = bz_overflow_watch(&rt->stacks);

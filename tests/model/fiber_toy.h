@@ -35,10 +35,7 @@ static struct bz_runtime toy_runtime;
 static struct bz_proc toy_proc;
 static struct bz_machine toy_worker;
 
-const struct bz_os *bz_os_outside(void)
-{
-    return &m_os;
-}
+const struct bz_os *bz_os_process = &m_os;
 
 /* ---- thread identity ---- */
 

@@ -16,10 +16,7 @@
 #include "wait/wait.h"
 #include "waker_toy.h"
 
-const struct bz_os *bz_os_outside(void)
-{
-    return &m_os;
-}
+const struct bz_os *bz_os_process = &m_os;
 
 /* ---- of tasks: there are none ---- */
 
