@@ -40,7 +40,7 @@ target_compile_options(blitz_flags INTERFACE
     # A failed check says src/base/slab.c, wherever that was compiled, and builds are reproducible.
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 target_compile_definitions(blitz_flags INTERFACE
-    _GNU_SOURCE=1 # only src/os, src/io and the tests use its functions; tools/lint checks this
+    _GNU_SOURCE=1 # only src/os, src/io, src/sim and the tests use its functions; tools/lint checks this
     $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
     $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>)
 if(BLITZ_BREAK) # before everything else that a source reads

@@ -21,7 +21,7 @@
  *           halves have run, and does not document the intended order.
  *
  * The list is thread-local; the accessors in held.c are out of line, so that no code keeps its
- * address across a switch. Each simulated thread has its own list: os/sim_coro.c swaps them.
+ * address across a switch. Each simulated thread has its own list: sim/coro.c swaps them.
  */
 #ifndef BZ_OS_HELD_H
 #define BZ_OS_HELD_H

@@ -4,7 +4,7 @@
  * A *backend* is a table of functions, struct bz_os, bound when a runtime is made. All code in src/
  * that needs a thread, a sleep, the time, pages, randomness or a pause in a spin calls its backend
  * and nothing else. So the same scheduler runs on real threads (bz_os_linux), in virtual time from
- * a seed (os/sim.h), or on either with the n-th call of a kind made to fail (os/fault.h).
+ * a seed (sim/sim.h), or on either with the n-th call of a kind made to fail (sim/fault.h).
  *
  * Every function takes the backend first, so a backend with state (sim, fault) can embed the table
  * and find its state. Callers use the inline names below, which check preconditions in debug

@@ -6,7 +6,7 @@
  */
 #include "support/sched_sim.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "support/random_program.h"
 
 enum { LONGER = 100 };

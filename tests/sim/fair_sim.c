@@ -5,7 +5,7 @@
  */
 #include "support/sched_sim.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "support/fair_calls.h"
 
 static void hog_step(void)

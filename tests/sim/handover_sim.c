@@ -5,7 +5,7 @@
 #include "support/sched_sim.h"
 
 #include "monitor/monitor.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "runtime/runtime.h"
 
 enum { HOGS_MAX = 6 };

@@ -6,7 +6,7 @@
 
 #include "support/sched_sim.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 
 enum {
     HOG_NS = 20 * 1000 * 1000,

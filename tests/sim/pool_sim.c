@@ -3,7 +3,7 @@
 #include "support/sim.h"
 
 #include "base/alloc.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "thread/pool.h"
 
 #define MS UINT64_C(1000000)

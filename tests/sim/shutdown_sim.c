@@ -2,13 +2,13 @@
  * Bug class 37: a shutdown that comes at every single point of a run, one after the other.
  *
  * The same seed is run again and again; the k-th time the shutdown comes at the k-th point of choice
- * (os/sim.h, poke). It must return, and not before the last task has ended; nothing may be left. A
+ * (sim/sim.h, poke). It must return, and not before the last task has ended; nothing may be left. A
  * shutdown that hangs is a deadlock and reported as such.
  */
 #include "support/sim.h"
 
 #include "blitz.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

@@ -2,7 +2,7 @@
  * turns_sim.c - hogs that take turns, in virtual time and from seeds: sched/turns.h on simulated threads.
  *
  * Hogs burn a millisecond at a time on 2 simulated CPUs, so they compete for them as on a real machine. Interrupts reach a
- * thread at any later point of choice (os/sim.h): late, and in the middle of the runtime. Bounds are in virtual time.
+ * thread at any later point of choice (sim/sim.h): late, and in the middle of the runtime. Bounds are in virtual time.
  */
 #include "support/sched_sim.h"
 

@@ -6,7 +6,7 @@
  */
 #include "support/random_program.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 
 enum { LONGER = 100 }; /* from 0 to 30 ms instead of 0 to 0.3 */
 

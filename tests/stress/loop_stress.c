@@ -5,7 +5,7 @@
  */
 #include "support/loop_scenes.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "runtime/runtime.h"
 
 struct held_up {

@@ -5,7 +5,7 @@
  */
 #include "support/random_program.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 
 static void program_burn(uint64_t ns)
 {

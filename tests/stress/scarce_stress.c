@@ -7,7 +7,7 @@
 #include "harness.h"
 
 #include "blitz.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 #include "support/leave.h"

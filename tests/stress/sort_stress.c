@@ -4,7 +4,7 @@
  */
 #include "support/sorts.h"
 
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

@@ -18,7 +18,7 @@
 #define T_FAULTS_H
 
 #include "harness.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "support/sim.h"
 
 #define T_FAULT(kind) (1u << BZ_FAULT_##kind)

@@ -13,7 +13,7 @@
  * in its call.
  *
  * Either the event or the cancel comes when the word `poked` becomes 1. A simulation sets it at
- * every decision point in turn (os/sim.h), a run on real threads after a random number of turns.
+ * every decision point in turn (sim/sim.h), a run on real threads after a random number of turns.
  *
  *     struct inj_plan plan = inj_plan_of(seed);
  *     inj_play(os, &plan, procs);

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "blitz.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

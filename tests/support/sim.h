@@ -10,7 +10,7 @@
 #define T_SIM_H
 
 #include "harness.h"
-#include "os/sim.h"
+#include "sim/sim.h"
 
 typedef void (*t_scenario)(const struct bz_os *os, void *arg);
 

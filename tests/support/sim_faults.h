@@ -11,7 +11,7 @@
 #ifndef T_SIM_FAULTS_H
 #define T_SIM_FAULTS_H
 
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "runtime/runtime.h"
 #include "support/sched_sim.h"
 

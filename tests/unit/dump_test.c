@@ -6,7 +6,7 @@
 
 #include "blitz.h"
 #include "observe/dump.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 #include "support/alone.h"

@@ -1,7 +1,7 @@
 /* queue/idle.h: which worker is roused, step by step. Its races are in tests/model. */
 #include "harness.h"
 
-#include "os/sim.h"
+#include "sim/sim.h"
 #include "queue/idle.h"
 #include "support/death.h"
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "blitz.h"
-#include "os/sim.h"
+#include "sim/sim.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "blitz.h"
-#include "os/fault.h"
-#include "os/sim.h"
+#include "sim/fault.h"
+#include "sim/sim.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "blitz.h"
-#include "os/fault.h"
-#include "os/sim.h"
+#include "sim/fault.h"
+#include "sim/sim.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 #include "support/deny.h"

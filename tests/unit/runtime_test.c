@@ -9,7 +9,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "support/sanitizers.h"
 

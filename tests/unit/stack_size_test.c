@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-#include "os/fault.h"
-#include "os/sim.h"
+#include "sim/fault.h"
+#include "sim/sim.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

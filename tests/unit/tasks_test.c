@@ -5,7 +5,7 @@
 
 #include "base/compiler.h"
 #include "blitz.h"
-#include "os/fault.h"
+#include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 

@@ -12,7 +12,7 @@
  * Every atomic here is relaxed: the counters order nothing. The reader of the balance has joined
  * the threads that wrote it.
  */
-#include "os/fault.h"
+#include "sim/fault.h"
 
 #include <errno.h>
 

@@ -14,8 +14,8 @@
  * up to delay_ns_max. A delay of a microsecond at the right place finds bugs that plain stress
  * never finds.
  */
-#ifndef BZ_OS_FAULT_H
-#define BZ_OS_FAULT_H
+#ifndef BZ_SIM_FAULT_H
+#define BZ_SIM_FAULT_H
 
 #include "blitz/hooks.h"
 #include "os/os.h"

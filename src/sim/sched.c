@@ -1,5 +1,5 @@
 /*
- * sim_sched.c - the choice of the next thread, and the virtual clock.
+ * sched.c - the choice of the next thread, and the virtual clock.
  *
  * There are two modes. The random walk picks any runnable thread with equal probability, but
  * continues the current one k times of 8; k comes from the seed. Walks with many switches find
@@ -20,7 +20,7 @@
  * I3  No decision depends on an address, or two processes would differ: threads are counted in the
  *     order of their starts.
  */
-#include "os/sim_inner.h"
+#include "sim/inner.h"
 
 #include <errno.h>
 

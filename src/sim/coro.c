@@ -1,5 +1,5 @@
 /*
- * sim_coro.c - coroutines for the simulated OS backend: stacks, the switch, and sanitizer support.
+ * coro.c - coroutines for the simulated OS backend: stacks, the switch, and sanitizer support.
  *
  * The switch is getcontext(3) and setcontext(3). They are slow (half a microsecond, most of it
  * system calls for the signal mask), but the simulator stays independent of src/arch. Tests of
@@ -15,14 +15,14 @@
  * Sanitizers. AddressSanitizer is told of every stack change, or it takes frames of one stack for
  * overflows of another. ThreadSanitizer gets a fiber per coroutine and is told *not* to treat a
  * switch as synchronization, so that it reports a race of two simulated threads exactly when two
- * real threads would race. src/os/CMakeLists.txt compiles these files without instrumentation,
+ * real threads would race. src/sim/CMakeLists.txt compiles these files without instrumentation,
  * because all coroutines share the simulator's own data without synchronization. Start and join do
  * synchronize: the creation of a fiber does so by itself. For a join, the ending coroutine releases
  * and its destroyer acquires.
  *
  * I1  Only one coroutine of a run executes; the others are inside bz_sim_coro_switch.
  */
-#include "os/sim_inner.h"
+#include "sim/inner.h"
 
 #include <errno.h>
 

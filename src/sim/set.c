@@ -1,5 +1,5 @@
 /*
- * sim_set.c - the simulated network: readiness events.
+ * set.c - the simulated network: readiness events.
  *
  * A change of a file is an *edge*. Every set with the file adds it to its ready list, and waiters
  * check the list. A wait reports what is ready *then*, not what happened: several edges make one
@@ -17,7 +17,7 @@
 #include <sys/eventfd.h>
 
 #include "base/check.h"
-#include "io/sim_kernel.h"
+#include "sim/kernel.h"
 
 enum { ALWAYS = EPOLLERR | EPOLLHUP, POLL_MAX = 128 };
 

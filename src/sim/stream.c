@@ -1,5 +1,5 @@
 /*
- * sim_stream.c - the simulated network: stream sockets.
+ * stream.c - the simulated network: stream sockets.
  *
  * A connection is two sockets, each with a queue of incoming bytes: written by the other end,
  * partly arrived, partly read, and partly acknowledged. So both bytes in transit and unread bytes
@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 #include "base/check.h"
-#include "io/sim_kernel.h"
+#include "sim/kernel.h"
 
 enum { SYN_AGAIN_NS = 1000000, CAPACITY_LEAST = 4 };
 

@@ -23,12 +23,12 @@
  *     its table.
  * I2  A thread's mapping is released by its joiner, or by the run's end: never by itself.
  */
-#include "os/sim.h"
+#include "sim/sim.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "os/sim_inner.h"
+#include "sim/inner.h"
 
 #define CPUS_DEFAULT 4
 #define SPINS_MAX_DEFAULT 100000

@@ -36,8 +36,8 @@
  *
  * Signal stacks are not simulated; pages and guards are real.
  */
-#ifndef BZ_OS_SIM_H
-#define BZ_OS_SIM_H
+#ifndef BZ_SIM_H
+#define BZ_SIM_H
 
 #include "os/os.h"
 

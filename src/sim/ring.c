@@ -1,5 +1,5 @@
 /*
- * sim_ring.c - the simulated network: rings.
+ * ring.c - the simulated network: rings.
  *
  * The queues are memory with the layout of uring_abi.h, accessed as the kernel does, so ring.c and
  * uring.c run unchanged. A submission becomes a *flight*: it is tried, at once or a little later.
@@ -23,8 +23,8 @@
 #include <errno.h>
 
 #include "base/check.h"
-#include "io/sim_kernel.h"
-#include "os/sim.h"
+#include "sim/kernel.h"
+#include "sim/sim.h"
 
 /* Offsets in the memory of a ring. */
 enum { AT_SQ = 0, AT_CQ = 64, AT_ARRAY = 128, SMALL = 4 };

@@ -1,7 +1,7 @@
 /*
- * sim_kernel.c - the simulated network: descriptors, pending events, and waiting.
+ * kernel.c - the simulated network: descriptors, pending events, and waiting.
  *
- * Simulated threads run one at a time and switch only at decision points (os/sim.h), so the tables
+ * Simulated threads run one at a time and switch only at decision points (sim/sim.h), so the tables
  * here need no lock as long as no change contains a call to the simulator. So a call is: a decision
  * point; the change, uninterrupted; then waiters are woken, which is the next decision point.
  *
@@ -26,14 +26,14 @@
  *     queue.
  * I2  Nothing here calls the simulator but bz_sim_call, bz_sim_called, bz_sim_sleep and the wire.
  */
-#include "io/sim_kernel.h"
+#include "sim/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "os/sim.h"
+#include "sim/sim.h"
 
 enum { CALL_NS_MAX = 500, LINGER_NS_MAX = 20000 };
 

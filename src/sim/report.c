@@ -1,5 +1,5 @@
 /*
- * sim_report.c - report all simulated threads after an error.
+ * report.c - report all simulated threads after an error.
  *
  *     simulation: deadlock after 1.000250000 s, step 815, seed 0x2a, random walk, hash 0x91c4...
  *       thread 0 main: joins thread 1 worker since 0.000000000 s
@@ -13,7 +13,7 @@
  * symbols; others are shown as program+offset, which addr2line turns into a line. The report runs
  * on the caller's own stack after the threads have stopped, so it may use much stack.
  */
-#include "os/sim_inner.h"
+#include "sim/inner.h"
 
 #include <dlfcn.h>
 #include <errno.h>

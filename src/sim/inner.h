@@ -1,13 +1,13 @@
 /*
- * sim_inner.h - shared by the files of the simulated OS backend.
+ * inner.h - shared by the files of the simulated OS backend.
  *
- *   sim.c         the table: each operation is a decision point, then its effect
- *   sim_sched.c   the choice of the next thread, and the virtual clock
- *   sim_coro.c    coroutines: stacks, the switch, sanitizers
- *   sim_report.c  the report of all threads after an error
+ *   sim.c     the table: each operation is a decision point, then its effect
+ *   sched.c   the choice of the next thread, and the virtual clock
+ *   coro.c    coroutines: stacks, the switch, sanitizers
+ *   report.c  the report of all threads after an error
  */
-#ifndef BZ_OS_SIM_INNER_H
-#define BZ_OS_SIM_INNER_H
+#ifndef BZ_SIM_INNER_H
+#define BZ_SIM_INNER_H
 
 #include <ucontext.h>
 
@@ -15,9 +15,9 @@
 #include "base/rng.h"
 #include "os/held.h"
 #include "os/linux.h"
-#include "os/sim.h"
+#include "sim/sim.h"
 
-/* ---- coroutines (sim_coro.c) ------------------------------------------------------------------ */
+/* ---- coroutines (coro.c) ---------------------------------------------------------------------- */
 
 struct sim_coro {
     ucontext_t context;
@@ -118,7 +118,7 @@ enum sim_event {
     SIM_EV_URGE
 };
 
-/* ---- sim_sched.c ------------------------------------------------------------------------------ */
+/* ---- sched.c ---------------------------------------------------------------------------------- */
 
 void bz_sim_sched_init(struct bz_sim *sim);
 void bz_sim_mix(struct bz_sim *sim, enum sim_event what, uint64_t value);
@@ -132,7 +132,7 @@ void bz_sim_clock_move(struct bz_sim *sim, uint64_t to_ns);
 /* True once in `n` times. */
 bool bz_sim_coin(struct bz_sim *sim, uint32_t n);
 
-/* ---- sim_report.c ----------------------------------------------------------------------------- */
+/* ---- report.c --------------------------------------------------------------------------------- */
 
 void bz_sim_report(struct bz_sim *sim);
 

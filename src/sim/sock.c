@@ -1,13 +1,13 @@
 /*
- * sim_sock.c - the simulated network: the calls on sockets.
+ * sock.c - the simulated network: the calls on sockets.
  *
- * sim_stream.c implements them; this file adds descriptors, errno, and waiting for blocking
+ * stream.c implements them; this file adds descriptors, errno, and waiting for blocking
  * descriptors.
  */
 #include <errno.h>
 #include <netinet/in.h>
 
-#include "io/sim_kernel.h"
+#include "sim/kernel.h"
 
 static int sim_socket(int family, int type, int protocol)
 {
