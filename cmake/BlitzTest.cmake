@@ -11,7 +11,7 @@ function(blitz_test name)
     cmake_parse_arguments(T "" "" "SOURCES;LABELS;ARGS" ${ARGN})
     add_executable(${name} ${T_SOURCES})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-    target_link_libraries(${name} PRIVATE blitz_harness blitz_sim blitz_internal blitz_flags)
+    target_link_libraries(${name} PRIVATE blitz_harness blitz_support blitz_sim blitz_internal blitz_flags)
     add_test(NAME ${name} COMMAND ${name} ${T_ARGS})
     set_tests_properties(${name} PROPERTIES
         LABELS "${T_LABELS}" TIMEOUT 1200

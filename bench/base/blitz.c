@@ -1,7 +1,7 @@
 /*
  * blitz.c - our MPSC queue and MPMC ring in the cases of bench/base.toml.
  */
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 #include "base/mpsc.h"
 
 #include "bench.h"

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 #include "demo.h"
 
 enum { SIDE = 2, CAPACITY = 1024, BURST = 256 };

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 #include "base/slab.h"
 #include "demo.h"
 

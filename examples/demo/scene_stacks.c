@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "demo.h"
-#include "task/coro.h"
+#include "support/coro.h"
 #include "task/overflow.h"
 #include "task/stack.h"
 

@@ -22,7 +22,7 @@
  * to one rendezvous channel. It cannot serve itself, so its receive is notified only if a sender of
  * another party waits.
  *
- * Rejected: cells with sequence numbers (a lock-free MPMC ring, base/mpmc.h) with waiters beside them.
+ * Rejected: cells with sequence numbers (a lock-free MPMC ring) with waiters beside them.
  * Every operation pays a fence against a waiter that is just going to sleep, direct hand-off is lost,
  * and close, permits and select need the lock all the same.
  *

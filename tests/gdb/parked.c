@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "task/coro.h"
+#include "support/coro.h"
 
 _Alignas(16) static char stacks[2][65536];
 static struct bz_coro parked[2];

@@ -1,12 +1,12 @@
 /*
- * mpmc_model.c - base/mpmc.h: pushers and takers on a ring of two cells.
+ * mpmc_model.c - support/mpmc.h: pushers and takers on a ring of two cells.
  *
- *   covers: src/base/mpmc.h src/base/mpmc.c
+ *   covers: tests/support/mpmc.h tests/support/mpmc.c
  *   defines: BZ_MPMC_BITS=3
  *
  * Positions of three bits wrap after eight, so that a test can start just before.
  */
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 
 #include "model.h"
 

@@ -12,7 +12,7 @@
 #include "os/os.h"
 #include "os/self.h"
 #include "support/stacks.h"
-#include "task/coro.h"
+#include "support/coro.h"
 
 enum { WORKERS = 2, FIBERS_MAX = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 
 enum { SIDE = 3 };
 static struct bz_mpmc ring;

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 #include "base/rng.h"
 #include "base/slab.h"
 

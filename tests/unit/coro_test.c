@@ -1,7 +1,7 @@
 /*
- * Coroutines (src/task/coro.c): resume and yield, and misuse.
+ * Coroutines (tests/support/coro.c): resume and yield, and misuse.
  */
-#include "task/coro.h"
+#include "support/coro.h"
 
 #include "harness.h"
 

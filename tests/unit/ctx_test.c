@@ -9,7 +9,7 @@
 
 #include "arch/ctx.h"
 #include "harness.h"
-#include "task/coro.h"
+#include "support/coro.h"
 
 enum { STACK_BYTES = 64 * 1024 };
 struct stack {

@@ -1,7 +1,7 @@
 /* mpmc.h: the bounded ring, step by step. Its races are in tests/stress and tests/model. */
 #include "harness.h"
 
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 #include "support/death.h"
 #include "support/test_alloc.h"
 

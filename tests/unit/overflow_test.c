@@ -9,7 +9,7 @@
 #include "blitz.h"
 #include "os/segv.h"
 #include "support/stacks.h"
-#include "task/coro.h"
+#include "support/coro.h"
 #include "task/overflow.h"
 
 /* ---- a child that faults ---------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "support/stacks.h"
-#include "task/coro.h"
+#include "support/coro.h"
 
 /* ---- backends that refuse
  * ---------------------------------------------------------------------- */

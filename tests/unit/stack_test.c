@@ -3,7 +3,7 @@
  * noticed and given back, and what happens to slabs.
  */
 #include "support/stacks.h"
-#include "task/coro.h"
+#include "support/coro.h"
 
 enum { KEPT_PAGES = 4, DEEP_USES = 8, HOT = 8 }; /* as stack.c has them */
 

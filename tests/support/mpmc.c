@@ -1,7 +1,7 @@
 /*
  * mpmc.c - making, unmaking and checking a ring; pushing and taking are inline in mpmc.h.
  */
-#include "base/mpmc.h"
+#include "support/mpmc.h"
 
 #include <assert.h>
 #include <errno.h>

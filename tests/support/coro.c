@@ -12,7 +12,7 @@
  *     it, and then it may run elsewhere, or be freed. The data that the resumer needs is in its own
  *     frame.
  */
-#include "task/coro.h"
+#include "support/coro.h"
 
 #include "base/check.h"
 
