@@ -260,7 +260,7 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
 {
     /* An operation with a generation may be too late for its file, so it must not read the file's flags. */
     bool is_disk = op->generation == 0 && (op->file->flags & BZ_FILE_DISK);
-    if (op->code >= BZ_OP_FSYNC || is_disk) {
+    if (is_disk) {
         (void)!blitz_blocking(attempt_call, op); /* it has a function */
         return op->result;
     }

@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
@@ -102,20 +101,6 @@ static int64_t do_sendmmsg(struct bz_op *op)
                                     op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-static int64_t do_readv(struct bz_op *op)
-{
-    if (op->v.at < 0)
-        return outcome(bz_sys->readv(op->file->fd, op->v.vector, op->v.count));
-    return outcome(preadv(op->file->fd, op->v.vector, op->v.count, op->v.at));
-}
-
-static int64_t do_writev(struct bz_op *op)
-{
-    if (op->v.at < 0)
-        return outcome(bz_sys->writev(op->file->fd, op->v.vector, op->v.count));
-    return outcome(pwritev(op->file->fd, op->v.vector, op->v.count, op->v.at));
-}
-
 static int64_t do_sendfile(struct bz_op *op)
 {
     struct bz_quiet quiet;
@@ -143,27 +128,6 @@ static int64_t do_splice_out(struct bz_op *op)
     return result;
 }
 
-static int64_t do_fsync(struct bz_op *op)
-{
-    return outcome(op->flags != 0 ? fdatasync(op->file->fd) : fsync(op->file->fd));
-}
-
-static int64_t do_openat(struct bz_op *op)
-{
-    return outcome(openat(op->path.at, op->path.path, op->flags | O_CLOEXEC, op->path.mode));
-}
-
-static int64_t do_statx(struct bz_op *op)
-{
-    int fd = op->file != NULL ? op->file->fd : op->path.at;
-    return outcome(statx(fd, op->path.path, op->flags, op->path.mask, op->path.out));
-}
-
-static int64_t do_close(struct bz_op *op)
-{
-    return outcome(bz_sys->close(op->path.at));
-}
-
 /* By code. */
 static const struct {
     const char *name;
@@ -173,20 +137,14 @@ static const struct {
     [BZ_OP_ACCEPT] = {"accept", do_accept},
     [BZ_OP_RECV] = {"recv", do_recv},
     [BZ_OP_RECVMSG] = {"recvmsg", do_recvmsg},
-    [BZ_OP_READV] = {"readv", do_readv},
     [BZ_OP_CONNECT] = {"connect", do_connect},
     [BZ_OP_SEND] = {"send", do_send},
     [BZ_OP_SENDMSG] = {"sendmsg", do_sendmsg},
-    [BZ_OP_WRITEV] = {"writev", do_writev},
     [BZ_OP_RECVMMSG] = {"recvmmsg", do_recvmmsg},
     [BZ_OP_SENDMMSG] = {"sendmmsg", do_sendmmsg},
     [BZ_OP_SENDFILE] = {"sendfile", do_sendfile},
     [BZ_OP_SPLICE_IN] = {"splice", do_splice_in},
     [BZ_OP_SPLICE_OUT] = {"splice", do_splice_out},
-    [BZ_OP_FSYNC] = {"fsync", do_fsync},
-    [BZ_OP_OPENAT] = {"openat", do_openat},
-    [BZ_OP_STATX] = {"statx", do_statx},
-    [BZ_OP_CLOSE] = {"close", do_close},
 };
 
 /* recv and send, the two hot calls, do not use the table. */
@@ -203,7 +161,7 @@ int64_t bz_attempt(struct bz_op *op)
     do {
         int fault = bz_io_fault_of(calls[op->code].name);
         result = fault != 0 ? -fault : make(op);
-    } while (result == -EINTR && op->code != BZ_OP_CLOSE);
+    } while (result == -EINTR);
     return result;
 }
 
@@ -225,16 +183,12 @@ void bz_let_block(int fd)
 /* Neither a recv nor a send: those use a flag. */
 static size_t asked_for(const struct bz_op *op)
 {
-    const struct iovec *vector = op->v.vector;
-    size_t bytes = 0, count = (size_t)op->v.count;
-    if (op->code == BZ_OP_RECVMSG || op->code == BZ_OP_SENDMSG) {
-        vector = op->msg.header->msg_iov;
-        count = op->msg.header->msg_iovlen;
-    } else if (op->code != BZ_OP_READV && op->code != BZ_OP_WRITEV) {
+    size_t bytes = 0;
+    if (op->code != BZ_OP_RECVMSG && op->code != BZ_OP_SENDMSG)
         return 0;
-    }
-    for (size_t i = 0; i < count; i++)
-        bytes += vector[i].iov_len;
+    const struct msghdr *header = op->msg.header;
+    for (size_t i = 0; i < header->msg_iovlen; i++)
+        bytes += header->msg_iov[i].iov_len;
     return bytes;
 }
 

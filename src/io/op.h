@@ -39,20 +39,14 @@ enum bz_op_code {
     BZ_OP_ACCEPT,  /* result: a non-blocking, close-on-exec descriptor */
     BZ_OP_RECV,    /* and peek: flags */
     BZ_OP_RECVMSG, /* addresses, descriptors, credentials */
-    BZ_OP_READV,   /* at an offset, or at the file position: -1 */
     BZ_OP_CONNECT,
     BZ_OP_SEND,
     BZ_OP_SENDMSG,
-    BZ_OP_WRITEV,
     BZ_OP_RECVMMSG, /* several messages; result: their number */
     BZ_OP_SENDMMSG,
     BZ_OP_SENDFILE,   /* from a regular file, at its position, to a non-blocking socket */
     BZ_OP_SPLICE_IN,  /* from a non-blocking socket to an empty pipe */
     BZ_OP_SPLICE_OUT, /* from a pipe that holds this many bytes to such a socket */
-    BZ_OP_FSYNC,      /* from here on: no readiness; they block for as long as they take */
-    BZ_OP_OPENAT,
-    BZ_OP_STATX,
-    BZ_OP_CLOSE,
     BZ_OP_CODES
 };
 
@@ -95,11 +89,6 @@ struct bz_op {
             size_t bytes;
         } buffer; /* RECV, SEND */
         struct {
-            const struct iovec *vector;
-            int count;
-            int64_t at;
-        } v; /* READV, WRITEV */
-        struct {
             struct msghdr *header;
         } msg; /* RECVMSG, SENDMSG */
         struct {
@@ -114,15 +103,6 @@ struct bz_op {
             struct sockaddr *address;
             socklen_t bytes; /* size of the buffer, then length of the name */
         } name;              /* ACCEPT, CONNECT */
-        struct {
-            const char *path;
-            void *out;
-            int at;
-            union {
-                int mode;      /* OPENAT */
-                unsigned mask; /* STATX */
-            };
-        } path;       /* OPENAT, STATX */
         short events; /* POLL: those of poll(2); so is the result */
     };
 };
@@ -197,7 +177,6 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
     case BZ_OP_CONNECT:
     case BZ_OP_SEND:
     case BZ_OP_SENDMSG:
-    case BZ_OP_WRITEV:
     case BZ_OP_SENDMMSG:
     case BZ_OP_SENDFILE:
     case BZ_OP_SPLICE_OUT:

@@ -88,9 +88,8 @@ static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
 static bool can_do_it_all(const struct bz_ring *r)
 {
     static const uint8_t needed[] = {
-        BZ_URING_OP_POLL_ADD, BZ_URING_OP_SENDMSG, BZ_URING_OP_RECVMSG,     BZ_URING_OP_ACCEPT,
-        BZ_URING_OP_CONNECT,  BZ_URING_OP_SEND,    BZ_URING_OP_RECV,        BZ_URING_OP_STATX,
-        BZ_URING_OP_OPENAT,   BZ_URING_OP_CLOSE,   BZ_URING_OP_ASYNC_CANCEL};
+        BZ_URING_OP_POLL_ADD, BZ_URING_OP_SENDMSG, BZ_URING_OP_RECVMSG, BZ_URING_OP_ACCEPT,
+        BZ_URING_OP_CONNECT,  BZ_URING_OP_SEND,    BZ_URING_OP_RECV,    BZ_URING_OP_ASYNC_CANCEL};
     struct bz_uring_probe probe;
     memset(&probe, 0, sizeof probe);
     if (bz_ring_register(r, BZ_URING_REGISTER_PROBE, &probe, BZ_URING_OP_LAST) != 0)

@@ -8,8 +8,8 @@
  *
  * The cost is a load and a well-predicted indirect call for each system call.
  *
- * The calls are the system's, arguments, results and errno. Calls for regular files (openat, statx,
- * fsync, pread) are not here: they run on pool threads and are not simulated.
+ * The calls are the system's, arguments, results and errno. Regular files are not here: calls on them
+ * run on pool threads and are not simulated.
  */
 #ifndef BZ_IO_SYS_H
 #define BZ_IO_SYS_H
@@ -20,7 +20,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 #include <time.h>
 
 struct bz_uring_params;
@@ -32,8 +31,6 @@ struct bz_sys {
     int (*close)(int fd);
     ssize_t (*read)(int fd, void *data, size_t bytes);
     ssize_t (*write)(int fd, const void *data, size_t bytes);
-    ssize_t (*readv)(int fd, const struct iovec *vector, int count);
-    ssize_t (*writev)(int fd, const struct iovec *vector, int count);
     int (*fcntl)(int fd, int what, int value);
     int (*poll)(struct pollfd *list, nfds_t count, int ms);
     int (*pipe2)(int fd[2], int flags);

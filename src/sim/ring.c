@@ -186,10 +186,6 @@ static int64_t attempt(struct sim_flight *fl)
         return bz_sim_recv(fl->file, message->msg_iov, message->msg_iovlen, (int)sqe->op_flags);
     case BZ_URING_OP_SENDMSG:
         return bz_sim_send(fl->file, message->msg_iov, message->msg_iovlen);
-    case BZ_URING_OP_READV:
-        return bz_sim_recv(fl->file, at, sqe->len, 0);
-    case BZ_URING_OP_WRITEV:
-        return bz_sim_send(fl->file, at, sqe->len);
     case BZ_URING_OP_ACCEPT:
         return sqe->ioprio != 0 ? -EINVAL
                                 : bz_sim_accept(fl->file, at, (void *)(uintptr_t)sqe->off, true);

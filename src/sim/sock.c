@@ -169,16 +169,6 @@ static ssize_t sim_sendmsg(int fd, const struct msghdr *message, int flags)
     return transmit(fd, message->msg_iov, message->msg_iovlen, flags);
 }
 
-static ssize_t sim_readv(int fd, const struct iovec *vector, int count)
-{
-    return receive(fd, vector, (size_t)count, 0);
-}
-
-static ssize_t sim_writev(int fd, const struct iovec *vector, int count)
-{
-    return transmit(fd, vector, (size_t)count, 0);
-}
-
 /* NOLINTNEXTLINE(readability-non-const-parameter): the system's */
 static int sim_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes)
 {
@@ -246,8 +236,6 @@ void bz_sim_sock_calls(struct bz_sys *out)
     out->send = sim_send;
     out->recvmsg = sim_recvmsg;
     out->sendmsg = sim_sendmsg;
-    out->readv = sim_readv;
-    out->writev = sim_writev;
     out->getsockopt = sim_getsockopt;
     out->setsockopt = sim_setsockopt;
     out->getsockname = sim_getsockname;
