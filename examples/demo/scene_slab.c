@@ -4,9 +4,10 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "support/mpmc.h"
 #include "base/slab.h"
 #include "demo.h"
+#include "support/mpmc.h"
+#include "support/slab_end.h"
 
 enum { SIZE = 128, BURST = 256 };
 
@@ -80,7 +81,7 @@ static void play(struct demo *d)
     double ours = run(d, &l, true);
     size_t peak = l.slab[0].chunk_count * BZ_SLAB_CHUNK;
     double theirs = run(d, &l, false);
-    size_t left = bz_slab_fini(&l.slab[0]) + bz_slab_fini(&l.slab[1]);
+    size_t left = t_slab_fini(&l.slab[0]) + t_slab_fini(&l.slab[1]);
     demo_claim(d, left == 0, "%s objects did not come home", demo_count(left));
     demo_result(d, "%s objects made here and freed there in %.2f s (%.0f ns each), %s KiB in all",
                 demo_count(l.count), ours, ours * 1e9 / (double)l.count, demo_count(peak / 1024));

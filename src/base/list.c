@@ -19,25 +19,6 @@ size_t bz_list_check(const struct bz_list *head)
     return count - 1; /* the loop also counted the head */
 }
 
-struct bz_chain bz_chain_cut(struct bz_chain *c, size_t n)
-{
-    struct bz_chain front = *c;
-    if (n >= c->count) {
-        bz_chain_init(c);
-        return front;
-    }
-    if (n == 0)
-        return (struct bz_chain){NULL, NULL, 0};
-    struct bz_link *last = c->first;
-    for (size_t i = 1; i < n; i++)
-        last = last->next;
-    *c = (struct bz_chain){last->next, c->last, c->count - n};
-    last->next = NULL;
-    front.last = last;
-    front.count = n;
-    return front;
-}
-
 void bz_chain_check(const struct bz_chain *c)
 {
     size_t count = 0;

@@ -177,9 +177,6 @@ static inline void bz_chain_append(struct bz_chain *to, struct bz_chain *from)
     bz_chain_init(from);
 }
 
-/* Move the first `n` nodes (or all, if fewer) into a new chain. O(n). */
-struct bz_chain bz_chain_cut(struct bz_chain *c, size_t n);
-
 /* Check I3 by a walk. Abort with a message if it is broken. */
 void bz_chain_check(const struct bz_chain *c);
 

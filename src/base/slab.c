@@ -7,7 +7,7 @@
  *
  *   current   the chunk allocations come from
  *   partial   chunks with room; the next current is the first of these
- *   full      chunks without room, listed only so that fini can find them
+ *   full      chunks without room, listed only for bz_slab_check()
  *
  * Freeing. The *home* of an object is the slab that allocated it. The owner of the home pushes the
  * object on the chunk's free list. Another owner puts it into its batch for that home (4 homes at a
@@ -278,23 +278,6 @@ void bz_slab_collect(struct bz_slab *s)
 size_t bz_slab_close(struct bz_slab *s)
 {
     put_all(s, bz_xchg_acquire(&s->inbox, CLOSED)); /* [A] */
-    return s->used;
-}
-
-/* ---- ending ---- */
-
-size_t bz_slab_fini(struct bz_slab *s)
-{
-    for (unsigned i = 0; i < BZ_SLAB_HOMES; i++)
-        BZ_CHECK(s->batch[i].home == NULL, "slab of %s not flushed", s->kind->name);
-    bz_slab_collect(s);
-    if (s->current != NULL) {
-        bz_list_push_front(&s->partial, &s->current->in);
-        s->current = NULL;
-    }
-    BZ_LIST_FOR_EACH_SAFE (link, &s->partial)
-        if (bz_slab_chunk_in(link)->used == 0)
-            bz_slab_chunk_free(s, bz_slab_chunk_in(link));
     return s->used;
 }
 

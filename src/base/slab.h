@@ -118,12 +118,6 @@ void bz_slab_class_hoard(struct bz_slab_class *c);
 /* Make an empty slab. It takes no memory before the first allocation. The class must outlive it. */
 void bz_slab_init(struct bz_slab *s, const struct bz_slab_class *c);
 
-/*
- * Destroy a slab. Its owner has flushed, and no thread frees to it any more.
- * Returns: 0, or the number of objects still in use: their chunks are not freed, and leak.
- */
-size_t bz_slab_fini(struct bz_slab *s);
-
 /* Allocate an object with undefined bytes; NULL if there is no memory. The owner only. */
 void *bz_slab_alloc(struct bz_slab *s);
 

@@ -292,16 +292,3 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
     }
     bz_file_leave_unlock(f, &none);
 }
-
-int bz_file_release(struct bz_file *f)
-{
-    bz_file_lock(f);
-    BZ_CHECK(f->users == 1 && !f->is_closing, "a file in use is released: fd %d, users %u", f->fd,
-             f->users);
-    if (f->poll != NULL)
-        bz_poll_detach(f->poll, f);
-    f->users = 0;
-    int fd = vacate(f);
-    give_free(f);
-    return fd;
-}

@@ -67,9 +67,6 @@ size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, s
  * ended. Calls `deliver` for each wake-up, without a lock.
  */
 void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void *arg), void *arg);
-/* The same, but the descriptor stays open and the caller owns it again. For a file without
- * users. */
-int bz_file_release(struct bz_file *f);
 
 static inline void bz_file_lock(struct bz_file *f)
 {

@@ -100,12 +100,6 @@ struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word)
     return bz_machines_at(rt, word >> BZ_PROC_STATE_BITS);
 }
 
-struct bz_machine *bz_proc_holder(struct bz_proc *p)
-{
-    uint32_t word = bz_load_acquire(&p->state); /* [M]; stronger than needed: so is the slot */
-    return bz_proc_state_of(word) >= BZ_PROC_ASLEEP ? bz_proc_machine(p->rt, word) : NULL;
-}
-
 bool bz_job_is_any(struct bz_runtime *rt)
 {
     for (unsigned i = bz_machines_count(rt); i-- > 0;)

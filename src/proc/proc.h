@@ -67,9 +67,6 @@ bool bz_job_is_any(struct bz_runtime *rt);
 /* The machine that a state word names. */
 struct bz_machine *bz_proc_machine(struct bz_runtime *rt, uint32_t word);
 
-/* The machine that has it, awake or asleep; NULL: none. May be outdated on return. */
-struct bz_machine *bz_proc_holder(struct bz_proc *p);
-
 /* Put the machine to sleep with its proc. From here on others may take the proc. */
 void bz_proc_lie_down(struct bz_machine *m);
 /* Wake the machine up. False: its proc was taken, and it has none. */

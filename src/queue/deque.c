@@ -317,13 +317,6 @@ void bz_deque_ask(struct bz_deque *d)
     bz_store_relaxed(attention_of(d), LOOK); /* relaxed: ours to look at */
 }
 
-void bz_deque_push(struct bz_deque *d, struct blitz_job *job)
-{
-    bz_deque_catch_up(d);
-    job->link_ = d->ends.newest_;
-    set_newest(d, job);
-}
-
 bool bz_deque_is_lone(struct bz_deque *d, const struct blitz_job *job)
 {
     return newest(d) == job && job->link_ == 0 && d->shelf_head == d->shelf_tail &&

@@ -70,9 +70,6 @@ static inline void bz_deque_catch_up(struct bz_deque *d)
         bz_deque_catch_up_slow(d);
 }
 
-/* Add a job without exposing any, in the runtime. */
-void bz_deque_push(struct bz_deque *d, struct blitz_job *job);
-
 enum bz_shared {
     BZ_SHARED_NOTHING, /* there is no job to take */
     BZ_SHARED_BEFORE,  /* the job that thieves could take before is still there */

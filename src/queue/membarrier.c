@@ -59,8 +59,3 @@ void bz_barrier_pay(struct bz_barrier *b)
         run(b);
     bz_lock_drop(&b->lock, b->os);
 }
-
-uint64_t bz_barrier_count(struct bz_barrier *b)
-{
-    return bz_load_relaxed(&b->ended); /* relaxed: statistics */
-}

@@ -29,7 +29,4 @@ void bz_barrier_init(struct bz_barrier *b, const struct bz_os *os);
  */
 void bz_barrier_pay(struct bz_barrier *b);
 
-/* Return how many barriers there have been: statistics. */
-uint64_t bz_barrier_count(struct bz_barrier *b);
-
 #endif

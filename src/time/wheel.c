@@ -95,11 +95,6 @@ void bz_wheel_init(struct bz_wheel *w, uint64_t now_ns)
     slot_init(&w->far);
 }
 
-void bz_wheel_fini(struct bz_wheel *w)
-{
-    BZ_CHECK(w->count == 0, "wheel %p: %zu timers are armed at its end", (void *)w, w->count);
-}
-
 /* ---- arm and disarm ---- */
 
 static void slot_put(struct bz_wheel_slot *s, struct bz_wheel_timer *t)
@@ -170,13 +165,6 @@ bool bz_wheel_disarm(struct bz_wheel *w, struct bz_wheel_timer *t)
     t->place = PLACE_NONE;
     w->count--;
     return true;
-}
-
-bool bz_wheel_rearm(struct bz_wheel *w, struct bz_wheel_timer *t, uint64_t deadline_ns)
-{
-    bool was_armed = bz_wheel_disarm(w, t);
-    bz_wheel_arm(w, t, deadline_ns);
-    return was_armed;
 }
 
 /* ---- expiry ---- */

@@ -44,9 +44,6 @@ struct bz_wheel {
 
 void bz_wheel_init(struct bz_wheel *w, uint64_t now_ns);
 
-/* Destroy an empty wheel; abort if it is not empty. */
-void bz_wheel_fini(struct bz_wheel *w);
-
 /* Make a timer that is not armed. Memory of zeroes is one, too. */
 static inline void bz_wheel_timer_init(struct bz_wheel_timer *t)
 {
@@ -66,9 +63,6 @@ void bz_wheel_arm(struct bz_wheel *w, struct bz_wheel_timer *t, uint64_t deadlin
  *          armed, has been disarmed or has been taken.
  */
 bool bz_wheel_disarm(struct bz_wheel *w, struct bz_wheel_timer *t);
-
-/* Change the deadline to deadline_ns. Returns as disarm. */
-bool bz_wheel_rearm(struct bz_wheel *w, struct bz_wheel_timer *t, uint64_t deadline_ns);
 
 /*
  * Advance to now_ns: move every timer with deadline_ns <= now_ns to the end of `due`, ordered by

@@ -16,6 +16,7 @@
 #include "proc/batch.h"
 #include "proc/place.h"
 #include "proc/state.h"
+#include "support/holder.h"
 
 static struct bz_runtime rt;
 static struct bz_proc proc;
@@ -445,7 +446,7 @@ static void looks_at_all_machines(void)
 
 static void looks_who_has_it(void)
 {
-    struct bz_machine *m = bz_proc_holder(&proc);
+    struct bz_machine *m = t_proc_holder(&proc);
     was_seen = m != NULL && bz_get(&made) == 1;
 }
 

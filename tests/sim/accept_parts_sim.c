@@ -2,6 +2,7 @@
  * Requirements for parts of the scheduler, as scenes in virtual time: timers beside endless tasks,
  * the order in which a thief visits rings, a blocking call that delays no other task.
  */
+#include "support/holder.h"
 #include "support/sched_sim.h"
 
 /* ---- timers beside a full queue ---- */
@@ -146,7 +147,7 @@ static int calls_alone(void *arg)
     CHECK_EQ(blitz_block_in_place(blocks, (void *)(uintptr_t)(20 * BLITZ_MS)), 1);
     CHECK(bz_machine_self() == m);
     CHECK(m->last == p);
-    CHECK(bz_proc_holder(p) == m);
+    CHECK(t_proc_holder(p) == m);
     CHECK_EQ(blitz_stats_read(NULL, &s), 0);
     CHECK_EQ(s.calls_moved, 0u);
     return 0;

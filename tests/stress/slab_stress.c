@@ -3,9 +3,10 @@
 
 #include <sched.h>
 
-#include "support/mpmc.h"
 #include "base/rng.h"
 #include "base/slab.h"
+#include "support/mpmc.h"
+#include "support/slab_end.h"
 
 enum { OWNERS = 3, OUTSIDERS = 1 };
 struct thing {
@@ -116,7 +117,7 @@ TEST(slab, made_here_dead_there_all_comes_home)
     for (int i = 0; i < OWNERS; i++)
         bz_slab_check(&slab[i]);
     for (int i = 0; i < OWNERS; i++)
-        CHECK_EQ(bz_slab_fini(&slab[i]), 0u);
+        CHECK_EQ(t_slab_fini(&slab[i]), 0u);
     CHECK_EQ(bz_load_relaxed(&chunks), 0);
     bz_mpmc_fini(&road);
 }

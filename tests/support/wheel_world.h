@@ -38,7 +38,8 @@ static inline void world_init(struct world *o, uint64_t now)
 
 static inline void world_arm(struct world *o, int i, uint64_t deadline)
 {
-    CHECK_EQ(bz_wheel_rearm(&o->wheel, &o->timer[i], deadline), o->is_armed[i]);
+    CHECK_EQ(bz_wheel_disarm(&o->wheel, &o->timer[i]), o->is_armed[i]);
+    bz_wheel_arm(&o->wheel, &o->timer[i], deadline);
     o->is_armed[i] = true;
     o->deadline[i] = deadline;
     o->order[i] = o->armings++;

@@ -5,6 +5,7 @@
  */
 #include "harness.h"
 #include "support/alone.h"
+#include "support/holder.h"
 #include "support/on_each.h"
 
 #include <stddef.h>
@@ -38,7 +39,7 @@ static bool look_around(void)
         CHECK(&m->rt->procs[p->index] == p);
         CHECK(p->rt == m->rt);
         CHECK_EQ(bz_proc_state_of(word), BZ_PROC_HELD);
-        CHECK(bz_proc_holder(p) == m);
+        CHECK(t_proc_holder(p) == m);
         CHECK(!m->is_searching); /* that was over before we ran */
     }
     bz_leave(was);

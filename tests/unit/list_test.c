@@ -199,24 +199,6 @@ TEST(chain, append_joins_any_two_halves)
     }
 }
 
-TEST(chain, cut_takes_the_front_and_leaves_the_rest)
-{
-    struct item items[N];
-    items_init(items);
-    for (size_t n = 0; n <= N + 2; n++) {
-        struct bz_chain rest = chain_of(items, 0, N);
-
-        struct bz_chain front = bz_chain_cut(&rest, n);
-
-        bz_chain_check(&front);
-        bz_chain_check(&rest);
-        CHECK_EQ(front.count, n < N ? n : (size_t)N);
-        CHECK_EQ(front.count + rest.count, (size_t)N);
-        for (int i = 0; i < N; i++)
-            CHECK_EQ(taken(i < (int)n ? &front : &rest), i);
-    }
-}
-
 TEST(chain, check_reports_each_broken_invariant)
 {
     struct item items[N];

@@ -4,6 +4,7 @@
 #include "base/poison.h"
 #include "base/slab.h"
 #include "support/death.h"
+#include "support/slab_end.h"
 #include "support/test_alloc.h"
 
 static struct test_alloc memory = TEST_ALLOC;
@@ -22,8 +23,8 @@ static void then_nothing_is_left(void)
 {
     bz_slab_flush(&mine);
     bz_slab_flush(&yours);
-    CHECK_EQ(bz_slab_fini(&mine), 0u);
-    CHECK_EQ(bz_slab_fini(&yours), 0u);
+    CHECK_EQ(t_slab_fini(&mine), 0u);
+    CHECK_EQ(t_slab_fini(&yours), 0u);
     CHECK_EQ(memory.live, 0u);
 }
 
@@ -72,7 +73,7 @@ TEST(slab, alignment_is_kept_up_to_a_quarter_of_a_chunk)
         bz_slab_free(&mine, a);
         bz_slab_free(&mine, b);
         bz_slab_free(&mine, c);
-        CHECK_EQ(bz_slab_fini(&mine), 0u);
+        CHECK_EQ(t_slab_fini(&mine), 0u);
     }
     CHECK_EQ(memory.live, 0u);
 }
@@ -207,7 +208,7 @@ TEST(slab, objects_of_many_homes_all_find_theirs)
             bz_slab_free(&mine, object[h][i]);
     bz_slab_flush(&mine);
     for (int h = 0; h < HOMES; h++) {
-        CHECK_EQ(bz_slab_fini(&home[h]), 0u);
+        CHECK_EQ(t_slab_fini(&home[h]), 0u);
     }
     then_nothing_is_left();
 }
@@ -314,7 +315,7 @@ TEST(slab, a_hoarding_class_keeps_chunks_that_the_next_burst_needs)
         bz_slab_check(&mine);
     }
     CHECK_EQ(asked[2], asked[0]);
-    CHECK_EQ(bz_slab_fini(&mine), 0u);
+    CHECK_EQ(t_slab_fini(&mine), 0u);
     CHECK_EQ(memory.live, 0u);
 }
 
@@ -339,7 +340,7 @@ TEST(slab, a_hoarding_class_lets_go_in_the_course_of_its_work)
     CHECK(memory.live <= 4);
     bz_slab_trim(&mine);
     CHECK(memory.live <= 2); /* the current one, and one that is spare */
-    CHECK_EQ(bz_slab_fini(&mine), 0u);
+    CHECK_EQ(t_slab_fini(&mine), 0u);
 }
 
 TEST(slab, fini_counts_objects_in_use)
@@ -347,7 +348,7 @@ TEST(slab, fini_counts_objects_in_use)
     given_two_slabs_of(64);
     void *kept = bz_slab_alloc(&mine);
     bz_slab_free(&mine, bz_slab_alloc(&mine));
-    CHECK_EQ(bz_slab_fini(&mine), 1u);
+    CHECK_EQ(t_slab_fini(&mine), 1u);
     CHECK_EQ(memory.live, 1u); /* its chunk is left to it */
     bz_free(&kind.from, (void *)((uintptr_t)kept & ~(uintptr_t)(BZ_SLAB_CHUNK - 1)),
             BZ_SLAB_CHUNK_BYTES);
@@ -358,7 +359,7 @@ TEST(slab, fini_without_a_flush_is_named)
     given_two_slabs_of(64);
     void *a = bz_slab_alloc(&mine);
     bz_slab_free(&yours, a);
-    DIES("slab of thing not flushed", bz_slab_fini(&yours));
+    DIES("slab of thing not flushed", t_slab_fini(&yours));
     then_nothing_is_left();
 }
 

@@ -14,7 +14,7 @@ TEST(wheel, an_empty_wheel_has_nothing_to_do)
     world_check(&o);
     CHECK_EQ(world_expire(&o, 6 * DAY), 0u);
     CHECK_EQ(world_expire(&o, UINT64_MAX), 0u);
-    bz_wheel_fini(&o.wheel);
+    CHECK_EQ(o.wheel.count, 0u);
 }
 
 TEST(wheel, a_timer_fires_once_at_its_deadline_and_not_a_nanosecond_before)
@@ -132,7 +132,6 @@ TEST(wheel, misuse_is_refused_and_named)
     DIES("for ever is not a deadline", bz_wheel_arm(&o.wheel, &o.timer[0], BZ_WHEEL_NEVER));
     world_arm(&o, 0, MS);
     DIES("is armed already", bz_wheel_arm(&o.wheel, &o.timer[0], 2 * MS));
-    DIES("1 timers are armed at its end", bz_wheel_fini(&o.wheel));
     bz_wheel_expire(&o.wheel, MS, &o.due);
     DIES("is armed already", bz_wheel_arm(&o.wheel, &o.timer[0], 2 * MS));
     CHECK(bz_wheel_timer_is_armed(&o.timer[0]));
@@ -236,7 +235,7 @@ static void play(uint64_t start, int steps)
             world_check(&o);
     }
     world_run_down(&o);
-    bz_wheel_fini(&o.wheel);
+    CHECK_EQ(o.wheel.count, 0u);
 }
 
 TEST(wheel, equals_a_sorted_list)
@@ -328,7 +327,7 @@ static void crowd(size_t n, uint64_t span, uint64_t step)
     crowd_arm(w, t, n, span);
     bz_wheel_check(w);
     crowd_expire(w, n, step, span);
-    bz_wheel_fini(w);
+    CHECK_EQ(w->count, 0u);
     free(t);
     free(w);
 }
