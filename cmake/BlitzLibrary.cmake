@@ -66,7 +66,7 @@ if(BLITZ_SHARED)
         target_link_options(blitz_shared PRIVATE ${link_options})
     endif()
     target_link_options(blitz_shared PRIVATE
-        -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed)
+        -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed -Wl,--gc-sections)
     if(NOT BLITZ_SANITIZE) # the sanitizer's runtime is linked into the program
         target_link_options(blitz_shared PRIVATE -Wl,-z,defs)
     endif()
@@ -110,7 +110,7 @@ if(BLITZ_DEBUG_LIBRARY)
             target_link_options(blitz_debug_shared PRIVATE ${link_options})
         endif()
         target_link_options(blitz_debug_shared PRIVATE
-            -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed)
+            -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/blitz.map -Wl,--as-needed -Wl,--gc-sections)
         target_link_libraries(blitz_debug_shared PRIVATE Threads::Threads)
         list(APPEND debug_libraries blitz_debug_shared)
     endif()
