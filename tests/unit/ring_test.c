@@ -230,7 +230,7 @@ TEST(ring, a_ring_that_completes_nothing_is_not_opened)
 
 /* ---- operations in the kernel's words ---- */
 
-static struct bz_file file = {.fd = 5};
+static struct bz_file file = {.fd = 5, .flags = BZ_FILE_STREAM};
 
 static struct bz_uring_sqe filled(struct bz_op *op, bool is_its_own)
 {
@@ -281,6 +281,22 @@ TEST(sqe, messages_too)
         CHECK_EQ(sqe.len, 1u);
         CHECK_EQ(sqe.op_flags, (uint32_t)(is_send ? MSG_NOSIGNAL : MSG_CMSG_CLOEXEC));
     }
+}
+
+TEST(sqe, a_datagram_is_not_left_in_the_ring_to_wait_for_room)
+{
+    struct bz_file datagrams = {.fd = 5};
+    struct msghdr header;
+    char data[10];
+    struct bz_op op;
+    bz_op_init(&op, &datagrams, BZ_OP_SEND);
+    op.buffer.data = data;
+    op.buffer.bytes = sizeof data;
+    CHECK_EQ(filled(&op, true).op_flags, (uint32_t)(MSG_NOSIGNAL | MSG_DONTWAIT));
+    memset(&header, 0, sizeof header);
+    bz_op_init(&op, &datagrams, BZ_OP_SENDMSG);
+    op.msg.header = &header;
+    CHECK_EQ(filled(&op, true).op_flags, (uint32_t)(MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 TEST(sqe, an_accept_asks_for_the_address_only_if_there_is_room_for_it)
