@@ -130,6 +130,8 @@ static BZ_ALWAYS_INLINE bool ready_enter(struct bz_request *r, struct bz_wakelis
     struct bz_op *op = bz_io_op_of(r);
     struct bz_wait *w = r->waiter.is_polled ? NULL : r->waiter.wait;
     (void)wakes;
+    if (w == NULL && r->waiter.state == BZ_WAITER_NOTIFIED)
+        return true; /* the try looks under the lock */
     int err = join(op);
     if (BZ_UNLIKELY(err != 0))
         bz_set(&r->waiter.result, err);

@@ -120,7 +120,6 @@ static void selection_of(blitz_select_future *f, struct bz_selection *s, blitz_w
     s->count = f->count;
     s->chosen = -1;
     s->wakers = wakers;
-    bz_chans_of(&s->chans, f->cases, f->count);
 }
 
 static void drop_wakers(struct bz_selection *s)
@@ -136,6 +135,7 @@ static void leave_lines(blitz_select_future *f, struct bz_selection *s)
     if (!inner_of(f)->is_in_line)
         return;
     inner_of(f)->is_in_line = false;
+    bz_chans_of(&s->chans, s->cases, s->count);
     for (size_t i = 0; i < s->count; i++)
         s->wakers[i] = (blitz_waker){NULL, NULL};
     (void)!bz_request_leave_now(&s->request); /* s->chosen tells */
@@ -145,6 +145,7 @@ static void leave_lines(blitz_select_future *f, struct bz_selection *s)
 /* Try all cases once more, under all locks. If none can be done, all ops join their queues. */
 static void join_lines(blitz_select_future *f, struct bz_selection *s, const blitz_waker *waker)
 {
+    bz_chans_of(&s->chans, s->cases, s->count);
     if (s->chans.count == 0)
         return;
     for (size_t i = 0; i < s->count; i++)
