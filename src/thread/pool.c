@@ -501,6 +501,7 @@ static void thread_main(void *arg)
 {
     struct bz_pool_thread *t = arg;
     do {
+        bz_fate_begin(&t->fate);
         if (t->fn != NULL)
             t->fn(t->arg);
         else
@@ -519,12 +520,16 @@ bool bz_work_is_wanted(struct bz_work *w)
     return bz_fate_come_back(w->fate);
 }
 
-/* Under the lock: abandon the work of one thread and return the thread; NULL if there is none. */
-static struct bz_pool_thread *take_abandoned(struct bz_pool *pool)
+/* Under the lock: abandon the work of one thread and return the thread; NULL if there is none. *is_starting: a thread is
+ * on its way to such work. */
+static struct bz_pool_thread *take_abandoned(struct bz_pool *pool, bool *is_starting)
 {
+    *is_starting = false;
     BZ_LIST_FOR_EACH (node, &pool->busy) {
         struct bz_pool_thread *t = thread_of(node);
-        if (!bz_fate_take(&t->fate))
+        bool starts = bz_fate_is_starting(&t->fate);
+        *is_starting |= starts;
+        if (starts || !bz_fate_take(&t->fate))
             continue;
         bz_list_remove(&t->in);
         pool->count--; /* I2 */
@@ -537,17 +542,22 @@ static struct bz_pool_thread *take_abandoned(struct bz_pool *pool)
 unsigned bz_pool_abandon(struct bz_pool *pool)
 {
     unsigned count = 0;
-    struct bz_pool_thread *t;
+    bool is_starting;
     if (pool->os->thread_detach == NULL)
         return 0;
-    for (;; count++) {
+    for (unsigned round = 0;; round++) {
         bz_lock_take(&pool->lock, pool->os);
-        t = take_abandoned(pool);
+        struct bz_pool_thread *t = take_abandoned(pool, &is_starting);
         bz_lock_drop(&pool->lock, pool->os);
-        if (t == NULL)
+        if (t != NULL) {
+            bz_os_thread_detach(pool->os, &t->thread);
+            bz_fate_let_go(&t->fate);
+            count++;
+        } else if (is_starting) {
+            bz_os_relax(pool->os, round);
+        } else {
             return count;
-        bz_os_thread_detach(pool->os, &t->thread);
-        bz_fate_let_go(&t->fate);
+        }
     }
 }
 

@@ -22,6 +22,8 @@ static int came_back, ended_alone;
 
 static void returns_from_its_call(void)
 {
+    bz_set(runtime, 2); /* it rested in the pool, and is on its way out */
+    bz_fate_begin(&record->fate);
     if (bz_fate_come_back(&record->fate)) {
         bz_set(runtime, 1); /* it is there: the abandoner waits for us */
         came_back = 1;
@@ -39,6 +41,8 @@ static void returns_from_its_call(void)
 static void abandons(void)
 {
     bz_set(&left_by, 1);
+    while (bz_fate_is_starting(&record->fate))
+        m_yield();
     if (!bz_fate_take(&record->fate))
         return;
     bz_set(&record->handle, 2);
