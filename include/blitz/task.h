@@ -62,8 +62,8 @@ typedef struct blitz_spawn_opts {
 } blitz_spawn_opts;
 
 /* Proc n, from 0 to the runtime's procs - 1. Only the first run is on that proc: after a wait the task continues
- * on any proc. It is a hint. If that proc has no thread, or runs one task for milliseconds (2 or more, usually 12)
- * without a pause, the new task begins on any proc. */
+ * on any proc. If that proc has no thread and gets none, or runs one task for a second and cannot be taken from it (no
+ * other thread can be started), the new task begins on any proc. */
 #define BLITZ_ON_PROC(n) ((unsigned)(n) + 1)
 
 /*

@@ -12,8 +12,8 @@
  *    because they seemed short (rouse.c);
  *  - the monitor fires timers that are due: the wheel has a lock;
  *  - the monitor polls its files. If it listens for all procs, that ends after HOME_NS (gather.c);
- *  - the monitor shares the tasks of its inbox with all procs: after HOME_NS if it listens for all procs or once did,
- *    otherwise after SLOW_NS;
+ *  - the monitor shares the woken tasks of its inbox with all procs: after HOME_NS if it listens for all procs or once
+ *    did, otherwise after SLOW_NS. Tasks that were asked to begin there wait for the proc, up to PINNED_NS;
  *  - for a lone forked job that is still exposed the monitor rouses a proc (job.c). The monitor fetches the jobs
  *    behind it when that job has been taken and the frame has not noticed;
  *  - if it stays stuck, and no other proc could run the waiting tasks, the monitor gives the proc to another machine
@@ -80,6 +80,8 @@ enum {
     JOBS_NS = 5000000,   /* between two looks at the jobs of machines while hogs are stopped */
     HOME_NS = 2000000,   /* a longer task ends the time of one listener: gather.c */
     USEFUL_NS = 1000000, /* a machine that is delayed for less would soon have polled its files */
+    PINNED_NS =
+        1000000000, /* a task with a proc hint waits that long for a proc that cannot be taken */
     SLOW_NS = 12000000,
     SLOWEST_NS = 16000000, /* ... if even such rare looks cost more than the budget */
     CALM_NS = 20000000,
@@ -159,14 +161,23 @@ static void see(struct bz_proc *p, uint64_t now)
     p->rt->monitor.is_near |= seen->is_away && has_private(p, seen);
 }
 
-/* Start the tasks of the inbox on any proc: this one is busy for too long. */
-static void share_inbox(struct bz_proc *p)
+static void share(struct bz_proc *p, bz_entry e)
+{
+    add(&p->rt->monitor.shared, 1);
+    bz_place_outside(p->rt, e);
+}
+
+/* Queue tasks of the inbox for any proc: this one is busy for too long. A task that was asked to begin here waits until
+ * the proc moves to another machine, unless it cannot (PINNED_NS): blitz_on_each_worker relies on that. */
+static void share_inbox(struct bz_proc *p, uint64_t stuck_ns)
 {
     bz_entry e;
-    while ((e = bz_inbox_take(&p->inbox, p->rt->os)) != 0) {
-        add(&p->rt->monitor.shared, 1);
-        bz_place_outside(p->rt, e);
-    }
+    bool are_all = stuck_ns >= PINNED_NS || bz_proc_state_of(p->seen.word) == BZ_PROC_ORPHAN;
+    struct bz_entries woken = bz_inbox_take_resumed(&p->inbox, p->rt->os);
+    while ((e = bz_entries_take(&woken)) != 0)
+        share(p, e);
+    while (are_all && (e = bz_inbox_take(&p->inbox, p->rt->os)) != 0)
+        share(p, e);
 }
 
 /* True if it listens for all procs. Then it must not run one task for long. */
@@ -210,7 +221,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
         if (is_home(p) && now - p->seen.since_ns >= HOME_NS)
             bz_gather_end(rt, now);
         if (now - p->seen.since_ns >= inbox_waits(p) && !bz_inbox_is_empty(&p->inbox))
-            share_inbox(p);
+            share_inbox(p, now - p->seen.since_ns);
         if (has_queued(p))
             bz_rouse_one(rt); /* its machine kept them because they seemed short, and one is not */
     }

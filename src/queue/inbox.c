@@ -40,6 +40,19 @@ bz_entry bz_inbox_take(struct bz_inbox *in, const struct bz_os *os)
     return e;
 }
 
+struct bz_entries bz_inbox_take_resumed(struct bz_inbox *in, const struct bz_os *os)
+{
+    struct bz_entries all, resumed;
+    bz_entries_init(&all);
+    bz_entries_init(&resumed);
+    bz_lock_take(&in->lock, os);
+    bz_entries_append(&all, &in->chain);
+    for (bz_entry e; (e = bz_entries_take(&all)) != 0;)
+        bz_entries_push(bz_entry_tag(e) == BZ_ENTRY_RESUMED ? &resumed : &in->chain, e);
+    unlock(in, os);
+    return resumed;
+}
+
 struct bz_entries bz_inbox_close(struct bz_inbox *in, const struct bz_os *os)
 {
     struct bz_entries left;

@@ -1,8 +1,8 @@
 /*
- * inbox.h - entries for one proc alone: tasks that were asked to begin there.
+ * inbox.h - entries for one proc: tasks that were asked to begin there, and tasks that I/O has woken (gather.c).
  *
  * Any thread pushes. The proc's machine takes entries out, one at a time, and runs them. No other
- * machine steals from an inbox. It is a lock and a chain: proc hints are rare, and the check for entries
+ * machine steals from an inbox. The monitor takes woken tasks out if the machine does not come to them. It is a lock and a chain: proc hints are rare, and the check for entries
  * is a load.
  *
  * A proc whose thread could not be started will never look. Its inbox is closed: it refuses new entries,
@@ -37,6 +37,9 @@ BZ_MUST_USE bool bz_inbox_push(struct bz_inbox *in, const struct bz_os *os, bz_e
 
 /* Take the oldest entry; 0 if there is none. Owner only. */
 bz_entry bz_inbox_take(struct bz_inbox *in, const struct bz_os *os);
+
+/* Take all tasks that have run before, the oldest first: they may continue on any proc. Any thread. */
+BZ_MUST_USE struct bz_entries bz_inbox_take_resumed(struct bz_inbox *in, const struct bz_os *os);
 
 /* Refuse entries from now on. Returns the entries that were in it. Any thread, any number of times. */
 BZ_MUST_USE struct bz_entries bz_inbox_close(struct bz_inbox *in, const struct bz_os *os);
