@@ -103,7 +103,7 @@ struct bz_op {
             struct sockaddr *address;
             socklen_t bytes; /* size of the buffer, then length of the name */
         } name;              /* ACCEPT, CONNECT */
-        short events; /* POLL: those of poll(2); so is the result */
+        short events;        /* POLL: those of poll(2); so is the result */
     };
 };
 

@@ -156,7 +156,8 @@ static unsigned looks_max(struct bz_runtime *rt)
 
 static void look(struct bz_watch_dog *dog, struct bz_runtime *rt, bool is_sleeper)
 {
-    if (bz_os_is_simulated() || bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
+    if (bz_os_is_simulated() ||
+        bz_load_relaxed(&rt->is_ending)) /* relaxed: one look more or less */
         return;
     uint64_t now = bz_os_now(rt->os);
     if (now < dog->due_ns)
