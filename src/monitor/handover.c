@@ -11,6 +11,9 @@
  * proc whose machine is in a system call that it announced (blitz_syscall_enter). After CALL_NS that
  * proc moves as soon as a task waits and no proc sleeps.
  *
+ * A task that was asked to begin on a certain proc waits in its inbox (queue/inbox.h), and no other proc runs it. So the
+ * proc of a hog or of a call moves if its inbox is not empty, also while other procs sleep.
+ *
  * A machine that lost its proc is a *stray* until it is home or has another proc. Any number of strays
  * may burn CPU, up to the limit on threads. A program that wants fewer sets `burning_max`; at that
  * number no further proc is moved. Once every BURN_NS a stray's CPU clock tells whether it burns or is
@@ -277,6 +280,21 @@ static bool choose_calls(struct bz_runtime *rt, uint64_t now)
     return is_any;
 }
 
+/* Choose the procs with tasks that must begin there and that a hog or a call holds up. It does not matter whether other
+ * procs sleep. */
+static bool choose_pinned(struct bz_runtime *rt, uint64_t now)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < rt->proc_count; i++) {
+        struct bz_proc *p = &rt->procs[i];
+        if (!bz_inbox_is_empty(&p->inbox) && (is_hog(p, now) || is_in_call(p, now))) {
+            choose(p);
+            is_any = true;
+        }
+    }
+    return is_any;
+}
+
 /* Try again to start procs that have no machine for want of a thread. */
 static void start_orphans(struct bz_runtime *rt)
 {
@@ -307,11 +325,12 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
     bz_store_relaxed(&mon->sees_hogs, hogs + mon->burning > 0); /* relaxed: a hint */
     bool was_crowded = mon->is_crowded;
     mon->is_crowded = is_wanted && may;
+    bool is_any_pinned = may && choose_pinned(rt, now);
     if (!is_wanted)
         return;
     bool is_any_call = choose_calls(rt, now);
     start_orphans(rt);
-    if (!is_any_call && may && (live == 0 || (was_crowded && !bz_turns_are_refused(&rt->turns))))
+    if (!is_any_call && !is_any_pinned && may && (live == 0 || (was_crowded && !bz_turns_are_refused(&rt->turns))))
         choose_a_hog(rt, now);
 }
 
