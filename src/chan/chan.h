@@ -1,14 +1,14 @@
 /*
  * chan.h - the inside of a channel: its data, and the steps under its lock.
  *
- *   copy.h      copying a value
- *   values.h    the values
- *   core.c      put, take, hold: one step under the lock, and serving the waiters
- *   request.c   a step that may have to wait, as a request
- *   chan.c      making, ending, counting
- *   calls.c     send, receive, many of them, permits
- *   future.c    the operations as futures
- *   select.h    several operations at once
+ *   copy.h          copying a value
+ *   values.h        the values
+ *   core.c          put, take, hold: one step under the lock, and serving the waiters
+ *   chan_request.c  a step that may have to wait, as a request
+ *   chan.c          making, ending, counting
+ *   calls.c         send, receive, many of them, permits
+ *   chan_future.c   the operations as futures
+ *   select.h        several operations at once
  *
  * One operation is a struct bz_chan_op: the channel, the kind of operation, the memory of the value, and a waiter
  * (wait/waiter.h). Blocking calls and futures try the same function under the same lock.
@@ -146,9 +146,9 @@ void bz_chan_serve_all(struct blitz_chan *c);
 BZ_MUST_USE int bz_chan_grow(struct blitz_chan *c);
 /* core.c: lock, try one step, unlock, deliver; allocate if necessary. 0, -EAGAIN, -EPIPE, -ENOMEM, -EOPNOTSUPP. */
 BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
-/* request.c: an operation as a request (park/request.h). If its result is -ENOBUFS, call bz_chan_grow and retry. */
+/* chan_request.c: an operation as a request (park/request.h). If its result is -ENOBUFS, call bz_chan_grow and retry. */
 extern const struct bz_request_ops bz_chan_requests[]; /* by enum bz_chan_kind */
-/* request.c: wait until a step that returned -EAGAIN is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
+/* chan_request.c: wait until a step that returned -EAGAIN is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
 BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until);
 
 /* Check the invariants, under the lock. Abort with a message if one is broken. */

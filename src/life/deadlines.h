@@ -4,7 +4,7 @@
 #ifndef BZ_LIFE_DEADLINES_H
 #define BZ_LIFE_DEADLINES_H
 
-#include "proc/timer.h"
+#include "proc/proc_timer.h"
 
 /* The proc for the caller's timers, which have a lock: the proc that the machine has, or had. */
 static inline struct bz_proc *bz_proc_for_timers(void)

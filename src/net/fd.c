@@ -10,7 +10,7 @@
  * wait. The backend treats the duplicate as foreign, too: it must not change its blocking mode,
  * which both share.
  *
- * The blocking wait has a loop of its own beside that of its future (future.c): driven through the future,
+ * The blocking wait has a loop of its own beside that of its future (net_future.c): driven through the future,
  * a wait for a ready descriptor takes 815 instructions instead of 665 (22 %). Both open and close the file
  * with the same functions.
  *

@@ -10,7 +10,7 @@
  * Rejected: a spare descriptor that is closed to accept and drop a connection. It resets a client
  *           that a short wait would serve, and races with all other code that opens files.
  *
- * The blocking accept has a loop of its own beside that of its future (future.c): driven through the future,
+ * The blocking accept has a loop of its own beside that of its future (net_future.c): driven through the future,
  * an accept with the close takes 1173 instructions instead of 1066 (10 %). The rule for errors and
  * sleeps is bz_accept_after, for both.
  *

@@ -14,7 +14,7 @@
 #include "blitz/tcp.h"
 #include "blitz/unix.h"
 #include "io/sockaddr.h"
-#include "net/future.h"
+#include "net/net_future.h"
 
 static_assert(offsetof(struct bz_message_future, message.piece) <= sizeof(blitz_pieces_future),
               "room");

@@ -1,6 +1,6 @@
 /*
  * net.h - shared by the files of the network: starting stream operations from a blocking call
- * (tcp.c) and a future (future.c), addresses and descriptors, accepting and connecting.
+ * (tcp.c) and a future (net_future.c), addresses and descriptors, accepting and connecting.
  */
 #ifndef BZ_NET_NET_H
 #define BZ_NET_NET_H

@@ -6,7 +6,7 @@
  * of several operations (read_exact, write_all) counts its progress and stops at the first error,
  * so the caller knows its exact position in the stream.
  *
- * read_exact and write_all have a loop of their own beside that of their futures (future.c): driven through
+ * read_exact and write_all have a loop of their own beside that of their futures (net_future.c): driven through
  * the future, a read_exact that need not wait takes 497 instructions instead of 372 (34 %). The rule for
  * progress, end and error is bz_stream_after, for both.
  *

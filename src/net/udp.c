@@ -2,7 +2,7 @@
  * udp.c - datagrams.
  *
  * Each call is one operation of the driver. Receives request the full length (MSG_TRUNC), so that
- * truncation can be reported; the rest of a truncated datagram is lost. Several at once: batch.c.
+ * truncation can be reported; the rest of a truncated datagram is lost. Several at once: datagrams.c.
  */
 #include "blitz/udp.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "proc/state.h"
-#include "proc/timer.h"
+#include "proc/proc_timer.h"
 
 static int start(struct bz_runtime *rt)
 {

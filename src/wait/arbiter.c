@@ -9,7 +9,7 @@
  *
  * park.c has the reasons for an arbiter in the waiting frame, and wait.h the pair [A].
  */
-#include "proc/timer.h"
+#include "proc/proc_timer.h"
 #include "wait/wait.h"
 
 enum event { WAKE, TIMEOUT, CANCEL, EVENTS };

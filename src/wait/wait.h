@@ -84,7 +84,7 @@
 #define BZ_WAIT_H
 
 #include "proc/state.h"
-#include "proc/timer.h"
+#include "proc/proc_timer.h"
 #include "wait/waiter.h"
 
 /* The tag of task->wait; a node has none. */

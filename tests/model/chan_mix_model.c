@@ -2,8 +2,8 @@
  * chan_mix_model.c - polled and blocking parties on one channel: threads that wait in the channel beside
  * threads that poll a future, alone or in a select.
  *
- *   covers: src/chan/future.c src/chan/select_future.c src/chan/core.c
- *   needs: src/chan/chan_lock.c src/chan/request.c src/chan/calls.c src/chan/select.c
+ *   covers: src/chan/chan_future.c src/chan/select_future.c src/chan/core.c
+ *   needs: src/chan/chan_lock.c src/chan/chan_request.c src/chan/calls.c src/chan/select.c
  *   needs: src/chan/chan.c src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c src/base/list.c

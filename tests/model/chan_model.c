@@ -2,7 +2,7 @@
  * chan_model.c - a channel with waiters: each value is received once, with all earlier writes of
  * its sender, and no party waits forever.
  *
- *   covers: src/chan/chan_lock.h src/chan/chan_lock.c src/chan/core.c src/chan/request.c src/chan/calls.c
+ *   covers: src/chan/chan_lock.h src/chan/chan_lock.c src/chan/core.c src/chan/chan_request.c src/chan/calls.c
  *   covers: src/chan/chan.h src/chan/chan.c
  *   needs: src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c

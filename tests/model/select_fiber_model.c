@@ -3,7 +3,7 @@
  * another stack publishes the wait, a worker claims it, and a cancel may end it.
  *
  *   covers: src/chan/select.c
- *   needs: src/chan/chan_lock.c src/chan/core.c src/chan/request.c src/chan/calls.c
+ *   needs: src/chan/chan_lock.c src/chan/core.c src/chan/chan_request.c src/chan/calls.c
  *   needs: src/chan/chan.c src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/os/lock.c src/task/word.c src/base/list.c

@@ -1,6 +1,6 @@
 /*
- * future.h - shared by the futures of the network. future.c has the loop and the plain calls,
- * message.c calls with an address or descriptors, batch.c several datagrams at once.
+ * net_future.h - shared by the futures of the network. net_future.c has the loop and the plain calls,
+ * message.c calls with an address or descriptors, datagrams.c several datagrams at once.
  */
 #ifndef BZ_NET_FUTURE_H
 #define BZ_NET_FUTURE_H
@@ -74,7 +74,7 @@ void bz_net_future_class(struct bz_net_future *f);
 /* Unpack a completed message: message.c. Returns the call's result. */
 int64_t bz_message_came(struct bz_net_future *f, int64_t result);
 
-/* Several datagrams: batch.c. Start at the first poll; returns 0 or a negative errno. */
+/* Several datagrams: datagrams.c. Start at the first poll; returns 0 or a negative errno. */
 BZ_MUST_USE int bz_many_begin(struct bz_net_future *f);
 /* Store the results of n datagrams (0 or less: none), and free the memory. */
 void bz_many_end(struct bz_net_future *f, int64_t count);

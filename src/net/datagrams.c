@@ -1,5 +1,5 @@
 /*
- * batch.c - several datagrams in one system call, as calls and as futures.
+ * datagrams.c - several datagrams in one system call, as calls and as futures.
  *
  * They are one operation of the driver. The system needs a header, a vector and a name for each
  * datagram, which is too much for a fiber's stack and for a future: they are allocated for the one
@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "io/sockaddr.h"
-#include "net/future.h"
+#include "net/net_future.h"
 
 struct batch {
     blitz_datagram *datagrams; /* the caller's */

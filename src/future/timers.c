@@ -1,5 +1,5 @@
 /*
- * timer.c - timers that can be moved, and intervals.
+ * timers.c - timers that can be moved, and intervals.
  *
  * Most timers are moved or stopped long before they expire: the idle timeout of a connection is moved
  * with every message. So a timer is only a number until a task waits for it. Then the waiter's poll has a

@@ -1,5 +1,5 @@
 /*
- * copy.c - parallel copy and fill.
+ * par_copy.c - parallel copy and fill.
  *
  * Large copies are limited by memory bandwidth, and one core seldom uses all of it. A chunk is a
  * memcpy(). A fill is one as well: the value is doubled up to a pattern of about a KiB at the start

@@ -1,5 +1,5 @@
 /*
- * timer.h - a timer in the wheel of a proc. life/deadlines.h has its operations.
+ * proc_timer.h - a timer in the wheel of a proc. life/deadlines.h has its operations.
  */
 #ifndef BZ_PROC_TIMER_H
 #define BZ_PROC_TIMER_H

@@ -1,5 +1,5 @@
 /*
- * request.c - a step of a channel that may have to wait, as a request (park/request.h).
+ * chan_request.c - a step of a channel that may have to wait, as a request (park/request.h).
  *
  * Calls and futures share it. A blocking request has tried its step before it comes here, so it enters in the
  * hook of its wait. No other party can come between the decision to wait and joining the queue.

@@ -1,9 +1,9 @@
 /*
- * future.c - stream calls as futures.
+ * net_future.c - stream calls as futures.
  *
  * A call is an operation of the driver inside our future, which checks its result and starts the
  * next one if there is more to do: more bytes, another connection, a sleep first. So there is one
- * loop (net_poll), a `step` for each kind of call, and no allocation except for batches (batch.c).
+ * loop (net_poll), a `step` for each kind of call, and no allocation except for batches (datagrams.c).
  *
  * The class is that of the backend's operation. If that is pinned, a cancel requests its end and
  * the future is polled further: its result counts (`result`, `done`), but no new operation starts.
@@ -17,7 +17,7 @@
 
 #include "blitz/fd.h"
 #include "blitz/tcp.h"
-#include "net/future.h"
+#include "net/net_future.h"
 
 static_assert(sizeof(struct bz_net_future) <= sizeof(blitz_net_future), "it has room");
 static_assert(offsetof(struct bz_net_future, done) == offsetof(blitz_net_future, done), "the same");

@@ -1,7 +1,7 @@
 /*
- * future.c - a channel's operations as futures.
+ * chan_future.c - a channel's operations as futures.
  *
- * The operation is the request of request.c, driven by polls (park/request.h). Only allocation is different: an
+ * The operation is the request of chan_request.c, driven by polls (park/request.h). Only allocation is different: an
  * unbounded channel that needs a block allocates it between two polls of the request, without the lock.
  */
 #include <assert.h>
