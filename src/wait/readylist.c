@@ -130,7 +130,9 @@ static const blitz_waker_ops child_waker = {child_clone, child_wake, child_wake_
 
 bool bz_readylist_is_ours(const blitz_waker *w)
 {
-    return w->ops == &child_waker && ((struct bz_ready_entry *)w->data)->list->is_ours;
+    return w->ops ==
+               &child_waker && /* relaxed: a hint. A foreign waker is seen before it is kept */
+           !bz_load_relaxed(&((struct bz_ready_entry *)w->data)->list->is_foreign);
 }
 
 blitz_waker bz_readylist_waker(struct bz_ready_entry *e)
@@ -269,13 +271,11 @@ void bz_readylist_init(struct bz_readylist *r, const blitz_waker *parent,
                        void (*free_list)(struct bz_readylist *),
                        void (*free_entry)(struct bz_ready_entry *))
 {
-    *r = (struct bz_readylist){.os = bz_os_here(),
-                               .is_ours = bz_waker_is_ours(parent),
-                               .free_list = free_list,
-                               .free_entry = free_entry,
-                               .head = END};
+    *r = (struct bz_readylist){
+        .os = bz_os_here(), .free_list = free_list, .free_entry = free_entry, .head = END};
     r->tail = &r->head;
     bz_atomic_init(&r->refs, 1);
+    bz_atomic_init(&r->is_foreign, !bz_waker_is_ours(parent));
     bz_lock_init(&r->lock);
 }
 
@@ -336,6 +336,8 @@ void bz_readylist_begin(struct bz_readylist *r, const blitz_waker *parent)
     blitz_waker waker = blitz_waker_clone(parent); /* not under the lock: it may be foreign code */
     bool is_timed = r->heap != NULL && r->heap->count > 0;
     uint64_t now = is_timed ? due_until(parent) : 0;
+    if (BZ_UNLIKELY(!bz_waker_is_ours(parent)))
+        bz_store_relaxed(&r->is_foreign, 1); /* relaxed: a hint */
     r->poll = parent;
     bz_lock_take(&r->lock, r->os);
     blitz_waker old = r->parent;

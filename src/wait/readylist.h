@@ -32,12 +32,12 @@ struct bz_ready_entry {
 };
 
 struct bz_readylist {
-    const struct bz_os *os; /* constant, like the next three */
-    bool is_ours;           /* the parent's waker is one of the runtime's own */
+    const struct bz_os *os; /* constant, like the next two */
     void (*free_list)(struct bz_readylist *r);
     void (*free_entry)(
         struct bz_ready_entry *e); /* NULL: the entries are in the list's own block */
     bz_atomic(size_t) refs;
+    bz_atomic(uint32_t) is_foreign; /* 1: a poll had a waker that is not one of the runtime's own */
     struct bz_lock lock;
     struct bz_ready_entry *head, **tail; /* guarded by lock, like the next three */
     size_t queued;

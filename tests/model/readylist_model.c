@@ -30,6 +30,12 @@ const blitz_allocator bz_allocator_libc = {watched_alloc, watched_free, NULL};
 static bz_os_word rung;
 static bz_atomic(int) holders;
 
+/* The parent is a plain thread. */
+void *bz_self_get_slow(void)
+{
+    return NULL;
+}
+
 const struct bz_os *bz_os_here(void)
 {
     return &m_os;

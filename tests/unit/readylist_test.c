@@ -41,3 +41,18 @@ TEST(readylist, a_waker_that_outlives_the_list_frees_it)
     CHECK_EQ(bell.rung, 0);
     CHECK_EQ(bell.holders, 1);
 }
+
+/* The list of a join set has no parent at first. A timer that fires asks this, to call foreign code apart. */
+TEST(readylist, a_child_of_a_foreign_parent_is_foreign)
+{
+    struct t_bell bell = {.holders = 1};
+    blitz_waker parent = t_bell_waker(&bell), none = {NULL, NULL};
+    struct bz_readylist *r = bz_readylist_new(1, &none);
+    CHECK_NOT_NULL(r);
+    blitz_waker child = bz_readylist_waker(bz_readylist_at(r, 0));
+    CHECK(bz_readylist_is_ours(&child));
+    bz_readylist_begin(r, &parent);
+    CHECK(!bz_readylist_is_ours(&child));
+    bz_readylist_end(r, &parent);
+    bz_readylist_close(r);
+}
