@@ -176,11 +176,13 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
-/* No header is ready: prepare some. False: there is no memory, or spawns here take the slow path. */
+/* No header is ready: prepare one, and twice as many each time. So a proc that spawns one task before it sleeps prepares
+ * no more than that. False: there is no memory, or spawns here take the slow path. */
 static BZ_NOINLINE bool fill_stash(struct bz_runtime *rt, struct bz_task_home *h)
 {
-    enum { FILL = 32 };
-    unsigned count = 0, max = h->stash.max < FILL ? h->stash.max : FILL;
+    enum { FILL_MAX = 32 };
+    unsigned count = 0, max = h->stash.max < h->stash.fill ? h->stash.max : h->stash.fill;
+    h->stash.fill = 2 * max < FILL_MAX ? 2 * max : FILL_MAX;
     for (; count < max; count++) {
         struct bz_task *t = bz_slab_alloc(&h->slab[0]);
         if (t == NULL)

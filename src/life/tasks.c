@@ -63,6 +63,7 @@ static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind)
     h->id_next = h->id_end = 0;
     h->stash.count = 0;
     h->stash.max = 0;
+    h->stash.fill = 1;
 }
 
 void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
@@ -205,6 +206,7 @@ BZ_NOINLINE void bz_tasks_return(struct bz_task_home *h, unsigned keep)
 void bz_tasks_rest(struct bz_task_home *h)
 {
     bz_tasks_return(h, 0);
+    h->stash.fill = 1;
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         rest(&h->slab[c]);
 }

@@ -35,7 +35,8 @@ enum { BZ_STASH_MAX = 256 }; /* more than the tombstones that a full ring drops 
 #endif
 struct bz_task_stash {
     unsigned count;
-    unsigned max; /* constant: 0 disables the fast spawn: a limit on tasks, the plain form */
+    unsigned max;  /* constant: 0 disables the fast spawn: a limit on tasks, the plain form */
+    unsigned fill; /* how many to make ready when there is none: more each time, until a rest */
     struct bz_task *ready[BZ_STASH_MAX + 1]; /* + 1: no array is empty */
 };
 
