@@ -330,7 +330,8 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
         return;
     bool is_any_call = choose_calls(rt, now);
     start_orphans(rt);
-    if (!is_any_call && !is_any_pinned && may && (live == 0 || (was_crowded && !bz_turns_are_refused(&rt->turns))))
+    if (!is_any_call && !is_any_pinned && may &&
+        (live == 0 || (was_crowded && !bz_turns_are_refused(&rt->turns))))
         choose_a_hog(rt, now);
 }
 
