@@ -175,14 +175,15 @@ static int burns_for_a_while(void *arg)
     return 0;
 }
 
-/* Half the time of a hog. */
+/* Half the time of a hog. The plain form has no next slot: the joiner that a task wakes waits in the injector, beside a
+ * stray that burns. That is evidence (long_after in handover.c), and a task may lose its proc after 2 ms. */
 static int is_busy(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
     (void)arg;
     for (int i = 0; i < 5; i++)
         bz_sim_burn(BLITZ_MS);
-    CHECK_EQ(bz_load_relaxed(&m->is_stray), 0u); /* relaxed: a hint */
+    CHECK(bz_is_plain(m->rt) || bz_load_relaxed(&m->is_stray) == 0); /* relaxed: a hint */
     return 0;
 }
 
@@ -200,7 +201,8 @@ static int hog_and_busy_ones(void *arg)
     for (int i = 0; i < SHORT; i++)
         CHECK_EQ(blitz_task_join(t[i], NULL, blitz_after(3600 * BLITZ_S)), 0);
     CHECK_EQ(blitz_task_join(hog_task, NULL, blitz_after(3600 * BLITZ_S)), 0);
-    CHECK_EQ(bz_load_relaxed(&rt->monitor.moved), (uint64_t)has_lost); /* relaxed: statistics */
+    uint64_t moved = bz_load_relaxed(&rt->monitor.moved); /* relaxed: statistics */
+    CHECK(bz_is_plain(rt) ? moved >= has_lost : moved == has_lost);
     return 0;
 }
 
