@@ -89,22 +89,7 @@ const struct bz_request_ops bz_flight_request = {
 
 /* ---- fibers and threads ---- */
 
-static BZ_ALWAYS_INLINE bool flight_hook_inline(struct bz_wait *w, void *arg)
-{
-    return bz_request_hook_by(w, arg, &bz_flight_request);
-}
-
-static bool flight_hook(struct bz_wait *w, void *arg)
-{
-    return flight_hook_inline(w, arg);
-}
-
-static void flight_hook_task(void *wait)
-{
-    bz_wait_register(wait, flight_hook_inline);
-}
-
-static const struct bz_request_hooks flight_hooks = {flight_hook, flight_hook_task};
+BZ_REQUEST_HOOKS(flight_hooks, &bz_flight_request);
 
 /* Wait until an operation that was asked to end has ended. */
 static bool end_hook(struct bz_wait *w, void *arg)

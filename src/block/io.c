@@ -169,22 +169,7 @@ static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelis
 static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock);
 static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only);
 
-static BZ_ALWAYS_INLINE bool ready_hook_inline(struct bz_wait *w, void *arg)
-{
-    return bz_request_hook_by(w, arg, &in_hook);
-}
-
-static bool ready_hook(struct bz_wait *w, void *arg)
-{
-    return ready_hook_inline(w, arg);
-}
-
-static void ready_hook_task(void *wait)
-{
-    bz_wait_register(wait, ready_hook_inline);
-}
-
-static const struct bz_request_hooks ready_hooks = {ready_hook, ready_hook_task};
+BZ_REQUEST_HOOKS(ready_hooks, &in_hook);
 
 /* Try the operation. Return true if it is done: op->result. */
 static BZ_ALWAYS_INLINE bool try_now(struct bz_op *op)

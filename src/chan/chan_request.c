@@ -107,25 +107,11 @@ const struct bz_request_ops bz_chan_requests[] = {
 /* The functions of all three kinds, as a constant, so that the compiler can inline them. */
 static const struct bz_request_ops known = CHAN_REQUEST("");
 
-static BZ_ALWAYS_INLINE bool chan_hook_inline(struct bz_wait *w, void *arg)
-{
-    return bz_request_hook_by(w, arg, &known);
-}
-
-static bool chan_hook(struct bz_wait *w, void *arg)
-{
-    return chan_hook_inline(w, arg);
-}
-
-static void chan_hook_task(void *wait)
-{
-    bz_wait_register(wait, chan_hook_inline);
-}
+BZ_REQUEST_HOOKS(chan_hooks, &known);
 
 int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until)
 {
     op->request.ops = &bz_chan_requests[op->kind];
     bz_waiter_init(&op->request.waiter, NULL, BZ_WAIT_WOKEN);
-    return bz_request_wait_by(&op->request, op->c->os, until,
-                              (struct bz_request_hooks){chan_hook, chan_hook_task}, &known);
+    return bz_request_wait_by(&op->request, op->c->os, until, chan_hooks, &known);
 }

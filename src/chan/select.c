@@ -312,22 +312,7 @@ const struct bz_request_ops bz_select_request = {
 
 /* ---- the blocking call ---- */
 
-static BZ_ALWAYS_INLINE bool select_hook_inline(struct bz_wait *w, void *arg)
-{
-    return bz_request_hook_by(w, arg, &bz_select_request);
-}
-
-static bool select_hook(struct bz_wait *w, void *arg)
-{
-    return select_hook_inline(w, arg);
-}
-
-static void select_hook_task(void *wait)
-{
-    bz_wait_register(wait, select_hook_inline);
-}
-
-static const struct bz_request_hooks select_hooks = {select_hook, select_hook_task};
+BZ_REQUEST_HOOKS(select_hooks, &bz_select_request);
 
 /* Return the earliest time case, or -1 if there is none. */
 static int first_time(const blitz_select_case *cases, size_t count)

@@ -24,8 +24,8 @@ enum {
 };
 
 /*
- * Headers of fibers that have just ended on a proc, ready for reuse: constant fields are set, the
- * others are as in a fresh task. Most tasks are spawned where others end, so most spawns find one here.
+ * Headers ready for a spawn, of fibers that have just ended on a proc or made in advance (fiber.c): constant fields are
+ * set, the others are as in a fresh task. Most tasks are spawned where others end, so most spawns find one here.
  * None in builds that look for uses of freed memory.
  */
 #if defined(BZ_DEBUG) || defined(BZ_WATCH)

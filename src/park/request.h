@@ -112,6 +112,22 @@ struct bz_request_hooks {
     bz_ctx_hook *task;
 };
 
+/* Define `name`, the hooks of a request whose table is *by, a constant. */
+#define BZ_REQUEST_HOOKS(name, by)                                            \
+    static BZ_ALWAYS_INLINE bool name##_inline(struct bz_wait * w, void *arg) \
+    {                                                                         \
+        return bz_request_hook_by(w, arg, by);                                \
+    }                                                                         \
+    static bool name##_of_thread(struct bz_wait *w, void *arg)                \
+    {                                                                         \
+        return name##_inline(w, arg);                                         \
+    }                                                                         \
+    static void name##_of_task(void *wait)                                    \
+    {                                                                         \
+        bz_wait_register(wait, name##_inline);                                \
+    }                                                                         \
+    static const struct bz_request_hooks name = {name##_of_thread, name##_of_task}
+
 static BZ_ALWAYS_INLINE uint32_t bz_request_suspend(struct bz_request *r, struct bz_wait *w,
                                                     struct bz_request_hooks hooks)
 {
