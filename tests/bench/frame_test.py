@@ -644,6 +644,52 @@ class TheCommandLine(Tree):
             self.bench("toi", "--quick")
 
 
+class AnEarlierTree(Tree):
+    """--before: ours against blitz of another tree."""
+
+    def setUp(self):
+        super().setUp()
+        self.toy()
+        self.then = self.root / "then"
+        (self.then / "bench").mkdir(parents=True)
+        shutil.copy(self.root / "bench" / "toy.toml", self.then / "bench")
+        self.prints("peer", 1)
+
+    def runs_then(self, *values):
+        self.prints("ours then", *values)
+        (self.root / "ours then").rename(self.then / "ours")
+
+    def test_a_slower_case_is_behind(self):
+        self.prints("ours", 12)
+        self.runs_then(10)
+        status, said = self.bench("toy", "--quick", "--verdict", "--before", str(self.then))
+        self.assertEqual(status, 1)
+        self.assertIn("behind: work against before", said)
+
+    def test_an_equal_case_is_level_and_no_peer_runs(self):
+        self.prints("ours", 10)
+        self.runs_then(10)
+        status, _ = self.bench("toy", "--quick", "--verdict", "--before", str(self.then))
+        self.assertEqual(status, 0)
+        self.assertFalse((self.root / "peer.runs").exists())
+        rows = json.loads((self.root / "build/bench/before/toy.json").read_text("utf-8"))
+        self.assertEqual(rows[0]["peers"], {"before": 10})
+        self.assertFalse((self.root / "build/bench/toy.json").exists())
+
+    def test_a_new_case_is_left_out(self):
+        self.prints("ours", 10)
+        self.runs_then(10)
+        with (self.root / "bench/toy.toml").open("a", encoding="utf-8") as text:
+            text.write('[[case]]\nname = "new"\nunit = "ns"\n')
+        status, said = self.bench("toy", "--quick", "--before", str(self.then))
+        self.assertEqual(status, 0)
+        self.assertIn("new is left out", said)
+
+    def test_what_is_no_tree_is_refused(self):
+        self.assertEqual(self.bench("toy", "--before", str(self.root / "nowhere"))[0], 2)
+        self.assertEqual(self.bench("toy", "--peer=peer", "--before", str(self.then))[0], 2)
+
+
 class ThePage(Tree):
     def rows_of(self, **more):
         row = {"case": "c", "unit": "ns", "better": "lower", "blitz": 10, "peers": {"p": 20},
