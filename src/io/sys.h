@@ -2,7 +2,7 @@
  * sys.h - the system calls of the driver, as a table.
  *
  * All system calls of src/io for sockets, epoll sets and rings go through bz_sys: the real calls,
- * or those of a simulated kernel (sim/net.h). On the latter the backends, the driver and the
+ * or those of a simulated kernel (sim/network.h). On the latter the backends, the driver and the
  * network run unchanged, in virtual time, from a seed. So simulations test the real code, down to
  * the arguments of its calls.
  *

@@ -1,11 +1,11 @@
 /*
  * kernel.h - shared by the files of the simulated network.
  *
- *   kernel.c   descriptors, pending events, waiting, and the table of calls
- *   stream.c   stream sockets: connections, bytes, ends
- *   sock.c     ... and the calls on them
- *   set.c      readiness: edges, sets, poll(2), counters and pipes
- *   ring.c     rings
+ *   kernel.c         descriptors, pending events, waiting, and the table of calls
+ *   kernel_stream.c  stream sockets: connections, bytes, ends
+ *   kernel_sock.c    ... and the calls on them
+ *   kernel_set.c     readiness: edges, sets, poll(2), counters and pipes
+ *   kernel_ring.c    rings
  *
  * Functions in the table of calls set errno; internal functions return a negative errno.
  */
@@ -14,7 +14,7 @@
 
 #include "base/list.h"
 #include "base/rng.h"
-#include "sim/net.h"
+#include "sim/network.h"
 #include "io/sys.h"
 #include "io/uring_abi.h"
 
@@ -199,7 +199,7 @@ int64_t bz_sim_outcome(int64_t result);
 void bz_sim_copy(void *to, const void *from, size_t bytes);
 void bz_sim_zero(void *at, size_t bytes);
 
-/* ---- stream.c ---- */
+/* ---- kernel_stream.c ---- */
 
 void bz_sim_socket_init(struct sim_file *f);
 void bz_sim_socket_end(struct sim_file *f);
@@ -218,7 +218,7 @@ bool bz_sim_is_taken(struct sockaddr_storage *name, socklen_t bytes);
 /* Send the end of the stream. */
 void bz_sim_say_end(struct sim_file *f);
 
-/* ---- set.c ---- */
+/* ---- kernel_set.c ---- */
 
 /* Its ready events, as flags of poll(2), which are those of epoll. */
 unsigned bz_sim_mask(struct sim_file *f);
@@ -229,7 +229,7 @@ void bz_sim_set_end(struct sim_file *f);
 /* Remove a file from all sets. */
 void bz_sim_forget(struct sim_file *f);
 
-/* ---- ring.c ---- */
+/* ---- kernel_ring.c ---- */
 
 void bz_sim_ring_end(struct sim_file *f);
 /* Its descriptor is closed: completions are not taken any more. */

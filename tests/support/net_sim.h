@@ -1,5 +1,5 @@
 /*
- * net_sim.h - scenes on a simulated network (sim/net.h), with every backend.
+ * net_sim.h - scenes on a simulated network (sim/network.h), with every backend.
  *
  *     net_on_seeds(scene, arg, (struct bz_sim_net_config){.reset_one_in = 40}, 60);
  *
@@ -10,7 +10,7 @@
 #ifndef T_NET_SIM_H
 #define T_NET_SIM_H
 
-#include "sim/net.h"
+#include "sim/network.h"
 #include "runtime/runtime.h"
 #include "support/sched_sim.h"
 

@@ -1,5 +1,5 @@
 /*
- * set.c - the simulated network: readiness events.
+ * kernel_set.c - the simulated network: readiness events.
  *
  * A change of a file is an *edge*. Every set with the file adds it to its ready list, and waiters
  * check the list. A wait reports what is ready *then*, not what happened: several edges make one

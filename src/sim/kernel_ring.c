@@ -1,5 +1,5 @@
 /*
- * ring.c - the simulated network: rings.
+ * kernel_ring.c - the simulated network: rings.
  *
  * The queues are memory with the layout of uring_abi.h, accessed as the kernel does, so ring.c and
  * uring.c run unchanged. A submission becomes a *flight*: it is tried, at once or a little later.

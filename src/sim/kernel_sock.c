@@ -1,7 +1,7 @@
 /*
- * sock.c - the simulated network: the calls on sockets.
+ * kernel_sock.c - the simulated network: the calls on sockets.
  *
- * stream.c implements them; this file adds descriptors, errno, and waiting for blocking
+ * kernel_stream.c implements them; this file adds descriptors, errno, and waiting for blocking
  * descriptors.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * net.h - a simulated network: the system calls of io/sys.h on a seed, in virtual time.
+ * network.h - a simulated network: the system calls of io/sys.h on a seed, in virtual time.
  *
  *     static void scenario(const struct bz_os *os, void *arg)        // under bz_sim_run()
  *     {
@@ -27,8 +27,8 @@
  * A call on a descriptor that is not open is a bug of the driver: it aborts with the number and the
  * call.
  */
-#ifndef BZ_SIM_NET_H
-#define BZ_SIM_NET_H
+#ifndef BZ_SIM_NETWORK_H
+#define BZ_SIM_NETWORK_H
 
 #include "base/compiler.h"
 #include "os/os.h"

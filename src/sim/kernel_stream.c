@@ -1,5 +1,5 @@
 /*
- * stream.c - the simulated network: stream sockets.
+ * kernel_stream.c - the simulated network: stream sockets.
  *
  * A connection is two sockets, each with a queue of incoming bytes: written by the other end,
  * partly arrived, partly read, and partly acknowledged. So both bytes in transit and unread bytes
