@@ -9,6 +9,7 @@
 
 #include "fair/check.h"
 #include "fair/tickers.h"
+#include "fair/work.h"
 #include "tasks/tasks.h"
 
 static blitz_runtime_opts config;
@@ -88,6 +89,88 @@ static double case_loops(uint64_t ops)
 {
     (void)ops;
     return beside(loop, loops).p99_ms;
+}
+
+/* ---- work beside endless loops ---- */
+
+static int work_body(size_t from, size_t to, void *sums)
+{
+    for (; from < to; from++)
+        ((double *)sums)[from] = work_part(from);
+    return 0;
+}
+
+static int reduce(void *arg)
+{
+    static double sums[WORK_PARTS];
+    int count = 0;
+    (void)arg;
+    for (; !work_is_over(); count++) {
+        double sum = 0;
+        must(blitz_for(WORK_PARTS, work_body, sums, NULL), "loop");
+        for (size_t i = 0; i < WORK_PARTS; i++)
+            sum += sums[i];
+        bench_keep((uint64_t)sum);
+    }
+    return count;
+}
+
+static int answer(void *arg)
+{
+    blitz_chan **c = arg;
+    int value;
+    while (blitz_chan_recv(c[0], &value, BLITZ_FOREVER) == 0)
+        must(blitz_chan_send(c[1], &value, BLITZ_FOREVER), "send");
+    return 0;
+}
+
+static int request(void *arg)
+{
+    blitz_chan *c[2];
+    blitz_task *t;
+    int count = 0;
+    (void)arg;
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[0]), "chan");
+    must(blitz_chan_new(sizeof(int), 0, NULL, &c[1]), "chan");
+    must(blitz_spawn(answer, c, NULL, &t), "spawn");
+    for (; !work_is_over(); count++) {
+        bench_keep((uint64_t)work_request());
+        must(blitz_chan_send(c[0], &count, BLITZ_FOREVER), "send");
+        must(blitz_chan_recv(c[1], &count, BLITZ_FOREVER), "recv");
+    }
+    blitz_chan_close(c[0]);
+    must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
+    blitz_chan_unref(c[0]);
+    blitz_chan_unref(c[1]);
+    return count;
+}
+
+/* How often a second a task gets its work done beside the loops. */
+static double rate_of(int (*fn)(void *))
+{
+    blitz_spawn_opts opts = {.runtime = world};
+    blitz_task *t;
+    int count = 0;
+    for (unsigned i = 0; i < loops; i++)
+        spawn_in_world(loop, i);
+    uint64_t since = work_begin();
+    must(blitz_spawn(fn, NULL, &opts, &t), "spawn");
+    must(blitz_task_join(t, &count, BLITZ_FOREVER), "join");
+    double rate = count / ((double)(bench_now_ns() - since) / 1e9);
+    __atomic_store_n(&tickers.is_over, true, __ATOMIC_RELAXED);
+    return rate;
+}
+
+static double case_reduce(uint64_t ops)
+{
+    (void)ops;
+    return rate_of(reduce);
+}
+
+static double case_request(uint64_t ops)
+{
+    (void)ops;
+    return rate_of(request);
 }
 
 /* ---- calls that block ---- */
@@ -220,7 +303,13 @@ static const struct tasks_case outside[] = {
     {"hogs-p50", TASKS_ONCE, case_hogs_p50, 1},
     {"hogs-p99", TASKS_ONCE, case_hogs_p99, 1},
     {"hogs-wakes", TASKS_ONCE, case_hogs_wakes, 1},
+};
+
+/* Beside as many endless loops as the name says: "loops-8.p2". */
+static const struct tasks_case beside_loops[] = {
     {"loops", TASKS_ONCE, case_loops, 1},
+    {"reduce", TASKS_ONCE, case_reduce, 1},
+    {"request", TASKS_ONCE, case_request, 1},
 };
 
 /* These run in the first task of a runtime. */
@@ -262,16 +351,22 @@ static void start_outside(const struct tasks_case *c, const char *name)
     must(blitz_runtime_unref(world), "unref");
 }
 
-/* "loops-8.p2" is the case loops with 8 of them; it is printed as it was asked for. */
-static int start_loops(char **argv)
+/* A case is printed as it was asked for. Returns false if the name is none of these. */
+static bool start_beside_loops(const char *name)
 {
-    char *end;
-    loops = (unsigned)strtoul(argv[1] + strlen("loops-"), &end, 10);
-    tasks_procs = strncmp(end, ".p", 2) == 0 ? (unsigned)atoi(end + 2) : 0;
-    if (tasks_procs == 0)
-        return tasks_usage(argv[0]);
-    start_outside(&outside[3], argv[1]);
-    return 0;
+    for (size_t i = 0; i < sizeof(beside_loops) / sizeof(*beside_loops); i++) {
+        size_t length = strlen(beside_loops[i].name);
+        if (strncmp(name, beside_loops[i].name, length) == 0 && name[length] == '-') {
+            char *end;
+            loops = (unsigned)strtoul(name + length + 1, &end, 10);
+            tasks_procs = strncmp(end, ".p", 2) == 0 ? (unsigned)atoi(end + 2) : 0;
+            if (tasks_procs == 0)
+                return false;
+            start_outside(&beside_loops[i], name);
+            return true;
+        }
+    }
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -281,8 +376,8 @@ int main(int argc, char **argv)
         argv[1] = argv[0];
         argv++, argc--;
     }
-    if (argc > 1 && strncmp(argv[1], "loops-", 6) == 0)
-        return start_loops(argv);
+    if (argc > 1 && start_beside_loops(argv[1]))
+        return 0;
     if (argc > 1 && strncmp(argv[1], "hogs-", 5) == 0)
         return tasks_main(argc, argv, outside, sizeof(outside) / sizeof(*outside), start_outside);
     return tasks_main(argc, argv, inside, sizeof(inside) / sizeof(*inside), start_inside);

@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "fair/work.h"
 
 enum { HOGS_MAX = 400, LATE_MAX = 1 << 16 };
 
@@ -354,31 +355,22 @@ static void table(void)
 
 /* ---- shares ---- */
 
-static double sum_of(size_t from, size_t to)
-{
-    double sum = 0;
-    for (size_t i = from; i < to; i++)
-        sum += 1.0 / (double)(i + 1);
-    return sum;
-}
-
 static int sum_body(size_t from, size_t to, void *arg)
 {
     double *sums = arg;
     for (; from < to; from++)
-        sums[from] = sum_of(from * 1000, (from + 1) * 1000);
+        sums[from] = work_part(from);
     return 0;
 }
 
 /* Parallel sums until the end; each takes some milliseconds on one CPU. Returns how many. */
 static int reduces(void *arg)
 {
-    enum { ITEMS = 1000000 };
-    static double sums[ITEMS / 1000 + 1];
+    static double sums[WORK_PARTS];
     int count = 0;
     (void)arg;
     for (; bench_now_ns() < probe_end_ns; count++)
-        must(blitz_for(ITEMS / 1000, sum_body, sums, NULL), "loop");
+        must(blitz_for(WORK_PARTS, sum_body, sums, NULL), "loop");
     return count;
 }
 
@@ -393,7 +385,7 @@ static int requests(void *arg)
     must(blitz_chan_new(sizeof(int), 0, NULL, &c[1]), "chan");
     must(blitz_spawn(chan_answers, c, NULL, &t), "spawn");
     for (; bench_now_ns() < probe_end_ns; count++) {
-        bench_keep((uint64_t)sum_of(0, 20000));
+        bench_keep((uint64_t)work_request());
         must(blitz_chan_send(c[0], &count, BLITZ_FOREVER), "send");
         must(blitz_chan_recv(c[1], &count, BLITZ_FOREVER), "recv");
     }

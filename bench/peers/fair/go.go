@@ -130,6 +130,89 @@ func beside(fn func(), count int) figures {
 	return closeBooks()
 }
 
+// Work beside endless loops: bench/fair/work.h.
+const (
+	workParts   = 1000
+	workPart    = 1000
+	workRequest = 20000
+)
+
+var workEnd int64
+var kept float64
+
+func workSum(from, to int) float64 {
+	sum := 0.0
+	for i := from; i < to; i++ {
+		sum += 1 / float64(i+1)
+	}
+	return sum
+}
+
+// As many goroutines as procs; each takes the next part.
+func reduceOnce(sums []float64) {
+	var next int64
+	var wg sync.WaitGroup
+	wg.Add(procs)
+	for i := 0; i < procs; i++ {
+		go func() {
+			for {
+				part := int(atomic.AddInt64(&next, 1)) - 1
+				if part >= workParts {
+					break
+				}
+				sums[part] = workSum(part*workPart, (part+1)*workPart)
+			}
+			wg.Done()
+		}()
+	}
+	wg.Wait()
+	sum := 0.0
+	for _, s := range sums {
+		sum += s
+	}
+	kept = sum
+}
+
+func reduce() int {
+	sums := make([]float64, workParts)
+	count := 0
+	for ; wall() < workEnd; count++ {
+		reduceOnce(sums)
+	}
+	return count
+}
+
+func request() int {
+	there, back := make(chan int), make(chan int)
+	go func() {
+		for v := range there {
+			back <- v
+		}
+	}()
+	count := 0
+	for ; wall() < workEnd; count++ {
+		kept = workSum(0, workRequest)
+		there <- count
+		count = <-back
+	}
+	close(there)
+	return count
+}
+
+func rateOf(fn func() int, count int) float64 {
+	for i := 0; i < count; i++ {
+		go loop()
+	}
+	t := syscall.NsecToTimespec(300e6)
+	syscall.Nanosleep(&t, nil)
+	since := wall()
+	workEnd = since + int64(time.Second)
+	done := make(chan int)
+	go func() { done <- fn() }()
+	n := <-done
+	return float64(n) / (float64(wall()-since) / 1e9)
+}
+
 func calls100(int) float64 {
 	var wg sync.WaitGroup
 	wg.Add(100)
@@ -181,9 +264,16 @@ func paced(run func(int) float64) float64 {
 }
 
 func figure(base string) float64 {
-	if strings.HasPrefix(base, "loops-") {
-		n, _ := strconv.Atoi(base[len("loops-"):])
-		return beside(loop, n).p99
+	if name, number, is := strings.Cut(base, "-"); is {
+		n, _ := strconv.Atoi(number)
+		switch name {
+		case "loops":
+			return beside(loop, n).p99
+		case "reduce":
+			return rateOf(reduce, n)
+		case "request":
+			return rateOf(request, n)
+		}
 	}
 	switch base {
 	case "hogs-p50":
