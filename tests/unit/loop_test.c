@@ -1,5 +1,7 @@
 /* Loops, reductions, scans and pipelines as users see them, with one worker, two, and more than there
  * are CPUs: held against their sequential twins, and at the edges. */
+#include <sys/resource.h>
+
 #include "support/loop_scenes.h"
 #include "support/on_each.h"
 
@@ -489,29 +491,39 @@ static void tally_combine(void *acc, const void *right, void *arg)
     (void)arg;
 }
 
+/* How often the system has taken a CPU from a thread of this process. */
+static long preemptions(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nivcsw;
+}
+
 static int tally_up(void *arg)
 {
     static const blitz_reduction how = {sizeof(uint64_t), tally_init, tally_map, tally_combine};
     struct tally *t = arg;
     unsigned workers = blitz_worker_count();
+    bool is_even = false;
     t->fewest = UINT_MAX;
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < 10 && t->fewest > 4 * workers; round++) {
         uint64_t count = 0;
+        long before = preemptions();
         bz_store_relaxed(&t->made, 0); /* relaxed: nothing runs yet */
         CHECK_EQ(blitz_reduce(477, &how, t, &count, NULL), 0);
         CHECK_EQ(count, 477u);
         unsigned made = bz_load_relaxed(&t->made);
         CHECK_LE(made, 16 * workers);
         t->fewest = made < t->fewest ? made : t->fewest;
-        if (t->fewest <= 4 * workers)
-            break;
+        is_even |= preemptions() - before <= (long)workers;
     }
-    CHECK_LE(t->fewest, 4 * workers);
+    if (is_even)
+        CHECK_LE(t->fewest, 4 * workers);
     return 0;
 }
 
-/* On a busy machine a thread that is preempted makes the work uneven. So the strict bound is asked of one
- * round in ten, the other one of all. */
+/* On a busy machine the system takes CPUs away in the middle, and that makes the work uneven. So the strict
+ * bound is asked for if one of ten rounds had few preemptions. loop_sim has it without this condition. */
 TEST(loop, even_work_makes_at_most_four_accumulators_for_each_worker)
 {
     struct tally t = {.fewest = 0};
