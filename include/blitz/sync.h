@@ -11,6 +11,7 @@
  *   wait_group.h   wait until all of a changing number are done
  *   barrier.h      n callers meet and continue together
  *   once.h         a value that is made once
+ *   rate.h         so many permits in so much time
  *
  * docs/choosing-a-primitive.md helps to choose. Common properties:
  *
@@ -32,6 +33,7 @@
 #include "blitz/mutex.h"
 #include "blitz/notify.h"
 #include "blitz/once.h"
+#include "blitz/rate.h"
 #include "blitz/rwlock.h"
 #include "blitz/semaphore.h"
 #include "blitz/wait_group.h"

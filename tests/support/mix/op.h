@@ -85,6 +85,8 @@ struct mix_op {
         blitz_message_future message;
         blitz_pieces_future pieces;
         blitz_connect_first_future first;
+        blitz_rate_future rate;
+        blitz_delay_queue_future delay;
     } f;
     blitz_sync_future crowd[MIX_CROWD];
     blitz_child child[MIX_CROWD];

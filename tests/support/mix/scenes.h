@@ -9,6 +9,7 @@
 #include "support/mix/calls.h"
 #include "support/mix/casts.h"
 #include "support/mix/chans.h"
+#include "support/mix/delays.h"
 #include "support/mix/duplexes.h"
 #include "support/mix/gates.h"
 #include "support/mix/locks.h"
@@ -29,7 +30,8 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_gates,   &mix_scene_barrier,   &mix_scene_oneshot,   &mix_scene_promise,
     &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
     &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
-    &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,
+    &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_rate,
+    &mix_scene_delay,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
 #endif
