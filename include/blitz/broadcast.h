@@ -64,13 +64,24 @@ BLITZ_API int blitz_broadcast_send(blitz_broadcast *b, const void *value);
 BLITZ_API void blitz_broadcast_close(blitz_broadcast *b);
 
 /*
- * Subscribe: receive all values that are sent from now on. Or unsubscribe.
- * Owns:     rx holds a reference until blitz_broadcast_unsubscribe(). A copy of an rx made with
- *           blitz_broadcast_ref() receives the same values once more.
+ * Subscribe: receive all values that are sent from now on. Resubscribe: receive in *rx all that `other` would receive
+ * now, once more. Or unsubscribe.
+ * Owns:     rx holds a reference until blitz_broadcast_unsubscribe(). Do not copy an rx.
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_broadcast_subscribe(blitz_broadcast *b, blitz_broadcast_rx *rx);
+BLITZ_API void blitz_broadcast_resubscribe(const blitz_broadcast_rx *other, blitz_broadcast_rx *rx);
 BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
+
+/*
+ * Return how many receivers are subscribed; how many values a receiver can receive without waiting. Either may be
+ * out of date at once.
+ * Owns:     borrows b, or rx.
+ * Suspends: never. Call from any thread.
+ * Returns:  the number. Values that the receiver has missed do not count.
+ */
+BLITZ_API size_t blitz_broadcast_receivers(blitz_broadcast *b);
+BLITZ_API size_t blitz_broadcast_length(const blitz_broadcast_rx *rx);
 
 /*
  * Receive the next value.

@@ -13,6 +13,7 @@
 #ifndef BLITZ_WATCH_H
 #define BLITZ_WATCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,23 @@ BLITZ_API void blitz_watch_unref(blitz_watch *w);
  * Returns:  0, -EPIPE (closed: the value is unchanged).
  */
 BLITZ_API int blitz_watch_send(blitz_watch *w, const void *value);
+
+/*
+ * Replace the value under a condition: if its bytes differ from *value; or if its version is still `version`. The second
+ * is for a value that depends on the old one: read, compute, send, and begin again if another sender was faster.
+ *
+ *     do
+ *         version = blitz_watch_get(w, &state);
+ *     while (advance(&state) && blitz_watch_send_if_version(w, &state, version) == -EAGAIN);
+ *
+ * Owns:     copies *value.
+ * Suspends: never. Call from any thread.
+ * Returns:  0; if_changed: -EALREADY (the bytes are the same: no waiter is woken); if_version: -EAGAIN (there is another
+ *           version); -EPIPE (closed). On error the value is unchanged.
+ */
+BLITZ_API int blitz_watch_send_if_changed(blitz_watch *w, const void *value);
+BLITZ_API BLITZ_MUST_USE int blitz_watch_send_if_version(blitz_watch *w, const void *value,
+                                                         uint64_t version);
 
 /*
  * Close it: there will be no other value.
@@ -88,6 +106,38 @@ typedef struct blitz_watch_future {
  */
 BLITZ_API void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *value,
                                             uint64_t *seen);
+
+/*
+ * Wait for a version other than *seen whose value is wanted: is_wanted(value, arg) returns true. It is called without a
+ * lock, on the caller's copy, for each version that this receiver sees.
+ * Owns:     *value and *seen are the caller's: the last version that was looked at, also on error.
+ * Suspends: until there is one, the deadline, a cancel or a close. Call from anywhere.
+ * Returns:  0, -EPIPE (closed, and the last version was not wanted), -ETIMEDOUT, -ECANCELED.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_watch_wait_for(blitz_watch *w, bool (*is_wanted)(const void *value, void *arg), void *arg,
+                     void *value, uint64_t *seen, blitz_deadline until);
+
+/* blitz_watch_wait_for() as a future. Revocable. */
+typedef struct blitz_watch_wait_for_future {
+    blitz_future future;                             /* to be awaited */
+    int result;                                      /* when ready: 0, -EPIPE */
+    bool (*is_wanted)(const void *value, void *arg); /* not yours, as are the next ones */
+    void *arg;
+    blitz_watch *of;
+    void *value;
+    uint64_t *seen;
+    blitz_watch_future recv;
+} blitz_watch_wait_for_future;
+
+/*
+ * Make a future that waits for a wanted value.
+ * Owns:     borrows w, *value, *seen and arg until it is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_watch_wait_for_future_init(blitz_watch_wait_for_future *f, blitz_watch *w,
+                                                bool (*is_wanted)(const void *value, void *arg),
+                                                void *arg, void *value, uint64_t *seen);
 
 BLITZ_END_DECLS
 

@@ -16,6 +16,7 @@
 struct blitz_broadcast {
     struct bz_listeners listeners;
     size_t size, slots; /* constant */
+    size_t subscribed;  /* receivers; guarded by the listeners' lock */
     _Alignas(max_align_t) char ring[];
 };
 
@@ -55,6 +56,7 @@ int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **ou
     bz_listeners_init(&b->listeners, "broadcast", copy_next);
     b->size = value_size;
     b->slots = capacity;
+    b->subscribed = 0;
     *out = b;
     return 0;
 }
@@ -86,18 +88,54 @@ void blitz_broadcast_close(blitz_broadcast *b)
     bz_listeners_close(&b->listeners);
 }
 
+static void lock(struct blitz_broadcast *b)
+{
+    bz_lock_take(&b->listeners.lock, b->listeners.os);
+}
+
+static void unlock(struct blitz_broadcast *b)
+{
+    bz_lock_drop(&b->listeners.lock, b->listeners.os);
+}
+
 void blitz_broadcast_subscribe(blitz_broadcast *b, blitz_broadcast_rx *rx)
 {
     rx->of = blitz_broadcast_ref(b);
-    bz_lock_take(&b->listeners.lock, b->listeners.os);
+    lock(b);
     rx->next = b->listeners.number;
-    bz_lock_drop(&b->listeners.lock, b->listeners.os);
+    b->subscribed++;
+    unlock(b);
+}
+
+void blitz_broadcast_resubscribe(const blitz_broadcast_rx *other, blitz_broadcast_rx *rx)
+{
+    blitz_broadcast_subscribe(other->of, rx);
+    rx->next = other->next;
 }
 
 void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx)
 {
+    lock(rx->of);
+    rx->of->subscribed--;
+    unlock(rx->of);
     blitz_broadcast_unref(rx->of);
     rx->of = NULL;
+}
+
+size_t blitz_broadcast_receivers(blitz_broadcast *b)
+{
+    lock(b);
+    size_t count = b->subscribed;
+    unlock(b);
+    return count;
+}
+
+size_t blitz_broadcast_length(const blitz_broadcast_rx *rx)
+{
+    lock(rx->of);
+    uint64_t ahead = rx->of->listeners.number - rx->next;
+    unlock(rx->of);
+    return ahead < rx->of->slots ? (size_t)ahead : rx->of->slots;
 }
 
 /* ---- receiving ---- */

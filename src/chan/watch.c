@@ -56,14 +56,39 @@ void blitz_watch_unref(blitz_watch *w)
         bz_free(&bz_allocator_libc, w, sizeof *w + w->size);
 }
 
-int blitz_watch_send(blitz_watch *w, const void *value)
+/* Under the lock of bz_listeners_begin: replace the value, and drop the lock. */
+static int replace(struct blitz_watch *w, const void *value)
 {
-    if (!bz_listeners_begin(&w->listeners))
-        return -EPIPE;
     bz_value_copy(w->value, value, w->size);
     w->listeners.number++;
     bz_listeners_end(&w->listeners);
     return 0;
+}
+
+/* Likewise: leave the value as it is. */
+static int refuse(struct blitz_watch *w, int why)
+{
+    bz_lock_drop(&w->listeners.lock, w->listeners.os);
+    return why;
+}
+
+int blitz_watch_send(blitz_watch *w, const void *value)
+{
+    return bz_listeners_begin(&w->listeners) ? replace(w, value) : -EPIPE;
+}
+
+int blitz_watch_send_if_changed(blitz_watch *w, const void *value)
+{
+    if (!bz_listeners_begin(&w->listeners))
+        return -EPIPE;
+    return memcmp(w->value, value, w->size) != 0 ? replace(w, value) : refuse(w, -EALREADY);
+}
+
+int blitz_watch_send_if_version(blitz_watch *w, const void *value, uint64_t version)
+{
+    if (!bz_listeners_begin(&w->listeners))
+        return -EPIPE;
+    return w->listeners.number == version ? replace(w, value) : refuse(w, -EAGAIN);
 }
 
 void blitz_watch_close(blitz_watch *w)
@@ -129,4 +154,58 @@ void blitz_watch_recv_future_init(blitz_watch_future *f, blitz_watch *w, void *v
     *r = (struct bz_receive){
         .request.ops = &receiving, .of = &w->listeners, .at = seen, .value = value};
     bz_waiter_init_polled(&r->request.waiter);
+}
+
+/* ---- until a value is wanted ---- */
+
+static blitz_watch_wait_for_future *wait_of(blitz_future *future)
+{
+    return BZ_CONTAINER_OF(future, blitz_watch_wait_for_future, future);
+}
+
+static blitz_poll wait_poll(blitz_future *future, const blitz_waker *waker)
+{
+    blitz_watch_wait_for_future *f = wait_of(future);
+    while (watch_poll(&f->recv.future, waker) == BLITZ_READY) {
+        f->result = f->recv.result;
+        if (f->result != 0 || f->is_wanted(f->value, f->arg))
+            return BLITZ_READY;
+        blitz_watch_recv_future_init(&f->recv, f->of, f->value, f->seen);
+    }
+    return BLITZ_PENDING;
+}
+
+static void wait_cancel(blitz_future *future)
+{
+    watch_cancel(&wait_of(future)->recv.future);
+}
+
+static int wait_output(blitz_future *future)
+{
+    return wait_of(future)->result;
+}
+
+void blitz_watch_wait_for_future_init(blitz_watch_wait_for_future *f, blitz_watch *w,
+                                      bool (*is_wanted)(const void *value, void *arg), void *arg,
+                                      void *value, uint64_t *seen)
+{
+    static const blitz_future_ops ops = {"watch", BLITZ_REVOCABLE, wait_poll, wait_cancel,
+                                         wait_output};
+    *f = (blitz_watch_wait_for_future){.future.ops = &ops,
+                                       .result = -EINPROGRESS,
+                                       .is_wanted = is_wanted,
+                                       .arg = arg,
+                                       .of = w,
+                                       .value = value,
+                                       .seen = seen};
+    blitz_watch_recv_future_init(&f->recv, w, value, seen);
+}
+
+int blitz_watch_wait_for(blitz_watch *w, bool (*is_wanted)(const void *value, void *arg), void *arg,
+                         void *value, uint64_t *seen, blitz_deadline until)
+{
+    blitz_watch_wait_for_future f;
+    blitz_watch_wait_for_future_init(&f, w, is_wanted, arg, value, seen);
+    int rc = blitz_await(&f.future, until);
+    return rc == 0 ? f.result : rc;
 }

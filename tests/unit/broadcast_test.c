@@ -206,3 +206,34 @@ TEST(broadcast, the_future_completes_or_is_cancelled)
     blitz_broadcast_unsubscribe(&rx);
     blitz_broadcast_unref(b);
 }
+
+TEST(broadcast, counts_its_receivers_and_what_each_can_receive)
+{
+    blitz_broadcast *b;
+    blitz_broadcast_rx a, c;
+    uint64_t missed = 0;
+    int got = 0;
+    CHECK_EQ(blitz_broadcast_new(sizeof(int), 4, &b), 0);
+    CHECK_EQ(blitz_broadcast_receivers(b), 0u);
+    blitz_broadcast_subscribe(b, &a);
+    CHECK_EQ(blitz_broadcast_length(&a), 0u);
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(blitz_broadcast_send(b, &i), 0);
+        CHECK_EQ(blitz_broadcast_length(&a), i < 4 ? (size_t)i + 1 : 4u);
+    }
+    CHECK_EQ(blitz_broadcast_try_recv(&a, &got, &missed), 0);
+    CHECK_EQ(missed, 2u);
+    CHECK_EQ(got, 2);
+    CHECK_EQ(blitz_broadcast_length(&a), 3u);
+    blitz_broadcast_resubscribe(&a, &c);
+    CHECK_EQ(blitz_broadcast_receivers(b), 2u);
+    CHECK_EQ(blitz_broadcast_length(&c), 3u);
+    blitz_broadcast_unsubscribe(&a);
+    CHECK_EQ(blitz_broadcast_receivers(b), 1u);
+    for (int i = 3; i < 6; i++) {
+        CHECK_EQ(blitz_broadcast_try_recv(&c, &got, NULL), 0);
+        CHECK_EQ(got, i);
+    }
+    blitz_broadcast_unsubscribe(&c);
+    blitz_broadcast_unref(b);
+}

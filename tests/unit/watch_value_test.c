@@ -115,3 +115,80 @@ TEST(watch_value, the_future_completes_or_is_cancelled)
     CHECK_EQ(f.result, -EPIPE);
     blitz_watch_unref(w);
 }
+
+/* ---- under a condition ---- */
+
+TEST(watch_value, the_same_bytes_wake_no_waiter)
+{
+    blitz_watch *w;
+    blitz_watch_future f;
+    struct t_bell bell = {0};
+    blitz_waker waker = t_bell_waker(&bell);
+    int value = 7, got = 0;
+    uint64_t seen = 1;
+    CHECK_EQ(blitz_watch_new(sizeof value, &value, &w), 0);
+    blitz_watch_recv_future_init(&f, w, &got, &seen);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK_EQ(blitz_watch_send_if_changed(w, &value), -EALREADY);
+    CHECK_EQ(bell.rung, 0);
+    value = 8;
+    CHECK_EQ(blitz_watch_send_if_changed(w, &value), 0);
+    CHECK_EQ(bell.rung, 1);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
+    CHECK_EQ(got, 8);
+    blitz_watch_close(w);
+    CHECK_EQ(blitz_watch_send_if_changed(w, &value), -EPIPE);
+    blitz_watch_unref(w);
+}
+
+TEST(watch_value, a_send_by_version_loses_to_an_earlier_one)
+{
+    blitz_watch *w;
+    int value = 7, got = 0;
+    CHECK_EQ(blitz_watch_new(sizeof value, &value, &w), 0);
+    uint64_t version = blitz_watch_get(w, &got);
+    value = 8;
+    CHECK_EQ(blitz_watch_send(w, &value), 0);
+    value = 9;
+    CHECK_EQ(blitz_watch_send_if_version(w, &value, version), -EAGAIN);
+    CHECK_EQ(blitz_watch_get(w, &got), version + 1);
+    CHECK_EQ(got, 8);
+    CHECK_EQ(blitz_watch_send_if_version(w, &value, version + 1), 0);
+    blitz_watch_close(w);
+    CHECK_EQ(blitz_watch_send_if_version(w, &value, version + 2), -EPIPE);
+    blitz_watch_unref(w);
+}
+
+static bool is_ten(const void *value, void *arg)
+{
+    ++*(int *)arg;
+    return *(const int *)value == 10;
+}
+
+TEST(watch_value, a_wait_for_a_value_passes_over_the_others)
+{
+    blitz_watch *w;
+    blitz_watch_wait_for_future f;
+    struct t_bell bell = {0};
+    blitz_waker waker = t_bell_waker(&bell);
+    int value = 7, got = 0, looks = 0;
+    uint64_t seen = 0;
+    CHECK_EQ(blitz_watch_new(sizeof value, &value, &w), 0);
+    blitz_watch_wait_for_future_init(&f, w, is_ten, &looks, &got, &seen);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK_EQ(looks, 1);
+    CHECK_EQ(blitz_watch_send(w, &(int){9}), 0);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_PENDING);
+    CHECK_EQ(looks, 2);
+    CHECK_EQ(blitz_watch_send(w, &(int){10}), 0);
+    CHECK_EQ(f.future.ops->poll(&f.future, &waker), BLITZ_READY);
+    CHECK_EQ(blitz_future_output(&f.future), 0);
+    CHECK_EQ(seen, 3u);
+    seen = 0;
+    CHECK_EQ(blitz_watch_wait_for(w, is_ten, &looks, &got, &seen, 0), 0);
+    CHECK_EQ(blitz_watch_wait_for(w, is_ten, &looks, &got, &seen, 0), -ETIMEDOUT);
+    blitz_watch_close(w);
+    CHECK_EQ(blitz_watch_wait_for(w, is_ten, &looks, &got, &seen, BLITZ_FOREVER), -EPIPE);
+    CHECK_EQ(bell.holders, 0);
+    blitz_watch_unref(w);
+}

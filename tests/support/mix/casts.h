@@ -7,6 +7,7 @@
 #ifndef MIX_CASTS_H
 #define MIX_CASTS_H
 
+#include "base/compiler.h"
 #include "support/mix/round.h"
 
 enum { CASTS_SEND, CASTS_RECV };
@@ -147,6 +148,32 @@ static const struct mix_scene mix_scene_broadcast = {
 
 /* ---- watch ---- */
 
+/* A keeper wants every value, because it must see the last one; the others want every second one. */
+static bool casts_is_wanted(const void *value, void *arg)
+{
+    const struct mix_party *p = arg;
+    return p->is_keeper || ((const struct mix_value *)value)->id % 2 == 0;
+}
+
+static int mix_wait_for_call(struct mix_op *op, blitz_deadline until)
+{
+    struct mix_party *p = BZ_CONTAINER_OF(op, struct mix_party, op);
+    return blitz_watch_wait_for(op->of, casts_is_wanted, p, op->value, op->with, until);
+}
+static blitz_future *mix_wait_for_future(struct mix_op *op)
+{
+    struct mix_party *p = BZ_CONTAINER_OF(op, struct mix_party, op);
+    blitz_watch_wait_for_future_init(&op->f.wait_for, op->of, casts_is_wanted, p, op->value,
+                                     op->with);
+    return &op->f.wait_for.future;
+}
+static int mix_wait_for_result(struct mix_op *op, int rc)
+{
+    return rc == 0 ? op->f.wait_for.result : rc;
+}
+static const struct mix_verb mix_wait_for = {
+    "wait for", mix_wait_for_call, mix_wait_for_future, mix_wait_for_result, 0, 0};
+
 static void watch_make(struct mix_round *r)
 {
     struct mix_value first = {0, ~UINT64_C(0), 0};
@@ -164,7 +191,7 @@ static bool watch_next(struct mix_party *p)
         return true;
     }
     p->op.with = &casts.seen[p->index];
-    mix_begin(p, &mix_watch, casts.watch);
+    mix_begin(p, mix_one_in(&p->dice, 3) ? &mix_wait_for : &mix_watch, casts.watch);
     return true;
 }
 
@@ -182,12 +209,31 @@ static void watch_maybe_close(struct mix_round *r)
     blitz_watch_close(casts.watch);
 }
 
+static void watch_send(struct mix_party *p, const struct mix_value *v)
+{
+    struct mix_value old;
+    int rc;
+    switch (mix_die(&p->dice, 3)) {
+    case 0:
+        CHECK_EQ(blitz_watch_send(casts.watch, v), 0);
+        break;
+    case 1:
+        CHECK_EQ(blitz_watch_send_if_changed(casts.watch, v), 0);
+        break;
+    default:
+        do {
+            rc = blitz_watch_send_if_version(casts.watch, v, blitz_watch_get(casts.watch, &old));
+            CHECK(rc == 0 || rc == -EAGAIN);
+        } while (rc != 0);
+    }
+}
+
 static void watch_done(struct mix_party *p, int rc)
 {
     if (p->role == CASTS_SEND) {
         struct mix_value v = casts_value(p);
         mix_add(&casts.sent, 1);
-        CHECK_EQ(blitz_watch_send(casts.watch, &v), 0);
+        watch_send(p, &v);
         return;
     }
     CHECK(rc == 0 || rc == -EPIPE || rc == -ETIMEDOUT || rc == -ECANCELED);

@@ -75,6 +75,7 @@ struct mix_op {
         blitz_oneshot_future oneshot;
         blitz_broadcast_future broadcast;
         blitz_watch_future watch;
+        blitz_watch_wait_for_future wait_for;
         blitz_promise_future promise;
         blitz_join_future join;
         blitz_join_set_future set;
