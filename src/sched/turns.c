@@ -140,7 +140,7 @@ static bool has_no_proc(struct bz_machine *m)
     return m->proc == NULL || is_taken;
 }
 
-void bz_turns_interruptd(uintptr_t pc)
+void bz_turns_interrupted(uintptr_t pc)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || !bz_halt_is_requested(&m->turn.halt))
@@ -198,7 +198,7 @@ static bool is_possible(struct bz_runtime *rt)
     struct bz_turns *t = &rt->turns;
     if (t->is_watched || bz_turns_are_refused(t))
         return t->is_watched;
-    int err = bz_os_interrupt_watch(rt->os, bz_turns_interruptd);
+    int err = bz_os_interrupt_watch(rt->os, bz_turns_interrupted);
     t->is_watched = err == 0;
     bz_store_relaxed(&t->is_refused, err != 0); /* relaxed: a hint to others */
     if (err != 0 && err != -ENOSYS)

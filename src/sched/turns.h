@@ -96,7 +96,7 @@ static inline bool bz_turns_are_refused(struct bz_turns *t)
 void bz_turns_stop(struct bz_machine *m, uint64_t now);
 void bz_turns_go(struct bz_machine *m, uint64_t now);
 /* Called by the interrupt. */
-void bz_turns_interruptd(uintptr_t pc);
+void bz_turns_interrupted(uintptr_t pc);
 /* The policy over given machines, of which `allowed` may run. */
 uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine **hogs, unsigned n,
                          unsigned allowed);

@@ -76,7 +76,7 @@ struct sim_thread {
     uint32_t spins;           /* consecutive relaxes */
     struct sim_thread *joins; /* JOINING: the joined thread */
     bool is_detached;         /* the run joins it at its end */
-    bool is_interruptd;       /* an interrupt is pending */
+    bool has_interrupt;       /* an interrupt is pending */
     bool is_interrupted;      /* the interrupt's function runs */
 };
 

@@ -236,7 +236,7 @@ static void interrupt(struct bz_sim *sim)
     uint64_t left = me->burn_ns;
     uint32_t spins = me->spins;
     int result = me->result;
-    me->is_interruptd = false;
+    me->has_interrupt = false;
     me->is_interrupted = true;
     bz_sim_mix(sim, SIM_EV_URGE, me->id);
     fn(0);
@@ -266,7 +266,7 @@ static void step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 void bz_sim_step(struct bz_sim *sim, enum sim_event what, uint64_t value)
 {
     step(sim, what, value);
-    if (sim->current->is_interruptd)
+    if (sim->current->has_interrupt)
         interrupt(sim);
 }
 

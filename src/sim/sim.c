@@ -388,7 +388,7 @@ static int sim_thread_interrupt(const struct bz_os *os, uint32_t id)
     struct sim_thread *t = thread_of(sim, id);
     if (t == NULL)
         return -ESRCH;
-    t->is_interruptd = true;
+    t->has_interrupt = true;
     if (t->state == SIM_BURNING)
         t->state = SIM_READY;
     return 0;
@@ -397,7 +397,7 @@ static int sim_thread_interrupt(const struct bz_os *os, uint32_t id)
 static void sim_interrupt_again(const struct bz_os *os, uint64_t ns)
 {
     (void)ns;
-    sim_of(os)->current->is_interruptd = true;
+    sim_of(os)->current->has_interrupt = true;
 }
 
 /* ---- the rest --------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ static int nothing(void *arg)
 
 static void watch_or_skip(void)
 {
-    int err = bz_os_interrupt_watch(&bz_os_linux, bz_turns_interruptd);
+    int err = bz_os_interrupt_watch(&bz_os_linux, bz_turns_interrupted);
     if (err == -ENOSYS)
         t_skip("threads cannot be interrupted in this build");
     CHECK_EQ(err, 0);
