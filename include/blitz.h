@@ -23,6 +23,7 @@
 #include "blitz/local.h"
 #include "blitz/loop.h"
 #include "blitz/net.h"
+#include "blitz/object_pool.h"
 #include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"

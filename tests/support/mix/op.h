@@ -87,6 +87,7 @@ struct mix_op {
         blitz_pieces_future pieces;
         blitz_connect_first_future first;
         blitz_rate_future rate;
+        blitz_object_pool_future pool;
         blitz_delay_queue_future delay;
     } f;
     blitz_sync_future crowd[MIX_CROWD];

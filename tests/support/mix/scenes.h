@@ -18,6 +18,7 @@
 #include "support/mix/net.h"
 #include "support/mix/streams.h"
 #endif
+#include "support/mix/objects.h"
 #include "support/mix/sets.h"
 #include "support/mix/shares.h"
 #include "support/mix/signals.h"
@@ -31,7 +32,7 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
     &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
     &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_rate,
-    &mix_scene_delay,
+    &mix_scene_delay,   &mix_scene_objects,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
 #endif
