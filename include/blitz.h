@@ -9,6 +9,7 @@
 
 #include "blitz/api.h"
 #include "blitz/blocking.h"
+#include "blitz/bridge.h"
 #include "blitz/broadcast.h"
 #include "blitz/chan.h"
 #include "blitz/combine.h"
