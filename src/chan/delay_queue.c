@@ -14,6 +14,9 @@
  *
  * Rejected: each receiver sleeps until the first entry is due. All of them would wake for one value.
  *
+ * A leader that receives a value may be waiting for the timer still: an insert has woken it. It cancels that wait, or the
+ * timer would keep its waker and the wheel a sleep in the queue's memory.
+ *
  * I1  When no thread is between a change and the end of its follow(), the timer is set for the time of next_time().
  */
 #include <errno.h>
@@ -225,13 +228,12 @@ static blitz_delay_queue_future *of(blitz_future *f)
     return BZ_CONTAINER_OF(f, blitz_delay_queue_future, future);
 }
 
-static blitz_poll end(blitz_delay_queue_future *f, int result)
+/* The leader leaves: it waits for the timer no more, and the next receiver has the turn. */
+static void stop_leading(blitz_delay_queue_future *f)
 {
-    if (f->state == LEADER)
-        (void)blitz_semaphore_release(&f->of->turn, 1); /* cannot fail: there is one permit */
+    f->of->timer.future.ops->cancel(&f->of->timer.future);
+    (void)blitz_semaphore_release(&f->of->turn, 1); /* cannot fail: there is one permit */
     f->state = OVER;
-    f->result = result;
-    return BLITZ_READY;
 }
 
 static blitz_poll lead(blitz_delay_queue_future *f, const blitz_waker *waker)
@@ -239,8 +241,11 @@ static blitz_poll lead(blitz_delay_queue_future *f, const blitz_waker *waker)
     blitz_future *timer = &f->of->timer.future;
     for (;;) {
         int rc = blitz_delay_queue_try_recv(f->of, f->value);
-        if (rc != -EAGAIN)
-            return end(f, rc);
+        if (rc != -EAGAIN) {
+            f->result = rc;
+            stop_leading(f);
+            return BLITZ_READY;
+        }
         if (timer->ops->poll(timer, waker) == BLITZ_PENDING)
             return BLITZ_PENDING;
         follow(f->of); /* the timer may still be set for an entry that is gone */
@@ -265,12 +270,10 @@ static blitz_poll delay_poll(blitz_future *future, const blitz_waker *waker)
 static void delay_cancel(blitz_future *future)
 {
     blitz_delay_queue_future *f = of(future);
-    if (f->state == TURN) {
+    if (f->state == LEADER)
+        stop_leading(f);
+    else if (f->state == TURN)
         f->turn.future.ops->cancel(&f->turn.future);
-    } else if (f->state == LEADER) {
-        f->of->timer.future.ops->cancel(&f->of->timer.future);
-        (void)blitz_semaphore_release(&f->of->turn, 1); /* cannot fail: there is one permit */
-    }
     f->state = OVER;
 }
 

@@ -131,6 +131,7 @@ int blitz_bridge_submit(blitz_bridge *b, int (*fn)(void *arg), void *arg,
     if (j == NULL)
         return fn == NULL ? -EINVAL : -ENOMEM;
     *j = (struct job){.of = blitz_bridge_ref(b), .result = {fn, arg, 0}};
+    bz_list_init(&j->link);
     mine.runtime = b->rt;
     count_pending(b, 1);
     int err = blitz_spawn(job_run, j, &mine, NULL);

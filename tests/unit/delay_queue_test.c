@@ -185,6 +185,7 @@ TEST(delay_queue, a_change_of_the_first_entry_wakes_the_first_receiver)
     CHECK_EQ(blitz_delay_queue_insert(q, &(int){2}, 1, NULL), 0);
     CHECK_GT(other.rung, before);
     CHECK_EQ(ask(&b.future, &other), BLITZ_READY);
+    CHECK_EQ(other.holders, 0); /* the timer has forgotten it */
     CHECK_EQ(y, 2);
     blitz_delay_queue_recv_future_init(&a, q, &x);
     CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
