@@ -5,6 +5,7 @@
 #   BLITZ_COVERAGE   count lines
 #   BLITZ_PLAIN      the plain form of every protocol: no fast paths
 #   BLITZ_WATCH      assertions, delay points and the checks of test builds in an optimized build, too
+#   BLITZ_SCALE      every access calls the simulated machine of tests/scale; builds nothing but `make scale`
 #   BLITZ_BREAK      plant every bug of tests/canaries; BLITZ_BROKEN=n chooses one at run time
 
 set(CMAKE_C_STANDARD 11)
@@ -21,6 +22,7 @@ option(BLITZ_WERROR "Treat warnings as errors" OFF)
 option(BLITZ_COVERAGE "Count executed lines" OFF)
 option(BLITZ_PLAIN "Build the dull form of every protocol" OFF)
 option(BLITZ_WATCH "Assertions and the checks of test builds in any build" OFF)
+option(BLITZ_SCALE "Build the simulated machine of many CPUs instead of the library" OFF)
 option(BLITZ_BREAK "Plant the bugs of tests/canaries" OFF)
 set(BLITZ_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
 
@@ -54,6 +56,10 @@ if(BLITZ_SANITIZE)
     target_compile_options(blitz_flags INTERFACE
         -fsanitize=${BLITZ_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(blitz_flags INTERFACE -fsanitize=${BLITZ_SANITIZE})
+endif()
+if(BLITZ_SCALE) # ThreadSanitizer's calls without its runtime: tests/scale/hooks.c has the functions
+    target_compile_options(blitz_flags INTERFACE
+        -fsanitize=thread -U__SANITIZE_THREAD__ --param=tsan-instrument-func-entry-exit=0 -Wno-tsan -g)
 endif()
 if(BLITZ_COVERAGE)
     target_compile_options(blitz_flags INTERFACE --coverage -fprofile-update=atomic)
