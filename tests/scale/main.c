@@ -85,8 +85,8 @@ static double ns_of(uint64_t ps, uint64_t ops)
 
 static double cost_of(const struct run *r)
 {
-    bool is_idle = r->work->flags & WORK_IDLE;
-    uint64_t ps = is_idle ? r->sums.cpu_ps : r->sums.elapsed_ps * r->scene.procs;
+    bool is_span = r->work->flags & WORK_SPAN;
+    uint64_t ps = is_span ? r->sums.elapsed_ps * r->scene.procs : r->sums.cpu_ps;
     return ns_of(ps - r->sums.burnt_ps, r->ops);
 }
 
@@ -96,14 +96,16 @@ static void print_run(const struct run *r)
     printf("{\"work\": \"%s\", \"op\": \"%s\", \"shared\": %s, \"procs\": %u, \"ops\": %llu, ",
            r->work->name, r->work->op, r->work->flags & WORK_SHARED ? "true" : "false", r->scene.procs,
            (unsigned long long)r->ops);
-    printf("\"cost_ns\": %.1f, \"elapsed_ns\": %.1f, \"cpu_ns\": %.1f, \"queue_ns\": %.1f, ",
-           cost_of(r), ns_of(s->elapsed_ps, r->ops), ns_of(s->cpu_ps - s->burnt_ps, r->ops),
-           ns_of(s->queue_ps, r->ops));
+    printf("\"cost_ns\": %.1f, \"span_ns\": %.1f, \"cpu_ns\": %.1f, \"queue_ns\": %.1f, "
+           "\"relax_ns\": %.1f, \"kernel_ns\": %.1f, ",
+           cost_of(r), ns_of(s->elapsed_ps * r->scene.procs - s->burnt_ps, r->ops),
+           ns_of(s->cpu_ps - s->burnt_ps, r->ops), ns_of(s->queue_ps, r->ops),
+           ns_of(s->relax_ps, r->ops), ns_of(s->kernel_ps, r->ops));
     double ops = (double)r->ops;
     printf("\"accesses\": %.1f, \"moves\": %.2f, \"wakes\": %.3f, \"sleeps\": %.3f, "
-           "\"barriers\": %.4f, \"sites\": [",
+           "\"barriers\": %.4f, \"maps\": %.4f, \"sites\": [",
            (double)s->accesses / ops, (double)s->moves / ops, (double)s->wakes / ops,
-           (double)s->sleeps / ops, (double)s->barriers / ops);
+           (double)s->sleeps / ops, (double)s->barriers / ops, (double)s->maps / ops);
     for (unsigned i = 0; i < r->site_count; i++) {
         const struct line_site *at = &r->sites[i];
         printf("%s{\"pc\": %llu, \"moves\": %.4f, \"ns\": %.2f, \"one_line\": %.2f}",

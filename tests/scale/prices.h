@@ -22,9 +22,9 @@
 #define WAKE_PS (UINT64_C(1500) * WORLD_NS)
 #define WAKE_DELAY_PS (UINT64_C(5000) * WORLD_NS)
 
-/* A membarrier interrupts each running CPU. */
+/* A membarrier, and a change of mappings, interrupts each running CPU: for the caller, for each other CPU. */
 #define BARRIER_PS (UINT64_C(4000) * WORLD_NS)
-#define BARRIER_EACH_PS (UINT64_C(300) * WORLD_NS)
+#define INTERRUPT_EACH_PS (UINT64_C(300) * WORLD_NS)
 #define INTERRUPT_PS (UINT64_C(700) * WORLD_NS)
 
 #define MAP_PS (UINT64_C(1500) * WORLD_NS)

@@ -17,8 +17,8 @@
 #include "scale/world.h"
 
 enum work_flags {
-    WORK_FULL = 0,    /* every proc has work: the cost is procs x elapsed time / operations */
-    WORK_IDLE = 1,    /* most procs have none: the cost is CPU time of all threads / operations */
+    WORK_CPU = 0,     /* the cost is CPU time of all threads / operations */
+    WORK_SPAN = 1,    /* every proc should have work: procs x elapsed time / operations */
     WORK_SHARED = 2,  /* the tasks share an object */
     WORK_OUTSIDE = 4, /* run by a plain thread, not by the first task */
 };

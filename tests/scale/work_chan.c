@@ -106,8 +106,8 @@ static uint64_t run_mpmc(const struct work_scene *s)
 }
 
 const struct work work_chan[] = {
-    {"chan-pair", WORK_FULL, "round trip of a pair on its own rendezvous channels", run_pairs},
-    {"chan-pairs", WORK_FULL, "the same, four pairs a proc, capacity 1", run_many_pairs},
+    {"chan-pair", WORK_CPU, "round trip of a pair on its own rendezvous channels", run_pairs},
+    {"chan-pairs", WORK_CPU, "the same, four pairs a proc, capacity 1", run_many_pairs},
     {"chan-mpmc", WORK_SHARED, "value through one channel that all procs share", run_mpmc},
     {0},
 };

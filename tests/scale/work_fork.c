@@ -58,8 +58,8 @@ static uint64_t run_loops(const struct work_scene *s)
 }
 
 const struct work work_fork[] = {
-    {"fork-even", WORK_FULL, "leaf of one fork-join tree, split in halves", run_even},
-    {"fork-uneven", WORK_FULL, "leaf of one fork-join tree, split 1 to 7", run_uneven},
-    {"loop", WORK_FULL, "µs of the body of a parallel loop of 40 µs a proc", run_loops},
+    {"fork-even", WORK_CPU, "leaf of one fork-join tree, split in halves", run_even},
+    {"fork-uneven", WORK_CPU, "leaf of one fork-join tree, split 1 to 7", run_uneven},
+    {"loop", WORK_SPAN, "µs of the body of a parallel loop of 40 µs a proc", run_loops},
     {0},
 };

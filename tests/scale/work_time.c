@@ -69,7 +69,7 @@ static uint64_t run_sleep(const struct work_scene *s)
 }
 
 const struct work work_time[] = {
-    {"deadline", WORK_FULL, "round trip of a pair, each wait with a deadline", run_deadline},
-    {"sleep", WORK_IDLE, "sleep of 40 to 70 µs, ten tasks a proc", run_sleep},
+    {"deadline", WORK_CPU, "round trip of a pair, each wait with a deadline", run_deadline},
+    {"sleep", WORK_CPU, "sleep of 40 to 70 µs, ten tasks a proc", run_sleep},
     {0},
 };

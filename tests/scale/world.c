@@ -166,6 +166,13 @@ static void spend(struct thread *me, uint64_t ps)
         give_way();
 }
 
+/* The same, in the kernel. */
+static void spend_in_kernel(struct thread *me, uint64_t ps)
+{
+    world.sums.kernel_ps += ps;
+    spend(me, ps);
+}
+
 static void leave(void)
 {
     world.is_inside = false;
@@ -281,7 +288,7 @@ static int world_wait(const struct bz_os *os, bz_os_word *word, uint32_t expecte
     int err = 0;
 
     (void)os;
-    spend(me, SYSCALL_PS);
+    spend_in_kernel(me, SYSCALL_PS);
     access_line(me, (uintptr_t)word / LINE_BYTES, false, (uintptr_t)world_wait);
     if (atomic_load(word) != expected) { /* lint: allow raw-atomic: the kernel's access */
         err = -EAGAIN;
@@ -311,12 +318,13 @@ static int world_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_m
     uint32_t roused = 0;
 
     (void)os;
-    spend(me, SYSCALL_PS);
+    spend_in_kernel(me, SYSCALL_PS);
     for (unsigned i = 0; i < world.count && roused < count_max; i++) {
         struct thread *t = world.threads[i];
         if (t->state != ASLEEP || t->word != word)
             continue;
         me->clock += WAKE_PS;
+        world.sums.kernel_ps += WAKE_PS;
         rouse(t, me->clock);
         world.sums.wakes++;
         roused++;
@@ -328,9 +336,12 @@ static int world_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_m
 
 static void world_relax(const struct bz_os *os, unsigned round)
 {
+    struct thread *me = enter();
     (void)os;
     uint64_t pauses = UINT64_C(1) << (round < 6 ? round : 6);
-    spend(enter(), PAUSE_PS * pauses + (round >= 10 ? YIELD_PS : 0));
+    uint64_t ps = PAUSE_PS * pauses + (round >= 10 ? YIELD_PS : 0);
+    world.sums.relax_ps += ps;
+    spend(me, ps);
     leave();
 }
 
@@ -356,7 +367,7 @@ static void exclusive_call(struct thread *me, uint64_t *free_at, uint64_t ps)
 {
     uint64_t from = *free_at > me->clock ? *free_at : me->clock;
     *free_at = from + ps;
-    spend(me, from + ps - me->clock);
+    spend_in_kernel(me, from + ps - me->clock);
 }
 
 static int world_barrier(const struct bz_os *os)
@@ -366,7 +377,7 @@ static int world_barrier(const struct bz_os *os)
     world.sums.barriers++;
     unsigned n = interrupt_others(me, INTERRUPT_PS);
     exclusive_call(me, &world.barrier_free_at,
-                   n == 0 ? SYSCALL_PS : BARRIER_PS + n * BARRIER_EACH_PS);
+                   n == 0 ? SYSCALL_PS : BARRIER_PS + n * INTERRUPT_EACH_PS);
     leave();
     return 0;
 }
@@ -377,25 +388,32 @@ static int world_barrier_register(const struct bz_os *os)
     return 0;
 }
 
+static void map_cost(struct thread *me)
+{
+    world.sums.maps++;
+    exclusive_call(me, &world.maps_free_at, MAP_PS);
+}
+
+/* Every running CPU drops its translations. */
+static uint64_t shootdown_ps(struct thread *me)
+{
+    world.sums.maps++;
+    return MAP_PS + interrupt_others(me, INTERRUPT_PS) * INTERRUPT_EACH_PS;
+}
+
 static int world_reserve(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes,
                          size_t align, enum bz_os_slab_flags flags, const char *name)
 {
-    struct thread *me = enter();
-    exclusive_call(me, &world.maps_free_at, MAP_PS);
+    map_cost(enter());
     int err = bz_linux_slab_reserve(os, slab, bytes, align, flags, name);
     leave();
     return err;
 }
 
-static void unmap_cost(struct thread *me)
-{
-    unsigned n = interrupt_others(me, INTERRUPT_PS);
-    exclusive_call(me, &world.maps_free_at, MAP_PS + n * BARRIER_EACH_PS);
-}
-
 static void world_release(const struct bz_os *os, struct bz_os_slab *slab)
 {
-    unmap_cost(enter());
+    struct thread *me = enter();
+    exclusive_call(me, &world.maps_free_at, shootdown_ps(me));
     bz_linux_slab_release(os, slab);
     leave();
 }
@@ -403,7 +421,7 @@ static void world_release(const struct bz_os *os, struct bz_os_slab *slab)
 static int world_guard(const struct bz_os *os, struct bz_os_slab *slab, enum bz_os_guard how,
                        const struct bz_os_guards *where)
 {
-    exclusive_call(enter(), &world.maps_free_at, MAP_PS);
+    map_cost(enter());
     int err = bz_linux_slab_guard(os, slab, how, where);
     leave();
     return err;
@@ -411,7 +429,8 @@ static int world_guard(const struct bz_os *os, struct bz_os_slab *slab, enum bz_
 
 static int world_discard(const struct bz_os *os, void *start, size_t bytes)
 {
-    unmap_cost(enter());
+    struct thread *me = enter();
+    spend_in_kernel(me, shootdown_ps(me)); /* others may do the same meanwhile */
     int err = bz_linux_pages_discard(os, start, bytes);
     leave();
     return err;
@@ -464,7 +483,7 @@ static int world_thread_start(const struct bz_os *os, struct bz_os_thread *t,
     struct thread *me = enter();
     (void)os;
     (void)opts;
-    spend(me, THREAD_PS);
+    spend_in_kernel(me, THREAD_PS);
     struct thread *thread = thread_new(fn, arg, me->clock + WAKE_DELAY_PS);
     *t = (struct bz_os_thread){.fn = fn, .arg = arg, .native = (uintptr_t)thread};
     leave();

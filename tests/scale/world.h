@@ -54,7 +54,9 @@ struct world_sums {
     uint64_t accesses; /* loads, stores and atomics */
     uint64_t moves;    /* accesses that found their line in another cache */
     uint64_t queue_ps; /* time that moves waited because the line was on its way elsewhere */
-    uint64_t wakes, sleeps, barriers;
+    uint64_t relax_ps;  /* in bz_os_relax(): spinning */
+    uint64_t kernel_ps; /* in system calls that do not sleep, queues included */
+    uint64_t wakes, sleeps, barriers, maps;
 };
 
 /* Begin a measurement: clear the sums and the sites. */
