@@ -26,10 +26,27 @@ void bz_monitor_tell(struct bz_runtime *rt)
     bz_os_wake(rt->os, &rt->monitor.woken, 1);
 }
 
+/* If the monitor naps, raise it without a lock: all procs may want it at once, and one of them tells it. Return true
+ * if the monitor is up: this call, or another one, has changed its state. */
+static bool end_nap(struct bz_runtime *rt)
+{
+    uint32_t state = bz_load_relaxed(&rt->monitor.state); /* relaxed: a first guess */
+    while (state == BZ_MONITOR_DOZES || state == BZ_MONITOR_RESTS) {
+        /* relaxed: bz_monitor_tell() follows */
+        if (bz_cas_weak_rlx_rlx(&rt->monitor.state, &state, BZ_MONITOR_UP)) {
+            bz_monitor_tell(rt);
+            return true;
+        }
+    }
+    return state >= BZ_MONITOR_UP;
+}
+
 bool bz_monitor_raise(struct bz_runtime *rt)
 {
     struct bz_monitor *mon = &rt->monitor;
     int err = 0;
+    if (end_nap(rt))
+        return true;
     bz_lock_take(&rt->start_lock, rt->os);
     /* relaxed: set under the lock */
     if (!mon->is_started && !mon->is_refused && !bz_load_relaxed(&rt->is_ending)) {
