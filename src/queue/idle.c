@@ -2,8 +2,9 @@
  * idle.c - the idle set: no work waits while a proc sleeps, and no proc is roused for nothing.
  *
  * A proc without work searches the queues of the other procs. At most half of the procs search at
- * once, because a crowd of searchers finds only each other's cache lines. A proc that finds no work
- * announces its sleep, and sleeps. A thread that publishes work checks whether it must rouse a proc.
+ * once, and at most SEARCHERS_MAX, because a crowd of searchers finds only each other's cache lines.
+ * A proc that finds no work announces its sleep, and sleeps. A thread that publishes work checks
+ * whether it must rouse a proc.
  *
  * The number of searchers and the number of sleepers are in one word, `counts`. So a publisher's check
  * is one load: if no proc sleeps, or a proc searches, there is nothing to do. And a proc that announces
@@ -80,6 +81,10 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+
+/* On 64 procs, 32 searchers wait for `counts` and for each other's lines for longer than they search: docs/scaling.md
+ * has the figures for 2 to 32. A proc that was roused searches above this limit, too. */
+enum { SEARCHERS_MAX = 4 };
 
 enum {
     LOOKS_PER_WINDOW = 64,
@@ -213,7 +218,8 @@ int bz_idle_wanted(struct bz_idle *idle, unsigned proc)
 bool bz_idle_search(struct bz_idle *idle)
 {
     uint64_t counts = bz_load_relaxed(&idle->counts); /* relaxed: a limit, roughly kept */
-    if (2 * searching(counts) >= idle->procs && searching(counts) > 0)
+    if (searching(counts) >= SEARCHERS_MAX ||
+        (2 * searching(counts) >= idle->procs && searching(counts) > 0))
         return false;
     bz_fetch_add_relaxed(&idle->counts, BZ_IDLE_SEARCHER); /* relaxed: a count */
     return true;

@@ -88,7 +88,7 @@ BZ_MUST_USE int bz_idle_published(struct bz_idle *idle);
  */
 BZ_MUST_USE int bz_idle_wanted(struct bz_idle *idle, unsigned proc);
 
-/* Ask to search other procs' queues. False if half of the procs search already. */
+/* Ask to search other procs' queues. False if half of the procs, or a few, search already. */
 BZ_MUST_USE bool bz_idle_search(struct bz_idle *idle);
 
 /*

@@ -129,11 +129,11 @@ bz_entry bz_search(struct bz_machine *m)
         return 0;
     m->is_searching = true;
     bz_entry e = take_from_others(m);
+    if (e != 0 || bz_next_is_set(m->proc))
+        return e; /* without a look at the idle set, a line that all procs write */
     bool is_alone = bz_idle_sleeping(&m->rt->idle) + 1 >= m->rt->proc_count &&
                     !bz_pool_is_working(&m->rt->pool);
-    if (e != 0 || is_alone || bz_next_is_set(m->proc))
-        return e;
-    return spin(m);
+    return is_alone ? 0 : spin(m);
 }
 
 static uint64_t sleep_until(struct bz_machine *m, bool wants_stack)

@@ -97,13 +97,23 @@ TEST(idle, a_searcher_that_is_not_the_last_rouses_no_worker)
 
 TEST(idle, at_most_half_search_but_always_one_may)
 {
-    for (unsigned procs = 1; procs <= 9; procs++) {
+    for (unsigned procs = 1; procs <= 8; procs++) {
         unsigned searching = 0;
         given(procs);
         while (bz_idle_search(&idle))
             searching++;
         CHECK_EQ(searching, (procs + 1) / 2);
     }
+}
+
+/* On many procs a crowd of searchers would fight for the counts. */
+TEST(idle, on_many_procs_four_search)
+{
+    unsigned searching = 0;
+    given(64);
+    while (bz_idle_search(&idle))
+        searching++;
+    CHECK_EQ(searching, 4u);
 }
 
 TEST(idle, announcing_sleep_ends_the_search)
