@@ -215,6 +215,12 @@ budget: ## count the instructions of every hot path; fails if one exceeds its bu
 	@tools/build bench budget
 	@tools/budget $(ARGS)
 
+.PHONY: scale
+scale: ## cost of an operation on simulated machines of 1 to 64 CPUs; ARGS=--check, --sites (tools/scale --help)
+	@tools/setup build python
+	@tools/build scale scale
+	@tools/scale $(ARGS)
+
 .PHONY: bench-report
 bench-report: ## all figures so far as one page, build/bench/report.html
 	@tools/setup python

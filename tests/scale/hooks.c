@@ -35,30 +35,30 @@ void __tsan_vptr_read(void **at)
     world_access(at, sizeof *at, WORLD_READ, HERE);
 }
 
-#define PLAIN(n)                                      \
-    void __tsan_read##n(void *at)                     \
-    {                                                 \
-        world_access(at, n, WORLD_READ, HERE);        \
-    }                                                 \
-    void __tsan_write##n(void *at)                    \
-    {                                                 \
-        world_access(at, n, WORLD_WRITE, HERE);       \
-    }                                                 \
-    void __tsan_volatile_read##n(void *at)            \
-    {                                                 \
-        world_access(at, n, WORLD_READ, HERE);        \
-    }                                                 \
-    void __tsan_volatile_write##n(void *at)           \
-    {                                                 \
-        world_access(at, n, WORLD_WRITE, HERE);       \
-    }                                                 \
-    void __tsan_unaligned_read##n(void *at)           \
-    {                                                 \
-        world_access(at, n, WORLD_READ, HERE);        \
-    }                                                 \
-    void __tsan_unaligned_write##n(void *at)          \
-    {                                                 \
-        world_access(at, n, WORLD_WRITE, HERE);       \
+#define PLAIN(n)                                \
+    void __tsan_read##n(void *at)               \
+    {                                           \
+        world_access(at, n, WORLD_READ, HERE);  \
+    }                                           \
+    void __tsan_write##n(void *at)              \
+    {                                           \
+        world_access(at, n, WORLD_WRITE, HERE); \
+    }                                           \
+    void __tsan_volatile_read##n(void *at)      \
+    {                                           \
+        world_access(at, n, WORLD_READ, HERE);  \
+    }                                           \
+    void __tsan_volatile_write##n(void *at)     \
+    {                                           \
+        world_access(at, n, WORLD_WRITE, HERE); \
+    }                                           \
+    void __tsan_unaligned_read##n(void *at)     \
+    {                                           \
+        world_access(at, n, WORLD_READ, HERE);  \
+    }                                           \
+    void __tsan_unaligned_write##n(void *at)    \
+    {                                           \
+        world_access(at, n, WORLD_WRITE, HERE); \
     }
 
 PLAIN(1)
@@ -78,58 +78,58 @@ void __tsan_write_range(void *at, size_t bytes)
 
 /* ---- atomics ---------------------------------------------------------------------------------- */
 
-#define FETCH(bits, T, name, expr)                                    \
-    T __tsan_atomic##bits##_fetch_##name(volatile T *a, T v, int mo)  \
-    {                                                                 \
-        (void)mo;                                                     \
-        world_access(a, sizeof *a, WORLD_RMW, HERE);                  \
-        T was = *a;                                                   \
-        *a = (T)(expr);                                               \
-        return was;                                                   \
+#define FETCH(bits, T, name, expr)                                   \
+    T __tsan_atomic##bits##_fetch_##name(volatile T *a, T v, int mo) \
+    {                                                                \
+        (void)mo;                                                    \
+        world_access(a, sizeof *a, WORLD_RMW, HERE);                 \
+        T was = *a;                                                  \
+        *a = (T)(expr);                                              \
+        return was;                                                  \
     }
 
-#define CAS(bits, T, how)                                                                         \
-    int __tsan_atomic##bits##_compare_exchange_##how(volatile T *a, T *e, T v, int mo, int fmo)   \
-    {                                                                                             \
-        (void)mo;                                                                                 \
-        (void)fmo;                                                                                \
-        world_access(a, sizeof *a, WORLD_RMW, HERE);                                              \
-        if (*a == *e) {                                                                           \
-            *a = v;                                                                               \
-            return 1;                                                                             \
-        }                                                                                         \
-        *e = *a;                                                                                  \
-        return 0;                                                                                 \
+#define CAS(bits, T, how)                                                                       \
+    int __tsan_atomic##bits##_compare_exchange_##how(volatile T *a, T *e, T v, int mo, int fmo) \
+    {                                                                                           \
+        (void)mo;                                                                               \
+        (void)fmo;                                                                              \
+        world_access(a, sizeof *a, WORLD_RMW, HERE);                                            \
+        if (*a == *e) {                                                                         \
+            *a = v;                                                                             \
+            return 1;                                                                           \
+        }                                                                                       \
+        *e = *a;                                                                                \
+        return 0;                                                                               \
     }
 
-#define ATOMICS(bits, T)                                         \
-    T __tsan_atomic##bits##_load(const volatile T *a, int mo)    \
-    {                                                            \
-        (void)mo;                                                \
-        world_access(a, sizeof *a, WORLD_READ, HERE);            \
-        return *a;                                               \
-    }                                                            \
-    void __tsan_atomic##bits##_store(volatile T *a, T v, int mo) \
-    {                                                            \
-        bool fences = mo == __ATOMIC_SEQ_CST;                    \
+#define ATOMICS(bits, T)                                                    \
+    T __tsan_atomic##bits##_load(const volatile T *a, int mo)               \
+    {                                                                       \
+        (void)mo;                                                           \
+        world_access(a, sizeof *a, WORLD_READ, HERE);                       \
+        return *a;                                                          \
+    }                                                                       \
+    void __tsan_atomic##bits##_store(volatile T *a, T v, int mo)            \
+    {                                                                       \
+        bool fences = mo == __ATOMIC_SEQ_CST;                               \
         world_access(a, sizeof *a, fences ? WORLD_RMW : WORLD_WRITE, HERE); \
-        *a = v;                                                  \
-    }                                                            \
-    FETCH(bits, T, add, was + v)                                 \
-    FETCH(bits, T, sub, was - v)                                 \
-    FETCH(bits, T, and, was & v)                                 \
-    FETCH(bits, T, or, was | v)                                  \
-    FETCH(bits, T, xor, was ^ v)                                 \
-    FETCH(bits, T, nand, ~(was & v))                             \
-    T __tsan_atomic##bits##_exchange(volatile T *a, T v, int mo) \
-    {                                                            \
-        (void)mo;                                                \
-        world_access(a, sizeof *a, WORLD_RMW, HERE);             \
-        T was = *a;                                              \
-        *a = v;                                                  \
-        return was;                                              \
-    }                                                            \
-    CAS(bits, T, strong)                                         \
+        *a = v;                                                             \
+    }                                                                       \
+    FETCH(bits, T, add, was + v)                                            \
+    FETCH(bits, T, sub, was - v)                                            \
+    FETCH(bits, T, and, was &v)                                             \
+    FETCH(bits, T, or, was | v)                                             \
+    FETCH(bits, T, xor, was ^ v)                                            \
+    FETCH(bits, T, nand, ~(was & v))                                        \
+    T __tsan_atomic##bits##_exchange(volatile T *a, T v, int mo)            \
+    {                                                                       \
+        (void)mo;                                                           \
+        world_access(a, sizeof *a, WORLD_RMW, HERE);                        \
+        T was = *a;                                                         \
+        *a = v;                                                             \
+        return was;                                                         \
+    }                                                                       \
+    CAS(bits, T, strong)                                                    \
     CAS(bits, T, weak)
 
 ATOMICS(8, uint8_t)

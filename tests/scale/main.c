@@ -73,7 +73,9 @@ static void scene(const struct bz_os *os, void *arg)
     must(bz_runtime_new(os, &opts, &rt), "runtime");
     r->scene.os = os;
     r->scene.rt = (blitz_runtime *)rt;
-    must(r->work->flags & WORK_OUTSIDE ? measure(r) : blitz_runtime_block_on(r->scene.rt, measure, r), "run");
+    must(r->work->flags & WORK_OUTSIDE ? measure(r)
+                                       : blitz_runtime_block_on(r->scene.rt, measure, r),
+         "run");
     must(blitz_runtime_shutdown(r->scene.rt, BLITZ_FOREVER), "shutdown");
     must(blitz_runtime_unref(r->scene.rt), "unref");
 }
@@ -94,8 +96,8 @@ static void print_run(const struct run *r)
 {
     const struct world_sums *s = &r->sums;
     printf("{\"work\": \"%s\", \"op\": \"%s\", \"shared\": %s, \"procs\": %u, \"ops\": %llu, ",
-           r->work->name, r->work->op, r->work->flags & WORK_SHARED ? "true" : "false", r->scene.procs,
-           (unsigned long long)r->ops);
+           r->work->name, r->work->op, r->work->flags & WORK_SHARED ? "true" : "false",
+           r->scene.procs, (unsigned long long)r->ops);
     printf("\"cost_ns\": %.1f, \"span_ns\": %.1f, \"cpu_ns\": %.1f, \"queue_ns\": %.1f, "
            "\"relax_ns\": %.1f, \"kernel_ns\": %.1f, ",
            cost_of(r), ns_of(s->elapsed_ps * r->scene.procs - s->burnt_ps, r->ops),

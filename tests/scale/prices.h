@@ -6,10 +6,10 @@
 
 #include "scale/world.h"
 
-#define PRICES_OF_LINES                                                               \
-    {                                                                                 \
-        .hit = 250, .cold = 20 * WORLD_NS, .move = 100 * WORLD_NS,                    \
-        .invalidate = 2 * WORLD_NS, .share = 10 * WORLD_NS, .locked = 6 * WORLD_NS,   \
+#define PRICES_OF_LINES                                                                        \
+    {                                                                                          \
+        .hit = 250, .cold = 20 * WORLD_NS, .move = 100 * WORLD_NS, .invalidate = 2 * WORLD_NS, \
+        .share = 10 * WORLD_NS, .locked = 6 * WORLD_NS,                                        \
     }
 
 #define FENCE_PS (UINT64_C(9) * WORLD_NS)

@@ -111,8 +111,7 @@ static uint64_t run_inject(const struct work_scene *s)
 
 const struct work work_idle[] = {
     {"idle-lone", WORK_CPU, "one task of 20 µs each 100 µs, all other procs idle", run_lone},
-    {"idle-burst", WORK_CPU, "task of 20 µs, one for each proc at once, then a pause",
-     run_burst},
+    {"idle-burst", WORK_CPU, "task of 20 µs, one for each proc at once, then a pause", run_burst},
     {"idle-half", WORK_CPU, "turn of a task that burns 10 µs and sleeps 10 µs", run_half},
     {"inject", WORK_OUTSIDE, "spawn from a plain thread, one thread for four procs", run_inject},
     {0},

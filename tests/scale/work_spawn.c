@@ -99,8 +99,7 @@ static uint64_t run_skynet(const struct work_scene *s)
 
 const struct work work_spawn[] = {
     {"spawn-await", WORK_CPU, "spawn and join of one task, a driver on each proc", run_await},
-    {"spawn-batch", WORK_CPU, "spawn and join, 50 at a time, a driver on each proc",
-     run_batches},
+    {"spawn-batch", WORK_CPU, "spawn and join, 50 at a time, a driver on each proc", run_batches},
     {"spawn-tree", WORK_CPU, "leaf of one binary tree of tasks", run_tree},
     {"skynet", WORK_CPU, "leaf of one tree with ten children a node", run_skynet},
     {0},

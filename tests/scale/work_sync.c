@@ -136,7 +136,6 @@ const struct work work_sync[] = {
     {"yield", WORK_CPU, "yield, four tasks a proc", run_yield},
     {"mutex", WORK_CPU, "lock and unlock of an own mutex", run_mutex},
     {"mutex-one", WORK_SHARED, "lock and unlock of one mutex, 500 ns apart", run_one_mutex},
-    {"remote-free", WORK_CPU, "task that a partner on another proc joins and frees",
-     run_remote},
+    {"remote-free", WORK_CPU, "task that a partner on another proc joins and frees", run_remote},
     {0},
 };

@@ -47,12 +47,12 @@ struct thread {
     bz_os_word *word;     /* ASLEEP */
     struct thread *joins; /* JOINING */
     bool is_timed_out;
-    uint64_t clock;    /* now, on this CPU */
-    uint64_t began;    /* the thread */
-    uint64_t since;    /* ASLEEP, JOINING, DONE: from when */
-    uint64_t slept;    /* in all, before that */
-    void *self;        /* bz_self_get() of a thread that does not run */
-    int holds;         /* bz_self_holds(), likewise */
+    uint64_t clock; /* now, on this CPU */
+    uint64_t began; /* the thread */
+    uint64_t since; /* ASLEEP, JOINING, DONE: from when */
+    uint64_t slept; /* in all, before that */
+    void *self;     /* bz_self_get() of a thread that does not run */
+    int holds;      /* bz_self_holds(), likewise */
     int saved_errno;
 };
 

@@ -49,11 +49,11 @@ void world_burn(uint64_t ns);
 /* Sums since world_mark(). */
 struct world_sums {
     uint64_t elapsed_ps;
-    uint64_t cpu_ps;   /* of all threads: computation, misses and spinning, not sleep */
-    uint64_t burnt_ps; /* of it: world_burn() */
-    uint64_t accesses; /* loads, stores and atomics */
-    uint64_t moves;    /* accesses that found their line in another cache */
-    uint64_t queue_ps; /* time that moves waited because the line was on its way elsewhere */
+    uint64_t cpu_ps;    /* of all threads: computation, misses and spinning, not sleep */
+    uint64_t burnt_ps;  /* of it: world_burn() */
+    uint64_t accesses;  /* loads, stores and atomics */
+    uint64_t moves;     /* accesses that found their line in another cache */
+    uint64_t queue_ps;  /* time that moves waited because the line was on its way elsewhere */
     uint64_t relax_ps;  /* in bz_os_relax(): spinning */
     uint64_t kernel_ps; /* in system calls that do not sleep, queues included */
     uint64_t wakes, sleeps, barriers, maps;
