@@ -7,7 +7,7 @@
  *
  *   access            state of the line               price
  *   read, write       own copy, or owned              hit
- *   write             shared by nobody else           hit
+ *   write             in no other cache               hit
  *   read              cold                            cold
  *   read              owned or shared elsewhere       move
  *   write             owned or shared elsewhere       move + invalidate x other sharers

@@ -36,7 +36,7 @@ typedef uint64_t work_fn(const struct work_scene *s);
 struct work {
     const char *name;
     unsigned flags;
-    const char *op; /* what one operation is */
+    const char *op; /* one operation, in words */
     work_fn *run;
 };
 

@@ -16,7 +16,7 @@
  *
  * World time is in picoseconds, because a cache hit takes a fraction of a nanosecond.
  *
- * docs/scaling.md says what is modelled, and what is not.
+ * docs/scaling.md says what is modelled, and what is not. system.c has the system calls.
  */
 #ifndef SCALE_WORLD_H
 #define SCALE_WORLD_H
