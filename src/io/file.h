@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "io/op.h"
+#include "os/brief_lock.h"
 
 enum { BZ_FILES_CHUNK = 64, BZ_FILES_CHUNKS = 1 << 14 };
 
@@ -70,11 +71,11 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
 
 static inline void bz_file_lock(struct bz_file *f)
 {
-    bz_lock_take(&f->lock, f->files->os);
+    bz_brief_take(&f->lock, f->files->os);
 }
 static inline void bz_file_unlock(struct bz_file *f)
 {
-    bz_lock_drop(&f->lock, f->files->os);
+    bz_brief_drop(&f->lock, f->files->os);
 }
 
 /* Under its lock: count an operation in or out. Return false if the file is closing, closed, or in

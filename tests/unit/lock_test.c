@@ -1,7 +1,7 @@
-/* os/lock.h: one holder at a time, and no waiter misses an unlock. */
+/* os/lock.h, os/brief_lock.h: one holder at a time, and no waiter misses an unlock. */
 #include "harness.h"
 
-#include "os/lock.h"
+#include "os/brief_lock.h"
 
 static struct bz_lock lock = BZ_LOCK_INIT;
 static uint64_t plain_count; /* guarded by lock */
@@ -40,6 +40,27 @@ TEST(lock, eight_threads_count_without_a_loss)
 {
     rounds = t_scaled(20000);
     t_threads(8, add_under_the_lock, NULL);
+    CHECK_EQ(plain_count, 8 * rounds);
+    CHECK_EQ(bz_load_relaxed(&lock.word), (uint32_t)BZ_LOCK_FREE);
+}
+
+static void add_under_the_brief_lock(void *arg, int index)
+{
+    (void)arg;
+    (void)index;
+    for (uint64_t i = 0; i < rounds; i++) {
+        bz_brief_take(&lock, &bz_os_linux);
+        plain_count++;
+        bz_brief_drop(&lock, &bz_os_linux);
+    }
+}
+
+/* A drop rouses no thread, so a thread that sleeps must retry by itself. */
+TEST(lock, eight_threads_count_without_a_loss_under_a_brief_lock)
+{
+    rounds = t_scaled(20000);
+    plain_count = 0;
+    t_threads(8, add_under_the_brief_lock, NULL);
     CHECK_EQ(plain_count, 8 * rounds);
     CHECK_EQ(bz_load_relaxed(&lock.word), (uint32_t)BZ_LOCK_FREE);
 }
