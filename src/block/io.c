@@ -42,7 +42,7 @@ static void wake_closed(struct bz_wake *wake, void *rt)
 
 static bool completes(const struct bz_runtime *rt)
 {
-    return rt->procs[0].poll.ops->completes;
+    return rt->files.completes;
 }
 
 bool bz_io_completes(const struct bz_file *f)
@@ -112,7 +112,7 @@ static BZ_NOINLINE int listen_to(struct bz_file *f, uint32_t word)
 }
 
 /* Add a user to the file, and attach the file to a poll. Under the file's lock. */
-static int join(struct bz_op *op)
+static BZ_ALWAYS_INLINE int join(struct bz_op *op)
 {
     struct bz_file *f = op->file;
     if (!bz_file_enter(f, op))
@@ -169,7 +169,27 @@ static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelis
 static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock);
 static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only);
 
-BZ_REQUEST_HOOKS(ready_hooks, &in_hook);
+static BZ_ALWAYS_INLINE bool hook_inline(struct bz_wait *w, void *arg)
+{
+    return bz_request_hook_by(w, arg, &in_hook);
+}
+
+static bool hook_of_thread(struct bz_wait *w, void *arg)
+{
+    return hook_inline(w, arg);
+}
+
+/* On the next stack. Its task is about to make system calls, if it is like this one: then there is time to prefetch the
+ * task after it. */
+static void hook_of_task(void *wait)
+{
+    bz_wait_register(wait, hook_inline);
+    struct bz_machine *m = bz_machine_self();
+    if (BZ_LIKELY(m->proc != NULL))
+        bz_warm_next(m);
+}
+
+static const struct bz_request_hooks ready_hooks = {hook_of_thread, hook_of_task};
 
 /* Try the operation. Return true if it is done: op->result. */
 static BZ_ALWAYS_INLINE bool try_now(struct bz_op *op)
@@ -194,18 +214,8 @@ static int64_t try_once(struct bz_op *op)
     return is_done ? op->result : -ETIMEDOUT;
 }
 
-/* Prefetch the next task: system calls follow, and then a switch. */
-static void warm_next(void)
-{
-    uint32_t was;
-    struct bz_machine *m = bz_enter(&was);
-    if (m != NULL)
-        bz_warm_next(m);
-    bz_leave(was);
-}
-
 /* Wait until a try is worthwhile. Return 0, or the reason for giving up. */
-static int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
+static BZ_NOINLINE int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wait w;
     op->request.ops = &by_readiness;
@@ -216,24 +226,36 @@ static int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
         err = bz_get(&op->request.waiter.result);
     if (BZ_UNLIKELY(err != 0))
         bz_io_leave_file(op);
-    else
-        warm_next();
     return err;
 }
 
-static int64_t run_by_readiness(struct bz_op *op, const char *what, blitz_deadline until)
+/* `code` is op->code, perhaps a constant. */
+static BZ_ALWAYS_INLINE int64_t run_by_readiness(struct bz_op *op, enum bz_op_code code,
+                                                 const char *what, blitz_deadline until)
 {
     struct bz_wake next;
-    while (!bz_ready_try(op, &next)) { /* then next is empty */
-        if (until == 0)
+    while (!bz_ready_try_as(op, code, &next)) { /* then next is empty */
+        if (BZ_UNLIKELY(until == 0))
             return try_once(op);
         int err = wait_for(op, what, until);
-        if (err != 0)
+        if (BZ_UNLIKELY(err != 0))
             return err;
     }
     if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
         bz_io_wake(bz_io_runtime(op->file), &next);
     return op->result;
+}
+
+int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    return BZ_UNLIKELY(op->file->files->completes) ? bz_flight_run(op, what, until)
+                                                   : run_by_readiness(op, BZ_OP_RECV, what, until);
+}
+
+int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    return BZ_UNLIKELY(op->file->files->completes) ? bz_flight_run(op, what, until)
+                                                   : run_by_readiness(op, BZ_OP_SEND, what, until);
 }
 
 static int attempt_call(void *arg)
@@ -252,7 +274,7 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
         return op->result;
     }
     return completes(bz_io_runtime(op->file)) ? bz_flight_run(op, what, until)
-                                              : run_by_readiness(op, what, until);
+                                              : run_by_readiness(op, (enum bz_op_code)op->code, what, until);
 }
 
 /* ---- futures ---- */
@@ -350,6 +372,7 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
             bz_poll_fini(&rt->procs[i].poll);
         return err;
     }
+    rt->files.completes = rt->procs[0].poll.ops->completes;
     return 0;
 }
 

@@ -42,6 +42,10 @@ void bz_io_close(struct bz_file *f);
  */
 int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
 
+/* bz_io_run for a BZ_OP_RECV or BZ_OP_SEND of a handle (its operations have a generation): the hot ones. */
+int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until);
+int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until);
+
 /* An operation as a future. Revocable by readiness, pinned by completion. */
 struct bz_io_future {
     blitz_future future;

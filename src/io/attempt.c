@@ -67,14 +67,12 @@ static int64_t do_connect(struct bz_op *op)
 
 static int64_t do_recv(struct bz_op *op)
 {
-    return outcome(
-        bz_sys->recv(op->file->fd, op->buffer.data, op->buffer.bytes, op->flags | MSG_DONTWAIT));
+    return bz_call_recv(op);
 }
 
 static int64_t do_send(struct bz_op *op)
 {
-    return outcome(bz_sys->send(op->file->fd, op->buffer.data, op->buffer.bytes,
-                                op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return bz_call_send(op);
 }
 
 static int64_t do_recvmsg(struct bz_op *op)
@@ -147,20 +145,12 @@ static const struct {
     [BZ_OP_SPLICE_OUT] = {"splice", do_splice_out},
 };
 
-/* recv and send, the two hot calls, do not use the table. */
-static int64_t make(struct bz_op *op)
-{
-    return op->code == BZ_OP_RECV   ? do_recv(op)
-           : op->code == BZ_OP_SEND ? do_send(op)
-                                    : calls[op->code].make(op);
-}
-
 int64_t bz_attempt(struct bz_op *op)
 {
     int64_t result;
     do {
         int fault = bz_io_fault_of(calls[op->code].name);
-        result = fault != 0 ? -fault : make(op);
+        result = fault != 0 ? -fault : calls[op->code].make(op);
     } while (result == -EINTR);
     return result;
 }

@@ -47,6 +47,7 @@ void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_a
     files->chunks = 0;
     files->used = 0;
     bz_atomic_init(&files->chunk, NULL);
+    files->completes = false;
 }
 
 static struct bz_file *chunk_at(struct bz_files *files, unsigned i)
@@ -65,7 +66,7 @@ static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
     f->generation = 1;
     f->fd = BLITZ_NO_FD;
     f->users = 0;
-    f->is_closing = false;
+    bz_store_relaxed(&f->is_closing, false); /* relaxed: under the lock */
     f->poll = NULL;
     f->gathered = 0;
     bz_atomic_init(&f->near_wait, 0);
@@ -156,13 +157,13 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
     f->fd = fd;
     f->flags = (uint8_t)flags;
     f->users = 1;
-    f->is_closing = false;
+    bz_store_relaxed(&f->is_closing, false); /* relaxed: under the lock */
     f->poll = NULL;
     f->kept = 0;
     for (int s = 0; s < BZ_SIDES; s++) {
         bz_half_set_ready(&f->half[s], true); /* readiness is unknown: try */
         bz_half_set_over(&f->half[s], false);
-        f->half[s].overs = 0;
+        bz_store_relaxed(&f->half[s].overs, 0); /* relaxed: under the lock */
     }
     bz_file_unlock(f);
     *out = f;
@@ -196,7 +197,7 @@ void bz_file_fetch_waiter(struct bz_files *files, uint64_t key)
 static uint64_t key_if_waited_for(struct bz_file *f, const struct bz_poll *poll)
 {
     bz_file_lock(f);
-    bool is_one = f->users > 0 && !f->is_closing && f->poll == poll &&
+    bool is_one = f->users > 0 && !bz_file_is_closing(f) && f->poll == poll &&
                   (!bz_list_is_empty(&f->half[BZ_SIDE_IN].waiting) ||
                    !bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
     uint64_t key = is_one ? bz_file_key(f) : 0;
@@ -225,7 +226,7 @@ struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
 {
     struct bz_file *f = place_of(files, key);
     bz_file_lock(f);
-    if (f->generation == key >> 32 && f->users > 0 && !f->is_closing)
+    if (f->generation == key >> 32 && f->users > 0 && !bz_file_is_closing(f))
         return f;
     bz_file_unlock(f);
     return NULL;
@@ -276,9 +277,9 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
     struct bz_wake wake;
     struct bz_op none = {.is_in = 1}; /* the count of the open file */
     bz_file_lock(f);
-    BZ_CHECK(f->users > 0 && !f->is_closing, "a file that is not open is closed: fd %d, users %u",
+    BZ_CHECK(f->users > 0 && !bz_file_is_closing(f), "a file that is not open is closed: fd %d, users %u",
              f->fd, f->users);
-    f->is_closing = true;
+    bz_store_relaxed(&f->is_closing, true); /* relaxed: under the lock */
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);
     for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {

@@ -20,6 +20,7 @@ struct bz_files {
     unsigned chunks;                   /* chunks made */
     unsigned used;                     /* files that are open */
     bz_atomic(bz_files_chunk *) chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
+    bool completes; /* their backend is one by completion (io/poll.h); constant once polls are made */
 };
 
 void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc);
@@ -83,7 +84,7 @@ static inline void bz_file_unlock(struct bz_file *f)
 BZ_MUST_USE static inline bool bz_file_enter(struct bz_file *f, struct bz_op *op)
 {
     bool is_meant = op->generation == 0 || op->generation == f->generation;
-    if (f->is_closing || f->users == 0 || !is_meant)
+    if (bz_file_is_closing(f) || f->users == 0 || !is_meant)
         return false;
     f->users += !op->is_in;
     op->is_in = 1;

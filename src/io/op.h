@@ -112,7 +112,7 @@ struct bz_op {
 struct bz_half {
     bz_atomic(bool) is_ready; /* probably ready: worth a try */
     bz_atomic(bool) is_over;  /* always ready: hung up, in error, or not pollable */
-    uint32_t overs;           /* number of such edges; not a hint */
+    bz_atomic(uint32_t) overs; /* number of such edges */
     struct bz_list waiting;   /* waiting operations, first in first out */
 };
 
@@ -132,7 +132,7 @@ struct bz_file {
     unsigned users;                /* operations in progress, plus one while it is open */
     uint8_t flags;                 /* enum bz_file_flags; constant while it is in use */
     uint8_t gathered;              /* the decision under which it was attached: proc/gather.h */
-    bool is_closing;               /* no further operation may begin */
+    bz_atomic(bool) is_closing;    /* no further operation may begin */
     bz_atomic(uint8_t) near_lines; /* a hint: from near_wait to the operation */
     struct bz_half half[BZ_SIDES];
     struct bz_poll *poll;           /* the poll it is attached to; NULL: none yet */
@@ -164,6 +164,12 @@ static inline void bz_half_set_over(struct bz_half *h, bool is_over)
     bz_store_relaxed(&h->is_over, is_over); /* relaxed: under the lock */
 }
 
+/* True if no further operation may begin. Without the lock: a hint. */
+static inline bool bz_file_is_closing(struct bz_file *f)
+{
+    return bz_load_relaxed(&f->is_closing); /* relaxed: a hint, or the lock */
+}
+
 /* The operation that has this node in a list of its file. */
 static inline struct bz_op *bz_op_of(struct bz_list *in)
 {
@@ -186,10 +192,10 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
     }
 }
 
-/* Initialise an operation; the caller then fills in the arguments of its kind. */
-static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op_code code)
+/* Initialise an operation but for its waiter, which a blocking call initialises when it must wait. */
+static BZ_ALWAYS_INLINE void bz_op_init_call(struct bz_op *op, struct bz_file *file,
+                                             enum bz_op_code code)
 {
-    bz_waiter_init(&op->request.waiter, NULL, 0); /* a wait sets its own */
     op->file = file;
     op->generation = 0;
     op->code = (uint8_t)code;
@@ -203,6 +209,13 @@ static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op
     op->poll = NULL;
     op->flags = 0;
     op->result = 0;
+}
+
+/* Initialise an operation; the caller then fills in the arguments of its kind. */
+static inline void bz_op_init(struct bz_op *op, struct bz_file *file, enum bz_op_code code)
+{
+    bz_waiter_init(&op->request.waiter, NULL, 0); /* a wait sets its own */
+    bz_op_init_call(op, file, code);
 }
 
 #endif

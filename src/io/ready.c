@@ -7,14 +7,20 @@
  *
  *      a try                                  an edge
  *      1  lock; ready = false; unlock         1  lock; ready = true
- *      2  the system call                     2  notify the first waiter; unlock
- *      3  lock; if more may be left:
+ *      2  the system call                     2  a waiter? ready = false, notify it
+ *      3  lock; if more may be left:             unlock
  *         ready = true; unlock
  *
  * Ready is cleared *before* the call. The call sees the effect of any edge before the clearing; an
  * edge after it sets ready again, and only another try clears that. Rejected: clearing after the
  * call, guarded by a counter in the same word, as other runtimes do. If the counter is too narrow,
  * a new edge is mistaken for the old one (bug class 13). Here there is no counter.
+ *
+ * A notification uses up the readiness: the edge clears ready on behalf of the waiter that it notifies.
+ * So a notified waiter makes its call at once, without step 1. It entered the file when it began to
+ * wait, so the descriptor is open. It reads is_closing without the lock: a close that notified it is
+ * visible, because the claim of its wait, or the lock that its poll took, came after. A close that is
+ * later than the notification may be missed; then the call comes before the close.
  *
  * A try first checks without the lock. If the half is not ready, as in most reads of a next
  * message, the operation goes to wait without entering the file or making a call. The unlocked
@@ -35,7 +41,8 @@
  * one, and so does a notified waiter that leaves without a try (a cancelled future). So a
  * connection does not wake all waiters (bug class 20), and no waiter sleeps beside a ready half:
  *
- * I1  If a half is ready and has waiters, one waiter was notified and has not tried yet.
+ * I1  If a half has waiters, it is not ready. If an end, an error or urgent data makes a try worthwhile
+ *     nevertheless (is_over), one waiter was notified and has not tried yet.
  *
  * A notified waiter may find that a new operation was faster. Then it waits again, behind the
  * others.
@@ -45,9 +52,6 @@
 #include <errno.h>
 
 #include "base/compiler.h"
-#include "io/attempt.h"
-#include "io/file.h"
-#include "io/poll.h"
 
 /* I1. Under the lock. */
 static void wake_one(struct bz_half *h, struct bz_wake *wake)
@@ -55,8 +59,11 @@ static void wake_one(struct bz_half *h, struct bz_wake *wake)
     while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
         struct bz_op *op = bz_op_of(h->waiting.next);
         op->state = BZ_OP_NOTIFIED;
-        if (bz_waiter_claim(&op->request.waiter, 0, wake))
-            return; /* else the waiter had left: try the next one */
+        if (BZ_LIKELY(bz_waiter_claim(&op->request.waiter, 0, wake))) {
+            bz_half_set_ready(h, false); /* used up */
+            return;
+        }
+        op->state = BZ_OP_NEW; /* the waiter had left: it takes the lock before it goes */
     }
 }
 
@@ -70,7 +77,7 @@ static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 
 /* Other operations wait for the same half and are not notified: a backend that passes its list at
  * each wait must know of them. */
-static BZ_NOINLINE void notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
+void bz_ready_notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
 {
     struct bz_half *h = &f->half[op->side];
     wake_one(h, next);
@@ -79,8 +86,7 @@ static BZ_NOINLINE void notify_next(struct bz_file *f, const struct bz_op *op, s
         f->poll->ops->want(f->poll, f, op->side);
 }
 
-/* End the operation without a call. */
-static BZ_NOINLINE void refuse_unlock(struct bz_file *f, struct bz_op *op)
+void bz_ready_refuse_unlock(struct bz_file *f, struct bz_op *op)
 {
     op->result = -EBADF;
     op->state = BZ_OP_DONE;
@@ -92,53 +98,7 @@ static BZ_NOINLINE void refuse_unlock(struct bz_file *f, struct bz_op *op)
 
 bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
 {
-    struct bz_file *f = op->file;
-    struct bz_half *h = &f->half[op->side];
-    next->kind = BZ_WAKE_NONE;
-    if (!op->is_in && !bz_half_is_worth_a_try(h))
-        return false; /* a hint: a wait checks again under the lock */
-    bz_file_lock(f);
-    if (BZ_UNLIKELY(!bz_file_enter(f, op))) {
-        refuse_unlock(f, op);
-        return true;
-    }
-    bool is_worth = bz_half_is_worth_a_try(h);
-    uint32_t overs = h->overs;
-    bz_half_set_ready(h, false);
-    bz_file_unlock(f);
-    if (!is_worth)
-        return false;
-    __builtin_prefetch(op->next); /* the prefetch completes during the call */
-    int64_t result = bz_attempt(op);
-    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
-    bz_file_lock(f);
-    if (result == -EAGAIN) {
-        if (h->overs == overs)
-            bz_half_set_over(h, false); /* an error that was returned already: not the end */
-        bz_file_unlock(f);
-        return false;
-    }
-    if (bz_attempt_left_more(op, result))
-        bz_half_set_ready(h, true);
-    if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
-        notify_next(f, op, next);
-    op->result = result;
-    op->state = BZ_OP_DONE;
-    bz_file_leave_unlock(f, op);
-    return true;
-}
-
-bool bz_ready_wait(struct bz_op *op)
-{
-    struct bz_file *f = op->file;
-    struct bz_half *h = &f->half[op->side];
-    if (bz_half_is_worth_a_try(h))
-        return true;
-    bz_waiter_queue(&op->request.waiter, &h->waiting);
-    op->state = BZ_OP_WAITS;
-    if (f->poll->ops->want != NULL)
-        f->poll->ops->want(f->poll, f, op->side);
-    return false;
+    return bz_ready_try_as(op, (enum bz_op_code)op->code, next);
 }
 
 void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
@@ -146,28 +106,41 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
     next->kind = BZ_WAKE_NONE;
     if (op->state == BZ_OP_WAITS)
         bz_waiter_leave(&op->request.waiter);
-    else if (op->state == BZ_OP_NOTIFIED)
+    else if (op->state == BZ_OP_NOTIFIED) {
+        bz_half_set_ready(&op->file->half[op->side], true); /* it was used up for this operation */
         wake_first(&op->file->half[op->side], next);
+    }
     op->state = BZ_OP_NEW;
 }
 
 static void half_is_over(struct bz_half *h)
 {
     bz_half_set_over(h, true);
-    h->overs++;
+    /* relaxed: under the lock; a try that reads it without the lock may read it early, but not late */
+    bz_store_relaxed(&h->overs, bz_load_relaxed(&h->overs) + 1);
+}
+
+/* Wake the first waiter of a half that is worth a try, if there is one. */
+static BZ_ALWAYS_INLINE void half_is_worth(struct bz_half *h, struct bz_wake *wake)
+{
+    bz_half_set_ready(h, true);
+    if (!bz_list_is_empty(&h->waiting))
+        wake_one(h, wake);
 }
 
 void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES])
 {
     struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
-    if (events & (BZ_READY_IN | BZ_READY_OVER | BZ_READY_IN_OVER))
-        bz_half_set_ready(in, true);
-    if (events & (BZ_READY_OUT | BZ_READY_OVER))
-        bz_half_set_ready(out, true);
-    if (events & (BZ_READY_OVER | BZ_READY_IN_OVER))
+    if (BZ_UNLIKELY(events & (BZ_READY_OVER | BZ_READY_IN_OVER))) {
         half_is_over(in);
-    if (events & BZ_READY_OVER)
+        events |= BZ_READY_IN;
+    }
+    if (BZ_UNLIKELY(events & BZ_READY_OVER)) {
         half_is_over(out);
-    wake_first(in, &wakes[BZ_SIDE_IN]);
-    wake_first(out, &wakes[BZ_SIDE_OUT]);
+        events |= BZ_READY_OUT;
+    }
+    if (events & BZ_READY_IN)
+        half_is_worth(in, &wakes[BZ_SIDE_IN]);
+    if (events & BZ_READY_OUT)
+        half_is_worth(out, &wakes[BZ_SIDE_OUT]);
 }

@@ -7,7 +7,9 @@
 #ifndef BZ_IO_READY_H
 #define BZ_IO_READY_H
 
-#include "io/op.h"
+#include "io/attempt.h"
+#include "io/file.h"
+#include "io/poll.h"
 
 /*
  * Try the operation if the file is probably ready. No lock is held.
@@ -18,7 +20,18 @@ BZ_MUST_USE bool bz_ready_try(struct bz_op *op, struct bz_wake *next);
 
 /* Under the file's lock, after enter and attach: return true if another try may succeed already.
  * Else the operation waits from here on. */
-BZ_MUST_USE bool bz_ready_wait(struct bz_op *op);
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_wait(struct bz_op *op)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[op->side];
+    if (bz_half_is_worth_a_try(h))
+        return true;
+    bz_waiter_queue(&op->request.waiter, &h->waiting);
+    op->state = BZ_OP_WAITS;
+    if (BZ_UNLIKELY(f->poll->ops->want != NULL))
+        f->poll->ops->want(f->poll, f, op->side);
+    return false;
+}
 
 /* Under the file's lock: end the wait. If the operation was notified, *next is the waiter that is
  * notified instead. */
@@ -27,5 +40,85 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next);
 /* Process an edge of the file. Under its lock. */
 enum { BZ_READY_IN = 1, BZ_READY_OUT = 2, BZ_READY_OVER = 4, BZ_READY_IN_OVER = 8 };
 void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES]);
+
+/* ---- a try whose kind of operation is known at compile time ---- */
+
+/* The side of an operation with that code. A BZ_OP_POLL may be for either side. */
+static BZ_ALWAYS_INLINE enum bz_side bz_ready_side(const struct bz_op *op, enum bz_op_code code)
+{
+    return code == BZ_OP_RECV || code == BZ_OP_SEND ? bz_op_side(code) : (enum bz_side)op->side;
+}
+
+/* End the operation without a call. Releases the lock. */
+void bz_ready_refuse_unlock(struct bz_file *f, struct bz_op *op);
+/* Under the lock: other operations wait for the same half. */
+void bz_ready_notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next);
+
+/* Step 1 of a try (ready.c): enter the file and use up its readiness. Returns: 1: make the call; 0: it must wait; -1: the
+ * file was closed, and the operation has ended. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE int bz_ready_begin(struct bz_op *op, enum bz_op_code code,
+                                                       uint32_t *overs)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[bz_ready_side(op, code)];
+    bz_file_lock(f);
+    if (BZ_UNLIKELY(!bz_file_enter(f, op))) {
+        bz_ready_refuse_unlock(f, op);
+        return -1;
+    }
+    bool is_worth = bz_half_is_worth_a_try(h);
+    *overs = bz_load_relaxed(&h->overs); /* relaxed: under the lock */
+    bz_half_set_ready(h, false);
+    bz_file_unlock(f);
+    return is_worth;
+}
+
+/* Step 3 of a try (ready.c): note what the result of the call says of the half. Return true if the operation is
+ * done. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_end(struct bz_op *op, enum bz_op_code code,
+                                                      uint32_t overs, int64_t result,
+                                                      struct bz_wake *next)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[bz_ready_side(op, code)];
+    bz_file_lock(f);
+    if (BZ_UNLIKELY(result == -EAGAIN)) {
+        if (bz_load_relaxed(&h->overs) == overs) /* relaxed: under the lock */
+            bz_half_set_over(h, false); /* an error that was returned already: not the end */
+        bz_file_unlock(f);
+        return false;
+    }
+    if (bz_attempt_left_more(op, code, result))
+        bz_half_set_ready(h, true);
+    if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
+        bz_ready_notify_next(f, op, next);
+    op->result = result;
+    op->state = BZ_OP_DONE;
+    bz_file_leave_unlock(f, op);
+    return true;
+}
+
+/* bz_ready_try of an operation with that code. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_try_as(struct bz_op *op, enum bz_op_code code,
+                                                         struct bz_wake *next)
+{
+    struct bz_file *f = op->file;
+    struct bz_half *h = &f->half[bz_ready_side(op, code)];
+    next->kind = BZ_WAKE_NONE;
+    if (!op->is_in && !bz_half_is_worth_a_try(h))
+        return false; /* a hint: a wait checks again under the lock */
+    uint32_t overs = bz_load_relaxed(&h->overs); /* relaxed: if it is old, only is_over stays set */
+    if (op->state == BZ_OP_NOTIFIED && BZ_LIKELY(!bz_file_is_closing(f))) {
+        op->state = BZ_OP_NEW; /* readiness was used up for it */
+    } else {
+        int begun = bz_ready_begin(op, code, &overs);
+        if (BZ_UNLIKELY(begun <= 0))
+            return begun < 0;
+    }
+    __builtin_prefetch(op->next); /* the prefetch completes during the call */
+    int64_t result = bz_attempt_as(op, code);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    return bz_ready_end(op, code, overs, result, next);
+}
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * sys.c - the real system calls of the driver.
  *
- * recv and send are the hot calls. They bypass the C library, which makes each a cancellation point
- * with two locked instructions; threads of the runtime are never cancelled by pthread_cancel.
- * Sanitizer builds use the library's functions, which tell the sanitizer about the bytes.
+ * recv and send, the hot calls, usually do not come here: bz_sys_recv and bz_sys_send (sys.h) make them directly. Elsewhere
+ * they bypass the C library too, which makes each a cancellation point with two locked instructions;
+ * threads of the runtime are never cancelled by pthread_cancel. Sanitizer builds use the library's
+ * functions, which tell the sanitizer about the bytes.
  */
 #include "io/sys.h"
 

@@ -6,7 +6,8 @@
  * network run unchanged, in virtual time, from a seed. So simulations test the real code, down to
  * the arguments of its calls.
  *
- * The cost is a load and a well-predicted indirect call for each system call.
+ * The cost is a load and a well-predicted indirect call for each system call; for the two hot calls, a load and a
+ * compare.
  *
  * The calls are the system's, arguments, results and errno. Regular files are not here: calls on them
  * run on pool threads and are not simulated.
@@ -14,13 +15,17 @@
 #ifndef BZ_IO_SYS_H
 #define BZ_IO_SYS_H
 
+#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
+
+#include "arch/direct.h"
 
 struct bz_uring_params;
 
@@ -80,5 +85,27 @@ extern const struct bz_sys bz_sys_linux;
 /* The calls in use: the real ones, unless a simulation replaces them. Changed only while no call is
  * in progress. */
 extern const struct bz_sys *bz_sys;
+
+/* ---- the hot calls: the result, or a negative errno ---- */
+
+static BZ_ALWAYS_INLINE int64_t bz_sys_recv(int fd, void *data, size_t bytes, int flags)
+{
+#if BZ_HAS_DIRECT
+    if (BZ_LIKELY(bz_sys == &bz_sys_linux))
+        return bz_direct_call(SYS_recvfrom, fd, data, bytes, flags);
+#endif
+    ssize_t n = bz_sys->recv(fd, data, bytes, flags);
+    return n >= 0 ? n : -errno;
+}
+
+static BZ_ALWAYS_INLINE int64_t bz_sys_send(int fd, const void *data, size_t bytes, int flags)
+{
+#if BZ_HAS_DIRECT
+    if (BZ_LIKELY(bz_sys == &bz_sys_linux))
+        return bz_direct_call(SYS_sendto, fd, data, bytes, flags);
+#endif
+    ssize_t n = bz_sys->send(fd, data, bytes, flags);
+    return n >= 0 ? n : -errno;
+}
 
 #endif

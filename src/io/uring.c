@@ -663,7 +663,7 @@ static enum verdict after_poll(struct bz_op *op, int64_t *result)
 /* By opcode: how to continue an operation that ended without a cancel request. */
 static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 {
-    bool is_unrequested = *result == -ECANCELED && !op->is_cancelled && !op->file->is_closing;
+    bool is_unrequested = *result == -ECANCELED && !op->is_cancelled && !bz_file_is_closing(op->file);
     if (was_polled)
         return is_unrequested ? POLL_FIRST : op->is_cancelled ? OVER : after_poll(op, result);
     if (op->code == BZ_OP_CONNECT) {
@@ -691,7 +691,7 @@ static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 /* The stream is empty: the next receive will have to wait. Under the file's lock. */
 static bool left_more(const struct bz_op *op, bool was_polled, int64_t result, uint64_t flags)
 {
-    return was_polled || op->code != BZ_OP_RECV || bz_attempt_left_more(op, result) ||
+    return was_polled || op->code != BZ_OP_RECV || bz_attempt_left_more(op, BZ_OP_RECV, result) ||
            (flags & BZ_URING_CQE_NONEMPTY);
 }
 
@@ -727,9 +727,9 @@ static void uring_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
     }
     bz_list_remove(&op->request.waiter.in);
     bz_fetch_sub_relaxed(&poll->attached, 1); /* I1; relaxed: a wait without events is harmless */
-    if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !f->is_closing)
+    if (result == -ECANCELED && op->code == BZ_OP_ACCEPT && !bz_file_is_closing(f))
         restart_accepts(f);
-    if (result == -ECANCELED && f->is_closing)
+    if (result == -ECANCELED && bz_file_is_closing(f))
         result = -EBADF;
     op->result = err != 0 ? err : result;
     op->state = BZ_OP_DONE;

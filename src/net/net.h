@@ -11,8 +11,13 @@
 #include "net/socket.h"
 
 /* Check the arguments and the direction of a half. Returns 0 or a negative errno. */
-BZ_MUST_USE int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data,
-                                  size_t bytes);
+BZ_MUST_USE static inline int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data,
+                                                size_t bytes)
+{
+    if (s == NULL || (data == NULL && bytes > 0) || bytes > INT64_MAX)
+        return -EINVAL;
+    return bz_socket_is(s, may) ? 0 : -EBADF;
+}
 /* Set up a RECV or SEND. */
 void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
                   size_t bytes);

@@ -24,13 +24,6 @@ static_assert(sizeof(blitz_piece) == sizeof(struct iovec), "a piece is what the 
 static_assert(offsetof(blitz_piece, data) == offsetof(struct iovec, iov_base), "likewise");
 static_assert(offsetof(blitz_piece, bytes) == offsetof(struct iovec, iov_len), "likewise");
 
-int bz_stream_refuses(struct bz_socket *s, unsigned may, const void *data, size_t bytes)
-{
-    if (s == NULL || (data == NULL && bytes > 0) || bytes > INT64_MAX)
-        return -EINVAL;
-    return bz_socket_is(s, may) ? 0 : -EBADF;
-}
-
 void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
                   size_t bytes)
 {
@@ -39,30 +32,28 @@ void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, c
     op->buffer.bytes = bytes;
 }
 
-/* Returns 1: run the operation. Else the call has ended: 0 bytes, or an error. */
-static int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code, const void *data,
-                 size_t bytes)
+/* Set up a blocking call. Returns 1: run the operation. Else the call has ended: 0 bytes, or an error. */
+static BZ_ALWAYS_INLINE int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code,
+                                  const void *data, size_t bytes)
 {
     int err =
         bz_stream_refuses(t != NULL ? &t->s : NULL,
                           code == BZ_OP_RECV ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, data, bytes);
     if (err != 0 || bytes == 0)
         return err;
-    bz_stream_op(&t->s, op, code, data, bytes);
+    bz_op_init_call(op, t->s.file, code); /* a wait initialises the waiter */
+    op->next = &t->s;
+    op->generation = t->s.generation;
+    op->buffer.data = (void *)data; /* a send only reads it */
+    op->buffer.bytes = bytes;
     return 1;
-}
-
-static int64_t transfer(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes,
-                        blitz_deadline until)
-{
-    struct bz_op op;
-    int err = begin(t, &op, code, data, bytes);
-    return err <= 0 ? err : bz_io_run(&op, code == BZ_OP_RECV ? "tcp read" : "tcp write", until);
 }
 
 int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
 {
-    return transfer(t, BZ_OP_RECV, data, bytes, until);
+    struct bz_op op;
+    int err = begin(t, &op, BZ_OP_RECV, data, bytes);
+    return BZ_UNLIKELY(err <= 0) ? err : bz_io_recv(&op, "tcp read", until);
 }
 
 int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
@@ -75,7 +66,9 @@ int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline un
 
 int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes, blitz_deadline until)
 {
-    return transfer(t, BZ_OP_SEND, data, bytes, until);
+    struct bz_op op;
+    int err = begin(t, &op, BZ_OP_SEND, data, bytes);
+    return BZ_UNLIKELY(err <= 0) ? err : bz_io_send(&op, "tcp write", until);
 }
 
 /* ---- without waiting ---- */
@@ -166,7 +159,8 @@ static BZ_ALWAYS_INLINE int transfer_all(blitz_tcp *t, enum bz_op_code code, con
     size_t had = 0;
     int rc = begin(t, &op, code, data, bytes);
     while (rc > 0) {
-        int64_t n = bz_io_run(&op, code == BZ_OP_RECV ? "tcp read" : "tcp write", until);
+        int64_t n = code == BZ_OP_RECV ? bz_io_recv(&op, "tcp read", until)
+                                       : bz_io_send(&op, "tcp write", until);
         rc = bz_stream_after(&op, n, &had);
         if (BZ_UNLIKELY(rc > 0))
             bz_socket_op(&t->s, &op, code);
