@@ -215,7 +215,7 @@ static int64_t try_once(struct bz_op *op)
 }
 
 /* Wait until a try is worthwhile. Return 0, or the reason for giving up. */
-static BZ_NOINLINE int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
+static BZ_ALWAYS_INLINE int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wait w;
     op->request.ops = &by_readiness;
@@ -229,21 +229,32 @@ static BZ_NOINLINE int wait_for(struct bz_op *op, const char *what, blitz_deadli
     return err;
 }
 
-/* `code` is op->code, perhaps a constant. */
+static BZ_NOINLINE int wait_for_any(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    return wait_for(op, what, until);
+}
+
+/* `code` is op->code, perhaps a constant. A receive waits often: its wait is inline. */
 static BZ_ALWAYS_INLINE int64_t run_by_readiness(struct bz_op *op, enum bz_op_code code,
                                                  const char *what, blitz_deadline until)
 {
     struct bz_wake next;
+    bool is_inline = __builtin_constant_p(code) && code == BZ_OP_RECV;
     while (!bz_ready_try_as(op, code, &next)) { /* then next is empty */
         if (BZ_UNLIKELY(until == 0))
             return try_once(op);
-        int err = wait_for(op, what, until);
+        int err = is_inline ? wait_for(op, what, until) : wait_for_any(op, what, until);
         if (BZ_UNLIKELY(err != 0))
             return err;
     }
     if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
         bz_io_wake(bz_io_runtime(op->file), &next);
     return op->result;
+}
+
+void bz_io_wake_next(struct bz_file *f, struct bz_wake *next)
+{
+    bz_io_wake(bz_io_runtime(f), next);
 }
 
 int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until)

@@ -17,6 +17,7 @@
 
 #include "blitz/future.h"
 #include "io/poll.h"
+#include "io/ready.h"
 #include "proc/state.h"
 #include "sched/reap.h"
 
@@ -45,6 +46,18 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
 /* bz_io_run for a BZ_OP_RECV or BZ_OP_SEND of a handle (its operations have a generation): the hot ones. */
 int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until);
 int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until);
+/* Wake the next waiter of a file. */
+BZ_COLD void bz_io_wake_next(struct bz_file *f, struct bz_wake *next);
+/* Try such a call before there is an operation. Returns true: done, *result. False: nothing was done. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_io_call(struct bz_file *f, uint32_t generation,
+                                                    const struct bz_call *c, int64_t *result)
+{
+    struct bz_wake next = {.kind = BZ_WAKE_NONE};
+    bool is_done = BZ_LIKELY(!f->files->completes) && bz_ready_call(f, generation, c, result, &next);
+    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
+        bz_io_wake_next(f, &next);
+    return is_done;
+}
 
 /* An operation as a future. Revocable by readiness, pinned by completion. */
 struct bz_io_future {

@@ -67,12 +67,14 @@ static int64_t do_connect(struct bz_op *op)
 
 static int64_t do_recv(struct bz_op *op)
 {
-    return bz_call_recv(op);
+    struct bz_call call = bz_call_of(op, BZ_OP_RECV);
+    return bz_call_make(op->file->fd, &call);
 }
 
 static int64_t do_send(struct bz_op *op)
 {
-    return bz_call_send(op);
+    struct bz_call call = bz_call_of(op, BZ_OP_SEND);
+    return bz_call_make(op->file->fd, &call);
 }
 
 static int64_t do_recvmsg(struct bz_op *op)
@@ -170,11 +172,13 @@ void bz_let_block(int fd)
         (void)bz_sys->fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 }
 
-/* Neither a recv nor a send: those use a flag. */
+/* The bytes that a stream operation asked for; 0: a short result of it shows nothing. Neither a recv nor a send. */
 static size_t asked_for(const struct bz_op *op)
 {
     size_t bytes = 0;
-    if (op->code != BZ_OP_RECVMSG && op->code != BZ_OP_SENDMSG)
+    bool is_shown = (op->file->flags & BZ_FILE_STREAM) && !(op->flags & MSG_PEEK) &&
+                    !(op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_PASSES_FDS));
+    if (!is_shown || (op->code != BZ_OP_RECVMSG && op->code != BZ_OP_SENDMSG))
         return 0;
     const struct msghdr *header = op->msg.header;
     for (size_t i = 0; i < header->msg_iovlen; i++)

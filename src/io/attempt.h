@@ -19,24 +19,6 @@ int64_t bz_attempt_if_ready(struct bz_op *op);
 /* Make the descriptor blocking. */
 void bz_let_block(int fd);
 
-/* True if, after this result, the next call may succeed without waiting. `code` is op->code, perhaps a constant. */
-bool bz_attempt_left_more_in_full(const struct bz_op *op, int64_t result);
-static BZ_ALWAYS_INLINE bool bz_attempt_left_more(const struct bz_op *op, enum bz_op_code code,
-                                                  int64_t result)
-{
-    unsigned shown = BZ_FILE_STREAM; /* a short result shows that nothing is left */
-    unsigned is = op->file->flags;
-    if (bz_op_side(code) == BZ_SIDE_IN)
-        is &= BZ_FILE_STREAM | BZ_FILE_PASSES_FDS;
-    else
-        is &= BZ_FILE_STREAM;
-    if (result <= 0 || is != shown || (op->flags & MSG_PEEK))
-        return true;
-    if (code == BZ_OP_RECV || code == BZ_OP_SEND)
-        return (size_t)result >= op->buffer.bytes;
-    return bz_attempt_left_more_in_full(op, result);
-}
-
 /* For tests: called with the name of each call before it. If it returns an errno, the call is not
  * made and fails with it. NULL: none. */
 extern int (*bz_io_fault)(const char *call);
@@ -47,17 +29,50 @@ static inline int bz_io_fault_of(const char *call)
     return __builtin_expect(bz_io_fault != NULL, 0) ? bz_io_fault(call) : 0;
 }
 
-/* The two hot calls. Results as of bz_attempt, and -EINTR. */
-static BZ_ALWAYS_INLINE int64_t bz_call_recv(const struct bz_op *op)
+/* One of the two hot calls: BZ_OP_RECV or BZ_OP_SEND, if possible a constant. */
+struct bz_call {
+    enum bz_op_code code;
+    int flags;
+    void *data;
+    size_t bytes;
+};
+
+/* Make it. Returns as bz_attempt, and -EINTR. */
+static BZ_ALWAYS_INLINE int64_t bz_call_make(int fd, const struct bz_call *c)
 {
-    int64_t n = bz_sys_recv(op->file->fd, op->buffer.data, op->buffer.bytes, op->flags | MSG_DONTWAIT);
+    int64_t n = c->code == BZ_OP_RECV
+                    ? bz_sys_recv(fd, c->data, c->bytes, c->flags | MSG_DONTWAIT)
+                    : bz_sys_send(fd, c->data, c->bytes, c->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
     return BZ_LIKELY(n >= 0) ? n : -bz_error_of((int)-n);
 }
-static BZ_ALWAYS_INLINE int64_t bz_call_send(const struct bz_op *op)
+
+/* True if, after n bytes, the next call may succeed without waiting. */
+static BZ_ALWAYS_INLINE bool bz_call_left_more(const struct bz_file *f, const struct bz_call *c,
+                                               int64_t n)
 {
-    int64_t n = bz_sys_send(op->file->fd, op->buffer.data, op->buffer.bytes,
-                            op->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
-    return BZ_LIKELY(n >= 0) ? n : -bz_error_of((int)-n);
+    unsigned asked = BZ_FILE_STREAM;
+    if (c->code == BZ_OP_RECV)
+        asked |= BZ_FILE_PASSES_FDS;
+    bool is_shown = (f->flags & asked) == BZ_FILE_STREAM && !(c->flags & MSG_PEEK);
+    return !is_shown || (size_t)n >= c->bytes;
+}
+
+static BZ_ALWAYS_INLINE struct bz_call bz_call_of(const struct bz_op *op, enum bz_op_code code)
+{
+    return (struct bz_call){code, op->flags, op->buffer.data, op->buffer.bytes};
+}
+
+/* True if, after this result, the next call may succeed without waiting. `code` is op->code, perhaps a constant. */
+bool bz_attempt_left_more_in_full(const struct bz_op *op, int64_t result);
+static BZ_ALWAYS_INLINE bool bz_attempt_left_more(const struct bz_op *op, enum bz_op_code code,
+                                                  int64_t result)
+{
+    struct bz_call call = bz_call_of(op, code);
+    if (result <= 0)
+        return true;
+    if (code == BZ_OP_RECV || code == BZ_OP_SEND)
+        return bz_call_left_more(op->file, &call, result);
+    return bz_attempt_left_more_in_full(op, result);
 }
 
 /* bz_attempt; `code` is op->code, perhaps a constant: a receive or a send is then made here. */
@@ -65,7 +80,8 @@ static BZ_ALWAYS_INLINE int64_t bz_attempt_as(struct bz_op *op, enum bz_op_code 
 {
     if ((code != BZ_OP_RECV && code != BZ_OP_SEND) || BZ_UNLIKELY(bz_io_fault != NULL))
         return bz_attempt(op);
-    int64_t n = code == BZ_OP_RECV ? bz_call_recv(op) : bz_call_send(op);
+    struct bz_call call = bz_call_of(op, code);
+    int64_t n = bz_call_make(op->file->fd, &call);
     return BZ_LIKELY(n != -EINTR) ? n : bz_attempt(op);
 }
 

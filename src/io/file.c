@@ -50,12 +50,6 @@ void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_a
     files->completes = false;
 }
 
-static struct bz_file *chunk_at(struct bz_files *files, unsigned i)
-{
-    bz_files_chunk *chunk = bz_load_acquire(&files->chunk); /* [B] */
-    return bz_load_acquire(&chunk[i]);                      /* [A] */
-}
-
 /* ---- allocating files ---- */
 
 static void file_init(struct bz_files *files, struct bz_file *f, uint32_t index)
@@ -131,7 +125,7 @@ unsigned bz_files_fini(struct bz_files *files)
 {
     unsigned left = files->used;
     for (unsigned i = 0; i < files->chunks; i++) {
-        struct bz_file *f = chunk_at(files, i);
+        struct bz_file *f = bz_file_place(files, (uint64_t)i * BZ_FILES_CHUNK);
         for (unsigned j = 0; j < BZ_FILES_CHUNK; j++)
             if (f[j].fd != BLITZ_NO_FD && !(f[j].flags & BZ_FILE_FOREIGN))
                 bz_sys->close(f[j].fd);
@@ -170,21 +164,16 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
     return 0;
 }
 
-static struct bz_file *place_of(struct bz_files *files, uint64_t key)
-{
-    return chunk_at(files, (uint32_t)key / BZ_FILES_CHUNK) + (uint32_t)key % BZ_FILES_CHUNK;
-}
-
 void bz_file_fetch(struct bz_files *files, uint64_t key)
 {
-    char *f = (char *)place_of(files, key);
+    char *f = (char *)bz_file_place(files, key);
     __builtin_prefetch(f);
     __builtin_prefetch(f + BZ_FETCHED);
 }
 
 void bz_file_fetch_waiter(struct bz_files *files, uint64_t key)
 {
-    struct bz_file *f = place_of(files, key);
+    struct bz_file *f = bz_file_place(files, key);
     char *wait = (char *)bz_load_relaxed(&f->near_wait);                    /* relaxed: a hint */
     char *op = wait + (size_t)bz_load_relaxed(&f->near_lines) * BZ_FETCHED; /* relaxed: likewise */
     __builtin_prefetch((const void *)bz_load_relaxed(&f->near_task));       /* relaxed: likewise */
@@ -213,23 +202,13 @@ size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, s
     size_t end = (size_t)files->chunks * BZ_FILES_CHUNK;
     bz_lock_drop(&files->lock, files->os);
     for (; *at < end && count < keys_max; (*at)++) {
-        uint64_t key = key_if_waited_for(place_of(files, *at), poll);
+        uint64_t key = key_if_waited_for(bz_file_place(files, *at), poll);
         if (key != 0)
             keys[count++] = key;
     }
     if (*at >= end)
         *at = 0;
     return count;
-}
-
-struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
-{
-    struct bz_file *f = place_of(files, key);
-    bz_file_lock(f);
-    if (f->generation == key >> 32 && f->users > 0 && !bz_file_is_closing(f))
-        return f;
-    bz_file_unlock(f);
-    return NULL;
 }
 
 /* The last user has left. Releases the lock. */

@@ -50,8 +50,34 @@ static inline void bz_file_say_near(struct bz_file *f, const struct bz_op *op, c
     bz_store_relaxed(&f->near_task, (uintptr_t)task);                     /* relaxed: likewise */
 }
 
+/* The place of a backend's key in the table. */
+static BZ_ALWAYS_INLINE struct bz_file *bz_file_place(struct bz_files *files, uint64_t key)
+{
+    bz_files_chunk *chunk = bz_load_acquire(&files->chunk); /* file.c [B] */
+    uint32_t at = (uint32_t)key;
+    return bz_load_acquire(&chunk[at / BZ_FILES_CHUNK]) + at % BZ_FILES_CHUNK; /* file.c [A] */
+}
+
+static inline void bz_file_lock(struct bz_file *f)
+{
+    bz_brief_take(&f->lock, f->files->os);
+}
+static inline void bz_file_unlock(struct bz_file *f)
+{
+    bz_brief_drop(&f->lock, f->files->os);
+}
+
 /* Find the file of a backend's key, and lock it; NULL if it was closed. */
-struct bz_file *bz_file_find(struct bz_files *files, uint64_t key);
+static BZ_ALWAYS_INLINE struct bz_file *bz_file_find(struct bz_files *files, uint64_t key)
+{
+    struct bz_file *f = bz_file_place(files, key);
+    bz_file_lock(f);
+    if (BZ_LIKELY(f->generation == key >> 32 && f->users > 0 && !bz_file_is_closing(f)))
+        return f;
+    bz_file_unlock(f);
+    return NULL;
+}
+
 static inline uint64_t bz_file_key(const struct bz_file *f)
 {
     return (uint64_t)f->generation << 32 | f->index;
@@ -69,15 +95,6 @@ size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, s
  * ended. Calls `deliver` for each wake-up, without a lock.
  */
 void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void *arg), void *arg);
-
-static inline void bz_file_lock(struct bz_file *f)
-{
-    bz_brief_take(&f->lock, f->files->os);
-}
-static inline void bz_file_unlock(struct bz_file *f)
-{
-    bz_brief_drop(&f->lock, f->files->os);
-}
 
 /* Under its lock: count an operation in or out. Return false if the file is closing, closed, or in
  * another generation. */

@@ -155,6 +155,10 @@ static inline bool bz_half_is_worth_a_try(struct bz_half *h)
     return bz_load_relaxed(&h->is_ready) ||
            bz_load_relaxed(&h->is_over); /* relaxed: a hint, or the lock */
 }
+static inline bool bz_half_is_ready(struct bz_half *h)
+{
+    return bz_load_relaxed(&h->is_ready); /* relaxed: likewise */
+}
 static inline void bz_half_set_ready(struct bz_half *h, bool is_ready)
 {
     bz_store_relaxed(&h->is_ready, is_ready); /* relaxed: under the lock */

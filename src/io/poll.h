@@ -64,6 +64,7 @@ struct bz_poll;
 enum { BZ_HARVEST_MAX = 64 };
 struct bz_reaped {
     unsigned count, at; /* number gathered, and number delivered */
+    bool is_far;        /* so many files are watched that they do not stay in the cache */
     struct {
         uint64_t key;
         int64_t what;

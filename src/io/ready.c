@@ -77,13 +77,13 @@ static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 
 /* Other operations wait for the same half and are not notified: a backend that passes its list at
  * each wait must know of them. */
-void bz_ready_notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next)
+void bz_ready_notify_next(struct bz_file *f, enum bz_side side, struct bz_wake *next)
 {
-    struct bz_half *h = &f->half[op->side];
+    struct bz_half *h = &f->half[side];
     wake_one(h, next);
     if (f->poll != NULL && f->poll->ops->want != NULL && !bz_half_is_worth_a_try(h) &&
         !bz_list_is_empty(&h->waiting))
-        f->poll->ops->want(f->poll, f, op->side);
+        f->poll->ops->want(f->poll, f, side);
 }
 
 void bz_ready_refuse_unlock(struct bz_file *f, struct bz_op *op)

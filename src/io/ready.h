@@ -52,7 +52,7 @@ static BZ_ALWAYS_INLINE enum bz_side bz_ready_side(const struct bz_op *op, enum 
 /* End the operation without a call. Releases the lock. */
 void bz_ready_refuse_unlock(struct bz_file *f, struct bz_op *op);
 /* Under the lock: other operations wait for the same half. */
-void bz_ready_notify_next(struct bz_file *f, const struct bz_op *op, struct bz_wake *next);
+void bz_ready_notify_next(struct bz_file *f, enum bz_side side, struct bz_wake *next);
 
 /* Step 1 of a try (ready.c): enter the file and use up its readiness. Returns: 1: make the call; 0: it must wait; -1: the
  * file was closed, and the operation has ended. */
@@ -91,7 +91,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_end(struct bz_op *op, enum bz_
     if (bz_attempt_left_more(op, code, result))
         bz_half_set_ready(h, true);
     if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
-        bz_ready_notify_next(f, op, next);
+        bz_ready_notify_next(f, bz_ready_side(op, code), next);
     op->result = result;
     op->state = BZ_OP_DONE;
     bz_file_leave_unlock(f, op);
@@ -119,6 +119,41 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_try_as(struct bz_op *op, enum 
     int64_t result = bz_attempt_as(op, code);
     bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
     return bz_ready_end(op, code, overs, result, next);
+}
+
+/*
+ * Try a receive or a send that has not begun, without an operation: the common case, in which the half is ready and
+ * the call is made. *next as in bz_ready_try.
+ * Returns: true: done, *result. False: nothing was done; make an operation of it.
+ */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_call(struct bz_file *f, uint32_t generation,
+                                                       const struct bz_call *c, int64_t *result,
+                                                       struct bz_wake *next)
+{
+    struct bz_half *h = &f->half[bz_op_side(c->code)];
+    if (!bz_half_is_ready(h) || BZ_UNLIKELY(bz_io_fault != NULL))
+        return false;
+    bz_file_lock(f);
+    if (BZ_UNLIKELY(f->generation != generation || bz_file_is_closing(f) || !bz_half_is_ready(h))) {
+        bz_file_unlock(f);
+        return false;
+    }
+    f->users++; /* the file is open in this generation: file.c, I1 */
+    bz_half_set_ready(h, false);
+    bz_file_unlock(f);
+    int64_t n = bz_call_make(f->fd, c);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    bz_file_lock(f);
+    if (n <= 0 ? n != -EAGAIN : bz_call_left_more(f, c, n))
+        bz_half_set_ready(h, true);
+    if (BZ_UNLIKELY(!bz_list_is_empty(&h->waiting)))
+        bz_ready_notify_next(f, bz_op_side(c->code), next);
+    if (BZ_UNLIKELY(--f->users == 0))
+        bz_file_end_unlock(f);
+    else
+        bz_file_unlock(f);
+    *result = n;
+    return n != -EAGAIN && n != -EINTR;
 }
 
 #endif

@@ -32,28 +32,68 @@ void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, c
     op->buffer.bytes = bytes;
 }
 
-/* Set up a blocking call. Returns 1: run the operation. Else the call has ended: 0 bytes, or an error. */
-static BZ_ALWAYS_INLINE int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code,
-                                  const void *data, size_t bytes)
+/* Returns 1: make the call. Else it has ended: 0 bytes, or an error. */
+static BZ_ALWAYS_INLINE int check(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes)
 {
     int err =
         bz_stream_refuses(t != NULL ? &t->s : NULL,
                           code == BZ_OP_RECV ? BZ_SOCKET_READS : BZ_SOCKET_WRITES, data, bytes);
-    if (err != 0 || bytes == 0)
-        return err;
+    return BZ_UNLIKELY(err != 0 || bytes == 0) ? err : 1;
+}
+
+static BZ_ALWAYS_INLINE void set_up(blitz_tcp *t, struct bz_op *op, enum bz_op_code code,
+                                    const void *data, size_t bytes)
+{
     bz_op_init_call(op, t->s.file, code); /* a wait initialises the waiter */
     op->next = &t->s;
     op->generation = t->s.generation;
     op->buffer.data = (void *)data; /* a send only reads it */
     op->buffer.bytes = bytes;
-    return 1;
 }
 
-int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+/* Set up a blocking call. Returns as check. */
+static BZ_ALWAYS_INLINE int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_code code,
+                                  const void *data, size_t bytes)
+{
+    int err = check(t, code, data, bytes);
+    if (BZ_LIKELY(err > 0))
+        set_up(t, op, code, data, bytes);
+    return err;
+}
+
+/* The call must wait, or is not an ordinary one. */
+static BZ_NOINLINE int64_t read_in_full(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
 {
     struct bz_op op;
-    int err = begin(t, &op, BZ_OP_RECV, data, bytes);
-    return BZ_UNLIKELY(err <= 0) ? err : bz_io_recv(&op, "tcp read", until);
+    set_up(t, &op, BZ_OP_RECV, data, bytes);
+    return bz_io_recv(&op, "tcp read", until);
+}
+
+static BZ_NOINLINE int64_t write_in_full(blitz_tcp *t, const void *data, size_t bytes,
+                                         blitz_deadline until)
+{
+    struct bz_op op;
+    set_up(t, &op, BZ_OP_SEND, data, bytes);
+    return bz_io_send(&op, "tcp write", until);
+}
+
+static BZ_NOINLINE int64_t read_now(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_call call = {BZ_OP_RECV, 0, data, bytes};
+    int64_t n;
+    return BZ_LIKELY(bz_io_call(t->s.file, t->s.generation, &call, &n))
+               ? n
+               : read_in_full(t, data, bytes, until);
+}
+
+/* Two calls at the end, so that neither way saves the registers of the other one. */
+int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+{
+    int err = check(t, BZ_OP_RECV, data, bytes);
+    if (BZ_UNLIKELY(err <= 0))
+        return err;
+    return bz_half_is_ready(&t->s.file->half[BZ_SIDE_IN]) ? read_now(t, data, bytes, until)
+                                                          : read_in_full(t, data, bytes, until);
 }
 
 int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
@@ -66,9 +106,14 @@ int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline un
 
 int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes, blitz_deadline until)
 {
-    struct bz_op op;
-    int err = begin(t, &op, BZ_OP_SEND, data, bytes);
-    return BZ_UNLIKELY(err <= 0) ? err : bz_io_send(&op, "tcp write", until);
+    struct bz_call call = {BZ_OP_SEND, 0, (void *)data, bytes}; /* it is only read */
+    int64_t n;
+    int err = check(t, BZ_OP_SEND, data, bytes);
+    if (BZ_UNLIKELY(err <= 0))
+        return err;
+    return BZ_LIKELY(bz_io_call(t->s.file, t->s.generation, &call, &n))
+               ? n
+               : write_in_full(t, data, bytes, until);
 }
 
 /* ---- without waiting ---- */

@@ -73,6 +73,8 @@ static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_reap
     bool is_more = false;
     while (bz_poll_deliver(&p->poll, reaped, wakes))
         for (int s = 0; s < BZ_SIDES; s++) {
+            if (wakes[s].kind == BZ_WAKE_NONE)
+                continue;
             bool is_near = wakes[s].kind == BZ_WAKE_TASK && wakes[s].task->rt == m->rt;
             if (is_near && BZ_UNLIKELY(home != NULL))
                 send_home(home, wakes[s].task);

@@ -13,7 +13,7 @@ enum { MANY = 200 };
 #define MS UINT64_C(1000000)
 
 static struct bz_files files;
-static struct bz_poll poll;
+static struct bz_poll here;
 static struct bz_file *file[MANY];
 static int peer[MANY];
 static struct bz_reaped heard;
@@ -28,14 +28,14 @@ static void forget(unsigned i)
 static void begin(unsigned count)
 {
     bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
-    bz_poll_posix_init(&poll, &bz_os_linux, &files);
+    bz_poll_posix_init(&here, &bz_os_linux, &files);
     for (unsigned i = 0; i < count; i++) {
         int fd[2];
         CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd), 0);
         CHECK_EQ(bz_file_open(&files, fd[0], BZ_FILE_STREAM, &file[i]), 0);
         peer[i] = fd[1];
         bz_file_lock(file[i]);
-        CHECK_EQ(bz_poll_attach(&poll, file[i]), 0);
+        CHECK_EQ(bz_poll_attach(&here, file[i]), 0);
         bz_file_unlock(file[i]);
         forget(i);
     }
@@ -47,14 +47,14 @@ static void end(unsigned count)
         bz_file_close(file[i], NULL, NULL);
         close(peer[i]);
     }
-    bz_poll_fini(&poll);
+    bz_poll_fini(&here);
     CHECK_EQ(bz_files_fini(&files), 0u);
 }
 
 static void want(unsigned i, enum bz_side side)
 {
     bz_file_lock(file[i]);
-    poll.ops->want(&poll, file[i], side);
+    here.ops->want(&here, file[i], side);
     bz_file_unlock(file[i]);
 }
 
@@ -68,9 +68,9 @@ static int turn(uint64_t until)
 {
     struct bz_wake wakes[BZ_SIDES];
     heard.count = heard.at = 0;
-    bz_poll_prepare(&poll);
-    int err = bz_poll_wait(&poll, until, &heard);
-    while (bz_poll_deliver(&poll, &heard, wakes)) {
+    bz_poll_prepare(&here);
+    int err = bz_poll_wait(&here, until, &heard);
+    while (bz_poll_deliver(&here, &heard, wakes)) {
     }
     return err != 0 ? err : (int)heard.count;
 }
