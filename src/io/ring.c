@@ -5,8 +5,11 @@
  * the tail; the kernel advances the head in the system call that submits. Completions are between
  * head and tail; after reading one we advance the head.
  *
- * It is a plain ring: any thread may submit and take completions, one at a time. The faster modes
- * bind a ring to one thread, but a proc moves between threads.
+ * Any thread may submit and take completions, one at a time. Two modes bind a ring to one thread (SINGLE_ISSUER,
+ * DEFER_TASKRUN), but a proc moves between threads. So we use the mode between: a completion does not interrupt the
+ * thread that submitted the operation (COOP_TASKRUN, Linux 5.19). The kernel posts the completion when that
+ * thread enters the kernel next, for any reason, at the latest with the next timer tick. A flag in the ring says that
+ * completions wait for that (TASKRUN_FLAG), and bz_ring_fetch then enters for them.
  *
  * Rejected: registering the ring's descriptor with the kernel, to save its lookup in each enter.
  * The registration is per thread, and rings move between threads. It also keeps the ring open in
@@ -42,6 +45,20 @@ static int setup(unsigned entries, struct bz_uring_params *p)
         return -fault;
     int fd = bz_sys->ring_setup(entries, p);
     return fd >= 0 ? fd : -errno;
+}
+
+/* Make a ring, by preference one that does not interrupt its threads. Kernels before 5.19 refuse that. */
+static int setup_best(unsigned entries, unsigned completions, struct bz_uring_params *p)
+{
+    unsigned quiet = BZ_RING_IS_PLAIN ? 0 : BZ_URING_SETUP_COOP_TASKRUN | BZ_URING_SETUP_TASKRUN_FLAG;
+    int fd;
+    do {
+        memset(p, 0, sizeof *p);
+        p->flags = BZ_URING_SETUP_CQSIZE | quiet;
+        p->cq_entries = completions;
+        fd = setup(entries, p);
+    } while (fd == -EINVAL && quiet != 0 && (quiet = 0, true));
+    return fd;
 }
 
 static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const void *arg,
@@ -193,11 +210,8 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
 {
     enum { NEEDED = BZ_URING_FEAT_NODROP | BZ_URING_FEAT_FAST_POLL | BZ_URING_FEAT_EXT_ARG };
     struct bz_uring_params p;
-    memset(&p, 0, sizeof p);
-    p.flags = BZ_URING_SETUP_CQSIZE;
-    p.cq_entries = completions;
     memset(r, 0, sizeof *r);
-    r->fd = setup(submissions, &p);
+    r->fd = setup_best(submissions, completions, &p);
     if (r->fd < 0)
         return r->fd;
     size_t sq = p.sq.array + p.sq_entries * sizeof(uint32_t);
@@ -231,9 +245,10 @@ void bz_ring_close(struct bz_ring *r)
     r->fd = -1;
 }
 
-bool bz_ring_has_overflow(struct bz_ring *r)
+bool bz_ring_has_more(struct bz_ring *r)
 {
-    return (bz_load_relaxed(r->sq_flags) & BZ_URING_SQ_OVERFLOW) != 0; /* relaxed: a hint */
+    enum { MORE = BZ_URING_SQ_OVERFLOW | BZ_URING_SQ_TASKRUN };
+    return (bz_load_relaxed(r->sq_flags) & MORE) != 0; /* relaxed: a hint */
 }
 
 void bz_ring_fetch(struct bz_ring *r)

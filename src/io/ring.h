@@ -59,8 +59,8 @@ int bz_ring_submit(struct bz_ring *r);
 /* The next completion, or NULL. The kernel owns it again after bz_ring_seen. */
 const struct bz_uring_cqe *bz_ring_peek(struct bz_ring *r);
 void bz_ring_seen(struct bz_ring *r);
-/* True if completions overflowed the queue: bz_ring_fetch gets the rest. */
-bool bz_ring_has_overflow(struct bz_ring *r);
+/* True if completions overflowed the queue, or are not posted yet: bz_ring_fetch gets them. */
+bool bz_ring_has_more(struct bz_ring *r);
 void bz_ring_fetch(struct bz_ring *r);
 
 /* Parameters of a sleep: the pending entries at its start, and its timeout. */

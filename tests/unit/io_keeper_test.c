@@ -145,7 +145,7 @@ TEST(io_keeper, bug_17_a_queue_of_two_entries_loses_nothing)
     }
     while (seen < MANY) {
         (void)bz_ring_submit(&r);
-        if (bz_ring_has_overflow(&r))
+        if (bz_ring_has_more(&r))
             bz_ring_fetch(&r);
         const struct bz_uring_cqe *c = bz_ring_peek(&r);
         if (c == NULL)
