@@ -73,6 +73,10 @@ typedef struct blitz_stats {
     uint64_t threads_idle;     /* without work; they end after ten seconds */
     uint64_t blocking;         /* calls that a pool thread has begun, in total */
     uint64_t blocking_pending; /* calls that wait for a thread, now */
+
+    /* The I/O backend of the runtime: its name as in blitz_runtime_opts.io, and why it was chosen. Constant strings. */
+    const char *io;
+    const char *io_why;
 } blitz_stats;
 
 /*

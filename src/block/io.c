@@ -372,6 +372,19 @@ static enum bz_io_kind choose(const struct bz_runtime *rt)
     return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
 }
 
+/* The reason for a backend, for statistics. */
+static const char *why(const struct bz_runtime *rt, enum bz_io_kind kind)
+{
+    enum bz_io_kind asked = rt->is.io;
+    if (kind == asked)
+        return "it was asked for";
+    if (asked == BZ_IO_URING)
+        return "the system refuses a ring";
+    return kind == BZ_IO_EPOLL  ? "it is the fastest here: the system has epoll"
+           : kind == BZ_IO_POLL ? "the system refuses epoll"
+                                : "in simulated time there are no events of the real system";
+}
+
 /* Every proc has the same backend, or none of them has one. */
 static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
 {
@@ -384,6 +397,7 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
         return err;
     }
     rt->files.completes = rt->procs[0].poll.ops->completes;
+    rt->files.why = why(rt, kind);
     return 0;
 }
 

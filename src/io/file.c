@@ -48,6 +48,7 @@ void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_a
     files->used = 0;
     bz_atomic_init(&files->chunk, NULL);
     files->completes = false;
+    files->why = NULL;
 }
 
 /* ---- allocating files ---- */

@@ -20,7 +20,9 @@ struct bz_files {
     unsigned chunks;                   /* chunks made */
     unsigned used;                     /* files that are open */
     bz_atomic(bz_files_chunk *) chunk; /* chunk[i]: BZ_FILES_CHUNK files, once made */
-    bool completes; /* their backend is one by completion (io/poll.h); constant once polls are made */
+    /* Of their backend; both are constant once the polls are made. */
+    bool completes;  /* it is one by completion: io/poll.h */
+    const char *why; /* it was chosen */
 };
 
 void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_allocator *alloc);

@@ -32,7 +32,7 @@ static void null_fini(struct bz_poll *poll)
 }
 
 static const struct bz_poll_ops null_ops = {
-    .name = "null",
+    .name = "none",
     .wait = null_wait,
     .reap = null_reap,
     .kick = null_kick,

@@ -44,12 +44,19 @@ static void read_pool(struct bz_pool *pool, blitz_stats *out)
     out->blocking_pending = f.pending;
 }
 
+static void read_io(const struct bz_runtime *rt, blitz_stats *out)
+{
+    out->io = rt->procs[0].poll.ops->name;
+    out->io_why = rt->files.why;
+}
+
 int blitz_stats_read(blitz_runtime *runtime, blitz_stats *out)
 {
     struct bz_runtime *rt = runtime_of(runtime);
     if (rt == NULL)
         return -EINVAL;
     *out = (blitz_stats){.procs = rt->proc_count};
+    read_io(rt, out);
     out->ended = bz_live_ended(&rt->tasks.live); /* first */
     out->spawned = bz_live_spawned(&rt->tasks.live);
     for (unsigned i = 0; i < rt->proc_count; i++)
@@ -68,6 +75,7 @@ int blitz_stats_read_proc(blitz_runtime *runtime, unsigned proc, blitz_stats *ou
         return -EINVAL;
     struct bz_proc *p = &rt->procs[proc];
     *out = (blitz_stats){.procs = 1};
+    read_io(rt, out);
     out->ended = bz_load_relaxed(&p->tasks.live.ended);     /* relaxed: statistics */
     out->spawned = bz_load_relaxed(&p->tasks.live.spawned); /* relaxed: statistics */
     add(out, &p->counters);
@@ -86,6 +94,14 @@ static void line(struct text *t, const char *name, uint64_t figure, const char *
     char *to = t->used < t->size ? t->at + t->used : NULL;
     int n = snprintf(to, to != NULL ? t->size - t->used : 0, "%-17s %14llu  %s\n", name,
                      (unsigned long long)figure, means);
+    t->used += n > 0 ? (size_t)n : 0;
+}
+
+static void line_of_words(struct text *t, const char *name, const char *word, const char *means)
+{
+    char *to = t->used < t->size ? t->at + t->used : NULL;
+    int n = snprintf(to, to != NULL ? t->size - t->used : 0, "%-17s %14s  %s\n", name,
+                     word != NULL ? word : "", means != NULL ? means : "");
     t->used += n > 0 ? (size_t)n : 0;
 }
 
@@ -124,5 +140,6 @@ size_t blitz_stats_format(const blitz_stats *s, char *out, size_t size)
     line(&t, "threads_idle", s->threads_idle, "wait for something to do");
     line(&t, "blocking", s->blocking, "calls on a thread of the pool");
     line(&t, "blocking_pending", s->blocking_pending, "calls that wait for a thread");
+    line_of_words(&t, "io", s->io, s->io_why);
     return t.used;
 }

@@ -54,7 +54,7 @@ TEST(io_keeper, the_best_there_is_unless_one_is_forced)
     CHECK_EQ(keeper_with("poll", NULL, &name), 0);
     CHECK_STR_EQ(name, "poll");
     CHECK_EQ(keeper_with("none", NULL, &name), 0);
-    CHECK_STR_EQ(name, "null");
+    CHECK_STR_EQ(name, "none");
     if (has_rings()) {
         CHECK_EQ(keeper_with("uring", NULL, &name), 0);
         CHECK_STR_EQ(name, "uring");

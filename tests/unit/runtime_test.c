@@ -140,7 +140,7 @@ TEST(runtime, the_config_overrides_the_environment)
     CHECK_EQ(in->proc_count, 2u);
     CHECK_EQ(in->stack_class, BZ_STACK_256K);
     CHECK_EQ(in->tasks.max, 1u << 20);
-    CHECK_STR_EQ(in->procs[0].poll.ops->name, "null");
+    CHECK_STR_EQ(in->procs[0].poll.ops->name, "none");
     end(rt);
 }
 

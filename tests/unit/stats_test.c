@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "blitz.h"
+#include "io/attempt.h"
 #include "proc/enter.h"
 #include "proc/state.h"
 #include "support/alone.h"
@@ -350,19 +351,20 @@ TEST(stats, every_figure_has_its_line)
     blitz_stats s;
     char text[4096], small[40];
     uint64_t *figure = (uint64_t *)&s;
-    size_t lines = 0;
-    for (size_t i = 0; i < sizeof s / sizeof *figure; i++)
+    size_t lines = 0, figures = offsetof(blitz_stats, io) / sizeof *figure;
+    for (size_t i = 0; i < figures; i++)
         figure[i] = 1000 + i;
+    s.io = s.io_why = "words";
     size_t length = blitz_stats_format(&s, text, sizeof text);
     CHECK_EQ(length, strlen(text));
-    for (size_t i = 0; i < sizeof s / sizeof *figure; i++) {
+    for (size_t i = 0; i < figures; i++) {
         char number[24];
         snprintf(number, sizeof number, " %llu ", (unsigned long long)figure[i]);
         CHECK_NOT_NULL(strstr(text, number));
     }
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
         lines++;
-    CHECK_EQ(lines, sizeof s / sizeof *figure);
+    CHECK_EQ(lines, figures + 1); /* and the backend */
     CHECK_EQ(blitz_stats_format(&s, small, sizeof small), length); /* cut, and says so */
     CHECK_EQ(strlen(small), sizeof small - 1);
     CHECK_EQ(blitz_stats_format(&s, NULL, 0), length);
@@ -427,4 +429,42 @@ TEST(stats, a_job_that_another_worker_takes_is_counted)
 {
     t_hold_procs();
     CHECK_EQ(blitz_run(forks_and_keeps_its_worker, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
+}
+
+/* ---- the I/O backend ---- */
+
+static int no_ring(const char *call)
+{
+    return strcmp(call, "io_uring_setup") == 0 ? ENOSYS : 0;
+}
+
+static int reads_io(void *arg)
+{
+    return blitz_stats_read(NULL, arg);
+}
+
+/* A user must see which backend runs, and why it is not the one that was asked for. */
+TEST(stats, the_io_backend_and_its_reason_are_named)
+{
+    static const char *const names[] = {"epoll", "poll", "none"};
+    for (size_t i = 0; i < BZ_ARRAY_LEN(names); i++) {
+        blitz_stats s;
+        CHECK_EQ(blitz_run(reads_io, &s, &(blitz_runtime_opts){.io = names[i]}), 0);
+        CHECK_STR_EQ(s.io, names[i]);
+        CHECK_STR_EQ(s.io_why, "it was asked for");
+    }
+}
+
+/* Without rings a runtime that asks for them works all the same, and says so. */
+TEST(stats, a_ring_that_is_refused_is_the_reason_for_another_backend)
+{
+    blitz_stats s;
+    char text[4096];
+    bz_io_fault = no_ring;
+    CHECK_EQ(blitz_run(reads_io, &s, &(blitz_runtime_opts){.io = "uring"}), 0);
+    bz_io_fault = NULL;
+    CHECK_STR_EQ(s.io, "epoll");
+    CHECK_STR_EQ(s.io_why, "the system refuses a ring");
+    CHECK_GT(blitz_stats_format(&s, text, sizeof text), 0);
+    CHECK(strstr(text, "the system refuses a ring") != NULL);
 }
