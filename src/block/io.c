@@ -125,20 +125,34 @@ static BZ_ALWAYS_INLINE int join(struct bz_op *op)
 
 /* ---- the request: until a try is worthwhile ---- */
 
-static BZ_ALWAYS_INLINE bool ready_enter(struct bz_request *r, struct bz_wakelist *wakes)
+/* Enter for a blocking call (w), or for a future (NULL). */
+static BZ_ALWAYS_INLINE bool enter_for(struct bz_request *r, struct bz_wait *w)
 {
     struct bz_op *op = bz_io_op_of(r);
-    struct bz_wait *w = r->waiter.is_polled ? NULL : r->waiter.wait;
-    (void)wakes;
-    if (w == NULL && r->waiter.state == BZ_WAITER_NOTIFIED)
-        return true; /* the try looks under the lock */
     int err = join(op);
-    if (BZ_UNLIKELY(err != 0))
+    if (BZ_UNLIKELY(err != 0)) {
         bz_set(&r->waiter.result, err);
-    if (err != 0 || bz_ready_wait(op))
+        return true;
+    }
+    if (bz_ready_wait(op))
         return true;
     bz_file_say_near(op->file, op, w, w != NULL ? w->task : NULL);
     return false;
+}
+
+static BZ_ALWAYS_INLINE bool blocking_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    return enter_for(r, r->waiter.wait);
+}
+
+static bool ready_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    if (!r->waiter.is_polled)
+        return blocking_enter(r, wakes);
+    if (r->waiter.state == BZ_WAITER_NOTIFIED)
+        return true; /* the try uses up the notification */
+    return enter_for(r, NULL);
 }
 
 /* If it was notified, another waiter is notified instead. */
@@ -160,14 +174,14 @@ static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelis
     bz_file_unlock(bz_io_op_of(r)->file);
 }
 
-#define READY_REQUEST(unlock_)                                                        \
-    {                                                                                 \
-        .what = "I/O", .lock = bz_io_lock, .unlock = (unlock_), .enter = ready_enter, \
-        .leave = ready_leave, .is_tried = true, .resumed = bz_io_resumed              \
+#define READY_REQUEST(unlock_, enter_)                                             \
+    {                                                                              \
+        .what = "I/O", .lock = bz_io_lock, .unlock = (unlock_), .enter = (enter_), \
+        .leave = ready_leave, .is_tried = true, .resumed = bz_io_resumed           \
     }
 
-static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock);
-static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only);
+static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock, ready_enter);
+static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only, blocking_enter);
 
 static BZ_ALWAYS_INLINE bool hook_inline(struct bz_wait *w, void *arg)
 {

@@ -53,26 +53,12 @@
 
 #include "base/compiler.h"
 
-/* I1. Under the lock. */
-static void wake_one(struct bz_half *h, struct bz_wake *wake)
-{
-    while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
-        struct bz_op *op = bz_op_of(h->waiting.next);
-        op->state = BZ_OP_NOTIFIED;
-        if (BZ_LIKELY(bz_waiter_claim(&op->request.waiter, 0, wake))) {
-            bz_half_set_ready(h, false); /* used up */
-            return;
-        }
-        op->state = BZ_OP_NEW; /* the waiter had left: it takes the lock before it goes */
-    }
-}
-
 /* Most files have no waiter, or only the notified one. */
 static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 {
     wake->kind = BZ_WAKE_NONE;
     if (!bz_list_is_empty(&h->waiting))
-        wake_one(h, wake);
+        bz_ready_wake_one(h, wake);
 }
 
 /* Other operations wait for the same half and are not notified: a backend that passes its list at
@@ -80,7 +66,7 @@ static inline void wake_first(struct bz_half *h, struct bz_wake *wake)
 void bz_ready_notify_next(struct bz_file *f, enum bz_side side, struct bz_wake *next)
 {
     struct bz_half *h = &f->half[side];
-    wake_one(h, next);
+    bz_ready_wake_one(h, next);
     if (f->poll != NULL && f->poll->ops->want != NULL && !bz_half_is_worth_a_try(h) &&
         !bz_list_is_empty(&h->waiting))
         f->poll->ops->want(f->poll, f, side);
@@ -120,27 +106,11 @@ static void half_is_over(struct bz_half *h)
     bz_store_relaxed(&h->overs, bz_load_relaxed(&h->overs) + 1);
 }
 
-/* Wake the first waiter of a half that is worth a try, if there is one. */
-static BZ_ALWAYS_INLINE void half_is_worth(struct bz_half *h, struct bz_wake *wake)
+void bz_ready_event_over(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES])
 {
-    bz_half_set_ready(h, true);
-    if (!bz_list_is_empty(&h->waiting))
-        wake_one(h, wake);
-}
-
-void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES])
-{
-    struct bz_half *in = &f->half[BZ_SIDE_IN], *out = &f->half[BZ_SIDE_OUT];
-    if (BZ_UNLIKELY(events & (BZ_READY_OVER | BZ_READY_IN_OVER))) {
-        half_is_over(in);
-        events |= BZ_READY_IN;
-    }
-    if (BZ_UNLIKELY(events & BZ_READY_OVER)) {
-        half_is_over(out);
-        events |= BZ_READY_OUT;
-    }
-    if (events & BZ_READY_IN)
-        half_is_worth(in, &wakes[BZ_SIDE_IN]);
-    if (events & BZ_READY_OUT)
-        half_is_worth(out, &wakes[BZ_SIDE_OUT]);
+    half_is_over(&f->half[BZ_SIDE_IN]);
+    if (events & BZ_READY_OVER)
+        half_is_over(&f->half[BZ_SIDE_OUT]);
+    unsigned more = events & BZ_READY_OVER ? BZ_READY_IN | BZ_READY_OUT : BZ_READY_IN;
+    bz_ready_event(f, (events | more) & (BZ_READY_IN | BZ_READY_OUT), wakes);
 }

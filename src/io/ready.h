@@ -37,9 +37,37 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_wait(struct bz_op *op)
  * notified instead. */
 void bz_ready_revoke(struct bz_op *op, struct bz_wake *next);
 
-/* Process an edge of the file. Under its lock. */
+/* Notify the first waiter of a half that is worth a try: ready.c, I1. Under the lock. *wake is BZ_WAKE_NONE before. */
+static BZ_ALWAYS_INLINE void bz_ready_wake_one(struct bz_half *h, struct bz_wake *wake)
+{
+    while (bz_half_is_worth_a_try(h) && !bz_list_is_empty(&h->waiting)) {
+        struct bz_op *op = bz_op_of(h->waiting.next);
+        op->state = BZ_OP_NOTIFIED;
+        if (BZ_LIKELY(bz_waiter_claim(&op->request.waiter, 0, wake))) {
+            bz_half_set_ready(h, false); /* used up */
+            return;
+        }
+        op->state = BZ_OP_NEW; /* the waiter had left: it takes the lock before it goes */
+    }
+}
+
+/* Process an edge of the file. Under its lock. The wakes are BZ_WAKE_NONE before. */
 enum { BZ_READY_IN = 1, BZ_READY_OUT = 2, BZ_READY_OVER = 4, BZ_READY_IN_OVER = 8 };
-void bz_ready_event(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES]);
+void bz_ready_event_over(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES]);
+static BZ_ALWAYS_INLINE void bz_ready_event(struct bz_file *f, unsigned events,
+                                            struct bz_wake wakes[BZ_SIDES])
+{
+    if (BZ_UNLIKELY(events & (BZ_READY_OVER | BZ_READY_IN_OVER))) {
+        bz_ready_event_over(f, events, wakes);
+        return;
+    }
+    for (int s = 0; s < BZ_SIDES; s++)
+        if (events & (s == BZ_SIDE_IN ? BZ_READY_IN : BZ_READY_OUT)) {
+            bz_half_set_ready(&f->half[s], true);
+            if (!bz_list_is_empty(&f->half[s].waiting))
+                bz_ready_wake_one(&f->half[s], &wakes[s]);
+        }
+}
 
 /* ---- a try whose kind of operation is known at compile time ---- */
 
