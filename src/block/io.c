@@ -243,21 +243,16 @@ static BZ_ALWAYS_INLINE int wait_for(struct bz_op *op, const char *what, blitz_d
     return err;
 }
 
-static BZ_NOINLINE int wait_for_any(struct bz_op *op, const char *what, blitz_deadline until)
-{
-    return wait_for(op, what, until);
-}
-
-/* `code` is op->code, perhaps a constant. A receive waits often: its wait is inline. */
+/* A receive waits often: if `code` is a constant, everything is inline. */
 static BZ_ALWAYS_INLINE int64_t run_by_readiness(struct bz_op *op, enum bz_op_code code,
                                                  const char *what, blitz_deadline until)
 {
     struct bz_wake next;
-    bool is_inline = __builtin_constant_p(code) && code == BZ_OP_RECV;
-    while (!bz_ready_try_as(op, code, &next)) { /* then next is empty */
-        if (BZ_UNLIKELY(until == 0))
+    bool is_inline = __builtin_constant_p(code);
+    while (!(is_inline ? bz_ready_try_as(op, code, &next) : bz_ready_try(op, &next))) {
+        if (BZ_UNLIKELY(until == 0)) /* then next is empty, here and below */
             return try_once(op);
-        int err = is_inline ? wait_for(op, what, until) : wait_for_any(op, what, until);
+        int err = wait_for(op, what, until);
         if (BZ_UNLIKELY(err != 0))
             return err;
     }
@@ -279,8 +274,10 @@ int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until)
 
 int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until)
 {
-    return BZ_UNLIKELY(op->file->files->completes) ? bz_flight_run(op, what, until)
-                                                   : run_by_readiness(op, BZ_OP_SEND, what, until);
+    struct bz_call call = bz_call_of(op, BZ_OP_SEND);
+    int64_t n;
+    bool is_done = bz_io_call(op->file, op->generation, &call, &n);
+    return BZ_LIKELY(is_done) ? n : bz_io_run(op, what, until);
 }
 
 static int attempt_call(void *arg)
@@ -298,8 +295,9 @@ int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until)
         (void)!blitz_blocking(attempt_call, op); /* it has a function */
         return op->result;
     }
-    return completes(bz_io_runtime(op->file)) ? bz_flight_run(op, what, until)
-                                              : run_by_readiness(op, (enum bz_op_code)op->code, what, until);
+    return completes(bz_io_runtime(op->file))
+               ? bz_flight_run(op, what, until)
+               : run_by_readiness(op, (enum bz_op_code)op->code, what, until);
 }
 
 /* ---- futures ---- */

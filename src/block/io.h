@@ -53,7 +53,8 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_io_call(struct bz_file *f, uint32_t 
                                                     const struct bz_call *c, int64_t *result)
 {
     struct bz_wake next = {.kind = BZ_WAKE_NONE};
-    bool is_done = BZ_LIKELY(!f->files->completes) && bz_ready_call(f, generation, c, result, &next);
+    bool is_done =
+        BZ_LIKELY(!f->files->completes) && bz_ready_call(f, generation, c, result, &next);
     if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
         bz_io_wake_next(f, &next);
     return is_done;

@@ -257,8 +257,8 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
     struct bz_wake wake;
     struct bz_op none = {.is_in = 1}; /* the count of the open file */
     bz_file_lock(f);
-    BZ_CHECK(f->users > 0 && !bz_file_is_closing(f), "a file that is not open is closed: fd %d, users %u",
-             f->fd, f->users);
+    BZ_CHECK(f->users > 0 && !bz_file_is_closing(f),
+             "a file that is not open is closed: fd %d, users %u", f->fd, f->users);
     bz_store_relaxed(&f->is_closing, true); /* relaxed: under the lock */
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);

@@ -110,10 +110,10 @@ struct bz_op {
 /* The known state of a file's half. The flags are written under the lock; without it they are
  * hints. */
 struct bz_half {
-    bz_atomic(bool) is_ready; /* probably ready: worth a try */
-    bz_atomic(bool) is_over;  /* always ready: hung up, in error, or not pollable */
+    bz_atomic(bool) is_ready;  /* probably ready: worth a try */
+    bz_atomic(bool) is_over;   /* always ready: hung up, in error, or not pollable */
     bz_atomic(uint32_t) overs; /* number of such edges */
-    struct bz_list waiting;   /* waiting operations, first in first out */
+    struct bz_list waiting;    /* waiting operations, first in first out */
 };
 
 enum bz_file_flags {

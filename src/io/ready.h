@@ -134,7 +134,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_ready_try_as(struct bz_op *op, enum 
     struct bz_half *h = &f->half[bz_ready_side(op, code)];
     next->kind = BZ_WAKE_NONE;
     if (!op->is_in && !bz_half_is_worth_a_try(h))
-        return false; /* a hint: a wait checks again under the lock */
+        return false;                            /* a hint: a wait checks again under the lock */
     uint32_t overs = bz_load_relaxed(&h->overs); /* relaxed: if it is old, only is_over stays set */
     if (op->state == BZ_OP_NOTIFIED && BZ_LIKELY(!bz_file_is_closing(f))) {
         op->state = BZ_OP_NEW; /* readiness was used up for it */

@@ -50,7 +50,8 @@ static int setup(unsigned entries, struct bz_uring_params *p)
 /* Make a ring, by preference one that does not interrupt its threads. Kernels before 5.19 refuse that. */
 static int setup_best(unsigned entries, unsigned completions, struct bz_uring_params *p)
 {
-    unsigned quiet = BZ_RING_IS_PLAIN ? 0 : BZ_URING_SETUP_COOP_TASKRUN | BZ_URING_SETUP_TASKRUN_FLAG;
+    unsigned quiet =
+        BZ_RING_IS_PLAIN ? 0 : BZ_URING_SETUP_COOP_TASKRUN | BZ_URING_SETUP_TASKRUN_FLAG;
     int fd;
     do {
         memset(p, 0, sizeof *p);

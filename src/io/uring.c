@@ -133,7 +133,8 @@ static void restart_accepts(struct bz_file *f)
 static void kick_locked(struct bz_poll *poll)
 {
     struct bz_uring_own *own = bz_uring_own_of(poll);
-    bool is_in = own->is_denied || bz_ring_has(&own->ring, BZ_URING_KICK); /* a refused kick will do */
+    bool is_in =
+        own->is_denied || bz_ring_has(&own->ring, BZ_URING_KICK); /* a refused kick will do */
     struct bz_uring_sqe *sqe = is_in ? NULL : bz_uring_put(poll);
     if (sqe != NULL) {
         sqe->opcode = BZ_URING_OP_NOP;
@@ -255,7 +256,8 @@ static bool gather(struct bz_poll *poll, struct bz_reaped *reaped)
         is_kicked |= c->user_data == BZ_URING_KICK || c->user_data == BZ_URING_BELL;
         if (c->user_data == BZ_URING_BELL)
             heard_bell(own, c);
-        else if (c->user_data != BZ_URING_KICK && c->user_data != BZ_URING_ASKED && !was_lost(own, c->user_data))
+        else if (c->user_data != BZ_URING_KICK && c->user_data != BZ_URING_ASKED &&
+                 !was_lost(own, c->user_data))
             note(own, c, reaped);
         bz_ring_seen(&own->ring);
     }
@@ -344,7 +346,7 @@ static void uring_reap(struct bz_poll *poll, struct bz_reaped *reaped)
 {
     struct bz_uring_own *own = bz_uring_own_of(poll);
     if (!bz_lock_try(&own->lock))
-        return;          /* another thread is gathering */
+        return;                   /* another thread is gathering */
     (void)!bz_uring_submit(poll); /* no call if nothing is pending */
     gather(poll, reaped);
     bz_uring_unlock(poll);
@@ -392,7 +394,8 @@ static enum verdict after_poll(struct bz_op *op, int64_t *result)
 /* By opcode: how to continue an operation that ended without a cancel request. */
 static enum verdict look(struct bz_op *op, bool was_polled, int64_t *result)
 {
-    bool is_unrequested = *result == -ECANCELED && !op->is_cancelled && !bz_file_is_closing(op->file);
+    bool is_unrequested =
+        *result == -ECANCELED && !op->is_cancelled && !bz_file_is_closing(op->file);
     if (was_polled)
         return is_unrequested ? POLL_FIRST : op->is_cancelled ? OVER : after_poll(op, result);
     if (op->code == BZ_OP_CONNECT) {

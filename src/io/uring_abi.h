@@ -31,8 +31,8 @@ enum {
     BZ_URING_FEAT_FAST_POLL = 32, /* sockets wait without a kernel thread: 5.7 */
     BZ_URING_FEAT_EXT_ARG = 256,  /* a wait with a deadline: 5.11 */
     BZ_URING_SETUP_CQSIZE = 8,
-    BZ_URING_SETUP_COOP_TASKRUN = 256,  /* no interrupt for a completion: 5.19 */
-    BZ_URING_SETUP_TASKRUN_FLAG = 512,  /* a flag instead: 5.19 */
+    BZ_URING_SETUP_COOP_TASKRUN = 256, /* no interrupt for a completion: 5.19 */
+    BZ_URING_SETUP_TASKRUN_FLAG = 512, /* a flag instead: 5.19 */
     BZ_URING_REGISTER_PROBE = 8,
     BZ_URING_REGISTER_PBUF_RING = 22, /* buffers to choose from: 5.19 */
     BZ_URING_PROBE_HAS = 1,

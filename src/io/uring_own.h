@@ -31,12 +31,12 @@ struct bz_uring_own {
     struct bz_lock lock;
     struct bz_ring ring;
     struct bz_provided provided;
-    unsigned inside;   /* threads that sleep in it */
-    unsigned refusals; /* enters refused in a row, for now */
-    bool is_denied;    /* enters are refused for good */
-    bool has_bell;     /* the ring polls the bell */
-    bool rings_once;   /* a kernel before 5.13: a poll ends with its first event */
-    int bell;          /* an eventfd; -1: there is none. Constant */
+    unsigned inside;      /* threads that sleep in it */
+    unsigned refusals;    /* enters refused in a row, for now */
+    bool is_denied;       /* enters are refused for good */
+    bool has_bell;        /* the ring polls the bell */
+    bool rings_once;      /* a kernel before 5.13: a poll ends with its first event */
+    int bell;             /* an eventfd; -1: there is none. Constant */
     struct bz_lost *lost; /* room for lost_room; on a denied ring */
     size_t lost_count, lost_room;
     struct bz_later *later; /* room for later_room; oldest first */

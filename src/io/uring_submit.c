@@ -94,8 +94,8 @@ void bz_uring_hand_in(struct bz_poll *poll)
 {
     struct bz_uring_own *own = bz_uring_own_of(poll);
     int err;
-    for (unsigned round = 0; (err = bz_uring_submit(poll)) != 0 && !own->is_denied && round < HAND_IN_ROUNDS;
-         round++)
+    for (unsigned round = 0;
+         (err = bz_uring_submit(poll)) != 0 && !own->is_denied && round < HAND_IN_ROUNDS; round++)
         bz_os_relax(poll->os, round);
     if (err != 0)
         ring_bell(own);
@@ -166,7 +166,8 @@ static int put_or_keep(struct bz_poll *poll, struct bz_later l)
 int bz_uring_begin(struct bz_poll *poll, struct bz_op *op, bool polls_first)
 {
     bz_uring_lock(poll);
-    int err = put_or_keep(poll, (struct bz_later){op, 0, polls_first ? BZ_LATER_BEGIN_WITH_POLL : BZ_LATER_BEGIN, 0});
+    int err = put_or_keep(
+        poll, (struct bz_later){op, 0, polls_first ? BZ_LATER_BEGIN_WITH_POLL : BZ_LATER_BEGIN, 0});
     if (bz_uring_own_of(poll)->inside > 0)
         bz_uring_hand_in(poll);
     bz_uring_unlock(poll);

@@ -33,7 +33,8 @@ void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, c
 }
 
 /* Returns 1: make the call. Else it has ended: 0 bytes, or an error. */
-static BZ_ALWAYS_INLINE int check(blitz_tcp *t, enum bz_op_code code, const void *data, size_t bytes)
+static BZ_ALWAYS_INLINE int check(blitz_tcp *t, enum bz_op_code code, const void *data,
+                                  size_t bytes)
 {
     int err =
         bz_stream_refuses(t != NULL ? &t->s : NULL,
@@ -62,7 +63,8 @@ static BZ_ALWAYS_INLINE int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_cod
 }
 
 /* The call must wait, or is not an ordinary one. */
-static BZ_NOINLINE int64_t read_in_full(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+static BZ_NOINLINE int64_t read_in_full(blitz_tcp *t, void *data, size_t bytes,
+                                        blitz_deadline until)
 {
     struct bz_op op;
     set_up(t, &op, BZ_OP_RECV, data, bytes);

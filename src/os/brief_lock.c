@@ -29,7 +29,7 @@ void bz_brief_wait(struct bz_lock *l, const struct bz_os *os)
     do
         wait_a_round(l, os, round++);
     /* relaxed: a check before the CAS, which has the order */
-    while (bz_load_relaxed(&l->word) != BZ_LOCK_FREE || !bz_lock_grab_(l));
+    while (bz_load_relaxed(&l->word) != BZ_LOCK_FREE || !bz_brief_grab_(l));
 }
 
 #endif

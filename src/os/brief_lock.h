@@ -35,6 +35,12 @@ static inline void bz_brief_drop(struct bz_lock *l, const struct bz_os *os)
 
 #else
 
+static BZ_ALWAYS_INLINE bool bz_brief_grab_(struct bz_lock *l)
+{
+    uint32_t seen = BZ_LOCK_FREE;
+    return bz_cas_strong_acq_rlx(&l->word, &seen, BZ_LOCK_HELD); /* [A] */
+}
+
 /* Take the lock on the slow path: spin, then sleep and retry. */
 void bz_brief_wait(struct bz_lock *l, const struct bz_os *os);
 
@@ -43,7 +49,7 @@ static BZ_ALWAYS_INLINE void bz_brief_take(struct bz_lock *l, const struct bz_os
     bz_lock_about_to_wait_(l);
     bz_os_delay(os, BZ_OS_AT_LOCK);
     bz_self_hold();
-    if (BZ_UNLIKELY(!bz_lock_grab_(l))) /* [A] */
+    if (BZ_UNLIKELY(!bz_brief_grab_(l)))
         bz_brief_wait(l, os);
     bz_lock_taken_(l);
 }

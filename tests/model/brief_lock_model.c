@@ -2,7 +2,6 @@
  * brief_lock_model.c - os/brief_lock.h: a lock that is dropped by a store.
  *
  *   covers: src/os/brief_lock.h src/os/brief_lock.c
- *   needs: src/os/lock.c src/os/self.c
  *   defines: BZ_BRIEF_SPINS=1
  *
  * The lock guards a plain field. Two holders at once, or a holder that does not see the writes of the last one, are a

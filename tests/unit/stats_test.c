@@ -364,7 +364,7 @@ TEST(stats, every_figure_has_its_line)
     }
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
         lines++;
-    CHECK_EQ(lines, figures + 1); /* and the backend */
+    CHECK_EQ(lines, figures + 1);                                  /* and the backend */
     CHECK_EQ(blitz_stats_format(&s, small, sizeof small), length); /* cut, and says so */
     CHECK_EQ(strlen(small), sizeof small - 1);
     CHECK_EQ(blitz_stats_format(&s, NULL, 0), length);
