@@ -243,16 +243,22 @@ static BZ_ALWAYS_INLINE int wait_for(struct bz_op *op, const char *what, blitz_d
     return err;
 }
 
-/* A receive waits often: if `code` is a constant, everything is inline. */
+/* The same, not inline: a caller that need not wait saves fewer registers. */
+static BZ_NOINLINE int wait_for_any(struct bz_op *op, const char *what, blitz_deadline until)
+{
+    return wait_for(op, what, until);
+}
+
+/* `code` is op->code, perhaps a constant. A receive waits often: then its wait is inline. */
 static BZ_ALWAYS_INLINE int64_t run_by_readiness(struct bz_op *op, enum bz_op_code code,
                                                  const char *what, blitz_deadline until)
 {
     struct bz_wake next;
-    bool is_inline = __builtin_constant_p(code);
-    while (!(is_inline ? bz_ready_try_as(op, code, &next) : bz_ready_try(op, &next))) {
-        if (BZ_UNLIKELY(until == 0)) /* then next is empty, here and below */
+    while (!bz_ready_try_as(op, code, &next)) { /* then next is empty */
+        if (BZ_UNLIKELY(until == 0))
             return try_once(op);
-        int err = wait_for(op, what, until);
+        int err =
+            __builtin_constant_p(code) ? wait_for(op, what, until) : wait_for_any(op, what, until);
         if (BZ_UNLIKELY(err != 0))
             return err;
     }
