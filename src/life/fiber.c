@@ -17,16 +17,11 @@
 #include "life/stacks.h"
 #include "os/forked.h"
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/now.h"
 #include "proc/place.h"
 #include "proc/state.h"
-
-struct bz_fiber {
-    struct bz_task task;
-    int (*fn)(void *arg);
-    void *arg;
-};
 
 #if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
 static_assert(sizeof(struct bz_fiber) <= 128, "the smallest class of tasks.c");
@@ -37,9 +32,7 @@ static_assert(sizeof(struct bz_fiber) <= 128, "the smallest class of tasks.c");
 static BZ_NOINLINE enum bz_ran fiber_run(struct bz_task *t)
 {
     BZ_STOP_EXCEPTIONS();
-    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
-    t->result = f->fn(f->arg);
-    bz_locals_end(t);
+    bz_fiber_call(t);
     return BZ_RAN_DONE;
 }
 
@@ -110,8 +103,9 @@ static BZ_ALWAYS_INLINE void init_lasting(struct bz_task *t, struct bz_runtime *
     bz_list_init(&t->joiners);
 }
 
-void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
-                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
+/* Set all fields but the word. */
+static void fill_in(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                    const blitz_spawn_opts *opts, unsigned traits)
 {
     bz_task_init_watch(t);
     init_lasting(t, rt, ops);
@@ -120,6 +114,12 @@ void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task
     t->marks = 0;
     t->result = 0;
     t->born = bz_age_here(rt);
+}
+
+void bz_task_init(struct bz_task *t, struct bz_runtime *rt, const struct bz_task_ops *ops,
+                  const blitz_spawn_opts *opts, unsigned traits, unsigned refs)
+{
+    fill_in(t, rt, ops, opts, traits);
     bz_word_init(&t->word, BZ_SCHEDULED, refs); /* last: from here on it can be found */
 }
 
@@ -176,10 +176,14 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
     return 0;
 }
 
-/* No header is ready: prepare one, and twice as many each time. So a proc that spawns one task before it sleeps prepares
- * no more than that. False: there is no memory, or spawns here take the slow path. */
-static BZ_NOINLINE bool fill_stash(struct bz_runtime *rt, struct bz_task_home *h)
+/* If no header is ready, prepare one, and twice as many each time. So a proc that spawns one task before it sleeps
+ * prepares no more than that. False: there is no memory, or spawns here take the slow path. */
+static bool make_ready(struct bz_runtime *rt, struct bz_task_home *h)
 {
+    if (h->id_next == h->id_end)
+        bz_task_ids_refill(h);
+    if (h->stash.count > 0)
+        return true;
     enum { FILL_MAX = 32 };
     unsigned count = 0, max = h->stash.max < h->stash.fill ? h->stash.max : h->stash.fill;
     h->stash.fill = 2 * max < FILL_MAX ? 2 * max : FILL_MAX;
@@ -191,45 +195,6 @@ static BZ_NOINLINE bool fill_stash(struct bz_runtime *rt, struct bz_task_home *h
         (void)!bz_task_stash(h, t); /* it was empty */
     }
     return count > 0;
-}
-
-/* The common case: a task spawns another, without options, and a header is ready. False: nothing was done, or the
- * runtime is shutting down: take the slow path. A ready header has the values that bz_task_init would write. A runtime
- * with a limit on tasks, or of the plain form, has no ready headers. */
-static BZ_ALWAYS_INLINE bool spawn_near(struct bz_machine *m, int (*fn)(void *arg), void *arg,
-                                        blitz_task **out)
-{
-    struct bz_proc *p = m->proc;
-    struct bz_runtime *rt = m->rt;
-    if (BZ_UNLIKELY(p == NULL || bz_trace_is_on() || !bz_monitor_is_up(rt) || bz_is_short(rt)))
-        return false;
-    struct bz_task *t = bz_task_unstash(&p->tasks);
-    if (BZ_UNLIKELY(t == NULL)) {
-        if (!fill_stash(rt, &p->tasks))
-            return false;
-        t = bz_task_unstash(&p->tasks);
-    }
-    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
-    f->fn = fn;
-    f->arg = arg;
-    t->name = NULL;
-    t->marks = 0;
-    t->traits = 0;
-    t->result = 0;
-    t->born = bz_age_now(&rt->clock);
-    bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
-    if (BZ_UNLIKELY(!bz_live_spawn_near(&rt->tasks.live, &p->tasks.live))) {
-        abandon(t, bz_task_refs(out));
-        return false;
-    }
-    if (out != NULL)
-        *out = (blitz_task *)t;
-    BZ_PROBE(spawn, t->id, 0);
-    bz_entry old = bz_load_relaxed(&p->next);      /* relaxed: ours to touch */
-    bz_store_relaxed(&p->next, bz_entry_first(t)); /* relaxed: likewise */
-    if (old != 0)
-        bz_place_evicted(m, old);
-    return true;
 }
 
 static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
@@ -244,7 +209,12 @@ static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
     f->arg = arg;
-    bz_task_init(t, rt, &bz_fiber_ops, opts, bz_reserve_traits(rt), bz_task_refs(out));
+    unsigned traits = bz_reserve_traits(rt);
+    fill_in(t, rt, &bz_fiber_ops, opts, traits);
+    if (opts == NULL && traits == 0 && rt->tasks.max == 0)
+        bz_word_init_simple(&t->word, bz_task_refs(out));
+    else
+        bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
     return bz_task_start(t, opts, out);
 }
 
@@ -286,16 +256,88 @@ static BZ_NOINLINE int spawn_slowly(int (*fn)(void *arg), void *arg, const blitz
     return err;
 }
 
+/* The runtime is shutting down. */
+static BZ_NOINLINE int spawn_refused(struct bz_machine *m, struct bz_task *t, blitz_task **out)
+{
+    bz_live_refused(&m->rt->tasks.live, &m->proc->tasks.live);
+    abandon(t, bz_task_refs(out));
+    bz_leave_on(m, BZ_IN_USER);
+    return -ESHUTDOWN;
+}
+
+static BZ_NOINLINE int spawn_evicts(struct bz_machine *m, bz_entry old)
+{
+    if (bz_entry_tag(old) != BZ_ENTRY_FIRST || !bz_fresh_keep(m, old))
+        bz_place_evicted(m, old);
+    bz_leave_on(m, BZ_IN_USER);
+    return 0;
+}
+
+/* True if a header is ready, and no rare case holds. In the runtime, with a proc. */
+static BZ_ALWAYS_INLINE bool is_ready(struct bz_runtime *rt, const struct bz_task_home *h)
+{
+    return !bz_monitor_is_down(rt) && BZ_LIKELY(h->stash.count != 0) &&
+           BZ_LIKELY(h->id_next != h->id_end);
+}
+
+/* Spawn with a header that is ready: it has the values that bz_task_init would write, except for these. The caller has
+ * entered the runtime; leave it. */
+static BZ_ALWAYS_INLINE int spawn_ready(struct bz_machine *m, struct bz_proc *p,
+                                        int (*fn)(void *arg), void *arg, blitz_task **out)
+{
+    struct bz_runtime *rt = m->rt;
+    struct bz_task *t = bz_task_unstash(&p->tasks);
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    f->fn = fn;
+    f->arg = arg;
+    t->name = NULL;
+    t->marks = 0;
+    t->traits = 0;
+    t->born = bz_age_now(&rt->clock);
+    bz_word_init_simple(&t->word, bz_task_refs(out));
+    if (BZ_UNLIKELY(!bz_live_spawn_is_open(&rt->tasks.live, &p->tasks.live)))
+        return spawn_refused(m, t, out);
+    if (out != NULL)
+        *out = (blitz_task *)t;
+    BZ_PROBE(spawn, t->id, 0);
+    bz_entry old = bz_load_relaxed(&p->next);      /* relaxed: ours to touch */
+    bz_store_relaxed(&p->next, bz_entry_first(t)); /* relaxed: likewise */
+    if (old != 0)
+        return spawn_evicts(m, old);
+    bz_leave_on(m, BZ_IN_USER);
+    return 0;
+}
+
+/* A spawn has entered the runtime and found a rare case. */
+static BZ_NOINLINE int spawn_within(int (*fn)(void *arg), void *arg, blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    if (!bz_retake_enter_again(&m->taken))
+        bz_proc_lost(m);
+    struct bz_proc *p = m->proc;
+    if (p != NULL && bz_monitor_is_up(m->rt) && bz_is_usual() && make_ready(m->rt, &p->tasks) &&
+        is_ready(m->rt, &p->tasks))
+        return spawn_ready(m, p, fn, arg, out);
+    int err = spawn_anyhow(fn, arg, NULL, out);
+    bz_leave_on(m, BZ_IN_USER);
+    return err;
+}
+
+/*
+ * The common case: a task spawns another, without options, and a header is ready. A runtime with a limit on tasks, or of
+ * the plain form, has no ready headers. All other cases are calls at the end, so that the common one saves no registers.
+ */
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
     struct bz_machine *m = bz_machine_self();
-    if (BZ_UNLIKELY(m == NULL || opts != NULL || fn == NULL || !bz_retake_is_usual(&m->taken)))
+    if (BZ_UNLIKELY(opts != NULL) || BZ_UNLIKELY(fn == NULL) || BZ_UNLIKELY(m == NULL) ||
+        BZ_UNLIKELY(!bz_retake_is_away(&m->taken)))
         return spawn_slowly(fn, arg, opts, out);
-    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
-        bz_proc_lost(m);
-    int err = BZ_LIKELY(spawn_near(m, fn, arg, out)) ? 0 : spawn_anyhow(fn, arg, opts, out);
-    bz_leave_on(m, BZ_IN_USER);
-    return err;
+    bool is_in = bz_retake_enter_usual(&m->taken);
+    struct bz_proc *p = m->proc;
+    if (BZ_LIKELY(is_in && p != NULL) && BZ_LIKELY(is_ready(m->rt, &p->tasks)))
+        return spawn_ready(m, p, fn, arg, out);
+    return spawn_within(fn, arg, out);
 }
 
 /* ---- the current task ---- */

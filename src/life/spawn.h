@@ -7,6 +7,14 @@
 #include "proc/state.h"
 
 extern const struct bz_task_ops bz_fiber_ops;
+
+/* A task that calls a function. */
+struct bz_fiber {
+    struct bz_task task;
+    int (*fn)(void *arg);
+    void *arg;
+};
+
 /* The runtime for a new task, or NULL. For all functions that create tasks. */
 struct bz_runtime *bz_runtime_for(const blitz_spawn_opts *opts);
 
@@ -46,6 +54,14 @@ static inline void bz_locals_end(struct bz_task *t)
 {
     if (t->locals != NULL)
         bz_locals_destroy(t);
+}
+
+/* Call the function of a fiber, in the task. The caller's frame stops C++ exceptions: life/escape.h. */
+static BZ_ALWAYS_INLINE void bz_fiber_call(struct bz_task *t)
+{
+    struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
+    t->result = f->fn(f->arg);
+    bz_locals_end(t);
 }
 
 #endif

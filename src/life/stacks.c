@@ -15,6 +15,7 @@
 #include "proc/state.h"
 
 #include "base/log.h"
+#include "base/unusual.h"
 #include "life/stacks.h"
 #include "proc/place.h"
 
@@ -40,9 +41,10 @@ void bz_guests_share(struct bz_runtime *rt)
 
 void bz_shortage_begins(struct bz_runtime *rt)
 {
-    if (bz_is_short(rt))
+    if (bz_is_short(rt) ||
+        bz_xchg_relaxed(&rt->tasks.is_short, 1) != 0) /* relaxed: [S]'s fences order it */
         return;
-    bz_store_relaxed(&rt->tasks.is_short, 1); /* relaxed: [S]'s fences order it */
+    bz_unusual_begin();
     bz_guests_share(rt);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
@@ -78,6 +80,12 @@ static struct bz_stack_cache *cache_here(struct bz_runtime *rt, struct bz_stack_
     return own;
 }
 
+void bz_shortage_ends(struct bz_runtime *rt)
+{
+    if (bz_xchg_relaxed(&rt->tasks.is_short, 0) != 0) /* relaxed: a hint */
+        bz_unusual_end();
+}
+
 /* A stack was taken while stacks are short. If there is another one, the shortage is over. */
 static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
 {
@@ -87,7 +95,7 @@ static void review_shortage(struct bz_runtime *rt, enum bz_stack_class class)
         return;
     bz_stack_cache_init(&own, &rt->stacks);
     if (bz_stack_take(&own, class, &s) == 0) {
-        bz_store_relaxed(&rt->tasks.is_short, 0); /* relaxed: a hint */
+        bz_shortage_ends(rt);
         bz_stack_give(&own, s);
     }
     bz_stack_cache_fini(&own);

@@ -23,6 +23,8 @@ static inline unsigned bz_reserve_traits(struct bz_runtime *rt)
 void bz_machine_share_stacks(struct bz_machine *m);
 /* Make sure of a spare stack; false if none is available. */
 BZ_MUST_USE bool bz_machine_has_spare(struct bz_machine *m);
+/* Stacks are not short any more, or the runtime ends. */
+void bz_shortage_ends(struct bz_runtime *rt);
 /* Take the stack for a task whose class differs from the runtime's, or give it back if the task
  * does not start. Any thread. */
 BZ_MUST_USE int bz_task_take_stack(struct bz_task *t);

@@ -15,7 +15,10 @@
  * the walker's load and its CAS, it is just another live task.
  *
  * So the last reference must be dropped by a read-modify-write: "I have the only one, so no other thread
- * can get another" is not true here. (An end and the drop of its references are one step, word.c.)
+ * can get another" is not true here. (An end and the drop of its references are one step, word.c.) There is one
+ * exception. In a brief section (queue/retake.h) there is no walk, and a joiner that has run its child drops the last
+ * references by a plain store. A walk begins with a barrier and waits for the brief sections of all machines; until
+ * its end there are no others.
  *
  * A proc keeps some headers of fibers that ended on it, of any owner, so that a spawn there
  * writes only the new fields. They return to their slabs when its machine goes to sleep.
@@ -44,6 +47,8 @@
 #include <errno.h>
 
 #include "base/check.h"
+#include "base/unusual.h"
+#include "life/stacks.h"
 #include "proc/enter.h"
 #include "proc/state.h"
 
@@ -274,12 +279,29 @@ static void walk(struct bz_slab *s, const struct bz_os *os, bz_tasks_fn *fn, voi
     bz_slab_walk_end(&w);
 }
 
+/* From here to bz_unusual_end() no machine changes the word of a task by a plain store: retake.h [W]. */
+static void keep_words_still(struct bz_runtime *rt)
+{
+    bz_unusual_begin();
+    if (bz_is_plain(rt))
+        return;                   /* there are no brief sections */
+    bz_barrier_pay(&rt->barrier); /* retake.h [W] */
+    for (unsigned i = bz_machines_count(rt); i-- > 0;) {
+        struct bz_machine *m = bz_machines_at(rt, i);
+        if (m !=
+            bz_machine_self()) /* a check of ours may have failed there: then this is its dump */
+            bz_retake_outlast_brief(&m->taken);
+    }
+}
+
 void bz_tasks_each(struct bz_runtime *rt, bz_tasks_fn *fn, void *ctx)
 {
     struct bz_task_home *h;
+    keep_words_still(rt);
     for (unsigned i = 0; (h = home_at(rt, i)) != NULL; i++)
         for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
             walk(&h->slab[c], rt->os, fn, ctx);
+    bz_unusual_end();
 }
 
 static uint64_t bytes_in(struct bz_slab *s)
@@ -328,5 +350,6 @@ bool bz_tasks_close(struct bz_runtime *rt)
 
 void bz_tasks_fini(struct bz_runtime *rt)
 {
+    bz_shortage_ends(rt);
     each_slab(rt, fini_one);
 }

@@ -51,6 +51,7 @@
 
 #include "life/deadlines.h"
 #include "proc/ask.h"
+#include "proc/fresh.h"
 #include "proc/place.h"
 #include "proc/state.h"
 
@@ -119,6 +120,7 @@ static bool has_work(struct bz_proc *p)
 {
     struct bz_batch *h = &p->batch;
     return bz_runq_count(&p->ring) > 0 || p->seen.next != 0 || !bz_inbox_is_empty(&p->inbox) ||
+           bz_fresh_count(p) > 0 ||
            bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count); /* relaxed: hints */
 }
 

@@ -68,6 +68,7 @@
 #include "life/deadlines.h"
 #include "observe/dump.h"
 #include "proc/batch.h"
+#include "proc/fresh.h"
 #include "proc/place.h"
 #include "proc/state.h"
 #include "sched/reap.h"
@@ -114,7 +115,7 @@ static bool has_private(struct bz_proc *p, const struct bz_monitor_seen *before)
 {
     struct bz_batch *h = &p->batch;
     /* relaxed: hints; verified once access is granted */
-    bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count);
+    bool has_hand = bz_load_relaxed(&h->at) < bz_load_relaxed(&h->count) || bz_fresh_count(p) > 0;
     return has_hand || (p->seen.next != 0 && p->seen.next == before->next);
 }
 
@@ -255,7 +256,7 @@ static bool ask_the_stuck(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 /* Move the private entries of its machine to the injector. */
 static void take_from(struct bz_runtime *rt, struct bz_proc *p)
 {
-    bz_entry out[BZ_BATCH_MAX + 1];
+    bz_entry out[BZ_PRIVATE_MAX];
     struct bz_retake *taken = &bz_proc_machine(rt, p->seen.word)->taken;
     /* acquire: the same machine still holds it, with all its entries */
     bool may = bz_retake_may(taken) && bz_load_acquire(&p->state) == p->seen.word;

@@ -34,6 +34,7 @@
 #include "observe/view.h"
 #include "os/look.h"
 #include "os/sigquit.h"
+#include "proc/fresh.h"
 #include "proc/state.h"
 
 enum { GROUPS = 512, GROUPS_FEW = 4, LINE_MAX_BYTES = 320 };
@@ -162,7 +163,7 @@ static void say_proc(struct dump *d, struct bz_proc *p)
     say(d, "  proc %u: %s; queued %u, next %d, in hand %u; %s; %u tasks run", p->index,
         proc_state(state, sizeof state, p), bz_runq_count(&p->ring),
         bz_load_relaxed(&p->next) != 0, /* relaxed: as above */
-        count > at ? count - at : 0, timer_text(timer, p, d->now),
+        (count > at ? count - at : 0) + bz_fresh_count(p), timer_text(timer, p, d->now),
         bz_load_relaxed(&p->tick)); /* relaxed: as above */
 }
 

@@ -218,7 +218,7 @@ static void drop_left(bz_entry e)
 
 void bz_drop_tombstones_left(struct bz_runtime *rt)
 {
-    bz_entry e, batch[BZ_BATCH_MAX + 1];
+    bz_entry e, batch[BZ_PRIVATE_MAX];
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         while ((e = bz_runq_take(&p->ring)) != 0)

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 
+#include "life/escape.h"
 #include "life/finish.h"
 #include "life/handle.h"
 #include "life/joiner.h"
@@ -20,27 +21,8 @@
 #include "proc/ask.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "sched/loop.h"
-
-/* Complete a fiber that its joiner has run, with the joiner's handle. In the runtime, on m. */
-static BZ_ALWAYS_INLINE void end_claimed(struct bz_machine *m, struct bz_task *t)
-{
-    struct bz_runtime *rt = m->rt;
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    enum bz_exit is = bz_word_exit(&t->word, 2); /* the scheduler's and the handle's */
-    bool is_let_out = (is == BZ_EXIT_LAST && m->proc != NULL && bz_task_is_kept(m, t)) ||
-                      (is == BZ_EXIT_DONE && m->proc != NULL && rt->tasks.max == 0);
-    if (BZ_LIKELY(is_let_out)) {
-        bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-        bz_live_end_near(&rt->tasks.live, &m->proc->tasks.live);
-        return;
-    }
-    if (is == BZ_EXIT_TELL)
-        bz_task_wake_joiners(t, 2);
-    else if (is == BZ_EXIT_LAST)
-        t->ops->drop(t);
-    bz_task_strike(rt);
-}
 
 /* ---- joining, as a request ---- */
 
@@ -177,79 +159,227 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
     return 0;
 }
 
-/* Take t out of the `next` slot, or leave a tombstone in the ring or the injector: claim.c. Return false if it is in the
- * batch, or another worker has started it. In the runtime, on p. */
-static BZ_ALWAYS_INLINE bool claim_near(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
-{
-    bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
-    if (BZ_UNLIKELY(!is_next && bz_batch_left(&p->batch) != 0) ||
-        BZ_UNLIKELY(!bz_word_claim(&t->word, is_next ? 0 : 1)))
-        return false;
-    if (is_next)
-        bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
-    else if (BZ_UNLIKELY(--p->tombstones == 0))
-        bz_claim_tidy(m);
-    bz_count(&p->counters, claimed);
-    return true;
-}
+/* ---- the common join: the child is a simple fiber that has not started ---- */
 
-/*
- * The common join: the child is a fiber with default options that has not started. Claim it, call it and end it
- * with one entry into the runtime before the call and one after it. The steps are those of claim.c and of
- * bz_task_complete().
- * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
- */
-static BZ_ALWAYS_INLINE bool join_near(struct bz_machine *m, struct bz_task *t, int *result)
+/* True if the calling task may run a child on its stack by the fast path. In the runtime. */
+static BZ_ALWAYS_INLINE bool may_run_child(struct bz_machine *m)
 {
     struct bz_task *me = m->current;
-    if (bz_word_is_started(&t->word))
-        return false; /* a hint; it is checked again in the runtime */
-    if (BZ_UNLIKELY(me == NULL || !bz_retake_is_usual(&m->taken) || bz_trace_is_on() ||
-                    bz_load_relaxed(bz_asked_of(&m->deque.ends)) != 0 || /* relaxed: a hint */
-                    !bz_deque_is_surely_empty(&m->deque) || (me->marks & BZ_MARK_LOCKED)))
-        return false;
-    if (BZ_UNLIKELY(t->rt != m->rt || t->ops != &bz_fiber_ops || t->traits != 0 ||
-                    !bz_claim_has_room(m)))
-        return false;
-    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
-        bz_proc_lost(m);
-    struct bz_proc *p = m->proc;
-    BZ_ASSERT(p == NULL || !p->is_plain); /* bz_retake_is_usual: it has barriers */
-    if (BZ_UNLIKELY(p == NULL) || !claim_near(m, p, t)) {
-        bz_leave_on(m, BZ_IN_USER);
-        return false;
-    }
+    return BZ_LIKELY(bz_load_relaxed(bz_asked_of(&m->deque.ends)) == 0) && /* relaxed: a hint */
+           BZ_LIKELY(bz_deque_is_surely_empty(&m->deque)) && BZ_LIKELY(me != NULL) &&
+           BZ_LIKELY(!(me->marks & BZ_MARK_LOCKED)) && BZ_LIKELY(bz_claim_has_room(m));
+}
+
+/* The calling task has claimed t and goes on as t. In the runtime. */
+static BZ_ALWAYS_INLINE void become(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+{
+    struct bz_task *me = m->current;
+    bz_count(&p->counters, claimed);
     bz_wait_enter_child_by(me, t, false);
     bz_watch_end(m, me);
     bz_watch_begin(m, t);
     BZ_PROBE(claim, t->id, me->id);
     m->current = t;
-    bz_leave_on(m, BZ_IN_USER);
-    (void)!bz_run_child(t); /* a fiber ends when it returns */
-    m = bz_machine_self();  /* the child may have moved to another machine */
-    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
-        bz_proc_lost(m);
-    bz_watch_jobs(m, t, NULL, false);
-    m->current = me;
-    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
-        bz_locked_end(m);
-    bz_watch_end(m, t);
-    bz_watch_begin(m, me);
-    bz_wait_leave_by(me, false);
-    if (result != NULL)
-        *result = bz_task_result(t);
-    end_claimed(m, t);
-    bz_leave_on(m, BZ_IN_USER);
+}
+
+/* Take t out of the fresh list. False: it is not there, or another proc wants work: nothing was done. */
+static BZ_ALWAYS_INLINE bool claim_fresh(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+{
+    uintptr_t at;
+    /* relaxed: a guess; fresh.c I2 holds for tasks that have not begun */
+    if (bz_load_relaxed(&t->word) != BZ_WORD_FRESH_ALONE || !bz_fresh_has(p, t, &at) ||
+        BZ_UNLIKELY(!bz_idle_is_quiet(&m->rt->idle)) || !may_run_child(m) ||
+        BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
+        return false;
+    bz_fresh_take(p, at);
     return true;
 }
 
-int blitz_task_join(blitz_task *t, int *result, blitz_deadline until)
+/* Take t out of the `next` slot. False: it is not there, or is no simple task of ours; nothing was done. */
+static BZ_ALWAYS_INLINE bool claim_next(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
 {
+    if (bz_load_relaxed(&p->next) != bz_entry_first(t) || /* relaxed: ours to touch */
+        !may_run_child(m) || BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
+        return false;
+    bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
+    return true;
+}
+
+/* Claim t if only this proc knows it, and go on as t. False: nothing was done. */
+static BZ_ALWAYS_INLINE bool claim_near(struct bz_machine *m, struct bz_task *t)
+{
+    bool is_in = bz_retake_enter_usual(&m->taken);
+    struct bz_proc *p = m->proc;
+    if (BZ_LIKELY(is_in && p != NULL && t != NULL) &&
+        (claim_next(m, p, t) || claim_fresh(m, p, t))) {
+        become(m, p, t);
+        bz_leave_on(m, BZ_IN_USER);
+        return true;
+    }
+    bz_leave_on(m, BZ_IN_USER);
+    return false;
+}
+
+/* Test builds: the calling task is `me` again. A failed check dumps all tasks, so this is no part of a brief section. */
+static BZ_ALWAYS_INLINE void watch_back(struct bz_task *me, struct bz_task *t)
+{
+#if defined(BZ_WATCH)
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
+    bz_watch_jobs(m, t, NULL, false);
+    bz_watch_end(m, t);
+    bz_watch_begin(m, me);
+    bz_leave_on(m, was);
+#else
+    (void)me;
+    (void)t;
+#endif
+}
+
+/* Complete a child that its joiner has run, with the joiner's handle. */
+static BZ_NOINLINE void end_in_full(struct bz_task *me, struct bz_task *t)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter_as(&was);
+    m->current = me;
+    if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
+        bz_locked_end(m);
+    bz_wait_leave_by(me, false);
+    bz_task_complete(t, 2); /* the scheduler's and the handle's */
+    bz_leave_on(m, was);
+}
+
+/* The header has no references any more, and does not fit into the stash. In a brief section. */
+static BZ_NOINLINE void drop_at_length(struct bz_machine *m, struct bz_task *t)
+{
+    bz_retake_lengthen(&m->taken);
+    t->ops->drop(t);
+}
+
+/*
+ * The same if only the joiner refers to the child, by a plain store: word.c.
+ * Returns: false: other threads refer to it, or another rare case: use end_in_full(), which does the same steps.
+ */
+static BZ_ALWAYS_INLINE bool end_alone(struct bz_task *me, struct bz_task *t)
+{
+    struct bz_machine *m = bz_machine_self(); /* the child may have moved to another machine */
+    bool is_brief = bz_retake_enter_brief(&m->taken);
+    struct bz_proc *p = m->proc;
+    if (BZ_UNLIKELY(!is_brief || p == NULL || (t->marks & BZ_MARK_LOCKED)))
+        goto leave;
+    struct bz_runtime *rt = m->rt;
+    m->current = me;
+    bz_store_relaxed(&me->wait, 0); /* relaxed: wait.h [L] */
+    bz_wait_order_by(false);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    /* relaxed: wait.h [L] */
+    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) ||
+        BZ_UNLIKELY(!bz_word_exit_alone(&t->word)))
+        goto leave;
+    if (BZ_UNLIKELY(!bz_task_stash(&p->tasks, t)))
+        drop_at_length(m, t);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (BZ_UNLIKELY(bz_live_end_is_watched(&rt->tasks.live, &p->tasks.live))) {
+        bz_retake_lengthen(&m->taken);
+        bz_live_look(&rt->tasks.live);
+    }
+    bz_leave_on(m, BZ_IN_USER);
+    return true;
+leave:
+    bz_leave_on(m, BZ_IN_USER);
+    return false;
+}
+
+/* Run a child that was claimed, end it, and give the handle up. In user code. The frame stops exceptions. */
+static BZ_ALWAYS_INLINE int run_and_end(struct bz_task *me, struct bz_task *t)
+{
+    if (bz_eh_is_used())
+        (void)!bz_run_apart(t); /* a fiber ends when it returns */
+    else
+        bz_fiber_call(t);
+    int result = t->result;
+    watch_back(me, t);
+    if (BZ_UNLIKELY(!end_alone(me, t)))
+        end_in_full(me, t);
+    return result;
+}
+
+/* The child is in a public queue. If the joiner has many children, the oldest are probably at the front: take some of
+ * them back. If that did not bring t, do not try again for a while. */
+static bool claim_gathered(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+{
+    enum { MISSED = 64 };
+    if (bz_fresh_count(p) > 0 && !bz_idle_is_quiet(&m->rt->idle))
+        bz_fresh_publish(m);
+    if (bz_fresh_count(p) > 0 || --p->gather_in > 0)
+        return false;
+    bool is_here = bz_fresh_gather(m) && claim_fresh(m, p, t);
+    p->gather_in = is_here ? 1 : MISSED;
+    return is_here;
+}
+
+/* Claim t if it is in the ring or the injector, and leave a tombstone there: claim.c. Return false if it is in the
+ * batch, or another worker has started it. In the runtime, on p. */
+static BZ_ALWAYS_INLINE bool claim_queued(struct bz_machine *m, struct bz_proc *p,
+                                          struct bz_task *t)
+{
+    bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
+    if (BZ_UNLIKELY(is_next || bz_batch_left(&p->batch) != 0) ||
+        BZ_UNLIKELY(!bz_word_claim(&t->word, 1)))
+        return false;
+    if (BZ_UNLIKELY(--p->tombstones == 0))
+        bz_claim_tidy(m);
+    return true;
+}
+
+/*
+ * The common join of a child that is in the ring: one entry into the runtime before the call and one after it.
+ * Returns: true: it ran, ended, and the handle is given up. False: nothing was done.
+ */
+static bool join_queued(struct bz_machine *m, struct bz_task *t, int *result)
+{
+    if (bz_word_is_started(&t->word) || t->rt != m->rt || t->ops != &bz_fiber_ops || t->traits != 0)
+        return false; /* started: a hint; it is checked again in the runtime */
+    bool is_in = bz_retake_enter_usual(&m->taken);
+    struct bz_proc *p = m->proc;
+    struct bz_task *me = m->current;
+    if (!is_in || p == NULL || !may_run_child(m) ||
+        (!claim_gathered(m, p, t) && !claim_queued(m, p, t))) {
+        bz_leave_on(m, BZ_IN_USER);
+        return false;
+    }
+    become(m, p, t);
+    bz_leave_on(m, BZ_IN_USER);
+    int is = run_and_end(me, t);
+    if (result != NULL)
+        *result = is;
+    return true;
+}
+
+static BZ_NOINLINE int join_by_int(struct bz_task *t, int *result, blitz_deadline until)
+{
+    BZ_STOP_EXCEPTIONS();
     struct bz_machine *m = bz_machine_self();
-    if (BZ_LIKELY(m != NULL) && BZ_LIKELY(t != NULL) && until == BLITZ_FOREVER &&
-        join_near(m, (struct bz_task *)t, result))
+    if (m != NULL && t != NULL && until == BLITZ_FOREVER && bz_retake_is_away(&m->taken) &&
+        join_queued(m, t, result))
         return 0;
-    return join((struct bz_task *)t, until, result, NULL);
+    return join(t, until, result, NULL);
+}
+
+int blitz_task_join(blitz_task *task, int *result, blitz_deadline until)
+{
+    BZ_STOP_EXCEPTIONS();
+    struct bz_machine *m = bz_machine_self();
+    struct bz_task *t = (struct bz_task *)task;
+    if (BZ_UNLIKELY(m == NULL || until != BLITZ_FOREVER || !bz_retake_is_away(&m->taken)))
+        return join_by_int(t, result, until);
+    struct bz_task *me = m->current;
+    if (!claim_near(m, t))
+        return join_by_int(t, result, until);
+    int is = run_and_end(me, t);
+    if (result != NULL)
+        *result = is;
+    return 0;
 }
 
 int blitz_task_join_ptr(blitz_task *t, void **out, blitz_deadline until)

@@ -23,13 +23,17 @@ void bz_warm_next(struct bz_machine *m)
     __builtin_prefetch(next->mark);
 }
 
-unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_BATCH_MAX + 1])
+unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_PRIVATE_MAX])
 {
     struct bz_batch *h = &p->batch;
-    unsigned n = 0;
+    unsigned n = 0, fresh = bz_load_relaxed(&p->fresh.count); /* relaxed: ours to touch */
     while (bz_batch_left(h) > 0)
         if ((out[n] = bz_batch_take_first(h)) != 0)
             n++;
+    for (unsigned i = 0; i < fresh; i++)
+        if ((out[n] = bz_get(&p->fresh.entry[i])) != 0)
+            n++;
+    bz_store_relaxed(&p->fresh.count, 0);          /* relaxed: likewise */
     if ((out[n] = bz_load_relaxed(&p->next)) != 0) /* relaxed: ours to touch */
         n++;
     bz_store_relaxed(&p->next, 0); /* relaxed: likewise */

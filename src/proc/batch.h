@@ -12,9 +12,9 @@ static inline unsigned bz_batch_left(struct bz_batch *h)
     return bz_load_relaxed(&h->count) - bz_load_relaxed(&h->at); /* relaxed: ours to touch */
 }
 
-/* batch.c: empty `next` and the batch into out[], oldest first. The caller must have access by
+/* batch.c: empty `next`, the batch and the fresh list into out[], oldest first. The caller must have access by
  * retake.h. Returns how many. */
-unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_BATCH_MAX + 1]);
+unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_PRIVATE_MAX]);
 /* Prefetch the stack of the task after the current one. In the runtime, with a proc. */
 void bz_warm_next(struct bz_machine *m);
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/own.h"
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "os/os.h"
@@ -59,7 +60,7 @@ static BZ_ALWAYS_INLINE void bz_live_fence(const struct bz_live *l)
 static BZ_ALWAYS_INLINE void bz_live_bump(bz_atomic(uint64_t) *count, bool is_mine)
 {
     if (is_mine)
-        bz_store_release(count, bz_load_relaxed(count) + 1); /* relaxed: we write it; live.c [C] */
+        bz_own_add_release(count, 1); /* live.c [C] */
     else
         bz_fetch_add_release(count, 1); /* live.c [C] */
 }
@@ -80,16 +81,14 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn(struct bz_live *l,
     return false;
 }
 
-/* The same on a proc, where there are barriers: the fast path of a spawn. */
-BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn_near(struct bz_live *l,
-                                                            struct bz_live_count *mine)
+/* The same on a proc, where there are barriers: the fast path of a spawn. False: the caller must call
+ * bz_live_refused(), and the task must not run. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_spawn_is_open(struct bz_live *l,
+                                                               struct bz_live_count *mine)
 {
     bz_live_bump(&mine->spawned, true);
-    bz_compiler_barrier();                                     /* live.c [S] */
-    if (BZ_LIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_OPEN)) /* relaxed: [S] */
-        return true;
-    bz_live_refused(l, mine);
-    return false;
+    bz_compiler_barrier();                                        /* live.c [S] */
+    return BZ_LIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_OPEN); /* relaxed: [S] */
 }
 
 /* Count a task out: it has done everything. If it was the last one of a stopping runtime, the thread that waits for
@@ -103,14 +102,14 @@ static BZ_ALWAYS_INLINE void bz_live_end(struct bz_live *l, struct bz_live_count
         bz_live_look(l);
 }
 
-/* The same on a proc, where there are barriers: the fast path of a join. */
-static BZ_ALWAYS_INLINE void bz_live_end_near(struct bz_live *l, struct bz_live_count *mine)
+/* The same on a proc, where there are barriers: the fast path of a join. True: the caller must call bz_live_look(). */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_live_end_is_watched(struct bz_live *l,
+                                                                struct bz_live_count *mine)
 {
     bz_live_bump(&mine->ended, true);
     bz_compiler_barrier(); /* live.c [E] */
     /* relaxed: [E], and bz_live_look fences first */
-    if (BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED))
-        bz_live_look(l);
+    return BZ_UNLIKELY(bz_load_relaxed(&l->stage) == BZ_LIVE_CLOSED);
 }
 
 /* Refuse spawns from now on. Every task that got in can then be found. One thread at a time. */

@@ -14,6 +14,13 @@ static inline bool bz_monitor_is_up(struct bz_runtime *rt)
     return BZ_LIKELY(bz_load_relaxed(&rt->monitor.state) >= BZ_MONITOR_UP) || bz_monitor_raise(rt);
 }
 
+/* The same without starting it: true if it is not up now. */
+static BZ_ALWAYS_INLINE bool bz_monitor_is_down(struct bz_runtime *rt)
+{
+    /* relaxed: monitor.c [S] */
+    return BZ_UNLIKELY(bz_load_relaxed(&rt->monitor.state) < BZ_MONITOR_UP);
+}
+
 /* True if tasks have kept a proc for too long, or machines without a proc still run a hog. */
 static inline bool bz_monitor_sees_hogs(struct bz_runtime *rt)
 {

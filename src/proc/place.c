@@ -26,6 +26,7 @@
  *
  */
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
 #include "proc/state.h"
@@ -130,8 +131,26 @@ static bool is_urgent(struct bz_runtime *rt, bz_entry e)
     return BZ_UNLIKELY(bz_monitor_sees_hogs(rt)) && bz_entry_tag(e) == BZ_ENTRY_RESUMED;
 }
 
+/* Keep a first-run entry private if that delays no other proc: fresh.c. */
+static bool is_kept(struct bz_machine *m, bz_entry e)
+{
+    if (bz_entry_tag(e) != BZ_ENTRY_FIRST || m->proc->is_plain || bz_monitor_is_down(m->rt))
+        return false;
+    if (BZ_LIKELY(bz_fresh_keep(m, e)))
+        return true;
+    if (bz_fresh_count(m->proc) == BZ_FRESH_MAX && bz_idle_is_quiet(&m->rt->idle)) {
+        bz_fresh_publish_half(m);
+        return bz_fresh_keep(m, e);
+    }
+    if (bz_fresh_count(m->proc) > 0)
+        bz_fresh_publish(m); /* they come before e */
+    return false;
+}
+
 void bz_place_evicted(struct bz_machine *m, bz_entry e)
 {
+    if (is_kept(m, e))
+        return;
     if (BZ_LIKELY(!is_urgent(m->rt, e))) {
         bz_push_for_all(m, e);
         return;

@@ -129,7 +129,7 @@ void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
  * them to the injector. The monitor fires its timers. */
 void bz_proc_abandon(struct bz_proc *p)
 {
-    bz_entry e, out[BZ_BATCH_MAX + 1];
+    bz_entry e, out[BZ_PRIVATE_MAX];
     unsigned count = bz_batch_empty(p, out);
     struct bz_entries want_stack = p->want_stack;
     bz_entries_init(&p->want_stack);

@@ -39,6 +39,7 @@
  * share of the events.
  */
 #include "proc/batch.h"
+#include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
 #include "proc/state.h"
@@ -49,7 +50,8 @@ enum { ROUSE_NS = 200000 };
 static bool is_soon_done(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    unsigned count = bz_runq_queued_here(&p->ring) + bz_batch_left(&p->batch) + bz_next_is_set(p);
+    unsigned count = bz_runq_queued_here(&p->ring) + bz_batch_left(&p->batch) + bz_fresh_count(p) +
+                     bz_next_is_set(p);
     return bz_pace_takes_ns(&p->pace, count) <= ROUSE_NS && bz_monitor_is_up(m->rt);
 }
 

@@ -59,6 +59,13 @@ struct bz_batch {
     bz_atomic(uint32_t) at, count;           /* accessed like the entries; the monitor peeks */
 };
 
+/* First-run entries that only this proc knows: proc/fresh.c. Accessed like the batch. */
+enum { BZ_FRESH_MAX = 128, BZ_PRIVATE_MAX = BZ_BATCH_MAX + BZ_FRESH_MAX + 1 };
+struct bz_fresh {
+    bz_atomic(uint32_t) count;
+    bz_shared(bz_entry) entry[BZ_FRESH_MAX];
+};
+
 struct bz_proc {
     struct bz_runtime *rt;    /* constant */
     unsigned index;           /* constant */
@@ -75,6 +82,8 @@ struct bz_proc {
     uint32_t timers_at;          /* the tick of the next check of timers and inbox; likewise */
     struct bz_rng rng;           /* the machine's alone */
     unsigned tombstones; /* tombstones to leave until the next tidying; the machine's alone */
+    unsigned gather_in;  /* joins until the next bz_fresh_gather(); likewise */
+    struct bz_fresh fresh;
     struct bz_entries want_stack; /* fresh tasks that wait for a stack; the machine's alone */
     struct bz_inbox inbox;        /* tasks that must start here */
     struct bz_lock timer_lock;

@@ -44,7 +44,14 @@ bool bz_retake_ask(struct bz_retake *r)
 
 bool bz_retake_may(struct bz_retake *r)
 {
-    return bz_load_acquire(&r->where) != BZ_IN_RUNTIME; /* [A] [C] */
+    uint32_t where = bz_load_acquire(&r->where); /* [A] [C] */
+    return where != BZ_IN_RUNTIME && where != BZ_IN_BRIEF;
+}
+
+void bz_retake_outlast_brief(struct bz_retake *r)
+{
+    for (unsigned round = 0; bz_load_acquire(&r->where) == BZ_IN_BRIEF; round++) /* [W] [E] */
+        bz_os_relax(r->os, round);
 }
 
 void bz_retake_end(struct bz_retake *r, bool is_gone)

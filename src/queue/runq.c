@@ -90,6 +90,19 @@ unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max)
     }
 }
 
+unsigned bz_runq_take_first_runs(struct bz_runq *q, bz_entry *out, unsigned max)
+{
+    uint64_t tail = bz_load_relaxed(&q->tail); /* relaxed: we are its only writer, I2 */
+    uint64_t seen = bz_load_relaxed(&q->head); /* relaxed: a guess, the CAS decides */
+    unsigned most = handful(q, bz_runq_queued(seen, tail), max), n = 0;
+    for (; n < most; n++) {
+        out[n] = bz_get(bz_runq_slot(q, seen + n)); /* slots are ours to write: I2 */
+        if (bz_entry_tag(out[n]) != BZ_ENTRY_FIRST)
+            break;
+    }
+    return n > 0 && bz_runq_advance(q, seen, n) ? n : 0;
+}
+
 /* ---- thieves ---- */
 
 /* Phase 1. Returns how many were claimed, the first at *first; 0 if there is nothing to steal. */

@@ -134,6 +134,10 @@ static BZ_ALWAYS_INLINE bz_entry bz_runq_take_few(struct bz_runq *q, uint64_t mo
  */
 unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
 
+/* The same for the first-run entries at the front, up to the first entry of another kind. One attempt: 0 also if a thief
+ * came between. */
+unsigned bz_runq_take_first_runs(struct bz_runq *q, bz_entry *out, unsigned max);
+
 /* The ends of a lone ring, for its owner: bz_runq_rotate_lone. */
 struct bz_runq_ends {
     uint64_t head, tail;

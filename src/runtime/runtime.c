@@ -14,6 +14,7 @@
 
 #include "base/bits.h"
 #include "base/log.h"
+#include "base/unusual.h"
 #include "block/io.h"
 #include "life/escape.h"
 #include "life/spawn.h"
@@ -48,6 +49,8 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_atomic_init(&p->next, 0);
     bz_atomic_init(&p->batch.at, 0);
     bz_atomic_init(&p->batch.count, 0);
+    bz_atomic_init(&p->fresh.count, 0);
+    p->gather_in = 1;
     p->seen = (struct bz_monitor_seen){0};
     p->next_row = 0;
     p->tombstones = 1;
@@ -77,6 +80,8 @@ static int procs_new(struct bz_runtime *rt)
         bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
         return err;
     }
+    if (bz_is_plain(rt))
+        bz_unusual_begin(); /* the fast paths are not for it */
     bz_barrier_init(&rt->barrier, rt->os);
     bz_pool_init(&rt->pool, rt->os, &rt->alloc, rt->is.name, rt->is.threads_max, rt->proc_count);
     /* All but the first count as asleep: rousing one starts its thread. */
@@ -89,6 +94,8 @@ static int procs_new(struct bz_runtime *rt)
 
 static void procs_free(struct bz_runtime *rt)
 {
+    if (bz_is_plain(rt))
+        bz_unusual_end();
     bz_io_fini(rt);
     bz_machines_fini(rt);
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);

@@ -40,6 +40,7 @@
 #include "life/stacks.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
 #include "proc/state.h"
@@ -271,6 +272,8 @@ bz_entry bz_find_near(struct bz_machine *m)
     struct bz_proc *p = m->proc;
     uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
     bz_store_relaxed(&p->tick, tick);              /* relaxed: likewise */
+    if (bz_fresh_count(p) > 0)
+        bz_fresh_publish(m);
     if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0)) {
         bz_entry e = do_duties(m, tick);
         if (e != 0 || m->proc == NULL)

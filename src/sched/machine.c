@@ -212,9 +212,10 @@ enum { MAY_ROTATE = 1 };
 static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
 {
     struct bz_task *me = m->current, *t;
-    if (!bz_may_leave_quickly(m))
-        return false;
     struct bz_proc *p = m->proc;
+    if (BZ_UNLIKELY(p == NULL || (me->marks & BZ_MARK_LOCKED) ||
+                    !bz_deque_is_surely_empty(&m->deque)))
+        return false;
     if (MAY_ROTATE && p->ring.is_lone && (t = bz_quick_rotate(p, me)) != NULL) {
         bz_count(&p->counters, turns);
         bz_switch_to(m, t, NULL, me);
@@ -233,18 +234,25 @@ static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
     return true;
 }
 
+static BZ_NOINLINE void yield_unusually(struct bz_machine *m)
+{
+    if (!bz_retake_enter_again(&m->taken))
+        bz_proc_lost(m);
+    bz_yield();
+}
+
 void blitz_yield(void)
 {
     struct bz_machine *m = bz_machine_self();
     if (BZ_UNLIKELY(m == NULL || m->current == NULL))
         return; /* a plain thread */
-    if (BZ_UNLIKELY(!bz_retake_is_usual(&m->taken))) {
+    if (BZ_UNLIKELY(!bz_retake_is_away(&m->taken))) {
         bz_yield();
         return;
     }
     if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
-        bz_proc_lost(m);
-    if (!yield_quickly(m))
+        yield_unusually(m);
+    else if (!yield_quickly(m))
         bz_yield();
     bz_retake_leave(&bz_machine_self()->taken, BZ_IN_USER); /* on the machine that we are on now */
 }

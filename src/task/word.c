@@ -34,7 +34,12 @@
  * complete. If the exit finds joined set, it drops no reference, so that the task still exists
  * while its joiners are woken.
  *
- * Every step is a read-modify-write, even if it changes nothing.
+ * Every step is a read-modify-write, even if it changes nothing. The exception is exit_alone, a plain store by a joiner
+ * that has run its child. It compares the whole word first: two references, both the caller's, no cancel, no wake, no
+ * other joiner. Then no other thread may change the word, for these reasons. The task has returned, so no thread may
+ * borrow its handle any more: the join takes it. A walk over all tasks finds a task without a reference: there is none
+ * during a brief section. A canceller finds it through the wait of its joiner, and takes a reference under the
+ * joiner's lock: the joiner has ended that wait, and outlasted such cancellers.
  *
  * [T] step: word acq_rel -> step: word acq_rel
  *     A waker that only loaded the word would not publish its earlier writes, and the following run
@@ -47,6 +52,8 @@
  * [J] want_join: word acq_rel -> exit: word acq_rel
  *     an exit that must wake joiners sees the linked joiner; a refused joiner sees the writes of
  *     the task
+ * [A] exit_alone: word, a plain store -> try_ref
+ *     the end of the brief section publishes it: retake.h [E]
  * [P] init: word release -> try_ref: word acquire
  *     a thread that finds a task by its word sees its fields
  * [C] cancel: word release -> is_cancelled: word acquire

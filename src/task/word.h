@@ -9,7 +9,7 @@
  *
  *   life        idle, scheduled, running, complete
  *   flags       notified: woken while it ran; cancelled: asked to stop; started: has run; joined: a
- *               joiner waits for its end
+ *               joiner waits for its end; simple: a fiber without options. Set by its spawn, never changed
  *   shield      the nesting depth of shields; a cancel takes effect when it is 0
  *   references  one for the scheduler, one for each handle and waker
  */
@@ -31,10 +31,15 @@ enum bz_life { BZ_IDLE, BZ_SCHEDULED, BZ_RUNNING, BZ_COMPLETE, BZ_LIVES };
 #define BZ_WORD_CANCELLED (UINT64_C(1) << 9)
 #define BZ_WORD_STARTED (UINT64_C(1) << 10)
 #define BZ_WORD_JOINED (UINT64_C(1) << 11)
+#define BZ_WORD_SIMPLE (UINT64_C(1) << 12)
 #define BZ_WORD_SHIELD_ONE (UINT64_C(1) << 16)
 #define BZ_WORD_SHIELD_MASK (UINT64_C(0xff) << 16)
 #define BZ_WORD_REF_ONE (UINT64_C(1) << 24)
 #define BZ_WORD_REF_MASK (UINT64_C(0xffffff) << 24)
+
+/* A simple task that only its queue entry and one handle refer to: before its first run, and while it runs. */
+#define BZ_WORD_FRESH_ALONE (BZ_SCHEDULED | BZ_WORD_SIMPLE | 2 * BZ_WORD_REF_ONE)
+#define BZ_WORD_RUNS_ALONE (BZ_RUNNING | BZ_WORD_STARTED | BZ_WORD_SIMPLE | 2 * BZ_WORD_REF_ONE)
 
 /* The events of a task. */
 enum bz_event {
@@ -65,6 +70,12 @@ static BZ_ALWAYS_INLINE void bz_word_init(bz_word *w, enum bz_life life, unsigne
     bz_store_release(w, (uint64_t)life | refs * BZ_WORD_REF_ONE); /* word.c [P] */
 }
 
+/* The same for a simple task. */
+static BZ_ALWAYS_INLINE void bz_word_init_simple(bz_word *w, unsigned refs)
+{
+    bz_store_release(w, BZ_SCHEDULED | BZ_WORD_SIMPLE | refs * BZ_WORD_REF_ONE); /* word.c [P] */
+}
+
 /* Make one step of the table. Abort if the table has no such step. */
 BZ_MUST_USE enum bz_owes bz_word_step(bz_word *w, enum bz_event event);
 
@@ -84,6 +95,15 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_claim(bz_word *w, unsigned refs
         if (bz_cas_weak_acq_rlx(w, &word, next + refs * BZ_WORD_REF_ONE)) /* word.c [T] */
             return true;
     }
+}
+
+/* The same, in one try, for a simple task whose entry the caller has in its hands, and whose only handle is the
+ * caller's. False: it is no such task. Not a plain store: other threads may borrow the handle, to cancel the task or
+ * to get a handle of their own. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_claim_alone(bz_word *w)
+{
+    uint64_t word = BZ_WORD_FRESH_ALONE;
+    return bz_cas_strong_acq_rlx(w, &word, BZ_WORD_RUNS_ALONE); /* word.c [T] */
 }
 
 /* ---- the end ---- */
@@ -106,6 +126,17 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE enum bz_exit bz_word_exit(bz_word *w, unsign
             return BZ_EXIT_TELL;
         return (next & BZ_WORD_REF_MASK) != 0 ? BZ_EXIT_DONE : BZ_EXIT_LAST;
     }
+}
+
+/* The same for a simple task that the caller has claimed, with its entry and its handle: both references are dropped,
+ * by a plain store. The caller is in a brief section (queue/retake.h) and its wait for the task is over: word.c.
+ * True: no reference is left. False: it is no such task, or other threads refer to it; nothing was done. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_exit_alone(bz_word *w)
+{
+    if (bz_load_acquire(w) != BZ_WORD_RUNS_ALONE) /* word.c [T] [R] */
+        return false;
+    bz_store_relaxed(w, BZ_COMPLETE | BZ_WORD_STARTED); /* relaxed: word.c [A] */
+    return true;
 }
 
 /* Set *joined*. The caller has linked itself in the list that the caller of bz_word_exit wakes.

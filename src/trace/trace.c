@@ -41,6 +41,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/unusual.h"
 #include "blitz/trace.h"
 #include "proc/state.h"
 
@@ -240,6 +241,7 @@ static void begin_here(struct bz_runtime *rt)
     bz_store_relaxed(&t->end_ns, 0);                   /* relaxed: as above */
     bz_store_release(&t->is_on, 1);                    /* [S] */
     bz_fetch_add_relaxed(&bz_traced, 1);               /* relaxed: a hint, [S] */
+    bz_unusual_begin();
 }
 
 /* Returns false if it was off. */
@@ -250,7 +252,8 @@ static bool end_here(struct bz_runtime *rt)
     bool was_on = is_on(t);
     bz_store_relaxed(&t->is_on, 0); /* relaxed: writers stop soon */
     if (was_on) {
-        bz_fetch_sub_relaxed(&bz_traced, 1);             /* relaxed: a hint, [S] */
+        bz_fetch_sub_relaxed(&bz_traced, 1); /* relaxed: a hint, [S] */
+        bz_unusual_end();
         bz_store_relaxed(&t->end_ns, bz_os_now(rt->os)); /* relaxed: as start_ns */
     }
     bz_lock_drop(&t->switch_lock, rt->os);

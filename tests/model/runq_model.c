@@ -104,6 +104,17 @@ static void owner_takes_two_quickly(void)
     take(take_quickly());
 }
 
+/* 1, 5 and 9 have the tag of a first run: task/entry.h. */
+static void owner_takes_first_runs(void)
+{
+    bz_entry out[2];
+    unsigned n = bz_runq_take_first_runs(&mine, out, 2);
+    for (unsigned i = 0; i < n; i++) {
+        m_assert(bz_entry_tag(out[i]) == BZ_ENTRY_FIRST);
+        take(out[i]);
+    }
+}
+
 static void owner_takes_and_pushes_3(void)
 {
     take(bz_runq_take(&mine));
@@ -147,6 +158,28 @@ MODEL(runq, an_owner_and_a_thief_share_the_entries)
     given_rings(0, 2);
     m_threads(owner_takes_two, thief_steals);
     each_was_taken_once(2);
+}
+
+/* The owner looks at the entries before its CAS: a thief that comes between makes it fail. */
+MODEL(runq, an_owner_that_takes_first_runs_and_a_thief_share_the_entries)
+{
+    given_rings(0, 0);
+    push(1);
+    push(5);
+    m_threads(owner_takes_first_runs, thief_steals);
+    each_was_taken_once(1);
+    m_assert(taken[5] == 1);
+}
+
+MODEL(runq, first_runs_are_taken_up_to_another_kind_of_entry)
+{
+    given_rings(3, 0);
+    push(9);
+    push(4);
+    m_threads(owner_takes_first_runs, thief_steals);
+    m_sometimes(taken[9] == 1 && taken[4] == 0);
+    each_was_taken_once(0);
+    m_assert(taken[9] == 1 && taken[4] == 1);
 }
 
 /* Entries without a tag, as the fast path wants them. */
