@@ -61,6 +61,14 @@ static inline bool take_over(struct blitz_chan *c, void *value, struct bz_wake *
     return true;
 }
 
+/* Deliver the wake-up of a fast path: nearly always of a task of this runtime. */
+static BZ_ALWAYS_INLINE void deliver(struct bz_wake *wake)
+{
+    if (BZ_UNLIKELY(wake->kind != BZ_WAKE_TASK) ||
+        BZ_UNLIKELY(!bz_place_usual(bz_machine_self(), bz_entry_resumed(wake->task))))
+        bz_wake_deliver(wake);
+}
+
 /* Finish a call whose first try returned rc: allocate and retry, wait, or return rc. */
 static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void *value, int rc,
                               blitz_deadline until)
@@ -75,7 +83,10 @@ static BZ_NOINLINE int finish(struct blitz_chan *c, enum bz_chan_kind kind, void
         bz_look_up(); /* ask.h */
         return rc;
     }
-    return rc == -EAGAIN ? bz_chan_wait(&op, until) : rc;
+    if (rc != -EAGAIN)
+        return rc;
+    return kind == BZ_CHAN_RECV ? bz_chan_recv_wait(c, value, until)
+                                : bz_chan_send_wait(c, value, until);
 }
 
 /* Send on the slow path, out of line so that the fast path keeps its registers. The lock is held. */
@@ -85,7 +96,7 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
     struct bz_wake wake;
     if (BZ_CHAN_SHORT && hand_over(c, value, &wake)) {
         bz_chan_unlock(c);
-        bz_wake_deliver(&wake);
+        deliver(&wake);
         return 0;
     }
     bz_wakelist_init(&wakes);
@@ -100,7 +111,7 @@ static BZ_NOINLINE int send_in_full(struct blitz_chan *c, const void *value, bli
 int blitz_chan_send(blitz_chan *c, const void *value, blitz_deadline until)
 {
     if (BZ_UNLIKELY(!bz_chan_may(&c->may_send)))
-        return finish(c, BZ_CHAN_SEND, (void *)value, -EAGAIN, until);
+        return bz_chan_send_wait(c, value, until);
     bz_chan_lock(c);
     if (!BZ_CHAN_SHORT || !put_in_short(c, value))
         return send_in_full(c, value, until);
@@ -121,7 +132,7 @@ static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_dea
     struct bz_wake wake;
     if (BZ_CHAN_SHORT && take_over(c, value, &wake)) {
         bz_chan_unlock(c);
-        bz_wake_deliver(&wake);
+        deliver(&wake);
         return 0;
     }
     bz_wakelist_init(&wakes);
@@ -136,7 +147,7 @@ static BZ_NOINLINE int recv_in_full(struct blitz_chan *c, void *value, blitz_dea
 int blitz_chan_recv(blitz_chan *c, void *value, blitz_deadline until)
 {
     if (BZ_UNLIKELY(!bz_chan_may(&c->may_recv)))
-        return finish(c, BZ_CHAN_RECV, value, -EAGAIN, until);
+        return bz_chan_recv_wait(c, value, until);
     bz_chan_lock(c);
     if (!BZ_CHAN_SHORT || !take_in_short(c, value))
         return recv_in_full(c, value, until);

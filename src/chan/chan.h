@@ -150,6 +150,9 @@ BZ_MUST_USE int bz_chan_once(struct bz_chan_op *op);
 extern const struct bz_request_ops bz_chan_requests[]; /* by enum bz_chan_kind */
 /* chan_request.c: wait until a step that returned -EAGAIN is done. 0, -EPIPE, -ETIMEDOUT, -ECANCELED. Suspends. */
 BZ_MUST_USE int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until);
+/* The same for a receive or a send that was not prepared. */
+BZ_MUST_USE int bz_chan_recv_wait(struct blitz_chan *c, void *value, blitz_deadline until);
+BZ_MUST_USE int bz_chan_send_wait(struct blitz_chan *c, const void *value, blitz_deadline until);
 
 /* Check the invariants, under the lock. Abort with a message if one is broken. */
 void bz_chan_check(struct blitz_chan *c);

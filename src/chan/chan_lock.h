@@ -52,6 +52,12 @@ static inline void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os 
     bz_lock_drop(&g->lock, os);
 }
 
+static inline bool bz_chan_lock_try(struct bz_chan_lock *g, const struct bz_os *os)
+{
+    bz_lock_take(&g->lock, os);
+    return true;
+}
+
 #else
 
 /* Take the lock on the slow path: spin, then sleep and retry. */
@@ -72,6 +78,22 @@ static BZ_ALWAYS_INLINE void bz_chan_lock_take(struct bz_chan_lock *g, const str
         bz_chan_lock_wait(g, os);
     bz_lock_taken_(&g->lock);
     g->uses++;
+}
+
+/* Take the lock if it is free. Without a call, for functions that save no registers. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_chan_lock_try(struct bz_chan_lock *g,
+                                                          const struct bz_os *os)
+{
+    bz_lock_about_to_wait_(&g->lock);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
+    if (BZ_UNLIKELY(!bz_chan_lock_try_(g))) {
+        bz_self_release();
+        return false;
+    }
+    bz_lock_taken_(&g->lock);
+    g->uses++;
+    return true;
 }
 
 static BZ_ALWAYS_INLINE void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os *os)

@@ -115,3 +115,79 @@ int bz_chan_wait(struct bz_chan_op *op, blitz_deadline until)
     bz_waiter_init(&op->request.waiter, NULL, BZ_WAIT_WOKEN);
     return bz_request_wait_by(&op->request, op->c->os, until, chan_hooks, &known);
 }
+
+/* ---- the common waits: of a receive or a send, without a deadline ---- */
+
+/* The task was cancelled before its wait was published. Under the lock. */
+static BZ_NOINLINE void hook_flagged(struct blitz_chan *c, struct bz_wait *w, struct bz_task *t)
+{
+    bool waits = bz_wait_publish_flagged(w);
+    bz_chan_unlock(c);
+    if (!waits) {
+        bz_trace_wake(t, t->id); /* by itself */
+        bz_task_resume(t);
+    }
+}
+
+/*
+ * The hook of a receive or a send without a deadline, in the usual case. It does what chan_hooks_usual does if the lock
+ * is free and the step still has to wait: queue the waiter, publish its wait. All else is a call at its end, so that it
+ * saves no registers, which makes it 35 instructions shorter.
+ */
+static BZ_ALWAYS_INLINE void hook_of_kind(struct bz_wait *w, enum bz_chan_kind kind)
+{
+    struct bz_task *t = w->task;
+    struct bz_chan_op *op = op_of(w->arg);
+    struct blitz_chan *c = op->c;
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
+    if (BZ_UNLIKELY(w->until != BLITZ_FOREVER) || BZ_UNLIKELY(!bz_chan_lock_try(&c->lock, c->os))) {
+        chan_hooks_usual(w);
+        return;
+    }
+    BZ_ASSUME(op->kind == kind);
+    if (BZ_UNLIKELY(op->request.waiter.state != BZ_WAITER_OUT) ||
+        BZ_UNLIKELY(!queue_in_short(c, op))) {
+        bz_chan_unlock(c);
+        chan_hooks_usual(w);
+        return;
+    }
+    op->request.waiter.is_parked = true;
+    if (BZ_LIKELY(bz_wait_show_by(w, t, false)))
+        bz_chan_unlock(c); /* last: the frame may be gone */
+    else
+        hook_flagged(c, w, t);
+}
+
+static void recv_hook(void *wait)
+{
+    hook_of_kind(wait, BZ_CHAN_RECV);
+}
+
+static void send_hook(void *wait)
+{
+    hook_of_kind(wait, BZ_CHAN_SEND);
+}
+
+static BZ_ALWAYS_INLINE int wait_as(struct blitz_chan *c, enum bz_chan_kind kind, void *value,
+                                    blitz_deadline until, bz_ctx_hook *usual)
+{
+    const struct bz_request_hooks hooks = {chan_hooks_of_thread, chan_hooks_of_task, usual};
+    struct bz_chan_op op;
+    op.c = c;
+    op.kind = kind;
+    op.is_done = false;
+    op.value = value;
+    op.request.ops = &bz_chan_requests[kind];
+    bz_waiter_init(&op.request.waiter, NULL, BZ_WAIT_WOKEN);
+    return bz_request_wait_by(&op.request, c->os, until, hooks, &known);
+}
+
+int bz_chan_recv_wait(struct blitz_chan *c, void *value, blitz_deadline until)
+{
+    return wait_as(c, BZ_CHAN_RECV, value, until, recv_hook);
+}
+
+int bz_chan_send_wait(struct blitz_chan *c, const void *value, blitz_deadline until)
+{
+    return wait_as(c, BZ_CHAN_SEND, (void *)value, until, send_hook);
+}

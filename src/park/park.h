@@ -10,11 +10,11 @@
 #include "wait/wait.h"
 
 /* On the next stack: register by `hook`, and resume the task at once if there is nothing to wait for. */
-static BZ_ALWAYS_INLINE void bz_wait_register(struct bz_wait *w, bz_wait_hook *hook)
+static BZ_ALWAYS_INLINE void bz_wait_register_by(struct bz_wait *w, bz_wait_hook *hook,
+                                                 bool is_plain)
 {
     struct bz_task *t = w->task;
     struct bz_runtime *rt = t->rt;
-    bool is_plain = bz_is_plain(rt);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     if (!hook(w, w->arg)) {
         bz_trace_wake(t, t->id); /* by itself */
@@ -22,6 +22,11 @@ static BZ_ALWAYS_INLINE void bz_wait_register(struct bz_wait *w, bz_wait_hook *h
     }
     if (is_plain && bz_word_step(&t->word, BZ_PARK) == BZ_OWES_ENQUEUE) /* park.c, I3 */
         bz_place(rt, bz_entry_resumed(t));
+}
+
+static BZ_ALWAYS_INLINE void bz_wait_register(struct bz_wait *w, bz_wait_hook *hook)
+{
+    bz_wait_register_by(w, hook, bz_is_plain(w->task->rt));
 }
 
 /* park.c: the wait was resumed by an old clone of the task's waker. Only in the plain form. */
@@ -40,6 +45,21 @@ static BZ_ALWAYS_INLINE uint32_t bz_wait_park_task(struct bz_wait *w, bz_ctx_hoo
         bz_timer_disarm(&w->timer);
     if (w->is_published)
         bz_wait_leave(w->task); /* park.c, I2 */
+    return outcome;
+}
+
+/* The same after bz_wait_is_usual() has returned true. The hook calls bz_wait_register_by with false. */
+static BZ_ALWAYS_INLINE uint32_t bz_wait_park_usual(struct bz_machine *m, struct bz_task *me,
+                                                    struct bz_wait *w, bz_ctx_hook *hook)
+{
+    BZ_ASSERT_SLOW((bz_wait_check(w), true));
+    bz_suspend_usual(m, hook, w);
+    uint32_t outcome = bz_load_acquire(&w->arbiter); /* wait.h [A] */
+    BZ_ASSERT(outcome != BZ_WAIT_OPEN);              /* only in the plain form */
+    if (BZ_UNLIKELY(w->timer.proc != NULL) && outcome != BZ_WAIT_TIMED_OUT)
+        bz_timer_disarm(&w->timer);
+    if (w->is_published)
+        bz_wait_leave_by(me, false); /* park.c, I2 */
     return outcome;
 }
 

@@ -59,7 +59,19 @@ static void request_hook_task(void *wait)
     bz_wait_register(wait, request_hook);
 }
 
-static const struct bz_request_hooks request_hooks = {request_hook, request_hook_task};
+static bool request_hook_short(struct bz_wait *w, void *arg)
+{
+    struct bz_request *r = arg;
+    return bz_request_hook_of(w, r, r->ops, false);
+}
+
+static void request_hook_usual(void *wait)
+{
+    bz_wait_register_by(wait, request_hook_short, false);
+}
+
+static const struct bz_request_hooks request_hooks = {request_hook, request_hook_task,
+                                                      request_hook_usual};
 
 bool bz_request_leave_now(struct bz_request *r)
 {

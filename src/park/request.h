@@ -85,8 +85,8 @@ bool bz_request_leave_now(struct bz_request *r); /* false: it was done all the s
 
 /* On the next stack. A request that has not entered enters here. If it must wait, publish the wait
  * to deadline and cancel. Otherwise it was granted something, here or since it entered. */
-static BZ_ALWAYS_INLINE bool bz_request_hook_by(struct bz_wait *w, struct bz_request *r,
-                                                const struct bz_request_ops *by)
+static BZ_ALWAYS_INLINE bool bz_request_hook_of(struct bz_wait *w, struct bz_request *r,
+                                                const struct bz_request_ops *by, bool is_plain)
 {
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
@@ -100,16 +100,22 @@ static BZ_ALWAYS_INLINE bool bz_request_hook_by(struct bz_wait *w, struct bz_req
         return bz_wait_over(w, BZ_WAIT_WOKEN);
     }
     r->waiter.is_parked = true;
-    bool waits = bz_wait_publish(w);
+    bool waits = bz_wait_publish_by(w, is_plain);
     by->unlock(r, &wakes); /* last: the frame may be gone */
     return waits;
 }
 
+static BZ_ALWAYS_INLINE bool bz_request_hook_by(struct bz_wait *w, struct bz_request *r,
+                                                const struct bz_request_ops *by)
+{
+    return bz_request_hook_of(w, r, by, w->task != NULL && bz_is_plain(w->task->rt));
+}
+
 /* The hooks of such a primitive: of a thread's wait, and of a task's switch. Each calls bz_request_hook_by, the second
- * through bz_wait_register. */
+ * through bz_wait_register. The third is that of a task's switch in the usual case: bz_wait_is_usual(). */
 struct bz_request_hooks {
     bz_wait_hook *thread;
-    bz_ctx_hook *task;
+    bz_ctx_hook *task, *usual;
 };
 
 /* Define `name`, the hooks of a request whose table is *by, a constant. */
@@ -126,7 +132,15 @@ struct bz_request_hooks {
     {                                                                         \
         bz_wait_register(wait, name##_inline);                                \
     }                                                                         \
-    static const struct bz_request_hooks name = {name##_of_thread, name##_of_task}
+    static BZ_ALWAYS_INLINE bool name##_short(struct bz_wait *w, void *arg)   \
+    {                                                                         \
+        return bz_request_hook_of(w, arg, by, false);                         \
+    }                                                                         \
+    static void name##_usual(void *wait)                                      \
+    {                                                                         \
+        bz_wait_register_by(wait, name##_short, false);                       \
+    }                                                                         \
+    static const struct bz_request_hooks name = {name##_of_thread, name##_of_task, name##_usual}
 
 static BZ_ALWAYS_INLINE uint32_t bz_request_suspend(struct bz_request *r, struct bz_wait *w,
                                                     struct bz_request_hooks hooks)
@@ -167,6 +181,29 @@ static BZ_ALWAYS_INLINE bool bz_request_enter_by(struct bz_request *r,
     return is_done;
 }
 
+/* bz_request_park_by after bz_wait_is_usual() has returned true. */
+static BZ_ALWAYS_INLINE int bz_request_park_usual(struct bz_machine *m, struct bz_request *r,
+                                                  struct bz_wait *w, struct bz_request_hooks hooks,
+                                                  const struct bz_request_ops *by)
+{
+    struct bz_task *me = w->task;
+    if (by->holder != NULL)
+        w->holder = by->holder(r);
+    if (by->is_shared)
+        w->is_shared = true;
+    uint32_t outcome = bz_wait_refuse(w);
+    if (BZ_LIKELY(outcome == BZ_WAIT_OPEN)) {
+        w->arg = r;
+        outcome = bz_wait_park_usual(m, me, w, hooks.usual);
+    }
+    if (BZ_UNLIKELY(outcome < BZ_WAIT_WOKEN))
+        return bz_request_leave_now(r) ? bz_wait_error(outcome) : 0;
+    if (by->resumed != NULL)
+        by->resumed(r, false); /* bz_wait_is_early(): not a task of the fast form */
+    return 0;
+}
+
+/* Threads, the plain form and traced runtimes park by a call. */
 static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struct bz_os *os,
                                                blitz_deadline until, struct bz_request_hooks hooks,
                                                const struct bz_request_ops *by)
@@ -178,8 +215,11 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
         if (!is_far && bz_request_enter_by(r, by))
             return bz_get(&r->waiter.result);
         is_far = false;
-        bz_wait_begin(&w, os, r->ops->what, until);
-        int err = bz_request_park_by(r, &w, hooks, by);
+        struct bz_machine *m = bz_machine_self(); /* a wait may have moved us to another machine */
+        bool is_usual = bz_wait_is_usual(m);
+        bz_wait_begin_as(&w, m != NULL ? m->current : NULL, os, r->ops->what, until);
+        int err = BZ_LIKELY(is_usual) ? bz_request_park_usual(m, r, &w, hooks, by)
+                                      : bz_request_park(r, &w);
         if (err != 0)
             return err;
         if (BZ_LIKELY(r->waiter.state == BZ_WAITER_GRANTED))

@@ -97,6 +97,32 @@ static BZ_ALWAYS_INLINE void bz_place_by(struct bz_machine *m, bz_entry e)
     bz_place(m->rt, e);
 }
 
+/* The same, if the machine is in user code and nothing unusual holds. False: nothing was done. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_place_usual(struct bz_machine *m, bz_entry e)
+{
+#if !defined(BZ_MODEL) && !defined(BZ_PLAIN)
+    if (BZ_UNLIKELY(!bz_retake_is_away(&m->taken)))
+        return false;
+    bool is_in = bz_retake_enter_usual(&m->taken);
+    struct bz_proc *p = m->proc;
+    if (BZ_UNLIKELY(!is_in || p == NULL || bz_monitor_is_down(m->rt))) {
+        bz_leave_on(m, BZ_IN_USER);
+        return false;
+    }
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_entry old = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
+    bz_store_relaxed(&p->next, e);            /* relaxed: likewise */
+    if (BZ_UNLIKELY(old != 0))
+        bz_place_evicted(m, old);
+    bz_leave_on(m, BZ_IN_USER);
+    return true;
+#else
+    (void)m;
+    (void)e;
+    return false;
+#endif
+}
+
 /* Push to the injector, for any proc to take. Any thread. */
 void bz_place_outside(struct bz_runtime *rt, bz_entry e);
 

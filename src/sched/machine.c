@@ -161,6 +161,14 @@ BZ_NOINLINE void bz_suspend_slowly(struct bz_machine *m, struct bz_task *t, bz_c
     leave_for(m, t != NULL ? unless_locked(m, bz_entry_resumed(t)) : successor(m), hook, arg);
 }
 
+BZ_NOINLINE void bz_suspend_unusually(struct bz_machine *m, bz_ctx_hook *hook, void *arg)
+{
+    if (!bz_retake_enter_again(&m->taken))
+        bz_proc_lost(m);
+    bz_trim_stack(m);
+    bz_suspend_slowly(m, NULL, hook, arg);
+}
+
 void bz_suspend(bz_ctx_hook *hook, void *arg)
 {
     bz_suspend_inline(hook, arg);

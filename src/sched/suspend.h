@@ -87,4 +87,45 @@ static BZ_ALWAYS_INLINE void bz_suspend_inline(bz_ctx_hook *hook, void *arg)
 #endif
 }
 
+/* True if the caller is a task in user code, and nothing unusual holds (base/unusual.h): then its wait needs no trace, and
+ * its runtime is not of the plain form. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_is_usual(struct bz_machine *m)
+{
+#if defined(BZ_MODEL)
+    return m != NULL && m->current != NULL && !bz_is_plain(m->rt);
+#else
+    return BZ_LIKELY(m != NULL) && bz_retake_is_away(&m->taken) && bz_is_usual() &&
+           BZ_LIKELY(m->current != NULL);
+#endif
+}
+
+/* machine.c: the rest of bz_suspend_usual() in a rare case: the machine may have lost its proc. */
+void bz_suspend_unusually(struct bz_machine *m, bz_ctx_hook *hook, void *arg);
+
+/* bz_suspend_inline after bz_wait_is_usual() has returned true. */
+static BZ_ALWAYS_INLINE void bz_suspend_usual(struct bz_machine *m, bz_ctx_hook *hook, void *arg)
+{
+#if defined(BZ_MODEL)
+    (void)m;
+    bz_suspend(hook, arg);
+#else
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken))) {
+        bz_suspend_unusually(m, hook, arg);
+    } else {
+        struct bz_proc *p = m->proc;
+        bool is_quick = BZ_LIKELY(p != NULL && !(m->current->marks & BZ_MARK_LOCKED) &&
+                                  bz_deque_is_surely_empty(&m->deque));
+        struct bz_task *t = is_quick ? bz_quick_find(p, &m->rt->idle) : NULL;
+        bz_trim_stack(m);
+        if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
+            bz_count(&p->counters, relays);
+            bz_switch_to(m, t, hook, arg);
+        } else {
+            bz_suspend_slowly(m, t, hook, arg);
+        }
+    }
+    bz_leave_on(bz_machine_self(), BZ_IN_USER); /* on the machine that we are on now */
+#endif
+}
+
 #endif

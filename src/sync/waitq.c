@@ -166,6 +166,18 @@ static void node_hook_task(void *wait)
     bz_wait_register(wait, node_hook);
 }
 
+static bool node_hook_short(struct bz_wait *w, void *arg)
+{
+    struct bz_request *r = arg;
+    struct bz_request_ops by = known_of(r);
+    return bz_request_hook_of(w, r, &by, false);
+}
+
+static void node_hook_usual(void *wait)
+{
+    bz_wait_register_by(wait, node_hook_short, false);
+}
+
 int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_sync_op_ops *ops,
                      uint64_t want, blitz_deadline until)
 {
@@ -173,7 +185,8 @@ int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct bz_sync_op_op
     bz_sync_op_init(&n, q, owner, ops, want, false);
     struct bz_request_ops by = known_of(&n.request);
     return bz_request_wait_by(&n.request, bz_sync_os(), until,
-                              (struct bz_request_hooks){node_hook, node_hook_task}, &by);
+                              (struct bz_request_hooks){node_hook, node_hook_task, node_hook_usual},
+                              &by);
 }
 
 /* ---- futures ---- */

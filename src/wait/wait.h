@@ -203,21 +203,28 @@ struct bz_wake bz_wait_timeout(struct bz_timer *timer);
  * plain form. */
 void bz_task_resume(struct bz_task *t);
 
-/* Prepare a wait of the caller: a task, or a plain thread of `os`. */
-static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
-                                 blitz_deadline until)
+/* Prepare a wait of the caller: a task, or a plain thread of `os` (NULL). */
+static BZ_ALWAYS_INLINE void bz_wait_begin_as(struct bz_wait *w, struct bz_task *me,
+                                              const struct bz_os *os, const char *what,
+                                              blitz_deadline until)
 {
     w->head.claim = bz_wait_claim_called;
     bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
     w->is_sole = false;
     w->is_published = false;
     w->is_shared = false;
-    w->task = bz_task_self();
+    w->task = me;
     w->os = os;
     w->what = what;
     w->holder = NULL;
     w->until = until;
     w->timer.proc = NULL;
+}
+
+static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
+                                 blitz_deadline until)
+{
+    bz_wait_begin_as(w, bz_task_self(), os, what, until);
 }
 
 /* The same for a wait that only its waker can end. It has no deadline. A cancel goes to the child
@@ -250,18 +257,27 @@ BZ_MUST_USE bool bz_wait_publish_in_full(struct bz_wait *w);
 /* ... The wait is published and the task's cancel flag is set. The wait must not be published again: a canceller may
  * have ended it, and the waiter may have left it. */
 BZ_MUST_USE bool bz_wait_publish_flagged(struct bz_wait *w);
-BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
+/* ... Publish the wait of t, which has no deadline. False: the caller must call bz_wait_publish_flagged(). */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_show_by(struct bz_wait *w, struct bz_task *t,
+                                                         bool is_plain)
+{
+    w->is_published = true;
+    w->since = bz_age_now(&t->rt->clock);
+    bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
+    bz_wait_order_by(is_plain);
+    return BZ_LIKELY(!(bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED)); /* relaxed: [C] */
+}
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish_by(struct bz_wait *w, bool is_plain)
 {
     struct bz_task *t = w->task;
     if (BZ_UNLIKELY(t == NULL || w->is_sole || w->until != BLITZ_FOREVER))
         return bz_wait_publish_in_full(w);
-    w->is_published = true;
-    w->since = bz_age_now(&t->rt->clock);
-    bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
-    bz_wait_order(t->rt);
-    /* relaxed: [C] */
-    return BZ_LIKELY(!(bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED)) ||
-           bz_wait_publish_flagged(w);
+    return bz_wait_show_by(w, t, is_plain) || bz_wait_publish_flagged(w);
+}
+
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish(struct bz_wait *w)
+{
+    return bz_wait_publish_by(w, w->task != NULL && bz_is_plain(w->task->rt));
 }
 
 /* For the hook, instead of bz_wait_publish: end the wait with this outcome. No other thread sees

@@ -57,7 +57,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
 
 /* ---- given ---- */
 
-unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_BATCH_MAX + 1])
+unsigned bz_batch_empty(struct bz_proc *p, bz_entry out[BZ_PRIVATE_MAX])
 {
     (void)p;
     (void)out;

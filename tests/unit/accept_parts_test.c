@@ -19,6 +19,7 @@
 #include "observe/view.h"
 #include "os/look.h"
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "proc/place.h"
 #include "proc/state.h"
 #include "sched/loop.h"
@@ -228,6 +229,7 @@ static int searches(void *arg)
         CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[i]), 0);
     struct bz_machine *m = bz_enter(&was);
     CHECK_NOT_NULL(m);
+    bz_fresh_publish(m);
     search_with_a_full_ring(m);
     bz_leave(was);
     bz_store_relaxed(&s.may_end, 1); /* relaxed: a flag */
@@ -268,12 +270,15 @@ enum { CLAIMED = 5, SPILLED = 128 };
 static void push_beside_a_thief(struct bz_machine *m, blitz_task **t, int *n)
 {
     struct bz_runq *ring = &m->proc->ring;
-    while (bz_runq_count(ring) < BZ_RUNQ_CAP)
+    while (bz_runq_count(ring) < BZ_RUNQ_CAP) {
         CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[(*n)++]), 0);
+        bz_fresh_publish(m);
+    }
     size_t before = bz_injector_length(&m->rt->injector);
     uint64_t from = bz_runq_real(bz_load_relaxed(&ring->head)); /* relaxed: ours */
     claim(ring, CLAIMED);
     CHECK_EQ(blitz_spawn(parks, NULL, NULL, &t[(*n)++]), 0); /* drives one out of the next slot */
+    bz_fresh_publish(m);
     CHECK_EQ(bz_injector_length(&m->rt->injector) - before, SPILLED + 1u);
     CHECK_EQ(bz_runq_count(ring), BZ_RUNQ_CAP - CLAIMED - SPILLED);
     finish_copy(m->rt, ring, from, CLAIMED);
