@@ -84,7 +84,7 @@ static size_t state_at(unsigned traits)
 /* The address of the state: state_at of its traits, kept in `own` in units of 8. */
 static void *place_of(struct bz_poll_task *p)
 {
-    return (char *)p + (size_t)p->task.own * 8;
+    return (char *)p + (size_t)bz_load_relaxed(&p->task.place) * 8; /* relaxed: constant */
 }
 
 static struct far *far_of(struct bz_poll_task *p)
@@ -207,7 +207,7 @@ static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t 
         return NULL;
     t->rt = rt;
     t->traits = (uint8_t)traits;
-    t->own = (uint8_t)(state_at(traits) / 8);
+    bz_atomic_init(&t->place, (uint8_t)(state_at(traits) / 8));
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
     if (!(traits & IS_FAR))
         return p;

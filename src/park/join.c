@@ -185,8 +185,8 @@ static BZ_ALWAYS_INLINE void become(struct bz_machine *m, struct bz_proc *p, str
 /* Take t out of the fresh list. False: it is not there, or another proc wants work: nothing was done. */
 static BZ_ALWAYS_INLINE bool claim_fresh(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
 {
-    uintptr_t at;
-    /* relaxed: a guess; fresh.c I2 holds for tasks that have not begun */
+    unsigned at;
+    /* relaxed: a guess, the claim decides */
     if (bz_load_relaxed(&t->word) != BZ_WORD_FRESH_ALONE || !bz_fresh_has(p, t, &at) ||
         BZ_UNLIKELY(!bz_idle_is_quiet(&m->rt->idle)) || !may_run_child(m) ||
         BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))

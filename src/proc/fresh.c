@@ -17,13 +17,17 @@
  * under one lock.
  *
  * I1  entry[0, count) are first-run entries, the oldest first, or 0: taken. The last one is not 0.
- * I2  While a task is in the list, its `next` field is its place there. A task that has not begun needs no link for a
- *     resumed entry. In a task that is elsewhere the field says nothing, so the entry in that place is compared.
+ * I2  While a simple fiber is in the list, its `place` is its place there. A joiner on another proc may read it
+ *     meanwhile. In a task that is elsewhere the field says nothing, so the joiner compares the entry in that place.
  * I3  While the list is not empty a duty is due, so that the fast paths of quick.h do not pass it by.
  */
 #include "proc/fresh.h"
 
+#include <assert.h>
+
 #include "proc/place.h"
+
+static_assert(BZ_FRESH_MAX <= UINT8_MAX, "a place fits into its field");
 
 /* Push the first `count` entries to the ring, and keep the others. */
 static void publish(struct bz_machine *m, unsigned count)
@@ -38,7 +42,7 @@ static void publish(struct bz_machine *m, unsigned count)
             continue;
         if (i >= count) {
             bz_set(&f->entry[left], e);
-            bz_set(&bz_entry_task(e)->next, left++); /* I2 */
+            bz_fresh_note(e, left++);
             continue;
         }
         bz_push_here(m, e);

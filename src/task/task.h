@@ -67,7 +67,9 @@ struct bz_task {
     struct bz_lock lock; /* guards joiners, and what wait points to against a canceller */
     uint8_t traits;      /* enum bz_task_traits; constant */
     uint8_t marks;       /* enum bz_task_marks; the runner's until EXIT, then constant */
-    uint8_t own;         /* set by its creator; constant */
+    /* Of a stackless task: where its state is; constant. Of a simple fiber: its place in a fresh list, if it is in
+     * one (proc/fresh.c I2); written by the proc that has the list, read by a joiner */
+    bz_atomic(uint8_t) place;
     uint8_t stack_class; /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
     union {
         struct {
