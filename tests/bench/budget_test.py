@@ -56,6 +56,13 @@ class Budget(unittest.TestCase):
     def test_fails_when_locked_instructions_exceed_the_budget(self):
         self.assertEqual(self.run_budget(4, 0).returncode, 1)
 
+    def test_fails_when_a_goal_is_not_met_if_asked(self):
+        self.assertEqual(self.run_budget(4, "1\ngoal = 3").returncode, 0)
+        done = self.run_budget(4, "1\ngoal = 3", "--goals")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("behind their goals: ", done.stdout)
+        self.assertEqual(self.run_budget(4, "1\ngoal = 5", "--goals").returncode, 0)
+
     def test_writes_budgets(self):
         self.run_budget(100, 9, "--write")
         table = (self.dir / "table.toml").read_text()
