@@ -16,6 +16,7 @@
 #include "blitz/delay_queue.h"
 #include "blitz/dump.h"
 #include "blitz/fork.h"
+#include "blitz/fs.h"
 #include "blitz/future.h"
 #include "blitz/futures.h"
 #include "blitz/hooks.h"

@@ -46,21 +46,13 @@
 #include "blitz/addr.h"
 #include "blitz/api.h"
 #include "blitz/net_future.h"
+#include "blitz/piece.h"
 #include "blitz/time.h"
 
 BLITZ_BEGIN_DECLS
 
 typedef struct blitz_tcp blitz_tcp;
 typedef struct blitz_tcp_listener blitz_tcp_listener;
-
-/* A piece of memory among several. */
-typedef struct blitz_piece {
-    void *data;
-    size_t bytes;
-} blitz_piece;
-
-/* The most pieces in one call. */
-#define BLITZ_PIECES_MAX 64
 
 /* ---- listening ---- */
 

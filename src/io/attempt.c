@@ -128,6 +128,13 @@ static int64_t do_splice_out(struct bz_op *op)
     return result;
 }
 
+/* Operations that only rings make: elsewhere fs/transfer.c calls the system itself. */
+static int64_t do_nothing(struct bz_op *op)
+{
+    (void)op;
+    return -EOPNOTSUPP;
+}
+
 /* By code. */
 static const struct {
     const char *name;
@@ -145,6 +152,9 @@ static const struct {
     [BZ_OP_SENDFILE] = {"sendfile", do_sendfile},
     [BZ_OP_SPLICE_IN] = {"splice", do_splice_in},
     [BZ_OP_SPLICE_OUT] = {"splice", do_splice_out},
+    [BZ_OP_READV] = {"readv", do_nothing},
+    [BZ_OP_WRITEV] = {"writev", do_nothing},
+    [BZ_OP_FSYNC] = {"fsync", do_nothing},
 };
 
 int64_t bz_attempt(struct bz_op *op)

@@ -47,6 +47,9 @@ enum bz_op_code {
     BZ_OP_SENDFILE,   /* from a regular file, at its position, to a non-blocking socket */
     BZ_OP_SPLICE_IN,  /* from a non-blocking socket to an empty pipe */
     BZ_OP_SPLICE_OUT, /* from a pipe that holds this many bytes to such a socket */
+    BZ_OP_READV, /* from here on: only by completion, on a descriptor of the disk (fs/transfer.c) */
+    BZ_OP_WRITEV,
+    BZ_OP_FSYNC, /* flags: 1: data only */
     BZ_OP_CODES
 };
 
@@ -103,7 +106,11 @@ struct bz_op {
             struct sockaddr *address;
             socklen_t bytes; /* size of the buffer, then length of the name */
         } name;              /* ACCEPT, CONNECT */
-        short events;        /* POLL: those of poll(2); so is the result */
+        struct {
+            const struct iovec *vector;
+            int64_t at; /* -1: at the file position */
+        } v;            /* READV, WRITEV; flags: the number of pieces */
+        short events;   /* POLL: those of poll(2); so is the result */
     };
 };
 
@@ -190,6 +197,7 @@ static inline enum bz_side bz_op_side(enum bz_op_code code)
     case BZ_OP_SENDMMSG:
     case BZ_OP_SENDFILE:
     case BZ_OP_SPLICE_OUT:
+    case BZ_OP_WRITEV:
         return BZ_SIDE_OUT;
     default:
         return BZ_SIDE_IN;

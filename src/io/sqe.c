@@ -64,6 +64,20 @@ static void fill_connect(struct bz_uring_sqe *sqe, const struct bz_op *op)
     sqe->off = op->name.bytes;
 }
 
+static void fill_vector(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode)
+{
+    sqe->opcode = opcode;
+    sqe->addr = (uint64_t)(uintptr_t)op->v.vector;
+    sqe->len = (uint32_t)op->flags;
+    sqe->off = (uint64_t)op->v.at; /* -1: at the file position */
+}
+
+static void fill_fsync(struct bz_uring_sqe *sqe, const struct bz_op *op)
+{
+    sqe->opcode = BZ_URING_OP_FSYNC;
+    sqe->op_flags = op->flags != 0 ? BZ_URING_FSYNC_DATA : 0;
+}
+
 bool bz_sqe_fill(struct bz_uring_sqe *sqe, struct bz_op *op)
 {
     sqe->fd = op->file->fd;
@@ -85,6 +99,15 @@ bool bz_sqe_fill(struct bz_uring_sqe *sqe, struct bz_op *op)
         return true;
     case BZ_OP_CONNECT:
         fill_connect(sqe, op);
+        return true;
+    case BZ_OP_READV:
+        fill_vector(sqe, op, BZ_URING_OP_READV);
+        return true;
+    case BZ_OP_WRITEV:
+        fill_vector(sqe, op, BZ_URING_OP_WRITEV);
+        return true;
+    case BZ_OP_FSYNC:
+        fill_fsync(sqe, op);
         return true;
     default: /* POLL, and operations that rings do not have */
         bz_sqe_poll(sqe, op);

@@ -13,6 +13,9 @@ enum { BZ_SYS_URING_SETUP = 425, BZ_SYS_URING_ENTER = 426, BZ_SYS_URING_REGISTER
 
 enum {
     BZ_URING_OP_NOP = 0,
+    BZ_URING_OP_READV = 1,
+    BZ_URING_OP_WRITEV = 2,
+    BZ_URING_OP_FSYNC = 3,
     BZ_URING_OP_POLL_ADD = 6,
     BZ_URING_OP_SENDMSG = 9,
     BZ_URING_OP_RECVMSG = 10,
@@ -44,7 +47,8 @@ enum {
     BZ_URING_CQE_MORE = 2,        /* a poll that goes on: 5.13 */
     BZ_URING_CQE_NONEMPTY = 4,    /* there is more to receive: 5.19 */
     BZ_URING_RECV_POLL_FIRST = 1, /* in ioprio: expect to wait: 5.19 */
-    BZ_URING_POLL_MULTI = 1       /* in len: a poll that goes on: 5.13 */
+    BZ_URING_POLL_MULTI = 1,      /* in len: a poll that goes on: 5.13 */
+    BZ_URING_FSYNC_DATA = 1
 };
 
 #define BZ_URING_AT_SQ UINT64_C(0)

@@ -62,6 +62,12 @@ struct mix_op {
     unsigned char bytes[MIX_BYTES]; /* of a stream */
     blitz_piece piece[2];
     blitz_fd fd[4];
+    char text[2][64]; /* names */
+    blitz_file_facts facts;
+    blitz_fs_write_opts write;
+    blitz_dir_entry entry;
+    blitz_walk_entry walked;
+    blitz_fs_event event;
     int (*fn)(void *arg); /* of a blocking call; its argument is op->with */
     void (*drop)(void *arg, void *ctx);
     unsigned polled;        /* so often, in the future form */
@@ -89,6 +95,7 @@ struct mix_op {
         blitz_rate_future rate;
         blitz_object_pool_future pool;
         blitz_delay_queue_future delay;
+        blitz_fs_future fs;
     } f;
     blitz_sync_future crowd[MIX_CROWD];
     blitz_child child[MIX_CROWD];

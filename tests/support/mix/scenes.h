@@ -15,6 +15,7 @@
 #include "support/mix/locks.h"
 #ifdef MIX_HAS_NET
 #include "support/mix/conns.h"
+#include "support/mix/files.h"
 #include "support/mix/net.h"
 #include "support/mix/streams.h"
 #endif
@@ -35,6 +36,7 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_delay,   &mix_scene_objects,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
+    &mix_scene_files,   &mix_scene_names,
 #endif
 };
 
