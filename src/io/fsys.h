@@ -2,7 +2,7 @@
  * fsys.h - the system calls for files and directories, as a table.
  *
  * All calls of src/fs on names, files and directories go through bz_fsys: the real calls, or those of an
- * in-memory file system, which forgets at a crash what was not synced. A test may put a table
+ * in-memory file system (sim/disk.h), which forgets at a crash what was not synced. A test may put a table
  * of its own in front of either, to count the calls, to fail one, or to end the process at one. Exceptions
  * are reads, writes and syncs that a ring makes (io/op.h), which no other table has.
  *
