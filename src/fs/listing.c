@@ -46,7 +46,7 @@ void blitz_dir_close(blitz_dir *d)
 {
     if (d == NULL || bz_fetch_sub_acqrel(&d->refs, 1) != 1) /* [B] */
         return;
-    (void)bz_fsys->close(d->fd); /* nothing was written through it */
+    (void)bz_fs_close(d->fd); /* nothing was written through it */
     bz_free(&bz_allocator_libc, d->names, NAMES_BYTES);
     bz_free(&bz_allocator_libc, d, sizeof *d);
 }
@@ -61,7 +61,7 @@ static int64_t run_open_dir(struct bz_fs_call *c)
         return fd;
     int err = bz_dir_of(fd, c->args.out);
     if (err != 0)
-        (void)bz_fsys->close(fd);
+        (void)bz_fs_close(fd);
     return err;
 }
 

@@ -58,7 +58,7 @@ int blitz_file_close(blitz_file *f)
     int fd = f->fd;
     bz_free(&bz_allocator_libc, f, sizeof *f);
     blitz_syscall_enter();
-    int err = bz_fsys->close(fd);
+    int err = bz_fs_close(fd);
     blitz_syscall_leave();
     return err;
 }
@@ -98,7 +98,7 @@ static int64_t run_open(struct bz_fs_call *c)
         return fd;
     int err = bz_file_of(fd, c->args.flags & DIRECT, c->args.out);
     if (err != 0)
-        (void)bz_fsys->close(fd);
+        (void)bz_fs_close(fd);
     return err;
 }
 
@@ -294,5 +294,8 @@ void blitz_file_lock_future_init(blitz_fs_future *f, blitz_file *file,
 
 int blitz_file_unlock(blitz_file *f)
 {
-    return f != NULL ? bz_fsys->unlock(f->fd) : -EINVAL;
+    int err = -EINVAL;
+    if (f != NULL)
+        bz_fs_again(err, bz_fsys->unlock(f->fd));
+    return err;
 }

@@ -92,7 +92,7 @@ static int make(struct bz_replacement *r, uint32_t permissions)
     if (err == 0)
         return 0;
     (void)bz_fsys->unlink(r->dir, r->temp, false);
-    (void)bz_fsys->close(r->fd);
+    (void)bz_fs_close(r->fd);
     return err;
 }
 
@@ -105,7 +105,7 @@ int bz_replace_begin(struct bz_replacement *r, int at, const char *path, uint32_
         return r->dir;
     int err = make(r, permissions);
     if (err != 0)
-        (void)bz_fsys->close(r->dir);
+        (void)bz_fs_close(r->dir);
     return err;
 }
 
@@ -114,12 +114,12 @@ static void unlink_temp(struct bz_replacement *r)
     int err;
     bz_fs_again(err, bz_fsys->unlink(r->dir, r->temp, false));
     (void)err; /* there is an error already */
-    (void)bz_fsys->close(r->dir);
+    (void)bz_fs_close(r->dir);
 }
 
 void bz_replace_abandon(struct bz_replacement *r)
 {
-    (void)bz_fsys->close(r->fd);
+    (void)bz_fs_close(r->fd);
     unlink_temp(r);
 }
 
@@ -134,7 +134,7 @@ int bz_replace_finish(struct bz_replacement *r)
 {
     bool syncs = !(r->flags & BZ_REPLACE_NO_SYNC);
     int err = syncs ? sync_fd(r->fd) : 0;
-    int closed = bz_fsys->close(r->fd);
+    int closed = bz_fs_close(r->fd);
     if (err == 0)
         err = closed;
     if (err == 0)
@@ -145,6 +145,6 @@ int bz_replace_finish(struct bz_replacement *r)
         return err;
     }
     err = syncs ? sync_fd(r->dir) : 0;
-    (void)bz_fsys->close(r->dir);
+    (void)bz_fs_close(r->dir);
     return err;
 }

@@ -96,7 +96,7 @@ static int64_t run_temp_file(struct bz_fs_call *c)
         return 0;
     if (!is_unnamed)
         (void)bz_fsys->unlink(bz_dir_at(c->args.at), name, false);
-    (void)bz_fsys->close(fd);
+    (void)bz_fs_close(fd);
     return err;
 }
 

@@ -28,7 +28,8 @@ struct frame {
     struct frame *up;
     int fd;
     unsigned depth, again;
-    bool has_failed;   /* a name in it could not be removed */
+    int err;           /* of its listing */
+    bool has_failed;   /* a name in it could not be removed, or not be listed */
     bool was_added_to; /* a deep directory was moved here */
     uint32_t at, end;
     char name[BLITZ_NAME_ROOM]; /* in the frame above; of the top: not used */
@@ -65,13 +66,14 @@ static int enter(struct removal *r, int at, const char *name, bool is_top)
         return fd;
     struct frame *f = bz_alloc(&bz_allocator_libc, sizeof *f, _Alignof(struct frame));
     if (f == NULL) {
-        (void)bz_fsys->close(fd);
+        (void)bz_fs_close(fd);
         return -ENOMEM;
     }
     f->up = r->here;
     f->fd = fd;
     f->depth = r->here != NULL ? r->here->depth + 1 : 0;
     f->again = f->at = f->end = 0;
+    f->err = 0;
     f->has_failed = f->was_added_to = false;
     f->name[0] = '\0';
     if (!is_top)
@@ -122,8 +124,10 @@ static const struct bz_fs_name *next_name(struct removal *r)
         bz_fs_again(n, bz_fsys->list(f->fd, f->names, NAMES_BYTES));
         f->at = 0;
         f->end = n > 0 ? (uint32_t)n : 0;
-        if (n < 0)
-            fail(r, f, (int)n);
+        if (n < 0) { /* it counts only if the directory cannot be removed */
+            f->err = (int)n;
+            f->has_failed = true;
+        }
         if (n <= 0)
             return NULL;
     }
@@ -148,7 +152,7 @@ static void drop_frame(struct removal *r)
 {
     struct frame *f = r->here;
     r->here = f->up;
-    (void)bz_fsys->close(f->fd);
+    (void)bz_fs_close(f->fd);
     bz_free(&bz_allocator_libc, f, sizeof *f);
 }
 
@@ -162,7 +166,7 @@ static void leave(struct removal *r)
     if ((err == -ENOTEMPTY || err == -EEXIST) && begin_again(f))
         return;
     if (err != 0 && err != -ENOENT)
-        fail(r, f->up, err);
+        fail(r, f->up, f->err != 0 ? f->err : err);
     drop_frame(r);
 }
 

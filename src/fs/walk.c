@@ -76,7 +76,7 @@ static int place_open(struct bz_place *p, struct bz_place *up, struct blitz_dir 
     if (err == 0)
         err = bz_dir_of(fd, &p->dir);
     if (err != 0)
-        (void)bz_fsys->close(fd);
+        (void)bz_fs_close(fd);
     return err;
 }
 

@@ -104,7 +104,7 @@ static int64_t run_read_file(struct bz_fs_call *c)
     if (fd < 0)
         return fd;
     int err = read_open(c, fd, &t);
-    (void)bz_fsys->close(fd); /* it was only read */
+    (void)bz_fs_close(fd); /* it was only read */
     if (err != 0)
         return err;
     t.data[t.used] = '\0';
@@ -168,8 +168,9 @@ static int64_t run_append_file(struct bz_fs_call *c)
     if (fd < 0)
         return fd;
     int err = append(c, fd);
-    int closed = bz_fsys->close(fd);
-    return err != 0 ? err : closed;
+    int closed = bz_fs_close(fd);
+    bool is_synced = !(c->args.flags & BZ_REPLACE_NO_SYNC); /* then a close has no more to say */
+    return err != 0 || is_synced ? err : closed;
 }
 
 /* ---- copying ---- */
@@ -251,7 +252,7 @@ static int64_t run_copy(struct bz_fs_call *c)
         return from;
     c->args.done = 0;
     int err = copy_open(c, from);
-    (void)bz_fsys->close(from); /* it was only read */
+    (void)bz_fs_close(from); /* it was only read */
     if (err == 0 && c->args.out != NULL)
         *(uint64_t *)c->args.out = c->args.done;
     return err;

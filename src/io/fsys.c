@@ -49,8 +49,7 @@ static int sys_open(int at, const char *path, int flags, unsigned mode)
 
 static int sys_close(int fd)
 {
-    int err = done(close(fd));
-    return err == -EINTR ? 0 : err; /* the descriptor is closed */
+    return done(close(fd));
 }
 
 static int64_t sys_read(int fd, const struct iovec *v, int count, int64_t at)

@@ -13,6 +13,7 @@
 #ifndef BZ_IO_FSYS_H
 #define BZ_IO_FSYS_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,6 +104,13 @@ extern const struct bz_fsys *bz_fsys;
     do {                          \
         (result) = (call);        \
     } while ((result) == -EINTR)
+
+/* Close a descriptor. An interrupted close has closed it. */
+static inline int bz_fs_close(int fd)
+{
+    int err = bz_fsys->close(fd);
+    return err == -EINTR ? 0 : err;
+}
 
 /* True if the descriptor's file system keeps its files in memory: a read never waits for a device. */
 bool bz_fs_is_in_memory(int fd);
