@@ -29,9 +29,9 @@ static bool strikes(void)
     return now;
 }
 
-#define FAULTY(result_, name_, params_, ...)                              \
-    static result_ faulty_##name_ params_                                 \
-    {                                                                     \
+#define FAULTY(result_, name_, params_, ...)                                \
+    static result_ faulty_##name_ params_                                   \
+    {                                                                       \
         return strikes() ? -fault.error : bz_fsys_linux.name_(__VA_ARGS__); \
     }
 FAULTY(int, open, (int at, const char *p, int f, unsigned m), at, p, f, m)
@@ -63,14 +63,13 @@ static int faulty_close(int fd)
     return strikes() ? -fault.error : err;
 }
 
-#define FAULTY_TRANSFER(name_)                                                            \
-    static int64_t faulty_##name_(int fd, const struct iovec *v, int count, int64_t at)   \
-    {                                                                                     \
-        struct iovec one = {v->iov_base, v->iov_len > 0 ? 1 : 0};                         \
-        if (strikes())                                                                    \
-            return -fault.error;                                                          \
-        return bz_fsys_linux.name_(fd, fault.is_short ? &one : v, fault.is_short ? 1 : count, \
-                                   at);                                                   \
+#define FAULTY_TRANSFER(name_)                                                                     \
+    static int64_t faulty_##name_(int fd, const struct iovec *v, int count, int64_t at)            \
+    {                                                                                              \
+        struct iovec one = {v->iov_base, v->iov_len > 0 ? 1 : 0};                                  \
+        if (strikes())                                                                             \
+            return -fault.error;                                                                   \
+        return bz_fsys_linux.name_(fd, fault.is_short ? &one : v, fault.is_short ? 1 : count, at); \
     }
 FAULTY_TRANSFER(read)
 FAULTY_TRANSFER(write)
@@ -78,10 +77,11 @@ FAULTY_TRANSFER(read_cached)
 
 #define IS(name_) .name_ = faulty_##name_
 static const struct bz_fsys faulty = {
-    IS(open),    IS(close),  IS(read),    IS(write),  IS(read_cached), IS(sync),      IS(resize),
-    IS(seek),    IS(facts),  IS(find),    IS(chmod),  IS(fchmod),      IS(set_times), IS(mkdir),
-    IS(rename),  IS(link),   IS(symlink), IS(readlink), IS(unlink),    IS(canonical), IS(list),
-    IS(clone),   IS(copy_range), IS(lock), IS(unlock)};
+    IS(open),  IS(close),   IS(read),       IS(write),  IS(read_cached),
+    IS(sync),  IS(resize),  IS(seek),       IS(facts),  IS(find),
+    IS(chmod), IS(fchmod),  IS(set_times),  IS(mkdir),  IS(rename),
+    IS(link),  IS(symlink), IS(readlink),   IS(unlink), IS(canonical),
+    IS(list),  IS(clone),   IS(copy_range), IS(lock),   IS(unlock)};
 
 /* ---- the calls ---- */
 
@@ -387,8 +387,8 @@ static int names_now(void)
 static const struct {
     const char *name;
     int error; /* 0: short transfers */
-} faults[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},       {"EINTR", EINTR},        {"EAGAIN", EAGAIN},
-              {"EMFILE", EMFILE}, {"EROFS", EROFS},   {"short transfers", 0}};
+} faults[] = {{"ENOSPC", ENOSPC}, {"EIO", EIO},     {"EINTR", EINTR},      {"EAGAIN", EAGAIN},
+              {"EMFILE", EMFILE}, {"EROFS", EROFS}, {"short transfers", 0}};
 
 enum { SAW_ERROR = 1, SAW_DONE = 2, SAW_LATE = 4 };
 static unsigned seen[BZ_ARRAY_LEN(calls)][BZ_ARRAY_LEN(faults)];
@@ -444,10 +444,10 @@ static int strike_all(void *arg)
 
 static const char *cell(unsigned s)
 {
-    return s == 0                        ? "-"
-           : s == SAW_DONE               ? "done"
-           : s == SAW_ERROR              ? "error"
-           : s == (SAW_ERROR | SAW_DONE) ? "error, done"
+    return s == 0                             ? "-"
+           : s == SAW_DONE                    ? "done"
+           : s == SAW_ERROR                   ? "error"
+           : s == (SAW_ERROR | SAW_DONE)      ? "error, done"
            : (s & SAW_LATE) && (s & SAW_DONE) ? "error, late, done"
                                               : "error, late";
 }

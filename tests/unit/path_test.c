@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include "io/fsys.h"
+
 static const blitz_deadline ever = BLITZ_FOREVER;
 
 static bool exists(blitz_dir *d, const char *name)
@@ -124,6 +126,39 @@ TEST(path, remove_all_removes_links_and_never_follows_them)
 {
     t_on_keepers(remove_trees, NULL);
     remove_trees(NULL);
+}
+
+/* ---- a directory that is replaced while the tree is removed ---- */
+
+static struct bz_fsys swapping;
+static blitz_dir *swapped_in;
+
+/* Just before the directory is opened, another process puts a link in its place. */
+static int swap_and_open(int at, const char *path, int flags, unsigned mode)
+{
+    int top = blitz_dir_fd(swapped_in);
+    if (strcmp(path, "victim") == 0) {
+        CHECK_EQ(renameat(top, "tree/victim", top, "away"), 0);
+        CHECK_EQ(symlinkat("../kept", top, "tree/victim"), 0);
+    }
+    return bz_fsys_linux.open(at, path, flags, mode);
+}
+
+TEST(path, remove_all_does_not_enter_a_directory_that_became_a_link)
+{
+    blitz_dir *d = swapped_in = t_fs_begin();
+    CHECK_EQ(blitz_fs_mkdir_all(d, "tree/victim", 0755, ever), 0);
+    CHECK_EQ(blitz_fs_mkdir_all(d, "kept", 0755, ever), 0);
+    t_fs_put(d, "kept/f", "precious");
+    swapping = bz_fsys_linux;
+    swapping.open = swap_and_open;
+    bz_fsys = &swapping;
+    int err = blitz_fs_remove_all(d, "tree", ever);
+    bz_fsys = &bz_fsys_linux;
+    CHECK_EQ(err, 0);
+    CHECK(!exists(d, "tree"));
+    t_fs_has(d, "kept/f", "precious");
+    t_fs_end(d);
 }
 
 static int find_canonical(void *arg)
