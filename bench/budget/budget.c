@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "budget/chan.h"
+#include "budget/fs.h"
 #include "budget/net.h"
 #include "budget/sync.h"
 #include "budget/tasks.h"
 #include "budget/workers.h"
 
-static const struct budget_op ops[] = {BUDGET_TASKS, BUDGET_CHAN, BUDGET_SYNC, BUDGET_NET,
-                                       BUDGET_WORKERS};
+static const struct budget_op ops[] = {BUDGET_TASKS, BUDGET_CHAN,    BUDGET_SYNC,
+                                       BUDGET_NET,   BUDGET_WORKERS, BUDGET_FS};
 
 struct order {
     const struct budget_op *op;

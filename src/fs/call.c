@@ -305,10 +305,10 @@ int bz_fs_output(blitz_future *future)
     return result > INT_MAX ? INT_MAX : (int)result;
 }
 
-void bz_fs_future_begin(blitz_fs_future *public, const struct bz_fs_verb *verb,
+void bz_fs_future_begin(blitz_fs_future *future, const struct bz_fs_verb *verb,
                         const struct bz_fs_args *args)
 {
-    struct fs_future *f = (struct fs_future *)public;
+    struct fs_future *f = (struct fs_future *)future;
     f->future.ops = &verb->ops;
     f->result = -ECANCELED;
     f->done = 0;
@@ -321,12 +321,12 @@ void bz_fs_future_begin(blitz_fs_future *public, const struct bz_fs_verb *verb,
     f->nap_ns = 0;
 }
 
-void bz_fs_future_fail(blitz_fs_future *public, int err)
+void bz_fs_future_fail(blitz_fs_future *future, int err)
 {
     static const struct bz_fs_verb none = BZ_FS_VERB("file", NULL, .naps = false);
     static const struct bz_fs_args nothing;
-    bz_fs_future_begin(public, &none, &nothing);
-    (void)over((struct fs_future *)public, err);
+    bz_fs_future_begin(future, &none, &nothing);
+    (void)over((struct fs_future *)future, err);
 }
 
 /* ---- callers that wait ---- */

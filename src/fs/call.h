@@ -96,9 +96,9 @@ static inline int bz_fs_do_int(const struct bz_fs_verb *verb, struct bz_fs_call 
 }
 
 /* Make a future of it; or one that is ready with an error. Copies the arguments. */
-void bz_fs_future_begin(blitz_fs_future *f, const struct bz_fs_verb *verb,
+void bz_fs_future_begin(blitz_fs_future *future, const struct bz_fs_verb *verb,
                         const struct bz_fs_args *args);
-void bz_fs_future_fail(blitz_fs_future *f, int err);
+void bz_fs_future_fail(blitz_fs_future *future, int err);
 
 /* For `run` of a call of many steps, between two of them: 0, or the reason to stop. */
 int bz_fs_stopped(struct bz_fs_call *c);

@@ -475,6 +475,7 @@ static bool sync_for_ring(struct bz_fs_call *c, struct bz_op *op)
     return true;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): one type for all verbs */
 static bool sync_landed(struct bz_fs_call *c, int64_t *result)
 {
     (void)c;

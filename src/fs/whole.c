@@ -317,6 +317,7 @@ static bool is_write(const char *path, const void *data, size_t bytes,
            (opts == NULL || opts->permissions <= 07777);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the call writes it */
 static struct bz_fs_args args_copy(blitz_dir *at, const char *path, blitz_dir *to_at,
                                    const char *to, const blitz_fs_write_opts *opts,
                                    uint64_t *copied)
