@@ -133,6 +133,40 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_connect(const blitz_addr *
  */
 BLITZ_API void blitz_tcp_connect_future_init(blitz_net_future *f, const blitz_addr *to);
 
+struct blitz_resolver;
+
+/* The options of a connect. A zero field, or NULL for the whole struct, means the default. */
+typedef struct blitz_connect_opts {
+    /* Connect from this address, of the same family. Port 0: any. NULL: the system chooses */
+    const blitz_addr *local;
+    /* Called with the socket before it is bound and connected, to set options that blitz has no call for. It must not
+     * suspend or close the socket. A negative errno ends the connect. NULL: none */
+    int (*before)(blitz_fd fd, void *ctx);
+    void *ctx; /* passed to it */
+    /* By name only (blitz/resolve.h) */
+    struct blitz_resolver *resolver; /* looks the name up; NULL: that of the process */
+    uint64_t delay_ns;               /* between two attempts that run at the same time; 0: 250 ms */
+} blitz_connect_opts;
+
+/*
+ * blitz_tcp_connect() with options.
+ * Owns:     *out is the caller's. Borrows the address and the options until it returns. opts NULL: none.
+ * Suspends: as blitz_tcp_connect().
+ * Returns:  as blitz_tcp_connect(); -EADDRINUSE, -EADDRNOTAVAIL (the local address); the error of `before`.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_tcp_connect_with(const blitz_addr *to,
+                                                                   const blitz_connect_opts *opts,
+                                                                   blitz_tcp **out,
+                                                                   blitz_deadline until);
+
+/*
+ * blitz_tcp_connect_with() as a future. With result 0, f->tcp is the connection.
+ * Owns:     borrows the address and the options until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_tcp_connect_with_future_init(blitz_net_future *f, const blitz_addr *to,
+                                                  const blitz_connect_opts *opts);
+
 /*
  * Connect to the first of `count` addresses that answers, tried in turn. Each address gets its share of the remaining
  * time, but at least two seconds.

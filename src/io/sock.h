@@ -28,9 +28,12 @@ enum bz_sock_option {
     BZ_SOCK_RECV_BYTES,
     BZ_SOCK_ERROR,
     BZ_SOCK_BROADCAST,
+    BZ_SOCK_BIND_NO_PORT,
+    BZ_SOCK_QUICKACK,
     BZ_SOCK_TTL, /* these differ by family */
     BZ_SOCK_MULTICAST_TTL,
     BZ_SOCK_MULTICAST_LOOP,
+    BZ_SOCK_TOS,
     BZ_SOCK_OPTIONS
 };
 

@@ -12,8 +12,8 @@
  *
  * Several addresses are tried one after the other, each with a share of the remaining time: a host
  * that drops packets costs only its share. It is a future over single connects, each in a timeout;
- * the blocking call awaits it. Rejected for now: racing them. That is faster if the first address
- * is dead, but makes unused connections on the other side.
+ * the blocking call awaits it. A race is faster if the first address is dead, but makes unused connections on the
+ * other side: connect_race.c does that for connects by name.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,12 +22,31 @@
 #include "blitz/tcp.h"
 #include "net/net.h"
 
-int bz_connect_begin(const blitz_addr *to, struct bz_socket **out)
+/* Bind the socket and call the hook, as the options say. Without a port of its own the bind chooses none: the connect
+ * does, so that one local port serves connections to many addresses. */
+static int prepare(int fd, const blitz_connect_opts *opts)
+{
+    int err = 0;
+    if (opts == NULL)
+        return 0;
+    if (opts->local != NULL && opts->local->port == 0)
+        (void)!bz_sock_set(fd, BZ_SOCK_BIND_NO_PORT,
+                           1); /* a system without it chooses a port now */
+    if (opts->before != NULL)
+        err = opts->before(fd, opts->ctx);
+    if (err > 0)
+        err = -EINVAL;
+    return err != 0 || opts->local == NULL ? err : bz_sock_bind(fd, opts->local);
+}
+
+int bz_connect_begin(const blitz_addr *to, const blitz_connect_opts *opts, struct bz_socket **out)
 {
     int fd = bz_sock_open(to, true);
     if (fd < 0)
         return fd;
-    int begun = bz_sock_connect(fd, to); /* before it is a file: a backend may make it blocking */
+    int begun = prepare(fd, opts);
+    if (begun == 0)
+        begun = bz_sock_connect(fd, to); /* before it is a file: a backend may make it blocking */
     if (begun == -EINTR)
         begun = -EINPROGRESS; /* the connect continues in the kernel */
     if (begun != 0 && begun != -EINPROGRESS) {
@@ -45,18 +64,24 @@ int bz_connect_end(struct bz_socket *s)
     return err != 0 ? err : -error;
 }
 
-int blitz_tcp_connect(const blitz_addr *to, blitz_tcp **out, blitz_deadline until)
+int blitz_tcp_connect_with(const blitz_addr *to, const blitz_connect_opts *opts, blitz_tcp **out,
+                           blitz_deadline until)
 {
     blitz_net_future f;
     if (to == NULL || out == NULL)
         return -EINVAL;
-    blitz_tcp_connect_future_init(&f, to);
+    blitz_tcp_connect_with_future_init(&f, to, opts);
     int err = blitz_await(&f.future, until);
     if (err == 0 || f.result == 0)
         err = (int)f.result;
     if (err == 0)
         *out = f.tcp;
     return err;
+}
+
+int blitz_tcp_connect(const blitz_addr *to, blitz_tcp **out, blitz_deadline until)
+{
+    return blitz_tcp_connect_with(to, NULL, out, until);
 }
 
 /* ---- the first of several ---- */

@@ -76,12 +76,13 @@ enum bz_accept_step bz_accept_after(int64_t result);
 uint64_t bz_accept_nap_ns(uint64_t last_ns);
 
 /*
- * Start a connect: connect.c.
+ * Start a connect: connect.c. opts may be NULL.
  * Returns: 0 (connected), -EINPROGRESS (wait until it is writable, then bz_connect_end); -EAGAIN (a
  *          Unix listener whose backlog is full: retry later); else an error, and *out is not
  *          written.
  */
-BZ_MUST_USE int bz_connect_begin(const blitz_addr *to, struct bz_socket **out);
+BZ_MUST_USE int bz_connect_begin(const blitz_addr *to, const blitz_connect_opts *opts,
+                                 struct bz_socket **out);
 /* The result of a connect, once writable. */
 BZ_MUST_USE int bz_connect_end(struct bz_socket *s);
 

@@ -90,7 +90,7 @@ static bool step_accept(struct bz_net_future *f, int64_t fd)
 static bool step_connect_begin(struct bz_net_future *f)
 {
     struct bz_socket *s = NULL;
-    int err = bz_connect_begin(f->to, &s);
+    int err = bz_connect_begin(f->to, f->opts, &s);
     if (err == -EAGAIN) {
         nap(f);
         return false;
@@ -364,12 +364,19 @@ void blitz_tcp_accept_future_init(blitz_net_future *out, blitz_tcp_listener *l)
     f->in.io.op.name.address = NULL;
 }
 
-void blitz_tcp_connect_future_init(blitz_net_future *out, const blitz_addr *to)
+void blitz_tcp_connect_with_future_init(blitz_net_future *out, const blitz_addr *to,
+                                        const blitz_connect_opts *opts)
 {
     struct bz_net_future *f = bz_net_future_init(out, BZ_CALL_CONNECT, NULL);
     f->to = to;
+    f->opts = opts;
     if (to == NULL)
         (void)bz_net_future_over(f, -EINVAL);
+}
+
+void blitz_tcp_connect_future_init(blitz_net_future *out, const blitz_addr *to)
+{
+    blitz_tcp_connect_with_future_init(out, to, NULL);
 }
 
 /* ---- datagrams, and descriptors ---- */

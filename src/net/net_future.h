@@ -26,7 +26,10 @@ enum bz_net_call {
 struct bz_net_future {
     blitz_future future;
     int64_t result;
-    size_t done;
+    union {
+        size_t done;
+        const blitz_connect_opts *opts; /* CONNECT; NULL: none */
+    };
     struct bz_socket *made;
     union {
         struct bz_socket *of; /* the handle, or the connecting socket */

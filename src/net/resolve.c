@@ -1,9 +1,13 @@
 /*
- * resolve.c - resolve host names with the system's resolver, on a pool thread.
+ * resolve.c - addresses by name: answers that need no lookup, our own resolver, the system's.
  *
- * A lookup may block for half a minute or more if name servers do not answer. The pool has room for
+ * An address in text and localhost need no lookup. Then come the hosts file and the cache (bz_dns_local), and a flight
+ * that asks servers (dns_flight.c). getaddrinfo() on a pool thread is for everything that is not ours: blitz/resolve.h
+ * has the list.
+ *
+ * A lookup by the system may block for half a minute or more if name servers do not answer. The pool has room for
  * hundreds of such calls, but a thousand connects to an unresolvable host should not use all of it.
- * So a lookup first takes one of four permits, and waits for one with its own deadline. Rejected:
+ * So such a lookup first takes one of four permits, and waits for one with its own deadline. Rejected:
  * separate threads, which would be idle in nearly every program.
  *
  * At the deadline or a cancel the caller leaves and the call continues without it. The call owns
@@ -13,10 +17,10 @@
  *
  * "localhost" and every name below it are the loopback addresses by definition (RFC 6761, section
  * 6.3), so they are answered here: this also works without a hosts file, and no name server can
- * redirect them. Only the name of a service is looked up by the system.
+ * redirect them. Services have numbers that never change for the few well-known names; the names of all others are
+ * looked up by the system.
  *
- * It is a future of two steps, the permit and the call; the blocking function awaits it.
- * connect_host.c connects by name.
+ * It is a future of a few steps; the blocking function awaits it. connect_host.c connects by name.
  */
 #include "blitz/resolve.h"
 
@@ -27,8 +31,12 @@
 #include "base/alloc.h"
 #include "blitz/blocking.h"
 #include "blitz/semaphore.h"
+#include "blitz/task.h"
 #include "io/lookup.h"
+#include "net/dns.h"
+#include "net/dns_order.h"
 #include "net/net.h"
+#include "net/resolve.h"
 
 enum { AT_ONCE = 4, NAME_MAX_BYTES = 256, SERVICE_MAX_BYTES = 64 };
 
@@ -93,6 +101,24 @@ static bool port_of(const char *service, uint16_t *out)
     return port <= UINT16_MAX && (service == NULL || *service != '\0');
 }
 
+/* Find a port that is known without the system's table of services. */
+static bool port_known(const char *service, uint16_t *out)
+{
+    static const struct {
+        const char *name;
+        uint16_t port;
+    } known[] = {{"http", 80},  {"https", 443}, {"ssh", 22},   {"smtp", 25},   {"submission", 587},
+                 {"imap", 143}, {"imaps", 993}, {"ldap", 389}, {"ldaps", 636}, {"domain", 53}};
+    if (port_of(service, out))
+        return true;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(known); i++) {
+        *out = known[i].port;
+        if (strcmp(service, known[i].name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Write both loopback addresses, the reachable one first. */
 static int loopback(uint16_t port, blitz_addr *out, size_t room)
 {
@@ -117,18 +143,25 @@ static int known(const char *host, const char *service, blitz_addr *out, size_t 
 
 /* ---- as a future ---- */
 
-enum step { NEW, IN_LINE, CALLED, OVER };
+enum step { NEW, FLYING, IN_LINE, CALLED, OVER };
 
 struct resolve {
     blitz_future future;
     int result;
-    uint32_t step; /* enum step */
+    uint8_t step; /* enum step */
+    bool is_eager, is_partial;
+    uint16_t port; /* of our own lookup */
     const char *host, *service;
     blitz_addr *out;
     size_t room;
-    struct lookup *lookup; /* IN_LINE, CALLED */
+    blitz_resolver *resolver; /* NULL: that of the process */
+    union {
+        struct lookup *lookup;        /* IN_LINE, CALLED */
+        struct bz_dns_flight *flight; /* FLYING */
+    };
     union {
         blitz_sync_future permit;
+        blitz_sync_future landing;
         blitz_blocking_future call;
     } in;
 };
@@ -146,14 +179,12 @@ static void resolve_over(struct resolve *r, int result)
     r->step = OVER;
 }
 
-static void begin(struct resolve *r)
+/* ---- by the system ---- */
+
+static void begin_system(struct resolve *r)
 {
-    int n = known(r->host, r->service, r->out, r->room);
-    if (n > 0) {
-        resolve_over(r, n);
-        return;
-    }
-    int err = lookup_new(r->host, r->service, r->room, &r->lookup);
+    size_t room = r->is_eager ? BLITZ_RESOLVE_MAX : r->room;
+    int err = lookup_new(r->host, r->service, room, &r->lookup);
     if (err != 0) {
         resolve_over(r, err);
         return;
@@ -174,6 +205,10 @@ static void call(struct resolve *r)
 static void answered(struct resolve *r)
 {
     int n = blitz_future_output(&r->in.call.future);
+    if (r->is_eager && n > 0) {
+        bz_dns_interleave(r->lookup->found, (size_t)n);
+        n = (size_t)n < r->room ? n : (int)r->room;
+    }
     if (n > 0)
         memcpy(r->out, r->lookup->found, (size_t)n * sizeof *r->out);
     lookup_free(r->lookup);
@@ -181,18 +216,117 @@ static void answered(struct resolve *r)
     resolve_over(r, n);
 }
 
+/* ---- by our own resolver ---- */
+
+/* Return the resolver if the lookup is ours. */
+static blitz_resolver *own_resolver(const struct resolve *r)
+{
+    if (bz_lookup_instead != NULL && r->resolver == NULL)
+        return NULL;
+    return r->resolver != NULL ? r->resolver : bz_resolver_default();
+}
+
+static void found(struct resolve *r, int n)
+{
+    for (int i = 0; i < n; i++)
+        r->out[i].port = r->port;
+    resolve_over(r, n);
+}
+
+/* Look in the hosts file and the cache. Return false if the system must be asked. */
+static bool begin_own(struct resolve *r, blitz_resolver *own, struct bz_dns_host *h)
+{
+    int n = bz_dns_local(own, h, r->is_eager, r->out, r->room);
+    if (n == -EINPROGRESS)
+        n = bz_dns_flight_join(own, h, &r->flight);
+    if (n == -EOPNOTSUPP)
+        return false;
+    if (n != 0) {
+        found(r, n);
+        return true;
+    }
+    blitz_event_wait_future_init(&r->in.landing, bz_dns_flight_event(r->flight, r->is_eager));
+    r->step = FLYING;
+    return true;
+}
+
+/* Set up our own lookup. Return 0, or -EOPNOTSUPP: it is not ours; or the error that it has. */
+static int host_of(struct resolve *r, struct bz_dns_host *h)
+{
+    size_t bytes = strlen(r->host);
+    if (bytes >= NAME_MAX_BYTES)
+        return -EINVAL;
+    if (bz_dns_name(r->host, bytes, h->name) < 0 || !port_known(r->service, &r->port))
+        return -EOPNOTSUPP;
+    h->is_absolute = r->host[bytes - 1] == '.';
+    return 0;
+}
+
+static void begin_lookup(struct resolve *r)
+{
+    struct bz_dns_host h;
+    blitz_resolver *own = own_resolver(r);
+    bool must_own = own != NULL && own->by == BLITZ_RESOLVE_OWN;
+    bool may_own = own != NULL && own->by != BLITZ_RESOLVE_SYSTEM && blitz_task_current() != NULL;
+    int err = may_own ? host_of(r, &h) : -EOPNOTSUPP;
+    if (err == 0 && begin_own(r, own, &h))
+        return;
+    if (err == 0 || err == -EOPNOTSUPP) {
+        if (must_own)
+            resolve_over(r, may_own ? -ENOENT : -EOPNOTSUPP);
+        else
+            begin_system(r);
+    } else {
+        resolve_over(r, err);
+    }
+}
+
+/* The flight has a result. */
+static void landed(struct resolve *r)
+{
+    int n = bz_dns_flight_result(r->flight, r->is_eager, r->out, r->room, &r->is_partial);
+    bz_dns_flight_leave(r->flight);
+    if (n == -EINPROGRESS)
+        begin_lookup(r); /* it has read the hosts file, which has the name */
+    else if (n == -EOPNOTSUPP)
+        begin_system(r);
+    else
+        found(r, n);
+}
+
+/* ---- the future ---- */
+
+static void begin(struct resolve *r)
+{
+    int n = known(r->host, r->service, r->out, r->room);
+    if (n > 0)
+        resolve_over(r, n);
+    else
+        begin_lookup(r);
+}
+
+static bool is_pending(blitz_future *f, const blitz_waker *waker)
+{
+    return f->ops->poll(f, waker) == BLITZ_PENDING;
+}
+
 static blitz_poll resolve_poll(blitz_future *future, const blitz_waker *waker)
 {
     struct resolve *r = resolve_of(future);
     if (r->step == NEW)
         begin(r);
+    while (r->step == FLYING) {
+        if (is_pending(&r->in.landing.future, waker))
+            return BLITZ_PENDING;
+        landed(r);
+    }
     if (r->step == IN_LINE) {
-        if (r->in.permit.future.ops->poll(&r->in.permit.future, waker) == BLITZ_PENDING)
+        if (is_pending(&r->in.permit.future, waker))
             return BLITZ_PENDING;
         call(r);
     }
     if (r->step == CALLED) {
-        if (r->in.call.future.ops->poll(&r->in.call.future, waker) == BLITZ_PENDING)
+        if (is_pending(&r->in.call.future, waker))
             return BLITZ_PENDING;
         answered(r);
     }
@@ -202,7 +336,10 @@ static blitz_poll resolve_poll(blitz_future *future, const blitz_waker *waker)
 static void resolve_cancel(blitz_future *future)
 {
     struct resolve *r = resolve_of(future);
-    if (r->step == IN_LINE) {
+    if (r->step == FLYING) {
+        r->in.landing.future.ops->cancel(&r->in.landing.future);
+        bz_dns_flight_leave(r->flight);
+    } else if (r->step == IN_LINE) {
         r->in.permit.future.ops->cancel(&r->in.permit.future);
         lookup_free(r->lookup);
     } else if (r->step == CALLED) {
@@ -217,28 +354,54 @@ static int resolve_output(blitz_future *future)
     return resolve_of(future)->result;
 }
 
-void blitz_resolve_future_init(blitz_resolve_future *f, const char *host, const char *service,
-                               blitz_addr *out, size_t room)
+void bz_resolve_init(blitz_resolve_future *f, blitz_resolver *by, const char *host,
+                     const char *service, blitz_addr *out, size_t room, bool is_eager)
 {
     static const blitz_future_ops ops = {"resolve", BLITZ_DETACHABLE, resolve_poll, resolve_cancel,
                                          resolve_output};
     struct resolve *r = (struct resolve *)f;
-    r->future.ops = &ops;
-    r->result = -ECANCELED;
-    r->step = NEW;
-    r->host = host;
-    r->service = service;
-    r->out = out;
-    r->room = room;
+    *r = (struct resolve){.future = {&ops},
+                          .result = -ECANCELED,
+                          .step = NEW,
+                          .is_eager = is_eager,
+                          .host = host,
+                          .service = service,
+                          .out = out,
+                          .room = room,
+                          .resolver = by};
     if (host == NULL || *host == '\0' || out == NULL || room == 0)
         resolve_over(r, -EINVAL);
+}
+
+bool bz_resolve_is_partial(const blitz_resolve_future *f)
+{
+    return ((const struct resolve *)f)->is_partial;
+}
+
+void blitz_resolver_look_up_future_init(blitz_resolve_future *f, blitz_resolver *r,
+                                        const char *host, const char *service, blitz_addr *out,
+                                        size_t room)
+{
+    bz_resolve_init(f, r, host, service, out, room, false);
+}
+
+void blitz_resolve_future_init(blitz_resolve_future *f, const char *host, const char *service,
+                               blitz_addr *out, size_t room)
+{
+    bz_resolve_init(f, NULL, host, service, out, room, false);
+}
+
+int blitz_resolver_look_up(blitz_resolver *r, const char *host, const char *service,
+                           blitz_addr *out, size_t room, blitz_deadline until)
+{
+    blitz_resolve_future f;
+    blitz_resolver_look_up_future_init(&f, r, host, service, out, room);
+    int err = blitz_await(&f.future, until);
+    return err != 0 ? err : f.result;
 }
 
 int blitz_resolve(const char *host, const char *service, blitz_addr *out, size_t room,
                   blitz_deadline until)
 {
-    blitz_resolve_future f;
-    blitz_resolve_future_init(&f, host, service, out, room);
-    int err = blitz_await(&f.future, until);
-    return err != 0 ? err : f.result;
+    return blitz_resolver_look_up(NULL, host, service, out, room, until);
 }

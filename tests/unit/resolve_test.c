@@ -183,9 +183,14 @@ static int failing(void *arg)
     blitz_addr at[2];
     blitz_tcp *t;
     (void)arg;
-    CHECK_EQ(blitz_resolve("some-host", "7", at, 2, soon()), -EMFILE);
-    CHECK_EQ(blitz_tcp_connect_host("some-host", "7", &t, soon()), -EMFILE);
-    CHECK_EQ(blitz_resolve("localhost", "http", at, 2, soon()), -EMFILE); /* the service */
+    blitz_resolver *r;
+    CHECK_EQ(blitz_resolver_new(&(blitz_resolver_opts){.by = BLITZ_RESOLVE_SYSTEM}, &r), 0);
+    blitz_connect_opts opts = {.resolver = r};
+    CHECK_EQ(blitz_resolver_look_up(r, "some-host", "7", at, 2, soon()), -EMFILE);
+    CHECK_EQ(blitz_tcp_connect_host_with("some-host", "7", &opts, &t, soon()), -EMFILE);
+    CHECK_EQ(blitz_resolver_look_up(r, "localhost", "http", at, 2, soon()),
+             -EMFILE); /* the service */
+    blitz_resolver_unref(r);
     return 0;
 }
 
