@@ -233,6 +233,13 @@ lint: ## format, clang-tidy, shellcheck and our own rules (tools/lint --list)
 	@tools/setup lint python
 	@tools/lint
 
+.PHONY: fuzz
+FUZZ ?= 3400000
+fuzz: ## random DNS answers, resolv.conf and hosts files under AddressSanitizer: FUZZ of each (10 million in all)
+	@tools/setup build test
+	@tools/build asan test_dns_fuzz
+	@BLITZ_FUZZ_INPUTS=$(FUZZ) build/asan/tests/unit/test_dns_fuzz
+
 .PHONY: canaries
 canaries: ## every net catches the bug that was planted for it (tools/canaries --list)
 	@tools/setup build test python clang tsan
