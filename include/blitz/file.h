@@ -114,8 +114,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_file_close(blitz_file *f);
 /* ---- reading ---- */
 
 /*
- * Read at the position, which moves on; or at an offset. The first two read into one buffer, the others into several, at
- * most BLITZ_PIECES_MAX, in order.
+ * Read at the position, which moves on; or at an offset. The first two read into one buffer, the others into several, in
+ * order (blitz/piece.h).
  * Owns:     borrows the memory until it returns.
  * Suspends: until the disk has the bytes, `until`, or a cancel. Call from anywhere.
  * Returns:  the number of bytes, fewer than asked for only near the end of the file or of the cached part; 0: the end.
@@ -145,8 +145,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_file_read_exact_at(blitz_file *f, void *data,
 /* ---- writing ---- */
 
 /*
- * Write at the position, which moves on; or at an offset. The first two write one buffer, the others several, at most
- * BLITZ_PIECES_MAX, in order. If the file was opened with is_append, all of them write at its end.
+ * Write at the position, which moves on; or at an offset. The first two write one buffer, the others several, in
+ * order (blitz/piece.h). If the file was opened with is_append, all of them write at its end.
  * Owns:     borrows the memory until it returns.
  * Suspends: while the disk works. Call from anywhere.
  * Returns:  the number of bytes, at least one; fewer than asked for if the disk is full or a limit is reached.

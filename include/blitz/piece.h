@@ -15,8 +15,9 @@ typedef struct blitz_piece {
     size_t bytes;
 } blitz_piece;
 
-/* The most pieces in one call. */
-#define BLITZ_PIECES_MAX 64
+/* The most pieces that one call transfers. A call with more transfers some of the first ones, as if there were no room
+ * for the rest. */
+#define BLITZ_PIECES_MAX 1024
 
 BLITZ_END_DECLS
 

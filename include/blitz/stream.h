@@ -15,8 +15,10 @@
  *   from memory            blitz_memory_reader, blitz_memory_writer
  *   to peek and split      blitz_buffered_reader                   peek, lines, until a byte
  *   to gather              blitz_buffered_writer
- *   a limited part         blitz_limited_reader
- *   with a copy            blitz_tee_reader
+ *   a limited part         blitz_limited_reader, blitz_limited_writer
+ *   with a copy            blitz_tee_reader, blitz_tee_writer
+ *   with a count           blitz_counted_reader, blitz_counted_writer
+ *   nothing at all         blitz_null_reader, blitz_null_writer
  *   all of it              blitz_stream_copy, blitz_stream_copy_both
  *   two ends in memory     blitz_duplex
  *
@@ -214,6 +216,28 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_until(blitz_buffered_reader *b, 
 BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_line(blitz_buffered_reader *b, size_t max,
                                                      const char **line, blitz_deadline until);
 
+/*
+ * Take everything up to the next delimiter of several bytes ("\r\n\r\n", a MIME boundary), and the delimiter itself.
+ * Owns:     borrows the delimiter until it returns. *data as blitz_buffered_peek().
+ * Suspends: as blitz_buffered_peek().
+ * Returns:  the number of bytes before the delimiter; at the end of the source the bytes that are left. -ENODATA: there
+ *           is nothing more. -EMSGSIZE: no delimiter in `max` bytes, itself included, or in a full buffer; nothing is
+ *           taken. -EINVAL (no delimiter). Else as blitz_reader_read(); nothing is taken.
+ */
+BLITZ_API BLITZ_SUSPENDS int64_t blitz_buffered_split(blitz_buffered_reader *b, const void *stop,
+                                                      size_t stop_bytes, size_t max,
+                                                      const char **data, blitz_deadline until);
+
+/*
+ * Throw away everything up to and including the next `stop`, however far it is: the rest of a line that was too long
+ * (-EMSGSIZE).
+ * Owns:     *skipped (may be NULL) is how many bytes were thrown away in any case.
+ * Suspends: as blitz_buffered_peek().
+ * Returns:  0; -ENODATA: the end came first. Else as blitz_reader_read(): call it again to go on.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_buffered_skip(blitz_buffered_reader *b, char stop,
+                                                 uint64_t *skipped, blitz_deadline until);
+
 /* Return the buffered reader as a reader: first the bytes in the buffer.
  * Owns:     borrows the struct while it is used.
  * Suspends: never.
@@ -275,6 +299,56 @@ typedef struct blitz_tee {
  * Returns:  the reader.
  */
 BLITZ_API blitz_reader blitz_tee_reader(blitz_tee *t);
+
+typedef struct blitz_limited_out {
+    blitz_writer to;
+    uint64_t left;
+} blitz_limited_out;
+
+/* Return a writer of at most l->left bytes to l->to. A write beyond returns -ENOSPC. Its end ends the other.
+ * Owns:     borrows the struct while it is used.
+ * Suspends: never.
+ * Returns:  the writer. */
+BLITZ_API blitz_writer blitz_limited_writer(blitz_limited_out *l);
+
+typedef struct blitz_tee_out {
+    blitz_writer to[2];
+    char *room; /* for bytes that were taken and that one of the two does not have yet */
+    size_t room_bytes, at[2], end;
+} blitz_tee_out;
+
+/*
+ * Return a writer that writes all bytes to both others. A write that one of them refuses keeps the bytes in the room,
+ * and returns how many it has taken. The next write or the end tries again, and fails if it is refused again: then no
+ * byte was taken. So neither side loses a byte or gets one twice. Its end writes the rest and ends both.
+ * Owns:     borrows the struct and its room while it is used; set at[0] = at[1] = end = 0 before.
+ * Suspends: never.
+ * Returns:  the writer.
+ */
+BLITZ_API blitz_writer blitz_tee_writer(blitz_tee_out *t);
+
+typedef struct blitz_counted {
+    blitz_reader from;
+    uint64_t bytes; /* that were read */
+} blitz_counted;
+
+typedef struct blitz_counted_out {
+    blitz_writer to;
+    uint64_t bytes; /* that were written */
+} blitz_counted_out;
+
+/* Return a reader or a writer that counts its bytes. A file behind the reader is still copied without user memory.
+ * Owns:     borrows the struct while it is used.
+ * Suspends: never.
+ * Returns:  the reader or the writer. */
+BLITZ_API blitz_reader blitz_counted_reader(blitz_counted *c);
+BLITZ_API blitz_writer blitz_counted_writer(blitz_counted_out *c);
+
+/* Return a reader that is at its end, or a writer that takes all bytes and keeps none.
+ * Suspends: never.
+ * Returns:  the reader or the writer. */
+BLITZ_API blitz_reader blitz_null_reader(void);
+BLITZ_API blitz_writer blitz_null_writer(void);
 
 /* ---- all of it ---- */
 

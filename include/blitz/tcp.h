@@ -210,10 +210,10 @@ BLITZ_API void blitz_tcp_connect_first_future_init(blitz_connect_first_future *f
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_read(blitz_tcp *t, void *data,
                                                                size_t bytes, blitz_deadline until);
 
-/* Read into up to BLITZ_PIECES_MAX pieces, one after the other.
+/* Read into several pieces, one after the other.
  * Owns:     borrows the pieces until it returns.
  * Suspends: as blitz_tcp_read().
- * Returns:  as blitz_tcp_read(); -EINVAL also for too many. */
+ * Returns:  as blitz_tcp_read(). */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_readv(blitz_tcp *t,
                                                                 const blitz_piece *pieces,
                                                                 size_t count, blitz_deadline until);
@@ -236,10 +236,10 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_write(blitz_tcp *t, const void *data,
                                                                 size_t bytes, blitz_deadline until);
 
-/* Write from up to BLITZ_PIECES_MAX pieces, one after the other.
+/* Write from several pieces, one after the other.
  * Owns:     borrows the pieces until it returns.
  * Suspends: as blitz_tcp_write().
- * Returns:  as blitz_tcp_write(); -EINVAL also for too many. */
+ * Returns:  as blitz_tcp_write(). */
 BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int64_t blitz_tcp_writev(blitz_tcp *t,
                                                                  const blitz_piece *pieces,
                                                                  size_t count,
@@ -337,6 +337,15 @@ BLITZ_API void blitz_tcp_close(blitz_tcp *t);
 BLITZ_API int blitz_tcp_split(blitz_tcp *t, blitz_tcp **reader, blitz_tcp **writer);
 
 /*
+ * Join the two halves of a connection again. Nothing is shut down.
+ * Owns:     takes both halves on success. *out is the caller's: blitz_tcp_close().
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EBUSY (a half has another reference), -EINVAL (not the two halves of one connection). *out is written
+ *           only on 0.
+ */
+BLITZ_API int blitz_tcp_reunite(blitz_tcp *reader, blitz_tcp *writer, blitz_tcp **out);
+
+/*
  * Adopt a stream socket that other code has made, or release one to such code. adopt makes it non-blocking and
  * not inheritable.
  * Owns:     adopt takes `fd` on success: close it by the handle. release gives the caller a descriptor of the same
@@ -378,6 +387,9 @@ BLITZ_API int blitz_tcp_error(blitz_tcp *t);
  *               them and reset the peer. More is refused, because the close would block
  *   buffers     the sizes of the system's send and receive buffers; 0: unchanged
  *   ttl         the maximum number of hops: 1 to 255
+ *   tos         the type of service of its packets: 0 to 255. A DSCP is four times its number: 46 * 4 is "expedited"
+ *   quickack    acknowledge at once what comes next. The system goes back to delayed acknowledgements by itself: set it
+ *               again after reads that should have it
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread.
  * Returns:  0, -EINVAL, -EOPNOTSUPP (not TCP), -EBADF (closed).
@@ -388,6 +400,8 @@ BLITZ_API int blitz_tcp_set_keepalive(blitz_tcp *t, unsigned idle_s, unsigned in
 BLITZ_API int blitz_tcp_set_linger(blitz_tcp *t, int seconds);
 BLITZ_API int blitz_tcp_set_buffers(blitz_tcp *t, size_t send_bytes, size_t recv_bytes);
 BLITZ_API int blitz_tcp_set_ttl(blitz_tcp *t, int hops);
+BLITZ_API int blitz_tcp_set_tos(blitz_tcp *t, int tos);
+BLITZ_API int blitz_tcp_set_quickack(blitz_tcp *t, bool is_on);
 
 BLITZ_END_DECLS
 

@@ -68,6 +68,18 @@ BLITZ_API BLITZ_SUSPENDS int64_t blitz_udp_recv_from(blitz_udp *u, void *data, s
                                                      blitz_addr *from, blitz_deadline until);
 
 /*
+ * Look at the next datagram without taking it: the next receive gets it again. peek_from also returns the sender's
+ * address.
+ * Owns:     borrows `data` until it returns. `from` may be NULL.
+ * Suspends: until there is one, `until`, a cancel or a close. Call from anywhere; a plain thread sleeps.
+ * Returns:  as blitz_udp_recv().
+ */
+BLITZ_API BLITZ_SUSPENDS int64_t blitz_udp_peek(blitz_udp *u, void *data, size_t bytes,
+                                                blitz_deadline until);
+BLITZ_API BLITZ_SUSPENDS int64_t blitz_udp_peek_from(blitz_udp *u, void *data, size_t bytes,
+                                                     blitz_addr *from, blitz_deadline until);
+
+/*
  * Send a datagram: to the connected address, or to a given one.
  * Owns:     borrows `data` and the address until it returns.
  * Suspends: until there is room, `until`, a cancel or a close. Call from anywhere; a plain thread
@@ -119,6 +131,10 @@ BLITZ_API BLITZ_SUSPENDS int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_d
  */
 BLITZ_API void blitz_udp_recv_future_init(blitz_net_future *f, blitz_udp *u, void *data,
                                           size_t bytes);
+BLITZ_API void blitz_udp_peek_future_init(blitz_net_future *f, blitz_udp *u, void *data,
+                                          size_t bytes);
+BLITZ_API void blitz_udp_peek_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
+                                               size_t bytes, blitz_addr *from);
 BLITZ_API void blitz_udp_send_future_init(blitz_net_future *f, blitz_udp *u, const void *data,
                                           size_t bytes);
 BLITZ_API void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
@@ -151,6 +167,7 @@ BLITZ_API int blitz_udp_leave(blitz_udp *u, const blitz_addr *group, uint32_t in
  *   group_ttl         the maximum number of hops of datagrams to groups: 0 to 255; 1 by default
  *   group_loop        whether this host receives its own datagrams to groups; on by default
  *   ttl               the maximum number of hops of all other datagrams: 1 to 255
+ *   tos               the type of service: 0 to 255. A DSCP is four times its number
  *   buffers           the sizes of the system's buffers for this socket; 0: unchanged
  * Owns:     borrows the handle until it returns.
  * Suspends: never. Call from any thread.
@@ -161,6 +178,7 @@ BLITZ_API int blitz_udp_set_group_interface(blitz_udp *u, uint32_t interface);
 BLITZ_API int blitz_udp_set_group_ttl(blitz_udp *u, int hops);
 BLITZ_API int blitz_udp_set_group_loop(blitz_udp *u, bool is_on);
 BLITZ_API int blitz_udp_set_ttl(blitz_udp *u, int hops);
+BLITZ_API int blitz_udp_set_tos(blitz_udp *u, int tos);
 BLITZ_API int blitz_udp_set_buffers(blitz_udp *u, size_t send_bytes, size_t recv_bytes);
 
 /* ---- names, sharing, ending ---- */

@@ -193,8 +193,9 @@ static int one(struct bz_fs_args *a, blitz_file *f, const void *data, size_t byt
 static int several(struct bz_fs_args *a, blitz_file *f, const blitz_piece *pieces, size_t count,
                    int64_t at, unsigned flags)
 {
-    if (f == NULL || pieces == NULL || count == 0 || count > BLITZ_PIECES_MAX)
+    if (f == NULL || pieces == NULL || count == 0)
         return -EINVAL;
+    count = count < BLITZ_PIECES_MAX ? count : BLITZ_PIECES_MAX;
     *a = (struct bz_fs_args){.file = f,
                              .vector = (const struct iovec *)pieces,
                              .number = {at},

@@ -86,13 +86,25 @@ void blitz_tcp_writev_future_init(blitz_pieces_future *f, blitz_tcp *t, const bl
 
 /* ---- addresses ---- */
 
-void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
-                                     size_t bytes, blitz_addr *from)
+static void recv_from_init(blitz_message_future *f, blitz_udp *u, void *data, size_t bytes,
+                           blitz_addr *from, int flags)
 {
     struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_FROM, datagrams(u)));
     int err = bz_message_to_recv_from(&m->message, datagrams(u), data, bytes);
     m->from = from;
-    begin_or_end(m, err, BZ_OP_RECVMSG, MSG_TRUNC);
+    begin_or_end(m, err, BZ_OP_RECVMSG, MSG_TRUNC | flags);
+}
+
+void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
+                                     size_t bytes, blitz_addr *from)
+{
+    recv_from_init(f, u, data, bytes, from, 0);
+}
+
+void blitz_udp_peek_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
+                                     size_t bytes, blitz_addr *from)
+{
+    recv_from_init(f, u, data, bytes, from, MSG_PEEK);
 }
 
 void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const void *data,

@@ -386,6 +386,12 @@ void blitz_udp_recv_future_init(blitz_net_future *f, blitz_udp *u, void *data, s
     bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes, MSG_TRUNC);
 }
 
+void blitz_udp_peek_future_init(blitz_net_future *f, blitz_udp *u, void *data, size_t bytes)
+{
+    bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes,
+               MSG_TRUNC | MSG_PEEK);
+}
+
 void blitz_udp_send_future_init(blitz_net_future *f, blitz_udp *u, const void *data, size_t bytes)
 {
     bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_SEND, data, bytes, 0);

@@ -131,6 +131,21 @@ void bz_socket_close(struct bz_socket *s)
     bz_socket_unref(s);
 }
 
+/* A caller that holds the only reference to a half keeps it the only one: no other holder can add one. */
+int bz_socket_reunite(struct bz_socket *a, struct bz_socket *b, struct bz_socket **out)
+{
+    if (a == NULL || b == NULL || a->whole == NULL || a->whole != b->whole || a->may == b->may)
+        return -EINVAL;
+    if (bz_load_acquire(&a->refs) != 1 || bz_load_acquire(&b->refs) != 1) /* [R] */
+        return -EBUSY;
+    struct bz_socket *whole = a->whole;
+    handle_free(a); /* without a shutdown of its direction */
+    handle_free(b);
+    bz_socket_unref(whole); /* each half had a reference: the other one is the caller's */
+    *out = whole;
+    return 0;
+}
+
 /* ---- its descriptor ---- */
 
 int bz_socket_enter(struct bz_socket *s, struct bz_op *op)

@@ -38,6 +38,11 @@ struct blitz_udp {
 BZ_MUST_USE int bz_socket_new(int fd, unsigned flags, struct bz_socket **out);
 /* The same; on error `fd` is closed. */
 BZ_MUST_USE int bz_socket_take(int fd, unsigned flags, struct bz_socket **out);
+/*
+ * Join both halves to the whole again. Takes both references on success.
+ * Returns: 0; -EINVAL (not the two halves of one socket), -EBUSY (a half has another holder).
+ */
+BZ_MUST_USE int bz_socket_reunite(struct bz_socket *a, struct bz_socket *b, struct bz_socket **out);
 /* Make a handle of one direction. On success it takes the reference to `s`. */
 BZ_MUST_USE int bz_socket_half(struct bz_socket *s, unsigned may, struct bz_socket **out);
 

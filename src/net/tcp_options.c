@@ -105,3 +105,15 @@ int blitz_tcp_set_ttl(blitz_tcp *t, int hops)
         return -EINVAL;
     return set_tcp(t, BZ_SOCK_TTL, hops);
 }
+
+int blitz_tcp_set_tos(blitz_tcp *t, int tos)
+{
+    if (t == NULL || tos < 0 || tos > 255)
+        return -EINVAL;
+    return set_tcp(t, BZ_SOCK_TOS, tos);
+}
+
+int blitz_tcp_set_quickack(blitz_tcp *t, bool is_on)
+{
+    return set_tcp(t, BZ_SOCK_QUICKACK, is_on);
+}

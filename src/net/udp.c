@@ -67,15 +67,25 @@ int blitz_udp_connect(blitz_udp *u, const blitz_addr *to)
 
 /* ---- one ---- */
 
-int64_t blitz_udp_recv(blitz_udp *u, void *data, size_t bytes, blitz_deadline until)
+static int64_t receive(blitz_udp *u, void *data, size_t bytes, int flags, blitz_deadline until)
 {
     struct bz_op op;
     int err = bz_stream_refuses(of(u), BZ_SOCKET_READS, data, bytes);
     if (err != 0)
         return err;
     bz_stream_op(&u->s, &op, BZ_OP_RECV, data, bytes);
-    op.flags = MSG_TRUNC;
+    op.flags = MSG_TRUNC | flags;
     return bz_io_run(&op, "udp receive", until);
+}
+
+int64_t blitz_udp_recv(blitz_udp *u, void *data, size_t bytes, blitz_deadline until)
+{
+    return receive(u, data, bytes, 0, until);
+}
+
+int64_t blitz_udp_peek(blitz_udp *u, void *data, size_t bytes, blitz_deadline until)
+{
+    return receive(u, data, bytes, MSG_PEEK, until);
 }
 
 int64_t blitz_udp_send(blitz_udp *u, const void *data, size_t bytes, blitz_deadline until)
@@ -101,7 +111,7 @@ int bz_message_to_recv_from(struct bz_message *m, struct bz_socket *s, void *dat
     return 0;
 }
 
-int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
+static int64_t receive_from(blitz_udp *u, void *data, size_t bytes, int flags, blitz_addr *from,
                             blitz_deadline until)
 {
     struct bz_op op;
@@ -111,11 +121,23 @@ int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *
         return err;
     bz_socket_op(&u->s, &op, BZ_OP_RECVMSG);
     op.msg.header = &m.header;
-    op.flags = MSG_TRUNC;
+    op.flags = MSG_TRUNC | flags;
     int64_t n = bz_io_run(&op, "udp receive", until);
     if (n >= 0 && from != NULL)
         bz_sockaddr_to(&m.beside.name, m.header.msg_namelen, from);
     return n;
+}
+
+int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
+                            blitz_deadline until)
+{
+    return receive_from(u, data, bytes, 0, from, until);
+}
+
+int64_t blitz_udp_peek_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
+                            blitz_deadline until)
+{
+    return receive_from(u, data, bytes, MSG_PEEK, from, until);
 }
 
 int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_deadline until)
@@ -214,6 +236,11 @@ int blitz_udp_set_broadcast(blitz_udp *u, bool is_allowed)
 int blitz_udp_set_ttl(blitz_udp *u, int hops)
 {
     return hops < 1 || hops > 255 ? -EINVAL : bz_socket_set(of(u), BZ_SOCK_TTL, hops);
+}
+
+int blitz_udp_set_tos(blitz_udp *u, int tos)
+{
+    return tos < 0 || tos > 255 ? -EINVAL : bz_socket_set(of(u), BZ_SOCK_TOS, tos);
 }
 
 int blitz_udp_set_buffers(blitz_udp *u, size_t send_bytes, size_t recv_bytes)

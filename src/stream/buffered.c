@@ -123,6 +123,70 @@ int64_t blitz_buffered_line(blitz_buffered_reader *b, size_t max, const char **l
     return n;
 }
 
+/* Search a delimiter of several bytes. A part of it may be at the end of the bytes that were searched before. */
+static bool find_all(const blitz_buffered_reader *b, const char *stop, size_t stop_bytes,
+                     size_t seen, size_t *before)
+{
+    const char *data = b->room + b->at;
+    size_t i = seen >= stop_bytes ? seen - stop_bytes + 1 : 0;
+    while (i + stop_bytes <= held(b)) {
+        const char *at = memchr(data + i, stop[0], held(b) - stop_bytes - i + 1);
+        if (at == NULL)
+            return false;
+        i = (size_t)(at - data);
+        if (memcmp(at, stop, stop_bytes) == 0) {
+            *before = i;
+            return true;
+        }
+        i++;
+    }
+    return false;
+}
+
+int64_t blitz_buffered_split(blitz_buffered_reader *b, const void *stop, size_t stop_bytes,
+                             size_t max, const char **data, blitz_deadline until)
+{
+    size_t seen = 0, before = 0;
+    if (stop == NULL || stop_bytes == 0)
+        return -EINVAL;
+    if (b->at == b->end)
+        b->at = b->end = 0;
+    for (;;) {
+        bool is_there = find_all(b, stop, stop_bytes, seen, &before);
+        if (is_there ? before + stop_bytes > max : held(b) >= max)
+            return -EMSGSIZE;
+        if (is_there) {
+            (void)take_first(b, before + stop_bytes, data);
+            return (int64_t)before;
+        }
+        seen = held(b);
+        int64_t n = fill(b, until);
+        if (n < 0)
+            return n;
+        if (n == 0)
+            return held(b) > 0 ? take_first(b, held(b), data) : -ENODATA;
+    }
+}
+
+int blitz_buffered_skip(blitz_buffered_reader *b, char stop, uint64_t *skipped,
+                        blitz_deadline until)
+{
+    uint64_t sum = 0;
+    int64_t n = 1;
+    bool is_there = false;
+    while (!is_there && n > 0) {
+        size_t bytes = find(b, stop, 0);
+        is_there = bytes > 0;
+        bytes = is_there ? bytes : held(b);
+        sum += bytes;
+        blitz_buffered_take(b, bytes);
+        n = is_there ? 0 : fill(b, until);
+    }
+    if (skipped != NULL)
+        *skipped = sum;
+    return is_there ? 0 : n < 0 ? (int)n : -ENODATA;
+}
+
 static int64_t reader_read(void *ctx, void *data, size_t bytes, blitz_deadline until)
 {
     blitz_buffered_reader *b = ctx;

@@ -33,7 +33,9 @@ static const struct t_rule rules[] = {
      .ttl_s = 60,
      .trick = T_AAAA_FIRST,
      .times = 1},
-    {.name = "six.test", .v6 = "::1", .ttl_s = 60},
+    {.name = "many.test",
+     .v4 = "127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.4 127.0.0.5 127.0.0.6",
+     .ttl_s = 60},
 };
 
 static void begin(struct hosts *h)
@@ -218,4 +220,35 @@ static int with_options(void *arg)
 TEST(connect_host, a_connect_has_a_local_address_and_a_hook)
 {
     t_on_keepers(with_options, NULL);
+}
+
+/* ---- one winner ---- */
+
+/* Two addresses connect at the same moment: both attempts have begun before either is polled again. */
+static int several_connect(void *arg)
+{
+    struct hosts h;
+    blitz_tcp *t;
+    unsigned before = t_open_sockets();
+    (void)arg;
+    begin(&h);
+    blitz_addr every = blitz_addr_any_v4(0), at;
+    blitz_tcp_listener *all;
+    CHECK_EQ(blitz_tcp_listen(&every, NULL, &all), 0);
+    CHECK_EQ(blitz_tcp_listener_local(all, &at), 0);
+    snprintf(h.port, sizeof h.port, "%u", at.port);
+    blitz_connect_opts opts = {.resolver = h.r, .delay_ns = 1};
+    CHECK_EQ(blitz_tcp_connect_host_with("many.test", h.port, &opts, &t, soon()), 0);
+    blitz_tcp_close(t);
+    blitz_tcp_listener_close(all);
+    end(&h);
+    while (t_open_sockets() > before) /* a loser that is not closed hangs here */
+        blitz_yield();
+    return 0;
+}
+
+TEST_LIMIT(connect_host, only_one_connection_leaves_a_race, 10)
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(blitz_run(several_connect, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }

@@ -143,6 +143,22 @@ static int mix_line_call(struct mix_op *op, blitz_deadline until)
 }
 static const struct mix_verb mix_line = {"line", mix_line_call, NULL, NULL, 0, 0};
 
+/* A part up to a line feed, and the line feed, if it was there. */
+static int mix_split_call(struct mix_op *op, blitz_deadline until)
+{
+    struct duplex_pair *d = op->of;
+    const char *data;
+    int64_t n = blitz_buffered_split(&d->in, "\n", 1, DUPLEX_ROOM, &data, until);
+    if (n == -EMSGSIZE)
+        return mix_peek_call(op, until);
+    if (n >= 0)
+        n = (d->in.room + d->in.at) - data;
+    if (n > 0)
+        memcpy(op->bytes, data, (size_t)n);
+    return duplex_moved(op, n);
+}
+static const struct mix_verb mix_split = {"split", mix_split_call, NULL, NULL, 0, 0};
+
 /* ---- the scene: p->scratch[0] is the pair ---- */
 
 /* A line feed comes every few dozen bytes, sometimes behind a carriage return. */
@@ -180,7 +196,8 @@ static bool duplex_next(struct mix_party *p)
 {
     static const struct mix_verb *const writes[] = {&mix_writer_write, &mix_writer_all, &mix_flush};
     static const struct mix_verb *const reads[] = {&mix_reader_read, &mix_reader_exact, &mix_copy,
-                                                   &mix_peek,        &mix_up_to,        &mix_line};
+                                                   &mix_peek,        &mix_up_to,        &mix_line,
+                                                   &mix_split};
     struct duplex_pair *d = &duplexes.pair[p->scratch[0]];
     bool is_unbounded = p->role == DUPLEX_READ && p->is_keeper;
     if (!is_unbounded && p->left-- == 0)
@@ -189,7 +206,7 @@ static bool duplex_next(struct mix_party *p)
     p->op.n = 1 + mix_die(&p->dice, 200);
     p->op.count = 0;
     if (p->role == DUPLEX_READ) {
-        mix_begin(p, reads[mix_die(&p->dice, is_buffered ? 6 : 3)], d);
+        mix_begin(p, reads[mix_die(&p->dice, is_buffered ? 7 : 3)], d);
         return true;
     }
     for (uint64_t i = 0; i < p->op.n; i++)

@@ -66,6 +66,31 @@ static blitz_future *mix_udp_recv_from_future(struct mix_op *op)
 static const struct mix_verb mix_udp_recv_from = {
     "udp recv from", mix_udp_recv_from_call, mix_udp_recv_from_future, mix_message_result, 0, 0};
 
+static int mix_udp_peek_call(struct mix_op *op, blitz_deadline until)
+{
+    return (int)blitz_udp_peek(op->of, op->value, sizeof op->value[0], until);
+}
+static blitz_future *mix_udp_peek_future(struct mix_op *op)
+{
+    blitz_udp_peek_future_init(&op->f.net, op->of, op->value, sizeof op->value[0]);
+    return &op->f.net.future;
+}
+static const struct mix_verb mix_udp_peek = {
+    "udp peek", mix_udp_peek_call, mix_udp_peek_future, mix_net_result, 0, 0};
+
+static int mix_udp_peek_from_call(struct mix_op *op, blitz_deadline until)
+{
+    return (int)blitz_udp_peek_from(op->of, op->value, sizeof op->value[0], &op->addr, until);
+}
+static blitz_future *mix_udp_peek_from_future(struct mix_op *op)
+{
+    blitz_udp_peek_from_future_init(&op->f.message, op->of, op->value, sizeof op->value[0],
+                                    &op->addr);
+    return &op->f.message.future;
+}
+static const struct mix_verb mix_udp_peek_from = {
+    "udp peek from", mix_udp_peek_from_call, mix_udp_peek_from_future, mix_message_result, 0, 0};
+
 static void mix_udp_datagrams(struct mix_op *op)
 {
     for (unsigned i = 0; i < op->count; i++)
@@ -200,14 +225,21 @@ static void udp_make(struct mix_round *r)
     mix_say(r, "%s", net.has_addr ? " addresses" : " a pair");
 }
 
+/* True of calls that leave the datagram where it is. */
+static bool udp_takes_nothing(const struct mix_verb *verb)
+{
+    return verb == &mix_udp_wait || verb == &mix_udp_peek || verb == &mix_udp_peek_from;
+}
+
 static bool udp_next_recv(struct mix_party *p)
 {
-    static const struct mix_verb *const verbs[] = {&mix_udp_recv, &mix_udp_recv_from,
-                                                   &mix_udp_recv_many, &mix_udp_wait};
-    const struct mix_verb *verb = verbs[mix_die(&p->dice, 4)];
+    static const struct mix_verb *const verbs[] = {&mix_udp_recv,      &mix_udp_recv_from,
+                                                   &mix_udp_recv_many, &mix_udp_wait,
+                                                   &mix_udp_peek,      &mix_udp_peek_from};
+    const struct mix_verb *verb = verbs[mix_die(&p->dice, 6)];
     if (!p->is_keeper && p->left-- == 0)
         return false;
-    p->is_idle = verb == &mix_udp_wait;
+    p->is_idle = udp_takes_nothing(verb);
     p->op.n = BLITZ_READABLE;
     p->op.count = 1 + (unsigned)mix_die(&p->dice, MIX_DATAGRAMS);
     mix_begin(p, verb, net.end[NET_RECV]);
@@ -253,8 +285,8 @@ static unsigned udp_moved(struct mix_party *p, int rc)
 static void udp_done(struct mix_party *p, int rc)
 {
     CHECK(rc >= 0 || rc == -EBADF || rc == -ETIMEDOUT || rc == -ECANCELED);
-    if (rc >= 0 && p->op.verb == &mix_udp_wait) {
-        CHECK_EQ(rc, 0);
+    if (rc >= 0 && udp_takes_nothing(p->op.verb)) {
+        CHECK_EQ(rc, p->op.verb == &mix_udp_wait ? 0 : (int)sizeof(struct mix_value));
         rc = p->role == NET_SEND ? mix_udp_send_call(&p->op, 0) : mix_udp_recv_call(&p->op, 0);
         CHECK(rc >= 0 || rc == -EBADF || rc == -ETIMEDOUT || rc == -ECANCELED);
         if (rc >= 0)
