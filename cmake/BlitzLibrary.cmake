@@ -6,6 +6,9 @@
 # and with each libblitz-reductions, targets blitz::reductions-shared and blitz::reductions-static,
 # which is a library of its own because of the name it defines (src/reductions).
 #
+# Likewise libblitz-compress, targets blitz::compress-shared and blitz::compress-static, if a compression library is
+# installed (BlitzCompress.cmake).
+#
 # With BLITZ_DEBUG_LIBRARY also libblitz-debug, targets blitz::debug, blitz::debug-shared and
 # blitz::debug-static: the same sources with assertions and the checks of test builds, to be linked
 # instead of libblitz. The headers are the same.
@@ -54,6 +57,17 @@ function(blitz_reductions name export_name kind on)
     target_link_libraries(${name} PUBLIC ${on})
 endfunction()
 
+# blitz_compress(NAME EXPORT_NAME KIND ON): libblitz-compress of that kind, on that libblitz.
+function(blitz_compress name export_name kind on)
+    add_library(${name} ${kind} ${BLITZ_COMPRESS_SOURCES})
+    blitz_library(${name} ${export_name})
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME blitz-compress)
+    get_target_property(compile_options blitz_flags INTERFACE_COMPILE_OPTIONS)
+    target_compile_options(${name} PRIVATE ${compile_options})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${name} PUBLIC ${on} PRIVATE ${BLITZ_COMPRESS_NAMES})
+endfunction()
+
 if(BLITZ_SHARED)
     add_library(blitz_shared SHARED $<TARGET_OBJECTS:blitz_objects>)
     blitz_library(blitz_shared shared)
@@ -81,6 +95,17 @@ if(BLITZ_SHARED)
     endif()
     target_link_options(blitz_reductions_shared PRIVATE -Wl,--version-script=${map})
     list(APPEND more_libraries blitz_reductions_shared)
+    if(BLITZ_COMPRESS)
+        blitz_compress(blitz_compress_shared compress-shared SHARED blitz_shared)
+        set(map ${CMAKE_CURRENT_SOURCE_DIR}/compress/compress.map)
+        set_target_properties(blitz_compress_shared PROPERTIES
+            VERSION ${PROJECT_VERSION} SOVERSION ${BLITZ_ABI} LINK_DEPENDS ${map})
+        if(link_options)
+            target_link_options(blitz_compress_shared PRIVATE ${link_options})
+        endif()
+        target_link_options(blitz_compress_shared PRIVATE -Wl,--version-script=${map})
+        list(APPEND compress_libraries blitz_compress_shared)
+    endif()
 endif()
 if(BLITZ_STATIC)
     add_library(blitz_static STATIC $<TARGET_OBJECTS:blitz_objects>)
@@ -89,6 +114,10 @@ if(BLITZ_STATIC)
     list(APPEND libraries blitz_static)
     blitz_reductions(blitz_reductions_static reductions-static STATIC blitz_static)
     list(APPEND more_libraries blitz_reductions_static)
+    if(BLITZ_COMPRESS)
+        blitz_compress(blitz_compress_static compress-static STATIC blitz_static)
+        list(APPEND compress_libraries blitz_compress_static)
+    endif()
 endif()
 
 option(BLITZ_DEBUG_LIBRARY "Build libblitz-debug, with assertions, as well" OFF)
@@ -138,12 +167,20 @@ add_library(blitz::reductions ALIAS blitz_reductions)
 set_target_properties(blitz_reductions PROPERTIES EXPORT_NAME reductions)
 list(GET more_libraries 0 first)
 target_link_libraries(blitz_reductions INTERFACE ${first})
+if(BLITZ_COMPRESS)
+    add_library(blitz_compress INTERFACE)
+    add_library(blitz::compress ALIAS blitz_compress)
+    set_target_properties(blitz_compress PROPERTIES EXPORT_NAME compress)
+    list(GET compress_libraries 0 first)
+    target_link_libraries(blitz_compress INTERFACE ${first})
+    list(APPEND compress_libraries blitz_compress)
+endif()
 
 if(NOT BLITZ_INSTALL)
     return()
 endif()
 
-install(TARGETS blitz blitz_reductions ${libraries} ${more_libraries} ${debug_libraries} EXPORT blitz-targets
+install(TARGETS blitz blitz_reductions ${libraries} ${more_libraries} ${compress_libraries} ${debug_libraries} EXPORT blitz-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -187,6 +224,9 @@ else()
     set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 set(pcs blitz.pc blitz-reductions.pc)
+if(BLITZ_COMPRESS)
+    list(APPEND pcs blitz-compress.pc)
+endif()
 if(BLITZ_DEBUG_LIBRARY)
     list(APPEND pcs blitz-debug.pc)
 endif()

@@ -19,6 +19,7 @@
  *   with a copy            blitz_tee_reader, blitz_tee_writer
  *   with a count           blitz_counted_reader, blitz_counted_writer
  *   nothing at all         blitz_null_reader, blitz_null_writer
+ *   compressed             blitz/compress.h, in a library of its own
  *   all of it              blitz_stream_copy, blitz_stream_copy_both
  *   two ends in memory     blitz_duplex
  *

@@ -134,7 +134,7 @@ static int loopback(uint16_t port, blitz_addr *out, size_t room)
 static int known(const char *host, const char *service, blitz_addr *out, size_t room)
 {
     uint16_t port;
-    if (!port_of(service, &port))
+    if (!port_known(service, &port))
         return 0;
     if (blitz_addr_parse_ip(host, port, out) == 0)
         return 1;

@@ -90,6 +90,7 @@ static int localhosts(void *arg)
     for (size_t i = 0; i < BZ_ARRAY_LEN(are); i++) {
         is_loopback(are[i], "80", 0); /* no lookup: no wait */
         is_loopback(are[i], NULL, 0);
+        is_loopback(are[i], "http", 0); /* well known: no lookup either */
     }
     for (size_t i = 0; i < BZ_ARRAY_LEN(are_not); i++) {
         t_watch("%s", are_not[i]);
@@ -188,7 +189,7 @@ static int failing(void *arg)
     blitz_connect_opts opts = {.resolver = r};
     CHECK_EQ(blitz_resolver_look_up(r, "some-host", "7", at, 2, soon()), -EMFILE);
     CHECK_EQ(blitz_tcp_connect_host_with("some-host", "7", &opts, &t, soon()), -EMFILE);
-    CHECK_EQ(blitz_resolver_look_up(r, "localhost", "http", at, 2, soon()),
+    CHECK_EQ(blitz_resolver_look_up(r, "localhost", "gopher", at, 2, soon()),
              -EMFILE); /* the service */
     blitz_resolver_unref(r);
     return 0;
