@@ -188,6 +188,7 @@ static size_t a_text(struct t_rng *r, char *out, size_t room)
     for (uint32_t count = below(r, 30); count > 0; count--) {
         const char *word = words[below(r, BZ_ARRAY_LEN(words))];
         size_t bytes = strlen(word);
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): the text has a length, and no end */
         memcpy(out + n, word, bytes);
         n += bytes;
         out[n++] = " \n\t "[below(r, 4)];
