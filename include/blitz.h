@@ -34,6 +34,7 @@
 #include "blitz/runtime.h"
 #include "blitz/scope.h"
 #include "blitz/select.h"
+#include "blitz/signal.h"
 #include "blitz/sort.h"
 #include "blitz/stats.h"
 #include "blitz/stream.h"

@@ -10,6 +10,7 @@ struct mix_thread {
 };
 
 #include "runtime/runtime.h"
+#include "sim/signals.h"
 #include "support/mix/play.h"
 
 static const struct bz_os *mix_os;
@@ -52,10 +53,12 @@ static void play_round(const struct bz_os *os, void *arg)
     struct bz_runtime *rt;
     unsigned procs = 1 + (unsigned)(seed % 4);
     mix_os = os;
+    bz_sim_signals_begin();
     CHECK_EQ(bz_runtime_new(os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     mix_play(&mix_now, (blitz_runtime *)rt, procs, seed);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref((blitz_runtime *)rt), 0);
+    CHECK_EQ(bz_sim_signals_end(), 0);
 }
 
 /* Bug classes 41 and 50 to 54. */

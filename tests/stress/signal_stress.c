@@ -113,6 +113,53 @@ TEST_LIMIT(signal, bug_34_calls_that_block_in_a_storm_of_signals, 120)
     in_a_storm(SA_ONSTACK, blocking_calls);
 }
 
+/* ---- 34: listeners in a storm ---- */
+
+enum { LISTENERS = 3 };
+static atomic_ullong heard[LISTENERS];
+
+static int listens(void *arg)
+{
+    uint64_t mine = 0, own = (uint64_t)(uintptr_t)arg;
+    blitz_signal *s;
+    blitz_signal_event got;
+    CHECK_EQ(blitz_signal_listen(&(int){SIGUSR1}, 1, &(blitz_signal_opts){.chains = true}, &s), 0);
+    unsigned long long before = atomic_load(&handled);
+    for (uint64_t i = 0, n = t_scaled(300); i < n || mine < n; i++) {
+        int rc = blitz_signal_recv(s, &got, blitz_after(50 * BLITZ_US));
+        CHECK(rc == 0 || rc == -ETIMEDOUT);
+        mine += rc == 0 ? got.count : 0;
+    }
+    CHECK_LE(mine, atomic_load(&handled) - before + 100); /* handlers between count and chain */
+    atomic_store(&heard[own], mine);
+    blitz_signal_unref(s);
+    return 0;
+}
+
+static int listeners(void *arg)
+{
+    blitz_task *t[LISTENERS];
+    for (uintptr_t i = 0; i < LISTENERS; i++)
+        CHECK_EQ(blitz_spawn(listens, (void *)i, NULL, &t[i]), 0);
+    for (int i = 0; i < LISTENERS; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    (void)arg;
+    return 0;
+}
+
+static void listening(void)
+{
+    CHECK_EQ(blitz_run(listeners, NULL, &(blitz_runtime_opts){.procs = 2}), 0);
+}
+
+/* Our handler in the storm: it comes and goes with its listeners, chains, and each listener hears. */
+TEST_LIMIT(signal, bug_34_listeners_in_a_storm_of_signals, 120)
+{
+    in_a_storm(SA_ONSTACK, listening);
+    t_note("heard %llu, %llu, %llu", atomic_load(&heard[0]), atomic_load(&heard[1]),
+           atomic_load(&heard[2]));
+}
+
 /* ---- hogs that are stopped, for the rest ---- */
 
 enum { HOGS = 4 };

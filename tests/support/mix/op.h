@@ -82,6 +82,7 @@ struct mix_op {
         blitz_broadcast_future broadcast;
         blitz_watch_future watch;
         blitz_watch_wait_for_future wait_for;
+        blitz_signal_future signal;
         blitz_promise_future promise;
         blitz_join_future join;
         blitz_join_set_future set;
@@ -297,6 +298,26 @@ static int mix_watch_result(struct mix_op *op, int rc)
 }
 static const struct mix_verb mix_watch = {
     "watch", mix_watch_call, mix_watch_future, mix_watch_result, 0, 0};
+
+static int mix_signal_call(struct mix_op *op, blitz_deadline until)
+{
+    blitz_signal_event event = {0};
+    int rc = blitz_signal_recv(op->of, &event, until);
+    op->n = rc == 0 ? event.count : 0;
+    return rc;
+}
+static blitz_future *mix_signal_future(struct mix_op *op)
+{
+    blitz_signal_recv_future_init(&op->f.signal, op->of);
+    return &op->f.signal.future;
+}
+static int mix_signal_result(struct mix_op *op, int rc)
+{
+    op->n = rc == 0 ? op->f.signal.event.count : 0;
+    return rc == 0 ? op->f.signal.result : rc;
+}
+static const struct mix_verb mix_signal = {
+    "signal", mix_signal_call, mix_signal_future, mix_signal_result, 0, 0};
 
 /* ---- primitives of sync.h ---- */
 

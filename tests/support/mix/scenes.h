@@ -13,6 +13,7 @@
 #include "support/mix/duplexes.h"
 #include "support/mix/gates.h"
 #include "support/mix/locks.h"
+#include "support/mix/raises.h"
 #ifdef MIX_HAS_NET
 #include "support/mix/conns.h"
 #include "support/mix/files.h"
@@ -34,6 +35,7 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
     &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_rate,
     &mix_scene_delay,   &mix_scene_objects,
+    &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_raises,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
     &mix_scene_files,   &mix_scene_names,
