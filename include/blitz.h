@@ -29,6 +29,7 @@
 #include "blitz/oneshot.h"
 #include "blitz/par.h"
 #include "blitz/poll.h"
+#include "blitz/process.h"
 #include "blitz/promise.h"
 #include "blitz/retry.h"
 #include "blitz/runtime.h"

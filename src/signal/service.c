@@ -58,8 +58,8 @@ static void run(void *arg)
     (void)arg;
     for (bool is_first = true;; is_first = false) {
         uint32_t ring = bz_signals_rung();
-        uint32_t now = bz_load_acquire(&renewals);         /* [S] */
-        if (bz_load_acquire(&is_stopping))                 /* [S] */
+        uint32_t now = bz_load_acquire(&renewals); /* [S] */
+        if (bz_load_acquire(&is_stopping))         /* [S] */
             return;
         if (is_first || now != renewed)
             bz_signals_take_here();

@@ -83,6 +83,7 @@ struct mix_op {
         blitz_watch_future watch;
         blitz_watch_wait_for_future wait_for;
         blitz_signal_future signal;
+        blitz_process_future process;
         blitz_promise_future promise;
         blitz_join_future join;
         blitz_join_set_future set;
@@ -318,6 +319,41 @@ static int mix_signal_result(struct mix_op *op, int rc)
 }
 static const struct mix_verb mix_signal = {
     "signal", mix_signal_call, mix_signal_future, mix_signal_result, 0, 0};
+
+/* op->n: the signal that ended it. A stop has a grace that no child needs. */
+static int mix_process_wait_call(struct mix_op *op, blitz_deadline until)
+{
+    blitz_exit e = {0};
+    int rc = blitz_process_wait(op->of, &e, until);
+    op->n = (uint64_t)e.signal;
+    return rc;
+}
+static blitz_future *mix_process_wait_future(struct mix_op *op)
+{
+    blitz_process_wait_future_init(&op->f.process, op->of);
+    return &op->f.process.future;
+}
+static int mix_process_stop_call(struct mix_op *op, blitz_deadline until)
+{
+    blitz_exit e = {0};
+    int rc = blitz_process_stop(op->of, 3600 * BLITZ_S, &e, until);
+    op->n = (uint64_t)e.signal;
+    return rc;
+}
+static blitz_future *mix_process_stop_future(struct mix_op *op)
+{
+    blitz_process_stop_future_init(&op->f.process, op->of, 3600 * BLITZ_S);
+    return &op->f.process.future;
+}
+static int mix_process_result(struct mix_op *op, int rc)
+{
+    op->n = op->f.process.result == 0 ? (uint64_t)op->f.process.exit.signal : 0;
+    return rc == 0 || op->f.process.result == 0 ? op->f.process.result : rc;
+}
+static const struct mix_verb mix_process_wait = {
+    "process wait", mix_process_wait_call, mix_process_wait_future, mix_process_result, 0, 0};
+static const struct mix_verb mix_process_stop = {
+    "process stop", mix_process_stop_call, mix_process_stop_future, mix_process_result, 0, 1};
 
 /* ---- primitives of sync.h ---- */
 
