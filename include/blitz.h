@@ -35,6 +35,7 @@
 #include "blitz/runtime.h"
 #include "blitz/scope.h"
 #include "blitz/select.h"
+#include "blitz/shutdown.h"
 #include "blitz/signal.h"
 #include "blitz/sort.h"
 #include "blitz/stats.h"

@@ -103,9 +103,12 @@ static UNWATCHED void errno_restore(int saved)
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int saved = errno_now();
+    /* relaxed: a signal beside a watch or unwatch may count as before or after it. Look before the count: a listener
+     * that receives the signal may be the last one, and gone, before this handler goes on. */
+    bool forwards =
+        bz_load_relaxed(&chained[signal]) > 0 || bz_load_relaxed(&watchers[signal]) == 0;
     count(signal);
-    /* relaxed: a signal beside a watch or unwatch may count as before or after it */
-    if (bz_load_relaxed(&chained[signal]) > 0 || bz_load_relaxed(&watchers[signal]) == 0)
+    if (forwards)
         call_earlier_handler(signal, info, context);
     errno_restore(saved);
 }

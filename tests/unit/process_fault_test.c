@@ -89,7 +89,7 @@ static int start_with_faults(void *arg)
     return 0;
 }
 
-TEST(process_fault, bug_18_every_refused_call_of_a_start_is_an_error_and_leaks_nothing)
+TEST(process_fault, every_refused_call_of_a_start_is_an_error_and_leaks_nothing)
 {
     bz_io_fault = fail_nth;
     t_on_keepers(start_with_faults, NULL);
@@ -202,7 +202,7 @@ static int with_few_descriptors(void *arg)
     return 0;
 }
 
-TEST(process_fault, bug_18_with_every_number_of_free_descriptors_a_start_works_or_fails_cleanly)
+TEST(process_fault, with_every_number_of_free_descriptors_a_start_works_or_fails_cleanly)
 {
     t_on_keepers(with_few_descriptors, NULL);
 }
