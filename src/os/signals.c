@@ -24,9 +24,9 @@
  * A handler of other code that was installed over ours calls ours even after the last unwatch. Without a watcher ours
  * only forwards.
  *
- * I1  `watchers` is written under the lock; `previous` is written before the handler that reads it is installed, and
- *     is constant while it is.
+ * I1  `watchers` is written under the lock; `previous` is guarded by it.
  *
+ * [P] keep: earlier release -> handler: earlier acquire     the form of the function, before the first signal
  * [A] handler: arrived release -> reader: arrived acquire   all that came before the signal was handled
  * [R] handler: ring release -> listener: ring acquire       the count is there before the ring
  */
@@ -46,6 +46,10 @@ static bz_atomic(uint32_t)
 static struct bz_lock lock = BZ_LOCK_INIT; /* rank WAIT: SIGQUIT has a lock of its own */
 static bz_atomic(uint32_t) watchers[BZ_SIGNAL_MAX + 1]; /* I1 */
 static struct sigaction previous[BZ_SIGNAL_MAX + 1];    /* I1 */
+typedef void earlier_fn(int signal, siginfo_t *info, void *context);
+static bz_atomic(earlier_fn *)
+    earlier[BZ_SIGNAL_MAX + 1]; /* of `previous`, for the handler; NULL: none */
+static bz_atomic(bool) earlier_has_info[BZ_SIGNAL_MAX + 1];
 
 bz_os_word bz_signals_ring;
 
@@ -78,13 +82,13 @@ static void count(int signal)
 
 static void call_earlier_handler(int signal, siginfo_t *info, void *context)
 {
-    const struct sigaction *was = &previous[signal];
-    if (was->sa_handler == SIG_DFL || was->sa_handler == SIG_IGN)
+    earlier_fn *fn = bz_load_acquire(&earlier[signal]); /* [P] */
+    if (fn == NULL)
         return;
-    if (was->sa_flags & SA_SIGINFO)
-        was->sa_sigaction(signal, info, context);
+    if (bz_load_relaxed(&earlier_has_info[signal])) /* relaxed: [P] */
+        fn(signal, info, context);
     else
-        was->sa_handler(signal);
+        ((void (*)(int))(void *)fn)(signal);
 }
 
 /* Simulated threads share one errno, of which ThreadSanitizer must not hear. */
@@ -147,6 +151,16 @@ static bool is_shared(int signal)
     return signal == SIGQUIT && !bz_signal_sys->is_simulated;
 }
 
+/* Keep the action that was there. A handler that began before the last unwatch may still read it. Under the lock. */
+static void keep(int signal, const struct sigaction *was)
+{
+    bool has_fn = was->sa_handler != SIG_DFL && was->sa_handler != SIG_IGN;
+    previous[signal] = *was; /* I1 */
+    bz_store_relaxed(&earlier_has_info[signal],
+                     (was->sa_flags & SA_SIGINFO) != 0);                   /* relaxed: [P] */
+    bz_store_release(&earlier[signal], has_fn ? was->sa_sigaction : NULL); /* [P] */
+}
+
 /* Under the lock. */
 static int install(int signal)
 {
@@ -158,8 +172,8 @@ static int install(int signal)
     if (bz_signal_sys->action(signal, NULL, &was) != 0)
         return -errno;
     if (is_ours(&was))
-        return 0;           /* our handler is still installed from an earlier watch */
-    previous[signal] = was; /* I1 */
+        return 0; /* our handler is still installed from an earlier watch */
+    keep(signal, &was);
     return bz_signal_sys->action(signal, &ours, NULL) == 0 ? 0 : -errno;
 }
 

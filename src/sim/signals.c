@@ -1,5 +1,6 @@
 /*
- * signals.c - see signals.h. One thread of a simulation runs at a time, so plain memory does.
+ * signals.c - see signals.h. One thread of a simulation runs at a time, so plain memory does. ThreadSanitizer does not
+ * see this file (kernel.c says why), so it copies by bz_sim_copy().
  */
 #include "sim/signals.h"
 
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "os/signals.h"
+#include "sim/kernel.h"
 
 static struct sigaction actions[BZ_SIGNAL_MAX + 1];
 
@@ -17,9 +19,9 @@ static int sim_action(int signal, const struct sigaction *set, struct sigaction 
         return -1;
     }
     if (was != NULL)
-        *was = actions[signal];
+        bz_sim_copy(was, &actions[signal], sizeof *was);
     if (set != NULL)
-        actions[signal] = *set;
+        bz_sim_copy(&actions[signal], set, sizeof *set);
     return 0;
 }
 

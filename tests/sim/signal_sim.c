@@ -9,7 +9,7 @@
 #include "sim/signals.h"
 
 static bz_os_word raise_now; /* poked */
-static blitz_signal *first, *second;
+static blitz_signal *first, *second, *third;
 static unsigned procs;
 
 static int receives(void *arg)
@@ -57,15 +57,17 @@ static blitz_poll races(void *state, blitz_cx *cx)
     BLITZ_END(0);
 }
 
-/* One receiver for each listener: `first` by a stackless task, `second` by a fiber that is impatient. */
+/* One receiver for each listener: `first` by a stackless task, `second` by a fiber that is impatient, `third` by one
+ * that looks once and waits: it needs the wake-up. */
 static int waiters(void *arg)
 {
     struct polled state = {0};
-    blitz_task *t[2];
+    blitz_task *t[3];
     (void)arg;
+    CHECK_EQ(blitz_spawn(receives, third, NULL, &t[2]), 0);
     CHECK_EQ(blitz_spawn_poll(races, &state, sizeof state, NULL, &t[0]), 0);
     CHECK_EQ(blitz_spawn(is_impatient, second, NULL, &t[1]), 0);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     return 0;
 }
@@ -86,13 +88,16 @@ static void play(const struct bz_os *os, void *arg)
     bz_sim_signals_begin();
     CHECK_EQ(blitz_signal_listen(&(int){SIGUSR1}, 1, NULL, &first), 0);
     CHECK_EQ(blitz_signal_listen((int[]){SIGUSR2, SIGUSR1}, 2, NULL, &second), 0);
+    CHECK_EQ(blitz_signal_listen(&(int){SIGUSR1}, 1, NULL, &third), 0);
     rt = sim_begin(os, procs);
     CHECK_EQ(bz_os_thread_start(os, &raiser, NULL, raises, (void *)os), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, waiters, NULL), 0);
     CHECK_EQ(bz_os_thread_join(os, &raiser), 0);
-    sim_end(rt);
-    blitz_signal_unref(first);
+    blitz_signal_unref(
+        first); /* before the end: the thread of the service may hold a waker until then */
     blitz_signal_unref(second);
+    blitz_signal_unref(third);
+    sim_end(rt);
     CHECK_EQ(bz_sim_signals_end(), 0);
 }
 
