@@ -35,7 +35,6 @@
 
 #include "base/alloc.h"
 #include "io/attempt.h"
-#include "io/sys.h"
 #include "os/os.h"
 
 #ifndef P_PIDFD
@@ -204,8 +203,13 @@ static int linux_kill(const struct bz_child *c, int signal, bool is_group)
     return rc == 0 ? 0 : -errno;
 }
 
+static bool linux_is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
 const struct bz_spawn bz_spawn_linux = {
-    .start = linux_start, .reap = linux_reap, .kill = linux_kill};
+    .start = linux_start, .reap = linux_reap, .kill = linux_kill, .is_open = linux_is_open};
 const struct bz_spawn *bz_spawn = &bz_spawn_linux;
 
 /* ---- terminals and files ---- */
@@ -260,11 +264,6 @@ int bz_spawn_open(const char *path, enum bz_spawn_file how)
                                 [BZ_SPAWN_APPEND] = O_WRONLY | O_CREAT | O_APPEND,
                                 [BZ_SPAWN_NULL] = O_RDWR};
     return open_as(how == BZ_SPAWN_NULL ? "/dev/null" : path, flags[how]);
-}
-
-bool bz_spawn_is_open(int fd)
-{
-    return bz_sys->fcntl(fd, F_GETFD, 0) >= 0;
 }
 
 char **bz_spawn_environ(void)

@@ -1,7 +1,7 @@
 /*
  * spawn.h - start a program, reap it, signal it: a contract, as io/sys.h is one.
  *
- * All system calls for child processes go through bz_spawn: the real ones, or those of a simulation.
+ * All system calls for child processes go through bz_spawn: the real ones, or those of a simulation (sim/children.h).
  * Pipes of children are descriptors of io/sys.h.
  */
 #ifndef BZ_IO_SPAWN_H
@@ -81,6 +81,8 @@ struct bz_spawn {
     int (*reap)(const struct bz_child *c, bool stays, struct bz_child_end *out);
     /* Send a signal to the child or to the group that it leads. It was not reaped. Returns: 0, -ESRCH, -EPERM. */
     int (*kill)(const struct bz_child *c, int signal, bool is_group);
+    /* True if the descriptor is open in this process. */
+    bool (*is_open)(int fd);
 };
 
 extern const struct bz_spawn bz_spawn_linux;
@@ -99,7 +101,6 @@ int bz_pty_resize(int master, unsigned rows, unsigned columns);
 /* Open a file for a child: close-on-exec. Returns the descriptor or a negative errno. */
 enum bz_spawn_file { BZ_SPAWN_READ, BZ_SPAWN_WRITE, BZ_SPAWN_APPEND, BZ_SPAWN_NULL };
 int bz_spawn_open(const char *path, enum bz_spawn_file how);
-bool bz_spawn_is_open(int fd);
 
 /* The environment of this process; and the system's search path, for a process without PATH. */
 char **bz_spawn_environ(void);

@@ -22,10 +22,11 @@ static void ask(struct bz_hearer *h)
 {
     struct bz_stand_in *s = BZ_CONTAINER_OF(h, struct bz_stand_in, hearer);
     struct bz_child_end end;
+    uint64_t one = 1;
     if (s->is_told || bz_spawn->reap(&s->child, true, &end) == -EAGAIN)
         return;
     s->is_told = true;
-    (void)bz_raw_write(s->write, "", 1); /* the pipe is empty */
+    (void)bz_raw_write(s->write, &one, sizeof one); /* the pipe is empty */
 }
 
 static int hear_of(struct bz_stand_in *s)

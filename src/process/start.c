@@ -149,7 +149,7 @@ static int open_file(struct start *s, const struct bz_slot *slot)
 /* A descriptor that is closed here is closed in the child. */
 static int inherit(struct start *s, int fd)
 {
-    return bz_spawn_is_open(fd) ? add_move(s, fd, fd) : 0;
+    return bz_spawn->is_open(fd) ? add_move(s, fd, fd) : 0;
 }
 
 static int open_stdio(struct start *s, int target, unsigned how)
@@ -194,7 +194,7 @@ static int open_slot(struct start *s, const struct bz_slot *slot)
     case BZ_SLOT_FILE:
         return open_file(s, slot);
     case BZ_SLOT_FD:
-        return bz_spawn_is_open(slot->fd) ? add_move(s, slot->fd, slot->target) : -EBADF;
+        return bz_spawn->is_open(slot->fd) ? add_move(s, slot->fd, slot->target) : -EBADF;
     default:
         return 0; /* after all others */
     }
