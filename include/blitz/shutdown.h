@@ -131,11 +131,26 @@ BLITZ_API void blitz_shutdown_wait_future_init(blitz_sync_future *f, blitz_shutd
  * Enter: count the caller's work as work in progress, which a shutdown waits for. Leave when it has ended.
  * Owns:     borrows s until it returns. Each enter that returned 0 needs one leave.
  * Suspends: never. Call from any thread.
- * Returns:  enter: 0, -ESHUTDOWN (it has begun: do not start the work), -EOVERFLOW (2^32 of them). left: how many have
- *           entered and not left.
+ * Returns:  enter: 0, -ESHUTDOWN (it has begun: do not start the work), -EOVERFLOW (2^31 of them).
  */
 BLITZ_API BLITZ_MUST_USE int blitz_shutdown_enter(blitz_shutdown *s);
 BLITZ_API void blitz_shutdown_leave(blitz_shutdown *s);
+
+/*
+ * Enter once more, for work that belongs to the caller's: the caller has entered and not left. It succeeds also after
+ * the begin. An accepting task uses it for the connections that the kernel had accepted before.
+ * Owns:     borrows s until it returns. It needs a leave of its own.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EOVERFLOW.
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_shutdown_enter_more(blitz_shutdown *s);
+
+/*
+ * Count the work in progress: how many have entered and not left.
+ * Owns:     borrows s until it returns.
+ * Suspends: never. Call from any thread.
+ * Returns:  the count.
+ */
 BLITZ_API uint32_t blitz_shutdown_left(blitz_shutdown *s);
 
 /*

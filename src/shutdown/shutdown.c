@@ -172,6 +172,11 @@ int blitz_shutdown_enter(blitz_shutdown *s)
     return err;
 }
 
+int blitz_shutdown_enter_more(blitz_shutdown *s)
+{
+    return blitz_wait_group_add(&s->work, 1); /* it is not 0: the caller is in */
+}
+
 void blitz_shutdown_leave(blitz_shutdown *s)
 {
     (void)blitz_wait_group_done(&s->work);

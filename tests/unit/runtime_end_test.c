@@ -171,11 +171,20 @@ TEST(runtime_end, a_blocking_call_is_waited_for)
     close(fds[1]);
 }
 
+static bz_atomic(bool) is_dropped;
+
+static void dropped(void *value, void *ctx)
+{
+    (void)value;
+    (void)ctx;
+    bz_store_release(&is_dropped, true); /* pairs with the loop of the test: the call has returned */
+}
+
 static int calls_and_leaves(void *arg)
 {
     blitz_blocking_future f;
     (void)arg;
-    blitz_blocking_future_init(&f, blocks, NULL, NULL);
+    blitz_blocking_future_init(&f, blocks, NULL, &(blitz_blocking_opts){.drop = dropped});
     return blitz_await(&f.future, blitz_after(5 * BLITZ_MS));
 }
 
@@ -190,6 +199,8 @@ TEST(runtime_end, abandon_leaves_a_blocking_call_behind)
     CHECK_EQ(blitz_runtime_abandon(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK_EQ(write(fds[1], "x", 1), 1);
+    while (!bz_load_acquire(&is_dropped)) /* pairs with dropped() */
+        bz_os_relax(&bz_os_linux, 100);
     close(fds[0]);
     close(fds[1]);
 }

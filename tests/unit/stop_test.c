@@ -64,6 +64,9 @@ TEST(stop, no_work_is_let_in_after_the_begin_and_a_drain_waits_for_the_rest)
 
     CHECK_EQ(blitz_shutdown_enter(s), -ESHUTDOWN);
     CHECK_EQ(blitz_shutdown_left(s), 2);
+    CHECK_EQ(blitz_shutdown_enter_more(s), 0); /* for work that is in already */
+    CHECK_EQ(blitz_shutdown_left(s), 3);
+    blitz_shutdown_leave(s);
     blitz_shutdown_leave(s);
     CHECK_EQ(blitz_shutdown_drain(s, 0), -ETIMEDOUT);
     blitz_shutdown_leave(s);
@@ -103,12 +106,15 @@ struct work {
     blitz_duration lasts;
 };
 
+static bz_atomic(bool) has_entered;
+
 /* Work that ends by itself, or when the token is cancelled. */
 static int works(void *arg)
 {
     struct work *w = arg;
     int err = blitz_shutdown_enter(w->of);
     CHECK_EQ(err, 0);
+    bz_store_relaxed(&has_entered, true); /* relaxed: a flag */
     err = blitz_token_wait(blitz_shutdown_token(w->of), blitz_after(w->lasts));
     CHECK(err == 0 || err == -ETIMEDOUT);
     blitz_shutdown_leave(w->of);
@@ -130,8 +136,9 @@ static struct scene given_a_run(blitz_shutdown *s, blitz_duration lasts, struct 
 {
     struct scene scene = {0};
     *w = (struct work){s, lasts};
+    bz_store_relaxed(&has_entered, false); /* relaxed: a flag */
     CHECK_EQ(blitz_spawn(works, w, NULL, &scene.worker), 0);
-    while (blitz_shutdown_left(s) == 0)
+    while (!bz_load_relaxed(&has_entered)) /* relaxed: a flag */
         blitz_yield();
     CHECK_EQ(blitz_spawn(runs, s, NULL, &scene.runner), 0);
     return scene;
