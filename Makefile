@@ -116,11 +116,20 @@ clang: ## the tests, built by clang
 	@tools/run-tests clang $(code_only)
 
 .PHONY: programs
-programs: ## nc, socat, curl, wrk and nginx against our examples; BLITZ_IO=... for a keeper
+programs: ## nc, socat, curl, wrk, openssl and nginx against our examples; BLITZ_IO=... for a keeper
 	@tools/setup build python net-programs
 	@tools/build release example_echo example_http example_fetch example_drain
 	@tests/programs/programs_test.py build/release/examples
 	@tests/programs/drain_test.py build/release/examples/example_drain
+	@tools/build release example_echo example_http example_fetch example_tls_echo example_https_hello
+	@tests/programs/programs_test.py build/release/examples
+	@tests/programs/tls_programs_test.py build/release/examples
+
+.PHONY: fuzz-tls
+fuzz-tls: ## ten million TLS records and hellos of odd sizes, under AddressSanitizer; BLITZ_FUZZ=n for another number
+	@tools/setup build test
+	@tools/build asan test_tls_fuzz
+	@BLITZ_FUZZ=$${BLITZ_FUZZ:-5000000} build/asan/tests/tls/test_tls_fuzz
 
 # -- the long sweep --------------------------------------------------------------------------------
 
