@@ -197,6 +197,14 @@ enum bz_tls_went bz_tls_engine_write(blitz_tls *tls, const void *data, size_t by
     return went;
 }
 
+/* Finish a message that has come in part: OpenSSL refuses to end in the middle of one. The lock is held. */
+static enum bz_tls_went in_message(blitz_tls *tls)
+{
+    if (SSL_in_init(tls->ssl) == 0)
+        return BZ_TLS_DONE;
+    return cut(tls, ends(tls, SSL_do_handshake(tls->ssl), "a message of the peer is broken"));
+}
+
 enum bz_tls_went bz_tls_engine_end(blitz_tls *tls)
 {
     enum bz_tls_went went = BZ_TLS_FAILED;
@@ -204,9 +212,12 @@ enum bz_tls_went bz_tls_engine_end(blitz_tls *tls)
     if (tls->is_ended) {
         went = BZ_TLS_DONE;
     } else if (begins(tls)) {
-        int rc = SSL_shutdown(tls->ssl); /* 0: sent, and the peer's has not come yet */
-        went = rc == 0 ? BZ_TLS_DONE : ends(tls, rc, "the end failed");
+        went = in_message(tls);
+        int rc = went == BZ_TLS_DONE ? SSL_shutdown(tls->ssl) : 0;
+        if (rc != 0) /* 0: sent, and the peer's has not come yet */
+            went = ends(tls, rc, "the end failed");
     }
+    tls->is_stuck = went == BZ_TLS_NEEDS_INPUT;
     ERR_clear_error();
     tls->is_ended = tls->is_ended || went == BZ_TLS_DONE;
     engine_unlock(tls);

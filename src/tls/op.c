@@ -191,7 +191,10 @@ static enum bz_tls_need goes_on_end(struct bz_tls_op *op)
         return BZ_TLS_WRITE_TURN;
     if (bz_tls_engine_output(op->tls))
         return needs_output(op);
-    if (op->kind == BZ_TLS_END && bz_tls_engine_end(op->tls) != BZ_TLS_DONE)
+    enum bz_tls_went went = op->kind == BZ_TLS_END ? bz_tls_engine_end(op->tls) : BZ_TLS_DONE;
+    if (went == BZ_TLS_NEEDS_INPUT)
+        return goes_on_stuck(op);
+    if (went != BZ_TLS_DONE)
         return over(op, bz_tls_engine_dead(op->tls));
     return bz_tls_engine_output(op->tls) ? needs_output(op) : over(op, 0);
 }

@@ -95,6 +95,12 @@ static int reads_answer(void *arg)
     return (int)blitz_tls_read(arg, data, sizeof data, BLITZ_FOREVER);
 }
 
+/* An end needs the rest, too. Its deadline may be over before. */
+static int ends_early(void *arg)
+{
+    return blitz_tls_end(arg, blitz_after(BLITZ_MS));
+}
+
 static int writes(void *arg)
 {
     return (int)blitz_tls_write(arg, "hello", 5, BLITZ_FOREVER);
@@ -119,11 +125,13 @@ static void stuck(struct raw *r, bool with_reader)
     CHECK_EQ(blitz_event_wait(&r->is_begun, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_tls_read(tls, data, 4, 0), -ETIMEDOUT);     /* the first part is read */
     CHECK_EQ(blitz_tls_write(tls, "hello", 5, 0), -ETIMEDOUT); /* and the rest is wanted */
+    CHECK_EQ(blitz_tls_end(tls, 0), -ETIMEDOUT);
     blitz_task *reader = NULL;
     if (with_reader) {
         reader = t_spawn(reads_answer, tls);
         t_until_waits(reader);
     }
+    CHECK_EQ(ends_early(tls), -ETIMEDOUT);
     blitz_task *writer = t_spawn(writes, tls);
     t_until_waits(writer);
     blitz_event_set(&r->go);
@@ -131,6 +139,7 @@ static void stuck(struct raw *r, bool with_reader)
     CHECK_EQ(t_join(server), 5);
     CHECK_MEM_EQ(r->heard, "hello", 5);
     CHECK_EQ(with_reader ? t_join(reader) : reads_answer(tls), 5);
+    CHECK_EQ(blitz_tls_end(tls, BLITZ_FOREVER), 0);
     blitz_tls_unref(tls);
     blitz_duplex_unref(r->duplex);
     SSL_free(r->ssl);
