@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "tls/pair.h"
 
@@ -538,4 +539,48 @@ TEST(tls, bad_options_are_refused_with_words)
     }
     t_world_free(w);
     free(w);
+}
+
+/* ---- files ---- */
+
+static void put(const char *folder, const char *name, const char *text, char path[200])
+{
+    snprintf(path, 200, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    CHECK_NOT_NULL(f);
+    CHECK_GE(fputs(text, f), 0);
+    CHECK_EQ(fclose(f), 0);
+}
+
+static int files(void *arg)
+{
+    struct try *t = arg;
+    char folder[] = "/tmp/blitz-tls-test-XXXXXX", ca[200], cert[200], key[200];
+    CHECK_NOT_NULL(mkdtemp(folder));
+    put(folder, "ca.pem", t->w.ca.pem, ca);
+    put(folder, "cert.pem", t->w.server.cert_pem, cert);
+    put(folder, "key.pem", t->w.server.key_pem, key);
+    CHECK_EQ(setenv("SSL_CERT_FILE", ca, 1), 0);
+    blitz_tls_cert of_files = {.cert_file = cert, .key_file = key};
+    blitz_tls_config *s =
+        t_config(BLITZ_TLS_SERVER, &(blitz_tls_opts){.certs = &of_files, .cert_count = 1});
+    const blitz_tls_opts ways[] = {{.ca_file = ca}, {.ca_dir = folder}, {.ca_file = NULL}};
+    for (int i = 0; i < 3; i++) {
+        blitz_tls_config *c = t_config(BLITZ_TLS_CLIENT, i < 2 ? &ways[i] : NULL);
+        t_pair_memory(&t->p, 4096, c, s, "server.test");
+        t_watch("way %d: %s", i, t->p.text[0].text);
+        CHECK_EQ(t->p.err[0], 0);
+        exchange(&t->p);
+        t_pair_free(&t->p);
+        blitz_tls_config_unref(c);
+    }
+    blitz_tls_config_unref(s);
+    CHECK_EQ(unlink(ca) + unlink(cert) + unlink(key) + rmdir(folder), 0);
+    return 0;
+}
+
+/* A file, a directory, and the system's store, which the environment names here. */
+TEST(tls, certificates_come_from_files_directories_and_the_system)
+{
+    on(files);
 }
