@@ -219,8 +219,11 @@ static void member_closer(struct bz_task *t, struct bz_closer *out)
     out->scope = &BZ_CONTAINER_OF((void *)s, blitz_scope, inside)->future;
 }
 
-static const struct bz_task_ops member_ops = {"poll", bz_poll_run, bz_poll_drop, bz_poll_begun_in,
-                                              member_closer};
+static const struct bz_task_ops member_ops = {.kind = "poll",
+                                              .run = bz_poll_run,
+                                              .drop = bz_poll_drop,
+                                              .begun_in = bz_poll_begun_in,
+                                              .closer = member_closer};
 
 /* Run a member that has its own stack size. */
 static int member_fiber(void *memory)

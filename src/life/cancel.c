@@ -11,6 +11,9 @@
  *                         with a reference to the current link
  *   either, shielded      nothing: the first wait outside of the shield finds the mark
  *
+ * A task that neither runs nor waits, an idle actor, has no worker that could see the mark. Its ops->cancel brings it to
+ * one.
+ *
  * Rejected:
  *  - waking the parent and letting it cancel its child itself: that is a switch to it and back. And for a
  *    claimed child there is no parked parent to wake: its parent is the frame below;
@@ -82,6 +85,8 @@ static struct bz_task *deliver(struct bz_task *t)
     bz_lock_drop(&t->lock, os);
     if (wait == 0)
         bz_task_wake(t);
+    if (BZ_UNLIKELY(t->ops->cancel != NULL))
+        t->ops->cancel(t);
     return child;
 }
 

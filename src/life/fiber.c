@@ -61,7 +61,8 @@ static uintptr_t fiber_begun_in(const struct bz_task *t)
     return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_fiber, task)->fn;
 }
 
-const struct bz_task_ops bz_fiber_ops = {"fiber", fiber_run, fiber_drop, fiber_begun_in, NULL};
+const struct bz_task_ops bz_fiber_ops = {
+    .kind = "fiber", .run = fiber_run, .drop = fiber_drop, .begun_in = fiber_begun_in};
 
 /* Return the traits that the options give a task. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)

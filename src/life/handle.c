@@ -150,7 +150,8 @@ static uintptr_t ptr_begun_in(const struct bz_task *t)
     return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_ptr_fiber, task)->fn;
 }
 
-static const struct bz_task_ops ptr_ops = {"fiber", ptr_run, ptr_drop, ptr_begun_in, NULL};
+static const struct bz_task_ops ptr_ops = {
+    .kind = "fiber", .run = ptr_run, .drop = ptr_drop, .begun_in = ptr_begun_in};
 
 int blitz_spawn_ptr(void *(*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
                     blitz_task **out)

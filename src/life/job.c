@@ -74,7 +74,7 @@ static void job_drop(struct bz_task *t)
     bz_task_free(t);
 }
 
-static const struct bz_task_ops job_ops = {"job", job_run, job_drop, NULL, NULL};
+static const struct bz_task_ops job_ops = {.kind = "job", .run = job_run, .drop = job_drop};
 
 bool bz_job_has_header(struct bz_machine *m)
 {

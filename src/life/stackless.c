@@ -168,8 +168,8 @@ uintptr_t bz_poll_begun_in(const struct bz_task *t)
     return (uintptr_t)BZ_CONTAINER_OF(t, const struct bz_poll_task, task)->poll;
 }
 
-static const struct bz_task_ops poll_ops = {"poll", bz_poll_run, bz_poll_drop, bz_poll_begun_in,
-                                            NULL};
+static const struct bz_task_ops poll_ops = {
+    .kind = "poll", .run = bz_poll_run, .drop = bz_poll_drop, .begun_in = bz_poll_begun_in};
 
 void *bz_poll_state(struct bz_task *t)
 {

@@ -6,7 +6,7 @@
  * It does not know the program's threads, which of them holds a promise or a waker, or what they do. The
  * kernel knows how many threads there are. So the rule is about threads:
  *
- *   A task waits. And every thread of the process, except the monitor that looks, sleeps on a word of
+ *   A task waits; an idle actor does not. And every thread of the process, except the monitor that looks, sleeps on a word of
  *   ours, without a deadline, and no thread has changed that word.
  *
  * Then no thread is left to change a word (os/sleepers.c has the proof). Everything that could still act
@@ -49,6 +49,21 @@ static bool has_timer(struct bz_runtime *rt)
     return false;
 }
 
+static void count_waiting(struct bz_task *t, void *count)
+{
+    const char *idles = t->ops->idles != NULL ? t->ops->idles(t) : NULL;
+    if (!bz_word_is_complete(&t->word) && (idles == NULL || *idles != '\0'))
+        ++*(uint64_t *)count;
+}
+
+/* The number of tasks that wait. Idle actors wait for nothing. */
+static uint64_t waiting(struct bz_runtime *rt)
+{
+    uint64_t count = 0;
+    bz_tasks_each(rt, count_waiting, &count);
+    return count;
+}
+
 static int to_log(void *ctx, const char *line, size_t length)
 {
     (void)ctx;
@@ -73,7 +88,9 @@ uint64_t bz_deadlock_look(struct bz_runtime *rt, uint64_t now)
     if (d->is_reported || tasks == 0 || d->looks == BZ_ARRAY_LEN(pause_ns))
         return BZ_OS_FOREVER;
     if (!has_timer(rt) && bz_os_others(rt->os) == 0) {
-        report(rt, tasks);
+        tasks = waiting(rt); /* a walk, once every other thread sleeps */
+        if (tasks > 0)
+            report(rt, tasks);
         return BZ_OS_FOREVER;
     }
     return now + pause_ns[d->looks++];

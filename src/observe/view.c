@@ -13,6 +13,7 @@
  *                            a node that has an outcome        ready
  *                            a child, a job or a future        waiting for it; ready if it has ended
  *                            0, and the word says idle         waiting for a wake
+ *                            0, and its ops say that it idles  idle: an actor without a message
  *                            0                                 ready: it has yielded
  *
  * All of that may change at any time. The task's header stays (the caller has a reference), and so
@@ -34,8 +35,8 @@
 #include "proc/state.h"
 #include "wait/wait.h"
 
-static const char *const state_name[BZ_VIEW_STATES] = {"running", "ready", "new", "waiting",
-                                                       "ended"};
+static const char *const state_name[BZ_VIEW_STATES] = {"running", "ready", "new",
+                                                       "waiting", "idle",  "ended"};
 
 const char *bz_view_state_name(enum bz_view_state state)
 {
@@ -113,6 +114,16 @@ static void waits_for_future(struct bz_view *v, const void *future)
         bz_look_text(v->what, sizeof v->what, name);
 }
 
+/* It has no wait: its word and its ops tell. */
+static void waits_for_nothing(struct bz_view *v, struct bz_task *t, enum bz_life life)
+{
+    const char *what = t->ops->idles != NULL ? t->ops->idles(t) : NULL;
+    if (what != NULL)
+        says(v, *what == '\0' ? BZ_VIEW_IDLE : BZ_VIEW_WAITING, what);
+    else
+        says(v, life == BZ_IDLE ? BZ_VIEW_WAITING : BZ_VIEW_READY, life == BZ_IDLE ? "wake" : "");
+}
+
 /* Fill in the state of a task that is neither running nor queued, as far as its word and the
  * machines tell. */
 static void waits(struct bz_view *v, struct bz_task *t, enum bz_life life)
@@ -120,7 +131,7 @@ static void waits(struct bz_view *v, struct bz_task *t, enum bz_life life)
     uintptr_t wait = bz_load_acquire(&t->wait);                           /* wait.h [W] */
     const void *in = (const void *)(wait & ~(uintptr_t)BZ_WAIT_TAG_MASK); /* NOLINT: tagged */
     if (wait == 0)
-        says(v, life == BZ_IDLE ? BZ_VIEW_WAITING : BZ_VIEW_READY, life == BZ_IDLE ? "wake" : "");
+        waits_for_nothing(v, t, life);
     else if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_CHILD)
         waits_for_child(v, in);
     else if ((wait & BZ_WAIT_TAG_MASK) == BZ_WAIT_JOB)

@@ -19,6 +19,7 @@ enum bz_view_state {
     BZ_VIEW_READY,   /* it is in a queue, or about to be */
     BZ_VIEW_NEW,     /* likewise, and has never run */
     BZ_VIEW_WAITING,
+    BZ_VIEW_IDLE,  /* an actor without a message; it waits for nothing */
     BZ_VIEW_ENDED, /* ended, and still referenced by a handle or a waker */
     BZ_VIEW_STATES
 };
@@ -27,7 +28,7 @@ enum { BZ_VIEW_NAME_MAX = 32, BZ_VIEW_WHAT_MAX = 32, BZ_VIEW_NOWHERE = -1 };
 
 struct bz_view {
     uint64_t id;
-    const char *kind; /* "fiber", "poll", "job" */
+    const char *kind; /* "fiber", "poll", "job", "actor" */
     enum bz_view_state state;
     bool is_cancelled; /* cancelled */
     int proc;          /* the proc it runs on, or had before the loss; or BZ_VIEW_NOWHERE */

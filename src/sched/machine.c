@@ -352,6 +352,8 @@ static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
         bz_task_finish(t);
     else if (ran == BZ_RAN_JOB)
         bz_job_finish(t);
+    else if (ran == BZ_RAN_REST)
+        t->ops->rest(t); /* last: another worker may have t */
     else
         set_aside(m, t, ran);
 }

@@ -2,7 +2,7 @@
  * task.h - the header of a task: a state word and two functions.
  *
  * The `run` of a fiber calls a function, that of a stackless task calls `poll`, that of an actor
- * will drain its mailbox. The scheduler knows no more than that. `run` is called on a runner's
+ * handles messages. The scheduler knows no more than that. `run` is called on a runner's
  * stack and may suspend there, any number of times, in any function it calls. Its result tells the
  * scheduler what to do next:
  *
@@ -10,6 +10,8 @@
  *   BZ_RAN_PENDING   it waits without a stack; its waker will queue it again
  *   BZ_RAN_AGAIN     it yields: queue it again
  *   BZ_RAN_JOB       a forked job has ended; its header has no joiner
+ *   BZ_RAN_REST      nothing is left to do: call ops->rest, the last that the loop does to the task.
+ *                    From then on the task may run elsewhere, or be gone
  *
  * Access: any thread may access the word. Fields marked "the runner's" belong to the worker that
  * runs the task or moves it between two queues. The word ensures that this is one worker at a time,
@@ -29,7 +31,7 @@ struct bz_stack;
 struct bz_locals;
 struct bz_closer;
 
-enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB };
+enum bz_ran { BZ_RAN_DONE, BZ_RAN_PENDING, BZ_RAN_AGAIN, BZ_RAN_JOB, BZ_RAN_REST };
 
 enum bz_task_traits {
     BZ_TASK_STAYS = 1,     /* must not be run by its joiner */
@@ -52,6 +54,13 @@ struct bz_task_ops {
         const struct bz_task *t); /* for messages: its function; NULL: not known */
     /* Its scope, if it is a task of one: sched/host.h. The task has not begun, and the caller has it. NULL: none */
     void (*closer)(struct bz_task *t, struct bz_closer *out);
+    /* After BZ_RAN_REST: let another worker have the task, or queue it again. In the runtime. NULL: `run` never rests */
+    void (*rest)(struct bz_task *t);
+    /* The task was cancelled, and its wait, if there was one, has ended. Any thread with a reference. NULL: nothing to do */
+    void (*cancel)(struct bz_task *t);
+    /* For dumps: why a task that does not run, without a wait, is in no queue. "": it is idle and waits for nothing. NULL
+     * or no function: it is in a queue. Any thread */
+    const char *(*idles)(struct bz_task *t);
 };
 
 struct bz_task {
@@ -59,14 +68,20 @@ struct bz_task {
     const struct bz_task_ops *ops; /* constant */
     struct bz_runtime *rt;    /* constant; the runtime outlives the task's run, not the header */
     bz_shared(bz_entry) next; /* link of its resumed entry: chain.h */
-    bz_shared(bz_entry) first_next; /* link of its first-run entry, a tombstone perhaps */
-    struct bz_stack *stack;         /* its stack while it is suspended; NULL: none. The runner's */
-    uint64_t id;                    /* constant */
-    const char *name;               /* constant; may be NULL */
-    bz_atomic(uintptr_t) wait;      /* its current wait; written by the task itself: wait/wait.h */
-    struct bz_lock lock; /* guards joiners, and what wait points to against a canceller */
-    uint8_t traits;      /* enum bz_task_traits; constant */
-    uint8_t marks;       /* enum bz_task_marks; the runner's until EXIT, then constant */
+    union {
+        bz_shared(bz_entry) first_next; /* link of its first-run entry, a tombstone perhaps */
+        struct {
+            uint32_t index; /* constant: life/slots.h */
+            uint32_t flags; /* its creator's */
+        } slot;             /* of a task in a slot, which has no such entry */
+    };
+    struct bz_stack *stack;    /* its stack while it is suspended; NULL: none. The runner's */
+    uint64_t id;               /* constant */
+    const char *name;          /* constant; may be NULL */
+    bz_atomic(uintptr_t) wait; /* its current wait; written by the task itself: wait/wait.h */
+    struct bz_lock lock;       /* guards joiners, and what wait points to against a canceller */
+    uint8_t traits;            /* enum bz_task_traits; constant */
+    uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
     /* Of a stackless task: where its state is; constant. Of a simple fiber: its place in a fresh list, if it is in
      * one (proc/fresh.c I2); written by the proc that has the list, read by a joiner */
     bz_atomic(uint8_t) place;

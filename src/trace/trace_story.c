@@ -176,6 +176,14 @@ static void cause(struct story *s, struct row *r, const struct bz_record *e, boo
     s->to->cause(s->to->ctx, (unsigned)(r - s->rows), &a);
 }
 
+/* How a task left its row, by the result of its `run`. */
+static enum bz_left left_by(unsigned ran)
+{
+    if (ran == BZ_RAN_REST)
+        return BZ_LEFT_WAITS; /* for its next message */
+    return ran == BZ_RAN_JOB ? BZ_LEFT_ENDS : (enum bz_left)(1 + ran);
+}
+
 /* The top task has returned. */
 static void returned(struct story *s, struct row *r, uint64_t now, uint64_t id, unsigned ran)
 {
@@ -183,7 +191,7 @@ static void returned(struct story *s, struct row *r, uint64_t now, uint64_t id, 
     if (r->depth > DEEP)
         r->depth--;
     else if (t != NULL && t->task == id)
-        close_top(s, r, now, ran == BZ_RAN_JOB ? BZ_LEFT_ENDS : (enum bz_left)(1 + ran), 0);
+        close_top(s, r, now, left_by(ran), 0);
 }
 
 /* The task leaves its stack, with all tasks on it. */
