@@ -23,6 +23,9 @@
  * A proc keeps some headers of fibers that ended on it, of any owner, so that a spawn there
  * writes only the new fields. They return to their slabs when its machine goes to sleep.
  *
+ * Actors are in slots (slots.h), whose memory stays; the walk visits these, too. Letters are the memory of messages: slabs as
+ * those of headers, which no walk visits.
+ *
  * Ids come in blocks per proc from one counter of the process, so they are unique, not dense, and
  * not in the order of time.
  *
@@ -53,6 +56,7 @@
 #include "proc/state.h"
 
 static const size_t bytes_of[BZ_TASK_CLASSES] = {128, 192, 256, 384, BZ_TASK_BYTES_MAX};
+static const size_t letter_bytes[BZ_LETTER_KINDS] = {64, 128};
 
 enum { ID_BLOCK = 1024 };
 static const uint64_t LEFT_OPEN = UINT64_C(1) << 62; /* more than the possible number of objects */
@@ -65,10 +69,14 @@ static struct {
 
 /* ---- making ---- */
 
-static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind)
+static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind,
+                      const struct bz_slab_class *letter_kind)
 {
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         bz_slab_init(&h->slab[c], &kind[c]);
+    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+        bz_slab_init(&h->letter[c], &letter_kind[c]);
+    bz_slot_home_init(&h->slots);
     h->id_next = h->id_end = 0;
     h->stash.count = 0;
     h->stash.max = 0;
@@ -84,14 +92,21 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
         bz_slab_class_watch(&all->kind[c]);
         bz_slab_class_hoard(&all->kind[c]);
     }
+    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++) {
+        int err = bz_slab_class_init(&all->letter_kind[c], "letter", letter_bytes[c], BZ_TASK_ALIGN,
+                                     &rt->alloc);
+        BZ_CHECK(err == 0, "letter class %u: %d", c, err);
+        bz_slab_class_hoard(&all->letter_kind[c]);
+    }
+    bz_slots_init(&all->slots);
     all->max = tasks_max;
     bz_atomic_init(&all->is_short, 0);
     bz_live_init(&all->live, rt->os, bz_is_plain(rt), &rt->procs[0].tasks.live, sizeof *rt->procs,
                  rt->proc_count);
     bz_lock_init(&all->outside_lock);
-    home_init(&all->outside, all->kind);
+    home_init(&all->outside, all->kind, all->letter_kind);
     for (unsigned i = 0; i < rt->proc_count; i++) {
-        home_init(&rt->procs[i].tasks, all->kind);
+        home_init(&rt->procs[i].tasks, all->kind, all->letter_kind);
         rt->procs[i].tasks.stash.max = tasks_max == 0 && !bz_is_plain(rt) ? BZ_STASH_MAX : 0;
     }
     bz_atomic_init(&all->alive, 0);
@@ -111,9 +126,12 @@ static uint64_t each_slab(struct bz_runtime *rt, uint64_t (*fn)(struct bz_slab *
 {
     struct bz_task_home *h;
     uint64_t sum = 0;
-    for (unsigned i = 0; (h = home_at(rt, i)) != NULL; i++)
+    for (unsigned i = 0; (h = home_at(rt, i)) != NULL; i++) {
         for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
             sum += fn(&h->slab[c]);
+        for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+            sum += fn(&h->letter[c]);
+    }
     return sum;
 }
 
@@ -177,6 +195,22 @@ struct bz_task *bz_task_alloc(struct bz_runtime *rt, size_t bytes)
     return t;
 }
 
+uint64_t bz_task_id_next(struct bz_runtime *rt, struct bz_machine *m)
+{
+    if (m != NULL)
+        return next_id(&m->proc->tasks);
+    bz_lock_take(&rt->tasks.outside_lock, rt->os);
+    uint64_t id = next_id(&rt->tasks.outside);
+    bz_lock_drop(&rt->tasks.outside_lock, rt->os);
+    return id;
+}
+
+void bz_task_left(struct bz_runtime *rt)
+{
+    if (bz_fetch_sub_acqrel(&rt->tasks.left, 1) == 1) /* [L] */
+        rt->mains->release(rt);
+}
+
 static void free_in(struct bz_task *t)
 {
     struct bz_runtime *rt = t->rt;
@@ -185,8 +219,8 @@ static void free_in(struct bz_task *t)
     if (BZ_LIKELY(p != NULL)) {
         size_t class = (size_t)(bz_slab_kind(t) - rt->tasks.kind);
         bz_slab_free(&p->tasks.slab[class], t);
-    } else if (!bz_slab_free_outside(t) && bz_fetch_sub_acqrel(&rt->tasks.left, 1) == 1) { /* [L] */
-        rt->mains->release(rt);
+    } else if (!bz_slab_free_outside(t)) {
+        bz_task_left(rt);
     }
 }
 
@@ -218,6 +252,8 @@ void bz_tasks_rest(struct bz_task_home *h)
     h->stash.fill = 1;
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         rest(&h->slab[c]);
+    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+        rest(&h->letter[c]);
 }
 
 /* ---- counting ---- */
@@ -301,6 +337,7 @@ void bz_tasks_each(struct bz_runtime *rt, bz_tasks_fn *fn, void *ctx)
     for (unsigned i = 0; (h = home_at(rt, i)) != NULL; i++)
         for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
             walk(&h->slab[c], rt->os, fn, ctx);
+    bz_slots_each(&rt->tasks.slots, fn, ctx);
     bz_unusual_end();
 }
 
@@ -311,7 +348,7 @@ static uint64_t bytes_in(struct bz_slab *s)
 
 uint64_t bz_tasks_bytes(struct bz_runtime *rt)
 {
-    return each_slab(rt, bytes_in);
+    return each_slab(rt, bytes_in) + bz_slots_bytes(&rt->tasks.slots);
 }
 
 /* ---- the end ---- */
@@ -334,16 +371,19 @@ static uint64_t used_in(struct bz_slab *s)
 
 uint64_t bz_tasks_out(struct bz_runtime *rt)
 {
-    for (unsigned i = 0; i < rt->proc_count; i++)
+    for (unsigned i = 0; i < rt->proc_count; i++) {
         bz_tasks_rest(&rt->procs[i].tasks);
+        bz_slots_rest(&rt->tasks.slots, &rt->procs[i].tasks.slots, rt->os);
+    }
     each_slab(rt, rest); /* all batches go home before they are counted */
-    return each_slab(rt, used_in);
+    return each_slab(rt, used_in) + bz_slots_out(&rt->tasks.slots, rt->os);
 }
 
 bool bz_tasks_close(struct bz_runtime *rt)
 {
-    (void)bz_tasks_out(rt); /* all batches go home before the first home is closed */
-    uint64_t out = each_slab(rt, close_one);
+    (void)bz_tasks_out(rt);            /* all batches go home before the first home is closed */
+    uint64_t out = bz_slots_close(rt); /* first: dead actors give up late messages */
+    out += each_slab(rt, close_one);
     uint64_t less = LEFT_OPEN - out;
     return bz_fetch_sub_acqrel(&rt->tasks.left, less) == less; /* [L] */
 }
@@ -352,4 +392,5 @@ void bz_tasks_fini(struct bz_runtime *rt)
 {
     bz_shortage_ends(rt);
     each_slab(rt, fini_one);
+    bz_slots_fini(rt);
 }

@@ -13,14 +13,16 @@
 #include <stdint.h>
 
 #include "base/slab.h"
+#include "life/slots.h"
 #include "os/lock.h"
 #include "proc/live.h"
 #include "task/task.h"
 
 enum {
     BZ_TASK_CLASSES = 5,
-    BZ_TASK_ALIGN = 64,     /* of every header: on most machines no two share a line */
-    BZ_TASK_BYTES_MAX = 512 /* the largest class; larger state is allocated elsewhere */
+    BZ_TASK_ALIGN = 64,      /* of every header: on most machines no two share a line */
+    BZ_TASK_BYTES_MAX = 512, /* the largest class; larger state is allocated elsewhere */
+    BZ_LETTER_KINDS = 2
 };
 
 /*
@@ -44,13 +46,19 @@ struct bz_task_stash {
 struct bz_task_home {
     struct bz_task_stash stash; /* a proc's; fibers of class 0 */
     struct bz_slab slab[BZ_TASK_CLASSES];
-    struct bz_live_count live; /* of a proc; the shared count is in bz_live */
-    uint64_t id_next, id_end;  /* ids to give out */
+    struct bz_slab letter[BZ_LETTER_KINDS]; /* messages: letters.h */
+    struct bz_slot_home slots;              /* free slots of actors */
+    struct bz_live_count live;              /* of a proc; the shared count is in bz_live */
+    uint64_t id_next, id_end;               /* ids to give out */
 };
 
+struct bz_machine;
+
 struct bz_tasks {
-    struct bz_slab_class kind[BZ_TASK_CLASSES]; /* constant */
-    uint64_t max;                               /* constant; 0: any number of tasks */
+    struct bz_slab_class kind[BZ_TASK_CLASSES];        /* constant */
+    struct bz_slab_class letter_kind[BZ_LETTER_KINDS]; /* constant */
+    struct bz_slots slots;                             /* headers of actors */
+    uint64_t max;                                      /* constant; 0: any number of tasks */
     bz_atomic(uint32_t) is_short; /* a stack was refused: spawns reserve theirs. machine.c */
     struct bz_live live;
     struct bz_lock outside_lock;
@@ -90,6 +98,12 @@ void bz_task_free(struct bz_task *t);
 
 /* The slow half of a new id: get another block. */
 void bz_task_ids_refill(struct bz_task_home *h);
+
+/* A new id for a task in a slot. m is the caller's machine, with a proc, or NULL. In the runtime. */
+uint64_t bz_task_id_next(struct bz_runtime *rt, struct bz_machine *m);
+
+/* An object that bz_tasks_close() has counted was freed. If it was the last, the runtime is gone on return. */
+void bz_task_left(struct bz_runtime *rt);
 
 /* Take a ready-made fiber header with a new id, or NULL: then bz_task_alloc. The proc's machine
  * only. */

@@ -11,7 +11,7 @@ LAYERS = ("base os arch task time io queue thread trace proc wait life sched for
 # Contracts: headers that an earlier layer may include. proc/state.h has the runtime, its procs and its machines, so it
 # includes the parts that these consist of: each is a struct, and includes nothing above `io` but other contracts. The
 # waiter and the wake list are what io is told to wake.
-CONTRACTS = set("proc/state.h wait/wake.h wait/waiter.h life/job.h life/tasks.h sched/host.h sched/locked.h "
+CONTRACTS = set("proc/state.h wait/wake.h wait/waiter.h life/job.h life/slots.h life/tasks.h sched/host.h sched/locked.h "
                 "sched/turns.h monitor/monitor.h monitor/deadlock.h runtime/guest.h".split())
 
 # Beyond the order: these stand on park and wake alone.
