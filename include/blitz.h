@@ -7,6 +7,7 @@
 #ifndef BLITZ_H
 #define BLITZ_H
 
+#include "blitz/actor.h"
 #include "blitz/api.h"
 #include "blitz/blocking.h"
 #include "blitz/bridge.h"

@@ -17,9 +17,9 @@
  * "it is out" after it has removed the last node. So there are two bells, used in turn. The owner that comes to one bell
  * makes the other the next *before* it looks at the signals, and before it removes the first.
  *
- *     ringing     0 quiet, A is next   1 A is in the queue   2 quiet, B is next   3 B is in the queue
- *     ring        fetch_or 1: if it was quiet, push the bell that was next
- *     hear A      exchange 2: from here on B is next. Then look at the signals
+ *     ringing     bit 1: a bell is in the queue. Bit 2: the bell that is there, or is next. Bit 0 is the kill mark
+ *     ring        fetch_or bit 1: if it was clear, push the bell that was next
+ *     hear        add bit 1: it is clear, and the carry makes the other bell the next. Then look at the signals
  *
  * A cancel needs no memory: it sets a flag elsewhere (task/word.h) and rings.
  *
@@ -51,7 +51,7 @@
  *  - a closed mark in the queue: an exchange cannot see it before it has pushed.
  *
  * I1  The queue of a dead actor begins with its stub and is never empty. A living actor has stepped over its stub.
- * I2  A bell is in the queue at most once: `ringing` is odd from before its push until its owner hears it.
+ * I2  A bell is in the queue at most once: bit 1 of `ringing` is set from before its push until its owner hears it.
  * I3  If there is a signal that no owner has seen, and the actor is alive, then a bell is in the queue or its ringer is
  *     about to push it.
  * I4  generation is odd while the actor is alive. It is changed by the spawner of a dead actor and the owner of a living one.
@@ -71,6 +71,8 @@
 struct bz_signal_link {
     bz_shared(struct bz_signal_link *) next; /* the sender's, then the owner's */
 };
+
+enum { BZ_KILLED = 1, BZ_RINGING = 2, BZ_BELL = 4 };
 
 struct bz_mailbox {
     struct bz_mailq queue;
@@ -137,8 +139,9 @@ bz_mailbox_push(struct bz_mailbox *b, struct bz_mpsc_node *node, uint32_t *behin
 /* Ring the bell. True: the caller must place the actor. */
 BZ_MUST_USE static inline bool bz_mailbox_ring(struct bz_mailbox *b)
 {
-    uint32_t behind, was = bz_fetch_or_acqrel(&b->ringing, 1);                /* [R] */
-    return (was & 1) == 0 && bz_mailbox_push(b, &b->bell[was >> 1], &behind); /* I2 */
+    uint32_t behind, was = bz_fetch_or_acqrel(&b->ringing, BZ_RINGING); /* [R] */
+    return (was & BZ_RINGING) == 0 &&
+           bz_mailbox_push(b, &b->bell[was / BZ_BELL % 2], &behind); /* I2 */
 }
 
 /* Push a signal; then ring. False: the actor is dead, and the signal is still the caller's. */
@@ -176,9 +179,10 @@ static inline bool bz_mailbox_is_bell(struct bz_mailbox *b, const struct bz_mpsc
 /* The first node is this bell. From here on a ringer pushes the other one; take the signals next. */
 static inline void bz_mailbox_hear(struct bz_mailbox *b, const struct bz_mpsc_node *bell)
 {
-    uint32_t was = bz_xchg_acqrel(&b->ringing, bell == &b->bell[0] ? 2 : 0); /* [R] */
-    BZ_ASSERT(was == (bell == &b->bell[0] ? 1u : 3u));                       /* I2 */
-    (void)was;
+    uint32_t was = bz_fetch_add_acqrel(&b->ringing, BZ_RINGING); /* [R] */
+    BZ_ASSERT(was & BZ_RINGING);                                 /* I2 */
+    BZ_ASSERT(bell == &b->bell[was / BZ_BELL % 2]);              /* I2 */
+    (void)was, (void)bell;
 }
 
 /* True if there are signals; it may miss some that a bell has not announced yet. */
@@ -210,14 +214,28 @@ static inline struct bz_signal_link *bz_mailbox_take_signals(struct bz_mailbox *
 
 /* ---- birth and death ---- */
 
+/* Mark the actor as killed, for the reason of its end. A cancel follows. */
+static inline void bz_mailbox_kill(struct bz_mailbox *b)
+{
+    bz_fetch_or_relaxed(&b->ringing, BZ_KILLED); /* relaxed: the cancel publishes it */
+}
+
+static inline bool bz_mailbox_is_killed(struct bz_mailbox *b)
+{
+    return bz_load_relaxed(&b->ringing) & BZ_KILLED; /* relaxed: the cancel was acquired */
+}
+
 /* A new actor. The caller has the dead mailbox to itself; it pushes a start message next, and places the actor.
  * Returns: the generation of the new actor. */
 static inline uint32_t bz_mailbox_open(struct bz_mailbox *b)
 {
     uint32_t generation = bz_load_relaxed(&b->generation) + 1; /* relaxed: ours, I4 */
     BZ_ASSERT(generation % 2 == 1);
-    bz_store_relaxed(&b->signals, NULL);          /* relaxed: the id is given out later */
-    bz_store_relaxed(&b->generation, generation); /* relaxed: likewise */
+    if (BZ_UNLIKELY(bz_mailbox_is_killed(b)))
+        bz_fetch_and_relaxed(&b->ringing,
+                             ~(uint32_t)BZ_KILLED); /* relaxed: its reader is born later */
+    bz_store_relaxed(&b->signals, NULL);            /* relaxed: the id is given out later */
+    bz_store_relaxed(&b->generation, generation);   /* relaxed: likewise */
     return generation;
 }
 
@@ -227,6 +245,7 @@ static inline struct bz_signal_link *bz_mailbox_close(struct bz_mailbox *b)
 {
     uint32_t behind;
     uint32_t dead = bz_load_relaxed(&b->generation) + 1; /* relaxed: ours, I4 */
+    BZ_ASSERT(bz_mailq_first(&b->queue) != &b->stub);    /* I1 */
     bz_store_relaxed(&b->generation, dead);              /* relaxed: [G], the push releases */
     bool is_idle = bz_mailbox_push(b, &b->stub, &behind);
     BZ_ASSERT(!is_idle); /* the owner's node is in the queue */

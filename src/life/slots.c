@@ -17,7 +17,7 @@
  * I2  A slot is used, or in one home's list, or in the common list.
  *
  * [S] more: segment release -> slot_at: segment acquire   the segment exists. Its index was made later
- * [M] make: made release -> slot_at, each: made acquire   the word of the slot is valid, I1
+ * [M] make, more: release -> slot_at, each, more: acquire   the word of the slot is valid, I1; so is the shared part
  */
 #include "life/slots.h"
 
@@ -45,6 +45,7 @@ void bz_slots_init(struct bz_slots *s)
     bz_lock_init(&s->lock);
     s->is_closed = false;
     s->ops = NULL;
+    bz_atomic_init(&s->more, NULL);
     for (unsigned k = 0; k < BZ_SLOT_KINDS; k++) {
         s->kind[k].size = bytes_of(k);
         s->kind[k].free = NULL;
@@ -69,6 +70,23 @@ static unsigned kind_of(const struct bz_task *t)
 }
 
 /* ---- making ---- */
+
+void *bz_slots_more(struct bz_runtime *rt, const struct bz_slot_ops *ops)
+{
+    struct bz_slots *s = &rt->tasks.slots;
+    void *more = bz_load_acquire(&s->more); /* [M] */
+    if (BZ_LIKELY(more != NULL))
+        return more;
+    bz_lock_take(&s->lock, rt->os);
+    more = bz_load_relaxed(&s->more); /* relaxed: written under the lock */
+    if (more == NULL && (more = bz_alloc(&rt->alloc, ops->more_bytes, BZ_LINE)) != NULL) {
+        ops->begin(rt, more);
+        s->ops = ops;
+        bz_store_release(&s->more, more); /* [M] */
+    }
+    bz_lock_drop(&s->lock, rt->os);
+    return more;
+}
 
 /* Make one more slot. Under the lock. NULL: no memory, or too many. */
 static struct bz_task *make(struct bz_runtime *rt, unsigned kind)
@@ -134,12 +152,10 @@ static struct bz_task *unkeep(struct bz_slot_home *h, unsigned kind)
 }
 
 /* The home is empty: take a slot, and a batch of those that were used before. New slots are made one by one. */
-static struct bz_task *refill(struct bz_runtime *rt, struct bz_slot_home *h, unsigned kind,
-                              const struct bz_slot_ops *ops)
+static struct bz_task *refill(struct bz_runtime *rt, struct bz_slot_home *h, unsigned kind)
 {
     struct bz_slots *s = &rt->tasks.slots;
     bz_lock_take(&s->lock, rt->os);
-    s->ops = ops;
     struct bz_task *first = take_common(rt, kind);
     for (unsigned n = 0; h != NULL && n < BZ_SLOT_BATCH && s->kind[kind].free_count > 0; n++)
         keep(h, kind, take_common(rt, kind));
@@ -147,7 +163,7 @@ static struct bz_task *refill(struct bz_runtime *rt, struct bz_slot_home *h, uns
     return first;
 }
 
-struct bz_task *bz_slot_alloc(struct bz_runtime *rt, size_t bytes, const struct bz_slot_ops *ops)
+struct bz_task *bz_slot_alloc(struct bz_runtime *rt, size_t bytes)
 {
     unsigned kind = 0;
     uint32_t was;
@@ -160,7 +176,7 @@ struct bz_task *bz_slot_alloc(struct bz_runtime *rt, size_t bytes, const struct 
     struct bz_slot_home *h = m != NULL ? &m->proc->tasks.slots : NULL;
     struct bz_task *t = h != NULL ? unkeep(h, kind) : NULL;
     if (BZ_UNLIKELY(t == NULL))
-        t = refill(rt, h, kind, ops);
+        t = refill(rt, h, kind);
     if (t != NULL)
         t->id = bz_task_id_next(rt, m);
     bz_leave(was);
@@ -278,8 +294,14 @@ static void reclaim(struct bz_task *t, void *slots)
 uint64_t bz_slots_close(struct bz_runtime *rt)
 {
     struct bz_slots *s = &rt->tasks.slots;
-    if (s->ops != NULL)
+    void *more =
+        bz_load_relaxed(&s->more); /* relaxed: machines have ended, and senders must have */
+    if (more != NULL) {
         each_made(s, reclaim, s);
+        s->ops->end(rt, more);
+        bz_free(&rt->alloc, more, s->ops->more_bytes);
+        bz_store_relaxed(&s->more, NULL); /* relaxed: likewise */
+    }
     bz_lock_take(&s->lock, rt->os);
     s->is_closed = true;
     uint64_t count = in_use(s);

@@ -20,6 +20,8 @@
 #include "task/task.h"
 
 /* The sizes of slots: a header, and so many bytes behind it. */
+struct bz_runtime;
+
 enum { BZ_SLOT_KINDS = 3, BZ_SLOT_SEGMENTS = 22, BZ_SLOT_FIRST = 64, BZ_SLOT_KIND_BITS = 2 };
 enum {
     BZ_SLOT_KEEP = 64,
@@ -38,13 +40,16 @@ struct bz_slots {
     struct bz_lock lock;
     bool is_closed; /* guarded by lock: the runtime has ended, and each free counts: tasks.c [L] */
     struct bz_slot_kind kind[BZ_SLOT_KINDS];
-    /* Prepare a slot that was never used; free what a dead one still holds. Set with the first slot. */
-    const struct bz_slot_ops *ops;
+    const struct bz_slot_ops *ops; /* set with `more`; guarded by lock */
+    bz_atomic(void *) more;        /* what the slots share: ops->more_bytes; slots.c [M] */
 };
 
 struct bz_slot_ops {
-    void (*make)(struct bz_task *t);    /* the memory is not initialized, but for the word */
-    void (*reclaim)(struct bz_task *t); /* the runtime ends; no task lives, and no thread looks */
+    void (*make)(struct bz_task *t);    /* prepare a slot that was never used; its word is set */
+    void (*reclaim)(struct bz_task *t); /* the runtime ends: free what a dead task still holds */
+    size_t more_bytes;
+    void (*begin)(struct bz_runtime *rt, void *more); /* with the first slot */
+    void (*end)(struct bz_runtime *rt, void *more);   /* after the last reclaim */
 };
 
 /* The free slots of a proc. */
@@ -53,16 +58,17 @@ struct bz_slot_home {
     uint32_t count[BZ_SLOT_KINDS];
 };
 
-struct bz_runtime;
+/* The memory that all slots share; it is made by the first call. NULL: no memory. Any thread. */
+void *bz_slots_more(struct bz_runtime *rt, const struct bz_slot_ops *ops);
 
 void bz_slots_init(struct bz_slots *s);
 void bz_slot_home_init(struct bz_slot_home *h);
 
 /*
- * Take a free slot with at least `bytes` in all: the header and what follows.
+ * Take a free slot with at least `bytes` in all: the header and what follows. bz_slots_more() comes first.
  * Returns: NULL: no memory, or more than the largest kind has. The word has no references. Any thread.
  */
-struct bz_task *bz_slot_alloc(struct bz_runtime *rt, size_t bytes, const struct bz_slot_ops *ops);
+struct bz_task *bz_slot_alloc(struct bz_runtime *rt, size_t bytes);
 /* Free a slot without references. Any thread, also when the runtime is gone. */
 void bz_slot_free(struct bz_task *t);
 /* The bytes of the largest kind. */

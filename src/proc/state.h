@@ -185,6 +185,7 @@ struct bz_runtime {
     bz_atomic(uint32_t) is_ending;  /* set: machines leave */
     bz_atomic(uint32_t) locked;     /* tasks that run on one thread only, now */
     struct bz_runtime *older;       /* runtimes.c uses it */
+    uint32_t creation;              /* its number in this process, from 1; constant */
     struct bz_deadlock deadlock;    /* the monitor's */
     bz_atomic(uint32_t) dump_asked; /* 1: by SIGQUIT; dump.c */
     struct bz_lock stop_lock;       /* rank: first; held while the tasks are asked to end */

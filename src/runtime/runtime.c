@@ -109,6 +109,7 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_runtime_opts *c)
     rt->proc_count = rt->is.procs;
     rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
+    rt->creation = 0; /* bz_runtimes_add numbers it */
     rt->deadlock.looks = 0;
     rt->deadlock.is_reported = false;
     bz_atomic_init(&rt->deadlock.is_blind, 0);

@@ -15,6 +15,7 @@
 
 #include "proc/state.h"
 #include "wait/wait.h"
+#include "wait/waker.h"
 
 /* Constants that the script would otherwise have to repeat. */
 struct bz_debug {
@@ -53,9 +54,12 @@ struct bz_debug bz_debug = {
     .proc_held = BZ_PROC_HELD,
 };
 
+static uint32_t creations; /* guarded by bz_debug.lock */
+
 void bz_runtimes_add(struct bz_runtime *rt)
 {
     bz_lock_take(&bz_debug.lock, rt->os);
+    rt->creation = ++creations;
     rt->older = bz_debug.runtimes;
     bz_debug.runtimes = rt; /* I1 */
     bz_lock_drop(&bz_debug.lock, rt->os);
@@ -70,4 +74,15 @@ void bz_runtimes_remove(struct bz_runtime *rt)
             break;
         }
     bz_lock_drop(&bz_debug.lock, rt->os);
+}
+
+struct bz_runtime *bz_runtimes_find(uint32_t creation)
+{
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&bz_debug.lock, os);
+    struct bz_runtime *rt = bz_debug.runtimes;
+    while (rt != NULL && rt->creation != creation)
+        rt = rt->older;
+    bz_lock_drop(&bz_debug.lock, os);
+    return rt;
 }
