@@ -147,7 +147,7 @@ void bz_letter_bury(struct bz_runtime *rt, struct bz_letter *l);
 /* ---- per runtime ---- */
 
 struct bz_actors;
-/* What the actors of a runtime share: actors.h. NULL if there is no memory. */
+/* Return the part that the actors of a runtime share: actors.h. NULL if there is no memory. */
 struct bz_actors *bz_actors_of(struct bz_runtime *rt);
 
 #endif

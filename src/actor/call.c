@@ -4,9 +4,9 @@
  * Both open a ticket (ticket.c), send its token, and wait for the ticket. A call sends a message, a join a signal. The wait is a
  * request (park/request.h), so the logic of the blocking form and of the future is the same.
  *
- * Who answers, in the end: the handler, or an actor that got the token; the receiver's death, for messages in its mailbox and for
- * tokens that it has kept; the sender itself, if it finds that the receiver died around its push. A late second answer finds
- * the ticket over.
+ * Three parties may answer. The handler does, or an actor that got the token. The receiver's death does, for messages in its
+ * mailbox and for tokens that it has kept. And the sender itself does, if it finds that the receiver died around its push. A
+ * second answer finds the ticket over.
  */
 #include <assert.h>
 #include <errno.h>

@@ -12,8 +12,8 @@
  *     A: demonitor     WATCHES is removed, so a DOWN that is on its way is dropped; the entry is sent to B as DEMONITOR
  *     A ends           its WATCHES entries are sent as DEMONITOR, or a long-lived B would keep them for ever
  *
- * So there is exactly one DOWN for a monitor: none is lost, because B's entry exists until it is sent, or the request is
- * refused and A makes the DOWN itself; and a second one finds no ref.
+ * So there is exactly one DOWN for a monitor. None is lost: B's entry exists until it is sent, or the request is refused and A
+ * makes the DOWN itself. A second one finds no ref.
  *
  * Rejected: a lock for each pair (an actor's end would take the locks of all its relations); a table of relations for each
  * runtime (a lock that all actors share).

@@ -13,7 +13,7 @@
 #include "life/spawn.h"
 #include "proc/now.h"
 
-/* What a spawn needs besides the slot. */
+/* The memory of a spawn besides the slot. */
 struct parts {
     struct bz_letter *start;
     struct bz_signal *mine[2], *its[2]; /* relations of a link and of a monitor, on both sides */

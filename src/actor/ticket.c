@@ -13,6 +13,8 @@
  *
  * I1  waiter is not NULL only while its owner is in the request, and the ticket is not over.
  * I2  A ticket is free, or has one owner: a caller, or an armed timer.
+ *
+ * [T] more: segment release -> ticket_at: segment acquire   the tickets are initialized
  */
 #include <errno.h>
 #include <string.h>

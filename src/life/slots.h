@@ -41,7 +41,7 @@ struct bz_slots {
     bool is_closed; /* guarded by lock: the runtime has ended, and each free counts: tasks.c [L] */
     struct bz_slot_kind kind[BZ_SLOT_KINDS];
     const struct bz_slot_ops *ops; /* set with `more`; guarded by lock */
-    bz_atomic(void *) more;        /* what the slots share: ops->more_bytes; slots.c [M] */
+    bz_atomic(void *) more;        /* shared by the slots: ops->more_bytes; slots.c [M] */
 };
 
 struct bz_slot_ops {

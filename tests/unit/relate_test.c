@@ -19,7 +19,7 @@ enum {
     DO_CRASHES
 };
 
-/* What an actor has heard. */
+/* The signals that an actor has heard. */
 struct heard {
     int downs, exits;
     blitz_down last;
