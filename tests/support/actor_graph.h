@@ -4,7 +4,7 @@
  * A watcher starts the nodes, monitors each, and starts a dead node again under the same name. Drivers are fibers that find nodes
  * by name and send, call, stop, kill and join them. Nodes pass messages on, in cycles, and call each other inside handlers.
  *
- * Checked: every call and join returns (or the run does not end); messages of one driver reach a node in order; each monitor is
+ * Checked: a message reaches the actor it was sent to, and no later one in the same memory; every call and join returns (or the run does not end); messages of one driver reach a node in order; each monitor is
  * told exactly once, with a reason that exists; an answer is the one to the question; all actors end with the runtime.
  */
 #ifndef T_ACTOR_GRAPH_H
@@ -24,6 +24,7 @@ enum { GRAPH_BEGIN, GRAPH_CLOSE };                                    /* the wat
 
 struct graph_ping {
     uint32_t driver, seq, ttl, dice;
+    uint32_t generation; /* of the receiver */
 };
 
 struct graph_node {
@@ -49,14 +50,18 @@ static inline blitz_actor_id graph_find(uint32_t node)
 BLITZ_HANDLER(graph_on_ping, struct graph_node, struct graph_ping)
 {
     (void)m;
+    CHECK_EQ(data->generation,
+             blitz_actor_self().generation); /* not for a dead node in this memory */
     if (data->driver < GRAPH_DRIVERS) {
         CHECK(data->seq > state->last[data->driver]); /* in order, and once */
         state->last[data->driver] = data->seq;
     }
     if (data->ttl == 0)
         return 0;
-    struct graph_ping on = {GRAPH_DRIVERS, 0, data->ttl - 1, data->dice * 2654435761u + 1};
-    int rc = blitz_actor_send(graph_find(on.dice >> 16), GRAPH_PING, &on, sizeof on);
+    struct graph_ping on = {GRAPH_DRIVERS, 0, data->ttl - 1, data->dice * 2654435761u + 1, 0};
+    blitz_actor_id next = graph_find(on.dice >> 16);
+    on.generation = next.generation;
+    int rc = blitz_actor_send(next, GRAPH_PING, &on, sizeof on);
     CHECK(rc == 0 || rc == -ESRCH);
     return 0;
 }
@@ -208,7 +213,7 @@ static inline void graph_join(blitz_actor_id id, uint32_t value)
 
 static inline void graph_act(struct graph_driver *d, blitz_actor_id id, uint32_t value)
 {
-    struct graph_ping ping = {d->number, ++d->seq, value % 4, value};
+    struct graph_ping ping = {d->number, ++d->seq, value % 4, value, id.generation};
     uint64_t timer;
     switch (value / 16 % 12) {
     case 0:
