@@ -41,6 +41,7 @@
 #include "blitz/sort.h"
 #include "blitz/stats.h"
 #include "blitz/stream.h"
+#include "blitz/supervisor.h"
 #include "blitz/sync.h"
 #include "blitz/task.h"
 #include "blitz/time.h"

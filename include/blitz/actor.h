@@ -134,17 +134,20 @@ typedef struct blitz_behaviour {
     size_t handler_count;
     /* The last that the actor does, if init returned 0; or NULL. */
     void (*exit)(void *state, const blitz_exit_reason *why);
-    size_t mailbox_max; /* a send to a longer mailbox returns -EAGAIN; 0: 100,000 */
+    void (*drop)(void *state,
+                 void *ctx); /* free what the state holds, in any case; after exit; or NULL */
+    void *ctx;               /* for drop */
+    size_t mailbox_max;      /* a send to a longer mailbox returns -EAGAIN; 0: 100,000 */
 } blitz_behaviour;
 
 /* Begin a handler NAME for messages of a type: a function body follows, with `state`, `data` and `m`. */
 #define BLITZ_HANDLER(name, state_type, data_type)                                       \
-    static int name##_of_(state_type *state, const data_type *data, const blitz_msg *m); \
+    static int name##_of_(state_type *state, data_type const *data, const blitz_msg *m); \
     static int name(void *state, const blitz_msg *m)                                     \
     {                                                                                    \
-        return name##_of_((state_type *)state, (const data_type *)m->data, m);           \
+        return name##_of_((state_type *)state, (data_type const *)m->data, m);           \
     }                                                                                    \
-    static int name##_of_(state_type *state, const data_type *data, const blitz_msg *m)
+    static int name##_of_(state_type *state, data_type const *data, const blitz_msg *m)
 
 /* An entry of the table of handlers: for a type; without a payload; for the runtime's own messages. */
 #define BLITZ_ON(what, data_type, fn) \

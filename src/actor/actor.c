@@ -194,6 +194,8 @@ static enum bz_ran die(struct bz_actor *a, struct end *e)
                                                                            : BLITZ_EXIT_SHUTDOWN};
     if ((t->slot.flags & BZ_ACTOR_BEGUN) && a->behaviour->exit != NULL)
         a->behaviour->exit(state_of(a), &e->why);
+    if (a->behaviour->drop != NULL)
+        a->behaviour->drop(state_of(a), a->behaviour->ctx);
     bz_locals_end(t);
     struct bz_signal_link *late = bz_mailbox_close(&a->box);
     bz_signals_bury(a, e->left);

@@ -1,0 +1,126 @@
+/*
+ * blitz/supervisor.h - actors that start other actors, and start them again when they fail.
+ *
+ *     blitz_child_spec children[] = {
+ *         {.id = "store", .behaviour = &store, .restart = BLITZ_PERMANENT},
+ *         {.id = "worker", .behaviour = &worker, .restart = BLITZ_TRANSIENT},
+ *     };
+ *     blitz_supervisor_opts opts = {.strategy = BLITZ_REST_FOR_ONE, .children = children, .child_count = 2};
+ *     blitz_actor_id sup;
+ *     int rc = blitz_supervisor_spawn(&opts, NULL, &sup);
+ *
+ * A supervisor starts its children in order and ends them in reverse order. It is linked to each. When a child ends, its restart
+ * type says whether it is started again, and the strategy says which others are. A supervisor that restarts too often within a
+ * period gives up: it ends its children and itself, and its own supervisor sees that. So supervisors form trees.
+ */
+#ifndef BLITZ_SUPERVISOR_H
+#define BLITZ_SUPERVISOR_H
+
+#include "blitz/actor.h"
+
+BLITZ_BEGIN_DECLS
+
+typedef enum blitz_strategy {
+    BLITZ_ONE_FOR_ONE,  /* restart the child that ended */
+    BLITZ_ONE_FOR_ALL,  /* end all others, then restart all */
+    BLITZ_REST_FOR_ONE, /* end those started after it, then restart it and those */
+    BLITZ_DYNAMIC       /* as BLITZ_ONE_FOR_ONE; children come and go, and end without an order */
+} blitz_strategy;
+
+typedef enum blitz_restart {
+    BLITZ_PERMANENT, /* always */
+    BLITZ_TRANSIENT, /* after a failure: not after BLITZ_EXIT_NORMAL or BLITZ_EXIT_SHUTDOWN */
+    BLITZ_TEMPORARY  /* never: the child is forgotten */
+} blitz_restart;
+
+/* A child. A zero field means the default. */
+typedef struct blitz_child_spec {
+    const char
+        *id; /* its name within the supervisor; copied; unique, unless the supervisor is dynamic */
+    const blitz_behaviour *behaviour; /* outlives the supervisor */
+    const void *state;                /* copied: each start begins with it; NULL: zeroes */
+    const char *name;                 /* registered at each start; copied; NULL: none */
+    blitz_restart restart;
+    blitz_duration shutdown; /* from the request to end until the kill; 0: 5 s */
+} blitz_child_spec;
+
+typedef struct blitz_supervisor_opts {
+    blitz_strategy strategy;
+    unsigned intensity;    /* restarts within `period` that are not too many; 0: 5; at most 1000 */
+    blitz_duration period; /* 0: 10 s */
+    const blitz_child_spec *children; /* started in this order; copied */
+    size_t child_count;
+} blitz_supervisor_opts;
+
+/*
+ * Start a supervisor and its children.
+ * Owns:     copies *config and the children; borrows their behaviours for its life, the options until return.
+ * Suspends: never. Call from a task, or from any thread with a runtime in the options.
+ * Returns:  0, -EINVAL (a bad child, or two with one id), and as blitz_actor_spawn(). A child whose `init` fails is a child that
+ *           has failed. *out is written only on 0; NULL: not wanted.
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_opts *config,
+                                                    const blitz_actor_opts *opts,
+                                                    blitz_actor_id *out);
+
+/*
+ * Add a child and start it.
+ * Owns:     copies *child. *out is written on 0; NULL: not wanted.
+ * Suspends: until the supervisor has answered; a cancel does not end it. Call from anywhere but the supervisor's own children's
+ *           `exit`.
+ * Returns:  0, -EEXIST (there is a child with that id), -EINVAL, -ENOMEM, -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_start(blitz_actor_id supervisor,
+                                                    const blitz_child_spec *child,
+                                                    blitz_actor_id *out);
+
+/*
+ * End a child, without a restart. It is kept, and can be restarted; a temporary or dynamic one is forgotten.
+ * Owns:     borrows the id until return.
+ * Suspends: as blitz_supervisor_start().
+ * Returns:  0, -ENOENT (no such child), -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_terminate(blitz_actor_id supervisor, const char *id);
+
+/*
+ * Start a child again that was ended by blitz_supervisor_terminate(), or that ended without a restart.
+ * Owns:     borrows the id until return.
+ * Suspends: as blitz_supervisor_start().
+ * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), -ENOMEM, -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_restart(blitz_actor_id supervisor, const char *id);
+
+/*
+ * Forget a child that does not run.
+ * Owns:     borrows the id until return.
+ * Suspends: as blitz_supervisor_start().
+ * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_delete(blitz_actor_id supervisor, const char *id);
+
+/*
+ * Find a child.
+ * Owns:     borrows the id until return. *out is written on 0.
+ * Suspends: as blitz_supervisor_start().
+ * Returns:  0 (the id is zeroed if the child does not run), -ENOENT (no such child), -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_which(blitz_actor_id supervisor, const char *id,
+                                                    blitz_actor_id *out);
+
+typedef struct blitz_supervisor_counts {
+    uint32_t children, active;
+    uint64_t restarts; /* of its whole life */
+} blitz_supervisor_counts;
+
+/*
+ * Count the children.
+ * Owns:     *out is written on 0.
+ * Suspends: as blitz_supervisor_start().
+ * Returns:  0, -ESRCH (no such supervisor).
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_count(blitz_actor_id supervisor,
+                                                    blitz_supervisor_counts *out);
+
+BLITZ_END_DECLS
+
+#endif
