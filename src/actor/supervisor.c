@@ -80,6 +80,7 @@ static struct child *child_new(struct supervisor *s, const blitz_child_spec *spe
     if (c == NULL)
         return NULL;
     *c = (struct child){.spec = *spec};
+    bz_list_init(&c->in);
     memcpy(c->id, spec->id, strlen(spec->id) + 1);
     c->spec.id = c->id;
     if (spec->name != NULL) {

@@ -13,6 +13,7 @@
  *
  * I1  waiter is not NULL only while its owner is in the request, and the ticket is not over.
  * I2  A ticket is free, or has one owner: a caller, or an armed timer.
+ * I3  A blocking waiter enters when its stack is left (is_tried), so an answer may claim it as soon as it is in the ticket.
  *
  * [T] more: segment release -> ticket_at: segment acquire   the tickets are initialized
  */
@@ -166,7 +167,7 @@ static bool ticket_leave(struct bz_request *r, struct bz_wakelist *wakes)
     struct bz_ticket *t = ticket_of(r);
     (void)wakes;
     t->waiter = NULL;
-    r->waiter.state = BZ_WAITER_OUT;
+    r->waiter.state = t->is_over ? BZ_WAITER_GRANTED : BZ_WAITER_OUT;
     return !t->is_over; /* false: answered all the same */
 }
 
@@ -174,7 +175,8 @@ const struct bz_request_ops bz_answering = {.what = "reply of an actor",
                                             .lock = ticket_lock,
                                             .unlock = ticket_unlock,
                                             .enter = ticket_enter,
-                                            .leave = ticket_leave};
+                                            .leave = ticket_leave,
+                                            .is_tried = true}; /* I3 */
 
 /* ---- messages that are sent later ---- */
 
