@@ -31,8 +31,9 @@ static struct note notes[2];
 
 static int got[8], got_count, heard[4], heard_count; /* the owner's, looked at in the end */
 static int dropped, refused, late, nodes_to_come;
-static bool dies_of_mail; /* the actor dies of the first message */
-static uint32_t mine;     /* the generation that the owner handles */
+static bool dies_of_mail;    /* the actor dies of the first message */
+static bool dies_of_signals; /* ... or of the first signal */
+static uint32_t mine;        /* the generation that the owner handles */
 
 static void place(void)
 {
@@ -44,7 +45,7 @@ static void place(void)
 static void clear_results(void)
 {
     got_count = heard_count = dropped = refused = late = 0;
-    dies_of_mail = false;
+    dies_of_mail = dies_of_signals = false;
 }
 
 /* A living actor that is idle, as after its first turn. */
@@ -151,8 +152,10 @@ static bool handle(struct bz_mpsc_node *node)
 }
 
 /* Die: drop everything before the stub. */
-static void die(struct bz_mpsc_node *first)
+static void die(struct bz_mpsc_node *first, bool is_handled)
 {
+    if (!is_handled && bz_mailbox_is_bell(&box, first))
+        bz_mailbox_hear(&box, first);
     take_signals(bz_mailbox_close(&box));
     while (first != &box.stub) {
         struct bz_mpsc_node *next = bz_mailbox_step(&box, first);
@@ -176,13 +179,22 @@ static bool run(void)
     bz_set(&turns, bz_get(&turns) + 1);
     struct bz_mpsc_node *first = bz_mailq_first(&box.queue);
     m_assert(first != NULL);
+    if (first == &box.stub) { /* the first turn: it must not die before */
+        while ((first = bz_mailbox_step(&box, &box.stub)) == NULL)
+            m_relax();
+    }
     bool was_done = bz_get(&is_done);
     bz_set(&is_done, 0);
     for (;;) {
+        int heard_before = heard_count;
         if (bz_mailbox_has_signals(&box))
             take_signals(bz_mailbox_take_signals(&box));
+        if (dies_of_signals && heard_count > heard_before) {
+            die(first, was_done);
+            return false;
+        }
         if (!was_done && !handle(first)) {
-            die(first);
+            die(first, true);
             return false;
         }
         was_done = false;
@@ -416,6 +428,42 @@ MODEL(mailbox, a_bell_outlives_its_actor)
     signal_if_alive(1);
     finish();
     m_assert(heard_count == 1 && heard[0] == 1);
+    m_finally(it_is_idle);
+}
+
+/* An actor may die of a signal before it has handled its start message. Its stub is out of the queue by then. */
+MODEL(mailbox, bug_39_a_newborn_may_die_of_a_signal)
+{
+    uint32_t behind;
+    bz_mailbox_init(&box);
+    mine = bz_mailbox_open(&box);
+    bz_atomic_init(&placed, 0);
+    bz_set(&turns, 0);
+    bz_set(&is_done, 0);
+    clear_results();
+    dies_of_signals = true;
+    nodes_to_come = 9;
+    bz_set(&mail[1].generation, mine);
+    bz_set(&mail[1].value, 1);
+    bool is_first = bz_mailbox_push(&box, &mail[1].node, &behind);
+    m_assert(!is_first);
+    place();
+    m_threads(signals_0, works_once);
+    finish();
+    if (bz_mailbox_is_for(&box, 1)) { /* it has heard the signal with a bell that it handled last */
+        m_assert(heard_count == 1);
+        m_finally(it_is_idle);
+        return;
+    }
+    nothing_is_lost_at_death();
+    m_assert(heard_count == 1);
+    m_sometimes(got_count == 0);
+    m_sometimes(got_count == 1);
+    dies_of_signals = false;
+    got_count = 0;
+    given_the_next_life();
+    finish();
+    m_assert(got_count == 1 && got[0] == 3);
     m_finally(it_is_idle);
 }
 
