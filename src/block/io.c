@@ -203,7 +203,7 @@ static void hook_of_task(void *wait)
         bz_warm_next(m);
 }
 
-static const struct bz_request_hooks ready_hooks = {hook_of_thread, hook_of_task};
+static const struct bz_request_hooks ready_hooks = {hook_of_thread, hook_of_task, NULL};
 
 /* Try the operation. Return true if it is done: op->result. */
 static BZ_ALWAYS_INLINE bool try_now(struct bz_op *op)

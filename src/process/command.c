@@ -105,33 +105,33 @@ void blitz_command_dir(blitz_command *c, const char *path)
 /* ---- descriptors ---- */
 
 /* The slot of a target; a new one if it has none. */
-static struct bz_slot *slot_of(blitz_command *c, int target)
+static struct bz_child_fd *slot_of(blitz_command *c, int target)
 {
     for (unsigned i = 0; i < c->slot_count; i++)
         if (c->slots[i].target == target)
             return &c->slots[i];
-    return c->slot_count < BZ_SLOTS_MAX ? &c->slots[c->slot_count++] : NULL;
+    return c->slot_count < BZ_CHILD_FDS_MAX ? &c->slots[c->slot_count++] : NULL;
 }
 
-static void set_slot(blitz_command *c, struct bz_slot with, bool is_valid)
+static void set_slot(blitz_command *c, struct bz_child_fd with, bool is_valid)
 {
     if (!is_open(c, is_valid && with.target >= 0 && with.target < BLITZ_PROCESS_FD_MAX))
         return;
-    struct bz_slot *slot = slot_of(c, with.target);
+    struct bz_child_fd *slot = slot_of(c, with.target);
     if (is_open(c, slot != NULL))
         *slot = with;
 }
 
 void blitz_command_stdio(blitz_command *c, int target, blitz_stdio how)
 {
-    struct bz_slot slot = {.target = target, .kind = BZ_SLOT_STDIO, .how = (uint8_t)how};
+    struct bz_child_fd slot = {.target = target, .kind = BZ_CHILD_FD_STDIO, .how = (uint8_t)how};
     set_slot(c, slot, how >= BLITZ_STDIO_INHERIT && how <= BLITZ_STDIO_FROM_CHILD);
 }
 
 void blitz_command_file(blitz_command *c, int target, const char *path, unsigned how)
 {
-    struct bz_slot slot = {
-        .target = target, .kind = BZ_SLOT_FILE, .how = (uint8_t)how, .path = c->paths.count};
+    struct bz_child_fd slot = {
+        .target = target, .kind = BZ_CHILD_FD_FILE, .how = (uint8_t)how, .path = c->paths.count};
     if (!is_open(c, path != NULL && how >= BLITZ_FILE_READ && how <= BLITZ_FILE_APPEND && how != 3))
         return;
     had_memory(c, bz_words_add(&c->paths, path));
@@ -140,12 +140,12 @@ void blitz_command_file(blitz_command *c, int target, const char *path, unsigned
 
 void blitz_command_fd(blitz_command *c, int target, blitz_fd fd)
 {
-    set_slot(c, (struct bz_slot){.target = target, .kind = BZ_SLOT_FD, .fd = fd}, fd >= 0);
+    set_slot(c, (struct bz_child_fd){.target = target, .kind = BZ_CHILD_FD_FD, .fd = fd}, fd >= 0);
 }
 
 void blitz_command_same(blitz_command *c, int target, int as)
 {
-    set_slot(c, (struct bz_slot){.target = target, .kind = BZ_SLOT_SAME, .fd = as},
+    set_slot(c, (struct bz_child_fd){.target = target, .kind = BZ_CHILD_FD_SAME, .fd = as},
              as >= 0 && as != target);
 }
 

@@ -8,14 +8,14 @@
 #include "io/spawn.h"
 #include "process/words.h"
 
-enum { BZ_SLOTS_MAX = 32, BZ_LIMITS_MAX = 16 };
+enum { BZ_CHILD_FDS_MAX = 32, BZ_LIMITS_MAX = 16 };
 
-enum bz_slot_kind { BZ_SLOT_STDIO, BZ_SLOT_FILE, BZ_SLOT_FD, BZ_SLOT_SAME };
+enum bz_child_fd_kind { BZ_CHILD_FD_STDIO, BZ_CHILD_FD_FILE, BZ_CHILD_FD_FD, BZ_CHILD_FD_SAME };
 
 /* The meaning of one descriptor of the child. */
-struct bz_slot {
+struct bz_child_fd {
     int target;
-    uint8_t kind; /* enum bz_slot_kind */
+    uint8_t kind; /* enum bz_child_fd_kind */
     uint8_t how;  /* blitz_stdio, or BLITZ_FILE_... */
     int fd;       /* FD: the descriptor; SAME: the other target */
     size_t path;  /* FILE: its index in `paths` */
@@ -27,7 +27,7 @@ struct blitz_command {
     struct bz_words env;  /* NAME=value; NAME alone: removed */
     struct bz_words paths;
     struct bz_words dir; /* none, or one */
-    struct bz_slot slots[BZ_SLOTS_MAX];
+    struct bz_child_fd slots[BZ_CHILD_FDS_MAX];
     unsigned slot_count;
     struct bz_limit limits[BZ_LIMITS_MAX];
     unsigned limit_count;

@@ -20,7 +20,7 @@
 #include "process/command.h"
 #include "process/process.h"
 
-enum { MOVES_MAX = BZ_SLOTS_MAX + 3 };
+enum { MOVES_MAX = BZ_CHILD_FDS_MAX + 3 };
 
 /* One start. */
 struct start {
@@ -138,7 +138,7 @@ static int open_pipe(struct start *s, int target, bool to_child)
     return give(s, fd[to_child ? 0 : 1], target);
 }
 
-static int open_file(struct start *s, const struct bz_slot *slot)
+static int open_file(struct start *s, const struct bz_child_fd *slot)
 {
     enum bz_spawn_file how = slot->how == BLITZ_FILE_READ    ? BZ_SPAWN_READ
                              : slot->how == BLITZ_FILE_WRITE ? BZ_SPAWN_WRITE
@@ -186,14 +186,14 @@ static int source_of(const struct start *s, int target)
     return -EBADF;
 }
 
-static int open_slot(struct start *s, const struct bz_slot *slot)
+static int open_slot(struct start *s, const struct bz_child_fd *slot)
 {
-    switch ((enum bz_slot_kind)slot->kind) {
-    case BZ_SLOT_STDIO:
+    switch ((enum bz_child_fd_kind)slot->kind) {
+    case BZ_CHILD_FD_STDIO:
         return open_stdio(s, slot->target, slot->how);
-    case BZ_SLOT_FILE:
+    case BZ_CHILD_FD_FILE:
         return open_file(s, slot);
-    case BZ_SLOT_FD:
+    case BZ_CHILD_FD_FD:
         return bz_spawn->is_open(slot->fd) ? add_move(s, slot->fd, slot->target) : -EBADF;
     default:
         return 0; /* after all others */
@@ -244,15 +244,15 @@ static int open_all(struct start *s)
 {
     int err = open_standard(s);
     for (unsigned i = 0; i < s->c->slot_count && err == 0; i++) {
-        const struct bz_slot *slot = &s->c->slots[i];
+        const struct bz_child_fd *slot = &s->c->slots[i];
         s->target = slot->target;
         if (!is_wired(s, slot->target))
             err = open_slot(s, slot);
     }
     for (unsigned i = 0; i < s->c->slot_count && err == 0; i++) {
-        const struct bz_slot *slot = &s->c->slots[i];
+        const struct bz_child_fd *slot = &s->c->slots[i];
         s->target = slot->target;
-        if (slot->kind != BZ_SLOT_SAME || is_wired(s, slot->target))
+        if (slot->kind != BZ_CHILD_FD_SAME || is_wired(s, slot->target))
             continue;
         int from = source_of(s, slot->fd);
         err = from < 0 ? from : add_move(s, from, slot->target);

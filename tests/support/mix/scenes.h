@@ -35,20 +35,10 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
     &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
     &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_rate,
-    &mix_scene_delay,   &mix_scene_objects,
-    &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_raises,
+    &mix_scene_delay,   &mix_scene_objects,   &mix_scene_raises,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
-    &mix_scene_files,   &mix_scene_names,
-    &mix_scene_chans,    &mix_scene_shares,    &mix_scene_mutex,     &mix_scene_rwlock,
-    &mix_scene_permits,  &mix_scene_semaphore, &mix_scene_condition, &mix_scene_notify,
-    &mix_scene_gates,    &mix_scene_barrier,   &mix_scene_oneshot,   &mix_scene_promise,
-    &mix_scene_once,     &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
-    &mix_scene_reset,    &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
-    &mix_scene_calls,    &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_raises,
-#ifdef MIX_HAS_NET
-    &mix_scene_udp,      &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
-    &mix_scene_children,
+    &mix_scene_files,   &mix_scene_names,     &mix_scene_children,
 #endif
 };
 
