@@ -467,6 +467,37 @@ MODEL(mailbox, bug_39_a_newborn_may_die_of_a_signal)
     m_finally(it_is_idle);
 }
 
+/* The kill mark shares its word with the bells. */
+static void kills(void)
+{
+    bz_mailbox_kill(&box);
+}
+
+MODEL(mailbox, a_kill_mark_and_a_ring_do_not_undo_each_other)
+{
+    given_an_idle_actor();
+    m_threads(kills, rings, works_once);
+    finish();
+    m_assert(bz_mailbox_is_killed(&box));
+    m_finally(it_is_idle);
+}
+
+MODEL(mailbox, the_next_life_is_not_killed_and_hears_a_late_ring)
+{
+    given_an_idle_actor();
+    bz_mailbox_kill(&box);
+    dies_of_mail = true;
+    send_if_alive(0);
+    finish();
+    m_threads(rings, given_the_next_life);
+    finish();
+    m_assert(!bz_mailbox_is_killed(&box));
+    signal_if_alive(1);
+    finish();
+    m_assert(heard_count == 1);
+    m_finally(it_is_idle);
+}
+
 /* ---- the reason of the second look ---- */
 
 /* Without the second look a call to the dead would wait for ever: there are messages that no actor will answer. */
