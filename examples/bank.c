@@ -115,7 +115,7 @@ static int program(void *arg)
         snprintf(ids[i], sizeof ids[i], "clerk %u", i);
         children[i] = (blitz_child_spec){.id = ids[i], .behaviour = &clerk};
     }
-    blitz_supervisor_opts opts = {
+    blitz_supervisor_plan opts = {
         .intensity = 1000, .period = BLITZ_MS, .children = children, .child_count = CLERKS};
     if (blitz_supervisor_spawn(&opts, NULL, &clerks) != 0)
         return 1;

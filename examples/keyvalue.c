@@ -118,7 +118,7 @@ static int program(void *arg)
 {
     blitz_child_spec children[] = {{.id = "store", .behaviour = &store, .name = "store"},
                                    {.id = "worker", .behaviour = &worker, .name = "worker"}};
-    blitz_supervisor_opts opts = {
+    blitz_supervisor_plan opts = {
         .strategy = BLITZ_REST_FOR_ONE, .children = children, .child_count = 2};
     blitz_supervisor_counts counts;
     blitz_actor_id supervisor;

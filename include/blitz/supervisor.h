@@ -5,7 +5,7 @@
  *         {.id = "store", .behaviour = &store, .restart = BLITZ_PERMANENT},
  *         {.id = "worker", .behaviour = &worker, .restart = BLITZ_TRANSIENT},
  *     };
- *     blitz_supervisor_opts opts = {.strategy = BLITZ_REST_FOR_ONE, .children = children, .child_count = 2};
+ *     blitz_supervisor_plan opts = {.strategy = BLITZ_REST_FOR_ONE, .children = children, .child_count = 2};
  *     blitz_actor_id sup;
  *     int rc = blitz_supervisor_spawn(&opts, NULL, &sup);
  *
@@ -44,22 +44,22 @@ typedef struct blitz_child_spec {
     blitz_duration shutdown; /* from the request to end until the kill; 0: 5 s */
 } blitz_child_spec;
 
-typedef struct blitz_supervisor_opts {
+typedef struct blitz_supervisor_plan {
     blitz_strategy strategy;
     unsigned intensity;    /* restarts within `period` that are not too many; 0: 5; at most 1000 */
     blitz_duration period; /* 0: 10 s */
     const blitz_child_spec *children; /* started in this order; copied */
     size_t child_count;
-} blitz_supervisor_opts;
+} blitz_supervisor_plan;
 
 /*
  * Start a supervisor and its children.
- * Owns:     copies *config and the children; borrows their behaviours for its life, the options until return.
+ * Owns:     copies *plan and the children; borrows their behaviours for its life, the options until return.
  * Suspends: never. Call from a task, or from any thread with a runtime in the options.
  * Returns:  0, -EINVAL (a bad child, or two with one id), and as blitz_actor_spawn(). A child whose `init` fails is a child that
  *           has failed. *out is written only on 0; NULL: not wanted.
  */
-BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_opts *config,
+BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_plan *plan,
                                                     const blitz_actor_opts *opts,
                                                     blitz_actor_id *out);
 
@@ -96,7 +96,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_restart(blitz_actor_id supervisor,
  * Suspends: as blitz_supervisor_start().
  * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), -ESRCH (no such supervisor).
  */
-BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_delete(blitz_actor_id supervisor, const char *id);
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_forget(blitz_actor_id supervisor, const char *id);
 
 /*
  * Find a child.

@@ -28,7 +28,7 @@
 #include "blitz/task.h"
 
 enum { DEFAULT_INTENSITY = 5, INTENSITY_MAX = 1000 };
-enum { DO_START, DO_TERMINATE, DO_RESTART, DO_DELETE, DO_WHICH, DO_COUNT };
+enum { DO_START, DO_TERMINATE, DO_RESTART, DO_FORGET, DO_WHICH, DO_COUNT };
 
 struct child {
     struct bz_list in;      /* supervisor.children */
@@ -279,7 +279,7 @@ BLITZ_HANDLER(on_restart, struct supervisor *, struct order *)
     return answer(m, runs(c) ? -EBUSY : child_start(c));
 }
 
-BLITZ_HANDLER(on_delete, struct supervisor *, struct order *)
+BLITZ_HANDLER(on_forget, struct supervisor *, struct order *)
 {
     struct child *c = find(*state, (*data)->id);
     if (c == NULL || runs(c))
@@ -343,7 +343,7 @@ static const blitz_handler handlers[] = {
     BLITZ_ON(DO_START, struct order *, on_start),
     BLITZ_ON(DO_TERMINATE, struct order *, on_terminate),
     BLITZ_ON(DO_RESTART, struct order *, on_restart),
-    BLITZ_ON(DO_DELETE, struct order *, on_delete),
+    BLITZ_ON(DO_FORGET, struct order *, on_forget),
     BLITZ_ON(DO_WHICH, struct order *, on_which),
     BLITZ_ON(DO_COUNT, struct order *, on_count),
     BLITZ_ON(BLITZ_MSG_EXIT, blitz_down, on_exit_signal),
@@ -357,7 +357,7 @@ static const blitz_behaviour supervising = {.name = "supervisor",
                                             .exit = supervisor_exit,
                                             .drop = supervisor_drop};
 
-static int add_children(struct supervisor *s, const blitz_supervisor_opts *config)
+static int add_children(struct supervisor *s, const blitz_supervisor_plan *config)
 {
     for (size_t i = 0; i < config->child_count; i++) {
         const blitz_child_spec *c = &config->children[i];
@@ -369,7 +369,7 @@ static int add_children(struct supervisor *s, const blitz_supervisor_opts *confi
     return 0;
 }
 
-int blitz_supervisor_spawn(const blitz_supervisor_opts *config, const blitz_actor_opts *opts,
+int blitz_supervisor_spawn(const blitz_supervisor_plan *config, const blitz_actor_opts *opts,
                            blitz_actor_id *out)
 {
     struct bz_machine *m = bz_machine_self();
@@ -426,9 +426,9 @@ int blitz_supervisor_restart(blitz_actor_id supervisor, const char *id)
     return ask(supervisor, DO_RESTART, &(struct order){.id = id});
 }
 
-int blitz_supervisor_delete(blitz_actor_id supervisor, const char *id)
+int blitz_supervisor_forget(blitz_actor_id supervisor, const char *id)
 {
-    return ask(supervisor, DO_DELETE, &(struct order){.id = id});
+    return ask(supervisor, DO_FORGET, &(struct order){.id = id});
 }
 
 int blitz_supervisor_which(blitz_actor_id supervisor, const char *id, blitz_actor_id *out)

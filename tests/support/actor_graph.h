@@ -4,8 +4,9 @@
  * A watcher starts the nodes, monitors each, and starts a dead node again under the same name. Drivers are fibers that find nodes
  * by name and send, call, stop, kill and join them. Nodes pass messages on, in cycles, and call each other inside handlers.
  *
- * Checked: a message reaches the actor it was sent to, and no later one in the same memory; every call and join returns (or the run does not end); messages of one driver reach a node in order; each monitor is
- * told exactly once, with a reason that exists; an answer is the one to the question; all actors end with the runtime.
+ * Checked: a message reaches the actor it was sent to, and no later one in the same memory. Every call and join returns, or the
+ * run does not end. Messages of one driver reach a node in order. Each monitor is told exactly once, with a reason that exists.
+ * An answer is the one to the question. All actors end with the runtime.
  */
 #ifndef T_ACTOR_GRAPH_H
 #define T_ACTOR_GRAPH_H

@@ -111,7 +111,7 @@ static int supervised(void *arg)
 {
     blitz_child_spec children[] = {{.id = "a", .behaviour = &pair, .name = "a"},
                                    {.id = "b", .behaviour = &pair}};
-    blitz_supervisor_opts opts = {.children = children, .child_count = 2};
+    blitz_supervisor_plan opts = {.children = children, .child_count = 2};
     blitz_actor_id sup, b;
     (void)arg;
     int rc = blitz_supervisor_spawn(&opts, NULL, &sup);

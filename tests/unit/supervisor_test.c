@@ -80,7 +80,7 @@ static blitz_actor_id given_three(blitz_strategy strategy, blitz_restart restart
 {
     blitz_child_spec children[] = {child("a", 1, restart), child("b", 2, restart),
                                    child("c", 3, restart)};
-    blitz_supervisor_opts opts = {.strategy = strategy,
+    blitz_supervisor_plan opts = {.strategy = strategy,
                                   .intensity = intensity,
                                   .period = 3600 * BLITZ_S,
                                   .children = children,
@@ -221,7 +221,7 @@ TEST(supervisor, too_many_restarts_end_it_and_its_children)
 static int starts_in_vain(void *arg)
 {
     blitz_child_spec bad[] = {child("good", 1, BLITZ_PERMANENT), child("bad", 4, BLITZ_PERMANENT)};
-    blitz_supervisor_opts opts = {.children = bad, .child_count = 2};
+    blitz_supervisor_plan opts = {.children = bad, .child_count = 2};
     blitz_actor_id sup;
     (void)arg;
     record.count = 0;
@@ -291,7 +291,7 @@ static int manages(void *arg)
     CHECK_EQ(blitz_supervisor_start(sup, &more, NULL), -EEXIST);
     CHECK_EQ(blitz_supervisor_terminate(sup, "nobody"), -ENOENT);
     CHECK_EQ(blitz_supervisor_terminate(sup, "b"), 0);
-    CHECK_EQ(blitz_supervisor_delete(sup, "a"), -EBUSY);
+    CHECK_EQ(blitz_supervisor_forget(sup, "a"), -EBUSY);
     CHECK_EQ(blitz_supervisor_restart(sup, "a"), -EBUSY);
     CHECK_EQ(blitz_supervisor_count(sup, &counts), 0);
     CHECK_EQ(counts.children, 4u);
@@ -299,7 +299,7 @@ static int manages(void *arg)
     CHECK_EQ(blitz_supervisor_restart(sup, "b"), 0);
     CHECK(blitz_actor_is_alive(which(sup, "b")));
     CHECK_EQ(blitz_supervisor_terminate(sup, "b"), 0);
-    CHECK_EQ(blitz_supervisor_delete(sup, "b"), 0);
+    CHECK_EQ(blitz_supervisor_forget(sup, "b"), 0);
     CHECK_EQ(blitz_supervisor_restart(sup, "b"), -ENOENT);
     CHECK_EQ(blitz_supervisor_terminate(sup, "d"), 0); /* temporary: forgotten */
     CHECK_EQ(blitz_supervisor_which(sup, "d", &found), -ENOENT);
@@ -320,7 +320,7 @@ static int crashes(void *arg)
     (void)arg;
     enum { ROUNDS = 2000 };
     blitz_child_spec one[] = {{.id = "w", .behaviour = &worker, .state = &states[0], .name = "w"}};
-    blitz_supervisor_opts opts = {.intensity = 1000,
+    blitz_supervisor_plan opts = {.intensity = 1000,
                                   .period = 1, /* a nanosecond: no limit */
                                   .children = one,
                                   .child_count = 1};
