@@ -170,7 +170,8 @@ typedef struct blitz_actor_opts {
 
 /*
  * Start an actor.
- * Owns:     copies *state, state_bytes of it; NULL: zeroes. Borrows the behaviour for the actor's life, the options until return.
+ * Owns:     copies *state, state_bytes of it; NULL: zeroes. Borrows the behaviour while ids of the actor are
+ *           used, the options until return.
  * Suspends: never. Call from a task, or from any thread with a runtime in the options.
  * Returns:  0, -EINVAL (no runtime; a state or a name too large; link or monitor outside an actor), -ENOMEM, -EEXIST (the name
  *           is taken), -ESHUTDOWN, -EAGAIN (the limit on tasks). *out is written only on 0; NULL: not wanted.

@@ -46,7 +46,7 @@ static void *state_of(struct bz_actor *a)
 static void free_state(struct bz_actor *a)
 {
     if (a->task.slot.flags & BZ_ACTOR_FAR)
-        bz_free(&a->task.rt->alloc, state_of(a), a->behaviour->state_bytes);
+        bz_free(&a->task.rt->alloc, state_of(a), bz_actor_behaviour(a)->state_bytes);
     a->task.slot.flags &= ~(uint32_t)BZ_ACTOR_FAR;
 }
 
@@ -95,7 +95,7 @@ static const blitz_handler *handler_for(const blitz_behaviour *b, uint32_t what)
 
 int bz_actor_handle(struct bz_actor *a, const blitz_msg *m)
 {
-    const blitz_handler *h = handler_for(a->behaviour, m->what);
+    const blitz_handler *h = handler_for(bz_actor_behaviour(a), m->what);
     if (h == NULL || (h->size != m->size && h->size != BLITZ_ANY_SIZE)) {
         if (m->reply.generation != 0)
             bz_ticket_answer(a->task.rt, m->reply, -EOPNOTSUPP, NULL, 0);
@@ -114,7 +114,7 @@ void bz_letter_bury(struct bz_runtime *rt, struct bz_letter *l)
 /* The first that an actor does. */
 static int begin(struct bz_actor *a)
 {
-    int rc = a->behaviour->init != NULL ? a->behaviour->init(state_of(a)) : 0;
+    int rc = bz_actor_behaviour(a)->init != NULL ? bz_actor_behaviour(a)->init(state_of(a)) : 0;
     if (rc == 0)
         a->task.slot.flags |= BZ_ACTOR_BEGUN;
     return rc;
@@ -192,10 +192,10 @@ static enum bz_ran die(struct bz_actor *a, struct end *e)
     if (is_cancelled(t)) /* a kill is stronger than what it made a handler return */
         e->why = (blitz_exit_reason){.kind = bz_mailbox_is_killed(&a->box) ? BLITZ_EXIT_KILLED
                                                                            : BLITZ_EXIT_SHUTDOWN};
-    if ((t->slot.flags & BZ_ACTOR_BEGUN) && a->behaviour->exit != NULL)
-        a->behaviour->exit(state_of(a), &e->why);
-    if (a->behaviour->drop != NULL)
-        a->behaviour->drop(state_of(a), a->behaviour->ctx);
+    if ((t->slot.flags & BZ_ACTOR_BEGUN) && bz_actor_behaviour(a)->exit != NULL)
+        bz_actor_behaviour(a)->exit(state_of(a), &e->why);
+    if (bz_actor_behaviour(a)->drop != NULL)
+        bz_actor_behaviour(a)->drop(state_of(a), bz_actor_behaviour(a)->ctx);
     bz_locals_end(t);
     struct bz_signal_link *late = bz_mailbox_close(&a->box);
     bz_signals_bury(a, e->left);
@@ -340,8 +340,9 @@ static const char *actor_idles(struct bz_task *t)
 
 static uintptr_t actor_begun_in(const struct bz_task *t)
 {
-    const struct bz_actor *a = BZ_CONTAINER_OF(t, const struct bz_actor, task);
-    return a->behaviour->handler_count > 0 ? (uintptr_t)a->behaviour->handlers[0].fn : 0;
+    struct bz_actor *a = bz_actor_of((struct bz_task *)(uintptr_t)t); /* NOLINT: only read */
+    const blitz_behaviour *b = bz_actor_behaviour(a);
+    return b->handler_count > 0 ? (uintptr_t)b->handlers[0].fn : 0;
 }
 
 const struct bz_task_ops bz_actor_ops = {.kind = "actor",

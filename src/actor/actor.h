@@ -16,8 +16,8 @@ struct bz_signal;
 struct bz_actor {
     struct bz_task task; /* first */
     struct bz_mailbox box;
-    const blitz_behaviour *behaviour; /* the owner's; constant while it is alive */
-    struct bz_signal *relations;      /* links, monitors, names; the owner's */
+    bz_atomic(const blitz_behaviour *) behaviour; /* written by its spawner, read by any thread */
+    struct bz_signal *relations;                  /* links, monitors, names; the owner's */
     /* The state follows, or a pointer to it: BZ_ACTOR_FAR. */
 };
 
@@ -87,6 +87,11 @@ static BZ_ALWAYS_INLINE struct bz_actor *bz_actor_self(void)
 {
     struct bz_task *t = bz_task_self();
     return t != NULL && t->ops == &bz_actor_ops ? bz_actor_of(t) : NULL;
+}
+
+static inline const blitz_behaviour *bz_actor_behaviour(struct bz_actor *a)
+{
+    return bz_load_relaxed(&a->behaviour); /* relaxed: constant while it is alive, else a guess */
 }
 
 static inline uint32_t bz_actor_generation(struct bz_actor *a)

@@ -43,7 +43,7 @@ static bool is_full(struct bz_actor *a)
     uint32_t pairs = bz_load_relaxed(&a->box.added) - bz_load_relaxed(&a->box.removed);
     if (BZ_LIKELY((int32_t)pairs < 1000))
         return false; /* before the behaviour is touched */
-    size_t max = a->behaviour->mailbox_max;
+    size_t max = bz_actor_behaviour(a)->mailbox_max;
     return pairs >= (max != 0 ? max : MAILBOX_MAX);
 }
 
@@ -109,7 +109,7 @@ int blitz_actor_info_get(blitz_actor_id id, blitz_actor_info *out)
         return -ESRCH;
     bool is_idle = bz_mailq_is_empty(&a->box.queue);
     bool waits = bz_load_relaxed(&a->task.wait) != 0; /* relaxed: a guess */
-    out->behaviour = a->behaviour->name;
+    out->behaviour = bz_actor_behaviour(a)->name;
     out->mailbox = bz_mailbox_length(&a->box);
     out->state = is_idle ? BLITZ_ACTOR_IDLE : waits ? BLITZ_ACTOR_WAITING : BLITZ_ACTOR_SCHEDULED;
     if (a == bz_actor_self())

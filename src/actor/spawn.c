@@ -112,7 +112,6 @@ static void fill(struct bz_actor *a, struct bz_runtime *rt, const blitz_behaviou
     struct bz_task *t = &a->task;
     bz_task_init_watch(t);
     t->ops = &bz_actor_ops;
-    t->rt = rt;
     t->stack = NULL;
     t->stack_class = (uint8_t)rt->stack_class;
     t->locals = NULL;
@@ -125,7 +124,7 @@ static void fill(struct bz_actor *a, struct bz_runtime *rt, const blitz_behaviou
     t->result = 0;
     t->born = bz_age_here(rt);
     t->slot.flags = o->trap_exit ? BZ_ACTOR_TRAPS : 0;
-    a->behaviour = b;
+    bz_store_relaxed(&a->behaviour, b); /* relaxed: its id is given out later */
     a->relations = NULL;
 }
 
