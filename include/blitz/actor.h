@@ -134,10 +134,10 @@ typedef struct blitz_behaviour {
     size_t handler_count;
     /* The last that the actor does, if init returned 0; or NULL. */
     void (*exit)(void *state, const blitz_exit_reason *why);
-    void (*drop)(void *state,
-                 void *ctx); /* free what the state holds, in any case; after exit; or NULL */
-    void *ctx;               /* for drop */
-    size_t mailbox_max;      /* a send to a longer mailbox returns -EAGAIN; 0: 100,000 */
+    /* Free what the state holds: after exit, and also if init failed; or NULL. */
+    void (*drop)(void *value, void *ctx);
+    void *ctx;          /* for drop */
+    size_t mailbox_max; /* a send to a longer mailbox returns -EAGAIN; 0: 100,000 */
 } blitz_behaviour;
 
 /* Begin a handler NAME for messages of a type: a function body follows, with `state`, `data` and `m`. */
