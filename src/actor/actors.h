@@ -71,7 +71,9 @@ extern const struct bz_request_ops bz_answering;
 
 /* ---- names ---- */
 
+/* Take a name. generation 0: it is not found before bz_name_show(). */
 int bz_name_add(struct bz_runtime *rt, const char *text, uint32_t index, uint32_t generation);
+void bz_name_show(struct bz_runtime *rt, const char *text, uint32_t generation);
 /* Remove a name, if it is that actor's; generation 0: whose ever it is. True if it was removed. */
 bool bz_name_remove(struct bz_runtime *rt, const char *text, uint32_t index, uint32_t generation);
 bool bz_name_is_good(const char *text);

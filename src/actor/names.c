@@ -4,6 +4,9 @@
  * One table for each runtime, under its lock: names are looked up when a program starts or a connection is made, not for each
  * message. An actor's names are in its relations as well (BZ_SIGNAL_NAME), so that its end removes them without a walk. The
  * name is in the table before the actor hears of it; if the actor is dead by then, the registering thread removes the name.
+ *
+ * A spawn takes the name first, without a generation: the name is taken, and not yet found. It is shown once the actor can be
+ * found, or a sender would get -ESRCH from a name that it has just looked up.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,6 +53,16 @@ int bz_name_add(struct bz_runtime *rt, const char *text, uint32_t index, uint32_
     if (!is_free)
         bz_free(&rt->alloc, name, sizeof *name);
     return is_free ? 0 : -EEXIST;
+}
+
+void bz_name_show(struct bz_runtime *rt, const char *text, uint32_t generation)
+{
+    struct bz_actors *all = bz_actors_of(rt);
+    bz_lock_take(&all->lock, rt->os);
+    struct bz_name *name = *find(all, text);
+    if (name != NULL && name->generation == 0)
+        name->generation = generation;
+    bz_lock_drop(&all->lock, rt->os);
 }
 
 bool bz_name_remove(struct bz_runtime *rt, const char *text, uint32_t index, uint32_t generation)
@@ -123,7 +136,7 @@ blitz_actor_id blitz_actor_whereis(blitz_runtime *runtime, const char *name)
         return id;
     bz_lock_take(&all->lock, rt->os);
     struct bz_name *found = *find(all, name);
-    if (found != NULL)
+    if (found != NULL && found->generation != 0)
         id = bz_actor_id_make(rt, found->index, found->generation);
     bz_lock_drop(&all->lock, rt->os);
     return id;

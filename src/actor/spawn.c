@@ -136,7 +136,7 @@ static int start(struct bz_actor *a, const blitz_actor_opts *o, struct parts *p,
     struct bz_runtime *rt = t->rt;
     uint32_t generation = bz_load_relaxed(&a->box.generation) + 1; /* relaxed: the slot is ours */
     uint32_t behind;
-    int err = p->name != NULL ? bz_name_add(rt, o->name, t->slot.index, generation) : 0;
+    int err = p->name != NULL ? bz_name_add(rt, o->name, t->slot.index, 0) : 0;
     if (err != 0) {
         bz_slot_free(t);
         return err;
@@ -145,12 +145,14 @@ static int start(struct bz_actor *a, const blitz_actor_opts *o, struct parts *p,
     err = bz_task_enlist(t);
     if (err != 0) {
         if (p->name != NULL)
-            (void)bz_name_remove(rt, o->name, t->slot.index, generation);
+            (void)bz_name_remove(rt, o->name, t->slot.index, 0);
         bz_actor_abandon(a);
         return err;
     }
     relate_all(a, generation, o, p);
     generation = bz_mailbox_open(&a->box);
+    if (p->name != NULL)
+        bz_name_show(rt, o->name, generation);
     if (out != NULL)
         *out = bz_actor_id_make(rt, t->slot.index, generation);
     bz_trace(rt, spawn, t->id, 0, t->name);
