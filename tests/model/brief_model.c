@@ -114,6 +114,42 @@ MODEL(brief, a_section_after_a_walk_sees_its_references)
     m_sometimes(was_found);
 }
 
+static void joiner_ends_it_at_length(void)
+{
+    if (bz_retake_enter_brief(&r) && bz_word_exit_alone(&word)) {
+        bz_retake_lengthen(&r); /* to free it by a call */
+        frees_it();
+        bz_retake_leave(&r, BZ_IN_USER);
+        return;
+    }
+    bz_retake_leave(&r, BZ_IN_USER);
+    if (bz_word_exit(&word, 2) == BZ_EXIT_LAST)
+        frees_it();
+}
+
+/* retake.h [E]: a walker that finds the section over sees its stores. */
+MODEL(brief, a_section_that_goes_on_in_the_runtime_has_published_its_stores)
+{
+    given_a_child_that_has_returned();
+    m_threads(joiner_ends_it_at_length, walks);
+    m_assert(frees == 1);
+}
+
+static void begins_and_ends(void)
+{
+    bz_unusual_begin();
+    m_assert(!bz_is_usual());
+    bz_unusual_end();
+}
+
+/* The end of one walk leaves the other in peace. */
+MODEL(brief, two_conditions_are_both_counted)
+{
+    given_a_child_that_has_returned();
+    m_threads(begins_and_ends, begins_and_ends);
+    m_assert(bz_is_usual());
+}
+
 static void walks_twice(void)
 {
     walks();

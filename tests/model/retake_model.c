@@ -2,7 +2,7 @@
  * retake_model.c - queue/retake.h: what a proc keeps to itself is touched by one at a time.
  *
  *   covers: src/queue/retake.h src/queue/retake.c
- *   needs: src/queue/membarrier.c src/os/lock.c
+ *   needs: src/base/unusual.c src/queue/membarrier.c src/os/lock.c
  *   defines: BZ_LOCK_SPINS=1
  *
  * A machine that enters and leaves with plain stores, and a monitor that asks, pays and takes. What
@@ -24,6 +24,7 @@ static void given(uint32_t where, int in_next)
     bz_barrier_init(&barrier, &m_os);
     bz_retake_init(&r, &m_os, false);
     bz_store_relaxed(&r.where, where);
+    bz_atomic_init(&bz_unusual, 0);
     bz_set(&next, in_next);
     taken = 0;
 }
@@ -183,6 +184,60 @@ MODEL(retake, and_so_does_one_that_fences)
     r.fences = true;
     used = 0;
     m_threads(machine_comes_back_to_whatever, fenced_monitor_moves);
+    m_assert(used + taken == 1 && has_proc == (taken == 0));
+    m_sometimes(!has_proc);
+}
+
+/* ---- the fast path ---- */
+
+static void machine_comes_back_usually(void)
+{
+    has_proc = bz_retake_enter_usual(&r) || bz_retake_enter_again(&r);
+    if (has_proc)
+        used = take();
+    bz_retake_leave(&r, BZ_IN_USER);
+}
+
+MODEL(retake, a_machine_on_the_fast_path_has_its_proc_or_knows_that_it_is_gone)
+{
+    given(BZ_IN_USER, 1);
+    used = 0;
+    m_threads(machine_comes_back_usually, monitor_moves);
+    m_assert(used + taken == 1 && has_proc == (taken == 0));
+    m_sometimes(has_proc);
+    m_sometimes(!has_proc);
+}
+
+static void machine_fills_and_comes_back(void)
+{
+    m_assert(bz_retake_enter_usual(&r) || bz_retake_enter_again(&r));
+    used = take();
+    bz_set(&next, 2);
+    bz_retake_leave(&r, BZ_IN_USER);
+    m_assert(bz_retake_enter_usual(&r) || bz_retake_enter_again(&r));
+    used += take();
+    bz_retake_leave(&r, BZ_IN_USER);
+}
+
+/* [B]: a machine that comes back after a take sees that the entries are gone. */
+MODEL(retake, a_machine_on_the_fast_path_loses_nothing)
+{
+    given(BZ_IN_USER, 1);
+    used = 0;
+    m_threads(machine_fills_and_comes_back, monitor_takes);
+    m_assert(used + taken == 3);
+    m_sometimes(taken == 1);
+    m_sometimes(taken == 2);
+}
+
+/* A runtime without barriers is unusual, and its machines fence on the slow path. */
+MODEL(retake, and_so_does_one_that_fences_on_the_slow_path)
+{
+    given(BZ_IN_USER, 1);
+    r.fences = true;
+    bz_unusual_begin();
+    used = 0;
+    m_threads(machine_comes_back_usually, fenced_monitor_moves);
     m_assert(used + taken == 1 && has_proc == (taken == 0));
     m_sometimes(!has_proc);
 }
