@@ -349,3 +349,95 @@ MODEL(claim, a_walker_sees_a_new_task_completely_or_not_at_all)
     m_assert(frees == 0);
     m_assert(bz_word_unref(&word));
 }
+
+/* ---- simple tasks ---- */
+
+static void makes_a_simple_task(void)
+{
+    bz_set(&body, 1);
+    bz_word_init_simple(&word, 2);
+}
+
+/* word.c [P] */
+MODEL(claim, a_walker_sees_a_new_simple_task_completely_or_not_at_all)
+{
+    bz_word_init(&word, BZ_COMPLETE, 0);
+    frees = claims = 0;
+    m_threads(makes_a_simple_task, walks);
+    m_assert(frees == 0);
+}
+
+static bool is_claimed, is_alone;
+
+static void given_a_simple_task(unsigned refs)
+{
+    given_a_fresh_task(refs);
+    bz_word_init_simple(&word, refs);
+    is_claimed = is_alone = false;
+}
+
+static void claims_alone(void)
+{
+    is_claimed = bz_word_claim_alone(&word);
+}
+
+static void cancels_by_a_borrowed_handle(void)
+{
+    m_assert(bz_word_cancel(&word));
+}
+
+/* A cancel through a borrowed handle is not lost: it comes before the claim, which refuses, or after it. */
+MODEL(claim, a_cancel_beside_a_claim_of_a_simple_task_counts)
+{
+    given_a_simple_task(2);
+    m_threads(claims_alone, cancels_by_a_borrowed_handle);
+    m_assert(bz_word_is_cancelled(&word));
+    m_sometimes(is_claimed);
+    m_sometimes(!is_claimed);
+}
+
+static void writes_and_drops(void)
+{
+    bz_set(&body, 2);
+    m_assert(!bz_word_unref(&word));
+}
+
+static void claims_alone_and_reads(void)
+{
+    is_claimed = bz_word_claim_alone(&word);
+    if (is_claimed)
+        m_assert(bz_get(&body) == 2);
+}
+
+/* word.c [T]: the claimer sees what a thread with a handle did before it dropped the handle. */
+MODEL(claim, a_claim_of_a_simple_task_sees_the_writes_of_earlier_handles)
+{
+    given_a_simple_task(3);
+    m_threads(claims_alone_and_reads, writes_and_drops);
+    m_sometimes(is_claimed);
+}
+
+static void ends_alone_or_not(void)
+{
+    is_alone = bz_word_exit_alone(&word);
+    if (is_alone)
+        frees_it();
+}
+
+static void takes_part_and_drops(void)
+{
+    m_assert(bz_get(&body) == 1);
+    m_assert(!bz_word_unref(&word));
+}
+
+/* word.c [R]: the last use of another handle comes before the free. */
+MODEL(claim, the_end_of_a_simple_task_comes_after_every_use)
+{
+    given_a_simple_task(2);
+    m_assert(bz_word_claim_alone(&word));
+    bz_word_ref(&word);
+    m_threads(ends_alone_or_not, takes_part_and_drops);
+    m_assert(frees == (is_alone ? 1 : 0));
+    m_sometimes(is_alone);
+    m_sometimes(!is_alone);
+}
