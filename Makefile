@@ -118,11 +118,9 @@ clang: ## the tests, built by clang
 .PHONY: programs
 programs: ## nc, socat, curl, wrk, openssl and nginx against our examples; BLITZ_IO=... for a keeper
 	@tools/setup build python net-programs
-	@tools/build release example_echo example_http example_fetch example_drain
+	@tools/build release example_echo example_http example_fetch example_drain example_tls_echo example_https_hello
 	@tests/programs/programs_test.py build/release/examples
 	@tests/programs/drain_test.py build/release/examples/example_drain
-	@tools/build release example_echo example_http example_fetch example_tls_echo example_https_hello
-	@tests/programs/programs_test.py build/release/examples
 	@tests/programs/tls_programs_test.py build/release/examples
 
 .PHONY: fuzz-tls

@@ -4,9 +4,7 @@ from lintlib import Finding, rule
 # Reading order of docs/architecture.md: each may include those before it and itself. `sim` is the last: a library of
 # its own for tests, which no other folder may include.
 LAYERS = ("base os arch task time io queue thread trace proc wait life sched fork park block observe monitor runtime "
-          "future sync chan par net fs process signal stream compress actor reductions sim").split()
-          "future sync chan par net stream fs signal process shutdown actor reductions sim").split()
-          "future sync chan par net fs process signal stream tls actor reductions sim").split()
+          "future sync chan par net stream fs signal process shutdown compress tls actor reductions sim").split()
 
 # Contracts: headers that an earlier layer may include. proc/state.h has the runtime, its procs and its machines, so it
 # includes the parts that these consist of: each is a struct, and includes nothing above `io` but other contracts. The
