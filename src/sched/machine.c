@@ -56,6 +56,7 @@
 #include "life/stacks.h"
 #include "os/forked.h"
 #include "proc/enter.h"
+#include "proc/fresh.h"
 #include "proc/place.h"
 #include "sched/loop.h"
 #include "sched/quick.h"
@@ -314,10 +315,13 @@ static BZ_ALWAYS_INLINE void set_aside(struct bz_machine *m, struct bz_task *t, 
         step_then_place(t, BZ_PARK);
     } else {
         bz_count_here(m, yielded);
-        if (BZ_LIKELY(m->proc != NULL && !m->proc->is_plain))
-            hook_turn(t);
-        else
+        if (BZ_UNLIKELY(m->proc == NULL || m->proc->is_plain)) {
             hook_yield(t);
+            return;
+        }
+        if (BZ_UNLIKELY(bz_fresh_count(m->proc) > 0))
+            bz_fresh_publish(m); /* they were spawned before: a yield puts t behind them */
+        hook_turn(t);
     }
 }
 
