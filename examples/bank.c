@@ -71,7 +71,7 @@ static int call(blitz_actor_id id, uint32_t what, long amount)
     return blitz_actor_call(id, what, &amount, sizeof amount, NULL, 0, BLITZ_FOREVER);
 }
 
-BLITZ_HANDLER(on_move, int, struct transfer)
+BLITZ_HANDLER(on_move, int, struct transfer) /* NOLINT(readability-non-const-parameter) */
 {
     (void)state;
     int rc = call(data->from, TAKE, data->amount);

@@ -401,7 +401,7 @@ int blitz_supervisor_spawn(const blitz_supervisor_plan *config, const blitz_acto
 static int ask(blitz_actor_id supervisor, uint32_t what, struct order *o)
 {
     blitz_shield();
-    int rc = blitz_actor_call(supervisor, what, &o, sizeof o, NULL, 0, BLITZ_FOREVER);
+    int rc = blitz_actor_call(supervisor, what, &o, sizeof(void *), NULL, 0, BLITZ_FOREVER);
     blitz_unshield();
     return rc;
 }

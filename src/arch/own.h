@@ -14,9 +14,12 @@
 #define bz_own_add(p, n) \
     __asm__("addq %1, %0" : "+m"(*(uint64_t *)(p)) : "er"((uint64_t)(n)) : "cc")
 /* The same; earlier accesses come before it. */
-#define bz_own_add_release(p, n)                                                                  \
-    __asm__ volatile("addq %1, %0" : "+m"(*(uint64_t *)(p)) : "er"((uint64_t)(n)) : "cc", "memor" \
-                                                                                          "y")
+#define bz_own_add_release(p, n)              \
+    __asm__ volatile("addq %1, %0"            \
+                     : "+m"(*(uint64_t *)(p)) \
+                     : "er"((uint64_t)(n))    \
+                     : "cc", "memor"          \
+                             "y")
 #else
 #define bz_own_add(p, n) \
     bz_store_relaxed((p), bz_load_relaxed(p) + (uint64_t)(n)) /* relaxed: one writer, statistics */

@@ -317,10 +317,9 @@ static bool is_write(const char *path, const void *data, size_t bytes,
            (opts == NULL || opts->permissions <= 07777);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the call writes it */
 static struct bz_fs_args args_copy(blitz_dir *at, const char *path, blitz_dir *to_at,
                                    const char *to, const blitz_fs_write_opts *opts,
-                                   uint64_t *copied)
+                                   uint64_t *copied) /* NOLINT(readability-non-const-parameter) */
 {
     struct bz_fs_args a = {.at = at, .path = path, .to_at = to_at, .to = to, .out = copied};
     return with_opts(a, opts);

@@ -224,11 +224,11 @@ static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const voi
                  size_t state_bytes)
 {
     union hook *hook = p->hook;
-    if (p->task.traits & HAS_DROP)
+    if (opts != NULL && (p->task.traits & HAS_DROP))
         (hook++)->drop = opts->drop_state;
-    if (p->task.traits & HAS_FREE)
+    if (opts != NULL && (p->task.traits & HAS_FREE))
         (hook++)->drop = opts->drop_result;
-    if (hook != p->hook)
+    if (opts != NULL && hook != p->hook)
         hook->ctx = opts->ctx;
     if (state_bytes > 0)
         memcpy(state_of(p), state, state_bytes);

@@ -187,7 +187,7 @@ static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_p
     struct bz_op op;
     struct msghdr message;
     int err = bz_stream_pieces(t != NULL ? &t->s : NULL, code, pieces, count, &message);
-    if (err <= 0)
+    if (err <= 0 || t == NULL)
         return err;
     bz_socket_op(&t->s, &op, code);
     op.msg.header = &message;

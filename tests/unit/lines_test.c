@@ -2,7 +2,8 @@
  * lines_test.c - the coherence model of the simulated machine (tests/scale/lines.h).
  */
 #include "harness.h"
-#include "scale/lines.c" /* the program of tests/scale has it in a build of its own */
+/* The program of tests/scale has it in a build of its own. */
+#include "scale/lines.c" /* NOLINT(bugprone-suspicious-include) */
 
 static const struct line_prices prices = {
     .hit = 1, .cold = 10, .move = 100, .invalidate = 5, .share = 20, .locked = 0};

@@ -182,7 +182,7 @@ static int with_few_descriptors(void *arg)
     for (int room = 0; room < 14; room++) {
         blitz_process *p;
         few = was;
-        few.rlim_cur = (rlim_t)(base + room);
+        few.rlim_cur = (rlim_t)base + (rlim_t)room;
         CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
         int err = blitz_command_start(c, NULL, &p);
         CHECK_EQ(setrlimit(RLIMIT_NOFILE, &was), 0);

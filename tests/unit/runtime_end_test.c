@@ -177,7 +177,8 @@ static void dropped(void *value, void *ctx)
 {
     (void)value;
     (void)ctx;
-    bz_store_release(&is_dropped, true); /* pairs with the loop of the test: the call has returned */
+    bz_store_release(&is_dropped,
+                     true); /* pairs with the loop of the test: the call has returned */
 }
 
 static int calls_and_leaves(void *arg)
