@@ -109,7 +109,8 @@ static int accept_all(void *arg)
     }
     while (blitz_tcp_accept(listener, &t, NULL, 0) == 0)
         start(t);
-    blitz_tcp_listener_close(listener);
+    blitz_tcp_listener_close(
+        blitz_tcp_listener_ref(listener)); /* the server keeps its own reference */
     blitz_shutdown_leave(stop);
     return 0;
 }

@@ -107,7 +107,10 @@ static int use_pieces(void *arg)
     CHECK_EQ(blitz_file_seek(f, 0, BLITZ_SEEK_CURRENT), 11);
     CHECK_EQ(blitz_file_seek(f, -3, BLITZ_SEEK_END), 11);
     CHECK_EQ(blitz_file_read(f, c, 6, ever), 3);
-    CHECK_EQ(blitz_file_readv(f, in, 65, ever), -EINVAL);
+    CHECK_EQ(blitz_file_seek(f, 0, BLITZ_SEEK_START), 0);
+    static blitz_piece many[BLITZ_PIECES_MAX + 1]; /* more than a call takes: the first ones */
+    many[0] = (blitz_piece){a, 3};
+    CHECK_EQ(blitz_file_readv(f, many, BLITZ_PIECES_MAX + 1, ever), 3);
     CHECK_EQ(blitz_file_writev(f, NULL, 1, ever), -EINVAL);
     blitz_file_close(f);
     t_fs_end(d);
