@@ -12,13 +12,46 @@
  * Everything is in one static struct of fixed size: a test that needs more gets -ENOSPC.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "sim/disk_inner.h"
+#include "sim/kernel.h"
 
 struct bz_disk bz_disk;
+
+/* ---- texts ---- */
+
+bool bz_disk_is_same(const char *a, const char *b)
+{
+    while (*a != '\0' && *a == *b) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+size_t bz_disk_length(const char *text)
+{
+    size_t length = 0;
+    while (text[length] != '\0')
+        length++;
+    return length;
+}
+
+void bz_disk_text(char *to, const char *from, size_t room)
+{
+    size_t length = bz_disk_length(from);
+    length = length < room ? length : room - 1;
+    bz_sim_copy(to, from, length);
+    to[length] = '\0';
+}
+
+const char *bz_disk_end_of_part(const char *path)
+{
+    while (*path != '\0' && *path != '/')
+        path++;
+    return path;
+}
 
 /* ---- crashes ---- */
 
@@ -33,7 +66,7 @@ int bz_disk_begin(void)
 
 void bz_disk_keep_bytes(struct bz_disk_state *s, size_t at, const char *from, size_t bytes)
 {
-    memcpy(s->bytes + at, from, bytes);
+    bz_sim_copy(s->bytes + at, from, bytes);
     if (s->size < at + bytes)
         s->size = at + bytes;
 }
@@ -41,14 +74,14 @@ void bz_disk_keep_bytes(struct bz_disk_state *s, size_t at, const char *from, si
 void bz_disk_keep_size(struct bz_disk_state *s, size_t size)
 {
     if (size > s->size)
-        memset(s->bytes + s->size, 0, size - s->size);
+        bz_sim_zero(s->bytes + s->size, size - s->size);
     s->size = size;
 }
 
 struct bz_disk_name *bz_disk_find_name(struct bz_disk_state *s, const char *text)
 {
     for (int i = 0; i < BZ_DISK_NAMES; i++)
-        if (s->names[i].text[0] != '\0' && strcmp(s->names[i].text, text) == 0)
+        if (s->names[i].text[0] != '\0' && bz_disk_is_same(s->names[i].text, text))
             return &s->names[i];
     return NULL;
 }
@@ -62,7 +95,7 @@ bool bz_disk_set_name(struct bz_disk_state *s, const char *text, int inode)
     if (n == NULL)
         return false;
     n->inode = inode;
-    snprintf(n->text, sizeof n->text, "%s", inode != BZ_DISK_NONE ? text : "");
+    bz_disk_text(n->text, inode != BZ_DISK_NONE ? text : "", BZ_DISK_NAME_BYTES);
     return true;
 }
 
@@ -118,7 +151,7 @@ void bz_disk_recover(uint64_t seed)
     for (int i = 0; i < BZ_DISK_INODES; i++)
         bz_disk.inode[i].now = bz_disk.inode[i].kept;
     collect();
-    memset(bz_disk.file, 0, sizeof bz_disk.file);
+    bz_sim_zero(bz_disk.file, sizeof bz_disk.file);
     bz_disk.log_count = 0;
     bz_disk.data_used = 0;
     bz_disk.crash_at = 0;
@@ -143,11 +176,11 @@ void bz_disk_log_name(int dir, const char *text, int to, int dir2, const char *t
     e->what = BZ_CHANGE_NAME;
     e->dir[0] = dir;
     e->to[0] = to;
-    snprintf(e->text[0], BZ_DISK_NAME_BYTES, "%s", text);
+    bz_disk_text(e->text[0], text, BZ_DISK_NAME_BYTES);
     e->dir[1] = dir2;
     e->to[1] = to2;
     if (dir2 != BZ_DISK_NONE)
-        snprintf(e->text[1], BZ_DISK_NAME_BYTES, "%s", text2);
+        bz_disk_text(e->text[1], text2, BZ_DISK_NAME_BYTES);
 }
 
 bool bz_disk_is_of(const struct bz_disk_entry *e, int inode)
@@ -164,7 +197,7 @@ void bz_disk_log_sync(int inode)
         if (bz_disk_is_of(&bz_disk.log[i], inode))
             keep(&bz_disk.log[i], true);
         else
-            bz_disk.log[left++] = bz_disk.log[i];
+            bz_sim_copy(&bz_disk.log[left++], &bz_disk.log[i], sizeof bz_disk.log[i]);
     }
     bz_disk.log_count = left;
 }
@@ -173,7 +206,7 @@ void bz_disk_log_sync(int inode)
 
 void bz_disk_open(const struct bz_disk_config *config)
 {
-    memset(&bz_disk, 0, sizeof bz_disk);
+    bz_sim_zero(&bz_disk, sizeof bz_disk);
     if (config != NULL)
         bz_disk.config = *config;
     bz_rng_init(&bz_disk.dice, bz_disk.config.short_seed);

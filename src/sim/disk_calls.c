@@ -5,10 +5,9 @@
  * written to the log.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "sim/disk_inner.h"
+#include "sim/kernel.h"
 
 /* ---- paths ---- */
 
@@ -30,11 +29,12 @@ static int walk(int at, const char *path, const char **last)
     while (*path == '/')
         path++;
     const char *slash;
-    while ((slash = strchr(path, '/')) != NULL) {
+    while (*(slash = bz_disk_end_of_part(path)) != '\0') {
         char part[BZ_DISK_NAME_BYTES];
-        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        size_t room = (size_t)(slash - path) + 1;
+        bz_disk_text(part, path, room < sizeof part ? room : sizeof part);
         const struct bz_disk_name *n = bz_disk_find_name(&bz_disk.inode[here].now, part);
-        if (n == NULL && strcmp(part, ".") != 0)
+        if (n == NULL && !bz_disk_is_same(part, "."))
             return -ENOENT;
         here = n != NULL ? n->inode : here;
         if (!bz_disk.inode[here].is_dir)
@@ -50,7 +50,7 @@ static int lookup(int at, const char *path)
 {
     const char *last = NULL;
     int dir = walk(at, path, &last);
-    if (dir < 0 || *last == '\0' || strcmp(last, ".") == 0)
+    if (dir < 0 || *last == '\0' || bz_disk_is_same(last, "."))
         return dir;
     const struct bz_disk_name *n = bz_disk_find_name(&bz_disk.inode[dir].now, last);
     return n != NULL ? n->inode : -ENOENT;
@@ -67,7 +67,7 @@ static int make_inode(bool is_dir, unsigned mode)
                        bz_disk.log[l].to[1] == i;
         if (bz_disk.inode[i].is_used || is_open)
             continue;
-        memset(&bz_disk.inode[i], 0, sizeof bz_disk.inode[i]);
+        bz_sim_zero(&bz_disk.inode[i], sizeof bz_disk.inode[i]);
         bz_disk.inode[i].is_used = true;
         bz_disk.inode[i].is_dir = is_dir;
         bz_disk.inode[i].mode = mode;
@@ -78,7 +78,7 @@ static int make_inode(bool is_dir, unsigned mode)
 
 static int make_name(int dir, const char *name, bool is_dir, unsigned mode)
 {
-    if (strlen(name) >= BZ_DISK_NAME_BYTES)
+    if (bz_disk_length(name) >= BZ_DISK_NAME_BYTES)
         return -ENAMETOOLONG;
     int inode = make_inode(is_dir, mode);
     if (inode < 0)
@@ -143,7 +143,7 @@ static int64_t disk_read(int fd, const struct iovec *v, int count, int64_t at)
     for (int i = 0; i < count && from < s->size; i++) {
         size_t n = v[i].iov_len < s->size - from ? v[i].iov_len : s->size - from;
         n = n > 0 ? some(n) : 0;
-        memcpy(v[i].iov_base, s->bytes + from, n);
+        bz_sim_copy(v[i].iov_base, s->bytes + from, n);
         from += n;
         done += n;
         if (n < v[i].iov_len)
@@ -174,7 +174,7 @@ static int64_t write_one(struct bz_disk_file *f, const struct iovec *v, size_t f
     e->at = from;
     e->bytes = bytes;
     e->data = bz_disk.data_used;
-    memcpy(bz_disk.data + bz_disk.data_used, v->iov_base, bytes);
+    bz_sim_copy(bz_disk.data + bz_disk.data_used, v->iov_base, bytes);
     bz_disk.data_used += bytes;
     return (int64_t)bytes;
 }
@@ -359,7 +359,8 @@ static int64_t disk_list(int fd, void *names, size_t bytes)
         return err != 0 ? err : -EBADF;
     for (; f->at < BZ_DISK_NAMES; f->at++) {
         const struct bz_disk_name *from = &bz_disk.inode[f->inode].now.names[f->at];
-        size_t room = (offsetof(struct bz_fs_name, text) + strlen(from->text) + 8) & ~(size_t)7;
+        size_t room =
+            (offsetof(struct bz_fs_name, text) + bz_disk_length(from->text) + 8) & ~(size_t)7;
         if (from->text[0] == '\0')
             continue;
         if (used + room > bytes)
@@ -369,7 +370,7 @@ static int64_t disk_list(int fd, void *names, size_t bytes)
         n->next = 0;
         n->bytes = (uint16_t)room;
         n->type = 0;
-        memcpy(n->text, from->text, strlen(from->text) + 1);
+        bz_sim_copy(n->text, from->text, bz_disk_length(from->text) + 1);
         used += room;
     }
     return (int64_t)used;

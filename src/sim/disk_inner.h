@@ -79,6 +79,14 @@ int bz_disk_begin(void);
 void bz_disk_keep_bytes(struct bz_disk_state *s, size_t at, const char *from, size_t bytes);
 void bz_disk_keep_size(struct bz_disk_state *s, size_t size);
 struct bz_disk_name *bz_disk_find_name(struct bz_disk_state *s, const char *text);
+
+/* Texts, without functions of the C library: ThreadSanitizer intercepts them everywhere (kernel.c). */
+bool bz_disk_is_same(const char *a, const char *b);
+size_t bz_disk_length(const char *text);
+/* Copy at most room - 1 characters, and end the text. */
+void bz_disk_text(char *to, const char *from, size_t room);
+/* The slash behind the first part of a path, or its end. */
+const char *bz_disk_end_of_part(const char *path);
 bool bz_disk_set_name(struct bz_disk_state *s, const char *text, int inode);
 /* The log: a new entry; an entry of one name or of two; the end of those of an inode. */
 struct bz_disk_entry *bz_disk_log_next(void);
