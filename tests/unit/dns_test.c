@@ -479,12 +479,24 @@ TEST(dns, a_plain_thread_asks_the_system)
 
 /* ---- failing calls ---- */
 
-static const char *denied;
-static int denied_errno;
+struct denied {
+    const char *call;
+    int number;
+};
+
+static const struct denied sockets = {"socket", EMFILE}, connects = {"connect", ENETUNREACH},
+                           reads = {"read", EIO};
+static bz_atomic(const struct denied *) denied; /* read by all threads */
 
 static int deny(const char *call)
 {
-    return denied != NULL && strcmp(call, denied) == 0 ? denied_errno : 0;
+    const struct denied *d = bz_load_acquire(&denied); /* acquire: as a test should */
+    return d != NULL && strcmp(call, d->call) == 0 ? d->number : 0;
+}
+
+static void deny_from_now_on(const struct denied *d)
+{
+    bz_store_release(&denied, d); /* release: see deny */
 }
 
 static int failing(void *arg)
@@ -496,19 +508,15 @@ static int failing(void *arg)
                                    &(blitz_resolver_opts){.by = BLITZ_RESOLVE_OWN, .check_ns = 1});
     finds(r, "both.test", 2, "192.0.2.1");
     blitz_resolver_clear(r);
-    bz_io_fault = deny;
-    denied_errno = EMFILE;
-    denied = "socket";
+    deny_from_now_on(&sockets);
     finds(r, "both.test", -EMFILE, "");
-    denied_errno = ENETUNREACH;
-    denied = "connect";
+    deny_from_now_on(&connects);
     finds(r, "both.test", -EAGAIN, "");
-    denied_errno = EIO;
-    denied = "read"; /* of the files, which are read again */
+    deny_from_now_on(&reads); /* of the files, which are read again */
     t_write_conf(&s, "", 1);
     finds(r, "both.test", -EAGAIN,
           ""); /* no server is known: the one of this host does not answer */
-    denied = NULL;
+    deny_from_now_on(NULL);
     t_write_conf(&s, "# good\n", 1);
     finds(r, "both.test", 2, "192.0.2.1");
     blitz_resolver_unref(r);
@@ -518,5 +526,6 @@ static int failing(void *arg)
 
 TEST(dns, a_failing_system_is_an_error)
 {
+    bz_io_fault = deny; /* before other threads run */
     CHECK_EQ(blitz_run(failing, NULL, NULL), 0);
 }
