@@ -211,7 +211,9 @@ static void given_fibers(bool is_alone)
         toy_machine_init(&f->machine, &f->task);
         toy_self[1 + i] = &f->machine;
         f->is_alone = is_alone;
+        static const struct bz_task_ops ops = {.kind = "toy"};
         f->task.rt = &toy_runtime;
+        f->task.ops = &ops;
         bz_atomic_init(&f->task.wait, 0);
         bz_lock_init_ranked(&f->task.lock, BZ_RANK_TASK);
         bz_word_init(&f->task.word, BZ_RUNNING, 2);

@@ -251,7 +251,9 @@ static void sleeps_for_ever(void)
 
 static void task_init(struct bz_task *t, enum bz_life life)
 {
+    static const struct bz_task_ops ops = {.kind = "model"};
     t->rt = &runtime;
+    t->ops = &ops;
     bz_atomic_init(&t->wait, 0);
     bz_lock_init_ranked(&t->lock, BZ_RANK_TASK);
     bz_word_init(&t->word, life, 2);
