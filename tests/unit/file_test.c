@@ -111,6 +111,7 @@ static int use_pieces(void *arg)
     static blitz_piece many[BLITZ_PIECES_MAX + 1]; /* more than a call takes: the first ones */
     many[0] = (blitz_piece){a, 3};
     CHECK_EQ(blitz_file_readv(f, many, BLITZ_PIECES_MAX + 1, ever), 3);
+    many[0].data = NULL;
     CHECK_EQ(blitz_file_writev(f, NULL, 1, ever), -EINVAL);
     blitz_file_close(f);
     t_fs_end(d);
