@@ -341,8 +341,13 @@ static int use_deadlines(void *arg)
     (void)arg;
     write_pages(f);
     CHECK_EQ(blitz_file_read_at(f, page, PAGE, 0, 0), PAGE); /* it need not wait */
-    t_fs_cool(f);
-    CHECK_EQ(blitz_file_read_at(f, page, PAGE, 0, 0), -ETIMEDOUT);
+    int64_t n = PAGE;
+    for (int i = 0; n == PAGE && i < 1000;
+         i++) { /* the system takes an advice, and may leave a page */
+        t_fs_cool(f);
+        n = blitz_file_read_at(f, page, PAGE, 0, 0);
+    }
+    CHECK_EQ(n, -ETIMEDOUT);
     CHECK_EQ(blitz_file_sync(f, 0), -ETIMEDOUT);
     CHECK_EQ(blitz_file_write_at(f, page, PAGE, 0, 0), -ETIMEDOUT);
     blitz_file_close(f);
