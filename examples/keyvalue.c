@@ -100,7 +100,7 @@ static const blitz_behaviour worker = {
 
 /* ---- a client ---- */
 
-/* Ask the worker, whichever lives now. */
+/* Ask the worker that lives now. */
 static int ask(const char *text, long *value)
 {
     struct line line = {""};

@@ -34,7 +34,7 @@
  * a third one ends the process.
  *
  * The end of a runtime itself, blitz_runtime_shutdown(), blitz_runtime_abandon() and the end of blitz_run(), comes
- * after all this. What it waits for, cancels and abandons:
+ * after all this. It waits for some parts, cancels others and abandons the rest:
  *
  *                           shutdown                                       abandon: the same, except
  *   fibers                  cancelled and waited for

@@ -1,7 +1,7 @@
 /*
  * zlib.c - gzip and zlib by the library zlib.
  *
- * Decompressing takes either frame, whichever was asked for: zlib recognises its own two. A count of bytes is an
+ * Decompressing takes either frame, also the one that was not asked for: zlib recognises its own two. A count of bytes is an
  * unsigned int there, so larger inputs are given in parts.
  */
 #include <errno.h>

@@ -3,7 +3,7 @@
  *
  * A slot is a task header with room behind it. It is found by its index in constant time, and its memory is never given
  * back while the runtime lives. So any thread may look at a slot whose task has ended long ago: it finds the same kind of
- * object there, free or in its next life. What tells the lives apart is the user's (actor/mailbox.h has a generation).
+ * object there, free or in its next life. The user tells the lives apart (actor/mailbox.h has a generation).
  *
  * slots.c has the design.
  */

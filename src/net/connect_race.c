@@ -3,7 +3,7 @@
  *
  * The attempts begin in the order of the addresses. The next one begins when the last one has had its delay, or at once
  * when no attempt is left that could still succeed. So a dead address costs a quarter of a second, and a live one that is
- * a little slower is not raced by connections that nobody needs.
+ * a little slower is not raced by needless connections.
  *
  * The attempts are futures of single connects, all polled with the waker of this one: a wake-up polls up to eight of
  * them, which is cheaper than a ready list for so few. The first that connects stops the others. They are pinned, so the

@@ -4,7 +4,7 @@
  *   covers: src/actor/mailbox.h src/base/mailq.h
  *
  * A toy worker around the real mailbox. The run queue is one slot: to place an actor that is placed already is an error, and
- * so is a push that nobody comes for (the worker waits for ever). `turns` is a plain field of the actor: two workers at
+ * so is a push for which no worker comes (the worker waits for ever). `turns` is a plain field of the actor: two workers at
  * once, or a worker that touches the actor after its rest, are a data race.
  */
 #include "actor/mailbox.h"

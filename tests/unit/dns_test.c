@@ -98,7 +98,7 @@ static int forged(void *arg)
     return 0;
 }
 
-/* A datagram that does not answer the question must not end the lookup, whoever sent it. */
+/* A datagram that does not answer the question must not end the lookup, from any sender. */
 TEST(dns, forged_and_doubled_answers_have_no_effect)
 {
     t_on_keepers(forged, NULL);

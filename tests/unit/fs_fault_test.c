@@ -471,7 +471,7 @@ static void write_table(const char *path)
     fclose(out);
 }
 
-/* Nothing is lost, half-written or left open, whichever system call fails. */
+/* If any one system call fails, nothing is lost, half-written or left open. */
 TEST_LIMIT(fs_fault, each_call_survives_each_fault, 120)
 {
     strike_all(NULL);

@@ -200,7 +200,8 @@ static void on_dump(void *ctx)
     bz_fetch_add_relaxed(&dumps, 1); /* relaxed: a count */
 }
 
-/* SIGQUIT belongs to dumps as well. Whichever goes first, the other still hears it, and the default comes back. */
+/* SIGQUIT belongs to dumps as well. The dump and the listener may go in either order: the other still hears it, and the
+ * default comes back. */
 TEST(signals, bug_34_dumps_on_sigquit_and_listeners_do_not_disturb_each_other)
 {
     given_a_handler(SIGQUIT, SIG_DFL);
