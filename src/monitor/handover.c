@@ -33,7 +33,9 @@
  *
  * A task that blocks its thread in a call that it did not announce burns nothing. Its proc moves as
  * soon as a second look finds the thread asleep (os.h, thread_sleeps), like that of an announced call.
- * Every other such proc moves at the same look.
+ * Every other such proc moves at the same look. Such tasks come in crowds, too, and on one proc each of them blocks as
+ * soon as the proc has moved to it. So for BLOCKING_NS after such a move, the monitor reads the clock of a task at
+ * its first sight, and looks again BLOCKED_NS later: a crowd of them passes at two a millisecond.
  *
  * Strays take turns on the CPUs (turns.c). So any number of hogs share the CPU time that is left to
  * them. A hog whose proc other tasks could use costs them no more if it is a stray. Therefore, where
@@ -61,14 +63,15 @@ enum {
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
-    OLD_NS = 100000000,   /* a stray that has burnt so long is taken for an endless loop */
-    CROWD_NS = 2500000,   /* between two looks while all procs are busy and something waits */
-    EVIDENCE = 5,         /* with evidence of hogs a task is one after this part of the time */
-    BLOCKED_NS = 400000,  /* in user code, asleep: its proc moves */
-    HELD_UP_NS = 5000000, /* in the runtime, asleep: it waits for a lock */
-    CPU_PART = 8,         /* a hog has had the CPU for at least this part of the time */
-    PROOF_NS = 1000000,   /* CPU time that a task has used when it is stopped for the first time */
-    BURN_SHARE = 50       /* less CPU than a 50th of the time is not burning */
+    OLD_NS = 100000000,    /* a stray that has burnt so long is taken for an endless loop */
+    CROWD_NS = 2500000,    /* between two looks while all procs are busy and something waits */
+    EVIDENCE = 5,          /* with evidence of hogs a task is one after this part of the time */
+    BLOCKED_NS = 400000,   /* in user code, asleep: its proc moves */
+    BLOCKING_NS = 5000000, /* after such a move: the next task may block likewise */
+    HELD_UP_NS = 5000000,  /* in the runtime, asleep: it waits for a lock */
+    CPU_PART = 8,          /* a hog has had the CPU for at least this part of the time */
+    PROOF_NS = 1000000,    /* CPU time that a task has used when it is stopped for the first time */
+    BURN_SHARE = 50        /* less CPU than a 50th of the time is not burning */
 };
 
 uint64_t bz_hog_ns = HOG_NS;
@@ -235,12 +238,13 @@ static bool does_sleep(struct bz_proc *p, struct bz_machine *m, uint64_t now)
  * a lock of the program or of a library. */
 static bool see_clocks(struct bz_runtime *rt, uint64_t now, bool is_wanted)
 {
-    bool is_any = false;
+    bool is_any = false, is_blocking = now < rt->monitor.blocking_ns;
     bz_lock_take(&rt->start_lock, rt->os);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         p->seen.is_blocked = false;
-        if (bz_proc_state_of(p->seen.word) != BZ_PROC_HELD || now == p->seen.since_ns)
+        if (bz_proc_state_of(p->seen.word) != BZ_PROC_HELD ||
+            (now == p->seen.since_ns && !is_blocking))
             continue;
         struct bz_machine *m = bz_proc_machine(rt, p->seen.word);
         p->seen.is_blocked = read_clock(p, m, now) && is_wanted && does_sleep(p, m, now);
@@ -384,6 +388,8 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
         return; /* its machine was in the runtime: try again soon, then less often */
     p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
+    if (p->seen.is_blocked)
+        p->rt->monitor.blocking_ns = now + BLOCKING_NS;
     bz_trace(p->rt, handover, 0, p->index, NULL);
     note_clock(m, &p->seen);
     if (bz_proc_start(p, false) == 0) {
@@ -404,6 +410,17 @@ static uint64_t crowd_ns(struct bz_runtime *rt, uint64_t now)
     return is_lively ? 2 * CROWD_NS : CROWD_NS;
 }
 
+/* Return the time at which this proc's task counts as blocked if it has not run since; BZ_OS_FOREVER if none is
+ * expected to block, or if that time is over. */
+static uint64_t blocked_at(const struct bz_proc *p, uint64_t now)
+{
+    const struct bz_monitor *mon = &p->rt->monitor;
+    uint64_t at = p->seen.since_ns + BLOCKED_NS;
+    bool may =
+        mon->is_crowded && now < mon->blocking_ns && bz_proc_state_of(p->seen.word) == BZ_PROC_HELD;
+    return may && at > now ? at : BZ_OS_FOREVER;
+}
+
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -414,7 +431,9 @@ uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
+        uint64_t blocked = blocked_at(p, now);
         next = timer < next ? timer : next;
+        next = blocked < next ? blocked : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
         bool is_new = p->seen.since_ns == now && after == bz_hog_ns; /* the usual pace will do */
         if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_new &&

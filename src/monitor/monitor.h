@@ -61,21 +61,22 @@ struct bz_monitor {
     bz_atomic(uint64_t) moved;             /* procs it has handed off */
     bz_atomic(uint64_t) shared;            /* tasks taken out of inboxes, to begin on any proc */
     /* The rest is private to its thread. */
-    int64_t credit_ns;   /* CPU time it may use at once */
-    uint64_t since_ns;   /* when it last looked */
-    bool is_useful;      /* the last look fetched, fired or moved something */
-    bool is_near;        /* ... saw something that may be stuck: look again soon */
-    uint64_t calm_ns;    /* since when no proc runs, or no proc sleeps; 0: not now */
-    uint64_t calls_ns;   /* until the next look while a machine is in a call */
-    uint64_t burn_ns;    /* when it last checked which machines use CPU */
-    unsigned burning;    /* machines that do, without a proc */
-    unsigned old_strays; /* of these, machines that have done so for long */
-    unsigned unproven;   /* strays not yet known to use CPU */
-    bool is_crowded;     /* all procs are busy and a task waits */
-    uint64_t turn_ns;    /* when the first turn of a hog is over */
-    bool is_hogged;      /* no proc is live: handover.c */
-    uint64_t nap_ns;     /* since when no machine has anything private; 0: not now */
-    uint64_t jobs_ns;    /* when it last looked at the jobs of machines */
+    int64_t credit_ns;    /* CPU time it may use at once */
+    uint64_t since_ns;    /* when it last looked */
+    bool is_useful;       /* the last look fetched, fired or moved something */
+    bool is_near;         /* ... saw something that may be stuck: look again soon */
+    uint64_t calm_ns;     /* since when no proc runs, or no proc sleeps; 0: not now */
+    uint64_t calls_ns;    /* until the next look while a machine is in a call */
+    uint64_t burn_ns;     /* when it last checked which machines use CPU */
+    unsigned burning;     /* machines that do, without a proc */
+    unsigned old_strays;  /* of these, machines that have done so for long */
+    unsigned unproven;    /* strays not yet known to use CPU */
+    bool is_crowded;      /* all procs are busy and a task waits */
+    uint64_t turn_ns;     /* when the first turn of a hog is over */
+    uint64_t blocking_ns; /* until then a task that begins may block at once, as others did */
+    bool is_hogged;       /* no proc is live: handover.c */
+    uint64_t nap_ns;      /* since when no machine has anything private; 0: not now */
+    uint64_t jobs_ns;     /* when it last looked at the jobs of machines */
 #if defined(BZ_WATCH)
     struct bz_watch_dog dog; /* for the machines that were never started */
 #endif

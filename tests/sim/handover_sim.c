@@ -70,6 +70,69 @@ TEST(handover, bug_06_procs_and_two_endless_loops_do_not_stop_a_ticker)
     sim_on_procs(hogs_and_a_ticker, NULL, 0, 100, 1, 4);
 }
 
+/* ---- a crowd that blocks ---- */
+
+enum { BLOCKERS = 64 };
+
+struct crowd {
+    bz_os_word gate;
+    bz_atomic(unsigned) begun;
+    uint64_t spawned_ns, passed_ns; /* when they were spawned, and when all of them had begun */
+    uint64_t late_ns;               /* the worst; the ticker's */
+};
+
+/* Blocks its thread in a call that nobody announced. */
+static int blocker(void *arg)
+{
+    struct crowd *c = arg;
+    const struct bz_os *os = runtime_here()->os;
+    if (bz_fetch_add_relaxed(&c->begun, 1) == BLOCKERS - 1) /* relaxed: a count */
+        c->passed_ns = blitz_now();
+    while (bz_load_relaxed(&c->gate) == 0) /* relaxed: a flag */
+        bz_os_wait(os, &c->gate, 0, BZ_OS_FOREVER);
+    return 0;
+}
+
+static int fast_ticker(void *arg)
+{
+    struct crowd *c = arg;
+    uint64_t next = blitz_now();
+    while (bz_load_relaxed(&c->begun) < BLOCKERS) { /* relaxed: a count */
+        next += BLITZ_MS;
+        CHECK_EQ(blitz_sleep_until(next), 0);
+        uint64_t now = blitz_now();
+        if (now - next > c->late_ns)
+            c->late_ns = now - next;
+        next = now > next ? now : next;
+    }
+    return 0;
+}
+
+static int blockers_and_a_ticker(void *arg)
+{
+    struct crowd c = {.gate = 0};
+    blitz_task *t[BLOCKERS], *tick;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(fast_ticker, &c, NULL, &tick), 0);
+    c.spawned_ns = blitz_now();
+    for (unsigned i = 0; i < BLOCKERS; i++)
+        CHECK_EQ(blitz_spawn(blocker, &c, NULL, &t[i]), 0);
+    CHECK_EQ(blitz_task_join(tick, NULL, BLITZ_FOREVER), 0);
+    bz_store_relaxed(&c.gate, 1); /* relaxed: a flag */
+    bz_os_wake(runtime_here()->os, &c.gate, BLOCKERS);
+    for (unsigned i = 0; i < BLOCKERS; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    CHECK_LT(c.passed_ns - c.spawned_ns, BLOCKERS * BLITZ_MS);
+    CHECK_LT(c.late_ns, 15 * BLITZ_MS);
+    return 0;
+}
+
+/* On one proc each of them blocks as soon as the proc has moved to it. */
+TEST(handover, a_crowd_of_tasks_that_block_passes_at_two_a_millisecond)
+{
+    sim_on_procs(blockers_and_a_ticker, NULL, 0, 60, 1, 2);
+}
+
 /* ---- a hog that comes back ---- */
 
 static int nothing(void *arg)
