@@ -44,7 +44,8 @@
  *
  * When the monitor looks again: while a proc is in a call, soon, and then less and less often (CALL_NS
  * doubled up to the usual pace). A take makes it soon again. While a task is about to become a hog, the
- * monitor looks at the time when the task will be one.
+ * monitor looks at the time when the task will be one. For LATELY_NS after the move of a hog it looks as if tasks were
+ * waiting, because the timers of the next hog's proc wait until two looks have found the hog.
  *
  * Rejected: a signal that makes the hog switch to another task (it may hold any lock of its libraries);
  * moving every hogged proc at once (each costs a thread).
@@ -63,15 +64,17 @@ enum {
     CALL_NS = 20000,
     CALL_NS_MAX = 10000000,
     BURN_NS = 10000000,
-    OLD_NS = 100000000,    /* a stray that has burnt so long is taken for an endless loop */
-    CROWD_NS = 2500000,    /* between two looks while all procs are busy and something waits */
-    EVIDENCE = 5,          /* with evidence of hogs a task is one after this part of the time */
-    BLOCKED_NS = 400000,   /* in user code, asleep: its proc moves */
-    BLOCKING_NS = 5000000, /* after such a move: the next task may block likewise */
-    HELD_UP_NS = 5000000,  /* in the runtime, asleep: it waits for a lock */
-    CPU_PART = 8,          /* a hog has had the CPU for at least this part of the time */
-    PROOF_NS = 1000000,    /* CPU time that a task has used when it is stopped for the first time */
-    BURN_SHARE = 50        /* less CPU than a 50th of the time is not burning */
+    OLD_NS = 100000000,     /* a stray that has burnt so long is taken for an endless loop */
+    CROWD_NS = 2500000,     /* between two looks while all procs are busy and something waits */
+    LATELY_NS = 1000000000, /* after the move of a hog: the next one may come */
+    BEGINS_NS = 500000,     /* after a move: within that time the next task begins */
+    EVIDENCE = 5,           /* with evidence of hogs a task is one after this part of the time */
+    BLOCKED_NS = 400000,    /* in user code, asleep: its proc moves */
+    BLOCKING_NS = 5000000,  /* after such a move: the next task may block likewise */
+    HELD_UP_NS = 5000000,   /* in the runtime, asleep: it waits for a lock */
+    CPU_PART = 8,           /* a hog has had the CPU for at least this part of the time */
+    PROOF_NS = 1000000, /* CPU time that a task has used when it is stopped for the first time */
+    BURN_SHARE = 50     /* less CPU than a 50th of the time is not burning */
 };
 
 uint64_t bz_hog_ns = HOG_NS;
@@ -388,8 +391,11 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
         return; /* its machine was in the runtime: try again soon, then less often */
     p->rt->monitor.calls_ns = CALL_NS;
     p->rt->monitor.is_useful = true;
+    p->seen.moved_ns = now;
     if (p->seen.is_blocked)
         p->rt->monitor.blocking_ns = now + BLOCKING_NS;
+    else if (p->seen.call_since_ns == 0)
+        p->rt->monitor.hogs_ns = now + LATELY_NS;
     bz_trace(p->rt, handover, 0, p->index, NULL);
     note_clock(m, &p->seen);
     if (bz_proc_start(p, false) == 0) {
@@ -421,19 +427,29 @@ static uint64_t blocked_at(const struct bz_proc *p, uint64_t now)
     return may && at > now ? at : BZ_OS_FOREVER;
 }
 
+/* Return when to look for the first task of a proc that has just moved. The time of that task counts from the look
+ * that first sees it. */
+static uint64_t begins_at(const struct bz_proc *p, uint64_t now)
+{
+    bool may = !p->seen.is_away && now - p->seen.moved_ns < BEGINS_NS;
+    return may ? now + BEGINS_NS / 4 : BZ_OS_FOREVER;
+}
+
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
     uint64_t next = mon->turn_ns, after = long_after(rt);
     bool is_any_call = false;
-    if (mon->is_crowded && now + crowd_ns(rt, now) < next)
+    bool are_hogs_near = mon->is_crowded || now < mon->hogs_ns;
+    if (are_hogs_near && now + crowd_ns(rt, now) < next)
         next = now + crowd_ns(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
-        uint64_t blocked = blocked_at(p, now);
+        uint64_t blocked = blocked_at(p, now), begins = begins_at(p, now);
         next = timer < next ? timer : next;
         next = blocked < next ? blocked : next;
+        next = begins < next ? begins : next;
         is_any_call |= p->seen.call_since_ns != 0 || p->seen.moves;
         bool is_new = p->seen.since_ns == now && after == bz_hog_ns; /* the usual pace will do */
         if (bz_proc_state_of(p->seen.word) == BZ_PROC_HELD && !is_new &&

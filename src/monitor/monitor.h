@@ -34,6 +34,7 @@ struct bz_monitor_seen {
     bool is_lively; /* more of these since the last look */
     bz_entry next;
     uint64_t since_ns;      /* when it was first seen in its current task */
+    uint64_t moved_ns;      /* when it last moved to another machine */
     uint64_t call_since_ns; /* when it was first seen in this system call; 0: in none */
     bool is_away;           /* in user code, or in a call */
     bool is_stuck;          /* ... at two looks, in the same task */
@@ -73,6 +74,7 @@ struct bz_monitor {
     unsigned unproven;    /* strays not yet known to use CPU */
     bool is_crowded;      /* all procs are busy and a task waits */
     uint64_t turn_ns;     /* when the first turn of a hog is over */
+    uint64_t hogs_ns;     /* until then another hog may come, as one did */
     uint64_t blocking_ns; /* until then a task that begins may block at once, as others did */
     bool is_hogged;       /* no proc is live: handover.c */
     uint64_t nap_ns;      /* since when no machine has anything private; 0: not now */
