@@ -25,7 +25,7 @@ _spec = importlib.util.spec_from_loader("bench_tool", _loader)
 bench = importlib.util.module_from_spec(_spec)
 _loader.exec_module(bench)
 
-from bench_frame import build, measure, plot, report, spec, stats, table  # noqa: E402
+from bench_frame import build, goals, measure, plot, report, spec, stats, table  # noqa: E402
 
 
 class Tree(unittest.TestCase):
@@ -177,6 +177,13 @@ peers = ["peer"]
         for times, status in ((0.8, 0), (0.9, 1)):
             self.two_cases(f"times = {{peer = {times}}}", f"times = {{peer = {times}}}")
             self.assertEqual(self.bench("toy", "--quick", "--verdict")[0], status)
+
+    def test_an_allowed_price_is_kept_by_a_row_that_is_level_by_instructions(self):
+        case = spec.Case("c", "ns", peers=["p"], times={"p": 0.99})
+        for counts, met in (({spec.OURS: 100, "p": 100}, True), ({spec.OURS: 120, "p": 100}, False)):
+            line = stats.row(case, {spec.OURS: [105] * 5, spec.AGAIN: [105] * 5, "p": [100] * 5}, {})
+            line = stats.with_instructions(line, counts)
+            self.assertEqual([g["met"] for g in goals.with_goals([case], [line])[0]["goals"]], [met])
 
     def test_all_met_is_a_verdict_of_0(self):
         self.prints("ours", 10)
