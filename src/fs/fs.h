@@ -5,7 +5,7 @@
 #define BZ_FS_FS_H
 
 #include "base/alloc.h"
-#include "fs/call.h"
+#include "fs/fs_call.h"
 
 /* Knowledge about reads from a file. */
 enum bz_file_cache {

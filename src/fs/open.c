@@ -2,7 +2,7 @@
  * open.c - handles of files: open, close, facts, locks.
  *
  * A handle is a descriptor and a count. Unlike a socket's it belongs to no runtime: a ring gets a file of the
- * driver for one operation (call.c).
+ * driver for one operation (fs_call.c).
  *
  * The lock is tried and tried again, with naps. Rejected: a thread of the pool that waits in the system's call.
  * It could not leave at a deadline, and a hundred waiters would fill the pool.

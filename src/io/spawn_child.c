@@ -15,7 +15,7 @@
  * descriptor becomes close-on-exec, also one that other code opens without that flag at any time. A system without
  * close_range gets the list from /proc/self/fd.
  */
-#include "io/spawn.h"
+#include "io/start_process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -22,44 +22,44 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
 }
 
-bool bz_span_line(struct bz_span *text, const char *comment, struct bz_span *out)
+bool bz_dns_text_line(struct bz_dns_text *text, const char *comment, struct bz_dns_text *out)
 {
     if (text->bytes == 0)
         return false;
     const char *end = memchr(text->at, '\n', text->bytes);
     size_t bytes = end != NULL ? (size_t)(end - text->at) : text->bytes;
-    *out = (struct bz_span){text->at, 0};
+    *out = (struct bz_dns_text){text->at, 0};
     while (out->bytes < bytes &&
            (out->at[out->bytes] == '\0' || strchr(comment, out->at[out->bytes]) == NULL))
         out->bytes++;
     size_t taken = bytes + (end != NULL);
-    *text = (struct bz_span){text->at + taken, text->bytes - taken};
+    *text = (struct bz_dns_text){text->at + taken, text->bytes - taken};
     return true;
 }
 
-bool bz_span_word(struct bz_span *line, struct bz_span *out)
+bool bz_dns_text_word(struct bz_dns_text *line, struct bz_dns_text *out)
 {
     while (line->bytes > 0 && is_blank(*line->at))
-        *line = (struct bz_span){line->at + 1, line->bytes - 1};
-    *out = (struct bz_span){line->at, 0};
+        *line = (struct bz_dns_text){line->at + 1, line->bytes - 1};
+    *out = (struct bz_dns_text){line->at, 0};
     while (out->bytes < line->bytes && !is_blank(out->at[out->bytes]))
         out->bytes++;
-    *line = (struct bz_span){line->at + out->bytes, line->bytes - out->bytes};
+    *line = (struct bz_dns_text){line->at + out->bytes, line->bytes - out->bytes};
     return out->bytes > 0;
 }
 
-bool bz_span_is(struct bz_span s, const char *word)
+bool bz_dns_text_is(struct bz_dns_text s, const char *word)
 {
     return s.bytes == strlen(word) && memcmp(s.at, word, s.bytes) == 0;
 }
 
-static bool begins_with(struct bz_span s, const char *start)
+static bool begins_with(struct bz_dns_text s, const char *start)
 {
     return s.bytes >= strlen(start) && memcmp(s.at, start, strlen(start)) == 0;
 }
 
 /* Read a number in decimal, at most `max`. Return false if there is none. */
-static bool number(struct bz_span s, unsigned max, unsigned *out)
+static bool number(struct bz_dns_text s, unsigned max, unsigned *out)
 {
     unsigned n = 0;
     if (s.bytes == 0)
@@ -77,7 +77,7 @@ static bool number(struct bz_span s, unsigned max, unsigned *out)
 /* ---- resolv.conf ---- */
 
 /* Read "[address]:port". Return false if it is not of that form. */
-static bool read_bracketed(struct bz_span word, blitz_addr *out)
+static bool read_bracketed(struct bz_dns_text word, blitz_addr *out)
 {
     char ip[64];
     unsigned port;
@@ -88,17 +88,17 @@ static bool read_bracketed(struct bz_span word, blitz_addr *out)
     memcpy(ip, word.at + 1, bytes);
     ip[bytes] = '\0';
     if (behind < 2 || end[1] != ':' ||
-        !number((struct bz_span){end + 2, behind - 1}, UINT16_MAX + 1, &port))
+        !number((struct bz_dns_text){end + 2, behind - 1}, UINT16_MAX + 1, &port))
         return false;
     return port > 0 && port <= UINT16_MAX && blitz_addr_parse_ip(ip, (uint16_t)port, out) == 0;
 }
 
-static void read_server(struct bz_dns_conf *c, struct bz_span line)
+static void read_server(struct bz_dns_conf *c, struct bz_dns_text line)
 {
-    struct bz_span word;
+    struct bz_dns_text word;
     blitz_addr at;
     char ip[64];
-    if (!bz_span_word(&line, &word) || word.bytes >= sizeof ip)
+    if (!bz_dns_text_word(&line, &word) || word.bytes >= sizeof ip)
         return;
     if (c->server_count == BZ_DNS_SERVERS_MAX)
         return; /* as the C library */
@@ -110,12 +110,12 @@ static void read_server(struct bz_dns_conf *c, struct bz_span line)
         c->is_foreign = true; /* an interface by its name */
 }
 
-static void read_search(struct bz_dns_conf *c, struct bz_span line)
+static void read_search(struct bz_dns_conf *c, struct bz_dns_text line)
 {
-    struct bz_span word;
+    struct bz_dns_text word;
     c->search_count = 0;
-    while (bz_span_word(&line, &word)) {
-        if (bz_span_is(word, "."))
+    while (bz_dns_text_word(&line, &word)) {
+        if (bz_dns_text_is(word, "."))
             continue;
         if (c->search_count == BZ_DNS_SEARCH_MAX ||
             bz_dns_name(word.at, word.bytes, c->search[c->search_count]) < 0) {
@@ -126,43 +126,44 @@ static void read_search(struct bz_dns_conf *c, struct bz_span line)
     }
 }
 
-static bool option_number(struct bz_span word, const char *name, unsigned max, unsigned *out)
+static bool option_number(struct bz_dns_text word, const char *name, unsigned max, unsigned *out)
 {
     size_t n = strlen(name);
     return begins_with(word, name) &&
-           number((struct bz_span){word.at + n, word.bytes - n}, max, out);
+           number((struct bz_dns_text){word.at + n, word.bytes - n}, max, out);
 }
 
 /* Set a flag. Return false if the option is another. */
-static bool option_flag(struct bz_dns_conf *c, struct bz_span word)
+static bool option_flag(struct bz_dns_conf *c, struct bz_dns_text word)
 {
-    if (bz_span_is(word, "rotate"))
+    if (bz_dns_text_is(word, "rotate"))
         c->is_rotated = true;
-    else if (bz_span_is(word, "use-vc"))
+    else if (bz_dns_text_is(word, "use-vc"))
         c->is_tcp = true;
-    else if (bz_span_is(word, "single-request") || bz_span_is(word, "single-request-reopen"))
+    else if (bz_dns_text_is(word, "single-request") ||
+             bz_dns_text_is(word, "single-request-reopen"))
         c->is_single = true;
-    else if (bz_span_is(word, "no-aaaa"))
+    else if (bz_dns_text_is(word, "no-aaaa"))
         c->is_without_aaaa = true;
     else
         return false;
     return true;
 }
 
-static bool option_is_idle(struct bz_span word)
+static bool option_is_idle(struct bz_dns_text word)
 {
     static const char *const idle[] = {"debug",     "edns0",      "trust-ad",     "no-reload",
                                        "no_reload", "ip6-dotint", "no-ip6-dotint"};
     for (size_t i = 0; i < BZ_ARRAY_LEN(idle); i++)
-        if (bz_span_is(word, idle[i]))
+        if (bz_dns_text_is(word, idle[i]))
             return true;
     return false;
 }
 
-static void read_options(struct bz_dns_conf *c, struct bz_span line)
+static void read_options(struct bz_dns_conf *c, struct bz_dns_text line)
 {
-    struct bz_span word;
-    while (bz_span_word(&line, &word)) {
+    struct bz_dns_text word;
+    while (bz_dns_text_word(&line, &word)) {
         if (option_number(word, "ndots:", 15, &c->ndots) ||
             option_number(word, "timeout:", 30, &c->timeout_s) ||
             option_number(word, "attempts:", 5, &c->attempts) || option_flag(c, word) ||
@@ -172,16 +173,16 @@ static void read_options(struct bz_dns_conf *c, struct bz_span line)
     }
 }
 
-static void read_setting(struct bz_dns_conf *c, struct bz_span line)
+static void read_setting(struct bz_dns_conf *c, struct bz_dns_text line)
 {
-    struct bz_span key;
-    if (!bz_span_word(&line, &key))
+    struct bz_dns_text key;
+    if (!bz_dns_text_word(&line, &key))
         return;
-    if (bz_span_is(key, "nameserver"))
+    if (bz_dns_text_is(key, "nameserver"))
         read_server(c, line);
-    else if (bz_span_is(key, "search") || bz_span_is(key, "domain"))
+    else if (bz_dns_text_is(key, "search") || bz_dns_text_is(key, "domain"))
         read_search(c, line);
-    else if (bz_span_is(key, "options"))
+    else if (bz_dns_text_is(key, "options"))
         read_options(c, line);
     else
         c->is_foreign = true; /* sortlist, and whatever comes */
@@ -189,12 +190,12 @@ static void read_setting(struct bz_dns_conf *c, struct bz_span line)
 
 void bz_dns_conf_read(struct bz_dns_conf *out, const char *text, size_t bytes, const char *host)
 {
-    struct bz_span rest = {text, bytes}, line;
+    struct bz_dns_text rest = {text, bytes}, line;
     *out = (struct bz_dns_conf){.ndots = 1, .timeout_s = 5, .attempts = 2};
     const char *domain = strchr(host, '.');
     if (domain != NULL && bz_dns_name(domain + 1, strlen(domain + 1), out->search[0]) > 0)
         out->search_count = 1;
-    while (bz_span_line(&rest, "#;", &line))
+    while (bz_dns_text_line(&rest, "#;", &line))
         read_setting(out, line);
     if (out->server_count == 0)
         out->server[out->server_count++] = blitz_addr_loopback_v4(BZ_DNS_PORT);
@@ -212,19 +213,19 @@ static void add_source(struct bz_dns_sources *s, enum bz_dns_source source)
     s->at[s->count++] = (uint8_t)source;
 }
 
-static void read_sources(struct bz_dns_sources *s, struct bz_span line)
+static void read_sources(struct bz_dns_sources *s, struct bz_dns_text line)
 {
-    struct bz_span word;
+    struct bz_dns_text word;
     bool is_after_mdns = false;
-    while (bz_span_word(&line, &word)) {
+    while (bz_dns_text_word(&line, &word)) {
         bool is_mdns = begins_with(word, "mdns");
-        if (bz_span_is(word, "files"))
+        if (bz_dns_text_is(word, "files"))
             add_source(s, BZ_DNS_FILES);
-        else if (bz_span_is(word, "dns"))
+        else if (bz_dns_text_is(word, "dns"))
             add_source(s, BZ_DNS_SERVERS);
         else if (is_mdns)
             s->has_mdns = true;
-        else if (bz_span_is(word, "myhostname"))
+        else if (bz_dns_text_is(word, "myhostname"))
             s->has_self = true;
         else if (!is_after_mdns || *word.at != '[') /* [NOTFOUND=return] of mdns is for .local */
             s->is_foreign = true;
@@ -234,15 +235,15 @@ static void read_sources(struct bz_dns_sources *s, struct bz_span line)
 
 void bz_dns_sources_read(struct bz_dns_sources *out, const char *text, size_t bytes)
 {
-    struct bz_span rest = {text, bytes}, line, key;
+    struct bz_dns_text rest = {text, bytes}, line, key;
     bool has_line = false;
     *out = (struct bz_dns_sources){0};
-    while (!has_line && bz_span_line(&rest, "#", &line)) {
-        struct bz_span all = line;
-        if (!bz_span_word(&line, &key) || !begins_with(key, "hosts:"))
+    while (!has_line && bz_dns_text_line(&rest, "#", &line)) {
+        struct bz_dns_text all = line;
+        if (!bz_dns_text_word(&line, &key) || !begins_with(key, "hosts:"))
             continue;
         const char *from = key.at + 6;
-        read_sources(out, (struct bz_span){from, (size_t)(all.at + all.bytes - from)});
+        read_sources(out, (struct bz_dns_text){from, (size_t)(all.at + all.bytes - from)});
         has_line = true;
     }
     if (!has_line) {

@@ -60,15 +60,15 @@ BZ_MUST_USE size_t bz_dns_hosts_find(const struct bz_dns_hosts *h, const char *n
 /* ---- words of a line ---- */
 
 /* A part of a text. */
-struct bz_span {
+struct bz_dns_text {
     const char *at;
     size_t bytes;
 };
 
 /* Take the next line out of a text, without its end and its comment. Return false at the end of the text. */
-bool bz_span_line(struct bz_span *text, const char *comment, struct bz_span *out);
+bool bz_dns_text_line(struct bz_dns_text *text, const char *comment, struct bz_dns_text *out);
 /* Take the next word out of a line. Return false if there is none. */
-bool bz_span_word(struct bz_span *line, struct bz_span *out);
-bool bz_span_is(struct bz_span s, const char *word);
+bool bz_dns_text_word(struct bz_dns_text *line, struct bz_dns_text *out);
+bool bz_dns_text_is(struct bz_dns_text s, const char *word);
 
 #endif

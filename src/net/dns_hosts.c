@@ -43,11 +43,11 @@ static uint32_t hash_of(const char *name, size_t bytes)
 /* ---- making it ---- */
 
 /* The address at the start of a line. Return false if the line has none. */
-static bool address_of(struct bz_span *line, blitz_addr *out)
+static bool address_of(struct bz_dns_text *line, blitz_addr *out)
 {
-    struct bz_span word;
+    struct bz_dns_text word;
     char ip[64];
-    if (!bz_span_word(line, &word) || word.bytes >= sizeof ip)
+    if (!bz_dns_text_word(line, &word) || word.bytes >= sizeof ip)
         return false;
     memcpy(ip, word.at, word.bytes);
     ip[word.bytes] = '\0';
@@ -57,10 +57,10 @@ static bool address_of(struct bz_span *line, blitz_addr *out)
 /* The number of names, at most. */
 static size_t count_names(const char *text, size_t bytes)
 {
-    struct bz_span rest = {text, bytes}, line, word;
+    struct bz_dns_text rest = {text, bytes}, line, word;
     size_t n = 0;
-    while (bz_span_line(&rest, "#", &line))
-        while (bz_span_word(&line, &word))
+    while (bz_dns_text_line(&rest, "#", &line))
+        while (bz_dns_text_word(&line, &word))
             n++;
     return n;
 }
@@ -92,13 +92,13 @@ static void link_all(struct bz_dns_hosts *h)
 
 static void fill(struct bz_dns_hosts *h, const char *text, size_t bytes)
 {
-    struct bz_span rest = {text, bytes}, line, word;
+    struct bz_dns_text rest = {text, bytes}, line, word;
     blitz_addr at;
     char name[BZ_DNS_NAME_MAX];
-    while (bz_span_line(&rest, "#", &line)) {
+    while (bz_dns_text_line(&rest, "#", &line)) {
         if (!address_of(&line, &at))
             continue;
-        while (bz_span_word(&line, &word)) {
+        while (bz_dns_text_word(&line, &word)) {
             int length = bz_dns_name(word.at, word.bytes, name);
             if (length > 0)
                 add(h, name, (size_t)length, &at, (size_t)(word.at - text));

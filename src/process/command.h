@@ -1,11 +1,11 @@
 /*
- * command.h - the content of a command: command.c builds it, start.c carries it out.
+ * command.h - the content of a command: command.c builds it, launch.c carries it out.
  */
 #ifndef BZ_PROCESS_COMMAND_H
 #define BZ_PROCESS_COMMAND_H
 
 #include "blitz/process.h"
-#include "io/spawn.h"
+#include "io/start_process.h"
 #include "process/words.h"
 
 enum { BZ_CHILD_FDS_MAX = 32, BZ_LIMITS_MAX = 16 };
@@ -44,7 +44,7 @@ struct bz_wiring {
     bool has_output; /* 1 and 2 are pipes from the child */
 };
 
-/* start.c: blitz_command_start() with a wiring; NULL: none. */
+/* launch.c: blitz_command_start() with a wiring; NULL: none. */
 BZ_MUST_USE int bz_command_start(const blitz_command *c, const struct bz_wiring *wiring,
                                  blitz_start_failure *failure, blitz_process **out);
 

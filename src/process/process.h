@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "blitz/process.h"
 #include "block/io.h"
-#include "io/spawn.h"
+#include "io/start_process.h"
 #include "os/lock.h"
 #include "signal/service.h"
 

@@ -3,7 +3,7 @@
  *
  * An operation goes as far as it can, and says what it needs next: a turn, bytes from the stream
  * below, or that bytes are written there. A driver does that and steps again with the outcome. There
- * are two drivers: calls.c waits on a stack, tls_future.c in polls. So the logic exists once, and
+ * are two drivers: tls_calls.c waits on a stack, tls_future.c in polls. So the logic exists once, and
  * knows neither deadlines nor cancels: for it they are outcomes like any other error.
  *
  * Reads have the read turn, writes the write turn, for the whole operation; a handshake has both.

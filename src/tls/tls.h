@@ -6,13 +6,13 @@
  *
  *   text.c      messages for people
  *   store.c     whom to trust: certificates and revocation lists
- *   config.c    an SSL_CTX from options; replacing it
- *   names.c     SNI and ALPN: callbacks of a server
+ *   tls_config.c    an SSL_CTX from options; replacing it
+ *   sni.c     SNI and ALPN: callbacks of a server
  *   sessions.c  the sessions a client may resume
  *   wire.c      a BIO in memory: bytes from the stream below, bytes for it
  *   engine.c    every call of OpenSSL on a connection
  *   op.c        a call as a sequence of needs: the logic of every operation
- *   calls.c     the blocking driver of an operation
+ *   tls_calls.c     the blocking driver of an operation
  *   tls_future.c the driver of an operation without a stack
  *
  * OpenSSL's error queue belongs to a thread, and a task may continue on another one. So every call

@@ -10,7 +10,7 @@ struct mix_thread {
 };
 
 #include "runtime/runtime.h"
-#include "sim/signals.h"
+#include "sim/sim_signals.h"
 #include "support/mix/play.h"
 
 static const struct bz_os *mix_os;

@@ -6,8 +6,8 @@
 
 #include <signal.h>
 
-#include "sim/children.h"
-#include "sim/signals.h"
+#include "sim/processes.h"
+#include "sim/sim_signals.h"
 
 static bz_os_word poked;
 static struct {

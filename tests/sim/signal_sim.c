@@ -6,7 +6,7 @@
 
 #include <signal.h>
 
-#include "sim/signals.h"
+#include "sim/sim_signals.h"
 
 static bz_os_word raise_now; /* poked */
 static blitz_signal *first, *second, *third;

@@ -1,6 +1,7 @@
 """names.py - a comment or a document names only what exists.
 
   comment-file   a source file named in prose ("park.c has the reasons") is in the tree; with a folder, in that folder
+  one-name       no two files of src/ have one name, and no two structs (src/arch, one file a CPU, apart)
   comment-name   a function, type or constant of ours (bz_..., BZ_..., blitz_..., BLITZ_...) named in prose is in the code
 
 Names of other projects and systems are in OTHERS. CHANGELOG.md tells of names that are gone and is not read.
@@ -72,3 +73,24 @@ def comment_name(tree):
         for name in NAME.findall(text):
             if name not in known:
                 yield Finding(f.path, line, f"no {name} in the code")
+
+
+STRUCT = re.compile(r"^struct (bz_\w+) \{", re.M)
+
+
+def twins(places):
+    """(path, line, name, where it was first) of each second thing of one name. places: (name, path, line)"""
+    first = {}
+    for name, path, line in places:
+        if first.setdefault(name, path) != path:
+            yield path, line, name, first[name]
+
+
+@rule("one-name", "no two files of src/ have one name, and no two structs")
+def one_name(tree):
+    files = [f for f in sources(tree) if f.path.startswith("src/") and not f.path.startswith("src/arch/")]
+    named = [(os.path.basename(f.path), f.path, 1) for f in files]
+    structs = [("struct " + m[1], f.path, f.text.count("\n", 0, m.start()) + 1)
+               for f in files for m in STRUCT.finditer(f.text)]
+    for path, line, name, other in twins(named + structs):
+        yield Finding(path, line, f"{name} is in {other}, too: two names for two things")

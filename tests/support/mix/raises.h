@@ -10,7 +10,7 @@
 #include <signal.h>
 
 #include "os/signals.h"
-#include "sim/signals.h"
+#include "sim/sim_signals.h"
 #include "support/mix/round.h"
 
 enum { RAISES_SEND, RAISES_RECV };

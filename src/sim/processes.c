@@ -1,12 +1,12 @@
 /*
- * children.c - see children.h.
+ * processes.c - see processes.h.
  *
  * One thread of a simulation runs at a time, and ThreadSanitizer does not see this file (kernel.c says why). So plain
  * memory would do; the two flags are atomics, relaxed throughout, as a note of what threads share.
  *
  * [K] end_by: signal release -> live: signal acquire   a sleep word
  */
-#include "sim/children.h"
+#include "sim/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "io/spawn.h"
+#include "io/start_process.h"
 #include "io/sys.h"
-#include "sim/signals.h"
+#include "sim/sim_signals.h"
 
 enum { CHILDREN_MAX = 64, FIRST_PID = 1000 };
 

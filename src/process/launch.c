@@ -1,8 +1,8 @@
 /*
- * start.c - carry out a command.
+ * launch.c - carry out a command.
  *
  * Everything that can fail before the child exists fails here, with words: the list of paths, the environment, files
- * and pipes. io/spawn.h does the rest from a finished plan.
+ * and pipes. io/start_process.h does the rest from a finished plan.
  *
  * Descriptors that a start opens are close-on-exec, and closed here afterwards: those of the child always, ours if the
  * start fails. The child's ends of pipes block, as programs expect of their standard streams. Ours do not.

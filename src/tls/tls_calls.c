@@ -1,5 +1,5 @@
 /*
- * calls.c - connections, and the operations on them as calls that wait.
+ * tls_calls.c - connections, and the operations on them as calls that wait.
  *
  * [A] unref: refs release -> unref: refs acquire   all uses come before the free
  */

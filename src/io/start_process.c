@@ -1,5 +1,5 @@
 /*
- * spawn.c - child processes of Linux.
+ * start_process.c - child processes of Linux.
  *
  * Start. clone(CLONE_VM | CLONE_VFORK), as posix_spawn does it: no page table is copied, however large the process is,
  * and the calling thread waits until the exec. fork() was rejected: it copies the page table (milliseconds with
@@ -20,7 +20,7 @@
  * copy of the descriptor that was open for writing, until its own exec. The kernel refuses the program that long. The
  * copies can only become fewer, so a start that is refused sleeps a moment and tries again, for at most a second.
  */
-#include "io/spawn.h"
+#include "io/start_process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * signals.h - simulated signals: the contract of os/signals.h without the system.
+ * sim_signals.h - simulated signals: the contract of os/signals.h without the system.
  *
  *     bz_sim_signals_begin();
  *     ... blitz_signal_listen() ... bz_sim_raise(SIGTERM) ...

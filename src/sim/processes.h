@@ -1,5 +1,5 @@
 /*
- * children.h - simulated child processes: the contract of io/spawn.h on a seed, in virtual time.
+ * processes.h - simulated child processes: the contract of io/start_process.h on a seed, in virtual time.
  *
  *     bz_sim_net_begin(os, ...); bz_sim_signals_begin();
  *     bz_sim_children_begin(os, &(struct bz_sim_children_config){.refuse_one_in = 8});
@@ -13,11 +13,11 @@
  *   deaf           ends by SIGKILL alone
  *
  * Any other program is not found. A child is a thread of the simulation. Its pidfd is a descriptor of sim/network.h.
- * If the configuration says so, there are no pidfds: the child raises SIGCHLD (sim/signals.h). Descriptors of children
+ * If the configuration says so, there are no pidfds: the child raises SIGCHLD (sim/sim_signals.h). Descriptors of children
  * are not simulated: the pipes of sim/network.h count, and carry no bytes.
  */
-#ifndef BZ_SIM_CHILDREN_H
-#define BZ_SIM_CHILDREN_H
+#ifndef BZ_SIM_PROCESSES_H
+#define BZ_SIM_PROCESSES_H
 
 #include "base/compiler.h"
 #include "os/os.h"

@@ -1,7 +1,7 @@
 /*
- * names.c - calls on names: one system call each, and directories with those on their way.
+ * name_calls.c - calls on names: one system call each, and directories with those on their way.
  *
- * Each call is a verb (call.h) and a function that checks and packs its arguments, which the blocking form and the
+ * Each call is a verb (fs_call.h) and a function that checks and packs its arguments, which the blocking form and the
  * future share.
  */
 #include <errno.h>

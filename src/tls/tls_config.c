@@ -1,5 +1,5 @@
 /*
- * config.c - a configuration: an SSL_CTX made of options, which can be replaced.
+ * tls_config.c - a configuration: an SSL_CTX made of options, which can be replaced.
  *
  * A set (struct bz_tls_set) has everything that comes from the options, and never changes. A
  * configuration points to its current set; a reload makes a new set and swaps the pointer. Each

@@ -1,11 +1,11 @@
 /*
- * spawn.h - start a program, reap it, signal it: a contract, as io/sys.h is one.
+ * start_process.h - start a program, reap it, signal it: a contract, as io/sys.h is one.
  *
- * All system calls for child processes go through bz_spawn: the real ones, or those of a simulation (sim/children.h).
+ * All system calls for child processes go through bz_spawn: the real ones, or those of a simulation (sim/processes.h).
  * Pipes of children are descriptors of io/sys.h.
  */
-#ifndef BZ_IO_SPAWN_H
-#define BZ_IO_SPAWN_H
+#ifndef BZ_IO_START_PROCESS_H
+#define BZ_IO_START_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

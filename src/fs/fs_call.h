@@ -1,5 +1,5 @@
 /*
- * call.h - one call on files: its arguments, and how it is made. call.c has the design.
+ * fs_call.h - one call on files: its arguments, and how it is made. fs_call.c has the design.
  *
  * A call is written once, as a verb:
  *

@@ -1,5 +1,5 @@
 /*
- * names.c - a server's answers to the names in a client's first message: SNI and ALPN.
+ * sni.c - a server's answers to the names in a client's first message: SNI and ALPN.
  *
  * A server has a context for each certificate. The client names the host that it wants; the first
  * certificate that is valid for this name is shown. OpenSSL calls these functions during a

@@ -1,8 +1,8 @@
 /*
- * signals.c - see signals.h. One thread of a simulation runs at a time, so plain memory does. ThreadSanitizer does not
+ * sim_signals.c - see sim_signals.h. One thread of a simulation runs at a time, so plain memory does. ThreadSanitizer does not
  * see this file (kernel.c says why), so it copies by bz_sim_copy().
  */
-#include "sim/signals.h"
+#include "sim/sim_signals.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * call.c - calls on files, made where they stop no other task.
+ * fs_call.c - calls on files, made where they stop no other task.
  *
  * A call has one of three ways to run:
  *
@@ -34,7 +34,7 @@
  * I1  While a thread of the pool has the call, `is_done` and the waker are guarded by the lock, and the thread does
  *     not touch the future after it has dropped the lock.
  */
-#include "fs/call.h"
+#include "fs/fs_call.h"
 
 #include <assert.h>
 #include <errno.h>

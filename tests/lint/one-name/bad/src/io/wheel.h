@@ -1,0 +1,4 @@
+/* another one */
+struct bz_ring {
+    int at;
+};

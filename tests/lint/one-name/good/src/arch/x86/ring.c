@@ -1,0 +1,3 @@
+struct bz_ring {
+    int at;
+};

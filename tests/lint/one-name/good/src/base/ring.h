@@ -1,0 +1,1 @@
+struct bz_ring;

@@ -1,0 +1,3 @@
+struct bz_io_ring {
+    int at;
+};

@@ -1,0 +1,1 @@
+int bz_ring;
