@@ -387,6 +387,13 @@ static blitz_file *open_fifo(blitz_dir *d)
     return f;
 }
 
+static uint64_t calls_begun(void)
+{
+    blitz_stats stats;
+    CHECK_EQ(blitz_stats_read(NULL, &stats), 0);
+    return stats.blocking;
+}
+
 /* Bug class 15: a thread of the pool writes into the reader's buffer, whatever the reader wants by now. */
 static int cancel_fifo(void *arg)
 {
@@ -394,9 +401,10 @@ static int cancel_fifo(void *arg)
     struct slow_read s = {.fifo = open_fifo(d), .until = ever};
     blitz_task *t;
     (void)arg;
+    uint64_t begun = calls_begun();
     CHECK_EQ(blitz_spawn(read_fifo, &s, NULL, &t), 0);
-    for (int i = 0; i < 100; i++)
-        blitz_yield();
+    for (int i = 0; i < 100 || (calls_begun() == begun && i < 20000); i++)
+        blitz_yield(); /* until a thread has the call; a ring has it at once */
     blitz_task_cancel(t);
     for (int i = 0; i < 100; i++)
         blitz_yield();
