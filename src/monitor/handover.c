@@ -45,7 +45,8 @@
  * When the monitor looks again: while a proc is in a call, soon, and then less and less often (CALL_NS
  * doubled up to the usual pace). A take makes it soon again. While a task is about to become a hog, the
  * monitor looks at the time when the task will be one. For LATELY_NS after the move of a hog it looks as if tasks were
- * waiting, because the timers of the next hog's proc wait until two looks have found the hog.
+ * waiting, because the timers of the next hog's proc wait until two looks have found the hog. The time of a task counts
+ * from the look that first sees it, so for BEGINS_NS after a move it looks several times for the proc's first task.
  *
  * Rejected: a signal that makes the hog switch to another task (it may hold any lock of its libraries);
  * moving every hogged proc at once (each costs a thread).

@@ -81,7 +81,7 @@ struct crowd {
     uint64_t late_ns;               /* the worst; the ticker's */
 };
 
-/* Blocks its thread in a call that nobody announced. */
+/* Block the thread in a call that the task does not announce. */
 static int blocker(void *arg)
 {
     struct crowd *c = arg;
