@@ -156,20 +156,38 @@ seeds: ## the whole scheduler in virtual time, SEEDS=8000 seeds a case, delays a
 	          time combine mix inject; do \
 	    BLITZ_SIM_SEEDS=$(SEEDS) build/watch/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
 
-.PHONY: long
-long: ## what is counted in millions: spawn and join, start and stop
+ACTOR_SEEDS ?= 100000
+.PHONY: seeds-actors
+seeds-actors: ## random graphs of actors in virtual time: cycles, calls, overload, kills; ACTOR_SEEDS=100000 a case
 	@tools/setup build test
-	@tools/build release test_accept_memory stress_turns
+	@tools/build release sim_actor sim_pressure sim_receive sim_quiet
+	@for p in actor pressure receive quiet; do \
+	    BLITZ_SIM_SEEDS=$(ACTOR_SEEDS) \
+	    build/release/tests/sim/sim_$$p --time-limit=900 -v || exit 1; done
+
+NODE_SEEDS ?= 50000
+.PHONY: seeds-nodes
+seeds-nodes: ## two and three nodes on the simulated network: splits, delays, restarts; NODE_SEEDS=50000 a case
+	@tools/setup build test
+	@tools/build release sim_node
+	@BLITZ_SIM_SEEDS=$(NODE_SEEDS) build/release/tests/sim/sim_node --time-limit=7200 -v
+
+.PHONY: long
+long: ## what is counted in millions: spawn and join, start and stop, crashes of actors, and a long overload
+	@tools/setup build test
+	@tools/build release test_accept_memory stress_turns stress_crash stress_overload
 	@BLITZ_ROUNDS=100000000 BLITZ_STARTS=100000 \
 	    build/release/tests/unit/test_accept_memory --time-limit=900 -v
 	@BLITZ_TURNS_S=15 build/release/tests/stress/stress_turns --time-limit=300 -v
+	@BLITZ_TEST_CRASHES=1000000 build/release/tests/stress/stress_crash --time-limit=900 -v
+	@BLITZ_TEST_OVERLOAD_S=10 build/release/tests/stress/stress_overload --time-limit=300 -v
 
 .PHONY: mix
 mix: ## random mixes of fibers, stackless tasks, jobs and threads on every primitive; MIX_S=600 seconds
 	@tools/setup build test python clang tsan
 	@tools/mix
 
-.PHONY: check-all lto cet valgrind aarch64 riscv64
+.PHONY: check-all lto cet valgrind aarch64 riscv64 musl
 check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some stages
 	@tools/setup python
 	@tools/stages tools/check-all.toml --keep-going $(ARGS)
@@ -193,6 +211,16 @@ aarch64 riscv64: ## unit tests and stress for that architecture, under qemu-user
 	@tools/setup build test cross
 	@tools/build $@
 	@tools/run-tests $@ $(programs_only)
+
+musl: ## unit tests, simulations and stress as static programs with musl
+	@tools/setup build test cross
+	@tools/build $@
+	@tools/run-tests $@ -L 'unit|sim|stress' -E '^(harness|gdb)$$'
+
+.PHONY: cross
+cross: ## compile and link the library for aarch64, riscv64 and musl, where their compilers are
+	@tools/setup build cross
+	@tools/cross
 
 # -- documents -------------------------------------------------------------------------------------
 
@@ -248,6 +276,27 @@ fuzz: ## random DNS answers, resolv.conf and hosts files under AddressSanitizer:
 	@tools/build asan test_dns_fuzz
 	@BLITZ_FUZZ_INPUTS=$(FUZZ) build/asan/tests/unit/test_dns_fuzz
 
+.PHONY: fuzz-terms
+FUZZ_TERMS ?= 6000000
+fuzz-terms: ## damaged and random Erlang terms under AddressSanitizer: FUZZ_TERMS of each (12 million in all)
+	@tools/setup build test
+	@tools/build asan test_term_fuzz
+	@BLITZ_FUZZ_INPUTS=$(FUZZ_TERMS) build/asan/tests/unit/test_term_fuzz
+
+.PHONY: fuzz-heap
+HEAP_OPS ?= 10000000
+fuzz-heap: ## random graphs in a heap, changed and collected, against a shadow under AddressSanitizer: HEAP_OPS in each of 5 modes
+	@tools/setup build test
+	@tools/build asan stress_heap
+	@BLITZ_HEAP_OPS=$(HEAP_OPS) build/asan/tests/stress/stress_heap --time-limit=3600
+
+.PHONY: fuzz-node
+FUZZ_NODE ?= 5000000
+fuzz-node: ## what a peer of the cluster sends, damaged, under AddressSanitizer: FUZZ_NODE of each (10 million in all)
+	@tools/setup build test
+	@tools/build asan test_node_fuzz
+	@BLITZ_FUZZ_INPUTS=$(FUZZ_NODE) build/asan/tests/unit/test_node_fuzz
+
 .PHONY: canaries
 canaries: ## every net catches the bug that was planted for it (tools/canaries --list)
 	@tools/setup build test python clang tsan
@@ -260,7 +309,7 @@ coverage: ## which lines the tests run, as a table and as a page (tools/coverage
 
 show-%: ## every sentence that was to be shown under that tag, shown (tools/show names the tags)
 	@tools/setup build test python
-	@tools/show $*
+	@tools/show $(if $(RESUME),--resume) $*
 
 # -- tidy ------------------------------------------------------------------------------------------
 

@@ -4,9 +4,13 @@
 #   BLITZ_COMPRESS_SOURCES   the sources of the library
 #   BLITZ_COMPRESS_NAMES     the libraries to link, by name: consumers of a static libblitz-compress need them, too
 option(BLITZ_COMPRESS "Build libblitz-compress where zlib or libzstd is installed" ON)
-include(CheckIncludeFile)
-check_include_file(zlib.h BLITZ_HAS_ZLIB)
-check_include_file(zstd.h BLITZ_HAS_ZSTD)
+# With a cross compiler the header of this machine may be found, but the library is for another CPU: link with it.
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES z)
+check_symbol_exists(inflate zlib.h BLITZ_HAS_ZLIB)
+set(CMAKE_REQUIRED_LIBRARIES zstd)
+check_symbol_exists(ZSTD_decompressStream zstd.h BLITZ_HAS_ZSTD)
+unset(CMAKE_REQUIRED_LIBRARIES)
 set(folder ${CMAKE_CURRENT_SOURCE_DIR}/compress)
 set(BLITZ_COMPRESS_SOURCES ${folder}/compress.c)
 set(BLITZ_COMPRESS_NAMES "")

@@ -33,6 +33,29 @@ endif()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
+# The compiler makes programs for another CPU or another C library than this machine's. So the C++ compiler and the
+# libraries that CMake finds here are of no use.
+set(BLITZ_FOREIGN OFF)
+if(CMAKE_CROSSCOMPILING OR CMAKE_C_COMPILER MATCHES "musl-gcc$")
+    set(BLITZ_FOREIGN ON)
+endif()
+
+# riscv64 has no compare-and-swap of a byte, and gcc before 13 calls libatomic for it.
+include(CheckCSourceCompiles)
+check_c_source_compiles("
+#include <stdatomic.h>
+int main(int n, char **v)
+{
+    _Atomic unsigned char byte = 0;
+    unsigned char seen = (unsigned char)n;
+    (void)v;
+    return atomic_compare_exchange_strong(&byte, &seen, 1);
+}" BLITZ_HAS_BYTE_CAS)
+set(BLITZ_ATOMIC "")
+if(NOT BLITZ_HAS_BYTE_CAS)
+    set(BLITZ_ATOMIC atomic)
+endif()
+
 # Flags for our own objects; programs that link with blitz do not inherit them.
 add_library(blitz_flags INTERFACE)
 target_compile_options(blitz_flags INTERFACE

@@ -304,7 +304,7 @@ static int serve_one(void *arg)
 static int accept_all(void *arg)
 {
     struct server *server = arg;
-    blitz_spawn_opts opts = {.stack_bytes = 65536};
+    blitz_spawn_opts opts = {.name = BLITZ_HERE, .stack_bytes = 65536};
     blitz_tcp *t;
     int rc;
     while ((rc = blitz_tcp_accept(server->listener, &t, NULL, BLITZ_FOREVER)) == 0) {

@@ -65,6 +65,7 @@ BLITZ_FILTER_DEFINE(keep_sane, BLITZ_EACH(struct sample, s), s.celsius <= 60);
 BLITZ_COUNT_DEFINE(count_station, BLITZ_EACH(struct sample, s), s.station == wanted, (uint32_t, wanted));
 BLITZ_MAP_DEFINE(to_fahrenheit, double, BLITZ_EACH(struct sample, s), s.celsius * 1.8 + 32);
 BLITZ_MAX_BY_KEY_DEFINE(steepest, double, BLITZ_WINDOWS(const double, w, 2), w[1] - w[0]);
+BLITZ_SUM_DEFINE(sum_of_some, double, BLITZ_STEP(double, x, 100), x);
 BLITZ_REDUCE_DEFINE(summarize, struct stats, stats_of_nothing(), BLITZ_EACH(double, x), stats_of(x),
                     a, b, stats_both(a, b));
 /* clang-format on */
@@ -93,6 +94,10 @@ static int work(void *arg)
         summarize(degrees, kept, &stats, NULL) != 0)
         goto out;
     printf("%.1f to %.1f F, %.3f on average", stats.least, stats.most, stats.sum / (double)kept);
+    size_t seen = (kept + 99) / 100;
+    double some = 0;
+    if (sum_of_some(degrees, kept, &some, NULL) == 0)
+        printf(" (%.3f of every hundredth)", some / (double)seen);
     if (steepest(degrees, kept, &at, NULL) == 0)
         printf("; the steepest rise is after sample %zu", at);
     printf("\n");

@@ -4,9 +4,11 @@
  * The program fetches a page and its parts concurrently; a part with its own parts opens a nested
  * scope. If one part fails, the others are cancelled at every depth, and the top scope returns the
  * error. A token cancels from outside, a deadline by time. A function may share its locals with the
- * tasks it starts: they have ended when it returns.
+ * tasks it starts: they have ended when it returns. All tasks of a page inherit a task-local value, a
+ * count of its parts, without an argument for it.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +20,19 @@ struct part {
     unsigned sum; /* the result */
 };
 
+/* The count of the page that a task works for. It outlives all of them, so a copy is the same pointer. */
+static const blitz_local_key parts_key = {NULL, NULL};
+static const blitz_spawn_opts heir = {.inherits = true};
+
+static void *same(void *value, void *ctx)
+{
+    (void)ctx;
+    return value;
+}
+
 static int fetch(void *arg)
 {
+    atomic_uint *parts = blitz_local_get(&parts_key);
     struct part *p = arg, below[2] = {{.sum = 0}, {.sum = 0}};
     blitz_scope s;
     int err = blitz_sleep((1 + p->number % 3) * BLITZ_MS);
@@ -28,12 +41,13 @@ static int fetch(void *arg)
     if (p->number == p->bad)
         return -EIO;
     p->sum = p->number;
+    atomic_fetch_add(parts, 1);
     if (p->depth == 0)
         return 0;
     err = blitz_scope_open(&s, NULL, BLITZ_FOREVER);
     for (unsigned i = 0; err == 0 && i < 2; i++) {
         below[i] = (struct part){p->depth - 1, 2 * p->number + i, p->bad, 0};
-        err = blitz_scope_spawn(&s, fetch, &below[i], NULL); /* a local of ours */
+        err = blitz_scope_spawn(&s, fetch, &below[i], &heir); /* a local of ours */
     }
     int end = blitz_scope_close(&s);
     if (end == 0)
@@ -52,11 +66,16 @@ static int page(unsigned bad, blitz_deadline until, blitz_token *token)
     struct part root = {3, 1, bad, 0};
     blitz_scope s;
     blitz_scope_opts opts = {.token = token};
-    int err = blitz_scope_open(&s, &opts, until);
+    atomic_uint parts = 0;
+    int err = blitz_local_set_inherited(&parts_key, &parts, same);
     if (err == 0)
-        err = blitz_scope_spawn(&s, fetch, &root, NULL);
+        err = blitz_scope_open(&s, &opts, until);
+    if (err != 0)
+        return err;
+    err = blitz_scope_spawn(&s, fetch, &root, &heir);
     int end = blitz_scope_close(&s);
-    printf("  %s, sum %u\n", say(end), root.sum);
+    (void)blitz_local_set(&parts_key, NULL);
+    printf("  %s, sum %u of %u parts\n", say(end), root.sum, atomic_load(&parts));
     return end != 0 ? end : err;
 }
 

@@ -1,11 +1,12 @@
 /*
- * timeouts.c - five ways not to wait too long.
+ * timeouts.c - six ways not to wait too long.
  *
  *   1  a deadline on one call
  *   2  one deadline for several calls: an absolute time that can be passed down
  *   3  a deadline on a future, inside a race
  *   4  a timer that is moved at each sign of life: "idle for 30 ms"
  *   5  ticks, and a policy for missed ticks
+ *   6  a function that is called later, unless the answer comes first: no task waits for its time
  *
  * The slow server is a task that sleeps.
  */
@@ -109,6 +110,25 @@ static int ticks(void)
     return err;
 }
 
+static void remind(void *server)
+{
+    printf("  a reminder to the %s server\n", (const char *)server);
+}
+
+/* Ask, and send a reminder if the answer takes longer than 5 ms. */
+static int ask_with_a_reminder(unsigned ms, const char *name)
+{
+    blitz_later *reminder;
+    int err = blitz_later_at(blitz_after(5 * BLITZ_MS), remind, (void *)name, NULL, &reminder);
+    if (err != 0)
+        return err;
+    err = ask(ms, BLITZ_FOREVER);
+    if (blitz_later_cancel(reminder) == 0)
+        printf("  no reminder to the %s server\n", name);
+    blitz_later_unref(reminder);
+    return err;
+}
+
 static int main_task(void *arg)
 {
     (void)arg;
@@ -123,7 +143,11 @@ static int main_task(void *arg)
     puts("a timer that is moved");
     int err = until_it_is_idle();
     puts("ticks");
-    return err != 0 ? err : ticks();
+    err = err != 0 ? err : ticks();
+    puts("a reminder");
+    err = err < 0 ? err : ask_with_a_reminder(1, "fast");
+    err = err < 0 ? err : ask_with_a_reminder(50, "slow");
+    return err < 0 ? err : 0;
 }
 
 int main(void)

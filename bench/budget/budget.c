@@ -3,15 +3,17 @@
  */
 #include <string.h>
 
+#include "budget/actors.h"
 #include "budget/chan.h"
 #include "budget/fs.h"
+#include "budget/heap.h"
 #include "budget/net.h"
 #include "budget/sync.h"
 #include "budget/tasks.h"
 #include "budget/workers.h"
 
-static const struct budget_op ops[] = {BUDGET_TASKS, BUDGET_CHAN,    BUDGET_SYNC,
-                                       BUDGET_NET,   BUDGET_WORKERS, BUDGET_FS};
+static const struct budget_op ops[] = {BUDGET_TASKS,   BUDGET_CHAN, BUDGET_SYNC,   BUDGET_NET,
+                                       BUDGET_WORKERS, BUDGET_FS,   BUDGET_ACTORS, BUDGET_HEAP};
 
 struct order {
     const struct budget_op *op;

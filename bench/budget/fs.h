@@ -19,6 +19,8 @@ static blitz_file *fs_file(void)
     must(blitz_fs_temp_file(NULL, prefix, NULL, 0, &f, BLITZ_FOREVER), "temporary file");
     for (uint64_t i = 0; i < FS_PAGES; i++)
         must(blitz_file_write_at(f, page, FS_PAGE, i * FS_PAGE, BLITZ_FOREVER), "write");
+    must(blitz_file_sync(f, BLITZ_FOREVER),
+         "sync"); /* else the disk may begin with these pages meanwhile */
     return f;
 }
 

@@ -53,6 +53,22 @@ static void spawn_await(uint64_t rounds)
         join(spawn(do_nothing, NULL));
 }
 
+static blitz_poll be_ready(void *state, blitz_cx *cx)
+{
+    (void)state;
+    (void)cx;
+    return BLITZ_READY;
+}
+
+static void spawn_await_stackless(uint64_t rounds)
+{
+    for (uint64_t i = 0; i < rounds; i++) {
+        blitz_task *t = NULL;
+        must(blitz_spawn_poll(be_ready, &i, sizeof i, NULL, &t), "spawn");
+        join(t);
+    }
+}
+
 /* All are spawned before the first is joined. */
 static void spawn_join_all(uint64_t rounds)
 {
@@ -143,6 +159,7 @@ static void block_in_place(uint64_t rounds)
 #define BUDGET_TASKS                                                                         \
     {"yield, 2 fibers", yield_2}, {"yield, 1000 fibers", yield_1000},                        \
     {"yield, stackless", yield_stackless}, {"spawn + await each", spawn_await},              \
+    {"spawn + await each, stackless", spawn_await_stackless},                              \
     {"spawn all, join all", spawn_join_all}, {"skynet, a task", skynet},                     \
     {"fork + join, not stolen", fork_join}, {"loop of 1000, one chunk", for_1000},                 \
     {"blocking call", blocking}, {"block in place", block_in_place}

@@ -21,7 +21,8 @@
  * the loop calls malloc and free, in print it calls fprintf on a shared FILE. In end each hog burns
  * for 30 ms and ends, and a new one is spawned; in loop the body of a blitz_for burns.
  *
- * The program ends with status 1 if a round is missing or a limit given by --worst-ms or --p99-ms is passed.
+ * The program ends with status 1 if a round is missing or a limit given by --worst-ms or --p99-ms is passed. A cell that passes
+ * a limit while the machine itself stood still for 3 ms or more (stall.h) is measured again, up to five times; the line says so.
  */
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -35,9 +36,10 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "fair/stall.h"
 #include "fair/work.h"
 
-enum { HOGS_MAX = 400, LATE_MAX = 1 << 16 };
+enum { HOGS_MAX = 400, LATE_MAX = 1 << 16, STALL_MS = 3, TRIES = 5 };
 
 static const char *const probes[] = {"tick1", "tick10", "chan", "tcp"};
 static const char *const kinds[] = {"burn", "block", "mixed", "malloc", "print", "end", "loop"};
@@ -309,28 +311,44 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void cell(const char *probe, const char *kind, unsigned procs, unsigned hogs)
+/* Measure a cell. Returns false if it says nothing, because the machine stood still; a last try always counts. */
+static bool cell_counts(const char *probe, const char *kind, unsigned procs, unsigned hogs,
+                        bool is_last)
 {
     blitz_task *t;
     late_count = 0;
     is_ready = false;
     world_new(procs);
+    stall_reset();
     probe_end_ns = bench_now_ns() + options.ms * BLITZ_MS;
     must(blitz_spawn(probe_fn(probe), NULL, &(blitz_spawn_opts){.runtime = world}, &t), "spawn");
     while (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE))
         usleep(100);
     hogs_arrive(kind, hogs);
     must(blitz_task_join(t, NULL, BLITZ_FOREVER), "join");
+    double stall = stall_ms();
     world_end(hogs);
     qsort(late_us, late_count, sizeof *late_us, compare);
     double worst = late_us[late_count - 1] / 1000.0, p99 = late_us[late_count * 99 / 100] / 1000.0;
     bool is_late = (options.worst_ms > 0 && worst > options.worst_ms) ||
                    (options.p99_ms > 0 && p99 > options.p99_ms);
-    printf("%-7s %-7s procs %u  hogs %3u  rounds %5zu  p50 %7.2f  p99 %7.2f  worst %7.2f ms%s\n",
+    printf("%-7s %-7s procs %u  hogs %3u  rounds %5zu  p50 %7.2f  p99 %7.2f  worst %7.2f ms%s",
            probe, kind, procs, hogs, late_count, late_us[late_count / 2] / 1000.0, p99, worst,
            is_late ? "  LATE" : "");
+    if (stall >= STALL_MS)
+        printf("  (the machine stood still for %.1f ms)", stall);
+    printf("\n");
     fflush(stdout);
+    if (is_late && stall >= STALL_MS && !is_last)
+        return false;
     has_failed |= is_late;
+    return true;
+}
+
+static void cell(const char *probe, const char *kind, unsigned procs, unsigned hogs)
+{
+    for (unsigned i = 1; !cell_counts(probe, kind, procs, hogs, i == TRIES); i++)
+        ;
 }
 
 static void cells_of(const char *probe, const char *kind, unsigned procs)
@@ -617,6 +635,7 @@ static void go_first(void)
         fclose(f);
     }
     (void)setpriority(PRIO_PROCESS, 0, -20);
+    stall_watch();
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include "par/fork.h"
 #include "par/loops.h"
 #include "par/sorts.h"
+#include "par/steals.h"
 #include "tasks/ours.h"
 
 /* ---- on a plain thread ---- */
@@ -84,6 +85,8 @@ static const struct tasks_case inside[] = {
     {"compare-sorted", TASKS_FIXED, case_compare_sorted, 1},
     {"compare-few", TASKS_FIXED, case_compare_few, 1},
     {"tiny-inside", TASKS_PACED, case_tiny, 0},
+    {"steal", TASKS_PACED, case_steal, 0},
+    {"stolen-join", TASKS_PACED, case_stolen_join, 0},
 };
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@
  *   tiny-inside   a loop of 1000 additions, called where the workers are: ns a loop
  *   tiny-outside  the same, from a thread that is no worker, one after another: ns a loop
  *   tiny-idle     the same, every 4 ms, while nothing else happens: ns, the median
+ *   steal, stolen-join   ours alone: steals.h
  *
  * Runtimes that need more than 100 ns a task count fib(30) and say what fib(38) would take by the
  * number of nodes: 38 itself takes them a quarter of a minute.

@@ -23,7 +23,17 @@ struct net {
     blitz_semaphore turns; /* to connect */
     blitz_latch arrived;   /* opens when all clients are connected */
     _Atomic uint64_t connected, failed, said, wrong;
+    _Atomic bool is_done;
+    _Atomic int error; /* the first with which a connect, a spawn or the accept loop failed */
+    const char *_Atomic what; /* that call */
 };
+
+static void note_error(struct net *net, const char *what, int error)
+{
+    int none = 0;
+    if (error != 0 && atomic_compare_exchange_strong(&net->error, &none, error))
+        net->what = what;
+}
 
 static int echo(void *arg)
 {
@@ -41,9 +51,14 @@ static int accept_all(void *arg)
 {
     struct net *net = arg;
     blitz_tcp *t;
-    while (blitz_tcp_accept(net->listener, &t, NULL, BLITZ_FOREVER) == 0)
-        if (blitz_spawn(echo, t, NULL, NULL) != 0)
+    int rc;
+    while ((rc = blitz_tcp_accept(net->listener, &t, NULL, BLITZ_FOREVER)) == 0)
+        if ((rc = blitz_spawn(echo, t, NULL, NULL)) != 0) {
+            note_error(net, "a spawn", rc);
             blitz_tcp_close(t);
+        }
+    if (!net->is_done)
+        note_error(net, "accept", rc);
     blitz_tcp_listener_unref(net->listener); /* its own reference: the other is closed meanwhile */
     return 0;
 }
@@ -64,6 +79,7 @@ static int client(void *arg)
     blitz_tcp *t = NULL;
     int turn = blitz_semaphore_acquire(&net->turns, 1, BLITZ_FOREVER);
     int rc = turn == 0 ? blitz_tcp_connect(&net->at, &t, BLITZ_FOREVER) : turn;
+    note_error(net, "connect", rc);
     bool is_there = rc == 0 && say(t, 0); /* served, not merely connected */
     if (turn == 0)
         blitz_semaphore_release(&net->turns, 1);
@@ -133,6 +149,7 @@ static int run(void *arg)
     for (uint64_t i = 0; i < net->count; i++)
         if (clients[i].task != NULL)
             blitz_task_join(clients[i].task, NULL, BLITZ_FOREVER);
+    net->is_done = true;
     blitz_tcp_listener_close(net->listener);
     blitz_task_join(accepts, NULL, BLITZ_FOREVER);
     free(clients);
@@ -142,7 +159,9 @@ static int run(void *arg)
 static void report(struct demo *d, struct net *net, double connect_s, double talk_s)
 {
     uint64_t said = net->said;
-    demo_claim(d, net->failed == 0, "%s connections failed", demo_count(net->failed));
+    demo_claim(d, net->failed == 0, "%s connections failed, the first error: %s by %s",
+               demo_count(net->failed), strerror(-net->error),
+               net->what != NULL ? net->what : "a peer");
     demo_claim(d, net->wrong == 0, "%s messages came back wrong", demo_count(net->wrong));
     demo_result(d, "%s connections, %s fibers: open within %.2f s", demo_count(net->count),
                 demo_count(2 * net->count), connect_s);

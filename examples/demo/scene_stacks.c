@@ -142,8 +142,8 @@ static void child(int out)
     setrlimit(RLIMIT_CORE, &no_core);
     signal(SIGSEGV, SIG_DFL);
     dup2(out, STDERR_FILENO);
-    if (bz_os_thread_start(&bz_os_linux, &thread, NULL, overflow, NULL) == 0)
-        bz_os_thread_join(&bz_os_linux, &thread);
+    if (bz_os_thread_start(&bz_os_system, &thread, NULL, overflow, NULL) == 0)
+        bz_os_thread_join(&bz_os_system, &thread);
     _exit(3);
 }
 

@@ -15,7 +15,9 @@
     SCENE(fib)             \
     SCENE(sort)            \
     SCENE(millions)        \
+    SCENE(crashes)         \
     SCENE(hogs)            \
+    SCENE(files)           \
     SCENE(net)
 
 #define DEMO_DECLARE(name) extern const struct demo_scene scene_##name;

@@ -16,6 +16,8 @@
  *     blitz_blocking_future_init(&call, resolve, r, &opts);     // wait no longer than `until`; opts.drop gets r
  *     rc = blitz_await(&call.future, until);      // when the call has returned
  *
+ *     blitz_offload_start(query, &q, NULL, &o);   // blitz/offload.h: start it now, wait for it later
+ *
  *     blitz_thread_lock();                        // for a library that is tied to a thread
  *
  * Such libraries may also need a large stack:

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "blitz/api.h"
+#include "blitz/closed_future.h"
 #include "blitz/future.h"
 #include "blitz/time.h"
 
@@ -82,6 +83,23 @@ BLITZ_API void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx);
  */
 BLITZ_API size_t blitz_broadcast_receivers(blitz_broadcast *b);
 BLITZ_API size_t blitz_broadcast_length(const blitz_broadcast_rx *rx);
+
+/*
+ * Wait until no receiver is subscribed, or the broadcast is closed. For a sender that wants to stop when it is not heard.
+ * Later a receiver may subscribe again.
+ * Owns:     borrows b until it returns.
+ * Suspends: until then, the deadline or a cancel. Call from anywhere.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. It is 0 at once if no receiver has subscribed yet.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_broadcast_wait_closed(blitz_broadcast *b,
+                                                                        blitz_deadline until);
+
+/*
+ * Make a future of blitz_broadcast_wait_closed(). blitz/closed_future.h has an example.
+ * Owns:     borrows b until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_broadcast_wait_closed_future_init(blitz_closed_future *f, blitz_broadcast *b);
 
 /*
  * Receive the next value.

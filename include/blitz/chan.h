@@ -20,7 +20,7 @@
  * wait ignores the deadline and a cancel of the task.
  *
  *   a call that ended with -ETIMEDOUT, -ECANCELED or -EPIPE has done
- *     send, recv, reserve         nothing
+ *     send, recv, reserve(_many)  nothing
  *     send_many                   as much as *sent says, in order
  *     recv_many                   nothing
  *
@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "blitz/api.h"
+#include "blitz/closed_future.h"
 #include "blitz/future.h"
 #include "blitz/hooks.h"
 #include "blitz/time.h"
@@ -156,6 +157,55 @@ BLITZ_API void blitz_permit_send(blitz_permit *permit, const void *value);
  */
 BLITZ_API void blitz_permit_drop(blitz_permit *permit);
 
+/* The right to send several values. The struct is yours; its fields are not. */
+typedef struct blitz_permits {
+    blitz_chan *chan;
+    size_t left;
+} blitz_permits;
+
+/*
+ * Reserve room for n values, for a batch that must be sent whole or not at all. Values of other senders may come between
+ * those of the batch. The first waiter of the channel collects the slots that become free, so that other senders do not
+ * get ahead of it. A caller that has permits and waits for more of them may wait for itself.
+ * Owns:     the permits hold a reference. Use them up with blitz_permits_send(), or end them with blitz_permits_drop().
+ * Suspends: until there is room for all, the deadline, a cancel or a close. Call from anywhere.
+ * Returns:  0, -EPIPE, -ETIMEDOUT, -ECANCELED, -ENOMEM (unbounded), -EINVAL (n is 0, or more than the capacity),
+ *           -EOPNOTSUPP (a rendezvous). On error nothing is reserved.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int
+blitz_chan_reserve_many(blitz_chan *c, size_t n, blitz_permits *permits, blitz_deadline until);
+
+/*
+ * Reserve room for n values if that is possible without waiting.
+ * Owns:     as blitz_chan_reserve_many().
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EAGAIN, -EPIPE, -ENOMEM, -EINVAL, -EOPNOTSUPP.
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_chan_try_reserve_many(blitz_chan *c, size_t n,
+                                                         blitz_permits *permits);
+
+/*
+ * Send a value by one of the permits. Cannot fail, as blitz_permit_send().
+ * Owns:     takes one permit; copies *value.
+ * Suspends: never (after a shut: as the drop hook does). Call from any thread.
+ */
+BLITZ_API void blitz_permits_send(blitz_permits *permits, const void *value);
+
+/*
+ * Return how many values can still be sent.
+ * Owns:     borrows the permits.
+ * Suspends: never. Call from any thread.
+ * Returns:  the number.
+ */
+BLITZ_API size_t blitz_permits_left(const blitz_permits *permits);
+
+/*
+ * Return the permits that are left, unused. Used up or empty permits are ignored.
+ * Owns:     takes the permits.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_permits_drop(blitz_permits *permits);
+
 /* ---- receiving ---- */
 
 /*
@@ -207,6 +257,9 @@ BLITZ_API size_t blitz_chan_shut(blitz_chan *c);
 /*
  * Count senders. From the first add on, the channel closes when as many senders were dropped as were added. Each
  * sender holds a reference. To "clone" a sender, add one more.
+ *
+ * A reference that is not counted is a *weak sender*: it does not keep the channel open. To send by it, add a sender
+ * first. If that succeeds, the channel stays open until this sender is dropped, too; with -EPIPE it has ended.
  * Owns:     add: one more sender; drop: one less, and its reference.
  * Suspends: never. Call from any thread.
  * Returns:  add: 0, -EPIPE (it is closed: do not drop this sender).
@@ -222,6 +275,24 @@ BLITZ_API void blitz_chan_sender_drop(blitz_chan *c);
  */
 BLITZ_API int blitz_chan_receiver_add(blitz_chan *c);
 BLITZ_API void blitz_chan_receiver_drop(blitz_chan *c);
+
+/*
+ * Return how many senders, or receivers, were added and not dropped. It may be out of date at once.
+ * Owns:     borrows c.
+ * Suspends: never. Call from any thread.
+ * Returns:  the number.
+ */
+BLITZ_API size_t blitz_chan_senders(blitz_chan *c);
+BLITZ_API size_t blitz_chan_receivers(blitz_chan *c);
+
+/*
+ * Wait until sends are refused: the channel is closed or shut. For a sender that wants to stop when no receiver is left.
+ * Owns:     borrows c until it returns.
+ * Suspends: until then, the deadline or a cancel. Call from anywhere.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_chan_wait_closed(blitz_chan *c,
+                                                                   blitz_deadline until);
 
 /*
  * Return the state of the channel at this moment.
@@ -244,7 +315,7 @@ BLITZ_API bool blitz_chan_is_closed(blitz_chan *c);
  */
 typedef struct blitz_chan_future {
     blitz_future future; /* to be awaited */
-    int result;          /* when ready: 0, -EPIPE, -ENOMEM, -EOPNOTSUPP */
+    int result;          /* when ready: 0, -EPIPE, -ENOMEM, -EINVAL, -EOPNOTSUPP */
     void *inside[12];
 } blitz_chan_future;
 
@@ -270,6 +341,23 @@ BLITZ_API void blitz_chan_recv_future_init(blitz_chan_future *f, blitz_chan *c, 
  */
 BLITZ_API void blitz_chan_reserve_future_init(blitz_chan_future *f, blitz_chan *c,
                                               blitz_permit *permit);
+
+/*
+ * Make a future that reserves room for n values, with the permits in *permits. It may have its slots before it is polled
+ * again: poll it when its waker is woken, or cancel it. Until then no other sender can have them.
+ * Owns:     borrows c and *permits until the future is ready or cancelled. If it is ready with 0, the permits are the
+ *           caller's.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_chan_reserve_many_future_init(blitz_chan_future *f, blitz_chan *c, size_t n,
+                                                   blitz_permits *permits);
+
+/*
+ * Make a future that is ready when the channel is closed or shut. blitz/closed_future.h has an example.
+ * Owns:     borrows c until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_chan_wait_closed_future_init(blitz_closed_future *f, blitz_chan *c);
 
 /* ---- by type ---- */
 

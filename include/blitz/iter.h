@@ -35,8 +35,8 @@
  *       where is this value                     BLITZ_POSITION_DEFINE
  *
  *   - the name of the function, and the type of the result, if there is a choice;
- *   - the source: what it iterates over. One array, two or three side by side (zip), two one after the other (chain),
- *     chunks, windows, or indexes alone: blitz/iter_source.h. Every source works with every operation that does not say
+ *   - the source: what it iterates over. One array, from its end (rev) or in steps; two or three side by side (zip), two one
+ *     after the other (chain) or in turn (interleave); chunks, windows, or indexes alone: blitz/iter_source.h. Every source works with every operation that does not say
  *     otherwise, so that a map and a sum are one pass;
  *   - the body: an expression (for some operations, a statement). It uses the names of the source, `i`, the index, and
  *     the captures. It has no comma outside of parentheses: put longer code into an inline function;

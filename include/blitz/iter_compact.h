@@ -137,7 +137,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
  *     BLITZ_FILTER_DEFINE(positive, BLITZ_EACH(double, x), x > 0);
  *  -> int positive(const double *x, size_t n, double *out, size_t *kept, const blitz_par_opts *opts);
  *
- * The source is BLITZ_EACH, BLITZ_CHAIN or BLITZ_RANGE (which keeps indexes).
+ * The source is BLITZ_EACH, BLITZ_CHAIN, BLITZ_INTERLEAVE, BLITZ_REV, BLITZ_STEP or BLITZ_RANGE (which keeps indexes).
  * Owns:     borrows the arrays until it returns. out has room for all kept elements, n to be safe, and does not overlap
  *           the input. Allocates n bytes and a few more, and frees them.
  * Suspends: as blitz_for().
@@ -209,7 +209,7 @@ static inline size_t blitz_block_end_(const struct blitz_blocks_ *b, size_t inde
  *     BLITZ_PARTITION_DEFINE(evens_first, BLITZ_EACH(int, x), x % 2 == 0);
  *  -> int evens_first(const int *x, size_t n, int *out, size_t *kept, const blitz_par_opts *opts);
  *
- * The source is BLITZ_EACH, BLITZ_CHAIN or BLITZ_RANGE. out[*kept] is the first of the others.
+ * The source is one of those of BLITZ_FILTER_DEFINE. out[*kept] is the first of the others.
  * Owns:     as BLITZ_FILTER_DEFINE, with room in out for all.
  * Suspends: as blitz_for().
  * Returns:  as BLITZ_FILTER_DEFINE.

@@ -12,6 +12,10 @@
  *   BLITZ_ZIP3(A, a, B, b, C, c) and of three                    const A *a, ... *b, ... *c, size_t n
  *   BLITZ_CHAIN(T, x)            T x: of two arrays as if they   const T *first, size_t first_n,
  *                                were one                        const T *second, size_t second_n
+ *   BLITZ_INTERLEAVE(T, x)       T x: of two arrays in turn,     const T *first, size_t first_n,
+ *                                then the rest of the longer     const T *second, size_t second_n
+ *   BLITZ_REV(T, x)              T x: element n - 1 - i          const T *x, size_t n
+ *   BLITZ_STEP(T, x, k)          T x: element i * k              const T *x, size_t elements
  *   BLITZ_CHUNKS(T, c, k)        T *c, size_t c_n: the i-th k    T *c, size_t elements
  *                                elements; c_n < k in the last
  *   BLITZ_WINDOWS(T, w, k)       T *w: elements i to i + k - 1   T *w, size_t elements
@@ -19,7 +23,7 @@
  * Elements may have any type that can be assigned; for large elements prefer EACH_AT, which does not copy. T of
  * EACH_AT, CHUNKS and WINDOWS may be const: `BLITZ_EACH_AT(const struct body, b)`. Write a type so that a `*` may
  * follow it: for arrays and functions use a typedef. k is an expression: a constant, or made of the function's other
- * parameters. k = 0 is refused with -EINVAL. The number of windows or chunks follows from k and the number of elements.
+ * parameters. k = 0 is refused with -EINVAL. The number of windows, chunks or steps follows from k and the number of elements.
  * There are none if there are fewer elements than a window has. Writing to overlapping windows is a race: let T be
  * const there.
  *
@@ -41,6 +45,9 @@
 #define BLITZ_ZIP(A, a, B, b) (zip_, A, a, B, b)
 #define BLITZ_ZIP3(A, a, B, b, C, c) (zip3_, A, a, B, b, C, c)
 #define BLITZ_CHAIN(T, x) (chain_, T, x)
+#define BLITZ_INTERLEAVE(T, x) (interleave_, T, x)
+#define BLITZ_REV(T, x) (rev_, T, x)
+#define BLITZ_STEP(T, x, k) (step_, T, x, k)
 #define BLITZ_CHUNKS(T, c, k) (chunks_, T, c, k)
 #define BLITZ_WINDOWS(T, w, k) (windows_, T, w, k)
 
@@ -199,6 +206,41 @@
 #define BLITZ_SEG_chain_(T, x) (i >= n_)
 #define BLITZ_TYPE_chain_(T, x) T
 #define BLITZ_VALUE_chain_(T, x) x
+
+/* In turn as far as both arrays go, then the rest of the longer one. */
+#define BLITZ_PAIRS_interleave_(T, x) BLITZ_PAIRS_chain_(T, x)
+#define BLITZ_BIND_interleave_(T, x)                                                      \
+    size_t x##_short_ = n_ < next_n_ ? n_ : next_n_;                                      \
+    int x##_rest_ = i >= 2 * x##_short_;                                                  \
+    T const *x##_from_ = (x##_rest_ ? n_ < next_n_ : (int)(i % 2)) ? x##_next_ : x##_in_; \
+    BLITZ_SEEN_(T, x, x##_from_[x##_rest_ ? i - x##_short_ : i / 2])
+#define BLITZ_COUNT_interleave_(T, x) (n_ + next_n_)
+#define BLITZ_IS_BAD_interleave_(T, x) 0
+#define BLITZ_WALK_interleave_(T, x) BLITZ_WALK_WHOLE_
+#define BLITZ_DOWN_interleave_(T, x) BLITZ_WALK_WHOLE_
+#define BLITZ_SEG_interleave_(T, x) 0
+#define BLITZ_TYPE_interleave_(T, x) T
+#define BLITZ_VALUE_interleave_(T, x) x
+
+#define BLITZ_PAIRS_rev_(T, x) BLITZ_PAIRS_each_(T, x)
+#define BLITZ_BIND_rev_(T, x) BLITZ_SEEN_(T, x, x##_in_[n_ - 1 - i])
+#define BLITZ_COUNT_rev_(T, x) n_
+#define BLITZ_IS_BAD_rev_(T, x) 0
+#define BLITZ_WALK_rev_(T, x) BLITZ_WALK_WHOLE_
+#define BLITZ_DOWN_rev_(T, x) BLITZ_WALK_WHOLE_
+#define BLITZ_SEG_rev_(T, x) 0
+#define BLITZ_TYPE_rev_(T, x) T
+#define BLITZ_VALUE_rev_(T, x) x
+
+#define BLITZ_PAIRS_step_(T, x, k) BLITZ_PAIRS_each_(T, x)
+#define BLITZ_BIND_step_(T, x, k) BLITZ_SEEN_(T, x, x##_in_[i * (size_t)(k)])
+#define BLITZ_COUNT_step_(T, x, k) blitz_chunks_(n_, (size_t)(k))
+#define BLITZ_IS_BAD_step_(T, x, k) ((size_t)(k) == 0)
+#define BLITZ_WALK_step_(T, x, k) BLITZ_WALK_WHOLE_
+#define BLITZ_DOWN_step_(T, x, k) BLITZ_WALK_WHOLE_
+#define BLITZ_SEG_step_(T, x, k) 0
+#define BLITZ_TYPE_step_(T, x, k) T
+#define BLITZ_VALUE_step_(T, x, k) x
 
 #define BLITZ_PAIRS_chunks_(T, c, k) (T *, c##_in_), (size_t, n_)
 #define BLITZ_BIND_chunks_(T, c, k)                                       \

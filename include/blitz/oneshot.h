@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 #include "blitz/api.h"
+#include "blitz/closed_future.h"
 #include "blitz/future.h"
 #include "blitz/time.h"
 
@@ -65,6 +66,22 @@ BLITZ_API void blitz_oneshot_sender_drop(blitz_oneshot *o);
  * Returns:  true if it is.
  */
 BLITZ_API bool blitz_oneshot_is_closed(blitz_oneshot *o);
+
+/*
+ * Wait until the receiver's end is released. For a sender whose value is dear to compute.
+ * Owns:     borrows the sender's end until it returns: no send meanwhile.
+ * Suspends: until then, the deadline or a cancel. Call from anywhere.
+ * Returns:  0 (a send would fail; the sender's end is still yours), -ETIMEDOUT, -ECANCELED.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_oneshot_wait_closed(blitz_oneshot *o,
+                                                                      blitz_deadline until);
+
+/*
+ * Make a future of blitz_oneshot_wait_closed(). blitz/closed_future.h has an example.
+ * Owns:     borrows the sender's end until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_oneshot_wait_closed_future_init(blitz_closed_future *f, blitz_oneshot *o);
 
 /*
  * Receive the value.

@@ -82,7 +82,7 @@ typedef struct blitz_promise_future {
     blitz_future future; /* to be awaited */
     int result;          /* when ready: 0, the error it failed with, or -EPIPE */
     void *value;         /* when ready: yours; NULL if there is none, or another waiter took it */
-    void *inside[5];
+    void *inside[9];
 } blitz_promise_future;
 
 /*

@@ -35,7 +35,7 @@ typedef struct blitz_rate {
  * Make a rate, with a full bucket.
  * Owns:     the memory stays the caller's.
  * Suspends: never. Call from any thread, before its first use.
- * Returns:  0, -EINVAL (permits, per or burst is 0, or burst * per exceeds 2^63).
+ * Returns:  0, -EINVAL (permits, per or burst is 0; permits or burst * per exceeds 2^63 - 1).
  */
 BLITZ_API BLITZ_MUST_USE int blitz_rate_init(blitz_rate *r, uint64_t permits, blitz_duration per,
                                              uint64_t burst);

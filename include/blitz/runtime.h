@@ -36,10 +36,18 @@ typedef struct blitz_runtime blitz_runtime;
 /* Called with the `thread_ctx` of the options. */
 typedef void (*blitz_thread_fn)(void *ctx);
 
+/* The clock of a runtime's tasks: blitz/clock.h. The last two are for tests. */
+typedef enum blitz_clock_mode {
+    BLITZ_CLOCK_SYSTEM = 0, /* the system's: it cannot be paused */
+    BLITZ_CLOCK_RUNS = 1,   /* a virtual clock that runs with the system's until it is paused */
+    BLITZ_CLOCK_MANUAL = 2, /* a virtual clock, paused: it moves by blitz_clock_advance() alone */
+    BLITZ_CLOCK_AUTO = 3    /* ... which also goes to the next timer when every task waits */
+} blitz_clock_mode;
+
 /*
  * The options of a runtime. A zero field, or NULL for the whole struct, means the default.
  *
- * If a field is 0, its value comes from the environment if it is set there. BLITZ_PROCS, BLITZ_STACK,
+ * If a field is 0, its value comes from the environment if it is set there. BLITZ_PROCS, BLITZ_PROCS_MAX, BLITZ_STACK,
  * BLITZ_THREADS_MAX, BLITZ_TASKS_MAX and BLITZ_BURNING_MAX are numbers that may end in K, M or G. BLITZ_IO is a
  * name. The others are BLITZ_NO_ROTATION=1, BLITZ_DUMP_ON_SIGQUIT=1 and BLITZ_NO_OVERFLOW_REPORT=1.
  * BLITZ_TRACE=FILE traces the runtime (blitz/trace.h). BLITZ_PLAIN=1 turns the fast paths off, for comparison. An
@@ -55,7 +63,7 @@ typedef void (*blitz_thread_fn)(void *ctx);
  *
  * threads_max bounds the threads. The runtime starts threads on demand and ends them after ten seconds without
  * use. It needs one for each proc, one for each blocking call (blitz/blocking.h) and one for each task that blocks
- * without a mark. threads_max must be more than procs. Further blocking calls wait in a queue; the last threads
+ * without a mark. threads_max must be more than procs_max. Further blocking calls wait in a queue; the last threads
  * are kept for procs.
  *
  * A task that computes for long, or blocks its thread, does not stop other tasks. After 10 ms, if other tasks are
@@ -89,10 +97,12 @@ typedef struct blitz_runtime_opts {
     blitz_thread_fn thread_stop;  /* NULL: none */
     void *thread_ctx;             /* yours; must stay until blitz_runtime_unref() */
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
-    const char *io; /* "epoll", "poll", "uring" (epoll, with a warning, if the system refuses a
-                             * ring), "none"; NULL: BLITZ_IO, or the best */
+    const char *io; /* "epoll", "kqueue" (macOS, BSD), "poll", "uring" (epoll, with a warning, if
+                             * the system refuses a ring), "none"; NULL: BLITZ_IO, or the best */
     bool no_overflow_report; /* a stack overflow is a plain SIGSEGV: see above */
     bool no_rotation;        /* endless loops do not take turns; no SIGURG handler */
+    blitz_clock_mode clock;  /* for tests: a clock that can be paused (blitz/clock.h) */
+    unsigned procs_max;      /* the most that blitz_runtime_resize() may set; 0: as many as procs */
 } blitz_runtime_opts;
 
 /*
@@ -125,6 +135,16 @@ BLITZ_API BLITZ_MUST_USE int blitz_runtime_new(const blitz_runtime_opts *opts, b
 BLITZ_API int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg);
 
 /*
+ * Change the number of procs, on which tasks run, as GOMAXPROCS does in Go. It returns at once. A proc that is taken
+ * away finishes the run of its current task, then passes its other tasks on. Its thread stays, and serves the timers
+ * and the files that were begun there. Parallel calls (blitz/par.h) use the new number from their next split on.
+ * Owns:     borrows the runtime until it returns. NULL: the runtime of the calling task.
+ * Suspends: never. Call from any thread.
+ * Returns:  0, -EINVAL (0, more than procs_max of the options, or NULL outside a task).
+ */
+BLITZ_API BLITZ_MUST_USE int blitz_runtime_resize(blitz_runtime *rt, unsigned procs);
+
+/*
  * Stop a runtime: refuse further spawns, cancel every task and wait for all of them. After one second, and then
  * every ten, the log names each task that ignores its cancel, with what it does and where.
  * Owns:     borrows the runtime until it returns.
@@ -138,10 +158,10 @@ BLITZ_API int blitz_runtime_shutdown(blitz_runtime *rt, blitz_deadline until);
 
 /*
  * Stop a runtime as blitz_runtime_shutdown() does, but do not wait for blocking calls whose callers have left
- * (blitz/blocking.h). Each such call continues on its thread. When its function has returned, the thread calls
- * drop(arg), frees its memory through the allocator of the runtime options, and ends. That allocator must still
- * exist. The thread touches nothing else of the runtime, so blitz_runtime_unref() may be called meanwhile. You may
- * call this after a shutdown that timed out.
+ * (blitz/blocking.h), nor for offloaded ones (blitz/offload.h): those that have not begun are cancelled. Each call that
+ * runs continues on its thread. When its function has returned, the thread calls drop(arg), frees its memory through
+ * the allocator of the runtime options, and ends. That allocator must still exist. The thread touches nothing else of
+ * the runtime, so blitz_runtime_unref() may be called meanwhile. You may call this after a shutdown that timed out.
  * Owns:     borrows the runtime until it returns.
  * Suspends: never a task: it blocks the calling thread, which must not be a worker, until the last
  *           task has ended, or `until`.

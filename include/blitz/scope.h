@@ -7,7 +7,8 @@
  *         blitz_scope_spawn(&s, fetch, &page[i], NULL);
  *     int err = blitz_scope_close(&s);            // all have ended: page[] may go out of scope
  *
- * Closing waits for every task that was spawned into the scope. A task fails if its function returns a negative
+ * Closing waits for every task that was spawned into the scope, and for the drop functions of its task-local values
+ * (blitz/local.h). A task fails if its function returns a negative
  * number. The first task that fails cancels the others, and closing returns its error. A deadline, a token (below),
  * blitz_scope_cancel() and a cancel of the closing task also cancel all tasks. In each case closing returns when
  * all tasks have ended, and not before.
@@ -144,7 +145,7 @@ BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_token_wait(blitz_token *t, bli
 /* blitz_token_wait() as a future, to be awaited or raced against. */
 typedef struct blitz_token_future {
     blitz_future future; /* to be awaited */
-    void *inside[5];
+    void *inside[8];
 } blitz_token_future;
 
 /*

@@ -42,6 +42,7 @@
 #ifndef BLITZ_SELECT_H
 #define BLITZ_SELECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "blitz/api.h"
@@ -146,40 +147,62 @@ static inline blitz_select_case blitz_case_future(blitz_future *f)
 
 /* ---- the statement ---- */
 
-/* The state of a select statement between its two passes. In the first pass the cases register; in the second the
- * chosen case runs its block. Not for users. */
+/* A select statement goes through its cases twice. In the first pass the cases register; in the second the chosen case
+ * runs its block. The cases are seen by the library, the passes are not: the compiler keeps those in registers. Not for
+ * users. */
 typedef struct blitz_selection_ {
-    unsigned pass, at, count, how;
-    int chosen;
-    int *error[BLITZ_SELECT_MAX];
+    unsigned count, how;
+    bool has_future;
     blitz_deadline until;
     blitz_select_case cases[BLITZ_SELECT_MAX];
 } blitz_selection_;
+typedef struct blitz_passes_ {
+    unsigned pass, at;
+    int chosen;
+} blitz_passes_;
 
-BLITZ_API BLITZ_SUSPENDS int blitz_selection_next_(blitz_selection_ *s);
+BLITZ_API BLITZ_SUSPENDS int blitz_selection_wait_(blitz_selection_ *s);
 BLITZ_API void blitz_selection_full_(void);
 
 static inline blitz_selection_ *blitz_selection_begin_(blitz_selection_ *s, unsigned how,
                                                        blitz_deadline until)
 {
-    s->pass = 0;
     s->count = 0;
     s->how = how;
+    s->has_future = false;
     s->until = until;
     return s;
 }
+static inline int blitz_selection_pass_(blitz_selection_ *s, blitz_passes_ *p)
+{
+    if (p->pass == 1)
+        p->chosen = blitz_selection_wait_(s);
+    p->at = 0;
+    return p->pass++ < 2;
+}
 static inline int blitz_selection_add_(blitz_selection_ *s, blitz_select_kind kind, void *of,
-                                       void *value, blitz_deadline until, int *error)
+                                       void *value, blitz_deadline until)
 {
     blitz_select_case *x = &s->cases[s->count];
     if (s->count == BLITZ_SELECT_MAX)
         blitz_selection_full_();
+    s->count++;
     x->kind = kind;
     x->of = of;
     x->value = value;
-    x->until = until;
-    s->error[s->count++] = error;
+    if (kind == BLITZ_SELECT_TIME)
+        x->until = until;
+    if (kind == BLITZ_SELECT_FUTURE)
+        s->has_future = true;
     return 0;
+}
+static inline int blitz_selection_is_(const blitz_selection_ *s, blitz_passes_ *p, int *error)
+{
+    if (p->chosen != (int)p->at++)
+        return 0;
+    if (error != NULL)
+        *error = s->cases[p->chosen].error;
+    return 1;
 }
 static inline int blitz_selection_now_(blitz_selection_ *s)
 {
@@ -195,18 +218,15 @@ static inline blitz_future *blitz_future_of_(blitz_future *f)
 {
     return f;
 }
-static inline int blitz_selection_is_(blitz_selection_ *s)
-{
-    return s->chosen == (int)s->at++;
-}
-
-#define BLITZ_SELECT_HOW_(how, until)                                                          \
-    for (blitz_selection_ blitz_s_, *blitz_p_ = blitz_selection_begin_(&blitz_s_, how, until); \
-         blitz_selection_next_(blitz_p_);)
-#define BLITZ_ON_(kind, of, value, until, error)                                                \
-    if (blitz_p_->pass == 1                                                                     \
-            ? blitz_selection_add_(blitz_p_, kind, (void *)(of), (void *)(value), until, error) \
-            : blitz_selection_is_(blitz_p_))
+/* Two loops, because one cannot declare both. A `break` ends the inner loop, and the outer one ends with it. */
+#define BLITZ_SELECT_HOW_(how, until)                                                            \
+    for (blitz_selection_ blitz_s_, *blitz_s_p_ = blitz_selection_begin_(&blitz_s_, how, until); \
+         blitz_s_p_ != NULL; blitz_s_p_ = NULL)                                                  \
+        for (blitz_passes_ blitz_p_ = {0, 0, 0}; blitz_selection_pass_(&blitz_s_, &blitz_p_);)
+#define BLITZ_ON_(kind, of, value, until, error)                                          \
+    if (blitz_p_.pass == 1                                                                \
+            ? blitz_selection_add_(&blitz_s_, kind, (void *)(of), (void *)(value), until) \
+            : blitz_selection_is_(&blitz_s_, &blitz_p_, error))
 
 #define blitz_select(until) BLITZ_SELECT_HOW_(BLITZ_SELECT_FAIR, until)
 #define blitz_select_biased(until) BLITZ_SELECT_HOW_(BLITZ_SELECT_BIASED, until)
@@ -219,11 +239,11 @@ static inline int blitz_selection_is_(blitz_selection_ *s)
     BLITZ_ON_(BLITZ_SELECT_FUTURE, blitz_future_of_(f), NULL, BLITZ_FOREVER, (int *)0)
 /* Runs if no case is ready; the select does not wait. */
 #define blitz_otherwise \
-    if (blitz_p_->pass == 1 ? blitz_selection_now_(blitz_p_) : blitz_p_->chosen == -EAGAIN)
+    if (blitz_p_.pass == 1 ? blitz_selection_now_(&blitz_s_) : blitz_p_.chosen == -EAGAIN)
 /* Runs if the deadline has passed. */
-#define blitz_on_timeout if (blitz_p_->pass == 2 && blitz_p_->chosen == -ETIMEDOUT)
+#define blitz_on_timeout if (blitz_p_.pass == 2 && blitz_p_.chosen == -ETIMEDOUT)
 /* Runs if the task was cancelled. */
-#define blitz_on_cancel if (blitz_p_->pass == 2 && blitz_p_->chosen == -ECANCELED)
+#define blitz_on_cancel if (blitz_p_.pass == 2 && blitz_p_.chosen == -ECANCELED)
 
 BLITZ_END_DECLS
 

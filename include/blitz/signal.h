@@ -61,8 +61,8 @@ typedef struct blitz_signal_event {
  * Listen to `count` signals. opts may be NULL.
  * Owns:     copies the list. The listener is the caller's; give it up with blitz_signal_unref().
  * Suspends: never. Call from any thread.
- * Returns:  0; -EINVAL (no signal, one that may not be listened to, or no number of a signal), -ENOMEM, -EAGAIN (no
- *           thread), -EOPNOTSUPP (in the child of a fork). *out is written only on 0.
+ * Returns:  0; -EINVAL (no signal, the same one twice, one that may not be listened to, or no number of a signal), -ENOMEM,
+ *           -EAGAIN (no thread), -EOPNOTSUPP (in the child of a fork). *out is written only on 0.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_signal_listen(const int *signals, size_t count,
                                                  const blitz_signal_opts *opts, blitz_signal **out);

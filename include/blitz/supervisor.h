@@ -11,12 +11,17 @@
  *
  * A supervisor starts its children in order and ends them in reverse order. It is linked to each. When a child ends, its restart
  * type says whether it is started again, and the strategy says which others are. A supervisor that restarts too often within a
- * period gives up: it ends its children and itself, and its own supervisor sees that. So supervisors form trees.
+ * period gives up: it ends its children and itself, and its own supervisor sees that. A child may be a supervisor itself, so
+ * supervisors form trees.
+ *
+ * A supervisor ends after its children, whatever ends it. One that is killed kills them. One that was started with
+ * blitz_actor_opts.link ends when the actor that has started it fails; it drops other exit signals.
  */
 #ifndef BLITZ_SUPERVISOR_H
 #define BLITZ_SUPERVISOR_H
 
 #include "blitz/actor.h"
+#include "blitz/dump.h"
 
 BLITZ_BEGIN_DECLS
 
@@ -35,19 +40,26 @@ typedef enum blitz_restart {
 
 /* A child. A zero field means the default. */
 typedef struct blitz_child_spec {
-    const char
-        *id; /* its name within the supervisor; copied; unique, unless the supervisor is dynamic */
-    const blitz_behaviour *behaviour; /* outlives the supervisor */
-    const void *state;                /* copied: each start begins with it; NULL: zeroes */
-    const char *name;                 /* registered at each start; copied; NULL: none */
+    const char *
+        id; /* its name within the supervisor, shorter than BLITZ_NAME_BYTES_MAX; copied; unique, unless the supervisor is dynamic */
+    const blitz_behaviour *behaviour; /* outlives the supervisor; NULL: the child is a supervisor */
+    /* The plan of a child that is a supervisor. It outlives the parent, with all that it points to; or NULL. */
+    const struct blitz_supervisor_plan *supervisor;
+    const void *state; /* copied: each start begins with it; NULL: zeroes */
+    const char *name;  /* registered at each start; copied; NULL: none */
     blitz_restart restart;
-    blitz_duration shutdown; /* from the request to end until the kill; 0: 5 s */
+    blitz_duration
+        shutdown; /* from the request to end until the kill; 0: 5 s, of a supervisor for ever */
 } blitz_child_spec;
 
 typedef struct blitz_supervisor_plan {
     blitz_strategy strategy;
     unsigned intensity;    /* restarts within `period` that are not too many; 0: 5; at most 1000 */
     blitz_duration period; /* 0: 10 s */
+    /* The pause before a restart. It doubles while a child fails within `period` after the last one. 0: none. All children that the
+     * strategy restarts wait for its end, except those that are ended or started by hand meanwhile */
+    blitz_duration backoff;
+    blitz_duration backoff_max;       /* the longest pause; 0: 30 s */
     const blitz_child_spec *children; /* started in this order; copied */
     size_t child_count;
 } blitz_supervisor_plan;
@@ -66,19 +78,22 @@ BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_plan 
 /*
  * Add a child and start it.
  * Owns:     copies *child. *out is written on 0; NULL: not wanted.
- * Suspends: until the supervisor has answered; a cancel does not end it. Call from anywhere but the supervisor's own children's
- *           `exit`.
- * Returns:  0, -EEXIST (there is a child with that id), -EINVAL, -ENOMEM, -ESRCH (no such supervisor).
+ * Suspends: until the supervisor has answered, or until a cancel. Call from anywhere. A child that waits here when its supervisor
+ *           ends it is killed at its `shutdown` deadline: do not call it from the `exit` of a child.
+ * Returns:  0, -EEXIST (there is a child with that id), -EINVAL (a bad child), -ENOMEM, -ESRCH (no such supervisor), -EOPNOTSUPP (it
+ *           is no supervisor), -EAGAIN (its mailbox is full, or the limit on tasks), -ESHUTDOWN, -ECANCELED (the supervisor may still
+ *           do it).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_start(blitz_actor_id supervisor,
                                                     const blitz_child_spec *child,
                                                     blitz_actor_id *out);
 
 /*
- * End a child, without a restart. It is kept, and can be restarted; a temporary or dynamic one is forgotten.
+ * End a child, without a restart. It is kept, and can be restarted; a temporary or dynamic one is forgotten. A child that calls it
+ * for itself gets its answer first, and ends when its handler returns.
  * Owns:     borrows the id until return.
  * Suspends: as blitz_supervisor_start().
- * Returns:  0, -ENOENT (no such child), -ESRCH (no such supervisor).
+ * Returns:  0, -ENOENT (no such child), and as blitz_supervisor_start().
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_terminate(blitz_actor_id supervisor, const char *id);
 
@@ -86,7 +101,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_terminate(blitz_actor_id superviso
  * Start a child again that was ended by blitz_supervisor_terminate(), or that ended without a restart.
  * Owns:     borrows the id until return.
  * Suspends: as blitz_supervisor_start().
- * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), -ENOMEM, -ESRCH (no such supervisor).
+ * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), and as blitz_supervisor_start().
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_restart(blitz_actor_id supervisor, const char *id);
 
@@ -94,7 +109,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_restart(blitz_actor_id supervisor,
  * Forget a child that does not run.
  * Owns:     borrows the id until return.
  * Suspends: as blitz_supervisor_start().
- * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), -ESRCH (no such supervisor).
+ * Returns:  0, -EBUSY (it runs), -ENOENT (no such child), and as blitz_supervisor_start().
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_forget(blitz_actor_id supervisor, const char *id);
 
@@ -102,7 +117,7 @@ BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_forget(blitz_actor_id supervisor, 
  * Find a child.
  * Owns:     borrows the id until return. *out is written on 0.
  * Suspends: as blitz_supervisor_start().
- * Returns:  0 (the id is zeroed if the child does not run), -ENOENT (no such child), -ESRCH (no such supervisor).
+ * Returns:  0 (the id is zeroed if the child does not run), -ENOENT (no such child), and as blitz_supervisor_start().
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_which(blitz_actor_id supervisor, const char *id,
                                                     blitz_actor_id *out);
@@ -116,10 +131,27 @@ typedef struct blitz_supervisor_counts {
  * Count the children.
  * Owns:     *out is written on 0.
  * Suspends: as blitz_supervisor_start().
- * Returns:  0, -ESRCH (no such supervisor).
+ * Returns:  0, and as blitz_supervisor_start().
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_count(blitz_actor_id supervisor,
                                                     blitz_supervisor_counts *out);
+
+/*
+ * Print a supervisor, its children, and theirs if they are supervisors.
+ *
+ *     supervisor one_for_one, 2 restarts
+ *       store: "store" 12.3, idle, 0 messages, permanent
+ *       pool: "supervisor" 16.1, waiting, 1 messages, permanent
+ *         supervisor dynamic, 0 restarts
+ *           worker: does not run, transient
+ *
+ * Owns:     borrows `ctx` until return. `print` gets each line as in blitz/dump.h, and must not call a supervisor. It runs in the
+ *           supervisors.
+ * Suspends: until the supervisors have answered; a cancel does not end it. Call from anywhere but an actor below the supervisor.
+ * Returns:  0, -EINVAL (no `print`), -ESRCH (no such supervisor), or the negative number that `print` has returned.
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_print(blitz_actor_id supervisor, blitz_dump_fn print,
+                                                    void *ctx);
 
 BLITZ_END_DECLS
 

@@ -58,8 +58,23 @@ typedef struct blitz_spawn_opts {
     void (*drop_result)(void *value, void *ctx);
     /* Called for the state of a stackless task at its end; or NULL. */
     void (*drop_state)(void *value, void *ctx);
-    void *ctx; /* passed to both functions */
+    void *ctx;     /* passed to both functions */
+    bool inherits; /* begin with copies of the caller's inherited values: blitz/local.h */
 } blitz_spawn_opts;
+
+/*
+ * The place in the source, as a string: "server.c:120". As the name of a task, it says in dumps, traces and messages where the
+ * task was spawned. It is a constant, and costs a spawn no more than any other name. Old compilers know only the whole path.
+ *
+ *     blitz_spawn_opts opts = {.name = BLITZ_HERE};
+ */
+#if defined(__FILE_NAME__)
+#define BLITZ_HERE __FILE_NAME__ ":" BLITZ_HERE_LINE_(__LINE__)
+#else
+#define BLITZ_HERE __FILE__ ":" BLITZ_HERE_LINE_(__LINE__)
+#endif
+#define BLITZ_HERE_LINE_(line) BLITZ_HERE_TEXT_(line)
+#define BLITZ_HERE_TEXT_(line) #line
 
 /* Proc n, from 0 to the runtime's procs - 1. Only the first run is on that proc: after a wait the task continues
  * on any proc. If that proc has no thread and gets none, or runs one task for a second and cannot be taken from it (no

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "blitz/api.h"
+#include "blitz/closed_future.h"
 #include "blitz/future.h"
 #include "blitz/time.h"
 
@@ -74,6 +75,40 @@ BLITZ_API BLITZ_MUST_USE int blitz_watch_send_if_version(blitz_watch *w, const v
  * Suspends: never. Call from any thread.
  */
 BLITZ_API void blitz_watch_close(blitz_watch *w);
+
+/*
+ * Count a receiver, so that senders can tell whether any is left; or count one less. A receiver that is not counted
+ * receives as well.
+ * Owns:     add: one more receiver, which holds a reference; drop: one less, and its reference.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_watch_receiver_add(blitz_watch *w);
+BLITZ_API void blitz_watch_receiver_drop(blitz_watch *w);
+
+/*
+ * Return the number of counted receivers. It may be out of date at once.
+ * Owns:     borrows w.
+ * Suspends: never. Call from any thread.
+ * Returns:  the number.
+ */
+BLITZ_API size_t blitz_watch_receivers(blitz_watch *w);
+
+/*
+ * Wait until no counted receiver is left, or the watch is closed. For a sender that wants to stop when it is not read.
+ * Later a receiver may be counted again.
+ * Owns:     borrows w until it returns.
+ * Suspends: until then, the deadline or a cancel. Call from anywhere.
+ * Returns:  0, -ETIMEDOUT, -ECANCELED. It is 0 at once if no receiver was counted yet.
+ */
+BLITZ_API BLITZ_SUSPENDS BLITZ_MUST_USE int blitz_watch_wait_closed(blitz_watch *w,
+                                                                    blitz_deadline until);
+
+/*
+ * Make a future of blitz_watch_wait_closed(). blitz/closed_future.h has an example.
+ * Owns:     borrows w until the future is ready or cancelled.
+ * Suspends: never. Call from any thread.
+ */
+BLITZ_API void blitz_watch_wait_closed_future_init(blitz_closed_future *f, blitz_watch *w);
 
 /*
  * Read the current value.

@@ -30,15 +30,16 @@ BLITZ_BEGIN_DECLS
 BLITZ_API BLITZ_SUSPENDS BLITZ_COLD_ void blitz_poll_slow_(void);
 
 /* The body of BLITZ_POLL(). Not for programs. */
-static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
+static inline BLITZ_WHOLE_ int blitz_poll_is_due_(void)
 {
     struct blitz_worker_ *w = blitz_worker_();
-    if (w == NULL)
-        return;
-    if (BLITZ_LIKELY_(BLITZ_PEEK_(&w->asked_) == 0 &&
-                      (w->newest_ == 0 || BLITZ_PEEK_(&w->attention_) == 0)))
-        return;
-    blitz_poll_slow_();
+    return w != NULL && !BLITZ_LIKELY_(BLITZ_PEEK_(&w->asked_) == 0 &&
+                                       (w->newest_ == 0 || BLITZ_PEEK_(&w->attention_) == 0));
+}
+static inline BLITZ_WHOLE_ BLITZ_SUSPENDS void blitz_poll_(void)
+{
+    if (!BLITZ_LIKELY_(!blitz_poll_is_due_()))
+        blitz_poll_slow_();
 }
 
 /*

@@ -15,17 +15,44 @@
  * So there is exactly one DOWN for a monitor. None is lost: B's entry exists until it is sent, or the request is refused and A
  * makes the DOWN itself. A second one finds no ref.
  *
+ * A task that receives has the relations of its porter (receive.c), the actor behind its id. So there are two that change
+ * that list, the porter and the task, and they take the lock of the porter's header. The task changes it only while the
+ * porter lives. A DOWN or an exit goes through the inbox of the task. The entry stays until the task receives the message, so that
+ * an unlink or a demonitor before that drops it.
+ *
+ * A link with an actor of another node has an entry here, and one in the node (node/relations.c). The end of the actor tells the
+ * other side itself, because the node may hear of a link when its actor is dead and its reason forgotten.
+ *
+ * A reply token that an actor keeps is in its list as well, so that its end answers the call. The answer does not remove the entry: any
+ * thread may give it. So the actor looks for entries that are answered when their number has doubled since it last looked. The
+ * newest entry has both numbers.
+ *
+ * A request that the other has not heard yet is withdrawn instead (hearing.h): the other drops it. So an entry that an actor has
+ * made by a request has a pointer to it.
+ *
  * Rejected: a lock for each pair (an actor's end would take the locks of all its relations); a table of relations for each
  * runtime (a lock that all actors share).
  *
- * I1  An entry in a list is the list owner's alone.
+ * I1  An entry in a list is the list owner's alone; that of a porter also its task's.
  * I2  Whatever is sent to a dead actor is answered by its death, or by the sender: bz_signal_send() says which.
+ * I3  The list of a porter is guarded by task.lock. Its task looks at the generation under that lock, and holds a reference, so that
+ *     the memory is not another actor's.
+ * I4  An entry of a porter that a message in the inbox tells of is taken by the task, with the message.
+ * I5  A handler that hears a signal may be killed in it, as in a message: no other one runs after it.
+ * I6  While an entry of a living actor is in its list, the request that it points to exists: the other frees a request only when
+ *     it hears that the entry is gone, and otherwise sends it back. An actor that is linked again forgets the pointer, because
+ *     the second request frees the first. Entries of tasks have none: their ids may end meanwhile. If the other is refused because
+ *     the actor has ended, it frees the request, and has acquired the actor's last look (mailbox.h [H]).
  */
 #include <errno.h>
 #include <string.h>
 
 #include "actor/actors.h"
+#include "actor/far.h"
+#include "actor/relating.h"
 #include "life/handle.h"
+
+enum { OWED_FEW = 32 }; /* kept tokens that are not looked at */
 
 /* ---- signals ---- */
 
@@ -34,21 +61,47 @@ struct bz_signal *bz_signal_new(struct bz_runtime *rt, enum bz_signal_kind kind)
     struct bz_signal *s = bz_letter_alloc(rt, sizeof *s);
     if (s == NULL)
         return NULL;
-    memset(s, 0, sizeof *s);
-    s->kind = kind;
+    s->kind = kind; /* field by field: the text of the reason is long, and most signals have none */
+    s->peer_index = s->peer_generation = 0;
+    s->ref = 0;
+    s->its = NULL;
+    bz_hearing_init(&s->hearing);
+    s->reason.kind = BLITZ_EXIT_NORMAL;
+    s->reason.code = 0;
+    s->reason.text[0] = '\0';
     return s;
 }
 
 bool bz_signal_send(struct bz_runtime *rt, uint32_t index, uint32_t generation, struct bz_signal *s)
 {
     struct bz_task *t = bz_slot_at(&rt->tasks.slots, index);
-    if (t == NULL || !bz_mailbox_is_for(&bz_actor_of(t)->box, generation))
+    if (t == NULL || !bz_mailbox_takes_signals(&bz_actor_of(t)->box, generation))
         return false;
     s->generation = generation;
-    if (!bz_mailbox_signal(&bz_actor_of(t)->box, &s->link))
+    bool is_first;
+    if (!bz_mailbox_signal(&bz_actor_of(t)->box, &s->link, &is_first))
         return false;
-    bz_actor_ring(bz_actor_of(t));
+    if (is_first || bz_is_plain(rt))
+        bz_actor_ring(bz_actor_of(t));
     return true;
+}
+
+struct bz_signal *bz_signal_new_far(struct bz_runtime *rt, enum bz_signal_kind kind,
+                                    blitz_actor_id far)
+{
+    struct bz_signal *s = bz_signal_new(rt, kind);
+    if (s == NULL)
+        return NULL;
+    s->peer_index = far.index;
+    s->peer_generation = far.generation;
+    s->far_node = far.node;
+    s->far_creation = far.creation;
+    return s;
+}
+
+static bool is_far(const struct bz_signal *s)
+{
+    return s->kind >= BZ_SIGNAL_FAR_LINK;
 }
 
 /* Send it, or free it if there is no such actor. */
@@ -59,40 +112,78 @@ static void send_or_free(struct bz_runtime *rt, uint32_t index, uint32_t generat
         bz_letter_free(rt, s);
 }
 
-/* The sender of a signal, when it is an actor. */
-static void sign(struct bz_signal *s, struct bz_actor *me)
+/* ---- lists ---- */
+
+/* I3. Returns whether it was locked, for unlock_list(). */
+static bool lock_list(struct bz_actor *a)
 {
-    s->peer_index = me->task.slot.index;
-    s->peer_generation = bz_actor_generation(me);
+    if (BZ_LIKELY(!bz_actor_is_porter(a)))
+        return false;
+    bz_lock_take(&a->task.lock, a->task.rt->os);
+    return true;
 }
 
-/* ---- lists ---- */
+static void unlock_list(struct bz_actor *a, bool is_locked)
+{
+    if (BZ_UNLIKELY(is_locked))
+        bz_lock_drop(&a->task.lock, a->task.rt->os);
+}
 
 static void add(struct bz_actor *a, struct bz_signal *s)
 {
+    bool is_locked = lock_list(a);
     s->next = a->relations;
     a->relations = s;
+    unlock_list(a, is_locked);
 }
 
 static bool is_match(const struct bz_signal *s, uint32_t kind, uint32_t index, uint32_t generation,
                      uint64_t ref)
 {
     return s->kind == kind && s->ref == ref &&
-           (kind == BZ_SIGNAL_WATCHES ||
+           (kind == BZ_SIGNAL_WATCHES || kind == BZ_SIGNAL_FAR_WATCHES ||
             (s->peer_index == index && s->peer_generation == generation));
 }
 
-/* Take an entry out of the list; NULL if there is none. Of a WATCHES entry the ref alone counts. */
+/* The place of an entry in the list; at its end if there is none. Of a WATCHES entry the ref alone counts. */
+static struct bz_signal **find(struct bz_actor *a, uint32_t kind, uint32_t index,
+                               uint32_t generation, uint64_t ref)
+{
+    struct bz_signal **at = &a->relations;
+    while (*at != NULL && !is_match(*at, kind, index, generation, ref))
+        at = &(*at)->next;
+    return at;
+}
+
+/* The place of a link with an actor of another node; at the end of the list if there is none. */
+static struct bz_signal **find_far_link(struct bz_actor *a, blitz_actor_id far)
+{
+    struct bz_signal **at = &a->relations;
+    while (*at != NULL && !(is_match(*at, BZ_SIGNAL_FAR_LINK, far.index, far.generation, 0) &&
+                            (*at)->far_node == far.node && (*at)->far_creation == far.creation))
+        at = &(*at)->next;
+    return at;
+}
+
+/* Take an entry out of the list; NULL if there is none. */
 static struct bz_signal *take(struct bz_actor *a, uint32_t kind, uint32_t index,
                               uint32_t generation, uint64_t ref)
 {
-    for (struct bz_signal **at = &a->relations; *at != NULL; at = &(*at)->next)
-        if (is_match(*at, kind, index, generation, ref)) {
-            struct bz_signal *s = *at;
-            *at = s->next;
-            return s;
-        }
-    return NULL;
+    bool is_locked = lock_list(a);
+    struct bz_signal **at = find(a, kind, index, generation, ref), *s = *at;
+    if (s != NULL)
+        *at = s->next;
+    unlock_list(a, is_locked);
+    return s;
+}
+
+static bool has(struct bz_actor *a, uint32_t kind, uint32_t index, uint32_t generation,
+                uint64_t ref)
+{
+    bool is_locked = lock_list(a);
+    bool is_there = *find(a, kind, index, generation, ref) != NULL;
+    unlock_list(a, is_locked);
+    return is_there;
 }
 
 static void remove_and_free(struct bz_actor *a, uint32_t kind, uint32_t index, uint32_t generation,
@@ -103,16 +194,43 @@ static void remove_and_free(struct bz_actor *a, uint32_t kind, uint32_t index, u
         bz_letter_free(a->task.rt, s);
 }
 
-bool bz_relations_owe(struct bz_actor *a, blitz_reply_to to)
+static blitz_actor_id far_of(const struct bz_signal *s)
 {
-    struct bz_signal *s = bz_signal_new(a->task.rt, BZ_SIGNAL_OWES);
-    if (s == NULL)
-        return false;
-    s->peer_index = to.index;
-    s->peer_generation = to.creation;
-    s->ref = to.generation;
-    add(a, s);
-    return true;
+    return (blitz_actor_id){s->peer_index, s->peer_generation, s->far_node, s->far_creation};
+}
+
+/* True if there was such a link. It is removed. */
+static bool remove_far_link(struct bz_actor *a, blitz_actor_id far)
+{
+    bool is_locked = lock_list(a);
+    struct bz_signal **at = find_far_link(a, far), *s = *at;
+    if (s != NULL)
+        *at = s->next;
+    unlock_list(a, is_locked);
+    if (s != NULL)
+        bz_letter_free(a->task.rt, s);
+    return s != NULL;
+}
+
+static bool has_far_link(struct bz_actor *a, blitz_actor_id far)
+{
+    bool is_locked = lock_list(a);
+    bool is_there = *find_far_link(a, far) != NULL;
+    unlock_list(a, is_locked);
+    return is_there;
+}
+
+static void forget_name(struct bz_actor *a, const char *text)
+{
+    bool is_locked = lock_list(a);
+    struct bz_signal **at = &a->relations, *s;
+    while ((s = *at) != NULL && (s->kind != BZ_SIGNAL_NAME || strcmp(s->reason.text, text) != 0))
+        at = &s->next;
+    if (s != NULL)
+        *at = s->next;
+    unlock_list(a, is_locked);
+    if (s != NULL)
+        bz_letter_free(a->task.rt, s);
 }
 
 void bz_relations_take_reason(struct bz_actor *a, blitz_exit_reason *why)
@@ -130,7 +248,9 @@ void bz_relations_take_reason(struct bz_actor *a, blitz_exit_reason *why)
 static int tell(struct bz_actor *a, uint32_t what, const struct bz_signal *s)
 {
     blitz_down down = {.ref = s->ref,
-                       .who = bz_actor_id_make(a->task.rt, s->peer_index, s->peer_generation),
+                       .who = is_far(s)
+                                  ? far_of(s)
+                                  : bz_actor_id_make(a->task.rt, s->peer_index, s->peer_generation),
                        .reason = s->reason};
     blitz_msg m = {.what = what, .size = sizeof down, .data = &down, .from = down.who};
     return bz_actor_handle(a, &m);
@@ -139,6 +259,8 @@ static int tell(struct bz_actor *a, uint32_t what, const struct bz_signal *s)
 /* The result of a handler as a verdict. */
 static bool goes_on(struct bz_actor *a, int rc, blitz_exit_reason *why)
 {
+    if (rc == 0 && BZ_UNLIKELY(a->task.slot.flags & BZ_ACTOR_HEAP) && !bz_actor_tidy(a))
+        rc = blitz_actor_fail(-ENOMEM, "no_memory");
     if (rc == 0)
         return true;
     *why = (blitz_exit_reason){.kind = rc < 0 ? BLITZ_EXIT_ERROR : BLITZ_EXIT_NORMAL,
@@ -151,7 +273,7 @@ static bool goes_on(struct bz_actor *a, int rc, blitz_exit_reason *why)
 /* An exit signal. False: the actor ends of it. */
 static bool hear_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
 {
-    if (a->task.slot.flags & BZ_ACTOR_TRAPS)
+    if (bz_mailbox_is_trapping(&a->box))
         return goes_on(a, tell(a, BLITZ_MSG_EXIT, s), why);
     *why = s->reason;
     return s->reason.kind == BLITZ_EXIT_NORMAL;
@@ -159,6 +281,9 @@ static bool hear_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason
 
 static bool hear_link_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
 {
+    if (bz_actor_is_porter(a) && bz_mailbox_is_trapping(&a->box))
+        return !has(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0) ||
+               goes_on(a, tell(a, BZ_MSG_LINK_EXIT, s), why); /* I4 */
     struct bz_signal *mine = take(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0);
     if (mine == NULL)
         return true; /* it was unlinked */
@@ -168,6 +293,9 @@ static bool hear_link_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_r
 
 static bool hear_down(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
 {
+    if (bz_actor_is_porter(a))
+        return !has(a, BZ_SIGNAL_WATCHES, 0, 0, s->ref) ||
+               goes_on(a, tell(a, BLITZ_MSG_DOWN, s), why); /* I4 */
     struct bz_signal *mine = take(a, BZ_SIGNAL_WATCHES, 0, 0, s->ref);
     if (mine == NULL)
         return true; /* it was demonitored, or told before */
@@ -175,20 +303,68 @@ static bool hear_down(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason
     return goes_on(a, tell(a, BLITZ_MSG_DOWN, s), why);
 }
 
+/* The same for actors of other nodes. */
+static bool hear_far_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
+{
+    if (bz_actor_is_porter(a) && bz_mailbox_is_trapping(&a->box))
+        return !has_far_link(a, far_of(s)) ||
+               goes_on(a, tell(a, BZ_MSG_LINK_EXIT, s), why); /* I4 */
+    return !remove_far_link(a, far_of(s)) || hear_exit(a, s, why);
+}
+
+static bool hear_far_down(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
+{
+    if (bz_actor_is_porter(a))
+        return !has(a, BZ_SIGNAL_FAR_WATCHES, 0, 0, s->ref) ||
+               goes_on(a, tell(a, BLITZ_MSG_DOWN, s), why); /* I4 */
+    struct bz_signal *mine = take(a, BZ_SIGNAL_FAR_WATCHES, 0, 0, s->ref);
+    if (mine == NULL)
+        return true; /* it was demonitored, or told before */
+    bz_letter_free(a->task.rt, mine);
+    return goes_on(a, tell(a, BLITZ_MSG_DOWN, s), why);
+}
+
+/* True if the signal asks for an answer at the end of its receiver. */
+static bool is_kept(const struct bz_signal *s)
+{
+    return s->kind == BZ_SIGNAL_FAR_LINK || s->kind == BZ_SIGNAL_LINK ||
+           s->kind == BZ_SIGNAL_MONITOR || s->kind == BZ_SIGNAL_AWAIT ||
+           s->kind == BZ_SIGNAL_NAME || s->kind == BZ_SIGNAL_GROUP;
+}
+
+/* Such a request: it becomes an entry, or is withdrawn. A link is there once for each peer. */
+static void keep(struct bz_actor *a, struct bz_signal *s)
+{
+    if (!bz_hearing_try_hear(&s->hearing)) {
+        bz_letter_free(a->task.rt, s);
+        return;
+    }
+    if (s->kind == BZ_SIGNAL_LINK)
+        remove_and_free(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0);
+    else if (s->kind == BZ_SIGNAL_FAR_LINK)
+        (void)remove_far_link(a, far_of(s));
+    add(a, s);
+}
+
 /* Handle one signal and free it, unless it is kept as a relation. False: the actor ends of it. */
 static bool hear(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
 {
     bool lives = true;
     switch ((enum bz_signal_kind)s->kind) {
-    case BZ_SIGNAL_LINK: /* once for each peer */
-        remove_and_free(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0);
-        add(a, s);
-        return true;
+    case BZ_SIGNAL_LINK:
     case BZ_SIGNAL_MONITOR:
     case BZ_SIGNAL_AWAIT:
     case BZ_SIGNAL_NAME:
-        add(a, s);
+    case BZ_SIGNAL_GROUP:
+    case BZ_SIGNAL_FAR_LINK:
+        keep(a, s);
         return true;
+    case BZ_SIGNAL_UNNAME:
+        forget_name(a, s->reason.text);
+        break;
+    case BZ_SIGNAL_UNGROUP:
+        remove_and_free(a, BZ_SIGNAL_GROUP, 0, 0, s->ref);
+        break;
     case BZ_SIGNAL_UNLINK:
         remove_and_free(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0);
         break;
@@ -205,11 +381,26 @@ static bool hear(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why
     case BZ_SIGNAL_DOWN:
         lives = hear_down(a, s, why);
         break;
+    case BZ_SIGNAL_UPGRADE:
+        return goes_on(a, s->ask->hear(a, s), why);
     case BZ_SIGNAL_STOP:
         *why = s->reason;
         lives = false;
         break;
+    case BZ_SIGNAL_FAR_UNLINK:
+        (void)remove_far_link(a, far_of(s));
+        break;
+    case BZ_SIGNAL_FAR_EXIT:
+        lives = hear_far_exit(a, s, why);
+        break;
+    case BZ_SIGNAL_FAR_ENDS:
+        lives = hear_exit(a, s, why);
+        break;
+    case BZ_SIGNAL_FAR_DOWN:
+        lives = hear_far_down(a, s, why);
+        break;
     case BZ_SIGNAL_WATCHES:
+    case BZ_SIGNAL_FAR_WATCHES:
     case BZ_SIGNAL_OWES:
     case BZ_SIGNAL_REASON:
         BZ_CHECK(0, "signal %u was sent", s->kind);
@@ -238,20 +429,13 @@ bool bz_signals_handle(struct bz_actor *a, struct bz_signal_link *s, struct bz_s
         s = bz_get(&s->next);
         if (signal->generation != bz_actor_generation(a)) {
             answer_for_the_dead(a, signal);
-        } else if (!hear(a, signal, why)) {
+        } else if (!hear(a, signal, why) || bz_word_is_cancelled(&a->task.word)) { /* I5 */
             *rest = s;
             return false;
         }
     }
     *rest = NULL;
     return true;
-}
-
-/* True if the signal asks for an answer at the end of its receiver. */
-static bool is_kept(const struct bz_signal *s)
-{
-    return s->kind == BZ_SIGNAL_LINK || s->kind == BZ_SIGNAL_MONITOR ||
-           s->kind == BZ_SIGNAL_AWAIT || s->kind == BZ_SIGNAL_NAME;
 }
 
 void bz_signals_bury(struct bz_actor *a, struct bz_signal_link *s)
@@ -261,12 +445,20 @@ void bz_signals_bury(struct bz_actor *a, struct bz_signal_link *s)
         blitz_exit_reason none;
         s = bz_get(&s->next);
         if (is_kept(signal))
-            add(a, signal);
+            keep(a, signal);
         else if (signal->kind == BZ_SIGNAL_UNLINK || signal->kind == BZ_SIGNAL_DEMONITOR)
             (void)hear(a, signal, &none);
+        else if (signal->kind == BZ_SIGNAL_UPGRADE)
+            signal->ask->bury(a->task.rt, signal);
         else
             bz_letter_free(a->task.rt, signal);
     }
+}
+
+/* A call that will not be answered by its keeper, which may be of another runtime than its caller. */
+static blitz_reply_to token_of(const struct bz_signal *s)
+{
+    return (blitz_reply_to){s->peer_index, (uint32_t)s->ref, s->peer_generation};
 }
 
 /* Tell one relation that the actor `index` has ended. The entry is sent or freed. */
@@ -290,11 +482,22 @@ static void end_one(struct bz_runtime *rt, uint32_t index, uint32_t generation, 
         bz_letter_free(rt, s);
         return;
     case BZ_SIGNAL_OWES:
-        bz_ticket_answer(rt, ticket, -ESRCH, NULL, 0);
+        (void)blitz_actor_reply_error(token_of(s), -ESRCH);
         bz_letter_free(rt, s);
         return;
     case BZ_SIGNAL_NAME:
         (void)bz_name_remove(rt, s->reason.text, index, generation);
+        bz_letter_free(rt, s);
+        return;
+    case BZ_SIGNAL_GROUP:
+        (void)bz_group_remove(rt, s->reason.text, index, generation);
+        bz_letter_free(rt, s);
+        return;
+    case BZ_SIGNAL_UPGRADE:
+        s->ask->bury(rt, s);
+        return;
+    case BZ_SIGNAL_FAR_LINK:
+        bz_far_ended(bz_actor_id_make(rt, index, generation), far_of(s), why);
         bz_letter_free(rt, s);
         return;
     default:
@@ -307,186 +510,226 @@ static void end_one(struct bz_runtime *rt, uint32_t index, uint32_t generation, 
     send_or_free(rt, to, to_generation, s);
 }
 
-void bz_relations_end(struct bz_actor *a, uint32_t generation, const blitz_exit_reason *why)
+/* End the relations that are names and groups, or all. */
+static void end_some(struct bz_actor *a, bool all, uint32_t generation,
+                     const blitz_exit_reason *why)
 {
-    struct bz_signal *s = a->relations;
-    a->relations = NULL;
-    for (struct bz_signal *next; s != NULL; s = next) {
-        next = s->next;
-        end_one(a->task.rt, a->task.slot.index, generation, s, why);
+    for (struct bz_signal **at = &a->relations, *s; (s = *at) != NULL;) {
+        if (all || s->kind == BZ_SIGNAL_NAME || s->kind == BZ_SIGNAL_GROUP) {
+            *at = s->next;
+            end_one(a->task.rt, a->task.slot.index, generation, s, why);
+        } else {
+            at = &s->next;
+        }
     }
 }
 
-/* ---- the calling actor ---- */
-
-/* Send a request to the other; if it is dead, the answer comes to the caller itself. */
-static void ask(struct bz_actor *me, blitz_actor_id other, struct bz_signal *s)
+void bz_relations_unname(struct bz_actor *a)
 {
-    static const blitz_exit_reason noproc = {.kind = BLITZ_EXIT_NOPROC};
-    sign(s, me);
-    if (other.node != 0 || other.creation != me->task.rt->creation ||
-        !bz_signal_send(me->task.rt, other.index, other.generation, s))
-        end_one(me->task.rt, other.index, other.generation, s, &noproc);
+    static const blitz_exit_reason none;
+    bool is_locked = lock_list(a);
+    end_some(a, false, bz_actor_generation(a), &none);
+    unlock_list(a, is_locked);
 }
 
-static struct bz_signal *new_for(struct bz_actor *me, enum bz_signal_kind kind,
-                                 blitz_actor_id other)
+/* An actor that is told of the end finds the names free, and no member in a group: also those that came late. */
+void bz_relations_end(struct bz_actor *a, uint32_t generation, const blitz_exit_reason *why,
+                      bool has_late)
 {
-    struct bz_signal *s = bz_signal_new(me->task.rt, kind);
-    if (s != NULL) {
-        s->peer_index = other.index;
-        s->peer_generation = other.generation;
+    unlock_list(a, lock_list(a)); /* a task that comes later finds the id dead: I3 */
+    if (a->relations == NULL)
+        return;
+    if (has_late)
+        end_some(a, false, generation, why);
+    end_some(a, true, generation, why);
+}
+
+/* ---- the caller: relating.c ---- */
+
+int bz_relating_begin(struct bz_relating *r)
+{
+    blitz_actor_id id;
+    r->a = bz_actor_self();
+    r->is_task = false;
+    if (r->a != NULL) {
+        r->generation = bz_actor_generation(r->a);
+        return 0;
     }
+    if (!bz_receiver_self(&id))
+        return -EINVAL;
+    r->a = bz_actor_find(id);
+    if (r->a == NULL || !bz_word_try_ref(&r->a->task.word))
+        return -ECANCELED;
+    r->is_task = true;
+    r->generation = id.generation;
+    if (bz_mailbox_is_for(&r->a->box, id.generation))
+        return 0;
+    bz_relating_end(r);
+    return -ECANCELED;
+}
+
+void bz_relating_end(struct bz_relating *r)
+{
+    if (r->is_task)
+        bz_task_unref(&r->a->task);
+}
+
+blitz_actor_id bz_relating_id(const struct bz_relating *r)
+{
+    return bz_actor_id_make(r->a->task.rt, r->a->task.slot.index, r->generation);
+}
+
+/* I3. Of an actor: true. */
+static bool lock_living(const struct bz_relating *r)
+{
+    if (!r->is_task)
+        return true;
+    bz_lock_take(&r->a->task.lock, r->a->task.rt->os);
+    if (bz_mailbox_is_for(&r->a->box, r->generation))
+        return true;
+    bz_lock_drop(&r->a->task.lock, r->a->task.rt->os);
+    return false;
+}
+
+static void unlock_living(const struct bz_relating *r)
+{
+    if (r->is_task)
+        bz_lock_drop(&r->a->task.lock, r->a->task.rt->os);
+}
+
+bool bz_relating_is_alive(const struct bz_relating *r)
+{
+    if (!lock_living(r))
+        return false;
+    unlock_living(r); /* the end of the id takes the lock before it tells: bz_relations_end() */
+    return true;
+}
+
+bool bz_relating_add(const struct bz_relating *r, struct bz_signal *s)
+{
+    if (!lock_living(r))
+        return false;
+    s->next = r->a->relations;
+    r->a->relations = s;
+    unlock_living(r);
+    return true;
+}
+
+static bool is_answered(const struct bz_signal *s)
+{
+    blitz_reply_to to = token_of(s);
+    struct bz_runtime *visited = bz_actor_visit(bz_actor_place_of(to));
+    struct bz_runtime *rt = bz_actor_runtime(bz_actor_place_of(to));
+    bool is_over = rt == NULL || !bz_ticket_is_open(rt, to);
+    bz_actor_leave(visited);
+    return is_over;
+}
+
+/* Free the kept tokens that are answered. Returns the number of the others. */
+static uint32_t forget_answered(struct bz_actor *a)
+{
+    uint32_t count = 0;
+    for (struct bz_signal **at = &a->relations, *s; (s = *at) != NULL;) {
+        if (s->kind == BZ_SIGNAL_OWES && is_answered(s)) {
+            *at = s->next;
+            bz_letter_free(a->task.rt, s);
+        } else {
+            count += s->kind == BZ_SIGNAL_OWES;
+            at = &s->next;
+        }
+    }
+    return count;
+}
+
+bool bz_relating_owe(const struct bz_relating *r, struct bz_signal *s)
+{
+    if (!lock_living(r))
+        return false;
+    const struct bz_signal *newest = r->a->relations;
+    while (newest != NULL && newest->kind != BZ_SIGNAL_OWES)
+        newest = newest->next;
+    uint32_t owed = newest != NULL ? newest->owed : 0;
+    s->owed_max = newest != NULL ? newest->owed_max : OWED_FEW;
+    if (owed >= s->owed_max) {
+        owed = forget_answered(r->a);
+        s->owed_max = 2 * owed > OWED_FEW ? 2 * owed : OWED_FEW;
+    }
+    s->owed = owed + 1;
+    s->next = r->a->relations;
+    r->a->relations = s;
+    unlock_living(r);
+    return true;
+}
+
+static struct bz_signal **find_of(struct bz_actor *a, uint32_t kind, blitz_actor_id peer,
+                                  uint64_t ref)
+{
+    return kind == BZ_SIGNAL_FAR_LINK ? find_far_link(a, peer)
+                                      : find(a, kind, peer.index, peer.generation, ref);
+}
+
+struct bz_signal *bz_relating_take(const struct bz_relating *r, uint32_t kind, blitz_actor_id peer,
+                                   uint64_t ref)
+{
+    if (!lock_living(r))
+        return NULL;
+    struct bz_signal **at = find_of(r->a, kind, peer, ref), *s = *at;
+    if (s != NULL)
+        *at = s->next;
+    unlock_living(r);
     return s;
 }
 
-int blitz_actor_link(blitz_actor_id other)
+void bz_relating_aim(const struct bz_relating *r, uint64_t ref, blitz_actor_id far)
 {
-    struct bz_actor *me = bz_actor_self();
-    if (me == NULL || blitz_actor_id_equal(other, bz_actor_id_of(me)))
-        return -EINVAL;
-    struct bz_signal *mine = new_for(me, BZ_SIGNAL_LINK, other);
-    struct bz_signal *its = new_for(me, BZ_SIGNAL_LINK, other);
-    if (mine == NULL || its == NULL) {
-        if (mine != NULL)
-            bz_letter_free(me->task.rt, mine);
-        if (its != NULL)
-            bz_letter_free(me->task.rt, its);
-        return -ENOMEM;
+    if (!lock_living(r))
+        return;
+    struct bz_signal *s = *find(r->a, BZ_SIGNAL_FAR_WATCHES, 0, 0, ref);
+    if (s != NULL) {
+        s->peer_index = far.index;
+        s->peer_generation = far.generation;
+        s->far_creation = far.creation;
     }
-    remove_and_free(me, BZ_SIGNAL_LINK, other.index, other.generation, 0);
-    add(me, mine);
-    ask(me, other, its);
-    return 0;
+    unlock_living(r);
 }
 
-int blitz_actor_unlink(blitz_actor_id other)
+bool bz_relating_has(const struct bz_relating *r, uint32_t kind, blitz_actor_id peer, uint64_t ref)
 {
-    struct bz_actor *me = bz_actor_self();
-    if (me == NULL)
-        return -EINVAL;
-    struct bz_signal *s = take(me, BZ_SIGNAL_LINK, other.index, other.generation, 0);
-    if (s == NULL)
-        return 0;
-    s->kind = BZ_SIGNAL_UNLINK;
-    sign(s, me);
-    send_or_free(me->task.rt, other.index, other.generation, s);
-    return 0;
-}
-
-bool blitz_actor_trap_exit(bool traps)
-{
-    struct bz_actor *me = bz_actor_self();
-    if (me == NULL)
+    if (!lock_living(r))
         return false;
-    bool was = me->task.slot.flags & BZ_ACTOR_TRAPS;
-    me->task.slot.flags &= ~(uint32_t)BZ_ACTOR_TRAPS;
-    me->task.slot.flags |= traps ? BZ_ACTOR_TRAPS : 0;
-    return was;
+    bool is_there = *find_of(r->a, kind, peer, ref) != NULL;
+    unlock_living(r);
+    return is_there;
 }
 
-int blitz_actor_monitor(blitz_actor_id other, uint64_t *ref)
+void bz_relating_ask(const struct bz_relating *r, blitz_actor_id other, struct bz_signal *s)
 {
-    struct bz_actor *me = bz_actor_self();
-    if (me == NULL || ref == NULL)
-        return -EINVAL;
-    struct bz_signal *mine = new_for(me, BZ_SIGNAL_WATCHES, other);
-    struct bz_signal *its = new_for(me, BZ_SIGNAL_MONITOR, other);
-    if (mine == NULL || its == NULL) {
-        if (mine != NULL)
-            bz_letter_free(me->task.rt, mine);
-        if (its != NULL)
-            bz_letter_free(me->task.rt, its);
-        return -ENOMEM;
-    }
-    /* relaxed: uniqueness is enough */
-    *ref = mine->ref = its->ref = bz_fetch_add_relaxed(&bz_actors_of(me->task.rt)->refs, 1) + 1;
-    add(me, mine);
-    ask(me, other, its);
-    return 0;
+    static const blitz_exit_reason noproc = {.kind = BLITZ_EXIT_NOPROC};
+    struct bz_runtime *rt = r->a->task.rt;
+    bz_relating_sign(r, s);
+    if (other.node != 0 || other.creation != rt->creation ||
+        !bz_signal_send(rt, other.index, other.generation, s))
+        end_one(rt, other.index, other.generation, s, &noproc);
 }
 
-int blitz_actor_demonitor(uint64_t ref)
+bool bz_relating_withdraw(const struct bz_relating *r, const struct bz_signal *mine)
 {
-    struct bz_actor *me = bz_actor_self();
-    if (me == NULL)
-        return -EINVAL;
-    struct bz_signal *s = take(me, BZ_SIGNAL_WATCHES, 0, 0, ref);
-    if (s == NULL)
-        return -ESRCH;
-    uint32_t to = s->peer_index, to_generation = s->peer_generation;
-    s->kind = BZ_SIGNAL_DEMONITOR;
-    sign(s, me);
-    send_or_free(me->task.rt, to, to_generation, s);
-    return 0;
+    if (mine->its == NULL || r->generation % 2 == 0) /* I6: a dead one's generation is even */
+        return false;
+    return bz_hearing_try_withdraw(&mine->its->hearing);
 }
 
-/* ---- ending others, and oneself ---- */
-
-int blitz_actor_kill(blitz_actor_id id)
+void bz_relating_tell(const struct bz_relating *r, uint32_t index, uint32_t generation,
+                      struct bz_signal *s)
 {
-    struct bz_actor *a = bz_actor_find(id);
-    if (a == NULL || !bz_word_try_ref(&a->task.word))
-        return -ESRCH;
-    bool is_it = bz_mailbox_is_for(&a->box, id.generation); /* it stays so: we have a reference */
-    if (is_it) {
-        bz_mailbox_kill(&a->box);
-        bz_task_cancel(&a->task);
-    }
-    bz_task_unref(&a->task);
-    return is_it ? 0 : -ESRCH;
+    bz_relating_sign(r, s);
+    send_or_free(r->a->task.rt, index, generation, s);
 }
 
-static int send_exit(blitz_actor_id id, enum bz_signal_kind kind, const blitz_exit_reason *why)
+void bz_relating_sign(const struct bz_relating *r, struct bz_signal *s)
 {
-    struct bz_actor *a = bz_actor_find(id), *me = bz_actor_self();
-    if (a == NULL)
-        return -ESRCH;
-    struct bz_runtime *rt = a->task.rt;
-    struct bz_signal *s = bz_signal_new(rt, kind);
-    if (s == NULL)
-        return -ENOMEM;
-    s->reason = *why;
-    if (me != NULL && me->task.rt == rt)
-        sign(s, me);
-    if (bz_signal_send(rt, id.index, id.generation, s))
-        return 0;
-    bz_letter_free(rt, s);
-    return -ESRCH;
-}
-
-int blitz_actor_stop(blitz_actor_id id)
-{
-    static const blitz_exit_reason shutdown = {.kind = BLITZ_EXIT_SHUTDOWN};
-    return send_exit(id, BZ_SIGNAL_STOP, &shutdown);
-}
-
-int blitz_actor_exit_send(blitz_actor_id id, const blitz_exit_reason *why)
-{
-    if (why->kind == BLITZ_EXIT_KILLED)
-        return blitz_actor_kill(id);
-    return send_exit(id, BZ_SIGNAL_EXIT, why);
-}
-
-int blitz_actor_exit(const blitz_exit_reason *why)
-{
-    struct bz_actor *me = bz_actor_self();
-    int rc = why->kind == BLITZ_EXIT_ERROR && why->code < 0 ? why->code : BLITZ_ACTOR_STOP;
-    struct bz_signal *s = me != NULL ? bz_signal_new(me->task.rt, BZ_SIGNAL_REASON) : NULL;
-    if (s == NULL)
-        return me == NULL ? -EINVAL : rc; /* without memory: the code alone */
-    s->reason = *why;
-    s->reason.text[BLITZ_EXIT_TEXT_MAX - 1] = '\0';
-    add(me, s);
-    me->task.slot.flags |= BZ_ACTOR_STOPS;
-    return rc;
-}
-
-int blitz_actor_fail(int code, const char *text)
-{
-    blitz_exit_reason why = {.kind = BLITZ_EXIT_ERROR, .code = code};
-    size_t size = text != NULL ? strnlen(text, BLITZ_EXIT_TEXT_MAX - 1) : 0;
-    if (size > 0)
-        memcpy(why.text, text, size);
-    return blitz_actor_exit(&why);
+    if (!r->is_task) /* the flags of a porter are not its task's */
+        r->a->task.slot.flags += BZ_SEND_REDUCTIONS * BZ_ACTOR_REDUCTION;
+    s->peer_index = r->a->task.slot.index;
+    s->peer_generation = r->generation;
 }

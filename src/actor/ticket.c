@@ -6,14 +6,20 @@
  * token. The answerer takes the ticket's lock, compares the generation, copies the answer and claims the waiter. A token that
  * is answered twice, late, or never, harms no one: it is three numbers.
  *
- * The generation changes when a ticket is opened, under its lock. Between its close and its next open it is over, so that an
- * answer is dropped as well.
+ * The generation changes when a ticket is closed, under its lock. So no token fits a free ticket, and its next owner opens it
+ * without the lock: a late answerer takes the lock, finds another generation, and looks at nothing else. A timer that fires holds a
+ * lock that comes after the ticket's. So it cannot change the generation; the next open does.
+ *
+ * Each proc has a few free tickets, so that a call takes no lock that others share. The memory stays, so no proc has to give
+ * them back.
  *
  * Rejected: a reference-counted object. A token that is forgotten would leak, and one that is copied would be freed twice.
  *
  * I1  waiter is not NULL only while its owner is in the request, and the ticket is not over.
  * I2  A ticket is free, or has one owner: a caller, or an armed timer.
  * I3  A blocking waiter enters when its stack is left (is_tried), so an answer may claim it as soon as it is in the ticket.
+ * I4  An owner that is no task of the runtime may wait when the runtime is released. Its end has answered the ticket, and the owner has
+ *     kept the memory of the runtime: it closes the ticket before it gives that up.
  *
  * [T] more: segment release -> ticket_at: segment acquire   the tickets are initialized
  */
@@ -24,6 +30,9 @@
 #include "actor/send.h"
 #include "life/deadlines.h"
 #include "park/request.h"
+#include "proc/enter.h"
+
+enum { KEEP = 16 }; /* free tickets of a proc */
 
 static uint32_t segment_of(uint32_t index)
 {
@@ -54,6 +63,7 @@ static struct bz_ticket *more(struct bz_runtime *rt, struct bz_actors *all)
         bz_lock_init_ranked(&t[i].lock, BZ_RANK_WAIT);
         t[i].index = all->made + i;
         t[i].rt = rt;
+        t[i].generation = 1; /* 0 is no token */
         t[i].is_over = true;
         t[i].next = all->free;
         all->free = &t[i];
@@ -63,7 +73,40 @@ static struct bz_ticket *more(struct bz_runtime *rt, struct bz_actors *all)
     return all->free;
 }
 
-struct bz_ticket *bz_ticket_open(struct bz_runtime *rt)
+/* ---- free ones ---- */
+
+/* A free ticket of the calling proc, or NULL. */
+static struct bz_ticket *take_near(struct bz_runtime *rt)
+{
+    uint32_t was;
+    (void)!bz_enter(&was);
+    struct bz_machine *m = bz_machine_in(rt);
+    struct bz_task_home *h = m != NULL ? &m->proc->tasks : NULL;
+    struct bz_ticket *t = h != NULL ? h->tickets : NULL;
+    if (BZ_LIKELY(t != NULL)) {
+        h->tickets = t->next;
+        h->ticket_count--;
+    }
+    bz_leave(was);
+    return t;
+}
+
+static bool give_near(struct bz_ticket *t)
+{
+    uint32_t was;
+    (void)!bz_enter(&was);
+    struct bz_machine *m = bz_machine_in(t->rt);
+    bool is_kept = BZ_LIKELY(m != NULL && m->proc->tasks.ticket_count < KEEP);
+    if (is_kept) {
+        t->next = m->proc->tasks.tickets;
+        m->proc->tasks.tickets = t;
+        m->proc->tasks.ticket_count++;
+    }
+    bz_leave(was);
+    return is_kept;
+}
+
+static struct bz_ticket *take_common(struct bz_runtime *rt)
 {
     struct bz_actors *all = bz_actors_of(rt);
     if (all == NULL)
@@ -73,19 +116,13 @@ struct bz_ticket *bz_ticket_open(struct bz_runtime *rt)
     if (t != NULL)
         all->free = t->next;
     bz_lock_drop(&all->lock, rt->os);
-    if (t == NULL)
-        return NULL;
-    bz_lock_take(&t->lock, rt->os);
-    t->generation += t->generation == UINT32_MAX ? 2 : 1; /* 0 is no token */
-    t->is_over = false;
-    t->waiter = NULL;
-    t->letter = NULL;
-    bz_lock_drop(&t->lock, rt->os);
     return t;
 }
 
 static void give_back(struct bz_ticket *t)
 {
+    if (BZ_LIKELY(give_near(t)))
+        return;
     struct bz_actors *all = bz_actors_of(t->rt);
     bz_lock_take(&all->lock, t->rt->os);
     t->next = all->free;
@@ -93,14 +130,58 @@ static void give_back(struct bz_ticket *t)
     bz_lock_drop(&all->lock, t->rt->os);
 }
 
+/* ---- one owner ---- */
+
+/* Make all tokens of the ticket old. Under its lock. */
+static void outdate(struct bz_ticket *t)
+{
+    t->generation += t->generation == UINT32_MAX ? 2 : 1; /* 0 is no token */
+}
+
+struct bz_ticket *bz_ticket_open(struct bz_runtime *rt)
+{
+    struct bz_ticket *t = take_near(rt);
+    if (BZ_UNLIKELY(t == NULL) && (t = take_common(rt)) == NULL)
+        return NULL;
+    if (BZ_UNLIKELY(t->is_spent)) {
+        bz_lock_take(&t->lock, rt->os);
+        outdate(t);
+        bz_lock_drop(&t->lock, rt->os);
+        t->is_spent = false;
+    }
+    t->is_over = false; /* without the lock: no token fits */
+    t->waiter = NULL;
+    t->letter = NULL;
+    t->cargo = BZ_CARGO_NONE;
+    t->is_outside = false;
+    return t;
+}
+
+struct bz_ticket *bz_ticket_open_to_wait(struct bz_runtime *rt)
+{
+    struct bz_ticket *t = bz_ticket_open(rt);
+    if (t != NULL && bz_actor_is_outside(rt)) {
+        t->is_outside = true; /* I4 */
+        bz_task_stay(rt);
+    }
+    return t;
+}
+
 void bz_ticket_close(struct bz_ticket *t)
 {
+    struct bz_runtime *rt = t->rt;
+    bool is_outside = t->is_outside;
     bz_lock_take(&t->lock,
                  t->rt->os); /* an answerer has dropped it: it touches nothing after that */
+    outdate(t);
     t->is_over = true;
     t->waiter = NULL;
     bz_lock_drop(&t->lock, t->rt->os);
+    if (BZ_UNLIKELY(t->cargo != BZ_CARGO_NONE)) /* ours: no answer comes to a ticket that is over */
+        bz_cargo_release(t->cargo, t->piece);
     give_back(t);
+    if (BZ_UNLIKELY(is_outside))
+        bz_task_left(rt); /* I4 */
 }
 
 blitz_reply_to bz_ticket_token(const struct bz_ticket *t)
@@ -121,18 +202,41 @@ static void answer(struct bz_ticket *t, int result, const void *data, size_t siz
     t->waiter = NULL;                               /* I1 */
 }
 
-void bz_ticket_answer(struct bz_runtime *rt, blitz_reply_to to, int result, const void *data,
-                      size_t size)
+bool bz_ticket_answer_with(struct bz_runtime *rt, blitz_reply_to to, int result, const void *data,
+                           size_t size, enum bz_cargo_kind kind, void *piece)
 {
     struct bz_wake wake = {.kind = BZ_WAKE_NONE};
     struct bz_ticket *t = bz_ticket_at(rt, to.index);
+    bz_payload_check(data, size);
     if (t == NULL)
-        return;
+        return false;
     bz_lock_take(&t->lock, rt->os);
-    if (t->generation == to.generation && !t->is_over)
+    bool is_open = t->generation == to.generation && !t->is_over;
+    if (is_open) {
+        t->cargo = kind;
+        t->piece = piece;
         answer(t, result, data, size, &wake);
+    }
     bz_lock_drop(&t->lock, rt->os);
     bz_wake_deliver(&wake);
+    return is_open;
+}
+
+void bz_ticket_answer(struct bz_runtime *rt, blitz_reply_to to, int result, const void *data,
+                      size_t size)
+{
+    (void)!bz_ticket_answer_with(rt, to, result, data, size, BZ_CARGO_NONE, NULL);
+}
+
+bool bz_ticket_is_open(struct bz_runtime *rt, blitz_reply_to to)
+{
+    struct bz_ticket *t = bz_ticket_at(rt, to.index);
+    if (t == NULL)
+        return false;
+    bz_lock_take(&t->lock, rt->os);
+    bool is_open = t->generation == to.generation && !t->is_over;
+    bz_lock_drop(&t->lock, rt->os);
+    return is_open;
 }
 
 /* ---- waiting for it ---- */
@@ -188,12 +292,19 @@ static struct bz_wake send_now(struct bz_timer *timer)
     struct bz_letter *l = t->letter;
     struct bz_task *slot = bz_slot_at(&rt->tasks.slots, t->to_index);
     uint32_t behind;
+    t->is_spent = true;
     give_back(t); /* I2; a cancel that comes now finds the timer disarmed */
-    if (!bz_mailbox_is_for(&bz_actor_of(slot)->box, l->generation))
+    struct bz_wake none = {.kind = BZ_WAKE_NONE};
+    if (!bz_mailbox_is_for(&bz_actor_of(slot)->box, l->generation)) {
         bz_letter_bury(rt, l);
-    else if (bz_mailbox_push(&bz_actor_of(slot)->box, &l->node, &behind))
+        return none;
+    }
+    bz_actor_count_in(rt, bz_busy_mine(rt));
+    if (bz_mailbox_push(&bz_actor_of(slot)->box, &l->node, &behind)) {
         bz_place(rt, bz_entry_resumed(slot));
-    return (struct bz_wake){.kind = BZ_WAKE_NONE};
+        return none;
+    }
+    return bz_busy_rest(&rt->busy, bz_busy_mine(rt)) ? bz_quiet_wake(rt) : none;
 }
 
 /* The proc of the caller's timers, if it is a machine of that runtime. */
@@ -213,27 +324,49 @@ int bz_ticket_send_at(struct bz_runtime *rt, uint32_t to_index, struct bz_letter
     t->to_index = to_index;
     if (timer != NULL)
         *timer = (uint64_t)t->generation << 32 | t->index;
+    t->is_never = when == BLITZ_FOREVER; /* which is no deadline of a timer */
+    if (BZ_UNLIKELY(t->is_never))
+        return 0;
     struct bz_proc *p = proc_for(rt);
     bz_timer_init(&t->timer, p, send_now);
     bz_timer_arm(&t->timer, when);
     return 0;
 }
 
-int blitz_actor_timer_cancel(blitz_actor_id to, uint64_t timer)
+/* Take the letter from the timer. False: it was sent, or there is none. Under the lock of the ticket, or alone. */
+static bool stop_timer(struct bz_ticket *t)
 {
-    struct bz_runtime *rt = bz_actor_runtime(to);
-    struct bz_ticket *t = rt != NULL ? bz_ticket_at(rt, (uint32_t)timer) : NULL;
+    if (t->letter == NULL)
+        return false;
+    if (BZ_LIKELY(!t->is_never))
+        return t->timer.proc != NULL && bz_timer_disarm(&t->timer);
+    t->is_never = false;
+    return true;
+}
+
+static int timer_cancel(struct bz_runtime *rt, uint64_t timer)
+{
+    struct bz_ticket *t = bz_ticket_at(rt, (uint32_t)timer);
     if (t == NULL)
         return -ESRCH;
-    bz_lock_take(&t->lock, rt->os); /* no open while we look: an open takes the lock */
-    bool is_ours = t->generation == timer >> 32 && t->letter != NULL && t->timer.proc != NULL &&
-                   bz_timer_disarm(&t->timer);
+    bz_lock_take(&t->lock, rt->os); /* if its timer fires now, the next open waits for us */
+    bool is_ours = t->generation == timer >> 32 && stop_timer(t);
+    if (is_ours)
+        outdate(t);
     bz_lock_drop(&t->lock, rt->os);
     if (!is_ours)
         return -ESRCH;
     bz_letter_bury(rt, t->letter);
     give_back(t); /* I2 */
     return 0;
+}
+
+int blitz_actor_timer_cancel(blitz_actor_id to, uint64_t timer)
+{
+    struct bz_runtime *visited = bz_actor_visit(to), *rt = bz_actor_runtime(to);
+    int rc = rt != NULL ? timer_cancel(rt, timer) : -ESRCH;
+    bz_actor_leave(visited);
+    return rc;
 }
 
 /* ---- the end ---- */
@@ -244,8 +377,17 @@ void bz_tickets_end(struct bz_runtime *rt, struct bz_actors *all)
         uint32_t count = BZ_TICKET_FIRST << segment;
         struct bz_ticket *t = bz_load_relaxed(&all->segment[segment]); /* relaxed: alone */
         for (uint32_t i = 0; t != NULL && i < count; i++)
-            if (t[i].letter != NULL && t[i].timer.proc != NULL && bz_timer_disarm(&t[i].timer))
-                bz_letter_free(rt, t[i].letter);
+            if (stop_timer(&t[i]))
+                bz_letter_drop(rt, t[i].letter);
+    }
+}
+
+void bz_tickets_fini(struct bz_runtime *rt, void *actors)
+{
+    struct bz_actors *all = actors;
+    for (uint32_t segment = 0; segment < BZ_TICKET_SEGMENTS; segment++) {
+        uint32_t count = BZ_TICKET_FIRST << segment;
+        struct bz_ticket *t = bz_load_relaxed(&all->segment[segment]); /* relaxed: alone */
         if (t != NULL)
             bz_free(&rt->alloc, t, count * sizeof *t);
     }

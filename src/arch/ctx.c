@@ -7,10 +7,9 @@
  * assembly names no C symbol, which link-time optimisation may rename or split.
  *
  *     top   +---------------+
- *           | eh            |   two words
+ *           | unused        |
  *           | arg           |
  *           | entry         |
- *           | fpcw          |
  *           | main          |   +16: known to the thunk
  *           | 0             |   ends every walk along the frame records
  *      sp > | 0             | < fp (minus BZ_CTX_FP_BIAS)
@@ -24,10 +23,9 @@
 struct ctx_start {
     void *record[2]; /* zeros: no frame pointer and no return address */
     void (*main)(struct ctx_start *, bz_ctx_hook *, void *, struct bz_ctx *);
-    uint64_t fpcw;
     void (*entry)(void *arg);
     void *arg;
-    struct bz_eh eh; /* the exceptions at the start: none, unless bz_ctx_inherit() set them */
+    void *unused; /* the size stays a multiple of 16 */
 };
 _Static_assert(offsetof(struct ctx_start, main) == 16, "the thunk says 16");
 _Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned");
@@ -38,19 +36,15 @@ extern const char bz_ctx_thunk[] __attribute__((visibility("hidden")));
 static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, struct bz_ctx *left)
 {
     bz_note_landed(NULL, left != NULL ? &left->notes : NULL);
-    if (bz_fpcw_read() != start->fpcw)
-        bz_fpcw_load(start->fpcw);
-    if (bz_eh_is_used())
-        bz_eh_exchange(&start->eh, left != NULL ? &left->eh : NULL);
     if (hook != NULL)
         hook(arg);
     start->entry(start->arg);
     BZ_CHECK(false, "the entry function of a stack returned");
 }
 
-#if defined(__x86_64__)
-bz_atomic(int) bz_fpcw_loads_are_cheap;
+bz_atomic(uint32_t) bz_ctx_extras;
 
+#if defined(__x86_64__)
 /* AMD renames MXCSR. For other vendors a measurement must show it (bench-switch, "between
  * divisions"). */
 static void fpcw_find_out(void)
@@ -58,7 +52,8 @@ static void fpcw_find_out(void)
     unsigned most, b = 0, c = 0, d = 0;
     __asm__("cpuid" : "=a"(most), "=b"(b), "=c"(c), "=d"(d) : "a"(0), "c"(0));
     bool is_amd = b == 0x68747541 && d == 0x69746e65 && c == 0x444d4163; /* AuthenticAMD */
-    bz_store_relaxed(&bz_fpcw_loads_are_cheap, is_amd); /* relaxed: a constant, guards nothing */
+    if (is_amd)
+        (void)bz_fetch_or_relaxed(&bz_ctx_extras, BZ_CTX_LOADS_FPCW); /* relaxed: a constant */
 }
 #else
 static void fpcw_find_out(void) {}
@@ -79,23 +74,23 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
         bz_store_relaxed(&is_known, 1); /* relaxed: as above */
     }
     struct ctx_start *start = (struct ctx_start *)top - 1;
-    *start = (struct ctx_start){.main = ctx_main, .fpcw = fpcw, .entry = entry, .arg = arg};
+    *start = (struct ctx_start){.main = ctx_main, .entry = entry, .arg = arg};
     c->sp = start;
     c->fp = (char *)start + BZ_CTX_FP_BIAS;
     c->pc = (void *)(uintptr_t)bz_ctx_thunk;
+    c->fpcw = bz_fpcw_of(fpcw);
     c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, low, (size_t)((char *)top - (char *)low));
 }
 
-void bz_ctx_exchange_eh(struct bz_ctx *me, struct bz_ctx *left)
+void bz_ctx_exchange_eh(struct bz_ctx *to, struct bz_ctx *from)
 {
-    bz_eh_exchange(&me->eh, left != NULL ? &left->eh : NULL);
+    bz_eh_exchange(&to->eh, from != NULL ? &from->eh : NULL);
 }
 
 void bz_ctx_inherit(struct bz_ctx *c)
 {
-    struct ctx_start *start = c->sp;
-    start->eh = bz_eh_now();
+    c->eh = bz_eh_now();
 }
 
 void bz_ctx_adopt(struct bz_ctx *c)

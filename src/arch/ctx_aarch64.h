@@ -66,11 +66,19 @@ static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
     w->word = bz_fpcw_read();
 }
 
-static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
-                                             const struct bz_fpcw *theirs)
+static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *w)
 {
-    if (theirs == NULL || mine->word != theirs->word)
-        bz_fpcw_load(mine->word);
+    bz_fpcw_load(w->word);
+}
+
+static BZ_ALWAYS_INLINE bool bz_fpcw_is_same(const struct bz_fpcw *a, const struct bz_fpcw *b)
+{
+    return BZ_LIKELY(a->word == b->word);
+}
+
+static inline struct bz_fpcw bz_fpcw_of(uint64_t fpcw)
+{
+    return (struct bz_fpcw){fpcw};
 }
 
 static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)

@@ -1,8 +1,8 @@
 /*
  * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract.
  *
- * Registers through the switch: rdi hook, rsi its argument, rdx the left context; rax is the
- * target, r8 scratch. rsp, rbp and the address are stored; everything else is listed as clobbered.
+ * Registers through the switch: rax hook, rdi its argument, rdx the left context; rcx is the
+ * target, r8 scratch. So the landing calls the hook without a move. rsp, rbp and the address are stored; everything else is listed as clobbered.
  * The vector and mask registers of AVX-512 and the upper sixteen general registers of APX are
  * listed only where the compiler may use them.
  *
@@ -39,7 +39,7 @@
 #endif
 
 #define BZ_CTX_CLOBBERED                                                                        \
-    "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", \
+    "rbx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", "xmm2", \
         "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",      \
         "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",  \
         "st(7)", "mm0", "mm1", "mm2", "mm3", "mm4", "mm5", "mm6", "mm7", "cc",                  \
@@ -51,8 +51,10 @@
  *   stmxcsr                           1-2          4.2
  *   and reading the stored word     little       2.8 more
  *   ldmxcsr, same control bits        2-70 (70 if a sticky flag differs)     0.5
- * So the control words are compared before they are loaded, except on CPUs that rename MXCSR.
- * There the comparison is the expensive part, and they are always loaded.
+ * So the control words are compared before they are loaded, except on CPUs that rename MXCSR
+ * (BZ_CTX_LOADS_FPCW). There the comparison is the expensive part, and they are always loaded.
+ * The two words are compared one by one: a load of both would not be forwarded from the two stores
+ * just before it.
  */
 struct bz_fpcw {
     uint32_t mxcsr;
@@ -62,23 +64,22 @@ struct bz_fpcw {
 #define BZ_FPCW_MXCSR_CONTROL 0xffc0u /* all but the six status bits */
 #define BZ_FPCW_DEFAULT ((uint64_t)0x037f << 16 | 0x1f80)
 
-extern bz_atomic(int) bz_fpcw_loads_are_cheap; /* detected by the first bz_ctx_init */
-
 static BZ_ALWAYS_INLINE void bz_fpcw_save(struct bz_fpcw *w)
 {
     __asm__ volatile("fnstcw %0" : "=m"(w->x87));
     __asm__ volatile("stmxcsr %0" : "=m"(w->mxcsr));
 }
 
-static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *mine,
-                                             const struct bz_fpcw *theirs)
+static BZ_ALWAYS_INLINE void bz_fpcw_restore(const struct bz_fpcw *w)
 {
-    /* relaxed: a constant once detected; both paths are correct */
-    if (!bz_load_relaxed(&bz_fpcw_loads_are_cheap) && theirs != NULL &&
-        (((mine->mxcsr ^ theirs->mxcsr) & BZ_FPCW_MXCSR_CONTROL) | (mine->x87 ^ theirs->x87)) == 0)
-        return;
-    __asm__ volatile("ldmxcsr %0" ::"m"(mine->mxcsr));
-    __asm__ volatile("fldcw %0" ::"m"(mine->x87));
+    __asm__ volatile("ldmxcsr %0" ::"m"(w->mxcsr));
+    __asm__ volatile("fldcw %0" ::"m"(w->x87));
+}
+
+static BZ_ALWAYS_INLINE bool bz_fpcw_is_same(const struct bz_fpcw *a, const struct bz_fpcw *b)
+{
+    return BZ_LIKELY(((a->mxcsr ^ b->mxcsr) & BZ_FPCW_MXCSR_CONTROL) == 0) &&
+           BZ_LIKELY(a->x87 == b->x87);
 }
 
 /* One number: MXCSR without its status bits, the x87 control word above it. */
@@ -89,13 +90,17 @@ static inline uint64_t bz_fpcw_read(void)
     return (now.mxcsr & BZ_FPCW_MXCSR_CONTROL) | (uint64_t)now.x87 << 16;
 }
 
+static inline struct bz_fpcw bz_fpcw_of(uint64_t fpcw)
+{
+    return (struct bz_fpcw){(uint32_t)(fpcw & BZ_FPCW_MXCSR_CONTROL), (uint16_t)(fpcw >> 16), 0};
+}
+
 static inline void bz_fpcw_load(uint64_t fpcw)
 {
-    struct bz_fpcw now;
+    struct bz_fpcw now, wanted = bz_fpcw_of(fpcw);
     bz_fpcw_save(&now);
-    now.mxcsr = (now.mxcsr & ~BZ_FPCW_MXCSR_CONTROL) | (uint32_t)(fpcw & BZ_FPCW_MXCSR_CONTROL);
-    now.x87 = (uint16_t)(fpcw >> 16);
-    bz_fpcw_restore(&now, NULL);
+    wanted.mxcsr |= now.mxcsr & ~BZ_FPCW_MXCSR_CONTROL; /* the status flags stay */
+    bz_fpcw_restore(&wanted);
 }
 
 static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
@@ -104,12 +109,12 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landin
                      "movq %%rsp, 0(%%rdx)\n\t"
                      "movq %%rbp, 8(%%rdx)\n\t"
                      "movq %%r8, 16(%%rdx)\n\t"
-                     "movq 16(%%rax), %%r8\n\t"
-                     "movq 0(%%rax), %%rsp\n\t"
-                     "movq 8(%%rax), %%rbp\n\t"
+                     "movq 16(%%rcx), %%r8\n\t"
+                     "movq 0(%%rcx), %%rsp\n\t"
+                     "movq 8(%%rcx), %%rbp\n\t"
                      "jmp *%%r8\n"
                      "1:\n\t" BZ_CTX_LANDING_PAD
-                     : "+D"(l->hook), "+S"(l->arg), "+d"(l->left), "+a"(to)
+                     : "+a"(l->hook), "+D"(l->arg), "+d"(l->left), "+c"(to)
                      :
                      : BZ_CTX_CLOBBERED);
 }
@@ -117,12 +122,12 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landin
 BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
                                                           struct bz_ctx_landing *l)
 {
-    __asm__ volatile("movq 16(%%rax), %%r8\n\t"
-                     "movq 0(%%rax), %%rsp\n\t"
-                     "movq 8(%%rax), %%rbp\n\t"
+    __asm__ volatile("movq 16(%%rcx), %%r8\n\t"
+                     "movq 0(%%rcx), %%rsp\n\t"
+                     "movq 8(%%rcx), %%rbp\n\t"
                      "jmp *%%r8"
                      :
-                     : "D"(l->hook), "S"(l->arg), "d"(l->left), "a"(to)
+                     : "a"(l->hook), "D"(l->arg), "d"(l->left), "c"(to)
                      : "r8", "memory");
     __builtin_unreachable();
 }
@@ -147,8 +152,8 @@ static inline uint64_t bz_ctx_shadow_stack(void)
     "    .cfi_undefined rip\n"                           \
     "    " BZ_CTX_LANDING_PAD "\n"                       \
     "    movq %rdx, %rcx\n"                              \
-    "    movq %rsi, %rdx\n"                              \
-    "    movq %rdi, %rsi\n"                              \
+    "    movq %rdi, %rdx\n"                              \
+    "    movq %rax, %rsi\n"                              \
     "    movq %rsp, %rdi\n"                              \
     "    call *16(%rdi)\n"                               \
     "    ud2\n"                                          \

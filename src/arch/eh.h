@@ -5,8 +5,8 @@
  * and the number of exceptions in flight. `throw;`, std::current_exception() and the end of a catch
  * block use them. A context that stops inside a catch block and continues on another thread must
  * find its own words, or two tasks exchange their exceptions. So a switch saves the words of the
- * left context and loads those of the target. Both happen after the switch, in one access: the
- * words are still those of the left context, and the thread is the same.
+ * left context and loads those of the target. Both happen just before the jump, in one access: the
+ * thread is the same before and after it.
  *
  *   a fresh context     starts with no exception
  *   bz_ctx_inherit()    it starts with those of its creator: a call, on another stack
@@ -38,13 +38,14 @@ struct bz_eh {
 
 typedef struct bz_eh *bz_eh_globals_fn(void);
 
-/* NULL: no C++ in this process. Hidden, so that a switch needs no GOT access. */
+/* NULL: no C++ in this process. Hidden, so that a join needs no GOT access. */
 extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals __attribute__((visibility("hidden")));
 
 /* True if the C++ runtime is linked, or was found. */
 static BZ_ALWAYS_INLINE bool bz_eh_is_used(void)
 {
-    return BZ_UNLIKELY(bz_load_relaxed(&bz_eh_globals) != NULL); /* relaxed: a constant, once set */
+    return BZ_UNLIKELY(
+        !bz_equals_relaxed(&bz_eh_globals, NULL)); /* relaxed: a constant, once set */
 }
 
 /* Check whether the C++ runtime is linked. Call before the first switch. */
@@ -54,8 +55,8 @@ void bz_eh_init(void);
  * nothing. */
 void bz_eh_found(bz_eh_globals_fn *globals);
 
-/* Save the words of this thread in *left and load *me. NULL: nothing to save; no exception. */
-void bz_eh_exchange(const struct bz_eh *me, struct bz_eh *left);
+/* Save the words of this thread in *from and load *to. NULL: nothing to save; no exception. */
+void bz_eh_exchange(const struct bz_eh *to, struct bz_eh *from);
 
 /* The words of this thread; zeros without C++. */
 struct bz_eh bz_eh_now(void);
@@ -69,7 +70,12 @@ typedef enum bz_eh_reason bz_eh_personality(int version, int actions, uint64_t k
                                             void *exception, void *frame);
 
 /* The unwinder calls `personality`, a hidden function, at this frame. 0x1b: a 32-bit distance. The
- * function must not be inlined into other functions. */
+ * function must not be inlined into other functions. On aarch64 and riscv64 a function is no constant
+ * in position-independent code, so it is named in the text. */
+#if defined(__x86_64__)
 #define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, %c0" ::"i"(personality))
+#else
+#define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, " #personality)
+#endif
 
 #endif

@@ -36,30 +36,18 @@
 
 #include "base/compiler.h"
 
-#if !defined(__has_feature)
-#define BZ_HAS_FEATURE(x) 0
-#else
-#define BZ_HAS_FEATURE(x) __has_feature(x)
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || BZ_HAS_FEATURE(address_sanitizer)
-#define BZ_ASAN 1
+#if BZ_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-#else
-#define BZ_ASAN 0
 #endif
 
-#if defined(__SANITIZE_THREAD__) || BZ_HAS_FEATURE(thread_sanitizer)
-#define BZ_TSAN 1
+#if BZ_TSAN
 /* Declared here: gcc 12 has these functions but no header for them. */
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
-#else
-#define BZ_TSAN 0
 #endif
 
 #if defined(__has_include)

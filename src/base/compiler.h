@@ -15,6 +15,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
+
+#if defined(__has_feature)
+#define BZ_HAS_FEATURE(x) __has_feature(x)
+#else
+#define BZ_HAS_FEATURE(x) 0
+#endif
+
+/* The sanitizers: gcc defines a macro, clang has a feature. */
+#if defined(__SANITIZE_ADDRESS__) || BZ_HAS_FEATURE(address_sanitizer)
+#define BZ_ASAN 1
+#else
+#define BZ_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || BZ_HAS_FEATURE(thread_sanitizer)
+#define BZ_TSAN 1
+#else
+#define BZ_TSAN 0
+#endif
+
 #define BZ_MUST_USE __attribute__((warn_unused_result))
 #define BZ_NOINLINE __attribute__((noinline))
 #define BZ_ALWAYS_INLINE inline __attribute__((always_inline))
@@ -23,10 +43,20 @@
 #define BZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
 #define BZ_ALIGNED(n) __attribute__((aligned(n)))
 #define BZ_MAYBE_UNUSED __attribute__((unused))
+/* For types: another type with the same layout may be used for the same memory. */
+#define BZ_MAY_ALIAS __attribute__((may_alias))
 /* For variables: without it an extern variable is accessed through the global offset table. */
 #define BZ_HIDDEN __attribute__((visibility("hidden")))
 #define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* A pointer with any value, for a parameter that is not read: it costs no instruction. */
+static BZ_ALWAYS_INLINE void *bz_any_pointer(void)
+{
+    void *p;
+    __asm__("" : "=r"(p));
+    return p;
+}
 
 /* Tell the compiler a condition that always holds. A BZ_ASSERT beside it checks the condition. */
 #define BZ_ASSUME(x)                 \

@@ -97,6 +97,12 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_mailq_rest(struct bz_mailq *q,
     return false;
 }
 
+/* True if the node is the last. The owner only. A push that the caller knows of is seen. */
+static inline bool bz_mailq_is_last(struct bz_mailq *q, const struct bz_mpsc_node *node)
+{
+    return bz_load_relaxed(&q->last) == node; /* relaxed: what the caller knows orders it */
+}
+
 /* True if the queue is empty. A guess: for dumps, and for tests without concurrent pushes. */
 static inline bool bz_mailq_is_empty(struct bz_mailq *q)
 {

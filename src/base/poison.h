@@ -9,15 +9,9 @@
 
 #include <stddef.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define BZ_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BZ_ASAN 1
-#endif
-#endif
+#include "base/compiler.h"
 
-#if defined(BZ_ASAN)
+#if BZ_ASAN
 #include <sanitizer/asan_interface.h>
 static inline void bz_poison(const void *memory, size_t size)
 {

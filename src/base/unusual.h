@@ -35,7 +35,7 @@ static inline void bz_unusual_end(void)
 /* True if the fast paths may be taken. */
 static BZ_ALWAYS_INLINE bool bz_is_usual(void)
 {
-    return BZ_LIKELY(bz_load_acquire(&bz_unusual) == 0); /* [U] */
+    return BZ_LIKELY(bz_equals_acquire(&bz_unusual, 0)); /* [U] */
 }
 
 #endif

@@ -11,7 +11,8 @@
  * A future of this kind is pinned, for the same reason. While the operation flies, the backend owns its
  * state, and the state is read only under the file's lock. An owner that saw the end without the lock
  * could free the memory before the backend is done with it. op->is_seen, which says that the owner has
- * seen the end, is the owner's own.
+ * seen the end, is the owner's own. A blocking call sees the end by its wait: the claim of the wait is the last
+ * access of the backend to the operation (io/uring.c, uring_deliver), so the call continues without the lock.
  *
  * A call that may not wait (a deadline that is past) is not submitted: it is polled, and called if it
  * is ready. The descriptor may block, but a ready call does not wait, unless another reader is faster.
@@ -84,7 +85,6 @@ const struct bz_request_ops bz_flight_request = {
     .enter = flight_enter,
     .leave = flight_leave,
     .is_tried = true,
-    .resumed = bz_io_resumed,
 };
 
 /* ---- fibers and threads ---- */
@@ -112,7 +112,6 @@ static int64_t bring_down(struct bz_op *op, const char *what, int64_t why)
     struct bz_wait w;
     bz_wait_begin_sole(&w, bz_io_os(op), what);
     (void)!bz_wait_park(&w, end_hook, op); /* it has only one outcome */
-    bz_io_resumed(&op->request, bz_wait_is_early(&w));
     return op->result == -ECANCELED ? why : op->result;
 }
 

@@ -40,15 +40,6 @@ static BZ_ALWAYS_INLINE void bz_io_unlock(struct bz_request *r, struct bz_wakeli
         bz_io_wake(rt, &wakes->wake[i]);
 }
 
-/* The waker has written under the lock: see that it is done with the operation. */
-static BZ_ALWAYS_INLINE void bz_io_resumed(struct bz_request *r, bool is_early)
-{
-    if (BZ_LIKELY(!is_early))
-        return;
-    bz_io_lock(r);
-    bz_file_unlock(bz_io_op_of(r)->file);
-}
-
 /* Leave the file, if the operation still counts as its user. The operation is neither queued nor in flight. */
 static inline void bz_io_leave_file(struct bz_op *op)
 {

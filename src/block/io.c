@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "blitz/blocking.h"
 #include "block/flight.h"
+#include "block/recv.h"
 #include "io/attempt.h"
 #include "io/ready.h"
 #include "io/sys.h"
@@ -174,13 +175,22 @@ static BZ_ALWAYS_INLINE void unlock_only(struct bz_request *r, struct bz_wakelis
     bz_file_unlock(bz_io_op_of(r)->file);
 }
 
+/* The waker uses up the half's readiness after the claim, under the lock: see that this is done before the try. */
+static BZ_ALWAYS_INLINE void ready_resumed(struct bz_request *r, bool is_early)
+{
+    if (BZ_LIKELY(!is_early))
+        return;
+    bz_io_lock(r);
+    bz_file_unlock(bz_io_op_of(r)->file);
+}
+
 #define READY_REQUEST(unlock_, enter_)                                             \
     {                                                                              \
         .what = "I/O", .lock = bz_io_lock, .unlock = (unlock_), .enter = (enter_), \
-        .leave = ready_leave, .is_tried = true, .resumed = bz_io_resumed           \
+        .leave = ready_leave, .is_tried = true, .resumed = ready_resumed           \
     }
 
-static const struct bz_request_ops by_readiness = READY_REQUEST(bz_io_unlock, ready_enter);
+const struct bz_request_ops bz_io_by_readiness = READY_REQUEST(bz_io_unlock, ready_enter);
 static const struct bz_request_ops in_hook = READY_REQUEST(unlock_only, blocking_enter);
 
 static BZ_ALWAYS_INLINE bool hook_inline(struct bz_wait *w, void *arg)
@@ -193,14 +203,108 @@ static bool hook_of_thread(struct bz_wait *w, void *arg)
     return hook_inline(w, arg);
 }
 
-/* On the next stack. Its task is about to make system calls, if it is like this one: then there is time to prefetch the
- * task after it. */
-static void hook_of_task(void *wait)
+/* The task on the next stack is about to make system calls, if it is like this one. So there is time to prefetch the task
+ * after it. */
+static BZ_ALWAYS_INLINE void warm_next(void)
 {
-    bz_wait_register(wait, hook_inline);
     struct bz_machine *m = bz_machine_self();
     if (BZ_LIKELY(m->proc != NULL))
         bz_warm_next(m);
+}
+
+/* On the next stack. */
+static void hook_of_task(void *wait)
+{
+    bz_wait_register(wait, hook_inline);
+    warm_next();
+}
+
+/* ---- a receive that begins with a wait: recv.h ---- */
+
+static BZ_ALWAYS_INLINE bool hook_short(struct bz_wait *w, void *arg)
+{
+    return bz_request_hook_of(w, arg, &in_hook, false);
+}
+
+/* The hook below in every other case. */
+static BZ_NOINLINE void recv_hook_slowly(struct bz_wait *w, struct bz_request *request)
+{
+    w->arg = request;
+    bz_wait_register_by(w, hook_short, false);
+    warm_next();
+}
+
+/* The task was cancelled. Under the file's lock. */
+static BZ_NOINLINE void recv_hook_cancelled(struct bz_wait *w, struct bz_file *f)
+{
+    struct bz_task *t = w->task;
+    bool waits = bz_wait_publish_flagged(w);
+    bz_file_unlock(f); /* last: the frame may be gone */
+    if (!waits) {
+        bz_trace_wake(t, t->id); /* by itself */
+        bz_task_resume(t);
+    }
+    warm_next();
+}
+
+/* The steps of blocking_enter and bz_request_hook_of, for an operation of a handle that has not entered its file, by a task
+ * without a deadline. No function is called, but at the end. */
+void bz_io_recv_hook(void *wait)
+{
+    struct bz_recv *r = BZ_CONTAINER_OF(wait, struct bz_recv, wait);
+    struct bz_wait *w = &r->wait;
+    struct bz_op *op = &r->op;
+    struct bz_task *t = w->task;
+    struct bz_file *f = op->file;
+    struct bz_half *in = &f->half[BZ_SIDE_IN];
+    bz_os_delay(t->rt->os, BZ_OS_AT_PUBLISH);
+    bz_waiter_init(&op->request.waiter, w, BZ_WAIT_WOKEN);
+    if (BZ_UNLIKELY(!bz_file_try_lock(f))) {
+        recv_hook_slowly(w, &op->request);
+        return;
+    }
+    uint8_t number = bz_gather_number(bz_gather_word(&bz_io_runtime(f)->gather));
+    if (BZ_UNLIKELY(f->generation != op->generation || f->poll == NULL || f->gathered != number ||
+                    f->poll->ops->want != NULL || bz_half_is_worth_a_try(in))) {
+        bz_file_unlock(f);
+        recv_hook_slowly(w, &op->request);
+        return;
+    }
+    f->users++;
+    op->is_in = 1;
+    op->state = BZ_OP_WAITS;
+    bz_waiter_queue(&op->request.waiter, &in->waiting);
+    op->request.waiter.is_parked = true;
+    bz_file_say_near(f, op, w, t);
+    if (BZ_UNLIKELY(!bz_wait_show_by(w, t, false))) {
+        recv_hook_cancelled(w, f);
+        return;
+    }
+    bz_file_unlock(f); /* last: the frame may be gone */
+    warm_next();
+}
+
+int64_t bz_io_recv_after(struct bz_op *op, const char *what, uint32_t outcome)
+{
+    int err = 0;
+    if (outcome < BZ_WAIT_WOKEN && bz_request_leave_now(&op->request))
+        err = bz_wait_error(outcome);
+    if (err == 0)
+        err = bz_get(&op->request.waiter.result);
+    if (err == 0)
+        return bz_io_recv(op, what, BLITZ_FOREVER);
+    bz_io_leave_file(op);
+    return err;
+}
+
+int64_t bz_io_recv_end(struct bz_op *op, const char *what, uint32_t overs, int64_t n)
+{
+    struct bz_runtime *rt = bz_io_runtime(op->file);
+    struct bz_wake next = {.kind = BZ_WAKE_NONE};
+    bool is_done = bz_ready_end_unlock(op, BZ_OP_RECV, overs, n, &next);
+    if (next.kind != BZ_WAKE_NONE)
+        bz_io_wake(rt, &next);
+    return is_done ? n : bz_io_recv(op, what, BLITZ_FOREVER);
 }
 
 static const struct bz_request_hooks ready_hooks = {hook_of_thread, hook_of_task, NULL};
@@ -232,10 +336,10 @@ static int64_t try_once(struct bz_op *op)
 static BZ_ALWAYS_INLINE int wait_for(struct bz_op *op, const char *what, blitz_deadline until)
 {
     struct bz_wait w;
-    op->request.ops = &by_readiness;
+    op->request.ops = &bz_io_by_readiness;
     bz_wait_begin(&w, bz_io_os(op), what, until);
     bz_waiter_init(&op->request.waiter, &w, BZ_WAIT_WOKEN);
-    int err = bz_request_park_by(&op->request, &w, ready_hooks, &by_readiness);
+    int err = bz_request_park_by(&op->request, &w, ready_hooks, &bz_io_by_readiness);
     if (err == 0)
         err = bz_get(&op->request.waiter.result);
     if (BZ_UNLIKELY(err != 0))
@@ -267,23 +371,36 @@ static BZ_ALWAYS_INLINE int64_t run_by_readiness(struct bz_op *op, enum bz_op_co
     return op->result;
 }
 
-void bz_io_wake_next(struct bz_file *f, struct bz_wake *next)
-{
-    bz_io_wake(bz_io_runtime(f), next);
-}
-
 int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until)
 {
     return BZ_UNLIKELY(op->file->files->completes) ? bz_flight_run(op, what, until)
                                                    : run_by_readiness(op, BZ_OP_RECV, what, until);
 }
 
+bool bz_io_call_end(struct bz_file *f, const struct bz_call *c, int64_t n, int64_t *result)
+{
+    struct bz_runtime *rt = bz_io_runtime(f);
+    struct bz_wake next;
+    *result = bz_call_outcome(n);
+    bool is_done = bz_ready_call_end(f, c, *result, &next);
+    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
+        bz_io_wake(rt, &next);
+    return is_done;
+}
+
 int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until)
 {
+    struct bz_file *f = op->file;
     struct bz_call call = bz_call_of(op, BZ_OP_SEND);
-    int64_t n;
-    bool is_done = bz_io_call(op->file, op->generation, &call, &n);
-    return BZ_LIKELY(is_done) ? n : bz_io_run(op, what, until);
+    int64_t result;
+    if (BZ_UNLIKELY(bz_io_fault != NULL) ||
+        !bz_ready_call_begin(f, op->generation, BZ_SIDE_OUT)) /* never by completion: file.c */
+        return bz_io_run(op, what, until);
+    int64_t n = bz_call_make(f->fd, &call);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    if (BZ_LIKELY(bz_ready_call_end_usual(f, &call, n)))
+        return n;
+    return bz_io_call_end(f, &call, n, &result) ? result : bz_io_run(op, what, until);
 }
 
 static int attempt_call(void *arg)
@@ -357,7 +474,7 @@ void bz_io_future_init(struct bz_io_future *f, struct bz_file *file, enum bz_op_
     bz_op_init(&f->op, file, code);
     bool flies = completes(bz_io_runtime(file));
     bz_waiter_init_polled(&f->op.request.waiter);
-    f->op.request.ops = flies ? &bz_flight_request : &by_readiness;
+    f->op.request.ops = flies ? &bz_flight_request : &bz_io_by_readiness;
     f->future.ops = flies ? &bz_flight_future_ops : &ready_future_ops;
 }
 
@@ -371,23 +488,35 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
         bz_poll_null_init(poll, rt->os);
     else if (kind == BZ_IO_POLL)
         bz_poll_posix_init(poll, rt->os, &rt->files);
+    else if (kind == BZ_IO_KQUEUE)
+        bz_poll_kqueue->init(poll, rt->os, &rt->files);
     else
         bz_poll_epoll_init(poll, rt->os, &rt->files);
     return 0;
 }
 
+static bool has_queues(void)
+{
+    return bz_poll_kqueue != NULL && bz_poll_kqueue->is_there();
+}
+
+/* The best backend by readiness. */
+static enum bz_io_kind best(void)
+{
+    return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : has_queues() ? BZ_IO_KQUEUE : BZ_IO_POLL;
+}
+
 /* Choose the best backend there is. Sockets get epoll: it is as fast as a ring for them, and does not interrupt
- * system calls (uring.c). Where epoll is refused, use the backend that needs only POSIX. The real system's
- * descriptors cannot be waited for in simulated time. */
+ * system calls (uring.c). Systems without epoll have queues of kevents. Where both are refused, use the backend that
+ * needs only POSIX. The real system's descriptors cannot be waited for in simulated time. */
 static enum bz_io_kind choose(const struct bz_runtime *rt)
 {
     enum bz_io_kind asked = rt->is.io;
     bool is_unheard = bz_os_is_simulated() && !bz_sys->is_simulated;
-    if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()))
+    if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()) ||
+        (asked == BZ_IO_KQUEUE && !has_queues()))
         return BZ_IO_NONE;
-    if (asked != BZ_IO_BEST)
-        return asked;
-    return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+    return asked != BZ_IO_BEST ? asked : best();
 }
 
 /* The reason for a backend, for statistics. */
@@ -398,9 +527,10 @@ static const char *why(const struct bz_runtime *rt, enum bz_io_kind kind)
         return "it was asked for";
     if (asked == BZ_IO_URING)
         return "the system refuses a ring";
-    return kind == BZ_IO_EPOLL  ? "it is the fastest here: the system has epoll"
-           : kind == BZ_IO_POLL ? "the system refuses epoll"
-                                : "in simulated time there are no events of the real system";
+    return kind == BZ_IO_EPOLL    ? "it is the fastest here: the system has epoll"
+           : kind == BZ_IO_KQUEUE ? "it is the fastest here: the system has kqueue"
+           : kind == BZ_IO_POLL   ? "the system refuses epoll"
+                                  : "in simulated time there are no events of the real system";
 }
 
 /* Every proc has the same backend, or none of them has one. */
@@ -422,17 +552,21 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
 int bz_io_init(struct bz_runtime *rt)
 {
     enum bz_io_kind kind = choose(rt);
-    if (kind == BZ_IO_NONE && rt->is.io == BZ_IO_EPOLL && !bz_os_is_simulated()) {
-        bz_log(BLITZ_LOG_ERROR, "io = epoll: the system has none");
+    bool is_missing = rt->is.io == BZ_IO_EPOLL || rt->is.io == BZ_IO_KQUEUE;
+    if (kind == BZ_IO_NONE && is_missing && !bz_os_is_simulated()) {
+        bz_log(BLITZ_LOG_ERROR, "io = %s: the system has none",
+               rt->is.io == BZ_IO_EPOLL ? "epoll" : "kqueue");
         return -ENOSYS;
     }
     bz_files_init(&rt->files, rt->os, &rt->alloc);
     int err = init_all(rt, kind);
     if (err == 0 || kind != BZ_IO_URING)
         return err;
-    kind = bz_poll_epoll_is_there() ? BZ_IO_EPOLL : BZ_IO_POLL;
+    kind = best();
     bz_log(BLITZ_LOG_WARN, "io = uring: the system refuses a ring (error %d): using %s", -err,
-           kind == BZ_IO_EPOLL ? "epoll" : "poll");
+           kind == BZ_IO_EPOLL    ? "epoll"
+           : kind == BZ_IO_KQUEUE ? "kqueue"
+                                  : "poll");
     return init_all(rt, kind);
 }
 

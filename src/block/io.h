@@ -43,22 +43,21 @@ void bz_io_close(struct bz_file *f);
  */
 int64_t bz_io_run(struct bz_op *op, const char *what, blitz_deadline until);
 
+/* For block/recv.h, which has a BZ_OP_RECV inline that begins with a wait. The hook of its wait, a struct bz_recv. */
+bz_ctx_hook bz_io_recv_hook;
+extern const struct bz_request_ops bz_io_by_readiness;
+/* Go on with the operation after a wait with this outcome. Returns its result. */
+int64_t bz_io_recv_after(struct bz_op *op, const char *what, uint32_t outcome);
+/* Go on after a try that returned n. Under the file's lock, which it releases. */
+int64_t bz_io_recv_end(struct bz_op *op, const char *what, uint32_t overs, int64_t n);
+
 /* bz_io_run for a BZ_OP_RECV or BZ_OP_SEND of a handle (its operations have a generation): the hot ones. */
 int64_t bz_io_recv(struct bz_op *op, const char *what, blitz_deadline until);
 int64_t bz_io_send(struct bz_op *op, const char *what, blitz_deadline until);
-/* Wake the next waiter of a file. */
-BZ_COLD void bz_io_wake_next(struct bz_file *f, struct bz_wake *next);
-/* Try such a call before there is an operation. Returns true: done, *result. False: nothing was done. */
-BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_io_call(struct bz_file *f, uint32_t generation,
-                                                    const struct bz_call *c, int64_t *result)
-{
-    struct bz_wake next = {.kind = BZ_WAKE_NONE};
-    bool is_done =
-        BZ_LIKELY(!f->files->completes) && bz_ready_call(f, generation, c, result, &next);
-    if (BZ_UNLIKELY(next.kind != BZ_WAKE_NONE))
-        bz_io_wake_next(f, &next);
-    return is_done;
-}
+/* The rest of a call that was begun by bz_ready_call_begin() (io/ready.h) and not ended in the usual way; n: what the system
+ * returned. Returns true: done, *result. False: it must wait, or be repeated. */
+BZ_MUST_USE bool bz_io_call_end(struct bz_file *f, const struct bz_call *c, int64_t n,
+                                int64_t *result);
 
 /* An operation as a future. Revocable by readiness, pinned by completion. */
 struct bz_io_future {

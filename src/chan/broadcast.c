@@ -16,7 +16,6 @@
 struct blitz_broadcast {
     struct bz_listeners listeners;
     size_t size, slots; /* constant */
-    size_t subscribed;  /* receivers; guarded by the listeners' lock */
     _Alignas(max_align_t) char ring[];
 };
 
@@ -56,7 +55,6 @@ int blitz_broadcast_new(size_t value_size, size_t capacity, blitz_broadcast **ou
     bz_listeners_init(&b->listeners, "broadcast", copy_next);
     b->size = value_size;
     b->slots = capacity;
-    b->subscribed = 0;
     *out = b;
     return 0;
 }
@@ -103,7 +101,7 @@ void blitz_broadcast_subscribe(blitz_broadcast *b, blitz_broadcast_rx *rx)
     rx->of = blitz_broadcast_ref(b);
     lock(b);
     rx->next = b->listeners.number;
-    b->subscribed++;
+    b->listeners.counted++;
     unlock(b);
 }
 
@@ -115,19 +113,24 @@ void blitz_broadcast_resubscribe(const blitz_broadcast_rx *other, blitz_broadcas
 
 void blitz_broadcast_unsubscribe(blitz_broadcast_rx *rx)
 {
-    lock(rx->of);
-    rx->of->subscribed--;
-    unlock(rx->of);
+    bz_listeners_remove(&rx->of->listeners);
     blitz_broadcast_unref(rx->of);
     rx->of = NULL;
 }
 
 size_t blitz_broadcast_receivers(blitz_broadcast *b)
 {
-    lock(b);
-    size_t count = b->subscribed;
-    unlock(b);
-    return count;
+    return bz_listeners_count(&b->listeners);
+}
+
+int blitz_broadcast_wait_closed(blitz_broadcast *b, blitz_deadline until)
+{
+    return bz_listeners_wait_closed(&b->listeners, until);
+}
+
+void blitz_broadcast_wait_closed_future_init(blitz_closed_future *f, blitz_broadcast *b)
+{
+    bz_listeners_wait_closed_future_init(f, &b->listeners);
 }
 
 size_t blitz_broadcast_length(const blitz_broadcast_rx *rx)

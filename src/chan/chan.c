@@ -60,10 +60,12 @@ int blitz_chan_new(size_t value_size, size_t capacity, const blitz_chan_opts *op
     store_init(c, value_size, capacity);
     bz_list_init(&c->receivers);
     bz_list_init(&c->senders);
+    bz_list_init(&c->closing);
     bz_atomic_init(&c->refs, 1);
     bz_atomic_init(&c->chance, 0);
     bz_atomic_init(&c->may_recv, 0);
     bz_atomic_init(&c->may_send, capacity != 0);
+    c->is_slow = !bz_value_is_small(value_size);
     *out = c;
     return 0;
 }
@@ -93,40 +95,83 @@ void blitz_chan_unref(blitz_chan *c)
 {
     if (c == NULL || bz_fetch_sub_acqrel(&c->refs, 1) != 1) /* [A] */
         return;
-    BZ_CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders),
-             "chan %p: its last holder goes while somebody waits at it", (void *)c);
+    BZ_CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->senders) &&
+                 bz_list_is_empty(&c->closing),
+             "chan %p: its last holder goes while a task waits at it", (void *)c);
     blitz_allocator alloc = c->alloc;
     drop_all(c, &c->values);
     bz_free(&alloc, c, c->bytes);
 }
 
-void blitz_chan_close(blitz_chan *c)
+/* ---- waiting for the end ---- */
+
+static void lock_of(void *c)
+{
+    bz_chan_lock(c);
+}
+
+static void unlock_of(void *c)
+{
+    bz_chan_unlock(c);
+}
+
+static struct bz_list *closing_of(void *chan)
+{
+    struct blitz_chan *c = chan;
+    return c->is_closed ? NULL : &c->closing;
+}
+
+static const struct bz_closed_ops closed = BZ_CLOSED_OPS("close", lock_of, unlock_of, closing_of);
+
+int blitz_chan_wait_closed(blitz_chan *c, blitz_deadline until)
+{
+    return bz_closed_wait(&closed, c, c->os, until);
+}
+
+void blitz_chan_wait_closed_future_init(blitz_closed_future *f, blitz_chan *c)
+{
+    bz_closed_future_init(f, &closed, c);
+}
+
+/* Close the channel, and drop the lock, which the caller holds. */
+static void close_locked(struct blitz_chan *c)
 {
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
-    bz_chan_lock(c);
-    c->is_closed = true;
+    c->is_closed = c->is_slow = true;
     bz_chan_has_news(c);
     bz_chan_has_room(c);
     bz_chan_serve(c, &wakes);
+    bool has_closing = !bz_list_is_empty(&c->closing);
     bz_chan_done(c, &wakes);
+    if (!has_closing)
+        return;
+    bz_chan_lock(c); /* the channel stays closed, so no waiter has come since */
+    bz_closed_end(&closed, c, &c->closing);
 }
 
-size_t blitz_chan_shut(blitz_chan *c)
+void blitz_chan_close(blitz_chan *c)
 {
-    struct bz_wakelist wakes;
-    bz_wakelist_init(&wakes);
     bz_chan_lock(c);
+    close_locked(c);
+}
+
+/* Shut the channel, and drop the lock, which the caller holds. Return the number of dropped values. */
+static size_t shut_locked(struct blitz_chan *c)
+{
     struct bz_values left = c->values;
     c->values.count = 0;
     c->values.room = 0;
     c->values.first = c->values.last = c->values.end = c->values.retired = NULL;
-    c->is_closed = c->is_shut = true;
-    bz_chan_has_news(c);
-    bz_chan_has_room(c);
-    bz_chan_serve(c, &wakes);
-    bz_chan_done(c, &wakes);
+    c->is_shut = true;
+    close_locked(c);
     return drop_all(c, &left);
+}
+
+size_t blitz_chan_shut(blitz_chan *c)
+{
+    bz_chan_lock(c);
+    return shut_locked(c);
 }
 
 /* ---- counted handles ---- */
@@ -143,14 +188,24 @@ static int add(blitz_chan *c, uint32_t *count, const bool *is_over)
     return rc;
 }
 
-/* Decrement the count of handles. Return true if it was the last one. */
-static bool drop(blitz_chan *c, uint32_t *count)
+/* Decrement the count of handles. Return true, with the lock held, if it was the last one: the channel must end before
+ * another handle is added. */
+static bool drop_last(blitz_chan *c, uint32_t *count)
 {
     bz_chan_lock(c);
     BZ_CHECK(*count > 0, "chan %p: more handles are dropped than were added", (void *)c);
-    bool is_last = --*count == 0;
+    if (--*count == 0)
+        return true;
     bz_chan_unlock(c);
-    return is_last;
+    return false;
+}
+
+static size_t count_of(blitz_chan *c, const uint32_t *count)
+{
+    bz_chan_lock(c);
+    size_t handles = *count;
+    bz_chan_unlock(c);
+    return handles;
 }
 
 int blitz_chan_sender_add(blitz_chan *c)
@@ -160,9 +215,14 @@ int blitz_chan_sender_add(blitz_chan *c)
 
 void blitz_chan_sender_drop(blitz_chan *c)
 {
-    if (drop(c, &c->sender_count))
-        blitz_chan_close(c);
+    if (drop_last(c, &c->sender_count))
+        close_locked(c);
     blitz_chan_unref(c);
+}
+
+size_t blitz_chan_senders(blitz_chan *c)
+{
+    return count_of(c, &c->sender_count);
 }
 
 int blitz_chan_receiver_add(blitz_chan *c)
@@ -172,9 +232,14 @@ int blitz_chan_receiver_add(blitz_chan *c)
 
 void blitz_chan_receiver_drop(blitz_chan *c)
 {
-    if (drop(c, &c->receiver_count))
-        blitz_chan_shut(c);
+    if (drop_last(c, &c->receiver_count))
+        shut_locked(c);
     blitz_chan_unref(c);
+}
+
+size_t blitz_chan_receivers(blitz_chan *c)
+{
+    return count_of(c, &c->receiver_count);
 }
 
 /* ---- queries ---- */

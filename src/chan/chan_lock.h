@@ -47,6 +47,22 @@ static inline void bz_chan_lock_take(struct bz_chan_lock *g, const struct bz_os 
     bz_lock_take(&g->lock, os);
 }
 
+static inline void bz_chan_lock_take_late(struct bz_chan_lock *g, const struct bz_os *os)
+{
+    bz_lock_take(&g->lock, os);
+}
+
+static inline bool bz_chan_lock_try_inside(struct bz_chan_lock *g, const struct bz_os *os)
+{
+    bz_lock_take(&g->lock, os);
+    return true;
+}
+
+static inline void bz_chan_lock_drop_inside(struct bz_chan_lock *g, const struct bz_os *os)
+{
+    bz_lock_drop(&g->lock, os);
+}
+
 static inline void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os *os)
 {
     bz_lock_drop(&g->lock, os);
@@ -96,12 +112,44 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_chan_lock_try(struct bz_chan_lock *g
     return true;
 }
 
+/* Take the lock after bz_chan_lock_try() has failed. */
+static inline void bz_chan_lock_take_late(struct bz_chan_lock *g, const struct bz_os *os)
+{
+    bz_lock_about_to_wait_(&g->lock);
+    bz_self_hold();
+    bz_chan_lock_wait(g, os);
+    bz_lock_taken_(&g->lock);
+    g->uses++;
+}
+
 static BZ_ALWAYS_INLINE void bz_chan_lock_drop(struct bz_chan_lock *g, const struct bz_os *os)
 {
     (void)os;
     bz_lock_dropping_(&g->lock);
     bz_store_release(&g->lock.word, BZ_LOCK_FREE); /* [A] */
     bz_self_release();
+}
+
+/* The same for the hook of a wait. Its machine is in the runtime, where no thread is stopped (bz_machine_may_interrupt),
+ * so it counts no lock that it holds: os/self.h. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_chan_lock_try_inside(struct bz_chan_lock *g,
+                                                                 const struct bz_os *os)
+{
+    bz_lock_about_to_wait_(&g->lock);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
+    if (BZ_UNLIKELY(!bz_chan_lock_try_(g)))
+        return false;
+    bz_lock_taken_(&g->lock);
+    g->uses++;
+    return true;
+}
+
+static BZ_ALWAYS_INLINE void bz_chan_lock_drop_inside(struct bz_chan_lock *g,
+                                                      const struct bz_os *os)
+{
+    (void)os;
+    bz_lock_dropping_(&g->lock);
+    bz_store_release(&g->lock.word, BZ_LOCK_FREE); /* [A] */
 }
 
 #endif

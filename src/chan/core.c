@@ -22,6 +22,11 @@
  * to one rendezvous channel. It cannot serve itself, so its receive is notified only if a sender of
  * another party waits.
  *
+ * A reserve of several slots gathers them: while it is the first in the queue of senders, it gets each slot that becomes
+ * free, and keeps it (I5). So no other sender can take a slot that it waits for, and a fast path need not look for such a
+ * waiter: there is no free slot beside it. A future that waits in this way is granted its slots and not only notified;
+ * its cancel returns them.
+ *
  * Rejected: cells with sequence numbers (a lock-free MPMC ring) with waiters beside them.
  * Every operation pays a fence against a waiter that is just going to sleep, direct hand-off is lost,
  * and close, permits and select need the lock all the same.
@@ -33,6 +38,9 @@
  *     to come back for (wakes->has_more).
  * I4  Of the sends of one polled select at most one is done (is_done): the one whose receiver set the
  *     claim.
+ * I5  A reserve that waits has slots (asked_for - wanted > 0, counted in permits) only if it was the first in the queue.
+ *     A notified future may have come back to the head since; it does not gather. So of all reserves that wait at most
+ *     one has slots, and no two wait for each other's.
  */
 #include "chan/chan.h"
 
@@ -52,6 +60,12 @@ static size_t free_slots(const struct blitz_chan *c)
 static bool must_grow(const struct blitz_chan *c)
 {
     return c->capacity == BLITZ_UNBOUNDED && c->values.room <= c->permits;
+}
+
+/* True if an unbounded channel has fewer than `slots` beyond those of its permits. */
+static bool lacks(const struct blitz_chan *c, size_t slots)
+{
+    return c->capacity == BLITZ_UNBOUNDED && c->values.room < c->permits + slots;
 }
 
 static void tell(struct blitz_chan *c, struct bz_waiter *w, struct bz_wakelist *wakes)
@@ -153,13 +167,57 @@ static void store(struct blitz_chan *c, const void *value)
 
 /* ---- serving the waiters ---- */
 
-/* Do the operation of a blocking sender whose wait has been claimed. */
-static void admit(struct blitz_chan *c, struct bz_chan_op *op)
+static size_t asked_for(const struct bz_chan_op *op)
 {
-    if (op->kind == BZ_CHAN_RESERVE)
-        c->permits++;
-    else
-        store(c, op->value);
+    return op->is_many ? ((const blitz_permits *)op->value)->left : 1;
+}
+
+/* Give the free slots to a reserve that waits. Return true if it has all of its slots now. */
+static bool gather(struct blitz_chan *c, struct bz_chan_op *op)
+{
+    size_t slots = free_slots(c),
+           kept = c->notified_senders; /* I2; a new call may have taken a kept slot */
+    size_t spare = slots > kept ? slots - kept : 0;
+    size_t n = spare < op->wanted ? spare : op->wanted;
+    c->permits += n;
+    op->wanted -= n;
+    return op->wanted == 0;
+}
+
+/* A reserve has joined the queue: if it is the first, it gets the free slots. Its step has just found fewer than it wants,
+ * so it does not get all. */
+static BZ_NOINLINE void gather_first(struct blitz_chan *c, struct bz_chan_op *op)
+{
+    if (bz_waiter_first(&c->senders) == &op->request.waiter)
+        (void)gather(c, op);
+}
+
+bool bz_chan_let_go(struct bz_chan_op *op)
+{
+    size_t has = asked_for(op) - op->wanted;
+    op->c->permits -= has;
+    op->wanted += has;
+    if (has != 0)
+        bz_chan_has_room(op->c);
+    return has != 0;
+}
+
+/* Serve the first sender, a reserve: there are free slots, or the channel is closed. */
+static void serve_reserve(struct blitz_chan *c, struct bz_chan_op *op, struct bz_wakelist *wakes)
+{
+    struct bz_waiter *w = &op->request.waiter;
+    if (c->is_closed) {
+        (void)bz_chan_let_go(op);
+        if (w->is_polled)
+            tell(c, w, wakes);
+        else
+            (void)!bz_wakelist_grant(wakes, w, -EPIPE);
+    } else if (gather(c, op)) { /* before the grant: wait/waiter.h, I2 */
+        bool is_granted =
+            w->is_polled ? bz_request_grant(&op->request, wakes) : bz_wakelist_grant(wakes, w, 0);
+        if (!is_granted)
+            (void)bz_chan_let_go(op); /* it takes the lock before it leaves */
+    }
 }
 
 static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
@@ -167,12 +225,15 @@ static bool serve_sender(struct blitz_chan *c, struct bz_wakelist *wakes)
     struct bz_waiter *w = bz_waiter_first(&c->senders);
     if (w == NULL || !(c->is_closed || free_slots(c) > c->notified_senders)) /* I2 */
         return false;
-    if (w->is_polled)
+    struct bz_chan_op *op = bz_chan_op_of(w);
+    if (op->kind == BZ_CHAN_RESERVE)
+        serve_reserve(c, op, wakes);
+    else if (w->is_polled)
         tell(c, w, wakes);
     else if (c->is_closed)
         (void)!bz_wakelist_grant(wakes, w, -EPIPE);
     else if (bz_wakelist_grant(wakes, w, 0))
-        admit(c, bz_chan_op_of(w));
+        store(c, op->value);
     return true;
 }
 
@@ -297,17 +358,19 @@ int bz_chan_take(struct blitz_chan *c, void *value, struct bz_wakelist *wakes)
     return rc;
 }
 
-int bz_chan_hold(struct blitz_chan *c)
+int bz_chan_hold(struct bz_chan_op *op)
 {
+    struct blitz_chan *c = op->c;
     if (c->is_closed)
         return -EPIPE;
     if (c->capacity == 0)
         return -EOPNOTSUPP;
-    if (free_slots(c) == 0)
+    if (free_slots(c) < op->wanted)
         return -EAGAIN;
-    if (must_grow(c))
+    if (lacks(c, op->wanted))
         return -ENOBUFS;
-    c->permits++;
+    c->permits += op->wanted;
+    op->wanted = 0;
     return 0;
 }
 
@@ -319,7 +382,7 @@ int bz_chan_try(struct bz_chan_op *op, struct bz_wakelist *wakes)
     case BZ_CHAN_RECV:
         return bz_chan_take(op->c, op->value, wakes);
     default:
-        return bz_chan_hold(op->c);
+        return bz_chan_hold(op);
     }
 }
 
@@ -337,15 +400,17 @@ void bz_chan_join_line(struct bz_chan_op *op, bool at_head, struct bz_wakelist *
         bz_chan_has_news(c);
     if (c->capacity == 0 && !bz_list_is_empty(&c->receivers) && !bz_list_is_empty(&c->senders))
         bz_chan_serve(c, wakes);
+    else if (BZ_UNLIKELY(op->kind == BZ_CHAN_RESERVE))
+        gather_first(c, op);
 }
 
-int bz_chan_grow(struct blitz_chan *c)
+int bz_chan_grow(struct blitz_chan *c, size_t slots)
 {
     struct bz_block *b = bz_block_new(&c->values, &c->alloc);
     if (b == NULL)
         return -ENOMEM;
     bz_chan_lock(c);
-    bool is_needed = must_grow(c) && !c->is_shut;
+    bool is_needed = lacks(c, slots) && !c->is_shut;
     if (is_needed)
         bz_values_append(&c->values, b);
     bz_chan_unlock(c);
@@ -356,17 +421,23 @@ int bz_chan_grow(struct blitz_chan *c)
 
 int bz_chan_once(struct bz_chan_op *op)
 {
+    bz_chan_lock(op->c);
+    return bz_chan_once_locked(op);
+}
+
+int bz_chan_once_locked(struct bz_chan_op *op)
+{
     struct blitz_chan *c = op->c;
     struct bz_wakelist wakes;
     bz_wakelist_init(&wakes);
     for (;;) {
-        bz_chan_lock(c);
         int rc = bz_chan_try(op, &wakes);
         bz_chan_done(c, &wakes);
         if (rc != -ENOBUFS)
             return rc;
-        if ((rc = bz_chan_grow(c)) != 0)
+        if ((rc = bz_chan_grow(c, bz_chan_slots_of(op))) != 0)
             return rc;
+        bz_chan_lock(c);
     }
 }
 

@@ -18,6 +18,7 @@ void bz_listeners_init(struct bz_listeners *c, const char *what, void (*copy)(st
     *c = (struct bz_listeners){.os = bz_os_here(), .what = what, .copy = copy};
     bz_lock_init_ranked(&c->lock, BZ_RANK_WAIT);
     bz_list_init(&c->receivers);
+    bz_list_init(&c->closing);
     bz_atomic_init(&c->refs, 1);
 }
 
@@ -30,8 +31,8 @@ bool bz_listeners_unref(struct bz_listeners *c)
 {
     if (bz_fetch_sub_acqrel(&c->refs, 1) != 1) /* [A] */
         return false;
-    BZ_CHECK(bz_list_is_empty(&c->receivers), "%s %p: its last holder goes while somebody waits",
-             c->what, (void *)c);
+    BZ_CHECK(bz_list_is_empty(&c->receivers) && bz_list_is_empty(&c->closing),
+             "%s %p: its last holder goes while a task waits", c->what, (void *)c);
     return true;
 }
 
@@ -87,11 +88,70 @@ void bz_listeners_end(struct bz_listeners *c)
     } while (has_more);
 }
 
+/* ---- counted receivers, and senders that wait until none is left ---- */
+
+static void lock_of(void *c)
+{
+    bz_lock_take(&((struct bz_listeners *)c)->lock, ((struct bz_listeners *)c)->os);
+}
+
+static void unlock_of(void *c)
+{
+    bz_lock_drop(&((struct bz_listeners *)c)->lock, ((struct bz_listeners *)c)->os);
+}
+
+static struct bz_list *closing_of(void *listeners)
+{
+    struct bz_listeners *c = listeners;
+    return c->is_closed || c->counted == 0 ? NULL : &c->closing;
+}
+
+static const struct bz_closed_ops closed =
+    BZ_CLOSED_OPS("last receiver", lock_of, unlock_of, closing_of);
+
+void bz_listeners_add(struct bz_listeners *c)
+{
+    lock_of(c);
+    c->counted++;
+    unlock_of(c);
+}
+
+void bz_listeners_remove(struct bz_listeners *c)
+{
+    lock_of(c);
+    BZ_CHECK(c->counted > 0, "%s %p: more receivers are dropped than were added", c->what,
+             (void *)c);
+    if (--c->counted == 0)
+        bz_closed_end(&closed, c, &c->closing);
+    else
+        unlock_of(c);
+}
+
+size_t bz_listeners_count(struct bz_listeners *c)
+{
+    lock_of(c);
+    size_t count = c->counted;
+    unlock_of(c);
+    return count;
+}
+
+int bz_listeners_wait_closed(struct bz_listeners *c, blitz_deadline until)
+{
+    return bz_closed_wait(&closed, c, c->os, until);
+}
+
+void bz_listeners_wait_closed_future_init(blitz_closed_future *f, struct bz_listeners *c)
+{
+    bz_closed_future_init(f, &closed, c);
+}
+
 void bz_listeners_close(struct bz_listeners *c)
 {
-    bz_lock_take(&c->lock, c->os);
+    lock_of(c);
     c->is_closed = true;
     bz_listeners_end(c);
+    lock_of(c); /* it stays closed, so no waiter has come since */
+    bz_closed_end(&closed, c, &c->closing);
 }
 
 /* ---- receiving ---- */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "park/closed.h"
 #include "chan/copy.h"
 #include "park/request.h"
 #include "proc/ask.h"
@@ -18,10 +19,12 @@ struct bz_receive;
 
 /* The first member of the broadcast or watch. */
 struct bz_listeners {
-    struct bz_lock lock; /* rank WAIT; guards the next three, and the object's values */
+    struct bz_lock lock; /* rank WAIT; guards the next five, and the object's values */
     bool is_closed;
     uint64_t number;          /* of changes */
     struct bz_list receivers; /* the waiters */
+    size_t counted;           /* receivers that were added and not removed */
+    struct bz_list closing;   /* senders that wait until none is left: closed.h */
     bz_atomic(uint32_t) refs;
     const struct bz_os *os; /* constant, as are the next ones */
     const char *what;       /* for dumps */
@@ -49,6 +52,15 @@ BZ_MUST_USE bool bz_listeners_unref(struct bz_listeners *c);
 BZ_MUST_USE bool bz_listeners_begin(struct bz_listeners *c);
 void bz_listeners_end(struct bz_listeners *c);
 void bz_listeners_close(struct bz_listeners *c);
+
+/* Count a receiver, or count one less. The last one that is removed releases the senders that wait for that. */
+void bz_listeners_add(struct bz_listeners *c);
+void bz_listeners_remove(struct bz_listeners *c);
+size_t bz_listeners_count(struct bz_listeners *c);
+
+/* Wait until no counted receiver is left, or the object is closed: 0, -ETIMEDOUT, -ECANCELED. */
+BZ_MUST_USE int bz_listeners_wait_closed(struct bz_listeners *c, blitz_deadline until);
+void bz_listeners_wait_closed_future_init(blitz_closed_future *f, struct bz_listeners *c);
 
 /* The functions of a receive's request, for both primitives. */
 void bz_listeners_lock(struct bz_request *r);

@@ -8,17 +8,25 @@
  *   SENDER_GONE     the sender will not touch it any more      by the sender, last
  *   RECEIVER_GONE   the receiver will not touch it any more    by the receiver, last
  *   WAITS           a waiter is registered: take the lock      by the receiver, under the lock
+ *   LEAVING         the receiver will take no value            by the receiver, if CLOSING is set
+ *   CLOSING         a sender waited for the receiver's end     by the sender, under the lock
  *
  * The end that leaves second frees the memory. The common case takes no lock: a sender that finds no waiter sets VALUE
  * and SENDER_GONE by one CAS, and a receiver that finds both has nothing left to announce. With WAITS the sender takes
  * the lock, wakes, drops the lock, and only then sets SENDER_GONE: until then the memory stays.
  * The plain form always takes that path.
  *
+ * A sender may wait until the receiver has gone (closed.h). It sets CLOSING first, once and for all. A receiver that finds
+ * CLOSING leaves in the same three steps as the sender: it sets LEAVING, wakes under the lock, and only then sets
+ * RECEIVER_GONE. Without CLOSING it sets RECEIVER_GONE alone.
+ *
  * Rejected: a channel of capacity 1 (four locked instructions instead of one, and it does not know
  * which end is the last).
  *
  * I1  `waiter` is guarded by the lock; WAITS is set if and only if it was not NULL once.
  * I2  After its GONE bit is set an end touches nothing, unless the bit of the other end was set before.
+ * I4  `closing` is guarded by the lock, and empty memory until CLOSING is set. Of LEAVING and VALUE, the one that is set
+ *     first decides whether the value was sent.
  * I3  The sender's claim is its last access to a blocking waiter (wait/waiter.h, I2): the receiver continues, and
  *     leaves the frame, without the lock.
  *
@@ -29,13 +37,22 @@
 #include <errno.h>
 
 #include "blitz/oneshot.h"
+#include "park/closed.h"
 #include "chan/copy.h"
 #include "life/small_block.h"
 #include "park/request.h"
 #include "proc/ask.h"
 #include "wait/waker.h"
 
-enum { VALUE = 1, CLOSED = 2, SENDER_GONE = 4, RECEIVER_GONE = 8, WAITS = 16 };
+enum {
+    VALUE = 1,
+    CLOSED = 2,
+    SENDER_GONE = 4,
+    RECEIVER_GONE = 8,
+    WAITS = 16,
+    LEAVING = 32,
+    CLOSING = 64
+};
 
 #if defined(BZ_PLAIN)
 enum { IS_PLAIN = 1 };
@@ -47,6 +64,7 @@ struct blitz_oneshot {
     bz_atomic(uint32_t) word;
     struct bz_lock lock;      /* rank WAIT */
     struct bz_waiter *waiter; /* I1 */
+    struct bz_list closing;   /* senders that wait for the receiver's end: I4 */
     bool is_taken;            /* the value was received; used by the receiver only */
     size_t size;              /* constant, as is opts */
     blitz_oneshot_opts opts;
@@ -107,7 +125,7 @@ static bool sender_goes(struct blitz_oneshot *o, uint32_t says)
         wake_receiver(o);
     if (bz_fetch_or_acqrel(&o->word, SENDER_GONE) & RECEIVER_GONE) /* [B] */
         release(o);
-    return !(seen & RECEIVER_GONE);
+    return !(seen & (LEAVING | RECEIVER_GONE));
 }
 
 int blitz_oneshot_send(blitz_oneshot *o, const void *value)
@@ -123,7 +141,42 @@ void blitz_oneshot_sender_drop(blitz_oneshot *o)
 
 bool blitz_oneshot_is_closed(blitz_oneshot *o)
 {
-    return (bz_load_relaxed(&o->word) & RECEIVER_GONE) != 0; /* relaxed: a hint */
+    return (bz_load_relaxed(&o->word) & (LEAVING | RECEIVER_GONE)) != 0; /* relaxed: a hint */
+}
+
+/* ---- the sender waits for the end of the receiver ---- */
+
+static void lock_of(void *o)
+{
+    bz_lock_take(&((struct blitz_oneshot *)o)->lock, bz_os_here());
+}
+
+static void unlock_of(void *o)
+{
+    bz_lock_drop(&((struct blitz_oneshot *)o)->lock, bz_os_here());
+}
+
+static struct bz_list *closing_of(void *oneshot)
+{
+    struct blitz_oneshot *o = oneshot;
+    /* relaxed: a receiver that finds the bit takes the lock, which we hold; one that has left passes nothing on */
+    uint32_t seen = bz_fetch_or_relaxed(&o->word, CLOSING);
+    if (!(seen & CLOSING))
+        bz_list_init(&o->closing); /* I4 */
+    return seen & (LEAVING | RECEIVER_GONE) ? NULL : &o->closing;
+}
+
+static const struct bz_closed_ops closed =
+    BZ_CLOSED_OPS("oneshot close", lock_of, unlock_of, closing_of);
+
+int blitz_oneshot_wait_closed(blitz_oneshot *o, blitz_deadline until)
+{
+    return bz_closed_wait(&closed, o, bz_os_here(), until);
+}
+
+void blitz_oneshot_wait_closed_future_init(blitz_closed_future *f, blitz_oneshot *o)
+{
+    bz_closed_future_init(f, &closed, o);
 }
 
 /* ---- the receiver's end ---- */
@@ -153,12 +206,25 @@ int blitz_oneshot_try_recv(blitz_oneshot *o, void *value)
     return try_recv(o, value);
 }
 
+/* The receiver has set LEAVING: wake the senders that wait for its end, then leave. */
+static void leave_and_wake(struct blitz_oneshot *o)
+{
+    lock_of(o);
+    bz_closed_end(&closed, o, &o->closing);
+    if (bz_fetch_or_acqrel(&o->word, RECEIVER_GONE) & SENDER_GONE) /* [B] */
+        release(o);
+}
+
 static BZ_NOINLINE void receiver_drop(struct blitz_oneshot *o, uint32_t seen)
 {
-    while (!(seen & (VALUE | CLOSED)))
-        if (bz_cas_weak_rel_acq(&o->word, &seen,
-                                seen | RECEIVER_GONE)) /* [B] if it succeeds, [A] if not */
-            return;
+    while (!(seen & (VALUE | CLOSED))) {
+        uint32_t bit = seen & CLOSING ? LEAVING : RECEIVER_GONE;
+        if (!bz_cas_weak_rel_acq(&o->word, &seen, seen | bit)) /* [B] if it succeeds, [A] if not */
+            continue;
+        if (bit == LEAVING)
+            leave_and_wake(o);
+        return;
+    }
     if ((seen & VALUE) && !o->is_taken && o->opts.drop != NULL)
         o->opts.drop(o->value, o->opts.ctx);
     receiver_goes(o, seen);

@@ -46,6 +46,7 @@
 #include <assert.h>
 
 #include "chan/select.h"
+#include "chan/short.h"
 #include "wait/waker.h"
 
 static_assert(sizeof(struct bz_chan_op) <= sizeof(((blitz_select_case *)NULL)->inside),
@@ -77,6 +78,17 @@ int bz_select_look(const blitz_select_case *cases, size_t count)
     return has_future;
 }
 
+/* Try a send or a receive; the lock is held. Out of line, so that the fast path keeps its registers. */
+static BZ_NOINLINE bool try_in_full(blitz_select_case *x)
+{
+    struct bz_chan_op op; /* a try does not read the other fields */
+    op.c = x->of;
+    op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
+    op.value = x->value;
+    x->error = bz_chan_once_locked(&op);
+    return x->error != -EAGAIN;
+}
+
 bool bz_case_try(blitz_select_case *x, uint64_t *now)
 {
     if (x->kind == BLITZ_SELECT_TIME) {
@@ -85,14 +97,17 @@ bool bz_case_try(blitz_select_case *x, uint64_t *now)
         x->error = 0;
         return *now >= x->until;
     }
-    if (x->of == NULL)
+    struct blitz_chan *c = x->of;
+    if (c == NULL)
         return false;
-    struct bz_chan_op op; /* a try does not read the other fields */
-    op.c = x->of;
-    op.kind = x->kind == BLITZ_SELECT_SEND ? BZ_CHAN_SEND : BZ_CHAN_RECV;
-    op.value = x->value;
-    x->error = bz_chan_once(&op);
-    return x->error != -EAGAIN;
+    bz_chan_lock(c);
+    if (x->kind == BLITZ_SELECT_RECV ? bz_chan_take_short(c, x->value)
+                                     : bz_chan_put_short(c, x->value)) {
+        bz_chan_unlock(c);
+        x->error = 0;
+        return true;
+    }
+    return try_in_full(x);
 }
 
 /* ---- random order ---- */
@@ -349,19 +364,18 @@ static int wait_for_one(struct bz_selection *s, unsigned how, blitz_deadline unt
     int err = bz_request_wait_by(&s->request, os, is_time ? s->cases[time].until : until,
                                  select_hooks, &bz_select_request);
     if (err == -ETIMEDOUT && is_time) {
-        time = bz_select_time(s->cases, s->count, how, bz_os_now(os));
+        time = bz_select_time(s->cases, s->count, how, blitz_now());
         s->cases[time].error = 0;
         return time;
     }
     return err != 0 ? err : s->chosen;
 }
 
-int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
+/* A select whose cases are valid, without futures among them. */
+static BZ_ALWAYS_INLINE int select_plain(blitz_select_case *cases, size_t count, unsigned how,
+                                         blitz_deadline until)
 {
     uint64_t now = 0;
-    int has_future = bz_select_look(cases, count);
-    if (BZ_UNLIKELY(has_future != 0))
-        return has_future < 0 ? has_future : bz_select_await(cases, count, how, until);
     struct bz_selection s;
     s.cases = cases;
     s.count = count;
@@ -376,6 +390,14 @@ int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blit
     return how & BLITZ_SELECT_NOW ? -EAGAIN : wait_for_one(&s, how, until);
 }
 
+int blitz_select_wait(blitz_select_case *cases, size_t count, unsigned how, blitz_deadline until)
+{
+    int has_future = bz_select_look(cases, count);
+    if (BZ_UNLIKELY(has_future != 0))
+        return has_future < 0 ? has_future : bz_select_await(cases, count, how, until);
+    return select_plain(cases, count, how, until);
+}
+
 /* ---- the statement ---- */
 
 void blitz_selection_full_(void)
@@ -383,14 +405,12 @@ void blitz_selection_full_(void)
     BZ_CHECK(0, "select: more than %d cases", BLITZ_SELECT_MAX);
 }
 
-int blitz_selection_next_(blitz_selection_ *s)
+/* The macros make no invalid case, except for a future that is NULL. */
+int blitz_selection_wait_(blitz_selection_ *s)
 {
-    if (s->pass == 1) {
-        s->chosen = blitz_select_wait(s->cases, s->count, s->how, s->until);
-        BZ_CHECK(s->chosen != -EINVAL, "select: a case of no future%s", "");
-        if (s->chosen >= 0 && s->error[s->chosen] != NULL)
-            *s->error[s->chosen] = s->cases[s->chosen].error;
-    }
-    s->at = 0;
-    return s->pass++ < 2;
+    if (BZ_LIKELY(!s->has_future))
+        return select_plain(s->cases, s->count, s->how, s->until);
+    int chosen = blitz_select_wait(s->cases, s->count, s->how, s->until);
+    BZ_CHECK(chosen != -EINVAL, "select: a case of no future%s", "");
+    return chosen;
 }

@@ -96,6 +96,33 @@ void blitz_watch_close(blitz_watch *w)
     bz_listeners_close(&w->listeners);
 }
 
+void blitz_watch_receiver_add(blitz_watch *w)
+{
+    bz_listeners_ref(&w->listeners);
+    bz_listeners_add(&w->listeners);
+}
+
+void blitz_watch_receiver_drop(blitz_watch *w)
+{
+    bz_listeners_remove(&w->listeners);
+    blitz_watch_unref(w);
+}
+
+size_t blitz_watch_receivers(blitz_watch *w)
+{
+    return bz_listeners_count(&w->listeners);
+}
+
+int blitz_watch_wait_closed(blitz_watch *w, blitz_deadline until)
+{
+    return bz_listeners_wait_closed(&w->listeners, until);
+}
+
+void blitz_watch_wait_closed_future_init(blitz_closed_future *f, blitz_watch *w)
+{
+    bz_listeners_wait_closed_future_init(f, &w->listeners);
+}
+
 uint64_t blitz_watch_get(blitz_watch *w, void *value)
 {
     bz_lock_take(&w->listeners.lock, w->listeners.os);

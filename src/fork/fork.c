@@ -10,6 +10,7 @@
 #include "life/spawn.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
+#include "proc/opened.h"
 #include "proc/place.h"
 #include "proc/state.h"
 #include "sched/loop.h"
@@ -163,5 +164,6 @@ int blitz_join_slow_(blitz_job *job)
         wait_for(job);
     bz_job_was_joined(job);
     bz_watch_job_back();
+    bz_opened_end();
     return !bz_latch_was_returned(bz_latch_of(job));
 }

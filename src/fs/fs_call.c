@@ -234,7 +234,7 @@ static blitz_poll flying_poll(struct fs_future *f, const blitz_waker *waker)
 static blitz_poll nap(struct fs_future *f)
 {
     f->nap_ns = f->nap_ns == 0 ? NAP_MIN_NS : f->nap_ns < NAP_MAX_NS ? f->nap_ns * 2 : NAP_MAX_NS;
-    blitz_sleep_until_future_init(&f->in.nap, blitz_time_add(bz_os_now(bz_os_here()), f->nap_ns));
+    blitz_sleep_until_future_init(&f->in.nap, blitz_after(f->nap_ns));
     f->step = NAPPING;
     return BLITZ_PENDING;
 }

@@ -34,8 +34,8 @@ struct bz_fs_args {
     };
     struct blitz_dir *to_at;
     const char *path, *to;
-    struct iovec memory; /* a buffer; a transfer moves it on */
-    const struct iovec *vector;
+    blitz_piece memory; /* a buffer; a transfer moves it on */
+    const blitz_piece *vector;
     int64_t number[2]; /* an offset, a size, times */
     void *out, *out_too;
     uint32_t mode;

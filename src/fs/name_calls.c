@@ -73,9 +73,9 @@ static int64_t run_readlink(struct bz_fs_call *c)
 {
     char *out = c->args.out;
     int64_t n;
-    bz_fs_again(
-        n, bz_fsys->readlink(bz_dir_at(c->args.at), c->args.path, out, c->args.memory.iov_len));
-    if (n == (int64_t)c->args.memory.iov_len)
+    bz_fs_again(n,
+                bz_fsys->readlink(bz_dir_at(c->args.at), c->args.path, out, c->args.memory.bytes));
+    if (n == (int64_t)c->args.memory.bytes)
         return -ERANGE;
     if (n >= 0)
         out[n] = '\0';
@@ -97,7 +97,7 @@ static int64_t run_canonicalize(struct bz_fs_call *c)
 {
     int64_t n;
     bz_fs_again(n, bz_fsys->canonical(bz_dir_at(c->args.at), c->args.path, c->args.out,
-                                      c->args.memory.iov_len));
+                                      c->args.memory.bytes));
     return n;
 }
 
@@ -201,7 +201,7 @@ static void later(blitz_fs_future *f, const struct bz_fs_verb *verb, bool is_rig
 #define NAMES(...) \
     ((struct bz_fs_args){.at = at, .path = path, .to_at = to_at, .to = to, __VA_ARGS__})
 /* A text that is written. */
-#define TEXT() NAME(.out = out, .memory.iov_len = room)
+#define TEXT() NAME(.out = out, .memory.bytes = room)
 
 int blitz_fs_stat(blitz_dir *at, const char *path, blitz_file_facts *out, blitz_deadline until)
 {

@@ -88,7 +88,7 @@ static int64_t run_temp_file(struct bz_fs_call *c)
     bool is_unnamed = c->args.flags & UNNAMED;
     char *name = is_unnamed ? own : c->args.out_too;
     int fd = is_unnamed ? open_unnamed(c, own, sizeof own)
-                        : make(c, name, c->args.memory.iov_len, open_new);
+                        : make(c, name, c->args.memory.bytes, open_new);
     if (fd < 0)
         return fd;
     int err = bz_file_of(fd, false, c->args.out);
@@ -109,7 +109,7 @@ static int mkdir_new(struct bz_fs_call *c, const char *name)
 
 static int64_t run_temp_dir(struct bz_fs_call *c)
 {
-    return make(c, c->args.out_too, c->args.memory.iov_len, mkdir_new);
+    return make(c, c->args.out_too, c->args.memory.bytes, mkdir_new);
 }
 
 static const struct bz_fs_verb verb_temp_file = BZ_FS_VERB("temporary file", run_temp_file);
@@ -122,7 +122,7 @@ static struct bz_fs_args args_of(blitz_dir *at, const char *prefix, char *name, 
                                .path = prefix,
                                .out = out,
                                .out_too = name,
-                               .memory.iov_len = room,
+                               .memory.bytes = room,
                                .flags = name == NULL ? UNNAMED : 0};
 }
 

@@ -22,10 +22,6 @@
 #include "io/op.h"
 #include "io/quiet.h"
 
-static_assert(sizeof(blitz_piece) == sizeof(struct iovec), "a piece is what the system takes");
-static_assert(offsetof(blitz_piece, data) == offsetof(struct iovec, iov_base), "likewise");
-static_assert(offsetof(blitz_piece, bytes) == offsetof(struct iovec, iov_len), "likewise");
-
 enum {
     WRITES = 1,
     ALL = 2,  /* until all bytes are done: the result is 0 */
@@ -34,13 +30,13 @@ enum {
 
 /* ---- one system call ---- */
 
-static const struct iovec *pieces_of(const struct bz_fs_args *a)
+static const blitz_piece *pieces_of(const struct bz_fs_args *a)
 {
     return a->vector != NULL ? a->vector : &a->memory;
 }
 
 /* The system refuses to read only cached bytes: remember why. */
-static BZ_NOINLINE int64_t read_untold(blitz_file *f, const struct iovec *v, int count, int64_t at)
+static BZ_NOINLINE int64_t read_untold(blitz_file *f, const blitz_piece *v, int count, int64_t at)
 {
     bool is_memory = f->is_regular && bz_fs_is_in_memory(f->fd);
     uint8_t cache = is_memory ? BZ_CACHE_IS_MEMORY : BZ_CACHE_UNKNOWN;
@@ -52,7 +48,7 @@ static BZ_NOINLINE int64_t read_untold(blitz_file *f, const struct iovec *v, int
 }
 
 /* Read what is in memory. -EAGAIN: it is not. */
-static inline int64_t read_now(blitz_file *f, const struct iovec *v, int count, int64_t at)
+static inline int64_t read_now(blitz_file *f, const blitz_piece *v, int count, int64_t at)
 {
     uint8_t cache = bz_load_relaxed(&f->cache); /* relaxed: a hint */
     if (BZ_UNLIKELY(cache != BZ_CACHE_TELLS))
@@ -64,7 +60,7 @@ static inline int64_t read_now(blitz_file *f, const struct iovec *v, int count, 
 }
 
 /* Write, on a thread that may wait. A pipe without a reader raises no signal. */
-static int64_t write_once(const blitz_file *f, const struct iovec *v, int count, int64_t at)
+static int64_t write_once(const blitz_file *f, const blitz_piece *v, int count, int64_t at)
 {
     struct bz_quiet quiet;
     int64_t n;
@@ -90,11 +86,11 @@ static bool after(struct bz_fs_args *a, int64_t *n)
         return true;
     }
     a->done += (size_t)*n;
-    a->memory.iov_base = (char *)a->memory.iov_base + *n;
-    a->memory.iov_len -= (size_t)*n;
+    a->memory.data = (char *)a->memory.data + *n;
+    a->memory.bytes -= (size_t)*n;
     if (a->number[0] >= 0)
         a->number[0] += *n;
-    bool is_over = a->memory.iov_len == 0;
+    bool is_over = a->memory.bytes == 0;
     if (is_over)
         *n = (a->flags & FILLS) ? (int64_t)a->done : 0;
     return is_over;
@@ -157,7 +153,7 @@ int bz_fs_write_all(struct bz_fs_call *c, int fd, const void *data, size_t bytes
 {
     const char *p = data;
     while (bytes > 0) {
-        struct iovec v = {(void *)(uintptr_t)p, bytes < (1u << 30) ? bytes : 1u << 30};
+        blitz_piece v = {(void *)(uintptr_t)p, bytes < (1u << 30) ? bytes : 1u << 30};
         int64_t n = bz_fs_stopped(c);
         if (n == 0)
             bz_fs_again(n, bz_fsys->write(fd, &v, 1, -1));
@@ -197,7 +193,7 @@ static int several(struct bz_fs_args *a, blitz_file *f, const blitz_piece *piece
         return -EINVAL;
     count = count < BLITZ_PIECES_MAX ? count : BLITZ_PIECES_MAX;
     *a = (struct bz_fs_args){.file = f,
-                             .vector = (const struct iovec *)pieces,
+                             .vector = pieces,
                              .number = {at},
                              .flags = (uint16_t)flags,
                              .count = (uint16_t)count};
@@ -239,7 +235,7 @@ static void transfer_later(blitz_fs_future *f, int err, const struct bz_fs_args 
 /* All bytes of nothing are done. */
 static void all_later(blitz_fs_future *f, int err, const struct bz_fs_args *a)
 {
-    if (err == 0 && a->memory.iov_len == 0)
+    if (err == 0 && a->memory.bytes == 0)
         bz_fs_future_fail(f, 0);
     else
         transfer_later(f, err, a);
@@ -248,7 +244,7 @@ static void all_later(blitz_fs_future *f, int err, const struct bz_fs_args *a)
 /* Transfer all bytes, and say how many were done. */
 static int transfer_all(int err, struct bz_fs_call *c, size_t *done, blitz_deadline until)
 {
-    if (err == 0 && c->args.memory.iov_len > 0)
+    if (err == 0 && c->args.memory.bytes > 0)
         err = (int)transfer(0, c, until);
     else
         c->args.done = 0;
@@ -275,7 +271,7 @@ static inline int64_t read_one(blitz_file *f, void *data, size_t bytes, int64_t 
 {
     if (BZ_UNLIKELY(f == NULL || (data == NULL && bytes > 0) || bytes > BYTES_MAX))
         return -EINVAL;
-    struct iovec v = {data, bytes};
+    blitz_piece v = {data, bytes};
     int64_t n = read_now(f, &v, 1, at);
     if (BZ_LIKELY(n == (int64_t)bytes || n == 0 || (n < 0 && n != -EAGAIN)))
         return n;

@@ -26,7 +26,7 @@ static int open_at(struct blitz_dir *at, const char *path, int flags, unsigned m
 
 static int64_t read_some(int fd, void *data, size_t bytes)
 {
-    struct iovec v = {data, bytes};
+    blitz_piece v = {data, bytes};
     int64_t n;
     bz_fs_again(n, bz_fsys->read(fd, &v, 1, -1));
     return n;
@@ -49,7 +49,7 @@ static int grow(struct content *t)
     size_t room = t->room < SIZE_MAX / 2 ? t->room * 2 : SIZE_MAX;
     if (room > t->most + 2)
         room = t->most + 2; /* one byte more shows that it is too long */
-    char *data = bz_alloc(&bz_allocator_libc, room, 0);
+    char *data = bz_alloc(&bz_allocator_libc, room, 1);
     if (data == NULL)
         return -ENOMEM;
     memcpy(data, t->data, t->used);
@@ -86,7 +86,7 @@ static int read_open(struct bz_fs_call *c, int fd, struct content *t)
     if (facts.kind == BZ_FS_FILE && facts.size > t->most)
         return -EFBIG;
     t->room = (facts.kind == BZ_FS_FILE && facts.size > 0 ? (size_t)facts.size : GUESS_BYTES) + 2;
-    t->data = bz_alloc(&bz_allocator_libc, t->room, 0);
+    t->data = bz_alloc(&bz_allocator_libc, t->room, 1);
     if (t->data == NULL)
         return -ENOMEM;
     err = read_all(c, fd, t);
@@ -122,7 +122,7 @@ static int64_t run_write_file(struct bz_fs_call *c)
         bz_replace_begin(&r, bz_dir_at(c->args.at), c->args.path, c->args.mode, c->args.flags);
     if (err != 0)
         return err;
-    err = bz_fs_write_all(c, r.fd, c->args.memory.iov_base, c->args.memory.iov_len);
+    err = bz_fs_write_all(c, r.fd, c->args.memory.data, c->args.memory.bytes);
     if (err == 0)
         return bz_replace_finish(&r);
     bz_replace_abandon(&r);
@@ -153,7 +153,7 @@ static int append(struct bz_fs_call *c, int fd)
     uint64_t before;
     int err = file_size(fd, &before);
     if (err == 0)
-        err = bz_fs_write_all(c, fd, c->args.memory.iov_base, c->args.memory.iov_len);
+        err = bz_fs_write_all(c, fd, c->args.memory.data, c->args.memory.bytes);
     if (err == 0 && !(c->args.flags & BZ_REPLACE_NO_SYNC))
         bz_fs_again(err, bz_fsys->sync(fd, false));
     if (err != 0)
@@ -216,7 +216,7 @@ static int copy_content(struct bz_fs_call *c, int from, int to, uint64_t size)
     err = copy_ranges(c, from, to);
     if (err != 1)
         return err;
-    void *buffer = bz_alloc(&bz_allocator_libc, COPY_BYTES, 0);
+    void *buffer = bz_alloc(&bz_allocator_libc, COPY_BYTES, 1);
     if (buffer == NULL)
         return -ENOMEM;
     err = copy_bytes(c, from, to, buffer);

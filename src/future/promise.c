@@ -6,18 +6,17 @@
  * waits for (a foreign library, a thread). So there is only the plain form: a completion
  * is two locked instructions, and waiting for one allocates nothing.
  *
- * The waiters are nodes in their futures, on a list. The completer removes them one by one and
- * wakes each with the lock dropped, because wakers are user code. It holds the completing end meanwhile,
- * so the promise stays. A future that is cancelled removes itself under the lock. Its waker may be
- * in the completer's hands by then, and the completer owns it.
+ * A wait is a request (park/request.h), made by a blocking call or by a future. The completer notifies the waiters, as many
+ * as fit into a wake list at a time. It holds the completing end meanwhile, so the promise stays. A waiter that is notified
+ * enters again, and takes the result. So the value belongs to the promise until a waiter has run: one that leaves in
+ * between leaves it to the next.
  *
  * Rejected: one word with a waker beside it, as oneshot channels have (blitz/chan.h): one waiter
  * only, and half the cost of a foreign callback is elsewhere. Freeing with the last completer:
  * a waiter may not have read the result yet.
  *
  * I1  is_over is set once, under the lock, together with error and value.
- * I2  A future is on the list only while it is out and not is_over. The
- *     completer, its own poll, or its cancel removes it.
+ * I2  A waiter joins the queue only while the promise is not is_over.
  * I3  refs is the number of handles of both ends; the thread that takes it to 0 has the only access.
  */
 #include <assert.h>
@@ -27,6 +26,8 @@
 #include "base/list.h"
 #include "blitz/promise.h"
 #include "os/lock.h"
+#include "park/request.h"
+#include "proc/ask.h"
 #include "proc/state.h"
 #include "wait/waker.h"
 
@@ -41,19 +42,14 @@ struct promise {
     struct bz_list waiting;
 };
 
-struct waiter {
-    struct promise *promise;
-    struct bz_list in; /* guarded by the promise's lock, as is waker */
-    blitz_waker waker;
+struct promise_wait {
+    struct bz_request request;
+    struct promise *of; /* NULL: the future was ready */
+    void *value;        /* once the request is done: the caller's */
 };
 
-static_assert(sizeof(struct waiter) <= sizeof(((blitz_promise_future *)NULL)->inside),
+static_assert(sizeof(struct promise_wait) <= sizeof(((blitz_promise_future *)NULL)->inside),
               "it has room");
-
-static struct waiter *waiter_of(blitz_promise_future *f)
-{
-    return (struct waiter *)f->inside;
-}
 
 static void lock(struct promise *p)
 {
@@ -75,7 +71,7 @@ int blitz_promise_new(const blitz_promise_opts *opts, blitz_promise **promise,
         return -ENOMEM;
     p->os = bz_os_here();
     p->opts = opts != NULL ? *opts : (blitz_promise_opts){NULL, NULL};
-    bz_lock_init(&p->lock);
+    bz_lock_init_ranked(&p->lock, BZ_RANK_WAIT);
     p->waiters = p->completers = 1;
     p->is_over = false;
     p->error = 0;
@@ -88,31 +84,33 @@ int blitz_promise_new(const blitz_promise_opts *opts, blitz_promise **promise,
 
 /* ---- completing ---- */
 
-/* Remove one waiter and take its waker. Return false if there is none. */
-static bool take_waiter(struct promise *p, blitz_waker *out)
+/* Notify waiters. Returns whether some are left, because the list is full. Under the lock. */
+static bool notify(struct promise *p, struct bz_wakelist *wakes)
 {
-    struct bz_list *first = bz_list_take_front(&p->waiting);
-    if (first == NULL)
-        return false;
-    struct waiter *w = BZ_CONTAINER_OF(first, struct waiter, in);
-    *out = w->waker;
-    w->waker = (blitz_waker){NULL, NULL};
-    return true;
+    struct bz_waiter *w;
+    while ((w = bz_waiter_first(&p->waiting)) != NULL) {
+        if (bz_wakelist_is_full(wakes))
+            return true;
+        (void)!bz_request_notify(BZ_CONTAINER_OF(w, struct bz_request, waiter), wakes);
+    }
+    return false;
 }
 
 /* Complete the promise and wake the waiters. Called under the lock, which it drops. The caller holds an end. */
 static void end(struct promise *p, int error, void *value)
 {
-    blitz_waker waker;
+    struct bz_wakelist wakes;
     p->is_over = true; /* I1 */
     p->error = error;
     p->value = value;
-    while (take_waiter(p, &waker)) {
+    for (bool has_more = true; has_more;) {
+        bz_wakelist_init(&wakes);
+        has_more = notify(p, &wakes);
         unlock(p);
-        blitz_waker_wake(&waker);
-        lock(p);
+        bz_wakelist_deliver(&wakes);
+        if (has_more)
+            lock(p);
     }
-    unlock(p);
 }
 
 static int try_end(struct promise *p, int error, void *value)
@@ -201,68 +199,89 @@ void blitz_completer_unref(blitz_completer *c)
         promise_free(p);
 }
 
-/* ---- waiting ---- */
+/* ---- waiting: the request, under the lock ---- */
 
-/* Take the result of a completed promise. Under the lock. */
-static void take_outcome(blitz_promise_future *f, struct promise *p)
+static struct promise_wait *wait_of(struct bz_request *r)
 {
-    f->result = p->error;
-    f->value = p->value;
-    p->value = NULL;
+    return BZ_CONTAINER_OF(r, struct promise_wait, request);
 }
 
-/* Register the new waker, and leave the old one in *waker for the caller to drop. If the promise is completed, take
- * the result and return false. */
-static bool enlist(blitz_promise_future *f, blitz_waker *waker)
+static void wait_lock(struct bz_request *r)
 {
-    struct waiter *w = waiter_of(f);
-    struct promise *p = w->promise;
-    lock(p);
-    bool is_over = p->is_over;
-    blitz_waker old = w->waker;
-    if (is_over) {
-        bz_list_remove(&w->in); /* I2 */
-        w->waker = (blitz_waker){NULL, NULL};
-        take_outcome(f, p);
-    } else {
-        w->waker = *waker;
-        *waker = old;
-        if (!bz_list_is_linked(&w->in))
-            bz_list_push_back(&p->waiting, &w->in);
+    lock(wait_of(r)->of);
+}
+
+static void wait_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    unlock(wait_of(r)->of);
+    bz_wakelist_deliver(wakes);
+}
+
+/* Take the result, if there is one. */
+static bool wait_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct promise *p = wait_of(r)->of;
+    (void)wakes;
+    if (!p->is_over) {
+        bz_waiter_queue(&r->waiter, &p->waiting); /* I2 */
+        return false;
     }
-    unlock(p);
-    if (is_over)
-        blitz_waker_drop(&old);
-    return !is_over;
+    bz_set(&r->waiter.result, p->error);
+    wait_of(r)->value = p->value;
+    p->value = NULL;
+    return true;
+}
+
+static bool wait_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_waiter_leave(&r->waiter);
+    return true;
+}
+
+static const struct bz_request_ops wait_ops = {.what = "promise",
+                                               .lock = wait_lock,
+                                               .unlock = wait_unlock,
+                                               .enter = wait_enter,
+                                               .leave = wait_leave};
+
+/* ---- the blocking call, and the future ---- */
+
+int blitz_promise_await(blitz_promise *promise, void **value, blitz_deadline until)
+{
+    struct promise_wait w = {.request.ops = &wait_ops, .of = (struct promise *)promise};
+    bz_look_up(); /* ask.h */
+    bz_waiter_init(&w.request.waiter, NULL, BZ_WAIT_WOKEN);
+    int err = bz_request_wait(&w.request, bz_os_here(), until);
+    if (value != NULL && err == 0)
+        *value = w.value;
+    return err;
+}
+
+static struct promise_wait *inside(blitz_promise_future *f)
+{
+    return (struct promise_wait *)(void *)f->inside;
 }
 
 static blitz_poll promise_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_promise_future *f = BZ_CONTAINER_OF(future, blitz_promise_future, future);
-    struct waiter *w = waiter_of(f);
-    if (w->promise == NULL)
-        return BLITZ_READY;                       /* it was ready before */
-    blitz_waker spare = blitz_waker_clone(waker); /* not under the lock: it is user code */
-    bool waits = enlist(f, &spare);
-    blitz_waker_drop(&spare);
-    if (waits)
+    struct promise_wait *w = inside(f);
+    if (w->of == NULL)
+        return BLITZ_READY; /* it was ready before */
+    if (!bz_request_poll(&w->request, waker))
         return BLITZ_PENDING;
-    w->promise = NULL;
+    f->result = bz_get(&w->request.waiter.result);
+    f->value = w->value;
+    w->of = NULL;
     return BLITZ_READY;
 }
 
 static void promise_cancel(blitz_future *future)
 {
-    struct waiter *w = waiter_of(BZ_CONTAINER_OF(future, blitz_promise_future, future));
-    struct promise *p = w->promise;
-    if (p == NULL)
-        return;
-    lock(p);
-    bz_list_remove(&w->in); /* I2 */
-    blitz_waker old = w->waker;
-    w->waker = (blitz_waker){NULL, NULL};
-    unlock(p);
-    blitz_waker_drop(&old);
+    struct promise_wait *w = inside(BZ_CONTAINER_OF(future, blitz_promise_future, future));
+    if (w->of != NULL)
+        (void)bz_request_cancel(&w->request);
 }
 
 static int promise_output(blitz_future *future)
@@ -274,23 +293,10 @@ void blitz_promise_await_future_init(blitz_promise_future *f, blitz_promise *p)
 {
     static const blitz_future_ops ops = {"promise", BLITZ_DETACHABLE, promise_poll, promise_cancel,
                                          promise_output};
+    struct promise_wait *w = inside(f);
     f->future.ops = &ops;
     f->result = 0;
     f->value = NULL;
-    struct waiter *w = waiter_of(f);
-    w->promise = (struct promise *)p;
-    bz_list_init(&w->in);
-    w->waker = (blitz_waker){NULL, NULL};
-}
-
-int blitz_promise_await(blitz_promise *p, void **value, blitz_deadline until)
-{
-    blitz_promise_future f;
-    blitz_promise_await_future_init(&f, p);
-    int err = blitz_await(&f.future, until);
-    if (err != 0)
-        return err;
-    if (value != NULL)
-        *value = f.value;
-    return f.result;
+    *w = (struct promise_wait){.request.ops = &wait_ops, .of = (struct promise *)p};
+    bz_waiter_init_polled(&w->request.waiter);
 }

@@ -26,8 +26,9 @@
  * dropped: after that the poll checks again.
  *
  * I1  error is the first reason and stays. It is not 0 if and only if the scope is cancelled.
- * I2  A task is in `tasks` from its spawn until it has returned, left the list, and reported its error; that
- *     is its last access to the scope.
+ * I2  A task is in `tasks` from its spawn until it has returned, left the list, reported its error, and dropped its
+ *     locals; that is its last access to the scope. (The locals end here and not behind the poll, as those of other
+ *     tasks do: a drop function may use memory of the closer, and a task that receives ends its id in one.)
  * I3  A member is on `running` or `told`, or on neither: not begun, or ended.
  */
 #include <assert.h>
@@ -41,12 +42,14 @@
 #include "life/spawn.h"
 #include "os/lock.h"
 #include "park/await.h"
+#include "proc/opened.h"
 #include "wait/wait.h"
 #include "wait/waker.h"
 
 struct scope {
-    const struct bz_os *os; /* constant, as are the next two */
+    const struct bz_os *os; /* constant, as are the next three */
     blitz_runtime *rt;
+    uint64_t opener; /* the task that counts it (proc/opened.h), or 0 */
     bool has_token;
     bool is_watched; /* deadline and token are watched; used by the closer only */
     bool is_closed;  /* guarded by lock, as is the rest */
@@ -178,14 +181,31 @@ static void member_begin(struct member *m)
         blitz_task_cancel(m->task);
 }
 
+static void leave_list(struct member *m)
+{
+    lock(m->scope);
+    bz_list_remove(&m->in); /* I3: no canceller finds us from here on */
+    unlock(m->scope);
+}
+
+/* End the locals of the task: their drop functions may use memory of the closer, and may wait. */
+static void end_locals(struct member *m, int result)
+{
+    struct bz_task *t = (struct bz_task *)m->task;
+    t->result = result; /* a local may look at it: actor/receive.c */
+    bz_locals_end(t);
+}
+
 static void member_end(struct member *m, int result)
 {
     struct scope *s = m->scope;
-    lock(s);
-    bz_list_remove(&m->in); /* I3: no canceller finds us from here on */
-    unlock(s);
-    if (result < 0)
+    if (result < 0) {
+        leave_list(m); /* or it would cancel itself */
         scope_cancel(s, result);
+    }
+    end_locals(m, result);
+    if (result >= 0)
+        leave_list(m);
     lock(s);
     s->tasks--; /* I2 */
     unlock_and_tell(s);
@@ -397,6 +417,8 @@ static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
     blitz_waker_drop(&mine);
     if (seen == STILL_OPEN)
         return BLITZ_PENDING;
+    if (BZ_UNLIKELY(s->opener != 0) && s->opener == bz_opened_self())
+        bz_opened_end();
     BZ_CONTAINER_OF(f, blitz_scope, future)->result = s->error;
     return BLITZ_READY;
 }
@@ -405,7 +427,7 @@ static blitz_poll scope_poll(blitz_future *f, const blitz_waker *waker)
 static void scope_future_cancel(blitz_future *f)
 {
     struct scope *s = of_future(f);
-    bool is_late = bz_os_now(s->os) >= s->deadline.when;
+    bool is_late = blitz_now() >= s->deadline.when;
     scope_cancel(s, is_late ? -ETIMEDOUT : -ECANCELED);
 }
 
@@ -423,12 +445,13 @@ int blitz_scope_open(blitz_scope *scope, const blitz_scope_opts *opts, blitz_dea
     if (scope == NULL || rt == NULL)
         return -EINVAL;
     struct scope *s = scope_of(scope);
-    *s = (struct scope){.os = bz_os_here(), .rt = (blitz_runtime *)rt};
+    *s = (struct scope){.os = bz_os_here(), .rt = (blitz_runtime *)rt, .opener = bz_opened_self()};
     scope->future.ops = &ops;
     scope->result = 0;
     bz_lock_init(&s->lock);
     bz_list_init(&s->running);
     bz_list_init(&s->told);
+    bz_opened_begin();
     watch_begin(s, until, opts != NULL ? opts->token : NULL);
     return 0;
 }

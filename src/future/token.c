@@ -8,12 +8,12 @@
  * A child holds a reference to its parent. So a token without handles stays as long as
  * there is a token below it: a cancel reaches the lower tokens through it.
  *
- * Cancelling marks the subtree and moves all its waiters to one list, under the lock. Then
- * it wakes them one at a time with the lock dropped, because wakers are user code. A waiter that is
- * cancelled meanwhile removes itself from that list, as it would have from its token's.
+ * A wait is a request (park/request.h), made by a blocking call or by a future. Cancelling marks the subtree and moves all
+ * its waiters to one list, under the lock. Then it grants them, as many as fit into a wake list at a time. A waiter that
+ * leaves meanwhile removes itself from that list, as it would have from its token's.
  *
  * I1  If a token is cancelled, so is everything below it.
- * I2  A future is on its token's list, or on the tree's list of those to be woken, or on none.
+ * I2  A waiter is on its token's list, or on the tree's list of those to be woken, or on none.
  * I3  refs of a token: its handles and its children. tokens of a tree: those not freed.
  */
 #include <assert.h>
@@ -23,6 +23,8 @@
 #include "base/list.h"
 #include "blitz/scope.h"
 #include "os/lock.h"
+#include "park/request.h"
+#include "proc/ask.h"
 #include "proc/state.h"
 #include "wait/waker.h"
 
@@ -30,7 +32,7 @@ struct tree {
     const struct bz_os *os; /* constant */
     struct bz_lock lock;
     size_t tokens;          /* guarded by lock, as is the rest, and the tokens */
-    struct bz_list ringing; /* futures that must be woken */
+    struct bz_list ringing; /* waiters that must be woken */
 };
 
 struct token {
@@ -43,13 +45,13 @@ struct token {
     struct bz_list waiting;
 };
 
-struct waiter {
-    struct token *token;
-    struct bz_list in;
-    blitz_waker waker;
+struct token_wait {
+    struct bz_request request;
+    struct token *of;
 };
 
-static_assert(sizeof(struct waiter) <= sizeof(((blitz_token_future *)NULL)->inside), "it has room");
+static_assert(sizeof(struct token_wait) <= sizeof(((blitz_token_future *)NULL)->inside),
+              "it has room");
 
 static void lock(struct tree *tree)
 {
@@ -69,7 +71,7 @@ static struct tree *tree_new(void)
     if (tree == NULL)
         return NULL;
     tree->os = bz_os_here();
-    bz_lock_init(&tree->lock);
+    bz_lock_init_ranked(&tree->lock, BZ_RANK_WAIT);
     tree->tokens = 0;
     bz_list_init(&tree->ringing);
     return tree;
@@ -183,31 +185,34 @@ static void mark(struct token *top)
     }
 }
 
-/* Remove one waiter and take its waker. Return false if there is none. */
-static bool take_ringing(struct tree *tree, blitz_waker *out)
+/* Grant waiters. Returns whether some are left, because the list is full. Under the lock. */
+static bool serve(struct tree *tree, struct bz_wakelist *wakes)
 {
-    struct bz_list *first = bz_list_take_front(&tree->ringing);
-    if (first == NULL)
-        return false;
-    struct waiter *w = BZ_CONTAINER_OF(first, struct waiter, in);
-    *out = w->waker;
-    w->waker = (blitz_waker){NULL, NULL};
-    return true;
+    struct bz_waiter *w;
+    while ((w = bz_waiter_first(&tree->ringing)) != NULL) {
+        if (bz_wakelist_is_full(wakes))
+            return true;
+        (void)!bz_request_grant(BZ_CONTAINER_OF(w, struct bz_request, waiter), wakes);
+    }
+    return false;
 }
 
 void blitz_token_cancel(blitz_token *token)
 {
     struct token *t = (struct token *)token;
     struct tree *tree = t->tree;
-    blitz_waker waker;
+    struct bz_wakelist wakes;
+    bool has_more = true;
     lock(tree);
     mark(t);
-    while (take_ringing(tree, &waker)) {
+    while (has_more) {
+        bz_wakelist_init(&wakes);
+        has_more = serve(tree, &wakes);
         unlock(tree);
-        blitz_waker_wake(&waker);
-        lock(tree);
+        bz_wakelist_deliver(&wakes);
+        if (has_more)
+            lock(tree);
     }
-    unlock(tree);
 }
 
 bool blitz_token_is_cancelled(blitz_token *token)
@@ -219,58 +224,92 @@ bool blitz_token_is_cancelled(blitz_token *token)
     return is_cancelled;
 }
 
-/* ---- waiting ---- */
+/* ---- waiting: the request, under the lock ---- */
 
-static struct waiter *waiter_of(blitz_future *f)
+static struct token *token_of(struct bz_request *r)
 {
-    return (struct waiter *)BZ_CONTAINER_OF(f, blitz_token_future, future)->inside;
+    return BZ_CONTAINER_OF(r, struct token_wait, request)->of;
+}
+
+static void wait_lock(struct bz_request *r)
+{
+    lock(token_of(r)->tree);
+}
+
+static void wait_unlock(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    unlock(token_of(r)->tree);
+    bz_wakelist_deliver(wakes);
+}
+
+static bool wait_enter(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    struct token *t = token_of(r);
+    (void)wakes;
+    if (t->is_cancelled)
+        return true; /* the result of a new waiter is 0 */
+    bz_waiter_queue(&r->waiter, &t->waiting);
+    return false;
+}
+
+/* False: the token was cancelled, and the grant was on its way. */
+static bool wait_leave(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    bz_waiter_leave(&r->waiter); /* I2 */
+    if (!token_of(r)->is_cancelled)
+        return true;
+    r->waiter.state = BZ_WAITER_GRANTED;
+    return false;
+}
+
+/* A future that is polled before its grant has come is ready, too. */
+static bool wait_check(struct bz_request *r, struct bz_wakelist *wakes)
+{
+    (void)wakes;
+    if (!token_of(r)->is_cancelled)
+        return false;
+    bz_waiter_leave(&r->waiter); /* I2 */
+    return true;
+}
+
+static const struct bz_request_ops wait_ops = {.what = "token",
+                                               .lock = wait_lock,
+                                               .unlock = wait_unlock,
+                                               .enter = wait_enter,
+                                               .leave = wait_leave,
+                                               .check = wait_check};
+
+/* ---- the blocking call, and the future ---- */
+
+int blitz_token_wait(blitz_token *t, blitz_deadline until)
+{
+    struct token_wait w = {.request.ops = &wait_ops, .of = (struct token *)t};
+    bz_look_up(); /* ask.h */
+    bz_waiter_init(&w.request.waiter, NULL, BZ_WAIT_WOKEN);
+    return bz_request_wait(&w.request, bz_os_here(), until);
+}
+
+static struct token_wait *inside(blitz_future *f)
+{
+    return (struct token_wait *)(void *)BZ_CONTAINER_OF(f, blitz_token_future, future)->inside;
 }
 
 static blitz_poll token_poll(blitz_future *f, const blitz_waker *waker)
 {
-    struct waiter *w = waiter_of(f);
-    struct token *t = w->token;
-    blitz_waker fresh = blitz_waker_clone(waker); /* not under the lock: it is user code */
-    lock(t->tree);
-    bool is_cancelled = t->is_cancelled;
-    blitz_waker old = w->waker;
-    w->waker = is_cancelled ? (blitz_waker){NULL, NULL} : fresh;
-    if (is_cancelled)
-        bz_list_remove(&w->in); /* I2 */
-    else if (!bz_list_is_linked(&w->in))
-        bz_list_push_back(&t->waiting, &w->in);
-    unlock(t->tree);
-    blitz_waker_drop(&old);
-    if (is_cancelled)
-        blitz_waker_drop(&fresh);
-    return is_cancelled ? BLITZ_READY : BLITZ_PENDING;
+    return bz_request_poll(&inside(f)->request, waker) ? BLITZ_READY : BLITZ_PENDING;
 }
 
 static void token_forget(blitz_future *f)
 {
-    struct waiter *w = waiter_of(f);
-    struct tree *tree = w->token->tree;
-    lock(tree);
-    bz_list_remove(&w->in); /* I2 */
-    blitz_waker old = w->waker;
-    w->waker = (blitz_waker){NULL, NULL};
-    unlock(tree);
-    blitz_waker_drop(&old);
-}
-
-int blitz_token_wait(blitz_token *t, blitz_deadline until)
-{
-    blitz_token_future f;
-    blitz_token_wait_future_init(&f, t);
-    return blitz_await(&f.future, until);
+    (void)bz_request_cancel(&inside(f)->request);
 }
 
 void blitz_token_wait_future_init(blitz_token_future *f, blitz_token *t)
 {
     static const blitz_future_ops ops = {"token", BLITZ_REVOCABLE, token_poll, token_forget, NULL};
+    struct token_wait *w = inside(&f->future);
     f->future.ops = &ops;
-    struct waiter *w = waiter_of(&f->future);
-    w->token = (struct token *)t;
-    bz_list_init(&w->in);
-    w->waker = (blitz_waker){NULL, NULL};
+    *w = (struct token_wait){.request.ops = &wait_ops, .of = (struct token *)t};
+    bz_waiter_init_polled(&w->request.waiter);
 }

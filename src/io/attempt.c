@@ -39,8 +39,8 @@ static int64_t do_poll(struct bz_op *op)
 
 static int64_t do_accept(struct bz_op *op)
 {
-    op->name.bytes = op->name.address != NULL ? (socklen_t)sizeof(struct sockaddr_storage) : 0;
-    return outcome(bz_sys->accept4(op->file->fd, op->name.address,
+    op->name.bytes = op->name.address != NULL ? (uint32_t)sizeof(struct bz_sockname) : 0;
+    return outcome(bz_sys->accept4(op->file->fd, bz_sys_name(op->name.address),
                                    op->name.address != NULL ? &op->name.bytes : NULL,
                                    SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
@@ -53,7 +53,7 @@ static int64_t do_connect(struct bz_op *op)
     socklen_t bytes = sizeof err;
     if (!op->is_begun) {
         op->is_begun = 1;
-        if (bz_sys->connect(fd, op->name.address, op->name.bytes) == 0)
+        if (bz_sys->connect(fd, bz_sys_name(op->name.address), op->name.bytes) == 0)
             return 0;
         return errno == EINPROGRESS || errno == EINTR ? -EAGAIN : -errno;
     }
@@ -79,26 +79,27 @@ static int64_t do_send(struct bz_op *op)
 
 static int64_t do_recvmsg(struct bz_op *op)
 {
-    return outcome(
-        bz_sys->recvmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    return outcome(bz_sys->recvmsg(op->file->fd, bz_sys_msg(op->msg.header),
+                                   bz_sys_flags(op->flags) | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
 }
 
 static int64_t do_sendmsg(struct bz_op *op)
 {
-    return outcome(
-        bz_sys->sendmsg(op->file->fd, op->msg.header, op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(bz_sys->sendmsg(op->file->fd, bz_sys_msg(op->msg.header),
+                                   bz_sys_flags(op->flags) | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static int64_t do_recvmmsg(struct bz_op *op)
 {
-    return outcome(bz_sys->recvmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
-                                    op->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL));
+    return outcome(bz_sys->recvmmsg(op->file->fd, bz_sys_msgs(op->mmsg.headers), op->mmsg.count,
+                                    bz_sys_flags(op->flags) | MSG_DONTWAIT | MSG_CMSG_CLOEXEC,
+                                    NULL));
 }
 
 static int64_t do_sendmmsg(struct bz_op *op)
 {
-    return outcome(bz_sys->sendmmsg(op->file->fd, op->mmsg.headers, op->mmsg.count,
-                                    op->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return outcome(bz_sys->sendmmsg(op->file->fd, bz_sys_msgs(op->mmsg.headers), op->mmsg.count,
+                                    bz_sys_flags(op->flags) | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static int64_t do_sendfile(struct bz_op *op)
@@ -186,13 +187,13 @@ void bz_let_block(int fd)
 static size_t asked_for(const struct bz_op *op)
 {
     size_t bytes = 0;
-    bool is_shown = (op->file->flags & BZ_FILE_STREAM) && !(op->flags & MSG_PEEK) &&
+    bool is_shown = (op->file->flags & BZ_FILE_STREAM) && !(op->flags & BZ_MSG_PEEK) &&
                     !(op->side == BZ_SIDE_IN && (op->file->flags & BZ_FILE_PASSES_FDS));
     if (!is_shown || (op->code != BZ_OP_RECVMSG && op->code != BZ_OP_SENDMSG))
         return 0;
-    const struct msghdr *header = op->msg.header;
-    for (size_t i = 0; i < header->msg_iovlen; i++)
-        bytes += header->msg_iov[i].iov_len;
+    const struct bz_msg *header = op->msg.header;
+    for (size_t i = 0; i < header->piece_count; i++)
+        bytes += header->pieces[i].bytes;
     return bytes;
 }
 

@@ -21,7 +21,7 @@ void bz_let_block(int fd);
 
 /* For tests: called with the name of each call before it. If it returns an errno, the call is not
  * made and fails with it. NULL: none. */
-extern int (*bz_io_fault)(const char *call);
+extern BZ_HIDDEN int (*bz_io_fault)(const char *call);
 
 /* The same hook for the calls of a backend. */
 static inline int bz_io_fault_of(const char *call)
@@ -37,13 +37,42 @@ struct bz_call {
     size_t bytes;
 };
 
+/* True if no test has replaced the calls. */
+static BZ_ALWAYS_INLINE bool bz_call_is_usual(void)
+{
+    return BZ_LIKELY(bz_io_fault == NULL) && bz_sys_is_usual();
+}
+
+/* Make it, if bz_call_is_usual(). Returns bytes, or a system's error as a negative number: bz_call_outcome(). */
+static BZ_ALWAYS_INLINE int64_t bz_call_make_usual(int fd, const struct bz_call *c)
+{
+#if BZ_HAS_DIRECT
+    return c->code == BZ_OP_RECV
+               ? bz_direct_call(SYS_recvfrom, fd, c->data, c->bytes,
+                                bz_sys_flags(c->flags) | MSG_DONTWAIT)
+               : bz_direct_call(SYS_sendto, fd, c->data, c->bytes,
+                                bz_sys_flags(c->flags) | MSG_DONTWAIT | MSG_NOSIGNAL);
+#else
+    return c->code == BZ_OP_RECV
+               ? bz_sys_recv(fd, c->data, c->bytes, bz_sys_flags(c->flags) | MSG_DONTWAIT)
+               : bz_sys_send(fd, c->data, c->bytes,
+                             bz_sys_flags(c->flags) | MSG_DONTWAIT | MSG_NOSIGNAL);
+#endif
+}
+
+static BZ_ALWAYS_INLINE int64_t bz_call_outcome(int64_t n)
+{
+    return BZ_LIKELY(n >= 0) ? n : -bz_error_of((int)-n);
+}
+
 /* Make it. Returns as bz_attempt, and -EINTR. */
 static BZ_ALWAYS_INLINE int64_t bz_call_make(int fd, const struct bz_call *c)
 {
     int64_t n = c->code == BZ_OP_RECV
-                    ? bz_sys_recv(fd, c->data, c->bytes, c->flags | MSG_DONTWAIT)
-                    : bz_sys_send(fd, c->data, c->bytes, c->flags | MSG_DONTWAIT | MSG_NOSIGNAL);
-    return BZ_LIKELY(n >= 0) ? n : -bz_error_of((int)-n);
+                    ? bz_sys_recv(fd, c->data, c->bytes, bz_sys_flags(c->flags) | MSG_DONTWAIT)
+                    : bz_sys_send(fd, c->data, c->bytes,
+                                  bz_sys_flags(c->flags) | MSG_DONTWAIT | MSG_NOSIGNAL);
+    return bz_call_outcome(n);
 }
 
 /* True if, after n bytes, the next call may succeed without waiting. */
@@ -51,9 +80,11 @@ static BZ_ALWAYS_INLINE bool bz_call_left_more(const struct bz_file *f, const st
                                                int64_t n)
 {
     unsigned asked = BZ_FILE_STREAM;
+    if (c->code == BZ_OP_SEND && (size_t)n >= c->bytes)
+        return true; /* the most frequent answer first */
     if (c->code == BZ_OP_RECV)
         asked |= BZ_FILE_PASSES_FDS;
-    bool is_shown = (f->flags & asked) == BZ_FILE_STREAM && !(c->flags & MSG_PEEK);
+    bool is_shown = (f->flags & asked) == BZ_FILE_STREAM && !(c->flags & BZ_MSG_PEEK);
     return !is_shown || (size_t)n >= c->bytes;
 }
 

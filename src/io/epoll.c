@@ -24,7 +24,6 @@
 #define _GNU_SOURCE 1
 #include <assert.h>
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
@@ -35,6 +34,7 @@
 #include "io/poll.h"
 #include "io/ready.h"
 #include "io/sys.h"
+#include "io/sys_sets.h"
 
 enum { LOOK_NS = 5000000 };
 /* With up to this many files, all that an event touches stays in the second-level cache: no prefetches. */
@@ -57,11 +57,11 @@ static int open_set(struct epoll_own *own)
     struct epoll_event kick = {.events = EPOLLIN, .data.u64 = 0};
     if (fault != 0)
         return -fault;
-    own->set = bz_sys->epoll_create1(EPOLL_CLOEXEC);
+    own->set = bz_sys_sets->epoll_create1(EPOLL_CLOEXEC);
     if (own->set < 0)
         return -errno;
     int fd = bz_sys->eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0 || bz_sys->epoll_ctl(own->set, EPOLL_CTL_ADD, fd, &kick) != 0) {
+    if (fd < 0 || bz_sys_sets->epoll_ctl(own->set, EPOLL_CTL_ADD, fd, &kick) != 0) {
         int err = -errno;
         bz_sys->close(own->set);
         if (fd >= 0)
@@ -86,7 +86,7 @@ static int make_own(struct bz_poll *poll)
 {
     const blitz_allocator *a = poll->files->alloc;
     void *none = NULL;
-    struct epoll_own *own = bz_alloc(a, sizeof *own, 0);
+    struct epoll_own *own = bz_alloc(a, sizeof *own, _Alignof(struct epoll_own));
     if (own == NULL)
         return -ENOMEM;
     int err = open_set(own);
@@ -118,6 +118,33 @@ static void epoll_fini(struct bz_poll *poll)
 
 /* ---- gathering events ---- */
 
+static unsigned meaning_in_full(int64_t events)
+{
+    unsigned what = 0;
+    if (events & (EPOLLIN | EPOLLPRI | EPOLLERR))
+        what |= BZ_READY_IN;
+    if (events & (EPOLLOUT | EPOLLERR))
+        what |= BZ_READY_OUT;
+    if (events & EPOLLRDHUP)
+        what |= BZ_READY_IN_OVER;
+    if (events & (EPOLLPRI | EPOLLERR))
+        /* such an event can make a read short before the stream is empty */
+        what |= BZ_READY_IN_OVER;
+    if (events & EPOLLHUP)
+        what |= BZ_READY_OVER;
+    return what;
+}
+
+/* Nearly all events say only that a file can be read or written. */
+static BZ_ALWAYS_INLINE unsigned meaning_of(int64_t events)
+{
+    static_assert((int)EPOLLIN == (int)BZ_READY_IN, "no shift translates it");
+    static_assert((int)EPOLLOUT == 2 * (int)BZ_READY_OUT, "a shift translates it");
+    unsigned usual = (unsigned)events & (EPOLLIN | EPOLLOUT);
+    return BZ_LIKELY((unsigned)events == usual) ? (usual & EPOLLIN) | (usual & EPOLLOUT) >> 1
+                                                : meaning_in_full(events);
+}
+
 static struct epoll_event *room_of(struct bz_reaped *reaped)
 {
     static_assert(sizeof(struct epoll_event[BZ_HARVEST_MAX]) <= sizeof reaped->room, "it fits");
@@ -126,16 +153,21 @@ static struct epoll_event *room_of(struct bz_reaped *reaped)
 
 static void gather(struct bz_poll *poll, struct bz_reaped *reaped, int count)
 {
-    const struct epoll_event *events = room_of(reaped);
-    reaped->is_far = bz_load_relaxed(&poll->attached) > FEW_FILES; /* relaxed: a hint */
-    for (int i = 0; i < count; i++) {
-        if (events[i].data.u64 == 0)
+    const struct epoll_event *event = room_of(reaped), *end = event + (count > 0 ? count : 0);
+    struct bz_reaped_entry *entry = &reaped->entry[reaped->count];
+    bool is_far = bz_load_relaxed(&poll->attached) > FEW_FILES; /* relaxed: a hint */
+    for (; event < end; event++) {
+        uint64_t key = event->data.u64;
+        if (key == 0)
             continue; /* a kick */
-        if (reaped->is_far)
-            bz_file_fetch(poll->files, events[i].data.u64);
-        reaped->entry[reaped->count].key = events[i].data.u64;
-        reaped->entry[reaped->count++].what = events[i].events;
+        if (BZ_UNLIKELY(is_far))
+            bz_file_fetch(poll->files, key);
+        entry->key = key;
+        entry->what = meaning_of(event->events);
+        entry++;
     }
+    reaped->is_far = is_far;
+    reaped->count = (unsigned)(entry - reaped->entry);
 }
 
 /* True if the system lacks the call, or a seccomp filter refuses it. Old filters return EPERM for
@@ -148,17 +180,17 @@ static bool is_refused(int err)
 static int wait_coarse(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
 {
     uint64_t ms = left_ns == BZ_OS_FOREVER ? 0 : (left_ns + 999999) / 1000000;
-    return bz_sys->epoll_wait(own->set, events, BZ_HARVEST_MAX,
-                              left_ns == BZ_OS_FOREVER ? -1
-                              : ms > INT32_MAX         ? INT32_MAX
-                                                       : (int)ms);
+    return bz_sys_sets->epoll_wait(own->set, events, BZ_HARVEST_MAX,
+                                   left_ns == BZ_OS_FOREVER ? -1
+                                   : ms > INT32_MAX         ? INT32_MAX
+                                                            : (int)ms);
 }
 
 static int wait_fine(struct epoll_own *own, struct epoll_event *events, uint64_t left_ns)
 {
     struct timespec left = {(time_t)(left_ns / 1000000000), (long)(left_ns % 1000000000)};
     if (left_ns != BZ_OS_FOREVER && !bz_load_relaxed(&own->is_coarse)) { /* relaxed: a hint */
-        int n = bz_sys->epoll_pwait2(own->set, events, BZ_HARVEST_MAX, &left);
+        int n = bz_sys_sets->epoll_pwait2(own->set, events, BZ_HARVEST_MAX, &left);
         if (n >= 0 || !is_refused(errno))
             return n;
         bz_store_relaxed(&own->is_coarse, 1); /* relaxed: a hint */
@@ -179,7 +211,7 @@ static void gather_by_hand(struct bz_poll *poll, struct bz_reaped *reaped)
     bz_store_relaxed(&own->look_at, at); /* relaxed: likewise */
     for (size_t i = 0; i < count; i++) {
         reaped->entry[reaped->count].key = keys[i];
-        reaped->entry[reaped->count++].what = EPOLLIN | EPOLLOUT;
+        reaped->entry[reaped->count++].what = BZ_READY_IN | BZ_READY_OUT;
     }
 }
 
@@ -231,7 +263,7 @@ static void epoll_reap(struct bz_poll *poll, struct bz_reaped *reaped)
     if (BZ_UNLIKELY(bz_load_relaxed(&own->is_refused))) /* relaxed: a hint */
         gather_by_hand(poll, reaped);
     else
-        gather(poll, reaped, bz_sys->epoll_wait(own->set, room_of(reaped), BZ_HARVEST_MAX, 0));
+        gather(poll, reaped, bz_sys_sets->epoll_wait(own->set, room_of(reaped), BZ_HARVEST_MAX, 0));
 }
 
 static void epoll_kick(struct bz_poll *poll)
@@ -244,57 +276,10 @@ static void epoll_kick(struct bz_poll *poll)
 
 /* ---- files ---- */
 
-static unsigned meaning_in_full(int64_t events)
-{
-    unsigned what = 0;
-    if (events & (EPOLLIN | EPOLLPRI | EPOLLERR))
-        what |= BZ_READY_IN;
-    if (events & (EPOLLOUT | EPOLLERR))
-        what |= BZ_READY_OUT;
-    if (events & EPOLLRDHUP)
-        what |= BZ_READY_IN_OVER;
-    if (events & (EPOLLPRI | EPOLLERR))
-        /* such an event can make a read short before the stream is empty */
-        what |= BZ_READY_IN_OVER;
-    if (events & EPOLLHUP)
-        what |= BZ_READY_OVER;
-    return what;
-}
-
-/* Nearly all events say only that a file can be read or written. */
-static BZ_ALWAYS_INLINE unsigned meaning_of(int64_t events)
-{
-    static_assert((int)EPOLLIN == (int)BZ_READY_IN, "no shift translates it");
-    static_assert((int)EPOLLOUT == 2 * (int)BZ_READY_OUT, "a shift translates it");
-    unsigned usual = (unsigned)events & (EPOLLIN | EPOLLOUT);
-    return BZ_LIKELY((unsigned)events == usual) ? (usual & EPOLLIN) | (usual & EPOLLOUT) >> 1
-                                                : meaning_in_full(events);
-}
-
-/* With thousands of files, an event leads to a chain of cache misses: the file, the operation, the
- * task. So they are prefetched while earlier events are processed; the files themselves when their
- * events arrive. */
-static void look_ahead(struct bz_poll *poll, const struct bz_reaped *reaped)
-{
-    enum { WAITERS = 8 };
-    unsigned at = reaped->at;
-    for (unsigned i = at == 0 ? 0 : at + WAITERS; i <= at + WAITERS && i < reaped->count; i++)
-        bz_file_fetch_waiter(poll->files, reaped->entry[i].key);
-}
-
 static void epoll_deliver(struct bz_poll *poll, struct bz_reaped *reaped,
                           struct bz_wake wakes[BZ_SIDES])
 {
-    if (reaped->is_far)
-        look_ahead(poll, reaped);
-    struct bz_file *f = bz_file_find(poll->files, reaped->entry[reaped->at].key);
-    if (f == NULL)
-        return; /* the file was closed and its descriptor may have been reused */
-    bz_ready_event(f, meaning_of(reaped->entry[reaped->at].what), wakes);
-    struct bz_poll *heir = bz_load_relaxed(&poll->heir); /* relaxed: a hint */
-    if (BZ_UNLIKELY(heir != NULL) && f->poll == poll)
-        bz_poll_move(heir, f);
-    bz_file_unlock(f);
+    bz_ready_deliver_by(poll, reaped, poll->files, wakes, NULL);
 }
 
 static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
@@ -305,7 +290,7 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
     int fault = err == 0 ? bz_io_fault_of("epoll_ctl") : 0;
     if (err != 0 || fault != 0)
         return err != 0 ? err : -fault;
-    if (bz_sys->epoll_ctl(own_of(poll)->set, EPOLL_CTL_ADD, f->fd, &what) == 0)
+    if (bz_sys_sets->epoll_ctl(own_of(poll)->set, EPOLL_CTL_ADD, f->fd, &what) == 0)
         return 0;
     if (errno != EPERM)
         return -errno;
@@ -317,13 +302,14 @@ static int epoll_attach(struct bz_poll *poll, struct bz_file *f)
 static void epoll_detach(struct bz_poll *poll, struct bz_file *f)
 {
     struct epoll_event none = {0};
-    (void)bz_sys->epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd,
-                            &none); /* the file may not be in the set */
+    (void)bz_sys_sets->epoll_ctl(own_of(poll)->set, EPOLL_CTL_DEL, f->fd,
+                                 &none); /* the file may not be in the set */
 }
 
 static const struct bz_poll_ops epoll_ops = {
     .name = "epoll",
     .moves = true,
+    .has_edges = true,
     .wait = epoll_keeper_wait,
     .reap = epoll_reap,
     .deliver = epoll_deliver,
@@ -345,7 +331,7 @@ static int try_set(void)
     if (err != 0)
         return err;
     bool is_heard = bz_sys->write(own.kick.out, &one, sizeof one) == (ssize_t)sizeof one &&
-                    bz_sys->epoll_wait(own.set, &event, 1, 0) >= 0;
+                    bz_sys_sets->epoll_wait(own.set, &event, 1, 0) >= 0;
     err = is_heard ? 0 : errno;
     bz_sys->close(own.kick.in);
     bz_sys->close(own.set);

@@ -9,8 +9,9 @@
  * plus one for the open file. A close sets is_closing, wakes all waiters, asks the kernel to cancel
  * its operations, and drops its own count; the last user closes the descriptor. A backend never has
  * a pointer to a file, only a key: the index in this table and the generation, which grows with
- * each use. The table's memory stays until the runtime is released, so a late key still finds a
- * file, and its generation shows that it is another one.
+ * each close. The table's memory stays until the runtime is released, so a late key still finds a
+ * file, and its generation shows that it is another one. The generation grows when the close begins, not when
+ * the last user leaves. So one comparison shows both that a file is the expected one and that it is open.
  *
  * Files are allocated in chunks of 64; the table of chunks is made with the first file. A program
  * without files has neither.
@@ -23,8 +24,10 @@
  * time with 1000 connections, 1 % with 10,000.
  *
  * I1  fd is not BLITZ_NO_FD exactly while users > 0.
- * I2  Only the lock's holder changes users, is_closing and the halves; generation changes when users
- *     has become 0.
+ * I2  Only the lock's holder changes users, is_closing, generation and the halves.
+ * I3  Keys and handles are made of the generation of an open file, and a close changes it in the critical section that
+ *     sets is_closing. So under the lock, a file that has the generation of a key or a handle is open, is not closing, and
+ *     users > 0.
  *
  * [A] open: chunk[i] release -> find: chunk[i] acquire   the files in it are initialized
  * [B] open: chunk release -> find: chunk acquire         the table is there
@@ -49,6 +52,15 @@ void bz_files_init(struct bz_files *files, const struct bz_os *os, const blitz_a
     bz_atomic_init(&files->chunk, NULL);
     files->completes = false;
     files->why = NULL;
+}
+
+void bz_file_wait(struct bz_lock *l)
+{
+#if !defined(BZ_PLAIN)
+    bz_brief_wait(l, BZ_CONTAINER_OF(l, struct bz_file, lock)->files->os);
+#else
+    (void)l;
+#endif
 }
 
 /* ---- allocating files ---- */
@@ -80,7 +92,7 @@ static int add_chunk(struct bz_files *files)
 {
     bz_files_chunk *chunk = bz_load_relaxed(&files->chunk); /* relaxed: under the lock */
     if (chunk == NULL) {
-        chunk = bz_alloc(files->alloc, BZ_FILES_CHUNKS * sizeof *chunk, 0);
+        chunk = bz_alloc(files->alloc, BZ_FILES_CHUNKS * sizeof *chunk, _Alignof(bz_files_chunk));
         if (chunk == NULL)
             return -ENOMEM;
         bz_store_release(&files->chunk, chunk); /* [B] */
@@ -156,7 +168,8 @@ int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file 
     f->poll = NULL;
     f->kept = 0;
     for (int s = 0; s < BZ_SIDES; s++) {
-        bz_half_set_ready(&f->half[s], true); /* readiness is unknown: try */
+        /* Readiness is unknown: try. By completion no call is tried for the side out; for the other, see io/uring_submit.c. */
+        bz_half_set_ready(&f->half[s], s == BZ_SIDE_IN || !files->completes);
         bz_half_set_over(&f->half[s], false);
         bz_store_relaxed(&f->half[s].overs, 0); /* relaxed: under the lock */
     }
@@ -220,7 +233,6 @@ static int vacate(struct bz_file *f)
     BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
     BZ_ASSERT(bz_list_is_empty(&f->flying));
     f->fd = BLITZ_NO_FD;
-    f->generation++;
     bz_file_unlock(f);
     return fd;
 }
@@ -262,6 +274,7 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
     bz_store_relaxed(&f->is_closing, true); /* relaxed: under the lock */
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);
+    f->generation++; /* I3; behind the detach: a backend makes keys of attached files without the lock */
     for (struct bz_list *l = f->flying.next; l != &f->flying; l = l->next) {
         struct bz_op *op = bz_op_of(l);
         op->poll->ops->cancel(op->poll, op);

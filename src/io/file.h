@@ -60,9 +60,16 @@ static BZ_ALWAYS_INLINE struct bz_file *bz_file_place(struct bz_files *files, ui
     return bz_load_acquire(&chunk[at / BZ_FILES_CHUNK]) + at % BZ_FILES_CHUNK; /* file.c [A] */
 }
 
-static inline void bz_file_lock(struct bz_file *f)
+/* The slow path of bz_file_lock. */
+BZ_COLD void bz_file_wait(struct bz_lock *l);
+static BZ_ALWAYS_INLINE void bz_file_lock(struct bz_file *f)
 {
-    bz_brief_take(&f->lock, f->files->os);
+    bz_brief_take_by(&f->lock, f->files->os, bz_file_wait);
+}
+/* Try once. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_file_try_lock(struct bz_file *f)
+{
+    return bz_brief_try(&f->lock, f->files->os);
 }
 static inline void bz_file_unlock(struct bz_file *f)
 {
@@ -74,7 +81,7 @@ static BZ_ALWAYS_INLINE struct bz_file *bz_file_find(struct bz_files *files, uin
 {
     struct bz_file *f = bz_file_place(files, key);
     bz_file_lock(f);
-    if (BZ_LIKELY(f->generation == key >> 32 && f->users > 0 && !bz_file_is_closing(f)))
+    if (BZ_LIKELY(f->generation == (uint32_t)(key >> 32))) /* then it is open: file.c, I3 */
         return f;
     bz_file_unlock(f);
     return NULL;
@@ -102,8 +109,8 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
  * another generation. */
 BZ_MUST_USE static inline bool bz_file_enter(struct bz_file *f, struct bz_op *op)
 {
-    bool is_meant = op->generation == 0 || op->generation == f->generation;
-    if (bz_file_is_closing(f) || f->users == 0 || !is_meant)
+    if (op->generation != f->generation && /* the same: it is open (file.c, I3) */
+        (op->generation != 0 || bz_file_is_closing(f) || f->users == 0))
         return false;
     f->users += !op->is_in;
     op->is_in = 1;

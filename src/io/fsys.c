@@ -5,7 +5,8 @@
  * with two locked instructions; threads of the runtime are never cancelled by pthread_cancel. Sanitizer
  * builds use the library's function, which tells the sanitizer about the bytes.
  *
- * statx gives the time of birth, but older systems and some filters refuse it: then fstatat does without.
+ * statx gives the time of birth, but older systems and some filters refuse it: then fstatat does without. The struct
+ * has the kernel's layout, and the call goes by number where the C library has none: glibc before 2.28, musl before 1.2.5.
  */
 #define _GNU_SOURCE 1
 #include "io/fsys.h"
@@ -22,6 +23,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "arch/notes.h"
@@ -52,30 +54,48 @@ static int sys_close(int fd)
     return done(close(fd));
 }
 
-static int64_t sys_read(int fd, const struct iovec *v, int count, int64_t at)
+static_assert(sizeof(blitz_piece) == sizeof(struct iovec), "a piece is what the system takes");
+static_assert(offsetof(blitz_piece, data) == offsetof(struct iovec, iov_base), "likewise");
+static_assert(offsetof(blitz_piece, bytes) == offsetof(struct iovec, iov_len), "likewise");
+
+static const struct iovec *vector_of(const blitz_piece *v)
 {
-    if (at < 0)
-        return outcome(count == 1 ? read(fd, v->iov_base, v->iov_len) : readv(fd, v, count));
-    return outcome(count == 1 ? pread(fd, v->iov_base, v->iov_len, at) : preadv(fd, v, count, at));
+    return (const struct iovec *)v;
 }
 
-static int64_t sys_write(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t sys_read(int fd, const blitz_piece *v, int count, int64_t at)
 {
     if (at < 0)
-        return outcome(count == 1 ? write(fd, v->iov_base, v->iov_len) : writev(fd, v, count));
-    return outcome(count == 1 ? pwrite(fd, v->iov_base, v->iov_len, at)
-                              : pwritev(fd, v, count, at));
+        return outcome(count == 1 ? read(fd, v->data, v->bytes) : readv(fd, vector_of(v), count));
+    return outcome(count == 1 ? pread(fd, v->data, v->bytes, at)
+                              : preadv(fd, vector_of(v), count, at));
+}
+
+static int64_t sys_write(int fd, const blitz_piece *v, int count, int64_t at)
+{
+    if (at < 0)
+        return outcome(count == 1 ? write(fd, v->data, v->bytes) : writev(fd, vector_of(v), count));
+    return outcome(count == 1 ? pwrite(fd, v->data, v->bytes, at)
+                              : pwritev(fd, vector_of(v), count, at));
+}
+
+/* A kernel or a filter without the call cannot tell of any file what is cached. */
+static int64_t cached_outcome(ssize_t n)
+{
+    int64_t read = outcome(n);
+    return read == -ENOSYS || read == -EPERM ? -EOPNOTSUPP : read;
 }
 
 #if defined(SYS_preadv2) && defined(__LP64__) && !BZ_ASAN && !BZ_TSAN
-static int64_t sys_read_cached(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t sys_read_cached(int fd, const blitz_piece *v, int count, int64_t at)
 {
-    return outcome(syscall(SYS_preadv2, fd, v, (long)count, (long)at, 0l, (long)RWF_NOWAIT_));
+    return cached_outcome(
+        syscall(SYS_preadv2, fd, v, (long)count, (long)at, 0l, (long)RWF_NOWAIT_));
 }
 #else
-static int64_t sys_read_cached(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t sys_read_cached(int fd, const blitz_piece *v, int count, int64_t at)
 {
-    return outcome(preadv2(fd, v, count, at, RWF_NOWAIT_));
+    return cached_outcome(preadv2(fd, vector_of(v), count, at, RWF_NOWAIT_));
 }
 #endif
 
@@ -142,7 +162,43 @@ static void facts_of_stat(const struct stat *st, struct bz_fs_facts *out)
     };
 }
 
-static void facts_of_statx(const struct statx *st, struct bz_fs_facts *out)
+struct statx_time {
+    int64_t tv_sec;
+    uint32_t tv_nsec, spare;
+};
+
+struct statx_facts {
+    uint32_t stx_mask, stx_blksize;
+    uint64_t stx_attributes;
+    uint32_t stx_nlink, stx_uid, stx_gid;
+    uint16_t stx_mode, spare;
+    uint64_t stx_ino, stx_size, stx_blocks, stx_attributes_mask;
+    struct statx_time stx_atime, stx_btime, stx_ctime, stx_mtime;
+    uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor;
+    uint64_t later[14];
+};
+static_assert(sizeof(struct statx_facts) == 256, "the kernel's layout");
+static_assert(offsetof(struct statx_facts, stx_dev_major) == 0x88, "likewise");
+
+enum { BASIC_STATS = 0x7ff, BIRTH_TIME = 0x800 };
+
+static int call_statx(int at, const char *path, int flags, struct statx_facts *out)
+{
+#if defined(STATX_BASIC_STATS)
+    return statx(at, path, flags, BASIC_STATS | BIRTH_TIME, (struct statx *)(void *)out);
+#elif defined(SYS_statx)
+    return (int)syscall(SYS_statx, at, path, flags, BASIC_STATS | BIRTH_TIME, out);
+#else
+    (void)at;
+    (void)path;
+    (void)flags;
+    (void)out;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static void facts_of_statx(const struct statx_facts *st, struct bz_fs_facts *out)
 {
     *out = (struct bz_fs_facts){
         .size = st->stx_size,
@@ -153,8 +209,8 @@ static void facts_of_statx(const struct statx *st, struct bz_fs_facts *out)
         .accessed_ns = ns_of(st->stx_atime.tv_sec, st->stx_atime.tv_nsec),
         .modified_ns = ns_of(st->stx_mtime.tv_sec, st->stx_mtime.tv_nsec),
         .changed_ns = ns_of(st->stx_ctime.tv_sec, st->stx_ctime.tv_nsec),
-        .born_ns = (st->stx_mask & STATX_BTIME) ? ns_of(st->stx_btime.tv_sec, st->stx_btime.tv_nsec)
-                                                : INT64_MIN,
+        .born_ns = (st->stx_mask & BIRTH_TIME) ? ns_of(st->stx_btime.tv_sec, st->stx_btime.tv_nsec)
+                                               : INT64_MIN,
         .mode = st->stx_mode & 07777u,
         .uid = st->stx_uid,
         .gid = st->stx_gid,
@@ -164,9 +220,9 @@ static void facts_of_statx(const struct statx *st, struct bz_fs_facts *out)
 
 static int find_at(int at, const char *path, int flags, struct bz_fs_facts *out)
 {
-    struct statx x;
+    struct statx_facts x;
     struct stat st;
-    int err = done(statx(at, path, flags, STATX_BASIC_STATS | STATX_BTIME, &x));
+    int err = done(call_statx(at, path, flags, &x));
     if (err == 0) {
         facts_of_statx(&x, out);
         return 0;
@@ -343,7 +399,7 @@ bool bz_fs_is_in_memory(int fd)
     return false;
 }
 
-const struct bz_fsys bz_fsys_linux = {
+const struct bz_fsys bz_fsys_system = {
     .has_rings = true,
     .open = sys_open,
     .close = sys_close,
@@ -372,4 +428,4 @@ const struct bz_fsys bz_fsys_linux = {
     .unlock = sys_unlock,
 };
 
-const struct bz_fsys *bz_fsys = &bz_fsys_linux;
+const struct bz_fsys *bz_fsys = &bz_fsys_system;

@@ -8,7 +8,7 @@
  *
  * Each call returns 0 or more, or a negative errno. `at` is the descriptor of a directory, or BZ_FS_CWD.
  * Descriptors are close-on-exec. A call that a signal interrupts returns -EINTR; bz_fs_again() repeats it.
- * The types and flags are those of POSIX and Linux.
+ * The flags are those of POSIX and Linux.
  */
 #ifndef BZ_IO_FSYS_H
 #define BZ_IO_FSYS_H
@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
+
+#include "blitz/piece.h"
 
 #define BZ_FS_CWD AT_FDCWD
 
@@ -53,10 +54,10 @@ struct bz_fsys {
     int (*open)(int at, const char *path, int flags, unsigned mode);
     int (*close)(int fd);
     /* at < 0: at the file position. */
-    int64_t (*read)(int fd, const struct iovec *v, int count, int64_t at);
-    int64_t (*write)(int fd, const struct iovec *v, int count, int64_t at);
+    int64_t (*read)(int fd, const blitz_piece *v, int count, int64_t at);
+    int64_t (*write)(int fd, const blitz_piece *v, int count, int64_t at);
     /* Read only bytes that are in memory. -EAGAIN: there are none; -EOPNOTSUPP: the file cannot tell. */
-    int64_t (*read_cached)(int fd, const struct iovec *v, int count, int64_t at);
+    int64_t (*read_cached)(int fd, const blitz_piece *v, int count, int64_t at);
     int (*sync)(int fd, bool is_data_only);
     int (*resize)(int fd, uint64_t bytes);
     int64_t (*seek)(int fd, int64_t by, int whence);
@@ -94,7 +95,7 @@ struct bz_fs_name {
 enum bz_fs_kind bz_fs_name_kind(const struct bz_fs_name *n);
 
 /* The real system calls. */
-extern const struct bz_fsys bz_fsys_linux;
+extern const struct bz_fsys bz_fsys_system;
 
 /* The calls in use. Changed only while no call is in progress. */
 extern const struct bz_fsys *bz_fsys;

@@ -81,7 +81,7 @@ int bz_lookup(const char *host, const char *service, blitz_addr *out, size_t roo
     if (error != 0)
         return meaning_of(error, fault != 0 ? fault : errno);
     for (struct addrinfo *a = found; a != NULL && n < room; a = a->ai_next) {
-        struct sockaddr_storage s;
+        struct bz_sockname s;
         if (a->ai_addrlen > sizeof s)
             continue;
         memcpy(&s, a->ai_addr, a->ai_addrlen);

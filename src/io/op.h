@@ -10,8 +10,8 @@
  * memory stays while the runtime exists, and has a generation: it distinguishes late events of a
  * closed file from those of the next user of the descriptor (bug class 14).
  *
- * The types are those of POSIX: iovec, msghdr, sockaddr. A backend for a system without them
- * translates.
+ * The types are our own: pieces of memory, messages and addresses (msg.h). So the layers above include no header of a
+ * system. A backend hands them to its system, which costs nothing where the layouts agree, as on Linux.
  *
  * Access: the owner may access the fields of an operation before it is submitted and after it has
  * completed. In between, the file's lock guards `request`, `state` and `result`, and the rest is
@@ -23,10 +23,9 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "base/list.h"
+#include "io/msg.h"
 #include "os/lock.h"
 #include "wait/waiter.h"
 
@@ -92,10 +91,10 @@ struct bz_op {
             size_t bytes;
         } buffer; /* RECV, SEND */
         struct {
-            struct msghdr *header;
+            struct bz_msg *header;
         } msg; /* RECVMSG, SENDMSG */
         struct {
-            struct mmsghdr *headers;
+            struct bz_msg_of_many *headers;
             unsigned count;
         } mmsg; /* RECVMMSG, SENDMMSG */
         struct {
@@ -103,11 +102,11 @@ struct bz_op {
             size_t bytes;
         } from; /* SENDFILE; SPLICE_IN, SPLICE_OUT: the pipe */
         struct {
-            struct sockaddr *address;
-            socklen_t bytes; /* size of the buffer, then length of the name */
-        } name;              /* ACCEPT, CONNECT */
+            struct bz_sockname *address;
+            uint32_t bytes; /* size of the buffer, then length of the name */
+        } name;             /* ACCEPT, CONNECT */
         struct {
-            const struct iovec *vector;
+            const blitz_piece *vector;
             int64_t at; /* -1: at the file position */
         } v;            /* READV, WRITEV; flags: the number of pieces */
         short events;   /* POLL: those of poll(2); so is the result */
@@ -134,7 +133,7 @@ enum bz_file_flags {
 struct bz_file {
     BZ_OWN_LINE struct bz_lock lock;
     uint32_t index;                /* in the table; constant */
-    uint32_t generation;           /* incremented with each use */
+    uint32_t generation;           /* incremented by each close: file.c, I3 */
     blitz_fd fd;                   /* constant while it is in use; BLITZ_NO_FD: it is not */
     unsigned users;                /* operations in progress, plus one while it is open */
     uint8_t flags;                 /* enum bz_file_flags; constant while it is in use */
@@ -161,6 +160,10 @@ static inline bool bz_half_is_worth_a_try(struct bz_half *h)
 {
     return bz_load_relaxed(&h->is_ready) ||
            bz_load_relaxed(&h->is_over); /* relaxed: a hint, or the lock */
+}
+static inline bool bz_half_is_over(struct bz_half *h)
+{
+    return bz_load_relaxed(&h->is_over); /* relaxed: likewise */
 }
 static inline bool bz_half_is_ready(struct bz_half *h)
 {

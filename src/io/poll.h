@@ -62,14 +62,15 @@ struct bz_poll;
  * large for the stack of a fiber, on which its machine may poll: it would touch an extra page
  * there. */
 enum { BZ_HARVEST_MAX = 64 };
+struct bz_reaped_entry {
+    uint64_t key;
+    int64_t what;
+    uint64_t more;
+};
 struct bz_reaped {
     unsigned count, at; /* number gathered, and number delivered */
     bool is_far;        /* so many files are watched that they do not stay in the cache */
-    struct {
-        uint64_t key;
-        int64_t what;
-        uint64_t more;
-    } entry[BZ_HARVEST_MAX];
+    struct bz_reaped_entry entry[BZ_HARVEST_MAX];
     uint64_t room[BZ_HARVEST_MAX * 2]; /* the kernel's events, before they are gathered */
 };
 
@@ -78,6 +79,8 @@ struct bz_poll_ops {
     const char *name;
     bool moves;     /* an attached file may be attached to another poll of this kind, too */
     bool completes; /* by completion; else operations wait in their files until those are ready */
+    bool
+        has_edges; /* `deliver` is bz_ready_deliver_by() (ready.h), which the scheduler has inline */
     /* Sleep while poll->roused is 0 and there are no events, until until_ns. Returns as below. */
     int (*wait)(struct bz_poll *poll, uint64_t until_ns, struct bz_reaped *reaped);
     /* Gather events without waiting. Any thread; may find nothing if another thread is
@@ -119,6 +122,16 @@ void bz_poll_null_init(struct bz_poll *poll, const struct bz_os *os);
 void bz_poll_epoll_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
 /* True if the system supports epoll and allows it. A full table of descriptors does not count. */
 bool bz_poll_epoll_is_there(void);
+/*
+ * The backend of macOS and the BSDs (kqueue.c). The pointer is NULL where the build has none: on Linux, unless a simulation
+ * sets it.
+ */
+struct bz_poll_maker {
+    bool (*is_there)(void); /* as bz_poll_epoll_is_there */
+    void (*init)(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
+};
+extern BZ_HIDDEN const struct bz_poll_maker *bz_poll_kqueue;
+extern BZ_HIDDEN const struct bz_poll_maker bz_poll_kqueue_maker;
 /* The backend that needs only POSIX. */
 void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
 /* The completion backend. Opens its ring at once. Returns 0 or a negative errno, as in ring.h. */

@@ -69,8 +69,8 @@ static int grow(struct bz_poll *poll, struct posix_own *own)
 {
     const blitz_allocator *a = poll->files->alloc;
     struct posix_own more = {.room = own->room != 0 ? 2 * own->room : FIRST};
-    more.list = bz_alloc(a, more.room * sizeof *more.list, 0);
-    more.file = bz_alloc(a, more.room * sizeof(void *), 0);
+    more.list = bz_alloc(a, more.room * sizeof *more.list, _Alignof(struct pollfd));
+    more.file = bz_alloc(a, more.room * sizeof(void *), _Alignof(void *));
     if (more.list == NULL || more.file == NULL) {
         lists_free(poll, &more);
         return -ENOMEM;
@@ -109,7 +109,7 @@ static int make_own(struct bz_poll *poll)
 {
     int fd[2], fault = bz_io_fault_of("pipe");
     void *none = NULL;
-    struct posix_own *own = bz_alloc(poll->files->alloc, sizeof *own, 0);
+    struct posix_own *own = bz_alloc(poll->files->alloc, sizeof *own, _Alignof(struct posix_own));
     if (own == NULL || fault != 0 || bz_sys->pipe2(fd, O_CLOEXEC | O_NONBLOCK) != 0) {
         int err = own == NULL ? -ENOMEM : fault != 0 ? -fault : -errno;
         if (own != NULL)
@@ -155,8 +155,8 @@ static bool copy_make(struct bz_poll *poll, struct posix_own *own, struct copy *
     bz_lock_take(&own->lock, poll->os);
     c->count = own->count;
     bz_lock_drop(&own->lock, poll->os);
-    c->list = bz_alloc(a, c->count * sizeof *c->list, 0);
-    c->key = bz_alloc(a, c->count * sizeof *c->key, 0);
+    c->list = bz_alloc(a, c->count * sizeof *c->list, _Alignof(struct pollfd));
+    c->key = bz_alloc(a, c->count * sizeof *c->key, _Alignof(uint64_t));
     if (c->list == NULL || c->key == NULL)
         return false;
     bz_lock_take(&own->lock, poll->os);

@@ -82,6 +82,22 @@ void bz_ready_refuse_unlock(struct bz_file *f, struct bz_op *op)
         bz_file_unlock(f);
 }
 
+bool bz_ready_call_end(struct bz_file *f, const struct bz_call *c, int64_t n, struct bz_wake *next)
+{
+    struct bz_half *h = &f->half[bz_op_side(c->code)];
+    next->kind = BZ_WAKE_NONE;
+    bz_file_lock(f);
+    if (n <= 0 ? n != -EAGAIN : bz_call_left_more(f, c, n))
+        bz_half_set_ready(h, true);
+    if (!bz_list_is_empty(&h->waiting))
+        bz_ready_notify_next(f, bz_op_side(c->code), next);
+    if (--f->users == 0)
+        bz_file_end_unlock(f);
+    else
+        bz_file_unlock(f);
+    return n != -EAGAIN && n != -EINTR;
+}
+
 bool bz_ready_try(struct bz_op *op, struct bz_wake *next)
 {
     return bz_ready_try_as(op, (enum bz_op_code)op->code, next);
@@ -99,11 +115,27 @@ void bz_ready_revoke(struct bz_op *op, struct bz_wake *next)
     op->state = BZ_OP_NEW;
 }
 
+void bz_ready_wake_out(struct bz_file *f, struct bz_wake *wake)
+{
+    bz_ready_wake_one(&f->half[BZ_SIDE_OUT], wake);
+}
+
 static void half_is_over(struct bz_half *h)
 {
     bz_half_set_over(h, true);
     /* relaxed: under the lock; a try that reads it without the lock may read it early, but not late */
     bz_store_relaxed(&h->overs, bz_load_relaxed(&h->overs) + 1);
+}
+
+/* With thousands of files, an event leads to a chain of cache misses: the file, the operation, the
+ * task. So they are prefetched while earlier events are processed; the files themselves when their
+ * events arrive. */
+void bz_ready_look_ahead(struct bz_poll *poll, const struct bz_reaped *reaped)
+{
+    enum { WAITERS = 8 };
+    unsigned at = reaped->at;
+    for (unsigned i = at == 0 ? 0 : at + WAITERS; i <= at + WAITERS && i < reaped->count; i++)
+        bz_file_fetch_waiter(poll->files, reaped->entry[i].key);
 }
 
 void bz_ready_event_over(struct bz_file *f, unsigned events, struct bz_wake wakes[BZ_SIDES])

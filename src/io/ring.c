@@ -37,13 +37,14 @@
 
 #include "io/attempt.h"
 #include "io/sys.h"
+#include "io/sys_rings.h"
 
 static int setup(unsigned entries, struct bz_uring_params *p)
 {
     int fault = bz_io_fault_of("io_uring_setup");
     if (fault != 0)
         return -fault;
-    int fd = bz_sys->ring_setup(entries, p);
+    int fd = bz_sys_rings->ring_setup(entries, p);
     return fd >= 0 ? fd : -errno;
 }
 
@@ -68,7 +69,7 @@ static int enter(int fd, unsigned submit, unsigned min, unsigned flags, const vo
     int fault = bz_io_fault_of("io_uring_enter");
     if (fault != 0)
         return -fault;
-    int n = bz_sys->ring_enter(fd, submit, min, flags, arg, bytes);
+    int n = bz_sys_rings->ring_enter(fd, submit, min, flags, arg, bytes);
     return n >= 0 ? n : -errno;
 }
 
@@ -77,12 +78,12 @@ int bz_ring_register(const struct bz_ring *r, unsigned what, void *arg, unsigned
     int fault = bz_io_fault_of("io_uring_register");
     if (fault != 0)
         return -fault;
-    return bz_sys->ring_register(r->fd, what, arg, count) >= 0 ? 0 : -errno;
+    return bz_sys_rings->ring_register(r->fd, what, arg, count) >= 0 ? 0 : -errno;
 }
 
 static void *map(int fd, size_t bytes, uint64_t at)
 {
-    return bz_io_fault_of("mmap") == 0 ? bz_sys->ring_map(fd, bytes, at) : NULL;
+    return bz_io_fault_of("mmap") == 0 ? bz_sys_rings->ring_map(fd, bytes, at) : NULL;
 }
 
 static void find_fields(struct bz_ring *r, const struct bz_uring_params *p)
@@ -239,9 +240,9 @@ int bz_ring_open(struct bz_ring *r, unsigned submissions, unsigned completions)
 void bz_ring_close(struct bz_ring *r)
 {
     if (r->rings != NULL)
-        bz_sys->ring_unmap(r->rings, r->rings_bytes);
+        bz_sys_rings->ring_unmap(r->rings, r->rings_bytes);
     if (r->sqes != NULL)
-        bz_sys->ring_unmap(r->sqes, r->sqes_bytes);
+        bz_sys_rings->ring_unmap(r->sqes, r->sqes_bytes);
     bz_sys->close(r->fd);
     r->fd = -1;
 }

@@ -59,11 +59,11 @@ static int64_t read_all(int fd, char *data, size_t room)
 /* Read an open file. A file of /proc says that it has no bytes: read up to `max` of them. */
 static int read_open(int fd, size_t max, const blitz_allocator *alloc, char **data, size_t *bytes)
 {
-    char *all = bz_alloc(alloc, max + 1, 0);
+    char *all = bz_alloc(alloc, max + 1, 1);
     if (all == NULL)
         return -ENOMEM;
     int64_t n = read_all(fd, all, max + 1);
-    char *fit = n >= 0 && (size_t)n <= max ? bz_alloc(alloc, (size_t)n + 1, 0) : NULL;
+    char *fit = n >= 0 && (size_t)n <= max ? bz_alloc(alloc, (size_t)n + 1, 1) : NULL;
     if (fit != NULL) {
         __builtin_memcpy(fit, all, (size_t)n);
         fit[n] = '\0';

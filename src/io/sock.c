@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "io/attempt.h"
@@ -59,28 +60,27 @@ int bz_sock_pair(bool is_stream, int fd[2])
 
 int bz_sock_bind(int fd, const blitz_addr *at)
 {
-    struct sockaddr_storage name;
+    struct bz_sockname name;
     int bytes = bz_sockaddr_of(at, &name);
     if (bytes < 0)
         return bytes;
-    return outcome(
-        is_denied("bind") ? -1 : bz_sys->bind(fd, (struct sockaddr *)&name, (socklen_t)bytes));
+    return outcome(is_denied("bind") ? -1 : bz_sys->bind(fd, bz_sys_name(&name), (socklen_t)bytes));
 }
 
 int bz_sock_listen(int fd, int backlog)
 {
-    return outcome(is_denied("listen") ? -1 : bz_sys->listen(fd, backlog));
+    return outcome(is_denied("listen") ? -1
+                                       : bz_sys->listen(fd, backlog > 0 ? backlog : SOMAXCONN));
 }
 
 int bz_sock_connect(int fd, const blitz_addr *to)
 {
-    struct sockaddr_storage name = {.ss_family = AF_UNSPEC};
+    struct bz_sockname name = {.bytes = {AF_UNSPEC}};
     int bytes = to != NULL ? bz_sockaddr_of(to, &name) : (int)sizeof(struct sockaddr);
     if (bytes < 0)
         return bytes;
-    return outcome(is_denied("connect")
-                       ? -1
-                       : bz_sys->connect(fd, (struct sockaddr *)&name, (socklen_t)bytes));
+    return outcome(
+        is_denied("connect") ? -1 : bz_sys->connect(fd, bz_sys_name(&name), (socklen_t)bytes));
 }
 
 int bz_sock_shutdown(int fd, bool in, bool out)
@@ -130,9 +130,9 @@ typedef int naming_fn(int fd, struct sockaddr *name, socklen_t *bytes);
 
 static int name_of(int fd, naming_fn *ask, const char *call, blitz_addr *out)
 {
-    struct sockaddr_storage name;
+    struct bz_sockname name;
     socklen_t bytes = sizeof name;
-    if (is_denied(call) || ask(fd, (struct sockaddr *)&name, &bytes) != 0)
+    if (is_denied(call) || ask(fd, bz_sys_name(&name), &bytes) != 0)
         return -errno;
     bz_sockaddr_to(&name, bytes, out);
     return 0;
@@ -234,9 +234,11 @@ int bz_sock_linger(int fd, int seconds)
 int bz_sock_group(int fd, const blitz_addr *group, uint32_t interface, bool is_joined)
 {
     struct group_req want = {.gr_interface = interface};
-    int bytes = bz_sockaddr_of(group, &want.gr_group);
+    struct bz_sockname to;
+    int bytes = bz_sockaddr_of(group, &to);
     if (bytes < 0 || !blitz_addr_is_multicast(group))
         return -EINVAL;
+    memcpy(&want.gr_group, &to, (size_t)bytes);
     if (is_denied("setsockopt"))
         return -errno;
     int level = blitz_addr_is_v6(group) ? IPPROTO_IPV6 : IPPROTO_IP;

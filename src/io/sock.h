@@ -41,6 +41,7 @@ enum bz_sock_option {
 BZ_MUST_USE int bz_sock_open(const blitz_addr *of, bool is_stream);
 BZ_MUST_USE int bz_sock_pair(bool is_stream, int fd[2]);
 BZ_MUST_USE int bz_sock_bind(int fd, const blitz_addr *at);
+/* backlog 0: as many as the system takes. */
 BZ_MUST_USE int bz_sock_listen(int fd, int backlog);
 /* Set the peer of a datagram socket. NULL: no peer. */
 BZ_MUST_USE int bz_sock_connect(int fd, const blitz_addr *to);

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-static int of_v4(const blitz_addr *a, struct sockaddr_storage *out)
+static int of_v4(const blitz_addr *a, struct bz_sockname *out)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(a->port)};
     memcpy(&in.sin_addr, a->is.ip, 4);
@@ -23,7 +23,7 @@ static int of_v4(const blitz_addr *a, struct sockaddr_storage *out)
     return sizeof in;
 }
 
-static int of_v6(const blitz_addr *a, struct sockaddr_storage *out)
+static int of_v6(const blitz_addr *a, struct bz_sockname *out)
 {
     struct sockaddr_in6 in = {
         .sin6_family = AF_INET6, .sin6_port = htons(a->port), .sin6_scope_id = a->scope};
@@ -32,7 +32,7 @@ static int of_v6(const blitz_addr *a, struct sockaddr_storage *out)
     return sizeof in;
 }
 
-static int of_unix(const blitz_addr *a, struct sockaddr_storage *out)
+static int of_unix(const blitz_addr *a, struct bz_sockname *out)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     if (a->bytes == 0 || a->bytes > sizeof un.sun_path)
@@ -42,7 +42,7 @@ static int of_unix(const blitz_addr *a, struct sockaddr_storage *out)
     return (int)offsetof(struct sockaddr_un, sun_path) + a->bytes;
 }
 
-int bz_sockaddr_of(const blitz_addr *a, struct sockaddr_storage *out)
+int bz_sockaddr_of(const blitz_addr *a, struct bz_sockname *out)
 {
     switch (a->kind) {
     case BLITZ_ADDR_V4:
@@ -70,7 +70,7 @@ int bz_sockaddr_family(const blitz_addr *a)
     }
 }
 
-static void to_unix(const struct sockaddr_storage *from, socklen_t bytes, blitz_addr *out)
+static void to_unix(const struct bz_sockname *from, uint32_t bytes, blitz_addr *out)
 {
     struct sockaddr_un un;
     size_t head = offsetof(struct sockaddr_un, sun_path);
@@ -85,19 +85,24 @@ static void to_unix(const struct sockaddr_storage *from, socklen_t bytes, blitz_
     memcpy(out->is.name, un.sun_path, length);
 }
 
-void bz_sockaddr_to(const struct sockaddr_storage *from, socklen_t bytes, blitz_addr *out)
+typedef sa_family_t BZ_MAY_ALIAS family_in_bytes;
+
+void bz_sockaddr_to(const struct bz_sockname *from, uint32_t bytes, blitz_addr *out)
 {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
+    /* Behind what a short name has, it is not looked at. */
+    const family_in_bytes *family =
+        (const void *)&from->bytes[offsetof(struct sockaddr, sa_family)];
     memset(out, 0, sizeof *out);
-    if (bytes >= sizeof v4 && from->ss_family == AF_INET) {
+    if (bytes >= sizeof v4 && *family == AF_INET) {
         memcpy(&v4, from, sizeof v4);
         *out = blitz_addr_v4(0, 0, 0, 0, ntohs(v4.sin_port));
         memcpy(out->is.ip, &v4.sin_addr, 4);
-    } else if (bytes >= sizeof v6 && from->ss_family == AF_INET6) {
+    } else if (bytes >= sizeof v6 && *family == AF_INET6) {
         memcpy(&v6, from, sizeof v6);
         *out = blitz_addr_v6(v6.sin6_addr.s6_addr, ntohs(v6.sin6_port), v6.sin6_scope_id);
-    } else if (bytes >= sizeof from->ss_family && from->ss_family == AF_UNIX) {
+    } else if (bytes >= offsetof(struct sockaddr, sa_data) && *family == AF_UNIX) {
         to_unix(from, bytes, out);
     }
 }

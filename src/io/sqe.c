@@ -8,6 +8,9 @@
 #include "io/sqe.h"
 
 #include <poll.h>
+#include <sys/socket.h>
+
+#include "io/sys.h"
 
 static short events_of(const struct bz_op *op)
 {
@@ -26,7 +29,7 @@ static void fill_buffer(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_
     sqe->opcode = opcode;
     sqe->addr = (uint64_t)(uintptr_t)op->buffer.data;
     sqe->len = op->buffer.bytes < INT32_MAX ? (uint32_t)op->buffer.bytes : INT32_MAX;
-    sqe->op_flags = (uint32_t)(op->flags | flags);
+    sqe->op_flags = (uint32_t)(bz_sys_flags(op->flags) | flags);
 }
 
 static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t opcode, int flags)
@@ -34,7 +37,7 @@ static void fill_msg(struct bz_uring_sqe *sqe, const struct bz_op *op, uint8_t o
     sqe->opcode = opcode;
     sqe->addr = (uint64_t)(uintptr_t)op->msg.header;
     sqe->len = 1;
-    sqe->op_flags = (uint32_t)(op->flags | flags);
+    sqe->op_flags = (uint32_t)(bz_sys_flags(op->flags) | flags);
 }
 
 /*
@@ -50,7 +53,7 @@ static int send_flags(const struct bz_op *op)
 
 static void fill_accept(struct bz_uring_sqe *sqe, struct bz_op *op)
 {
-    op->name.bytes = (socklen_t)sizeof(struct sockaddr_storage);
+    op->name.bytes = (uint32_t)sizeof(struct bz_sockname);
     sqe->opcode = BZ_URING_OP_ACCEPT;
     sqe->addr = (uint64_t)(uintptr_t)op->name.address;
     sqe->off = op->name.address != NULL ? (uint64_t)(uintptr_t)&op->name.bytes : 0;

@@ -54,14 +54,7 @@
 #endif
 
 /* ThreadSanitizer takes clone() for a fork with memory of its own, and fails. The C library has a second name. */
-#if defined(__SANITIZE_THREAD__)
-#define HAS_WRAPPED_CLONE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HAS_WRAPPED_CLONE 1
-#endif
-#endif
-#if defined(HAS_WRAPPED_CLONE)
+#if BZ_TSAN
 int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 #define clone __clone
 #endif
@@ -140,7 +133,7 @@ static int start_once(struct bz_plan *plan, struct bz_child *out)
 static void nap(uint64_t ns)
 {
     bz_os_word word = 0;
-    (void)bz_os_wait(&bz_os_linux, &word, 0, bz_os_now(&bz_os_linux) + ns);
+    (void)bz_os_wait(&bz_os_system, &word, 0, bz_os_now(&bz_os_system) + ns);
 }
 
 static int linux_start(struct bz_plan *plan, struct bz_child *out)

@@ -11,13 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arch/notes.h"
-#include "io/uring_abi.h"
 
 #if defined(SYS_recvfrom) && defined(SYS_sendto) && !BZ_ASAN && !BZ_TSAN
 static ssize_t sys_recv(int fd, void *data, size_t bytes, int flags)
@@ -46,46 +44,16 @@ static int sys_fcntl(int fd, int what, int value)
     return fcntl(fd, what, value);
 }
 
-static int sys_epoll_pwait2(int set, struct epoll_event *events, int room,
-                            const struct timespec *left)
+/* C libraries differ in the types of `count` and `flags`. */
+static int sys_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                        struct timespec *left)
 {
-#if defined(SYS_epoll_pwait2)
-    return (int)syscall(SYS_epoll_pwait2, set, events, room, left, NULL, 0);
-#else
-    (void)set;
-    (void)events;
-    (void)room;
-    (void)left;
-    errno = ENOSYS;
-    return -1;
-#endif
+    return recvmmsg(fd, messages, count, flags, left);
 }
 
-static int sys_ring_setup(unsigned entries, struct bz_uring_params *p)
+static int sys_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
-    return (int)syscall(BZ_SYS_URING_SETUP, entries, p);
-}
-
-static int sys_ring_enter(int fd, unsigned submit, unsigned min, unsigned flags, const void *arg,
-                          size_t bytes)
-{
-    return (int)syscall(BZ_SYS_URING_ENTER, fd, submit, min, flags, arg, bytes);
-}
-
-static int sys_ring_register(int fd, unsigned what, void *arg, unsigned count)
-{
-    return (int)syscall(BZ_SYS_URING_REGISTER, fd, what, arg, count);
-}
-
-static void *sys_ring_map(int fd, size_t bytes, uint64_t at)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, (off_t)at);
-    return p != MAP_FAILED ? p : NULL;
-}
-
-static void sys_ring_unmap(void *start, size_t bytes)
-{
-    munmap(start, bytes);
+    return sendmmsg(fd, messages, count, flags);
 }
 
 static ssize_t sys_splice(int from, int to, size_t bytes)
@@ -93,7 +61,7 @@ static ssize_t sys_splice(int from, int to, size_t bytes)
     return splice(from, NULL, to, NULL, bytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
-const struct bz_sys bz_sys_linux = {
+const struct bz_sys bz_sys_system = {
     .close = close,
     .read = read,
     .write = write,
@@ -112,23 +80,14 @@ const struct bz_sys bz_sys_linux = {
     .send = sys_send,
     .recvmsg = recvmsg,
     .sendmsg = sendmsg,
-    .recvmmsg = recvmmsg,
-    .sendmmsg = sendmmsg,
+    .recvmmsg = sys_recvmmsg,
+    .sendmmsg = sys_sendmmsg,
     .sendfile = sendfile,
     .splice = sys_splice,
     .getsockopt = getsockopt,
     .setsockopt = setsockopt,
     .getsockname = getsockname,
     .getpeername = getpeername,
-    .epoll_create1 = epoll_create1,
-    .epoll_ctl = epoll_ctl,
-    .epoll_wait = epoll_wait,
-    .epoll_pwait2 = sys_epoll_pwait2,
-    .ring_setup = sys_ring_setup,
-    .ring_enter = sys_ring_enter,
-    .ring_register = sys_ring_register,
-    .ring_map = sys_ring_map,
-    .ring_unmap = sys_ring_unmap,
 };
 
-const struct bz_sys *bz_sys = &bz_sys_linux;
+const struct bz_sys *bz_sys = &bz_sys_system;

@@ -524,7 +524,7 @@ uint32_t bz_uring_pending(struct bz_poll *poll)
 
 int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
 {
-    struct bz_uring_own *own = bz_alloc(files->alloc, sizeof *own, 0);
+    struct bz_uring_own *own = bz_alloc(files->alloc, sizeof *own, _Alignof(struct bz_uring_own));
     if (own == NULL)
         return -ENOMEM;
     int err = bz_ring_open(&own->ring, bz_uring_submissions, bz_uring_completions);

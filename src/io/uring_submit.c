@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -76,7 +77,7 @@ static bool has_room(struct bz_poll *poll, void **array, size_t *room, size_t co
     size_t more = *room != 0 ? 2 * *room : 16;
     if (count < *room)
         return true;
-    void *larger = bz_alloc(poll->files->alloc, more * bytes, 0);
+    void *larger = bz_alloc(poll->files->alloc, more * bytes, _Alignof(max_align_t));
     if (larger == NULL)
         return false;
     if (*array != NULL) {

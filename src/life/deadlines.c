@@ -31,6 +31,7 @@
 #include "life/spawn.h"
 #include "proc/enter.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "wait/wait.h"
 #include "wait/waker.h"
 
@@ -67,7 +68,7 @@ void bz_timers_armed(struct bz_proc *p)
     uint32_t was;
     struct bz_machine *m = bz_enter(&was);
     if (m == NULL || m->proc != p)
-        bz_rouse(p->rt, bz_idle_wanted(&p->rt->idle, p->index)); /* [A] */
+        (void)bz_rouse_for(p); /* [A] */
     bz_leave(was);
 }
 

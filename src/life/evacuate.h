@@ -13,7 +13,7 @@ static inline void bz_evacuate(struct bz_machine *m)
         return;
     if (!bz_deque_is_empty(&m->deque))
         bz_evacuate_slow(m);
-    m->deque.may_be_shown = false;
+    m->deque.rare &= (uint8_t)~BZ_RARE_SHOWN;
 }
 
 #endif

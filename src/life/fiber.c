@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "life/escape.h"
+#include "life/quick_spawn.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
 #include "os/forked.h"
@@ -45,7 +46,7 @@ static BZ_ALWAYS_INLINE void keep(struct bz_task_home *h, struct bz_task *t)
     }
 }
 
-static void fiber_drop(struct bz_task *t)
+void bz_ready_drop(struct bz_task *t)
 {
     uint32_t was;
     struct bz_machine *m = bz_enter(&was);
@@ -62,7 +63,7 @@ static uintptr_t fiber_begun_in(const struct bz_task *t)
 }
 
 const struct bz_task_ops bz_fiber_ops = {
-    .kind = "fiber", .run = fiber_run, .drop = fiber_drop, .begun_in = fiber_begun_in};
+    .kind = "fiber", .run = fiber_run, .drop = bz_ready_drop, .begun_in = fiber_begun_in};
 
 /* Return the traits that the options give a task. */
 static unsigned traits_of(struct bz_task *t, const blitz_spawn_opts *opts)
@@ -162,8 +163,11 @@ static int enlist(struct bz_task *t)
 
 int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out)
 {
-    int err = enlist(t);
+    int err = opts != NULL && opts->inherits ? bz_locals_inherit(t) : 0;
+    if (err == 0)
+        err = enlist(t);
     if (err != 0) {
+        bz_locals_end(t);
         abandon(t, bz_task_refs(out));
         return err;
     }
@@ -178,7 +182,9 @@ int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **
 }
 
 /* If no header is ready, prepare one, and twice as many each time. So a proc that spawns one task before it sleeps
- * prepares no more than that. False: there is no memory, or spawns here take the slow path. */
+ * prepares no more than that. The last one taken from the slab is used last: headers that are used in a row are then
+ * at equal distances, for the prefetches of slab and injector. False: there is no memory, or spawns here take the slow
+ * path. */
 static bool make_ready(struct bz_runtime *rt, struct bz_task_home *h)
 {
     if (h->id_next == h->id_end)
@@ -186,16 +192,23 @@ static bool make_ready(struct bz_runtime *rt, struct bz_task_home *h)
     if (h->stash.count > 0)
         return true;
     enum { FILL_MAX = 32 };
+    struct bz_task *taken[FILL_MAX];
     unsigned count = 0, max = h->stash.max < h->stash.fill ? h->stash.max : h->stash.fill;
     h->stash.fill = 2 * max < FILL_MAX ? 2 * max : FILL_MAX;
-    for (; count < max; count++) {
-        struct bz_task *t = bz_slab_alloc(&h->slab[0]);
-        if (t == NULL)
-            break;
-        init_lasting(t, rt, &bz_fiber_ops);
-        (void)!bz_task_stash(h, t); /* it was empty */
-    }
+    while (count < max && (taken[count] = bz_slab_alloc(&h->slab[0])) != NULL)
+        init_lasting(taken[count++], rt, &bz_fiber_ops);
+    for (unsigned at = count; at-- > 0;)
+        (void)!bz_task_stash(h, taken[at]); /* it was empty */
     return count > 0;
+}
+
+BZ_NOINLINE bool bz_ready_make(struct bz_machine *m)
+{
+    if (!bz_retake_enter_again(&m->taken))
+        bz_proc_lost(m);
+    struct bz_proc *p = m->proc;
+    return p != NULL && bz_monitor_is_up(m->rt) && bz_is_usual() && make_ready(m->rt, &p->tasks) &&
+           bz_ready_is_there(m->rt, &p->tasks);
 }
 
 static BZ_NOINLINE int spawn_anyhow(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts,
@@ -249,7 +262,7 @@ static BZ_NOINLINE int spawn_slowly(int (*fn)(void *arg), void *arg, const blitz
 {
     struct bz_machine *m = bz_machine_self();
     uint32_t was;
-    if (m == NULL)
+    if (m == NULL || (opts != NULL && opts->inherits)) /* copies are made in user code */
         return spawn_anyhow(fn, arg, opts, out);
     (void)!bz_enter_on(m, &was); /* once for all that follows */
     int err = spawn_anyhow(fn, arg, opts, out);
@@ -257,8 +270,7 @@ static BZ_NOINLINE int spawn_slowly(int (*fn)(void *arg), void *arg, const blitz
     return err;
 }
 
-/* The runtime is shutting down. */
-static BZ_NOINLINE int spawn_refused(struct bz_machine *m, struct bz_task *t, blitz_task **out)
+BZ_NOINLINE int bz_spawn_refused(struct bz_machine *m, struct bz_task *t, blitz_task **out)
 {
     bz_live_refused(&m->rt->tasks.live, &m->proc->tasks.live);
     abandon(t, bz_task_refs(out));
@@ -266,7 +278,7 @@ static BZ_NOINLINE int spawn_refused(struct bz_machine *m, struct bz_task *t, bl
     return -ESHUTDOWN;
 }
 
-static BZ_NOINLINE int spawn_evicts(struct bz_machine *m, bz_entry old)
+BZ_NOINLINE int bz_spawn_evicts(struct bz_machine *m, bz_entry old)
 {
     if (bz_entry_tag(old) != BZ_ENTRY_FIRST || !bz_fresh_keep(m, old))
         bz_place_evicted(m, old);
@@ -274,51 +286,27 @@ static BZ_NOINLINE int spawn_evicts(struct bz_machine *m, bz_entry old)
     return 0;
 }
 
-/* True if a header is ready, and no rare case holds. In the runtime, with a proc. */
-static BZ_ALWAYS_INLINE bool is_ready(struct bz_runtime *rt, const struct bz_task_home *h)
-{
-    return !bz_monitor_is_down(rt) && BZ_LIKELY(h->stash.count != 0) &&
-           BZ_LIKELY(h->id_next != h->id_end);
-}
-
 /* Spawn with a header that is ready: it has the values that bz_task_init would write, except for these. The caller has
  * entered the runtime; leave it. */
-static BZ_ALWAYS_INLINE int spawn_ready(struct bz_machine *m, struct bz_proc *p,
-                                        int (*fn)(void *arg), void *arg, blitz_task **out)
+static BZ_ALWAYS_INLINE int spawn_ready(struct bz_machine *m, struct bz_runtime *rt,
+                                        struct bz_proc *p, int (*fn)(void *arg), void *arg,
+                                        blitz_task **out)
 {
-    struct bz_runtime *rt = m->rt;
     struct bz_task *t = bz_task_unstash(&p->tasks);
     struct bz_fiber *f = BZ_CONTAINER_OF(t, struct bz_fiber, task);
     f->fn = fn;
     f->arg = arg;
-    t->name = NULL;
-    t->marks = 0;
-    t->traits = 0;
-    t->born = bz_age_now(&rt->clock);
+    bz_ready_fill(rt, t);
     bz_word_init_simple(&t->word, bz_task_refs(out));
-    if (BZ_UNLIKELY(!bz_live_spawn_is_open(&rt->tasks.live, &p->tasks.live)))
-        return spawn_refused(m, t, out);
-    if (out != NULL)
-        *out = (blitz_task *)t;
-    BZ_PROBE(spawn, t->id, 0);
-    bz_entry old = bz_load_relaxed(&p->next);      /* relaxed: ours to touch */
-    bz_store_relaxed(&p->next, bz_entry_first(t)); /* relaxed: likewise */
-    if (old != 0)
-        return spawn_evicts(m, old);
-    bz_leave_on(m, BZ_IN_USER);
-    return 0;
+    return bz_ready_start(m, rt, p, t, out);
 }
 
 /* A spawn has entered the runtime and found a rare case. */
 static BZ_NOINLINE int spawn_within(int (*fn)(void *arg), void *arg, blitz_task **out)
 {
     struct bz_machine *m = bz_machine_self();
-    if (!bz_retake_enter_again(&m->taken))
-        bz_proc_lost(m);
-    struct bz_proc *p = m->proc;
-    if (p != NULL && bz_monitor_is_up(m->rt) && bz_is_usual() && make_ready(m->rt, &p->tasks) &&
-        is_ready(m->rt, &p->tasks))
-        return spawn_ready(m, p, fn, arg, out);
+    if (bz_ready_make(m))
+        return spawn_ready(m, m->rt, m->proc, fn, arg, out);
     int err = spawn_anyhow(fn, arg, NULL, out);
     bz_leave_on(m, BZ_IN_USER);
     return err;
@@ -330,15 +318,21 @@ static BZ_NOINLINE int spawn_within(int (*fn)(void *arg), void *arg, blitz_task 
  */
 int blitz_spawn(int (*fn)(void *arg), void *arg, const blitz_spawn_opts *opts, blitz_task **out)
 {
+    if (BZ_UNLIKELY(opts != NULL))
+        return spawn_slowly(fn, arg, opts, out);
     struct bz_machine *m = bz_machine_self();
-    if (BZ_UNLIKELY(opts != NULL) || BZ_UNLIKELY(fn == NULL) || BZ_UNLIKELY(m == NULL) ||
-        BZ_UNLIKELY(!bz_retake_is_away(&m->taken)))
+    if (BZ_UNLIKELY(m == NULL) || BZ_UNLIKELY(!bz_retake_is_away(&m->taken)) ||
+        BZ_UNLIKELY(fn ==
+                    NULL)) /* apart from opts: together they take six instructions, not four */
         return spawn_slowly(fn, arg, opts, out);
     bool is_in = bz_retake_enter_usual(&m->taken);
     struct bz_proc *p = m->proc;
-    if (BZ_LIKELY(is_in && p != NULL) && BZ_LIKELY(is_ready(m->rt, &p->tasks)))
-        return spawn_ready(m, p, fn, arg, out);
-    return spawn_within(fn, arg, out);
+    struct bz_runtime *rt = m->rt;
+    if (BZ_UNLIKELY(!is_in || p == NULL) || BZ_UNLIKELY(!bz_ready_is_there(rt, &p->tasks)))
+        return spawn_within(fn, arg, out);
+    if (BZ_LIKELY(out != NULL)) /* each with a constant word */
+        return spawn_ready(m, rt, p, fn, arg, out);
+    return spawn_ready(m, rt, p, fn, arg, NULL);
 }
 
 /* ---- the current task ---- */

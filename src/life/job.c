@@ -40,8 +40,10 @@
 
 #include "life/escape.h"
 #include "life/handle.h"
+#include "life/spawn.h"
 #include "os/look.h"
 #include "proc/enter.h"
+#include "proc/opened.h"
 #include "proc/place.h"
 #include "proc/state.h"
 #include "wait/wait.h"
@@ -75,6 +77,11 @@ static void job_drop(struct bz_task *t)
 }
 
 static const struct bz_task_ops job_ops = {.kind = "job", .run = job_run, .drop = job_drop};
+
+struct bz_task *bz_job_forker(struct bz_task *t)
+{
+    return t->ops == &job_ops ? of_task(t)->parent : NULL;
+}
 
 bool bz_job_has_header(struct bz_machine *m)
 {
@@ -139,8 +146,8 @@ bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e)
     jt->task.id = jt->parent->id;
     jt->task.name = jt->parent->name;
     jt->task.born = bz_age_now(&m->rt->clock);
-    jt->task.locals = jt->parent->locals;        /* read-only: locals.c */
-    bz_word_init(&jt->task.word, BZ_RUNNING, 1); /* from here on it can be found: tasks.c */
+    jt->task.locals = bz_locals_of_job(jt->parent); /* read-only: locals.c */
+    bz_word_init(&jt->task.word, BZ_RUNNING, 1);    /* from here on it can be found: tasks.c */
     enter_list(jt, m);
     bz_fence_seqcst(); /* [C] */
     if (bz_word_is_cancelled(&jt->parent->word))
@@ -186,11 +193,22 @@ bool bz_job_give_back(bz_entry e)
 
 /* ---- leaving a deque ---- */
 
+/* The job has left the deque of its forker, which counts it until the join. */
+static void note_out(struct blitz_job *job)
+{
+    bz_watch_job_out(job);
+    bz_opened_add(job->task_); /* I2 */
+}
+
 bz_entry bz_job_steal(struct bz_machine *victim)
 {
+    if (!bz_deque_has_work(&victim->deque))
+        return 0;
+    bool is_counted = bz_opened_take_begin();
     struct blitz_job *job = bz_deque_steal(&victim->deque);
     if (job != NULL)
-        bz_watch_job_out(job);
+        note_out(job);
+    bz_opened_take_end(is_counted);
     return job != NULL ? bz_entry_of_job(job) : 0;
 }
 
@@ -207,7 +225,7 @@ void bz_jobs_queue_all(struct bz_machine *m, struct blitz_job *all)
     for (struct blitz_job *next; all != NULL; all = next) {
         next = (struct blitz_job *)all->link_;
         bz_count_here(m, jobs_evacuated);
-        bz_watch_job_out(all);
+        note_out(all);
         if (m->proc != NULL)
             bz_push_here(m, bz_entry_of_job(all));
         else
@@ -278,7 +296,7 @@ static unsigned put_out(struct bz_runtime *rt, struct blitz_job *all)
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     for (struct blitz_job *next; all != NULL; all = next, count++) {
         next = (struct blitz_job *)all->link_;
-        bz_watch_job_out(all);
+        note_out(all);
         bz_injector_push(&rt->injector, bz_entry_of_job(all));
     }
     return count;
@@ -287,6 +305,7 @@ static unsigned put_out(struct bz_runtime *rt, struct blitz_job *all)
 unsigned bz_jobs_fetch(struct bz_runtime *rt)
 {
     unsigned count = 0;
+    bool is_counted = bz_opened_take_begin();
     for (unsigned i = bz_machines_count(rt); i-- > 0;) {
         struct bz_machine *m = bz_machines_at(rt, i);
         struct blitz_job *all = NULL;
@@ -298,6 +317,7 @@ unsigned bz_jobs_fetch(struct bz_runtime *rt)
         bz_retake_end(&m->taken, m->jobs.is_gone);
         count += put_out(rt, all);
     }
+    bz_opened_take_end(is_counted);
     if (count > 0)
         bz_rouse_one(rt);
     bz_count_many_shared(&rt->counters, jobs_evacuated, count);

@@ -61,6 +61,8 @@ BZ_MUST_USE bool bz_job_has_header(struct bz_machine *m);
 BZ_MUST_USE bool bz_job_give_back(bz_entry e);
 /* Give a job that was taken a header. Return the entry of the task that runs it, on this machine. */
 bz_entry bz_job_adopt(struct bz_machine *m, bz_entry e);
+/* The task that forked the job which this task runs; NULL: it runs no job. Of the calling task. */
+struct bz_task *bz_job_forker(struct bz_task *t);
 /* Its `run` returned BZ_RAN_JOB: wake the task that waits for the job. */
 void bz_job_finish(struct bz_task *t);
 

@@ -1,8 +1,8 @@
 /*
  * letters.c - memory for messages.
  *
- * Two sizes, because most messages are a number or two: 64 bytes are one cache line for header and payload. The slabs and their
- * end are those of task headers: tasks.c.
+ * Two sizes, because most messages are a number or two: 64 bytes are one cache line for header and payload. The slabs, the letters
+ * that a proc keeps, and their end are those of task headers: tasks.c.
  */
 #include "life/letters.h"
 
@@ -20,7 +20,7 @@ void *bz_letter_alloc(struct bz_runtime *rt, size_t bytes)
     (void)!bz_enter(&was);
     struct bz_machine *m = bz_machine_in(rt);
     if (BZ_LIKELY(m != NULL)) {
-        letter = bz_slab_alloc(&m->proc->tasks.letter[kind]);
+        letter = bz_letter_take(&m->proc->tasks, kind);
     } else {
         bz_lock_take(&rt->tasks.outside_lock, rt->os);
         letter = bz_slab_alloc(&rt->tasks.outside.letter[kind]);
@@ -37,7 +37,7 @@ void bz_letter_free(struct bz_runtime *rt, void *letter)
     struct bz_machine *m = bz_machine_in(rt);
     if (BZ_LIKELY(m != NULL)) {
         size_t kind = (size_t)(bz_slab_kind(letter) - rt->tasks.letter_kind);
-        bz_slab_free(&m->proc->tasks.letter[kind], letter);
+        bz_letter_give(&m->proc->tasks, (unsigned)kind, letter);
     } else if (!bz_slab_free_outside(letter)) {
         bz_task_left(rt);
     }

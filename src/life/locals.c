@@ -9,7 +9,14 @@
  * table of its own, because `current` is the child while it runs.
  *
  * A forked job that another machine runs sees the table of the task that forked it, and must not set
- * values. The forking task must not set values until it has joined; only the program can ensure that.
+ * values. The forking task must not set values until it has joined; only the program can ensure that. If that task has no table, the
+ * job has an empty one. So a task without a table is no such job: a send to an actor checks nothing else on its fast path, and signs
+ * the messages of all others by a look (actor/send.c).
+ *
+ * A task that is spawned with opts.inherits gets copies of those values that were set with a copy function. The spawner
+ * makes them in its own context, before the new task is counted or queued. So the table of the new task is still private,
+ * and a spawn that fails destroys it there. Rejected: inheriting at every spawn. The common spawn would have to look at the
+ * table of its caller, for values that most programs do not have.
  *
  * At the end the values are destroyed newest first. Each value is taken out before its destructor is
  * called, since the destructor may read other values and set them again. So this goes on until the table
@@ -31,6 +38,7 @@ enum { FIRST_ROOM = 4, ROUNDS_MAX = 1000 };
 struct slot {
     const blitz_local_key *key;
     void *value;
+    blitz_local_copy copy; /* NULL: not inherited */
 };
 
 struct bz_locals {
@@ -74,7 +82,7 @@ static struct slot *slot_new(struct bz_task *t, const blitz_local_key *key)
     if ((t->locals == NULL || t->locals->count == t->locals->room) && !grow(t))
         return NULL;
     struct slot *s = &t->locals->slot[t->locals->count++];
-    *s = (struct slot){key, NULL};
+    *s = (struct slot){.key = key};
     return s;
 }
 
@@ -82,6 +90,12 @@ static void destroy(const blitz_local_key *key, void *value)
 {
     if (value != NULL && key->drop != NULL)
         key->drop(value, key->ctx);
+}
+
+struct bz_locals *bz_locals_of_job(const struct bz_task *forker)
+{
+    static struct bz_locals none; /* never written: blitz_local_set() refuses a job */
+    return forker->locals != NULL ? forker->locals : &none;
 }
 
 void *blitz_local_get(const blitz_local_key *key)
@@ -92,6 +106,11 @@ void *blitz_local_get(const blitz_local_key *key)
 }
 
 int blitz_local_set(const blitz_local_key *key, void *value)
+{
+    return blitz_local_set_inherited(key, value, NULL);
+}
+
+int blitz_local_set_inherited(const blitz_local_key *key, void *value, blitz_local_copy copy)
 {
     struct bz_task *t = bz_task_self();
     if (t == NULL || key == NULL)
@@ -107,8 +126,25 @@ int blitz_local_set(const blitz_local_key *key, void *value)
         return -ENOMEM;
     void *old = s->value;
     s->value = value;
+    s->copy = copy;
     if (old != value)
         destroy(key, old);
+    return 0;
+}
+
+int bz_locals_inherit(struct bz_task *child)
+{
+    struct bz_task *me = bz_task_self();
+    for (unsigned i = 0; me != NULL && me->locals != NULL && i < me->locals->count; i++) {
+        struct slot s = me->locals->slot[i]; /* a copy: the function below may set locals */
+        if (s.value == NULL || s.copy == NULL)
+            continue;
+        struct slot *to = slot_new(child, s.key);
+        if (to == NULL)
+            return -ENOMEM;
+        to->value = s.copy(s.value, s.key->ctx);
+        to->copy = s.copy;
+    }
     return 0;
 }
 

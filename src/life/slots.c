@@ -16,8 +16,9 @@
  * I1  The word of every slot below `made` is valid. A free slot has no references in it.
  * I2  A slot is used, or in one home's list, or in the common list.
  *
- * [S] more: segment release -> slot_at: segment acquire   the segment exists. Its index was made later
- * [M] make, more: release -> slot_at, each, more: acquire   the word of the slot is valid, I1; so is the shared part
+ * [S] more: segment release -> slot_at: segment acquire   the segment is as it was allocated
+ * [M] make, more: release -> slot_at, each, more: acquire   the word of the slot is valid, I1, and its segment exists; so is
+ *                                                          the shared part
  */
 #include "life/slots.h"
 
@@ -46,8 +47,8 @@ void bz_slots_init(struct bz_slots *s)
     s->is_closed = false;
     s->ops = NULL;
     bz_atomic_init(&s->more, NULL);
-    for (unsigned k = 0; k < BZ_SLOT_KINDS; k++) {
-        s->kind[k].size = bytes_of(k);
+    for (unsigned k = 0; k < 1 << BZ_SLOT_KIND_BITS; k++) {
+        s->kind[k].size = k < BZ_SLOT_KINDS ? bytes_of(k) : 0;
         s->kind[k].free = NULL;
         s->kind[k].free_count = 0;
         bz_atomic_init(&s->kind[k].made, 0);
@@ -94,7 +95,7 @@ static struct bz_task *make(struct bz_runtime *rt, unsigned kind)
     struct bz_slots *s = &rt->tasks.slots;
     struct bz_slot_kind *k = &s->kind[kind];
     uint32_t at = bz_load_relaxed(&k->made); /* relaxed: written under the lock */
-    uint32_t segment = 31 - (uint32_t)__builtin_clz(at / BZ_SLOT_FIRST + 1);
+    uint32_t segment = bz_slot_segment(at);
     if (segment >= BZ_SLOT_SEGMENTS)
         return NULL;
     char *first = bz_load_relaxed(&k->segment[segment]); /* relaxed: likewise */
@@ -104,8 +105,7 @@ static struct bz_task *make(struct bz_runtime *rt, unsigned kind)
             return NULL;
         bz_store_release(&k->segment[segment], first); /* [S] */
     }
-    struct bz_task *t =
-        (void *)(first + (size_t)(at + BZ_SLOT_FIRST - (BZ_SLOT_FIRST << segment)) * k->size);
+    struct bz_task *t = (void *)(first + bz_slot_offset(at, segment) * k->size);
     bz_atomic_init(&t->word, BZ_COMPLETE); /* I1 */
     t->rt = rt;
     t->slot.index = at << BZ_SLOT_KIND_BITS | kind;
@@ -295,12 +295,10 @@ uint64_t bz_slots_close(struct bz_runtime *rt)
 {
     struct bz_slots *s = &rt->tasks.slots;
     void *more =
-        bz_load_relaxed(&s->more); /* relaxed: machines have ended, and senders must have */
+        bz_load_relaxed(&s->more); /* relaxed: machines have ended; a sender is late, or waits */
     if (more != NULL) {
         each_made(s, reclaim, s);
         s->ops->end(rt, more);
-        bz_free(&rt->alloc, more, s->ops->more_bytes);
-        bz_store_relaxed(&s->more, NULL); /* relaxed: likewise */
     }
     bz_lock_take(&s->lock, rt->os);
     s->is_closed = true;
@@ -311,6 +309,12 @@ uint64_t bz_slots_close(struct bz_runtime *rt)
 
 void bz_slots_fini(struct bz_runtime *rt)
 {
+    struct bz_slots *s = &rt->tasks.slots;
+    void *more = bz_load_relaxed(&s->more); /* relaxed: no other thread */
+    if (more != NULL) {
+        s->ops->fini(rt, more);
+        bz_free(&rt->alloc, more, s->ops->more_bytes);
+    }
     for (unsigned k = 0; k < BZ_SLOT_KINDS; k++)
         for (unsigned i = 0; i < BZ_SLOT_SEGMENTS; i++) {
             struct bz_slot_kind *kind = &rt->tasks.slots.kind[k];

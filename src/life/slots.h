@@ -22,7 +22,8 @@
 /* The sizes of slots: a header, and so many bytes behind it. */
 struct bz_runtime;
 
-enum { BZ_SLOT_KINDS = 3, BZ_SLOT_SEGMENTS = 22, BZ_SLOT_FIRST = 64, BZ_SLOT_KIND_BITS = 2 };
+enum { BZ_SLOT_KINDS = 3, BZ_SLOT_SEGMENTS = 22, BZ_SLOT_KIND_BITS = 2 };
+enum { BZ_SLOT_FIRST_BITS = 6, BZ_SLOT_FIRST = 1 << BZ_SLOT_FIRST_BITS };
 enum {
     BZ_SLOT_KEEP = 64,
     BZ_SLOT_BATCH = 32
@@ -39,9 +40,9 @@ struct bz_slot_kind {
 struct bz_slots {
     struct bz_lock lock;
     bool is_closed; /* guarded by lock: the runtime has ended, and each free counts: tasks.c [L] */
-    struct bz_slot_kind kind[BZ_SLOT_KINDS];
-    const struct bz_slot_ops *ops; /* set with `more`; guarded by lock */
-    bz_atomic(void *) more;        /* shared by the slots: ops->more_bytes; slots.c [M] */
+    struct bz_slot_kind kind[1 << BZ_SLOT_KIND_BITS]; /* those from BZ_SLOT_KINDS up have no slot */
+    const struct bz_slot_ops *ops;                    /* set with `more`; guarded by lock */
+    bz_atomic(void *) more; /* shared by the slots: ops->more_bytes; slots.c [M] */
 };
 
 struct bz_slot_ops {
@@ -50,6 +51,8 @@ struct bz_slot_ops {
     size_t more_bytes;
     void (*begin)(struct bz_runtime *rt, void *more); /* with the first slot */
     void (*end)(struct bz_runtime *rt, void *more);   /* after the last reclaim */
+    void (*fini)(struct bz_runtime *rt,
+                 void *more); /* free the memory: no thread uses it any more */
 };
 
 /* The free slots of a proc. */
@@ -74,19 +77,27 @@ void bz_slot_free(struct bz_task *t);
 /* The bytes of the largest kind. */
 size_t bz_slot_bytes_max(void);
 
+/* The segment of slot number `at` of its kind, and its place there. */
+static BZ_ALWAYS_INLINE uint32_t bz_slot_segment(uint32_t at)
+{
+    return 31 - (uint32_t)__builtin_clz(at + BZ_SLOT_FIRST) - BZ_SLOT_FIRST_BITS;
+}
+
+static BZ_ALWAYS_INLINE size_t bz_slot_offset(uint32_t at, uint32_t segment)
+{
+    return at + BZ_SLOT_FIRST - (BZ_SLOT_FIRST << segment);
+}
+
 /* The slot with that index, used or free; NULL if there was never one. Any thread. */
 static BZ_ALWAYS_INLINE struct bz_task *bz_slot_at(struct bz_slots *s, uint32_t index)
 {
-    uint32_t kind = index & ((1u << BZ_SLOT_KIND_BITS) - 1), at = index >> BZ_SLOT_KIND_BITS;
-    uint32_t segment = 31 - (uint32_t)__builtin_clz(at / BZ_SLOT_FIRST + 1);
-    if (BZ_UNLIKELY(kind >= BZ_SLOT_KINDS || segment >= BZ_SLOT_SEGMENTS))
+    struct bz_slot_kind *k = &s->kind[index % (1u << BZ_SLOT_KIND_BITS)];
+    uint32_t at = index >> BZ_SLOT_KIND_BITS;
+    if (BZ_UNLIKELY(at >= bz_load_acquire(&k->made))) /* slots.c [M] */
         return NULL;
-    struct bz_slot_kind *k = &s->kind[kind];
+    uint32_t segment = bz_slot_segment(at);
     char *first = bz_load_acquire(&k->segment[segment]); /* slots.c [S] */
-    if (BZ_UNLIKELY(at >= bz_load_acquire(&k->made)))    /* slots.c [M] */
-        return NULL;
-    return (struct bz_task *)(void *)(first +
-                                      (at + BZ_SLOT_FIRST - (BZ_SLOT_FIRST << segment)) * k->size);
+    return (struct bz_task *)(void *)(first + bz_slot_offset(at, segment) * k->size);
 }
 
 /* Call fn for every slot that is referenced: as bz_tasks_each. */

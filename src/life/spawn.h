@@ -32,7 +32,7 @@ bool bz_opts_are_bad(const blitz_spawn_opts *opts, const struct bz_runtime *rt);
 /* Create a fiber that is counted and started, with a handle. The caller runs it. */
 BZ_MUST_USE int bz_fiber_begin(struct bz_runtime *rt, int (*fn)(void *arg), void *arg,
                                const char *name, struct bz_task **out);
-/* Count the task and queue it. On error it was dropped. */
+/* Count the task and queue it. On error it was dropped. In user code if opts->inherits. */
 BZ_MUST_USE int bz_task_start(struct bz_task *t, const blitz_spawn_opts *opts, blitz_task **out);
 
 /* ---- stackless tasks ---- */
@@ -49,6 +49,13 @@ BZ_MUST_USE int bz_spawn_poll(const struct bz_task_ops *ops,
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx));
 /* locals.c: the task has returned; destroy its locals. In the task; may suspend. */
 void bz_locals_destroy(struct bz_task *t);
+
+/* locals.c: the table of a job that another worker runs: that of the forking task, or an empty one; never NULL. */
+struct bz_locals *bz_locals_of_job(const struct bz_task *forker);
+
+/* locals.c: copy the caller's inherited values to a task that is not started yet. In user code. 0, -ENOMEM: the caller
+ * must call bz_locals_end(). */
+BZ_MUST_USE int bz_locals_inherit(struct bz_task *child);
 
 static inline void bz_locals_end(struct bz_task *t)
 {

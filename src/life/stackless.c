@@ -9,7 +9,8 @@
  * An option that was not given takes no room. The alignment of the state's type is not known. But the size of a type
  * is a multiple of its alignment, so a size that is no multiple of 16 needs an alignment of 8 at most. Only the
  * other states are moved up to a multiple of 16. So a state that is only a frame (8 bytes) needs 128 bytes in all. A
- * state that is larger than a slab's objects is allocated separately, and freed as soon as it was dropped.
+ * state that is larger than a slab's objects is allocated separately, and freed as soon as it was dropped. A task with at
+ * most 8 bytes of state and without options is *small*: it takes the header of a fiber (quick_spawn.h).
  *
  * The scheduler acts on the result of a poll: "pending" parks the task, without a stack; a
  * yield puts it at the end of the queue; "ready" ends it. The state's drop function and the
@@ -32,6 +33,7 @@
 #include "blitz/poll.h"
 #include "life/escape.h"
 #include "life/handle.h"
+#include "life/quick_spawn.h"
 #include "life/spawn.h"
 #include "life/stacks.h"
 #include "proc/enter.h"
@@ -69,6 +71,10 @@ static_assert(sizeof(struct bz_poll_task) + sizeof(blitz_frame) <= 128, "about a
 #endif
 static_assert(sizeof(blitz_frame) == 8, "a frame fits behind the header");
 
+/* The bytes of a state that fits into the header of a fiber. */
+enum { SMALL = sizeof(struct bz_fiber) - sizeof(struct bz_poll_task) };
+static_assert(SMALL == sizeof(blitz_frame), "a frame is small");
+
 static unsigned hook_count(unsigned traits)
 {
     unsigned drops = (traits & HAS_DROP ? 1u : 0u) + (traits & HAS_FREE ? 1u : 0u);
@@ -81,7 +87,7 @@ static size_t state_at(unsigned traits)
     return at + (traits & IS_PADDED ? 8 : 0);
 }
 
-/* The address of the state: state_at of its traits, kept in `own` in units of 8. */
+/* The address of the state: state_at of its traits, kept in `place` in units of 8. */
 static void *place_of(struct bz_poll_task *p)
 {
     return (char *)p + (size_t)bz_load_relaxed(&p->task.place) * 8; /* relaxed: constant */
@@ -130,12 +136,11 @@ static enum bz_ran end(struct bz_poll_task *p, const blitz_cx *cx)
     if (t->traits & HAS_DROP)
         drop_of_state(p)(state_of(p), ctx_of(p)); /* I1 */
     free_far(p);
+    t->result = cx->pointer != NULL ? 0 : cx->result; /* a local may look at it: actor/receive.c */
     bz_locals_end(t);
     if (cx->pointer != NULL) {
         t->marks |= BZ_MARK_POINTER;
         t->pointer = cx->pointer;
-    } else {
-        t->result = cx->result;
     }
     return BZ_RAN_DONE;
 }
@@ -171,6 +176,16 @@ uintptr_t bz_poll_begun_in(const struct bz_task *t)
 static const struct bz_task_ops poll_ops = {
     .kind = "poll", .run = bz_poll_run, .drop = bz_poll_drop, .begun_in = bz_poll_begun_in};
 
+/* Of a small task: its header came from the ready ones (quick_spawn.h), and returns to them as a fiber's. */
+static void small_drop(struct bz_task *t)
+{
+    t->ops = &bz_fiber_ops;
+    bz_ready_drop(t);
+}
+
+static const struct bz_task_ops small_ops = {
+    .kind = "poll", .run = bz_poll_run, .drop = small_drop, .begun_in = bz_poll_begun_in};
+
 void *bz_poll_state(struct bz_task *t)
 {
     return state_of(BZ_CONTAINER_OF(t, struct bz_poll_task, task));
@@ -179,7 +194,8 @@ void *bz_poll_state(struct bz_task *t)
 void *bz_poll_state_if(struct bz_task *t, blitz_poll (*poll)(void *state, blitz_cx *cx))
 {
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
-    return t->ops == &poll_ops && p->poll == poll ? state_of(p) : NULL;
+    bool is_plain = t->ops == &poll_ops || t->ops == &small_ops;
+    return is_plain && p->poll == poll ? state_of(p) : NULL;
 }
 
 /* ---- making ---- */
@@ -198,8 +214,21 @@ static unsigned traits_for(const blitz_spawn_opts *opts, size_t state_bytes)
     return traits;
 }
 
+/* Allocate the state apart; without memory free the task and return NULL. */
+static BZ_NOINLINE struct bz_poll_task *with_far_state(struct bz_poll_task *p, size_t state_bytes)
+{
+    struct far *far = far_of(p);
+    far->bytes = state_bytes;
+    far->state = bz_alloc(&p->task.rt->alloc, state_bytes, _Alignof(max_align_t));
+    if (far->state != NULL)
+        return p;
+    bz_task_free(&p->task);
+    return NULL;
+}
+
 /* Allocate a task with room for a state of so many bytes; NULL if there is no memory. */
-static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t state_bytes)
+static BZ_ALWAYS_INLINE struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits,
+                                                  size_t state_bytes)
 {
     size_t inside = traits & IS_FAR ? sizeof(struct far) : state_bytes;
     struct bz_task *t = bz_task_alloc(rt, state_at(traits) + inside);
@@ -209,19 +238,11 @@ static struct bz_poll_task *make(struct bz_runtime *rt, unsigned traits, size_t 
     t->traits = (uint8_t)traits;
     bz_atomic_init(&t->place, (uint8_t)(state_at(traits) / 8));
     struct bz_poll_task *p = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
-    if (!(traits & IS_FAR))
-        return p;
-    struct far *far = far_of(p);
-    far->bytes = state_bytes;
-    far->state = bz_alloc(&rt->alloc, state_bytes, _Alignof(max_align_t));
-    if (far->state != NULL)
-        return p;
-    bz_task_free(t);
-    return NULL;
+    return BZ_UNLIKELY(traits & IS_FAR) ? with_far_state(p, state_bytes) : p;
 }
 
-static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const void *state,
-                 size_t state_bytes)
+static BZ_ALWAYS_INLINE void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts,
+                                  const void *state, size_t state_bytes)
 {
     union hook *hook = p->hook;
     if (opts != NULL && (p->task.traits & HAS_DROP))
@@ -234,17 +255,11 @@ static void fill(struct bz_poll_task *p, const blitz_spawn_opts *opts, const voi
         memcpy(state_of(p), state, state_bytes);
 }
 
-int bz_spawn_poll(const struct bz_task_ops *ops, blitz_poll (*poll)(void *state, blitz_cx *cx),
-                  const void *state, size_t state_bytes, const blitz_spawn_opts *opts,
-                  blitz_task **out)
+static BZ_ALWAYS_INLINE int spawn_anyhow(struct bz_runtime *rt, const struct bz_task_ops *ops,
+                                         blitz_poll (*poll)(void *state, blitz_cx *cx),
+                                         const void *state, size_t state_bytes,
+                                         const blitz_spawn_opts *opts, blitz_task **out)
 {
-    struct bz_runtime *rt = bz_runtime_for(opts);
-    if (rt == NULL || poll == NULL || bz_opts_are_bad(opts, rt))
-        return -EINVAL;
-    if (opts != NULL && opts->stack_bytes != 0)
-        return -EINVAL;
-    if (state_bytes > BLITZ_STATE_MAX || (state == NULL && state_bytes > 0))
-        return -EINVAL;
     unsigned traits = traits_for(opts, state_bytes);
     struct bz_poll_task *p = make(rt, traits, state_bytes);
     if (p == NULL)
@@ -255,9 +270,71 @@ int bz_spawn_poll(const struct bz_task_ops *ops, blitz_poll (*poll)(void *state,
     return bz_task_start(&p->task, opts, out);
 }
 
+int bz_spawn_poll(const struct bz_task_ops *ops, blitz_poll (*poll)(void *state, blitz_cx *cx),
+                  const void *state, size_t state_bytes, const blitz_spawn_opts *opts,
+                  blitz_task **out)
+{
+    struct bz_machine *m = bz_machine_self();
+    struct bz_runtime *rt = bz_runtime_for(opts);
+    uint32_t was = 0;
+    if (rt == NULL || poll == NULL || bz_opts_are_bad(opts, rt))
+        return -EINVAL;
+    if (opts != NULL && opts->stack_bytes != 0)
+        return -EINVAL;
+    if (state_bytes > BLITZ_STATE_MAX || (state == NULL && state_bytes > 0))
+        return -EINVAL;
+    bool enters = m != NULL && (opts == NULL || !opts->inherits); /* copies are made in user code */
+    if (enters)
+        (void)!bz_enter_on(m, &was); /* once for all that follows */
+    int err = spawn_anyhow(rt, ops, poll, state, state_bytes, opts, out);
+    if (enters)
+        bz_leave_on(m, was);
+    return err;
+}
+
+/* The common case: a task spawns another, with a state of 8 bytes or less and without options. */
+static BZ_ALWAYS_INLINE int spawn_small(struct bz_machine *m,
+                                        blitz_poll (*poll)(void *state, blitz_cx *cx),
+                                        const void *state, size_t state_bytes, blitz_task **out)
+{
+    struct bz_proc *p = m->proc;
+    struct bz_task *t = bz_task_unstash(&p->tasks);
+    struct bz_poll_task *small = BZ_CONTAINER_OF(t, struct bz_poll_task, task);
+    t->ops = &small_ops;
+    small->poll = poll;
+    bz_atomic_init(&t->place, sizeof *small / 8);
+    if (state_bytes == 8)
+        memcpy(small->hook, state, 8); /* in one instruction */
+    else if (state_bytes > 0)
+        memcpy(small->hook, state, state_bytes);
+    bz_ready_fill(m->rt, t);
+    t->result = 0;
+    bz_word_init(&t->word, BZ_SCHEDULED, bz_task_refs(out));
+    return bz_ready_start(m, m->rt, p, t, out);
+}
+
+/* True if the caller may spawn the task with a ready header: then it is in the runtime. */
+static BZ_ALWAYS_INLINE bool enter_for_small(struct bz_machine *m)
+{
+    if (m == NULL || !bz_retake_is_away(&m->taken))
+        return false;
+    bool is_in = bz_retake_enter_usual(&m->taken);
+    struct bz_proc *p = m->proc;
+    if (BZ_LIKELY(is_in && p != NULL) && BZ_LIKELY(bz_ready_is_there(m->rt, &p->tasks)))
+        return true;
+    if (bz_ready_make(m))
+        return true;
+    bz_leave_on(m, BZ_IN_USER);
+    return false;
+}
+
 int blitz_spawn_poll(blitz_poll (*poll)(void *state, blitz_cx *cx), const void *state,
                      size_t state_bytes, const blitz_spawn_opts *opts, blitz_task **out)
 {
+    struct bz_machine *m = bz_machine_self();
+    if (opts == NULL && poll != NULL && state_bytes <= SMALL &&
+        (state != NULL || state_bytes == 0) && enter_for_small(m))
+        return spawn_small(m, poll, state, state_bytes, out);
     return bz_spawn_poll(&poll_ops, poll, state, state_bytes, opts, out);
 }
 

@@ -24,7 +24,7 @@
  * writes only the new fields. They return to their slabs when its machine goes to sleep.
  *
  * Actors are in slots (slots.h), whose memory stays; the walk visits these, too. Letters are the memory of messages: slabs as
- * those of headers, which no walk visits.
+ * those of headers, which no walk visits. A proc keeps some of them, too.
  *
  * Ids come in blocks per proc from one counter of the process, so they are unique, not dense, and
  * not in the order of time.
@@ -74,9 +74,13 @@ static void home_init(struct bz_task_home *h, const struct bz_slab_class *kind,
 {
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         bz_slab_init(&h->slab[c], &kind[c]);
-    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++) {
         bz_slab_init(&h->letter[c], &letter_kind[c]);
+        h->kept[c] = (struct bz_letter_stash){.first = NULL};
+    }
     bz_slot_home_init(&h->slots);
+    h->tickets = NULL;
+    h->ticket_count = 0;
     h->id_next = h->id_end = 0;
     h->stash.count = 0;
     h->stash.max = 0;
@@ -108,6 +112,8 @@ void bz_tasks_init(struct bz_runtime *rt, uint64_t tasks_max)
     for (unsigned i = 0; i < rt->proc_count; i++) {
         home_init(&rt->procs[i].tasks, all->kind, all->letter_kind);
         rt->procs[i].tasks.stash.max = tasks_max == 0 && !bz_is_plain(rt) ? BZ_STASH_MAX : 0;
+        for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+            rt->procs[i].tasks.kept[c].max = bz_is_plain(rt) ? 0 : BZ_LETTERS_KEPT;
     }
     bz_atomic_init(&all->alive, 0);
     bz_atomic_init(&all->left, LEFT_OPEN);
@@ -205,6 +211,11 @@ uint64_t bz_task_id_next(struct bz_runtime *rt, struct bz_machine *m)
     return id;
 }
 
+void bz_task_stay(struct bz_runtime *rt)
+{
+    bz_fetch_add_relaxed(&rt->tasks.left, 1); /* relaxed: the end comes later, by other means */
+}
+
 void bz_task_left(struct bz_runtime *rt)
 {
     if (bz_fetch_sub_acqrel(&rt->tasks.left, 1) == 1) /* [L] */
@@ -246,9 +257,17 @@ BZ_NOINLINE void bz_tasks_return(struct bz_task_home *h, unsigned keep)
         bz_slab_free(&h->slab[0], h->stash.ready[--h->stash.count]);
 }
 
+static void return_letters(struct bz_task_home *h, unsigned kind)
+{
+    while (h->kept[kind].first != NULL)
+        bz_slab_free(&h->letter[kind], bz_letter_take(h, kind));
+}
+
 void bz_tasks_rest(struct bz_task_home *h)
 {
     bz_tasks_return(h, 0);
+    for (unsigned c = 0; c < BZ_LETTER_KINDS; c++)
+        return_letters(h, c);
     h->stash.fill = 1;
     for (unsigned c = 0; c < BZ_TASK_CLASSES; c++)
         rest(&h->slab[c]);

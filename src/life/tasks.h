@@ -12,10 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "arch/own.h"
 #include "base/slab.h"
 #include "life/slots.h"
 #include "os/lock.h"
-#include "proc/live.h"
+#include "task/live.h"
 #include "task/task.h"
 
 enum {
@@ -42,14 +43,32 @@ struct bz_task_stash {
     struct bz_task *ready[BZ_STASH_MAX + 1]; /* + 1: no array is empty */
 };
 
+/*
+ * Letters (letters.h) that were freed on a proc a moment ago, of any owner: most messages are sent where others were handled,
+ * and their memory is in the cache. As the stash of headers, none in builds that look for uses of freed memory.
+ */
+enum { BZ_LETTERS_KEPT = 4 * BZ_STASH_MAX };
+struct bz_letter_stash {
+    struct bz_kept_letter {
+        struct bz_kept_letter *next;
+    } * first; /* the last that was freed */
+    unsigned count;
+    unsigned max; /* constant: 0 in the shared home */
+};
+
+struct bz_ticket;
+
 /* A proc's slabs and counts; and those that threads without a proc share, under outside_lock. */
 struct bz_task_home {
     struct bz_task_stash stash; /* a proc's; fibers of class 0 */
     struct bz_slab slab[BZ_TASK_CLASSES];
     struct bz_slab letter[BZ_LETTER_KINDS]; /* messages: letters.h */
-    struct bz_slot_home slots;              /* free slots of actors */
-    struct bz_live_count live;              /* of a proc; the shared count is in bz_live */
-    uint64_t id_next, id_end;               /* ids to give out */
+    struct bz_letter_stash kept[BZ_LETTER_KINDS];
+    struct bz_slot_home slots; /* free slots of actors */
+    struct bz_ticket *tickets; /* free ones: actor/ticket.c */
+    uint32_t ticket_count;
+    struct bz_live_count live; /* of a proc; the shared count is in bz_live */
+    uint64_t id_next, id_end;  /* ids to give out */
 };
 
 struct bz_machine;
@@ -105,6 +124,9 @@ uint64_t bz_task_id_next(struct bz_runtime *rt, struct bz_machine *m);
 /* An object that bz_tasks_close() has counted was freed. If it was the last, the runtime is gone on return. */
 void bz_task_left(struct bz_runtime *rt);
 
+/* Keep the memory of a runtime that has not ended, as a header in use does, until bz_task_left(). Any thread. */
+void bz_task_stay(struct bz_runtime *rt);
+
 /* Take a ready-made fiber header with a new id, or NULL: then bz_task_alloc. The proc's machine
  * only. */
 static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
@@ -119,10 +141,36 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_task_unstash(struct bz_task_home *h)
         id = h->id_next;
     }
     struct bz_task *t = s->ready[count - 1];
-    s->count = count - 1;
-    h->id_next = id + 1;
+    bz_own_add_plain(&s->count, -1);
+    bz_own_add_plain(&h->id_next, 1);
     t->id = id;
     return t;
+}
+
+/* A letter of that kind; NULL if there is no memory. The proc's machine only. */
+static BZ_ALWAYS_INLINE void *bz_letter_take(struct bz_task_home *h, unsigned kind)
+{
+    struct bz_letter_stash *s = &h->kept[kind];
+    struct bz_kept_letter *l = s->first;
+    if (BZ_UNLIKELY(l == NULL))
+        return bz_slab_alloc(&h->letter[kind]);
+    s->first = l->next;
+    s->count--;
+    return l;
+}
+
+/* Keep a letter of that kind, or free it. The proc's machine only. */
+static BZ_ALWAYS_INLINE void bz_letter_give(struct bz_task_home *h, unsigned kind, void *letter)
+{
+    struct bz_letter_stash *s = &h->kept[kind];
+    struct bz_kept_letter *l = letter;
+    if (BZ_UNLIKELY(s->count >= s->max)) {
+        bz_slab_free(&h->letter[kind], letter);
+        return;
+    }
+    l->next = s->first;
+    s->first = l;
+    s->count++;
 }
 
 /* Return ready headers to their slabs until only `keep` are left. The proc's machine only. */

@@ -57,6 +57,7 @@
 #include "proc/ask.h"
 #include "proc/fresh.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 enum {
@@ -118,7 +119,8 @@ static bool is_in_call(const struct bz_proc *p, uint64_t now)
 
 static bool is_live(const struct bz_proc *p, uint64_t now)
 {
-    return bz_proc_state_of(p->seen.word) != BZ_PROC_ORPHAN && !is_hog(p, now) &&
+    enum bz_proc_state state = bz_proc_state_of(p->seen.word);
+    return state != BZ_PROC_ORPHAN && state < BZ_PROC_RETIRED && !is_hog(p, now) &&
            !is_in_call(p, now) && !p->seen.is_blocked;
 }
 
@@ -330,7 +332,8 @@ void bz_handover_choose(struct bz_runtime *rt, uint64_t now)
         live += is_live(p, now);
     }
     bool may = hogs + mon->burning <= rt->is.burning_max;
-    mon->turn_ns = bz_turns_take(rt, now, rt->proc_count - sleeping, is_held_up);
+    unsigned active = bz_procs_active(rt);
+    mon->turn_ns = bz_turns_take(rt, now, active > sleeping ? active - sleeping : 0, is_held_up);
     mon->is_hogged = live == 0 && may;
     bz_store_relaxed(&mon->sees_hogs, hogs + mon->burning > 0); /* relaxed: a hint */
     bool was_crowded = mon->is_crowded;
@@ -380,7 +383,7 @@ void bz_handover_move(struct bz_proc *p, uint64_t now)
     /* acquire: what its machine left there. The same word: the proc is still that machine's. The same tick: the
      * machine is still at that task, not at one that has just begun. */
     bool may = bz_retake_may(&m->taken) && bz_load_acquire(&p->state) == p->seen.word &&
-               bz_load_relaxed(&p->tick) == p->seen.tick; /* relaxed: as above */
+               bz_tick_now(&p->tick) == p->seen.tick;
     bz_os_delay(p->rt->os, BZ_OS_AT_PUBLISH);
     if (may) {
         went_astray(m, p->seen.call_since_ns == 0 && !p->seen.is_blocked, now);
@@ -436,6 +439,13 @@ static uint64_t begins_at(const struct bz_proc *p, uint64_t now)
     return may ? now + BEGINS_NS / 4 : BZ_OS_FOREVER;
 }
 
+/* Return the system's time at which the first timer of the proc is due. */
+static uint64_t timer_at(struct bz_proc *p)
+{
+    uint64_t first = bz_timers_first(p);
+    return p->rt->time == p->rt->os ? first : bz_clock_to_system(&p->rt->clockwork.clock, first);
+}
+
 uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
 {
     struct bz_monitor *mon = &rt->monitor;
@@ -446,7 +456,7 @@ uint64_t bz_handover_next(struct bz_runtime *rt, uint64_t now)
         next = now + crowd_ns(rt, now);
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        uint64_t timer = p->seen.is_stuck ? bz_timers_first(p) : BZ_OS_FOREVER;
+        uint64_t timer = p->seen.is_stuck ? timer_at(p) : BZ_OS_FOREVER;
         uint64_t blocked = blocked_at(p, now), begins = begins_at(p, now);
         next = timer < next ? timer : next;
         next = blocked < next ? blocked : next;

@@ -39,8 +39,8 @@
  *  - If all procs are hogged: at the first timer. A thread that injects a task tells the monitor.
  *  - If no proc runs, it soon sleeps without a timeout, until a machine that wakes up or fills its next slot raises
  *    it.
- * The states "no proc sleeps" and "no proc runs" begin after CALM_NS, so that a runtime with bursts of work does not
- * pay for a wake-up of its monitor each time.
+ * The state "no proc sleeps" begins after CALM_NS and "no proc runs" after SLOW_NS, so that a runtime with bursts of
+ * work does not pay for a wake-up of its monitor each time.
  *
  * To doze, the monitor says so in `state`, then makes sure that no proc runs:
  *
@@ -70,6 +70,7 @@
 #include "proc/batch.h"
 #include "proc/fresh.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 #include "sched/reap.h"
 
@@ -145,8 +146,8 @@ static void see(struct bz_proc *p, uint64_t now)
     bool is_held = bz_proc_state_of(seen->word) == BZ_PROC_HELD;
     struct bz_machine *m = is_held ? bz_proc_machine(p->rt, seen->word) : NULL;
     enum bz_where where = is_held ? bz_retake_where(&m->taken) : BZ_IN_RUNTIME;
-    seen->tick = bz_load_relaxed(&p->tick);                 /* relaxed: a hint, as are these */
-    seen->next = bz_load_relaxed(&p->next);                 /* relaxed: as above */
+    seen->tick = bz_tick_now(&p->tick);
+    seen->next = bz_load_relaxed(&p->next);                 /* relaxed: a hint, as are these */
     seen->calls = is_held ? bz_load_relaxed(&m->calls) : 0; /* relaxed: as above */
     seen->deeds = bz_load_relaxed(&p->tasks.live.spawned) + /* relaxed: as above */
                   bz_load_relaxed(&p->counters.claimed);    /* relaxed: as above */
@@ -205,6 +206,7 @@ static bool hear_for(struct bz_proc *p)
 /* Look at all procs, and fire the due timers of stuck procs. */
 static void see_all(struct bz_runtime *rt, uint64_t now)
 {
+    bool is_real = rt->time == rt->os;
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
         see(p, now);
@@ -213,7 +215,7 @@ static void see_all(struct bz_runtime *rt, uint64_t now)
             continue;
         bz_store_relaxed(&rt->monitor.sees_hogs,
                          1); /* relaxed: a hint. Tasks woken here are urgent */
-        if (bz_timers_fire(p, now)) {
+        if (bz_timers_fire(p, is_real ? now : bz_os_now(rt->time))) {
             add(&rt->monitor.fired, 1);
             rt->monitor.is_useful = true;
         }
@@ -368,7 +370,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
 {
     struct bz_monitor *mon = &rt->monitor;
     unsigned sleeping = bz_idle_sleeping(&rt->idle);
-    bool is_idle = sleeping == rt->proc_count && !bz_guests_inside(&rt->guests);
+    bool is_idle = sleeping >= bz_procs_active(rt) && !bz_guests_inside(&rt->guests);
     bool is_quiet = sleeping == 0 || is_idle;
     uint64_t soon = by_budget(mon, now, cost);
     add(&mon->looks, 1);
@@ -376,9 +378,11 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
     bz_idle_review(&rt->idle, now);
     bz_gather_review(rt, now);
     mon->is_useful = mon->is_near = false;
+    bz_clockwork_moves(&rt->clockwork);
     rescue(rt, now, sleeping > 0 && !bz_is_plain(rt));
     if (sleeping > 0)
         fetch_jobs(rt, now);
+    bz_clockwork_moved(&rt->clockwork);
     bool is_up_soon = mon->is_near && mon->credit_ns > -CREDIT_NS;
     bool has_credit = mon->credit_ns >= CREDIT_NS / 4;
     bool is_resting = is_idle && has_credit;
@@ -396,7 +400,7 @@ uint64_t bz_monitor_look(struct bz_runtime *rt, uint64_t now, uint64_t cost)
         mon->calm_ns = 0;
     else if (mon->calm_ns == 0)
         mon->calm_ns = now;
-    bool is_calm = is_quiet && now - mon->calm_ns >= CALM_NS;
+    bool is_calm = is_quiet && now - mon->calm_ns >= (is_idle ? SLOW_NS : CALM_NS);
     if (is_calm && is_idle && mon->turn_ns == BZ_OS_FOREVER)
         return BZ_OS_FOREVER;
     bz_store_relaxed(&mon->state,

@@ -7,7 +7,7 @@
  * clearing the descriptor before the list is emptied without the lock (a result in between is reported twice, or never).
  *
  * A job is the node of its result. It holds a reference to the bridge until it is in the list; the bridge frees the jobs that
- * are left there.
+ * are left there. The locals of the task are dropped before the result is shown: their drop functions may use the argument.
  *
  * I1  is_readable == the list is not empty, when the lock is free.
  */
@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "blitz/bridge.h"
 #include "io/readable.h"
+#include "life/spawn.h"
 #include "os/lock.h"
 #include "wait/waker.h"
 
@@ -106,7 +107,10 @@ static int job_run(void *arg)
 {
     struct job *j = arg;
     struct blitz_bridge *b = j->of;
+    struct bz_task *me = bz_task_self();
     j->result.result = j->result.fn(j->result.arg);
+    me->result = j->result.result;
+    bz_locals_end(me); /* they may use the argument, which is the taker's from here on */
     bz_lock_take(&b->lock, b->os);
     bz_list_push_back(&b->results, &j->link);
     follow(b);

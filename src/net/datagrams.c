@@ -15,9 +15,9 @@
 struct batch {
     blitz_datagram *datagrams; /* the caller's */
     bool is_read;
-    struct mmsghdr header[BLITZ_DATAGRAMS_MAX];
-    struct iovec piece[BLITZ_DATAGRAMS_MAX];
-    struct sockaddr_storage name[BLITZ_DATAGRAMS_MAX];
+    struct bz_msg_of_many header[BLITZ_DATAGRAMS_MAX];
+    blitz_piece piece[BLITZ_DATAGRAMS_MAX];
+    struct bz_sockname name[BLITZ_DATAGRAMS_MAX];
 };
 
 /* Prepare one datagram. Returns 0, -EINVAL. */
@@ -26,15 +26,15 @@ static int fill(struct batch *b, size_t i, const blitz_datagram *d)
     int bytes = sizeof b->name[i];
     if (d->data == NULL && d->bytes > 0)
         return -EINVAL;
-    b->piece[i] = (struct iovec){d->data, d->bytes};
+    b->piece[i] = (blitz_piece){d->data, d->bytes};
     b->header[i] =
-        (struct mmsghdr){.msg_hdr = {.msg_iov = &b->piece[i], .msg_iovlen = 1}, .msg_len = 0};
+        (struct bz_msg_of_many){.msg = {.pieces = &b->piece[i], .piece_count = 1}, .bytes = 0};
     if (!b->is_read && d->addr.kind == BLITZ_ADDR_NONE)
         return 0;
     if (!b->is_read)
         bytes = bz_sockaddr_of(&d->addr, &b->name[i]);
-    b->header[i].msg_hdr.msg_name = &b->name[i];
-    b->header[i].msg_hdr.msg_namelen = (socklen_t)bytes;
+    b->header[i].msg.name = &b->name[i];
+    b->header[i].msg.name_bytes = (uint32_t)bytes;
     return bytes < 0 ? bytes : 0;
 }
 
@@ -48,7 +48,7 @@ static int batch_new(struct bz_socket *s, blitz_datagram *d, size_t count, bool 
                      struct batch **out)
 {
     int err = 0;
-    struct batch *b = bz_alloc(s->file->files->alloc, sizeof *b, 0);
+    struct batch *b = bz_alloc(s->file->files->alloc, sizeof *b, _Alignof(struct batch));
     if (b == NULL)
         return -ENOMEM;
     b->datagrams = d;
@@ -66,8 +66,8 @@ static int batch_new(struct bz_socket *s, blitz_datagram *d, size_t count, bool 
 static void batch_end(const struct bz_socket *s, struct batch *b, int64_t n)
 {
     for (int64_t i = 0; b->is_read && i < n; i++) {
-        b->datagrams[i].bytes = b->header[i].msg_len;
-        bz_sockaddr_to(&b->name[i], b->header[i].msg_hdr.msg_namelen, &b->datagrams[i].addr);
+        b->datagrams[i].bytes = b->header[i].bytes;
+        bz_sockaddr_to(&b->name[i], b->header[i].msg.name_bytes, &b->datagrams[i].addr);
     }
     batch_free(s, b);
 }
@@ -76,7 +76,7 @@ static void batch_op(struct batch *b, struct bz_op *op, size_t count)
 {
     op->mmsg.headers = b->header;
     op->mmsg.count = (unsigned)count;
-    op->flags = b->is_read ? MSG_TRUNC : 0;
+    op->flags = b->is_read ? BZ_MSG_TRUNC : 0;
 }
 
 static bool is_wrong(const blitz_udp *u, const blitz_datagram *d, size_t count)

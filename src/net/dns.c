@@ -47,7 +47,7 @@ void bz_resolver_unlock(blitz_resolver *r)
 static char *copy_of(const char *text)
 {
     size_t bytes = strlen(text) + 1;
-    char *copy = bz_alloc(alloc, bytes, 0);
+    char *copy = bz_alloc(alloc, bytes, 1);
     return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
 
@@ -92,7 +92,7 @@ int blitz_resolver_new(const blitz_resolver_opts *opts, blitz_resolver **out)
         opts->resolv_conf != NULL ? opts->resolv_conf : "/etc/resolv.conf",
         opts->hosts != NULL ? opts->hosts : "/etc/hosts",
         opts->nsswitch != NULL ? opts->nsswitch : "/etc/nsswitch.conf"};
-    blitz_resolver *r = bz_alloc(alloc, sizeof *r, 0);
+    blitz_resolver *r = bz_alloc(alloc, sizeof *r, _Alignof(blitz_resolver));
     if (r == NULL)
         return -ENOMEM;
     *r = (blitz_resolver){.by = way_of(opts->by),
@@ -329,7 +329,7 @@ int bz_dns_local(blitz_resolver *r, const struct bz_dns_host *h, bool is_eager, 
     struct bz_dns_setup *s = bz_dns_setup_now(r);
     if (s == NULL)
         return -EINPROGRESS;
-    struct local *l = bz_alloc(alloc, sizeof *l, 0);
+    struct local *l = bz_alloc(alloc, sizeof *l, _Alignof(struct local));
     int n = l != NULL ? bz_dns_by_sources(r, s, h, &l->ask, false, l->found) : -ENOMEM;
     if (n == 0) {
         n = (int)bz_dns_addresses(&l->ask, 0, l->found, BLITZ_RESOLVE_MAX);

@@ -153,7 +153,7 @@ static int read_answer(struct bz_dns_ask *a, unsigned i, blitz_tcp *t, blitz_dea
     size_t bytes = (size_t)length[0] << 8 | length[1];
     if (err != 0 || bytes == 0)
         return err != 0 ? err : -EIO;
-    uint8_t *data = bz_alloc(&bz_allocator_libc, bytes, 0);
+    uint8_t *data = bz_alloc(&bz_allocator_libc, bytes, 1);
     if (data == NULL)
         return -ENOMEM;
     err = blitz_tcp_read_exact(t, data, bytes, NULL, until);

@@ -29,7 +29,7 @@ int bz_dns_cache_init(struct bz_dns_cache *c, size_t max, const blitz_allocator 
         buckets *= 2;
     *c = (struct bz_dns_cache){.alloc = alloc, .max = max, .mask = (uint32_t)(buckets - 1)};
     bz_list_init(&c->used);
-    c->bucket = bz_alloc(alloc, buckets * sizeof(struct bz_dns_entry *), 0);
+    c->bucket = bz_alloc(alloc, buckets * sizeof(struct bz_dns_entry *), _Alignof(void *));
     if (c->bucket == NULL)
         return -ENOMEM;
     memset(c->bucket, 0, buckets * sizeof(struct bz_dns_entry *));
@@ -107,7 +107,8 @@ struct bz_dns_entry *bz_dns_entry_new(const blitz_allocator *alloc, const char *
     size_t length = strlen(name) + 1, one = address_bytes(type);
     size_t count = verdict == BZ_DNS_FOUND ? answer->count : 0;
     size_t bytes = sizeof(struct bz_dns_entry) + length + count * one;
-    struct bz_dns_entry *e = ttl_s > 0 ? bz_alloc(alloc, bytes, 0) : NULL;
+    struct bz_dns_entry *e =
+        ttl_s > 0 ? bz_alloc(alloc, bytes, _Alignof(struct bz_dns_entry)) : NULL;
     if (e == NULL)
         return NULL;
     *e = (struct bz_dns_entry){.until_ns = now_ns + ttl_s * SECOND_NS,

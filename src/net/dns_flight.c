@@ -133,7 +133,8 @@ static int fly(void *arg)
 
 static struct bz_dns_flight *flight_new(blitz_resolver *r, const struct bz_dns_host *h)
 {
-    struct bz_dns_flight *f = bz_alloc(&bz_allocator_libc, sizeof *f, 0);
+    struct bz_dns_flight *f =
+        bz_alloc(&bz_allocator_libc, sizeof *f, _Alignof(struct bz_dns_flight));
     if (f == NULL)
         return NULL;
     memset(f, 0, sizeof *f);
@@ -222,7 +223,7 @@ int bz_dns_flight_result(struct bz_dns_flight *f, bool is_eager, blitz_addr *out
     if (is_done && f->result != 0)
         return f->result;
     size_t bytes = BLITZ_RESOLVE_MAX * sizeof(blitz_addr), n = 0;
-    blitz_addr *found = bz_alloc(&bz_allocator_libc, bytes, 0);
+    blitz_addr *found = bz_alloc(&bz_allocator_libc, bytes, _Alignof(blitz_addr));
     if (found == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < BZ_DNS_QUESTIONS; i++) /* I2 */

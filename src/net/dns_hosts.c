@@ -116,7 +116,7 @@ int bz_dns_hosts_new(const char *text, size_t bytes, const blitz_allocator *allo
                    buckets * sizeof(int32_t) + bytes;
     if (bytes > INT32_MAX)
         return -ENOMEM;
-    struct bz_dns_hosts *h = bz_alloc(alloc, total, 0);
+    struct bz_dns_hosts *h = bz_alloc(alloc, total, _Alignof(struct bz_dns_hosts));
     if (h == NULL)
         return -ENOMEM;
     *h = (struct bz_dns_hosts){.alloc = alloc, .total_bytes = total, .mask = (uint32_t)buckets - 1};

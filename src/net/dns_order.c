@@ -135,7 +135,8 @@ static blitz_addr source_for(const blitz_addr *to)
 void bz_dns_order(blitz_addr *at, size_t count)
 {
     size_t bytes = count * sizeof(blitz_addr);
-    blitz_addr *source = count > 1 ? bz_alloc(&bz_allocator_libc, bytes, 0) : NULL;
+    blitz_addr *source =
+        count > 1 ? bz_alloc(&bz_allocator_libc, bytes, _Alignof(blitz_addr)) : NULL;
     if (source == NULL)
         return; /* one address, or no memory: the order of the server is not wrong */
     for (size_t i = 0; i < count; i++)

@@ -88,7 +88,7 @@ struct job {
 static int job_run(void *arg)
 {
     struct job *j = arg;
-    struct bz_dns_setup *s = bz_alloc(&bz_allocator_libc, sizeof *s, 0);
+    struct bz_dns_setup *s = bz_alloc(&bz_allocator_libc, sizeof *s, _Alignof(struct bz_dns_setup));
     if (s == NULL)
         return -ENOMEM;
     memset(s, 0, sizeof *s);

@@ -47,7 +47,7 @@ static int listen_at(const blitz_addr *at, const blitz_tcp_listen_opts *opts)
     if (err == 0)
         err = bz_sock_bind(fd, at);
     if (err == 0)
-        err = bz_sock_listen(fd, opts->backlog > 0 ? opts->backlog : SOMAXCONN);
+        err = bz_sock_listen(fd, opts->backlog);
     if (err == 0)
         return fd;
     bz_sock_close(fd);
@@ -110,14 +110,14 @@ static int nap(uint64_t *ns, blitz_deadline until)
 }
 
 /* Returns a descriptor or a negative errno. */
-static int64_t accept_fd(struct bz_socket *s, struct sockaddr_storage *name, socklen_t *bytes,
+static int64_t accept_fd(struct bz_socket *s, struct bz_sockname *name, uint32_t *bytes,
                          blitz_deadline until)
 {
     struct bz_op op;
     uint64_t nap_ns = 0;
     for (;;) {
         bz_socket_op(s, &op, BZ_OP_ACCEPT);
-        op.name.address = (struct sockaddr *)name;
+        op.name.address = name;
         int64_t fd = bz_io_run(&op, "tcp accept", until);
         *bytes = op.name.bytes;
         if (fd >= 0)
@@ -133,8 +133,8 @@ static int64_t accept_fd(struct bz_socket *s, struct sockaddr_storage *name, soc
 
 int blitz_tcp_accept(blitz_tcp_listener *l, blitz_tcp **out, blitz_addr *peer, blitz_deadline until)
 {
-    struct sockaddr_storage name;
-    socklen_t bytes;
+    struct bz_sockname name;
+    uint32_t bytes;
     if (l == NULL || out == NULL)
         return -EINVAL;
     if (bz_machine_self() == NULL)

@@ -1,5 +1,5 @@
 /*
- * message.c - futures of calls with a msghdr: several buffers, addresses, descriptors.
+ * message.c - futures of calls with a message: several buffers, addresses, descriptors.
  *
  * udp.c and unix.c set up the messages, for the blocking calls as well. The message is in the future, with the
  * operation. So nothing is allocated, and a completion backend may use it until the operation has ended.
@@ -92,7 +92,7 @@ static void recv_from_init(blitz_message_future *f, blitz_udp *u, void *data, si
     struct bz_message_future *m = message_of(bz_net_future_init(f, BZ_CALL_FROM, datagrams(u)));
     int err = bz_message_to_recv_from(&m->message, datagrams(u), data, bytes);
     m->from = from;
-    begin_or_end(m, err, BZ_OP_RECVMSG, MSG_TRUNC | flags);
+    begin_or_end(m, err, BZ_OP_RECVMSG, BZ_MSG_TRUNC | flags);
 }
 
 void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
@@ -104,7 +104,7 @@ void blitz_udp_recv_from_future_init(blitz_message_future *f, blitz_udp *u, void
 void blitz_udp_peek_from_future_init(blitz_message_future *f, blitz_udp *u, void *data,
                                      size_t bytes, blitz_addr *from)
 {
-    recv_from_init(f, u, data, bytes, from, MSG_PEEK);
+    recv_from_init(f, u, data, bytes, from, BZ_MSG_PEEK);
 }
 
 void blitz_udp_send_to_future_init(blitz_message_future *f, blitz_udp *u, const void *data,
@@ -143,8 +143,8 @@ int64_t bz_message_came(struct bz_net_future *f, int64_t result)
     if (result < 0)
         return result;
     if (f->call == BZ_CALL_FDS)
-        f->done = bz_fds_detach(&m->message.header, m->fds, m->room);
+        f->done = bz_rights_detach(&m->message.header, m->fds, m->room);
     else if (m->from != NULL)
-        bz_sockaddr_to(&m->message.beside.name, m->message.header.msg_namelen, m->from);
+        bz_sockaddr_to(&m->message.beside.name, m->message.header.name_bytes, m->from);
     return result;
 }

@@ -5,9 +5,11 @@
 #ifndef BZ_NET_NET_H
 #define BZ_NET_NET_H
 
+#include <assert.h>
 #include <errno.h>
 
 #include "blitz/unix.h"
+#include "io/rights.h"
 #include "net/socket.h"
 
 /* Check the arguments and the direction of a half. Returns 0 or a negative errno. */
@@ -42,19 +44,16 @@ BZ_MUST_USE int bz_stream_wait_op(struct bz_socket *s, struct bz_op *op, unsigne
  * Returns: 1: submit *out; 0: nothing to do; -EINVAL, -EBADF.
  */
 BZ_MUST_USE int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code,
-                                 const blitz_piece *pieces, size_t count, struct msghdr *out);
+                                 const blitz_piece *pieces, size_t count, struct bz_msg *out);
 
-/* Descriptors passed with a message: unix.c. */
-struct bz_fds_control {
-    _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(BLITZ_UNIX_FDS_MAX * sizeof(int))];
-};
+static_assert((int)BLITZ_UNIX_FDS_MAX == (int)BZ_RIGHTS_MAX, "a message has room for them");
 /* A message of one buffer with an address or descriptors. It must not move once it is set up. */
 struct bz_message {
-    struct msghdr header;
-    struct iovec piece;
+    struct bz_msg header;
+    blitz_piece piece;
     union {
-        struct sockaddr_storage name;
-        struct bz_fds_control control;
+        struct bz_sockname name;
+        struct bz_rights rights;
     } beside;
 };
 /* Check the arguments and set up a message: udp.c, and unix.c. Returns 0 or a negative errno. */
@@ -66,8 +65,6 @@ BZ_MUST_USE int bz_message_to_send_fds(struct bz_message *m, struct bz_socket *s
                                        size_t bytes, const blitz_fd *fds, size_t fd_count);
 BZ_MUST_USE int bz_message_to_recv_fds(struct bz_message *m, struct bz_socket *s, void *data,
                                        size_t bytes, const blitz_fd *fds, size_t room);
-/* Take the descriptors of a received message; close those that do not fit. Returns their number. */
-size_t bz_fds_detach(struct msghdr *message, int *fds, size_t room);
 
 /* Classify an accept error: listen.c. */
 enum bz_accept_step { BZ_ACCEPT_FAILS, BZ_ACCEPT_AGAIN, BZ_ACCEPT_NAPS };

@@ -316,7 +316,7 @@ void blitz_tcp_read_future_init(blitz_net_future *f, blitz_tcp *t, void *data, s
 
 void blitz_tcp_peek_future_init(blitz_net_future *f, blitz_tcp *t, void *data, size_t bytes)
 {
-    bytes_init(f, BZ_CALL_PLAIN, stream(t), BZ_OP_RECV, data, bytes, MSG_PEEK);
+    bytes_init(f, BZ_CALL_PLAIN, stream(t), BZ_OP_RECV, data, bytes, BZ_MSG_PEEK);
 }
 
 void blitz_tcp_read_exact_future_init(blitz_net_future *f, blitz_tcp *t, void *data, size_t bytes)
@@ -383,13 +383,13 @@ void blitz_tcp_connect_future_init(blitz_net_future *out, const blitz_addr *to)
 
 void blitz_udp_recv_future_init(blitz_net_future *f, blitz_udp *u, void *data, size_t bytes)
 {
-    bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes, MSG_TRUNC);
+    bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes, BZ_MSG_TRUNC);
 }
 
 void blitz_udp_peek_future_init(blitz_net_future *f, blitz_udp *u, void *data, size_t bytes)
 {
     bytes_init(f, BZ_CALL_PLAIN, u != NULL ? &u->s : NULL, BZ_OP_RECV, data, bytes,
-               MSG_TRUNC | MSG_PEEK);
+               BZ_MSG_TRUNC | BZ_MSG_PEEK);
 }
 
 void blitz_udp_send_future_init(blitz_net_future *f, blitz_udp *u, const void *data, size_t bytes)

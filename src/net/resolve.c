@@ -74,7 +74,7 @@ static int lookup_new(const char *host, const char *service, size_t room, struct
 {
     if (strlen(host) >= NAME_MAX_BYTES || (service != NULL && strlen(service) >= SERVICE_MAX_BYTES))
         return -EINVAL;
-    struct lookup *l = bz_alloc(&bz_allocator_libc, sizeof *l, 0);
+    struct lookup *l = bz_alloc(&bz_allocator_libc, sizeof *l, _Alignof(struct lookup));
     if (l == NULL)
         return -ENOMEM;
     memcpy(l->host, host, strlen(host) + 1);

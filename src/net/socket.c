@@ -27,7 +27,7 @@
 
 static struct bz_socket *handle_for(const blitz_allocator *alloc)
 {
-    struct bz_socket *s = bz_alloc(alloc, sizeof *s, 0);
+    struct bz_socket *s = bz_alloc(alloc, sizeof *s, _Alignof(struct bz_socket));
     if (s == NULL)
         return NULL;
     bz_atomic_init(&s->refs, 1);

@@ -21,11 +21,8 @@
 #include <string.h>
 
 #include "blitz/tcp.h"
+#include "block/recv.h"
 #include "net/net.h"
-
-static_assert(sizeof(blitz_piece) == sizeof(struct iovec), "a piece is what the system takes");
-static_assert(offsetof(blitz_piece, data) == offsetof(struct iovec, iov_base), "likewise");
-static_assert(offsetof(blitz_piece, bytes) == offsetof(struct iovec, iov_len), "likewise");
 
 void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, const void *data,
                   size_t bytes)
@@ -33,6 +30,14 @@ void bz_stream_op(struct bz_socket *s, struct bz_op *op, enum bz_op_code code, c
     bz_socket_op(s, op, code);
     op->buffer.data = (void *)data; /* a send only reads it */
     op->buffer.bytes = bytes;
+}
+
+/* The ordinary arguments of a call, in one test. */
+static BZ_ALWAYS_INLINE bool is_usual(const blitz_tcp *t, unsigned may, const void *data,
+                                      size_t bytes)
+{
+    return BZ_LIKELY(t != NULL && data != NULL && bytes - 1 < INT64_MAX &&
+                     bz_socket_is(&t->s, may));
 }
 
 /* Returns 1: make the call. Else it has ended: 0 bytes, or an error. */
@@ -65,60 +70,94 @@ static BZ_ALWAYS_INLINE int begin(blitz_tcp *t, struct bz_op *op, enum bz_op_cod
     return err;
 }
 
-/* The call must wait, or is not an ordinary one. */
+/* A call in every case that has no fast path. */
 static BZ_NOINLINE int64_t read_in_full(blitz_tcp *t, void *data, size_t bytes,
                                         blitz_deadline until)
 {
     struct bz_op op;
-    set_up(t, &op, BZ_OP_RECV, data, bytes);
-    return bz_io_recv(&op, "tcp read", until);
+    int err = begin(t, &op, BZ_OP_RECV, data, bytes);
+    return err <= 0 ? err : bz_io_recv(&op, "tcp read", until);
 }
 
 static BZ_NOINLINE int64_t write_in_full(blitz_tcp *t, const void *data, size_t bytes,
                                          blitz_deadline until)
 {
     struct bz_op op;
-    set_up(t, &op, BZ_OP_SEND, data, bytes);
-    return bz_io_send(&op, "tcp write", until);
+    int err = begin(t, &op, BZ_OP_SEND, data, bytes);
+    return err <= 0 ? err : bz_io_send(&op, "tcp write", until);
 }
 
-static BZ_NOINLINE int64_t read_now(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+/* A call was made that did not end in the usual way; n: what the system returned. */
+static BZ_NOINLINE int64_t end_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until,
+                                    int64_t n)
 {
     struct bz_call call = {BZ_OP_RECV, 0, data, bytes};
-    int64_t n;
-    return BZ_LIKELY(bz_io_call(t->s.file, t->s.generation, &call, &n))
-               ? n
+    int64_t result;
+    return bz_io_call_end(t->s.file, &call, n, &result) ? result
+                                                        : read_in_full(t, data, bytes, until);
+}
+
+static BZ_NOINLINE int64_t end_write(blitz_tcp *t, const void *data, size_t bytes,
+                                     blitz_deadline until, int64_t n)
+{
+    struct bz_call call = {BZ_OP_SEND, 0, (void *)data, bytes}; /* it is only read */
+    int64_t result;
+    return bz_io_call_end(t->s.file, &call, n, &result) ? result
+                                                        : write_in_full(t, data, bytes, until);
+}
+
+/* The stream is empty, as far as we know. */
+static BZ_NOINLINE int64_t read_after_wait(blitz_tcp *t, void *data, size_t bytes,
+                                           blitz_deadline until)
+{
+    struct bz_call call = {BZ_OP_RECV, 0, data, bytes};
+    struct bz_machine *m = bz_machine_self();
+    struct bz_file *f = t->s.file;
+    return BZ_LIKELY(bz_recv_is_usual(m, f, until))
+               ? bz_recv_wait(m, f, t->s.generation, &t->s, &call, "tcp read")
                : read_in_full(t, data, bytes, until);
 }
 
-/* Two calls at the end, so that neither way saves the registers of the other one. */
+/* All calls are at an end, so that no way saves registers for another one. */
+static BZ_NOINLINE int64_t read_now(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
+{
+    struct bz_call call = {BZ_OP_RECV, 0, data, bytes};
+    struct bz_file *f = t->s.file;
+    if (BZ_UNLIKELY(!bz_call_is_usual() || f->files->completes ||
+                    !bz_ready_call_begin(f, t->s.generation, BZ_SIDE_IN)))
+        return read_in_full(t, data, bytes, until);
+    int64_t n = bz_call_make_usual(f->fd, &call);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    return BZ_LIKELY(bz_ready_call_end_usual(f, &call, n)) ? n : end_read(t, data, bytes, until, n);
+}
+
 int64_t blitz_tcp_read(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
 {
-    int err = check(t, BZ_OP_RECV, data, bytes);
-    if (BZ_UNLIKELY(err <= 0))
-        return err;
+    if (BZ_UNLIKELY(!is_usual(t, BZ_SOCKET_READS, data, bytes)))
+        return read_in_full(t, data, bytes, until);
     return bz_half_is_ready(&t->s.file->half[BZ_SIDE_IN]) ? read_now(t, data, bytes, until)
-                                                          : read_in_full(t, data, bytes, until);
+                                                          : read_after_wait(t, data, bytes, until);
 }
 
 int64_t blitz_tcp_peek(blitz_tcp *t, void *data, size_t bytes, blitz_deadline until)
 {
     struct bz_op op;
     int err = begin(t, &op, BZ_OP_RECV, data, bytes);
-    op.flags = MSG_PEEK;
+    op.flags = BZ_MSG_PEEK;
     return err <= 0 ? err : bz_io_run(&op, "tcp peek", until);
 }
 
 int64_t blitz_tcp_write(blitz_tcp *t, const void *data, size_t bytes, blitz_deadline until)
 {
     struct bz_call call = {BZ_OP_SEND, 0, (void *)data, bytes}; /* it is only read */
-    int64_t n;
-    int err = check(t, BZ_OP_SEND, data, bytes);
-    if (BZ_UNLIKELY(err <= 0))
-        return err;
-    return BZ_LIKELY(bz_io_call(t->s.file, t->s.generation, &call, &n))
-               ? n
-               : write_in_full(t, data, bytes, until);
+    if (BZ_UNLIKELY(!is_usual(t, BZ_SOCKET_WRITES, data, bytes) || !bz_call_is_usual() ||
+                    !bz_ready_call_begin(t->s.file, t->s.generation, BZ_SIDE_OUT)))
+        return write_in_full(t, data, bytes, until);
+    struct bz_file *f = t->s.file;
+    int64_t n = bz_call_make_usual(f->fd, &call);
+    bz_os_delay(f->files->os, BZ_OS_AT_PUBLISH);
+    return BZ_LIKELY(bz_ready_call_end_usual(f, &call, n)) ? n
+                                                           : end_write(t, data, bytes, until, n);
 }
 
 /* ---- without waiting ---- */
@@ -163,7 +202,7 @@ static int64_t bytes_of(const blitz_piece *pieces, size_t count)
 }
 
 int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code, const blitz_piece *pieces,
-                     size_t count, struct msghdr *out)
+                     size_t count, struct bz_msg *out)
 {
     int64_t bytes = bytes_of(pieces, count);
     if (bytes < 0)
@@ -177,7 +216,7 @@ int bz_stream_pieces(struct bz_socket *s, enum bz_op_code code, const blitz_piec
         count--;
     }
     count = count < BLITZ_PIECES_MAX ? count : BLITZ_PIECES_MAX;
-    *out = (struct msghdr){.msg_iov = (struct iovec *)pieces, .msg_iovlen = count};
+    *out = (struct bz_msg){.pieces = pieces, .piece_count = count};
     return 1;
 }
 
@@ -185,7 +224,7 @@ static int64_t transfer_pieces(blitz_tcp *t, enum bz_op_code code, const blitz_p
                                size_t count, blitz_deadline until)
 {
     struct bz_op op;
-    struct msghdr message;
+    struct bz_msg message;
     int err = bz_stream_pieces(t != NULL ? &t->s : NULL, code, pieces, count, &message);
     if (err <= 0 || t == NULL)
         return err;

@@ -1,7 +1,7 @@
 /*
  * udp.c - datagrams.
  *
- * Each call is one operation of the driver. Receives request the full length (MSG_TRUNC), so that
+ * Each call is one operation of the driver. Receives request the full length (BZ_MSG_TRUNC), so that
  * truncation can be reported; the rest of a truncated datagram is lost. Several at once: datagrams.c.
  */
 #include "blitz/udp.h"
@@ -74,7 +74,7 @@ static int64_t receive(blitz_udp *u, void *data, size_t bytes, int flags, blitz_
     if (err != 0)
         return err;
     bz_stream_op(&u->s, &op, BZ_OP_RECV, data, bytes);
-    op.flags = MSG_TRUNC | flags;
+    op.flags = BZ_MSG_TRUNC | flags;
     return bz_io_run(&op, "udp receive", until);
 }
 
@@ -85,7 +85,7 @@ int64_t blitz_udp_recv(blitz_udp *u, void *data, size_t bytes, blitz_deadline un
 
 int64_t blitz_udp_peek(blitz_udp *u, void *data, size_t bytes, blitz_deadline until)
 {
-    return receive(u, data, bytes, MSG_PEEK, until);
+    return receive(u, data, bytes, BZ_MSG_PEEK, until);
 }
 
 int64_t blitz_udp_send(blitz_udp *u, const void *data, size_t bytes, blitz_deadline until)
@@ -103,11 +103,11 @@ int bz_message_to_recv_from(struct bz_message *m, struct bz_socket *s, void *dat
     int err = bz_stream_refuses(s, BZ_SOCKET_READS, data, bytes);
     if (err != 0)
         return err;
-    m->piece = (struct iovec){data, bytes};
-    m->header = (struct msghdr){.msg_name = &m->beside.name,
-                                .msg_namelen = sizeof m->beside.name,
-                                .msg_iov = &m->piece,
-                                .msg_iovlen = 1};
+    m->piece = (blitz_piece){data, bytes};
+    m->header = (struct bz_msg){.name = &m->beside.name,
+                                .name_bytes = sizeof m->beside.name,
+                                .pieces = &m->piece,
+                                .piece_count = 1};
     return 0;
 }
 
@@ -121,10 +121,10 @@ static int64_t receive_from(blitz_udp *u, void *data, size_t bytes, int flags, b
         return err;
     bz_socket_op(&u->s, &op, BZ_OP_RECVMSG);
     op.msg.header = &m.header;
-    op.flags = MSG_TRUNC | flags;
+    op.flags = BZ_MSG_TRUNC | flags;
     int64_t n = bz_io_run(&op, "udp receive", until);
     if (n >= 0 && from != NULL)
-        bz_sockaddr_to(&m.beside.name, m.header.msg_namelen, from);
+        bz_sockaddr_to(&m.beside.name, m.header.name_bytes, from);
     return n;
 }
 
@@ -137,7 +137,7 @@ int64_t blitz_udp_recv_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *
 int64_t blitz_udp_peek_from(blitz_udp *u, void *data, size_t bytes, blitz_addr *from,
                             blitz_deadline until)
 {
-    return receive_from(u, data, bytes, MSG_PEEK, from, until);
+    return receive_from(u, data, bytes, BZ_MSG_PEEK, from, until);
 }
 
 int blitz_udp_wait(blitz_udp *u, unsigned what, blitz_deadline until)
@@ -157,11 +157,11 @@ int bz_message_to_send_to(struct bz_message *m, struct bz_socket *s, const void 
     int name_bytes = to != NULL ? bz_sockaddr_of(to, &m->beside.name) : -EINVAL;
     if (err != 0 || name_bytes < 0)
         return err != 0 ? err : name_bytes;
-    m->piece = (struct iovec){(void *)data, bytes}; /* a send only reads it */
-    m->header = (struct msghdr){.msg_name = &m->beside.name,
-                                .msg_namelen = (socklen_t)name_bytes,
-                                .msg_iov = &m->piece,
-                                .msg_iovlen = 1};
+    m->piece = (blitz_piece){(void *)data, bytes}; /* a send only reads it */
+    m->header = (struct bz_msg){.name = &m->beside.name,
+                                .name_bytes = (uint32_t)name_bytes,
+                                .pieces = &m->piece,
+                                .piece_count = 1};
     return 0;
 }
 

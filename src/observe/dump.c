@@ -52,8 +52,9 @@ struct dump {
     blitz_dump_fn fn;
     void *ctx;
     unsigned flags;
-    int err; /* the first error: nothing is written after it */
-    uint64_t now;
+    int err;                  /* the first error: nothing is written after it */
+    uint64_t now;             /* of the system: ages */
+    uint64_t time;            /* of the runtime: timers and deadlines */
     uint64_t tasks, homeless; /* seen; and of those, without room in the table */
     struct group *table;
     size_t size; /* of the table, a power of two */
@@ -163,8 +164,8 @@ static void say_proc(struct dump *d, struct bz_proc *p)
     say(d, "  proc %u: %s; queued %u, next %d, in hand %u; %s; %u tasks run", p->index,
         proc_state(state, sizeof state, p), bz_runq_count(&p->ring),
         bz_load_relaxed(&p->next) != 0, /* relaxed: as above */
-        (count > at ? count - at : 0) + bz_fresh_count(p), timer_text(timer, p, d->now),
-        bz_load_relaxed(&p->tick)); /* relaxed: as above */
+        (count > at ? count - at : 0) + bz_fresh_count(p), timer_text(timer, p, d->time),
+        bz_tick_now(&p->tick));
 }
 
 static const char *monitor_state(struct bz_runtime *rt)
@@ -220,7 +221,7 @@ static const char *age_text(char out[BZ_SPAN_MAX + 16], const struct bz_view *v,
     return out;
 }
 
-static const char *wait_text(char *out, size_t size, const struct bz_view *v, uint64_t now)
+static const char *wait_text(char *out, size_t size, const struct bz_view *v, const struct dump *d)
 {
     char moment[BZ_SPAN_MAX + 8];
     size_t used = 0;
@@ -235,9 +236,9 @@ static const char *wait_text(char *out, size_t size, const struct bz_view *v, ui
                                  (unsigned long long)v->joins);
     if (v->since != 0)
         used += (size_t)snprintf(out + used, size - used, " for %s",
-                                 bz_span_text(moment, bz_age_of(v->since, now)));
+                                 bz_span_text(moment, bz_age_of(v->since, d->now)));
     if (v->until != BZ_OS_FOREVER)
-        snprintf(out + used, size - used, ", deadline %s", moment_text(moment, v->until, now));
+        snprintf(out + used, size - used, ", deadline %s", moment_text(moment, v->until, d->time));
     return out;
 }
 
@@ -254,7 +255,7 @@ static void say_tasks(struct dump *d, const struct bz_view *v, uint64_t count)
     const char *quote = v->name[0] != '\0' ? "\"" : "";
     say(d, "  %s %s%s%s%s(%s): %s%s%s%s%s", who, quote, v->name, quote,
         v->name[0] != '\0' ? " " : "", v->kind, bz_view_state_name(v->state),
-        v->is_cancelled ? ", cancelled" : "", wait_text(wait, sizeof wait, v, d->now),
+        v->is_cancelled ? ", cancelled" : "", wait_text(wait, sizeof wait, v, d),
         age_text(age, v, d->now), like);
     if (d->flags & BLITZ_DUMP_FRAMES)
         say_frames(d, v);
@@ -376,8 +377,13 @@ static void walk(struct dump *d)
 
 int bz_dump(struct bz_runtime *rt, blitz_dump_fn fn, void *ctx, unsigned flags)
 {
-    struct dump d = {
-        .rt = rt, .fn = fn, .ctx = ctx, .flags = flags, .now = bz_os_now(rt->os), .err = 0};
+    struct dump d = {.rt = rt,
+                     .fn = fn,
+                     .ctx = ctx,
+                     .flags = flags,
+                     .now = bz_os_now(rt->os),
+                     .time = bz_os_now(rt->time),
+                     .err = 0};
     say_runtime(&d);
     walk(&d);
     return d.err;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "blitz/stats.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 static void add(blitz_stats *to, struct bz_counters *from)
@@ -20,9 +21,10 @@ static void add(blitz_stats *to, struct bz_counters *from)
     BZ_COUNTERS(ADD)
 #undef ADD
     uint64_t turns = bz_load_relaxed(&from->turns);   /* relaxed: statistics */
+    uint64_t loops = bz_load_relaxed(&from->loops);   /* relaxed: statistics */
     uint64_t relays = bz_load_relaxed(&from->relays); /* relaxed: statistics */
-    to->run += turns + relays;
-    to->yielded += turns;
+    to->run += turns + loops + relays;
+    to->yielded += turns + loops;
     to->parked += relays;
     to->switches += turns + relays;
 }
@@ -55,7 +57,7 @@ int blitz_stats_read(blitz_runtime *runtime, blitz_stats *out)
     struct bz_runtime *rt = runtime_of(runtime);
     if (rt == NULL)
         return -EINVAL;
-    *out = (blitz_stats){.procs = rt->proc_count};
+    *out = (blitz_stats){.procs = bz_procs_active(rt)};
     read_io(rt, out);
     out->ended = bz_live_ended(&rt->tasks.live); /* first */
     out->spawned = bz_live_spawned(&rt->tasks.live);

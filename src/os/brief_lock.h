@@ -28,6 +28,19 @@ static inline void bz_brief_take(struct bz_lock *l, const struct bz_os *os)
     bz_lock_take(l, os);
 }
 
+static inline void bz_brief_take_by(struct bz_lock *l, const struct bz_os *os,
+                                    void (*wait)(struct bz_lock *l))
+{
+    (void)wait;
+    bz_lock_take(l, os);
+}
+
+static inline bool bz_brief_try(struct bz_lock *l, const struct bz_os *os)
+{
+    bz_os_delay(os, BZ_OS_AT_LOCK);
+    return bz_lock_try(l);
+}
+
 static inline void bz_brief_drop(struct bz_lock *l, const struct bz_os *os)
 {
     bz_lock_drop(l, os);
@@ -52,6 +65,32 @@ static BZ_ALWAYS_INLINE void bz_brief_take(struct bz_lock *l, const struct bz_os
     if (BZ_UNLIKELY(!bz_brief_grab_(l)))
         bz_brief_wait(l, os);
     bz_lock_taken_(l);
+}
+
+/* The same. `wait` calls bz_brief_wait(): so that only the slow path loads the system, where a lock's owner knows it. */
+static BZ_ALWAYS_INLINE void bz_brief_take_by(struct bz_lock *l, const struct bz_os *os,
+                                              void (*wait)(struct bz_lock *l))
+{
+    bz_lock_about_to_wait_(l);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
+    if (BZ_UNLIKELY(!bz_brief_grab_(l)))
+        wait(l);
+    bz_lock_taken_(l);
+}
+
+/* Try once. Return true if the caller now holds the lock. So a fast path has no call in it, and saves no registers. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_brief_try(struct bz_lock *l, const struct bz_os *os)
+{
+    bz_lock_about_to_wait_(l);
+    bz_os_delay(os, BZ_OS_AT_LOCK);
+    bz_self_hold();
+    if (BZ_UNLIKELY(!bz_brief_grab_(l))) {
+        bz_self_release();
+        return false;
+    }
+    bz_lock_taken_(l);
+    return true;
 }
 
 static BZ_ALWAYS_INLINE void bz_brief_drop(struct bz_lock *l, const struct bz_os *os)

@@ -21,11 +21,18 @@
  * hogs run for a while. In a program with its own allocator the last rule is a guess that may be
  * too small; the same mechanism covers it.
  *
- * The list is made once, by bz_code_find, because dl_iterate_phdr takes the loader's lock. Objects
- * that are loaded later are treated like the program's code. Entries are written before `count` and
- * never change.
+ * The list is made by bz_code_find, because dl_iterate_phdr takes the loader's lock. bz_code_renew makes it again when a
+ * library was loaded or unloaded (library.c): it may have brought another one of these along, and memory that is free now may
+ * become a library of the program. Objects that the program loads by itself are treated like its own code. An entry that is in use
+ * stays as it is. One that is gone has the end 0, and holds no address; then it may be another one's. A reader that sees a part of a change
+ * sees no range, or one with a start of before and an end of now. That may spare a thread that could be stopped.
+ *
+ * Blitz itself is no such code: a thread may be stopped there, if it is in user code (sched/turns.c). But its frames must not be
+ * skipped (actor/trap.c), so the list has a second part. If blitz is a shared library, its segment is known. In a program
+ * base/text.h marks the borders. The end of the last file is not marked: LAST_FILE is more than the code of any file.
  *
  * [A] find: count release -> may_stop: count acquire   the ranges are filled in
+ * [B] renew: end release -> may_stop: end acquire   the start is that of this end, or a later one
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -40,29 +47,112 @@
 #include "os/lock.h"
 #include "os/interrupt.h"
 
-enum { RANGES = 64, NEAR = 256 << 10, SLACK = 4 << 10 };
+enum { RANGES = 64, NEAR = 256 << 10, SLACK = 4 << 10, LAST_FILE = 64 << 10 };
 
-static struct range {
+struct range {
     uintptr_t start, end;
+};
+
+static struct {
+    bz_atomic(uintptr_t) start, end;
+    bool is_found; /* by this walk; guarded by lock */
 } ranges[RANGES];
-static bz_atomic(uint32_t) count;
+static bz_atomic(uint32_t) count;          /* entries that were ever in use */
 static struct bz_lock lock = BZ_LOCK_INIT; /* guards the writers */
 
 bool bz_code_may_stop(uintptr_t pc)
 {
     uint32_t n = bz_load_acquire(&count); /* [A] */
-    for (uint32_t i = 0; i < n; i++)
-        if (ranges[i].start <= pc && pc < ranges[i].end)
+    for (uint32_t i = 0; i < n; i++) {
+        uintptr_t end = bz_load_acquire(&ranges[i].end);         /* [B] */
+        if (pc < end && bz_load_relaxed(&ranges[i].start) <= pc) /* relaxed: [B] */
             return false;
+    }
     return true;
 }
 
+/* ---- blitz itself ---- */
+
+enum { OWN_SEGMENTS = 4 };
+
+/* In a shared library: its segments with code. In a program: what the borders enclose. */
+static struct range own[OWN_SEGMENTS]; /* written before [A] */
+static unsigned own_count;
+
+bool bz_code_is_ours(uintptr_t pc)
+{
+    if (bz_load_acquire(&count) == 0) /* [A] */
+        return false;
+    for (unsigned i = 0; i < own_count; i++)
+        if (own[i].start <= pc && pc < own[i].end)
+            return true;
+    return false;
+}
+
+static void add_own(uintptr_t start, uintptr_t end)
+{
+    if (own_count < OWN_SEGMENTS)
+        own[own_count++] = (struct range){start, end};
+}
+
+#if defined(__x86_64__)
+
+/* The distances of base/text.h, from the entry to the border: of .text and of the cold section in turn. The linker defines the
+ * two names. */
+extern const int32_t borders_begin[] __asm__("__start_bz_text") BZ_HIDDEN;
+extern const int32_t borders_end[] __asm__("__stop_bz_text") BZ_HIDDEN;
+
+static void widen(struct range *r, const int32_t *at)
+{
+    uintptr_t border = (uintptr_t)at + (uintptr_t)(intptr_t)*at;
+    if (border < r->start)
+        r->start = border;
+    if (border > r->end)
+        r->end = border;
+}
+
+static void find_borders(void)
+{
+    struct range usual = {UINTPTR_MAX, 0}, cold = {UINTPTR_MAX, 0};
+    for (const int32_t *at = borders_begin; at + 1 < borders_end; at += 2) {
+        widen(&usual, at);
+        widen(&cold, at + 1);
+    }
+    add_own(usual.start, usual.end + LAST_FILE);
+    add_own(cold.start, cold.end); /* the program's own code may follow at once */
+}
+
+#else
+
+static void find_borders(void) {}
+
+#endif
+
 /* ---- the list ---- */
+
+/* The entry of a range; else a free one, or the next that was never used. RANGES: the list is full. Under the lock, as the rest. */
+static unsigned place_for(unsigned n, uintptr_t start, uintptr_t end)
+{
+    unsigned place = n;
+    for (unsigned i = 0; i < n; i++) {
+        uintptr_t is = bz_load_relaxed(&ranges[i].end);              /* relaxed: the lock */
+        if (is == end && bz_load_relaxed(&ranges[i].start) == start) /* relaxed: the lock */
+            return i;
+        if (is == 0)
+            place = i;
+    }
+    return place;
+}
 
 static void add(unsigned *n, uintptr_t start, uintptr_t end)
 {
-    if (*n < RANGES)
-        ranges[(*n)++] = (struct range){start, end};
+    unsigned i = place_for(*n, start, end);
+    if (i == RANGES)
+        return;
+    bz_store_relaxed(&ranges[i].start, start); /* relaxed: [B] */
+    bz_store_release(&ranges[i].end, end);     /* [B] */
+    ranges[i].is_found = true;
+    *n += i == *n;
 }
 
 /* Addresses of C library functions, as seen by the program. In a dynamic program an address may be
@@ -93,6 +183,7 @@ static bool is_library_name(const char *path)
 struct search {
     unsigned n;      /* ranges so far */
     bool is_program; /* the next object is the first one: the program */
+    bool is_first;   /* this is the first walk */
 };
 
 static bool is_in(uintptr_t start, uintptr_t end, const void *at)
@@ -161,6 +252,11 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
         uintptr_t start = info->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
         if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
             continue;
+        bool has_us = is_in(start, end, (const void *)(uintptr_t)bz_code_find);
+        if (has_us && is_program && s->is_first)
+            find_borders();
+        else if (has_us && s->is_first)
+            add_own(start, end);
         if (is_program)
             add_program(s, start, end, !has_loader(info));
         else if (is_library_name(info->dlpi_name) || is_in(start, end, (const void *)malloc) ||
@@ -170,13 +266,33 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
+/* Under the lock. */
+static void find_all(void)
+{
+    struct search s = {.n = bz_load_relaxed(&count), .is_program = true}; /* relaxed: the lock */
+    s.is_first = s.n == 0;
+    for (unsigned i = 0; i < s.n; i++)
+        ranges[i].is_found = false;
+    dl_iterate_phdr(visit, &s);
+    for (unsigned i = 0; i < s.n; i++)
+        if (!ranges[i].is_found)
+            bz_store_release(&ranges[i].end, (uintptr_t)0); /* [B] */
+    bz_store_release(&count, s.n);                          /* [A] */
+}
+
 void bz_code_find(void)
 {
-    bz_lock_take(&lock, &bz_os_linux);
-    if (bz_load_relaxed(&count) == 0) { /* relaxed: under the lock */
-        struct search s = {.is_program = true};
-        dl_iterate_phdr(visit, &s);
-        bz_store_release(&count, s.n); /* [A] */
-    }
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
+    if (bz_load_relaxed(&count) == 0) /* relaxed: under the lock */
+        find_all();
+    bz_lock_drop(&lock, &bz_os_system);
+}
+
+void bz_code_renew(void)
+{
+    bz_lock_take(&lock, &bz_os_system);
+    /* relaxed: under the lock. Before the first need nothing is to be renewed */
+    if (bz_load_relaxed(&count) != 0)
+        find_all();
+    bz_lock_drop(&lock, &bz_os_system);
 }

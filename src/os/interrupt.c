@@ -41,15 +41,7 @@
 #include "os/linux.h"
 #include "os/lock.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define KEEPS_SIGNALS_BACK 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define KEEPS_SIGNALS_BACK 1
-#endif
-#endif
-
-#if defined(KEEPS_SIGNALS_BACK)
+#if BZ_TSAN /* it delays handlers */
 #define PC_OF(uc) ((void)(uc), 0)
 #define CAN_INTERRUPT 0
 #elif defined(__x86_64__)
@@ -122,13 +114,13 @@ int bz_linux_interrupt_watch(const struct bz_os *os, bz_os_interrupted_fn *fn)
     if (!CAN_INTERRUPT)
         return -ENOSYS;
     bz_code_find();
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     int err = users == 0 ? install() : 0;
     if (err == 0) {
         users++;
         bz_store_release(&interrupted, fn); /* [U] */
     }
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
     return err;
 }
 
@@ -136,13 +128,13 @@ void bz_linux_interrupt_unwatch(const struct bz_os *os)
 {
     struct sigaction now;
     (void)os;
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     if (--users == 0) {
         bz_store_relaxed(&interrupted, NULL); /* relaxed: a running handler may still call it */
         if (sigaction(SIGURG, NULL, &now) == 0 && is_ours(&now))
             sigaction(SIGURG, &previous, NULL);
     }
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
 }
 
 /* ---- the functions of the backend ---- */

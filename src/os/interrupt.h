@@ -19,7 +19,12 @@
  */
 bool bz_code_may_stop(uintptr_t pc);
 
+/* True if the instruction is in blitz itself: base/text.h. False on architectures without a trap. For signal handlers. */
+bool bz_code_is_ours(uintptr_t pc);
+
 /* Find this code. Takes the loader's lock; call it before the first thread is stopped. */
 void bz_code_find(void);
+/* The same again if it was found before: a library has come or gone. */
+void bz_code_renew(void);
 
 #endif

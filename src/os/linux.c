@@ -54,7 +54,7 @@ int bz_linux_entropy(const struct bz_os *os, void *out, size_t bytes)
     return 0;
 }
 
-const struct bz_os bz_os_linux = {
+const struct bz_os bz_os_system = {
     .name = "linux",
     .now = bz_linux_now,
     .wait = bz_linux_wait,
@@ -85,4 +85,4 @@ const struct bz_os bz_os_linux = {
     .entropy = bz_linux_entropy,
 };
 
-const struct bz_os *bz_os_process = &bz_os_linux;
+const struct bz_os *bz_os_process = &bz_os_system;

@@ -17,7 +17,7 @@ int bz_linux_thread_cpu_time(const struct bz_os *os, const struct bz_os_thread *
 
 /* linux_word.c */
 int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns);
-int bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max);
+void bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max);
 void bz_linux_relax(const struct bz_os *os, unsigned round);
 int bz_linux_barrier_register(const struct bz_os *os);
 int bz_linux_barrier(const struct bz_os *os);

@@ -36,13 +36,20 @@ uint64_t bz_linux_cpu_time(const struct bz_os *os)
     return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* The number of a clock has the complement of a thread's number from bit 3 on. Zero is the caller, and no thread has it as a
+ * number. musl forgets the number of a thread that has ended, and answers with that clock. */
+static bool is_own_clock(clockid_t clock)
+{
+    return ~clock >> 3 == 0;
+}
+
 int bz_linux_thread_cpu_time(const struct bz_os *os, const struct bz_os_thread *t, uint64_t *out_ns)
 {
     clockid_t clock;
     struct timespec used;
 
     (void)os;
-    if (pthread_getcpuclockid((pthread_t)t->native, &clock) != 0)
+    if (pthread_getcpuclockid((pthread_t)t->native, &clock) != 0 || is_own_clock(clock))
         return -ESRCH;
     if (clock_gettime(clock, &used) != 0)
         return -ESRCH; /* the thread has ended: the kernel returns EINVAL */

@@ -103,12 +103,37 @@ static int attr_fill(pthread_attr_t *attr, const struct bz_os_thread_opts *opts,
         if (pthread_attr_setstacksize(attr, round_up(own + opts->stack_bytes, page)) != 0)
             return -EINVAL;
     }
-    if (opts->affinity == NULL)
-        return 0;
-    /* A cpu_set_t is an array of unsigned long, as our mask is; it is copied. */
-    return -pthread_attr_setaffinity_np(attr, opts->affinity_words * sizeof(uint64_t),
-                                        (const cpu_set_t *)(const void *)opts->affinity);
+    return 0;
 }
+
+/* A cpu_set_t is an array of unsigned long, as our mask is. */
+#if defined(__GLIBC__)
+static int create(pthread_t *out, pthread_attr_t *attr, const struct bz_os_thread_opts *opts,
+                  struct bz_os_thread *t)
+{
+    int err = 0;
+    if (opts->affinity != NULL)
+        err = pthread_attr_setaffinity_np(attr, opts->affinity_words * sizeof(uint64_t),
+                                          (const cpu_set_t *)(const void *)opts->affinity);
+    return err != 0 ? -err : -pthread_create(out, attr, thread_main, t); /* I1 */
+}
+#else
+/* musl has no affinity in the attributes: the new thread inherits the mask of this one. */
+static int create(pthread_t *out, pthread_attr_t *attr, const struct bz_os_thread_opts *opts,
+                  struct bz_os_thread *t)
+{
+    size_t bytes = opts->affinity_words * sizeof(uint64_t);
+    cpu_set_t before;
+    if (opts->affinity == NULL)
+        return -pthread_create(out, attr, thread_main, t); /* I1 */
+    if (sched_getaffinity(0, sizeof before, &before) != 0 ||
+        sched_setaffinity(0, bytes, (const cpu_set_t *)(const void *)opts->affinity) != 0)
+        return -errno;
+    int err = -pthread_create(out, attr, thread_main, t); /* I1 */
+    (void)sched_setaffinity(0, sizeof before, &before);   /* it was this thread's a moment ago */
+    return err;
+}
+#endif
 
 int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
                           const struct bz_os_thread_opts *opts, void (*fn)(void *), void *arg)
@@ -116,7 +141,7 @@ int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
     static const struct bz_os_thread_opts defaults;
     size_t page = bz_linux_page_bytes(os);
     pthread_attr_t attr;
-    pthread_t native;
+    pthread_t native = 0;
 
     if (opts == NULL)
         opts = &defaults;
@@ -132,7 +157,7 @@ int bz_linux_thread_start(const struct bz_os *os, struct bz_os_thread *t,
         goto unmap_sigstack;
     err = attr_fill(&attr, opts, page);
     if (err == 0)
-        err = -pthread_create(&native, &attr, thread_main, t); /* I1 */
+        err = create(&native, &attr, opts, t);
     pthread_attr_destroy(&attr);
     if (err != 0)
         goto unmap_sigstack;

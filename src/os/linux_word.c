@@ -31,13 +31,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* linux/membarrier.h is missing from old kernel headers; the numbers are the kernel's ABI. */
+/* The kernel's ABI. musl comes without the kernel's headers, and old ones have no linux/membarrier.h. */
+#define FUTEX_PRIVATE_FLAG 128
+#define FUTEX_WAKE_PRIVATE (1 | FUTEX_PRIVATE_FLAG)
+#define FUTEX_WAIT_BITSET_PRIVATE (9 | FUTEX_PRIVATE_FLAG)
+#define FUTEX_BITSET_MATCH_ANY 0xffffffffu
 #define MEMBARRIER_PRIVATE_EXPEDITED (1 << 3)
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED (1 << 4)
 
@@ -78,17 +81,16 @@ int bz_linux_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, u
     return err;
 }
 
-int bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+void bz_linux_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
     uint32_t count = count_max < INT_MAX ? count_max : INT_MAX;
 
     (void)os;
     if (count == 0)
-        return 0; /* the kernel wakes one thread even if the count is 0 */
-    long woken = syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+        return; /* the kernel wakes one thread even if the count is 0 */
     /* EFAULT: the word was freed and its page unmapped, which os.h allows. No thread sleeps
      * there. */
-    return woken < 0 ? 0 : (int)woken;
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
 /* Execute one pause instruction: a hint to the CPU that this is a spin loop. */

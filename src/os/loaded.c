@@ -21,6 +21,8 @@
 #pragma weak dlopen
 #pragma weak dlclose
 #pragma weak dlsym
+
+#if defined(__GLIBC__)
 #pragma weak dladdr1
 
 void *bz_loaded_hold(void)
@@ -36,6 +38,13 @@ void *bz_loaded_hold(void)
         return NULL; /* the main program */
     return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
 }
+#else
+/* musl, whose dlclose() unmaps nothing. */
+void *bz_loaded_hold(void)
+{
+    return NULL;
+}
+#endif
 
 void bz_loaded_release(void *held)
 {

@@ -15,6 +15,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -23,14 +24,9 @@
 
 #include "os/symtab.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if BZ_TSAN
 #define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define UNWATCHED __attribute__((noinline, no_sanitize("thread")))
-#endif
-#endif
-#if !defined(UNWATCHED)
+#else
 #define UNWATCHED BZ_NOINLINE
 #endif
 
@@ -95,11 +91,42 @@ static const char *path_of(const Dl_info *info)
     return program - base < 4096 ? "/proc/self/exe" : info->dli_fname;
 }
 
+struct holder {
+    uintptr_t pc;
+    Dl_info *info;
+};
+
+static int holds(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    struct holder *h = arg;
+    uintptr_t lowest = UINTPTR_MAX;
+    bool is_in = false;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &object->dlpi_phdr[i];
+        uintptr_t start = (uintptr_t)(object->dlpi_addr + p->p_vaddr);
+        if (p->p_type != PT_LOAD)
+            continue;
+        lowest = start < lowest ? start : lowest;
+        is_in = is_in || (h->pc >= start && h->pc - start < p->p_memsz);
+    }
+    if (is_in)
+        *h->info = (Dl_info){.dli_fname = object->dlpi_name, .dli_fbase = (void *)lowest};
+    return is_in;
+}
+
+/* musl's dladdr() finds nothing in a static program. The program headers say at least which object holds the address. */
+static bool find_object(uintptr_t pc, Dl_info *info)
+{
+    struct holder h = {pc, info};
+    return dladdr((void *)pc, info) != 0 || dl_iterate_phdr(holds, &h) != 0;
+}
+
 bool bz_look_symbol(char *out, size_t size, uintptr_t pc)
 {
     Dl_info info;
     out[0] = '\0';
-    if (dladdr((void *)pc, &info) == 0)
+    if (!find_object(pc, &info))
         return false;
     const char *file = file_of(info.dli_fname);
     uintptr_t base = (uintptr_t)info.dli_fbase, from_start;

@@ -3,7 +3,7 @@
  *
  * A *backend* is a table of functions, struct bz_os, bound when a runtime is made. All code in src/
  * that needs a thread, a sleep, the time, pages, randomness or a pause in a spin calls its backend
- * and nothing else. So the same scheduler runs on real threads (bz_os_linux), in virtual time from
+ * and nothing else. So the same scheduler runs on real threads (bz_os_system), in virtual time from
  * a seed (sim/sim.h), or on either with the n-th call of a kind made to fail (sim/fault.h).
  *
  * Every function takes the backend first, so a backend with state (sim, fault) can embed the table
@@ -124,7 +124,7 @@ struct bz_os {
     /* Hot. */
     uint64_t (*now)(const struct bz_os *os);
     int (*wait)(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until_ns);
-    int (*wake)(const struct bz_os *os, bz_os_word *word, uint32_t count_max);
+    void (*wake)(const struct bz_os *os, bz_os_word *word, uint32_t count_max);
     void (*relax)(const struct bz_os *os, unsigned round);
     void (*delay)(const struct bz_os *os, enum bz_os_point at); /* NULL: no delays */
     int (*barrier)(const struct bz_os *os);
@@ -159,7 +159,7 @@ struct bz_os {
 };
 
 /* The real system. It has no state: any number of runtimes may share it. */
-extern const struct bz_os bz_os_linux;
+extern const struct bz_os bz_os_system;
 
 /* The backend of the threads that belong to no runtime: the real system, or the simulation while one
  * runs. Only the simulator changes it, while the process has one thread. */
@@ -173,7 +173,7 @@ static inline const struct bz_os *bz_os_outside(void)
 /* True while a simulation runs in this process. */
 static inline bool bz_os_is_simulated(void)
 {
-    return bz_os_process != &bz_os_linux;
+    return bz_os_process != &bz_os_system;
 }
 
 /* ---- time ------------------------------------------------------------------------------------- */
@@ -227,12 +227,11 @@ static inline int bz_os_wait(const struct bz_os *os, bz_os_word *word, uint32_t 
  * Rouse up to `count_max` threads that sleep on `word`, in no defined order. The word may be freed
  * already (its owner returned by another cause and freed it): the address is only a key, its memory
  * is not accessed. So a reused address may get a wake meant for the old word, which is one cause of
- * spurious wake-ups.
- * Returns:  the number of roused threads; never fails.
+ * spurious wake-ups. Never fails. It does not say how many threads it roused: not every system knows.
  */
-static inline int bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+static inline void bz_os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
-    return os->wake(os, word, count_max);
+    os->wake(os, word, count_max);
 }
 
 /*

@@ -109,9 +109,9 @@ static int watch_locked(watcher_fn *fn, void *ctx)
 
 int bz_sigquit_watch(void (*fn)(void *ctx), void *ctx)
 {
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     int err = watch_locked(fn, ctx);
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
     return err;
 }
 
@@ -120,18 +120,18 @@ static void leave(int i)
 {
     bz_store_seqcst(&place[i].fn, NULL);                            /* [H] */
     for (unsigned round = 0; bz_load_seqcst(&inside) != 0; round++) /* [H] */
-        bz_os_relax(&bz_os_linux, round);
+        bz_os_relax(&bz_os_system, round);
     if (--watchers == 0)
         handler_remove();
 }
 
 void bz_sigquit_unwatch(void *ctx)
 {
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     for (int i = 0; i < BZ_SIGQUIT_MAX; i++)
         if (bz_load_relaxed(&place[i].fn) != NULL && place[i].ctx == ctx) { /* relaxed: I1 */
             leave(i);
             break;
         }
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
 }

@@ -45,7 +45,7 @@ static struct bz_sleeper *sleepers; /* guarded by is_locked */
 static void list_lock(void)
 {
     for (unsigned round = 0; bz_xchg_acquire(&is_locked, 1) != 0; round++) /* [A] */
-        bz_os_relax(&bz_os_linux, round);
+        bz_os_relax(&bz_os_system, round);
 }
 
 static void list_unlock(void)

@@ -22,12 +22,13 @@
 
 #include "blitz/task.h"
 #include "blitz/yield.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 unsigned bz_sort_procs(void)
 {
     struct bz_machine *m = bz_machine_self();
-    return m != NULL ? m->rt->proc_count : 1;
+    return m != NULL ? bz_procs_active(m->rt) : 1;
 }
 
 const blitz_allocator *bz_sort_allocator(void)

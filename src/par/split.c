@@ -84,6 +84,7 @@
 
 #include "blitz/par.h"
 #include "blitz/task.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 enum {
@@ -558,7 +559,7 @@ void bz_loop_init(struct bz_loop *loop, size_t cells, const blitz_par_opts *opts
 static unsigned begin_offers(struct bz_loop *loop)
 {
     struct bz_machine *m = bz_machine_self();
-    unsigned workers = m != NULL ? m->rt->proc_count : 1;
+    unsigned workers = m != NULL ? bz_procs_active(m->rt) : 1;
     loop->began = blitz_now();
     loop->offers_even = OFFERS * workers - 1; /* the caller has the first accumulator */
     loop->offers_max = OFFERS_MAX * workers - 1;

@@ -27,6 +27,7 @@
 #include "blitz/task.h"
 #include "blitz/yield.h"
 #include "proc/enter.h"
+#include "proc/opened.h"
 #include "proc/place.h"
 #include "proc/state.h"
 
@@ -34,6 +35,7 @@ static void send_off(struct bz_machine *m, struct blitz_job *job)
 {
     bz_count_here(m, jobs_evacuated);
     bz_watch_job_out(job);
+    bz_opened_add(job->task_);
     if (m->proc != NULL)
         bz_push_here(m, bz_entry_of_job(job));
     else

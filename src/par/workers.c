@@ -15,6 +15,7 @@
 #include "blitz/par.h"
 #include "blitz/task.h"
 #include "par/split.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 struct call {
@@ -33,7 +34,7 @@ static int call_main(void *arg)
 static int count_inside(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
-    *(unsigned *)arg = m != NULL ? m->rt->proc_count : 1;
+    *(unsigned *)arg = m != NULL ? bz_procs_active(m->rt) : 1;
     return 0;
 }
 

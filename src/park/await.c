@@ -203,7 +203,7 @@ int blitz_await(blitz_future *f, blitz_deadline until)
 
 uint64_t blitz_now(void)
 {
-    return bz_os_now(bz_os_here());
+    return bz_time_here();
 }
 
 blitz_instant blitz_now_roughly(void)

@@ -23,8 +23,7 @@ enum bz_ran bz_run_here(struct bz_task *t);
 /* True if the calling task's stack has the room that a child is promised. */
 static BZ_ALWAYS_INLINE bool bz_claim_has_room(struct bz_machine *m)
 {
-    char *here = __builtin_frame_address(0);
-    return (size_t)(here - m->runner->low) >= m->rt->claim_bytes;
+    return (char *)__builtin_frame_address(0) >= m->runner->claim_low;
 }
 
 /* Drop tombstones at the front of the injector. The task just claimed may be there, still in our cache. */

@@ -161,19 +161,20 @@ static int join(struct bz_task *t, blitz_deadline until, int *result, void **poi
 
 /* ---- the common join: the child is a simple fiber that has not started ---- */
 
-/* True if the calling task may run a child on its stack by the fast path. In the runtime. */
+/* True if there is a calling task, on a proc, and it may run a child on its stack by the fast path. In the runtime. */
 static BZ_ALWAYS_INLINE bool may_run_child(struct bz_machine *m)
 {
-    struct bz_task *me = m->current;
-    return BZ_LIKELY(bz_load_relaxed(bz_asked_of(&m->deque.ends)) == 0) && /* relaxed: a hint */
-           BZ_LIKELY(bz_deque_is_surely_empty(&m->deque)) && BZ_LIKELY(me != NULL) &&
-           BZ_LIKELY(!(me->marks & BZ_MARK_LOCKED)) && BZ_LIKELY(bz_claim_has_room(m));
+    if (!bz_deque_is_usual(&m->deque))
+        return false;
+    BZ_ASSERT(m->current != NULL && m->proc != NULL);
+    return BZ_LIKELY(bz_equals_relaxed(bz_asked_of(&m->deque.ends), 0)) && /* relaxed: a hint */
+           BZ_LIKELY(bz_claim_has_room(m));
 }
 
-/* The calling task has claimed t and goes on as t. In the runtime. */
-static BZ_ALWAYS_INLINE void become(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+/* The calling task, me, has claimed t and goes on as t. In the runtime. */
+static BZ_ALWAYS_INLINE void become(struct bz_machine *m, struct bz_proc *p, struct bz_task *me,
+                                    struct bz_task *t)
 {
-    struct bz_task *me = m->current;
     bz_count(&p->counters, claimed);
     bz_wait_enter_child_by(me, t, false);
     bz_watch_end(m, me);
@@ -182,37 +183,37 @@ static BZ_ALWAYS_INLINE void become(struct bz_machine *m, struct bz_proc *p, str
     m->current = t;
 }
 
-/* Take t out of the fresh list. False: it is not there, or another proc wants work: nothing was done. */
+/* Take t out of the fresh list. False: it is not there, or another proc wants work: nothing was done. After may_run_child(),
+ * as the next two. */
 static BZ_ALWAYS_INLINE bool claim_fresh(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
 {
     unsigned at;
     /* relaxed: a guess, the claim decides */
-    if (bz_load_relaxed(&t->word) != BZ_WORD_FRESH_ALONE || !bz_fresh_has(p, t, &at) ||
-        BZ_UNLIKELY(!bz_idle_is_quiet(&m->rt->idle)) || !may_run_child(m) ||
-        BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
+    if (!bz_equals_relaxed(&t->word, BZ_WORD_FRESH_ALONE) || !bz_fresh_has(p, t, &at) ||
+        BZ_UNLIKELY(!bz_idle_is_quiet(&m->rt->idle)) || BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
         return false;
     bz_fresh_take(p, at);
     return true;
 }
 
 /* Take t out of the `next` slot. False: it is not there, or is no simple task of ours; nothing was done. */
-static BZ_ALWAYS_INLINE bool claim_next(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
+static BZ_ALWAYS_INLINE bool claim_next(struct bz_proc *p, struct bz_task *t)
 {
-    if (bz_load_relaxed(&p->next) != bz_entry_first(t) || /* relaxed: ours to touch */
-        !may_run_child(m) || BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
+    if (!bz_equals_relaxed(&p->next, bz_entry_first(t)) || /* relaxed: ours to touch */
+        BZ_UNLIKELY(!bz_word_claim_alone(&t->word)))
         return false;
     bz_store_relaxed(&p->next, 0); /* relaxed: ours to touch */
     return true;
 }
 
-/* Claim t if only this proc knows it, and go on as t. False: nothing was done. */
-static BZ_ALWAYS_INLINE bool claim_near(struct bz_machine *m, struct bz_task *t)
+/* Claim t (NULL: there is none) if only this proc knows it, and go on as t. False: nothing was done. */
+static BZ_ALWAYS_INLINE bool claim_near(struct bz_machine *m, struct bz_task *me, struct bz_task *t)
 {
     bool is_in = bz_retake_enter_usual(&m->taken);
     struct bz_proc *p = m->proc;
-    if (BZ_LIKELY(is_in && p != NULL && t != NULL) &&
-        (claim_next(m, p, t) || claim_fresh(m, p, t))) {
-        become(m, p, t);
+    if (BZ_LIKELY(is_in) && BZ_LIKELY(may_run_child(m)) &&
+        (claim_next(p, t) || (t != NULL && claim_fresh(m, p, t)))) {
+        become(m, p, me, t);
         bz_leave_on(m, BZ_IN_USER);
         return true;
     }
@@ -249,11 +250,24 @@ static BZ_NOINLINE void end_in_full(struct bz_task *me, struct bz_task *t)
     bz_leave_on(m, was);
 }
 
-/* The header has no references any more, and does not fit into the stash. In a brief section. */
+/* The header has no references any more, and does not fit into the stash: the rest of end_alone(), which calls nothing in
+ * between and so needs no more registers. In a brief section. */
 static BZ_NOINLINE void drop_at_length(struct bz_machine *m, struct bz_task *t)
 {
+    struct bz_live *l = &m->rt->tasks.live;
     bz_retake_lengthen(&m->taken);
     t->ops->drop(t);
+    bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
+    bz_live_end(l, &m->proc->tasks.live);
+    bz_leave_on(m, BZ_IN_USER);
+}
+
+/* The task was counted out, and may have been the last one. In a brief section. */
+static BZ_NOINLINE void look_at_length(struct bz_machine *m)
+{
+    bz_retake_lengthen(&m->taken);
+    bz_live_look(&m->rt->tasks.live);
+    bz_leave_on(m, BZ_IN_USER);
 }
 
 /*
@@ -265,54 +279,60 @@ static BZ_ALWAYS_INLINE bool end_alone(struct bz_task *me, struct bz_task *t)
     struct bz_machine *m = bz_machine_self(); /* the child may have moved to another machine */
     bool is_brief = bz_retake_enter_brief(&m->taken);
     struct bz_proc *p = m->proc;
-    if (BZ_UNLIKELY(!is_brief || p == NULL || (t->marks & BZ_MARK_LOCKED)))
+    if (BZ_UNLIKELY(!is_brief) || BZ_UNLIKELY(m->deque.rare & (BZ_RARE_NO_PROC | BZ_RARE_LOCKED)))
         goto leave;
+    BZ_ASSERT(p != NULL && !(t->marks & BZ_MARK_LOCKED));
     struct bz_runtime *rt = m->rt;
     m->current = me;
     bz_store_relaxed(&me->wait, 0); /* relaxed: wait.h [L] */
     bz_wait_order_by(false);
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
     /* relaxed: wait.h [L] */
-    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED) ||
+    if (BZ_UNLIKELY(bz_test_relaxed(&me->word, BZ_WORD_CANCELLED)) ||
         BZ_UNLIKELY(!bz_word_exit_alone(&t->word)))
         goto leave;
-    if (BZ_UNLIKELY(!bz_task_stash(&p->tasks, t)))
+    if (BZ_UNLIKELY(!bz_task_stash(&p->tasks, t))) {
         drop_at_length(m, t);
-    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    if (BZ_UNLIKELY(bz_live_end_is_watched(&rt->tasks.live, &p->tasks.live))) {
-        bz_retake_lengthen(&m->taken);
-        bz_live_look(&rt->tasks.live);
+        return true;
     }
-    bz_leave_on(m, BZ_IN_USER);
+    bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
+    if (BZ_UNLIKELY(bz_live_end_is_watched(&rt->tasks.live, &p->tasks.live)))
+        look_at_length(m);
+    else
+        bz_leave_on(m, BZ_IN_USER);
     return true;
 leave:
     bz_leave_on(m, BZ_IN_USER);
     return false;
 }
 
-/* Run a child that was claimed, end it, and give the handle up. In user code. The frame stops exceptions. */
-static BZ_ALWAYS_INLINE int run_and_end(struct bz_task *me, struct bz_task *t)
+/* Run a child that was claimed, store its result (NULL: do not), end it, and give the handle up. In user code. The frame
+ * stops exceptions. */
+static BZ_ALWAYS_INLINE void run_and_end(struct bz_task *me, struct bz_task *t, int *result)
 {
     if (bz_eh_is_used())
         (void)!bz_run_apart(t); /* a fiber ends when it returns */
     else
         bz_fiber_call(t);
-    int result = t->result;
+    if (result != NULL)
+        *result = t->result; /* here: later it would need a register until then */
     watch_back(me, t);
     if (BZ_UNLIKELY(!end_alone(me, t)))
         end_in_full(me, t);
-    return result;
 }
 
 /* The child is in a public queue. If the joiner has many children, the oldest are probably at the front: take some of
- * them back. If that did not bring t, do not try again for a while. */
+ * them back, in place of the newest. If that did not bring t, do not try again for a while. */
 static bool claim_gathered(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
 {
     enum { MISSED = 64 };
-    if (bz_fresh_count(p) > 0 && !bz_idle_is_quiet(&m->rt->idle))
+    bool is_time = p->gather_in == 1;
+    if (bz_fresh_count(p) > 0 && (is_time || !bz_idle_is_quiet(&m->rt->idle)))
         bz_fresh_publish(m);
-    if (bz_fresh_count(p) > 0 || --p->gather_in > 0)
+    if (!is_time) {
+        p->gather_in--;
         return false;
+    }
     bool is_here = bz_fresh_gather(m) && claim_fresh(m, p, t);
     p->gather_in = is_here ? 1 : MISSED;
     return is_here;
@@ -323,7 +343,7 @@ static bool claim_gathered(struct bz_machine *m, struct bz_proc *p, struct bz_ta
 static BZ_ALWAYS_INLINE bool claim_queued(struct bz_machine *m, struct bz_proc *p,
                                           struct bz_task *t)
 {
-    bool is_next = bz_load_relaxed(&p->next) == bz_entry_first(t); /* relaxed: ours to touch */
+    bool is_next = bz_equals_relaxed(&p->next, bz_entry_first(t)); /* relaxed: ours to touch */
     if (BZ_UNLIKELY(is_next || bz_batch_left(&p->batch) != 0) ||
         BZ_UNLIKELY(!bz_word_claim(&t->word, 1)))
         return false;
@@ -343,16 +363,13 @@ static bool join_queued(struct bz_machine *m, struct bz_task *t, int *result)
     bool is_in = bz_retake_enter_usual(&m->taken);
     struct bz_proc *p = m->proc;
     struct bz_task *me = m->current;
-    if (!is_in || p == NULL || !may_run_child(m) ||
-        (!claim_gathered(m, p, t) && !claim_queued(m, p, t))) {
+    if (!is_in || !may_run_child(m) || (!claim_gathered(m, p, t) && !claim_queued(m, p, t))) {
         bz_leave_on(m, BZ_IN_USER);
         return false;
     }
-    become(m, p, t);
+    become(m, p, me, t);
     bz_leave_on(m, BZ_IN_USER);
-    int is = run_and_end(me, t);
-    if (result != NULL)
-        *result = is;
+    run_and_end(me, t, result);
     return true;
 }
 
@@ -374,11 +391,9 @@ int blitz_task_join(blitz_task *task, int *result, blitz_deadline until)
     if (BZ_UNLIKELY(m == NULL || until != BLITZ_FOREVER || !bz_retake_is_away(&m->taken)))
         return join_by_int(t, result, until);
     struct bz_task *me = m->current;
-    if (!claim_near(m, t))
+    if (!claim_near(m, me, t))
         return join_by_int(t, result, until);
-    int is = run_and_end(me, t);
-    if (result != NULL)
-        *result = is;
+    run_and_end(me, t, result);
     return 0;
 }
 

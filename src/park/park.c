@@ -58,6 +58,7 @@ void bz_wait_begin_sole(struct bz_wait *w, const struct bz_os *os, const char *w
 {
     bz_wait_begin(w, os, what, BLITZ_FOREVER);
     w->is_sole = true;
+    w->near_rt = NULL;
 }
 
 bool bz_wait_over(struct bz_wait *w, uint32_t outcome)

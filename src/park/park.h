@@ -48,6 +48,18 @@ static BZ_ALWAYS_INLINE uint32_t bz_wait_park_task(struct bz_wait *w, bz_ctx_hoo
     return outcome;
 }
 
+/* The same after bz_suspend_begin() has returned true, for a wait that has no deadline. */
+static BZ_ALWAYS_INLINE uint32_t bz_wait_park_begun(struct bz_machine *m, struct bz_task *me,
+                                                    struct bz_wait *w, bz_ctx_hook *hook)
+{
+    BZ_ASSERT_SLOW((bz_wait_check(w), true));
+    bz_suspend_end(m, me, hook, w);
+    uint32_t outcome = bz_load_acquire(&w->arbiter); /* wait.h [A] */
+    BZ_ASSERT(outcome != BZ_WAIT_OPEN);              /* only in the plain form */
+    bz_wait_leave_by(w->task, false); /* park.c, I2. Not me: that would need a place in the frame */
+    return outcome;
+}
+
 /* The same after bz_wait_is_usual() has returned true. The hook calls bz_wait_register_by with false. */
 static BZ_ALWAYS_INLINE uint32_t bz_wait_park_usual(struct bz_machine *m, struct bz_task *me,
                                                     struct bz_wait *w, bz_ctx_hook *hook)

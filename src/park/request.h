@@ -217,7 +217,9 @@ static BZ_ALWAYS_INLINE int bz_request_wait_by(struct bz_request *r, const struc
         is_far = false;
         struct bz_machine *m = bz_machine_self(); /* a wait may have moved us to another machine */
         bool is_usual = bz_wait_is_usual(m);
-        bz_wait_begin_as(&w, m != NULL ? m->current : NULL, os, r->ops->what, until);
+        struct bz_task *me = m != NULL ? m->current : NULL;
+        struct bz_runtime *near_rt = is_usual && m != NULL ? m->rt : bz_wait_near(me);
+        bz_wait_begin_as(&w, me, near_rt, os, r->ops->what, until);
         int err = BZ_LIKELY(is_usual) ? bz_request_park_usual(m, r, &w, hooks, by)
                                       : bz_request_park(r, &w);
         if (err != 0)

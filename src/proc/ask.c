@@ -60,8 +60,7 @@ bool bz_ask_is_stale(struct bz_machine *m, uintptr_t asked)
     if (asked & ANY_TASK)
         return false;
     bool has_proc = bz_enter_on(m, &was);
-    /* relaxed: ours */
-    bool is_other = has_proc && asked != run_of(m->proc, bz_load_relaxed(&m->proc->tick));
+    bool is_other = has_proc && asked != run_of(m->proc, bz_tick_now(&m->proc->tick));
     bz_leave_on(m, was);
     return is_other;
 }

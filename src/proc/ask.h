@@ -38,4 +38,10 @@ static inline void bz_look_up(void)
     blitz_poll_();
 }
 
+/* True if bz_look_up() has something to do. For a fast path that makes its calls at its ends only. */
+static BZ_ALWAYS_INLINE bool bz_must_look_up(void)
+{
+    return BZ_UNLIKELY(blitz_poll_is_due_());
+}
+
 #endif

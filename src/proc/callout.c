@@ -3,6 +3,8 @@
  *
  * The call may take long, and the monitor may take the proc meanwhile: so the machine leaves the runtime for it
  * (retake.h), unless its caller must keep the proc (holds_on).
+ *
+ * A machine in its loop has no task to suspend. Its fast paths do not ask for that, but deque.rare tells them.
  */
 #include "proc/enter.h"
 #include "proc/state.h"
@@ -15,9 +17,14 @@ void bz_drop_out(bz_drop_fn *drop, void *value, void *ctx)
         return;
     }
     uint32_t was;
+    uint8_t no_task = m->current == NULL ? BZ_RARE_NO_TASK : 0;
+    bool is_outer = !(m->deque.rare & no_task); /* not: a callback in a callback */
+    m->deque.rare |= no_task;
     bz_leave(BZ_IN_USER);
-    drop(value, ctx);
+    drop(value, ctx); /* without a task it does not suspend, so the machine is the same */
     (void)!bz_enter(&was);
+    if (no_task != 0 && is_outer)
+        m->deque.rare &= (uint8_t)~no_task;
 }
 
 struct call {

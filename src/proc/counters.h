@@ -41,7 +41,9 @@
 struct bz_counters {
     BZ_COUNTERS(BZ_COUNTER_FIELD_)
     /* One counter that stands for several, so that a fast path counts once: stats.c. */
-    bz_atomic(uint64_t) turns;  /* yields to a task at hand: run, yielded, switches */
+    bz_atomic(uint64_t) turns; /* yields to a task at hand: run, yielded, switches */
+    bz_atomic(uint64_t)
+        loops; /* yields of a stackless task to one that its loop calls: run, yielded */
     bz_atomic(uint64_t) relays; /* parks with a switch to a task at hand: run, parked, switches */
 };
 
@@ -59,6 +61,7 @@ static inline void bz_counters_init(struct bz_counters *c)
 #define BZ_COUNTER_INIT_(name) bz_atomic_init(&c->name, 0);
     BZ_COUNTERS(BZ_COUNTER_INIT_)
     BZ_COUNTER_INIT_(turns)
+    BZ_COUNTER_INIT_(loops)
     BZ_COUNTER_INIT_(relays)
 #undef BZ_COUNTER_INIT_
 }

@@ -30,7 +30,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_fresh_keep(struct bz_machine *m, bz_
     bz_fresh_note(e, count);
     bz_store_relaxed(&p->fresh.count, count + 1); /* relaxed: ours to touch */
     if (count == 0)
-        p->duty_at = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; I3 */
+        bz_tick_hurry(&p->tick); /* I3 */
     return true;
 }
 

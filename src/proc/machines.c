@@ -51,15 +51,18 @@ static struct bz_machine *machine_new(struct bz_runtime *rt, unsigned index)
     struct bz_machine *m = bz_alloc(&rt->alloc, sizeof *m, _Alignof(struct bz_machine));
     if (m == NULL)
         return NULL;
-    *m = (struct bz_machine){.rt = rt, .index = index};
+    *m = (struct bz_machine){.rt = rt, .index = index, .time = rt->time};
     bz_deque_init(&m->deque, bz_is_plain(rt));
+    bz_machine_hold(m, NULL);
     bz_jobs_init(&m->jobs);
     bz_retake_init(&m->taken, rt->os, bz_is_plain(rt));
     bz_halt_init(&m->turn.halt);
     bz_atomic_init(&m->is_stray, 0);
+    bz_atomic_init(&m->is_going, 0);
     bz_locked_init(&m->locked);
     bz_rng_init(&m->rng, ~rt->machines.seed + index); /* unlike a proc's seed: runtime.c */
     bz_atomic_init(&m->calls, 0);
+    bz_busy_count_init(&m->busy);
     return m;
 }
 

@@ -18,7 +18,7 @@ static inline bool bz_monitor_is_up(struct bz_runtime *rt)
 static BZ_ALWAYS_INLINE bool bz_monitor_is_down(struct bz_runtime *rt)
 {
     /* relaxed: monitor.c [S] */
-    return BZ_UNLIKELY(bz_load_relaxed(&rt->monitor.state) < BZ_MONITOR_UP);
+    return BZ_UNLIKELY(bz_below_relaxed(&rt->monitor.state, BZ_MONITOR_UP));
 }
 
 /* True if tasks have kept a proc for too long, or machines without a proc still run a hog. */

@@ -29,6 +29,7 @@
 #include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 
 enum { SPILL = BZ_RUNQ_CAP < 256 ? BZ_RUNQ_CAP / 2 : 128 };
@@ -160,6 +161,13 @@ void bz_place_evicted(struct bz_machine *m, bz_entry e)
     bz_rouse_one(m->rt);
 }
 
+int bz_place_evicts(struct bz_machine *m, bz_entry old)
+{
+    bz_place_evicted(m, old);
+    bz_leave_on(m, BZ_IN_USER);
+    return 0;
+}
+
 /* The caller is not a worker of this runtime, or has no proc. Skip the unfenced idle check;
  * bz_idle_published() has the fence. The object of e may be gone as soon as it is queued. */
 static void place_outside(struct bz_runtime *rt, bz_entry e, bool goes_first)
@@ -198,6 +206,32 @@ void bz_place(struct bz_runtime *rt, bz_entry e)
     bz_leave(was);
 }
 
+/* A retired proc: its machine sleeps in its poll, or it has none. */
+static bool rouse_retired(struct bz_proc *p)
+{
+    uint32_t word = bz_load_acquire(&p->state); /* retire.c [S] */
+    if (bz_proc_state_of(word) == BZ_PROC_RETIRED) {
+        bz_poll_rouse(&p->poll);
+        return true;
+    }
+    if (bz_proc_state_of(word) != BZ_PROC_UNUSED)
+        return false;
+    /* acquire: what its last machine left there. A failure: another thread starts it */
+    if (bz_cas_strong_acq_rlx(&p->state, &word, bz_proc_word(BZ_PROC_STARTING, 0)) &&
+        bz_proc_start(p, false) != 0)
+        give_away_inbox(p->rt, p);
+    return true;
+}
+
+bool bz_rouse_for(struct bz_proc *p)
+{
+    int wanted = bz_idle_wanted(&p->rt->idle, p->index);
+    if (wanted == BZ_NOBODY)
+        return rouse_retired(p);
+    bz_rouse(p->rt, wanted);
+    return true;
+}
+
 void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
 {
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
@@ -205,10 +239,7 @@ void bz_place_on(struct bz_runtime *rt, unsigned proc, bz_entry e)
         bz_place(rt, e);
         return;
     }
-    int wanted = bz_idle_wanted(&rt->idle, proc);
-    if (wanted != BZ_NOBODY)
-        bz_rouse(rt, wanted);
-    else
+    if (!bz_rouse_for(&rt->procs[proc]))
         bz_monitor_nudge(rt); /* it may run one task for long */
 }
 

@@ -12,7 +12,7 @@
 static inline void bz_proc_hurry(struct bz_proc *p)
 {
     bz_pace_hurry(&p->pace);
-    p->duty_at = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours */
+    bz_tick_hurry(&p->tick);
 }
 
 static inline bool bz_next_is_set(struct bz_proc *p)
@@ -62,6 +62,10 @@ static BZ_ALWAYS_INLINE void bz_push_for_all(struct bz_machine *m, bz_entry e)
 }
 
 void bz_place_evicted(struct bz_machine *m, bz_entry e); /* the same, not inline */
+
+/* The end of a fast path that has put a task into the `next` slot: queue the task that was there, and leave the runtime.
+ * Returns: 0. */
+int bz_place_evicts(struct bz_machine *m, bz_entry old);
 
 /* bz_place on the caller's machine m, which is of the task's runtime. In the runtime. */
 static BZ_ALWAYS_INLINE void bz_place_near(struct bz_machine *m, bz_entry e)

@@ -13,6 +13,8 @@
  *   ASLEEP   a machine that wants a proc          regain: CAS       HELD by that; the sleeper leaves
  *   HELD     the monitor, by retake.h             store             STARTING
  *
+ * retire.c has the steps of a proc that runs no tasks any more.
+ *
  * While it is HELD, only its machine, or the monitor that has asked it, changes the word. While
  * it is STARTING, only its starter does. So those steps are stores. The word names the machine: a proc that has moved
  * on while a thread looked has another word, even if the old machine is in use again. Calls announced by
@@ -52,7 +54,7 @@ bool bz_proc_get_up(struct bz_machine *m)
      * changed, and this fails */
     if (bz_cas_strong_acq_rlx(&m->proc->state, &word, bz_proc_word(BZ_PROC_HELD, m->index)))
         return true;
-    m->proc = NULL;
+    bz_machine_hold(m, NULL);
     return false;
 }
 
@@ -69,7 +71,7 @@ static void stop_searching(struct bz_machine *m)
 
 void bz_proc_lost(struct bz_machine *m)
 {
-    m->proc = NULL;
+    bz_machine_hold(m, NULL);
     stop_searching(m);
 }
 
@@ -79,13 +81,14 @@ static bool take(struct bz_machine *m, struct bz_proc *p)
     struct bz_runtime *rt = m->rt;
     uint32_t word = bz_load_relaxed(&p->state); /* relaxed: the CAS decides */
     enum bz_proc_state was = bz_proc_state_of(word);
-    if (was == BZ_PROC_HELD || was == BZ_PROC_STARTING ||
+    if (was >= BZ_PROC_HELD || was == BZ_PROC_STARTING ||
         !bz_cas_strong_acq_rlx(&p->state, &word, bz_proc_word(BZ_PROC_HELD, m->index))) /* [S] */
         return false;
     bz_os_delay(rt->os, BZ_OS_AT_PUBLISH);
-    m->proc = m->last = p;
-    bz_store_relaxed(&p->tick, bz_load_relaxed(&p->tick) + 1); /* relaxed: ours; something new */
-    bz_store_relaxed(&m->is_stray, 0);                         /* relaxed: a hint */
+    bz_machine_hold(m, m->last = p);
+    (void)bz_tick_step(&p->tick);      /* something new */
+    bz_store_release(&m->is_stray, 0); /* clockwork.c [Q] */
+    bz_store_release(&m->is_going, 0); /* clockwork.c [Q] */
     if (was != BZ_PROC_ORPHAN)
         m->is_searching = bz_idle_stay(&rt->idle, p->index, false);
     if (was == BZ_PROC_ASLEEP)
@@ -120,7 +123,7 @@ bool bz_proc_adopt(struct bz_proc *p)
 
 void bz_proc_give(struct bz_proc *p, struct bz_machine *m)
 {
-    m->proc = m->last = p;
+    bz_machine_hold(m, m->last = p);
     /* [S]; stronger than needed: the slot is published, and a thread is started under a lock */
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_HELD, m->index));
 }

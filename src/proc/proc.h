@@ -24,7 +24,9 @@ enum bz_proc_state {
     BZ_PROC_ORPHAN,   /* no machine, and no thread could be started; not in the idle set */
     BZ_PROC_STARTING, /* no machine; a thread is being started for it */
     BZ_PROC_ASLEEP,   /* that machine sleeps with it; in the idle set, or claimed out of it */
-    BZ_PROC_HELD      /* that machine runs it */
+    BZ_PROC_HELD,     /* that machine runs it */
+    BZ_PROC_RETIRED,  /* that machine sleeps and serves it; not in the idle set: retire.c */
+    BZ_PROC_UNUSED    /* no machine; not in the idle set: likewise */
 };
 
 /* A state word: the state, and the machine's index above it. */

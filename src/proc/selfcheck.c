@@ -89,6 +89,14 @@ void bz_watch_job_back(void)
     bz_fetch_sub_relaxed(&bz_task_self()->jobs_out, 1); /* relaxed: a count */
 }
 
+void bz_watch_no_jobs(struct bz_task *t, const char *what)
+{
+    uint32_t out =
+        bz_load_relaxed(&t->jobs_out); /* relaxed: those that we have joined are counted */
+    BZ_CHECK(out == 0, "task %llu (%s) %s, and has not joined %u jobs that others have taken",
+             (unsigned long long)t->id, bz_task_name(t), what, out);
+}
+
 /* ---- no work beside a sleeper ---- */
 
 static size_t queued(struct bz_runtime *rt, unsigned queue)
@@ -131,7 +139,8 @@ void bz_watch_dump(struct bz_runtime *rt)
            bz_injector_length(&rt->injector));
     for (unsigned i = 0; i < rt->proc_count; i++) {
         struct bz_proc *p = &rt->procs[i];
-        static const char *const names[] = {"free", "orphan", "starting", "asleep", "held"};
+        static const char *const names[] = {"free", "orphan",  "starting", "asleep",
+                                            "held", "retired", "unused"};
         uint32_t word = bz_load_relaxed(&p->state); /* relaxed: for a reader */
         bz_log(BLITZ_LOG_ERROR, "  proc %u: ring %u at %u, %s%s%s", i, bz_runq_count(&p->ring),
                bz_runq_taken(&p->ring), names[bz_proc_state_of(word)],

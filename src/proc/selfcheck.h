@@ -66,6 +66,8 @@ void bz_watch_jobs(struct bz_machine *m, struct bz_task *t, const struct blitz_j
  * current task. */
 void bz_watch_job_out(const struct blitz_job *job);
 void bz_watch_job_back(void);
+/* Abort with these words if jobs of the calling task run elsewhere. */
+void bz_watch_no_jobs(struct bz_task *t, const char *what);
 /* Sleep on the proc's word as bz_os_wait does, and look meanwhile. */
 void bz_watch_sleep(struct bz_machine *m, uint64_t until, struct bz_reaped *heard);
 /* One look, from outside `rt`. Aborts with a dump if work was forgotten. */
@@ -108,6 +110,11 @@ static inline void bz_watch_job_out(const struct blitz_job *job)
     (void)job;
 }
 static inline void bz_watch_job_back(void) {}
+static inline void bz_watch_no_jobs(struct bz_task *t, const char *what)
+{
+    (void)t;
+    (void)what;
+}
 
 #endif
 

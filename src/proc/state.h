@@ -26,12 +26,15 @@
 #include "monitor/monitor.h"
 #include "os/self.h"
 #include "proc/ask.h"
-#include "proc/config.h"
+#include "runtime/config.h"
 #include "proc/counters.h"
 #include "proc/gather.h"
+#include "proc/private.h"
 #include "proc/proc.h"
 #include "proc/selfcheck.h"
+#include "proc/tick.h"
 #include "queue/age.h"
+#include "queue/busy.h"
 #include "queue/deque.h"
 #include "queue/idle.h"
 #include "queue/inbox.h"
@@ -39,6 +42,7 @@
 #include "queue/pace.h"
 #include "queue/retake.h"
 #include "queue/runq.h"
+#include "runtime/clockwork.h"
 #include "runtime/guest.h"
 #include "sched/host.h"
 #include "sched/locked.h"
@@ -52,27 +56,12 @@
 
 struct bz_machine;
 
-/* The batch: a few entries that the owner has taken out of its ring with one CAS. */
-enum { BZ_BATCH_MAX = 8 };
-struct bz_batch {
-    bz_shared(bz_entry) entry[BZ_BATCH_MAX]; /* valid from at to count; 0: claimed */
-    bz_atomic(uint32_t) at, count;           /* accessed like the entries; the monitor peeks */
-};
-
-/* First-run entries that only this proc knows: proc/fresh.c. Accessed like the batch. */
-enum { BZ_FRESH_MAX = 128, BZ_PRIVATE_MAX = BZ_BATCH_MAX + BZ_FRESH_MAX + 1 };
-struct bz_fresh {
-    bz_atomic(uint32_t) count;
-    bz_shared(bz_entry) entry[BZ_FRESH_MAX];
-};
-
 struct bz_proc {
     struct bz_runtime *rt;    /* constant */
     unsigned index;           /* constant */
     bool is_plain;            /* constant: bz_is_plain(rt), on a cache line of the fast paths */
     unsigned next_row;        /* how many tasks from `next` ran in a row; the machine's alone */
-    bz_atomic(uint32_t) tick; /* tasks run; written by the machine, the monitor peeks */
-    uint32_t duty_at;         /* the tick at which to check other queues and timers: find.c */
+    bz_tick tick;             /* tasks run, and the next duty; written by the machine: tick.h */
     bz_atomic(bz_entry) next; /* runs next here; accessed by the rules of retake.h, or peeked at */
     struct bz_batch batch;    /* taken out of the ring in advance; likewise */
     struct bz_runq ring;
@@ -95,7 +84,7 @@ struct bz_proc {
     BZ_OWN_LINE struct bz_poll poll; /* where its machine sleeps */
 };
 
-enum { BZ_SMALL_BLOCK_BYTES = 80 };
+enum { BZ_SMALL_BLOCK_BYTES = 96 };
 
 struct bz_machine {
     struct bz_deque deque; /* first: blitz/fork.h */
@@ -103,7 +92,7 @@ struct bz_machine {
     struct bz_turn turn;    /* turns.h */
     struct bz_retake taken; /* whether it is in the runtime, and whether it has lost its proc */
     struct bz_runtime *rt;  /* constant */
-    struct bz_proc *proc;   /* NULL: lost. Private to the thread, like most other fields */
+    struct bz_proc *proc;   /* NULL: lost. Private to the thread, as most fields; bz_machine_hold */
     struct bz_proc *last;   /* the proc it has, or had */
     unsigned index;         /* in rt->machines; constant */
     bool is_used;           /* a thread runs it; guarded by rt->start_lock, like */
@@ -111,6 +100,7 @@ struct bz_machine {
     bz_atomic(uint32_t) is_guest;  /* run by a plain thread: guest.c. Constant while in use */
     struct bz_machine *next_guest; /* in rt->guests.idle; guarded by its lock */
     bz_atomic(uint32_t) is_stray;  /* the monitor took its proc, and it has not returned yet */
+    bz_atomic(uint32_t) is_going;  /* it gave its proc away, and its task may not wait yet */
     uint64_t burnt_ns;             /* CPU time of its thread when the monitor last looked */
     uint64_t astray_ns;            /* when the monitor took its proc; the monitor's */
     uint64_t base_ns;              /* ... and when it began its task, or later; the monitor's */
@@ -123,7 +113,8 @@ struct bz_machine {
     struct bz_stack *spare;        /* kept so that a suspension cannot fail */
     struct bz_task *current;       /* NULL in the loop */
     uint64_t heard_ns;             /* when it last polled for events while busy */
-    uint64_t now_ns;               /* its last reading of the clock; 0: none yet */
+    const struct bz_os *time;      /* rt->time; constant */
+    uint64_t now_ns;               /* its last reading of that clock; 0: none yet */
     bz_entry handed;               /* found before the switch to this loop: run it first */
     struct bz_locked locked;       /* to a task: locked.h */
     bool is_searching;             /* counted as a searcher in rt->idle */
@@ -132,7 +123,8 @@ struct bz_machine {
     struct bz_rng rng;             /* for the tasks it runs: selects draw from it */
     void *small_block;             /* BZ_SMALL_BLOCK_BYTES, or NULL: small_block.h */
     struct bz_stack_cache stacks;
-    struct bz_reaped heard; /* events of its last poll or sleep, before delivery */
+    struct bz_reaped heard;    /* events of its last poll or sleep, before delivery */
+    struct bz_busy_count busy; /* actors that it has made busy, and that came to rest on it */
     /* The row that records its events; NULL: none. */
     struct bz_trace_row *trace;
 #if defined(BZ_WATCH)
@@ -140,31 +132,43 @@ struct bz_machine {
 #endif
 };
 
+/* Note the proc that the machine has from now on; NULL: none. Written only here: deque.rare tells the fast paths. A guest is
+ * rare with a proc, too: its fast paths would switch to the tasks of that proc, on the thread of its user (guest.c, I2). */
+static inline void bz_machine_hold(struct bz_machine *m, struct bz_proc *p)
+{
+    m->proc = p;
+    if (p != NULL && !bz_load_relaxed(&m->is_guest)) /* relaxed: constant while in use */
+        m->deque.rare &= (uint8_t)~BZ_RARE_NO_PROC;
+    else
+        m->deque.rare |= BZ_RARE_NO_PROC;
+}
+
 /*
- * Where new threads and stacks begin, and how the last header ends. The code that starts them is below the code that
- * they run: this table, made by runtime.c, keeps the call graph without a circle.
+ * Where new threads and stacks begin, how the last header ends, and who moves a virtual clock. The code that calls them
+ * is below the code that they run: this table, made by runtime.c, keeps the call graph without a circle.
  */
 struct bz_mains {
     void (*machine)(void *machine);         /* the thread of a machine: machine.c */
     void (*monitor)(void *runtime);         /* monitor.c */
     void (*stack)(void *unused);            /* the bottom of a stack for one task: machine.c */
     void (*release)(struct bz_runtime *rt); /* free the runtime: runtime.c */
+    bool (*clock)(struct bz_machine *m, uint64_t *until); /* before a sleep: clockwork.c */
 };
 
 struct bz_runtime {
     const struct bz_os *os; /* constant, like the next fields */
+    /* The clock of its timers and tasks: os, or its virtual clock. Only `now` may be called. */
+    const struct bz_os *time;
     const struct bz_mains *mains;
     blitz_allocator alloc;
-    unsigned proc_count;
-    bool is_plain; /* no fast paths: a BZ_PLAIN build, or the system has no barriers */
-    bool
-        watches_overflows; /* its stacks are on the list of task/overflow.c; its user's thread only */
-    bz_age_word clock;     /* not constant, but seldom written: age.h */
+    unsigned proc_count;    /* of the array. Those below idle.active run tasks: retire.c */
+    bool is_plain;          /* no fast paths: a BZ_PLAIN build, or the system has no barriers */
+    bool watches_overflows; /* its stacks are in task/overflow.c's list; its user's thread only */
+    bz_age_word clock;      /* not constant, but seldom written: age.h */
     /* Every event reads its first word. */
     struct bz_trace trace;
     enum bz_stack_class stack_class;
-    size_t claim_bytes; /* half a stack of that class: claim.c */
-    uint64_t fpcw;      /* the floating-point control words of the creating thread */
+    uint64_t fpcw; /* the floating-point control words of the creating thread */
     struct bz_settings is;
     struct bz_proc *procs;
     struct bz_machines machines;
@@ -181,14 +185,18 @@ struct bz_runtime {
     struct bz_kept kept;            /* stacks of last resort: host.h */
     bool is_up;                     /* its first machine has started; under start_lock */
     struct bz_tasks tasks;          /* headers, and counts of them */
+    struct bz_busy busy;            /* actors that are not idle: busy.c */
     struct bz_counters counters;    /* of threads without a proc */
     bz_atomic(uint32_t) is_ending;  /* set: machines leave */
     bz_atomic(uint32_t) locked;     /* tasks that run on one thread only, now */
     struct bz_runtime *older;       /* runtimes.c uses it */
+    bz_atomic(uint32_t) visits;     /* threads that are not ours, and use it: runtimes.c */
     uint32_t creation;              /* its number in this process, from 1; constant */
     struct bz_deadlock deadlock;    /* the monitor's */
+    struct bz_clockwork clockwork;  /* of a virtual clock */
     bz_atomic(uint32_t) dump_asked; /* 1: by SIGQUIT; dump.c */
     struct bz_lock stop_lock;       /* rank: first; held while the tasks are asked to end */
+    struct bz_lock resize_lock;     /* rank: likewise; held while the number of procs changes */
     struct bz_lock start_lock; /* rank: after stop_lock; held while a thread is started or ends */
 };
 

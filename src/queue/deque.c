@@ -139,7 +139,7 @@ void bz_deque_init(struct bz_deque *d, bool is_plain)
     d->is_taken = d->is_long = false;
     d->taken = NULL;
     d->shelf_head = d->shelf_tail = 0;
-    d->may_be_shown = false;
+    d->rare = 0;
     d->is_plain = is_plain;
     d->marked = NULL;
     bz_atomic_init(&d->exposures, 0);
@@ -213,7 +213,7 @@ static void refill(struct bz_deque *d, void *task)
         d->marked = NULL;
     d->shelf_head = 0;
     d->shelf_tail = go;
-    d->may_be_shown = true;
+    d->rare |= BZ_RARE_SHOWN;
 }
 
 /* Prepare the jobs from `j` on and reverse them. Jobs that know their task keep it. Return them, oldest first. */
@@ -307,7 +307,7 @@ enum bz_shared bz_deque_share(struct bz_deque *d, void *task)
         return BZ_SHARED_NOTHING;
     uint64_t exposures = bz_load_relaxed(&d->exposures); /* relaxed: ours */
     bz_store_relaxed(&d->exposures, exposures + 1);      /* relaxed: a count */
-    d->may_be_shown = true;
+    d->rare |= BZ_RARE_SHOWN;
     bz_store_release(&d->exposed, job); /* [A] */
     return BZ_SHARED_NOW;
 }

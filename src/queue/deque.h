@@ -37,13 +37,21 @@ static inline bz_atomic(uintptr_t) *bz_asked_of(struct blitz_worker_ *ends)
     return (bz_atomic(uintptr_t) *)&ends->asked_;
 }
 
+/* Why a task may not leave its stack by a fast path, nor run another task on it. Bits of bz_deque.rare. */
+enum bz_deque_rare {
+    BZ_RARE_SHOWN = 1,   /* a job is on the shelf or exposed, or was since it was last empty */
+    BZ_RARE_NO_PROC = 2, /* its machine has no proc, or is a guest; set by it (proc/state.h) */
+    BZ_RARE_LOCKED = 4,  /* a task is locked to that machine; likewise */
+    BZ_RARE_NO_TASK = 8  /* its machine calls a callback in its loop; set by it (proc/callout.c) */
+};
+
 /* Only the owner touches it, except for ends.attention_, ends.asked_ and exposed. */
 struct bz_deque {
     struct blitz_worker_ ends; /* first: the inline code sees it through the machine's address */
     uint32_t shelf_head;       /* shelf[head, tail): older than the list, oldest first */
     uint32_t shelf_tail;
-    bool is_plain;     /* constant: every fork takes the slow path */
-    bool may_be_shown; /* a job is on the shelf or in exposed, or was since it was last empty */
+    bool is_plain; /* constant: every fork takes the slow path */
+    uint8_t rare;  /* enum bz_deque_rare */
     struct blitz_job
         *marked;   /* this job of the list, and those below it, know their task; or NULL */
     bool is_long;  /* the list was long when it was last walked */
@@ -114,7 +122,14 @@ static inline bool bz_deque_is_empty(struct bz_deque *d)
 /* The same, by two loads: also false if it was not empty a while ago. */
 static BZ_ALWAYS_INLINE bool bz_deque_is_surely_empty(const struct bz_deque *d)
 {
-    return d->ends.newest_ == 0 && !d->may_be_shown;
+    return d->ends.newest_ == 0 && !(d->rare & BZ_RARE_SHOWN);
+}
+
+/* True if it is surely empty, its machine has a proc and runs a task, and no task is locked to the machine. A fast path asks
+ * this before it takes the current task off its stack. The machine must be in the runtime. */
+static BZ_ALWAYS_INLINE bool bz_deque_is_usual(const struct bz_deque *d)
+{
+    return BZ_LIKELY(d->ends.newest_ == 0) && BZ_LIKELY(d->rare == 0);
 }
 
 /*

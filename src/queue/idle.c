@@ -107,6 +107,7 @@ void bz_idle_init(struct bz_idle *idle, unsigned procs, unsigned awake, struct b
     else if (procs == 1)
         counts |= BZ_IDLE_TRUSTED;
     idle->procs = procs;
+    bz_atomic_init(&idle->active, procs);
     idle->has_barrier = has_barrier;
     idle->barrier = barrier;
     bz_atomic_init(&idle->counts, counts);
@@ -298,6 +299,12 @@ bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search)
     return will_search;
 }
 
+void bz_idle_take_out(struct bz_idle *idle, unsigned proc)
+{
+    if (clear(idle, proc))
+        bz_fetch_sub_relaxed(&idle->counts, BZ_IDLE_SLEEPER); /* relaxed: a count, I1 */
+}
+
 /* ---- fences instead of barriers ---- */
 
 static bool may_change_mode(struct bz_idle *idle)
@@ -351,7 +358,7 @@ bool bz_idle_all_sleep(struct bz_idle *idle)
     unsigned bits = 0;
     for (unsigned w = 0; w * 64 < idle->procs; w++)
         bits += bz_bits_count(bz_load_relaxed(&idle->sleeper[w])); /* relaxed: monitor.c [S] */
-    return bits == idle->procs;
+    return bits >= bz_load_relaxed(&idle->active); /* relaxed: a proc that retires wakes up */
 }
 
 bool bz_idle_has_fences(struct bz_idle *idle)

@@ -34,6 +34,7 @@
 
 struct bz_idle {
     unsigned procs;                         /* constant after init */
+    bz_atomic(uint32_t) active;             /* procs that run tasks; seldom written: retire.c */
     bool has_barrier;                       /* constant after init: else publishers always fence */
     struct bz_barrier *barrier;             /* constant after init */
     BZ_OWN_LINE bz_atomic(uint64_t) counts; /* searching, sleeping, FENCES, TRUSTED */
@@ -120,6 +121,9 @@ BZ_MUST_USE bool bz_idle_announce(struct bz_idle *idle, unsigned me, bool was_se
  *          roused it meanwhile.
  */
 BZ_MUST_USE bool bz_idle_stay(struct bz_idle *idle, unsigned me, bool will_search);
+
+/* Take a proc out of the set, before the first thread runs: it is not in use (retire.c). */
+void bz_idle_take_out(struct bz_idle *idle, unsigned proc);
 
 /*
  * Go over to fences in the pushes, or back. idle.c does that by itself, depending on how often a proc

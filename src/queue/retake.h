@@ -109,14 +109,14 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter(struct bz_retake *r, ui
     bz_compiler_barrier();                      /* [C] */
     if (BZ_UNLIKELY(r->fences))
         bz_fence_seqcst();                                             /* [C] */
-    return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) || /* [B] [C] */
+    return BZ_LIKELY(bz_equals_acquire(&r->retake, BZ_TAKING_NONE)) || /* [B] [C] */
            bz_retake_wait(r);
 }
 
 /* True if the machine is in user code. The common case, for a fast path. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_is_away(struct bz_retake *r)
 {
-    return BZ_LIKELY(bz_load_relaxed(&r->where) == BZ_IN_USER); /* relaxed: ours */
+    return BZ_LIKELY(bz_equals_relaxed(&r->where, BZ_IN_USER)); /* relaxed: ours */
 }
 
 /*
@@ -129,7 +129,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter_usual(struct bz_retake 
 {
     bz_store_relaxed(&r->where, BZ_IN_RUNTIME);                        /* relaxed: [C] */
     bz_compiler_barrier();                                             /* [C] */
-    return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) && /* [B] [C] */
+    return BZ_LIKELY(bz_equals_acquire(&r->retake, BZ_TAKING_NONE)) && /* [B] [C] */
            bz_is_usual();
 }
 
@@ -150,7 +150,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_retake_enter_brief(struct bz_retake 
 {
     bz_store_relaxed(&r->where, BZ_IN_BRIEF);                          /* relaxed: [C] [W] */
     bz_compiler_barrier();                                             /* [C] [W] */
-    return BZ_LIKELY(bz_load_acquire(&r->retake) == BZ_TAKING_NONE) && /* [B] [C] */
+    return BZ_LIKELY(bz_equals_acquire(&r->retake, BZ_TAKING_NONE)) && /* [B] [C] */
            bz_is_usual();                                              /* [W] */
 }
 

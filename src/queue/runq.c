@@ -42,6 +42,7 @@
  *     the queue.
  * I3  While steal != real, only that thief changes steal; the owner changes real alone.
  * I4  Of a lone ring others read only the count.
+ * I5  The indices of a lone ring do not wrap: its owner calls bz_runq_rebase_lone() with its other duties (sched/find.c).
  *
  * [A] push: tail release -> steal: tail acquire     a slot is filled before it can be claimed
  * [B] release: head release -> push: head acquire   a slot is copied before it is filled again

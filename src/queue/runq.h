@@ -138,7 +138,7 @@ unsigned bz_runq_take_some(struct bz_runq *q, bz_entry *out, unsigned max);
  * came between. */
 unsigned bz_runq_take_first_runs(struct bz_runq *q, bz_entry *out, unsigned max);
 
-/* The ends of a lone ring, for its owner: bz_runq_rotate_lone. */
+/* The ends of a lone ring, for its owner: bz_runq_may_rotate, bz_runq_rotate_lone. */
 struct bz_runq_ends {
     uint64_t head, tail;
 };
@@ -150,13 +150,32 @@ static BZ_ALWAYS_INLINE struct bz_runq_ends bz_runq_ends_lone(struct bz_runq *q)
     return (struct bz_runq_ends){bz_load_relaxed(&q->head), bz_load_relaxed(&q->tail)};
 }
 
-/* Take the oldest entry of a lone ring, which is not empty, and push `entry`. The owner only. */
+/* True if the ring is not empty. Its indices do not wrap, bz_runq_rebase_lone() sees to that. So the rotation needs no masks. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_runq_may_rotate(struct bz_runq_ends is)
+{
+    return BZ_LIKELY(is.head < is.tail);
+}
+
+/* The indices of a lone ring have used half of their range: begin again, in the same slots. For its owner, now and then: long
+ * before they have used the other half. */
+static inline void bz_runq_rebase_lone(struct bz_runq *q)
+{
+    const uint64_t half = BZ_RUNQ_CLAIM_ONE / 2;
+    struct bz_runq_ends is = bz_runq_ends_lone(q);
+    if (BZ_LIKELY(is.head < half))
+        return;
+    bz_store_relaxed(&q->head, is.head - half); /* relaxed: I4 */
+    bz_store_relaxed(&q->tail, is.tail - half); /* relaxed: I4 */
+}
+
+/* Take the oldest entry of a lone ring, and push `entry`. The owner only, if bz_runq_may_rotate(). */
 static BZ_ALWAYS_INLINE void bz_runq_rotate_lone(struct bz_runq *q, struct bz_runq_ends is,
                                                  bz_entry entry)
 {
+    BZ_ASSERT(is.head < is.tail && is.tail < BZ_RUNQ_MASK);
     bz_set(bz_runq_slot(q, is.tail), entry); /* in a full ring: the slot that was taken */
-    bz_store_relaxed(&q->head, (is.head + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
-    bz_store_relaxed(&q->tail, (is.tail + 1) & BZ_RUNQ_MASK); /* relaxed: I4 */
+    bz_store_relaxed(&q->head, is.head + 1); /* relaxed: I4 */
+    bz_store_relaxed(&q->tail, is.tail + 1); /* relaxed: I4 */
 }
 
 /* ---- thieves and observers ---- */

@@ -38,7 +38,7 @@
  *
  * I1  A guest at home has an empty deque, no current task, and `where` is the runtime.
  * I2  A guest has no proc, except while its task is locked to its thread (locked.c). It passes that proc
- *     on when the task waits or ends.
+ *     on when the task yields, waits or ends, and runs no other task on it.
  */
 #include "runtime/guest.h"
 
@@ -46,6 +46,7 @@
 
 #include "life/spawn.h"
 #include "life/stacks.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 #include "sched/loop.h"
 
@@ -75,8 +76,8 @@ static struct bz_machine *guest_new(struct bz_runtime *rt)
         return NULL;
     bz_store_relaxed(&m->is_guest, 1); /* relaxed: ours; the monitor peeks */
     m->is_searching = m->was_roused = false;
-    m->proc = NULL;
-    m->last = &rt->procs[m->index % rt->proc_count];
+    bz_machine_hold(m, NULL);
+    m->last = &rt->procs[m->index % bz_procs_active(rt)];
     m->runner = m->spare = NULL;
     m->current = NULL;
     m->handed = 0;
@@ -162,7 +163,8 @@ static void visit(struct bz_machine *m, struct bz_task *t)
     bz_guest_run(m, t);
     while (BZ_UNLIKELY(bz_load_relaxed(&m->locked.task) != NULL)) /* relaxed: ours */
         bz_locked_wait(m);
-    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint */
+    bz_store_release(&m->is_stray, 0); /* clockwork.c [Q] */
+    bz_store_release(&m->is_going, 0); /* clockwork.c [Q] */
     bz_self_set(NULL);
     BZ_ASSERT(bz_deque_is_empty(&m->deque) && m->proc == NULL); /* I1, I2 */
 }

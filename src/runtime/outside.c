@@ -42,7 +42,7 @@ static struct bz_runtime *make(void)
 {
     static const blitz_runtime_opts config = {.name = "blitz-par"};
     struct bz_runtime *mine, *first = NULL;
-    if (bz_os_is_simulated() || bz_runtime_new(&bz_os_linux, &config, &mine) != 0)
+    if (bz_os_is_simulated() || bz_runtime_new(&bz_os_system, &config, &mine) != 0)
         return NULL;
     if (bz_cas_strong_acqrel_acq(&made, &first, mine)) { /* [M] */
         bz_store_relaxed(&held, bz_loaded_hold());       /* relaxed: read when all calls are over */

@@ -25,6 +25,7 @@
 #include "proc/place.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
+#include "runtime/resize.h"
 #include "runtime/runtimes.h"
 #include "sched/loop.h"
 #include "task/overflow.h"
@@ -41,8 +42,8 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     bz_inbox_init(&p->inbox);
     bz_entries_init(&p->want_stack);
     bz_atomic_init(&p->state, bz_proc_word(index == 0 ? BZ_PROC_STARTING : BZ_PROC_FREE, 0));
-    bz_atomic_init(&p->tick, 1);
-    p->duty_at = p->timers_at = 1;
+    bz_tick_init(&p->tick);
+    p->timers_at = 1;
     bz_pace_init(&p->pace, 1, bz_os_now(rt->os));
     bz_atomic_init(&p->busy_ns, 0);
     bz_rng_init(&p->rng, seed + index);
@@ -55,7 +56,7 @@ static void proc_init(struct bz_proc *p, struct bz_runtime *rt, unsigned index, 
     p->next_row = 0;
     p->tombstones = 1;
     bz_lock_init_ranked(&p->timer_lock, BZ_RANK_TIMERS);
-    bz_wheel_init(&p->wheel, bz_os_now(rt->os));
+    bz_wheel_init(&p->wheel, bz_os_now(rt->time));
     bz_atomic_init(&p->timer_first, BZ_OS_FOREVER);
     bz_counters_init(&p->counters);
 }
@@ -88,7 +89,9 @@ static int procs_new(struct bz_runtime *rt)
     bz_monitor_init(&rt->monitor);
     bz_gather_init(&rt->gather);
     bz_idle_init(&rt->idle, rt->proc_count, 1, &rt->barrier, !bz_is_plain(rt));
+    bz_resize_init(rt);
     bz_tasks_init(rt, rt->is.tasks_max);
+    bz_busy_init(&rt->busy, bz_is_plain(rt));
     return 0;
 }
 
@@ -101,15 +104,30 @@ static void procs_free(struct bz_runtime *rt)
     bz_free(&rt->alloc, rt->procs, rt->proc_count * sizeof *rt->procs);
 }
 
+static void set_clock(struct bz_runtime *rt, blitz_clock_mode mode)
+{
+    struct bz_clockwork *c = &rt->clockwork;
+    if (mode == BLITZ_CLOCK_SYSTEM)
+        return;
+    rt->time = &c->clock.os;
+    if (mode != BLITZ_CLOCK_RUNS)
+        bz_clock_pause(&c->clock);
+    c->is_auto = mode == BLITZ_CLOCK_AUTO;
+    bz_clockwork_say_wanted(c);
+}
+
 static int runtime_fill(struct bz_runtime *rt, const blitz_runtime_opts *c)
 {
     int err = bz_settings_read(&rt->is, rt->os, c);
     if (err != 0)
         return err;
-    rt->proc_count = rt->is.procs;
+    rt->proc_count = rt->is.procs_max;
+    bz_clockwork_init(&rt->clockwork, rt->os);
+    set_clock(rt, rt->is.clock);
     rt->stack_class = rt->is.stack_class;
     rt->fpcw = bz_fpcw_read();
     rt->creation = 0; /* bz_runtimes_add numbers it */
+    bz_atomic_init(&rt->visits, 0);
     rt->deadlock.looks = 0;
     rt->deadlock.is_reported = false;
     bz_atomic_init(&rt->deadlock.is_blind, 0);
@@ -123,12 +141,13 @@ static int runtime_fill(struct bz_runtime *rt, const blitz_runtime_opts *c)
     bz_counters_init(&rt->counters);
     bz_trace_init(&rt->trace);
     bz_lock_init_ranked(&rt->stop_lock, BZ_RANK_RUNTIME);
+    bz_lock_init_ranked(&rt->resize_lock, BZ_RANK_RUNTIME);
     bz_lock_init_ranked(&rt->start_lock, BZ_RANK_START);
     struct bz_stack_config stacks = {.os = rt->os, .alloc = &rt->alloc, .guards = rt->is.guards};
     err = bz_stack_pool_init(&rt->stacks, &stacks);
     if (err != 0)
         return err;
-    rt->claim_bytes = rt->stacks.kind[rt->stack_class].bytes / 2;
+    rt->stacks.claim_bytes = rt->stacks.kind[rt->stack_class].bytes / 2;
     rt->is_up = false;
     err = bz_kept_init(rt);
     if (err != 0)
@@ -183,7 +202,8 @@ static bool is_left_behind(const char *call)
 static const struct bz_mains mains = {.machine = bz_machine_main,
                                       .monitor = bz_monitor_main,
                                       .stack = bz_class_main,
-                                      .release = bz_runtime_release};
+                                      .release = bz_runtime_release,
+                                      .clock = bz_clockwork_look};
 
 int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
                    struct bz_runtime **out)
@@ -199,7 +219,7 @@ int bz_runtime_new(const struct bz_os *os, const blitz_runtime_opts *config,
     if (rt == NULL)
         return -ENOMEM;
     bz_escape_init();
-    rt->os = os;
+    rt->os = rt->time = os;
     rt->mains = &mains;
     rt->alloc = *a;
     int err = runtime_fill(rt, c);
@@ -266,6 +286,7 @@ static void stop(struct bz_runtime *rt)
 {
     bz_lock_take(&rt->stop_lock, rt->os);
     bz_live_close(&rt->tasks.live);
+    bz_pool_stop(&rt->pool);
     bz_tasks_each(rt, mark, NULL);
     bz_task_cancel_barrier(rt);
     bz_tasks_each(rt, tell, NULL);
@@ -401,7 +422,7 @@ int blitz_runtime_unref(blitz_runtime *runtime)
 
 int blitz_runtime_new(const blitz_runtime_opts *config, blitz_runtime **out)
 {
-    return bz_runtime_new(&bz_os_linux, config, (struct bz_runtime **)out);
+    return bz_runtime_new(&bz_os_system, config, (struct bz_runtime **)out);
 }
 
 int blitz_runtime_block_on(blitz_runtime *rt, int (*fn)(void *arg), void *arg)

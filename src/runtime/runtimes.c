@@ -9,7 +9,14 @@
  * Rejected: finding runtimes through the thread-local of their workers. A core file may lack the data
  * needed to find thread-locals, and a runtime whose workers have not started has none.
  *
+ * The list also leads from an id to its runtime. A thread that is not of that runtime may come at any time, and the user may release
+ * the runtime meanwhile. So it *visits*: it counts itself in under the lock, and out when it is done. The end removes the runtime
+ * from the list, and waits until the count is 0. A visit is brief. A visitor that waits, for a reply for example, keeps the memory
+ * instead, as a handle of a task does (life/tasks.c).
+ *
  * I1  The list holds every runtime from its creation to the beginning of its end.
+ *
+ * [V] leave: visits release -> remove: visits acquire   what a visitor has done comes before the end
  */
 #include "runtime/runtimes.h"
 
@@ -74,15 +81,41 @@ void bz_runtimes_remove(struct bz_runtime *rt)
             break;
         }
     bz_lock_drop(&bz_debug.lock, rt->os);
+    for (unsigned round = 0; bz_load_acquire(&rt->visits) != 0; round++) /* [V] */
+        bz_os_relax(rt->os, round);
+}
+
+/* Under the lock. */
+static struct bz_runtime *find(uint32_t creation)
+{
+    struct bz_runtime *rt = bz_debug.runtimes;
+    while (rt != NULL && rt->creation != creation)
+        rt = rt->older;
+    return rt;
 }
 
 struct bz_runtime *bz_runtimes_find(uint32_t creation)
 {
     const struct bz_os *os = bz_os_here();
     bz_lock_take(&bz_debug.lock, os);
-    struct bz_runtime *rt = bz_debug.runtimes;
-    while (rt != NULL && rt->creation != creation)
-        rt = rt->older;
+    struct bz_runtime *rt = find(creation);
     bz_lock_drop(&bz_debug.lock, os);
     return rt;
+}
+
+struct bz_runtime *bz_runtimes_visit(uint32_t creation)
+{
+    const struct bz_os *os = bz_os_here();
+    bz_lock_take(&bz_debug.lock, os);
+    struct bz_runtime *rt = find(creation);
+    if (rt != NULL)
+        bz_fetch_add_relaxed(&rt->visits,
+                             1); /* relaxed: the lock; the end looks after it has had the lock */
+    bz_lock_drop(&bz_debug.lock, os);
+    return rt;
+}
+
+void bz_runtimes_leave(struct bz_runtime *rt)
+{
+    bz_fetch_sub_release(&rt->visits, 1); /* [V] */
 }

@@ -30,8 +30,11 @@
  * also looks at its poll, if the poll has files and the last look was at least HEAR_NS ago: that look
  * is a system call.
  *
+ * A proc may be retired (retire.c). Its machine notices that at these looks, and when its own queues are empty.
+ *
  * All these duties share one test, of the tick against the tick of the next duty. While no duty is
- * due, the fast path of quick.h takes the next task, inline in the switch and in the loop.
+ * due, the fast path of quick.h takes the next task, inline in the switch and in the loop. When one is due, a yield and a
+ * wait do only the duties (bz_find_duties), and then take the fast path again.
  *
  * I1  A machine that returns a task is not counted as searching: before it runs the task, it has
  *     passed on the duty to look for more work.
@@ -43,6 +46,7 @@
 #include "proc/fresh.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 #include "sched/loop.h"
 #include "sched/quick.h"
@@ -50,11 +54,12 @@
 
 enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
 
+/* Return the system's time, and note the time of the runtime. */
 static uint64_t now(struct bz_machine *m)
 {
     uint64_t ns = bz_os_now(m->rt->os);
     bz_age_update(&m->rt->clock, ns);
-    m->now_ns = ns;
+    m->now_ns = BZ_LIKELY(m->time == m->rt->os) ? ns : bz_os_now(m->time);
     return ns;
 }
 
@@ -86,7 +91,7 @@ bz_entry bz_take_injected(struct bz_machine *m)
     unsigned count, i;
     bz_entry won = 0;
     while (won == 0 && (count = bz_injector_take(&m->rt->injector, batch, batch_for(m->proc),
-                                                 m->rt->proc_count)) != 0) {
+                                                 bz_procs_active(m->rt))) != 0) {
         bz_count(&m->proc->counters, injector_batches);
         bz_count_many(&m->proc->counters, injected, count);
         for (i = 0; won == 0 && i < count; i++)
@@ -179,8 +184,10 @@ static bz_entry take_inbox(struct bz_machine *m)
  * waker may have run for so long that the monitor took it. */
 static bool fire_timers(struct bz_machine *m)
 {
-    return bz_timers_first(m->proc) != BZ_OS_FOREVER && bz_timers_fire(m->proc, now(m)) &&
-           m->proc != NULL;
+    if (bz_timers_first(m->proc) == BZ_OS_FOREVER)
+        return false;
+    (void)now(m);
+    return bz_timers_fire(m->proc, m->now_ns) && m->proc != NULL;
 }
 
 /* Poll for I/O now and then: a busy machine does not sleep in its poll. Poll less often while the ring is half
@@ -191,9 +198,10 @@ static void hear(struct bz_machine *m)
     if (!bz_poll_is_used(&p->poll))
         return;
     bool is_full = bz_runq_count(&p->ring) > BZ_RUNQ_CAP / 2 - BZ_HARVEST_MAX;
-    if (now(m) - m->heard_ns < (is_full ? HEAR_MAX_NS : HEAR_NS))
+    uint64_t ns = now(m);
+    if (ns - m->heard_ns < (is_full ? HEAR_MAX_NS : HEAR_NS))
         return;
-    m->heard_ns = m->now_ns;
+    m->heard_ns = ns;
     bz_io_reap(p, &m->heard);
 }
 
@@ -211,17 +219,17 @@ static bool are_runs_long(const struct bz_proc *p)
     return p->pace.every == BZ_PACE_MIN;
 }
 
-/* Set the next tick at which a duty is due. */
+/* Set the next tick at which a duty is due. The fresh list is empty: fresh.c I3. */
 static void set_duty(struct bz_proc *p, uint32_t tick)
 {
     if (are_runs_long(p)) {
-        p->duty_at = tick + 1;
+        bz_tick_set_duty(&p->tick, tick + 1);
         return;
     }
     uint32_t looked = tick - p->pace.at_tick;
     uint32_t injector = looked < p->pace.due ? p->pace.due - looked : 1;
     uint32_t timers = (int32_t)(p->timers_at - tick) > 0 ? p->timers_at - tick : 1;
-    p->duty_at = tick + (timers < injector ? timers : injector);
+    bz_tick_set_duty(&p->tick, tick + (timers < injector ? timers : injector));
 }
 
 /* Count the time since the last look as busy. */
@@ -241,17 +249,27 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0 || bz_monitor_sees_hogs(m->rt);
     if (are_timers_due) {
         p->timers_at = tick + TIMERS_EVERY;
+        if (bz_proc_is_retired(p)) {
+            bz_retire_shed(m);
+            bz_tick_set_duty(&p->tick, tick + 1);
+            return 0;
+        }
         hear(m);
         if (!fire_timers(m) && m->proc == NULL)
             return 0;
     }
     if (bz_pace_is_due(&p->pace, tick)) {
-        count_busy(p, now(m));
-        bz_pace_look(&p->pace, tick, m->now_ns);
+        uint64_t ns = now(m);
+        count_busy(p, ns);
+        bz_pace_look(&p->pace, tick, ns);
         e = bz_take_injected(m);
     } else if (bz_injector_urgent(&m->rt->injector) > 0) {
         e = bz_take_injected(m);
     }
+    if (p->ring.is_lone)
+        bz_runq_rebase_lone(&p->ring);
+    if (bz_fresh_count(p) > 0) /* a timer or an event has started tasks */
+        bz_fresh_publish(m);
     set_duty(p, tick);
     return e != 0 || !are_timers_due ? e : take_inbox(m);
 }
@@ -259,6 +277,8 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
 /* Look further: the proc's own queues are empty. */
 static BZ_NOINLINE bz_entry find_further(struct bz_machine *m)
 {
+    if (bz_proc_is_retired(m->proc))
+        return 0; /* the loop serves: retire.c */
     bz_entry e = fire_timers(m) ? bz_take_own(m) : 0;
     if (BZ_UNLIKELY(m->proc == NULL))
         return give_up(m, e);
@@ -267,15 +287,30 @@ static BZ_NOINLINE bz_entry find_further(struct bz_machine *m)
     return e != 0 ? e : bz_take_injected(m);
 }
 
+bool bz_find_duties(struct bz_machine *m, bz_entry *e)
+{
+    struct bz_proc *p = m->proc;
+    *e = 0;
+    if (!bz_tick_is_due(&p->tick))
+        return false;
+    if (bz_fresh_count(p) > 0)
+        bz_fresh_publish(m);
+    *e = do_duties(m, bz_tick_now(&p->tick) + 1);
+    if (*e != 0)
+        (void)bz_tick_step(&p->tick); /* else the next fast path counts it */
+    return true;
+}
+
 bz_entry bz_find_near(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
-    bz_store_relaxed(&p->tick, tick);              /* relaxed: likewise */
-    if (bz_fresh_count(p) > 0)
+    bool is_due = bz_tick_step(&p->tick);
+    if (BZ_UNLIKELY(bz_fresh_count(p) > 0)) {
         bz_fresh_publish(m);
-    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0)) {
-        bz_entry e = do_duties(m, tick);
+        is_due = true; /* fresh.c I3 */
+    }
+    if (BZ_UNLIKELY(is_due)) {
+        bz_entry e = do_duties(m, bz_tick_now(&p->tick));
         if (e != 0 || m->proc == NULL)
             return e;
     }
@@ -365,7 +400,7 @@ static bz_entry take_handed(struct bz_machine *m)
 static void restart_pace(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    uint32_t tick = bz_load_relaxed(&p->tick); /* relaxed: ours */
+    uint32_t tick = bz_tick_now(&p->tick);
     bz_pace_restart(&p->pace, tick, now(m));
     set_duty(p, tick);
 }
@@ -374,11 +409,12 @@ static void restart_pace(struct bz_machine *m)
 static void pause_pace(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
-    uint32_t tick = bz_load_relaxed(&p->tick); /* relaxed: ours */
+    uint32_t tick = bz_tick_now(&p->tick);
     if (tick - p->pace.at_tick <= 1)
         return;
-    count_busy(p, now(m));
-    bz_pace_pause(&p->pace, tick, m->now_ns);
+    uint64_t ns = now(m);
+    count_busy(p, ns);
+    bz_pace_pause(&p->pace, tick, ns);
     set_duty(p, tick);
 }
 
@@ -396,6 +432,12 @@ bz_entry bz_find(struct bz_machine *m)
             e = bz_find_near(m);
         if (m->proc == NULL)
             continue;
+        if (e == 0 && bz_proc_is_retired(m->proc)) {
+            bz_retire_serve(m);
+            if (m->proc != NULL)
+                restart_pace(m);
+            continue;
+        }
         if (e == 0)
             pause_pace(m);
         if (e == 0 && (e = bz_search(m)) != 0 && (e = win(e)) == 0)

@@ -123,8 +123,7 @@ static bool keep(struct bz_task *t, enum bz_kept_for which)
 static bool has_room(const struct bz_task *host)
 {
     const struct bz_stack *s = host->stack;
-    return s != NULL && !(host->marks & BZ_MARK_LOCKED) &&
-           (size_t)((char *)s->ctx.sp - s->low) >= host->rt->claim_bytes;
+    return s != NULL && !(host->marks & BZ_MARK_LOCKED) && (char *)s->ctx.sp >= s->claim_low;
 }
 
 /* True if w is a fiber that only the end of t lets go on. */

@@ -35,6 +35,7 @@
  *
  * I1  m->locked.task is the task with BZ_MARK_LOCKED that stands on m or waits for it, or NULL.
  * I2  A machine with a locked task that does not run has no proc.
+ * I3  deque.rare has BZ_RARE_LOCKED while m->locked.task is set, so that a locked task takes the slow paths.
  *
  * [E] hand_over: offer release -> wait: offer acquire (handoff.h [A])   which proc it is
  */
@@ -55,6 +56,7 @@ static void lock(struct bz_machine *m, struct bz_task *t)
 {
     m->locked.depth = 1;
     t->marks |= BZ_MARK_LOCKED;
+    m->deque.rare |= BZ_RARE_LOCKED;      /* I3 */
     bz_store_relaxed(&m->locked.task, t); /* relaxed: others look for it once t was published */
 }
 
@@ -63,6 +65,7 @@ void bz_locked_end(struct bz_machine *m)
     struct bz_task *t = bz_load_relaxed(&m->locked.task); /* relaxed: ours */
     BZ_ASSERT(t != NULL && (t->marks & BZ_MARK_LOCKED));  /* I1 */
     t->marks &= (uint8_t)~BZ_MARK_LOCKED;
+    m->deque.rare &= (uint8_t)~BZ_RARE_LOCKED; /* I3 */
     m->locked.depth = 0;
     bz_store_relaxed(&m->locked.task, NULL); /* relaxed: no thread looks for a running task */
     bz_fetch_sub_relaxed(&m->rt->locked, 1); /* relaxed: a count */
@@ -111,7 +114,8 @@ void bz_locked_release_proc(struct bz_machine *m)
     m->locked.left_orphan = false;
     if (p == NULL)
         return;
-    m->proc = NULL;                                                 /* I2 */
+    bz_machine_hold(m, NULL);                                       /* I2 */
+    bz_store_relaxed(&m->is_going, 1);                              /* relaxed: the next */
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     m->locked.left_orphan = bz_proc_start(p, false) != 0;
 }
@@ -134,7 +138,8 @@ void bz_locked_hand_over(struct bz_machine *m, bz_entry e)
     struct bz_proc *p = m->proc;
     BZ_CHECK(home != NULL && home != m, "task %llu is locked to a thread that is not there",
              (unsigned long long)t->id);
-    m->proc = NULL;
+    bz_machine_hold(m, NULL);
+    bz_store_relaxed(&m->is_going, 1);                              /* relaxed: the next */
     bz_store_release(&p->state, bz_proc_word(BZ_PROC_STARTING, 0)); /* proc.c [S] */
     home->locked.gift = p;
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
@@ -151,7 +156,8 @@ void bz_locked_wait(struct bz_machine *m)
 {
     struct bz_task *t = bz_load_relaxed(&m->locked.task); /* relaxed: ours */
     const struct bz_os *os = m->rt->os;
-    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint. It does not burn */
+    bz_store_release(&m->is_stray, 0); /* clockwork.c [Q]. It does not burn */
+    bz_store_release(&m->is_going, 0); /* clockwork.c [Q]. Its task waits */
     bz_os_delay(os, BZ_OS_AT_SLEEP);
     while (!bz_handoff_sleep(&m->locked.offer, os, when_to_ask(m))) /* [E] */
         m->locked.left_orphan = bz_proc_adopt(m->last) && bz_proc_start(m->last, false) != 0;

@@ -33,6 +33,9 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran);
 bz_entry bz_take_own(struct bz_machine *m);
 /* Take an entry without stealing or sleeping; 0 if there is none. */
 bz_entry bz_find_near(struct bz_machine *m);
+/* Do the duties that are due: they cost one turn in many. Between bz_enter and bz_leave, with a proc, which may be lost.
+ * Return false if none is due. *e: the entry to run next, or 0. */
+BZ_MUST_USE bool bz_find_duties(struct bz_machine *m, bz_entry *e);
 /* Return the next task to run on this machine; sleep if there is none. 0: the runtime ends, or the
  * machine has lost its proc. */
 bz_entry bz_find(struct bz_machine *m);

@@ -126,7 +126,7 @@ static BZ_NOINLINE void leave_for(struct bz_machine *m, bz_entry next, bz_ctx_ho
     if (bz_is_forked())
         bz_forked_abort(); /* not in bz_switch_to: the child comes here when nothing is at hand */
     bz_evacuate(m);
-    bz_stay_behind(m, &hook, &arg);
+    bz_stay_behind(m, m->current, &hook, &arg);
     struct bz_ctx *to = BZ_LIKELY(m->proc != NULL) ? place_for(m, next) : go_home(m);
     bz_count_here(m, switches);
     bz_os_delay(m->rt->os, BZ_OS_AT_SWITCH);
@@ -158,8 +158,19 @@ static bz_entry successor(struct bz_machine *m)
 BZ_NOINLINE void bz_suspend_slowly(struct bz_machine *m, struct bz_task *t, bz_ctx_hook *hook,
                                    void *arg)
 {
+    bz_entry next = t != NULL ? bz_entry_resumed(t) : 0;
+    if (t == NULL && bz_may_leave_quickly(m) && bz_find_duties(m, &next) && next == 0 &&
+        bz_may_leave_quickly(m)) { /* only a duty was in the way */
+        t = bz_quick_find(m->proc, &m->rt->idle);
+        if (BZ_LIKELY(t != NULL && bz_quick_may_switch(t))) {
+            bz_count(&m->proc->counters, relays);
+            bz_switch_to(m, m->current, t, hook, arg);
+            return;
+        }
+        next = t != NULL ? bz_entry_resumed(t) : 0;
+    }
     bz_count_here(m, parked);
-    leave_for(m, t != NULL ? unless_locked(m, bz_entry_resumed(t)) : successor(m), hook, arg);
+    leave_for(m, next != 0 ? unless_locked(m, next) : successor(m), hook, arg);
 }
 
 BZ_NOINLINE void bz_suspend_unusually(struct bz_machine *m, bz_ctx_hook *hook, void *arg)
@@ -222,12 +233,12 @@ static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
 {
     struct bz_task *me = m->current, *t;
     struct bz_proc *p = m->proc;
-    if (BZ_UNLIKELY(p == NULL || (me->marks & BZ_MARK_LOCKED) ||
-                    !bz_deque_is_surely_empty(&m->deque)))
+    if (!bz_deque_is_usual(&m->deque))
         return false;
-    if (MAY_ROTATE && p->ring.is_lone && (t = bz_quick_rotate(p, me)) != NULL) {
+    BZ_ASSERT(p != NULL && !(me->marks & BZ_MARK_LOCKED));
+    if (MAY_ROTATE && p->ring.is_lone && (t = bz_quick_rotate(p, me, false)) != NULL) {
         bz_count(&p->counters, turns);
-        bz_switch_to(m, t, NULL, me);
+        bz_switch_to_begun(m, me, t, NULL, bz_any_pointer());
         return true;
     }
     t = bz_quick_find(p, &m->rt->idle);
@@ -235,7 +246,7 @@ static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
         return false;
     if (BZ_LIKELY(bz_quick_may_switch(t))) {
         bz_count(&p->counters, turns);
-        bz_switch_to(m, t, hook_turn, me);
+        bz_switch_to(m, me, t, hook_turn, me);
     } else {
         bz_count(&p->counters, yielded);
         leave_for(m, unless_locked(m, bz_entry_resumed(t)), hook_yield, me);
@@ -243,26 +254,49 @@ static BZ_ALWAYS_INLINE bool yield_quickly(struct bz_machine *m)
     return true;
 }
 
+/* A yield by the slow path. Nothing to do for a callback that a loop calls (callout.c), which is no task. */
+static void yield_anyhow(struct bz_machine *m)
+{
+    if (m->current != NULL)
+        bz_yield();
+}
+
+/* The fast path has found no successor. Return true if only a duty was in the way: then try again. False: it has yielded. */
+static BZ_NOINLINE bool yield_slowly(struct bz_machine *m)
+{
+    bz_entry next = 0;
+    if (!bz_may_leave_quickly(m) || !bz_find_duties(m, &next)) {
+        yield_anyhow(m);
+        return false;
+    }
+    if (next == 0)
+        return true;
+    bz_count_here(m, yielded);
+    leave_for(m, unless_locked(m, next), hook_yield, m->current);
+    return false;
+}
+
 static BZ_NOINLINE void yield_unusually(struct bz_machine *m)
 {
     if (!bz_retake_enter_again(&m->taken))
         bz_proc_lost(m);
-    bz_yield();
+    yield_anyhow(m);
 }
 
 void blitz_yield(void)
 {
     struct bz_machine *m = bz_machine_self();
-    if (BZ_UNLIKELY(m == NULL || m->current == NULL))
+    if (BZ_UNLIKELY(m == NULL))
         return; /* a plain thread */
     if (BZ_UNLIKELY(!bz_retake_is_away(&m->taken))) {
-        bz_yield();
+        yield_anyhow(m);
         return;
     }
     if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken)))
         yield_unusually(m);
-    else if (!yield_quickly(m))
-        bz_yield();
+    else
+        while (!yield_quickly(m) && yield_slowly(m))
+            ;
     bz_retake_leave(&bz_machine_self()->taken, BZ_IN_USER); /* on the machine that we are on now */
 }
 
@@ -308,21 +342,24 @@ void bz_resume_from_home(struct bz_machine *m, struct bz_task *t)
 
 /* ---- the loop ---- */
 
+/* Queue a task that did not end. */
 static BZ_ALWAYS_INLINE void set_aside(struct bz_machine *m, struct bz_task *t, enum bz_ran ran)
 {
     if (ran == BZ_RAN_PENDING) {
         bz_count_here(m, parked);
         step_then_place(t, BZ_PARK);
-    } else {
-        bz_count_here(m, yielded);
-        if (BZ_UNLIKELY(m->proc == NULL || m->proc->is_plain)) {
-            hook_yield(t);
-            return;
-        }
-        if (BZ_UNLIKELY(bz_fresh_count(m->proc) > 0))
-            bz_fresh_publish(m); /* they were spawned before: a yield puts t behind them */
-        hook_turn(t);
+        return;
     }
+    struct bz_proc *p = m->proc;
+    if (BZ_UNLIKELY(p == NULL || p->is_plain)) {
+        bz_count_here(m, yielded);
+        hook_yield(t);
+        return;
+    }
+    bz_count(&p->counters, yielded);
+    if (BZ_UNLIKELY(bz_fresh_count(p) > 0))
+        bz_fresh_publish(m); /* they were spawned before: a yield puts t behind them */
+    hook_turn(t);
 }
 
 void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
@@ -332,16 +369,53 @@ void bz_task_set_aside(struct bz_task *t, enum bz_ran ran)
     bz_leave(was);
 }
 
-static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
+/* The common turn of a stackless task: a loop on the only proc of its runtime has run it, and it yields. Enter the
+ * runtime, queue the task, and return the next one. NULL: the caller must enter, and go on from there. */
+static BZ_ALWAYS_INLINE struct bz_task *turn_quickly(struct bz_machine *m, struct bz_task *t)
 {
-    m->current = t;
-    m->runner->parks_left = 1; /* see bz_trim_stack */
-    bz_count_here(m, run);
-    bz_watch_begin(m, t);
-    bz_leave_on(m, BZ_IN_USER);
-    enum bz_ran ran = t->ops->run(t);
+    if (!bz_retake_is_away(&m->taken))
+        return NULL;
+    if (BZ_UNLIKELY(!bz_retake_enter_usual(&m->taken))) {
+        bz_leave_on(m, BZ_IN_USER); /* to enter again, and wait for the taker */
+        return NULL;
+    }
+    struct bz_proc *p = m->proc;
+    if (!bz_deque_is_usual(&m->deque) || !p->ring.is_lone || BZ_UNLIKELY(m->spare == NULL))
+        return NULL;
+    struct bz_task *next = bz_quick_rotate(p, t, true); /* NULL if there are fresh tasks: fresh.c */
+    if (BZ_UNLIKELY(next == NULL))
+        return NULL;
+    if (BZ_LIKELY(next->stack == NULL))
+        bz_count(&p->counters, loops);
+    else
+        bz_count(&p->counters, yielded); /* the caller resumes it, which counts the run */
+    return next;
+}
+
+/* Run a task on this stack. Return the task to run next if it was found in the same step, else 0. */
+static BZ_ALWAYS_INLINE bz_entry call_on(struct bz_machine *m, struct bz_task *t, bool is_loop)
+{
     uint32_t was;
-    m = bz_machine_self();       /* the task may have moved to another machine */
+    enum bz_ran ran;
+    bz_count_here(m, run);
+    for (;;) {
+        m->current = t;
+        m->runner->parks_left = 1; /* see bz_trim_stack */
+        bz_watch_begin(m, t);
+        bz_leave_on(m, BZ_IN_USER);
+        ran = t->ops->run(t);
+        m = bz_machine_self(); /* the task may have moved to another machine */
+        struct bz_task *next =
+            is_loop && MAY_ROTATE && ran == BZ_RAN_AGAIN ? turn_quickly(m, t) : NULL;
+        if (next == NULL)
+            break;
+        if (BZ_UNLIKELY(next->stack != NULL)) {
+            m->current = NULL;
+            return bz_entry_resumed(next);
+        }
+        bz_begin(next);
+        t = next;
+    }
     (void)!bz_enter_on(m, &was); /* with a proc or without */
     if (BZ_UNLIKELY(t->marks & BZ_MARK_LOCKED))
         bz_locked_end(m);
@@ -360,11 +434,12 @@ static BZ_ALWAYS_INLINE void call_on(struct bz_machine *m, struct bz_task *t)
         t->ops->rest(t); /* last: another worker may have t */
     else
         set_aside(m, t, ran);
+    return 0;
 }
 
 static BZ_NOINLINE void call(struct bz_task *t)
 {
-    call_on(bz_machine_self(), t);
+    (void)call_on(bz_machine_self(), t, false);
 }
 
 /* Find the next task for a loop that has run one before, so that nothing was handed to it. */
@@ -385,19 +460,22 @@ static void runner_main(void *arg)
 {
     struct bz_machine *m = bz_machine_self();
     (void)arg;
-    for (bz_entry e = bz_find(m); e != 0; e = find_next(m)) {
+    for (bz_entry e = bz_find(m); e != 0;) {
         struct bz_task *t = bz_entry_task(e);
         m = bz_machine_self(); /* bz_find may have slept, and lost or changed its proc */
         if (BZ_UNLIKELY(bz_entry_is_locked(e))) {
             bz_locked_hand_over(m, e);
-            continue; /* and find that there is no proc */
+            e = find_next(m); /* it finds that there is no proc */
+            continue;
         }
         bz_begin(t);
         if (t->stack != NULL)
             resume(m, t);
         bz_trace(m->rt, start, t->id, t->traits, t->name);
-        call_on(m, t);
+        e = call_on(m, t, true);
         m = bz_machine_self(); /* the task may have moved to another machine */
+        if (e == 0)
+            e = find_next(m);
     }
     m = bz_machine_self();
     struct bz_stack *mine = m->runner;
@@ -462,7 +540,8 @@ static void clear_up(struct bz_machine *m)
     m->spare = NULL;
     bz_stack_cache_fini(&m->stacks);
     bz_jobs_fini(m);
-    bz_store_relaxed(&m->is_stray, 0); /* relaxed: a hint */
+    bz_store_release(&m->is_stray, 0); /* clockwork.c [Q] */
+    bz_store_release(&m->is_going, 0); /* clockwork.c [Q] */
 }
 
 /* On g0 with a proc, for want of a stack: run one task, which comes back here or ends in a loop of its own. */

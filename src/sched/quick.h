@@ -12,21 +12,23 @@
 #define BZ_SCHED_QUICK_H
 
 #include "proc/batch.h"
+#include "proc/fresh.h"
 
 /* With fewer entries in the ring a batch is not worth its cost: take them one by one. */
 enum { BZ_BATCH_FROM = 3 };
 
-/* Prefetch for a lone ring, which has no batch; its oldest entry is about to run. */
+/* Prefetch for a lone ring, which has no batch and whose indices do not wrap; its oldest entry is about to run. */
 static BZ_ALWAYS_INLINE void bz_ring_warm_up(struct bz_runq *q, struct bz_runq_ends is)
 {
-    if (bz_runq_queued(is.head, is.tail) < 2 * BZ_BATCH_FROM)
+    if (is.tail - is.head < 2 * BZ_BATCH_FROM)
         return; /* so few stay in the cache */
     bz_entry second = bz_get(bz_runq_slot(q, is.head + 1));
-    bz_entry third = bz_get(bz_runq_slot(q, is.head + 3));
-    if (bz_entry_tag(third) == BZ_ENTRY_RESUMED)
-        __builtin_prefetch((void *)third);
-    if (bz_entry_tag(second) == BZ_ENTRY_RESUMED && bz_entry_task(second)->stack != NULL) {
-        char *sp = bz_entry_task(second)->stack->ctx.sp;
+    __builtin_prefetch((void *)bz_get(bz_runq_slot(q, is.head + 3))); /* with any tag */
+    if (bz_entry_tag(second) != BZ_ENTRY_RESUMED)
+        return;
+    const struct bz_stack *stack = ((struct bz_task *)second)->stack;
+    if (stack != NULL) {
+        char *sp = stack->ctx.sp;
         __builtin_prefetch(sp);
         __builtin_prefetch(sp + 64);
         __builtin_prefetch(sp + 128);
@@ -84,9 +86,9 @@ static BZ_ALWAYS_INLINE bz_entry bz_quick_next(struct bz_proc *p, bz_entry next)
  */
 static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct bz_idle *idle)
 {
-    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
-    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0))
-        return NULL;
+    if (bz_tick_step(&p->tick))
+        goto none;
+    BZ_ASSERT(bz_fresh_count(p) == 0);         /* fresh.c I3 */
     bz_entry next = bz_load_relaxed(&p->next); /* relaxed: ours to touch */
     bz_entry e;
     if (next != 0) {
@@ -95,10 +97,11 @@ static BZ_ALWAYS_INLINE struct bz_task *bz_quick_find(struct bz_proc *p, struct 
         e = bz_quick_take(p, idle);
         p->next_row = 0; /* harmless if nothing was taken */
     }
-    if (BZ_UNLIKELY(e == 0))
-        return NULL;
-    bz_store_relaxed(&p->tick, tick); /* relaxed: ours; the monitor peeks */
-    return (struct bz_task *)e;       /* a resumed entry has no tag */
+    if (BZ_LIKELY(e != 0))
+        return (struct bz_task *)e; /* a resumed entry has no tag */
+none:
+    bz_tick_step_back(&p->tick);
+    return NULL;
 }
 
 /* True if a machine can switch straight to the task, once it has taken it. */
@@ -110,29 +113,33 @@ static BZ_ALWAYS_INLINE bool bz_quick_may_switch(const struct bz_task *t)
 /*
  * The same for a task that yields on the only proc of a runtime: `me` is queued behind the others in the
  * same step. No other thread takes from such a ring while this one is in the runtime, so `me` may be queued
- * before its stack is left.
- * Returns: a task to switch to; NULL: take the slow path, nothing was done.
+ * before its stack is left. A fiber switches to the task, so that one must have a stack, and be a task that yielded, which
+ * is running in its word. A loop with a spare stack (is_loop) can also call it, and begins it.
+ * Returns: the task; NULL: take the slow path, nothing was done.
  */
-static BZ_ALWAYS_INLINE struct bz_task *bz_quick_rotate(struct bz_proc *p, struct bz_task *me)
+static BZ_ALWAYS_INLINE struct bz_task *bz_quick_rotate(struct bz_proc *p, struct bz_task *me,
+                                                        bool is_loop)
 {
-    uint32_t tick = bz_load_relaxed(&p->tick) + 1; /* relaxed: ours; the monitor peeks */
-    if (BZ_UNLIKELY((int32_t)(tick - p->duty_at) >= 0) ||
-        bz_load_relaxed(&p->next) != 0) /* relaxed: ours to touch */
-        return NULL;
+    if (bz_tick_step(&p->tick) ||
+        BZ_UNLIKELY(!bz_equals_relaxed(&p->next, 0))) /* relaxed: ours to touch */
+        goto none;
+    BZ_ASSERT(bz_fresh_count(p) == 0); /* fresh.c I3 */
     struct bz_runq_ends is = bz_runq_ends_lone(&p->ring);
     bz_entry e = bz_get(bz_runq_slot(&p->ring, is.head));
-    if (BZ_UNLIKELY(is.head == is.tail || bz_entry_tag(e) != BZ_ENTRY_RESUMED))
-        return NULL;
+    if (!bz_runq_may_rotate(is) || BZ_UNLIKELY(bz_entry_tag(e) != BZ_ENTRY_RESUMED))
+        goto none;
     struct bz_task *t = (struct bz_task *)e; /* a resumed entry has no tag */
     BZ_ASSERT(t != NULL);
     BZ_ASSUME(t != NULL); /* the ring is not empty */
-    if (!bz_quick_may_switch(t))
-        return NULL;
+    if (!is_loop && !(bz_quick_may_switch(t) && BZ_LIKELY(bz_word_life(&t->word) == BZ_RUNNING)))
+        goto none;
     bz_runq_rotate_lone(&p->ring, is, bz_entry_resumed(me));
-    bz_store_relaxed(&p->tick, tick); /* relaxed: ours; the monitor peeks */
     p->next_row = 0;
     bz_ring_warm_up(&p->ring, is);
     return t;
+none:
+    bz_tick_step_back(&p->tick);
+    return NULL;
 }
 
 #endif

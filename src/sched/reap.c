@@ -13,6 +13,7 @@
  */
 #include "sched/reap.h"
 
+#include "io/ready.h"
 #include "life/deadlines.h"
 #include "proc/batch.h"
 #include "proc/enter.h"
@@ -30,9 +31,8 @@ void bz_io_wake(struct bz_runtime *rt, struct bz_wake *wake)
 
 /* Queue a task here, behind those that became ready before it. If there are none, it runs next, and no proc is
  * roused for it. Return true if other workers can take it. */
-static bool queue_here(struct bz_machine *m, struct bz_task *t)
+static BZ_ALWAYS_INLINE bool queue_here(struct bz_machine *m, struct bz_proc *p, struct bz_task *t)
 {
-    struct bz_proc *p = m->proc;
     bz_entry e = bz_entry_resumed(t);
     bz_trace_wake(t, 0);
     bz_os_delay(m->rt->os, BZ_OS_AT_PUBLISH);
@@ -46,7 +46,8 @@ static bool queue_here(struct bz_machine *m, struct bz_task *t)
         bz_place_evicted(m, e); /* not behind hogs; it has roused a proc if needed */
         return false;
     }
-    bz_push_here(m, e);
+    if (BZ_UNLIKELY(!bz_runq_try_push(&p->ring, e)))
+        bz_push_full(m, e);
     return true;
 }
 
@@ -65,6 +66,54 @@ static void send_home(struct bz_proc *home, struct bz_task *t)
     bz_place_on(home->rt, home->index, bz_entry_resumed(t));
 }
 
+/* bz_wait_claim for the wait of an operation, by a machine of the fast form: a task's wait of that kind is never `sole`. */
+static BZ_ALWAYS_INLINE bool claim_here(struct bz_wait *w, uint32_t outcome, struct bz_wake *wake)
+{
+    struct bz_task *t = w->task;
+    uint32_t seen = BZ_WAIT_OPEN;
+    BZ_ASSERT(t == NULL || !w->is_sole);
+    if (BZ_UNLIKELY(t == NULL || t->rt != bz_machine_self()->rt))
+        return bz_wait_claim_in_full(w, outcome, wake);
+    if (BZ_UNLIKELY(!bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome))) /* wait.h [A] */
+        return bz_wait_claim_in_full(w, outcome, wake);
+    wake->kind = BZ_WAKE_TASK; /* park.c, I4 */
+    wake->task = t;
+    bz_os_delay(t->rt->os, BZ_OS_AT_CLAIM);
+    return true;
+}
+
+/* Deliver one wake-up on the machine that polled. Return true if other workers can take its task. */
+static BZ_ALWAYS_INLINE bool deliver_one(struct bz_machine *m, struct bz_proc *mine,
+                                         struct bz_wake *wake)
+{
+    if (BZ_LIKELY(wake->kind == BZ_WAKE_TASK)) {
+        BZ_ASSERT(wake->task->rt == m->rt); /* arbiter.c, must_hold */
+        return queue_here(m, mine, wake->task);
+    }
+    if (wake->kind != BZ_WAKE_NONE)
+        bz_io_wake(m->rt, wake);
+    return false;
+}
+
+/* deliver_here for a backend with edges. Nothing is called for an ordinary event. */
+static void deliver_edges(struct bz_machine *m, struct bz_poll *poll, struct bz_reaped *reaped)
+{
+    struct bz_wake wakes[BZ_SIDES];
+    struct bz_files *files = poll->files;
+    struct bz_proc *mine = m->proc;
+    bool is_more = false;
+    while (reaped->at < reaped->count) {
+        wakes[BZ_SIDE_IN].kind = wakes[BZ_SIDE_OUT].kind = BZ_WAKE_NONE;
+        bz_ready_deliver_by(poll, reaped, files, wakes, claim_here);
+        reaped->at++;
+        is_more |= deliver_one(m, mine, &wakes[BZ_SIDE_IN]);
+        if (BZ_UNLIKELY(wakes[BZ_SIDE_OUT].kind != BZ_WAKE_NONE))
+            is_more |= deliver_one(m, mine, &wakes[BZ_SIDE_OUT]);
+    }
+    if (is_more)
+        bz_rouse_for_batch(m);
+}
+
 /* Deliver the whole ready list on the machine that polled it. In the runtime. */
 static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_reaped *reaped)
 {
@@ -79,7 +128,7 @@ static void deliver_here(struct bz_machine *m, struct bz_proc *p, struct bz_reap
             if (is_near && BZ_UNLIKELY(home != NULL))
                 send_home(home, wakes[s].task);
             else if (is_near)
-                is_more |= queue_here(m, wakes[s].task);
+                is_more |= queue_here(m, m->proc, wakes[s].task);
             else
                 bz_io_wake(p->rt, &wakes[s]);
         }
@@ -93,8 +142,12 @@ bool bz_io_deliver(struct bz_proc *p, struct bz_reaped *reaped)
     struct bz_wake wakes[BZ_SIDES];
     bool is_any = reaped->count > 0;
     struct bz_machine *m = is_any ? bz_enter(&was) : NULL;
-    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt))
-        deliver_here(m, p, reaped);
+    if (m != NULL && m->rt == p->rt && !bz_is_plain(m->rt)) {
+        if (BZ_LIKELY(p->poll.ops->has_edges))
+            deliver_edges(m, &p->poll, reaped);
+        else
+            deliver_here(m, p, reaped);
+    }
     while (bz_poll_deliver(&p->poll, reaped, wakes))
         for (int s = 0; s < BZ_SIDES; s++)
             bz_io_wake(p->rt, &wakes[s]);

@@ -17,12 +17,15 @@
  * Then it announces its sleep. If it was the last searcher, it checks all queues once more. If
  * not, the other searchers are responsible for all shared work, and it checks only its private state (idle.c).
  * It sleeps, in its proc's poll (io/poll.h), until its first timer or until it is roused.
+ *
+ * In a runtime with a virtual clock the machine first looks whether it is time to move that clock (clockwork.c).
  */
 #include "life/deadlines.h"
 #include "life/stacks.h"
 #include "proc/enter.h"
 #include "proc/monitor_wake.h"
 #include "proc/place.h"
+#include "proc/retire.h"
 #include "proc/state.h"
 #include "sched/loop.h"
 #include "sched/reap.h"
@@ -131,14 +134,13 @@ bz_entry bz_search(struct bz_machine *m)
     bz_entry e = take_from_others(m);
     if (e != 0 || bz_next_is_set(m->proc))
         return e; /* without a look at the idle set, a line that all procs write */
-    bool is_alone = bz_idle_sleeping(&m->rt->idle) + 1 >= m->rt->proc_count &&
+    bool is_alone = bz_idle_sleeping(&m->rt->idle) + 1 >= bz_procs_active(m->rt) &&
                     !bz_pool_is_working(&m->rt->pool);
     return is_alone ? 0 : spin(m);
 }
 
-static uint64_t sleep_until(struct bz_machine *m, bool wants_stack)
+static uint64_t sleep_until(struct bz_machine *m, uint64_t until, bool wants_stack)
 {
-    uint64_t until = bz_timers_first(m->proc);
     if (!wants_stack)
         return until;
     uint64_t soon = bz_os_now(m->rt->os) + HUNGRY_NS;
@@ -176,6 +178,16 @@ static void count_sleep(struct bz_machine *m)
     m->was_roused = false;
 }
 
+/* The proc was taken. Only we have these events: deliver them all the same. */
+static BZ_NOINLINE bool deliver_without(struct bz_machine *m, struct bz_proc *p)
+{
+    m->is_searching = false;
+    bz_clockwork_moves(&m->rt->clockwork);
+    bz_io_deliver(p, &m->heard);
+    bz_clockwork_moved(&m->rt->clockwork);
+    return false;
+}
+
 /* Others may take the proc from lie_down on: touch nothing of it until we are up again. Lie down
  * only after the announcement: a machine that takes the proc takes back the announcement. False:
  * the proc was taken, and its taker is responsible for the idle set. */
@@ -189,10 +201,16 @@ static bool sleep_with_proc(struct bz_machine *m, uint64_t until)
     bz_trace(m->rt, roused, 0, 0, NULL);
     m->was_roused = bz_poll_was_roused(&p->poll);
     bool is_up = bz_proc_get_up(m);
-    if (!is_up)
-        m->is_searching = false;
-    bz_io_deliver(p, &m->heard); /* with the proc or without: only we have these events */
-    return is_up;
+    if (BZ_UNLIKELY(!is_up))
+        return deliver_without(m, p);
+    bz_io_deliver(p, &m->heard);
+    return true;
+}
+
+/* The first timer, as a time of the system. Return false if there is something to do: do not sleep. */
+static bool ask_clock(struct bz_machine *m, uint64_t *until)
+{
+    return BZ_LIKELY(m->time == m->rt->os) || !m->rt->mains->clock(m, until);
 }
 
 bool bz_go_to_sleep(struct bz_machine *m)
@@ -214,11 +232,15 @@ bool bz_go_to_sleep(struct bz_machine *m)
     bool is_last = bz_idle_announce(&rt->idle, p->index, m->is_searching);
     bool will_search = bz_is_ending(m) || !bz_inbox_is_empty(&p->inbox) || /* inbox.h [A] */
                        (!is_short && bz_is_short(rt)) ||                   /* stacks.c [S] */
+                       bz_proc_is_retired(p) ||                            /* retire.c [R] */
                        (is_last && has_shared_work(m));
     if (!will_search && bz_monitor_is_slow(rt))
         bz_monitor_tell(rt);
     bz_os_delay(rt->os, BZ_OS_AT_SLEEP);
-    if (!will_search && !sleep_with_proc(m, sleep_until(m, wants_stack)))
+    uint64_t first = bz_timers_first(p);
+    if (!will_search && !ask_clock(m, &first))
+        will_search = true;
+    if (!will_search && !sleep_with_proc(m, sleep_until(m, first, wants_stack)))
         return false;
     m->is_searching = bz_idle_stay(&rt->idle, p->index, will_search);
     bz_monitor_woke(m);

@@ -385,7 +385,6 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
     for (unsigned i = 0; i < n; i++)
         look_at(hogs[i], now);
     unsigned stopped = part(hogs, n);
-    sort(hogs + stopped, n - stopped);
     for (unsigned i = stopped; i < n; i++) {
         if (!bz_halt_is_running(&hogs[i]->turn.halt) && n <= allowed)
             bz_turns_go(hogs[i], now); /* there is room for all */
@@ -393,6 +392,7 @@ uint64_t bz_turns_rotate(struct bz_runtime *rt, uint64_t now, struct bz_machine 
             next = sooner(next, insist(hogs[i], now));
         running += bz_halt_is_running(&hogs[i]->turn.halt);
     }
+    sort(hogs + stopped, n - stopped); /* not before: insist() may have given one up for a slice */
     unsigned over = running > allowed ? running - allowed : 0;
     unsigned free = running < allowed ? allowed - running : 0;
     unsigned waiting = stopped > free ? stopped - free : 0;

@@ -1,13 +1,9 @@
 /*
  * coro.c - coroutines for the simulated OS backend: stacks, the switch, and sanitizer support.
  *
- * The switch is getcontext(3) and setcontext(3). They are slow (half a microsecond, most of it
- * system calls for the signal mask), but the simulator stays independent of src/arch. Tests of
- * src/arch run under simulation; if the simulator used the same switch, a bug in the switch would
- * look like a bug in the simulator. They also support shadow stacks and every architecture of the C
- * library. Rejected: swapcontext (AddressSanitizer intercepts it, warns, and clears the shadow of
- * whole stacks at each call, although we annotate every switch). Also OS threads that pass a baton
- * (10 µs a step, and a schedule that the kernel can perturb).
+ * The switch is not that of src/arch, but the C library's or one of our own (spot.h). Tests of src/arch run under
+ * simulation; if the simulator used the same switch, a bug in the switch would look like a bug in the simulator.
+ * Rejected: OS threads that pass a baton (10 µs a step, and a schedule that the kernel can perturb).
  *
  * Each coroutine has its own copy of thread state: the self slot, errno and, in test builds, the
  * list of held locks.
@@ -131,10 +127,13 @@ static void tsan_switch(struct sim_coro *from, struct sim_coro *to, bool orders)
 #if defined(VALGRIND_STACK_REGISTER)
 static unsigned valgrind_new(const char *stack, size_t bytes)
 {
+    (void)stack; /* valgrind does not know every CPU: then its macros are empty */
+    (void)bytes;
     return (unsigned)VALGRIND_STACK_REGISTER(stack, stack + bytes);
 }
 static void valgrind_drop(unsigned id)
 {
+    (void)id; /* likewise */
     VALGRIND_STACK_DEREGISTER(id);
 }
 #else
@@ -165,10 +164,9 @@ static void use_held(struct sim_coro *c, const struct sim_coro *home)
 
 static struct sim_coro *starting_home; /* for the first instruction of a new coroutine, I1 */
 
-/* makecontext passes ints: the pointer comes in two halves. */
-static void coro_main(unsigned high, unsigned low)
+static void coro_main(void *arg)
 {
-    struct sim_coro *c = (struct sim_coro *)((uintptr_t)high << 32 | (uintptr_t)low);
+    struct sim_coro *c = arg;
     asan_arrive(c, starting_home);
     bz_self_set(NULL);
     bz_self_holds_set(0);
@@ -180,15 +178,8 @@ static void coro_main(unsigned high, unsigned low)
 void bz_sim_coro_init(struct sim_coro *c, void *stack, size_t stack_bytes, void (*main)(void *),
                       void *arg)
 {
-    uintptr_t self = (uintptr_t)c;
-
     *c = (struct sim_coro){.main = main, .arg = arg, .stack = stack, .stack_bytes = stack_bytes};
-    getcontext(&c->context);
-    c->context.uc_stack.ss_sp = stack;
-    c->context.uc_stack.ss_size = stack_bytes;
-    c->context.uc_link = NULL;
-    makecontext(&c->context, (void (*)(void))coro_main, 2, (unsigned)(self >> 32),
-                (unsigned)(self & UINT32_MAX));
+    bz_sim_spot_init(&c->spot, stack, stack_bytes, coro_main, c);
     c->own_fiber = tsan_new();
     c->valgrind_id = valgrind_new(stack, stack_bytes);
     c->fiber = c->own_fiber;
@@ -206,20 +197,6 @@ void bz_sim_coro_fini(struct sim_coro *c)
     valgrind_drop(c->valgrind_id);
 }
 
-/* getcontext returns twice: at once, and when the context is resumed. */
-static BZ_NOINLINE void swap(ucontext_t *from, const ucontext_t *to)
-{
-    /* On the stack, so that it survives the switch. lint: allow raw-atomic: one thread */
-    volatile bool is_back = false;
-
-    getcontext(from);
-    if (is_back)
-        return;
-    is_back = true;
-    setcontext(to);
-    BZ_CHECK(false, "setcontext: errno %d", errno);
-}
-
 BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
                                     enum sim_leave leave, struct sim_coro *home)
 {
@@ -230,7 +207,7 @@ BZ_NOINLINE void bz_sim_coro_switch(struct sim_coro *from, struct sim_coro *to,
     starting_home = home;
     asan_leave(from, to, leave);
     tsan_switch(from, to, from == home || to == home);
-    swap(&from->context, &to->context);
+    bz_sim_spot_switch(&from->spot, &to->spot);
     asan_arrive(from, home);
     bz_self_set(from->self);
     bz_self_holds_set(from->holds);

@@ -220,7 +220,7 @@ unsigned bz_disk_close(void)
     unsigned left = 0;
     for (int i = 0; i < BZ_DISK_FDS; i++)
         left += bz_disk.file[i].is_used;
-    bz_fsys = &bz_fsys_linux;
+    bz_fsys = &bz_fsys_system;
     return left;
 }
 

@@ -130,7 +130,7 @@ static size_t some(size_t bytes)
                                                        : bytes;
 }
 
-static int64_t disk_read(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t disk_read(int fd, const blitz_piece *v, int count, int64_t at)
 {
     int err = bz_disk_begin();
     struct bz_disk_file *f = file_of(fd);
@@ -141,12 +141,12 @@ static int64_t disk_read(int fd, const struct iovec *v, int count, int64_t at)
     const struct bz_disk_state *s = &bz_disk.inode[f->inode].now;
     size_t from = at < 0 ? f->at : (size_t)at, done = 0;
     for (int i = 0; i < count && from < s->size; i++) {
-        size_t n = v[i].iov_len < s->size - from ? v[i].iov_len : s->size - from;
+        size_t n = v[i].bytes < s->size - from ? v[i].bytes : s->size - from;
         n = n > 0 ? some(n) : 0;
-        bz_sim_copy(v[i].iov_base, s->bytes + from, n);
+        bz_sim_copy(v[i].data, s->bytes + from, n);
         from += n;
         done += n;
-        if (n < v[i].iov_len)
+        if (n < v[i].bytes)
             break;
     }
     if (at < 0)
@@ -154,32 +154,32 @@ static int64_t disk_read(int fd, const struct iovec *v, int count, int64_t at)
     return (int64_t)done;
 }
 
-static int64_t disk_read_cached(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t disk_read_cached(int fd, const blitz_piece *v, int count, int64_t at)
 {
     return disk_read(fd, v, count, at);
 }
 
-static int64_t write_one(struct bz_disk_file *f, const struct iovec *v, size_t from)
+static int64_t write_one(struct bz_disk_file *f, const blitz_piece *v, size_t from)
 {
     struct bz_disk_inode *in = &bz_disk.inode[f->inode];
-    size_t bytes = some(v->iov_len);
+    size_t bytes = some(v->bytes);
     if (from + bytes > BZ_DISK_BYTES || bz_disk.data_used + bytes > BZ_DISK_LOG_BYTES)
         return -ENOSPC;
     if (from > in->now.size)
         bz_disk_keep_size(&in->now, from);
-    bz_disk_keep_bytes(&in->now, from, v->iov_base, bytes);
+    bz_disk_keep_bytes(&in->now, from, v->data, bytes);
     struct bz_disk_entry *e = bz_disk_log_next();
     e->what = BZ_CHANGE_BYTES;
     e->inode = f->inode;
     e->at = from;
     e->bytes = bytes;
     e->data = bz_disk.data_used;
-    bz_sim_copy(bz_disk.data + bz_disk.data_used, v->iov_base, bytes);
+    bz_sim_copy(bz_disk.data + bz_disk.data_used, v->data, bytes);
     bz_disk.data_used += bytes;
     return (int64_t)bytes;
 }
 
-static int64_t disk_write(int fd, const struct iovec *v, int count, int64_t at)
+static int64_t disk_write(int fd, const blitz_piece *v, int count, int64_t at)
 {
     int err = bz_disk_begin();
     struct bz_disk_file *f = file_of(fd);
@@ -188,11 +188,11 @@ static int64_t disk_write(int fd, const struct iovec *v, int count, int64_t at)
     size_t from = f->appends ? bz_disk.inode[f->inode].now.size : at < 0 ? f->at : (size_t)at;
     int64_t done = 0;
     for (int i = 0; i < count; i++) {
-        int64_t n = v[i].iov_len > 0 ? write_one(f, &v[i], from + (size_t)done) : 0;
+        int64_t n = v[i].bytes > 0 ? write_one(f, &v[i], from + (size_t)done) : 0;
         if (n < 0)
             return done > 0 ? done : n;
         done += n;
-        if ((size_t)n < v[i].iov_len)
+        if ((size_t)n < v[i].bytes)
             break;
     }
     if (at < 0)

@@ -53,10 +53,10 @@ static int fault_wait(const struct bz_os *os, bz_os_word *word, uint32_t expecte
     return f->under->wait(f->under, word, expected, until_ns);
 }
 
-static int fault_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+static void fault_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
     const struct bz_os *under = fault_of(os)->under;
-    return under->wake(under, word, count_max);
+    under->wake(under, word, count_max);
 }
 
 static void fault_relax(const struct bz_os *os, unsigned round)

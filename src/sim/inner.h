@@ -3,24 +3,24 @@
  *
  *   sim.c     the table: each operation is a decision point, then its effect
  *   sched.c   the choice of the next thread, and the virtual clock
- *   coro.c    coroutines: stacks, the switch, sanitizers
+ *   coro.c    coroutines: stacks, sanitizers
+ *   spot.h   the switch of coroutines
  *   report.c  the report of all threads after an error
  */
 #ifndef BZ_SIM_INNER_H
 #define BZ_SIM_INNER_H
 
-#include <ucontext.h>
-
 #include "base/list.h"
 #include "base/rng.h"
 #include "os/held.h"
 #include "os/linux.h"
+#include "sim/spot.h"
 #include "sim/sim.h"
 
 /* ---- coroutines (coro.c) ---------------------------------------------------------------------- */
 
 struct sim_coro {
-    ucontext_t context;
+    struct sim_spot spot;
     void *frame;     /* frame pointer at the switch: a stack walk starts here */
     void *self;      /* its bz_self_get() while it is suspended */
     int holds;       /* its bz_self_holds(), likewise */

@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "io/poll.h"
 #include "sim/sim.h"
 
 enum { CALL_NS_MAX = 500, LINGER_NS_MAX = 20000 };
@@ -141,6 +142,7 @@ struct sim_file *bz_sim_file_new(enum sim_kind kind)
     f->generation = generation;
     f->refs = 1;
     bz_list_init(&f->watchers);
+    bz_list_init(&f->notes);
     bz_list_init(&f->parked);
     k->books.files++;
     return f;
@@ -154,6 +156,8 @@ static void end_by_kind(struct sim_file *f)
         bz_sim_set_end(f);
     else if (f->kind == SIM_RING)
         bz_sim_ring_end(f);
+    else if (f->kind == SIM_QUEUE)
+        bz_sim_queue_end(f);
     else if (f->counter.reader != NULL)
         bz_sim_file_unref(f->counter.reader);
 }
@@ -217,6 +221,7 @@ struct sim_file *bz_sim_file_of(int fd, enum sim_kind kind)
 void bz_sim_fd_drop(int fd)
 {
     struct sim_file *f = bz_sim_file_of(fd, SIM_NO_FILE);
+    bz_sim_queues_forget(fd);
     bz_sim_kernel->fd[fd - SIM_FD_FIRST] = NULL;
     bz_sim_kernel->books.fds--;
     if (f->kind == SIM_RING)
@@ -321,6 +326,14 @@ static struct sim_event *next_due(uint64_t now, uint64_t *first_ns)
     return picked;
 }
 
+/* The first of several that are delayed reports the sides of all. */
+static void late_edge(struct sim_file *f)
+{
+    unsigned sides = f->late_sides;
+    f->late_sides = 0;
+    bz_sim_edge(f, sides);
+}
+
 static void happen(struct sim_event *e)
 {
     struct sim_event now = *e;
@@ -332,7 +345,7 @@ static void happen(struct sim_event *e)
     if (is_of_flight)
         bz_sim_flight_event(&now);
     else if (now.kind == SIM_EDGE)
-        bz_sim_edge(now.file);
+        late_edge(now.file);
     else
         bz_sim_socket_event(&now);
 }
@@ -374,7 +387,6 @@ static void fill_table(void)
                             .sendfile = sim_sendfile};
     bz_sim_sock_calls(&table);
     bz_sim_set_calls(&table);
-    bz_sim_ring_calls(&table);
 }
 
 static int kernel_new(const struct bz_os *os, struct sim_kernel **out)
@@ -428,7 +440,20 @@ int bz_sim_net_begin(const struct bz_os *os, const struct bz_sim_net_config *con
     }
     bz_sim_at_thread_end(ends);
     bz_sys = &table;
+    bz_sys_sets = &bz_sim_sets;
+    bz_sys_rings = &bz_sim_rings;
+    bz_sys_queues = &bz_sim_queues;
+    bz_poll_kqueue = &bz_poll_kqueue_maker;
     return 0;
+}
+
+void bz_sim_net_weather(const struct bz_sim_net_config *config)
+{
+    struct bz_sim_net_config *is = &bz_sim_kernel->config;
+    is->reset_one_in = config->reset_one_in;
+    is->refuse_one_in = config->refuse_one_in;
+    is->stall_one_in = config->stall_one_in;
+    is->stall_ns = config->stall_ns;
 }
 
 struct bz_sim_net_books bz_sim_net_books(void)
@@ -446,7 +471,11 @@ struct bz_sim_net_books bz_sim_net_end(void)
     (void)!bz_os_thread_join(os, &k->wire); /* another object has the slot */
     struct bz_sim_net_books books = k->books;
     bz_sim_at_thread_end(NULL);
-    bz_sys = &bz_sys_linux;
+    bz_sys = &bz_sys_system;
+    bz_sys_sets = &bz_sys_sets_system;
+    bz_sys_rings = &bz_sys_rings_system;
+    bz_sys_queues = NULL;
+    bz_poll_kqueue = NULL;
     bz_sim_kernel = NULL;
     kernel_free(k, os);
     return books;

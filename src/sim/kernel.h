@@ -6,6 +6,7 @@
  *   kernel_sock.c    ... and the calls on them
  *   kernel_set.c     readiness: edges, sets, poll(2), counters and pipes
  *   kernel_ring.c    rings
+ *   kernel_queue.c   queues of kevents
  *
  * Functions in the table of calls set errno; internal functions return a negative errno.
  */
@@ -16,6 +17,9 @@
 #include "base/rng.h"
 #include "sim/network.h"
 #include "io/sys.h"
+#include "io/sys_queues.h"
+#include "io/sys_rings.h"
+#include "io/sys_sets.h"
 #include "io/uring_abi.h"
 
 enum {
@@ -24,6 +28,7 @@ enum {
     SIM_FILES = 384,
     SIM_EVENTS = 1024,
     SIM_ITEMS = 512,
+    SIM_NOTES = 1024,
     SIM_FLIGHTS = 256,
     SIM_RINGS = 16,
     SIM_LINE = 16,  /* maximum length of an accept queue */
@@ -43,6 +48,7 @@ struct sim_queue {
     uint32_t freed; /* acknowledged: room is capacity - (put - freed) */
     uint32_t capacity;
     bool has_end, is_end_here; /* the end was sent; the end has arrived */
+    uint64_t stands_until_ns;  /* nothing arrives before */
     uint8_t data[SIM_BYTES];
 };
 
@@ -90,7 +96,7 @@ struct sim_ring {
 
 /* ---- files ---- */
 
-enum sim_kind { SIM_NO_FILE, SIM_SOCKET, SIM_COUNTER, SIM_SET, SIM_RING };
+enum sim_kind { SIM_NO_FILE, SIM_SOCKET, SIM_COUNTER, SIM_SET, SIM_RING, SIM_QUEUE };
 
 struct sim_file {
     enum sim_kind kind;
@@ -98,7 +104,9 @@ struct sim_file {
     unsigned refs;       /* descriptors, waits, flights, accept queue */
     bool blocks;
     bool arrives, rooms;     /* such an event is already pending */
+    uint8_t late_sides;      /* enum sim_edge of the edges that are delayed */
     struct bz_list watchers; /* struct sim_item.of_file */
+    struct bz_list notes;    /* struct sim_note.of_file */
     struct bz_list parked;   /* struct sim_flight.parked */
     union {
         struct sim_socket socket;
@@ -111,6 +119,10 @@ struct sim_file {
             struct bz_list ready; /* struct sim_item.ready */
         } set;
         struct sim_ring ring;
+        struct {
+            struct bz_list notes;  /* struct sim_note.of_queue */
+            struct bz_list active; /* struct sim_note.active, in the order of their edges */
+        } queue;
     };
 };
 
@@ -120,6 +132,15 @@ struct sim_item {
     struct sim_file *set, *file; /* NULL: not in use */
     int fd;
     struct epoll_event event;
+};
+
+/* A registration in a queue. */
+struct sim_note {
+    struct bz_list of_queue, of_file, active;
+    struct sim_file *queue; /* NULL: not in use */
+    struct sim_file *file;  /* NULL: a user event */
+    struct bz_kevent is;    /* as it was last added */
+    bool is_triggered;
 };
 
 /* ---- pending events ---- */
@@ -159,6 +180,7 @@ struct sim_kernel {
     struct sim_file file[SIM_FILES];
     struct sim_event event[SIM_EVENTS];
     struct sim_item item[SIM_ITEMS];
+    struct sim_note note[SIM_NOTES];
     struct sim_flight flight[SIM_FLIGHTS];
 };
 
@@ -222,12 +244,22 @@ void bz_sim_say_end(struct sim_file *f);
 
 /* Its ready events, as flags of poll(2), which are those of epoll. */
 unsigned bz_sim_mask(struct sim_file *f);
-/* Report an edge, at once or a little later. */
-void bz_sim_edge(struct sim_file *f);
-void bz_sim_edge_soon(struct sim_file *f);
+/* Report an edge of these sides, at once or a little later. Only queues tell the sides apart. */
+enum sim_edge { SIM_EDGE_IN = 1, SIM_EDGE_OUT = 2, SIM_EDGE_BOTH = 3 };
+void bz_sim_edge(struct sim_file *f, unsigned sides);
+void bz_sim_edge_soon(struct sim_file *f, unsigned sides);
+/* All waiters look again. */
+void bz_sim_has_changed(void);
 void bz_sim_set_end(struct sim_file *f);
 /* Remove a file from all sets. */
 void bz_sim_forget(struct sim_file *f);
+
+/* ---- kernel_queue.c ---- */
+
+void bz_sim_queues_edge(struct sim_file *f, unsigned sides);
+void bz_sim_queue_end(struct sim_file *f);
+/* A descriptor is closed. */
+void bz_sim_queues_forget(int fd);
 
 /* ---- kernel_ring.c ---- */
 
@@ -241,6 +273,8 @@ void bz_sim_flights_of(uint32_t thread); /* it has ended */
 /* The calls of each file. */
 void bz_sim_sock_calls(struct bz_sys *out);
 void bz_sim_set_calls(struct bz_sys *out);
-void bz_sim_ring_calls(struct bz_sys *out);
+extern const struct bz_sys_queues bz_sim_queues;
+extern const struct bz_sys_sets bz_sim_sets;
+extern const struct bz_sys_rings bz_sim_rings;
 
 #endif

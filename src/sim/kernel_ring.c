@@ -457,11 +457,10 @@ void bz_sim_ring_end(struct sim_file *f)
     bz_os_slab_release(bz_sim_kernel->os, &f->ring.slab);
 }
 
-void bz_sim_ring_calls(struct bz_sys *out)
-{
-    out->ring_setup = sim_ring_setup;
-    out->ring_enter = sim_ring_enter;
-    out->ring_register = sim_ring_register;
-    out->ring_map = sim_ring_map;
-    out->ring_unmap = sim_ring_unmap;
-}
+const struct bz_sys_rings bz_sim_rings = {
+    .ring_setup = sim_ring_setup,
+    .ring_enter = sim_ring_enter,
+    .ring_register = sim_ring_register,
+    .ring_map = sim_ring_map,
+    .ring_unmap = sim_ring_unmap,
+};

@@ -37,29 +37,32 @@ unsigned bz_sim_mask(struct sim_file *f)
                                     : 0;
 }
 
-static void has_changed(void)
+void bz_sim_has_changed(void)
 {
     bz_fetch_add_relaxed(&bz_sim_kernel->changed, 1); /* relaxed: one simulated thread at a time */
     bz_sim_kernel->owes_wake = true;
 }
 
-void bz_sim_edge(struct sim_file *f)
+void bz_sim_edge(struct sim_file *f, unsigned sides)
 {
     BZ_LIST_FOR_EACH (node, &f->watchers) {
         struct sim_item *i = BZ_CONTAINER_OF(node, struct sim_item, of_file);
         if (!bz_list_is_linked(&i->ready))
             bz_list_push_back(&i->set->set.ready, &i->ready);
     }
+    bz_sim_queues_edge(f, sides);
     bz_sim_flights_edge(f);
-    has_changed();
+    bz_sim_has_changed();
 }
 
-void bz_sim_edge_soon(struct sim_file *f)
+void bz_sim_edge_soon(struct sim_file *f, unsigned sides)
 {
-    if (bz_sim_odd(4))
+    if (bz_sim_odd(4)) {
+        f->late_sides |= (uint8_t)sides;
         bz_sim_send_event(SIM_EDGE, f, NULL, bz_sim_delay());
-    else
-        bz_sim_edge(f);
+    } else {
+        bz_sim_edge(f, sides);
+    }
 }
 
 /* ---- sets ---- */
@@ -110,7 +113,7 @@ static void item_add(struct sim_file *set, struct sim_file *f, int fd,
     bz_list_push_back(&f->watchers, &i->of_file);
     if (bz_sim_mask(f) & (event->events | ALWAYS)) {
         bz_list_push_back(&set->set.ready, &i->ready);
-        has_changed();
+        bz_sim_has_changed();
     }
 }
 
@@ -323,7 +326,7 @@ static ssize_t sim_write(int fd, const void *data, size_t bytes)
         return (ssize_t)bz_sim_outcome(-EINVAL);
     bz_sim_copy(&more, data, sizeof more);
     f->counter.count += more;
-    bz_sim_edge(f);
+    bz_sim_edge(f, SIM_EDGE_IN);
     return (ssize_t)bz_sim_outcome(sizeof more);
 }
 
@@ -334,8 +337,11 @@ void bz_sim_set_calls(struct bz_sys *out)
     out->eventfd = sim_eventfd;
     out->read = sim_read;
     out->write = sim_write;
-    out->epoll_create1 = sim_epoll_create1;
-    out->epoll_ctl = sim_epoll_ctl;
-    out->epoll_wait = sim_epoll_wait;
-    out->epoll_pwait2 = sim_epoll_pwait2;
 }
+
+const struct bz_sys_sets bz_sim_sets = {
+    .epoll_create1 = sim_epoll_create1,
+    .epoll_ctl = sim_epoll_ctl,
+    .epoll_wait = sim_epoll_wait,
+    .epoll_pwait2 = sim_epoll_pwait2,
+};

@@ -103,7 +103,7 @@ static int sim_shutdown(int fd, int how)
         bz_sim_say_end(f);
     if (how != SHUT_WR)
         f->socket.is_deaf = true;
-    bz_sim_edge_soon(f);
+    bz_sim_edge_soon(f, SIM_EDGE_BOTH);
     return (int)bz_sim_outcome(0);
 }
 

@@ -98,13 +98,33 @@ static void reset(struct sim_file *f)
     s->in.has_end = s->in.is_end_here = true;
     s->is_dead = true;
     s->error = ECONNRESET;
-    bz_sim_edge_soon(f);
+    bz_sim_edge_soon(f, SIM_EDGE_BOTH);
+}
+
+/* True if this direction stands; then the arrival comes later. */
+static bool stands(struct sim_file *f)
+{
+    struct sim_kernel *k = bz_sim_kernel;
+    struct sim_queue *q = &f->socket.in;
+    if (k->config.stall_one_in == 0 && q->stands_until_ns == 0)
+        return false;
+    uint64_t now = bz_os_now(k->os);
+    if (q->stands_until_ns <= now && bz_sim_odd(k->config.stall_one_in)) {
+        q->stands_until_ns = now + bz_sim_below((uint32_t)(k->config.stall_ns / 1000)) * 1000u;
+        k->books.stalls++;
+    }
+    if (q->stands_until_ns <= now)
+        return false;
+    bz_sim_send_event(SIM_ARRIVE, f, NULL, q->stands_until_ns - now);
+    return true;
 }
 
 static void arrive(struct sim_file *f)
 {
     struct sim_queue *q = &f->socket.in;
     uint32_t left = q->put - q->here;
+    if (stands(f))
+        return;
     f->arrives = false;
     if (bz_sim_odd(bz_sim_kernel->config.reset_one_in) && f->socket.peer != NULL) {
         bz_sim_send_event(SIM_RESET, f->socket.peer, NULL, bz_sim_delay());
@@ -116,7 +136,7 @@ static void arrive(struct sim_file *f)
     q->is_end_here |= is_whole && q->has_end && !bz_sim_odd(2);
     if (!is_whole || q->is_end_here != q->has_end)
         let_arrive(f);
-    bz_sim_edge_soon(f);
+    bz_sim_edge_soon(f, SIM_EDGE_IN);
 }
 
 static void room(struct sim_file *f)
@@ -127,7 +147,7 @@ static void room(struct sim_file *f)
         s->peer->socket.in.freed = s->peer->socket.in.got;
     if (s->wants_room && is_writable(s)) {
         s->wants_room = false;
-        bz_sim_edge_soon(f);
+        bz_sim_edge_soon(f, SIM_EDGE_OUT);
     }
 }
 
@@ -195,7 +215,7 @@ static int join_line(struct sim_file *f)
     other->socket.resets_at_close = true; /* until it is accepted */
     bz_sim_be_peers(f, other);
     l->socket.line[l->socket.line_count++] = other;
-    bz_sim_edge_soon(l);
+    bz_sim_edge_soon(l, SIM_EDGE_IN);
     return 0;
 }
 
@@ -210,7 +230,7 @@ static void syn(struct sim_file *f)
         f->socket.error = -err;
         f->socket.state = SIM_FRESH;
     }
-    bz_sim_edge_soon(f);
+    bz_sim_edge_soon(f, SIM_EDGE_BOTH);
 }
 
 void bz_sim_name_it(struct sim_socket *s)

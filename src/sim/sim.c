@@ -158,7 +158,7 @@ static struct sim_thread *sleeper_on(struct bz_sim *sim, const bz_os_word *word)
     return picked;
 }
 
-static int sim_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+static void sim_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
     struct bz_sim *sim = sim_of(os);
     struct sim_thread *t;
@@ -170,7 +170,6 @@ static int sim_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max
         t->state = SIM_READY; /* its result is 0 already */
     if (roused > 0)
         bz_sim_step(sim, SIM_EV_WAKE, roused);
-    return (int)roused;
 }
 
 static void sim_relax(const struct bz_os *os, unsigned round)
@@ -509,7 +508,7 @@ static int run(struct bz_sim *sim, struct first *first)
     bz_sim_coro_init_home(&sim->home);
     bz_sim_coro_switch(&sim->home, &sim->current->coro, SIM_COMES_BACK, &sim->home);
     running = NULL;
-    bz_os_process = &bz_os_linux;
+    bz_os_process = &bz_os_system;
     if (sim->end != 0)
         bz_sim_report(sim);
     BZ_LIST_FOR_EACH_SAFE (node, &sim->threads)

@@ -237,7 +237,7 @@ static int copy(struct copying *c)
     int err = copy_file(c);
     if (err != -EOPNOTSUPP)
         return err;
-    c->room = bz_alloc(&bz_allocator_libc, ROOM, 0);
+    c->room = bz_alloc(&bz_allocator_libc, ROOM, 1);
     if (c->room == NULL)
         return -ENOMEM;
     err = copy_bytes(c);

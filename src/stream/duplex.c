@@ -126,7 +126,7 @@ int blitz_duplex_new(size_t bytes, blitz_stream ends[2], blitz_duplex **out)
 {
     if (bytes == 0 || bytes > (SIZE_MAX - sizeof(blitz_duplex)) / 2)
         return -EINVAL;
-    blitz_duplex *d = bz_alloc(&bz_allocator_libc, bytes_for(bytes), 0);
+    blitz_duplex *d = bz_alloc(&bz_allocator_libc, bytes_for(bytes), _Alignof(blitz_duplex));
     if (d == NULL)
         return -ENOMEM;
     blitz_mutex_init(&d->mutex);

@@ -49,6 +49,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proc/opened.h"
 #include "sync/waitq.h"
 
 enum { LOCKED = 1, QUEUED = 2, WOKEN = 4 };
@@ -247,9 +248,8 @@ static BZ_NOINLINE int lock_slowly(struct bz_mutex *m, blitz_deadline until)
     return bz_waitq_acquire(&m->q, m, &locking, id_of_caller(), until);
 }
 
-int blitz_mutex_lock(blitz_mutex *mutex, blitz_deadline until)
+static BZ_ALWAYS_INLINE int lock(struct bz_mutex *m, blitz_deadline until)
 {
-    struct bz_mutex *m = of(mutex);
     bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     if (BZ_SYNC_IS_DULL || BZ_UNLIKELY(!grab_free(m)))
@@ -258,10 +258,30 @@ int blitz_mutex_lock(blitz_mutex *mutex, blitz_deadline until)
     return 0;
 }
 
+/* Tasks whose faults are trapped count what they hold (opened.h): by calls at the very end, so that the other tasks pay for one
+ * test and save no registers. */
+static BZ_NOINLINE int lock_and_count(struct bz_mutex *m, blitz_deadline until)
+{
+    int err = lock(m, until);
+    if (err == 0)
+        bz_opened_begin();
+    return err;
+}
+
+int blitz_mutex_lock(blitz_mutex *mutex, blitz_deadline until)
+{
+    if (bz_opened_is_counted())
+        return lock_and_count(of(mutex), until);
+    return lock(of(mutex), until);
+}
+
 int blitz_mutex_try_lock(blitz_mutex *mutex)
 {
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    return grab(of(mutex)) ? 0 : -EAGAIN;
+    if (!grab(of(mutex)))
+        return -EAGAIN;
+    bz_opened_begin();
+    return 0;
 }
 
 /* Unlock while there are waiters and none is awake. This does not change while the caller holds the mutex. */
@@ -300,9 +320,8 @@ static BZ_NOINLINE void after_unlock(struct bz_mutex *m, uint32_t word)
         bz_waitq_serve(&m->q, m, &locking); /* I4 */
 }
 
-void blitz_mutex_unlock(blitz_mutex *mutex)
+static BZ_ALWAYS_INLINE void unlock(struct bz_mutex *m)
 {
-    struct bz_mutex *m = of(mutex);
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
     uint32_t word = bz_load_relaxed(&m->word); /* relaxed: our own write, and flags */
     BZ_ASSERT((check_owner(m, word), true));
@@ -313,6 +332,20 @@ void blitz_mutex_unlock(blitz_mutex *mutex)
     word = bz_fetch_sub_release(&m->word, LOCKED); /* [L] */
     if (BZ_UNLIKELY(word != LOCKED))               /* one test for all rare cases */
         after_unlock(m, word);
+}
+
+static BZ_NOINLINE void unlock_and_count(struct bz_mutex *m)
+{
+    unlock(m);
+    bz_opened_end();
+}
+
+void blitz_mutex_unlock(blitz_mutex *mutex)
+{
+    if (bz_opened_is_counted())
+        unlock_and_count(of(mutex));
+    else
+        unlock(of(mutex));
 }
 
 /* ---- queries ---- */
@@ -338,6 +371,8 @@ static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker)
     if (bz_sync_future_poll(f, waker) == BLITZ_PENDING)
         return BLITZ_PENDING;
     own(m);
+    if (((blitz_sync_future *)f)->result == 0)
+        bz_opened_begin();
     return BLITZ_READY;
 }
 

@@ -46,6 +46,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proc/opened.h"
 #include "sync/waitq.h"
 
 enum { QUEUED = 1, WRITER = 2, TOLD = 4, READER = 8 };
@@ -169,13 +170,21 @@ static bool rwlock_is_far(const struct bz_request *r)
     return (bz_load_relaxed(&l->word) & (obstacles_of(n->want) | QUEUED)) != 0;
 }
 
+static blitz_poll lock_future_poll(blitz_future *f, const blitz_waker *waker)
+{
+    blitz_poll poll = bz_sync_future_poll(f, waker);
+    if (poll == BLITZ_READY && BZ_CONTAINER_OF(f, blitz_sync_future, future)->result == 0)
+        bz_opened_begin();
+    return poll;
+}
+
 static const struct bz_sync_op_ops reading = {
-    .look = BZ_SYNC_OP_FUTURE("rwlock: read"),
+    .look = BZ_SYNC_OP_FUTURE_BY("rwlock: read", lock_future_poll),
     .request = BZ_SYNC_OP_REQUEST("rwlock: read", rwlock_enter, rwlock_is_far),
     .serve = rwlock_serve,
     .give_back = rwlock_give_back};
 static const struct bz_sync_op_ops writing = {
-    .look = BZ_SYNC_OP_FUTURE("rwlock: write"),
+    .look = BZ_SYNC_OP_FUTURE_BY("rwlock: write", lock_future_poll),
     .request = BZ_SYNC_OP_REQUEST("rwlock: write", rwlock_enter, rwlock_is_far),
     .serve = rwlock_serve,
     .give_back = rwlock_give_back};
@@ -191,16 +200,31 @@ static inline void leave(struct bz_rwlock *l, uint64_t what)
         bz_waitq_serve(&l->q, l, &reading);
 }
 
-void blitz_rwlock_read_unlock(blitz_rwlock *lock)
+/* Tasks whose faults are trapped count what they hold (opened.h): by calls at the very end, so that the other tasks pay for one
+ * test and save no registers. */
+static BZ_NOINLINE void leave_and_count(struct bz_rwlock *l, uint64_t what)
+{
+    leave(l, what);
+    bz_opened_end();
+}
+
+static BZ_ALWAYS_INLINE void unlock(struct bz_rwlock *l, uint64_t what)
 {
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    leave(of(lock), READER);
+    if (bz_opened_is_counted())
+        leave_and_count(l, what);
+    else
+        leave(l, what);
+}
+
+void blitz_rwlock_read_unlock(blitz_rwlock *lock)
+{
+    unlock(of(lock), READER);
 }
 
 void blitz_rwlock_write_unlock(blitz_rwlock *lock)
 {
-    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    leave(of(lock), WRITER);
+    unlock(of(lock), WRITER);
 }
 
 void blitz_rwlock_downgrade(blitz_rwlock *lock)
@@ -243,38 +267,60 @@ static BZ_NOINLINE int lock_slowly(struct bz_rwlock *l, uint64_t want, blitz_dea
     return bz_waitq_acquire(&l->q, l, want == READER ? &reading : &writing, want, until);
 }
 
-int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
+static BZ_ALWAYS_INLINE int lock_as(struct bz_rwlock *l, uint64_t want, blitz_deadline until)
 {
-    struct bz_rwlock *l = of(lock);
     bz_look_up(); /* ask.h */
     bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    if (!BZ_SYNC_IS_DULL) {
+    if (!BZ_SYNC_IS_DULL && want == READER) {
         uint64_t was = bz_fetch_add_acquire(&l->word, READER); /* [R] */
         if (BZ_LIKELY((was & (WRITER | QUEUED)) == 0))
             return 0;
         bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
         leave(l, READER); /* a guest */
     }
-    return lock_slowly(l, READER, until);
+    if (!BZ_SYNC_IS_DULL && want == WRITER && BZ_LIKELY(grab(l, WRITER)))
+        return 0;
+    return lock_slowly(l, want, until);
+}
+
+static BZ_NOINLINE int lock_and_count(struct bz_rwlock *l, uint64_t want, blitz_deadline until)
+{
+    int err = want == READER ? lock_as(l, READER, until) : lock_as(l, WRITER, until);
+    if (err == 0)
+        bz_opened_begin();
+    return err;
+}
+
+int blitz_rwlock_read(blitz_rwlock *lock, blitz_deadline until)
+{
+    if (bz_opened_is_counted())
+        return lock_and_count(of(lock), READER, until);
+    return lock_as(of(lock), READER, until);
 }
 
 int blitz_rwlock_write(blitz_rwlock *lock, blitz_deadline until)
 {
-    bz_look_up(); /* ask.h */
-    bz_os_delay(bz_sync_os(), BZ_OS_AT_PUBLISH);
-    if (!BZ_SYNC_IS_DULL && BZ_LIKELY(grab(of(lock), WRITER)))
-        return 0;
-    return lock_slowly(of(lock), WRITER, until);
+    if (bz_opened_is_counted())
+        return lock_and_count(of(lock), WRITER, until);
+    return lock_as(of(lock), WRITER, until);
+}
+
+static int try_lock(struct bz_rwlock *l, uint64_t want)
+{
+    if (!grab(l, want))
+        return -EAGAIN;
+    bz_opened_begin();
+    return 0;
 }
 
 int blitz_rwlock_try_read(blitz_rwlock *lock)
 {
-    return grab(of(lock), READER) ? 0 : -EAGAIN;
+    return try_lock(of(lock), READER);
 }
 
 int blitz_rwlock_try_write(blitz_rwlock *lock)
 {
-    return grab(of(lock), WRITER) ? 0 : -EAGAIN;
+    return try_lock(of(lock), WRITER);
 }
 
 /* ---- as futures ---- */

@@ -195,10 +195,11 @@ BZ_MUST_USE int bz_waitq_acquire(struct bz_waitq *q, void *owner, const struct b
 
 /* ---- futures ---- */
 
-#define BZ_SYNC_OP_FUTURE(what)                                                              \
-    {                                                                                        \
-        {what, BLITZ_REVOCABLE, bz_sync_future_poll, bz_look_cancel, bz_sync_future_output}, \
-            bz_sync_future_cancel, bz_sync_future_is_far                                     \
+#define BZ_SYNC_OP_FUTURE(what) BZ_SYNC_OP_FUTURE_BY(what, bz_sync_future_poll)
+#define BZ_SYNC_OP_FUTURE_BY(what, poll)                                      \
+    {                                                                         \
+        {what, BLITZ_REVOCABLE, poll, bz_look_cancel, bz_sync_future_output}, \
+            bz_sync_future_cancel, bz_sync_future_is_far                      \
     }
 
 /* Initialize a future that is ready when its node has its grant. */

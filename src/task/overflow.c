@@ -14,7 +14,6 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "os/segv.h"
 
 static struct bz_lock watch_lock = BZ_LOCK_INIT;
 static struct bz_list watched = {&watched, &watched}; /* guarded by watch_lock */
@@ -67,7 +66,7 @@ static size_t explain(const void *address, char *text, size_t room)
         if (!bz_lock_try(&watch_lock))
             continue;
         length = explain_locked(address, text, room);
-        bz_lock_drop(&watch_lock, &bz_os_linux);
+        bz_lock_drop(&watch_lock, &bz_os_system);
         break;
     }
     return length;
@@ -76,23 +75,38 @@ static size_t explain(const void *address, char *text, size_t room)
 int bz_overflow_watch(struct bz_stack_pool *p)
 {
     int err = 0;
-    bz_lock_take(&watch_lock, &bz_os_linux);
+    bz_lock_take(&watch_lock, &bz_os_system);
     if (bz_list_is_linked(&p->watched))
         err = -EALREADY;
     else if (bz_list_is_empty(&watched))
         err = bz_segv_watch(explain);
     if (err == 0)
         bz_list_push_back(&watched, &p->watched);
-    bz_lock_drop(&watch_lock, &bz_os_linux);
+    bz_lock_drop(&watch_lock, &bz_os_system);
     return err;
+}
+
+int bz_overflow_trap(bz_segv_trap_fn *trap)
+{
+    bz_lock_take(&watch_lock, &bz_os_system);
+    int err = bz_segv_trap(trap);
+    bz_lock_drop(&watch_lock, &bz_os_system);
+    return err;
+}
+
+void bz_overflow_untrap(void)
+{
+    bz_lock_take(&watch_lock, &bz_os_system);
+    bz_segv_untrap();
+    bz_lock_drop(&watch_lock, &bz_os_system);
 }
 
 void bz_overflow_unwatch(struct bz_stack_pool *p)
 {
-    bz_lock_take(&watch_lock, &bz_os_linux);
+    bz_lock_take(&watch_lock, &bz_os_system);
     BZ_CHECK(bz_list_is_linked(&p->watched), "pool %p is not watched", (void *)p);
     bz_list_remove(&p->watched);
     if (bz_list_is_empty(&watched))
         bz_segv_unwatch();
-    bz_lock_drop(&watch_lock, &bz_os_linux);
+    bz_lock_drop(&watch_lock, &bz_os_system);
 }

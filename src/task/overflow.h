@@ -11,6 +11,7 @@
 #ifndef BZ_OVERFLOW_H
 #define BZ_OVERFLOW_H
 
+#include "os/segv.h"
 #include "task/stack.h"
 
 /*
@@ -25,6 +26,10 @@ typedef bool bz_overflow_teller(char *text, size_t room);
 
 /* Use `fn` to name stacks without a name from now on. */
 void bz_overflow_tell(bz_overflow_teller *fn);
+
+/* bz_segv_trap() and bz_segv_untrap(), under the lock of the watched pools. */
+BZ_MUST_USE int bz_overflow_trap(bz_segv_trap_fn *trap);
+void bz_overflow_untrap(void);
 
 /* Call before the pool is destroyed. The last call removes our handler. */
 void bz_overflow_unwatch(struct bz_stack_pool *p);

@@ -148,6 +148,7 @@ static struct bz_stack *stack_make(const struct bz_stack_found *found)
     s->class = slab->class;
     s->guard = slab->guard;
     s->low = bz_stack_slab_low(slab, i) + slab->pool->kind[slab->class].guard_bytes;
+    s->claim_low = s->low + slab->pool->claim_bytes;
     s->mark = (uint64_t *)(void *)(bz_stack_slab_low(slab, i + 1) - slab->pool->page);
     s->note = bz_note_stack_made(s->low, bz_stack_bytes(s));
     pattern_plant(s, s->mark, MARK_WORDS);

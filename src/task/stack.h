@@ -41,6 +41,10 @@ enum bz_stack_class {
     BZ_STACK_CLASSES
 };
 
+size_t bz_stack_class_bytes(enum bz_stack_class class);
+/* Return the smallest class of that many bytes; BZ_STACK_CLASSES if there is none. */
+enum bz_stack_class bz_stack_class_for(uint64_t bytes);
+
 enum bz_stack_guards { BZ_STACK_GUARDS_BEST, BZ_STACK_GUARDS_REQUIRED };
 
 enum bz_stack_guard_kind { /* the first two are results of bz_os_slab_guard */
@@ -56,20 +60,23 @@ enum {
 };
 
 struct bz_stack_slab; /* stack_pool.c */
+struct bz_trap;
 
 /* The control block. Only the owner, which took the stack, accesses it. */
 struct bz_stack {
     struct bz_ctx ctx;          /* the context on it; used by the owner */
     char *low;                  /* the lowest usable byte; constant */
+    char *claim_low;            /* above it there is room for a child: claim.c; constant */
     struct bz_stack_slab *slab; /* constant */
     struct bz_link idle;        /* used only while in the pool; guarded by the pool's lock */
     uint8_t class;              /* enum bz_stack_class; constant */
     uint8_t guard;              /* enum bz_stack_guard_kind; constant */
     uint8_t is_wide;            /* was used below its top page: stack.c, depth */
     uint8_t deep_left;          /* shallow uses until its deep pages are freed; 0: it has none */
-    uint8_t parks_left; /* parks until the next bz_stack_trim, which sets it; used by the owner */
-    uint32_t note;      /* Valgrind's id of it */
-    uint64_t *mark;     /* the watermark in use: stack.c, depth */
+    uint8_t parks_left;   /* parks until the next bz_stack_trim, which sets it; used by the owner */
+    uint32_t note;        /* Valgrind's id of it */
+    uint64_t *mark;       /* the watermark in use: stack.c, depth */
+    struct bz_trap *trap; /* where a fault of the code on it lands: actor/trap.c. NULL: nowhere */
     char name[BZ_STACK_NAME_MAX];
 };
 
@@ -85,6 +92,7 @@ struct bz_stack_pool {
     blitz_allocator alloc;
     enum bz_stack_guards guards;
     uint32_t idle_max;
+    size_t claim_bytes; /* the room that a child is promised: claim.c. 0 until its owner sets it */
     size_t page;
     struct bz_lock lock;
     struct bz_list slabs;   /* all of them; guarded by lock */

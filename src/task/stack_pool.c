@@ -52,6 +52,19 @@ static const struct {
     [BZ_STACK_8M] = {(size_t)8 << 20, "blitz stacks 8M"},
 };
 
+size_t bz_stack_class_bytes(enum bz_stack_class class)
+{
+    return class_of[class].bytes;
+}
+
+enum bz_stack_class bz_stack_class_for(uint64_t bytes)
+{
+    int class = 0;
+    while (class < BZ_STACK_CLASSES && bytes > class_of[class].bytes)
+        class ++;
+    return (enum bz_stack_class) class;
+}
+
 static struct bz_stack_slab *slab_of_all(struct bz_list *node)
 {
     return BZ_CONTAINER_OF(node, struct bz_stack_slab, all);
@@ -344,7 +357,7 @@ int bz_stack_pool_init(struct bz_stack_pool *p, const struct bz_stack_config *co
     if ((unsigned)config->guards > BZ_STACK_GUARDS_REQUIRED)
         return -EINVAL;
     memset(p, 0, sizeof *p);
-    p->os = config->os != NULL ? config->os : &bz_os_linux;
+    p->os = config->os != NULL ? config->os : &bz_os_system;
     p->alloc = config->alloc != NULL ? *config->alloc : bz_allocator_libc;
     p->guards = config->guards;
     p->idle_max = config->idle_max != 0 ? config->idle_max : BZ_STACK_IDLE_MAX;

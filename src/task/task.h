@@ -37,6 +37,7 @@ enum bz_task_traits {
     BZ_TASK_STAYS = 1,     /* must not be run by its joiner */
     BZ_TASK_CLASS = 4,     /* starts on a stack of its own class, not of the runtime's */
     BZ_TASK_ANONYMOUS = 2, /* the header of a job, with the id and name of the forking task */
+    BZ_TASK_TRAPS = 8,     /* its faults may end it: proc/opened.h, actor/trap.c */
     BZ_TASK_OWN = 16       /* this bit and those above belong to the creator */
 };
 
@@ -83,7 +84,8 @@ struct bz_task {
     uint8_t traits;            /* enum bz_task_traits; constant */
     uint8_t marks;             /* enum bz_task_marks; the runner's until EXIT, then constant */
     /* Of a stackless task: where its state is; constant. Of a simple fiber: its place in a fresh list, if it is in
-     * one (proc/fresh.c I2); written by the proc that has the list, read by a joiner */
+     * one (proc/fresh.c I2); written by the proc that has the list, read by a joiner. Of a
+     * task that traps faults: what is open in its frames (proc/opened.h) */
     bz_atomic(uint8_t) place;
     uint8_t stack_class; /* if BZ_TASK_CLASS: enum bz_stack_class; constant */
     union {

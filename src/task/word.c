@@ -171,12 +171,6 @@ bool bz_word_cancel(bz_word *w)
     return !(bz_fetch_or_release(w, BZ_WORD_CANCELLED) & BZ_WORD_CANCELLED); /* [C] */
 }
 
-bool bz_word_is_cancelled(bz_word *w)
-{
-    uint64_t word = bz_load_acquire(w); /* [C] */
-    return (word & BZ_WORD_CANCELLED) && !(word & BZ_WORD_SHIELD_MASK);
-}
-
 void bz_word_shield(bz_word *w)
 {
     uint64_t was = bz_fetch_add_relaxed(w, BZ_WORD_SHIELD_ONE); /* relaxed: the task's own field */

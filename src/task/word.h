@@ -133,7 +133,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE enum bz_exit bz_word_exit(bz_word *w, unsign
  * True: no reference is left. False: it is no such task, or other threads refer to it; nothing was done. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_word_exit_alone(bz_word *w)
 {
-    if (bz_load_acquire(w) != BZ_WORD_RUNS_ALONE) /* word.c [T] [R] */
+    if (!bz_equals_acquire(w, BZ_WORD_RUNS_ALONE)) /* word.c [T] [R] */
         return false;
     bz_store_relaxed(w, BZ_COMPLETE | BZ_WORD_STARTED); /* relaxed: word.c [A] */
     return true;
@@ -173,7 +173,11 @@ BZ_MUST_USE bool bz_word_try_ref(bz_word *w);
 BZ_MUST_USE bool bz_word_cancel(bz_word *w);
 
 /* True if a cancel should end the task's current wait. Called by the task itself. */
-bool bz_word_is_cancelled(bz_word *w);
+static BZ_ALWAYS_INLINE bool bz_word_is_cancelled(bz_word *w)
+{
+    uint64_t word = bz_load_acquire(w); /* word.c [C] */
+    return BZ_UNLIKELY(word & BZ_WORD_CANCELLED) && !(word & BZ_WORD_SHIELD_MASK);
+}
 
 /* Enter or leave a shield. Called by the task itself. At most 255 deep; more aborts. */
 void bz_word_shield(bz_word *w);

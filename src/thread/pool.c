@@ -38,7 +38,11 @@
  * Abandoning. A foreign call may never return, and would block a shutdown. Work that allows it can be
  * abandoned: its thread leaves the lists and is detached. The thread and the abandoner decide by one word
  * (fate.h) in the thread's record, which the thread then frees. An abandoned thread touches
- * neither the pool nor its lock; it has copies of the allocator and the os.
+ * neither the pool nor its lock; it has copies of the allocator and the os. Work in the queue would then wait for ever,
+ * so it is refused before (bz_work.refuse). Rejected: starting a thread for each, beyond the limit, at the very end.
+ *
+ * A shutdown waits for the tasks, and then until no work is left. A task's work cannot come after that. Work that plain threads
+ * begin could: so it is refused from the beginning of the shutdown on (is_stopping), under the lock under which the shutdown looks.
  *
  * Rejected:
  *  - a second pool for work: its threads could not become machines, nor machines' threads do
@@ -357,7 +361,7 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
     struct bz_pool_thread *spare = lock_with_spare(pool, true);
     int err = -ESHUTDOWN;
     bz_list_init(&w->in);
-    if (!pool->is_closing) {
+    if (!pool->is_closing && !(pool->is_stopping && w->is_independent)) {
         bz_list_push_back(&pool->pending, &w->in);
         err = serve(pool, &spare);
         if (err != 0 && working(pool) > 0)
@@ -367,6 +371,13 @@ int bz_pool_work(struct bz_pool *pool, struct bz_work *w)
     }
     unlock_with_spare(pool, spare);
     return err;
+}
+
+void bz_pool_stop(struct bz_pool *pool)
+{
+    bz_lock_take(&pool->lock, pool->os);
+    pool->is_stopping = true;
+    bz_lock_drop(&pool->lock, pool->os);
 }
 
 bool bz_pool_withdraw(struct bz_pool *pool, struct bz_work *w)
@@ -539,12 +550,32 @@ static struct bz_pool_thread *take_abandoned(struct bz_pool *pool, bool *is_star
     return NULL;
 }
 
+/* Take work out of the queue that may be refused; NULL: there is none. */
+static struct bz_work *take_refused(struct bz_pool *pool)
+{
+    struct bz_work *w = NULL;
+    bz_lock_take(&pool->lock, pool->os);
+    BZ_LIST_FOR_EACH (node, &pool->pending) {
+        if (BZ_CONTAINER_OF(node, struct bz_work, in)->refuse == NULL)
+            continue;
+        bz_list_remove(node);
+        w = BZ_CONTAINER_OF(node, struct bz_work, in);
+        break;
+    }
+    bz_lock_drop(&pool->lock, pool->os);
+    return w;
+}
+
 unsigned bz_pool_abandon(struct bz_pool *pool)
 {
     unsigned count = 0;
     bool is_starting;
+    struct bz_work *w;
     if (pool->os->thread_detach == NULL)
         return 0;
+    while ((w = take_refused(pool)) !=
+           NULL) /* first, or a thread that ends takes the next one: I3 */
+        w->refuse(w);
     for (unsigned round = 0;; round++) {
         bz_lock_take(&pool->lock, pool->os);
         struct bz_pool_thread *t = take_abandoned(pool, &is_starting);

@@ -33,6 +33,10 @@ struct bz_work {
     /* Set by its creator: bz_pool_abandon() may abandon it. Then `run` calls bz_work_is_wanted()
      * before it touches anything of the pool's owner. */
     bool may_abandon;
+    /* Set by its creator: no task waits for it, so a shutdown refuses it. See bz_pool_stop(). */
+    bool is_independent;
+    /* NULL, or called instead of `run`, without a lock: the pool was abandoned before the work began. */
+    void (*refuse)(struct bz_work *w);
     bz_fate *fate; /* of the thread that runs it: the pool's, written before `run` */
 };
 
@@ -45,6 +49,7 @@ struct bz_pool {
     unsigned reserve;      /* and for so many more */
     struct bz_lock lock;   /* guards the rest */
     bool is_closing;
+    bool is_stopping;            /* independent work is refused */
     unsigned count;              /* threads that have not left */
     unsigned started;            /* threads so far: the number of the last */
     unsigned machines;           /* of these run a machine */
@@ -99,6 +104,9 @@ BZ_MUST_USE int bz_pool_work(struct bz_pool *pool, struct bz_work *w);
  * alive. */
 BZ_MUST_USE bool bz_pool_withdraw(struct bz_pool *pool, struct bz_work *w);
 
+/* Refuse new independent work. A bz_pool_await_quiet() from here on finds all that was not refused. */
+void bz_pool_stop(struct bz_pool *pool);
+
 /*
  * Refuse new work, finish the queued work, and join all threads after they have finished.
  * Suspends: the thread, until then. The caller has told endless work to end. Once.
@@ -114,8 +122,9 @@ BZ_MUST_USE int bz_pool_await_quiet(struct bz_pool *pool, uint64_t until, unsign
 
 /*
  * Abandon running work that allows it (may_abandon): its thread no longer belongs to the pool,
- * and ends by itself when `run` has returned. The caller knows that nothing waits for that work.
- * Returns: how many pieces; 0 also if the system's threads cannot be detached.
+ * and ends by itself when `run` has returned. The caller knows that nothing waits for that work. Refuse queued work that
+ * allows it: no thread would take it from the queue.
+ * Returns: how many pieces were running; 0 also if the system's threads cannot be detached.
  */
 unsigned bz_pool_abandon(struct bz_pool *pool);
 

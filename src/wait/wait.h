@@ -118,7 +118,7 @@ static BZ_ALWAYS_INLINE void bz_wait_enter_child_by(struct bz_task *me, struct b
     bz_store_release(&me->wait, (uintptr_t)child | BZ_WAIT_CHILD); /* [W] */
     bz_wait_order_by(is_plain);
     /* relaxed: [C]; bz_wait_cancel_child() reads it again */
-    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
+    if (BZ_UNLIKELY(bz_test_relaxed(&me->word, BZ_WORD_CANCELLED)))
         bz_wait_cancel_child(me, child);
 }
 
@@ -133,7 +133,7 @@ static BZ_ALWAYS_INLINE void bz_wait_leave_by(struct bz_task *me, bool is_plain)
     bz_store_relaxed(&me->wait, 0); /* relaxed: [L] */
     bz_wait_order_by(is_plain);
     /* relaxed: [L] */
-    if (BZ_UNLIKELY(bz_load_relaxed(&me->word) & BZ_WORD_CANCELLED))
+    if (BZ_UNLIKELY(bz_test_relaxed(&me->word, BZ_WORD_CANCELLED)))
         bz_wait_outlast_cancellers(me);
 }
 
@@ -173,11 +173,15 @@ typedef bool bz_wait_hook(struct bz_wait *w, void *arg);
 
 struct bz_wait {
     struct bz_wait_head head; /* first; constant */
-    bz_os_word arbiter;     /* BZ_WAIT_OPEN, or the outcome; the thread that sets it must resume */
-    bool is_sole;           /* constant: only the waker ends it, no arbiter is needed */
-    bool is_published;      /* task->wait was set; written by the hook, then the waiter */
-    bool is_shared;         /* constant: registered in several places, so wakes may be late */
-    struct bz_task *task;   /* constant: the waiting task; NULL: a plain thread */
+    bz_os_word arbiter;   /* BZ_WAIT_OPEN, or the outcome; the thread that sets it must resume */
+    bool is_sole;         /* constant: only the waker ends it, no arbiter is needed */
+    bool is_published;    /* task->wait was set; written by the hook, then the waiter */
+    bool is_shared;       /* constant: registered in several places, so wakes may be late */
+    bool is_unused;       /* false: the four are set by one store */
+    struct bz_task *task; /* constant: the waiting task; NULL: a plain thread */
+    /* constant: the runtime whose workers may claim it by the fast path. NULL: a thread, a wait without an arbiter, or
+     * a task of the plain form */
+    struct bz_runtime *near_rt;
     const struct bz_os *os; /* constant: the system of the waiting thread */
     const char *what;       /* constant: for dumps */
     blitz_deadline until;   /* constant */
@@ -203,17 +207,25 @@ struct bz_wake bz_wait_timeout(struct bz_timer *timer);
  * plain form. */
 void bz_task_resume(struct bz_task *t);
 
-/* Prepare a wait of the caller: a task, or a plain thread of `os` (NULL). */
+/* The runtime whose workers may claim a wait of that task by the fast path. NULL: none. */
+static BZ_ALWAYS_INLINE struct bz_runtime *bz_wait_near(const struct bz_task *me)
+{
+    return me != NULL && !bz_is_plain(me->rt) ? me->rt : NULL;
+}
+
+/* Prepare a wait of the caller: a task, or a plain thread of `os` (NULL). near_rt: bz_wait_near(me). */
 static BZ_ALWAYS_INLINE void bz_wait_begin_as(struct bz_wait *w, struct bz_task *me,
-                                              const struct bz_os *os, const char *what,
-                                              blitz_deadline until)
+                                              struct bz_runtime *near_rt, const struct bz_os *os,
+                                              const char *what, blitz_deadline until)
 {
     w->head.claim = bz_wait_claim_called;
     bz_atomic_init(&w->arbiter, BZ_WAIT_OPEN);
     w->is_sole = false;
     w->is_published = false;
     w->is_shared = false;
+    w->is_unused = false;
     w->task = me;
+    w->near_rt = near_rt;
     w->os = os;
     w->what = what;
     w->holder = NULL;
@@ -224,7 +236,8 @@ static BZ_ALWAYS_INLINE void bz_wait_begin_as(struct bz_wait *w, struct bz_task 
 static inline void bz_wait_begin(struct bz_wait *w, const struct bz_os *os, const char *what,
                                  blitz_deadline until)
 {
-    bz_wait_begin_as(w, bz_task_self(), os, what, until);
+    struct bz_task *me = bz_task_self();
+    bz_wait_begin_as(w, me, bz_wait_near(me), os, what, until);
 }
 
 /* The same for a wait that only its waker can end. It has no deadline. A cancel goes to the child
@@ -239,7 +252,7 @@ BZ_MUST_USE uint32_t bz_wait_refuse_in_full(struct bz_wait *w);
 BZ_MUST_USE static inline uint32_t bz_wait_refuse(struct bz_wait *w)
 {
     /* relaxed: if this misses a cancel, the publishing of the wait sees it, [C] */
-    bool is_cancelled = w->task == NULL || bz_load_relaxed(&w->task->word) & BZ_WORD_CANCELLED;
+    bool is_cancelled = w->task == NULL || bz_test_relaxed(&w->task->word, BZ_WORD_CANCELLED);
     return BZ_LIKELY(w->until == BLITZ_FOREVER && !is_cancelled) ? (uint32_t)BZ_WAIT_OPEN
                                                                  : bz_wait_refuse_in_full(w);
 }
@@ -265,7 +278,7 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_show_by(struct bz_wait *w, stru
     w->since = bz_age_now(&t->rt->clock);
     bz_store_release(&t->wait, (uintptr_t)w); /* [W] [C] */
     bz_wait_order_by(is_plain);
-    return BZ_LIKELY(!(bz_load_relaxed(&t->word) & BZ_WORD_CANCELLED)); /* relaxed: [C] */
+    return BZ_LIKELY(!bz_test_relaxed(&t->word, BZ_WORD_CANCELLED)); /* relaxed: [C] */
 }
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_publish_by(struct bz_wait *w, bool is_plain)
 {
@@ -300,9 +313,9 @@ bool bz_wait_wake(struct bz_wait *w, uint32_t outcome);
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32_t outcome,
                                                        struct bz_wake *wake)
 {
-    struct bz_task *t = w->task;
     struct bz_machine *m = bz_machine_self();
-    if (BZ_LIKELY(t != NULL && m != NULL && m->rt == t->rt && !w->is_sole && !bz_is_plain(t->rt))) {
+    if (BZ_LIKELY(m != NULL && m->rt == w->near_rt)) {
+        struct bz_task *t = w->task;
         uint32_t seen = BZ_WAIT_OPEN;
         wake->kind = BZ_WAKE_TASK; /* the caller is a worker of its runtime: park.c, I4 */
         wake->task = t;

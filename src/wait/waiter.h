@@ -151,10 +151,12 @@ static inline void bz_wakelist_notify(struct bz_wakelist *list, struct bz_waiter
     bz_wakelist_add(list);
 }
 
+/* A function that claims a wait: wait/wait.h, bz_wait_claim. */
+typedef bool bz_wait_claimer(struct bz_wait *wait, uint32_t outcome, struct bz_wake *wake);
+
 /* Take a blocking waiter off its queue and grant it `result`, with this function to claim its wait. */
 BZ_MUST_USE static BZ_ALWAYS_INLINE bool
-bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake,
-                   bool (*claim)(struct bz_wait *wait, uint32_t outcome, struct bz_wake *wake))
+bz_waiter_grant_by(struct bz_waiter *w, int result, struct bz_wake *wake, bz_wait_claimer *claim)
 {
     bz_list_remove(&w->in);
     w->state = BZ_WAITER_GRANTED;
@@ -180,6 +182,15 @@ BZ_MUST_USE static inline bool bz_waiter_claim(struct bz_waiter *w, int result,
         return bz_waiter_grant_by(w, result, wake, ((struct bz_wait_head *)w->wait)->claim);
     bz_waiter_notify(w, wake);
     return true;
+}
+
+/* The same, with a function to claim a blocking waiter. NULL: the one of its wait. */
+BZ_MUST_USE static BZ_ALWAYS_INLINE bool
+bz_waiter_claim_by(struct bz_waiter *w, int result, struct bz_wake *wake, bz_wait_claimer *claim)
+{
+    if (claim == NULL || BZ_UNLIKELY(w->is_polled))
+        return bz_waiter_claim(w, result, wake);
+    return bz_waiter_grant_by(w, result, wake, claim);
 }
 
 #endif

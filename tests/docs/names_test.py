@@ -19,7 +19,7 @@ NAME = re.compile(r"\b(?:blitz|BLITZ)_[A-Za-z0-9_]*[A-Za-z0-9]\b(?!\*)")
 
 def known():
     """Every name in the public headers, and in the file that reads the environment."""
-    sources = [*(ROOT / "include").rglob("*.h"), ROOT / "src" / "proc" / "config.c"]
+    sources = [*(ROOT / "include").rglob("*.h"), ROOT / "src" / "runtime" / "config.c"]
     return set(NAME.findall("\n".join(p.read_text(encoding="utf-8") for p in sources)))
 
 

@@ -146,7 +146,8 @@ static void start_strangers(void)
     if (t_slowdown() == 1 || pthread_create(&id, NULL, store_tid, &tid) != 0)
         return;
     pthread_join(id, NULL);
-    for (uint64_t until = 0; tgkill(getpid(), tid, 0) == 0 && t_waits(&until, LEAVE_WAIT_MS);)
+    for (uint64_t until = 0;
+         syscall(SYS_tgkill, getpid(), tid, 0) == 0 && t_waits(&until, LEAVE_WAIT_MS);)
         continue;
 }
 

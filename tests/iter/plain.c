@@ -28,6 +28,9 @@ BLITZ_MAP_DEFINE(map, double, BLITZ_EACH(double, x), x *x + 1.0);
 BLITZ_MAP_DEFINE(map_zip, double, BLITZ_ZIP(double, a, double, b), a *b);
 BLITZ_MAP_DEFINE(map_zip3, double, BLITZ_ZIP3(double, a, double, b, double, c), a *b + c);
 BLITZ_MAP_DEFINE(map_chain, double, BLITZ_CHAIN(double, x), x * 2);
+BLITZ_MAP_DEFINE(map_interleave, double, BLITZ_INTERLEAVE(double, x), x * 2);
+BLITZ_MAP_DEFINE(map_rev, double, BLITZ_REV(double, x), x * 2);
+BLITZ_MAP_DEFINE(map_step, double, BLITZ_STEP(double, x, k), x * 2, (size_t, k));
 BLITZ_MAP_DEFINE(map_windows, double, BLITZ_WINDOWS(const double, w, 3), w[0] + w[1] + w[2]);
 BLITZ_MAP_DEFINE(map_chunks, double, BLITZ_CHUNKS(const double, c, k), c[0] + (double)c_n,
                  (size_t, k));
@@ -66,11 +69,12 @@ BLITZ_TRY_REDUCE_DEFINE(try_reduce, long, 0, BLITZ_EACH(const char *, s), v, rea
 #define KEEP(fn) (void (*)(void)) fn
 extern void (*const kept[])(void);
 void (*const kept[])(void) = {
-    KEEP(for_each),    KEEP(map),        KEEP(map_zip),   KEEP(map_zip3),     KEEP(map_chain),
-    KEEP(map_windows), KEEP(map_chunks), KEEP(axpy),      KEEP(scatter),      KEEP(filter),
-    KEEP(filter_map),  KEEP(partition),  KEEP(offsets),   KEEP(flatten),      KEEP(sum),
-    KEEP(sum_int),     KEEP(dot),        KEEP(dot_float), KEEP(count),        KEEP(min),
-    KEEP(max_int),     KEEP(min_by),     KEEP(max_by),    KEEP(min_by_key),   KEEP(max_by_key),
-    KEEP(product),     KEEP(histogram),  KEEP(any),       KEEP(is_sorted),    KEEP(find_any),
-    KEEP(find_first),  KEEP(find_last),  KEEP(position),  KEEP(try_for_each), KEEP(try_reduce),
+    KEEP(for_each),       KEEP(map),        KEEP(map_zip),   KEEP(map_zip3),     KEEP(map_chain),
+    KEEP(map_windows),    KEEP(map_chunks), KEEP(axpy),      KEEP(scatter),      KEEP(filter),
+    KEEP(filter_map),     KEEP(partition),  KEEP(offsets),   KEEP(flatten),      KEEP(sum),
+    KEEP(sum_int),        KEEP(dot),        KEEP(dot_float), KEEP(count),        KEEP(min),
+    KEEP(max_int),        KEEP(min_by),     KEEP(max_by),    KEEP(min_by_key),   KEEP(max_by_key),
+    KEEP(product),        KEEP(histogram),  KEEP(any),       KEEP(is_sorted),    KEEP(find_any),
+    KEEP(find_first),     KEEP(find_last),  KEEP(position),  KEEP(try_for_each), KEEP(try_reduce),
+    KEEP(map_interleave), KEEP(map_rev),    KEEP(map_step),
 };

@@ -4,7 +4,7 @@
  *   covers: src/chan/broadcast.c src/chan/watch.c src/chan/listeners.c
  *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
- *   needs: src/base/list.c
+ *   needs: src/park/closed.c src/base/list.c
  *   defines: BZ_LOCK_SPINS=1
  */
 #include "chan_toy.h"
@@ -109,4 +109,43 @@ MODEL(broadcast, the_last_holder_frees_it_after_all_others)
     m_assert(blitz_broadcast_new(sizeof(int), 1, &b) == 0);
     blitz_broadcast_ref(b);
     m_threads(sends_and_goes, shares_it_and_goes);
+}
+
+/* ---- a sender waits until no receiver is left ---- */
+
+static void waits_for_the_last_receiver(void)
+{
+    m_assert(blitz_broadcast_wait_closed(b, BLITZ_FOREVER) == 0);
+    blitz_broadcast_unref(b);
+}
+
+static void unsubscribes(void)
+{
+    blitz_broadcast_unsubscribe(&rx);
+}
+
+/* closed.c: the sender continues as soon as it is claimed, and may be the last but one to let go. */
+MODEL(broadcast, bug_24_the_last_receiver_that_goes_ends_the_wait_of_the_sender)
+{
+    m_assert(blitz_broadcast_new(sizeof(int), 1, &b) == 0);
+    blitz_broadcast_subscribe(b, &rx);
+    m_threads(waits_for_the_last_receiver, unsubscribes);
+}
+
+static int waited;
+
+static void waits_a_while(void)
+{
+    waited = blitz_broadcast_wait_closed(b, TOY_SOON);
+    blitz_broadcast_unref(b);
+}
+
+MODEL(broadcast, bug_22_a_sender_that_gives_its_wait_up_is_not_touched_again)
+{
+    m_assert(blitz_broadcast_new(sizeof(int), 1, &b) == 0);
+    blitz_broadcast_subscribe(b, &rx);
+    m_threads(waits_a_while, unsubscribes);
+    m_assert(waited == 0 || waited == -ETIMEDOUT);
+    m_sometimes(waited == 0);
+    m_sometimes(waited != 0);
 }

@@ -4,7 +4,7 @@
  *
  *   covers: src/chan/chan_future.c src/chan/select_future.c src/chan/core.c
  *   needs: src/chan/chan_lock.c src/chan/chan_request.c src/chan/calls.c src/chan/select.c
- *   needs: src/chan/chan.c src/chan/values.c src/park/park.c src/park/request.c
+ *   needs: src/park/closed.c src/chan/chan.c src/chan/values.c src/park/park.c src/park/request.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   needs: src/os/lock.c src/os/self.c src/task/word.c src/base/list.c
  *   defines: BZ_LOCK_SPINS=1 BZ_GATE_SPINS=1000000

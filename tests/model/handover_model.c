@@ -97,7 +97,7 @@ static void given(void)
     proc.index = 0;
     proc.poll.ops = &toy_poll;
     bz_atomic_init(&proc.poll.roused, 0);
-    bz_atomic_init(&proc.tick, 0);
+    bz_tick_init(&proc.tick);
     given_machine(&sleeper, 0);
     given_machine(&stray, 1);
     sleeper.proc = &proc;
@@ -334,7 +334,7 @@ MODEL(handover, a_machine_regains_its_old_proc_from_a_sleeper)
     m_threads(comes_back_for_it, monitor_moves_it_to_a_sleeper);
     one_has_it();
     m_sometimes(stray.proc != NULL);
-    m_sometimes(sleeper.proc != NULL && bz_load_relaxed(&proc.tick) == 1); /* regained */
+    m_sometimes(sleeper.proc != NULL && bz_tick_now(&proc.tick) == 1); /* regained */
 }
 
 /* ---- procs without a machine ---- */

@@ -1,14 +1,14 @@
 /*
- * live_model.c - proc/live.c: a runtime that stops against tasks that spawn and end.
+ * live_model.c - task/live.c: a runtime that stops against tasks that spawn and end.
  *
- *   covers: src/proc/live.h src/proc/live.c
+ *   covers: src/task/live.h src/task/live.c
  *
  * Tasks are slots with a plain field that the task writes before it ends; the shutdown reads every
  * field after all tasks have ended. A shutdown that returned too early would find a task that has
  * not ended, or race with it; one without a wake-up would sleep forever. Each test is run with
  * barriers and with fences.
  */
-#include "proc/live.h"
+#include "task/live.h"
 
 #include "model.h"
 #include "model_os.h"

@@ -2,7 +2,7 @@
  * oneshot_model.c - one value, two ends: received with all earlier writes, and freed once by the
  * last end.
  *
- *   covers: src/chan/oneshot.c
+ *   covers: src/chan/oneshot.c src/park/closed.c
  *   needs: src/park/park.c src/park/request.c src/os/lock.c src/os/self.c src/task/word.c
  *   needs: src/wait/arbiter.c src/wait/wake.c src/life/cancel.c
  *   defines: BZ_LOCK_SPINS=1
@@ -174,4 +174,57 @@ MODEL(oneshot, bug_22_a_future_that_is_cancelled_leaves_the_value_where_it_is)
     given();
     m_threads(sends, gives_its_future_up);
     m_assert(sent == 0 && received == 0 && got == 5);
+}
+
+/* ---- the sender waits until the receiver has gone ---- */
+
+static int closed;
+
+static void waits_for_the_end(void)
+{
+    closed = blitz_oneshot_wait_closed(o, BLITZ_FOREVER);
+    sent = blitz_oneshot_send(o, &(int){5});
+}
+
+MODEL(oneshot, bug_24_a_receiver_that_goes_ends_the_wait_of_the_sender)
+{
+    given();
+    m_threads(waits_for_the_end, drops_the_receiver);
+    m_assert(closed == 0 && sent == -EPIPE && dropped == 0);
+}
+
+static void waits_for_the_end_by_polls(void)
+{
+    blitz_closed_future f;
+    blitz_oneshot_wait_closed_future_init(&f, o);
+    toy_await(&f.future);
+    closed = f.result;
+    blitz_oneshot_sender_drop(o);
+}
+
+MODEL(oneshot, bug_24_a_receiver_that_goes_ends_a_polled_wait_of_the_sender)
+{
+    given();
+    m_threads(waits_for_the_end_by_polls, drops_the_receiver);
+    m_assert(closed == 0 && dropped == 0);
+}
+
+/* A wait that is given up, then a send: the value is dropped by the hook, or stays the sender's. */
+static void gives_its_wait_up(void)
+{
+    blitz_closed_future f;
+    blitz_oneshot_wait_closed_future_init(&f, o);
+    if (toy_poll(&f.future) == BLITZ_PENDING)
+        f.future.ops->cancel(&f.future);
+    sent = blitz_oneshot_send(o, &(int){5});
+    m_assert(f.result != 0 || sent == -EPIPE); /* it was told of the end */
+}
+
+MODEL(oneshot, bug_22_a_wait_that_is_given_up_leaves_the_oneshot_as_it_was)
+{
+    given();
+    m_threads(gives_its_wait_up, drops_the_receiver);
+    m_assert(sent == 0 ? dropped == 5 : sent == -EPIPE && dropped == 0);
+    m_sometimes(sent == 0);
+    m_sometimes(sent != 0);
 }

@@ -3,24 +3,24 @@
  * two promises has one winner and loses nothing.
  *
  *   covers: src/future/promise.c src/future/race.c src/future/children.c src/future/children.h
- *   needs: src/os/lock.c src/base/list.c src/wait/readylist.c
- *   defines: BZ_LOCK_SPINS=1
+ *   needs: src/park/request.c src/park/park.c src/os/lock.c src/os/self.c src/task/word.c
+ *   needs: src/wait/arbiter.c src/wait/wake.c src/wait/readylist.c src/life/cancel.c
+ *   defines: BZ_LOCK_SPINS=1 BZ_WAKELIST_MAX=1
  *
- * The waiter is a thread that polls and sleeps on a word which its waker sets: what await.c does,
+ * A waiter is a thread that blocks, or one that polls and sleeps on a word which its waker sets: what await.c does,
  * without a scheduler. None of the three files has an atomic of its own: what is explored is the order
- * of the ends (complete, drop, poll, cancel, leave), and memory that is touched after it was freed.
+ * of the ends (complete, drop, poll, cancel, leave), and memory that is touched after it was freed. A list holds one
+ * wake-up, so that two waiters are woken in two rounds.
  */
-#include "model.h"
+#include "wait_toy.h"
+
+#include <errno.h>
 
 #include "blitz/combine.h"
 #include "blitz/promise.h"
 #include "future/children.h"
-#include "model_os.h"
-#include "os/lock.h"
 #include "park/await.h"
-#include "proc/state.h"
 #include "wait/peek.h"
-#include "wait/waker.h"
 
 /* ---- the environment ---- */
 
@@ -37,12 +37,6 @@ static void watched_free(void *ctx, void *memory, size_t size)
 const blitz_allocator bz_allocator_libc = {watched_alloc, watched_free, NULL};
 static bz_os_word rung;
 static bz_atomic(int) holders;
-
-/* The parent is a plain thread. */
-void *bz_self_get_slow(void)
-{
-    return NULL;
-}
 
 const struct bz_os *bz_os_here(void)
 {
@@ -75,33 +69,6 @@ static void ring_wake(void *data)
 }
 
 static const blitz_waker_ops ring = {ring_clone, ring_wake, ring_wake_by_ref, ring_drop};
-
-blitz_waker blitz_waker_clone(const blitz_waker *w)
-{
-    w->ops->clone(w->data);
-    return *w;
-}
-
-void blitz_waker_wake(blitz_waker *w)
-{
-    blitz_waker taken = *w;
-    *w = (blitz_waker){NULL, NULL};
-    if (taken.ops != NULL)
-        taken.ops->wake(taken.data);
-}
-
-void blitz_waker_drop(blitz_waker *w)
-{
-    if (w->ops != NULL)
-        w->ops->drop(w->data);
-    *w = (blitz_waker){NULL, NULL};
-}
-
-bool bz_waker_is_ours(const blitz_waker *w)
-{
-    (void)w;
-    return true;
-}
 
 const struct bz_os *bz_waker_by(const blitz_waker *w, uint64_t when)
 {
@@ -191,12 +158,49 @@ static void asks_and_leaves(void)
 }
 
 /* The waiter gets it, whichever end comes first and whichever leaves last. */
-MODEL(promise, each_waiter_is_woken_once)
+MODEL(promise, a_blocking_waiter_gets_the_value)
 {
     given_a_promise();
     m_threads(completes, waits);
     m_assert(kept == 1 && given == 1 && freed == 0 && outcome[2] == 0);
     m_assert(bz_load_relaxed(&holders) == 0);
+}
+
+static void polls(void)
+{
+    void *got = NULL;
+    blitz_promise_future f;
+    blitz_promise_await_future_init(&f, promise);
+    outcome[m_self()] = blitz_await(&f.future, BLITZ_FOREVER);
+    got = f.value;
+    given += got == &value;
+    blitz_promise_unref(promise);
+}
+
+MODEL(promise, a_polled_waiter_gets_the_value)
+{
+    given_a_promise();
+    m_threads(completes, polls);
+    m_assert(kept == 1 && given == 1 && freed == 0 && outcome[2] == 0);
+    m_assert(bz_load_relaxed(&holders) == 0);
+}
+
+/* A future waits already. It is woken, also if a blocking party comes before it in the list of wake-ups, or takes the value. */
+MODEL(promise, a_blocking_and_a_polled_waiter_are_both_woken)
+{
+    blitz_promise_future f;
+    blitz_waker w = {&ring, NULL};
+    given_a_promise();
+    m_settings()->spin_tries =
+        0; /* both threads, two rounds each: a lock that waits sleeps at once */
+    blitz_promise_await_future_init(&f, blitz_promise_ref(promise));
+    m_assert(f.future.ops->poll(&f.future, &w) == BLITZ_PENDING);
+    m_threads(completes, waits);
+    m_assert(bz_load_relaxed(&rung) == 1 && outcome[2] == 0);
+    m_assert(f.future.ops->poll(&f.future, &w) == BLITZ_READY && f.result == 0);
+    m_assert(given + (f.value == &value) == 1); /* the one that came first has taken it */
+    m_assert(bz_load_relaxed(&holders) == 0);
+    blitz_promise_unref(promise);
 }
 
 /* bug class 24: the drop of the last completer is not missed. */

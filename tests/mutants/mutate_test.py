@@ -27,6 +27,7 @@ static int toy_add(int a, int b)
         table[sum] = sum;
     return true;
 }
+enum { MODE = 0644 };
 """
 
 
@@ -53,6 +54,7 @@ class Mutate(unittest.TestCase):
     def test_constants_have_neighbours_and_large_ones_multiples(self):
         self.assertEqual(self.changes(3), ["512 -> 128", "512 -> 2048"])
         self.assertEqual(self.changes(4), ["3 -> 2", "3 -> 4"])
+        self.assertEqual(self.changes(18), ["0644 -> 0151", "0644 -> 03220"])
 
     def test_comments_assertions_planted_bugs_and_logs_are_left_alone(self):
         for line in (1, 2, 8, 9, 12):
@@ -69,7 +71,7 @@ class Mutate(unittest.TestCase):
 
     def test_a_change_knows_its_function_and_keeps_its_line(self):
         for m in self.mutants:
-            self.assertEqual(m.function, "toy_add" if m.line > 6 else "")
+            self.assertEqual(m.function, "toy_add" if 6 < m.line < 18 else "")
             self.assertEqual(m.apply(TOY).count("\n"), TOY.count("\n"))
 
     def test_a_sample_does_not_change_when_other_lines_do(self):

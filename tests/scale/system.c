@@ -78,7 +78,7 @@ static int world_wait(const struct bz_os *os, bz_os_word *word, uint32_t expecte
     return err;
 }
 
-static int world_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+static void world_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
     struct thread *me = world_enter();
     uint32_t roused = 0;
@@ -97,7 +97,6 @@ static int world_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_m
     }
     world_spend(me, 0);
     world_leave();
-    return (int)roused;
 }
 
 static void world_relax(const struct bz_os *os, unsigned round)

@@ -282,7 +282,7 @@ void world_run(const struct world_config *config, void (*fn)(const struct bz_os 
     world.current = world_thread_new(first_main, &first, START_PS);
     bz_ctx_switch(&world.home, &world.current->ctx, NULL, NULL);
     world.current = NULL;
-    bz_os_process = &bz_os_linux;
+    bz_os_process = &bz_os_system;
     threads_free();
 }
 

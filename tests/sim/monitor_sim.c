@@ -175,6 +175,44 @@ TEST(monitor, an_idle_runtime_is_not_looked_at)
     sim_on_procs(rest_for_an_hour, &ran, 0, 50, 2, 4);
 }
 
+static int spawn_then_rest(void *arg)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(says_when, arg, NULL, &t), 0); /* raises it */
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    return blitz_sleep(10 * BLITZ_S);
+}
+
+static void watch_it_doze(const struct bz_os *os, void *arg)
+{
+    struct bz_runtime *rt = sim_begin(os, *(unsigned *)arg);
+    moment ran;
+    bz_os_word never;
+    blitz_task *t;
+    int result = -1;
+    bz_atomic_init(&never, 0);
+    CHECK_EQ(
+        blitz_spawn(spawn_then_rest, &ran, &(blitz_spawn_opts){.runtime = (blitz_runtime *)rt}, &t),
+        0);
+    for (uint64_t until = bz_os_now(os) + 5 * BLITZ_S; bz_os_now(os) < until;)
+        (void)bz_os_wait(os, &never, 0, until);                      /* it may end early */
+    CHECK_EQ(bz_load_relaxed(&rt->monitor.state), BZ_MONITOR_DOZES); /* relaxed: one thread runs */
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
+    CHECK_EQ(result, 0);
+    sim_end(rt);
+}
+
+/* It says that it dozes before it looks whether all sleep: a worker that begins just then must know whom to raise. */
+TEST(monitor, it_says_that_it_dozes)
+{
+    for (uint64_t i = 0, n = sim_seeds(20); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        unsigned procs = 2 + (unsigned)(seed % 3);
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, procs);
+        CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, watch_it_doze, &procs, NULL), 0);
+    }
+}
+
 static int burn_alone(void *arg)
 {
     (void)arg;

@@ -107,7 +107,7 @@ static int low_load(void *arg)
 }
 
 /* Every file that has been waited for since the decision is in one poll. */
-TEST(rouse, at_low_load_one_proc_listens_for_all)
+TEST(rouse, bug_49_at_low_load_one_proc_listens_for_all)
 {
 #if defined(BZ_PLAIN)
     t_skip("in the plain form each proc listens for itself");

@@ -372,3 +372,57 @@ TEST(wait, a_deadline_that_comes_with_the_wake_is_one_outcome_and_holds_no_task)
         CHECK_EQ(bz_sim_run(&config, sim_play, &s, NULL), 0);
     }
 }
+
+/* ---- a sleep without a deadline ---- */
+
+struct sleeper {
+    bz_os_word go;
+    int result;
+};
+
+/* Its thread sleeps until the lock of its task is held: a wait of the task would be one of the waits under test. */
+static int sleeps_for_ever(void *arg)
+{
+    struct sleeper *s = arg;
+    while (bz_load_acquire(&s->go) == 0) /* pairs with sleep_under_a_lock */
+        (void)bz_os_wait(bz_machine_self()->rt->os, &s->go, 0, BZ_OS_FOREVER);
+    s->result = blitz_sleep_until(BLITZ_FOREVER);
+    return 0;
+}
+
+static void sleep_under_a_lock(const struct bz_os *os, void *arg)
+{
+    struct bz_runtime *rt = sim_begin(os, *(unsigned *)arg);
+    struct sleeper s = {.result = 1};
+    blitz_task *handle;
+    bz_atomic_init(&s.go, 0);
+    CHECK_EQ(blitz_spawn(sleeps_for_ever, &s, &(blitz_spawn_opts){.runtime = (blitz_runtime *)rt},
+                         &handle),
+             0);
+    struct bz_task *t = (struct bz_task *)handle;
+    bz_lock_take(&t->lock, os);
+    bz_store_release(&s.go, 1); /* pairs with sleeps_for_ever */
+    bz_os_wake(os, &s.go, 1);
+    bz_sim_burn(20 * BLITZ_MS);
+    CHECK_EQ(bz_load_relaxed(&t->wait), (uintptr_t)0); /* relaxed: the simulator runs one thread */
+    bz_lock_drop(&t->lock, os);
+    bz_sim_burn(20 * BLITZ_MS);
+    CHECK_NE(bz_load_relaxed(&t->wait), (uintptr_t)0); /* relaxed: likewise */
+    blitz_task_cancel(handle);
+    CHECK_EQ(blitz_task_join(handle, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(s.result, -ECANCELED);
+    sim_end(rt);
+}
+
+/* The hook uses the frame of the wait after it has published it. A canceller may end the wait at once, but it takes the
+ * task's lock, and so waits for the hook. Without a primitive and a timer there is no other lock. */
+TEST(wait, a_sleep_without_a_deadline_is_published_under_the_lock_of_its_task)
+{
+    for (uint64_t i = 0, n = sim_seeds(100); i < n; i++) {
+        uint64_t seed = sim_next_seed();
+        unsigned procs = 1 + (unsigned)(seed % 3);
+        struct bz_sim_config config = {.seed = seed, .has_no_barrier = i % 2};
+        t_watch("simulation seed 0x%llx, %u procs", (unsigned long long)seed, procs);
+        CHECK_EQ(bz_sim_run(&config, sleep_under_a_lock, &procs, NULL), 0);
+    }
+}

@@ -14,7 +14,7 @@ TEST(combine, bug_21_random_programs_on_real_threads)
     for (uint64_t i = 0; i < n; i++) {
         uint64_t seed = t_random();
         t_watch("seed 0x%llx, %u procs", (unsigned long long)seed, procs[i % 3]);
-        combine_play(&bz_os_linux, seed, procs[i % 3]);
+        combine_play(&bz_os_system, seed, procs[i % 3]);
     }
     t_note("%llu programs", (unsigned long long)n);
 }
@@ -57,13 +57,13 @@ static int one_promise(void *arg)
     for (int i = 0; i < WAITERS; i++)
         CHECK_EQ(blitz_spawn(waits, i % 2 ? &promise : NULL, NULL, &t[i]), 0);
     for (int i = 0; i < RIVALS; i++)
-        CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread[i], NULL, rival, blitz_completer_ref(c)),
+        CHECK_EQ(bz_os_thread_start(&bz_os_system, &thread[i], NULL, rival, blitz_completer_ref(c)),
                  0);
     blitz_completer_unref(c);
     for (int i = 0; i < WAITERS; i++)
         CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < RIVALS; i++)
-        CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread[i]), 0);
+        CHECK_EQ(bz_os_thread_join(&bz_os_system, &thread[i]), 0);
     CHECK_EQ(bz_load_relaxed(&kept), 1);
     CHECK_EQ(bz_load_relaxed(&given), 1);
     blitz_promise_unref(promise);
@@ -107,14 +107,14 @@ static int one_scope(uint64_t deadline_ns)
     CHECK_EQ(blitz_token_new(NULL, &token), 0);
     CHECK_EQ(blitz_scope_open(&s, &(blitz_scope_opts){.token = token}, blitz_after(deadline_ns)),
              0);
-    CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread, NULL, cancels, NULL), 0);
+    CHECK_EQ(bz_os_thread_start(&bz_os_system, &thread, NULL, cancels, NULL), 0);
     for (int i = 0; i < 20; i++) {
         int err = blitz_scope_spawn(&s, short_work, NULL, NULL);
         CHECK(err == 0 || err == -ECANCELED);
     }
     int err = blitz_scope_close(&s);
     CHECK(err == 0 || err == -ETIMEDOUT || err == -ECANCELED);
-    CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread), 0);
+    CHECK_EQ(bz_os_thread_join(&bz_os_system, &thread), 0);
     blitz_token_unref(token);
     return 0;
 }

@@ -42,7 +42,7 @@ static struct worker workers[WORKERS];
 static struct bz_stack_pool pool;
 static struct fiber fibers[FIBERS_MAX];
 static bz_atomic(int) alive;
-static const struct bz_os *const os = &bz_os_linux;
+static const struct bz_os *const os = &bz_os_system;
 
 static void queue_push(struct worker *w, struct fiber *f)
 {

@@ -20,7 +20,7 @@ TEST_LIMIT(inject, bug_41_50_52_54_waiters_of_every_form_share_one_object, 1800)
         t_watch("seed 0x%llx, %u procs, %s, %u waiters", (unsigned long long)seed,
                 procs[i % BZ_ARRAY_LEN(procs)], plan.kind->name, plan.waiters);
         bz_store_relaxed(&poked, 0); /* relaxed: no thread runs */
-        inj_play(&bz_os_linux, &plan, procs[i % BZ_ARRAY_LEN(procs)], &poked, true);
+        inj_play(&bz_os_system, &plan, procs[i % BZ_ARRAY_LEN(procs)], &poked, true);
     }
     t_note("%llu rounds with each of 4 numbers of procs", (unsigned long long)n);
 }

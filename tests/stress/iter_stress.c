@@ -27,7 +27,7 @@ static void visit_with_delays(uint64_t rounds, unsigned one_in, unsigned ns_max)
         uint64_t seed = t_random();
         struct bz_fault_plan plan = {.delay_one_in = one_in, .delay_ns_max = ns_max, .seed = seed};
         struct bz_fault fault;
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         zoo_fill(z, (size_t)t_random_below(ROOM + 1));
         z->opts = (blitz_par_opts){.grain = (size_t)t_random_below(100)};
         z->opts.chunk_max = 1 + (size_t)t_random_below(2000);

@@ -10,7 +10,7 @@ TEST_LIMIT(join_set, random_programs_on_real_threads, 300)
         uint64_t seed = t_random();
         unsigned procs = 1 + (unsigned)(seed % 4);
         t_watch("seed 0x%llx, %u procs", (unsigned long long)seed, procs);
-        set_play(&bz_os_linux, seed, procs);
+        set_play(&bz_os_system, seed, procs);
     }
     t_note("%llu programs", (unsigned long long)n);
 }

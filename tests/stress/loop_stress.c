@@ -49,7 +49,7 @@ TEST(loop, twins_on_threads_that_are_held_up)
         struct bz_fault fault;
         int err;
         t_watch("seed 0x%llx, %u procs", (unsigned long long)seed, procs);
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         run_on(&fault, procs, twins, &h, &err);
         CHECK_EQ(err, 0);
     }
@@ -109,7 +109,7 @@ TEST(loop, each_allocation_that_fails)
         struct bz_fault fault;
         int err;
         t_watch("allocation %llu fails", (unsigned long long)nth);
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         run_on(&fault, 3, fed_little, NULL, &err);
         struct bz_fault_books left = bz_fault_books(&fault);
         CHECK_EQ(left.blocks, 0);

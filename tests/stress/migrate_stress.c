@@ -104,7 +104,7 @@ static void check_library(struct fiber *f, char **block, uint64_t hop)
 
 static void hop(struct fiber *f)
 {
-    t_event_init(&f->event, &bz_os_linux);
+    t_event_init(&f->event, &bz_os_system);
     bz_store_release(&f->is_waiting, 1); /* pairs with the kicker's xchg */
     t_event_await(&f->event);
 }
@@ -149,7 +149,8 @@ static void kick(void *arg, int index)
     }
 }
 
-static void wander_on(unsigned procs, uint64_t hops)
+/* Returns how often a fiber was on another thread after a hop. */
+static uint64_t wander_once(unsigned procs, uint64_t hops)
 {
     blitz_runtime *rt;
     blitz_task *t[FIBERS];
@@ -174,8 +175,15 @@ static void wander_on(unsigned procs, uint64_t hops)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     t_note("%u procs: %llu migrations; a kept address of errno was wrong %llu times", procs,
            (unsigned long long)migrated, (unsigned long long)stale);
-    if (procs > 1)
-        CHECK_GT(migrated, 0u);
+    return migrated;
+}
+
+/* Whether fibers migrate is up to the scheduler, which keeps few on one proc: go on until some have. The time limit of the case
+ * ends a runtime in which none ever does. */
+static void wander_on(unsigned procs, uint64_t hops)
+{
+    while (wander_once(procs, hops) == 0)
+        ;
 }
 
 TEST(migrate, bug_31_a_fiber_of_the_runtime_knows_its_thread_after_every_migration)

@@ -400,7 +400,7 @@ enum { IDLE_MAX = 600 };
 /* The other end: a descriptor and nothing else. */
 static int plain_client(void)
 {
-    struct sockaddr_storage s;
+    struct bz_sockname s;
     int bytes = bz_sockaddr_of(&listening, &s);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_GE(fd, 0);

@@ -187,7 +187,7 @@ TEST(par, bug_27_a_lock_held_across_a_join_is_not_entered_beneath_it)
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++)
         for (uint64_t n = t_scaled(40); n > 0; n--) {
             t_watch("%u procs", procs[i]);
-            t_mutex_init(&mutex, &bz_os_linux);
+            t_mutex_init(&mutex, &bz_os_system);
             bz_store_relaxed(&rounds, 0);
             void *must_be_stolen = procs[i] > 1 ? &mutex : NULL;
             CHECK_EQ(

@@ -9,9 +9,9 @@
 
 static void program_burn(uint64_t ns)
 {
-    uint64_t until = bz_os_now(&bz_os_linux) + ns;
-    while (bz_os_now(&bz_os_linux) < until)
-        bz_os_relax(&bz_os_linux, 0);
+    uint64_t until = bz_os_now(&bz_os_system) + ns;
+    while (bz_os_now(&bz_os_system) < until)
+        bz_os_relax(&bz_os_system, 0);
 }
 
 static void run_program(uint64_t seed, unsigned one_in, unsigned ns_max)
@@ -22,7 +22,7 @@ static void run_program(uint64_t seed, unsigned one_in, unsigned ns_max)
     struct bz_fault fault;
     t_watch("program 0x%llx, %u procs, %d outsiders", (unsigned long long)seed, p.procs,
             p.outsiders);
-    bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+    bz_fault_init(&fault, &bz_os_system, NULL, &plan);
     play_program(&fault.os, &p);
 }
 

@@ -159,7 +159,7 @@ static void play(uint64_t round, unsigned procs)
             (unsigned long long)round, procs, (unsigned long long)plan.nth,
             plan.kind < BZ_FAULT_KINDS ? bz_fault_name(plan.kind) : "any", is_big ? "big" : "usual",
             config.io);
-    bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+    bz_fault_init(&fault, &bz_os_system, NULL, &plan);
     int err = bz_runtime_new(&fault.os, &config, &rt);
     CHECK(err == 0 || is_scarce(err) || err == -EIO);
     if (err != 0)

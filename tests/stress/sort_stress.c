@@ -30,7 +30,7 @@ static void on_procs(unsigned procs, int (*fn)(void *), void *arg)
     struct bz_fault fault;
     struct bz_runtime *rt;
     t_watch("%u procs", procs);
-    bz_fault_init(&fault, &bz_os_linux, NULL, &delays);
+    bz_fault_init(&fault, &bz_os_system, NULL, &delays);
     CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_runtime_opts){.procs = procs}, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, fn, arg), 0);
     CHECK_EQ(blitz_runtime_shutdown((blitz_runtime *)rt, BLITZ_FOREVER), 0);

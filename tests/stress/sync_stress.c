@@ -168,12 +168,12 @@ TEST(sync, bug_26_threads_that_wake_each_other_lose_no_wake)
     struct bz_os_thread thread;
     blitz_semaphore_init(&ping, 0);
     blitz_semaphore_init(&pong, 0);
-    CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread, NULL, answers, &rounds), 0);
+    CHECK_EQ(bz_os_thread_start(&bz_os_system, &thread, NULL, answers, &rounds), 0);
     for (uint64_t i = 0; i < rounds; i++) {
         CHECK_EQ(blitz_semaphore_release(&ping, 1), 0);
         CHECK_EQ(
             blitz_semaphore_acquire(&pong, 1, i % 2 ? BLITZ_FOREVER : blitz_after(BLITZ_S * 60)),
             0);
     }
-    CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread), 0);
+    CHECK_EQ(bz_os_thread_join(&bz_os_system, &thread), 0);
 }

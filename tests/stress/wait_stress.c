@@ -70,13 +70,13 @@ static int round_of_takers(void *arg)
         CHECK_EQ(blitz_spawn(takes_a_few, (void *)(uintptr_t)bz_rng_next(rng), NULL, &taker[i]), 0);
     for (int i = 0; i < PUTTERS; i++)
         CHECK_EQ(blitz_spawn(puts_some, (void *)(intptr_t)100, NULL, &putter[i]), 0);
-    CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread, NULL, thread_puts, (void *)(intptr_t)100),
+    CHECK_EQ(bz_os_thread_start(&bz_os_system, &thread, NULL, thread_puts, (void *)(intptr_t)100),
              0);
     blitz_yield();
     cancel_and_join(taker, rng);
     for (int i = 0; i < PUTTERS; i++)
         CHECK_EQ(blitz_task_join(putter[i], NULL, BLITZ_FOREVER), 0);
-    CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread), 0);
+    CHECK_EQ(bz_os_thread_join(&bz_os_system, &thread), 0);
     return 0;
 }
 
@@ -86,7 +86,7 @@ TEST(wait, bug_22_nothing_is_lost_between_wakes_deadlines_and_cancels)
     uint64_t all = 0;
     bz_rng_init(&rng, t_random());
     for (int i = 0, n = (int)t_scaled(ROUNDS); i < n; i++) {
-        box_init(&box, &bz_os_linux);
+        box_init(&box, &bz_os_system);
         bz_store_relaxed(&taken, 0);
         bz_store_relaxed(&put, 0);
         blitz_runtime_opts config = {.procs = 1 + (unsigned)bz_rng_below(&rng, 4)};

@@ -9,8 +9,6 @@
 #ifndef T_DENY_H
 #define T_DENY_H
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "support/seccomp.h"
 
 /* A leak check needs system calls of its own; after a filter is in place there is none. */
 static bool t_has_denied;

@@ -29,7 +29,7 @@ struct t_faults {
     t_fault_scenario scenario;
     void *arg;
     unsigned tolerates;        /* T_FAULT(...) | ... */
-    const struct bz_os *under; /* NULL: bz_os_linux */
+    const struct bz_os *under; /* NULL: bz_os_system */
     unsigned sim_seeds;        /* 0: on `under` itself */
     /* Results of the whole, for the caller to check. */
     uint64_t runs;
@@ -91,7 +91,7 @@ static inline bool t_faults_nth(struct t_faults *all, uint64_t nth, bool *out_fa
         if (all->sim_seeds > 0)
             err = t_sim(seed, t_faults_run_on, &run);
         else
-            t_faults_run_on(all->under != NULL ? all->under : &bz_os_linux, &run);
+            t_faults_run_on(all->under != NULL ? all->under : &bz_os_system, &run);
         all->runs++;
         if (err != 0) {
             snprintf(all->verdict, sizeof all->verdict, "call %llu failing, seed 0x%llx: %d\n%s",

@@ -78,6 +78,7 @@ struct inj_waiter {
         blitz_token_future token;
         blitz_broadcast_future broadcast;
         blitz_watch_future watch;
+        blitz_closed_future closed;
         blitz_join_future join;
     } f;
     union {
@@ -131,6 +132,8 @@ struct inj_play {
     blitz_token *token;
     blitz_broadcast *broadcast;
     blitz_watch *watch;
+    blitz_chan *chan;
+    blitz_oneshot *oneshot;
     blitz_task *child;
 };
 
@@ -635,6 +638,83 @@ static inline void inj_watch_close(struct inj_play *p)
     blitz_watch_unref(p->watch);
 }
 
+/* ---- senders that wait until no receiver is left ---- */
+
+static inline void inj_chan_end_open(struct inj_play *p)
+{
+    CHECK_EQ(blitz_chan_new(sizeof(int), 1, NULL, &p->chan), 0);
+}
+
+static inline int inj_chan_end_call(struct inj_play *p, struct inj_waiter *w)
+{
+    return blitz_chan_wait_closed(p->chan, w->until);
+}
+
+static inline blitz_future *inj_chan_end_make(struct inj_play *p, struct inj_waiter *w)
+{
+    blitz_chan_wait_closed_future_init(&w->f.closed, p->chan);
+    return &w->f.closed.future;
+}
+
+static inline void inj_chan_end_fire(struct inj_play *p)
+{
+    blitz_chan_close(p->chan);
+}
+
+static inline void inj_chan_end_close(struct inj_play *p)
+{
+    blitz_chan_unref(p->chan);
+}
+
+/* The end of the receiver is freed while the waiters return. */
+static inline void inj_oneshot_end_open(struct inj_play *p)
+{
+    CHECK_EQ(blitz_oneshot_new(sizeof(int), NULL, &p->oneshot), 0);
+}
+
+static inline int inj_oneshot_end_call(struct inj_play *p, struct inj_waiter *w)
+{
+    return blitz_oneshot_wait_closed(p->oneshot, w->until);
+}
+
+static inline blitz_future *inj_oneshot_end_make(struct inj_play *p, struct inj_waiter *w)
+{
+    blitz_oneshot_wait_closed_future_init(&w->f.closed, p->oneshot);
+    return &w->f.closed.future;
+}
+
+static inline void inj_oneshot_end_fire(struct inj_play *p)
+{
+    blitz_oneshot_receiver_drop(p->oneshot);
+}
+
+static inline void inj_oneshot_end_close(struct inj_play *p)
+{
+    CHECK_EQ(blitz_oneshot_send(p->oneshot, &(int){1}), -EPIPE);
+}
+
+static inline void inj_last_receiver_open(struct inj_play *p)
+{
+    CHECK_EQ(blitz_watch_new(sizeof(int), &(int){0}, &p->watch), 0);
+    blitz_watch_receiver_add(p->watch);
+}
+
+static inline int inj_last_receiver_call(struct inj_play *p, struct inj_waiter *w)
+{
+    return blitz_watch_wait_closed(p->watch, w->until);
+}
+
+static inline blitz_future *inj_last_receiver_make(struct inj_play *p, struct inj_waiter *w)
+{
+    blitz_watch_wait_closed_future_init(&w->f.closed, p->watch);
+    return &w->f.closed.future;
+}
+
+static inline void inj_last_receiver_fire(struct inj_play *p)
+{
+    blitz_watch_receiver_drop(p->watch);
+}
+
 /* ---- the table ---- */
 
 static const struct inj_kind inj_kinds[] = {
@@ -666,6 +746,12 @@ static const struct inj_kind inj_kinds[] = {
      inj_broadcast_fire, NULL, NULL, INJ_WAITERS, true},
     {"watch", inj_watch_open, inj_watch_close, inj_watch_call, inj_watch_make, inj_watch_fire, NULL,
      NULL, INJ_WAITERS, true},
+    {"end of a channel", inj_chan_end_open, inj_chan_end_close, inj_chan_end_call,
+     inj_chan_end_make, inj_chan_end_fire, NULL, NULL, INJ_WAITERS, true},
+    {"end of a oneshot", inj_oneshot_end_open, inj_oneshot_end_close, inj_oneshot_end_call,
+     inj_oneshot_end_make, inj_oneshot_end_fire, NULL, NULL, INJ_WAITERS, true},
+    {"last receiver", inj_last_receiver_open, inj_watch_close, inj_last_receiver_call,
+     inj_last_receiver_make, inj_last_receiver_fire, NULL, NULL, INJ_WAITERS, true},
     {"timer", inj_timer_open, NULL, NULL, inj_timer_make, inj_timer_fire, NULL, NULL, 1, false},
     {"scope", inj_ends_open, NULL, inj_scope_call, inj_scope_make, inj_ends_fire, NULL, NULL, 1,
      false},

@@ -114,6 +114,85 @@ BLITZ_MAP_DEFINE(zoo_map_chunks, int, BLITZ_CHUNKS(const int, c, k), c[0] + c[c_
 BLITZ_MAP_DEFINE(zoo_map_windows, int, BLITZ_WINDOWS(const int, w, k), w[0] - w[k - 1],
                  (size_t, k));
 
+BLITZ_MAP_DEFINE(zoo_map_rev, int, BLITZ_REV(int, x), zoo_twice(x) + (int)(i % 3));
+BLITZ_MAP_DEFINE(zoo_map_step, int, BLITZ_STEP(int, x, k), x + (int)(i % 5), (size_t, k));
+BLITZ_MAP_DEFINE(zoo_map_interleave, int, BLITZ_INTERLEAVE(int, x), x + (int)(i % 5));
+BLITZ_FILTER_DEFINE(zoo_filter_rev, BLITZ_REV(int, x), x % 3 == 0);
+BLITZ_FILTER_DEFINE(zoo_filter_step, BLITZ_STEP(int, x, k), x % 3 == 0, (size_t, k));
+BLITZ_PARTITION_DEFINE(zoo_partition_interleave, BLITZ_INTERLEAVE(int, x), x % 3 == 0);
+BLITZ_SUM_DEFINE(zoo_sum_step, double, BLITZ_STEP(double, x, k), x, (size_t, k));
+BLITZ_FIND_FIRST_DEFINE(zoo_find_first_rev, BLITZ_REV(int, x), x == limit, (int, limit));
+BLITZ_FIND_LAST_DEFINE(zoo_find_last_interleave, BLITZ_INTERLEAVE(int, x), x == limit,
+                       (int, limit));
+
+/* z->want: the two parts of a, in turn, then the rest of the longer one. */
+static inline void zoo_interleave(struct zoo *z)
+{
+    size_t first = 0, second = z->cut;
+    for (size_t i = 0; i < z->n; i++) {
+        bool is_first = second == z->n || (first < z->cut && i % 2 == 0);
+        z->want[i] = is_first ? z->a[first++] : z->a[second++];
+    }
+}
+
+static inline void zoo_orders(struct zoo *z)
+{
+    size_t n = z->n, k = z->k, count = 0, kept = 0, at = n, last = n;
+    double sum = 0, got = -1;
+    int limit = z->limit, *second = z->a + z->cut;
+    for (size_t i = 0; i < n; i++)
+        z->want[i] = 2 * z->a[n - 1 - i] + (int)(i % 3);
+    CHECK_EQ(zoo_map_rev(z->a, n, z->out, &z->opts), 0);
+    ZOO_SAME(z->out, z->want, n);
+    for (size_t i = 0; i < n; i += k, count++) {
+        z->want[count] = z->a[i] + (int)(count % 5);
+        sum += z->x[i];
+    }
+    CHECK_EQ(zoo_map_step(z->a, n, k, z->out, &z->opts), 0);
+    ZOO_SAME(z->out, z->want, count);
+    CHECK_EQ(zoo_map_step(z->a, n, 0, z->out, &z->opts), -EINVAL);
+    CHECK_EQ(zoo_sum_step(z->x, n, k, &got, &z->opts), 0);
+    CHECK(got == sum); /* small whole numbers: exact in any order */
+    count = 0;
+    for (size_t i = n; i-- > 0;)
+        if (z->a[i] % 3 == 0)
+            z->want[count++] = z->a[i];
+    CHECK_EQ(zoo_filter_rev(z->a, n, z->out, &kept, &z->opts), 0);
+    CHECK_EQ(kept, count);
+    ZOO_SAME(z->out, z->want, count);
+    count = 0;
+    for (size_t i = 0; i < n; i += k)
+        if (z->a[i] % 3 == 0)
+            z->want[count++] = z->a[i];
+    CHECK_EQ(zoo_filter_step(z->a, n, k, z->out, &kept, &z->opts), 0);
+    CHECK_EQ(kept, count);
+    ZOO_SAME(z->out, z->want, count);
+    for (size_t i = 0; i < n; i++)
+        last = z->a[i] == limit ? n - 1 - i : last;
+    CHECK_EQ(zoo_find_first_rev(z->a, n, limit, &at, &z->opts), last < n ? 0 : -ENOENT);
+    CHECK_EQ(at, last);
+
+    zoo_interleave(z);
+    for (size_t i = last = 0; i < n; i++)
+        last = z->want[i] == limit ? i + 1 : last;
+    at = n;
+    CHECK_EQ(zoo_find_last_interleave(z->a, z->cut, second, n - z->cut, limit, &at, &z->opts),
+             last > 0 ? 0 : -ENOENT);
+    CHECK_EQ(at, last > 0 ? last - 1 : n);
+    count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += z->want[i] % 3 == 0;
+    CHECK_EQ(zoo_partition_interleave(z->a, z->cut, second, n - z->cut, z->out, &kept, &z->opts),
+             0);
+    CHECK_EQ(kept, count);
+    for (size_t i = 0, yes = 0, no = count; i < n; i++)
+        CHECK_EQ(z->out[z->want[i] % 3 == 0 ? yes++ : no++], z->want[i]);
+    for (size_t i = 0; i < n; i++)
+        z->want[i] += (int)(i % 5);
+    CHECK_EQ(zoo_map_interleave(z->a, z->cut, second, n - z->cut, z->out, &z->opts), 0);
+    ZOO_SAME(z->out, z->want, n);
+}
+
 static inline void zoo_maps(struct zoo *z)
 {
     size_t n = z->n, k = z->k;
@@ -485,6 +564,7 @@ static inline int zoo_visit(void *arg)
 {
     struct zoo *z = arg;
     zoo_maps(z);
+    zoo_orders(z);
     zoo_writes(z);
     zoo_filters(z);
     zoo_partitions(z);

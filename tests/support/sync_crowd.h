@@ -63,11 +63,11 @@ static inline void crowd_run(struct crowd *c, unsigned procs)
     blitz_task *main_task;
     CHECK_EQ(blitz_spawn(crowd_main, c, &(blitz_spawn_opts){.runtime = rt[0]}, &main_task), 0);
     for (int i = 0; i < CROWD_THREADS; i++)
-        CHECK_EQ(bz_os_thread_start(&bz_os_linux, &thread[i], NULL, crowd_thread, c), 0);
+        CHECK_EQ(bz_os_thread_start(&bz_os_system, &thread[i], NULL, crowd_thread, c), 0);
     CHECK_EQ(blitz_runtime_block_on(rt[1], crowd_main, c), 0);
     CHECK_EQ(blitz_task_join(main_task, NULL, BLITZ_FOREVER), 0);
     for (int i = 0; i < CROWD_THREADS; i++)
-        CHECK_EQ(bz_os_thread_join(&bz_os_linux, &thread[i]), 0);
+        CHECK_EQ(bz_os_thread_join(&bz_os_system, &thread[i]), 0);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(blitz_runtime_shutdown(rt[i], BLITZ_FOREVER), 0);
         CHECK_EQ(blitz_runtime_unref(rt[i]), 0);

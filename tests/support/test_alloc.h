@@ -30,6 +30,7 @@ static inline void *test_alloc_alloc(void *ctx, size_t size, size_t align)
 {
     struct test_alloc *m = ctx;
     CHECK_GT(size, 0u);
+    CHECK_GT(align, 0u);
     CHECK_EQ(align & (align - 1), 0u);
     if (++m->calls == m->fail_at)
         return NULL;

@@ -258,7 +258,7 @@ struct ball {
 
 static void renew(struct t_event *e)
 {
-    t_event_init(e, &bz_os_linux);
+    t_event_init(e, &bz_os_system);
 }
 
 static int ping(void *arg)

@@ -2,35 +2,10 @@
 #include "harness.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 
-#include "base/alloc.h"
 #include "blitz.h"
 #include "support/alone.h"
-
-/* An allocator that refuses the nth request, or all from the nth on, and counts its blocks. */
-static atomic_long asked, refuse_from, blocks;
-static atomic_bool refuses_all;
-
-static void *scarce_alloc(void *ctx, size_t size, size_t align)
-{
-    (void)ctx;
-    long n = atomic_fetch_add(&asked, 1) + 1;
-    if (n == refuse_from || (refuses_all && n > refuse_from && refuse_from > 0))
-        return NULL;
-    void *block = bz_alloc(&bz_allocator_libc, size, align);
-    atomic_fetch_add(&blocks, block != NULL);
-    return block;
-}
-
-static void scarce_free(void *ctx, void *block, size_t size)
-{
-    (void)ctx;
-    atomic_fetch_sub(&blocks, 1);
-    bz_free(&bz_allocator_libc, block, size);
-}
-
-static const blitz_allocator scarce = {scarce_alloc, scarce_free, NULL};
+#include "support/refuse_each.h"
 
 /* ---- a pair of actors that know each other ---- */
 
@@ -122,19 +97,70 @@ static int supervised(void *arg)
     return rc == -ESRCH ? -ENOMEM : rc; /* it may have given up for want of memory */
 }
 
-/* Refuse each allocation in turn, until a run that needs no more. */
+/* Cargo: what is refused stays with its sender, and what was sent is freed. */
+static int carried(void *arg)
+{
+    blitz_actor_id id;
+    blitz_binary *all = NULL, *part = NULL;
+    void *block = blitz_msg_alloc(1000);
+    uint64_t timer;
+    (void)arg;
+    int rc = block != NULL ? blitz_actor_spawn(&pair, NULL, NULL, &id) : -ENOMEM;
+    if (rc == 0)
+        rc = blitz_binary_new(1000, &all);
+    if (rc == 0)
+        rc = blitz_binary_slice(all, 10, 20, &part);
+    if (rc == 0)
+        rc = blitz_actor_send_with(id, ASK, &rc, sizeof rc, &(blitz_cargo){.binary = part});
+    if (rc == 0)
+        rc = blitz_actor_send_after_with(id, ASK, &rc, sizeof rc,
+                                         &(blitz_cargo){.move = BLITZ_MOVE(block)},
+                                         blitz_after(3600 * BLITZ_S), &timer);
+    CHECK((rc == 0) == (block == NULL) || rc == -ENOMEM);
+    blitz_msg_drop(block);
+    blitz_binary_unref(part);
+    blitz_binary_unref(all);
+    return rc;
+}
+
+/* Overload: the count of dropped messages may be missing, nothing else. */
+static int flooded(void *arg)
+{
+    static const blitz_behaviour drops = {.state_bytes = sizeof(struct state),
+                                          .handlers = handlers,
+                                          .handler_count = 5,
+                                          .mailbox_high = 16,
+                                          .policy = BLITZ_OVERLOAD_DROP_NEWEST};
+    blitz_actor_id id;
+    blitz_actor_info info;
+    (void)arg;
+    int rc = blitz_actor_spawn(&drops, NULL, NULL, &id);
+    for (int i = 0; rc == 0 && i < 60; i++)
+        rc = blitz_actor_send(id, ASK, &i, sizeof i);
+    if (rc == 0) {
+        CHECK_EQ(blitz_actor_info_get(id, &info), 0);
+        CHECK(info.dropped >= 43 &&
+              info.dropped <= 44); /* one count was refused, and the next was not */
+    }
+    return rc;
+}
+
+struct run {
+    int (*fn)(void *);
+};
+
+/* The actors come to rest, with or without memory. */
+static int run_and_rest(void *arg)
+{
+    const struct run *r = arg;
+    int rc = r->fn(NULL);
+    CHECK_EQ(blitz_actors_wait_quiet(NULL, BLITZ_FOREVER), 0);
+    return rc;
+}
+
 static void refuse_each(int (*fn)(void *), bool all)
 {
-    refuses_all = all;
-    for (long n = 1, rc = -1; rc != 0; n++) {
-        CHECK(n < 2000);
-        t_watch("allocation %ld is refused", n);
-        asked = blocks = 0;
-        refuse_from = n;
-        rc = blitz_run(fn, NULL, &(blitz_runtime_opts){.procs = 1, .allocator = &scarce});
-        CHECK(rc == 0 || rc == -ENOMEM);
-        CHECK_EQ(blocks, 0);
-    }
+    t_refuse_each(run_and_rest, &(struct run){fn}, all);
 }
 
 TEST_LIMIT(actor_memory, each_refused_allocation_is_an_error_and_no_leak, 120)
@@ -142,6 +168,8 @@ TEST_LIMIT(actor_memory, each_refused_allocation_is_an_error_and_no_leak, 120)
     t_hold_procs();
     refuse_each(steps, false);
     refuse_each(supervised, false);
+    refuse_each(carried, false);
+    refuse_each(flooded, false);
 }
 
 TEST_LIMIT(actor_memory, an_actor_ends_and_tells_although_there_is_no_memory_left, 120)
@@ -149,4 +177,5 @@ TEST_LIMIT(actor_memory, an_actor_ends_and_tells_although_there_is_no_memory_lef
     t_hold_procs();
     refuse_each(steps, true);
     refuse_each(supervised, true);
+    refuse_each(carried, true);
 }

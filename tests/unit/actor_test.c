@@ -187,6 +187,11 @@ static int sends_in_vain(void *arg)
     CHECK_EQ(blitz_actor_stop(id), -ESRCH);
     CHECK_EQ(blitz_actor_kill(id), -ESRCH);
     CHECK_EQ(blitz_actor_join(id, NULL, BLITZ_FOREVER), -ESRCH);
+    id.generation++; /* no actor has it: a peer may send such an id */
+    CHECK(!blitz_actor_is_alive(id));
+    CHECK_EQ(blitz_actor_send(id, ADD, big, sizeof(long)), -ESRCH);
+    CHECK_EQ(blitz_actor_call(id, GET, NULL, 0, NULL, 0, blitz_after(BLITZ_S)), -ESRCH);
+    CHECK_EQ(blitz_actor_join(id, NULL, blitz_after(BLITZ_S)), -ESRCH);
     return 0;
 }
 
@@ -241,7 +246,8 @@ static int fills_a_mailbox(void *arg)
     static const blitz_behaviour small = {.state_bytes = sizeof(struct counter),
                                           .handlers = handlers,
                                           .handler_count = sizeof handlers / sizeof *handlers,
-                                          .mailbox_max = 2000};
+                                          .mailbox_max = 2000,
+                                          .mailbox_high = 5000}; /* no sender is held back */
     blitz_actor_id id;
     int rc = 0, sent = 0;
     (void)arg;
@@ -348,6 +354,37 @@ TEST(actor, a_kill_ends_a_wait_and_answers_every_call)
     CHECK_EQ(t_run_alone(dies_with_calls, NULL), 0);
 }
 
+/* The start message of an actor may be in the memory of a call whose token is still open. */
+static int dies_unborn(void *arg)
+{
+    (void)arg;
+    blitz_actor_id id = spawn_counter(NULL), unborn[8];
+    blitz_task *kept;
+    long sum = -1;
+    int rc;
+    CHECK_EQ(blitz_spawn(call_and_keep, &id, NULL, &kept), 0);
+    while (sum != 0)
+        CHECK_EQ(blitz_actor_call(id, GET, NULL, 0, &sum, sizeof sum, BLITZ_FOREVER),
+                 (int)sizeof sum);
+    for (int i = 0; i < 8; i++) {
+        unborn[i] = spawn_counter(NULL);
+        CHECK_EQ(blitz_actor_kill(unborn[i]), 0);
+    }
+    for (int i = 0; i < 8; i++)
+        stop_and_join(unborn[i]);
+
+    CHECK_EQ(blitz_actor_send(id, ANSWER, NULL, 0), 0);
+
+    CHECK_EQ(blitz_task_join(kept, &rc, BLITZ_FOREVER), 0);
+    CHECK_EQ(rc, (int)sizeof(long)); /* the answer, not -ESRCH */
+    return 0;
+}
+
+TEST(actor, one_that_dies_before_it_begins_answers_no_call_of_another)
+{
+    CHECK_EQ(t_run_alone(dies_unborn, NULL), 0);
+}
+
 static int relays(void *arg)
 {
     (void)arg;
@@ -406,6 +443,30 @@ static int sends_later(void *arg)
 TEST(actor, a_message_is_sent_later_or_cancelled)
 {
     CHECK_EQ(t_run_alone(sends_later, NULL), 0);
+}
+
+static int sends_never(void *arg)
+{
+    blitz_actor_id id = spawn_counter(NULL);
+    uint64_t first, second, left;
+    (void)arg;
+    CHECK_EQ(blitz_after(UINT64_MAX), BLITZ_FOREVER);
+    CHECK_EQ(blitz_actor_send_after(id, ADD, &(long){1}, sizeof(long), BLITZ_FOREVER, &first), 0);
+    CHECK_EQ(blitz_actor_timer_cancel(id, first), 0);
+    CHECK_EQ(blitz_actor_timer_cancel(id, first), -ESRCH);
+    CHECK_EQ(blitz_actor_send_after(id, ADD, &(long){10}, sizeof(long), 0, &second), 0);
+    while (sum_of(id) == 0) /* the same ticket has a time now */
+        blitz_yield();
+    CHECK_EQ(sum_of(id), 10);
+    CHECK_EQ(blitz_actor_timer_cancel(id, first), -ESRCH);
+    CHECK_EQ(blitz_actor_send_after(id, ADD, &(long){1}, sizeof(long), BLITZ_FOREVER, &left), 0);
+    return 0; /* the last one is freed with the runtime */
+}
+
+/* It ended the program: for ever is not a time of a timer. */
+TEST(actor, a_message_at_no_time_waits_for_its_cancel)
+{
+    CHECK_EQ(t_run_alone(sends_never, NULL), 0);
 }
 
 /* ---- ends ---- */
@@ -583,4 +644,76 @@ TEST(actor, a_plain_thread_sends_calls_and_joins)
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK_EQ(blitz_actor_send(id, ADD, &sum, sizeof sum), -ESRCH);
+}
+
+/* ---- forked jobs ---- */
+
+/* A handler's forked job sends for the actor, whichever worker runs it: the receiver must not learn of the fork. */
+enum { FORK = 900, FROM_JOB };
+
+struct signs {
+    blitz_actor_id to;
+    bool has_left; /* a job was run by another worker */
+};
+
+static const blitz_local_key probe;
+
+static int inner_job_sends(void *arg)
+{
+    struct signs *s = arg;
+    CHECK(blitz_actor_self().generation != 0);
+    return blitz_actor_send(s->to, FROM_JOB, NULL, 0);
+}
+
+static int job_sends(void *arg)
+{
+    struct signs *s = arg;
+    blitz_job job;
+    int value = 0;
+    if (blitz_local_set(&probe, &value) != 0)
+        s->has_left = true;
+    else
+        CHECK_EQ(blitz_local_set(&probe, NULL), 0); /* it was called by the join: it is the actor */
+    blitz_fork(&job, inner_job_sends, s);
+    CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0); /* the inner job goes to the queues as well */
+    return blitz_join(&job);
+}
+
+BLITZ_HANDLER(on_fork, struct signs, void)
+{
+    (void)data;
+    for (int round = 0; round < 100 && !state->has_left; round++) {
+        blitz_job job;
+        blitz_fork(&job, job_sends, state);
+        CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0); /* leaves the frame: the job goes to the queues */
+        CHECK_EQ(blitz_join(&job), 0);
+    }
+    return blitz_actor_reply(m->reply, &state->has_left, sizeof state->has_left);
+}
+
+static const blitz_handler forkers[] = {BLITZ_ON_EMPTY(FORK, on_fork)};
+static const blitz_behaviour forker = {
+    .name = "forker", .state_bytes = sizeof(struct signs), .handlers = forkers, .handler_count = 1};
+
+static int hears_of_jobs(void *arg)
+{
+    struct signs s = {.has_left = false};
+    const blitz_msg *m;
+    blitz_actor_id id;
+    bool has_left = false;
+    (void)arg;
+    CHECK_EQ(blitz_receiver_begin(NULL, &s.to), 0);
+    CHECK_EQ(blitz_actor_spawn(&forker, &s, NULL, &id), 0);
+    CHECK_EQ(blitz_actor_call(id, FORK, NULL, 0, &has_left, sizeof has_left, BLITZ_FOREVER), 1);
+    CHECK(has_left);
+    int count = 0;
+    for (; blitz_receive(NULL, NULL, &m, 0) == 0; count++)
+        CHECK(blitz_actor_id_equal(m->from, id));
+    CHECK_GE(count, 1);
+    return 0;
+}
+
+TEST(actor, a_forked_job_elsewhere_sends_with_the_actors_id)
+{
+    t_on_each(hears_of_jobs, NULL, 0);
 }

@@ -151,6 +151,8 @@ TEST(addr, a_unix_name_fits_or_is_refused)
     CHECK_EQ(blitz_addr_abstract("a\0b\x01", 4, &a), 0);
     prints_as(&a, "unix:@a\\x00b\\x01");
     CHECK(blitz_addr_is_abstract(&a));
+    a.bytes = 1; /* the shortest one: the 0 alone */
+    CHECK(blitz_addr_is_abstract(&a));
     CHECK_EQ(blitz_addr_unix("", &a), -EINVAL);
     CHECK_EQ(blitz_addr_unix(NULL, &a), -EINVAL);
 }
@@ -223,13 +225,13 @@ TEST(addr, of_random_text_nothing_is_taken_that_libc_refuses)
 TEST(addr, the_system_s_form_and_back_is_the_same)
 {
     static const char *const texts[] = {"127.0.0.1:80", "[fe80::1%3]:7", "unix:a", "unix:@a"};
-    struct sockaddr_storage s;
+    struct bz_sockname s;
     blitz_addr back, none = {0};
     for (size_t i = 0; i < BZ_ARRAY_LEN(texts); i++) {
         blitz_addr a = parsed(texts[i]);
         int bytes = bz_sockaddr_of(&a, &s);
         CHECK_GT(bytes, 0);
-        bz_sockaddr_to(&s, (socklen_t)bytes, &back);
+        bz_sockaddr_to(&s, (uint32_t)bytes, &back);
         CHECK(blitz_addr_is_equal(&a, &back));
         CHECK_EQ(blitz_addr_compare(&a, &none) > 0, 1);
     }

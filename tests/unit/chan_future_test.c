@@ -307,8 +307,10 @@ TEST(chan_future, receivers_of_a_rendezvous_are_notified_in_turn)
         CHECK(!is_ready(&s[i], &bell[3 + i]));
     }
     CHECK_EQ(bell[0].rung, 1);
+    CHECK_EQ(bell[1].rung + bell[2].rung, 0); /* the two senders will be served in turn as well */
     cancel(&r[0]);
     CHECK_EQ(bell[1].rung, 1);
+    CHECK_EQ(bell[2].rung, 0);
     CHECK(is_ready(&r[1], &bell[1]));
     CHECK_EQ(bell[2].rung, 1);
     CHECK(is_ready(&r[2], &bell[2]));

@@ -239,6 +239,28 @@ static void drop_one_too_many(void *c)
     blitz_chan_sender_drop(c);
 }
 
+/* A reference is a weak sender: it can become a sender as long as there is one. */
+TEST(chan, a_weak_sender_does_not_keep_the_channel_open)
+{
+    blitz_chan *c = chan_of_ints(1), *weak = blitz_chan_ref(c);
+    CHECK_EQ(blitz_chan_senders(c), 0u);
+    CHECK_EQ(blitz_chan_sender_add(c), 0);
+    CHECK_EQ(blitz_chan_sender_add(weak), 0);
+    CHECK_EQ(blitz_chan_senders(c), 2u);
+    CHECK_EQ(blitz_chan_receivers(c), 0u);
+    blitz_chan_sender_drop(c);
+    CHECK(!blitz_chan_is_closed(weak));
+    blitz_chan_sender_drop(weak);
+    CHECK(blitz_chan_is_closed(weak));
+    CHECK_EQ(blitz_chan_sender_add(weak), -EPIPE);
+    CHECK_EQ(blitz_chan_senders(c), 0u);
+    CHECK_EQ(blitz_chan_receiver_add(c), 0);
+    CHECK_EQ(blitz_chan_receivers(c), 1u);
+    blitz_chan_receiver_drop(c);
+    blitz_chan_unref(weak);
+    blitz_chan_unref(c);
+}
+
 TEST(chan, a_handle_too_many_is_a_bug_that_names_itself)
 {
     blitz_chan *c = chan_of_ints(1);

@@ -2,6 +2,7 @@
 #include "harness.h"
 
 #include "blitz.h"
+#include "proc/enter.h"
 #include "proc/fresh.h"
 #include "proc/state.h"
 #include "support/on_each.h"
@@ -227,4 +228,68 @@ static int has_two_handles(void *arg)
 TEST(children, with_two_handles_are_joined_twice)
 {
     t_on_each(has_two_handles, NULL, 0);
+}
+
+/* ---- tasks that a timer starts ---- */
+
+static bz_atomic(int) rung;
+
+static void rings(void *bell)
+{
+    bz_fetch_add_relaxed((bz_atomic(int) *)bell, 1); /* relaxed: a count */
+}
+
+static void nothing(void *bell)
+{
+    (void)bell;
+}
+
+static int sleeps_until(void *when)
+{
+    return blitz_sleep_until(*(blitz_deadline *)when);
+}
+
+/* Fresh tasks are published by a duty. So while there are any, one is due. */
+static void has_its_duty(void)
+{
+    uint32_t was;
+    struct bz_machine *m = bz_enter(&was);
+    if (m != NULL && bz_fresh_count(m->proc) > 0)
+        CHECK_LE((int32_t)(uint32_t)bz_load_relaxed(&m->proc->tick), 1); /* relaxed: ours */
+    bz_leave(was);
+}
+
+enum { TIMERS = 3 };
+
+/* The wakers are foreign: each is called in a task of its own, which begins in the list of this proc. */
+static int is_rung_by_timers(void *arg)
+{
+    static const blitz_waker_ops ops = {nothing, rings, rings, nothing};
+    blitz_waker w = {&ops, (void *)&rung};
+    (void)arg;
+    for (uint64_t n = t_scaled(40); n > 0; n--) {
+        blitz_sleep_future f[TIMERS];
+        blitz_deadline when = blitz_after(BLITZ_MS);
+        blitz_task *t;
+        int due = 0;
+        bz_store_relaxed(&rung, 0); /* relaxed: this task */
+        for (int i = 0; i < TIMERS; i++) {
+            blitz_sleep_until_future_init(&f[i], when);
+            due += f[i].future.ops->poll(&f[i].future, &w) == BLITZ_PENDING;
+        }
+        CHECK_EQ(blitz_spawn(sleeps_until, &when, NULL, &t), 0);
+        while (bz_load_relaxed(&rung) < due || !blitz_task_is_done(t)) { /* relaxed: a count */
+            blitz_yield();
+            has_its_duty();
+        }
+        CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+        for (int i = 0; i < TIMERS; i++)
+            CHECK_EQ(blitz_await(&f[i].future, BLITZ_FOREVER), 0);
+    }
+    return 0;
+}
+
+TEST(children, of_timers_wait_for_no_second_duty)
+{
+    CHECK_EQ(blitz_run(is_rung_by_timers, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
 }

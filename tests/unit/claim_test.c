@@ -7,6 +7,7 @@
 #include "base/bz_atomic.h"
 #include "base/compiler.h"
 #include "blitz.h"
+#include "proc/place.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
 
@@ -280,6 +281,87 @@ TEST(claim, a_claimed_child_is_queued_again_beside_its_tombstone)
     t_on_each(join_yielders, NULL, 2600);
 }
 
+static int join_and_keep(void *arg)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(note_stack, &(struct bz_stack *){NULL}, NULL, &t), 0);
+    bz_task_ref((struct bz_task *)t); /* the tombstone's */
+    *(blitz_task **)arg = t;
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+static blitz_poll ends_at_once(void *state, blitz_cx *cx)
+{
+    (void)state;
+    (void)cx;
+    return BLITZ_READY;
+}
+
+/* Claim a child whose entry is in the ring, and stays there as a tombstone. A join of a fiber would take older entries
+ * out of the injector. */
+static void claim_in_the_ring(struct bz_proc *p)
+{
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn_poll(ends_at_once, NULL, 0, NULL, &t), 0);
+    bz_entry e = bz_load_relaxed(&p->next); /* relaxed: only this thread runs tasks of p */
+    CHECK_EQ(e, bz_entry_first((struct bz_task *)t));
+    bz_store_relaxed(&p->next, 0); /* relaxed: likewise */
+    CHECK(bz_runq_try_push(&p->ring, e));
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+}
+
+static int tidy_in_time(void *arg)
+{
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    struct bz_proc *p = bz_machine_self()->last;
+    blitz_task *dead;
+    (void)arg;
+    CHECK_EQ(join_and_keep(&dead), 0);
+    bz_injector_push(&rt->injector, bz_entry_first((struct bz_task *)dead));
+    p->tombstones = 3;
+    for (int i = 0; i < 2; i++) {
+        claim_in_the_ring(p);
+        CHECK_EQ(bz_injector_length(&rt->injector), 1u);
+    }
+    claim_in_the_ring(p);
+    CHECK_EQ(bz_injector_length(&rt->injector), 0u);
+    return 0;
+}
+
+/* A joiner looks for tombstones in the injector after a number of claims: a look at each claim would take its lock. */
+TEST(claim, a_joiner_tidies_the_injector_only_when_it_is_time)
+{
+#if defined(BZ_PLAIN)
+    t_skip("the plain form claims nothing");
+#endif
+    CHECK_EQ(t_run_alone(tidy_in_time, NULL), 0);
+}
+
+static int tidy_at_length(void *arg)
+{
+    enum { TOMBS = 300, MOST = 256 };
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    blitz_task *dead[TOMBS];
+    (void)arg;
+    for (int i = 0; i < TOMBS; i++)
+        CHECK_EQ(join_and_keep(&dead[i]), 0);
+    for (int i = 0; i < TOMBS; i++) /* not before: a join may look into the injector */
+        bz_injector_push(&rt->injector, bz_entry_first((struct bz_task *)dead[i]));
+    CHECK_EQ(bz_tidy_injector(rt), (unsigned)MOST);
+    CHECK_EQ(bz_tidy_injector(rt), (unsigned)(TOMBS - MOST));
+    CHECK_EQ(bz_tidy_injector(rt), 0u);
+    return 0;
+}
+
+/* A full ring spills 128 entries: twice as many tombstones go, so that they become fewer. */
+TEST(claim, twice_as_many_tombstones_leave_the_injector_as_a_spill_can_bring)
+{
+#if defined(BZ_PLAIN)
+    t_skip("the plain form claims nothing");
+#endif
+    CHECK_EQ(t_run_alone(tidy_at_length, NULL), 0);
+}
+
 /* ---- from elsewhere ---- */
 
 static int join_handle(void *arg)
@@ -355,15 +437,6 @@ TEST(claim, a_child_that_a_future_has_waited_for_is_given_back_too)
     CHECK_EQ(bz_load_relaxed(&blocks), 0); /* relaxed: all threads have ended */
 }
 
-static int join_and_keep(void *arg)
-{
-    blitz_task *t;
-    CHECK_EQ(blitz_spawn(note_stack, &(struct bz_stack *){NULL}, NULL, &t), 0);
-    bz_task_ref((struct bz_task *)t); /* the tombstone's */
-    *(blitz_task **)arg = t;
-    return blitz_task_join(t, NULL, BLITZ_FOREVER);
-}
-
 /* A proc that never ran again holds tombstones: in its hand, in the slot for the next task, in its ring. */
 TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
 {
@@ -371,7 +444,7 @@ TEST(claim, a_tombstone_in_any_place_goes_with_the_runtime)
     enum { TOMBS = 4 };
     blitz_task *t[TOMBS];
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_runtime_opts){.procs = 2, .allocator = &a}, &rt),
+    CHECK_EQ(bz_runtime_new(&bz_os_system, &(blitz_runtime_opts){.procs = 2, .allocator = &a}, &rt),
              0);
     for (int i = 0; i < TOMBS; i++)
         CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, join_and_keep, &t[i]), 0);

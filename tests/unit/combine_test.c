@@ -19,7 +19,7 @@ static void crowd_init(struct crowd *c, size_t count, blitz_class kind)
 {
     c->count = count;
     for (size_t i = 0; i < count; i++) {
-        t_probe_init(&c->probe[i], &bz_os_linux, kind);
+        t_probe_init(&c->probe[i], &bz_os_system, kind);
         c->child[i] = (blitz_child){&c->probe[i].f, BLITZ_LEFT};
     }
 }
@@ -103,7 +103,7 @@ TEST(race, a_pinned_loser_is_waited_for_and_reported)
     struct t_bell bell = {0};
     blitz_race r;
     crowd_init(&c, 3, BLITZ_REVOCABLE);
-    t_probe_init(&c.probe[1], &bz_os_linux, BLITZ_PINNED);
+    t_probe_init(&c.probe[1], &bz_os_system, BLITZ_PINNED);
     CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
     CHECK_EQ(r.future.ops->kind, BLITZ_PINNED);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
@@ -127,7 +127,7 @@ TEST(race, a_cancel_gives_up_every_child)
     struct t_bell bell = {0};
     blitz_race r;
     crowd_init(&c, 2, BLITZ_REVOCABLE);
-    t_probe_init(&c.probe[1], &bz_os_linux, BLITZ_PINNED);
+    t_probe_init(&c.probe[1], &bz_os_system, BLITZ_PINNED);
     CHECK_EQ(blitz_race_init(&r, c.child, c.count), 0);
     CHECK_EQ(ask(&r.future, &bell), BLITZ_PENDING);
     r.future.ops->cancel(&r.future);
@@ -191,8 +191,8 @@ TEST(all, fails_fast_and_gives_up_the_rest)
     struct t_bell bell = {0};
     blitz_all a;
     crowd_init(&c, 4, BLITZ_REVOCABLE);
-    t_probe_init(&c.probe[0], &bz_os_linux, BLITZ_PINNED);
-    t_probe_init(&c.probe[3], &bz_os_linux, BLITZ_DETACHABLE);
+    t_probe_init(&c.probe[0], &bz_os_system, BLITZ_PINNED);
+    t_probe_init(&c.probe[3], &bz_os_system, BLITZ_DETACHABLE);
     CHECK_EQ(blitz_all_init(&a, c.child, c.count, BLITZ_FAIL_FAST), 0);
     CHECK_EQ(ask(&a.future, &bell), BLITZ_PENDING);
     t_probe_set(&c.probe[1], -EIO);
@@ -233,7 +233,7 @@ TEST(timeout, a_child_that_is_ready_at_its_deadline_is_ready)
     struct t_probe p;
     struct t_bell bell = {0};
     blitz_timeout t;
-    t_probe_init(&p, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&p, &bz_os_system, BLITZ_REVOCABLE);
     t_probe_set(&p, 3);
     CHECK_EQ(blitz_timeout_init(&t, &p.f, 0), 0);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_READY);
@@ -251,7 +251,7 @@ TEST(timeout, gives_up_by_class)
         struct t_probe p;
         struct t_bell bell = {0};
         blitz_timeout t;
-        t_probe_init(&p, &bz_os_linux, (blitz_class)kind);
+        t_probe_init(&p, &bz_os_system, (blitz_class)kind);
         CHECK_EQ(blitz_timeout_init(&t, &p.f, 0), 0);
         CHECK_EQ(t.future.ops->kind, kind);
         CHECK_EQ(ask(&t.future, &bell), kind == BLITZ_PINNED ? BLITZ_PENDING : BLITZ_READY);
@@ -297,7 +297,7 @@ TEST(simple, ready_pending_map_then_and_defer)
     CHECK_EQ(ask(&r.future, &bell), BLITZ_READY);
     CHECK_EQ(blitz_await(blitz_pending_future(), 0), -ETIMEDOUT);
 
-    t_probe_init(&p, &bz_os_linux, BLITZ_DETACHABLE);
+    t_probe_init(&p, &bz_os_system, BLITZ_DETACHABLE);
     blitz_map_future_init(&m, &p.f, doubled, &calls);
     CHECK_EQ(m.future.ops->kind, BLITZ_DETACHABLE);
     CHECK_EQ(ask(&m.future, &bell), BLITZ_PENDING);
@@ -307,7 +307,7 @@ TEST(simple, ready_pending_map_then_and_defer)
     CHECK_EQ(blitz_future_output(&m.future), 8);
     CHECK_EQ(calls, 1);
 
-    t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&q, &bz_os_system, BLITZ_REVOCABLE);
     blitz_then_future_init(&t, &r.future, take_next, &q.f);
     CHECK_EQ(ask(&t.future, &bell), BLITZ_PENDING);
     t_probe_set(&q, 9);
@@ -322,7 +322,7 @@ TEST(simple, ready_pending_map_then_and_defer)
     CHECK_EQ(blitz_future_output(&t.future), -EIO);
     CHECK_NULL(t.second);
 
-    t_probe_init(&q, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&q, &bz_os_system, BLITZ_REVOCABLE);
     blitz_defer_future_init(&l, take, &q.f);
     CHECK_EQ(q.polls, 0);
     CHECK_EQ(ask(&l.future, &bell), BLITZ_PENDING);
@@ -344,7 +344,7 @@ TEST(simple, a_cancel_is_passed_on_by_class)
             blitz_then_future t;
             blitz_defer_future l;
             blitz_future *f = made == 0 ? &l.future : &t.future;
-            t_probe_init(&p, &bz_os_linux, (blitz_class)kind);
+            t_probe_init(&p, &bz_os_system, (blitz_class)kind);
             blitz_ready_future_init(&r, 0);
             blitz_defer_future_init(&l, take, &p.f);
             blitz_then_future_init(&t, made == 1 ? &p.f : &r.future, take_next,
@@ -557,8 +557,8 @@ static int swallows(void *arg)
     struct t_probe meant, inner;
     struct swallower s = {{&ops}, &meant, &inner, 0};
     (void)arg;
-    t_probe_init(&meant, &bz_os_linux, BLITZ_REVOCABLE);
-    t_probe_init(&inner, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&meant, &bz_os_system, BLITZ_REVOCABLE);
+    t_probe_init(&inner, &bz_os_system, BLITZ_REVOCABLE);
     blitz_task *t;
     CHECK_EQ(blitz_spawn(sets_both, &s, NULL, &t), 0);
     CHECK_EQ(blitz_await(&s.f, BLITZ_FOREVER), 0); /* and not for ever */
@@ -621,7 +621,7 @@ static void one_story(struct bz_rng *dice, bool is_race)
     size_t n = 1 + bz_rng_below(dice, MOST), set_first = n;
     crowd_init(&c, n, BLITZ_REVOCABLE);
     for (size_t i = 0; i < n; i++)
-        t_probe_init(&c.probe[i], &bz_os_linux, (blitz_class)bz_rng_below(dice, 3));
+        t_probe_init(&c.probe[i], &bz_os_system, (blitz_class)bz_rng_below(dice, 3));
     bool collects = bz_rng_below(dice, 2) == 0, was_cancelled = false;
     if (is_race)
         CHECK_EQ(blitz_race_init(&r, c.child, n), 0);

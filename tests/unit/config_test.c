@@ -1,9 +1,9 @@
-/* proc/config.h: which stack a size asks for, and which limits a runtime has that asks for none. */
+/* runtime/config.h: which stack a size asks for, and which limits a runtime has that asks for none. */
 #include "harness.h"
 
 #include <stdlib.h>
 
-#include "proc/config.h"
+#include "runtime/config.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -30,7 +30,7 @@ TEST(config, defaults_are_as_documented)
     struct bz_settings s;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
-    CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_runtime_opts){.procs = 3}), 0);
+    CHECK_EQ(bz_settings_read(&s, &bz_os_system, &(blitz_runtime_opts){.procs = 3}), 0);
     CHECK_EQ(s.procs, 3u);
     CHECK_EQ((int)s.stack_class, (int)bz_stack_class_for(256 * KIB));
     CHECK_EQ(s.tasks_max, 0u);
@@ -60,9 +60,9 @@ TEST(config, ranges_include_their_ends)
             blitz_runtime_opts c = {.procs = i == 0 ? 0 : 3};
             t_watch("%s=%s and %s", of[i].name, of[i].good[k], of[i].bad[k]);
             setenv(of[i].name, of[i].good[k], 1);
-            CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &c), 0);
+            CHECK_EQ(bz_settings_read(&s, &bz_os_system, &c), 0);
             setenv(of[i].name, of[i].bad[k], 1);
-            CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &c), -EINVAL);
+            CHECK_EQ(bz_settings_read(&s, &bz_os_system, &c), -EINVAL);
             unsetenv(of[i].name);
         }
 }

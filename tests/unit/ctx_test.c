@@ -1,11 +1,11 @@
 /*
  * The context switch (src/arch): what it keeps, what it carries over, where it begins and ends.
  */
-#include <execinfo.h>
 #include <fenv.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "arch/ctx.h"
 #include "harness.h"
@@ -502,8 +502,20 @@ TEST(ctx, contexts_that_stopped_at_different_sites_go_to_one_another)
 
 extern const char bz_ctx_thunk[] __attribute__((visibility("hidden")));
 static int frames_seen;
+static char *frame_last;
 static bool ends_at_thunk;
 static void *walk_end;
+/* Count frames as backtrace() does; musl has none. */
+static _Unwind_Reason_Code count_frame(struct _Unwind_Context *frame, void *unused)
+{
+    (void)unused;
+    char *at = (char *)_Unwind_GetIP(frame);
+    if (at == NULL || frames_seen == 64)
+        return _URC_END_OF_STACK;
+    frames_seen++;
+    frame_last = at;
+    return _URC_NO_REASON;
+}
 static BZ_NOINLINE void walk(int depth)
 {
     if (depth > 0) {
@@ -511,10 +523,8 @@ static BZ_NOINLINE void walk(int depth)
         __asm__ volatile("");
         return;
     }
-    void *frame[64];
-    frames_seen = backtrace(frame, 64);
-    char *last = frame[frames_seen - 1];
-    ends_at_thunk = last > bz_ctx_thunk && last < bz_ctx_thunk + 64;
+    (void)_Unwind_Backtrace(count_frame, NULL);
+    ends_at_thunk = frame_last > bz_ctx_thunk && frame_last < bz_ctx_thunk + 64;
     void **record = (void **)((char *)__builtin_frame_address(0) - BZ_CTX_FP_BIAS);
     for (int i = 0; i < 64 && record != NULL && stands_on(0, record); i++) {
         walk_end = record[1];

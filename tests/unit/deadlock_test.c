@@ -35,7 +35,7 @@ static void *sleeps_on_the_word(void *arg)
     (void)arg;
     bz_store_relaxed(&other.tid, t_tid());    /* relaxed: only a marker */
     while (bz_load_acquire(&other.word) == 0) /* os.h: the word's own */
-        bz_os_wait(&bz_os_linux, &other.word, 0, other.until);
+        bz_os_wait(&bz_os_system, &other.word, 0, other.until);
     return NULL;
 }
 
@@ -71,14 +71,14 @@ static pthread_t start(void *(*fn)(void *), bool will_sleep)
 static void let_go(pthread_t t)
 {
     bz_store_release(&other.word, 1); /* os.h: the word's own */
-    bz_os_wake(&bz_os_linux, &other.word, 1);
+    bz_os_wake(&bz_os_system, &other.word, 1);
     CHECK_EQ(pthread_join(t, NULL), 0);
 }
 
 TEST(others, a_process_with_one_thread_has_none)
 {
     given_a_process_of_our_own();
-    CHECK_EQ(bz_os_others(&bz_os_linux), 0);
+    CHECK_EQ(bz_os_others(&bz_os_system), 0);
 }
 
 TEST(others, one_that_sleeps_for_ever_does_not_count)
@@ -86,7 +86,7 @@ TEST(others, one_that_sleeps_for_ever_does_not_count)
     given_a_process_of_our_own();
     other.until = BZ_OS_FOREVER;
     pthread_t t = start(sleeps_on_the_word, true);
-    CHECK_EQ(bz_os_others(&bz_os_linux), 0);
+    CHECK_EQ(bz_os_others(&bz_os_system), 0);
     let_go(t);
 }
 
@@ -97,16 +97,16 @@ TEST(others, one_whose_word_has_changed_counts)
     other.until = BZ_OS_FOREVER;
     pthread_t t = start(sleeps_on_the_word, true);
     bz_store_release(&other.word, 1); /* os.h: the word's own. Not woken yet */
-    CHECK_EQ(bz_os_others(&bz_os_linux), 1);
+    CHECK_EQ(bz_os_others(&bz_os_system), 1);
     let_go(t);
 }
 
 TEST(others, one_with_a_deadline_counts)
 {
     given_a_process_of_our_own();
-    other.until = bz_os_now(&bz_os_linux) + 3600 * BLITZ_S;
+    other.until = bz_os_now(&bz_os_system) + 3600 * BLITZ_S;
     pthread_t t = start(sleeps_on_the_word, true);
-    CHECK_EQ(bz_os_others(&bz_os_linux), 1);
+    CHECK_EQ(bz_os_others(&bz_os_system), 1);
     let_go(t);
 }
 
@@ -115,7 +115,7 @@ TEST(others, one_that_reads_counts)
     given_a_process_of_our_own();
     CHECK_EQ(pipe(other.fds), 0);
     pthread_t t = start(reads, true);
-    CHECK_EQ(bz_os_others(&bz_os_linux), 1);
+    CHECK_EQ(bz_os_others(&bz_os_system), 1);
     CHECK_EQ(write(other.fds[1], "x", 1), 1);
     CHECK_EQ(pthread_join(t, NULL), 0);
     close(other.fds[0]);
@@ -126,7 +126,7 @@ TEST(others, one_that_runs_counts)
 {
     given_a_process_of_our_own();
     pthread_t t = start(spins, false);
-    CHECK_EQ(bz_os_others(&bz_os_linux), 1);
+    CHECK_EQ(bz_os_others(&bz_os_system), 1);
     bz_store_relaxed(&other.stage, 1); /* relaxed: a flag */
     CHECK_EQ(pthread_join(t, NULL), 0);
 }
@@ -159,7 +159,7 @@ static int waits_for_what_nobody_will_do(void *arg)
 TEST(deadlock, is_reported_once_with_a_dump)
 {
     given_a_process_of_our_own();
-    t_event_init(&heard.reported, &bz_os_linux);
+    t_event_init(&heard.reported, &bz_os_system);
     blitz_runtime_opts config = {.procs = 2, .log = hears};
     CHECK_EQ(blitz_run(waits_for_what_nobody_will_do, NULL, &config), 0);
     CHECK_EQ(bz_load_relaxed(&heard.deadlocks), 1); /* relaxed: its threads are joined */

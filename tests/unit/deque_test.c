@@ -109,3 +109,36 @@ TEST(deque, an_exposed_job_can_be_had_back_once)
     CHECK(!bz_deque_take_back(&deque, &jobs[1]));
     CHECK_EQ(bz_deque_share(&deque, &p), BZ_SHARED_NOTHING);
 }
+
+/* While a job is exposed, forks take the fast path. A thief that takes it asks the owner to look. */
+TEST(deque, forks_look_for_thieves_only_while_no_job_is_exposed)
+{
+    struct blitz_job jobs[3];
+    bz_deque_init(&deque, false);
+    CHECK(!blitz_push_(&deque.ends, &jobs[0]));
+    CHECK_EQ(bz_deque_share(&deque, &p), BZ_SHARED_NOW);
+    CHECK(blitz_push_(&deque.ends, &jobs[1]));
+    CHECK(bz_deque_steal(&deque) == &jobs[0]);
+    CHECK(!blitz_push_(&deque.ends, &jobs[2]));
+    check_order(jobs, 1, 3, &p);
+}
+
+/* The older half of a long list goes to the queues once: then it is not long until it is walked again. */
+TEST(deque, a_list_is_long_until_its_older_half_was_taken)
+{
+    enum { N = 2 * BZ_DEQUE_LONG + BZ_DEQUE_SHELF, LEFT = N - BZ_DEQUE_SHELF };
+    static struct blitz_job jobs[N];
+    bz_deque_init(&deque, false);
+    for (int i = 0; i < N; i++)
+        fork_here(&jobs[i]);
+    CHECK_EQ(bz_deque_share(&deque, &p), BZ_SHARED_NOW); /* the shelf has the others */
+    CHECK(deque.is_long);
+    struct blitz_job *older = bz_deque_take_older(&deque, &p);
+    for (int i = N - LEFT; i < N - LEFT / 2; i++) {
+        CHECK(older == &jobs[i]);
+        older = (struct blitz_job *)older->link_;
+    }
+    CHECK_NULL(older);
+    CHECK(!deque.is_long);
+    CHECK_NULL(bz_deque_take_older(&deque, &p)); /* the rest is short enough */
+}

@@ -52,6 +52,13 @@ static void until_they_wait(void)
         blitz_yield();
 }
 
+static blitz_poll until_cancelled(void *state, blitz_cx *cx)
+{
+    (void)state;
+    (void)cx;
+    return blitz_is_cancelled() ? BLITZ_READY : BLITZ_PENDING;
+}
+
 static int shows_each_kind_of_wait(void *arg)
 {
     char want[64];
@@ -62,7 +69,9 @@ static int shows_each_kind_of_wait(void *arg)
     unsigned long long id = blitz_task_id(sleeper);
     blitz_task_ref(sleeper);
     blitz_task *joiner = spawn(joins, sleeper, "joiner");
-    blitz_task *waiter = spawn(waits, &event, "waiter");
+    blitz_task *waiter = spawn(waits, &event, "waiter"), *poll;
+    blitz_spawn_opts named = {.name = "poll"};
+    CHECK_EQ(blitz_spawn_poll(until_cancelled, NULL, 0, &named, &poll), 0);
     until_they_wait();
 
     t_dump(&seen, NULL, 0);
@@ -73,12 +82,15 @@ static int shows_each_kind_of_wait(void *arg)
     snprintf(want, sizeof want, "\"joiner\" (fiber): waiting: join of task %llu", id);
     CHECK(t_dump_has(&seen, want));
     CHECK(t_dump_has(&seen, "\"waiter\" (fiber): waiting: event"));
+    CHECK(t_dump_has(&seen, "\"poll\" (poll): waiting: wake"));
     CHECK(t_dump_has(&seen, "\"main\" (fiber): running on proc 0"));
     CHECK(t_dump_has(&seen, "runtime \"blitz\": 1 procs"));
     CHECK(t_dump_has(&seen, "proc 0: running task"));
     CHECK(t_dump_has(&seen, "timer in"));
 
     blitz_task_cancel(sleeper);
+    blitz_task_cancel(poll);
+    CHECK_EQ(blitz_task_join(poll, NULL, BLITZ_FOREVER), 0);
     t_event_set(&event);
     CHECK_EQ(blitz_task_join(joiner, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_task_join(waiter, NULL, BLITZ_FOREVER), 0);
@@ -89,6 +101,31 @@ static int shows_each_kind_of_wait(void *arg)
 TEST(dump, a_task_is_shown_with_its_wait)
 {
     CHECK_EQ(t_run_alone(shows_each_kind_of_wait, NULL), 0);
+}
+
+static int shows_the_place(void *arg)
+{
+    char want[64];
+    blitz_task *t;
+    (void)arg;
+    blitz_spawn_opts opts = {.name = BLITZ_HERE};
+    snprintf(want, sizeof want, "dump_test.c:%d", __LINE__ - 1);
+    CHECK_STR_EQ(opts.name + strlen(opts.name) - strlen(want), want);
+    opts.name += strlen(opts.name) - strlen(want); /* a compiler may give the whole path */
+    CHECK_EQ(blitz_spawn(sleeps_long, NULL, &opts, &t), 0);
+    until_they_wait();
+
+    t_dump(&seen, NULL, 0);
+
+    snprintf(want, sizeof want, "\"%s\" (fiber): waiting: sleep", opts.name);
+    CHECK(t_dump_has(&seen, want));
+    blitz_task_cancel(t);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+TEST(dump, a_task_can_be_named_after_the_place_of_its_spawn)
+{
+    CHECK_EQ(t_run_alone(shows_the_place, NULL), 0);
 }
 
 /* ---- other kinds of waits ---- */
@@ -426,6 +463,7 @@ TEST(dump, works_while_every_proc_is_hogged)
 
     t_dump(&seen, rt, BLITZ_DUMP_FRAMES);
 
+    CHECK(t_dump_has(&seen, "\"hog\" (fiber): running"));
     const char *first =
         strstr(seen.text, "\"hog\" (fiber): running"); /* on their procs, or without */
     CHECK_NOT_NULL(first);
@@ -520,7 +558,7 @@ TEST(dump, makes_do_with_a_small_table)
     struct bz_runtime *rt;
     char name[9][24];
     blitz_task *t[9];
-    bz_fault_init(&fault, &bz_os_linux, NULL, &(struct bz_fault_plan){.kind = BZ_FAULT_RESERVE});
+    bz_fault_init(&fault, &bz_os_system, NULL, &(struct bz_fault_plan){.kind = BZ_FAULT_RESERVE});
     CHECK_EQ(bz_runtime_new(&fault.os, &(blitz_runtime_opts){.procs = 1}, &rt), 0);
     blitz_spawn_opts opts = {.runtime = (blitz_runtime *)rt};
     for (int i = 0; i < 9; i++) {
@@ -530,7 +568,7 @@ TEST(dump, makes_do_with_a_small_table)
     }
     for (int i = 0; i < 9; i++) /* all tasks wait: no task needs a stack any more */
         while (bz_load_acquire(&((struct bz_task *)t[i])->wait) == 0) /* acquire: see above */
-            bz_os_relax(&bz_os_linux, 100);
+            bz_os_relax(&bz_os_system, 100);
     fault.plan.nth = bz_load_relaxed(&fault.calls) + 1; /* relaxed: a count */
     t_dump(&seen, (blitz_runtime *)rt, 0);
     CHECK_EQ(bz_fault_failed(&fault), BZ_FAULT_RESERVE);

@@ -4,10 +4,10 @@
 #include <errno.h>
 
 #include "io/poll.h"
-#include "io/sys.h"
+#include "io/sys_sets.h"
 #include "support/net.h"
 
-static struct bz_sys calls;
+static struct bz_sys_sets calls;
 static bz_atomic(int) is_refused;
 
 static int wait_or_not(int set, struct epoll_event *events, int room, int ms)
@@ -29,10 +29,10 @@ static int no_fine_wait(int set, struct epoll_event *events, int room, const str
 /* Run it as a task; it sets is_refused. The case has a process of its own. */
 static void run(int (*fn)(void *arg))
 {
-    calls = bz_sys_linux;
+    calls = bz_sys_sets_system;
     calls.epoll_wait = wait_or_not;
     calls.epoll_pwait2 = no_fine_wait;
-    bz_sys = &calls;
+    bz_sys_sets = &calls;
     for (unsigned procs = 1; procs <= 2; procs++) {
         bz_store_relaxed(&is_refused, 0); /* relaxed: no other thread */
         CHECK_EQ(blitz_run(fn, NULL, &(blitz_runtime_opts){.procs = procs, .io = "epoll"}), 0);

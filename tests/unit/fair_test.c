@@ -15,7 +15,7 @@
 
 static void hog_step(void)
 {
-    bz_os_relax(&bz_os_linux, 0);
+    bz_os_relax(&bz_os_system, 0);
 }
 
 /* ---- 1 to N hogs on N procs, and two more ---- */
@@ -51,7 +51,7 @@ TEST(fair, bug_45_and_beside_many_more_than_there_are_procs)
 TEST(fair, a_hog_and_another_spawned_together_from_outside)
 {
     for (unsigned i = 0, n = (unsigned)t_scaled(30); i < n; i++)
-        outside_spawns_a_hog_and_another(&bz_os_linux, 1 + i % 3, i % 2 != 0);
+        outside_spawns_a_hog_and_another(&bz_os_system, 1 + i % 3, i % 2 != 0);
 }
 
 /* ---- a hog where one would not look for it ---- */

@@ -13,7 +13,7 @@
 
 static void hog_step(void)
 {
-    bz_os_relax(&bz_os_linux, 0);
+    bz_os_relax(&bz_os_system, 0);
 }
 
 /* In a child process: all other tasks make progress beside two hogs on two procs. Exit on

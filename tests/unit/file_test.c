@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "support/deny.h"
+#include "support/sanitizers.h"
+
 enum { PAGE = 4096, PAGES = 64 };
 static const blitz_deadline ever = BLITZ_FOREVER;
 
@@ -357,6 +360,7 @@ static int use_deadlines(void *arg)
 
 TEST(file, a_past_deadline_lets_only_calls_through_that_need_no_disk)
 {
+    t_skip_if_emulated("cannot tell what is cached"); /* no preadv2 */
     t_on_keepers(use_deadlines, NULL);
 }
 
@@ -567,6 +571,19 @@ TEST(file, files_of_memory_and_of_proc_are_read)
     CHECK_GT(blitz_file_read(f, text, sizeof text, ever), 0);
     CHECK_GT(blitz_file_read_at(f, text, sizeof text, 0, 0), 0);
     blitz_file_close(f);
+}
+
+/* An old kernel, a sandbox or an emulator has no call that reads only what is cached. */
+TEST(file, without_reads_of_the_cache_a_file_is_read_all_the_same)
+{
+    t_deny(SYS_preadv2, ENOSYS);
+    CHECK_EQ(blitz_run(read_everywhere, NULL, &(blitz_runtime_opts){.procs = 1, .io = "epoll"}), 0);
+}
+
+TEST(file, where_reads_of_the_cache_are_forbidden_a_file_is_read_all_the_same)
+{
+    t_deny(SYS_preadv2, EPERM);
+    CHECK_EQ(blitz_run(read_everywhere, NULL, &(blitz_runtime_opts){.procs = 1, .io = "epoll"}), 0);
 }
 
 /* The disk is full at a known place. */

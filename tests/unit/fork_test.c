@@ -345,7 +345,7 @@ static int forgets_one_that_left(void *arg)
     static blitz_job job;
     struct t_event e;
     (void)arg;
-    t_event_init(&e, &bz_os_linux);
+    t_event_init(&e, &bz_os_system);
     blitz_fork(&job, returns, NULL);
     CHECK_EQ(blitz_spawn(lets_go, &e, NULL, NULL), 0);
     t_event_await(&e); /* it leaves with the frame */

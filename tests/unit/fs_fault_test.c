@@ -29,10 +29,10 @@ static bool strikes(void)
     return now;
 }
 
-#define FAULTY(result_, name_, params_, ...)                                \
-    static result_ faulty_##name_ params_                                   \
-    {                                                                       \
-        return strikes() ? -fault.error : bz_fsys_linux.name_(__VA_ARGS__); \
+#define FAULTY(result_, name_, params_, ...)                                 \
+    static result_ faulty_##name_ params_                                    \
+    {                                                                        \
+        return strikes() ? -fault.error : bz_fsys_system.name_(__VA_ARGS__); \
     }
 FAULTY(int, open, (int at, const char *p, int f, unsigned m), at, p, f, m)
 FAULTY(int, sync, (int fd, bool d), fd, d)
@@ -59,17 +59,18 @@ FAULTY(int, unlock, (int fd), fd)
 /* The descriptor is closed in any case. */
 static int faulty_close(int fd)
 {
-    int err = bz_fsys_linux.close(fd);
+    int err = bz_fsys_system.close(fd);
     return strikes() ? -fault.error : err;
 }
 
-#define FAULTY_TRANSFER(name_)                                                                     \
-    static int64_t faulty_##name_(int fd, const struct iovec *v, int count, int64_t at)            \
-    {                                                                                              \
-        struct iovec one = {v->iov_base, v->iov_len > 0 ? 1 : 0};                                  \
-        if (strikes())                                                                             \
-            return -fault.error;                                                                   \
-        return bz_fsys_linux.name_(fd, fault.is_short ? &one : v, fault.is_short ? 1 : count, at); \
+#define FAULTY_TRANSFER(name_)                                                                 \
+    static int64_t faulty_##name_(int fd, const blitz_piece *v, int count, int64_t at)         \
+    {                                                                                          \
+        blitz_piece one = {v->data, v->bytes > 0 ? 1 : 0};                                     \
+        if (strikes())                                                                         \
+            return -fault.error;                                                               \
+        return bz_fsys_system.name_(fd, fault.is_short ? &one : v, fault.is_short ? 1 : count, \
+                                    at);                                                       \
     }
 FAULTY_TRANSFER(read)
 FAULTY_TRANSFER(write)
@@ -406,7 +407,7 @@ static bool strike(size_t c, size_t f, int nth)
     fault.has_struck = false;
     bz_fsys = &faulty;
     int rc = calls[c].run();
-    bz_fsys = &bz_fsys_linux;
+    bz_fsys = &bz_fsys_system;
     bool has_struck = fault.has_struck;
     enum state state = calls[c].state != NULL ? calls[c].state() : rc == 0 ? DONE : UNDONE;
     if (rc != 0) /* a lock that is taken is waited for, until the deadline */

@@ -237,6 +237,50 @@ TEST(handle, an_unread_pointer_result_is_freed)
     CHECK_EQ(bz_load_relaxed(&freed), 4 * 4); /* relaxed: all have ended */
 }
 
+/* ---- a drop function that the loop calls ---- */
+
+static bz_atomic(int) yields_left;
+
+static void free_and_yield(void *p, void *ctx)
+{
+    (void)ctx;
+    for (int i = 0; i < 3; i++)
+        blitz_yield();
+    CHECK_EQ(blitz_task_join(NULL, NULL, BLITZ_FOREVER), -EINVAL);
+    free(p);
+    bz_fetch_sub_relaxed(&yields_left, 1); /* relaxed: a count, looked at after the end */
+}
+
+static int yields_on(void *arg)
+{
+    for (int i = 0; i < 100; i++)
+        blitz_yield();
+    (void)arg;
+    return 0;
+}
+
+/* The ring is not empty: the yield of a task would switch to the task in front. */
+static int leave_to_the_loop(void *arg)
+{
+    blitz_spawn_opts opts = {.drop_result = free_and_yield};
+    blitz_task *other;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(yields_on, NULL, NULL, &other), 0);
+    for (int i = 0; i < 20; i++) {
+        CHECK_EQ(blitz_spawn_ptr(make, NULL, &opts, NULL), 0);
+        blitz_yield();
+    }
+    return blitz_task_join(other, NULL, BLITZ_FOREVER);
+}
+
+/* No task calls such a function, so a yield in it has nothing to do. The fast paths do not ask for the task. */
+TEST(handle, a_yield_in_a_drop_function_that_the_loop_calls_does_nothing)
+{
+    bz_store_relaxed(&yields_left, 4 * 20); /* relaxed: no other thread yet */
+    t_on_each(leave_to_the_loop, NULL, 0);
+    CHECK_EQ(bz_load_relaxed(&yields_left), 0); /* relaxed: all have ended */
+}
+
 static void *no_pointer(void *arg)
 {
     return arg;

@@ -5,7 +5,7 @@
 
 #if defined(BZ_WATCH)
 
-static const struct bz_os *const os = &bz_os_linux;
+static const struct bz_os *const os = &bz_os_system;
 static struct bz_lock outer, inner, leaf, other_leaf;
 
 static void given_four_locks(void)

@@ -15,7 +15,7 @@ static void play(int (*fn)(void *))
     for (unsigned round = 0; round < 5; round++)
         for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
             t_watch("%u procs, round %u", procs[i], round);
-            shortage_play(&shortage, &bz_os_linux, procs[i], fn);
+            shortage_play(&shortage, &bz_os_system, procs[i], fn);
         }
 }
 
@@ -102,7 +102,7 @@ TEST(host, the_deadline_of_a_scope_that_a_plain_thread_closes_holds)
     blitz_task *t;
     blitz_log_set(NULL, NULL, BLITZ_LOG_ERROR);
     shortage.is_sure = true;
-    bz_fault_init(&shortage.fault, &bz_os_linux, NULL, &plan);
+    bz_fault_init(&shortage.fault, &bz_os_system, NULL, &plan);
     blitz_event_init(&shortage.never);
     blitz_event_init(&o.is_ready);
     CHECK_EQ(bz_runtime_new(&shortage.fault.os, &config, &rt), 0);
@@ -146,7 +146,7 @@ TEST(host, shutdown_ends_tasks_that_find_no_stack)
     struct bz_runtime *rt;
     blitz_log_set(NULL, NULL, BLITZ_LOG_ERROR);
     shortage.is_sure = true;
-    bz_fault_init(&shortage.fault, &bz_os_linux, NULL, &plan);
+    bz_fault_init(&shortage.fault, &bz_os_system, NULL, &plan);
     blitz_event_init(&shortage.never);
     CHECK_EQ(bz_runtime_new(&shortage.fault.os, &config, &rt), 0);
     CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, leave_them, &shortage), 0);

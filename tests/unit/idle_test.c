@@ -10,8 +10,8 @@ static struct bz_barrier barrier;
 
 static void given(unsigned procs)
 {
-    bz_barrier_init(&barrier, &bz_os_linux);
-    bz_idle_init(&idle, procs, procs, &barrier, bz_os_barrier_register(&bz_os_linux) == 0);
+    bz_barrier_init(&barrier, &bz_os_system);
+    bz_idle_init(&idle, procs, procs, &barrier, bz_os_barrier_register(&bz_os_system) == 0);
 }
 
 /* Announce, whether or not a last look is owed. */
@@ -223,7 +223,7 @@ TEST(idle, a_single_proc_never_pays_for_a_barrier)
 
 TEST(idle, procs_that_were_never_started_count_as_asleep)
 {
-    bz_barrier_init(&barrier, &bz_os_linux);
+    bz_barrier_init(&barrier, &bz_os_system);
     bz_idle_init(&idle, 70, 1, &barrier, false);
     bz_idle_check(&idle);
     CHECK_EQ(bz_idle_sleeping(&idle), 69u);
@@ -234,7 +234,7 @@ TEST(idle, procs_that_were_never_started_count_as_asleep)
 
 TEST(idle, without_barriers_every_push_fences_for_good)
 {
-    bz_barrier_init(&barrier, &bz_os_linux);
+    bz_barrier_init(&barrier, &bz_os_system);
     bz_idle_init(&idle, 4, 4, &barrier, false);
     CHECK(bz_idle_may_rouse(&idle));
     CHECK_EQ(bz_idle_published(&idle), BZ_NOBODY);

@@ -12,7 +12,7 @@ static bz_entry got[N];
 
 static void given_an_injector_of(int count)
 {
-    bz_injector_init(&in, &bz_os_linux);
+    bz_injector_init(&in, &bz_os_system);
     for (int i = 0; i < count; i++)
         bz_injector_push(&in, bz_entry_resumed(&tasks[i]));
     bz_injector_check(&in);
@@ -136,7 +136,7 @@ TEST(injector, four_threads_lose_and_double_nothing)
 {
     each = t_scaled(20000);
     CHECK_NOT_NULL(many = calloc(4 * each, sizeof *many));
-    bz_injector_init(&in, &bz_os_linux);
+    bz_injector_init(&in, &bz_os_system);
     t_threads(4, push_and_take, NULL);
     bz_injector_check(&in);
     CHECK_EQ(bz_load_relaxed(&taken) + bz_injector_length(&in), 4 * each);
@@ -153,7 +153,7 @@ TEST(injector, check_names_a_wrong_length)
 TEST(injector, init_overwrites_all_old_content)
 {
     memset(&in, 0xff, sizeof in);
-    bz_injector_init(&in, &bz_os_linux);
+    bz_injector_init(&in, &bz_os_system);
     CHECK_EQ(bz_injector_length(&in), (size_t)0);
     CHECK_EQ(bz_injector_urgent(&in), (size_t)0);
     CHECK_EQ(bz_injector_take(&in, got, N, 1), 0u);

@@ -70,7 +70,14 @@ TEST(io_keeper, bug_18_a_refused_system_call_has_a_fallback)
     CHECK_EQ(keeper_with("uring", "io_uring_setup", &name), 0);
     CHECK_STR_EQ(name, "epoll");
     CHECK_EQ(keeper_with("epoll", "epoll_create", &name), -ENOSYS);
-    CHECK_EQ(keeper_with("kqueue", NULL, &name), -EINVAL);
+    CHECK_EQ(keeper_with("select", NULL, &name), -EINVAL);
+}
+
+TEST(io_keeper, kqueue_by_name_is_a_clear_error_where_the_system_has_none)
+{
+    const char *name = "";
+    blitz_log_set(NULL, NULL, BLITZ_LOG_ERROR + 1); /* the error that follows is wanted */
+    CHECK_EQ(keeper_with("kqueue", NULL, &name), -ENOSYS);
 }
 
 /* ---- a system that forbids rings ---- */
@@ -288,7 +295,7 @@ static void *hand_in_and_exit(void *arg)
     CHECK(bz_file_enter(a->end[0], &a->op));
     CHECK_EQ(a->poll.ops->submit(&a->poll, &a->op), 0);
     bz_file_unlock(a->end[0]);
-    alone_hear(a, bz_os_now(&bz_os_linux) + 1000000); /* handed in by this thread */
+    alone_hear(a, bz_os_now(&bz_os_system) + 1000000); /* handed in by this thread */
     return NULL;
 }
 
@@ -303,8 +310,8 @@ TEST(io_keeper, an_operation_outlives_the_thread_that_handed_it_in)
     static struct alone a;
     pthread_t thread;
     int fd[2];
-    bz_files_init(&a.files, &bz_os_linux, &bz_allocator_libc);
-    if (bz_poll_uring_init(&a.poll, &bz_os_linux, &a.files) != 0)
+    bz_files_init(&a.files, &bz_os_system, &bz_allocator_libc);
+    if (bz_poll_uring_init(&a.poll, &bz_os_system, &a.files) != 0)
         t_skip("no rings on this system");
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
     for (int i = 0; i < 2; i++)
@@ -316,7 +323,7 @@ TEST(io_keeper, an_operation_outlives_the_thread_that_handed_it_in)
     a.op.request.waiter.waker = (blitz_waker){&counting, &a.told};
     CHECK_EQ(pthread_create(&thread, NULL, hand_in_and_exit, &a), 0);
     CHECK_EQ(pthread_join(thread, NULL), 0);
-    alone_hear(&a, bz_os_now(&bz_os_linux) + 20000000); /* the kernel has ended it: begun again */
+    alone_hear(&a, bz_os_now(&bz_os_system) + 20000000); /* the kernel has ended it: begun again */
     CHECK_EQ(a.told, 0);
     CHECK_EQ(write(fd[1], "hello", 5), 5);
     while (a.told == 0)

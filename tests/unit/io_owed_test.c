@@ -44,10 +44,10 @@ static int timed_recv(void *arg)
 {
     struct timed *t = arg;
     char data[8];
-    uint64_t from = bz_os_now(&bz_os_linux);
+    uint64_t from = bz_os_now(&bz_os_system);
     t->got = recv(t->fd[0], data, sizeof data, 0);
     t->error = errno;
-    t->took_ns = bz_os_now(&bz_os_linux) - from;
+    t->took_ns = bz_os_now(&bz_os_system) - from;
     return 0;
 }
 
@@ -133,7 +133,7 @@ static int hasty_wait(const struct bz_os *os, bz_os_word *word, uint32_t expecte
     uint64_t now = os->now(os);
     if (until != BZ_OS_FOREVER && until > now + BZ_POOL_IDLE_NS / 2)
         until = now + 1000000;
-    return bz_os_linux.wait(os, word, expected, until);
+    return bz_os_system.wait(os, word, expected, until);
 }
 
 struct gone {
@@ -203,7 +203,7 @@ TEST(io_owed, bug_15_operations_go_on_when_their_proc_is_taken_and_their_thread_
 {
     static const char *const keepers[] = {"epoll", "poll", "uring"};
     static struct bz_os hasty;
-    hasty = bz_os_linux;
+    hasty = bz_os_system;
     hasty.wait = hasty_wait;
     for (size_t i = 0; i < BZ_ARRAY_LEN(keepers) - !t_has_rings(); i++) {
         struct bz_runtime *rt;

@@ -9,13 +9,13 @@ static struct bz_poll poll;
 
 static uint64_t now(void)
 {
-    return bz_os_now(&bz_os_linux);
+    return bz_os_now(&bz_os_system);
 }
 
 /* The rouse came between the announcement and the wait. */
 TEST(io_poll, a_rouse_after_prepare_ends_a_wait_that_has_not_begun)
 {
-    bz_poll_null_init(&poll, &bz_os_linux);
+    bz_poll_null_init(&poll, &bz_os_system);
     bz_poll_prepare(&poll);
     bz_poll_rouse(&poll);
     CHECK_EQ(bz_poll_wait(&poll, BZ_OS_FOREVER, NULL), 0);
@@ -26,7 +26,7 @@ TEST(io_poll, a_rouse_after_prepare_ends_a_wait_that_has_not_begun)
 /* A rouse whose reason has been seen must not cost a wake. */
 TEST(io_poll, a_rouse_before_prepare_is_forgotten)
 {
-    bz_poll_null_init(&poll, &bz_os_linux);
+    bz_poll_null_init(&poll, &bz_os_system);
     bz_poll_rouse(&poll);
     bz_poll_prepare(&poll);
     CHECK(!bz_poll_was_roused(&poll));
@@ -36,7 +36,7 @@ TEST(io_poll, a_rouse_before_prepare_is_forgotten)
 
 TEST(io_poll, a_wait_does_not_end_before_its_time)
 {
-    bz_poll_null_init(&poll, &bz_os_linux);
+    bz_poll_null_init(&poll, &bz_os_system);
     for (int i = 0; i < 5; i++) {
         uint64_t until = now() + MS;
         bz_poll_prepare(&poll);
@@ -49,7 +49,7 @@ TEST(io_poll, a_wait_does_not_end_before_its_time)
 
 TEST(io_poll, a_deadline_in_the_past_does_not_sleep)
 {
-    bz_poll_null_init(&poll, &bz_os_linux);
+    bz_poll_null_init(&poll, &bz_os_system);
     bz_poll_prepare(&poll);
     CHECK_EQ(bz_poll_wait(&poll, 0, NULL), -ETIMEDOUT);
     bz_poll_fini(&poll);
@@ -71,7 +71,7 @@ static void sleeper_and_rouser(void *arg, int index)
             CHECK_EQ(bz_load_relaxed(&answered), i); /* relaxed: poll.h [A] */
         } else {
             for (unsigned round = 0; bz_load_acquire(&announced) < i; round++) /* as above */
-                bz_os_relax(&bz_os_linux, round);
+                bz_os_relax(&bz_os_system, round);
             bz_store_relaxed(&answered, i); /* relaxed: poll.h [A] */
             bz_poll_rouse(&poll);
         }
@@ -80,7 +80,7 @@ static void sleeper_and_rouser(void *arg, int index)
 
 TEST(io_poll, bug_01_no_rouse_after_an_announcement_is_lost)
 {
-    bz_poll_null_init(&poll, &bz_os_linux);
+    bz_poll_null_init(&poll, &bz_os_system);
     t_threads(2, sleeper_and_rouser, NULL);
     bz_poll_fini(&poll);
 }

@@ -128,19 +128,18 @@ static bz_entry entry_of(const struct in_turn *c, uint64_t key)
     return bz_entry_resumed((struct bz_task *)c->task);
 }
 
-/* The entry at this position of the proc's queue; the next slot comes first, if it is used. In the
- * runtime. */
-static bz_entry queued_at(struct bz_proc *p, unsigned i)
+/* One of the last `count` entries of the proc's queue; the next slot comes before them, if it is used. In the runtime.
+ * Counted from the tail: the monitor may share entries from the head, but slots keep what was in them. */
+static bz_entry queued_at(struct bz_proc *p, unsigned i, unsigned count)
 {
-    uint64_t head = bz_load_relaxed(&p->ring.head); /* relaxed: ours */
+    uint64_t tail = bz_load_relaxed(&p->ring.tail); /* relaxed: ours */
     bz_entry next = bz_load_relaxed(&p->next);      /* relaxed: ours */
     if (next != 0 && i == 0)
         return next;
-    return bz_get(bz_runq_slot(&p->ring, bz_runq_real(head) + i - (next != 0)));
+    return bz_get(bz_runq_slot(&p->ring, tail - count + i));
 }
 
-/* Others may hear of some of them, or take the proc, before we are in the runtime; then there is less to
- * see. */
+/* Another thread may hear of some of them, or take the proc, before this one is in the runtime; then there is less to see. */
 static int hears_many(void *arg)
 {
     struct in_turn c[QUEUE];
@@ -164,7 +163,7 @@ static int hears_many(void *arg)
         bz_poll_reap(&m->proc->poll, &heard);
         bz_io_deliver(m->proc, &heard);
         for (unsigned i = 0; i < heard.count; i++)
-            place[i] = queued_at(m->proc, i);
+            place[i] = queued_at(m->proc, i, heard.count);
     }
     bz_leave(was);
     for (unsigned i = 0; i < heard.count; i++)
@@ -402,7 +401,7 @@ TEST(io, bug_14_a_key_of_an_earlier_use_finds_nothing)
 {
     struct bz_files files;
     struct bz_file *f, *again;
-    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    bz_files_init(&files, &bz_os_system, &bz_allocator_libc);
     CHECK_EQ(bz_file_open(&files, dup(0), 0, &f), 0);
     uint64_t key = bz_file_key(f);
     CHECK(bz_file_find(&files, key) == f);
@@ -413,6 +412,34 @@ TEST(io, bug_14_a_key_of_an_earlier_use_finds_nothing)
     CHECK(again == f); /* the same memory */
     CHECK(bz_file_find(&files, key) == NULL);
     CHECK_EQ(bz_files_fini(&files), 1);
+}
+
+/* The last user of a closed file may stay for long. No late event and no late operation may get in beside it. */
+TEST(io, bug_14_a_file_that_is_closed_beside_a_user_is_found_by_no_key)
+{
+    struct bz_files files;
+    struct bz_file *f;
+    struct bz_op user, late, any;
+    bz_files_init(&files, &bz_os_system, &bz_allocator_libc);
+    CHECK_EQ(bz_file_open(&files, dup(0), 0, &f), 0);
+    uint64_t key = bz_file_key(f);
+    bz_op_init(&user, f, BZ_OP_RECV);
+    bz_op_init(&late, f, BZ_OP_RECV);
+    bz_op_init(&any, f, BZ_OP_RECV); /* of no generation */
+    late.generation = f->generation;
+    bz_file_lock(f);
+    CHECK(bz_file_enter(f, &user));
+    bz_file_unlock(f);
+
+    bz_file_close(f, wakes_nothing, NULL);
+
+    CHECK(bz_file_find(&files, key) == NULL);
+    bz_file_lock(f);
+    CHECK(!bz_file_enter(f, &late));
+    CHECK(!bz_file_enter(f, &any));
+    CHECK_EQ(f->users, 1u);
+    bz_file_leave_unlock(f, &user);
+    CHECK_EQ(bz_files_fini(&files), 0u);
 }
 
 /* ---- many for one ---- */
@@ -618,6 +645,46 @@ TEST(io, a_plain_thread_waits_like_a_fiber)
     t_on_each(with_a_thread, NULL, 0);
 }
 
+enum { SENT = 100 };
+
+/* Deadlines pass before, while and after a byte comes. Each time the frame of the operation is used again. */
+static void *thread_counts(void *end)
+{
+    unsigned char byte = 0;
+    intptr_t got = 0, late = 0;
+    while (got < SENT) {
+        int64_t n = receive(end, &byte, 1, blitz_after(50 * BLITZ_US));
+        CHECK(n == -ETIMEDOUT || (n == 1 && byte == got));
+        got += n == 1;
+        late += n != 1;
+    }
+    return (void *)late;
+}
+
+static int to_an_impatient_thread(void *arg)
+{
+    struct pair p;
+    pthread_t thread;
+    void *late;
+    (void)arg;
+    pair_open(&p);
+    CHECK_EQ(pthread_create(&thread, NULL, thread_counts, p.end[1]), 0);
+    for (unsigned i = 0; i < SENT; i++) {
+        unsigned char byte = (unsigned char)i;
+        CHECK_EQ(blitz_sleep(i % 8 * 20 * BLITZ_US), 0);
+        CHECK_EQ(send_some(p.end[0], &byte, 1, BLITZ_FOREVER), 1);
+    }
+    CHECK_EQ(pthread_join(thread, &late), 0);
+    t_note("%d deadlines passed", (int)(intptr_t)late);
+    pair_close(&p);
+    return 0;
+}
+
+TEST(io, bug_21_a_plain_thread_whose_deadlines_pass_loses_nothing)
+{
+    t_on_each(to_an_impatient_thread, NULL, 0);
+}
+
 /* ---- an edge in the middle of a try ---- */
 
 static struct bz_file *edged;
@@ -640,7 +707,7 @@ TEST(io, bug_13_an_edge_in_the_middle_of_a_try_is_not_taken_for_an_older_one)
     struct bz_wake next;
     struct bz_op op;
     char data;
-    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    bz_files_init(&files, &bz_os_system, &bz_allocator_libc);
     CHECK_EQ(bz_file_open(&files, dup(0), BZ_FILE_STREAM, &edged), 0);
     bz_op_init(&op, edged, BZ_OP_RECV);
     op.buffer.data = &data;
@@ -675,7 +742,7 @@ TEST(io, bug_13_an_end_in_the_middle_of_a_try_is_seen_behind_the_last_bytes)
     struct bz_op op;
     char data[8];
     int fd[2];
-    bz_files_init(&files, &bz_os_linux, &bz_allocator_libc);
+    bz_files_init(&files, &bz_os_system, &bz_allocator_libc);
     CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd), 0);
     CHECK_EQ(bz_file_open(&files, fd[0], BZ_FILE_STREAM, &edged), 0);
     CHECK_EQ(write(fd[1], "bye", 3), 3);

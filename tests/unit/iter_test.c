@@ -316,7 +316,7 @@ TEST(iter, scratch_that_is_not_to_be_had_is_an_error_and_nothing_else)
     for (uint64_t nth = 1;; nth++) {
         struct bz_fault fault;
         struct bz_fault_plan plan = {.kind = BZ_FAULT_MEMORY, .nth = nth};
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         int err = filter_in_a_runtime(&fault.os, &fault.allocator, &s);
         bool has_failed = bz_fault_failed(&fault) != BZ_FAULT_NONE;
         was_refused |= err == -ENOMEM;

@@ -94,7 +94,7 @@ TEST(join_set, members_come_out_in_the_order_in_which_they_end)
     blitz_join_set *set = set_new();
     blitz_joined out;
     for (int i = 0; i < 5; i++) {
-        t_probe_init(&probe[i], &bz_os_linux, BLITZ_REVOCABLE);
+        t_probe_init(&probe[i], &bz_os_system, BLITZ_REVOCABLE);
         CHECK_EQ(blitz_join_set_add_future(set, &probe[i].f, &probe[i]), 0);
     }
     CHECK_EQ(blitz_join_set_try_next(set, &out), -EAGAIN);
@@ -325,7 +325,7 @@ TEST(join_set, a_second_taker_is_turned_away)
     blitz_join_set *set = set_new();
     blitz_join_set_future first, second;
     blitz_joined out;
-    t_probe_init(&probe, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&probe, &bz_os_system, BLITZ_REVOCABLE);
     CHECK_EQ(blitz_join_set_add_future(set, &probe.f, NULL), 0);
     blitz_join_set_next_future_init(&first, set);
     blitz_join_set_next_future_init(&second, set);
@@ -351,7 +351,7 @@ TEST(join_set, a_member_that_is_added_meanwhile_is_asked)
     blitz_join_set *set = set_new();
     blitz_join_set_future f;
     for (int i = 0; i < 2; i++)
-        t_probe_init(&probe[i], &bz_os_linux, BLITZ_REVOCABLE);
+        t_probe_init(&probe[i], &bz_os_system, BLITZ_REVOCABLE);
     CHECK_EQ(blitz_join_set_add_future(set, &probe[0].f, &probe[0]), 0);
     blitz_join_set_next_future_init(&f, set);
     CHECK_EQ(ask(&f.future, &bell), BLITZ_PENDING);
@@ -397,7 +397,7 @@ TEST(join_set, a_cancel_gives_up_futures_by_class)
     blitz_join_set *set = set_new();
     blitz_joined out;
     for (int i = 0; i < 3; i++) {
-        t_probe_init(&probe[i], &bz_os_linux, (blitz_class)i);
+        t_probe_init(&probe[i], &bz_os_system, (blitz_class)i);
         CHECK_EQ(blitz_join_set_add_future(set, &probe[i].f, &probe[i]), 0);
     }
     CHECK_EQ(blitz_join_set_try_next(set, &out), -EAGAIN);
@@ -497,7 +497,7 @@ static int lets_go(void *arg)
     struct t_probe probe;
     blitz_joined out;
     (void)arg;
-    t_probe_init(&probe, &bz_os_linux, BLITZ_PINNED);
+    t_probe_init(&probe, &bz_os_system, BLITZ_PINNED);
     CHECK_EQ(blitz_join_set_add_future(set, &probe.f, NULL), 0);
     blitz_task *t;
     CHECK_EQ(blitz_spawn(sleeps_for_ever, NULL, NULL, &t), 0);

@@ -48,7 +48,7 @@ static int many_give_up(void *arg)
         struct t_event end;
         blitz_task *t, *joiner[JOINERS];
         int result = 0;
-        t_event_init(&end, &bz_os_linux);
+        t_event_init(&end, &bz_os_system);
         CHECK_EQ(blitz_spawn(waits_for, &end, NULL, &t), 0);
         until_it_waits(t); /* else a joiner may run it on its own stack */
         for (int i = 0; i < JOINERS; i++)
@@ -56,9 +56,9 @@ static int many_give_up(void *arg)
         for (int i = 0; i < JOINERS; i++)
             CHECK_EQ(blitz_task_join(joiner[i], &result, BLITZ_FOREVER), 0);
         struct bz_task *inside = (struct bz_task *)t;
-        bz_lock_take(&inside->lock, &bz_os_linux);
+        bz_lock_take(&inside->lock, &bz_os_system);
         CHECK_EQ(bz_list_check(&inside->joiners), 0u);
-        bz_lock_drop(&inside->lock, &bz_os_linux);
+        bz_lock_drop(&inside->lock, &bz_os_system);
         t_event_set(&end);
         CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
         CHECK_EQ(result, 7);

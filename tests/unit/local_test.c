@@ -3,6 +3,9 @@
 #include "support/alone.h"
 #include "support/on_each.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,4 +275,253 @@ TEST(local, without_memory_nothing_is_set)
     blitz_allocator a = {maybe_alloc, plain_free, NULL};
     CHECK_EQ(blitz_run(without_memory, NULL, &(blitz_runtime_opts){.procs = 1, .allocator = &a}),
              0);
+}
+
+/* ---- inherited ---- */
+
+struct span {
+    bz_atomic(int) refs;
+};
+
+static void *span_ref(void *value, void *ctx)
+{
+    struct span *s = value;
+    CHECK_NULL(ctx);
+    CHECK_NOT_NULL(blitz_task_current()); /* in the parent */
+    bz_fetch_add_relaxed(&s->refs, 1);    /* relaxed: a count, looked at after the joins */
+    return s;
+}
+
+static void span_unref(void *value, void *ctx)
+{
+    (void)ctx;
+    bz_fetch_sub_relaxed(&((struct span *)value)->refs, 1); /* relaxed: likewise */
+}
+
+static const blitz_local_key span_key = {span_unref, NULL};
+static const blitz_local_key none_key = {span_unref, NULL};
+static const blitz_local_key own_key = {NULL, NULL};
+
+static void *copies_nothing(void *value, void *ctx)
+{
+    (void)value;
+    (void)ctx;
+    return NULL;
+}
+
+static int refs_of(struct span *s)
+{
+    return bz_load_relaxed(&s->refs); /* relaxed: likewise */
+}
+
+static int grandchild(void *arg)
+{
+    CHECK_EQ(blitz_local_get(&span_key), arg);
+    return 0;
+}
+
+static int stranger(void *arg)
+{
+    (void)arg;
+    CHECK_NULL(blitz_local_get(&span_key));
+    return 0;
+}
+
+static const blitz_spawn_opts heir = {.name = "heir", .inherits = true};
+
+/* It has a value of its own, passes it on with the option, and not without. */
+static int child(void *arg)
+{
+    blitz_task *t[2];
+    CHECK_EQ(blitz_local_get(&span_key), arg);
+    CHECK_NULL(blitz_local_get(&none_key));
+    CHECK_NULL(blitz_local_get(&own_key));
+    blitz_yield();
+    CHECK_EQ(blitz_spawn(grandchild, arg, &heir, &t[0]), 0);
+    CHECK_EQ(blitz_spawn(stranger, arg, NULL, &t[1]), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_local_set(&span_key, blitz_local_get(&span_key)),
+             0); /* not inherited any more */
+    CHECK_EQ(blitz_spawn(stranger, arg, &heir, &t[0]), 0);
+    return blitz_task_join(t[0], NULL, BLITZ_FOREVER);
+}
+
+static void *child_ptr(void *arg)
+{
+    CHECK_EQ(blitz_local_get(&span_key), arg);
+    return arg;
+}
+
+static blitz_poll child_poll(void *state, blitz_cx *cx)
+{
+    (void)cx;
+    CHECK_EQ(blitz_local_get(&span_key), *(void **)state);
+    return BLITZ_READY;
+}
+
+static void set_values(struct span *s)
+{
+    bz_atomic_init(&s->refs, 1);
+    CHECK_EQ(blitz_local_set(&own_key, s), 0);
+    CHECK_EQ(blitz_local_set_inherited(&span_key, s, span_ref), 0);
+    CHECK_EQ(blitz_local_set_inherited(&none_key, span_ref(s, NULL), copies_nothing), 0);
+}
+
+static int parent(void *arg)
+{
+    struct span s;
+    void *state = &s, *result = NULL;
+    blitz_task *t[4];
+    (void)arg;
+    set_values(&s);
+    CHECK_EQ(blitz_spawn(child, &s, &heir, &t[0]), 0);
+    CHECK_EQ(blitz_spawn(stranger, &s, NULL, &t[1]), 0);
+    CHECK_EQ(blitz_spawn_poll(child_poll, &state, sizeof state, &heir, &t[2]), 0);
+    CHECK_EQ(blitz_spawn_ptr(child_ptr, &s, &heir, &t[3]), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_task_join_ptr(t[3], &result, BLITZ_FOREVER), 0);
+    CHECK_EQ(result, &s);
+    CHECK_EQ(refs_of(&s), 2); /* those of this task */
+    CHECK_EQ(blitz_local_set(&none_key, NULL), 0);
+    CHECK_EQ(blitz_local_set(&span_key, NULL), 0);
+    CHECK_EQ(refs_of(&s), 0);
+    return 0;
+}
+
+TEST(local, a_child_inherits_what_may_be_inherited_if_it_is_asked_for)
+{
+    t_on_each(parent, NULL, 0);
+}
+
+static int spawns_in_vain(void *arg)
+{
+    struct span s;
+    void *state = &s;
+    blitz_task *t;
+    (void)arg;
+    set_values(&s);
+    CHECK_EQ(blitz_spawn(child, &s, &heir, &t), -EAGAIN); /* tasks_max */
+    CHECK_EQ(blitz_spawn_ptr(child_ptr, &s, &heir, &t), -EAGAIN);
+    CHECK_EQ(blitz_spawn_poll(child_poll, &state, sizeof state, &heir, &t), -EAGAIN);
+    CHECK_EQ(refs_of(&s), 2); /* the copies were dropped */
+    CHECK_EQ(blitz_local_set(&none_key, NULL), 0);
+    CHECK_EQ(blitz_local_set(&span_key, NULL), 0);
+    return 0;
+}
+
+TEST(local, a_spawn_that_fails_drops_the_copies)
+{
+    CHECK_EQ(blitz_run(spawns_in_vain, NULL, &(blitz_runtime_opts){.procs = 1, .tasks_max = 1}), 0);
+}
+
+/* A scope passes the option on; a plain thread has nothing to pass on. */
+static int in_a_scope(void *arg)
+{
+    struct span s;
+    blitz_scope scope;
+    (void)arg;
+    set_values(&s);
+    CHECK_EQ(blitz_scope_open(&scope, NULL, BLITZ_FOREVER), 0);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(blitz_scope_spawn(&scope, grandchild, &s, &heir), 0);
+    CHECK_EQ(blitz_scope_close(&scope), 0);
+    CHECK_EQ(refs_of(&s), 2);
+    CHECK_EQ(blitz_local_set(&none_key, NULL), 0);
+    CHECK_EQ(blitz_local_set(&span_key, NULL), 0);
+    return 0;
+}
+
+TEST(local, tasks_of_a_scope_inherit_and_a_plain_thread_has_nothing_to_pass_on)
+{
+    blitz_runtime *rt;
+    blitz_task *t;
+    t_on_each(in_a_scope, NULL, 0);
+    CHECK_EQ(blitz_local_set_inherited(&span_key, &rt, span_ref), -EINVAL);
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_spawn(stranger, NULL, &(blitz_spawn_opts){.runtime = rt, .inherits = true}, &t),
+             0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
+}
+
+/* ---- the end of a task is told after its locals ---- */
+
+struct borrower {
+    atomic_bool is_dropped;
+    int result;
+};
+
+static void give_back(void *p, void *ctx)
+{
+    (void)ctx;
+    for (int i = 0; i < 5; i++)
+        blitz_yield(); /* a caller that is told too early goes on here */
+    ((struct borrower *)p)->is_dropped = true;
+}
+
+BLITZ_LOCAL(struct borrower, borrowed, give_back)
+
+static int borrow(void *arg)
+{
+    struct borrower *b = arg;
+    CHECK_EQ(borrowed_local_set(b), 0);
+    return b->result;
+}
+
+static void borrow_later(void *arg)
+{
+    (void)borrow(arg);
+}
+
+static void check_scope(int result, const blitz_spawn_opts *opts)
+{
+    blitz_scope s;
+    struct borrower b = {.result = result};
+    CHECK_EQ(blitz_scope_open(&s, NULL, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_scope_spawn(&s, borrow, &b, opts), 0);
+    CHECK_EQ(blitz_scope_close(&s), result);
+    CHECK(b.is_dropped); /* b goes out of scope */
+}
+
+static int scopes_and_later(void *arg)
+{
+    struct borrower b = {.result = 0};
+    blitz_later *l;
+    (void)arg;
+    check_scope(0, NULL);
+    check_scope(-EIO, NULL);
+    check_scope(0, &(blitz_spawn_opts){.stack_bytes = 1 << 20});
+    check_scope(-EIO, &(blitz_spawn_opts){.stack_bytes = 1 << 20});
+    CHECK_EQ(blitz_later_at(0, borrow_later, &b, NULL, &l), 0);
+    CHECK_EQ(blitz_later_wait(l, BLITZ_FOREVER), 0);
+    CHECK(b.is_dropped);
+    blitz_later_unref(l);
+    return 0;
+}
+
+/* A drop function may use memory of the caller that waits for the task. */
+TEST(local, values_are_dropped_before_a_scope_or_a_later_call_ends)
+{
+    t_on_each(scopes_and_later, NULL, 0);
+}
+
+TEST(local, values_are_dropped_before_a_bridge_has_the_result)
+{
+    struct borrower b = {.result = 7};
+    blitz_runtime *rt;
+    blitz_bridge *bridge;
+    blitz_bridge_result r;
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1}, &rt), 0);
+    CHECK_EQ(blitz_bridge_new(rt, &bridge), 0);
+    CHECK_EQ(blitz_bridge_submit(bridge, borrow, &b, NULL), 0);
+    CHECK_EQ(poll(&(struct pollfd){.fd = blitz_bridge_fd(bridge), .events = POLLIN}, 1, -1), 1);
+    CHECK_EQ(blitz_bridge_take(bridge, &r), 0);
+    CHECK_EQ(r.result, 7);
+    CHECK(b.is_dropped);
+    blitz_bridge_unref(bridge);
+    CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(rt), 0);
 }

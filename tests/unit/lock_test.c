@@ -11,16 +11,16 @@ TEST(lock, a_held_lock_is_refused_to_a_try)
 {
     CHECK(bz_lock_try(&lock));
     CHECK(!bz_lock_try(&lock));
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
     CHECK(bz_lock_try(&lock));
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
 }
 
 TEST(lock, without_waiters_there_is_no_wake)
 {
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     CHECK_EQ(bz_load_relaxed(&lock.word), (uint32_t)BZ_LOCK_HELD);
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
     CHECK_EQ(bz_load_relaxed(&lock.word), (uint32_t)BZ_LOCK_FREE);
 }
 
@@ -29,9 +29,9 @@ static void add_under_the_lock(void *arg, int index)
     (void)arg;
     (void)index;
     for (uint64_t i = 0; i < rounds; i++) {
-        bz_lock_take(&lock, &bz_os_linux);
+        bz_lock_take(&lock, &bz_os_system);
         plain_count++;
-        bz_lock_drop(&lock, &bz_os_linux);
+        bz_lock_drop(&lock, &bz_os_system);
     }
 }
 
@@ -49,9 +49,9 @@ static void add_under_the_brief_lock(void *arg, int index)
     (void)arg;
     (void)index;
     for (uint64_t i = 0; i < rounds; i++) {
-        bz_brief_take(&lock, &bz_os_linux);
+        bz_brief_take(&lock, &bz_os_system);
         plain_count++;
-        bz_brief_drop(&lock, &bz_os_linux);
+        bz_brief_drop(&lock, &bz_os_system);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "arch/notes.h"
 #include "blitz.h"
 #include "blitz/tcp.h"
-#include "proc/config.h"
+#include "runtime/config.h"
 
 /* ---- log messages ---- */
 
@@ -171,13 +171,13 @@ TEST(misuse, a_variable_that_does_not_exist_is_named_with_the_nearest)
 /* Four letters put in, taken out or exchanged are a slip; five are another word. */
 TEST(misuse, a_variable_that_is_too_far_from_all_is_not_named_with_any)
 {
-    static const char *const all[] = {"BLITZ_PROCSXXXX", "BLITZ_PROCSXXXXX", "BLITZ_BURNING",
+    static const char *const all[] = {"BLITZ_STACKXXXX", "BLITZ_STACKXXXXX", "BLITZ_BURNING",
                                       "BLITZ_REDUC",     "BLITZ_PXXXX",      "BLITZ_XXXXX",
                                       "BLITZ_SPROC",     "BLITZ_ROCSP",      NULL};
     begin_listening();
     bz_settings_judge_environment(all);
-    was_said("BLITZ_PROCSXXXX: no such variable; did you mean BLITZ_PROCS?");
-    was_said("BLITZ_PROCSXXXXX: no such variable; blitz(7) lists them");
+    was_said("BLITZ_STACKXXXX: no such variable; did you mean BLITZ_STACK?");
+    was_said("BLITZ_STACKXXXXX: no such variable; blitz(7) lists them");
     was_said("BLITZ_BURNING: no such variable; did you mean BLITZ_BURNING_MAX?");
     was_said("BLITZ_REDUC: no such variable; blitz(7) lists them");
     was_said("BLITZ_PXXXX: no such variable; did you mean BLITZ_PROCS?");

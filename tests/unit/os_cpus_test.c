@@ -408,7 +408,7 @@ TEST(os_cpus, the_affinity_mask_is_counted)
     }
     CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
     CHECK_EQ(bz_linux_cpus_affinity(), 1);
-    CHECK_EQ(bz_os_cpus(&bz_os_linux), 1);
+    CHECK_EQ(bz_os_cpus(&bz_os_system), 1);
 }
 
 /* A machine with more CPUs than the first buffer holds: the kernel says EINVAL until it fits. */
@@ -431,7 +431,7 @@ TEST(os_cpus, without_an_answer_there_is_one_cpu)
 
 TEST(os_cpus, the_system_has_at_least_one)
 {
-    int cpus = bz_os_cpus(&bz_os_linux);
+    int cpus = bz_os_cpus(&bz_os_system);
     CHECK_GE(cpus, 1);
     CHECK_LE(cpus, bz_linux_cpus_affinity());
     CHECK_LE(cpus, bz_linux_cpus_quota(""));

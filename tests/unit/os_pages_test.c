@@ -15,7 +15,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-static const struct bz_os *os = &bz_os_linux;
+static const struct bz_os *os = &bz_os_system;
 
 static size_t page(void)
 {

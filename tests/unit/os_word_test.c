@@ -12,7 +12,7 @@
 
 #define MS UINT64_C(1000000)
 
-static const struct bz_os *os = &bz_os_linux;
+static const struct bz_os *os = &bz_os_system;
 
 /* One thread that waits on a word, and what came of it. */
 struct waiter {
@@ -99,7 +99,7 @@ TEST(os_word, a_wake_rouses_a_sleeper_that_waits_for_ever)
     struct waiter w;
     waiter_start_asleep(&w, &word, BZ_OS_FOREVER);
     atomic_store(&word, 1);
-    CHECK_EQ(bz_os_wake(os, &word, 1), 1);
+    bz_os_wake(os, &word, 1);
     CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
     CHECK_EQ(w.result, 0);
 }
@@ -112,7 +112,7 @@ TEST(os_word, a_deadline_centuries_away_sleeps)
         bz_os_word word = 0;
         struct waiter w;
         waiter_start_asleep(&w, &word, far[i]);
-        CHECK_EQ(bz_os_wake(os, &word, 1), 1);
+        bz_os_wake(os, &word, 1);
         CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
         CHECK_EQ(w.result, 0);
     }
@@ -122,10 +122,10 @@ TEST(os_word, a_deadline_centuries_away_sleeps)
 TEST(os_word, a_wake_before_the_wait_is_seen_only_through_the_word)
 {
     bz_os_word word = 0;
-    CHECK_EQ(bz_os_wake(os, &word, 1), 0);
+    bz_os_wake(os, &word, 1);
     CHECK_EQ(bz_os_wait(os, &word, 0, bz_os_now(os) + MS), -ETIMEDOUT);
     atomic_store(&word, 1);
-    CHECK_EQ(bz_os_wake(os, &word, 1), 0);
+    bz_os_wake(os, &word, 1);
     CHECK_EQ(bz_os_wait(os, &word, 0, BZ_OS_FOREVER), -EAGAIN);
 }
 
@@ -144,8 +144,8 @@ TEST(os_word, a_wake_rouses_as_many_as_asked_and_no_more)
     for (int i = 0; i < 6; i++)
         waiter_start_asleep(&w[i], &word, BZ_OS_FOREVER);
 
-    CHECK_EQ(bz_os_wake(os, &word, 0), 0);
-    CHECK_EQ(bz_os_wake(os, &word, 2), 2);
+    bz_os_wake(os, &word, 0);
+    bz_os_wake(os, &word, 2);
     while (count_done(w, 6) < 2)
         sched_yield();
     for (int i = 0; i < 6; i++) {
@@ -153,8 +153,8 @@ TEST(os_word, a_wake_rouses_as_many_as_asked_and_no_more)
             CHECK(t_until_asleep(atomic_load(&w[i].tid)));
     }
     CHECK_EQ(count_done(w, 6), 2);
-    CHECK_EQ(bz_os_wake(os, &word, UINT32_MAX), 4);
-    CHECK_EQ(bz_os_wake(os, &word, UINT32_MAX), 0);
+    bz_os_wake(os, &word, UINT32_MAX);
+    bz_os_wake(os, &word, UINT32_MAX);
     for (int i = 0; i < 6; i++) {
         CHECK_EQ(bz_os_thread_join(os, &w[i].thread), 0);
         CHECK_EQ(w[i].result, 0);
@@ -166,8 +166,8 @@ TEST(os_word, a_wake_on_another_word_rouses_no_thread)
     bz_os_word pair[2] = {0, 0};
     struct waiter w;
     waiter_start_asleep(&w, &pair[0], BZ_OS_FOREVER);
-    CHECK_EQ(bz_os_wake(os, &pair[1], 1), 0);
-    CHECK_EQ(bz_os_wake(os, &pair[0], 1), 1);
+    bz_os_wake(os, &pair[1], 1);
+    bz_os_wake(os, &pair[0], 1);
     CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
 }
 
@@ -180,7 +180,7 @@ TEST(os_word, a_wake_on_freed_memory_is_harmless)
     CHECK_EQ(bz_os_slab_reserve(os, &slab, page, 0, BZ_OS_SLAB_PLAIN, NULL), 0);
     bz_os_word *word = (bz_os_word *)(void *)slab.base;
     bz_os_slab_release(os, &slab);
-    CHECK_EQ(bz_os_wake(os, word, 1), 0);
+    bz_os_wake(os, word, 1);
 }
 
 /* ---- signals ---- */
@@ -244,7 +244,7 @@ TEST(os_word, bug_34_a_sleeper_is_still_roused_after_a_storm_of_signals)
     }
     CHECK_EQ(atomic_load(&w.done), 0);
     CHECK(t_until_asleep(atomic_load(&w.tid)));
-    CHECK_EQ(bz_os_wake(os, &word, 1), 1);
+    bz_os_wake(os, &word, 1);
     CHECK_EQ(bz_os_thread_join(os, &w.thread), 0);
     CHECK_EQ(w.result, 0);
 }
@@ -354,7 +354,7 @@ struct dekker {
 static void dekker_side(void *arg, int index)
 {
     struct dekker *d = arg;
-    for (int round = 1; round <= 3000; round++) {
+    for (int round = 1; round <= (int)t_scaled(3000); round++) {
         atomic_fetch_add(&d->turn, 1);
         while (atomic_load(&d->turn) < 4 * round - 2)
             sched_yield();

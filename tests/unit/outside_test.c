@@ -292,6 +292,57 @@ TEST(outside, a_shutdown_ends_the_wait_of_a_thread)
     }
 }
 
+/* ---- a guest that was locked to its thread ---- */
+
+static bz_atomic(int) is_over;
+
+/* A fiber of the runtime: no guest may run it. */
+static int stays_with_workers(void *arg)
+{
+    (void)arg;
+    while (!bz_load_acquire(&is_over)) {
+        blitz_yield();
+        CHECK(!bz_machine_is_guest(bz_machine_self()));
+    }
+    return 0;
+}
+
+/* The lock gave the guest's machine a proc, which has fibers in its ring. The end of the lock leaves it the proc, until it
+ * yields or waits. */
+static int locks_and_goes_on(void *arg)
+{
+    (void)arg;
+    CHECK_EQ(blitz_thread_lock(), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    CHECK_EQ(blitz_thread_unlock(), 0);
+    const struct bz_machine *at = bz_machine_self();
+    if (bz_machine_is_guest(bz_machine_self()))
+        CHECK(!bz_deque_is_usual(&at->deque));
+    for (int i = 0; i < 1000 && bz_machine_self() == at; i++)
+        blitz_yield();
+    return 7;
+}
+
+TEST(outside, a_guest_that_was_locked_runs_no_task_but_its_own)
+{
+    for (unsigned procs = 1; procs <= 3; procs++) {
+        blitz_runtime *rt = begin(procs);
+        blitz_task *fiber[2];
+        for (uint64_t n = t_scaled(60); n > 0; n--) {
+            bz_store_release(&is_over, 0);
+            for (int i = 0; i < 2; i++)
+                CHECK_EQ(blitz_spawn(stays_with_workers, NULL, &(blitz_spawn_opts){.runtime = rt},
+                                     &fiber[i]),
+                         0);
+            CHECK_EQ(blitz_par_run(rt, locks_and_goes_on, NULL), 7);
+            bz_store_release(&is_over, 1);
+            for (int i = 0; i < 2; i++)
+                CHECK_EQ(blitz_task_join(fiber[i], NULL, BLITZ_FOREVER), 0);
+        }
+        end(rt);
+    }
+}
+
 /* The call is made even if resources are missing. */
 static int call_in_need(const struct bz_os *os, const blitz_allocator *memory, void *arg)
 {
@@ -328,7 +379,7 @@ TEST(outside, the_call_is_made_despite_any_failure)
     for (uint64_t nth = 1;; nth++) {
         struct bz_fault fault;
         struct bz_fault_plan plan = {.kind = BZ_FAULT_ANY, .nth = nth};
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         int err = call_or_fail(&fault.os, &fault.allocator, NULL);
         struct bz_fault_books left = bz_fault_books(&fault);
         CHECK_EQ(left.threads, 0);
@@ -339,7 +390,7 @@ TEST(outside, the_call_is_made_despite_any_failure)
             CHECK_GT(nth, 10u);
             break;
         }
-        bz_fault_init(&fault, &bz_os_linux, NULL, &plan);
+        bz_fault_init(&fault, &bz_os_system, NULL, &plan);
         if (err != 0)
             CHECK_EQ(only_make(&fault.os, &fault.allocator, NULL), err);
     }

@@ -51,9 +51,9 @@ static struct death death_of(void (*fn)(void *), void *arg)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         struct bz_os_thread thread;
-        if (bz_os_thread_start(&bz_os_linux, &thread, NULL, fn, arg) != 0)
+        if (bz_os_thread_start(&bz_os_system, &thread, NULL, fn, arg) != 0)
             _exit(2);
-        bz_os_thread_join(&bz_os_linux, &thread);
+        bz_os_thread_join(&bz_os_system, &thread);
         exit_counted();
     }
     close(ends[1]);

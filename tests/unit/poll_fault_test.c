@@ -109,7 +109,7 @@ TEST(poll_fault, every_failed_allocation_returns_an_error_and_nothing_leaks)
         t_watch("simulation seed 0x%llx, allocation %llu fails", (unsigned long long)seed,
                 (unsigned long long)n);
         CHECK_EQ(bz_sim_run(&(struct bz_sim_config){.seed = seed}, run_faulty, &f, NULL), 0);
-        run_faulty(&bz_os_linux, &f);
+        run_faulty(&bz_os_system, &f);
         if (f.failed == BZ_FAULT_NONE) {
             CHECK_GT(n, 8u); /* there was something to fail */
             return;

@@ -43,6 +43,86 @@ TEST(poll, each_has_a_copy_of_the_state)
     t_on_each(thousand, NULL, 0);
 }
 
+static int add_one(void *arg)
+{
+    return *(int *)arg + 1;
+}
+
+static blitz_poll give_pointer(void *state, blitz_cx *cx)
+{
+    cx->pointer = *(void **)state;
+    return BLITZ_READY;
+}
+
+static blitz_poll wait_inside(void *state, blitz_cx *cx)
+{
+    CHECK_EQ(blitz_sleep(1), 0); /* the task gets a stack of its own */
+    cx->result = *(int *)state;
+    return BLITZ_READY;
+}
+
+static blitz_poll take_none(void *state, blitz_cx *cx)
+{
+    (void)state;
+    cx->result = 7;
+    return BLITZ_READY;
+}
+
+/* Fibers and stackless tasks of every small size, in turn, so that each takes headers that another kind has left. */
+static int by_turns(void *arg)
+{
+    enum { N = 200, KINDS = 5 };
+    static blitz_task *t[N];
+    static int number[N];
+    (void)arg;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < N; i++) {
+            void *at = &number[i];
+            number[i] = round + i;
+            switch ((i + round) % KINDS) {
+            case 0:
+                CHECK_EQ(blitz_spawn(add_one, at, NULL, &t[i]), 0);
+                break;
+            case 1:
+                CHECK_EQ(blitz_spawn_poll(give_back, at, sizeof(int), NULL, &t[i]), 0);
+                break;
+            case 2:
+                CHECK_EQ(blitz_spawn_poll(give_pointer, &at, sizeof at, NULL, &t[i]), 0);
+                break;
+            case 3:
+                CHECK_EQ(blitz_spawn_poll(wait_inside, at, sizeof(int), NULL, &t[i]), 0);
+                break;
+            default:
+                CHECK_EQ(blitz_spawn_poll(take_none, NULL, 0, NULL, &t[i]), 0);
+            }
+        }
+        for (int n = 0; n < N; n++) {
+            int i = round % 2 == 0 ? n : N - 1 - n;
+            void *at = NULL;
+            switch ((i + round) % KINDS) {
+            case 0:
+                CHECK_EQ(join(t[i]), number[i] + 1);
+                break;
+            case 2:
+                CHECK_EQ(blitz_task_join_ptr(t[i], &at, BLITZ_FOREVER), 0);
+                CHECK(at == &number[i]);
+                break;
+            case 4:
+                CHECK_EQ(join(t[i]), 7);
+                break;
+            default:
+                CHECK_EQ(join(t[i]), number[i]);
+            }
+        }
+    }
+    return 0;
+}
+
+TEST(poll, fibers_and_stackless_tasks_use_each_others_headers)
+{
+    t_on_each(by_turns, NULL, 0);
+}
+
 static blitz_poll bad(void *state, blitz_cx *cx)
 {
     (void)state;

@@ -88,11 +88,11 @@ enum { PIECES = 10, LIMIT = 6, MACHINES = 1, RESERVE = 2, WORKERS = LIMIT - MACH
 /* The limit leaves room for machines; the rest of the work waits in the queue. */
 TEST(pool_threads, work_runs_up_to_the_limit_and_the_rest_waits_in_line)
 {
-    struct gate g = {.os = &bz_os_linux};
+    struct gate g = {.os = &bz_os_system};
     struct piece piece[PIECES];
     struct bz_pool pool;
     bz_atomic_init(&begun, 0);
-    bz_pool_init(&pool, &bz_os_linux, &bz_allocator_libc, "pool", LIMIT, MACHINES);
+    bz_pool_init(&pool, &bz_os_system, &bz_allocator_libc, "pool", LIMIT, MACHINES);
     for (int i = 0; i < PIECES; i++)
         CHECK_EQ(bz_pool_work(&pool, piece_of(&piece[i], &g)), 0);
     while (bz_load_relaxed(&g.inside) < WORKERS) /* relaxed: a count */
@@ -119,10 +119,10 @@ TEST(pool_threads, work_runs_up_to_the_limit_and_the_rest_waits_in_line)
 /* Work never takes the threads that machines need. */
 TEST(pool_threads, a_machine_gets_a_thread_while_work_waits)
 {
-    struct gate g = {.os = &bz_os_linux};
+    struct gate g = {.os = &bz_os_system};
     struct piece piece[PIECES];
     struct bz_pool pool;
-    bz_pool_init(&pool, &bz_os_linux, &bz_allocator_libc, "pool", LIMIT, MACHINES);
+    bz_pool_init(&pool, &bz_os_system, &bz_allocator_libc, "pool", LIMIT, MACHINES);
     for (int i = 0; i < PIECES; i++)
         CHECK_EQ(bz_pool_work(&pool, piece_of(&piece[i], &g)), 0);
     for (int i = 0; i < MACHINES + RESERVE; i++)
@@ -136,11 +136,11 @@ TEST(pool_threads, a_machine_gets_a_thread_while_work_waits)
 
 TEST(pool_threads, an_idle_thread_is_used_again)
 {
-    struct gate g = {.os = &bz_os_linux};
+    struct gate g = {.os = &bz_os_system};
     struct piece piece;
     struct bz_pool pool;
     gate_open(&g);
-    bz_pool_init(&pool, &bz_os_linux, &bz_allocator_libc, "pool", LIMIT, MACHINES);
+    bz_pool_init(&pool, &bz_os_system, &bz_allocator_libc, "pool", LIMIT, MACHINES);
     for (uint32_t i = 0; i < 50; i++) {
         CHECK_EQ(bz_pool_work(&pool, piece_of(&piece, &g)), 0);
         gate_await(&g, i + 1);
@@ -153,11 +153,11 @@ TEST(pool_threads, an_idle_thread_is_used_again)
 /* Shutdown runs the queued work, then joins every thread in any state. */
 TEST(pool_threads, shutdown_runs_waiting_work_and_joins_all_threads)
 {
-    struct gate g = {.os = &bz_os_linux};
+    struct gate g = {.os = &bz_os_system};
     struct piece piece[PIECES];
     struct bz_pool pool;
     gate_open(&g);
-    bz_pool_init(&pool, &bz_os_linux, &bz_allocator_libc, "pool", LIMIT, MACHINES);
+    bz_pool_init(&pool, &bz_os_system, &bz_allocator_libc, "pool", LIMIT, MACHINES);
     for (int i = 0; i < PIECES; i++)
         CHECK_EQ(bz_pool_work(&pool, piece_of(&piece[i], &g)), 0);
     bz_pool_fini(&pool);
@@ -172,19 +172,19 @@ enum { RATE = 50 }; /* seconds of the fast clock in one of the system's */
 static uint64_t fast_now(const struct bz_os *os)
 {
     (void)os;
-    return bz_os_now(&bz_os_linux) * RATE;
+    return bz_os_now(&bz_os_system) * RATE;
 }
 
 static int fast_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, uint64_t until)
 {
     (void)os;
     uint64_t real = until == BZ_OS_FOREVER ? BZ_OS_FOREVER : until / RATE + 1;
-    return bz_os_wait(&bz_os_linux, word, expected, real);
+    return bz_os_wait(&bz_os_system, word, expected, real);
 }
 
 static struct bz_os fast_os(void)
 {
-    struct bz_os os = bz_os_linux;
+    struct bz_os os = bz_os_system;
     os.name = "fast";
     os.now = fast_now;
     os.wait = fast_wait;
@@ -232,10 +232,10 @@ TEST(pool_threads, work_that_waits_in_line_allocates_nothing_and_runs_in_order)
     static struct piece piece[MANY];
     struct test_alloc memory = TEST_ALLOC;
     blitz_allocator alloc = test_allocator(&memory);
-    struct gate g = {.os = &bz_os_linux};
+    struct gate g = {.os = &bz_os_system};
     struct bz_pool pool;
     bz_atomic_init(&begun, 0);
-    bz_pool_init(&pool, &bz_os_linux, &alloc, "pool", 2, 1); /* one thread works */
+    bz_pool_init(&pool, &bz_os_system, &alloc, "pool", 2, 1); /* one thread works */
     CHECK_EQ(bz_pool_work(&pool, piece_of(&piece[0], &g)), 0);
     while (bz_load_relaxed(&g.inside) == 0) /* relaxed: a count. The thread has started */
         sched_yield();
@@ -320,7 +320,7 @@ static int waits_and_is_counted(void *arg)
 
 TEST(pool_threads, waiting_calls_and_idle_threads_are_in_the_statistics)
 {
-    struct calls c = {.gate = {.os = &bz_os_linux}, .count = PIECES};
+    struct calls c = {.gate = {.os = &bz_os_system}, .count = PIECES};
     blitz_runtime_opts config = {.procs = MACHINES, .threads_max = LIMIT};
     CHECK_EQ(blitz_run(waits_and_is_counted, &c, &config), 0);
 }
@@ -346,7 +346,7 @@ static int makes_600_calls(void *arg)
 /* Programs that make hundreds of blocking calls at once rely on it. */
 TEST(pool_threads, five_hundred_calls_run_at_once_by_default)
 {
-    struct calls c = {.gate = {.os = &bz_os_linux}, .count = 600};
+    struct calls c = {.gate = {.os = &bz_os_system}, .count = 600};
     if (T_ASAN || T_TSAN)
         t_skip("a sanitizer needs too much memory for 512 threads");
     t_skip_under_valgrind("has room for 500 threads");
@@ -361,7 +361,7 @@ TEST(pool_threads, the_limit_is_512_threads_or_twice_the_procs)
     struct bz_settings s;
     unsetenv("BLITZ_THREADS_MAX");
     for (unsigned procs = 1; procs <= 300; procs += 23) {
-        CHECK_EQ(bz_settings_read(&s, &bz_os_linux, &(blitz_runtime_opts){.procs = procs}), 0);
+        CHECK_EQ(bz_settings_read(&s, &bz_os_system, &(blitz_runtime_opts){.procs = procs}), 0);
         CHECK_EQ(s.threads_max, procs < 256 ? 512u : 2 * procs);
     }
 }

@@ -183,6 +183,94 @@ TEST(promise, a_plain_thread_keeps_it)
     wait_for_a_thread(NULL);
 }
 
+/* ---- parties of every form wait for one promise ---- */
+
+static _Atomic int given; /* how many got the value */
+
+static int awaits_until(blitz_promise *p, blitz_deadline until)
+{
+    void *value = NULL;
+    int err = blitz_promise_await(p, &value, until);
+    given += value != NULL;
+    CHECK(err == 0 || value == NULL);
+    return err;
+}
+
+static int awaits(void *promise)
+{
+    return awaits_until(promise, BLITZ_FOREVER);
+}
+
+static int awaits_a_moment(void *promise)
+{
+    int err = awaits_until(promise, blitz_after(20 * BLITZ_US));
+    return err == -ETIMEDOUT ? 0 : err;
+}
+
+static void *awaits_on_a_thread(void *promise)
+{
+    CHECK_EQ(awaits(promise), 0);
+    return NULL;
+}
+
+struct polls_promise {
+    blitz_promise *promise;
+    blitz_promise_future f;
+};
+
+static blitz_poll polls_promise(void *state, blitz_cx *cx)
+{
+    struct polls_promise *p = state;
+    if (p->f.future.ops == NULL)
+        blitz_promise_await_future_init(&p->f, p->promise);
+    if (p->f.future.ops->poll(&p->f.future, cx->waker) == BLITZ_PENDING)
+        return BLITZ_PENDING;
+    given += p->f.value != NULL;
+    CHECK_EQ(p->f.result, 0);
+    return BLITZ_READY;
+}
+
+static int all_await_one_promise(void *arg)
+{
+    enum { FORMS = 4, EACH = 7 }; /* more than one list of wake-ups holds */
+    blitz_task *t[FORMS * EACH];
+    struct ends e;
+    pthread_t thread;
+    int x;
+    (void)arg;
+    ends_init(&e);
+    given = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, awaits_on_a_thread, e.p), 0);
+    for (int i = 0; i < FORMS * EACH; i++) {
+        struct polls_promise p = {.promise = e.p};
+        if (i % FORMS == 0)
+            CHECK_EQ(blitz_spawn_poll(polls_promise, &p, sizeof p, NULL, &t[i]), 0);
+        else
+            CHECK_EQ(blitz_spawn(i % FORMS == 1 ? awaits_a_moment : awaits, e.p, NULL, &t[i]), 0);
+        if (i % FORMS == 3 || i % 8 == 4)
+            blitz_task_cancel(t[i]);
+        blitz_yield();
+    }
+    CHECK_EQ(blitz_completer_complete(e.c, &x), 0);
+    blitz_completer_unref(e.c);
+    for (int i = 0; i < FORMS * EACH; i++) {
+        int result;
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
+        CHECK(result == 0 || ((i % FORMS == 3 || i % 8 == 4) && result == -ECANCELED));
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(given, 1); /* each waits until there is a result: the first to run takes the value */
+    blitz_promise_unref(e.p);
+    CHECK_EQ(freed, 0);
+    return 0;
+}
+
+TEST(promise, fibers_polled_tasks_and_threads_wait_for_one_promise)
+{
+    for (int round = 0; round < 50; round++)
+        t_on_each(all_await_one_promise, NULL, 0);
+}
+
 /* ---- boxes ---- */
 
 struct boxed {
@@ -200,7 +288,7 @@ static struct boxed *box_of(blitz_class kind, int *dropped)
 {
     struct boxed *b = blitz_box_new(sizeof *b, &(blitz_box_opts){.drop = count_drop});
     CHECK_NOT_NULL(b);
-    t_probe_init(&b->probe, &bz_os_linux, kind);
+    t_probe_init(&b->probe, &bz_os_system, kind);
     b->dropped = dropped;
     return b;
 }
@@ -241,18 +329,18 @@ static int leave_pinned(void *arg)
 {
     struct t_probe dropped;
     (void)arg;
-    t_probe_init(&dropped, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&dropped, &bz_os_system, BLITZ_REVOCABLE);
     struct {
         struct t_probe probe;
         struct t_probe *dropped;
     } *b = blitz_box_new(sizeof *b, &(blitz_box_opts){.drop = set_dropped});
     CHECK_NOT_NULL(b);
-    t_probe_init(&b->probe, &bz_os_linux, BLITZ_PINNED);
+    t_probe_init(&b->probe, &bz_os_system, BLITZ_PINNED);
     b->dropped = &dropped;
     struct t_probe *inside = &b->probe;
     CHECK_EQ(blitz_await(blitz_box_future(b), blitz_after(10 * BLITZ_US)), -ETIMEDOUT);
     CHECK_EQ(blitz_await(&dropped.f, blitz_after(100 * BLITZ_US)), -ETIMEDOUT); /* not yet */
-    t_probe_init(&dropped, &bz_os_linux, BLITZ_REVOCABLE);
+    t_probe_init(&dropped, &bz_os_system, BLITZ_REVOCABLE);
     t_probe_set(inside, 0); /* now its holder frees it */
     CHECK_EQ(blitz_await(&dropped.f, BLITZ_FOREVER), 0);
     return 0;

@@ -375,3 +375,95 @@ TEST(relate, bug_39_each_of_many_crashes_is_told_once)
     CHECK_EQ(t_run_alone(crashes, &(long){20000}), 0);
     CHECK_EQ(blitz_run(crashes, &(long){20000}, &(blitz_runtime_opts){.procs = 2}), 0);
 }
+
+/* ---- texts ---- */
+
+static _Atomic size_t text_length;
+
+BLITZ_HANDLER(on_text, void, blitz_down)
+{
+    (void)state, (void)m;
+    text_length = strnlen(data->reason.text, BLITZ_EXIT_TEXT_MAX);
+    return BLITZ_ACTOR_STOP;
+}
+
+static int sends_a_long_text(void *arg)
+{
+    static const blitz_handler h[] = {BLITZ_ON(BLITZ_MSG_EXIT, blitz_down, on_text)};
+    static const blitz_behaviour b = {.name = "reader", .handlers = h, .handler_count = 1};
+    blitz_exit_reason why = {.kind = BLITZ_EXIT_ERROR, .code = -EIO};
+    blitz_actor_id id;
+    (void)arg;
+    memset(why.text, 'x', sizeof why.text); /* without an end */
+    CHECK_EQ(blitz_actor_spawn(&b, NULL, &(blitz_actor_opts){.trap_exit = true}, &id), 0);
+    CHECK_EQ(blitz_actor_exit_send(id, &why), 0);
+    int rc = blitz_actor_join(id, NULL, BLITZ_FOREVER);
+    CHECK(rc == 0 || rc == -ESRCH);
+    CHECK_EQ(text_length, (size_t)BLITZ_EXIT_TEXT_MAX - 1);
+    return 0;
+}
+
+/* A handler that prints it read behind it. */
+TEST(relate, the_text_of_a_sent_reason_has_an_end)
+{
+    CHECK_EQ(blitz_run(sends_a_long_text, NULL, &(blitz_runtime_opts){.procs = 1}), 0);
+}
+
+/* ---- a kill between news ---- */
+
+struct news {
+    int downs, messages;
+};
+
+static struct news told;
+
+/* Watch it five times, so that five signals wait; and a message. */
+BLITZ_HANDLER(on_watch, struct news, blitz_actor_id)
+{
+    uint64_t ref;
+    (void)state, (void)m;
+    for (int i = 0; i < 5; i++)
+        CHECK_EQ(blitz_actor_monitor(*data, &ref), 0);
+    return blitz_actor_send(blitz_actor_self(), DO_WAIT, NULL, 0);
+}
+
+BLITZ_HANDLER(on_news, struct news, blitz_down)
+{
+    (void)data, (void)m;
+    told.downs = ++state->downs;
+    return state->downs == 1 ? blitz_actor_kill(blitz_actor_self()) : 0;
+}
+
+BLITZ_HANDLER(on_message, struct news, void)
+{
+    (void)data, (void)m;
+    told.messages = ++state->messages;
+    return 0;
+}
+
+static int is_killed_between_news(void *arg)
+{
+    static const blitz_handler news_handlers[] = {BLITZ_ON(DO_MONITOR, blitz_actor_id, on_watch),
+                                                  BLITZ_ON_EMPTY(DO_WAIT, on_message),
+                                                  BLITZ_ON(BLITZ_MSG_DOWN, blitz_down, on_news)};
+    static const blitz_behaviour watcher = {.name = "watcher",
+                                            .state_bytes = sizeof(struct news),
+                                            .handlers = news_handlers,
+                                            .handler_count = 3};
+    static const blitz_actor_id nobody = {1000000, 1, 0, 0};
+    blitz_actor_id id;
+    blitz_exit_reason why = {.kind = BLITZ_EXIT_NOPROC};
+    (void)arg;
+    CHECK_EQ(blitz_actor_spawn(&watcher, NULL, NULL, &id), 0);
+    CHECK_EQ(blitz_actor_send(id, DO_MONITOR, &nobody, sizeof nobody), 0);
+    CHECK_EQ(blitz_actor_join(id, &why, BLITZ_FOREVER), 0);
+    CHECK_EQ(why.kind, BLITZ_EXIT_KILLED);
+    CHECK_EQ(told.downs, 1);
+    CHECK_EQ(told.messages, 0);
+    return 0;
+}
+
+TEST(relate, no_handler_runs_after_a_kill_in_the_handler_of_an_end)
+{
+    CHECK_EQ(t_run_alone(is_killed_between_news, NULL), 0);
+}

@@ -9,6 +9,7 @@
 #include "io/ring.h"
 #include "io/sqe.h"
 #include "io/sys.h"
+#include "io/sys_rings.h"
 
 /* ---- a kernel ---- */
 
@@ -100,19 +101,22 @@ static int kernel_close(int fd)
 }
 
 static struct bz_sys calls;
+static struct bz_sys_rings ring_calls;
 
 /* A ring that has been tried, on a kernel that then answers as it is told. */
 static void ring_on_kernel(struct bz_ring *r)
 {
     memset(&kernel, 0, sizeof kernel);
-    calls = bz_sys_linux;
-    calls.ring_setup = kernel_setup;
-    calls.ring_enter = kernel_enter;
-    calls.ring_register = kernel_register;
-    calls.ring_map = kernel_map;
-    calls.ring_unmap = kernel_unmap;
+    calls = bz_sys_system;
+    ring_calls = bz_sys_rings_system;
+    ring_calls.ring_setup = kernel_setup;
+    ring_calls.ring_enter = kernel_enter;
+    ring_calls.ring_register = kernel_register;
+    ring_calls.ring_map = kernel_map;
+    ring_calls.ring_unmap = kernel_unmap;
     calls.close = kernel_close;
     bz_sys = &calls;
+    bz_sys_rings = &ring_calls;
     CHECK_EQ(bz_ring_open(r, ENTRIES, 2 * ENTRIES), 0);
     CHECK_EQ(kernel.enters, 1u);
     kernel.next = kernel.enters = 0;
@@ -268,7 +272,7 @@ TEST(sqe, a_buffer_is_sent_and_received_as_the_kernel_calls_it)
 
 TEST(sqe, messages_too)
 {
-    struct msghdr header;
+    struct bz_msg header;
     struct bz_op op;
     struct bz_uring_sqe sqe;
     memset(&header, 0, sizeof header);
@@ -286,7 +290,7 @@ TEST(sqe, messages_too)
 TEST(sqe, a_datagram_is_not_left_in_the_ring_to_wait_for_room)
 {
     struct bz_file datagrams = {.fd = 5};
-    struct msghdr header;
+    struct bz_msg header;
     char data[10];
     struct bz_op op;
     bz_op_init(&op, &datagrams, BZ_OP_SEND);
@@ -301,22 +305,22 @@ TEST(sqe, a_datagram_is_not_left_in_the_ring_to_wait_for_room)
 
 TEST(sqe, an_accept_asks_for_the_address_only_if_there_is_room_for_it)
 {
-    struct sockaddr_storage name;
+    struct bz_sockname name;
     struct bz_op op;
     struct bz_uring_sqe sqe;
     bz_op_init(&op, &file, BZ_OP_ACCEPT);
-    op.name.address = (struct sockaddr *)&name;
+    op.name.address = &name;
     op.name.bytes = 1;
     sqe = filled(&op, true);
     CHECK_EQ(sqe.opcode, BZ_URING_OP_ACCEPT);
     CHECK_EQ(sqe.addr, ADDRESS(&name));
     CHECK_EQ(sqe.off, ADDRESS(&op.name.bytes));
-    CHECK_EQ(op.name.bytes, (socklen_t)sizeof name);
+    CHECK_EQ(op.name.bytes, (uint32_t)sizeof name);
     CHECK_EQ(sqe.op_flags, (uint32_t)SOCK_CLOEXEC);
     op.name.address = NULL;
     CHECK_EQ(filled(&op, true).off, 0u);
     bz_op_init(&op, &file, BZ_OP_CONNECT);
-    op.name.address = (struct sockaddr *)&name;
+    op.name.address = &name;
     op.name.bytes = 16;
     sqe = filled(&op, true);
     CHECK_EQ(sqe.opcode, BZ_URING_OP_CONNECT);

@@ -92,7 +92,7 @@ static uint64_t each_fault(enum bz_fault_kind kind, void (*run)(struct faulty *f
 
 static void on_threads(struct faulty *f)
 {
-    run_faulty(&bz_os_linux, f);
+    run_faulty(&bz_os_system, f);
 }
 
 static void on_a_seed(struct faulty *f)
@@ -175,7 +175,7 @@ TEST(run_fault, bug_43_threads_that_are_gone_for_good)
 TEST(run_fault, bug_30_a_limit_on_processes_costs_speed_only)
 {
     struct bz_runtime *rt;
-    CHECK_EQ(bz_runtime_new(&bz_os_linux, &(blitz_runtime_opts){.procs = 4}, &rt), 0);
+    CHECK_EQ(bz_runtime_new(&bz_os_system, &(blitz_runtime_opts){.procs = 4}, &rt), 0);
     if (getuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) != 0)
         t_skip("cannot become somebody whom limits bind: %s", strerror(errno));
     t_has_denied = true; /* the leak check starts a thread */
@@ -250,7 +250,7 @@ static int tree(void *arg)
 TEST(run_fault, bug_09_a_quota_below_one_cpu_is_one_worker_that_does_it_all)
 {
     unsetenv("BLITZ_PROCS"); /* it would overrule the quota */
-    struct bz_os os = bz_os_linux;
+    struct bz_os os = bz_os_system;
     struct bz_runtime *rt;
     os.cpus = one_cpu;
     CHECK_EQ(bz_runtime_new(&os, NULL, &rt), 0);

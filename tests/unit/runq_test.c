@@ -215,11 +215,64 @@ TEST(runq, a_lone_ring_rotates)
         struct bz_runq_ends is = bz_runq_ends_lone(q);
         bz_entry oldest = bz_get(bz_runq_slot(q, is.head));
         CHECK_EQ(oldest, ((e - 1) % BZ_RUNQ_CAP + 1) * 4);
+        CHECK(bz_runq_may_rotate(is));
         bz_runq_rotate_lone(q, is, oldest);
     }
 
     bz_runq_check(q);
     CHECK_EQ(bz_runq_count(q), BZ_RUNQ_CAP);
+}
+
+/* A rotation has no masks, because the owner rebases the ring long before its indices wrap. The head is at half of its
+ * range or above it then, and so is the tail. */
+TEST(runq, a_lone_ring_is_rebased_with_its_entries_in_place)
+{
+    const uint64_t half = BZ_RUNQ_CLAIM_ONE / 2;
+    static const uint64_t from_half[] = {
+        0, 1, 5, BZ_RUNQ_CAP - 1, BZ_RUNQ_CAP, 3 * BZ_RUNQ_CAP + 7};
+    struct bz_runq *q = &mine;
+    for (size_t i = 0; i < BZ_ARRAY_LEN(from_half); i++) {
+        bz_runq_init(q, true);
+        bz_store_relaxed(&q->head, half + from_half[i]); /* relaxed: one thread */
+        bz_store_relaxed(&q->tail, half + from_half[i]); /* relaxed: one thread */
+        for (bz_entry e = 1; e <= 3; e++)
+            CHECK(bz_runq_try_push(q, e * 4));
+        uint32_t taken = bz_runq_taken(q);
+
+        bz_runq_rebase_lone(q);
+
+        CHECK_EQ(bz_load_relaxed(&q->head), from_half[i]);     /* relaxed: one thread */
+        CHECK_EQ(bz_load_relaxed(&q->tail), from_half[i] + 3); /* relaxed: one thread */
+        CHECK_EQ(bz_runq_taken(q), taken);
+        bz_runq_check(q);
+        for (bz_entry e = 1; e <= 3; e++)
+            CHECK_EQ(bz_runq_take(q), e * 4);
+    }
+}
+
+/* Until then nothing changes; a ring that is rotated on passes the border and comes back. */
+TEST(runq, a_lone_ring_that_is_rotated_and_rebased_keeps_its_order)
+{
+    const uint64_t half = BZ_RUNQ_CLAIM_ONE / 2;
+    struct bz_runq *q = &mine;
+    bz_runq_init(q, true);
+    bz_store_relaxed(&q->head, half - 40); /* relaxed: one thread */
+    bz_store_relaxed(&q->tail, half - 40); /* relaxed: one thread */
+    for (bz_entry e = 1; e <= 3; e++)
+        CHECK(bz_runq_try_push(q, e * 4));
+
+    for (bz_entry e = 0; e < 200; e++) {
+        struct bz_runq_ends is = bz_runq_ends_lone(q);
+        bz_entry oldest = bz_get(bz_runq_slot(q, is.head));
+        CHECK_EQ(oldest, (e % 3 + 1) * 4);
+        CHECK(bz_runq_may_rotate(is));
+        bz_runq_rotate_lone(q, is, oldest);
+        if (e % 32 == 0)
+            bz_runq_rebase_lone(q);
+        CHECK_LT(bz_load_relaxed(&q->tail), half + 40); /* relaxed: one thread */
+        bz_runq_check(q);
+        CHECK_EQ(bz_runq_count(q), 3u);
+    }
 }
 
 /* The fast path of a switch leaves to the long way what is not a single task that goes on. */

@@ -18,7 +18,7 @@ static void begin(void)
 static void await_began(int count)
 {
     while (bz_load_relaxed(&began) < count) /* relaxed: as above */
-        bz_os_relax(&bz_os_linux, 100);
+        bz_os_relax(&bz_os_system, 100);
 }
 
 static blitz_runtime *given_a_runtime(void)
@@ -201,7 +201,7 @@ TEST(runtime_end, abandon_leaves_a_blocking_call_behind)
     CHECK_EQ(blitz_runtime_unref(rt), 0);
     CHECK_EQ(write(fds[1], "x", 1), 1);
     while (!bz_load_acquire(&is_dropped)) /* pairs with dropped() */
-        bz_os_relax(&bz_os_linux, 100);
+        bz_os_relax(&bz_os_system, 100);
     close(fds[0]);
     close(fds[1]);
 }

@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "blitz.h"
 #include "sim/fault.h"
+#include "proc/proc_timer.h"
 #include "proc/state.h"
 #include "support/sanitizers.h"
 
@@ -102,7 +103,7 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
         {"BLITZ_BURNING_MAX", "0", "BLITZ_BURNING_MAX=0: must be 1 to 1M"},
         {"BLITZ_DUMP_ON_SIGQUIT", "on", "BLITZ_DUMP_ON_SIGQUIT=on: must be 0 or 1"},
         {"BLITZ_TRACE_RECORDS", "1", "BLITZ_TRACE_RECORDS=1: must be 16 to 16M"},
-        {"BLITZ_IO", "kqueue", "BLITZ_IO=kqueue: must be best, epoll, poll, uring or none"},
+        {"BLITZ_IO", "select", "BLITZ_IO=select: must be best, epoll, kqueue, poll, uring or none"},
     };
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
         t_watch("%s=%s", bad[i].name, bad[i].value);
@@ -278,7 +279,7 @@ TEST(runtime, worker_threads_have_the_name_they_were_given_and_a_number)
 TEST(runtime, the_allocator_gets_back_all_it_gave)
 {
     struct bz_fault books;
-    bz_fault_init(&books, &bz_os_linux, NULL, &(struct bz_fault_plan){.nth = 0});
+    bz_fault_init(&books, &bz_os_system, NULL, &(struct bz_fault_plan){.nth = 0});
     CHECK_EQ(blitz_run(many_look, NULL,
                        &(blitz_runtime_opts){.procs = 2,
                                              .allocator = &books.allocator,
@@ -286,6 +287,35 @@ TEST(runtime, the_allocator_gets_back_all_it_gave)
                                              .thread_ctx = &(struct threads){0, 0}}),
              0);
     CHECK_EQ(bz_fault_books(&books).blocks, 0);
+}
+
+static void *used_alloc(void *ctx, size_t size, size_t align)
+{
+    void *block = bz_alloc(&bz_allocator_libc, size, align);
+    (void)ctx;
+    return block != NULL ? memset(block, 0x5a, size) : NULL;
+}
+
+static void used_free(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    bz_free(&bz_allocator_libc, block, size);
+}
+
+/* An allocator need not clear its memory. A wrong first timer or a dump that was not asked for does no great harm: only
+ * a look at the fields finds them. */
+TEST(runtime, in_memory_with_old_content_it_begins_without_timers_and_dumps)
+{
+    blitz_allocator used = {used_alloc, used_free, NULL};
+    blitz_runtime *made;
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 3, .allocator = &used}, &made), 0);
+    struct bz_runtime *rt = (struct bz_runtime *)made;
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_EQ(bz_timers_first(&rt->procs[i]), BZ_OS_FOREVER);
+    CHECK_EQ(bz_load_relaxed(&rt->dump_asked), 0u); /* relaxed: no signal comes here */
+    CHECK_EQ(blitz_runtime_block_on(made, seven, NULL), 7);
+    CHECK_EQ(blitz_runtime_shutdown(made, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_runtime_unref(made), 0);
 }
 
 /* ---- several ---- */
@@ -376,6 +406,21 @@ TEST(runtime, handles_that_are_still_held_are_named)
     CHECK_EQ(times_said(line), 1);
     CHECK_EQ(times_said("unref"), 1);
     blitz_task_detach(held);
+}
+
+TEST(runtime, of_many_handles_that_are_still_held_ten_are_named)
+{
+    enum { HELD = 14, NAMED = 10 };
+    blitz_runtime *rt;
+    blitz_task *held[HELD];
+    said[0] = '\0';
+    CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .log = note}, &rt), 0);
+    for (int i = 0; i < HELD; i++)
+        CHECK_EQ(blitz_spawn(naps, NULL, &(blitz_spawn_opts){.runtime = rt}, &held[i]), 0);
+    end(rt);
+    CHECK_EQ(times_said("unref: task "), NAMED);
+    for (int i = 0; i < HELD; i++)
+        blitz_task_detach(held[i]);
 }
 
 /* ---- fork ---- */

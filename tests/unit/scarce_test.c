@@ -17,6 +17,7 @@
 #include "io/attempt.h"
 #include "io/uring_abi.h"
 #include "support/deny.h"
+#include "support/keepers.h"
 #include "support/leave.h"
 #include "support/sanitizers.h"
 
@@ -128,6 +129,8 @@ TEST(scarce, bug_42_blocking_calls_without_address_space_are_made_in_place)
     if (T_ASAN || T_TSAN)
         t_skip("a sanitizer needs terabytes of address space");
     CHECK_EQ(blitz_runtime_new(&(blitz_runtime_opts){.procs = 1, .io = "uring"}, &rt), 0);
+    /* The memory of a task comes from a cache then: some C libraries have no memory left over. */
+    CHECK_EQ(blitz_runtime_block_on(rt, add_one, &(int){-1}), 0);
     CHECK_EQ(setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, 1 << 20}), 0);
     CHECK_EQ(blitz_runtime_block_on(rt, call_without_memory, NULL), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
@@ -143,7 +146,7 @@ static void *alloc_or_not(void *ctx, size_t bytes, size_t align)
     (void)ctx;
     if (!atomic_load(&has_memory))
         return NULL;
-    return aligned_alloc(align < 16 ? 16 : align, (bytes + 63) / 64 * 64);
+    return aligned_alloc(align, (bytes + align - 1) / align * align);
 }
 
 static void free_it(void *ctx, void *p, size_t bytes)
@@ -239,7 +242,7 @@ static int scope_without_stacks(void *arg)
     CHECK_EQ(blitz_scope_open(&s, NULL, blitz_after(20 * BLITZ_MS)), 0);
     for (int i = 0; i < CHILDREN; i++) {
         int err = blitz_scope_spawn(&s, wait_for_ever, &never, NULL);
-        CHECK(err == 0 || err == -ENOMEM);
+        CHECK(err == 0 || err == -ENOMEM || err == -ECANCELED); /* the last: it is late already */
         refused += err != 0;
         blitz_yield(); /* the child begins, if it can */
     }
@@ -289,6 +292,7 @@ TEST(scarce, deadlines_hold_and_spawns_are_refused_when_no_stack_is_to_be_had)
     static const unsigned procs[] = {1, 2, 3, 8};
     if (T_ASAN || T_TSAN)
         t_skip("a sanitizer needs terabytes of address space; stress_scarce covers it");
+    t_skip_if_emulated("does not limit its guest's address space");
     struct rlimit before;
     CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
@@ -586,12 +590,15 @@ static int refuse_enters(const char *call)
     return strcmp(call, "io_uring_enter") == 0 ? atomic_load(&refusal_now) : 0;
 }
 
-enum { ECHOES = 2000 };
+static int echoes(void)
+{
+    return (int)t_scaled(2000);
+}
 
 static int echo_many(void *arg)
 {
     char byte;
-    for (int i = 0; i < ECHOES; i++) {
+    for (int i = 0, count = echoes(); i < count; i++) {
         CHECK_EQ(blitz_tcp_read(arg, &byte, 1, BLITZ_FOREVER), 1);
         CHECK_EQ(blitz_tcp_write(arg, &byte, 1, BLITZ_FOREVER), 1);
     }
@@ -608,7 +615,7 @@ static int ask_many(void *arg)
     CHECK_EQ(blitz_unix_pair(end), 0);
     CHECK_EQ(blitz_unix_pair(idle), 0);
     CHECK_EQ(blitz_spawn(echo_many, end[1], NULL, &t), 0);
-    for (int i = 0; i < ECHOES; i++) {
+    for (int i = 0, count = echoes(); i < count; i++) {
         if (i % 20 == 0) { /* the read that follows is ended while enters are refused */
             atomic_store(&refusal_now, errors[i / 20 % BZ_ARRAY_LEN(errors)]);
             CHECK_EQ(blitz_sleep(BLITZ_MS / 4), 0);
@@ -630,6 +637,8 @@ static int ask_many(void *arg)
 TEST(scarce, bug_46_enters_that_fail_for_a_while_lose_no_operation)
 {
     static const unsigned procs[] = {1, 2, 3, 8};
+    if (!t_has_rings())
+        t_skip("no io_uring here");
     bz_io_fault = refuse_enters;
     for (size_t i = 0; i < BZ_ARRAY_LEN(procs); i++) {
         t_watch("%u procs", procs[i]);

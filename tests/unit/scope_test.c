@@ -435,7 +435,7 @@ static void *waits_for_token_on_a_thread(void *token)
 
 static int all_wait_for_one_token(void *arg)
 {
-    enum { FORMS = 4, EACH = 3 };
+    enum { FORMS = 4, EACH = 7 }; /* more than one list of wake-ups holds */
     blitz_task *t[FORMS * EACH];
     blitz_token *token;
     pthread_t thread;

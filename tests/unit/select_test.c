@@ -392,7 +392,9 @@ static int with_a_future(void *arg)
     CHECK_EQ(blitz_select_wait(cases, 2, 0, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(blitz_select_wait(cases, 2, BLITZ_SELECT_NOW, BLITZ_FOREVER), -EAGAIN);
     t_event_set(&e);
+    cases[1].error = 77;
     CHECK_EQ(blitz_select_wait(cases, 2, 0, BLITZ_FOREVER), 1);
+    CHECK_EQ(cases[1].error, 0); /* it has no output */
     check(c, 0);
     blitz_chan_unref(c);
     return 0;

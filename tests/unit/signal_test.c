@@ -177,11 +177,11 @@ TEST(signals, a_listener_without_a_thread_leaves_no_handler)
 {
     struct bz_fault fault;
     blitz_signal *s;
-    bz_fault_init(&fault, &bz_os_linux, NULL,
+    bz_fault_init(&fault, &bz_os_system, NULL,
                   &(struct bz_fault_plan){.kind = BZ_FAULT_THREAD, .nth = 1});
     bz_os_process = &fault.os;
     int err = blitz_signal_listen((int[]){SIGUSR1, SIGUSR2}, 2, NULL, &s);
-    bz_os_process = &bz_os_linux;
+    bz_os_process = &bz_os_system;
 
     CHECK_EQ(err, -EAGAIN);
     CHECK(handler_of(SIGUSR1) == (void *)SIG_DFL);
@@ -396,7 +396,7 @@ TEST(signals, fibers_stackless_tasks_jobs_and_threads_receive)
         CHECK_EQ(pthread_create(&thread[i], NULL, receives_on_a_thread, s[3 * EACH + i]), 0);
     }
     while (bz_load_relaxed(&waiting) < 4 * EACH) /* relaxed: a count */
-        bz_os_relax(&bz_os_linux, 100);
+        bz_os_relax(&bz_os_system, 100);
 
     CHECK_EQ(raise(SIGUSR1), 0);
 

@@ -363,7 +363,7 @@ TEST(slab, fini_without_a_flush_is_named)
     then_nothing_is_left();
 }
 
-#if defined(BZ_DEBUG) && !defined(BZ_ASAN)
+#if defined(BZ_DEBUG) && !BZ_ASAN
 TEST(slab, debug_a_second_free_is_named)
 {
     given_two_slabs_of(64);

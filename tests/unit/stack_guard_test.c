@@ -22,7 +22,7 @@ static int guard_some(const struct bz_os *os, struct bz_os_slab *slab, enum bz_o
     (void)how;
     if (guards_left-- <= 0)
         return refusal;
-    return bz_os_linux.slab_guard(os, slab, guard_kind, where);
+    return bz_os_system.slab_guard(os, slab, guard_kind, where);
 }
 
 static int reserve_none(const struct bz_os *os, struct bz_os_slab *slab, size_t bytes, size_t align,
@@ -34,7 +34,7 @@ static int reserve_none(const struct bz_os *os, struct bz_os_slab *slab, size_t 
 
 static struct bz_os os_with_guards(int slabs)
 {
-    struct bz_os os = bz_os_linux;
+    struct bz_os os = bz_os_system;
     os.slab_guard = guard_some;
     guards_left = slabs;
     return os;
@@ -176,13 +176,13 @@ TEST(stack_guard, required_and_not_to_be_had_is_an_error_that_leaves_nothing_beh
 
 TEST(stack_guard, no_memory_for_a_slab_or_its_descriptor_is_an_error)
 {
-    struct bz_os os = bz_os_linux;
+    struct bz_os os = bz_os_system;
     struct t_stacks t;
     struct bz_stack *s = NULL;
     os.slab_reserve = reserve_none;
     t_stacks_init(&t, (struct bz_stack_config){.os = &os});
     CHECK_EQ(bz_stack_take(&t.cache, BZ_STACK_64K, &s), -ENOMEM);
-    os.slab_reserve = bz_os_linux.slab_reserve;
+    os.slab_reserve = bz_os_system.slab_reserve;
     t.memory.fail_at = t.memory.calls + 1;
     CHECK_EQ(bz_stack_take(&t.cache, BZ_STACK_64K, &s), -ENOMEM);
     CHECK_EQ(t.memory.live, 0u);

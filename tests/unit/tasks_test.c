@@ -291,7 +291,7 @@ TEST(tasks, handles_outlive_the_runtime_and_nothing_leaks)
     struct bz_fault books;
     blitz_task *t[3];
     struct bz_runtime *made;
-    bz_fault_init(&books, &bz_os_linux, NULL, &(struct bz_fault_plan){.nth = 0});
+    bz_fault_init(&books, &bz_os_system, NULL, &(struct bz_fault_plan){.nth = 0});
     CHECK_EQ(bz_runtime_new(&books.os,
                             &(blitz_runtime_opts){.procs = 2, .allocator = &books.allocator},
                             &made),

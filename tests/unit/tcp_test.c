@@ -184,13 +184,53 @@ TEST(tcp, bug_21_a_cancelled_write_says_how_much_was_written)
     t_on_each(partial_writes, &(char){1}, 0);
 }
 
-/* ---- closing ---- */
-
 static int reads_a_byte(void *arg)
 {
     char c;
     return (int)blitz_tcp_read(arg, &c, 1, BLITZ_FOREVER);
 }
+
+static int reads_once_it_is_cancelled(void *arg)
+{
+    while (!blitz_is_cancelled())
+        blitz_yield();
+    return reads_a_byte(arg);
+}
+
+/* Readers without a deadline: one is cancelled before its wait, one in it, and the others share what comes. */
+static int cancelled_readers(void *arg)
+{
+    enum { READERS = 4 };
+    blitz_tcp *end[2];
+    blitz_task *reader[READERS];
+    (void)arg;
+    t_tcp_pair(end);
+    char none;
+    CHECK_EQ(blitz_tcp_read(end[0], &none, 1, blitz_after(BLITZ_MS)), -ETIMEDOUT); /* it is empty */
+    blitz_task *early = t_spawn(reads_once_it_is_cancelled, end[0]);
+    blitz_task_cancel(early);
+    CHECK_EQ(t_join(early), -ECANCELED);
+    for (int i = 0; i < READERS; i++) {
+        reader[i] = t_spawn(reads_a_byte, end[0]);
+        t_until_waits(reader[i]);
+    }
+    blitz_task_cancel(reader[1]);
+    CHECK_EQ(t_join(reader[1]), -ECANCELED);
+    CHECK_EQ(blitz_tcp_write(end[1], "ab", 2, soon()), 2); /* one edge for two readers */
+    CHECK_EQ(t_join(reader[0]), 1);
+    CHECK_EQ(t_join(reader[2]), 1);
+    blitz_tcp_close(end[1]);
+    CHECK_EQ(t_join(reader[3]), 0);
+    blitz_tcp_close(end[0]);
+    return 0;
+}
+
+TEST(tcp, bug_21_a_cancelled_reader_leaves_the_bytes_to_the_others)
+{
+    t_on_each(cancelled_readers, NULL, 0);
+}
+
+/* ---- closing ---- */
 
 static int close_under_readers(void *arg)
 {

@@ -26,7 +26,7 @@ static int nothing(void *arg)
 
 static void watch_or_skip(void)
 {
-    int err = bz_os_interrupt_watch(&bz_os_linux, bz_turns_interrupted);
+    int err = bz_os_interrupt_watch(&bz_os_system, bz_turns_interrupted);
     if (err == -ENOSYS)
         t_skip("threads cannot be interrupted in this build");
     CHECK_EQ(err, 0);
@@ -52,12 +52,12 @@ static void done(void)
     CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_shutdown(rt, BLITZ_FOREVER), 0);
     CHECK_EQ(blitz_runtime_unref(rt), 0);
-    bz_os_interrupt_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_system);
 }
 
 static uint64_t now(void)
 {
-    return bz_os_now(&bz_os_linux);
+    return bz_os_now(&bz_os_system);
 }
 
 static bool is_stopped(struct bz_machine *m)
@@ -159,9 +159,9 @@ static int burns_with_a_lock(void *h)
 {
     struct bz_lock lock = BZ_LOCK_INIT;
     atomic_store(&hog.on, bz_machine_self());
-    bz_lock_take(&lock, &bz_os_linux);
+    bz_lock_take(&lock, &bz_os_system);
     t_hog_burn(h);
-    bz_lock_drop(&lock, &bz_os_linux);
+    bz_lock_drop(&lock, &bz_os_system);
     return 0;
 }
 
@@ -218,7 +218,7 @@ TEST(turns_signal, a_thread_that_is_gone_is_left_alone)
     CHECK_EQ(blitz_task_join(task, NULL, BLITZ_FOREVER), 0);
     uint64_t stopped = bz_load_relaxed(&m->turn.stopped);
     bz_turns_stop(m, now());
-    CHECK_EQ(bz_os_thread_interrupt(&bz_os_linux, 0x3ffffffe), -ESRCH);
+    CHECK_EQ(bz_os_thread_interrupt(&bz_os_system, 0x3ffffffe), -ESRCH);
     CHECK_EQ(bz_load_relaxed(&m->turn.stopped), stopped);
     bz_turns_go(m, now());
     CHECK_EQ(blitz_spawn(burns, &hog, &(blitz_spawn_opts){.runtime = rt}, &task), 0);
@@ -311,9 +311,9 @@ TEST(turns_signal, two_runtimes_share_the_handler_and_the_last_takes_it_down)
 {
     watch_or_skip();
     watch_or_skip();
-    bz_os_interrupt_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_system);
     CHECK(!is_installed(SIG_DFL));
-    bz_os_interrupt_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_system);
     CHECK(is_installed(SIG_DFL));
 }
 
@@ -323,14 +323,14 @@ TEST(turns_signal, a_handler_put_over_ours_stays)
     struct sigaction action = {.sa_handler = earlier_handler};
     watch_or_skip();
     CHECK_EQ(sigaction(SIGURG, &action, NULL), 0);
-    bz_os_interrupt_unwatch(&bz_os_linux);
+    bz_os_interrupt_unwatch(&bz_os_system);
     CHECK(is_installed(earlier_handler));
 }
 
 TEST(turns_signal, a_sleeping_thread_is_told_from_one_that_runs)
 {
-    uint32_t me = bz_os_thread_id(&bz_os_linux);
-    int sleeps = bz_os_thread_sleeps(&bz_os_linux, me);
+    uint32_t me = bz_os_thread_id(&bz_os_system);
+    int sleeps = bz_os_thread_sleeps(&bz_os_system, me);
     CHECK(sleeps == 0 || sleeps == -ENOSYS);
-    CHECK_EQ(bz_os_thread_sleeps(&bz_os_linux, 0x3ffffffe), -ESRCH);
+    CHECK_EQ(bz_os_thread_sleeps(&bz_os_system, 0x3ffffffe), -ESRCH);
 }

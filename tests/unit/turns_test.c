@@ -24,12 +24,11 @@ static int interrupt(const struct bz_os *os, uint32_t id)
     return 0;
 }
 
-static int wake(const struct bz_os *os, bz_os_word *word, uint32_t count)
+static void wake(const struct bz_os *os, bz_os_word *word, uint32_t count)
 {
     (void)os;
     (void)word;
     (void)count;
-    return 1;
 }
 
 static const struct bz_os os = {.name = "turns", .thread_interrupt = interrupt, .wake = wake};
@@ -156,7 +155,64 @@ TEST(turns, one_that_cannot_be_stopped_costs_the_others_no_turn)
         t_watch("hog %u", i);
         CHECK_GE(ran_ms[i], 300u);
     }
-    CHECK_LE(signals[2], 3000u / 3); /* and it is not pestered */
+    CHECK_LE(signals[2], 3000u / 15); /* each try is followed by a slice in peace */
+}
+
+/* The longest is asked first, wherever it is in the list of machines. */
+TEST(turns, the_hog_that_has_run_longest_stops_first)
+{
+    for (unsigned longest = 0; longest < 3; longest++) {
+        t_watch("hog %u", longest);
+        given(3);
+        for (unsigned i = 0; i < 3; i++)
+            machine[i].turn.since_ns = now - (i == longest ? 5 : 3 - i) * (uint64_t)MS;
+        pass(3, 2, 1);
+        for (unsigned i = 0; i < 3; i++)
+            CHECK_EQ(signals[i], (uint64_t)(i == longest));
+    }
+}
+
+/* A signal may come at a wrong instruction, so a hog is asked twice. Then it has a slice, and another hog makes room.
+ * After that one signal must do. */
+TEST(turns, a_hog_that_does_not_stop_is_asked_twice_and_then_once_in_a_slice)
+{
+    given(2);
+    is_deaf[0] = true;
+    pass(2, 1, 10); /* a hog has 10 ms to stop */
+    CHECK_EQ(signals[0], (uint64_t)1);
+    pass(2, 1, 10);
+    CHECK_EQ(signals[0], (uint64_t)2);
+    CHECK(bz_halt_is_requested(&machine[0].turn.halt));
+
+    pass(2, 1, 1);
+
+    CHECK(bz_halt_is_running(&machine[0].turn.halt));
+    CHECK(bz_halt_is_stopped(&machine[1].turn.halt));
+    pass(2, 1, 6); /* slices that end within 3 ms end together */
+    CHECK_EQ(signals[0], (uint64_t)2);
+    pass(2, 1, 1);
+    CHECK_EQ(signals[0], (uint64_t)3);
+    pass(2, 1, 10);
+    CHECK_EQ(signals[0], (uint64_t)3);
+    CHECK(bz_halt_is_running(&machine[0].turn.halt));
+}
+
+/* The threads that are stopped let all go if the monitor stalls. Its count of signals begins anew then. */
+TEST(turns, a_hog_that_went_on_by_itself_is_asked_twice_again)
+{
+    given(2);
+    pass(2, 1, 5);
+    CHECK(bz_halt_is_stopped(&machine[0].turn.halt));
+    CHECK_EQ(signals[0], (uint64_t)1);
+    CHECK(bz_halt_go(&machine[0].turn.halt, &os));
+    is_deaf[0] = is_deaf[1] = true;
+    signals[0] = 0;
+
+    pass(2, 1, 20); /* the other one has run longer, and is asked twice */
+    CHECK_EQ(signals[0], (uint64_t)0);
+    pass(2, 1, 11);
+
+    CHECK_EQ(signals[0], (uint64_t)2);
 }
 
 /* The others have ended, or waited: what is left runs. */
@@ -166,6 +222,24 @@ TEST(turns, when_there_is_room_all_go_on)
     pass(6, 2, 50);
     CHECK_EQ(running(6), 2u);
     CHECK_EQ(bz_turns_rotate(&rt, now, hogs, 6, 6), BZ_OS_FOREVER);
+    CHECK_EQ(running(6), 6u);
+}
+
+/* A shutdown waits for the tasks of all hogs. */
+TEST(turns, at_the_end_of_the_runtime_every_hog_goes_on)
+{
+    static bz_atomic(struct bz_machine *) slot[6];
+    given(6);
+    for (unsigned i = 0; i < 6; i++)
+        bz_atomic_init(&slot[i], &machine[i]);
+    rt.machines.slot = slot;
+    bz_atomic_init(&rt.machines.count, 6);
+    pass(6, 1, 5);
+    CHECK(bz_halt_is_stopped(&machine[0].turn.halt)); /* it was the first to be asked */
+    CHECK_EQ(running(6), 1u);
+
+    bz_turns_end(&rt, true);
+
     CHECK_EQ(running(6), 6u);
 }
 

@@ -59,8 +59,8 @@ static void world_fini(struct world *w)
 static int world_try_init(struct world *w, unsigned pairs)
 {
     memset(w, 0, sizeof *w);
-    bz_files_init(&w->files, &bz_os_linux, &bz_allocator_libc);
-    int err = bz_poll_uring_init(&w->poll, &bz_os_linux, &w->files);
+    bz_files_init(&w->files, &bz_os_system, &bz_allocator_libc);
+    int err = bz_poll_uring_init(&w->poll, &bz_os_system, &w->files);
     if (err != 0) {
         CHECK_EQ(bz_files_fini(&w->files), 0u);
         return err;
@@ -419,7 +419,7 @@ TEST(uring, a_turn_is_one_call)
     for (unsigned i = 0; i < 3; i++)
         receive(&w, i);
     count_from_here();
-    turn(&w, bz_os_now(&bz_os_linux) + 1000000); /* hands in, and sleeps for nothing */
+    turn(&w, bz_os_now(&bz_os_system) + 1000000); /* hands in, and sleeps for nothing */
     CHECK_EQ(entered(), BZ_RING_IS_PLAIN ? 2u : 1u);
 
     for (unsigned i = 0; i < 2; i++) {
@@ -601,8 +601,8 @@ TEST(uring, a_machine_that_has_submitted_all_it_kept_sleeps_in_the_ring)
     given_kept_receives(3);
     fail_at = 0;
     count_from_here();
-    turn(&w, bz_os_now(&bz_os_linux) + 1000000); /* sleeps for nothing */
-    CHECK_EQ(entered(), 3u);                     /* those in the ring, the kept one, the sleep */
+    turn(&w, bz_os_now(&bz_os_system) + 1000000); /* sleeps for nothing */
+    CHECK_EQ(entered(), 3u);                      /* those in the ring, the kept one, the sleep */
     bz_io_fault = NULL;
     end_by_a_word(3);
 }
@@ -620,7 +620,7 @@ TEST(uring, a_bell_that_is_descriptor_0_is_closed)
 {
     static struct bz_sys calls_0;
     int input = dup(0);
-    calls_0 = bz_sys_linux;
+    calls_0 = bz_sys_system;
     calls_0.eventfd = eventfd_0;
     bz_sys = &calls_0;
     world_init(&w, 0);

@@ -11,7 +11,7 @@ static struct box box;
 
 static const struct bz_os *here(void)
 {
-    return &bz_os_linux;
+    return &bz_os_system;
 }
 
 /* ---- woken ---- */

@@ -86,12 +86,12 @@ static int spawn_and_burn(void *arg)
     struct bz_runtime *rt = bz_machine_self()->rt;
     unsigned n = *(unsigned *)arg;
     while (!is_anyone_asleep(rt))
-        bz_os_relax(&bz_os_linux, 100);
+        bz_os_relax(&bz_os_system, 100);
     bz_store_relaxed(&done, 0);
     for (unsigned i = 0; i < n; i++)
         CHECK_EQ(blitz_spawn(count, NULL, NULL, NULL), 0);
     while (bz_load_relaxed(&done) < n)
-        bz_os_relax(&bz_os_linux, 100);
+        bz_os_relax(&bz_os_system, 100);
     return 0;
 }
 

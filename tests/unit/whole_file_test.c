@@ -124,45 +124,45 @@ static void count(void)
 static int count_open(int at, const char *path, int flags, unsigned mode)
 {
     count();
-    return bz_fsys_linux.open(at, path, flags, mode);
+    return bz_fsys_system.open(at, path, flags, mode);
 }
 
-static int64_t count_write(int fd, const struct iovec *v, int n, int64_t at)
+static int64_t count_write(int fd, const blitz_piece *v, int n, int64_t at)
 {
-    struct iovec part = {v->iov_base, v->iov_len < 100000 ? v->iov_len : 100000};
+    blitz_piece part = {v->data, v->bytes < 100000 ? v->bytes : 100000};
     count();
     (void)n;
-    return bz_fsys_linux.write(fd, &part, 1, at); /* short: more steps to be killed at */
+    return bz_fsys_system.write(fd, &part, 1, at); /* short: more steps to be killed at */
 }
 
 static int count_sync(int fd, bool is_data_only)
 {
     count();
-    return bz_fsys_linux.sync(fd, is_data_only);
+    return bz_fsys_system.sync(fd, is_data_only);
 }
 
 static int count_close(int fd)
 {
     count();
-    return bz_fsys_linux.close(fd);
+    return bz_fsys_system.close(fd);
 }
 
 static int count_rename(int at, const char *from, int to_at, const char *to, bool is_new)
 {
     count();
-    return bz_fsys_linux.rename(at, from, to_at, to, is_new);
+    return bz_fsys_system.rename(at, from, to_at, to, is_new);
 }
 
 static int count_find(int at, const char *path, int follow, struct bz_fs_facts *out)
 {
     count();
-    return bz_fsys_linux.find(at, path, follow, out);
+    return bz_fsys_system.find(at, path, follow, out);
 }
 
 static int count_fchmod(int fd, unsigned mode)
 {
     count();
-    return bz_fsys_linux.fchmod(fd, mode);
+    return bz_fsys_system.fchmod(fd, mode);
 }
 
 /* Write in a process that is killed before its n-th call. False: it was not. */
@@ -170,7 +170,7 @@ static bool write_and_die(blitz_dir *d, int n, const char *text, size_t bytes)
 {
     pid_t child = fork();
     if (child == 0) {
-        counting = bz_fsys_linux;
+        counting = bz_fsys_system;
         counting.open = count_open;
         counting.write = count_write;
         counting.sync = count_sync;

@@ -11,7 +11,7 @@ import re
 from calls import asm_strings
 from lintlib import Finding, rule
 
-OP = re.compile(r"bz_(load|store|xchg|cas|fetch|fence)_(\w+)")
+OP = re.compile(r"bz_(load|store|equals|below|test|xchg|cas|fetch|fence)_(\w+)")
 RAW = re.compile(r"__atomic_\w+|__sync_\w+|atomic_\w+|_Atomic|memory_order\w*|BZ_A_[A-Z_]+|"
                  r"__c11_atomic_\w+|__builtin_ia32_[lms]fence|_mm_[lms]fence")
 FENCE_ASM = re.compile(r"\b(lock|mfence|lfence|sfence|xchg\w?|cmpxchg\w*|dmb|dsb|ldax?r\w*|stlx?r\w*|"
@@ -58,7 +58,7 @@ class Op:
         m = OP.fullmatch(name)
         self.kind, order = m.group(1), m.group(2).split("_")
         self.releases = self.kind == "fence" or any(
-            o in ("rel", "release", "acqrel", "sc", "seqcst") for o in order) and self.kind != "load"
+            o in ("rel", "release", "acqrel", "sc", "seqcst") for o in order) and self.kind not in ("load", "equals", "below", "test")
         self.acquires = self.kind == "fence" or any(
             o in ("acq", "acquire", "acqrel", "sc", "seqcst") for o in order) and self.kind != "store"
         self.ordered = self.releases or self.acquires

@@ -111,8 +111,8 @@ def hash_blocks(f, lines=None):
 
 
 def plain(line):
-    """The line without code, links and markup."""
-    line = re.sub(r"`[^`]*`", "Code", line)
+    """The line without code, links and markup. A list of names counts as one: docs/where-to-call.md has rows of them."""
+    line = re.sub(r"`[^`]*`(?:, `[^`]*`)*", "Code", line)
     line = re.sub(r"\]\([^)]*\)", "]", line)
     return line
 

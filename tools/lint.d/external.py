@@ -107,8 +107,8 @@ def clang_tidy(tree):
 
 
 def foreign(f):
-    """True for the code of other systems, whose headers are not installed."""
-    return f.name in ("windows.c", "darwin.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
+    """True for the code of other systems, whose headers are not installed, and of other C libraries."""
+    return f.name in ("windows.c", "darwin.c", "kqueue_calls.c", "spot_own.c", "find_object.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
 
 
 def reached(tree, f):

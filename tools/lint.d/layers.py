@@ -4,13 +4,14 @@ from lintlib import Finding, rule
 # Reading order of docs/architecture.md: each may include those before it and itself. `sim` is the last: a library of
 # its own for tests, which no other folder may include.
 LAYERS = ("base os arch task time io queue thread trace proc wait life sched fork park block observe monitor runtime "
-          "future sync chan par net stream fs signal process shutdown compress tls actor reductions sim").split()
+          "future sync chan par net stream fs signal process shutdown compress tls heap term actor node reductions sim").split()
 
 # Contracts: headers that an earlier layer may include. proc/state.h has the runtime, its procs and its machines, so it
 # includes the parts that these consist of: each is a struct, and includes nothing above `io` but other contracts. The
 # waiter and the wake list are what io is told to wake.
 CONTRACTS = set("proc/state.h wait/wake.h wait/waiter.h life/job.h life/slots.h life/tasks.h sched/host.h sched/locked.h "
-                "sched/turns.h monitor/monitor.h monitor/deadlock.h runtime/guest.h".split())
+                "sched/turns.h monitor/monitor.h monitor/deadlock.h runtime/clockwork.h runtime/config.h "
+                "runtime/guest.h".split())
 
 # Beyond the order: these stand on park and wake alone.
 NEVER = {"future": {"par"}, "sync": {"par"}, "chan": {"par"}}
@@ -89,12 +90,52 @@ def layer(tree):
                                          f"are {' '.join(LAYERS)}")
 
 
-@rule("platform", "platform headers only in src/os, src/io and src/sim: the rest is C11")
+# The only files of src/ but its simulator that include a header of a system: the backends of os/os.h and of the contracts
+# of io. A new one is a decision: each is work on every system that blitz is brought to.
+OF_A_SYSTEM = set(("os/code.c os/forked.c os/interrupt.c os/library.c os/linux.c os/linux_clock.c os/linux_cpus.c "
+                   "os/linux_pages.c os/linux_thread.c os/linux_word.c os/loaded.c os/look.c os/probe.h os/segv.c os/signals.c "
+                   "os/sleepers.c os/symtab.c "
+                   "io/attempt.c io/epoll.c io/fsys.c io/fsys.h io/inotify.c io/lookup.c io/poll_posix.c io/provided.c "
+                   "io/kqueue_calls.c io/quiet.c io/raw.c io/readable.c io/rights.c io/small_file.c io/sock.c io/sockaddr.c "
+                   "io/spawn_child.c io/sqe.c io/start_process.c io/sys.c io/sys.h io/sys_rings.c io/sys_sets.c "
+                   "io/sys_sets.h io/uring.c io/uring_submit.c").split())
+
+# Headers of theirs that layers above io may include, directly or not: static probes, the two hot calls that are inlined,
+# and the flags of open(2) and stat(2).
+DOORS = {"os/probe.h", "io/sys.h", "io/fsys.h"}
+
+
+def is_of_a_system(quote, name):
+    return quote == "<" and name not in ISO_C and not name.startswith(CHECKERS + ("blitz",))
+
+
+def ways_to_a_system(tree, f):
+    """(line, name of our header that f includes, name of ours that includes a system's header, the system's)."""
+    for line, quote, first in f.includes():
+        if quote == "<" or not tree.has("src/" + first):
+            continue
+        todo, seen = [first], {first}
+        while todo:
+            at = todo.pop()
+            for _, q, name in tree.file("src/" + at).includes():
+                if is_of_a_system(q, name) and at.startswith(("os/", "io/")) and at not in DOORS:
+                    yield line, first, at, name
+                elif q != "<" and name not in seen and tree.has("src/" + name):
+                    seen.add(name)
+                    todo.append(name)
+
+
+@rule("platform", "headers of a system only in named files of src/os and src/io, and in src/sim: the rest is C11")
 def platform(tree):
     for f in tree.c_files("src/"):
-        if f.layer in ("os", "io", "sim"):
+        here = f.path.removeprefix("src/")
+        if f.layer == "sim" or here in OF_A_SYSTEM:
             continue
         for line, quote, name in f.includes():
-            if quote == "<" and name not in ISO_C and not name.startswith(CHECKERS + ("blitz",)):
+            if is_of_a_system(quote, name):
                 yield Finding(f.path, line, f"<{name}> belongs to a platform: ask for what it gives "
-                                            f"through os/os.h or io/poll.h")
+                                            f"through os/os.h, io/poll.h or io/sys.h")
+        if f.layer in ("os", "io"):
+            continue
+        for line, first, at, name in ways_to_a_system(tree, f):
+            yield Finding(f.path, line, f"{first} brings <{name}> along, by {at}: only {', '.join(sorted(DOORS))} may")

@@ -19,11 +19,11 @@ static int os_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected, 
     return m_word_wait_at(word, expected, until_ns != BZ_OS_FOREVER, &at);
 }
 
-static int os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
+static void os_wake(const struct bz_os *os, bz_os_word *word, uint32_t count_max)
 {
     static struct m_site at = {.file = "os_wake", .expr = "word"};
     (void)os;
-    return m_word_wake_at(word, count_max > M_LANES ? M_LANES : (int)count_max, &at);
+    (void)m_word_wake_at(word, count_max > M_LANES ? M_LANES : (int)count_max, &at);
 }
 
 static void os_relax(const struct bz_os *os, unsigned round)

@@ -3,7 +3,8 @@
  *
  * calls: each party calls functions on a pool thread, in place, between syscall marks and on a large stack.
  * A function whose caller stays is called once, and its result is the call's. A function whose caller
- * leaves is called at most once. The argument goes back to the caller or to the drop function, once.
+ * leaves is called at most once. The argument goes back to the caller or to the drop function, once. The same holds for a
+ * call with a handle, which is waited for, cancelled or left.
  *
  * stop: parties spawn tasks on a second runtime, join them, and run functions there. Some of those tasks make
  * blocking calls that wait for a gate. A plain thread stops the runtime: by a shutdown, after it has opened
@@ -96,6 +97,45 @@ static int calls_fn(void *slot)
     return calls_result(s);
 }
 
+/* ---- a call with a handle: op->of is the runtime, op->pointer the handle ---- */
+
+static void mix_offload_start(struct mix_op *op)
+{
+    blitz_offload *o;
+    blitz_offload_opts opts = {.runtime = op->of, .drop = op->drop};
+    CHECK_EQ(blitz_offload_start(op->fn, op->with, &opts, &o), 0);
+    op->pointer = o;
+}
+
+/* Release the handle. A caller that leaves may try to cancel the call first: then it has the argument. */
+static int mix_offload_end(struct mix_op *op, int rc, int value)
+{
+    if (rc != 0 && op->is_now && blitz_offload_cancel(op->pointer) == 0)
+        op->drop(op->with, NULL);
+    blitz_offload_unref(op->pointer);
+    return rc == 0 ? value : rc;
+}
+
+static int mix_offload_call(struct mix_op *op, blitz_deadline until)
+{
+    int value = 0;
+    mix_offload_start(op);
+    int rc = blitz_offload_wait(op->pointer, &value, until);
+    return mix_offload_end(op, rc, value);
+}
+static blitz_future *mix_offload_future(struct mix_op *op)
+{
+    mix_offload_start(op);
+    blitz_offload_wait_future_init(&op->f.offload, op->pointer);
+    return &op->f.offload.future;
+}
+static int mix_offload_result(struct mix_op *op, int rc)
+{
+    return mix_offload_end(op, rc, op->f.offload.value);
+}
+static const struct mix_verb mix_offload = {
+    "offload", mix_offload_call, mix_offload_future, mix_offload_result, 0, 0};
+
 static void calls_make(struct mix_round *r)
 {
     calls_clear();
@@ -107,14 +147,16 @@ static void calls_make(struct mix_round *r)
 static bool calls_next(struct mix_party *p)
 {
     static const struct mix_verb *const verbs[] = {&mix_blocking, &mix_blocking,  &mix_blocking,
-                                                   &mix_in_place, &mix_big_stack, &mix_syscall};
+                                                   &mix_in_place, &mix_big_stack, &mix_syscall,
+                                                   &mix_offload,  &mix_offload};
     if (p->left-- == 0)
         return false;
     p->op.fn = calls_fn;
     p->op.with = calls_take_slot(p);
     p->op.drop = calls_drop;
     p->op.polled = 0;
-    mix_begin(p, verbs[mix_die(&p->dice, 6)], NULL);
+    p->op.is_now = mix_one_in(&p->dice, 2);
+    mix_begin(p, verbs[mix_die(&p->dice, 8)], p->round->rt);
     return true;
 }
 
@@ -127,6 +169,8 @@ static void calls_done(struct mix_party *p, int rc)
         return;
     }
     CHECK(rc == -ETIMEDOUT || rc == -ECANCELED);
+    if (p->op.verb == &mix_offload)
+        return; /* it was started before the wait, and its handle has seen to the argument */
     CHECK_EQ(p->op.verb, &mix_blocking);
     if (p->op.polled == 0) /* it has not begun */
         calls_drop(s, NULL);

@@ -2,15 +2,16 @@
  * casts.h - the scenes of broadcast and watch: every receiver gets every value, or the latest.
  *
  * The object is closed when the senders have left and every keeper has seen all there was. Until then
- * a receiver that was not woken waits beside a value.
+ * a receiver that was not woken waits beside a value. Some parties wait until no receiver is left.
  */
 #ifndef MIX_CASTS_H
 #define MIX_CASTS_H
 
 #include "base/compiler.h"
+#include "support/mix/closed.h"
 #include "support/mix/round.h"
 
-enum { CASTS_SEND, CASTS_RECV };
+enum { CASTS_SEND, CASTS_RECV, CASTS_WAIT };
 
 static struct {
     blitz_broadcast *broadcast;
@@ -37,6 +38,8 @@ static void casts_make_parties(struct mix_round *r)
     mix_join_in(r, CASTS_SEND, false);
     for (uint64_t n = mix_die(&r->dice, 10); n > 0; n--)
         mix_join_in(r, (unsigned)mix_die(&r->dice, 3) != 0, mix_one_in(&r->dice, 2));
+    for (uint64_t n = mix_die(&r->dice, 3); n > 0; n--)
+        mix_join_in(r, CASTS_WAIT, false);
     for (unsigned i = 0; i < r->count; i++) {
         struct mix_party *p = &r->party[i];
         p->left = 1 + (unsigned)mix_die(&r->dice, 12);
@@ -70,6 +73,14 @@ static void casts_pause(struct mix_party *p)
     mix_begin(p, &mix_pause, NULL);
 }
 
+/* The wait of a sender has ended. It was true that no receiver is left, or that the object is closed; both last. */
+static void casts_waited(struct mix_party *p, int rc, bool is_closed)
+{
+    CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
+    CHECK(rc != 0 || is_closed);
+    p->is_over = rc == 0;
+}
+
 /* ---- broadcast ---- */
 
 static void broadcast_make(struct mix_round *r)
@@ -87,11 +98,13 @@ static void broadcast_make(struct mix_round *r)
 
 static bool broadcast_next(struct mix_party *p)
 {
-    bool is_unbounded = p->role == CASTS_RECV && p->is_keeper;
+    bool is_unbounded = p->role == CASTS_WAIT || (p->role == CASTS_RECV && p->is_keeper);
     if (!is_unbounded && p->left-- == 0)
         return false;
     if (p->role == CASTS_SEND)
         casts_pause(p);
+    else if (p->role == CASTS_WAIT)
+        mix_begin(p, &mix_broadcast_closed, casts.broadcast);
     else
         mix_begin(p, &mix_broadcast, &casts.rx[p->index]);
     return true;
@@ -105,6 +118,11 @@ static void broadcast_owe(int64_t by)
 
 static void broadcast_done(struct mix_party *p, int rc)
 {
+    if (p->role == CASTS_WAIT) {
+        casts_waited(p, rc,
+                     mix_get(&casts.debt) == 0 || blitz_broadcast_receivers(casts.broadcast) == 0);
+        return;
+    }
     if (p->role == CASTS_SEND) {
         struct mix_value v = casts_value(p);
         mix_add(&casts.debt, casts.keepers);
@@ -127,7 +145,7 @@ static void broadcast_leave(struct mix_party *p)
 {
     if (p->role == CASTS_SEND)
         broadcast_owe(-(INT64_C(1) << 32));
-    else
+    else if (p->role == CASTS_RECV)
         blitz_broadcast_unsubscribe(&casts.rx[p->index]);
 }
 
@@ -179,15 +197,22 @@ static void watch_make(struct mix_round *r)
     struct mix_value first = {0, ~UINT64_C(0), 0};
     casts_make_parties(r);
     CHECK_EQ(blitz_watch_new(sizeof first, &first, &casts.watch), 0);
+    for (unsigned i = 0; i < r->count; i++)
+        if (r->party[i].role == CASTS_RECV)
+            blitz_watch_receiver_add(casts.watch);
 }
 
 static bool watch_next(struct mix_party *p)
 {
-    bool is_unbounded = p->role == CASTS_RECV && p->is_keeper;
+    bool is_unbounded = p->role == CASTS_WAIT || (p->role == CASTS_RECV && p->is_keeper);
     if (!is_unbounded && p->left-- == 0)
         return false;
     if (p->role == CASTS_SEND) {
         casts_pause(p);
+        return true;
+    }
+    if (p->role == CASTS_WAIT) {
+        mix_begin(p, &mix_watch_closed, casts.watch);
         return true;
     }
     p->op.with = &casts.seen[p->index];
@@ -230,6 +255,11 @@ static void watch_send(struct mix_party *p, const struct mix_value *v)
 
 static void watch_done(struct mix_party *p, int rc)
 {
+    if (p->role == CASTS_WAIT) {
+        casts_waited(p, rc,
+                     mix_get(&casts.senders) == 0 || blitz_watch_receivers(casts.watch) == 0);
+        return;
+    }
     if (p->role == CASTS_SEND) {
         struct mix_value v = casts_value(p);
         mix_add(&casts.sent, 1);
@@ -248,6 +278,8 @@ static void watch_done(struct mix_party *p, int rc)
 
 static void watch_leave(struct mix_party *p)
 {
+    if (p->role == CASTS_RECV)
+        blitz_watch_receiver_drop(casts.watch);
     if (p->role != CASTS_SEND)
         return;
     mix_add(&casts.senders, -1);

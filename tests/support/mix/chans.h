@@ -1,11 +1,11 @@
 /*
  * chans.h - the scene of channels and selects.
  *
- * One to three channels of random capacities. Senders send (one value, several, by a permit, or
+ * One to three channels of random capacities. Senders send (one value, several, by permits, or
  * only if it takes no waiting) and leave after a number of steps. Receivers receive until the end.
  * A sending select has at least one send among its cases, so it can always continue; a receiving
  * select has only receives, and continues until all its channels have ended. For each channel one
- * keeper receives until the end.
+ * keeper receives until the end. Some parties wait for the end alone.
  *
  * `debt` of a channel is its senders << 32, plus the values sent and not yet received. The operation
  * that brings it to 0 closes the channel, unless the round closes it earlier: when its last sender
@@ -14,9 +14,10 @@
 #ifndef MIX_CHANS_H
 #define MIX_CHANS_H
 
+#include "support/mix/closed.h"
 #include "support/mix/ledger.h"
 
-enum { CHANS_SEND, CHANS_RECV, CHANS_SELECT_SEND, CHANS_SELECT_RECV, CHANS_END };
+enum { CHANS_SEND, CHANS_RECV, CHANS_SELECT_SEND, CHANS_SELECT_RECV, CHANS_WAIT, CHANS_END };
 enum { CLOSE_DRAINED, CLOSE_EARLY, CLOSE_COUNTED, CLOSE_SUDDENLY };
 enum { CHANS_CASES = 6 };
 
@@ -125,6 +126,12 @@ static void chans_choose_send(struct mix_party *p)
         mix_begin(p, &mix_reserve, chans.chan[i]);
         return;
     }
+    if (way == 3 && chans.capacity[i] != 0) {
+        size_t most = chans.capacity[i] < MIX_VALUES ? chans.capacity[i] : MIX_VALUES;
+        mix_begin(p, &mix_reserve_many, chans.chan[i]);
+        op->count = 1 + (unsigned)mix_die(&p->dice, most);
+        return;
+    }
     mix_begin(p, way == 1 ? &mix_send_many : &mix_send, chans.chan[i]);
     op->count = way == 1 ? 1 + (unsigned)mix_die(&p->dice, MIX_VALUES) : 1;
     for (unsigned k = 0; k < op->count; k++)
@@ -218,6 +225,10 @@ static bool chans_next(struct mix_party *p)
     bool is_bounded = chans_sends(p) || !p->is_keeper;
     if (p->role == CHANS_END)
         return chans_end_suddenly(p);
+    if (p->role == CHANS_WAIT) {
+        mix_begin(p, &mix_chan_closed, chans.chan[p->scratch[CHANS_OF]]);
+        return true;
+    }
     if (p->scratch[CHANS_PERMIT]) {
         mix_begin(p, &mix_pause, NULL);
         return true;
@@ -267,11 +278,29 @@ static void chans_done_select(struct mix_party *p, int rc)
     chans_owe(i, 1);
 }
 
+/* All or some of several permits are used; the others are given back. */
+static void chans_use_permits(struct mix_party *p)
+{
+    unsigned i = (unsigned)p->scratch[CHANS_OF];
+    while (blitz_permits_left(&p->op.permits) > 0 && !mix_one_in(&p->dice, 6)) {
+        mix_ledger_offer(p, p->op.value);
+        mix_ledger_sent(p->op.value);
+        blitz_permits_send(&p->op.permits, p->op.value);
+        chans_owe(i, 1);
+    }
+    blitz_permits_drop(&p->op.permits);
+}
+
 /* The permit is used after a pause, or given back. */
 static void chans_use_permit(struct mix_party *p)
 {
     unsigned i = (unsigned)p->scratch[CHANS_OF];
+    bool is_many = p->scratch[CHANS_PERMIT] == 2;
     p->scratch[CHANS_PERMIT] = 0;
+    if (is_many) {
+        chans_use_permits(p);
+        return;
+    }
     if (mix_one_in(&p->dice, 3)) {
         blitz_permit_drop(&p->op.permit);
         return;
@@ -287,12 +316,15 @@ static void chans_done_reserve(struct mix_party *p, int rc)
     if (rc != 0) {
         CHECK(rc == -ETIMEDOUT || rc == -ECANCELED || rc == -EPIPE);
         p->is_over = rc == -EPIPE;
-    } else if (mix_one_in(&p->dice, 2)) {
-        chans_use_permit(p);
-    } else {
-        p->scratch[CHANS_PERMIT] = 1;
-        p->op.n = mix_die(&p->dice, 20) * BLITZ_US;
+        return;
     }
+    bool is_many = p->op.verb == &mix_reserve_many;
+    CHECK(!is_many || blitz_permits_left(&p->op.permits) == p->op.count);
+    p->scratch[CHANS_PERMIT] = is_many ? 2 : 1;
+    if (mix_one_in(&p->dice, 2))
+        chans_use_permit(p);
+    else
+        p->op.n = mix_die(&p->dice, 20) * BLITZ_US;
 }
 
 static void chans_done_many(struct mix_party *p, int rc)
@@ -318,13 +350,19 @@ static void chans_done(struct mix_party *p, int rc)
         chans_done_select(p, rc);
         return;
     }
-    if (verb == &mix_reserve) {
+    if (verb == &mix_reserve || verb == &mix_reserve_many) {
         chans_done_reserve(p, rc);
         return;
     }
     if (verb == &mix_pause) {
         if (p->scratch[CHANS_PERMIT])
             chans_use_permit(p);
+        return;
+    }
+    if (verb == &mix_chan_closed) {
+        CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED);
+        CHECK(rc != 0 || blitz_chan_is_closed(chans.chan[i]));
+        p->is_over = rc == 0;
         return;
     }
     CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED || rc == -EPIPE);

@@ -54,6 +54,7 @@ struct mix_op {
     unsigned count;    /* cases, or futures of a crowd */
     void *pointer;     /* of once and promise */
     blitz_permit permit;
+    blitz_permits permits;
     struct mix_value value[MIX_CASES];
     blitz_select_case cases[MIX_CASES];
     blitz_joined joined; /* by a join set */
@@ -81,6 +82,7 @@ struct mix_op {
         blitz_oneshot_future oneshot;
         blitz_broadcast_future broadcast;
         blitz_watch_future watch;
+        blitz_closed_future closed;
         blitz_watch_wait_for_future wait_for;
         blitz_signal_future signal;
         blitz_process_future process;
@@ -89,6 +91,7 @@ struct mix_op {
         blitz_join_set_future set;
         blitz_token_future token;
         blitz_blocking_future blocking;
+        blitz_offload_future offload;
         blitz_sleep_future sleep;
         blitz_net_future net;
         blitz_message_future message;
@@ -98,6 +101,9 @@ struct mix_op {
         blitz_object_pool_future pool;
         blitz_delay_queue_future delay;
         blitz_fs_future fs;
+        blitz_actor_send_future actor_send;
+        blitz_actor_call_future actor_call;
+        blitz_actors_wait_quiet_future quiet;
     } f;
     blitz_sync_future crowd[MIX_CROWD];
     blitz_child child[MIX_CROWD];
@@ -169,6 +175,19 @@ static blitz_future *mix_reserve_future(struct mix_op *op)
 }
 static const struct mix_verb mix_reserve = {
     "reserve", mix_reserve_call, mix_reserve_future, mix_chan_result, 0, 0};
+
+/* op->count slots. */
+static int mix_reserve_many_call(struct mix_op *op, blitz_deadline until)
+{
+    return blitz_chan_reserve_many(op->of, op->count, &op->permits, until);
+}
+static blitz_future *mix_reserve_many_future(struct mix_op *op)
+{
+    blitz_chan_reserve_many_future_init(&op->f.chan, op->of, op->count, &op->permits);
+    return &op->f.chan.future;
+}
+static const struct mix_verb mix_reserve_many = {
+    "reserve many", mix_reserve_many_call, mix_reserve_many_future, mix_chan_result, 0, 0};
 
 /* The values lie as close as the channel wants them: op->n is their size. */
 static int mix_send_many_call(struct mix_op *op, blitz_deadline until)

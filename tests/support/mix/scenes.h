@@ -6,6 +6,7 @@
 #ifndef MIX_SCENES_H
 #define MIX_SCENES_H
 
+#include "support/mix/actors.h"
 #include "support/mix/calls.h"
 #include "support/mix/casts.h"
 #include "support/mix/chans.h"
@@ -19,6 +20,7 @@
 #include "support/mix/conns.h"
 #include "support/mix/files.h"
 #include "support/mix/net.h"
+#include "support/mix/nodes.h"
 #include "support/mix/streams.h"
 #endif
 #include "support/mix/objects.h"
@@ -35,10 +37,10 @@ static const struct mix_scene *const mix_scenes[] = {
     &mix_scene_once,    &mix_scene_broadcast, &mix_scene_watch,     &mix_scene_join,
     &mix_scene_reset,   &mix_scene_scope,     &mix_scene_timer,     &mix_scene_sets,
     &mix_scene_calls,   &mix_scene_stop,      &mix_scene_duplex,    &mix_scene_rate,
-    &mix_scene_delay,   &mix_scene_objects,   &mix_scene_raises,
+    &mix_scene_delay,   &mix_scene_objects,   &mix_scene_raises,    &mix_scene_actors,
 #ifdef MIX_HAS_NET
     &mix_scene_udp,     &mix_scene_fd,        &mix_scene_streams,   &mix_scene_conns,
-    &mix_scene_files,   &mix_scene_names,     &mix_scene_children,
+    &mix_scene_files,   &mix_scene_names,     &mix_scene_children,  &mix_scene_nodes,
 #endif
 };
 

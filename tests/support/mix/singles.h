@@ -4,6 +4,7 @@
 #ifndef MIX_SINGLES_H
 #define MIX_SINGLES_H
 
+#include "support/mix/closed.h"
 #include "support/mix/party.h"
 
 enum { SINGLES_SEND, SINGLES_RECV, SINGLES_FAIL, SINGLES_GIVE_UP, SINGLES_SET };
@@ -13,6 +14,8 @@ static struct {
     unsigned each; /* exchanges of a pair */
     blitz_oneshot *oneshot[SINGLES_PAIRS][SINGLES_EACH];
     bool is_sent[SINGLES_PAIRS][SINGLES_EACH]; /* written by the sender */
+    bool is_left[SINGLES_PAIRS]
+                [SINGLES_EACH]; /* the receiver goes, and the sender waits for that */
     struct mix_count gone[SINGLES_PAIRS][SINGLES_EACH];
     blitz_promise *promise;
     struct mix_count kept, taken, freed;
@@ -46,6 +49,8 @@ static void oneshot_make(struct mix_round *r)
                                        &(blitz_oneshot_opts){.drop = oneshot_drop},
                                        &singles.oneshot[i][k]),
                      0);
+        for (unsigned k = 0; k < singles.each; k++)
+            singles.is_left[i][k] = mix_one_in(&r->dice, 3);
         for (unsigned role = 0; role < 2; role++) {
             struct mix_party *p = mix_join_in(r, role, role == SINGLES_SEND || i % 2);
             p->scratch[0] = i;
@@ -61,16 +66,36 @@ static bool oneshot_next(struct mix_party *p)
     if (p->scratch[1] == singles.each)
         return false;
     op->n = mix_die(&p->dice, 4) * mix_die(&p->dice, 4) * BLITZ_US;
+    bool is_left = singles.is_left[p->scratch[0]][p->scratch[1]];
     mix_begin(p, p->role == SINGLES_RECV ? &mix_oneshot : &mix_pause,
               singles.oneshot[p->scratch[0]][p->scratch[1]]);
+    if (is_left)
+        op->verb = p->role == SINGLES_RECV ? &mix_pause : &mix_oneshot_closed;
     return true;
+}
+
+/* A step of an exchange whose receiver goes without a receive. False: the sender is to send now. */
+static bool oneshot_left(struct mix_party *p, int rc)
+{
+    blitz_oneshot *o = singles.oneshot[p->scratch[0]][p->scratch[1]];
+    if (p->role == SINGLES_RECV) {
+        blitz_oneshot_receiver_drop(o);
+        p->scratch[1]++;
+        return true;
+    }
+    CHECK(rc == 0 || rc == -ETIMEDOUT);
+    CHECK(rc != 0 || blitz_oneshot_is_closed(o));
+    return rc != 0 && mix_one_in(&p->dice, 2);
 }
 
 static void oneshot_done(struct mix_party *p, int rc)
 {
     uint64_t pair = p->scratch[0], k = p->scratch[1];
     struct mix_value v = {pair * SINGLES_EACH + k, ~(pair * SINGLES_EACH + k), 0};
+    if (singles.is_left[pair][k] && oneshot_left(p, rc))
+        return;
     if (p->role == SINGLES_SEND) {
+        int waited = rc;
         p->scratch[1]++;
         if (mix_one_in(&p->dice, 5)) {
             blitz_oneshot_sender_drop(singles.oneshot[pair][k]);
@@ -78,6 +103,7 @@ static void oneshot_done(struct mix_party *p, int rc)
         }
         rc = blitz_oneshot_send(singles.oneshot[pair][k], &v);
         CHECK(rc == 0 || rc == -EPIPE);
+        CHECK(!singles.is_left[pair][k] || waited != 0 || rc == -EPIPE);
         singles.is_sent[pair][k] = rc == 0;
         return;
     }

@@ -1,0 +1,2 @@
+/* file.h - a fixture of the lint tests, and more words to make it an essay. */
+#include "io/op.h"

@@ -1,0 +1,2 @@
+/* op.h - a fixture of the lint tests, and more words to make it an essay. */
+#include <sys/socket.h>

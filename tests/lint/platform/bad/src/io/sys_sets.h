@@ -1,0 +1,2 @@
+/* sys_sets.h - a fixture of the lint tests, and more words to make it an essay. */
+#include <sys/epoll.h>

@@ -1,0 +1,2 @@
+/* poll.c - a fixture of the lint tests, and more words to make it an essay. */
+#include "io/sys_sets.h"

@@ -1,0 +1,2 @@
+/* tcp.c - a fixture of the lint tests, and more words to make it an essay. */
+#include "io/file.h"

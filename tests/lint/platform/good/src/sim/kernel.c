@@ -1,0 +1,2 @@
+/* kernel.c - a fixture of the lint tests, and more words to make it an essay. */
+#include <sys/eventfd.h>
