@@ -24,7 +24,7 @@
  * of its own (blitz_binary_ref()); to keep the block, it takes the block (blitz_msg_take()). The cargo of a message that is never
  * handled is freed: the actor has ended, its mailbox was full, the timer was cancelled, the caller has left, the runtime ends.
  *
- * What C can check of that: a block that is sent, taken or dropped while it is not owned aborts the program, with a message.
+ * C can check part of that: a block that is sent, taken or dropped while it is not owned aborts the program, with a message.
  * Debug builds note the actor that owns a block. They abort if another one sends the block, and if the old owner has written
  * to the block after the move. Under AddressSanitizer every access to a block on its way is reported.
  */

@@ -18,7 +18,7 @@
  * A *command* says what to start and how; it can be started any number of times. The functions that build it return
  * nothing: the first error stays in the command, and a start returns it. A *process* is one that was started.
  *
- * What a child gets. The descriptors 0, 1 and 2 of this process, unless the command says otherwise, and those of the
+ * A child gets the descriptors 0, 1 and 2 of this process, unless the command says otherwise, and those of the
  * command. No other descriptor, also not one that another library opens without close-on-exec at the same moment.
  * Default actions for all signals, no blocked signals; a signal that this process ignores stays ignored, except
  * SIGPIPE. The environment as it is at the start, with the command's changes.

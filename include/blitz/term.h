@@ -192,7 +192,7 @@ BLITZ_API void blitz_term_out_pieces(blitz_term_out *out, void *buf, size_t cap,
 BLITZ_API BLITZ_MUST_USE int blitz_term_out_end(blitz_term_out *out, size_t *bytes);
 
 /*
- * Put the version byte, which begins a term. What comes after the first term must begin with it.
+ * Put the version byte, which begins a term. Each term after the first must begin with it, too.
  * Put bytes that belong to no term, between terms: the head of a frame.
  * Owns:     copies the bytes.
  * Suspends: never. Call from anywhere.

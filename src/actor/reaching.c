@@ -1,7 +1,7 @@
 /*
  * reaching.c - an actor that ends when nothing holds it: its rest, its answers to the detector, its end.
  *
- * The end. An actor that has handled its last message looks whether anything holds it, before it rests. What can take its last hold
+ * The end. An actor that has handled its last message looks whether anything holds it, before it rests. Each event that can take its last hold
  * away makes it look again: the release of the last reference rings it, and names, groups and links go by signals. Between the
  * look and the end a message may come, from a sender that has nothing but the id. It is dropped like any message to the dead.
  *

@@ -17,7 +17,7 @@
  * The next upgrade and the end of each wait for one look for such libraries. Rejected: the actor that was the last user unloads
  * its library. Destructors would run on its stack, between two of its messages.
  *
- * What is not seen: a fiber of the program that is in a function of the library, an offloaded call, a pointer that the program
+ * The walk does not see three things: a fiber of the program that is in a function of the library, an offloaded call, a pointer that the program
  * keeps. docs/upgrade.md says so. The walk over the tasks is no snapshot. It may miss a fiber of the library that starts another one and ends
  * while the walk passes.
  */

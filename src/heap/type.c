@@ -3,8 +3,8 @@
  *
  * A blitz_type is a variable of the program or of a library. The registry makes a copy, with its own name and tables, so that an
  * object never refers to the library's memory. (A function of BLITZ_TYPE_VISIT() is code of the library all the same; the header
- * says so.) The copy is found by its name. A second variable with the same name gets the same copy if the layouts are equal. What a
- * function shows is not known, so two types with functions are the same only if the function is: each has a copy of its own. A
+ * says so.) The copy is found by its name. A second variable with the same name gets the same copy if the layouts are equal. The pointers that a
+ * function shows are not known, so two types with functions are the same only if the function is: each has a copy of its own. A
  * function that is in a header is another one in each file, and a library that is loaded again has another one.
  *
  * Parts are flattened into offsets, in two passes: count, then fill. The offsets of a struct of up to 64 words become a map.

@@ -8,7 +8,7 @@
  * The calls are a table with types of our own (sys_queues.h), so this file is the same on all these systems, and runs on
  * Linux in the simulator.
  *
- * What differs from epoll, and must not be forgotten:
+ * The differences from epoll that must not be forgotten:
  *
  *   One registration  A queue knows a descriptor once. A second registration replaces the key of the first without an
  *                     error: the waiters of the first file would never be woken. Two files may have one descriptor, if

@@ -11,7 +11,7 @@
  * same is true of a /tmp without exec: TMPDIR names another place. Rejected: dlmopen(), whose name spaces are few, and have a C
  * library of their own.
  *
- * What must stay. These are seen, and such a library is never unloaded:
+ * Some libraries must stay. These are recognised, and such a library is never unloaded:
  *  - it has thread-local variables: their memory, and destructors of C++, belong to threads that live on
  *  - it calls pthread_create, thrd_create, pthread_key_create, tss_create, pthread_atfork, atexit or signal functions: a thread, a
  *    destructor or a handler may be called after the end. The names are those of its relocations

@@ -4,7 +4,7 @@
  * Like the walk (span.c), the print keeps its levels in an array of fixed size. A level knows what to write between its parts and at its
  * end. A list whose tail is a list goes on in the same level.
  *
- * What Erlang parses again comes out as the same term. Integers of more than 64 bits are printed in base 16, for which no room to divide
+ * If Erlang can parse the text, it reads the same term. Integers of more than 64 bits are printed in base 16, for which no room to divide
  * is needed. Strings and binaries of printable ASCII are printed as text.
  */
 #include <float.h>

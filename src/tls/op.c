@@ -10,7 +10,7 @@
  * The order is: read turn, write turn. A write that is stuck (engine.c) takes the read turn only
  * if it is free.
  *
- * What OpenSSL has encrypted must be sent, in this order, or the connection is lost. So a write
+ * Bytes that OpenSSL has encrypted must be sent, in this order, or the connection is lost. So a write
  * accepts new bytes only when all earlier ones are sent. If its wait ends early, the rest stays in
  * `sending`, and the next operation that writes sends it first. A read sends it too, as far as that
  * is possible at once. It must not wait for it: if both sides did, and neither read, both would
