@@ -71,6 +71,8 @@ BLITZ_API BLITZ_SUSPENDS int blitz_receiver_end(const blitz_exit_reason *why);
 /*
  * Receive the first message that matches. `match` sees each message without its cargo (blitz/binary.h), the oldest first, and each
  * once for a call. It must not wait, and must not receive.
+ * A message reaches this mailbox through a small actor of its own. So a receive with a deadline that has passed finds the messages
+ * that have arrived. A message that was sent a moment ago, also by this task itself, may need one more turn of a worker.
  * Owns:     *out is valid until the next receive of this task begins, or its id ends. Its cargo is as in a handler.
  * Suspends: until there is such a message, the deadline or a cancel. Call from a task.
  * Returns:  0, -ETIMEDOUT, -ECANCELED (also: the id has ended), -EINVAL (the task does not receive), -EBUSY (a future of this task

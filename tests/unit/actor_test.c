@@ -649,7 +649,7 @@ TEST(actor, a_plain_thread_sends_calls_and_joins)
 /* ---- forked jobs ---- */
 
 /* A handler's forked job sends for the actor, whichever worker runs it: the receiver must not learn of the fork. */
-enum { FORK = 900, FROM_JOB };
+enum { FORK = 900, FROM_JOB, LAST };
 
 struct signs {
     blitz_actor_id to;
@@ -688,6 +688,7 @@ BLITZ_HANDLER(on_fork, struct signs, void)
         CHECK_EQ(blitz_sleep(100 * BLITZ_US), 0); /* leaves the frame: the job goes to the queues */
         CHECK_EQ(blitz_join(&job), 0);
     }
+    CHECK_EQ(blitz_actor_send(state->to, LAST, NULL, 0), 0); /* behind those of the jobs */
     return blitz_actor_reply(m->reply, &state->has_left, sizeof state->has_left);
 }
 
@@ -707,9 +708,12 @@ static int hears_of_jobs(void *arg)
     CHECK_EQ(blitz_actor_call(id, FORK, NULL, 0, &has_left, sizeof has_left, BLITZ_FOREVER), 1);
     CHECK(has_left);
     int count = 0;
-    for (; blitz_receive(NULL, NULL, &m, 0) == 0; count++)
+    do {
+        CHECK_EQ(blitz_receive(NULL, NULL, &m, BLITZ_FOREVER), 0);
         CHECK(blitz_actor_id_equal(m->from, id));
-    CHECK_GE(count, 1);
+        count++;
+    } while (m->what != LAST);
+    CHECK_GE(count, 2);
     return 0;
 }
 
