@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "proc/state.h"
 
 /* The 128-bit result, saturated to 64 bits. */
 static uint64_t cut(__int128 x)
@@ -222,4 +223,49 @@ TEST(interval, handles_missed_ticks_by_its_policy)
 {
     t_on_each(interval_by_hand, NULL, 0);
     interval_by_hand(NULL);
+}
+
+/* ---- a foreign waker that no task can wake ---- */
+
+struct place {
+    bz_atomic(int) rung;
+    enum bz_where where;
+};
+
+static void keep_place(void *place)
+{
+    (void)place;
+}
+
+static void note_place(void *place)
+{
+    struct place *p = place;
+    struct bz_machine *m = bz_machine_self(); /* NULL: the monitor fired the timer */
+    p->where = m != NULL ? bz_retake_where(&m->taken) : BZ_IN_USER;
+    bz_fetch_add_release(&p->rung, 1); /* partner: the load below */
+}
+
+static int rung_from_the_loop(void *arg)
+{
+    static const blitz_waker_ops ops = {keep_place, note_place, note_place, keep_place};
+    struct place p = {.rung = 0};
+    blitz_waker w = {&ops, &p};
+    blitz_sleep_future nap;
+    (void)arg;
+    blitz_sleep_until_future_init(&nap, blitz_after(20 * BLITZ_MS));
+    if (nap.future.ops->poll(&nap.future, &w) == BLITZ_READY)
+        return 0;                         /* this thread stood still for so long */
+    while (bz_load_acquire(&p.rung) == 0) /* partner: note_place */
+        CHECK_EQ(blitz_sleep(BLITZ_MS), 0);
+    CHECK_EQ(p.where, BZ_IN_USER);
+    CHECK_EQ(nap.future.ops->poll(&nap.future, &w), BLITZ_READY);
+    return 0;
+}
+
+/* The runtime has one task, and no other may be spawned. So the machine that fires the timer calls the waker itself. The
+ * waker may take long: the monitor must be able to take the proc meanwhile. */
+TEST(time, a_foreign_waker_without_a_task_is_called_outside_the_runtime)
+{
+    blitz_runtime_opts opts = {.procs = 1, .tasks_max = 1};
+    CHECK_EQ(blitz_run(rung_from_the_loop, NULL, &opts), 0);
 }
