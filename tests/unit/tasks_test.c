@@ -5,6 +5,7 @@
 
 #include "base/compiler.h"
 #include "blitz.h"
+#include "life/spawn.h"
 #include "sim/fault.h"
 #include "proc/state.h"
 #include "runtime/runtime.h"
@@ -198,17 +199,69 @@ TEST(tasks, spawn_and_join_rounds_on_one_proc_leave_memory_flat)
     end(f.rt);
 }
 
-/* Not inlined: the task may have moved to another thread. */
-static BZ_NOINLINE enum bz_where where_am_i(void)
-{
-    return bz_retake_where(&bz_machine_self()->taken);
-}
-
 static blitz_poll is_ready_at_once(void *state, blitz_cx *cx)
 {
     (void)state;
     cx->result = 7;
     return BLITZ_READY;
+}
+
+static int spawns_and_joins_polls(void *arg)
+{
+    struct flat *f = arg;
+    for (uint64_t i = 0; i < f->rounds; i++) {
+        blitz_task *t;
+        int result = 0;
+        CHECK_EQ(blitz_spawn_poll(is_ready_at_once, &i, sizeof i, NULL, &t), 0);
+        CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
+        CHECK_EQ(result, 7);
+        if (i == 1000)
+            f->before = bz_tasks_bytes(inside(f->rt));
+    }
+    f->after = bz_tasks_bytes(inside(f->rt));
+    return 0;
+}
+
+/* A task with a small state returns its header to those that are ready for the next spawn. */
+TEST(tasks, spawn_and_join_rounds_of_small_polls_leave_memory_flat)
+{
+    struct flat f = {.rt = given_a_runtime(1), .rounds = 4000};
+    CHECK_EQ(blitz_runtime_block_on(f.rt, spawns_and_joins_polls, &f), 0);
+    CHECK_GT(f.before, 0u);
+    CHECK_LE(f.after, f.before);
+    end(f.rt);
+}
+
+static int spawns_a_few(void *arg)
+{
+    blitz_task *t[8];
+    size_t *bytes = arg;
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(blitz_spawn(returns_at_once, NULL, NULL, &t[i]), 0);
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ(bz_slab_kind(t[i])->size, *bytes);
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    }
+    return 0;
+}
+
+/* The headers that are prepared for the next spawns are no larger than those that a spawn allocates. */
+TEST(tasks, a_ready_header_is_of_the_smallest_class)
+{
+    blitz_runtime *rt = given_a_runtime(1);
+    struct bz_task *t = bz_task_alloc(inside(rt), sizeof(struct bz_fiber));
+    CHECK_NOT_NULL(t);
+    size_t bytes = bz_slab_kind(t)->size;
+    t->rt = inside(rt);
+    bz_task_free(t);
+    CHECK_EQ(blitz_runtime_block_on(rt, spawns_a_few, &bytes), 0);
+    end(rt);
+}
+
+/* Not inlined: the task may have moved to another thread. */
+static BZ_NOINLINE enum bz_where where_am_i(void)
+{
+    return bz_retake_where(&bz_machine_self()->taken);
 }
 
 static void *points_at(void *arg)
