@@ -115,6 +115,31 @@ TEST(find, a_poll_that_yields_goes_behind_the_tasks_it_has_spawned)
     CHECK_EQ(t_run_alone(yield_behind_two, &never), 0);
 }
 
+static blitz_poll counts_and_yields(void *state, blitz_cx *cx)
+{
+    int *polls = *(int **)state;
+    return ++*polls == 10 ? BLITZ_READY : blitz_cx_yield(cx);
+}
+
+static int yield_beside_a_poll(void *arg)
+{
+    int polls = 0, *at = &polls;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn_poll(counts_and_yields, &at, sizeof at, NULL, &t), 0);
+    for (int i = 1; i <= 10; i++) {
+        blitz_yield();
+        CHECK_EQ(polls, i);
+    }
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+/* The task in front of the ring has no stack, so the fiber that yields cannot switch to it. */
+TEST(find, a_fiber_and_a_poll_that_yield_take_turns)
+{
+    CHECK_EQ(t_run_alone(yield_beside_a_poll, NULL), 0);
+}
+
 /* ---- the loop ---- */
 
 static int note_stack(void *arg)
