@@ -190,12 +190,36 @@ static int forks(void)
     return blitz_join(&b) + blitz_join(&a) - 3;
 }
 
+static blitz_poll poll_seven(void *state, blitz_cx *cx)
+{
+    cx->result = (int)*(uint64_t *)state;
+    return BLITZ_READY;
+}
+
+/* The first spawn learns that the proc is gone, the others know it. */
+static int spawns_a_few(void)
+{
+    enum { FEW = 4 };
+    blitz_task *t[FEW];
+    uint64_t seven = 7;
+    int result, sum = 0;
+    for (int i = 0; i < FEW; i++)
+        CHECK_EQ(i % 2 != 0 ? blitz_spawn(child, (void *)7, NULL, &t[i])
+                            : blitz_spawn_poll(poll_seven, &seven, sizeof seven, NULL, &t[i]),
+                 0);
+    for (int i = 0; i < FEW; i++) {
+        CHECK_EQ(blitz_task_join(t[i], &result, BLITZ_FOREVER), 0);
+        sum += result;
+    }
+    return sum - 7 * FEW;
+}
+
 static int ends(void)
 {
     return 0;
 }
 
-static int (*const deed[])(void) = {spawns_and_joins, yields, sleeps, forks, ends};
+static int (*const deed[])(void) = {spawns_and_joins, spawns_a_few, yields, sleeps, forks, ends};
 enum { DEEDS = sizeof deed / sizeof *deed };
 
 static int comes_back(void *arg)
