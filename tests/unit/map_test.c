@@ -190,6 +190,26 @@ TEST(map, the_drop_hook_may_use_the_map_also_at_its_end)
     }
 }
 
+static void counts_drops(void *value, void *drops)
+{
+    (void)value;
+    ++*(int *)drops;
+}
+
+TEST(map, values_are_dropped_with_the_last_reference)
+{
+    int drops = 0;
+    blitz_map *m;
+    CHECK_EQ(blitz_map_new(sizeof(int), &(blitz_map_opts){.drop = counts_drops, .ctx = &drops}, &m),
+             0);
+    CHECK_EQ(blitz_map_add(m, "a", 1, &(int){1}), 0);
+    CHECK_EQ(blitz_map_ref(m), m);
+    blitz_map_unref(m);
+    CHECK_EQ(drops, 0);
+    blitz_map_unref(m);
+    CHECK_EQ(drops, 1);
+}
+
 TEST(map, no_memory_is_an_error_and_changes_nothing)
 {
     struct test_alloc memory = TEST_ALLOC;
