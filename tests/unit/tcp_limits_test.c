@@ -333,3 +333,36 @@ TEST(tcp_limits, every_n_th_call_may_fail_and_nothing_is_left_open)
         CHECK_EQ(t_open_fds(), fds);
     }
 }
+
+/* ---- a descriptor that the kernel does not watch ---- */
+
+static int refuse_to_watch(const char *call)
+{
+    return strcmp(call, "epoll_ctl") == 0 ? ENOSPC : 0;
+}
+
+static int wait_in_vain(void *arg)
+{
+    blitz_addr at;
+    blitz_tcp *t, *end[2];
+    char byte;
+    struct crowd c = {.listener = t_listen(&at)};
+    (void)arg;
+    CHECK_EQ(blitz_unix_pair(end), 0);
+    CHECK_EQ(accept_one(&c, &t), -ENOSPC);
+    c.is_future = true;
+    CHECK_EQ(accept_one(&c, &t), -ENOSPC);
+    CHECK_EQ(blitz_tcp_read(end[0], &byte, 1, BLITZ_FOREVER), -ENOSPC);
+    blitz_tcp_unref(end[0]);
+    blitz_tcp_unref(end[1]);
+    blitz_tcp_listener_unref(c.listener);
+    return 0;
+}
+
+/* The first wait for a descriptor adds it to the set of the proc. If the set is full, the caller must hear of that: to try
+ * again would never end. */
+TEST(tcp_limits, a_wait_for_a_descriptor_that_is_not_watched_is_an_error)
+{
+    bz_io_fault = refuse_to_watch;
+    CHECK_EQ(blitz_run(wait_in_vain, NULL, &(blitz_runtime_opts){.procs = 1, .io = "epoll"}), 0);
+}
