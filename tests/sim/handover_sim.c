@@ -70,6 +70,62 @@ TEST(handover, bug_06_procs_and_two_endless_loops_do_not_stop_a_ticker)
     sim_on_procs(hogs_and_a_ticker, NULL, 0, 100, 1, 4);
 }
 
+/* ---- work behind one of two hogs ---- */
+
+struct child_show {
+    uint64_t spawned_ns;
+    bz_atomic(uint64_t) ran_ns;
+};
+
+static int says_when(void *arg)
+{
+    bz_store_relaxed(&((struct child_show *)arg)->ran_ns, blitz_now()); /* relaxed: joined */
+    return 0;
+}
+
+static int burns_for_long(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 500; i++)
+        bz_sim_burn(BLITZ_MS);
+    return 0;
+}
+
+static int spawns_and_burns(void *arg)
+{
+    struct child_show *s = arg;
+    blitz_task *t;
+    s->spawned_ns = blitz_now();
+    CHECK_EQ(blitz_spawn(says_when, s, NULL, &t), 0);
+    burns_for_long(NULL);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+static int hogs_on_both(void *arg)
+{
+    unsigned last = *(unsigned *)arg;
+    struct child_show s = {.spawned_ns = 0, .ran_ns = 0};
+    blitz_task *t[2];
+    CHECK_EQ(
+        blitz_spawn(burns_for_long, NULL, &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(!last)}, &t[0]),
+        0);
+    CHECK_EQ(
+        blitz_spawn(spawns_and_burns, &s, &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(last)}, &t[1]),
+        0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(blitz_task_join(t[i], NULL, BLITZ_FOREVER), 0);
+    CHECK_LT(bz_load_relaxed(&s.ran_ns) - s.spawned_ns, 120 * BLITZ_MS); /* relaxed: joined */
+    return 0;
+}
+
+/* The child is known to one proc alone, the first or the last; both procs are busy, and no timer is due. */
+TEST(handover, bug_06_a_task_behind_one_of_two_hogs_is_run)
+{
+    unsigned first = 0, last = 1;
+    sim_on_procs(hogs_on_both, &first, 0, 50, 2, 2);
+    sim_on_procs(hogs_on_both, &last, 0, 50, 2, 2);
+}
+
 /* ---- a crowd that blocks ---- */
 
 enum { BLOCKERS = 64 };
