@@ -105,6 +105,44 @@ TEST(clock_sim, it_is_paused_and_resumed_beside_sleepers)
     on_seeds(pauses, BLITZ_CLOCK_RUNS, 200);
 }
 
+/* ---- a machine that relies on another ---- */
+
+static int naps(void *arg)
+{
+    (void)arg;
+    return blitz_sleep(BLITZ_S);
+}
+
+static int burns_beside_a_sleeper(void *arg)
+{
+    blitz_spawn_opts there = {.proc = BLITZ_ON_PROC(1)};
+    blitz_stats before, after;
+    blitz_task *t;
+    (void)arg;
+    CHECK_EQ(blitz_spawn(naps, NULL, &there, &t), 0);
+    CHECK_EQ(blitz_sleep(BLITZ_MS), 0); /* both procs have slept */
+    CHECK_EQ(blitz_stats_read(NULL, &before), 0);
+    bz_sim_burn(50 * BLITZ_MS);
+    CHECK_EQ(blitz_stats_read(NULL, &after), 0);
+    CHECK_LT(after.sleeps - before.sleeps, 20u);
+    return blitz_task_join(t, NULL, BLITZ_FOREVER);
+}
+
+static void relies(const struct bz_os *os, void *arg)
+{
+    struct scene *s = arg;
+    s->procs = 2;
+    struct bz_runtime *rt = begin(os, s);
+    CHECK_EQ(blitz_runtime_block_on((blitz_runtime *)rt, burns_beside_a_sleeper, NULL), 0);
+    sim_end(rt);
+}
+
+/* A machine that finds another one awake leaves the look to that one. It would wake a thousand times else. */
+TEST(clock_sim, a_machine_beside_a_busy_one_sleeps)
+{
+    on_seeds(relies, BLITZ_CLOCK_AUTO, 30);
+}
+
 /* ---- the number of procs changes ---- */
 
 struct resized {
