@@ -11,7 +11,7 @@
  *     unlock
  *     bz_grant_end(m, t)
  *
- * The claim is the same CAS of the arbiter: wait/wait.h has its pairing. Neither function makes a call, except for a call at the
+ * The claim is the same CAS of the arbiter: wait/arbiter.c has its order. Neither function makes a call, except for a call at the
  * end of bz_grant_end(). So a function that ends with it saves no registers.
  *
  * Not for the plain form, whose waits have no runtime that is near.
@@ -68,7 +68,8 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE struct bz_task *bz_grant_begin(struct bz_mac
     struct bz_task *t = wait->task;
     BZ_ASSUME(t != NULL); /* a thread's wait has no runtime that is near */
     uint32_t seen = BZ_WAIT_OPEN;
-    if (BZ_UNLIKELY(!bz_cas_strong_rel_rlx(&wait->arbiter, &seen, w->outcome))) { /* wait.h [A] */
+    /* relaxed: the queue orders, arbiter.c */
+    if (BZ_UNLIKELY(!bz_cas_strong_rlx_rlx(&wait->arbiter, &seen, w->outcome))) {
         bz_grant_leave(m);
         return NULL;
     }

@@ -144,7 +144,7 @@ static uint32_t wait_on_thread(struct bz_wait *w)
     uint32_t outcome;
     if (w->hook != NULL)
         (void)w->hook(w, w->arg);
-    while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) /* wait.h [A] */
+    while ((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN) /* arbiter.c [A] */
         if (bz_os_wait(w->os, &w->arbiter, BZ_WAIT_OPEN, w->until) == -ETIMEDOUT)
             (void)!bz_wait_time_out(w);
     return outcome;

@@ -39,7 +39,8 @@ static BZ_ALWAYS_INLINE uint32_t bz_wait_park_task(struct bz_wait *w, bz_ctx_hoo
     BZ_ASSERT_SLOW((bz_wait_check(w), true));
     bz_trace(w->task->rt, park, w->task->id, 0, w->what);
     bz_suspend_inline(hook, w);
-    while (BZ_UNLIKELY((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN)) /* wait.h [A] */
+    /* arbiter.c [A] */
+    while (BZ_UNLIKELY((outcome = bz_load_acquire(&w->arbiter)) == BZ_WAIT_OPEN))
         bz_wait_park_again(w);
     if (BZ_UNLIKELY(w->timer.proc != NULL) && outcome != BZ_WAIT_TIMED_OUT)
         bz_timer_disarm(&w->timer);
@@ -54,7 +55,7 @@ static BZ_ALWAYS_INLINE uint32_t bz_wait_park_begun(struct bz_machine *m, struct
 {
     BZ_ASSERT_SLOW((bz_wait_check(w), true));
     bz_suspend_end(m, me, hook, w);
-    uint32_t outcome = bz_load_acquire(&w->arbiter); /* wait.h [A] */
+    uint32_t outcome = bz_load_acquire(&w->arbiter); /* arbiter.c [A] */
     BZ_ASSERT(outcome != BZ_WAIT_OPEN);              /* only in the plain form */
     bz_wait_leave_by(w->task, false); /* park.c, I2. Not me: that would need a place in the frame */
     return outcome;
@@ -66,7 +67,7 @@ static BZ_ALWAYS_INLINE uint32_t bz_wait_park_usual(struct bz_machine *m, struct
 {
     BZ_ASSERT_SLOW((bz_wait_check(w), true));
     bz_suspend_usual(m, hook, w);
-    uint32_t outcome = bz_load_acquire(&w->arbiter); /* wait.h [A] */
+    uint32_t outcome = bz_load_acquire(&w->arbiter); /* arbiter.c [A] */
     BZ_ASSERT(outcome != BZ_WAIT_OPEN);              /* only in the plain form */
     if (BZ_UNLIKELY(w->timer.proc != NULL) && outcome != BZ_WAIT_TIMED_OUT)
         bz_timer_disarm(&w->timer);

@@ -74,7 +74,8 @@ static BZ_ALWAYS_INLINE bool claim_here(struct bz_wait *w, uint32_t outcome, str
     BZ_ASSERT(t == NULL || !w->is_sole);
     if (BZ_UNLIKELY(t == NULL || t->rt != bz_machine_self()->rt))
         return bz_wait_claim_in_full(w, outcome, wake);
-    if (BZ_UNLIKELY(!bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome))) /* wait.h [A] */
+    /* relaxed: the queue orders, arbiter.c */
+    if (BZ_UNLIKELY(!bz_cas_strong_rlx_rlx(&w->arbiter, &seen, outcome)))
         return bz_wait_claim_in_full(w, outcome, wake);
     wake->kind = BZ_WAKE_TASK; /* park.c, I4 */
     wake->task = t;

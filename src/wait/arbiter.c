@@ -7,7 +7,13 @@
  *   cancelled      late       late         late          (the hook and a canceller may both come)
  *   woken          (bug *)    late         late          * of a shared wait: late
  *
- * park.c has the reasons for an arbiter in the waiting frame, and wait.h the pair [A].
+ * park.c has the reasons for an arbiter in the waiting frame.
+ *
+ * A worker of the task's runtime claims by the same CAS, inline and relaxed (bz_wait_claim). The task continues only after
+ * that worker has queued it, and the queue makes visible what the worker did before. A plain thread, and a task of the
+ * plain form, may continue as soon as the wait has an outcome: for these the claim is a release.
+ *
+ * [A] claim: arbiter release -> park.c, park.h: arbiter acquire   what the waker did is visible to the waiter
  */
 #include "proc/proc_timer.h"
 #include "wait/wait.h"
@@ -29,7 +35,7 @@ static const uint8_t late[][EVENTS] = {
 static bool end(struct bz_wait *w, enum event event, uint32_t outcome)
 {
     uint32_t seen = BZ_WAIT_OPEN;
-    if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* wait.h [A] */
+    if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) /* [A] */
         return true;
     uint32_t row = seen < BZ_WAIT_WOKEN ? seen : BZ_WAIT_WOKEN;
     bool is_late = late[row][event] == LATE || (event == WAKE && w->is_shared);
@@ -75,7 +81,7 @@ bool bz_wait_claim_in_full(struct bz_wait *w, uint32_t outcome, struct bz_wake *
     BZ_ASSERT(outcome >= BZ_WAIT_WOKEN);
     *wake = wake_of(w);
     if (w->is_sole) {
-        bz_store_release(&w->arbiter, outcome); /* wait.h [A] */
+        bz_store_release(&w->arbiter, outcome); /* [A] */
     } else if (!end(w, WAKE, outcome)) {
         wake_undo(wake);
         return false;

@@ -78,7 +78,6 @@
  * [W] publish, enter: wait release -> cancel.c, deliver: wait acquire   the target of the wait was filled in before
  * [C] publish, enter: wait, order, flag -> cancel.c: flag, barrier, wait   one of them sees the other
  * [L] leave: wait, order, flag -> cancel.c: flag, barrier, wait   one of them sees the other
- * [A] claim, arbiter.c: arbiter release -> park.c: arbiter acquire   what the waker did is visible to the waiter
  */
 #ifndef BZ_WAIT_H
 #define BZ_WAIT_H
@@ -319,7 +318,8 @@ BZ_MUST_USE static BZ_ALWAYS_INLINE bool bz_wait_claim(struct bz_wait *w, uint32
         uint32_t seen = BZ_WAIT_OPEN;
         wake->kind = BZ_WAKE_TASK; /* the caller is a worker of its runtime: park.c, I4 */
         wake->task = t;
-        if (bz_cas_strong_rel_rlx(&w->arbiter, &seen, outcome)) { /* [A] */
+        /* relaxed: the queue orders, arbiter.c */
+        if (bz_cas_strong_rlx_rlx(&w->arbiter, &seen, outcome)) {
             bz_os_delay(t->rt->os, BZ_OS_AT_CLAIM);
             return true;
         }

@@ -411,7 +411,7 @@ static void wakes_when_told(void)
     bz_wait_wake(w, BZ_WAIT_WOKEN);
 }
 
-/* wait.h [A]: it may continue with an outcome for which it has not been queued yet. */
+/* arbiter.c [A]: it may continue with an outcome for which it has not been queued yet. */
 MODEL(wait, plain_a_wake_for_nothing_is_slept_over)
 {
     given_a_hook_of_its_own(true);
@@ -438,7 +438,7 @@ static void given_a_thread(void)
     bz_self_set(NULL);
 }
 
-/* wait.h [A]. */
+/* arbiter.c [A]. */
 MODEL(wait, a_woken_thread_sees_earlier_writes)
 {
     given_a_thread();
