@@ -12,7 +12,8 @@
 #include "blitz/node.h"
 #include "node/md5.h"
 
-/* The abilities of a node. Those of BZ_NODE_NEEDS are those without which Erlang refuses a node: eleven in OTP 25, the last two from 26. */
+/* The abilities of a node. Those of BZ_NODE_NEEDS are those without which Erlang refuses a node: eleven in OTP 25, the last two from 26. From
+ * OTP 25 on, MANDATORY_25_DIGEST stands for the eleven. */
 #define BZ_FLAG_EXTENDED_REFERENCES 0x4u
 #define BZ_FLAG_DIST_MONITOR 0x8u
 #define BZ_FLAG_FUN_TAGS 0x10u
@@ -28,18 +29,20 @@
 #define BZ_FLAG_BIG_CREATION 0x40000u
 #define BZ_FLAG_HANDSHAKE_23 0x1000000u
 #define BZ_FLAG_UNLINK_ID 0x2000000u
+#define BZ_FLAG_MANDATORY_25_DIGEST 0x4000000u
 #define BZ_FLAG_SPAWN ((uint64_t)1 << 32)
 #define BZ_FLAG_V4_NC ((uint64_t)1 << 34)
 #define BZ_FLAG_ALIAS ((uint64_t)1 << 35)
-#define BZ_NODE_NEEDS                                                                   \
+#define BZ_NODE_NEEDS_25                                                                \
     (BZ_FLAG_EXTENDED_REFERENCES | BZ_FLAG_FUN_TAGS | BZ_FLAG_NEW_FUN_TAGS |            \
      BZ_FLAG_EXTENDED_PIDS_PORTS | BZ_FLAG_EXPORT_PTR_TAG | BZ_FLAG_BIT_BINARIES |      \
      BZ_FLAG_NEW_FLOATS | BZ_FLAG_UTF8_ATOMS | BZ_FLAG_MAP_TAG | BZ_FLAG_BIG_CREATION | \
-     BZ_FLAG_HANDSHAKE_23 | BZ_FLAG_V4_NC | BZ_FLAG_UNLINK_ID)
+     BZ_FLAG_HANDSHAKE_23)
+#define BZ_NODE_NEEDS (BZ_NODE_NEEDS_25 | BZ_FLAG_V4_NC | BZ_FLAG_UNLINK_ID)
 /* Our offer. Not among them: published (so we are hidden), the atom cache, fragments. */
 #define BZ_NODE_OFFERS                                                                            \
     (BZ_NODE_NEEDS | BZ_FLAG_DIST_MONITOR | BZ_FLAG_DIST_MONITOR_NAME | BZ_FLAG_SMALL_ATOM_TAGS | \
-     BZ_FLAG_ALIAS | BZ_FLAG_SPAWN)
+     BZ_FLAG_ALIAS | BZ_FLAG_SPAWN | BZ_FLAG_MANDATORY_25_DIGEST)
 
 enum {
     BZ_SHAKE_MAX = 2 + 19 + BLITZ_NODE_NAME_MAX, /* the longest message, with its length */

@@ -48,7 +48,10 @@ static int in(struct shake *k)
 
 static bool can_all(const struct bz_hello *peer)
 {
-    return (peer->flags & BZ_NODE_NEEDS) == BZ_NODE_NEEDS;
+    uint64_t flags = peer->flags;
+    if ((flags & BZ_FLAG_MANDATORY_25_DIGEST) != 0)
+        flags |= BZ_NODE_NEEDS_25;
+    return (flags & BZ_NODE_NEEDS) == BZ_NODE_NEEDS;
 }
 
 /* ---- the initiator ---- */

@@ -6,101 +6,8 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
-#include "node/node.h"
-#include "support/node_scene.h"
+#include "support/node_liar.h"
 #include "support/on_each.h"
-#include "term/wire.h"
-
-/* A node, an honest peer that is connected with it, and the means of a liar. */
-struct liar {
-    struct t_nodes w;
-    struct bz_hello me;
-    blitz_tcp *tcp;
-    unsigned char buf[BZ_SHAKE_MAX];
-    size_t bytes;
-};
-
-static void liar_init(struct liar *l, blitz_node_opts opts)
-{
-    memset(l, 0, sizeof *l);
-    t_nodes_start(&l->w, opts);
-    CHECK_EQ(blitz_node_connect(l->w.node[1], t_node_name[0], t_soon()), 0);
-    l->me = (struct bz_hello){.flags = BZ_NODE_OFFERS, .creation = 9, .challenge = 4711};
-    l->me.bytes = (uint16_t)snprintf(l->me.name, sizeof l->me.name, "liar@localhost");
-}
-
-/* The honest peer is connected as before. */
-static void liar_fini(struct liar *l)
-{
-    blitz_term_pid pid;
-    blitz_actor_id me = t_receiver(), there;
-    CHECK_EQ(t_info(l->w.node[0]).up, 1u);
-    CHECK_EQ(blitz_node_pid_of(l->w.node[0], me, &pid), 0);
-    CHECK_EQ(blitz_node_id_of(l->w.node[1], &pid, &there), 0);
-    CHECK_EQ(blitz_actor_send(there, T_SUM, &(struct t_sum){5}, sizeof(struct t_sum)), 0);
-    CHECK_EQ(t_receive_sum(l->w.node[0]), 5);
-    CHECK_EQ(t_info(l->w.node[1]).lost, 0u);
-    t_nodes_stop(&l->w);
-}
-
-static void dial(struct liar *l)
-{
-    CHECK_EQ(blitz_tcp_connect(&l->w.listen[0], &l->tcp, t_soon()), 0);
-}
-
-static void say(struct liar *l, const void *data, size_t bytes)
-{
-    (void)!blitz_tcp_write_all(l->tcp, data, bytes, NULL, t_soon()); /* the node may have closed */
-}
-
-/* The next message of the handshake. False: the connection is closed. */
-static bool hear(struct liar *l)
-{
-    if (blitz_tcp_read_exact(l->tcp, l->buf, 2, NULL, t_soon()) != 0)
-        return false;
-    l->bytes = bz_wire16(l->buf);
-    CHECK_LE(l->bytes, sizeof l->buf);
-    return blitz_tcp_read_exact(l->tcp, l->buf, l->bytes, NULL, t_soon()) == 0;
-}
-
-static void hang_up(struct liar *l)
-{
-    blitz_tcp_close(l->tcp);
-    l->tcp = NULL;
-}
-
-/* The node closes the connection, and says nothing more of a handshake. */
-static void is_closed(struct liar *l)
-{
-    char rest[256];
-    int64_t n;
-    while ((n = blitz_tcp_read(l->tcp, rest, sizeof rest, t_soon())) > 0)
-        ;
-    CHECK(n == 0 || n == -ECONNRESET);
-    hang_up(l);
-}
-
-/* As an honest peer, up to the challenge of the node. Returns that. */
-static uint32_t reach_challenge(struct liar *l)
-{
-    struct bz_hello node;
-    dial(l);
-    say(l, l->buf, bz_shake_put_name(l->buf, &l->me));
-    CHECK(hear(l));
-    CHECK_EQ(bz_shake_get_status(l->buf, l->bytes), BZ_STATUS_OK);
-    CHECK(hear(l));
-    CHECK_EQ(bz_shake_get_challenge(l->buf, l->bytes, &node), 0);
-    CHECK_STR_EQ(node.name, t_node_name[0]);
-    return node.challenge;
-}
-
-static void join(struct liar *l)
-{
-    uint32_t challenge = reach_challenge(l);
-    say(l, l->buf, bz_shake_put_reply(l->buf, l->me.challenge, T_COOKIE, challenge));
-    CHECK(hear(l));
-    CHECK_EQ(bz_shake_get_ack(l->buf, l->bytes, T_COOKIE, l->me.challenge), 0);
-}
 
 /* ---- handshakes ---- */
 
@@ -112,22 +19,22 @@ static int cuts(void *arg)
     liar_init(&l, (blitz_node_opts){0});
     size_t bytes = bz_shake_put_name(name, &l.me);
     for (size_t cut = 0; cut < bytes; cut++) {
-        dial(&l);
-        say(&l, name, cut);
-        hang_up(&l);
+        liar_dial(&l);
+        liar_say(&l, name, cut);
+        liar_hang_up(&l);
     }
     for (size_t cut = 0; cut < BZ_SHAKE_REPLY; cut++) {
-        uint32_t challenge = reach_challenge(&l);
+        uint32_t challenge = liar_reach_challenge(&l);
         (void)bz_shake_put_reply(l.buf, 1, T_COOKIE, challenge);
-        say(&l, l.buf, cut);
-        hang_up(&l);
+        liar_say(&l, l.buf, cut);
+        liar_hang_up(&l);
     }
     /* the length is right, and the fields are not there */
     for (size_t cut = 0; cut + 2 < bytes; cut++) {
-        dial(&l);
+        liar_dial(&l);
         bz_wire16_to(name, (uint16_t)cut);
-        say(&l, name, 2 + cut);
-        is_closed(&l);
+        liar_say(&l, name, 2 + cut);
+        liar_is_closed(&l);
     }
     CHECK_EQ(t_info(l.w.node[0]).peers, 1u); /* no name was kept */
     liar_fini(&l);
@@ -141,11 +48,11 @@ TEST_LIMIT(node_hostile, a_handshake_cut_off_at_any_byte_leaves_nothing, 120)
 
 static void refuses(struct liar *l, const struct bz_hello *hello)
 {
-    dial(l);
-    say(l, l->buf, bz_shake_put_name(l->buf, hello));
-    if (hear(l))
+    liar_dial(l);
+    liar_say(l, l->buf, bz_shake_put_name(l->buf, hello));
+    if (liar_hear(l))
         CHECK_EQ(bz_shake_get_status(l->buf, l->bytes), BZ_STATUS_NOT_ALLOWED);
-    is_closed(l);
+    liar_is_closed(l);
 }
 
 static int lies(void *arg)
@@ -160,14 +67,14 @@ static int lies(void *arg)
         size_t bytes;
     } first[] = {{longest, 3}, {empty, 2}, {old, sizeof old}};
     for (size_t i = 0; i < BZ_ARRAY_LEN(first); i++) {
-        dial(&l);
-        say(&l, first[i].data, first[i].bytes);
-        is_closed(&l);
+        liar_dial(&l);
+        liar_say(&l, first[i].data, first[i].bytes);
+        liar_is_closed(&l);
     }
     for (unsigned bit = 0; bit < 64; bit++) /* each flag that we need */
         if (BZ_NODE_NEEDS >> bit & 1) {
             struct bz_hello hello = l.me;
-            hello.flags &= ~((uint64_t)1 << bit);
+            hello.flags &= ~((uint64_t)1 << bit | BZ_FLAG_MANDATORY_25_DIGEST);
             refuses(&l, &hello);
         }
     struct bz_hello hello = l.me;
@@ -177,12 +84,12 @@ static int lies(void *arg)
     refuses(&l, &hello);
     /* every digest but the right one */
     for (int i = 0; i < 17; i++) {
-        uint32_t challenge = reach_challenge(&l);
+        uint32_t challenge = liar_reach_challenge(&l);
         size_t bytes = bz_shake_put_reply(l.buf, 1, i < 16 ? T_COOKIE : "", challenge);
         if (i < 16)
             l.buf[7 + i] ^= 1;
-        say(&l, l.buf, bytes);
-        is_closed(&l);
+        liar_say(&l, l.buf, bytes);
+        liar_is_closed(&l);
     }
     CHECK_GE(t_info(l.w.node[0]).refused, 17u + 13u);
     liar_fini(&l);
@@ -217,23 +124,23 @@ static void answer_wrong(struct trap *t)
     me.bytes = (uint16_t)snprintf(me.name, sizeof me.name, "%s",
                                   t->step == 2 ? "other@localhost" : "trap@localhost");
     me.flags = t->step == 3 ? 0 : me.flags;
-    CHECK(hear(l));
+    CHECK(liar_hear(l));
     CHECK_EQ(bz_shake_get_name(l->buf, l->bytes, &node), 0);
     if (t->step == 0)
-        return say(l, "\0\4sbad", 6);
-    say(l, l->buf,
-        bz_shake_put_status(l->buf, t->step == 1 ? BZ_STATUS_NOT_ALLOWED : BZ_STATUS_OK));
+        return liar_say(l, "\0\4sbad", 6);
+    liar_say(l, l->buf,
+             bz_shake_put_status(l->buf, t->step == 1 ? BZ_STATUS_NOT_ALLOWED : BZ_STATUS_OK));
     if (t->step == 1)
         return;
-    say(l, l->buf, bz_shake_put_challenge(l->buf, &me));
+    liar_say(l, l->buf, bz_shake_put_challenge(l->buf, &me));
     if (t->step < 4)
         return;
-    CHECK(hear(l));
+    CHECK(liar_hear(l));
     CHECK_EQ(bz_shake_get_reply(l->buf, l->bytes, T_COOKIE, me.challenge, &challenge), 0);
     size_t bytes = bz_shake_put_ack(l->buf, T_COOKIE, challenge);
     if (t->step == 4)
         l->buf[3] ^= 1;
-    say(l, l->buf, t->step == 5 ? bytes - 1 : bytes);
+    liar_say(l, l->buf, t->step == 5 ? bytes - 1 : bytes);
 }
 
 static int traps(void *arg)
@@ -254,7 +161,7 @@ static int traps(void *arg)
         answer_wrong(&t);
         if (t.step == 5)
             CHECK_EQ(blitz_tcp_shutdown(t.l.tcp, BLITZ_WRITABLE), 0);
-        is_closed(&t.l);
+        liar_is_closed(&t.l);
         t_join(task);
         t_watch("step %d", t.step);
         CHECK_EQ(t.rc, want[t.step]);
@@ -275,9 +182,9 @@ TEST(node_hostile, an_acceptor_that_lies_is_refused)
 static void breaks(struct liar *l, const void *data, size_t bytes)
 {
     uint64_t broken = t_info(l->w.node[0]).broken;
-    join(l);
-    say(l, data, bytes);
-    is_closed(l);
+    liar_join(l);
+    liar_say(l, data, bytes);
+    liar_is_closed(l);
     while (t_info(l->w.node[0]).up != 1)
         blitz_yield();
     CHECK_EQ(t_info(l->w.node[0]).broken, broken + 1);
@@ -341,16 +248,16 @@ static int harmless(void *arg)
     struct liar l;
     (void)arg;
     liar_init(&l, (blitz_node_opts){0});
-    join(&l);
+    liar_join(&l);
     for (int i = 0; i < 10; i++)
-        say(&l, ok, sizeof ok);
+        liar_say(&l, ok, sizeof ok);
     for (size_t i = 0; i < sizeof ok; i++) /* byte by byte */
-        say(&l, ok + i, 1);
+        liar_say(&l, ok + i, 1);
     while (t_info(l.w.node[0]).dropped < 11)
         blitz_yield();
     CHECK_EQ(t_info(l.w.node[0]).up, 2u);
     CHECK_EQ(t_info(l.w.node[0]).broken, 0u);
-    hang_up(&l);
+    liar_hang_up(&l);
     while (t_info(l.w.node[0]).up != 1)
         blitz_yield();
     liar_fini(&l);
@@ -369,11 +276,11 @@ static int grows(void *arg)
     struct liar l;
     (void)arg;
     liar_init(&l, (blitz_node_opts){0});
-    join(&l);
-    say(&l, head, sizeof head);
+    liar_join(&l);
+    liar_say(&l, head, sizeof head);
     while (t_info(l.w.node[0]).up != 2)
         blitz_yield();
-    hang_up(&l);
+    liar_hang_up(&l);
     while (t_info(l.w.node[0]).up != 1)
         blitz_yield();
     CHECK_EQ(t_info(l.w.node[0]).broken, 0u);
@@ -391,10 +298,10 @@ static int silent(void *arg)
     struct liar l;
     (void)arg;
     liar_init(&l, (blitz_node_opts){.tick_ns = 400 * BLITZ_MS, .connect_ns = 300 * BLITZ_MS});
-    join(&l);
-    is_closed(&l); /* it has sent ticks until then */
-    dial(&l);
-    is_closed(&l); /* not even a name */
+    liar_join(&l);
+    liar_is_closed(&l); /* it has sent ticks until then */
+    liar_dial(&l);
+    liar_is_closed(&l); /* not even a name */
     liar_fini(&l);
     return 0;
 }
@@ -412,7 +319,7 @@ static int slow(void *arg)
     int rc, count = 0;
     (void)arg;
     liar_init(&l, (blitz_node_opts){.queue_high = 1 << 16, .queue_max = 1 << 20});
-    join(&l);
+    liar_join(&l);
     blitz_term_pid pid = {blitz_term_atom_of("liar@localhost"), 1, 1, 9};
     blitz_actor_id there;
     CHECK_EQ(blitz_node_id_of(l.w.node[0], &pid, &there), 0);
@@ -435,7 +342,7 @@ static int slow(void *arg)
         ;
     CHECK_EQ(rc, -EAGAIN);
     CHECK_EQ(blitz_node_send_term(l.w.node[0], there, (blitz_term){term, 2 << 20}, 0), -EMSGSIZE);
-    hang_up(&l);
+    liar_hang_up(&l);
     while (t_info(l.w.node[0]).up != 1)
         blitz_yield();
     CHECK_GE(t_info(l.w.node[0]).lost, 1u);
