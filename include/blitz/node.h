@@ -227,7 +227,7 @@ typedef struct blitz_node_spawn_opts {
  * Returns:  0; -ENOENT (a node of blitz has no such entry); -EINVAL (these are no arguments for it; no list; a relation for a caller
  *           that cannot have one; a bad name); -EAGAIN (that node has no room, or queue_max is full); -EPERM (it refuses for another
  *           reason); -ENOTCONN (the connection has gone, or cannot be made); -ETIMEDOUT, -ECANCELED (it may have been started all the
- *           same); -ESRCH (the node stops), -EMSGSIZE, -ENOMEM, -ENFILE.
+ *           same; if it was to be linked, it gets an exit signal and ends); -ESRCH (the node stops), -EMSGSIZE, -ENOMEM, -ENFILE.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_node_spawn(blitz_node *node, const char *on_node,
                                               const char *module, const char *function,

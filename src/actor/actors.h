@@ -40,7 +40,8 @@ struct bz_ticket {
     struct bz_ticket *next; /* of the free ones: a proc's, or guarded by bz_actors.lock */
     bool is_spent;          /* its timer has fired: open changes the generation. Its owner's */
     bool is_never;          /* it has no timer: its message waits for a cancel. Its owner's */
-    bool is_outside; /* its owner keeps the memory of the runtime: life/tasks.h. Its owner's */
+    bool is_outside;  /* its owner keeps the memory of the runtime: life/tasks.h. Its owner's */
+    bool is_promised; /* its answer is being made; guarded by lock */
     struct bz_runtime *rt;    /* constant */
     struct bz_timer timer;    /* of a message that is sent later */
     struct bz_letter *letter; /* ... which the timer owns; NULL: none */
@@ -88,6 +89,10 @@ BZ_MUST_USE bool bz_ticket_answer_with(struct bz_runtime *rt, blitz_reply_to to,
                                        void *piece);
 /* True if the token is not answered yet, and its caller has not left. */
 bool bz_ticket_is_open(struct bz_runtime *rt, blitz_reply_to to);
+/* An answer follows, and its making has effects. True: the owner takes it, even if its time is over. False: it has left. */
+BZ_MUST_USE bool bz_ticket_promise(struct bz_runtime *rt, blitz_reply_to to);
+/* Take no answer from here on. False: there is one, or it is promised. */
+BZ_MUST_USE bool bz_ticket_give_up(struct bz_ticket *t);
 blitz_reply_to bz_ticket_token(const struct bz_ticket *t);
 /* The ticket of a token, or of a later life; NULL: there was never one. */
 struct bz_ticket *bz_ticket_at(struct bz_runtime *rt, uint32_t index);

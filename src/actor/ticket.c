@@ -154,6 +154,7 @@ struct bz_ticket *bz_ticket_open(struct bz_runtime *rt)
     t->letter = NULL;
     t->cargo = BZ_CARGO_NONE;
     t->is_outside = false;
+    t->is_promised = false;
     return t;
 }
 
@@ -237,6 +238,28 @@ bool bz_ticket_is_open(struct bz_runtime *rt, blitz_reply_to to)
     bool is_open = t->generation == to.generation && !t->is_over;
     bz_lock_drop(&t->lock, rt->os);
     return is_open;
+}
+
+bool bz_ticket_promise(struct bz_runtime *rt, blitz_reply_to to)
+{
+    struct bz_ticket *t = bz_ticket_at(rt, to.index);
+    if (t == NULL)
+        return false;
+    bz_lock_take(&t->lock, rt->os);
+    bool is_open = t->generation == to.generation && !t->is_over && !t->is_promised;
+    if (is_open)
+        t->is_promised = true;
+    bz_lock_drop(&t->lock, rt->os);
+    return is_open;
+}
+
+bool bz_ticket_give_up(struct bz_ticket *t)
+{
+    bz_lock_take(&t->lock, t->rt->os);
+    bool may = !t->is_over && !t->is_promised;
+    t->is_over |= may;
+    bz_lock_drop(&t->lock, t->rt->os);
+    return may;
 }
 
 /* ---- waiting for it ---- */

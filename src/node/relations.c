@@ -947,7 +947,7 @@ int bz_relations_hear(struct bz_session *s, const struct bz_control *c)
 /* An event about the sender of a control message with a request. NULL: no memory, or an id that is none. */
 static struct event *request_event(struct bz_session *s, const struct bz_control *c)
 {
-    struct event *e = event_new(THEIR_SPAWN, s->peer, serial_of(s->peer));
+    struct event *e = event_new(THEIR_SPAWN, s->peer, s->serial);
     if (e == NULL)
         return NULL;
     if (bz_node_id_of(s->node, &c->from, false, &e->far) != 0) {
@@ -982,25 +982,36 @@ int bz_relations_refuse_spawn(struct bz_session *s, const struct bz_control *c, 
     return 0;
 }
 
-int bz_relations_spawned(struct bz_session *s, blitz_actor_id ours, blitz_actor_id far, bool links,
-                         uint64_t ref)
+int bz_relations_spawned(struct bz_session *s, const struct bz_spawned *y)
 {
     static const enum event_kind kinds[] = {THEIR_LINK, WATCHES};
-    const bool wants[] = {links, ref != 0};
+    const bool wants[] = {y->links, y->ref != 0};
     for (size_t i = 0; i < BZ_ARRAY_LEN(kinds); i++) {
-        struct event *e = wants[i] ? event_new(kinds[i], s->peer, serial_of(s->peer)) : NULL;
+        struct event *e = wants[i] ? event_new(kinds[i], s->peer, s->serial) : NULL;
         if (!wants[i])
             continue;
         if (e == NULL || (e->signal = bz_signal_new(s->node->rt, BZ_SIGNAL_FAR_EXIT)) == NULL) {
             event_free(s->node, e);
             return -ENOMEM;
         }
-        e->ours = ours;
-        e->far = far;
-        e->ref = ref;
+        e->ours = y->ours;
+        e->far = y->far;
+        e->ref = y->ref;
         int rc = post_and_wait(s->node, e);
         if (rc != 0)
             return rc;
     }
     return 0;
+}
+
+void bz_relations_abandon(struct bz_session *s, const struct bz_spawned *y)
+{
+    struct event e = {.peer = s->peer->number, .serial = s->serial, .ours = y->ours, .far = y->far};
+    e.ref = y->ref;
+    e.reason =
+        (blitz_exit_reason){.kind = BLITZ_EXIT_ERROR, .code = -ECANCELED, .text = "abandoned"};
+    if (y->ref != 0)
+        tell_peer(s->node, &e, BZ_CONTROL_DEMONITOR);
+    if (y->links)
+        tell_peer(s->node, &e, BZ_CONTROL_EXIT);
 }

@@ -28,9 +28,17 @@ BZ_MUST_USE int bz_relations_spawn(struct bz_session *s, const struct bz_control
 /* Answer that nothing was started. */
 BZ_MUST_USE int bz_relations_refuse_spawn(struct bz_session *s, const struct bz_control *c,
                                           const char *error);
-/* An actor of a peer was started for ours, which has its half of a monitor with that ref; 0: none. 0, -ENOMEM. */
-BZ_MUST_USE int bz_relations_spawned(struct bz_session *s, blitz_actor_id ours, blitz_actor_id far,
-                                     bool links, uint64_t ref);
+/* An actor of a peer, started for ours. */
+struct bz_spawned {
+    blitz_actor_id ours; /* generation 0: the caller is no actor */
+    blitz_actor_id far;
+    bool links;
+    uint64_t ref; /* of the monitor, whose half our actor has; 0: none */
+};
+/* Make its relations. 0, -ENOMEM. */
+BZ_MUST_USE int bz_relations_spawned(struct bz_session *s, const struct bz_spawned *y);
+/* The caller has left, and has no relations: undo those of the peer, which end the process if it is linked. */
+void bz_relations_abandon(struct bz_session *s, const struct bz_spawned *y);
 /* The number of a monitor, by its reference. False: it is none of ours. */
 bool bz_relations_ref(const blitz_node *n, const blitz_term_ref *ref, uint64_t *out);
 /* The functions of far.h. */

@@ -10,6 +10,10 @@
  *
  * Our request is a call (calling.c): ReqId names a ticket, and a lost connection ends it. ReqId is the reference of the monitor as well. The
  * reader makes the relations before it answers the ticket, because the end of the process may be the next frame.
+ *
+ * The caller may leave before the answer. A linked process would then have no one above it, so it gets an exit signal, as in Erlang, and the
+ * peer's monitor is undone. The ticket decides which of the two it is. The reader promises the answer before it makes the relations. A caller
+ * whose time is over waits for an answer that is promised. So it has the relations only if it has the process.
  */
 #include <errno.h>
 #include <string.h>
@@ -230,8 +234,14 @@ static int request(struct spawning *y, struct bz_far_call *c, blitz_actor_id me,
         return rc;
     f->call = &c->in;
     rc = bz_peer_send_now(c->peer, f);
-    if (rc == 0)
-        rc = bz_ticket_wait(c->ticket, until);
+    if (rc != 0)
+        return rc;
+    rc = bz_ticket_wait(c->ticket, until);
+    if (rc != 0 && !bz_ticket_give_up(c->ticket)) {
+        blitz_shield(); /* a promised answer comes soon */
+        rc = bz_ticket_wait(c->ticket, BLITZ_FOREVER);
+        blitz_unshield();
+    }
     return rc == 0 ? take_id(c->ticket, out) : rc;
 }
 
@@ -351,23 +361,26 @@ int bz_spawning_hear_reply(struct bz_session *s, const struct bz_control *c)
 {
     blitz_node *n = s->node;
     blitz_term_in in = blitz_term_in_of(c->reason);
+    struct bz_spawned y = {.links = (c->id & 1) != 0};
     blitz_reply_to token;
     blitz_term_pid pid;
-    blitz_actor_id ours = {0, 0, 0, 0}, far;
-    uint64_t ref = 0;
-    if (!bz_calls_token(n, &c->ref, &token) || !bz_ticket_is_open(n->rt, token))
-        return 0; /* the caller has left */
+    if (!bz_calls_token(n, &c->ref, &token))
+        return 0; /* no request of ours */
     if (blitz_term_get_pid(&in, &pid) != 0) {
         bz_calls_fail(n, token, error_of(c->reason));
         return 0;
     }
-    if (!is_of_peer(s, &pid) || bz_node_id_of(n, &pid, false, &far) != 0)
+    if (!is_of_peer(s, &pid) || bz_node_id_of(n, &pid, false, &y.far) != 0)
         return -EPROTO;
     if ((c->id & 2) != 0)
-        (void)bz_relations_ref(n, &c->ref, &ref);
-    int rc = bz_node_id_of(n, &c->to, false, &ours) == 0
-                 ? bz_relations_spawned(s, ours, far, (c->id & 1) != 0, ref)
-                 : 0;
-    bz_ticket_answer(n->rt, token, rc == 0 ? (int)sizeof far : rc, &far, sizeof far);
+        (void)bz_relations_ref(n, &c->ref, &y.ref);
+    if (bz_node_id_of(n, &c->to, false, &y.ours) != 0 || y.ours.node != 0)
+        y.ours = (blitz_actor_id){0, 0, 0, 0}; /* no actor of ours */
+    if (!bz_ticket_promise(n->rt, token)) {
+        bz_relations_abandon(s, &y);
+        return 0;
+    }
+    int rc = y.ours.generation != 0 ? bz_relations_spawned(s, &y) : 0;
+    bz_ticket_answer(n->rt, token, rc == 0 ? (int)sizeof y.far : rc, &y.far, sizeof y.far);
     return rc;
 }

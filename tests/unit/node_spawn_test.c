@@ -1,8 +1,9 @@
 /* Actors that another node starts: by an entry of a table, with arguments, links and monitors. */
 #include "harness.h"
 
+#include "base/bz_atomic.h"
 #include "base/compiler.h"
-#include "support/node_scene.h"
+#include "support/node_liar.h"
 #include "support/on_each.h"
 
 struct job {
@@ -13,10 +14,24 @@ struct job {
 BLITZ_TERM_TUPLE(job_args, struct job, BLITZ_TERM_INT(struct job, n),
                  BLITZ_TERM_ID(struct job, tell));
 
+static bz_atomic(int64_t) jobs; /* that live */
+
+static int64_t jobs_alive(void)
+{
+    return bz_load_seqcst(&jobs); /* seq_cst: a count for the test */
+}
+
+static void job_drop(void *state, void *ctx)
+{
+    (void)state, (void)ctx;
+    bz_fetch_add_seqcst(&jobs, -1); /* seq_cst: as above */
+}
+
 /* Tell, then end: at once if n is not positive, with the code n; else go on. */
 static int job_init(void *state)
 {
     struct job *j = state;
+    bz_fetch_add_seqcst(&jobs, 1); /* seq_cst: as above */
     struct t_sum sum = {2 * j->n};
     if (j->tell.generation != 0)
         CHECK_EQ(blitz_actor_send(j->tell, T_SUM, &sum, sizeof sum), 0);
@@ -24,7 +39,16 @@ static int job_init(void *state)
 }
 
 static const blitz_behaviour job = {
-    .name = "job", .state_bytes = sizeof(struct job), .init = job_init};
+    .name = "job", .state_bytes = sizeof(struct job), .init = job_init, .drop = job_drop};
+static int counted_init(void *state)
+{
+    (void)state;
+    bz_fetch_add_seqcst(&jobs, 1); /* seq_cst: as above */
+    return 0;
+}
+
+static const blitz_behaviour counted = {
+    .name = "counted", .state_bytes = 8, .init = counted_init, .drop = job_drop};
 static const blitz_behaviour idle = {.name = "idle", .state_bytes = 8};
 static const blitz_node_entry entries[] = {{"jobs", "start", &job, &job_args},
                                            {"jobs", "idle", &idle, NULL}};
@@ -179,4 +203,228 @@ static int relates(void *arg)
 TEST_LIMIT(node_spawn, a_link_and_a_monitor_are_there_before_it_runs, 120)
 {
     t_on_each(relates, NULL, 0);
+}
+
+/* ---- callers that do not wait for the answer ---- */
+
+/* A linked process whose caller has given up would have no one above it. It ends, and the caller has no link with it. */
+static int abandons(void *arg)
+{
+    struct scene s;
+    unsigned char buf[256];
+    blitz_actor_id id;
+    uint64_t ref;
+    (void)arg;
+    scene_begin(&s);
+    CHECK(!blitz_actor_trap_exit(true));
+    for (uint64_t i = 0, n = t_scaled(200); i < n; i++) {
+        blitz_node_spawn_opts opts = {.link = true, .monitor = i % 2 == 0 ? &ref : NULL};
+        int rc = blitz_node_spawn(s.w.node[0], t_node_name[1], "jobs", "start",
+                                  args_of(&s, 1, false, buf, sizeof buf), &opts, &id,
+                                  blitz_after(t_random_below(400) * BLITZ_US));
+        CHECK(rc == 0 || rc == -ETIMEDOUT);
+        if (rc != 0)
+            continue;
+        CHECK_EQ(blitz_actor_kill(id), 0);
+        const blitz_msg *m;
+        for (unsigned left = 1 + (opts.monitor != NULL); left > 0; left--) {
+            CHECK_EQ(blitz_receive(NULL, NULL, &m, t_soon()), 0);
+            CHECK(m->what == BLITZ_MSG_EXIT || (m->what == BLITZ_MSG_DOWN && opts.monitor != NULL));
+            CHECK(blitz_actor_id_equal(((const blitz_down *)m->data)->who, id));
+        }
+    }
+    /* behind all requests */
+    CHECK_EQ(blitz_node_spawn(s.w.node[0], t_node_name[1], "jobs", "idle", (blitz_term){NULL, 0},
+                              NULL, &id, t_soon()),
+             0);
+    CHECK_EQ(blitz_actor_kill(id), 0);
+    while (jobs_alive() > 0)
+        blitz_yield();
+    hears_nothing();
+    CHECK_EQ(t_info(s.w.node[0]).broken + t_info(s.w.node[1]).broken, 0u);
+    t_nodes_stop(&s.w);
+    return 0;
+}
+
+TEST_LIMIT(node_spawn, a_linked_process_whose_caller_gave_up_ends, 120)
+{
+    t_on_each(abandons, NULL, 0);
+}
+
+/* The next frame that is no tick. */
+static void hear_control(struct liar *l, struct bz_control *c)
+{
+    static unsigned char frame[1024];
+    blitz_term control;
+    size_t size, used;
+    do {
+        CHECK_EQ(blitz_tcp_read_exact(l->tcp, frame, 4, NULL, t_soon()), 0);
+        size = bz_wire32(frame);
+    } while (size == 0);
+    CHECK_LE(size, sizeof frame);
+    CHECK_EQ(blitz_tcp_read_exact(l->tcp, frame, size, NULL, t_soon()), 0);
+    CHECK_EQ(blitz_term_check(frame + 1, size - 1, NULL, &control, &used), 0);
+    CHECK_EQ(bz_control_get(control, c), 0);
+}
+
+/* {SPAWN_REPLY, Ref, To, linked and watched, Pid} or {EXIT, Pid, To, bye} */
+static void say_control(struct liar *l, int op, const struct bz_control *request,
+                        const blitz_term_pid *pid)
+{
+    unsigned char frame[256];
+    blitz_term_out out;
+    size_t bytes;
+    blitz_term_out_init(&out, frame + 5, sizeof frame - 5);
+    blitz_term_put_version(&out);
+    blitz_term_put_tuple(&out, op == BZ_CONTROL_EXIT ? 4 : 5);
+    blitz_term_put_int(&out, op);
+    if (op == BZ_CONTROL_EXIT) {
+        blitz_term_put_pid(&out, pid);
+        blitz_term_put_pid(&out, &request->from);
+        blitz_term_put_atom(&out, "bye");
+    } else {
+        blitz_term_put_ref(&out, &request->ref);
+        blitz_term_put_pid(&out, &request->from);
+        blitz_term_put_int(&out, 3);
+        blitz_term_put_pid(&out, pid);
+    }
+    CHECK_EQ(blitz_term_out_end(&out, &bytes), 0);
+    bz_wire32_to(frame, (uint32_t)bytes + 1);
+    frame[4] = 'p';
+    liar_say(l, frame, 5 + bytes);
+}
+
+/* A peer that answers a request when its caller has left: it is told to end the process, and to forget the monitor. */
+static int late(void *arg)
+{
+    struct liar l;
+    struct bz_control request, heard;
+    blitz_actor_id id;
+    blitz_term_pid pid = {blitz_term_atom_of("liar@localhost"), 77, 0, 9};
+    uint64_t ref;
+    (void)arg;
+    liar_init(&l, (blitz_node_opts){0});
+    liar_join(&l);
+    (void)t_receiver();
+    CHECK_EQ(blitz_node_spawn(l.w.node[0], "liar@localhost", "jobs", "start", (blitz_term){NULL, 0},
+                              &(blitz_node_spawn_opts){true, &ref}, &id, blitz_after(BLITZ_MS)),
+             -ETIMEDOUT);
+    hear_control(&l, &request);
+    CHECK_EQ(request.op, BZ_CONTROL_SPAWN_REQUEST);
+    say_control(&l, BZ_CONTROL_SPAWN_REPLY, &request, &pid);
+    bool has_exit = false, has_demonitor = false;
+    while (!has_exit || !has_demonitor) {
+        hear_control(&l, &heard);
+        CHECK_EQ(heard.to.id, 77u);
+        CHECK_EQ(heard.from.id, request.from.id);
+        if (heard.op == BZ_CONTROL_DEMONITOR)
+            CHECK_EQ(memcmp(heard.ref.id, request.ref.id, sizeof heard.ref.id), 0);
+        has_exit |= heard.op == BZ_CONTROL_EXIT;
+        has_demonitor |= heard.op == BZ_CONTROL_DEMONITOR;
+    }
+    say_control(&l, BZ_CONTROL_EXIT, &request, &pid); /* this task has no such link */
+    hears_nothing();
+    CHECK_EQ(blitz_receiver_end(NULL), 0);
+    liar_hang_up(&l);
+    while (t_info(l.w.node[0]).up != 1)
+        blitz_yield();
+    liar_fini(&l);
+    return 0;
+}
+
+TEST(node_spawn, an_answer_that_comes_too_late_ends_the_process_and_its_monitor)
+{
+    t_on_each(late, NULL, 0);
+}
+
+/* ---- a connection that is replaced ---- */
+
+enum { REQUESTS = 300 };
+
+/* One write of many requests to start an idle actor, linked. */
+static void say_requests(struct liar *l)
+{
+    static unsigned char frames[REQUESTS * 160];
+    blitz_term_pid me = {blitz_term_atom_of("liar@localhost"), 5, 0, 9};
+    blitz_term_ref ref = {me.node, 9, 3, {0, 1, 1, 0, 0}};
+    size_t at = 0, bytes;
+    for (ref.id[0] = 1; ref.id[0] <= REQUESTS; ref.id[0]++) {
+        blitz_term_out out;
+        blitz_term_out_init(&out, frames + at + 5, 155);
+        blitz_term_put_version(&out);
+        blitz_term_put_tuple(&out, 6);
+        blitz_term_put_int(&out, BZ_CONTROL_SPAWN_REQUEST);
+        blitz_term_put_ref(&out, &ref);
+        blitz_term_put_pid(&out, &me);
+        blitz_term_put_pid(&out, &me);
+        blitz_term_put_tuple(&out, 3);
+        blitz_term_put_atom(&out, "jobs");
+        blitz_term_put_atom(&out, "counted");
+        blitz_term_put_int(&out, 0);
+        blitz_term_put_list(&out, 1);
+        blitz_term_put_atom(&out, "link");
+        blitz_term_put_nil(&out);
+        blitz_term_put_version(&out);
+        blitz_term_put_nil(&out);
+        CHECK_EQ(blitz_term_out_end(&out, &bytes), 0);
+        bz_wire32_to(frames + at, (uint32_t)bytes + 1);
+        frames[at + 4] = 'p';
+        at += 5 + bytes;
+    }
+    liar_say(l, frames, at);
+}
+
+/* The peer connects again while its first connection has requests that are not handled. */
+static void replaces_once(struct liar *l)
+{
+    static const unsigned char add[] = "\0\0\0\x53p\x83h\4a\6"
+                                       "Xw\x0eliar@localhost\0\0\0\5\0\0\0\0\0\0\0\x09"
+                                       "w\0w\5adder\x83h\3w\3adda\1"
+                                       "Xw\x0eliar@localhost\0\0\0\5\0\0\0\0\0\0\0\x09";
+    struct bz_hello node;
+    struct bz_control c;
+    liar_join(l);
+    blitz_tcp *first = l->tcp;
+    liar_dial(l);
+    liar_say(l, l->buf, bz_shake_put_name(l->buf, &l->me));
+    CHECK(liar_hear(l));
+    CHECK_EQ(bz_shake_get_status(l->buf, l->bytes), BZ_STATUS_ALIVE);
+    liar_say(l, l->buf, bz_shake_put_status(l->buf, BZ_STATUS_TRUE));
+    CHECK(liar_hear(l));
+    CHECK_EQ(bz_shake_get_challenge(l->buf, l->bytes, &node), 0);
+    blitz_tcp *second = l->tcp;
+    l->tcp = first;
+    say_requests(l);
+    l->tcp = second;
+    liar_say(l, l->buf, bz_shake_put_reply(l->buf, l->me.challenge, T_COOKIE, node.challenge));
+    CHECK(liar_hear(l));
+    liar_say(l, add, sizeof add - 1);
+    hear_control(l, &c);
+    CHECK_EQ(c.op, BZ_CONTROL_SEND); /* and no answer to a request of the first */
+    while (jobs_alive() > 0)
+        blitz_yield(); /* their links ended with the first */
+    liar_hang_up(l);
+    l->tcp = first;
+    liar_hang_up(l);
+    while (t_info(l->w.node[0]).up != 1)
+        blitz_yield();
+}
+
+static int replaces(void *arg)
+{
+    static const blitz_node_entry counted_entries[] = {{"jobs", "counted", &counted, NULL}};
+    struct liar l;
+    (void)arg;
+    liar_init(&l, (blitz_node_opts){.entries = counted_entries, .entry_count = 1});
+    blitz_actor_id adder = t_adder("adder");
+    for (uint64_t i = 0, n = t_scaled(10); i < n; i++)
+        replaces_once(&l);
+    CHECK_EQ(blitz_actor_stop(adder), 0);
+    liar_fini(&l);
+    return 0;
+}
+
+TEST_LIMIT(node_spawn, a_new_connection_gets_no_answers_to_requests_of_the_one_before, 120)
+{
+    t_on_each(replaces, NULL, 0);
 }

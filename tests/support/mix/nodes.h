@@ -4,6 +4,10 @@
  * Parties send numbers from one node to an actor behind the other, by its id and by its name, as messages and as terms, and call it. The queue has
  * room for a few messages. A number whose send succeeded arrives once, those of one party in order, and a send that gave up has
  * sent nothing. In some rounds a party closes the connection: then numbers may be lost, and still none arrives that was not sent.
+ *
+ * They also start actors behind the other node. An actor that ends by itself is started once if the call succeeded, and at most once if not. A
+ * fiber may be linked with its actor, which does not end by itself: it ends by a kill of its caller, by the loss of the connection, or because
+ * the caller has given up. A linked caller hears its end once. So no actor lives when the round ends.
  */
 #ifndef MIX_NODES_H
 #define MIX_NODES_H
@@ -23,8 +27,19 @@ static const blitz_term_message nodes_messages[] = {{NODES_VALUE, &nodes_value_t
 
 static const char *const nodes_name[2] = {"one@localhost", "two@localhost"};
 
+/* An actor that the other node starts. */
+struct nodes_job {
+    uint64_t id, stays;
+};
+BLITZ_TERM_TUPLE(nodes_job_args, struct nodes_job, BLITZ_TERM_UINT(struct nodes_job, id),
+                 BLITZ_TERM_UINT(struct nodes_job, stays));
+
 static struct {
     blitz_node *node[2];
+    struct mix_count jobs; /* that live */
+    struct mix_count started[MIX_PARTIES][MIX_IDS];
+    bool is_started[MIX_PARTIES][MIX_IDS]; /* their caller has the id */
+    uint64_t next_job[MIX_PARTIES];
     blitz_actor_id sink, far; /* as it is, and as the first node knows it */
     struct mix_count sent, arrived;
     struct mix_count cuts_begun, cuts; /* of the connection, which a call may see in between */
@@ -173,6 +188,84 @@ static int mix_node_call_term_call(struct mix_op *op, blitz_deadline until)
 static const struct mix_verb mix_node_call_term = {
     "node call term", mix_node_call_term_call, NULL, NULL, 0, 0};
 
+/* A spawn: the number of the actor is in op->value[0].id, and whether the caller is linked in op->is_held. */
+static int nodes_job_init(void *state)
+{
+    const struct nodes_job *j = state;
+    mix_add(&nodes.jobs, 1);
+    CHECK_EQ(mix_add(&nodes.started[j->id >> 32][j->id & 0xffffffff], 1), 1);
+    return j->stays != 0 ? 0 : BLITZ_ACTOR_STOP;
+}
+static void nodes_job_drop(void *state, void *ctx)
+{
+    (void)state, (void)ctx;
+    mix_add(&nodes.jobs, -1);
+}
+static const blitz_behaviour nodes_job_behaviour = {.name = "mix job",
+                                                    .state_bytes = sizeof(struct nodes_job),
+                                                    .init = nodes_job_init,
+                                                    .drop = nodes_job_drop};
+static const blitz_node_entry nodes_entries[] = {
+    {"mix", "job", &nodes_job_behaviour, &nodes_job_args}};
+
+static int nodes_spawn(struct mix_op *op, const blitz_node_spawn_opts *opts, blitz_actor_id *out,
+                       blitz_deadline until)
+{
+    blitz_term_out args;
+    size_t bytes;
+    blitz_term_out_init(&args, op->bytes, NODES_WHAT_MAX);
+    blitz_term_put_list(&args, 2);
+    blitz_term_put_uint(&args, op->value[0].id);
+    blitz_term_put_uint(&args, opts != NULL);
+    blitz_term_put_nil(&args);
+    CHECK_EQ(blitz_term_out_end(&args, &bytes), 0);
+    return blitz_node_spawn(nodes.node[0], nodes_name[1], "mix", "job",
+                            (blitz_term){op->bytes, bytes}, opts, out, until);
+}
+
+/* Hear the end of that actor: once by the link, and once by the monitor. */
+static int nodes_hear_end(blitz_actor_id id, uint64_t monitor, blitz_deadline until)
+{
+    const blitz_msg *m;
+    for (unsigned seen = 0; seen != 3;) {
+        int rc = blitz_receive(NULL, NULL, &m, until);
+        if (rc != 0)
+            return rc;
+        const blitz_down *d = m->data;
+        unsigned bit = m->what == BLITZ_MSG_EXIT ? 1 : 2;
+        CHECK(m->what == BLITZ_MSG_EXIT || (m->what == BLITZ_MSG_DOWN && d->ref == monitor));
+        CHECK(blitz_actor_id_equal(d->who, id));
+        CHECK_EQ(seen & bit, 0u);
+        seen |= bit;
+    }
+    return 0;
+}
+
+static int nodes_spawn_linked(struct mix_op *op, blitz_deadline until)
+{
+    blitz_actor_id id;
+    uint64_t monitor;
+    CHECK_EQ(blitz_receiver_begin(NULL, NULL), 0);
+    CHECK(!blitz_actor_trap_exit(true));
+    int rc = nodes_spawn(op, &(blitz_node_spawn_opts){true, &monitor}, &id, until);
+    op->moved = rc == 0;
+    if (rc == 0 && (rc = blitz_actor_kill(id)) == 0)
+        rc = nodes_hear_end(id, monitor, until);
+    CHECK_EQ(blitz_receiver_end(NULL), 0);
+    return rc;
+}
+
+static int mix_node_spawn_call(struct mix_op *op, blitz_deadline until)
+{
+    blitz_actor_id id;
+    if (op->is_held)
+        return nodes_spawn_linked(op, until);
+    int rc = nodes_spawn(op, NULL, &id, until);
+    op->moved = rc == 0;
+    return rc;
+}
+static const struct mix_verb mix_node_spawn = {"node spawn", mix_node_spawn_call, NULL, NULL, 0, 0};
+
 /* ---- the scene ---- */
 
 static int nodes_open(void *round)
@@ -184,6 +277,8 @@ static int nodes_open(void *round)
     CHECK_EQ(
         blitz_actor_spawn(&nodes_behaviour, NULL, &(blitz_actor_opts){.name = "sink"}, &nodes.sink),
         0);
+    opts.entries = nodes_entries;
+    opts.entry_count = 1;
     CHECK_EQ(blitz_node_start(nodes_name[1], "mix", &opts, &nodes.node[1]), 0);
     blitz_node_info_get(nodes.node[1], &info);
     blitz_node_place place = {nodes_name[1], blitz_addr_loopback_v4(info.port)};
@@ -223,8 +318,15 @@ static bool nodes_next(struct mix_party *p)
         mix_begin(p, &mix_pause, NULL);
         return true;
     }
-    uint64_t dice = mix_die(&p->dice, 16);
+    uint64_t dice = mix_die(&p->dice, 20);
     p->op.is_biased = dice % 2 == 0;
+    if (dice >= 16) {
+        p->op.value[0].id = (uint64_t)p->index << 32 | ++nodes.next_job[p->index];
+        p->op.is_held = p->kind == MIX_FIBER && mix_one_in(&p->dice, 2);
+        p->op.moved = 0;
+        mix_begin(p, &mix_node_spawn, NULL);
+        return true;
+    }
     if (dice == 15 && p->kind != MIX_THREAD) {
         mix_begin(p, &mix_node_connect, NULL);
         return true;
@@ -242,7 +344,9 @@ static bool nodes_next(struct mix_party *p)
 static void nodes_done(struct mix_party *p, int rc)
 {
     bool is_call = p->op.verb == &mix_node_call || p->op.verb == &mix_node_call_term;
-    bool is_send = p->role == NODES_SEND && !is_call && p->op.verb != &mix_node_connect;
+    bool is_spawn = p->op.verb == &mix_node_spawn;
+    bool is_send =
+        p->role == NODES_SEND && !is_call && !is_spawn && p->op.verb != &mix_node_connect;
     CHECK(rc == 0 || rc == -ETIMEDOUT || rc == -ECANCELED ||
           (!is_send && mix_get(&nodes.cuts_begun)));
     if (rc == 0 && is_send) {
@@ -251,6 +355,21 @@ static void nodes_done(struct mix_party *p, int rc)
     }
     if (rc == 0 && is_call)
         CHECK_EQ(p->op.n, ~p->op.value[0].id);
+    if (is_spawn && p->op.moved)
+        nodes.is_started[p->index][p->op.value[0].id & 0xffffffff] = true;
+}
+
+/* Each request was handled: those of one connection in order, and the next connection begins behind its end. */
+static void nodes_come_behind_all(void)
+{
+    static const blitz_term none = {NULL, 0};
+    blitz_actor_id id;
+    int rc;
+    do {
+        rc = blitz_node_spawn(nodes.node[0], nodes_name[1], "mix", "none", none, NULL, &id,
+                              BLITZ_FOREVER);
+        CHECK(rc == -ENOENT || (rc == -ENOTCONN && mix_get(&nodes.cuts) > 0));
+    } while (rc != -ENOENT);
 }
 
 static int nodes_close(void *round)
@@ -259,6 +378,14 @@ static int nodes_close(void *round)
     if (mix_get(&nodes.cuts) == 0)
         while (mix_get(&nodes.arrived) < mix_get(&nodes.sent))
             CHECK_EQ(blitz_sleep(BLITZ_MS / 10), 0);
+    nodes_come_behind_all();
+    for (unsigned i = 0; i < MIX_PARTIES; i++)
+        for (uint64_t n = 1; n <= nodes.next_job[i]; n++)
+            while (nodes.is_started[i][n] && mix_get(&nodes.started[i][n]) == 0)
+                CHECK_EQ(blitz_sleep(BLITZ_MS / 10), 0);
+    CHECK_EQ(blitz_actors_wait_quiet(NULL, BLITZ_FOREVER), 0);
+    while (mix_get(&nodes.jobs) > 0)
+        CHECK_EQ(blitz_sleep(BLITZ_MS / 10), 0);
     blitz_node_stop(nodes.node[0]);
     blitz_node_stop(nodes.node[1]);
     CHECK_EQ(blitz_actor_stop(nodes.sink), 0);
