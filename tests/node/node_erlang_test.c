@@ -3,11 +3,14 @@
  */
 #include "harness.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/compiler.h"
 #define T_SOON_S 90 /* an Erlang that starts on a busy machine */
 #include "support/node_scene.h"
+#include "support/valve.h"
+#include "term/wire.h"
 
 /* An EPMD, and a node of ours that is registered there. */
 struct world {
@@ -70,15 +73,22 @@ static int start_node(struct world *w, const char *name, blitz_node_opts opts, b
     return blitz_node_start(name, T_COOKIE, &opts, out);
 }
 
-static void world_start(struct world *w, blitz_node_opts opts)
+/* erlang: the name of its node */
+static void world_start_as(struct world *w, const char *erlang, blitz_node_opts opts)
 {
     /* cases side by side have the same seed: the process tells them apart */
     w->epmd_port = (uint16_t)(20000 + ((uint64_t)getpid() + t_random_below(10000)) % 10000);
     (void)snprintf(w->port, sizeof w->port, "%u", (unsigned)w->epmd_port);
-    (void)snprintf(w->erlang, sizeof w->erlang, "erl%u@localhost",
-                   (unsigned)t_random_below(100000));
+    (void)snprintf(w->erlang, sizeof w->erlang, "%s", erlang);
     start_epmd(w);
     CHECK_EQ(start_node(w, blitz_name, opts, &w->node), 0);
+}
+
+static void world_start(struct world *w, blitz_node_opts opts)
+{
+    char erlang[32];
+    (void)snprintf(erlang, sizeof erlang, "erl%u@localhost", (unsigned)t_random_below(100000));
+    world_start_as(w, erlang, opts);
 }
 
 static void world_start_with(struct world *w, const blitz_term_message *messages, size_t count)
@@ -720,4 +730,308 @@ static int supervised(void *arg)
 TEST_LIMIT(node_erlang, a_supervisor_of_otp_restarts_our_actor, 120)
 {
     run(supervised, NULL);
+}
+
+/* ---- splits ---- */
+
+enum { HELLO = 40, RELATE_TO, RELATED, CHECK_ALL, CHECKED, FINISH_IT, LEAVE_IT };
+
+BLITZ_TERM_STRUCT(hello_term, struct one_id, "hello", BLITZ_TERM_ID(struct one_id, id));
+BLITZ_TERM_STRUCT(relate_term, struct one_id, "relate", BLITZ_TERM_ID(struct one_id, id));
+BLITZ_TERM_STRUCT(related_term, struct t_sum, "related", BLITZ_TERM_INT(struct t_sum, n));
+BLITZ_TERM_STRUCT(check_term, struct t_sum, "check", BLITZ_TERM_INT(struct t_sum, n));
+BLITZ_TERM_STRUCT(checked_term, struct t_sum, "checked", BLITZ_TERM_INT(struct t_sum, n));
+BLITZ_TERM_STRUCT(end_it_term, struct t_sum, "finish", BLITZ_TERM_INT(struct t_sum, n));
+BLITZ_TERM_STRUCT(leave_it_term, struct t_sum, "leave", BLITZ_TERM_INT(struct t_sum, n));
+static const blitz_term_message split_messages[] = {
+    {HELLO, &hello_term, NULL},       {RELATE_TO, &relate_term, NULL},
+    {RELATED, &related_term, NULL},   {CHECK_ALL, &check_term, NULL},
+    {CHECKED, &checked_term, NULL},   {FINISH_IT, &end_it_term, NULL},
+    {LEAVE_IT, &leave_it_term, NULL}, {T_ADD, &t_add_term, NULL},
+    {T_SUM, &t_sum_term, NULL},       {T_BLOB, &t_blob_term, NULL},
+    {ASK, &ask_term, &answer_term}};
+
+/* A node of Erlang that is split from us, behind a valve, and one that is not. */
+struct split {
+    struct world w;
+    struct t_valve valve;
+    blitz_process *peer, *other;
+    blitz_actor_id me, far, server; /* server: of the node that is not split */
+    blitz_actor_id victim;          /* ours, to which the peer has relations */
+    uint64_t ref;
+    uint32_t number; /* of the peer */
+    /* messages and events so far */
+    unsigned downs, exits, up, down, told;
+    int64_t last;    /* of the stream */
+    int64_t checked; /* the last answer of the peer */
+    bool is_related;
+};
+
+/* Our actor hears of the end of its link once, too. */
+BLITZ_HANDLER(on_victim_exit, blitz_actor_id, blitz_down)
+{
+    struct t_sum sum = {data->reason.kind};
+    (void)m;
+    CHECK_EQ(blitz_actor_send(*state, TOLD, &sum, sizeof sum), 0);
+    return 0;
+}
+
+static void hear_term(struct split *s, const blitz_msg *m)
+{
+    _Alignas(16) unsigned char payload[BLITZ_MSG_BYTES_MAX];
+    const blitz_term_message *row;
+    blitz_term term;
+    struct t_sum sum;
+    CHECK_EQ(blitz_term_check(blitz_binary_data(m->binary), blitz_binary_size(m->binary), NULL,
+                              &term, NULL),
+             0);
+    blitz_term_in in = blitz_term_in_of(term);
+    blitz_term_env env = blitz_node_env(s->w.node);
+    CHECK_EQ(blitz_term_get_message(&in, split_messages, BZ_ARRAY_LEN(split_messages), &row,
+                                    payload, sizeof payload, &env),
+             0);
+    if (row->what == T_ADD) {
+        struct t_add add;
+        memcpy(&add, payload, sizeof add);
+        *(add.n == 0 ? &s->far : &s->server) = add.from;
+        return;
+    }
+    memcpy(&sum, payload, sizeof sum);
+    CHECK_GT(s->up, s->down); /* nothing comes between two connections */
+    if (row->what == T_SUM) {
+        CHECK_GT(sum.n, s->last);
+        s->last = sum.n;
+    } else if (row->what == CHECKED) {
+        s->checked = sum.n;
+    } else {
+        CHECK_EQ(row->what, RELATED);
+        s->is_related = true;
+    }
+}
+
+/* Take one message. False: none came until then. */
+static bool hear_one(struct split *s, blitz_deadline until)
+{
+    const blitz_msg *m;
+    int rc = blitz_receive(NULL, NULL, &m, until);
+    if (rc == -ETIMEDOUT)
+        return false;
+    CHECK_EQ(rc, 0);
+    if (m->what == BLITZ_MSG_TERM) {
+        hear_term(s, m);
+    } else if (m->what == BLITZ_MSG_NODE) {
+        const blitz_node_event *e = m->data;
+        if (e->node != s->number && s->number != 0)
+            return true; /* the other node */
+        s->up += e->is_up;
+        s->down += !e->is_up;
+    } else if (m->what == TOLD) {
+        CHECK_EQ(((const struct t_sum *)m->data)->n, BLITZ_EXIT_NOCONNECTION);
+        s->told++;
+    } else {
+        const blitz_down *d = m->data;
+        CHECK(m->what == BLITZ_MSG_DOWN || m->what == BLITZ_MSG_EXIT);
+        CHECK(blitz_actor_id_equal(d->who, s->far));
+        CHECK_EQ(d->reason.kind, BLITZ_EXIT_NOCONNECTION);
+        s->downs += m->what == BLITZ_MSG_DOWN;
+        s->exits += m->what == BLITZ_MSG_EXIT;
+    }
+    return true;
+}
+
+/* The other node of Erlang notices nothing. */
+static void other_goes_on(struct split *s)
+{
+    struct ask ask = {21, 0};
+    struct t_sum sum;
+    CHECK_EQ(blitz_actor_call(s->server, ASK, &ask, sizeof ask, &sum, sizeof sum, t_soon()),
+             (int)sizeof sum);
+    CHECK_EQ(sum.n, 42);
+}
+
+static void until_connected(struct split *s)
+{
+    while (blitz_node_connect(s->w.node, s->w.erlang, blitz_after(2 * BLITZ_S)) != 0)
+        CHECK_EQ(blitz_sleep(10 * BLITZ_MS), 0);
+    while (s->up == s->down)
+        CHECK(hear_one(s, t_soon()));
+}
+
+static void split_begin(struct split *s)
+{
+    char port[8];
+    blitz_addr listen = t_own_addr();
+    memset(s, 0, sizeof *s);
+    CHECK_EQ(blitz_receiver_begin(&(blitz_actor_opts){.name = "tester", .trap_exit = true}, &s->me),
+             0);
+    /* the port of the peer is fixed, so that the valve leads there; our node finds it by the valve alone */
+    listen = blitz_addr_loopback_v4(blitz_addr_port(&listen));
+    t_valve_start(&s->valve, listen);
+    (void)snprintf(s->w.erlang, sizeof s->w.erlang, "split%u@localhost", (unsigned)getpid());
+    blitz_node_place place = {s->w.erlang, s->valve.at};
+    char name[32];
+    memcpy(name, s->w.erlang, sizeof name);
+    world_start_as(&s->w, name,
+                   (blitz_node_opts){.messages = split_messages,
+                                     .message_count = BZ_ARRAY_LEN(split_messages),
+                                     .places = &place,
+                                     .place_count = 1,
+                                     .tick_ns = 2 * BLITZ_S,
+                                     .connect_ns = 2 * BLITZ_S,
+                                     .queue_high = 1 << 16,
+                                     .watcher = s->me});
+    (void)snprintf(port, sizeof port, "%u", (unsigned)blitz_addr_port(&listen));
+    const char *const args[] = {PEER_ESCRIPT, "split", s->w.erlang, blitz_name, port, NULL};
+    s->peer = start_program("escript", args, &s->w, false);
+    const char *const others[] = {PEER_ESCRIPT, "bystander", "bystander@localhost", blitz_name,
+                                  NULL};
+    s->other = start_program("escript", others, &s->w, false);
+    while (s->server.generation == 0)
+        CHECK(hear_one(s, t_soon()));
+    s->up = s->down = 0;
+    /* the peer, through the valve */
+    blitz_term_pid pid = {blitz_term_atom_of(s->w.erlang), 1, 0, 1};
+    blitz_actor_id some;
+    CHECK_EQ(blitz_node_id_of(s->w.node, &pid, &some), 0);
+    s->number = some.node;
+    until_connected(s);
+    while (s->far.generation == 0) { /* until it has registered */
+        struct one_id hello = {s->me};
+        CHECK_EQ(blitz_node_send_name(s->w.node, "split", s->w.erlang, HELLO, &hello, sizeof hello),
+                 0);
+        (void)hear_one(s, blitz_after(100 * BLITZ_MS));
+    }
+}
+
+static void to_peer(struct split *s, uint32_t what, const void *data, size_t size)
+{
+    CHECK_EQ(blitz_node_send_name(s->w.node, "split", s->w.erlang, what, data, size), 0);
+}
+
+static void split_end(struct split *s)
+{
+    to_peer(s, LEAVE_IT, &(struct t_sum){0}, sizeof(struct t_sum));
+    CHECK_EQ(blitz_actor_kill(s->server), 0);
+    end_erlang(s->peer);
+    end_erlang(s->other);
+    CHECK_EQ(t_info(s->w.node).broken, 0u);
+    t_valve_stop(&s->valve);
+    world_stop(&s->w);
+}
+
+/* Links and monitors in both directions, over a connection that is there. */
+static void split_relate(struct split *s)
+{
+    static const blitz_handler handlers[] = {BLITZ_ON(BLITZ_MSG_EXIT, blitz_down, on_victim_exit)};
+    static const blitz_behaviour behaviour = {
+        .state_bytes = sizeof(blitz_actor_id), .handlers = handlers, .handler_count = 1};
+    s->downs = s->exits = s->told = 0;
+    s->is_related = false;
+    CHECK_EQ(
+        blitz_actor_spawn(&behaviour, &s->me, &(blitz_actor_opts){.trap_exit = true}, &s->victim),
+        0);
+    CHECK_EQ(blitz_actor_monitor(s->far, &s->ref), 0);
+    CHECK_EQ(blitz_actor_link(s->far), 0);
+    to_peer(s, RELATE_TO, &(struct one_id){s->victim}, sizeof(struct one_id));
+    int64_t last = s->last;
+    while (!s->is_related || s->last < last + 20)
+        CHECK(hear_one(s, t_soon()));
+    CHECK_EQ(s->downs + s->exits + s->told, 0u);
+}
+
+/* Each relation is told once. Behind that nothing comes until the next connection, which has none of them. */
+static void split_heals(struct split *s, unsigned down)
+{
+    while (s->downs == 0 || s->exits == 0 || s->told == 0 || s->down == down)
+        CHECK(hear_one(s, t_soon()));
+    other_goes_on(s);
+}
+
+static void split_has_healed(struct split *s)
+{
+    static int64_t number;
+    until_connected(s);
+    CHECK_EQ(blitz_actor_kill(s->victim), 0);
+    number++;
+    do {
+        to_peer(s, CHECK_ALL, &(struct t_sum){number}, sizeof(struct t_sum));
+        (void)hear_one(s, blitz_after(100 * BLITZ_MS));
+    } while (s->checked < number);
+    CHECK_EQ(blitz_actor_unlink(s->far), 0);
+    CHECK_EQ(blitz_actor_demonitor(s->ref), -ESRCH);
+    CHECK_EQ(s->downs, 1u);
+    CHECK_EQ(s->exits, 1u);
+    CHECK_EQ(s->told, 1u);
+}
+
+/* Fill the connection with a peer that does not read. Returns when a sender waits in vain. */
+static void fill_peer(struct split *s)
+{
+    enum { TERM = 1 << 15 };
+    unsigned char *term = calloc(1, TERM); /* a binary of zeros */
+    int rc;
+    CHECK_NOT_NULL(term);
+    term[0] = 'm';
+    bz_wire32_to(term + 1, TERM - 5);
+    while ((rc = blitz_node_send_term(s->w.node, s->far, (blitz_term){term, TERM},
+                                      blitz_after(20 * BLITZ_MS))) == 0)
+        ;
+    CHECK_EQ(rc, -ETIMEDOUT);
+    while ((rc = blitz_actor_try_send(s->far, T_SUM, &(struct t_sum){1}, sizeof(struct t_sum))) ==
+           0)
+        ;
+    CHECK_EQ(rc, -EAGAIN);
+    free(term);
+}
+
+static int stopped(void *arg)
+{
+    struct split s;
+    (void)arg;
+    split_begin(&s);
+    for (int i = 0; i < 2; i++) {
+        split_relate(&s);
+        unsigned down = s.down;
+        CHECK_EQ(blitz_process_signal(s.peer, SIGSTOP), 0);
+        if (i == 1)
+            fill_peer(&s); /* it does not read */
+        other_goes_on(&s);
+        split_heals(&s, down);
+        CHECK_EQ(blitz_process_signal(s.peer, SIGCONT), 0);
+        split_has_healed(&s);
+    }
+    split_end(&s);
+    return 0;
+}
+
+/* Two nodes of Erlang. One is stopped, the other goes on. */
+TEST_LIMIT(node_erlang, a_peer_that_is_stopped_ends_each_relation_once, 240)
+{
+    run(stopped, NULL);
+}
+
+static int dropped(void *arg)
+{
+    static const enum t_valve_way ways[][2] = {
+        {T_DROP, T_PASS}, {T_PASS, T_DROP}, {T_STAND, T_PASS}, {T_PASS, T_STAND}};
+    struct split s;
+    (void)arg;
+    split_begin(&s);
+    for (size_t i = 0; i < BZ_ARRAY_LEN(ways); i++) {
+        t_watch("ways %d and %d", (int)ways[i][0], (int)ways[i][1]);
+        split_relate(&s);
+        unsigned down = s.down;
+        t_valve_set(&s.valve, ways[i][0], ways[i][1]);
+        split_heals(&s, down);
+        t_valve_set(&s.valve, T_PASS, T_PASS);
+        split_has_healed(&s);
+    }
+    split_end(&s);
+    return 0;
+}
+
+/* Two nodes of Erlang. The way to one of them drops, or is not read, in one direction. */
+TEST_LIMIT(node_erlang, a_proxy_that_drops_one_direction_ends_each_relation_once, 240)
+{
+    run(dropped, NULL);
 }

@@ -4,6 +4,11 @@
 -behaviour(gen_server).
 -export([main/1, start_job/1, init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+main([What, Ours, Theirs, Port]) -> %% it listens there
+    application:load(kernel),
+    application:set_env(kernel, inet_dist_listen_min, list_to_integer(Port)),
+    application:set_env(kernel, inet_dist_listen_max, list_to_integer(Port)),
+    main([What, Ours, Theirs]);
 main([What, Ours, Theirs]) ->
     {ok, _} = net_kernel:start([list_to_atom(Ours), shortnames]),
     erlang:set_cookie(node(), monster),
@@ -175,12 +180,56 @@ run("supervise", B) ->
     exit(Sup, shutdown),
     receive {'EXIT', Sup, shutdown} -> ok after 20000 -> halt(81) end,
     receive {'DOWN', M, process, P, shutdown} -> ok; X -> io:format("~p~n", [X]), halt(82) after 20000 -> halt(83) end;
+run("split", _) ->
+    net_kernel:set_net_ticktime(4, 0),
+    process_flag(trap_exit, true),
+    register(split, self()),
+    %% they find us, and say who their actor is
+    Tester = receive {hello, From} when is_pid(From) -> From after 60000 -> halt(91) end,
+    Me = self(),
+    P = spawn(fun() -> process_flag(trap_exit, true), receive never -> ok end end),
+    spawn_link(fun() -> stream(Tester, 1) end),
+    Tester ! {add, 0, P},
+    split(Tester, P, Me);
+run("bystander", B) ->
+    net_kernel:set_net_ticktime(4, 0),
+    {ok, G} = gen_server:start({local, calc}, ?MODULE, [], []),
+    {tester, B} ! {add, 1, G},
+    M = monitor(process, G),
+    receive {'DOWN', M, process, G, _} -> ok after 120000 -> halt(92) end;
 run("ticks", B) ->
     net_kernel:set_net_ticktime(4, 0),
     pong = net_adm:ping(B),
     erlang:monitor_node(B, true),
     receive {nodedown, B} -> halt(8) after 12000 -> ok end,
     pong = net_adm:ping(B).
+
+%% One round: relations with an actor of theirs, a split, and that each was told once. Then none of them is left.
+split(Tester, P, Me) ->
+    receive
+        {relate, V} ->
+            link(V),
+            M = monitor(process, V),
+            Tester ! {related, 0},
+            receive {'DOWN', M, process, V, noconnection} -> ok after 60000 -> halt(94) end,
+            receive {'EXIT', V, noconnection} -> ok after 60000 -> halt(96) end,
+            split(Tester, P, Me);
+        {check, N} -> %% behind the end of that actor: nothing was told of it
+            receive Z when element(1, Z) =:= 'DOWN'; element(1, Z) =:= 'EXIT' -> io:format("~p~n", [Z]), halt(97) after 0 -> ok end,
+            Tester ! {checked, N},
+            split(Tester, P, Me);
+        {finish, _} -> exit(P, bye), split(Tester, P, Me);
+        {leave, _} -> ok;
+        {hello, _} -> split(Tester, P, Me);
+        Q -> io:format("~p~n", [Q]), halt(98)
+    after 120000 -> halt(99)
+    end.
+
+%% Numbers, for ever. They do not connect by themselves: who has gone is sent nothing.
+stream(To, N) ->
+    erlang:send(To, {sum, N}, [noconnect]),
+    timer:sleep(1),
+    stream(To, N + 1).
 
 %% The process waits for the answer of a call.
 until_calls(P) ->
