@@ -453,7 +453,8 @@ BLITZ_API int blitz_actor_fail(int code, const char *text);
  * Wait until an actor has ended.
  * Owns:     *why is written on 0; NULL: not wanted.
  * Suspends: until its end, the deadline or a cancel. Call from anywhere.
- * Returns:  0; -ESRCH (it had ended before, and its reason is not known), -ETIMEDOUT, -ECANCELED, -ENOMEM.
+ * Returns:  0; -ESRCH (it had ended before, and its reason is not known), -ETIMEDOUT, -ECANCELED, -ENOMEM. Of an actor of another node:
+ *           0 with BLITZ_EXIT_NOCONNECTION if the connection goes or cannot be made; -EAGAIN (too much waits for that connection).
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_actor_join(blitz_actor_id id, blitz_exit_reason *why,
                                               blitz_deadline until);

@@ -234,6 +234,27 @@ BLITZ_API BLITZ_SUSPENDS int blitz_node_spawn(blitz_node *node, const char *on_n
                                               blitz_term args, const blitz_node_spawn_opts *opts,
                                               blitz_actor_id *out, blitz_deadline until);
 
+/* A child of a supervisor that is a process of another node: blitz_child_spec.start_ctx (blitz/supervisor.h). */
+typedef struct blitz_node_child {
+    blitz_node *node;
+    const char *on_node, *module, *function; /* as of blitz_node_spawn() */
+    blitz_term args;
+    blitz_duration within; /* for a start; 0: 5 s */
+} blitz_node_child;
+
+/*
+ * Start such a child, linked with its caller:
+ *
+ *     blitz_node_child job = {.node = node, .on_node = "erl@localhost", .module = "jobs", .function = "run"};
+ *     blitz_child_spec spec = {.id = "job", .start = blitz_node_child_start, .start_ctx = &job, .shutdown = 10 * BLITZ_S};
+ *
+ * Give the supervisor's plan a `backoff`. Else a node that has gone is tried as often as the plan allows, at once.
+ * Owns:     borrows the blitz_node_child, and what it points to, until return. The node outlives the supervisor. *out is written on 0.
+ * Suspends: as blitz_node_spawn(). Call from a task of the node's runtime that is an actor or receives.
+ * Returns:  as blitz_node_spawn().
+ */
+BLITZ_API BLITZ_SUSPENDS int blitz_node_child_start(void *child, blitz_actor_id *out);
+
 /*
  * Answer a call of another node whose request came as BLITZ_MSG_TERM: with a term, without its version byte. A call within the
  * process gets the encoded term as a binary. blitz_actor_reply() answers it with the atom ok.

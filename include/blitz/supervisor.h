@@ -14,6 +14,10 @@
  * period gives up: it ends its children and itself, and its own supervisor sees that. A child may be a supervisor itself, so
  * supervisors form trees.
  *
+ * A child may be a process of another node: of Erlang, or an actor of blitz. If the connection to it goes, it has failed with
+ * BLITZ_EXIT_NOCONNECTION, and may still run there until that side notices. To end it, the supervisor sends the exit signal `shutdown`,
+ * and `kill` after its deadline, and waits for its end or the loss of the connection.
+ *
  * A supervisor ends after its children, whatever ends it. One that is killed kills them. One that was started with
  * blitz_actor_opts.link ends when the actor that has started it fails; it drops other exit signals.
  */
@@ -42,7 +46,8 @@ typedef enum blitz_restart {
 typedef struct blitz_child_spec {
     const char *
         id; /* its name within the supervisor, shorter than BLITZ_NAME_BYTES_MAX; copied; unique, unless the supervisor is dynamic */
-    const blitz_behaviour *behaviour; /* outlives the supervisor; NULL: the child is a supervisor */
+    const blitz_behaviour
+        *behaviour; /* outlives the supervisor; NULL: the child is a supervisor, or has `start` */
     /* The plan of a child that is a supervisor. It outlives the parent, with all that it points to; or NULL. */
     const struct blitz_supervisor_plan *supervisor;
     const void *state; /* copied: each start begins with it; NULL: zeroes */
@@ -50,6 +55,14 @@ typedef struct blitz_child_spec {
     blitz_restart restart;
     blitz_duration
         shutdown; /* from the request to end until the kill; 0: 5 s, of a supervisor for ever */
+    /*
+     * Instead of a behaviour: a function that starts the child and links it with its caller, the supervisor. It returns 0 with the id
+     * in *out, or a negative error. It may suspend; the supervisor's mailbox waits. A restart that it refuses counts as a failure of
+     * the child: it is tried again after the pause of the plan, as long as there are not too many. blitz_node_child_start()
+     * (blitz/node.h) starts a process of another node. No `state` and no `name`.
+     */
+    int (*start)(void *start_ctx, blitz_actor_id *out);
+    void *start_ctx; /* outlives the supervisor */
 } blitz_child_spec;
 
 typedef struct blitz_supervisor_plan {
@@ -69,7 +82,7 @@ typedef struct blitz_supervisor_plan {
  * Owns:     copies *plan and the children; borrows their behaviours for its life, the options until return.
  * Suspends: never. Call from a task, or from any thread with a runtime in the options.
  * Returns:  0, -EINVAL (a bad child, or two with one id), and as blitz_actor_spawn(). A child whose `init` fails is a child that
- *           has failed. *out is written only on 0; NULL: not wanted.
+ *           has failed. If a `start` fails, the supervisor ends. *out is written only on 0; NULL: not wanted.
  */
 BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_plan *plan,
                                                     const blitz_actor_opts *opts,
@@ -82,7 +95,7 @@ BLITZ_API BLITZ_MUST_USE int blitz_supervisor_spawn(const blitz_supervisor_plan 
  *           ends it is killed at its `shutdown` deadline: do not call it from the `exit` of a child.
  * Returns:  0, -EEXIST (there is a child with that id), -EINVAL (a bad child), -ENOMEM, -ESRCH (no such supervisor), -EOPNOTSUPP (it
  *           is no supervisor), -EAGAIN (its mailbox is full, or the limit on tasks), -ESHUTDOWN, -ECANCELED (the supervisor may still
- *           do it).
+ *           do it), an error of the child's `start`.
  */
 BLITZ_API BLITZ_SUSPENDS int blitz_supervisor_start(blitz_actor_id supervisor,
                                                     const blitz_child_spec *child,

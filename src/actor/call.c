@@ -351,9 +351,22 @@ static int take_reason(struct bz_ticket *t, blitz_exit_reason *why)
     return t->result < 0 ? t->result : 0;
 }
 
+/* The same for an actor of another node. */
+static int join_far(blitz_actor_id id, blitz_exit_reason *why, blitz_deadline until)
+{
+    struct bz_far_call c;
+    int rc = bz_far_begin_join(&c, id);
+    if (rc != 0)
+        return rc;
+    rc = bz_ticket_wait(c.ticket, until);
+    return bz_far_end_join(&c, id, rc, why);
+}
+
 int blitz_actor_join(blitz_actor_id id, blitz_exit_reason *why, blitz_deadline until)
 {
     struct bz_ticket *t;
+    if (BZ_UNLIKELY(id.node != 0))
+        return join_far(id, why, until);
     int rc = join_begin(id, &t);
     if (rc != 0)
         return rc;
@@ -370,6 +383,7 @@ struct join {
     struct bz_answer wait; /* ticket NULL: not asked yet */
     blitz_actor_id id;
     blitz_exit_reason *why;
+    struct bz_far_call far; /* to another node: its ticket is wait.ticket */
 };
 
 static_assert(sizeof(struct join) <= sizeof(((blitz_actor_join_future *)NULL)->inside),
@@ -380,18 +394,40 @@ static struct join *join_of(blitz_future *f)
     return (struct join *)BZ_CONTAINER_OF(f, blitz_actor_join_future, future)->inside;
 }
 
+/* Ask. 0: the ticket is in j->wait. */
+static int join_ask(struct join *j)
+{
+    if (j->id.node == 0)
+        return join_begin(j->id, &j->wait.ticket);
+    int err = bz_far_begin_join(&j->far, j->id);
+    if (err == 0)
+        j->wait.ticket = j->far.ticket;
+    return err;
+}
+
+/* Close the ticket. rc 0: it is answered; else the owner has left. */
+static int join_end(struct join *j, int rc)
+{
+    if (j->id.node != 0)
+        return bz_far_end_join(&j->far, j->id, rc, j->why);
+    if (rc == 0)
+        rc = take_reason(j->wait.ticket, j->why);
+    else
+        join_undo(j->id, j->wait.ticket);
+    bz_ticket_close(j->wait.ticket);
+    return rc;
+}
+
 static blitz_poll join_poll(blitz_future *future, const blitz_waker *waker)
 {
     blitz_actor_join_future *f = BZ_CONTAINER_OF(future, blitz_actor_join_future, future);
     struct join *j = join_of(future);
     if (f->result != -EINPROGRESS)
         return BLITZ_READY;
-    int err = j->wait.ticket == NULL ? join_begin(j->id, &j->wait.ticket) : 0;
+    int err = j->wait.ticket == NULL ? join_ask(j) : 0;
     if (err == 0 && !bz_request_poll(&j->wait.request, waker))
         return BLITZ_PENDING;
-    f->result = err != 0 ? err : take_reason(j->wait.ticket, j->why);
-    if (err == 0)
-        bz_ticket_close(j->wait.ticket);
+    f->result = err != 0 ? err : join_end(j, 0);
     return BLITZ_READY;
 }
 
@@ -405,8 +441,7 @@ static void join_cancel(blitz_future *future)
     if (j->wait.ticket == NULL)
         return;
     (void)bz_request_cancel(&j->wait.request);
-    join_undo(j->id, j->wait.ticket);
-    bz_ticket_close(j->wait.ticket);
+    (void)join_end(j, -ECANCELED);
 }
 
 static int join_output(blitz_future *future)

@@ -100,6 +100,17 @@ int bz_far_end_call(struct bz_far_call *c, blitz_actor_id to, uint32_t what, int
     return begun()->end_call(c, to, what, rc, reply, reply_size, got);
 }
 
+int bz_far_begin_join(struct bz_far_call *c, blitz_actor_id to)
+{
+    const struct bz_far_ops *ops = bz_load_acquire(&far); /* [N] */
+    return ops != NULL ? ops->begin_join(c, to) : -ESRCH;
+}
+
+int bz_far_end_join(struct bz_far_call *c, blitz_actor_id to, int rc, blitz_exit_reason *why)
+{
+    return begun()->end_join(c, to, rc, why);
+}
+
 int bz_far_push(blitz_actor_id to, uint32_t what, const void *data, size_t size,
                 const blitz_cargo *cargo, blitz_reply_to reply, enum bz_send_how how)
 {

@@ -49,6 +49,10 @@ struct bz_far_ops {
      * the ticket. */
     int (*end_call)(struct bz_far_call *c, blitz_actor_id to, uint32_t what, int rc, void *reply,
                     size_t reply_size, blitz_arrival *got);
+    /* Open a ticket and ask to be told of the end of an actor. As begin_call; then `end_join`: rc 0: the ticket is answered. Writes *why and
+     * returns 0, or -ESRCH (it had ended before). Else the caller has left; returns rc. */
+    int (*begin_join)(struct bz_far_call *c, blitz_actor_id to);
+    int (*end_join)(struct bz_far_call *c, blitz_actor_id to, int rc, blitz_exit_reason *why);
     /* `me`, of this process, has begun or ended its side of a relation. 0; on an error there is none: -ESRCH, -ENOMEM, -EOPNOTSUPP (me
      * is of another runtime than the node). */
     int (*relate)(enum bz_far_relation what, blitz_actor_id me, blitz_actor_id other, uint64_t ref);
@@ -81,6 +85,8 @@ BZ_MUST_USE int bz_far_begin_call(struct bz_far_call *c, blitz_actor_id to, uint
                                   const void *data, size_t size, const blitz_cargo *cargo);
 int bz_far_end_call(struct bz_far_call *c, blitz_actor_id to, uint32_t what, int rc, void *reply,
                     size_t reply_size, blitz_arrival *got);
+BZ_MUST_USE int bz_far_begin_join(struct bz_far_call *c, blitz_actor_id to);
+int bz_far_end_join(struct bz_far_call *c, blitz_actor_id to, int rc, blitz_exit_reason *why);
 BZ_MUST_USE int bz_far_relate(enum bz_far_relation what, blitz_actor_id me, blitz_actor_id other,
                               uint64_t ref);
 void bz_far_ended(blitz_actor_id me, blitz_actor_id other, const blitz_exit_reason *why);

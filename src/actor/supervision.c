@@ -52,6 +52,11 @@ static int show_child(struct bz_printing *o, struct bz_supervised *c)
 {
     char text[LINE_BYTES];
     blitz_actor_info info;
+    if (c->running.node != 0) {
+        snprintf(text, sizeof text, "%s: %u.%u of node %u, %s", c->id, c->running.index,
+                 c->running.generation, c->running.node, name_of_restart(c->spec.restart));
+        return put(o, o->depth + 1, text);
+    }
     if (!bz_supervised_runs(c) || blitz_actor_info_get(c->running, &info) != 0) {
         snprintf(text, sizeof text, "%s: %s, %s", c->id,
                  c->due != 0 ? "waits for a restart" : "does not run",
@@ -95,7 +100,7 @@ int bz_supervisor_show_each(const struct bz_supervisor *s, struct bz_each *o)
     int rc = 0;
     for (struct bz_list *l = s->children.next; l != &s->children && rc == 0; l = l->next) {
         const struct bz_supervised *c = bz_supervised_of(l);
-        if (!bz_supervised_runs(c))
+        if (!bz_supervised_runs(c) || c->running.node != 0)
             continue;
         o->fn(c->running, o->ctx);
         rc = c->spec.supervisor != NULL ? ask_each(c->running, o) : 0;

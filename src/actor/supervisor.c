@@ -19,6 +19,9 @@
  * itself ends the pause, and its number tells which children still wait for it: a child may have been started, ended or
  * forgotten by hand meanwhile. The pause doubles while a child fails within the period after the last one.
  *
+ * A child with a `start` of the program may be of another node. It is linked and joined as every other one. Its restart may be refused, by a node
+ * that has gone. So a refusal is a failure of the child and not of the supervisor: it is counted, and tried again after the pause.
+ *
  * A management call is a call with everything in the message: the id of a child, or a block with a whole child. So its caller may
  * leave at any time. It must be able to: a child may ask its supervisor, which waits for the end of that child. Then the kill at
  * the child's deadline ends both waits. A child that ends itself in this way is answered first, and ends without a kill.
@@ -51,8 +54,8 @@ static size_t child_bytes(const blitz_child_spec *c)
 
 static bool child_is_bad(const blitz_child_spec *c)
 {
-    if ((c->behaviour == NULL) == (c->supervisor == NULL) ||
-        (c->supervisor != NULL && c->state != NULL))
+    if ((c->behaviour != NULL) + (c->supervisor != NULL) + (c->start != NULL) != 1 ||
+        (c->behaviour == NULL && c->state != NULL) || (c->start != NULL && c->name != NULL))
         return true;
     if (c->behaviour != NULL && c->behaviour->state_bytes > BLITZ_ACTOR_STATE_MAX)
         return true;
@@ -144,6 +147,8 @@ static int child_start(struct bz_supervised *c)
 {
     blitz_actor_opts opts = {.name = c->spec.name, .link = true};
     c->due = 0;
+    if (c->spec.start != NULL)
+        return c->spec.start(c->spec.start_ctx, &c->running);
     if (c->spec.supervisor != NULL)
         return blitz_supervisor_spawn(c->spec.supervisor, &opts, &c->running);
     const blitz_behaviour *b = c->spec.behaviour;
@@ -211,18 +216,13 @@ static bool may_restart(struct bz_supervisor *s)
     return true;
 }
 
-/* Start those children from `first` on that do not run; temporary ones that were ended are forgotten. */
-static int start_from(struct bz_supervisor *s, struct bz_list *first)
+/* Start those children from `first` on that do not run. NULL, or the first one that does not start. */
+static struct bz_supervised *start_from(struct bz_supervisor *s, struct bz_list *first)
 {
-    for (struct bz_list *l = first, *next; l != &s->children; l = next) {
-        next = l->next;
-        if (bz_supervised_runs(bz_supervised_of(l)))
-            continue;
-        int err = child_start(bz_supervised_of(l));
-        if (err != 0)
-            return err;
-    }
-    return 0;
+    for (struct bz_list *l = first; l != &s->children; l = l->next)
+        if (!bz_supervised_runs(bz_supervised_of(l)) && child_start(bz_supervised_of(l)) != 0)
+            return bz_supervised_of(l);
+    return NULL;
 }
 
 /* The first child that a failure of `c` concerns. */
@@ -236,11 +236,12 @@ static bool is_alone(const struct bz_supervisor *s)
     return s->strategy != BLITZ_ONE_FOR_ALL && s->strategy != BLITZ_REST_FOR_ONE;
 }
 
-/* Start what a failure of `c` has ended, and `c`. */
-static int start_again(struct bz_supervisor *s, struct bz_supervised *c)
+/* Start what a failure of `c` has ended, and `c`. NULL, or the one that does not start. */
+static struct bz_supervised *start_again(struct bz_supervisor *s, struct bz_supervised *c)
 {
-    int err = is_alone(s) ? child_start(c) : start_from(s, first_of(s, c));
-    return err != 0 ? give_up("a child does not start") : 0;
+    if (!is_alone(s))
+        return start_from(s, first_of(s, c));
+    return child_start(c) != 0 ? c : NULL;
 }
 
 /* The same after a pause: until then they wait for it. Those that are ended or started by hand meanwhile do not. */
@@ -267,8 +268,11 @@ static blitz_duration pause_of(struct bz_supervisor *s)
     return pause;
 }
 
-static int restart(struct bz_supervisor *s, struct bz_supervised *c)
+/* End what the strategy names, and pause or start. *failed: the child that does not start, or NULL. */
+static int restart_once(struct bz_supervisor *s, struct bz_supervised *c,
+                        struct bz_supervised **failed)
 {
+    *failed = NULL;
     if (!may_restart(s))
         return give_up("too many restarts");
     if (s->strategy == BLITZ_ONE_FOR_ALL)
@@ -276,8 +280,10 @@ static int restart(struct bz_supervisor *s, struct bz_supervised *c)
     else if (s->strategy == BLITZ_REST_FOR_ONE)
         end_down_to(s, &c->in);
     blitz_duration pause = pause_of(s);
-    if (pause == 0)
-        return start_again(s, c);
+    if (pause == 0) {
+        *failed = start_again(s, c);
+        return 0;
+    }
     uint64_t due = ++s->dues;
     wait_all(s, c, due);
     int err = blitz_actor_send_after(blitz_actor_self(), BZ_DO_AGAIN, &due, sizeof due,
@@ -285,14 +291,27 @@ static int restart(struct bz_supervisor *s, struct bz_supervised *c)
     return err != 0 ? give_up("no memory for a restart") : 0;
 }
 
+/* A `start` that refuses is a failure of its child. */
+static int restart(struct bz_supervisor *s, struct bz_supervised *c)
+{
+    int rc;
+    do
+        rc = restart_once(s, c, &c);
+    while (rc == 0 && c != NULL && c->spec.start != NULL);
+    return rc == 0 && c != NULL ? give_up("a child does not start") : rc;
+}
+
 /* A pause is over: start those that still wait for it. */
 BLITZ_HANDLER(on_again, struct bz_supervisor *, uint64_t)
 {
     struct bz_supervisor *s = *state;
     (void)m;
-    for (struct bz_list *l = s->children.next; l != &s->children; l = l->next)
-        if (bz_supervised_of(l)->due == *data && child_start(bz_supervised_of(l)) != 0)
-            return give_up("a child does not start");
+    for (struct bz_list *l = s->children.next; l != &s->children; l = l->next) {
+        struct bz_supervised *c = bz_supervised_of(l);
+        if (c->due != *data || child_start(c) == 0)
+            continue;
+        return c->spec.start != NULL ? restart(s, c) : give_up("a child does not start");
+    }
     return 0;
 }
 
@@ -426,7 +445,7 @@ static int supervisor_init(void *state)
 {
     struct bz_supervisor *s = *(struct bz_supervisor **)state;
     blitz_actor_trap_exit(true);
-    if (start_from(s, s->children.next) == 0)
+    if (start_from(s, s->children.next) == NULL)
         return 0;
     end_down_to(s, &s->children); /* I2: `exit` is not called */
     return give_up("a child does not start");

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #include "blitz/binary.h"
-#include "node/node.h"
+#include "node/relations.h"
 
 /* ---- references ---- */
 
@@ -90,6 +90,12 @@ static int fill_call(blitz_term_out *out, void *ctx)
     return bz_outgoing_put(out, c->o);
 }
 
+static int fill_monitor(blitz_term_out *out, void *ctx)
+{
+    put_watch(out, ctx, BZ_CONTROL_MONITOR);
+    return 0;
+}
+
 static int fill_demonitor(blitz_term_out *out, void *ctx)
 {
     put_watch(out, ctx, BZ_CONTROL_DEMONITOR);
@@ -110,14 +116,15 @@ static int calling_init(struct calling *c, const struct bz_outgoing *o, const st
 
 /* ---- begin and end ---- */
 
-/* Send the call of an open ticket. */
-static int send_call(struct bz_far_call *c, const struct bz_outgoing *o)
+/* Send the call of an open ticket; a join is the monitor of a call alone. */
+static int send_call(struct bz_far_call *c, const struct bz_outgoing *o, bool is_join)
 {
     struct calling calling;
     struct bz_frame *f;
     int rc = calling_init(&calling, o, c->ticket);
     if (rc == 0)
-        rc = bz_frame_make_two(o->n, fill_call, &calling, &calling.split, &f);
+        rc = is_join ? bz_frame_make(o->n, fill_monitor, &calling, false, &f)
+                     : bz_frame_make_two(o->n, fill_call, &calling, &calling.split, &f);
     if (rc != 0)
         return rc;
     f->call = &c->in;
@@ -125,7 +132,8 @@ static int send_call(struct bz_far_call *c, const struct bz_outgoing *o)
 }
 
 /* It takes the reference. */
-static int begin(struct bz_far_call *c, struct bz_peer *p, const struct bz_outgoing *o)
+static int begin(struct bz_far_call *c, struct bz_peer *p, const struct bz_outgoing *o,
+                 bool is_join)
 {
     blitz_node *n = p->node;
     int rc = -ESRCH;
@@ -134,7 +142,7 @@ static int begin(struct bz_far_call *c, struct bz_peer *p, const struct bz_outgo
     if (bz_node_enter(n)) { /* so its runtime is there */
         c->ticket = bz_ticket_open_to_wait(n->rt);
         bz_node_leave(n);
-        rc = c->ticket != NULL ? send_call(c, o) : -ENOMEM;
+        rc = c->ticket != NULL ? send_call(c, o, is_join) : -ENOMEM;
         if (rc != 0 && c->ticket != NULL)
             bz_ticket_close(c->ticket);
     }
@@ -177,6 +185,13 @@ static void end(struct bz_far_call *c, const struct bz_outgoing *o)
 void bz_calls_fail(blitz_node *n, blitz_reply_to token, int error)
 {
     bz_ticket_answer(n->rt, token, error, NULL, 0);
+}
+
+void bz_calls_ended(blitz_node *n, blitz_reply_to token, blitz_term reason)
+{
+    blitz_exit_reason why;
+    bz_reason_get(reason, &why);
+    bz_ticket_answer(n->rt, token, -ESRCH, &why, sizeof why);
 }
 
 int bz_term_to_binary(blitz_term term, blitz_binary **out)
@@ -318,7 +333,7 @@ int bz_calls_begin(struct bz_far_call *c, blitz_actor_id to, uint32_t what, cons
     struct bz_outgoing o = {.what = what, .data = data, .size = size};
     struct bz_peer *p;
     int rc = bz_outgoing_address(&o, to, cargo, &p);
-    return rc == 0 ? begin(c, p, &o) : rc;
+    return rc == 0 ? begin(c, p, &o, false) : rc;
 }
 
 int bz_calls_end(struct bz_far_call *c, blitz_actor_id to, uint32_t what, int rc, void *reply,
@@ -342,13 +357,49 @@ int blitz_node_call_name(blitz_node *n, const char *process, const char *on_node
     struct bz_peer *p;
     int rc = bz_peer_named(n, on_node, &p);
     if (rc == 0)
-        rc = begin(&c, p, &o);
+        rc = begin(&c, p, &o, false);
     if (rc != 0)
         return rc;
     rc = bz_ticket_wait(c.ticket, until);
     if (rc == 0)
         rc = take_reply(n, what, c.ticket, reply, reply_size, NULL);
     end(&c, &o);
+    return rc;
+}
+
+/* ---- joins ---- */
+
+int bz_joins_begin(struct bz_far_call *c, blitz_actor_id to)
+{
+    struct bz_outgoing o = {.n = NULL};
+    struct bz_peer *p;
+    int rc = bz_outgoing_address(&o, to, NULL, &p);
+    return rc == 0 ? begin(c, p, &o, true) : rc;
+}
+
+/* The reason in an answered ticket. A connection that goes is an end, as for a monitor. */
+static int take_reason(const struct bz_ticket *t, blitz_exit_reason *why)
+{
+    blitz_exit_reason reason = {.kind = BLITZ_EXIT_NOCONNECTION};
+    if (t->result != -ESRCH && t->result != -ENOTCONN)
+        return t->result < 0 ? t->result : -EPROTO; /* no peer answers a join */
+    if (t->result == -ESRCH)
+        reason = t->reason;
+    if (reason.kind == BLITZ_EXIT_NOPROC)
+        return -ESRCH;
+    if (why != NULL)
+        *why = reason;
+    return 0;
+}
+
+int bz_joins_end(struct bz_far_call *c, blitz_actor_id to, int rc, blitz_exit_reason *why)
+{
+    struct bz_peer *p = c->peer;
+    struct bz_outgoing o = {.n = p->node};
+    o.to = (blitz_term_pid){{p->name, p->bytes, false}, to.index, to.generation - 1, to.creation};
+    if (rc == 0)
+        rc = take_reason(c->ticket, why);
+    end(c, &o);
     return rc;
 }
 
@@ -360,7 +411,7 @@ static int call_term(struct bz_peer *p, struct bz_outgoing *o, blitz_binary **re
 {
     struct bz_far_call c;
     blitz_term term;
-    int rc = begin(&c, p, o);
+    int rc = begin(&c, p, o, false);
     if (rc != 0)
         return rc;
     rc = bz_ticket_wait(c.ticket, until);

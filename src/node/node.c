@@ -293,6 +293,8 @@ int blitz_node_start(const char *name, const char *cookie, const blitz_node_opts
                                           .end = bz_outbox_end,
                                           .begin_call = bz_calls_begin,
                                           .end_call = bz_calls_end,
+                                          .begin_join = bz_joins_begin,
+                                          .end_join = bz_joins_end,
                                           .relate = bz_relations_relate,
                                           .ended = bz_relations_ended,
                                           .exit = bz_relations_exit};

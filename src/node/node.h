@@ -257,6 +257,8 @@ BZ_MUST_USE int bz_calls_begin(struct bz_far_call *c, blitz_actor_id to, uint32_
                                const void *data, size_t size, const blitz_cargo *cargo);
 int bz_calls_end(struct bz_far_call *c, blitz_actor_id to, uint32_t what, int rc, void *reply,
                  size_t reply_size, blitz_arrival *got);
+BZ_MUST_USE int bz_joins_begin(struct bz_far_call *c, blitz_actor_id to);
+int bz_joins_end(struct bz_far_call *c, blitz_actor_id to, int rc, blitz_exit_reason *why);
 #define BZ_REF_OF_A_CALL \
     0x80002000u /* in the third word of a ticket's reference; a monitor's has it not */
 /* The reference of a ticket. */
@@ -266,8 +268,10 @@ BZ_MUST_USE bool bz_calls_token(const blitz_node *n, const blitz_term_ref *ref,
                                 blitz_reply_to *token);
 /* A term as a binary, with a version byte. */
 BZ_MUST_USE int bz_term_to_binary(blitz_term term, blitz_binary **out);
-/* The peer of a call has ended, or its connection: answer with that error. */
+/* The connection of a call has ended, or its request was refused: answer with that error. */
 void bz_calls_fail(blitz_node *n, blitz_reply_to token, int error);
+/* The process that is called, or joined, has ended with that reason. */
+void bz_calls_ended(blitz_node *n, blitz_reply_to token, blitz_term reason);
 /* A message {Tag, Reply} to one of our references. */
 void bz_calls_answer(blitz_node *n, blitz_reply_to token, blitz_term message);
 /* True if a message to a pid is such an answer. */

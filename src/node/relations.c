@@ -81,6 +81,7 @@ struct event {
     struct bz_their_spawn spawn; /* of THEIR_SPAWN */
     bool
         is_late; /* of a LINK by a spawn: the actor had ended before it had its half, so we tell its reason */
+    bool is_kill; /* of THEIR_END: it cannot be trapped */
     bool is_by_name;
     char name[BLITZ_NAME_BYTES_MAX]; /* of our actor, by which it is watched */
     blitz_exit_reason reason;
@@ -178,7 +179,9 @@ static int fill(blitz_term_out *out, const struct event *e, blitz_node *n, int o
     blitz_term_put_pid(out, &far);
     if (has_ref)
         blitz_term_put_ref(out, &ref);
-    if (has_reason)
+    if (op == BZ_CONTROL_EXIT2 && e->reason.kind == BLITZ_EXIT_KILLED)
+        blitz_term_put_atom(out, "kill"); /* `killed` may be trapped */
+    else if (has_reason)
         bz_reason_put(out, &e->reason);
     return 0;
 }
@@ -565,7 +568,7 @@ static void lose(struct relay *r, uint32_t peer, uint32_t serial)
 /* exit/2. */
 static void end_ours_now(blitz_node *n, struct event *e)
 {
-    if (e->reason.kind == BLITZ_EXIT_KILLED)
+    if (e->is_kill)
         (void)blitz_actor_kill(e->ours);
     else
         tell_ours(n, e, BZ_SIGNAL_FAR_ENDS, &e->reason);
@@ -901,8 +904,11 @@ static int fill_event(struct bz_session *s, const struct bz_control *c, struct e
     memcpy(e->id, c->ref.id, sizeof e->id);
     if (c->op == BZ_CONTROL_MONITOR_EXIT && !bz_relations_ref(n, &c->ref, &e->ref))
         return 0;
-    if (c->reason.data != NULL)
+    if (c->reason.data != NULL) {
+        blitz_term_in in = blitz_term_in_of(c->reason);
+        e->is_kill = blitz_term_get_this_atom(&in, "kill") == 0;
         bz_reason_get(c->reason, &e->reason);
+    }
     return 1;
 }
 

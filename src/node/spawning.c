@@ -342,6 +342,14 @@ int blitz_node_spawn(blitz_node *n, const char *on_node, const char *module, con
     return rc;
 }
 
+int blitz_node_child_start(void *child, blitz_actor_id *out)
+{
+    static const blitz_node_spawn_opts linked = {.link = true};
+    const blitz_node_child *c = child;
+    return blitz_node_spawn(c->node, c->on_node, c->module, c->function, c->args, &linked, out,
+                            blitz_after(c->within != 0 ? c->within : 5 * BLITZ_S));
+}
+
 /* ---- replies ---- */
 
 static int error_of(blitz_term error)

@@ -732,6 +732,116 @@ TEST_LIMIT(node_erlang, a_supervisor_of_otp_restarts_our_actor, 120)
     run(supervised, NULL);
 }
 
+/* ---- our supervisor above a process ---- */
+
+/* The news of the keeper at the peer: a birth, and ends. */
+enum { BORN, BY_SHUTDOWN, BY_KILL, BY_NOCONNECTION, BY_ITSELF, NORMALLY, READY = 100 };
+
+static blitz_actor_id child_of(blitz_actor_id sup)
+{
+    blitz_actor_id id;
+    CHECK_EQ(blitz_supervisor_which(sup, "job", &id), 0);
+    return id;
+}
+
+static void job_is_told(blitz_actor_id id, int64_t n)
+{
+    CHECK_EQ(blitz_actor_send(id, T_SUM, &(struct t_sum){n}, sizeof(struct t_sum)), 0);
+}
+
+static void hears(struct world *w, int64_t what)
+{
+    t_watch("until %lld is told", (long long)what);
+    CHECK_EQ(t_receive_sum(w->node), what);
+}
+
+static void supervise_willing(struct world *w, blitz_child_spec *spec)
+{
+    blitz_supervisor_plan plan = {
+        .children = spec, .child_count = 1, .intensity = 100, .backoff = BLITZ_MS};
+    blitz_actor_id sup;
+    CHECK_EQ(blitz_supervisor_spawn(&plan, NULL, &sup), 0);
+    hears(w, BORN);
+    CHECK_EQ(blitz_actor_kill(child_of(sup)), 0);
+    hears(w, BY_KILL);
+    hears(w, BORN);
+    job_is_told(child_of(sup), 9);
+    hears(w, BY_ITSELF);
+    hears(w, BORN);
+    job_is_told(child_of(sup), 8); /* it is permanent */
+    hears(w, NORMALLY);
+    hears(w, BORN);
+    CHECK_EQ(blitz_node_disconnect(w->node, w->erlang), 0);
+    int64_t both[2] = {t_receive_sum(w->node), t_receive_sum(w->node)};
+    CHECK(both[0] + both[1] == BORN + BY_NOCONNECTION); /* two processes tell: in any order */
+    CHECK_EQ(blitz_supervisor_terminate(sup, "job"), 0);
+    hears(w, BY_SHUTDOWN);
+    CHECK_EQ(blitz_supervisor_restart(sup, "job"), 0);
+    hears(w, BORN);
+    CHECK_EQ(blitz_actor_stop(sup), 0);
+    hears(w, BY_SHUTDOWN);
+}
+
+static void supervise_stubborn(struct world *w, blitz_child_spec *spec)
+{
+    blitz_supervisor_plan plan = {.children = spec, .child_count = 1};
+    blitz_actor_id sup;
+    CHECK_EQ(blitz_supervisor_spawn(&plan, NULL, &sup), 0);
+    hears(w, BORN);
+    CHECK_EQ(blitz_supervisor_terminate(sup, "job"), 0);
+    hears(w, BY_KILL);
+    CHECK_EQ(blitz_actor_stop(sup), 0);
+}
+
+static int supervises(void *arg)
+{
+    static const unsigned char willing[] = "l\0\0\0\1w\7willingj",
+                               stubborn[] = "l\0\0\0\1w\x08stubbornj";
+    struct world w;
+    blitz_exit_reason why;
+    blitz_actor_id id;
+    (void)arg;
+    world_start(&w, (blitz_node_opts){0});
+    CHECK_EQ(blitz_receiver_begin(&(blitz_actor_opts){.name = "tester"}, NULL), 0);
+    blitz_process *p = start_erlang(&w, "supervised");
+    CHECK_EQ(t_receive_sum(w.node), READY);
+    blitz_node_child child = {.node = w.node,
+                              .on_node = w.erlang,
+                              .module = "blitz_peer",
+                              .function = "job",
+                              .args = {willing, sizeof willing - 1}};
+    blitz_child_spec spec = {.id = "job",
+                             .start = blitz_node_child_start,
+                             .start_ctx = &child,
+                             .shutdown = 10 * BLITZ_S};
+    supervise_willing(&w, &spec);
+    child.args = (blitz_term){stubborn, sizeof stubborn - 1};
+    spec.shutdown = 50 * BLITZ_MS;
+    supervise_stubborn(&w, &spec);
+    /* a join hears the reason */
+    CHECK_EQ(
+        blitz_node_spawn(w.node, w.erlang, "blitz_peer", "job", child.args, NULL, &id, t_soon()),
+        0);
+    CHECK_EQ(t_receive_sum(w.node), BORN);
+    CHECK_EQ(blitz_actor_join(id, &why, 0), -ETIMEDOUT);
+    job_is_told(id, 9);
+    int rc = blitz_actor_join(id, &why, t_soon());
+    CHECK(rc == -ESRCH || (rc == 0 && strcmp(why.text, "{bad,1}") == 0));
+    CHECK_EQ(t_receive_sum(w.node), BY_ITSELF);
+    CHECK_EQ(blitz_actor_join(id, &why, t_soon()), -ESRCH);
+    struct t_sum leave = {-1};
+    CHECK_EQ(blitz_node_send_name(w.node, "keeper", w.erlang, T_SUM, &leave, sizeof leave), 0);
+    end_erlang(p);
+    CHECK_EQ(t_info(w.node).broken, 0u);
+    world_stop(&w);
+    return 0;
+}
+
+TEST_LIMIT(node_erlang, our_supervisor_restarts_and_ends_a_process, 120)
+{
+    run(supervises, NULL);
+}
+
 /* ---- splits ---- */
 
 enum { HELLO = 40, RELATE_TO, RELATED, CHECK_ALL, CHECKED, FINISH_IT, LEAVE_IT };

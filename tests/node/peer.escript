@@ -1,8 +1,9 @@
 #!/usr/bin/env escript
 %% An Erlang node beside a node of blitz: peer.escript WHAT OURS THEIRS. It ends with 0 if all went as it must.
+-module(blitz_peer).
 -mode(compile).
 -behaviour(gen_server).
--export([main/1, start_job/1, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([main/1, start_job/1, job/1, init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 main([What, Ours, Theirs, Port]) -> %% it listens there
     application:load(kernel),
@@ -191,6 +192,10 @@ run("split", _) ->
     spawn_link(fun() -> stream(Tester, 1) end),
     Tester ! {add, 0, P},
     split(Tester, P, Me);
+run("supervised", B) ->
+    register(keeper, self()),
+    {tester, B} ! {sum, 100},
+    keep(B);
 run("bystander", B) ->
     net_kernel:set_net_ticktime(4, 0),
     {ok, G} = gen_server:start({local, calc}, ?MODULE, [], []),
@@ -223,6 +228,31 @@ split(Tester, P, Me) ->
         {hello, _} -> split(Tester, P, Me);
         Q -> io:format("~p~n", [Q]), halt(98)
     after 120000 -> halt(99)
+    end.
+
+%% A child of their supervisor. The keeper tells them of its birth, and of the reason of its end.
+job(Kind) ->
+    process_flag(trap_exit, Kind =:= stubborn),
+    keeper ! {born, self()},
+    job().
+job() ->
+    receive
+        {sum, 9} -> exit({bad, 1});
+        {sum, 8} -> ok;
+        _ -> job()
+    end.
+
+keep(B) ->
+    receive
+        {born, P} -> monitor(process, P), {tester, B} ! {sum, 0}, keep(B);
+        {'DOWN', _, process, _, shutdown} -> {tester, B} ! {sum, 1}, keep(B);
+        {'DOWN', _, process, _, killed} -> {tester, B} ! {sum, 2}, keep(B);
+        {'DOWN', _, process, _, noconnection} -> {tester, B} ! {sum, 3}, keep(B);
+        {'DOWN', _, process, _, {bad, 1}} -> {tester, B} ! {sum, 4}, keep(B);
+        {'DOWN', _, process, _, normal} -> {tester, B} ! {sum, 5}, keep(B);
+        {sum, -1} -> ok;
+        X -> io:format("~p~n", [X]), halt(101)
+    after 60000 -> halt(102)
     end.
 
 %% Numbers, for ever. They do not connect by themselves: who has gone is sent nothing.
