@@ -472,6 +472,8 @@ static void deliver(struct inbox *in, struct bz_letter *l)
 {
     count_out(in);
     end_relation(in, l);
+    if (l->what == BZ_MSG_LINK_EXIT)
+        ((blitz_down *)(void *)l->data)->ref = 0; /* the number of the link is ours */
     in->current = l;
     message_of(in, l, &in->msg);
     if (l->cargo != BZ_CARGO_NONE)

@@ -43,6 +43,8 @@
  *     it hears that the entry is gone, and otherwise sends it back. An actor that is linked again forgets the pointer, because
  *     the second request frees the first. Entries of tasks have none: their ids may end meanwhile. If the other is refused because
  *     the actor has ended, it frees the request, and has acquired the actor's last look (mailbox.h [H]).
+ * I7  A link with an actor of another node has a number, and so has the node's half. An exit or an unlink of the node has the number of its
+ *     link. A lost connection ends links whose actors live. So an exit may come when the actor has linked again, and must not end that link.
  */
 #include <errno.h>
 #include <string.h>
@@ -155,12 +157,19 @@ static struct bz_signal **find(struct bz_actor *a, uint32_t kind, uint32_t index
     return at;
 }
 
-/* The place of a link with an actor of another node; at the end of the list if there is none. */
-static struct bz_signal **find_far_link(struct bz_actor *a, blitz_actor_id far)
+/* True if s is a link with that actor of another node; ref 0: any such link. I7 */
+static bool is_far_link(const struct bz_signal *s, blitz_actor_id far, uint64_t ref)
+{
+    return s->kind == BZ_SIGNAL_FAR_LINK && (ref == 0 || s->ref == ref) &&
+           s->peer_index == far.index && s->peer_generation == far.generation &&
+           s->far_node == far.node && s->far_creation == far.creation;
+}
+
+/* The place of such a link; at the end of the list if there is none. */
+static struct bz_signal **find_far_link(struct bz_actor *a, blitz_actor_id far, uint64_t ref)
 {
     struct bz_signal **at = &a->relations;
-    while (*at != NULL && !(is_match(*at, BZ_SIGNAL_FAR_LINK, far.index, far.generation, 0) &&
-                            (*at)->far_node == far.node && (*at)->far_creation == far.creation))
+    while (*at != NULL && !is_far_link(*at, far, ref))
         at = &(*at)->next;
     return at;
 }
@@ -200,10 +209,10 @@ static blitz_actor_id far_of(const struct bz_signal *s)
 }
 
 /* True if there was such a link. It is removed. */
-static bool remove_far_link(struct bz_actor *a, blitz_actor_id far)
+static bool remove_far_link(struct bz_actor *a, blitz_actor_id far, uint64_t ref)
 {
     bool is_locked = lock_list(a);
-    struct bz_signal **at = find_far_link(a, far), *s = *at;
+    struct bz_signal **at = find_far_link(a, far, ref), *s = *at;
     if (s != NULL)
         *at = s->next;
     unlock_list(a, is_locked);
@@ -212,10 +221,10 @@ static bool remove_far_link(struct bz_actor *a, blitz_actor_id far)
     return s != NULL;
 }
 
-static bool has_far_link(struct bz_actor *a, blitz_actor_id far)
+static bool has_far_link(struct bz_actor *a, blitz_actor_id far, uint64_t ref)
 {
     bool is_locked = lock_list(a);
-    bool is_there = *find_far_link(a, far) != NULL;
+    bool is_there = *find_far_link(a, far, ref) != NULL;
     unlock_list(a, is_locked);
     return is_there;
 }
@@ -247,7 +256,7 @@ void bz_relations_take_reason(struct bz_actor *a, blitz_exit_reason *why)
 /* A message about an actor that has ended. Returns what the handler returned. */
 static int tell(struct bz_actor *a, uint32_t what, const struct bz_signal *s)
 {
-    blitz_down down = {.ref = s->ref,
+    blitz_down down = {.ref = what != BLITZ_MSG_EXIT ? s->ref : 0,
                        .who = is_far(s)
                                   ? far_of(s)
                                   : bz_actor_id_make(a->task.rt, s->peer_index, s->peer_generation),
@@ -307,9 +316,9 @@ static bool hear_down(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason
 static bool hear_far_exit(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
 {
     if (bz_actor_is_porter(a) && bz_mailbox_is_trapping(&a->box))
-        return !has_far_link(a, far_of(s)) ||
+        return !has_far_link(a, far_of(s), s->ref) ||
                goes_on(a, tell(a, BZ_MSG_LINK_EXIT, s), why); /* I4 */
-    return !remove_far_link(a, far_of(s)) || hear_exit(a, s, why);
+    return !remove_far_link(a, far_of(s), s->ref) || hear_exit(a, s, why);
 }
 
 static bool hear_far_down(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why)
@@ -342,7 +351,7 @@ static void keep(struct bz_actor *a, struct bz_signal *s)
     if (s->kind == BZ_SIGNAL_LINK)
         remove_and_free(a, BZ_SIGNAL_LINK, s->peer_index, s->peer_generation, 0);
     else if (s->kind == BZ_SIGNAL_FAR_LINK)
-        (void)remove_far_link(a, far_of(s));
+        (void)remove_far_link(a, far_of(s), 0);
     add(a, s);
 }
 
@@ -388,7 +397,7 @@ static bool hear(struct bz_actor *a, struct bz_signal *s, blitz_exit_reason *why
         lives = false;
         break;
     case BZ_SIGNAL_FAR_UNLINK:
-        (void)remove_far_link(a, far_of(s));
+        (void)remove_far_link(a, far_of(s), s->ref);
         break;
     case BZ_SIGNAL_FAR_EXIT:
         lives = hear_far_exit(a, s, why);
@@ -664,7 +673,7 @@ bool bz_relating_owe(const struct bz_relating *r, struct bz_signal *s)
 static struct bz_signal **find_of(struct bz_actor *a, uint32_t kind, blitz_actor_id peer,
                                   uint64_t ref)
 {
-    return kind == BZ_SIGNAL_FAR_LINK ? find_far_link(a, peer)
+    return kind == BZ_SIGNAL_FAR_LINK ? find_far_link(a, peer, ref)
                                       : find(a, kind, peer.index, peer.generation, ref);
 }
 

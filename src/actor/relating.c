@@ -117,11 +117,25 @@ static int relate_far(const struct bz_relating *me, blitz_actor_id other, enum b
     return rc;
 }
 
+/* A number for a relation. */
+static uint64_t number(const struct bz_relating *me)
+{
+    /* relaxed: uniqueness is enough */
+    return bz_fetch_add_relaxed(&bz_actors_of(me->a->task.rt)->refs, 1) + 1;
+}
+
+/* Once for each peer: a link that is there gets the number of the new one. The node may know that it is lost. relate.c I7 */
 static int link_far(const struct bz_relating *me, blitz_actor_id other)
 {
-    if (bz_relating_has(me, BZ_SIGNAL_FAR_LINK, other, 0))
-        return 0; /* once for each peer */
-    return relate_far(me, other, BZ_SIGNAL_FAR_LINK, BZ_FAR_LINK, 0);
+    static const blitz_exit_reason noproc = {.kind = BLITZ_EXIT_NOPROC};
+    struct bz_signal *old = bz_relating_take(me, BZ_SIGNAL_FAR_LINK, other, 0);
+    int rc = relate_far(me, other, BZ_SIGNAL_FAR_LINK, BZ_FAR_LINK, number(me));
+    if (old == NULL || (rc != 0 && bz_relating_add(me, old)))
+        return rc;
+    if (rc != 0)
+        bz_far_ended(bz_relating_id(me), other, &noproc); /* the end of the id has not told it */
+    bz_letter_free(me->a->task.rt, old);
+    return rc;
 }
 
 static void unlink_far(const struct bz_relating *me, blitz_actor_id other)
@@ -200,8 +214,7 @@ bool blitz_actor_trap_exit(bool traps)
 
 static int monitor_far(const struct bz_relating *me, blitz_actor_id other, uint64_t *ref)
 {
-    /* relaxed: uniqueness is enough */
-    uint64_t mine = bz_fetch_add_relaxed(&bz_actors_of(me->a->task.rt)->refs, 1) + 1;
+    uint64_t mine = number(me);
     int rc = relate_far(me, other, BZ_SIGNAL_FAR_WATCHES, BZ_FAR_MONITOR, mine);
     if (rc == 0)
         *ref = mine;
@@ -222,14 +235,12 @@ static bool demonitor_far(const struct bz_relating *me, uint64_t ref)
 
 static int monitor(const struct bz_relating *me, blitz_actor_id other, uint64_t *ref)
 {
-    struct bz_runtime *rt = me->a->task.rt;
     struct sides s;
     if (other.node != 0)
         return monitor_far(me, other, ref);
     if (!make_sides(me, other, BZ_SIGNAL_WATCHES, BZ_SIGNAL_MONITOR, BZ_SIGNAL_DEMONITOR, &s))
         return -ENOMEM;
-    /* relaxed: uniqueness is enough */
-    uint64_t mine = bz_fetch_add_relaxed(&bz_actors_of(rt)->refs, 1) + 1;
+    uint64_t mine = number(me);
     s.mine->ref = s.its->ref = mine;
     if (s.late != NULL)
         s.late->ref = mine;

@@ -29,6 +29,11 @@
  * the frame if the serial is still that. If it is not, the connection has gone in between, and the relay sees that by the serial as well.
  * The loss of a connection is a signal, which was allocated with the session. It may overtake events, which then find their serial old.
  *
+ * A link has a number, which our actor's half has as well. Our actor may link again while an exit of the earlier link is on its way to it, after
+ * a lost connection. That exit has the earlier number, and is dropped. Else it would end the new link on one side, and the other would never
+ * hear of our actor's end. The protocol has no such number. It needs none: an EXIT of a peer is the end of a process, which comes once, and its
+ * connections come one after the other.
+ *
  * UNLINK_ID: after our unlink the entry stays until the peer has acknowledged it, and a LINK of the peer that crosses it is ignored.
  * Otherwise we would have a link that the peer has not.
  *
@@ -234,7 +239,7 @@ static void tell_ours(blitz_node *n, struct event *e, enum bz_signal_kind kind,
     s->peer_generation = e->far.generation;
     s->far_node = e->far.node;
     s->far_creation = e->far.creation;
-    s->ref = kind == BZ_SIGNAL_FAR_DOWN ? e->ref : 0;
+    s->ref = e->ref;
     s->reason = *why;
     if (!bz_signal_send(n->rt, e->ours.index, e->ours.generation, s))
         bz_letter_free(n->rt, s);
@@ -346,17 +351,32 @@ static bool begin_ours(struct relay *r, struct event *e)
         end_ours(r->node, e, &no_connection);
         return false;
     }
-    if (kind == LINK && find(r, e, LINK) != NULL)
+    old = kind == LINK ? find(r, e, LINK) : NULL;
+    if (old != NULL && old->serial == e->serial) {
+        old->ref = e->ref;
         return false;
+    }
+    if (old != NULL)
+        free_entry(r, old); /* its connection has gone, and our actor has linked again */
     keep(r, e, kind);
     return true;
+}
+
+/* The number of a link that a peer has begun. Those of our actors are small. */
+static uint64_t number_of_link(blitz_node *n)
+{
+    /* relaxed: uniqueness is enough */
+    return UINT64_C(1) << 63 | bz_fetch_add_relaxed(&n->unlinks, 1);
 }
 
 static bool begin_their_link(struct relay *r, struct event *e)
 {
     if (find(r, e, UNLINKING) != NULL || find(r, e, LINK) != NULL)
         return false;
+    e->ref = number_of_link(r->node);
     struct bz_signal *s = bz_signal_new_far(r->node->rt, BZ_SIGNAL_FAR_LINK, e->far);
+    if (s != NULL)
+        s->ref = e->ref;
     if (s == NULL) {
         struct bz_peer *p = bz_peer_find(e->peer);
         if (p != NULL)
@@ -448,6 +468,9 @@ static bool link_child(struct relay *r, struct event *e)
 {
     struct bz_runtime *rt = r->node->rt;
     struct bz_signal *s = bz_signal_new_far(rt, BZ_SIGNAL_FAR_LINK, e->far);
+    e->ref = number_of_link(r->node);
+    if (s != NULL)
+        s->ref = e->ref;
     e->signal = bz_signal_new(rt, BZ_SIGNAL_FAR_EXIT);
     if (s == NULL || e->signal == NULL) {
         if (s != NULL)

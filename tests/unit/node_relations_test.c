@@ -442,3 +442,121 @@ TEST(node_relations, a_process_of_a_node_that_was_restarted_is_none)
 {
     t_on_each(is_stale, NULL, 0);
 }
+
+/* ---- links that are made again ---- */
+
+static bool is_of_witness(const blitz_msg *m, void *ctx)
+{
+    (void)ctx;
+    return m->what == QUIT;
+}
+
+/* The exit of a link that the connection took is in the inbox when the task links again. It is not of the new link. */
+static int task_links_again(void *arg)
+{
+    struct scene s;
+    const blitz_msg *m;
+    (void)arg;
+    scene_init(&s);
+    spawn_both(&s, true);
+    CHECK(!blitz_actor_trap_exit(true));
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(blitz_actor_link(s.far), 0);
+        CHECK_EQ(blitz_node_connect(s.w.node[0], t_node_name[1], t_soon()), 0);
+        hears_nothing_more(&s);
+        CHECK_EQ(blitz_node_disconnect(s.w.node[i % 2], t_node_name[!(i % 2)]), 0);
+        CHECK_EQ(blitz_receive(is_of_witness, NULL, &m, t_soon()), 0); /* the other side was told */
+        CHECK_EQ(((const struct told *)m->data)->kind, BLITZ_EXIT_NOCONNECTION);
+        while (t_info(s.w.node[0]).up != 0)
+            blitz_yield();
+        CHECK_EQ(blitz_actors_wait_quiet(NULL, t_soon()), 0);
+        if (i % 3 != 0)
+            CHECK_EQ(blitz_actor_unlink(s.far), 0);
+        CHECK_EQ(blitz_actor_link(s.far), 0);
+        hears_nothing_more(&s);
+        CHECK_EQ(blitz_actor_unlink(s.far), 0);
+        hears_nothing_more(&s);
+    }
+    CHECK_EQ(blitz_actor_link(s.far), 0);
+    hears_nothing_more(&s);
+    CHECK_EQ(blitz_actor_send(s.theirs, END, &(int){7}, sizeof(int)), 0);
+    CHECK_EQ(blitz_receive(NULL, NULL, &m, t_soon()), 0);
+    CHECK_EQ(m->what, BLITZ_MSG_EXIT);
+    CHECK_EQ(((const blitz_down *)m->data)->reason.code, 7);
+    CHECK_EQ(((const blitz_down *)m->data)->ref, 0u);
+    hears_nothing_more(&s);
+    end(s.ours);
+    t_nodes_stop(&s.w);
+    return 0;
+}
+
+TEST(node_relations, an_exit_of_an_earlier_link_does_not_end_the_next_one)
+{
+    t_on_each(task_links_again, NULL, 0);
+}
+
+/* The same for an actor: the exit waits until its handler returns, which has linked again. */
+enum { LINK_AGAIN = 20 };
+
+static struct {
+    blitz_event is_waiting, may_go;
+} again;
+
+BLITZ_HANDLER(on_link_again, struct witness, blitz_actor_id)
+{
+    (void)state, (void)m;
+    CHECK_EQ(blitz_actor_link(*data), 0);
+    blitz_event_set(&again.is_waiting);
+    CHECK_EQ(blitz_event_wait(&again.may_go, t_soon()), 0);
+    CHECK_EQ(blitz_actor_unlink(*data), 0);
+    CHECK_EQ(blitz_actor_link(*data), 0);
+    return 0;
+}
+
+static int actor_links_again(void *arg)
+{
+    static const blitz_handler both[] = {BLITZ_ON(LINK_AGAIN, blitz_actor_id, on_link_again),
+                                         BLITZ_ON(END, int, on_end),
+                                         BLITZ_ON(BLITZ_MSG_EXIT, blitz_down, on_told)};
+    static const blitz_behaviour linker = {
+        .state_bytes = sizeof(struct witness), .handlers = both, .handler_count = 3};
+    struct scene s;
+    blitz_actor_id a;
+    (void)arg;
+    scene_init(&s);
+    for (int i = 0; i < 5; i++) {
+        struct witness state = {s.me, 0};
+        blitz_event_init(&again.is_waiting);
+        blitz_event_init(&again.may_go);
+        spawn_both(&s, true);
+        relate(s.ours, (struct relate){s.far, true, false, false});
+        CHECK_EQ(blitz_actor_spawn(&linker, &state, &(blitz_actor_opts){.trap_exit = true}, &a), 0);
+        CHECK_EQ(blitz_actor_send(a, LINK_AGAIN, &s.far, sizeof s.far), 0);
+        CHECK_EQ(blitz_event_wait(&again.is_waiting, t_soon()), 0);
+        CHECK_EQ(blitz_node_connect(s.w.node[0], t_node_name[1], t_soon()), 0);
+        CHECK_EQ(
+            blitz_actor_send(as_seen(&s, 1, s.me), T_SUM, &(struct t_sum){0}, sizeof(struct t_sum)),
+            0); /* behind the links */
+        const blitz_msg *m;
+        CHECK_EQ(blitz_receive(NULL, NULL, &m, t_soon()), 0);
+        CHECK_EQ(blitz_node_disconnect(s.w.node[0], t_node_name[1]), 0);
+        for (int k = 0; k < 3; k++) /* ours, and theirs of both links */
+            CHECK_EQ(hear().kind, BLITZ_EXIT_NOCONNECTION);
+        blitz_event_set(&again.may_go);
+        hears_nothing_more(&s);
+        CHECK_EQ(blitz_actor_send(a, END, &(int){9}, sizeof(int)), 0);
+        struct told t = hear(); /* the new link is whole: the other side hears of its end */
+        CHECK_EQ(t.code, 9);
+        CHECK(blitz_actor_id_equal(t.who, as_seen(&s, 0, a)));
+        hears_nothing_more(&s);
+        end(s.ours);
+        end(s.theirs);
+    }
+    t_nodes_stop(&s.w);
+    return 0;
+}
+
+TEST(node_relations, both_sides_keep_a_link_that_was_made_again_in_a_handler)
+{
+    t_on_each(actor_links_again, NULL, 0);
+}
