@@ -8,12 +8,14 @@
 #include "budget/fs.h"
 #include "budget/heap.h"
 #include "budget/net.h"
+#include "budget/nodes.h"
 #include "budget/sync.h"
 #include "budget/tasks.h"
 #include "budget/workers.h"
 
-static const struct budget_op ops[] = {BUDGET_TASKS,   BUDGET_CHAN, BUDGET_SYNC,   BUDGET_NET,
-                                       BUDGET_WORKERS, BUDGET_FS,   BUDGET_ACTORS, BUDGET_HEAP};
+static const struct budget_op ops[] = {BUDGET_TASKS,  BUDGET_CHAN,    BUDGET_SYNC,
+                                       BUDGET_NET,    BUDGET_WORKERS, BUDGET_FS,
+                                       BUDGET_ACTORS, BUDGET_HEAP,    BUDGET_NODES};
 
 struct order {
     const struct budget_op *op;

@@ -28,7 +28,8 @@
  *
  * Every TIMERS_EVERY runs the machine looks at its timers and its inbox, whatever the ring holds. It
  * also looks at its poll, if the poll has files and the last look was at least HEAR_NS ago: that look
- * is a system call.
+ * is a system call. Each look reads the clock once, and runs of a few nanoseconds would pay for that. So the
+ * looks are TIMERS_SHORT runs apart while those take less than SHORT_NS.
  *
  * A proc may be retired (retire.c). Its machine notices that at these looks, and when its own queues are empty.
  *
@@ -53,6 +54,12 @@
 #include "sched/reap.h"
 
 enum { TIMERS_EVERY = 32, HEAR_NS = 50000, HEAR_MAX_NS = 1000000 };
+/* While so many runs take so little, by the pace, the looks are that far apart: each one reads the clock. */
+enum {
+    TIMERS_SHORT = 128,
+    SHORT_NS = 8000,
+    SHORT_AVERAGE = SHORT_NS * BZ_PACE_FINE / TIMERS_SHORT
+};
 
 /* Return the system's time, and note the time of the runtime. */
 static uint64_t now(struct bz_machine *m)
@@ -182,27 +189,31 @@ static bz_entry take_inbox(struct bz_machine *m)
 
 /* Fire due timers. Without a timer, do not read the clock. Return true if any fired and we still have the proc: a
  * waker may have run for so long that the monitor took it. */
-static bool fire_timers(struct bz_machine *m)
+/* has_read: the clock was read just now. */
+static bool fire_timers(struct bz_machine *m, bool has_read)
 {
     if (bz_timers_first(m->proc) == BZ_OS_FOREVER)
         return false;
-    (void)now(m);
+    if (!has_read)
+        (void)now(m);
     return bz_timers_fire(m->proc, m->now_ns) && m->proc != NULL;
 }
 
 /* Poll for I/O now and then: a busy machine does not sleep in its poll. Poll less often while the ring is half
- * full: new entries would push the oldest out into the injector, and would be served before them. */
-static void hear(struct bz_machine *m)
+ * full: new entries would push the oldest out into the injector, and would be served before them. Return true if the clock was read,
+ * and nothing was done since. */
+static bool hear(struct bz_machine *m)
 {
     struct bz_proc *p = m->proc;
     if (!bz_poll_is_used(&p->poll))
-        return;
+        return false;
     bool is_full = bz_runq_count(&p->ring) > BZ_RUNQ_CAP / 2 - BZ_HARVEST_MAX;
     uint64_t ns = now(m);
     if (ns - m->heard_ns < (is_full ? HEAR_MAX_NS : HEAR_NS))
-        return;
+        return true;
     m->heard_ns = ns;
     bz_io_reap(p, &m->heard);
+    return false;
 }
 
 /* The proc is gone: queue the entry for other workers. */
@@ -217,6 +228,12 @@ static BZ_NOINLINE bz_entry give_up(struct bz_machine *m, bz_entry e)
 static bool are_runs_long(const struct bz_proc *p)
 {
     return p->pace.every == BZ_PACE_MIN;
+}
+
+/* Runs until the next look at the timers. */
+static uint32_t timers_every(const struct bz_proc *p)
+{
+    return p->pace.average < SHORT_AVERAGE ? TIMERS_SHORT : TIMERS_EVERY;
 }
 
 /* Set the next tick at which a duty is due. The fresh list is empty: fresh.c I3. */
@@ -248,14 +265,14 @@ static BZ_NOINLINE bz_entry do_duties(struct bz_machine *m, uint32_t tick)
     bz_entry e = 0;
     bool are_timers_due = (int32_t)(tick - p->timers_at) >= 0 || bz_monitor_sees_hogs(m->rt);
     if (are_timers_due) {
-        p->timers_at = tick + TIMERS_EVERY;
+        p->timers_at = tick + timers_every(p);
         if (bz_proc_is_retired(p)) {
             bz_retire_shed(m);
             bz_tick_set_duty(&p->tick, tick + 1);
             return 0;
         }
-        hear(m);
-        if (!fire_timers(m) && m->proc == NULL)
+        bool has_read = hear(m);
+        if (!fire_timers(m, has_read) && m->proc == NULL)
             return 0;
     }
     if (bz_pace_is_due(&p->pace, tick)) {
@@ -279,7 +296,7 @@ static BZ_NOINLINE bz_entry find_further(struct bz_machine *m)
 {
     if (bz_proc_is_retired(m->proc))
         return 0; /* the loop serves: retire.c */
-    bz_entry e = fire_timers(m) ? bz_take_own(m) : 0;
+    bz_entry e = fire_timers(m, false) ? bz_take_own(m) : 0;
     if (BZ_UNLIKELY(m->proc == NULL))
         return give_up(m, e);
     if (e == 0)
