@@ -1,7 +1,7 @@
 /*
- * cluster.c - a worker that other nodes use: of Erlang, or of blitz.
+ * cluster.c - a pool of workers that other nodes use: of Erlang, or of blitz.
  *
- * Without arguments two nodes of this program speak to each other over the loopback, without EPMD. With a name and a cookie the worker
+ * Without arguments two nodes of this program speak to each other over the loopback, without EPMD. With a name and a cookie the pool
  * joins a cluster of Erlang and waits for work:
  *
  *     epmd -daemon
@@ -23,7 +23,8 @@
 
 #include <blitz.h>
 
-enum { COUNT = 1, PRIMES };
+enum { COUNT = 1, PRIMES, WORK };
+enum { WORKERS = 4 };
 
 struct count {
     int64_t below;
@@ -42,7 +43,13 @@ static const blitz_term_message messages[] = {{COUNT, &count_term, &primes_term}
                                               {PRIMES, &primes_term, NULL}};
 enum { MESSAGES = sizeof messages / sizeof *messages };
 
-/* ---- the worker: it does not know where a request comes from ---- */
+/* ---- the pool: it does not know where a request comes from ---- */
+
+/* A request, as a worker gets it. The answer goes to a caller by its token, or to the id in the request. */
+struct work {
+    struct count request;
+    blitz_reply_to to;
+};
 
 static bool is_prime(int64_t n)
 {
@@ -52,28 +59,56 @@ static bool is_prime(int64_t n)
     return n > 1;
 }
 
-BLITZ_HANDLER(on_count, void, struct count)
+BLITZ_HANDLER(on_work, void, struct work)
 {
-    struct primes answer = {.below = data->below};
-    (void)state;
-    for (int64_t n = 0; n < data->below; n++)
+    struct primes answer = {.below = data->request.below};
+    (void)state, (void)m;
+    for (int64_t n = 0; n < answer.below; n++)
         answer.found += is_prime(n);
-    if (m->reply.generation != 0) /* a call */
-        return blitz_actor_reply(m->reply, &answer, sizeof answer);
-    (void)blitz_actor_send(data->from, PRIMES, &answer, sizeof answer);
+    if (data->to.generation != 0) /* a call */
+        return blitz_actor_reply(data->to, &answer, sizeof answer);
+    (void)blitz_actor_send(data->request.from, PRIMES, &answer, sizeof answer);
     return 0;
 }
 
-static const blitz_handler handlers[] = {BLITZ_ON(COUNT, struct count, on_count)};
-static const blitz_behaviour worker = {.name = "primes",
-                                       .handlers = handlers,
-                                       .handler_count = 1,
-                                       .messages = messages,
-                                       .message_count = MESSAGES};
+static const blitz_handler work_handlers[] = {BLITZ_ON(WORK, struct work, on_work)};
+static const blitz_behaviour worker = {
+    .name = "worker", .handlers = work_handlers, .handler_count = 1};
 
-static int start_worker(blitz_actor_id *id)
+/* The actor "primes" passes each request on to the next worker. */
+struct pool {
+    blitz_actor_id worker[WORKERS];
+    unsigned next;
+};
+
+/* Its workers end when it does. */
+static int pool_init(void *state)
 {
-    return blitz_actor_spawn(&worker, NULL, &(blitz_actor_opts){.name = "primes"}, id);
+    struct pool *p = state;
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < WORKERS; i++)
+        rc = blitz_actor_spawn(&worker, NULL, &(blitz_actor_opts){.link = true}, &p->worker[i]);
+    return rc;
+}
+
+BLITZ_HANDLER(on_count, struct pool, struct count)
+{
+    struct work work = {*data, m->reply};
+    return blitz_actor_send(state->worker[state->next++ % WORKERS], WORK, &work, sizeof work);
+}
+
+static const blitz_handler handlers[] = {BLITZ_ON(COUNT, struct count, on_count)};
+static const blitz_behaviour pool = {.name = "primes",
+                                     .state_bytes = sizeof(struct pool),
+                                     .init = pool_init,
+                                     .handlers = handlers,
+                                     .handler_count = 1,
+                                     .messages = messages,
+                                     .message_count = MESSAGES};
+
+static int start_pool(blitz_actor_id *id)
+{
+    return blitz_actor_spawn(&pool, NULL, &(blitz_actor_opts){.name = "primes"}, id);
 }
 
 /* ---- a client, on the other node ---- */
@@ -92,7 +127,7 @@ static void print_answer(blitz_node *node, const blitz_msg *m)
         printf("  %lld primes below %lld\n", (long long)answer.found, (long long)answer.below);
 }
 
-/* Ask the worker of another node, by its name. The first message connects. */
+/* Ask the pool of another node, by its name. The first message connects. */
 static int ask(blitz_node *node, const char *on_node)
 {
     struct count request = {0, {0, 0, 0, 0}};
@@ -127,7 +162,7 @@ static int two_nodes(void *arg)
     blitz_actor_id id;
     blitz_node_opts opts = {.no_epmd = true, .messages = messages, .message_count = MESSAGES};
     (void)arg;
-    int rc = start_worker(&id);
+    int rc = start_pool(&id);
     if (rc == 0)
         rc = blitz_node_start("server@localhost", "monster", &opts, &server);
     if (rc != 0)
@@ -158,7 +193,7 @@ static int serve(void *arg)
     blitz_node *node;
     blitz_actor_id id;
     blitz_node_opts opts = {.messages = messages, .message_count = MESSAGES};
-    int rc = start_worker(&id);
+    int rc = start_pool(&id);
     if (rc == 0)
         rc = blitz_node_start(argv[2], argv[3], &opts, &node);
     if (rc != 0)

@@ -207,7 +207,7 @@ static int echoes(void *arg)
     struct t_add add;
     int64_t sum = 0;
     (void)arg;
-    world_start(&w, (blitz_node_opts){0});
+    world_start(&w, (blitz_node_opts){.queue_max = 160 << 20});
     CHECK_EQ(blitz_receiver_begin(&(blitz_actor_opts){.name = "tester"}, &me), 0);
     p = start_erlang(&w, "echo");
     const blitz_term_message *row = t_receive(w.node, payload, &m);
@@ -233,8 +233,20 @@ static int echoes(void *arg)
             0);
     add.n = 0;
     CHECK_EQ(blitz_actor_send(there, T_ADD, &add, sizeof add), 0);
-    CHECK_EQ(t_receive_sum(w.node), sum + 10 * (3 << 20));
+    sum += 10 * (3 << 20);
+    CHECK_EQ(t_receive_sum(w.node), sum);
     blitz_binary_unref(cargo.binary);
+    for (size_t size = 1 << 20; size <= 64 << 20; size *= 64) { /* 1 MB and 64 MB */
+        CHECK_EQ(blitz_binary_new(size, &cargo.binary), 0);
+        memset(blitz_binary_bytes(cargo.binary), 1, size);
+        CHECK_EQ(
+            blitz_actor_send_with(there, T_BLOB, &(struct t_sum){0}, sizeof(struct t_sum), &cargo),
+            0);
+        CHECK_EQ(blitz_actor_send(there, T_ADD, &add, sizeof add), 0);
+        sum += (int64_t)size;
+        CHECK_EQ(t_receive_sum(w.node), sum);
+        blitz_binary_unref(cargo.binary);
+    }
     CHECK_EQ(blitz_actor_send(there, T_SUM, &(struct t_sum){-1}, sizeof(struct t_sum)), 0);
     end_erlang(p);
     world_stop(&w);
