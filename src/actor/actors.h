@@ -24,6 +24,12 @@ enum {
  * A ticket: a place to which one answer comes, of a call or a join; or a message that is sent later. Its memory stays, so a
  * late answer finds a ticket, and its generation tells that it is not for the present user. ticket.c has the rules.
  */
+enum bz_ticket_far {
+    BZ_TICKET_NEAR,    /* answered within the process */
+    BZ_TICKET_FAR,     /* its answer comes from another node */
+    BZ_TICKET_PROMISED /* ... and is being made */
+};
+
 struct bz_ticket {
     struct bz_lock lock;
     uint32_t generation;      /* changed by close; guarded by lock, as are the next ones */
@@ -40,8 +46,8 @@ struct bz_ticket {
     struct bz_ticket *next; /* of the free ones: a proc's, or guarded by bz_actors.lock */
     bool is_spent;          /* its timer has fired: open changes the generation. Its owner's */
     bool is_never;          /* it has no timer: its message waits for a cancel. Its owner's */
-    bool is_outside;  /* its owner keeps the memory of the runtime: life/tasks.h. Its owner's */
-    bool is_promised; /* its answer is being made; guarded by lock */
+    bool is_outside; /* its owner keeps the memory of the runtime: life/tasks.h. Its owner's */
+    uint8_t far;     /* enum bz_ticket_far; guarded by lock once its token is known */
     struct bz_runtime *rt;    /* constant */
     struct bz_timer timer;    /* of a message that is sent later */
     struct bz_letter *letter; /* ... which the timer owns; NULL: none */
@@ -78,6 +84,8 @@ struct bz_actors {
 struct bz_ticket *bz_ticket_open(struct bz_runtime *rt);
 /* The same for an owner that waits for the answer, perhaps longer than the runtime exists. */
 struct bz_ticket *bz_ticket_open_to_wait(struct bz_runtime *rt);
+/* The same, for an answer of another node. */
+struct bz_ticket *bz_ticket_open_far(struct bz_runtime *rt);
 /* Its owner gives it up; a later answer is dropped. */
 void bz_ticket_close(struct bz_ticket *t);
 /* Answer. An answer to a ticket that is over is dropped. Any thread. */
@@ -89,7 +97,9 @@ BZ_MUST_USE bool bz_ticket_answer_with(struct bz_runtime *rt, blitz_reply_to to,
                                        void *piece);
 /* True if the token is not answered yet, and its caller has not left. */
 bool bz_ticket_is_open(struct bz_runtime *rt, blitz_reply_to to);
-/* An answer follows, and its making has effects. True: the owner takes it, even if its time is over. False: it has left. */
+/* True if it is open, and its answer comes from another node. */
+bool bz_ticket_is_far(struct bz_runtime *rt, blitz_reply_to to);
+/* Such an answer follows, and its making has effects. True: the owner takes it, even if its time is over. False: it has left. */
 BZ_MUST_USE bool bz_ticket_promise(struct bz_runtime *rt, blitz_reply_to to);
 /* Take no answer from here on. False: there is one, or it is promised. */
 BZ_MUST_USE bool bz_ticket_give_up(struct bz_ticket *t);

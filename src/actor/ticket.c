@@ -154,7 +154,7 @@ struct bz_ticket *bz_ticket_open(struct bz_runtime *rt)
     t->letter = NULL;
     t->cargo = BZ_CARGO_NONE;
     t->is_outside = false;
-    t->is_promised = false;
+    t->far = BZ_TICKET_NEAR;
     return t;
 }
 
@@ -165,6 +165,14 @@ struct bz_ticket *bz_ticket_open_to_wait(struct bz_runtime *rt)
         t->is_outside = true; /* I4 */
         bz_task_stay(rt);
     }
+    return t;
+}
+
+struct bz_ticket *bz_ticket_open_far(struct bz_runtime *rt)
+{
+    struct bz_ticket *t = bz_ticket_open_to_wait(rt);
+    if (t != NULL)
+        t->far = BZ_TICKET_FAR; /* no token of it is known yet */
     return t;
 }
 
@@ -240,23 +248,34 @@ bool bz_ticket_is_open(struct bz_runtime *rt, blitz_reply_to to)
     return is_open;
 }
 
-bool bz_ticket_promise(struct bz_runtime *rt, blitz_reply_to to)
+/* If the ticket is open and far, let it be `next`. Returns whether it was. */
+static bool pass_far(struct bz_runtime *rt, blitz_reply_to to, enum bz_ticket_far next)
 {
     struct bz_ticket *t = bz_ticket_at(rt, to.index);
     if (t == NULL)
         return false;
     bz_lock_take(&t->lock, rt->os);
-    bool is_open = t->generation == to.generation && !t->is_over && !t->is_promised;
-    if (is_open)
-        t->is_promised = true;
+    bool is_far = t->generation == to.generation && !t->is_over && t->far == BZ_TICKET_FAR;
+    if (is_far)
+        t->far = (uint8_t)next;
     bz_lock_drop(&t->lock, rt->os);
-    return is_open;
+    return is_far;
+}
+
+bool bz_ticket_is_far(struct bz_runtime *rt, blitz_reply_to to)
+{
+    return pass_far(rt, to, BZ_TICKET_FAR);
+}
+
+bool bz_ticket_promise(struct bz_runtime *rt, blitz_reply_to to)
+{
+    return pass_far(rt, to, BZ_TICKET_PROMISED);
 }
 
 bool bz_ticket_give_up(struct bz_ticket *t)
 {
     bz_lock_take(&t->lock, t->rt->os);
-    bool may = !t->is_over && !t->is_promised;
+    bool may = !t->is_over && t->far != BZ_TICKET_PROMISED;
     t->is_over |= may;
     bz_lock_drop(&t->lock, t->rt->os);
     return may;

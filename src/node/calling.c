@@ -22,6 +22,8 @@
  * Rejected: calls as entries of the relay. It would hear of each call twice, and search its list.
  *
  * I1  A call in p->calls has an open ticket, or one that is answered, and its peer has not been told to stop.
+ * I2  A peer answers only tickets that were opened for another node. Its reference may be a guess, and name a call within the process, or a
+ *     timer. An answer that is promised comes from the reader alone.
  */
 #include <errno.h>
 #include <string.h>
@@ -140,7 +142,7 @@ static int begin(struct bz_far_call *c, struct bz_peer *p, const struct bz_outgo
     bz_list_init(&c->in);
     c->peer = p;
     if (bz_node_enter(n)) { /* so its runtime is there */
-        c->ticket = bz_ticket_open_to_wait(n->rt);
+        c->ticket = bz_ticket_open_far(n->rt);
         bz_node_leave(n);
         rc = c->ticket != NULL ? send_call(c, o, is_join) : -ENOMEM;
         if (rc != 0 && c->ticket != NULL)
@@ -184,7 +186,8 @@ static void end(struct bz_far_call *c, const struct bz_outgoing *o)
 
 void bz_calls_fail(blitz_node *n, blitz_reply_to token, int error)
 {
-    bz_ticket_answer(n->rt, token, error, NULL, 0);
+    if (bz_ticket_is_far(n->rt, token)) /* I2 */
+        bz_ticket_answer(n->rt, token, error, NULL, 0);
 }
 
 void bz_calls_ended(blitz_node *n, blitz_reply_to token, blitz_term reason)
@@ -212,6 +215,10 @@ void bz_calls_answer(blitz_node *n, blitz_reply_to token, blitz_term message)
     blitz_binary *b = NULL;
     if (blitz_term_get_this_tuple(&in, 2) != 0 || blitz_term_skip(&in) != 0 ||
         blitz_term_take(&in, &reply) != 0) {
+        bz_node_count(&n->dropped);
+        return;
+    }
+    if (!bz_ticket_is_far(n->rt, token)) { /* I2, or it comes too late */
         bz_node_count(&n->dropped);
         return;
     }

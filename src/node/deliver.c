@@ -202,7 +202,7 @@ static bool ends_call(struct bz_session *s, const struct bz_control *c)
 {
     blitz_reply_to token;
     if (c->op != BZ_CONTROL_MONITOR_EXIT || !bz_calls_token(s->node, &c->ref, &token) ||
-        !bz_ticket_is_open(s->node->rt, token)) /* it may be the monitor of a spawn */
+        !bz_ticket_is_far(s->node->rt, token)) /* it may be the monitor of a spawn */
         return false;
     bz_calls_ended(s->node, token, c->reason);
     return true;

@@ -298,7 +298,7 @@ static int spawn(struct spawning *y, struct bz_peer *p, const struct bz_relating
     int rc = -ESRCH;
     bz_list_init(&c.in);
     if (bz_node_enter(y->n)) {
-        c.ticket = bz_ticket_open_to_wait(y->n->rt);
+        c.ticket = bz_ticket_open_far(y->n->rt);
         bz_node_leave(y->n);
         rc = c.ticket != NULL ? spawn_as(y, &c, me, opts, out, until) : -ENOMEM;
         bz_peer_lock(p);

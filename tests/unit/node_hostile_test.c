@@ -356,3 +356,97 @@ TEST(node_hostile, a_peer_that_does_not_read_holds_its_senders_back_alone)
 {
     t_on_each(slow, NULL, 0);
 }
+
+/* ---- calls within the process ---- */
+
+BLITZ_HANDLER(on_ask, blitz_reply_to, int64_t)
+{
+    *state = m->reply; /* answered by the test, later */
+    return blitz_actor_reply_keep(m->reply);
+}
+
+BLITZ_HANDLER(on_answer, blitz_reply_to, void)
+{
+    (void)m;
+    return blitz_actor_reply(*state, &(int64_t){42}, sizeof(int64_t));
+}
+
+static int asks_ours(void *arg)
+{
+    int64_t answer = 0;
+    CHECK_EQ(blitz_actor_call(*(const blitz_actor_id *)arg, T_ADD, &(int64_t){1}, sizeof(int64_t),
+                              &answer, sizeof answer, t_soon()),
+             (int)sizeof answer);
+    CHECK_EQ(answer, 42);
+    return 0;
+}
+
+/* An answer to each reference that a call could have: {ALIAS_SEND, Pid, Ref}, {x, y}; and {SPAWN_REPLY, Ref, Pid, 0, Pid}. */
+static void say_guesses(struct liar *l, uint32_t indices, uint32_t generations)
+{
+    unsigned char frames[512];
+    blitz_term_pid me = {blitz_term_atom_of("liar@localhost"), 1, 0, 9};
+    blitz_term_ref ref = {blitz_term_atom_of(t_node_name[0]),
+                          t_info(l->w.node[0]).creation,
+                          3,
+                          {0, 0, BZ_REF_OF_A_CALL, 0, 0}};
+    for (ref.id[0] = 0; ref.id[0] < indices; ref.id[0]++)
+        for (ref.id[1] = 1; ref.id[1] < generations; ref.id[1]++)
+            for (int spawns = 0; spawns < 2; spawns++) {
+                blitz_term_out out;
+                size_t bytes;
+                blitz_term_out_init(&out, frames + 5, sizeof frames - 5);
+                blitz_term_put_version(&out);
+                blitz_term_put_tuple(&out, spawns ? 5 : 3);
+                blitz_term_put_int(&out, spawns ? BZ_CONTROL_SPAWN_REPLY : BZ_CONTROL_ALIAS_SEND);
+                if (spawns)
+                    blitz_term_put_ref(&out, &ref);
+                blitz_term_put_pid(&out, &me);
+                if (spawns) {
+                    blitz_term_put_int(&out, 0);
+                    blitz_term_put_pid(&out, &me);
+                } else {
+                    blitz_term_put_ref(&out, &ref);
+                    blitz_term_put_version(&out);
+                    blitz_term_put_tuple(&out, 2);
+                    blitz_term_put_atom(&out, "x");
+                    blitz_term_put_atom(&out, "y");
+                }
+                CHECK_EQ(blitz_term_out_end(&out, &bytes), 0);
+                bz_wire32_to(frames, (uint32_t)bytes + 1);
+                frames[4] = 'p';
+                liar_say(l, frames, 5 + bytes);
+            }
+}
+
+static int guesses(void *arg)
+{
+    static const blitz_handler handlers[] = {BLITZ_ON(T_ADD, int64_t, on_ask),
+                                             BLITZ_ON_EMPTY(T_SUM, on_answer)};
+    static const blitz_behaviour keeper = {
+        .state_bytes = sizeof(blitz_reply_to), .handlers = handlers, .handler_count = 2};
+    struct liar l;
+    blitz_actor_id id;
+    (void)arg;
+    liar_init(&l, (blitz_node_opts){0});
+    CHECK_EQ(blitz_actor_spawn(&keeper, NULL, NULL, &id), 0);
+    blitz_task *t = t_spawn(asks_ours, &id);
+    CHECK_EQ(blitz_actors_wait_quiet(NULL, t_soon()), 0);
+    liar_join(&l);
+    say_guesses(&l, 40, 12);
+    while (t_info(l.w.node[0]).dropped < 40 * 11) /* the answers by alias reached no call */
+        blitz_yield();
+    CHECK_EQ(blitz_actor_send(id, T_SUM, NULL, 0), 0);
+    t_join(t);
+    CHECK_EQ(blitz_actor_stop(id), 0);
+    liar_hang_up(&l);
+    while (t_info(l.w.node[0]).up != 1)
+        blitz_yield();
+    liar_fini(&l);
+    return 0;
+}
+
+TEST(node_hostile, a_peer_cannot_answer_a_call_within_the_process)
+{
+    t_on_each(guesses, NULL, 0);
+}
