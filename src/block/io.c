@@ -67,7 +67,7 @@ int bz_io_refuse(void)
     return -EOPNOTSUPP;
 }
 
-int bz_io_open(int fd, unsigned flags, struct bz_file **out)
+int bz_io_open(blitz_fd fd, unsigned flags, struct bz_file **out)
 {
     struct bz_machine *m = bz_machine_self();
     if (m == NULL || m->rt->procs[0].poll.files == NULL)
@@ -503,7 +503,9 @@ static bool has_queues(void)
 /* The best backend by readiness. */
 static enum bz_io_kind best(void)
 {
-    return bz_poll_epoll_is_there() ? BZ_IO_EPOLL : has_queues() ? BZ_IO_KQUEUE : BZ_IO_POLL;
+    if (bz_poll_epoll_is_there())
+        return BZ_IO_EPOLL;
+    return has_queues() ? BZ_IO_KQUEUE : bz_poll_posix_is_there() ? BZ_IO_POLL : BZ_IO_NONE;
 }
 
 /* Choose the best backend there is. Sockets get epoll: it is as fast as a ring for them, and does not interrupt
@@ -514,7 +516,8 @@ static enum bz_io_kind choose(const struct bz_runtime *rt)
     enum bz_io_kind asked = rt->is.io;
     bool is_unheard = bz_os_is_simulated() && !bz_sys->is_simulated;
     if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()) ||
-        (asked == BZ_IO_KQUEUE && !has_queues()))
+        (asked == BZ_IO_KQUEUE && !has_queues()) ||
+        (asked == BZ_IO_POLL && !bz_poll_posix_is_there()))
         return BZ_IO_NONE;
     return asked != BZ_IO_BEST ? asked : best();
 }
@@ -552,7 +555,8 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
 int bz_io_init(struct bz_runtime *rt)
 {
     enum bz_io_kind kind = choose(rt);
-    bool is_missing = rt->is.io == BZ_IO_EPOLL || rt->is.io == BZ_IO_KQUEUE;
+    bool is_missing =
+        rt->is.io == BZ_IO_EPOLL || rt->is.io == BZ_IO_KQUEUE || rt->is.io == BZ_IO_POLL;
     if (kind == BZ_IO_NONE && is_missing && !bz_os_is_simulated()) {
         bz_log(BLITZ_LOG_ERROR, "io = %s: the system has none",
                rt->is.io == BZ_IO_EPOLL ? "epoll" : "kqueue");

@@ -29,7 +29,7 @@ BZ_COLD int bz_io_refuse(void);
  * Owns:    takes `fd` if it succeeds; flags: enum bz_file_flags.
  * Returns: 0, -ENOMEM, -EMFILE, -EOPNOTSUPP (the caller is no task, or its runtime has no backend).
  */
-BZ_MUST_USE int bz_io_open(int fd, unsigned flags, struct bz_file **out);
+BZ_MUST_USE int bz_io_open(blitz_fd fd, unsigned flags, struct bz_file **out);
 
 /* Close the file: its operations return -EBADF. Never suspends. */
 void bz_io_close(struct bz_file *f);

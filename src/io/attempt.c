@@ -176,7 +176,7 @@ int64_t bz_attempt_if_ready(struct bz_op *op)
     return bz_sys->poll(&p, 1, 0) == 1 ? bz_attempt(op) : -EAGAIN;
 }
 
-void bz_let_block(int fd)
+void bz_let_block(blitz_fd fd)
 {
     int flags = bz_sys->fcntl(fd, F_GETFL, 0);
     if (flags >= 0 && (flags & O_NONBLOCK))

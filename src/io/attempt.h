@@ -17,7 +17,7 @@ int64_t bz_attempt(struct bz_op *op);
 /* The same for a blocking descriptor: only if it is ready. */
 int64_t bz_attempt_if_ready(struct bz_op *op);
 /* Make the descriptor blocking. */
-void bz_let_block(int fd);
+void bz_let_block(blitz_fd fd);
 
 /* For tests: called with the name of each call before it. If it returns an errno, the call is not
  * made and fails with it. NULL: none. */
@@ -44,7 +44,7 @@ static BZ_ALWAYS_INLINE bool bz_call_is_usual(void)
 }
 
 /* Make it, if bz_call_is_usual(). Returns bytes, or a system's error as a negative number: bz_call_outcome(). */
-static BZ_ALWAYS_INLINE int64_t bz_call_make_usual(int fd, const struct bz_call *c)
+static BZ_ALWAYS_INLINE int64_t bz_call_make_usual(blitz_fd fd, const struct bz_call *c)
 {
 #if BZ_HAS_DIRECT
     return c->code == BZ_OP_RECV
@@ -66,7 +66,7 @@ static BZ_ALWAYS_INLINE int64_t bz_call_outcome(int64_t n)
 }
 
 /* Make it. Returns as bz_attempt, and -EINTR. */
-static BZ_ALWAYS_INLINE int64_t bz_call_make(int fd, const struct bz_call *c)
+static BZ_ALWAYS_INLINE int64_t bz_call_make(blitz_fd fd, const struct bz_call *c)
 {
     int64_t n = c->code == BZ_OP_RECV
                     ? bz_sys_recv(fd, c->data, c->bytes, bz_sys_flags(c->flags) | MSG_DONTWAIT)

@@ -154,7 +154,7 @@ unsigned bz_files_fini(struct bz_files *files)
 
 /* ---- use ---- */
 
-int bz_file_open(struct bz_files *files, int fd, unsigned flags, struct bz_file **out)
+int bz_file_open(struct bz_files *files, blitz_fd fd, unsigned flags, struct bz_file **out)
 {
     struct bz_file *f;
     int err = take_free(files, &f);
@@ -226,9 +226,9 @@ size_t bz_files_waited_for(struct bz_files *files, const struct bz_poll *poll, s
 }
 
 /* The last user has left. Releases the lock. */
-static int vacate(struct bz_file *f)
+static blitz_fd vacate(struct bz_file *f)
 {
-    int fd = f->fd;
+    blitz_fd fd = f->fd;
     BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_IN].waiting));
     BZ_ASSERT(bz_list_is_empty(&f->half[BZ_SIDE_OUT].waiting));
     BZ_ASSERT(bz_list_is_empty(&f->flying));
@@ -240,7 +240,7 @@ static int vacate(struct bz_file *f)
 void bz_file_end_unlock(struct bz_file *f)
 {
     bool is_ours = !(f->flags & BZ_FILE_FOREIGN);
-    int fd = vacate(f);
+    blitz_fd fd = vacate(f);
     if (is_ours)
         bz_sys->close(fd); /* ignore errors: the number is free in any case */
     give_free(f);
@@ -270,7 +270,7 @@ void bz_file_close(struct bz_file *f, void (*deliver)(struct bz_wake *wake, void
     struct bz_op none = {.is_in = 1}; /* the count of the open file */
     bz_file_lock(f);
     BZ_CHECK(f->users > 0 && !bz_file_is_closing(f),
-             "a file that is not open is closed: fd %d, users %u", f->fd, f->users);
+             "a file that is not open is closed: fd %lld, users %u", (long long)f->fd, f->users);
     bz_store_relaxed(&f->is_closing, true); /* relaxed: under the lock */
     if (f->poll != NULL)
         bz_poll_detach(f->poll, f);

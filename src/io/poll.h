@@ -133,6 +133,7 @@ struct bz_poll_maker {
 extern BZ_HIDDEN const struct bz_poll_maker *bz_poll_kqueue;
 extern BZ_HIDDEN const struct bz_poll_maker bz_poll_kqueue_maker;
 /* The backend that needs only POSIX. */
+bool bz_poll_posix_is_there(void);
 void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files);
 /* The completion backend. Opens its ring at once. Returns 0 or a negative errno, as in ring.h. */
 BZ_MUST_USE int bz_poll_uring_init(struct bz_poll *poll, const struct bz_os *os,

@@ -365,6 +365,11 @@ static const struct bz_poll_ops posix_ops = {
     .fini = posix_fini,
 };
 
+bool bz_poll_posix_is_there(void)
+{
+    return true;
+}
+
 void bz_poll_posix_init(struct bz_poll *poll, const struct bz_os *os, struct bz_files *files)
 {
     poll->ops = &posix_ops;
