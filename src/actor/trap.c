@@ -152,21 +152,9 @@ static bool on_fault(const struct bz_segv_fault *f)
 
 /* ---- behind a fault ---- */
 
-static const char *name_of(int signal)
-{
-    static const struct {
-        int signal;
-        const char *name;
-    } names[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}};
-    size_t i = 0;
-    while (i + 1 < BZ_ARRAY_LEN(names) && names[i].signal != signal)
-        i++;
-    return names[i].name;
-}
-
 static void describe(const struct bz_trap *t, char *text, size_t size)
 {
-    snprintf(text, size, "%s at 0x%llx, pc 0x%llx", name_of(t->fault.signal),
+    snprintf(text, size, "%s at 0x%llx, pc 0x%llx", bz_segv_name(t->fault.signal),
              (unsigned long long)(uintptr_t)t->fault.address, (unsigned long long)t->fault.pc);
 }
 

@@ -371,3 +371,15 @@ void bz_segv_untrap(void)
     bz_store_relaxed(&trapper, NULL); /* relaxed: a running handler may still call it */
     restore(bz_load_relaxed(&explainer) != NULL ? EXPLAINED : 0, TRAPPED); /* relaxed: ours */
 }
+
+const char *bz_segv_name(int signal)
+{
+    static const struct {
+        int signal;
+        const char *name;
+    } names[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGFPE, "SIGFPE"}, {SIGILL, "SIGILL"}};
+    size_t i = 0;
+    while (i + 1 < BZ_ARRAY_LEN(names) && names[i].signal != signal)
+        i++;
+    return names[i].name;
+}

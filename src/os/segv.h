@@ -59,6 +59,9 @@ void bz_segv_untrap(void);
 /* The thread goes on at `pc` with that stack pointer when the handler has returned. The other registers stay. */
 void bz_segv_go_on(const struct bz_segv_fault *fault, uintptr_t pc, uintptr_t sp);
 
+/* The name of a fault's signal: "SIGSEGV". */
+const char *bz_segv_name(int signal);
+
 /* Return from bz_segv_walk's visitor: go on outward, or stop. */
 typedef bool bz_segv_visit(uintptr_t pc, void *ctx);
 
