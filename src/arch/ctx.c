@@ -31,7 +31,7 @@ _Static_assert(offsetof(struct ctx_start, main) == 16, "the thunk says 16");
 _Static_assert(sizeof(struct ctx_start) % 16 == 0, "the stack stays 16-aligned");
 
 __asm__(BZ_CTX_THUNK);
-extern const char bz_ctx_thunk[] __attribute__((visibility("hidden")));
+extern const char bz_ctx_thunk[] BZ_HIDDEN;
 
 static void ctx_main(struct ctx_start *start, bz_ctx_hook *hook, void *arg, struct bz_ctx *left)
 {
@@ -59,6 +59,14 @@ static void fpcw_find_out(void)
 static void fpcw_find_out(void) {}
 #endif
 
+#if defined(BZ_CTX_BOUNDS)
+#define bounds_set(c, low, top) bz_ctx_bounds_set(c, low, top)
+#define bounds_read(c) bz_ctx_bounds_read(c)
+#else
+#define bounds_set(c, low, top) ((void)0)
+#define bounds_read(c) ((void)0)
+#endif
+
 void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg), void *arg,
                  uint64_t fpcw)
 {
@@ -78,6 +86,7 @@ void bz_ctx_init(struct bz_ctx *c, void *low, void *top, void (*entry)(void *arg
     c->sp = start;
     c->fp = (char *)start + BZ_CTX_FP_BIAS;
     c->pc = (void *)(uintptr_t)bz_ctx_thunk;
+    bounds_set(c, low, top);
     c->fpcw = bz_fpcw_of(fpcw);
     c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, low, (size_t)((char *)top - (char *)low));
@@ -96,6 +105,7 @@ void bz_ctx_inherit(struct bz_ctx *c)
 void bz_ctx_adopt(struct bz_ctx *c)
 {
     c->sp = c->fp = c->pc = NULL; /* filled in by the first switch away */
+    bounds_read(c);
     c->eh = (struct bz_eh){NULL, 0};
     bz_note_ctx_init(&c->notes, NULL, 0);
 }

@@ -56,6 +56,9 @@
  *   BZ_CTX_FP_BIAS                           from a frame record's address to the frame pointer
  *   BZ_CTX_THUNK                             the first code on a fresh stack: calls start->main
  *                                            (start, hook, arg, left), start being at sp
+ *   BZ_CTX_BOUNDS                            fields of a context that the switch exchanges with the system's record
+ *                                            of the thread's stack; bz_ctx_bounds_set(), bz_ctx_bounds_read().
+ *                                            Only where the system has such a record
  *
  * Thread identity: a context may continue on another thread. Nothing here reads thread-local
  * storage; code above must read it again after a switch (docs/architecture.md).
@@ -107,6 +110,9 @@ struct bz_ctx {
     void *sp;
     void *fp;
     void *pc;
+#if defined(BZ_CTX_BOUNDS)
+    BZ_CTX_BOUNDS
+#endif
     struct bz_fpcw fpcw; /* valid while it is parked */
     struct bz_eh eh;     /* likewise; zeros before the first switch away */
     struct bz_notes notes;

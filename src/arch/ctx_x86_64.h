@@ -1,5 +1,6 @@
 /*
- * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract.
+ * ctx_x86_64.h - the switch for x86_64, System V calling convention. See ctx.h for the contract. Windows has the same
+ * registers and control words; its switch and its thunk are in ctx_x86_64_windows.h.
  *
  * Registers through the switch: rax hook, rdi its argument, rdx the left context; rcx is the
  * target, r8 scratch. So the landing calls the hook without a move. rsp, rbp and the address are stored; everything else is listed as clobbered.
@@ -103,6 +104,18 @@ static inline void bz_fpcw_load(uint64_t fpcw)
     bz_fpcw_restore(&wanted);
 }
 
+/* The shadow stack pointer: 0 if there is none (the instruction is then a no-op). */
+static inline uint64_t bz_ctx_shadow_stack(void)
+{
+    uint64_t ssp = 0;
+    __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(ssp)); /* rdsspq %rax */
+    return ssp;
+}
+
+#if defined(_WIN32)
+#include "arch/ctx_x86_64_windows.h"
+#else
+
 static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
 {
     __asm__ volatile("leaq 1f(%%rip), %%r8\n\t"
@@ -132,14 +145,6 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
     __builtin_unreachable();
 }
 
-/* The shadow stack pointer: 0 if there is none (the instruction is then a no-op). */
-static inline uint64_t bz_ctx_shadow_stack(void)
-{
-    uint64_t ssp = 0;
-    __asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(ssp)); /* rdsspq %rax */
-    return ssp;
-}
-
 #define BZ_CTX_FP_BIAS 0
 #define BZ_CTX_THUNK                                     \
     ".pushsection .text.bz_ctx_thunk,\"ax\",@progbits\n" \
@@ -161,4 +166,5 @@ static inline uint64_t bz_ctx_shadow_stack(void)
     ".size bz_ctx_thunk, . - bz_ctx_thunk\n"             \
     ".popsection\n"
 
+#endif
 #endif

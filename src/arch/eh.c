@@ -10,14 +10,19 @@
 
 #include "arch/ctx.h"
 
-/* The function of the C++ runtime, if the program has one. */
+/* The function of the C++ runtime, if the program has one. Only ELF has weak references that are worth the name. */
+#if defined(__ELF__)
 extern struct bz_eh *__cxa_get_globals(void) __attribute__((weak));
+#define LINKED __cxa_get_globals
+#else
+#define LINKED NULL
+#endif
 
 bz_atomic(bz_eh_globals_fn *) bz_eh_globals;
 
 void bz_eh_init(void)
 {
-    bz_eh_found(__cxa_get_globals);
+    bz_eh_found(LINKED);
 }
 
 void bz_eh_found(bz_eh_globals_fn *globals)

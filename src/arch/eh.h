@@ -39,7 +39,7 @@ struct bz_eh {
 typedef struct bz_eh *bz_eh_globals_fn(void);
 
 /* NULL: no C++ in this process. Hidden, so that a join needs no GOT access. */
-extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals __attribute__((visibility("hidden")));
+extern bz_atomic(bz_eh_globals_fn *) bz_eh_globals BZ_HIDDEN;
 
 /* True if the C++ runtime is linked, or was found. */
 static BZ_ALWAYS_INLINE bool bz_eh_is_used(void)
@@ -72,7 +72,9 @@ typedef enum bz_eh_reason bz_eh_personality(int version, int actions, uint64_t k
 /* The unwinder calls `personality`, a hidden function, at this frame. 0x1b: a 32-bit distance. The
  * function must not be inlined into other functions. On aarch64 and riscv64 a function is no constant
  * in position-independent code, so it is named in the text. */
-#if defined(__x86_64__)
+#if !defined(__ELF__)
+#define BZ_EH_STOP(personality) ((void)0) /* these unwinders have other personalities */
+#elif defined(__x86_64__)
 #define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, %c0" ::"i"(personality))
 #else
 #define BZ_EH_STOP(personality) __asm__ volatile(".cfi_personality 0x1b, " #personality)

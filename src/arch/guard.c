@@ -5,7 +5,7 @@
  */
 #include "arch/guard.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__ELF__)
 
 #define BZ_GUARD_CODE                                      \
     ".pushsection .text.bz_guard_enter,\"ax\",@progbits\n" \
@@ -62,8 +62,8 @@
 
 __asm__(BZ_GUARD_CODE);
 int bz_guard_enter(struct bz_guard *g, bz_guard_fn *fn, void *a, const void *b)
-    __attribute__((visibility("hidden")));
-extern const char bz_guard_land[] __attribute__((visibility("hidden")));
+    BZ_HIDDEN;
+extern const char bz_guard_land[] BZ_HIDDEN;
 
 uintptr_t bz_guard_landing(void)
 {

@@ -40,13 +40,22 @@
 #define BZ_ALWAYS_INLINE inline __attribute__((always_inline))
 #define BZ_NORETURN __attribute__((noreturn))
 #define BZ_COLD __attribute__((cold))
+/* mingw's plain __printf__ is the printf of an old C library, which has no %z. */
+#if defined(__MINGW32__)
+#define BZ_PRINTF(at, first) __attribute__((__format__(__gnu_printf__, at, first)))
+#else
 #define BZ_PRINTF(at, first) __attribute__((__format__(__printf__, at, first)))
+#endif
 #define BZ_ALIGNED(n) __attribute__((aligned(n)))
 #define BZ_MAYBE_UNUSED __attribute__((unused))
 /* For types: another type with the same layout may be used for the same memory. */
 #define BZ_MAY_ALIAS __attribute__((may_alias))
 /* For variables: without it an extern variable is accessed through the global offset table. */
+#if defined(__ELF__)
 #define BZ_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define BZ_HIDDEN /* a name is exported only if its declaration says so */
+#endif
 #define BZ_LIKELY(x) __builtin_expect(!!(x), 1)
 #define BZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
 

@@ -151,7 +151,7 @@ struct bz_file {
         struct bz_file *next_free; /* guarded by the table's lock, while it is not open */
     };
 };
-#if !defined(BZ_WATCH) && !defined(BZ_DEBUG)
+#if !defined(BZ_WATCH) && !defined(BZ_DEBUG) && !defined(_WIN32)
 static_assert(sizeof(struct bz_file) <= 128, "an idle connection is small");
 #endif
 

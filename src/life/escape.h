@@ -10,7 +10,7 @@
 void bz_escape_init(void);
 
 /* Log which task it was; std::terminate() follows. */
-bz_eh_personality bz_task_escape __attribute__((visibility("hidden")));
+bz_eh_personality bz_task_escape BZ_HIDDEN;
 
 /* In a function that calls a task's function and nothing else, and is not inlined: no exception
  * passes its frame. */

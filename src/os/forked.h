@@ -26,7 +26,7 @@
 typedef bz_atomic(uint32_t) bz_forked_word;
 
 extern bz_atomic(bz_forked_word *) bz_forked_at /* 0 in a child */
-    __attribute__((visibility("hidden")));
+    BZ_HIDDEN;
 
 /* Call when a runtime starts and when it has ended. Any thread. */
 void bz_forked_enter(void);
