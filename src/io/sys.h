@@ -16,6 +16,10 @@
 #ifndef BZ_IO_SYS_H
 #define BZ_IO_SYS_H
 
+#if defined(_WIN32)
+#include "io/sys_windows.h"
+#else
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -149,4 +153,5 @@ static BZ_ALWAYS_INLINE int64_t bz_sys_send(int fd, const void *data, size_t byt
     return n >= 0 ? n : -errno;
 }
 
+#endif
 #endif

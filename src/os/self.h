@@ -93,6 +93,30 @@ static BZ_ALWAYS_INLINE void bz_self_release(void)
     __asm__ volatile("decl %%fs:(%0)" : : "r"(bz_self_holds_offset_()) : "memory", "cc");
 }
 
+#elif defined(__x86_64__) && defined(_WIN32)
+
+/* Two slots of the system in the thread block (windows_self.c): their distance from gs, constant. */
+extern uint32_t bz_self_at, bz_self_holds_at;
+
+static BZ_ALWAYS_INLINE void *bz_self_get(void)
+{
+    void *self;
+    __asm__ volatile("movq %%gs:(%1), %0" : "=r"(self) : "r"((uintptr_t)bz_self_at));
+    return self;
+}
+static BZ_ALWAYS_INLINE void bz_self_set(void *self)
+{
+    __asm__ volatile("movq %0, %%gs:(%1)" : : "r"(self), "r"((uintptr_t)bz_self_at) : "memory");
+}
+static BZ_ALWAYS_INLINE void bz_self_hold(void)
+{
+    __asm__ volatile("incq %%gs:(%0)" : : "r"((uintptr_t)bz_self_holds_at) : "memory", "cc");
+}
+static BZ_ALWAYS_INLINE void bz_self_release(void)
+{
+    __asm__ volatile("decq %%gs:(%0)" : : "r"((uintptr_t)bz_self_holds_at) : "memory", "cc");
+}
+
 #elif defined(__aarch64__) && defined(__linux__)
 
 #define BZ_SELF_HOLDS_BY_CALL 1
