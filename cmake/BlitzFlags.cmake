@@ -56,6 +56,12 @@ if(NOT BLITZ_HAS_BYTE_CAS)
     set(BLITZ_ATOMIC atomic)
 endif()
 
+# The libraries that blitz needs besides the C library and threads.
+set(BLITZ_SYSTEM ${BLITZ_ATOMIC})
+if(WIN32)
+    set(BLITZ_SYSTEM synchronization bcrypt)
+endif()
+
 # Flags for our own objects; programs that link with blitz do not inherit them.
 add_library(blitz_flags INTERFACE)
 target_compile_options(blitz_flags INTERFACE
@@ -68,6 +74,9 @@ target_compile_definitions(blitz_flags INTERFACE
     _GNU_SOURCE=1 # only src/os, src/io, src/sim and the tests use its functions; tools/lint checks this
     $<$<OR:$<CONFIG:Debug>,$<BOOL:${BLITZ_WATCH}>>:BZ_DEBUG=1>
     $<$<BOOL:${BLITZ_PLAIN}>:BZ_PLAIN=1>)
+if(WIN32)
+    target_compile_definitions(blitz_flags INTERFACE _WIN32_WINNT=0x0A00 WIN32_LEAN_AND_MEAN=1)
+endif()
 if(BLITZ_BREAK) # before everything else that a source reads
     target_compile_options(blitz_flags INTERFACE
         "SHELL:-include ${PROJECT_SOURCE_DIR}/tests/canaries/broken.h")
