@@ -5,9 +5,9 @@
  * 32 bytes of room for them on the stack. This convention preserves rsi, rdi and xmm6 to xmm15, too. They are in the list of
  * clobbered registers, so the compiler saves them at a site that uses them.
  *
- * Bounds. Windows keeps the bounds of a thread's stack in the thread block: the base (the high end) at gs:0x8, the limit (the lowest
- * byte in use) at gs:0x10, and the start of the allocation at gs:0x1478. Exceptions, longjmp and the growth of a stack read them, and
- * an exception whose frames are elsewhere ends the process. So a switch loads those of the target. It saves only the limit: the
+ * Bounds. Windows keeps the bounds of a thread's stack in the thread block. The base, the high end, is at gs:0x8. The limit, the
+ * lowest byte in use, is at gs:0x10. The start of the allocation is at gs:0x1478. Exceptions, longjmp and the growth of a stack read
+ * them, and an exception whose frames are elsewhere ends the process. So a switch loads those of the target. It saves only the limit: the
  * stack of a thread grows while the thread runs, and nothing else changes. The bounds change just before the stack pointer; the
  * instructions in between cannot fault.
  *

@@ -6,7 +6,7 @@
  */
 #include "base/alloc.h"
 
-#include <malloc.h>
+#include <malloc.h> /* lint: allow platform: as alloc.c, which needs one function of POSIX in <stdlib.h> */
 #include <stdalign.h>
 #include <stdlib.h>
 

@@ -500,6 +500,14 @@ static bool has_queues(void)
     return bz_poll_kqueue != NULL && bz_poll_kqueue->is_there();
 }
 
+static const char *name_of(enum bz_io_kind kind)
+{
+    static const char *const names[] = {[BZ_IO_BEST] = "best",   [BZ_IO_NONE] = "none",
+                                        [BZ_IO_EPOLL] = "epoll", [BZ_IO_POLL] = "poll",
+                                        [BZ_IO_URING] = "uring", [BZ_IO_KQUEUE] = "kqueue"};
+    return names[kind];
+}
+
 /* The best backend by readiness. */
 static enum bz_io_kind best(void)
 {
@@ -533,7 +541,8 @@ static const char *why(const struct bz_runtime *rt, enum bz_io_kind kind)
     return kind == BZ_IO_EPOLL    ? "it is the fastest here: the system has epoll"
            : kind == BZ_IO_KQUEUE ? "it is the fastest here: the system has kqueue"
            : kind == BZ_IO_POLL   ? "the system refuses epoll"
-                                  : "in simulated time there are no events of the real system";
+           : bz_os_is_simulated() ? "in simulated time there are no events of the real system"
+                                  : "there is no backend for this system";
 }
 
 /* Every proc has the same backend, or none of them has one. */
@@ -558,8 +567,7 @@ int bz_io_init(struct bz_runtime *rt)
     bool is_missing =
         rt->is.io == BZ_IO_EPOLL || rt->is.io == BZ_IO_KQUEUE || rt->is.io == BZ_IO_POLL;
     if (kind == BZ_IO_NONE && is_missing && !bz_os_is_simulated()) {
-        bz_log(BLITZ_LOG_ERROR, "io = %s: the system has none",
-               rt->is.io == BZ_IO_EPOLL ? "epoll" : "kqueue");
+        bz_log(BLITZ_LOG_ERROR, "io = %s: the system has none", name_of(rt->is.io));
         return -ENOSYS;
     }
     bz_files_init(&rt->files, rt->os, &rt->alloc);
@@ -568,9 +576,7 @@ int bz_io_init(struct bz_runtime *rt)
         return err;
     kind = best();
     bz_log(BLITZ_LOG_WARN, "io = uring: the system refuses a ring (error %d): using %s", -err,
-           kind == BZ_IO_EPOLL    ? "epoll"
-           : kind == BZ_IO_KQUEUE ? "kqueue"
-                                  : "poll");
+           name_of(kind));
     return init_all(rt, kind);
 }
 

@@ -20,6 +20,7 @@
 /* A socket here is never waited for by a call, and a broken connection raises no signal. */
 enum { MSG_DONTWAIT = 0, MSG_NOSIGNAL = 0 };
 
+/* lint: allow one-name: sys.h includes this file instead of defining its own */
 struct bz_sys {
     bool is_simulated;
     int (*close)(blitz_fd fd);

@@ -2,7 +2,7 @@
  * windows_lacks.c - what Windows does not have, and what blitz does not have there yet.
  *
  *   forks        there are none, so no process is a forked child
- *   interrupts   a thread is not stopped at any instruction: no preemption without a call (os/code.h)
+ *   interrupts   a thread is not stopped at any instruction: no preemption without a call (os/interrupt.h)
  *   traps        a fault ends the process; no actor survives it
  *   upgrades     libraries are not loaded for upgrades of actors
  *   Ctrl-Break   no dump is written at it

@@ -8,9 +8,10 @@
  *
  * A wake uses the address as a key and does not touch the memory, so the word may be freed already.
  *
- * [M] A barrier is FlushProcessWriteBuffers: it interrupts every CPU that runs a thread of the process.
- *     Wine has the function, but up to version 8 it does nothing there. A barrier that is none loses wake-ups, so under Wine there
- *     are no barriers, and the runtime uses fences.
+ * A barrier is FlushProcessWriteBuffers: it interrupts every CPU that runs a thread of the process.
+ * [V] Wine has the function, but in version 8 it does nothing, and a barrier that is none loses wake-ups. So under Wine the caller
+ *     runs on every CPU of the process in turn. A thread of ours that runs on a CPU when the caller arrives is switched out there, and
+ *     a context switch is a full barrier. A thread that moves meanwhile is switched, too. It takes some 20 us a CPU.
  */
 #include "os/windows.h"
 
@@ -41,7 +42,7 @@ int bz_windows_wait(const struct bz_os *os, bz_os_word *word, uint32_t expected,
                 return -ETIMEDOUT;
             ms = ms_until(now, until_ns);
         }
-        if (WaitOnAddress((volatile void *)word, &expected, sizeof expected, ms))
+        if (WaitOnAddress((void *)word, &expected, sizeof expected, ms))
             return 0;
         DWORD err = GetLastError();
         BZ_CHECK(err == ERROR_TIMEOUT, "wait on %p: error %lu", (void *)word, err);
@@ -75,21 +76,44 @@ void bz_windows_relax(const struct bz_os *os, unsigned round)
 
 static bool is_wine(void)
 {
-    HMODULE ntdll = GetModuleHandleA("ntdll.dll");
-    return ntdll != NULL && GetProcAddress(ntdll, "wine_get_version") != NULL;
+    static bz_atomic(int) known; /* 1: it is; -1: it is not; 0: not asked yet */
+    int is = bz_load_relaxed(&known); /* relaxed: a constant once found */
+    if (BZ_UNLIKELY(is == 0)) {
+        HMODULE ntdll = GetModuleHandleA("ntdll.dll");
+        is = ntdll != NULL && GetProcAddress(ntdll, "wine_get_version") != NULL ? 1 : -1;
+        bz_store_relaxed(&known, is); /* relaxed: as above */
+    }
+    return is > 0;
+}
+
+/* [V] Returns 0, or -ENOSYS: threads may not choose their CPU. */
+static int visit_every_cpu(void)
+{
+    HANDLE me = GetCurrentThread();
+    DWORD_PTR ours, all, before = 0;
+    bool is_whole = GetProcessAffinityMask(GetCurrentProcess(), &ours, &all) != 0;
+    bz_fence_seqcst(); /* [V] */
+    for (DWORD_PTR left = is_whole ? ours : 0; left != 0 && is_whole; left &= left - 1) {
+        DWORD_PTR was = SetThreadAffinityMask(me, left & -left);
+        is_whole = was != 0;
+        before = before != 0 ? before : was;
+    }
+    if (before != 0)
+        SetThreadAffinityMask(me, before);
+    bz_fence_seqcst(); /* [V] */
+    return is_whole ? 0 : -ENOSYS;
 }
 
 int bz_windows_barrier_register(const struct bz_os *os)
 {
-    (void)os;
-    return is_wine() ? -ENOSYS : 0; /* [M] */
+    return bz_windows_barrier(os);
 }
 
 int bz_windows_barrier(const struct bz_os *os)
 {
     (void)os;
     if (is_wine())
-        return -ENOSYS;
-    FlushProcessWriteBuffers(); /* [M] */
+        return visit_every_cpu();
+    FlushProcessWriteBuffers();
     return 0;
 }

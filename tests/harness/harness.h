@@ -108,7 +108,11 @@ static inline struct t_value t_double(double v)
 enum t_op { T_EQ, T_NE, T_LT, T_LE, T_GT, T_GE };
 
 #define T_NORETURN __attribute__((noreturn, cold))
+#if defined(__MINGW32__) /* whose plain printf has no %z */
+#define T_PRINTF(at, first) __attribute__((format(gnu_printf, at, first)))
+#else
 #define T_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#endif
 
 /* Behind the checks. The comparison is inline: a check that holds costs a stress loop nothing. */
 bool t_holds_mixed(enum t_op op, struct t_value a, struct t_value b);
@@ -182,6 +186,13 @@ static inline void t_compare(enum t_op op, struct t_value got, struct t_value wa
     t_check_aborts(fn, arg, says, __FILE__, __LINE__, #fn "(" #arg ")")
 void t_check_aborts(void (*fn)(void *), void *arg, const char *says, const char *file, int line,
                     const char *text);
+
+#if defined(_WIN32)
+/* Behind CHECK_ABORTS and DIES, where there is no fork. True: run the statement that must abort, then _exit(0). */
+bool t_dies_here(void);
+/* The process that ran it must have aborted and said so. */
+void t_dies_elsewhere(const char *says, const char *file, int line, const char *text);
+#endif
 
 /* This machine cannot show the property; say why. Ends the case as skipped. */
 T_NORETURN void t_skip(const char *format, ...) T_PRINTF(1, 2);

@@ -5,8 +5,6 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: %s [OPTION | NAME]...\n"
@@ -74,13 +72,9 @@ static double seconds(const char *name, const char *text)
 static uint64_t fresh_seed(void)
 {
     const char *given = getenv("BLITZ_TEST_SEED");
-    uint32_t seed;
-
     if (given != NULL && given[0] != '\0')
         return number("BLITZ_TEST_SEED", given, UINT64_MAX);
-    if (getentropy(&seed, sizeof seed) != 0)
-        seed = (uint32_t)getpid();
-    return seed;
+    return t_any_number();
 }
 
 /* "--name=value": the value; NULL if it is not that option. */
@@ -142,7 +136,7 @@ static void settle(struct t_options *o)
     if (o->repeat == 0)
         complain("--repeat wants at least 1");
     if (o->jobs == 0)
-        o->jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+        o->jobs = t_cpus();
     if (o->here && (o->filter_count != 1 || o->repeat != 1))
         complain("--here runs one case, once: name it");
 }

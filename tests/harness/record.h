@@ -97,6 +97,10 @@ struct t_options {
 /* options.c: exits with 2 and a message when they make no sense, with 0 after --help. */
 void t_options_parse(struct t_options *o, int argc, char **argv);
 
+/* run.c */
+uint32_t t_any_number(void); /* another one each time */
+unsigned t_cpus(void);
+
 /* case.c, the child's side */
 extern struct t_record *t_record; /* of the case we are in; private memory with --here */
 extern const struct t_options *t_options;

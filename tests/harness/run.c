@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,6 +37,17 @@ void t_register(struct t_case *c)
 {
     *cases_end = c;
     cases_end = &c->next;
+}
+
+uint32_t t_any_number(void)
+{
+    uint32_t number;
+    return getentropy(&number, sizeof number) == 0 ? number : (uint32_t)getpid();
+}
+
+unsigned t_cpus(void)
+{
+    return (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 /* ---- choosing ---- */

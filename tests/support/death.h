@@ -9,6 +9,23 @@
 #ifndef DEATH_H
 #define DEATH_H
 
+#if defined(_WIN32)
+
+#include <stdlib.h>
+
+#include "harness.h"
+
+#define DIES(words, ...)                                              \
+    do {                                                              \
+        if (t_dies_here()) {                                          \
+            __VA_ARGS__;                                              \
+            _exit(0);                                                 \
+        }                                                             \
+        t_dies_elsewhere(words, __FILE__, __LINE__, "the statement"); \
+    } while (0)
+
+#else
+
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -64,4 +81,5 @@ static inline void death_end(pid_t child, int out, const char *words, const char
         t_fail(file, line, "aborted, but did not say \"%s\": %s", words, said);
 }
 
+#endif
 #endif

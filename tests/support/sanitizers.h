@@ -4,11 +4,12 @@
 #ifndef T_SANITIZERS_H
 #define T_SANITIZERS_H
 
+#include "harness.h"
+#if !defined(_WIN32)
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "harness.h"
+#endif
 
 #if defined(__SANITIZE_THREAD__)
 #define T_TSAN 1
@@ -46,6 +47,17 @@ static inline void t_skip_if_mappings_are_not_ours(void)
         t_skip("a sanitizer's own mappings come and go");
 }
 
+#if defined(_WIN32)
+
+/* No kernel of Linux, no emulator of one. */
+static inline void t_skip_if_emulated(const char *what)
+{
+    (void)what;
+}
+static inline void t_skip_if_memory_is_hidden(void) {}
+
+#else
+
 /* qemu-user says yes to advice that does not exist; a kernel never does. */
 static inline bool t_is_emulated(void)
 {
@@ -70,6 +82,8 @@ static inline void t_skip_if_memory_is_hidden(void)
     if (t_is_emulated() && process_vm_readv(getpid(), &into, 1, &at, 1, 0) != 1)
         t_skip("an emulator does not copy memory of a process");
 }
+
+#endif
 
 /* valgrind plays the kernel: it keeps the list of mappings and their number, and checks the memory
  * that a system call names although the kernel does not touch it. */

@@ -29,7 +29,7 @@ static uintptr_t take(void)
 TEST(mpmc, holds_exactly_its_capacity)
 {
     for (size_t capacity = 1; capacity <= 64; capacity++) {
-        size_t room = capacity < 2 ? 2 : (size_t)1 << (64 - __builtin_clzl(capacity - 1));
+        size_t room = capacity < 2 ? 2 : (size_t)1 << (64 - __builtin_clzll(capacity - 1));
         given_a_ring_of(capacity);
         for (size_t i = 0; i < room; i++) {
             CHECK_EQ(bz_mpmc_count(&ring), i);

@@ -450,6 +450,12 @@ static int no_ring(const char *call)
     return strcmp(call, "io_uring_setup") == 0 ? ENOSYS : 0;
 }
 
+static void needs_epoll(void)
+{
+    if (!bz_poll_epoll_is_there())
+        t_skip("this system has no epoll");
+}
+
 static int reads_io(void *arg)
 {
     return blitz_stats_read(NULL, arg);
@@ -459,6 +465,7 @@ static int reads_io(void *arg)
 TEST(stats, the_io_backend_and_its_reason_are_named)
 {
     static const char *const names[] = {"epoll", "poll", "none"};
+    needs_epoll();
     for (size_t i = 0; i < BZ_ARRAY_LEN(names); i++) {
         blitz_stats s;
         CHECK_EQ(blitz_run(reads_io, &s, &(blitz_runtime_opts){.io = names[i]}), 0);
@@ -472,6 +479,7 @@ TEST(stats, a_ring_that_is_refused_is_the_reason_for_another_backend)
 {
     blitz_stats s;
     char text[4096];
+    needs_epoll();
     bz_io_fault = no_ring;
     CHECK_EQ(blitz_run(reads_io, &s, &(blitz_runtime_opts){.io = "uring"}), 0);
     bz_io_fault = NULL;

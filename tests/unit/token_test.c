@@ -97,7 +97,8 @@ static int answers_twice(void *arg)
     struct caller c = {start(), 0};
     long got = 0;
     (void)arg;
-    CHECK_EQ(blitz_actor_call(c.to, ASK, NULL, 0, &got, sizeof got, BLITZ_FOREVER), 8);
+    CHECK_EQ(blitz_actor_call(c.to, ASK, NULL, 0, &got, sizeof got, BLITZ_FOREVER),
+             (int)sizeof got);
     blitz_reply_to old = shared->last;
     blitz_task *t = begin_call(&c);
     CHECK_EQ(shared->last.index, old.index); /* the same ticket, or the test shows nothing */
@@ -188,7 +189,7 @@ static int many_at_once(void *arg)
         for (int i = 0; i < CALLERS; i++) {
             int rc;
             CHECK_EQ(blitz_task_join(t[i], &rc, BLITZ_FOREVER), 0);
-            CHECK_EQ(rc, 8);
+            CHECK_EQ(rc, (int)sizeof(long));
             CHECK_EQ(c[i].got, i);
         }
     }
@@ -221,7 +222,7 @@ static int keeps_and_answers(void *arg)
         if (i >= HELD) {
             CHECK_EQ(blitz_actor_reply(token[at], &i, sizeof i), 0);
             CHECK_EQ(blitz_task_join(t[at], &rc, BLITZ_FOREVER), 0);
-            CHECK_EQ(rc, 8);
+            CHECK_EQ(rc, (int)sizeof(long));
             CHECK_EQ(c[at].got, i);
         }
         if (i >= KEEPS)

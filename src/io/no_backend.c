@@ -1,5 +1,5 @@
 /*
- * windows_lacks.c - the place of the I/O backends on Windows: there is none yet.
+ * no_backend.c - the place of the I/O backends on Windows, where there is none yet.
  *
  * A runtime sleeps in the null backend, and its io is "none": files and sockets are refused with -EOPNOTSUPP before they get
  * here. So the calls below are never made; they are here for the linker.
