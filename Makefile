@@ -187,7 +187,7 @@ mix: ## random mixes of fibers, stackless tasks, jobs and threads on every primi
 	@tools/setup build test python clang tsan
 	@tools/mix
 
-.PHONY: check-all lto cet valgrind aarch64 riscv64 musl
+.PHONY: check-all lto cet valgrind aarch64 riscv64 musl windows
 check-all: ## the long sweep: everything we can check; ARGS='lto cet' for some stages
 	@tools/setup python
 	@tools/stages tools/check-all.toml --keep-going $(ARGS)
@@ -217,9 +217,14 @@ musl: ## unit tests, simulations and stress as static programs with musl
 	@tools/build $@
 	@tools/run-tests $@ -L 'unit|sim|stress' -E '^(harness|gdb)$$'
 
+windows: ## unit tests as Windows programs, under Wine
+	@tools/setup build windows
+	@tools/build $@
+	@tools/run-tests $@
+
 .PHONY: cross
-cross: ## compile and link the library for aarch64, riscv64 and musl, where their compilers are
-	@tools/setup build cross
+cross: ## compile and link the library for aarch64, riscv64, musl and Windows, where their compilers are
+	@tools/setup build cross windows
 	@tools/cross
 
 # -- documents -------------------------------------------------------------------------------------
