@@ -4,7 +4,6 @@
  * sanitizers. The checks find code of a compiler or a library that assumes a fixed thread.
  */
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/bz_atomic.h"
@@ -32,7 +31,7 @@ struct fiber {
 
 struct worker {
     int index;
-    long tid;
+    uint32_t tid;
     struct bz_lock lock;
     struct bz_chain queue; /* guarded by lock */
     struct bz_stack_cache cache;
@@ -88,7 +87,7 @@ static void worker_main(void *arg, int index)
 {
     struct worker *w = &workers[index];
     (void)arg;
-    w->tid = syscall(SYS_gettid);
+    w->tid = bz_os_thread_id(&bz_os_system);
     bz_self_set(w);
     worker_loop(w);
     bz_self_set(NULL);
@@ -137,7 +136,7 @@ static inline bool errno_is_stale(int want)
 static void check_the_thread(const struct fiber *f, const struct worker *w)
 {
     CHECK_EQ(w->index, f->home);
-    CHECK_EQ(w->tid, syscall(SYS_gettid));
+    CHECK_EQ(w->tid, bz_os_thread_id(&bz_os_system));
     CHECK_EQ(errno_now(), 1000 + f->home);
 }
 

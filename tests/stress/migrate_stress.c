@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/event.h"
@@ -29,9 +28,9 @@ struct fiber {
 static struct fiber fibers[FIBERS];
 static bz_atomic(int) alive;
 
-static long tid(void)
+static uint32_t tid(void)
 {
-    return syscall(SYS_gettid);
+    return bz_os_thread_id(&bz_os_system);
 }
 
 /* ---- thread identity ---- */
@@ -116,7 +115,7 @@ static int wander(void *arg)
     char *block = malloc(64);
     CHECK_NOT_NULL(block);
     for (uint64_t i = 0; i < f->hops; i++) {
-        long before = tid();
+        uint32_t before = tid();
         block[0] = (char)i;
         if (!T_TSAN)
             errno = 0;

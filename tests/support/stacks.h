@@ -4,10 +4,11 @@
 #ifndef T_STACKS_H
 #define T_STACKS_H
 
+#include "harness.h"
+#if !defined(_WIN32)
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "harness.h"
+#endif
 #include "task/stack.h"
 #include "task/stack_pool.h"
 #include "support/test_alloc.h"
@@ -44,6 +45,7 @@ static inline struct bz_stack *t_stack_take(struct t_stacks *t, enum bz_stack_cl
     return s;
 }
 
+#if !defined(_WIN32)
 /* How many of the usable pages, control block's included, have memory behind them. */
 static inline int t_stack_resident(struct bz_stack *s)
 {
@@ -58,6 +60,8 @@ static inline int t_stack_resident(struct bz_stack *s)
         count += state[i] & 1;
     return count;
 }
+
+#endif
 
 /* As a user that goes `bytes` deep from the top would: every cache line of it is written. */
 static inline void t_stack_dirty(struct bz_stack *s, size_t bytes)
