@@ -154,7 +154,7 @@ static void play(uint64_t round, unsigned procs)
                                  .allocator = &fault.allocator,
                                  .stack_bytes =
                                      is_big ? (size_t)8 << 20 : 0, /* one or two to a slab */
-                                 .io = has_uring ? "uring" : "epoll"};
+                                 .io = has_uring ? "uring" : "best"};
     t_watch("round %llu, %u procs: from call %llu of kind %s on all fail; %s stacks, %s",
             (unsigned long long)round, procs, (unsigned long long)plan.nth,
             plan.kind < BZ_FAULT_KINDS ? bz_fault_name(plan.kind) : "any", is_big ? "big" : "usual",
