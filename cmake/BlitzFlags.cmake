@@ -59,7 +59,7 @@ endif()
 # The libraries that blitz needs besides the C library and threads.
 set(BLITZ_SYSTEM ${BLITZ_ATOMIC})
 if(WIN32)
-    set(BLITZ_SYSTEM synchronization bcrypt)
+    set(BLITZ_SYSTEM synchronization bcrypt ws2_32 mswsock ntdll)
 endif()
 
 # Flags for our own objects; programs that link with blitz do not inherit them.

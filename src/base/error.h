@@ -9,6 +9,14 @@
 
 #include "blitz/api.h"
 
+/* Errors of a peer's host that some systems lack: numbers that no call there returns. */
+#if !defined(EHOSTDOWN)
+#define EHOSTDOWN 9918
+#endif
+#if !defined(ENONET)
+#define ENONET 9917
+#endif
+
 /* The number that blitz uses for that error. */
 static inline int bz_error_of(int error)
 {

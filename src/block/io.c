@@ -28,6 +28,7 @@
 #include "block/flight.h"
 #include "block/recv.h"
 #include "io/attempt.h"
+#include "io/iocp.h"
 #include "io/ready.h"
 #include "io/sys.h"
 #include "proc/batch.h"
@@ -484,6 +485,8 @@ static int poll_init(struct bz_poll *poll, struct bz_runtime *rt, enum bz_io_kin
 {
     if (kind == BZ_IO_URING)
         return bz_poll_uring_init(poll, rt->os, &rt->files);
+    if (kind == BZ_IO_IOCP)
+        return bz_poll_iocp_init(poll, rt->os, &rt->files);
     if (kind == BZ_IO_NONE)
         bz_poll_null_init(poll, rt->os);
     else if (kind == BZ_IO_POLL)
@@ -504,13 +507,16 @@ static const char *name_of(enum bz_io_kind kind)
 {
     static const char *const names[] = {[BZ_IO_BEST] = "best",   [BZ_IO_NONE] = "none",
                                         [BZ_IO_EPOLL] = "epoll", [BZ_IO_POLL] = "poll",
-                                        [BZ_IO_URING] = "uring", [BZ_IO_KQUEUE] = "kqueue"};
+                                        [BZ_IO_URING] = "uring", [BZ_IO_KQUEUE] = "kqueue",
+                                        [BZ_IO_IOCP] = "iocp"};
     return names[kind];
 }
 
-/* The best backend by readiness. */
+/* The best backend for sockets: by readiness, but where there is none. */
 static enum bz_io_kind best(void)
 {
+    if (bz_poll_iocp_is_there())
+        return BZ_IO_IOCP;
     if (bz_poll_epoll_is_there())
         return BZ_IO_EPOLL;
     return has_queues() ? BZ_IO_KQUEUE : bz_poll_posix_is_there() ? BZ_IO_POLL : BZ_IO_NONE;
@@ -525,7 +531,8 @@ static enum bz_io_kind choose(const struct bz_runtime *rt)
     bool is_unheard = bz_os_is_simulated() && !bz_sys->is_simulated;
     if (is_unheard || (asked == BZ_IO_EPOLL && !bz_poll_epoll_is_there()) ||
         (asked == BZ_IO_KQUEUE && !has_queues()) ||
-        (asked == BZ_IO_POLL && !bz_poll_posix_is_there()))
+        (asked == BZ_IO_POLL && !bz_poll_posix_is_there()) ||
+        (asked == BZ_IO_IOCP && !bz_poll_iocp_is_there()))
         return BZ_IO_NONE;
     return asked != BZ_IO_BEST ? asked : best();
 }
@@ -540,6 +547,7 @@ static const char *why(const struct bz_runtime *rt, enum bz_io_kind kind)
         return "the system refuses a ring";
     return kind == BZ_IO_EPOLL    ? "it is the fastest here: the system has epoll"
            : kind == BZ_IO_KQUEUE ? "it is the fastest here: the system has kqueue"
+           : kind == BZ_IO_IOCP   ? "it is the only one here: the system has completion ports"
            : kind == BZ_IO_POLL   ? "the system refuses epoll"
            : bz_os_is_simulated() ? "in simulated time there are no events of the real system"
                                   : "there is no backend for this system";
@@ -564,8 +572,7 @@ static int init_all(struct bz_runtime *rt, enum bz_io_kind kind)
 int bz_io_init(struct bz_runtime *rt)
 {
     enum bz_io_kind kind = choose(rt);
-    bool is_missing =
-        rt->is.io == BZ_IO_EPOLL || rt->is.io == BZ_IO_KQUEUE || rt->is.io == BZ_IO_POLL;
+    bool is_missing = rt->is.io != BZ_IO_BEST && rt->is.io != BZ_IO_NONE;
     if (kind == BZ_IO_NONE && is_missing && !bz_os_is_simulated()) {
         bz_log(BLITZ_LOG_ERROR, "io = %s: the system has none", name_of(rt->is.io));
         return -ENOSYS;

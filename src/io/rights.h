@@ -10,7 +10,7 @@ enum { BZ_RIGHTS_MAX = 32 };
 
 /* Room for the descriptors of one message, as the system encodes them: its header and the numbers. */
 struct bz_rights {
-    BZ_ALIGNED(8) unsigned char bytes[16 + BZ_RIGHTS_MAX * sizeof(blitz_fd)];
+    BZ_ALIGNED(8) unsigned char bytes[16 + BZ_RIGHTS_MAX * sizeof(int)];
 };
 
 /* Attach up to BZ_RIGHTS_MAX descriptors to a message. It keeps a pointer to *room; 0 descriptors attach nothing. */

@@ -1,8 +1,7 @@
 /*
  * sys_windows.h - the part of sys.h on Windows: the calls of the layers above that do not wait.
  *
- * The socket headers of Windows define common words (near, far, interface), so this one does without them. Not there yet: a backend of
- * io/poll.h. The calls refuse.
+ * The socket headers of Windows define common words (near, far, interface), so this one does without them. The calls are in winsock.c.
  */
 #ifndef BZ_IO_SYS_WINDOWS_H
 #define BZ_IO_SYS_WINDOWS_H

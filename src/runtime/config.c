@@ -129,8 +129,8 @@ static int read_procs_max(struct bz_settings *s, uint64_t field)
     return 0;
 }
 
-static const char *const io_names[] = {"best", "none",  "epoll",
-                                       "poll", "uring", "kqueue"}; /* enum bz_io_kind */
+static const char *const io_names[] = {"best",  "none",   "epoll", "poll",
+                                       "uring", "kqueue", "iocp"}; /* enum bz_io_kind */
 
 static int read_io(struct bz_settings *s, const char *field)
 {
@@ -145,7 +145,7 @@ static int read_io(struct bz_settings *s, const char *field)
             return 0;
         }
     }
-    bz_log(BLITZ_LOG_ERROR, "%s%s: must be best, epoll, kqueue, poll, uring or none",
+    bz_log(BLITZ_LOG_ERROR, "%s%s: must be best, epoll, iocp, kqueue, poll, uring or none",
            field != NULL ? "config.io = " : "BLITZ_IO=", name);
     return -EINVAL;
 }

@@ -96,7 +96,7 @@ OF_A_SYSTEM = set(("os/code.c os/forked.c os/interrupt.c os/library.c os/linux.c
                    "os/linux_pages.c os/linux_thread.c os/linux_word.c os/loaded.c os/look.c os/probe.h os/segv.c os/signals.c "
                    "os/sleepers.c os/symtab.c "
                    "os/windows.c os/windows_clock.c os/windows_look.c os/windows_pages.c os/windows_segv.c os/windows_self.c "
-                   "os/windows_thread.c os/windows_word.c "
+                   "os/windows_thread.c os/windows_word.c io/iocp.c io/winsock.c io/winsock.h io/winsock_lookup.c "
                    "io/attempt.c io/epoll.c io/fsys.c io/fsys.h io/inotify.c io/lookup.c io/poll_posix.c io/provided.c "
                    "io/kqueue_calls.c io/quiet.c io/raw.c io/readable.c io/rights.c io/small_file.c io/sock.c io/sockaddr.c "
                    "io/spawn_child.c io/sqe.c io/start_process.c io/sys.c io/sys.h io/sys_rings.c io/sys_sets.c "
