@@ -198,8 +198,11 @@ static int nodes_job_init(void *state)
 }
 static void nodes_job_drop(void *state, void *ctx)
 {
-    (void)state, (void)ctx;
-    mix_add(&nodes.jobs, -1);
+    const struct nodes_job *j = state;
+    bool has_begun = mix_get(&nodes.started[j->id >> 32][j->id & 0xffffffff]) != 0;
+    (void)ctx;
+    if (has_begun) /* a signal may end it before its first turn */
+        mix_add(&nodes.jobs, -1);
 }
 static const blitz_behaviour nodes_job_behaviour = {.name = "mix job",
                                                     .state_bytes = sizeof(struct nodes_job),
@@ -355,7 +358,7 @@ static void nodes_done(struct mix_party *p, int rc)
     }
     if (rc == 0 && is_call)
         CHECK_EQ(p->op.n, ~p->op.value[0].id);
-    if (is_spawn && p->op.moved)
+    if (is_spawn && p->op.moved && !p->op.is_held) /* a link may end it before its first turn */
         nodes.is_started[p->index][p->op.value[0].id & 0xffffffff] = true;
 }
 
