@@ -144,6 +144,26 @@ TEST(object_pool, a_waiter_gets_the_object_that_is_released)
     blitz_object_pool_unref(p);
 }
 
+/* A combinator may poll a child again that was ready, and cancels it at the end. */
+TEST(object_pool, a_future_that_is_ready_takes_no_second_object)
+{
+    struct shop s = {0};
+    blitz_object_pool *p = pool_of(&s, 2, 0);
+    blitz_object_pool_future f;
+    struct t_bell bell = {0};
+    blitz_waker w = t_bell_waker(&bell);
+    blitz_object_pool_acquire_future_init(&f, p);
+    CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
+    void *first = f.object;
+    CHECK_EQ(f.future.ops->poll(&f.future, &w), BLITZ_READY);
+    f.future.ops->cancel(&f.future);
+    CHECK(f.object == first);
+    CHECK_EQ(s.made, 1);
+    CHECK_EQ(blitz_object_pool_used(p), 1u);
+    blitz_object_pool_release(p, first);
+    blitz_object_pool_unref(p);
+}
+
 TEST(object_pool, a_close_drops_what_is_idle_and_later_what_was_in_use)
 {
     struct shop s = {0};
