@@ -200,6 +200,14 @@ TEST(delay_queue, a_change_of_the_first_entry_wakes_the_first_receiver)
     blitz_delay_queue_unref(q);
 }
 
+TEST(delay_queue, values_of_more_than_half_of_all_memory_are_refused)
+{
+    blitz_delay_queue *q;
+    CHECK_EQ(blitz_delay_queue_new(PTRDIFF_MAX / 2 + 1, &q), -EINVAL);
+    CHECK_EQ(blitz_delay_queue_new(PTRDIFF_MAX / 2, &q), 0);
+    blitz_delay_queue_unref(q);
+}
+
 TEST(delay_queue, values_of_no_size)
 {
     blitz_delay_queue *q;
