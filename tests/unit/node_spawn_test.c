@@ -9,6 +9,7 @@
 struct job {
     int64_t n;
     blitz_actor_id tell; /* gets T_SUM; zeroed: none */
+    int64_t has_begun;   /* one that is killed at once does not */
 };
 
 BLITZ_TERM_TUPLE(job_args, struct job, BLITZ_TERM_INT(struct job, n),
@@ -23,14 +24,15 @@ static int64_t jobs_alive(void)
 
 static void job_drop(void *state, void *ctx)
 {
-    (void)state, (void)ctx;
-    bz_fetch_add_seqcst(&jobs, -1); /* seq_cst: as above */
+    (void)ctx;
+    bz_fetch_add_seqcst(&jobs, -((struct job *)state)->has_begun); /* seq_cst: as above */
 }
 
 /* Tell, then end: at once if n is not positive, with the code n; else go on. */
 static int job_init(void *state)
 {
     struct job *j = state;
+    j->has_begun = 1;
     bz_fetch_add_seqcst(&jobs, 1); /* seq_cst: as above */
     struct t_sum sum = {2 * j->n};
     if (j->tell.generation != 0)
@@ -42,13 +44,19 @@ static const blitz_behaviour job = {
     .name = "job", .state_bytes = sizeof(struct job), .init = job_init, .drop = job_drop};
 static int counted_init(void *state)
 {
-    (void)state;
+    *(int64_t *)state = 1;
     bz_fetch_add_seqcst(&jobs, 1); /* seq_cst: as above */
     return 0;
 }
 
+static void counted_drop(void *state, void *ctx)
+{
+    (void)ctx;
+    bz_fetch_add_seqcst(&jobs, -*(int64_t *)state); /* seq_cst: as above */
+}
+
 static const blitz_behaviour counted = {
-    .name = "counted", .state_bytes = 8, .init = counted_init, .drop = job_drop};
+    .name = "counted", .state_bytes = sizeof(int64_t), .init = counted_init, .drop = counted_drop};
 static const blitz_behaviour idle = {.name = "idle", .state_bytes = 8};
 static const blitz_node_entry entries[] = {{"jobs", "start", &job, &job_args},
                                            {"jobs", "idle", &idle, NULL}};

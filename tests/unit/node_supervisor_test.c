@@ -16,13 +16,15 @@ static bz_atomic(int64_t) alive, births, last_end;
 
 struct job {
     int64_t is_stubborn; /* it ignores requests to end */
+    bool has_begun;      /* one that is killed at once does not */
 };
 BLITZ_TERM_TUPLE(job_args, struct job, BLITZ_TERM_INT(struct job, is_stubborn));
 
 /* seq_cst, here and below: counts of a test */
 static int job_init(void *state)
 {
-    const struct job *j = state;
+    struct job *j = state;
+    j->has_begun = true;
     bz_fetch_add_seqcst(&alive, 1);
     bz_fetch_add_seqcst(&births, 1);
     blitz_actor_trap_exit(j->is_stubborn != 0);
@@ -37,8 +39,9 @@ static void job_exit(void *state, const blitz_exit_reason *why)
 
 static void job_drop(void *state, void *ctx)
 {
-    (void)state, (void)ctx;
-    bz_fetch_add_seqcst(&alive, -1);
+    const struct job *j = state;
+    (void)ctx;
+    bz_fetch_add_seqcst(&alive, -(int64_t)j->has_begun);
 }
 
 BLITZ_HANDLER(on_fail_now, struct job, void)

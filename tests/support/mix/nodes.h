@@ -30,6 +30,7 @@ static const char *const nodes_name[2] = {"one@localhost", "two@localhost"};
 /* An actor that the other node starts. */
 struct nodes_job {
     uint64_t id, stays;
+    bool has_begun; /* one that is killed at once does not */
 };
 BLITZ_TERM_TUPLE(nodes_job_args, struct nodes_job, BLITZ_TERM_UINT(struct nodes_job, id),
                  BLITZ_TERM_UINT(struct nodes_job, stays));
@@ -38,7 +39,7 @@ static struct {
     blitz_node *node[2];
     struct mix_count jobs; /* that live */
     struct mix_count started[MIX_PARTIES][MIX_IDS];
-    bool is_started[MIX_PARTIES][MIX_IDS]; /* their caller has the id */
+    bool is_started[MIX_PARTIES][MIX_IDS]; /* their caller has the id, and does not kill them */
     uint64_t next_job[MIX_PARTIES];
     blitz_actor_id sink, far; /* as it is, and as the first node knows it */
     struct mix_count sent, arrived;
@@ -191,7 +192,8 @@ static const struct mix_verb mix_node_call_term = {
 /* A spawn: the number of the actor is in op->value[0].id, and whether the caller is linked in op->is_held. */
 static int nodes_job_init(void *state)
 {
-    const struct nodes_job *j = state;
+    struct nodes_job *j = state;
+    j->has_begun = true;
     mix_add(&nodes.jobs, 1);
     CHECK_EQ(mix_add(&nodes.started[j->id >> 32][j->id & 0xffffffff], 1), 1);
     return j->stays != 0 ? 0 : BLITZ_ACTOR_STOP;
@@ -199,10 +201,8 @@ static int nodes_job_init(void *state)
 static void nodes_job_drop(void *state, void *ctx)
 {
     const struct nodes_job *j = state;
-    bool has_begun = mix_get(&nodes.started[j->id >> 32][j->id & 0xffffffff]) != 0;
     (void)ctx;
-    if (has_begun) /* a signal may end it before its first turn */
-        mix_add(&nodes.jobs, -1);
+    mix_add(&nodes.jobs, -(int64_t)j->has_begun);
 }
 static const blitz_behaviour nodes_job_behaviour = {.name = "mix job",
                                                     .state_bytes = sizeof(struct nodes_job),
@@ -358,7 +358,7 @@ static void nodes_done(struct mix_party *p, int rc)
     }
     if (rc == 0 && is_call)
         CHECK_EQ(p->op.n, ~p->op.value[0].id);
-    if (is_spawn && p->op.moved && !p->op.is_held) /* a link may end it before its first turn */
+    if (is_spawn && p->op.moved && !p->op.is_held)
         nodes.is_started[p->index][p->op.value[0].id & 0xffffffff] = true;
 }
 
