@@ -143,6 +143,28 @@ TEST(clock_sim, a_machine_beside_a_busy_one_sleeps)
     on_seeds(relies, BLITZ_CLOCK_AUTO, 30);
 }
 
+/* ---- a pause while all machines sleep ---- */
+
+static void pauses_late(const struct bz_os *os, void *arg)
+{
+    struct bz_runtime *rt = begin(os, arg);
+    blitz_runtime *public = (blitz_runtime *)rt;
+    blitz_task *t;
+    CHECK_EQ(blitz_spawn(naps, NULL, &(blitz_spawn_opts){.runtime = public}, &t), 0);
+    CHECK_EQ(blitz_sleep(10 * BLITZ_MS), 0); /* of this thread: the task sleeps by now */
+    uint64_t before = bz_os_now(os);
+    CHECK_EQ(blitz_clock_pause(public, BLITZ_CLOCK_AUTO), 0);
+    CHECK_EQ(blitz_task_join(t, NULL, BLITZ_FOREVER), 0);
+    CHECK_LT(bz_os_now(os) - before, 100 * BLITZ_MS); /* of the second that the task sleeps */
+    sim_end(rt);
+}
+
+/* A machine that sleeps until its first timer, by the time of the system, must look at the clock. */
+TEST(clock_sim, a_pause_rouses_a_machine_that_moves_the_clock)
+{
+    on_seeds(pauses_late, BLITZ_CLOCK_RUNS, 50);
+}
+
 /* ---- the number of procs changes ---- */
 
 struct resized {
