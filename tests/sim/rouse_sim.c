@@ -119,6 +119,70 @@ TEST(rouse, bug_49_at_low_load_one_proc_listens_for_all)
              seen.runs * 75); /* the system may hold up a thread, which ends it */
 }
 
+/* ---- until it computes ---- */
+
+static struct {
+    unsigned at_home, ended, elsewhere, kept;
+} hogs;
+
+static struct bz_proc *home_now(void)
+{
+    struct bz_runtime *rt = bz_machine_self()->rt;
+    return bz_gather_home(rt, bz_gather_word(&rt->gather));
+}
+
+/* The result is whether one proc still listens for all. A window of gather.c is longer than the burn. */
+static int burns_for_half_a_window(void *arg)
+{
+    (void)arg;
+    bz_sim_burn(10 * BLITZ_MS);
+    return home_now() != NULL;
+}
+
+static int hog_at(unsigned proc)
+{
+    blitz_task *t;
+    int result = -1;
+    CHECK_EQ(blitz_spawn(burns_for_half_a_window, NULL,
+                         &(blitz_spawn_opts){.proc = BLITZ_ON_PROC(proc)}, &t),
+             0);
+    CHECK_EQ(blitz_task_join(t, &result, BLITZ_FOREVER), 0);
+    return result;
+}
+
+static int one_hog(void *arg)
+{
+    bool is_at_home = *(bool *)arg;
+    struct conn c[CONNS];
+    open_all(c);
+    talk(c, WARM_ROUNDS);
+    struct bz_proc *home = home_now();
+    if (home != NULL && is_at_home) {
+        hogs.at_home++;
+        hogs.ended += hog_at(home->index) == 0;
+    } else if (home != NULL) {
+        hogs.elsewhere++;
+        hogs.kept += hog_at((home->index + 1) % bz_machine_self()->rt->proc_count) == 1;
+    }
+    close_all(c);
+    return 0;
+}
+
+/* A home that runs one task for long does not poll. Another proc may. */
+TEST(rouse, a_long_task_at_the_home_alone_ends_the_time_of_one_listener)
+{
+    bool is_at_home = true, is_elsewhere = false;
+#if defined(BZ_PLAIN)
+    t_skip("in the plain form each proc listens for itself");
+#endif
+    net_on_procs(one_hog, &is_at_home, (struct bz_sim_net_config){.is_calm = true}, 30, 2, 4);
+    net_on_procs(one_hog, &is_elsewhere, (struct bz_sim_net_config){.is_calm = true}, 30, 2, 4);
+    t_note("ended %u of %u, kept %u of %u", hogs.ended, hogs.at_home, hogs.kept, hogs.elsewhere);
+    CHECK_EQ(hogs.ended, hogs.at_home);
+    CHECK_GE(hogs.kept * 100,
+             hogs.elsewhere * 75); /* the system may hold up a thread, which ends it */
+}
+
 /* ---- and holds up none of them ---- */
 
 static uint64_t latest;
