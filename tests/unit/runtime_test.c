@@ -103,7 +103,8 @@ TEST(runtime, a_bad_environment_is_refused_by_name)
         {"BLITZ_BURNING_MAX", "0", "BLITZ_BURNING_MAX=0: must be 1 to 1M"},
         {"BLITZ_DUMP_ON_SIGQUIT", "on", "BLITZ_DUMP_ON_SIGQUIT=on: must be 0 or 1"},
         {"BLITZ_TRACE_RECORDS", "1", "BLITZ_TRACE_RECORDS=1: must be 16 to 16M"},
-        {"BLITZ_IO", "select", "BLITZ_IO=select: must be best, epoll, kqueue, poll, uring or none"},
+        {"BLITZ_IO", "select",
+         "BLITZ_IO=select: must be best, epoll, iocp, kqueue, poll, uring or none"},
     };
     for (size_t i = 0; i < BZ_ARRAY_LEN(bad); i++) {
         t_watch("%s=%s", bad[i].name, bad[i].value);
