@@ -19,6 +19,8 @@
  *
  * I1  refs counts the list, and a waker that the ticket has. Guarded by the lock of the peer.
  * I2  The ticket is open or answered while the object is in the list.
+ * I3  Once the object is in the list, the loss of the connection on another thread may free it. So the reader that has opened
+ *     it does not touch it any more.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +34,7 @@ struct bz_answer_owed {
     struct bz_answer wait;
     struct bz_list in;    /* guarded by the lock of the peer, as the next one */
     uint32_t refs;        /* I1 */
-    struct bz_peer *peer; /* with a reference; constant, as the rest but `type` */
+    struct bz_peer *peer; /* with a reference; constant, as the rest */
     uint32_t serial;
     blitz_actor_id called;
     bool is_struct;              /* the request was in the table */
@@ -281,11 +283,13 @@ static int enlist(struct bz_session *s, struct bz_answer_owed *x)
 }
 
 int bz_answers_open(struct bz_session *s, const struct bz_gen_call *call, blitz_actor_id called,
-                    struct bz_answer_owed **out, blitz_reply_to *token)
+                    const blitz_term_message *row, blitz_reply_to *token)
 {
     struct bz_answer_owed *x = owed_new(s, call, called);
     if (x == NULL)
         return -ENOMEM;
+    x->is_struct = row != NULL;
+    x->type = row != NULL ? row->reply : NULL;
     blitz_waker waker = {&owed_ops, x};
     *token = bz_ticket_token(x->wait.ticket);
     bool is_answered = bz_request_poll(&x->wait.request, &waker);
@@ -293,15 +297,8 @@ int bz_answers_open(struct bz_session *s, const struct bz_gen_call *call, blitz_
     (void)is_answered;
     int rc = enlist(s, x);
     if (rc != 0)
-        drop(x);
-    *out = x;
+        drop(x); /* else it is another party's by now, I3 */
     return rc;
-}
-
-void bz_answers_set_type(struct bz_answer_owed *x, const blitz_term_type *type)
-{
-    x->is_struct = true;
-    x->type = type;
 }
 
 /* ---- callers that leave ---- */

@@ -74,18 +74,16 @@ static int send_term(blitz_actor_id to, blitz_term term, blitz_reply_to reply)
 static int send_call(struct bz_session *s, struct bz_actor *a, blitz_actor_id to,
                      const struct bz_gen_call *call)
 {
-    struct bz_answer_owed *owed;
     struct decoded d;
     blitz_reply_to token;
-    int rc = bz_answers_open(s, call, to, &owed, &token);
+    bool is_struct = decode(s->node, bz_actor_behaviour(a), call->request, &d);
+    int rc = bz_answers_open(s, call, to, is_struct ? d.row : NULL, &token);
     if (rc != 0)
         return rc;
-    if (decode(s->node, bz_actor_behaviour(a), call->request, &d)) {
-        bz_answers_set_type(owed, d.row->reply);
+    if (is_struct)
         rc = send_struct(to, &d, token);
-    } else {
+    else
         rc = takes_terms(a) ? send_term(to, call->request, token) : -EOPNOTSUPP;
-    }
     if (rc != 0)
         bz_ticket_answer(s->node->rt, token, rc, NULL, 0);
     return rc;

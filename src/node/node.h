@@ -290,13 +290,11 @@ struct bz_gen_call {
 };
 BZ_MUST_USE bool bz_gen_call_get(blitz_term term, struct bz_gen_call *call);
 
-struct bz_answer_owed;
-/* Owe an answer to a call: *token is for the actor `called`. 0, -ENOMEM, -ESRCH (the caller's connection has gone), -EAGAIN. */
+/* Owe an answer to a call: *token is for the actor `called`. row: of the request, which names the type of the answer; NULL: both are
+ * terms. 0, -ENOMEM, -ESRCH (the caller's connection has gone), -EAGAIN. */
 BZ_MUST_USE int bz_answers_open(struct bz_session *s, const struct bz_gen_call *call,
-                                blitz_actor_id called, struct bz_answer_owed **out,
+                                blitz_actor_id called, const blitz_term_message *row,
                                 blitz_reply_to *token);
-/* The term of its answer is of that type; NULL: the atom ok. Before the actor has the token. */
-void bz_answers_set_type(struct bz_answer_owed *x, const blitz_term_type *type);
 /* The caller with that reference has left. */
 void bz_answers_forget(struct bz_peer *p, const blitz_term_ref *ref);
 /* The connection has gone. */
