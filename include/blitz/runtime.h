@@ -97,7 +97,8 @@ typedef struct blitz_runtime_opts {
     blitz_thread_fn thread_stop;  /* NULL: none */
     void *thread_ctx;             /* yours; must stay until blitz_runtime_unref() */
     const char *name;             /* of the worker threads; copied; NULL: "blitz" */
-    const char *io; /* "epoll", "iocp" (Windows), "kqueue" (macOS, BSD), "poll", "uring" (epoll, with a
+    const char
+        *io; /* "epoll", "iocp" (Windows), "kqueue" (macOS, BSD), "poll", "uring" (epoll, with a
                              * warning, if the system refuses a ring), "none"; NULL: BLITZ_IO, or the best */
     bool no_overflow_report; /* a stack overflow is a plain SIGSEGV: see above */
     bool no_rotation;        /* endless loops do not take turns; no SIGURG handler */

@@ -18,17 +18,17 @@
 #define BZ_CTX_X86_64_WINDOWS_H
 
 /* The assembly depends on their place behind sp, fp and pc. */
-#define BZ_CTX_BOUNDS \
-    void *stack_base; \
+#define BZ_CTX_BOUNDS  \
+    void *stack_base;  \
     void *stack_limit; \
     void *stack_start;
 
-#define BZ_CTX_LOAD_BOUNDS            \
-    "movq 24(%%rcx), %%r8\n\t"        \
-    "movq %%r8, %%gs:0x8\n\t"         \
-    "movq 32(%%rcx), %%r8\n\t"        \
-    "movq %%r8, %%gs:0x10\n\t"        \
-    "movq 40(%%rcx), %%r8\n\t"        \
+#define BZ_CTX_LOAD_BOUNDS     \
+    "movq 24(%%rcx), %%r8\n\t" \
+    "movq %%r8, %%gs:0x8\n\t"  \
+    "movq 32(%%rcx), %%r8\n\t" \
+    "movq %%r8, %%gs:0x10\n\t" \
+    "movq 40(%%rcx), %%r8\n\t" \
     "movq %%r8, %%gs:0x1478\n\t"
 
 /* A context on a stack of ours: all of it is in use from the start. */
@@ -36,12 +36,11 @@
     ((void)((c)->stack_base = (top), (c)->stack_limit = (c)->stack_start = (low)))
 
 /* The context of the calling thread: the bounds that the thread has now. */
-#define bz_ctx_bounds_read(c)                                            \
-    __asm__ volatile("movq %%gs:0x8, %0\n\t"                             \
-                     "movq %%gs:0x10, %1\n\t"                            \
-                     "movq %%gs:0x1478, %2"                              \
-                     : "=&r"((c)->stack_base), "=&r"((c)->stack_limit), \
-                       "=&r"((c)->stack_start))
+#define bz_ctx_bounds_read(c)                 \
+    __asm__ volatile("movq %%gs:0x8, %0\n\t"  \
+                     "movq %%gs:0x10, %1\n\t" \
+                     "movq %%gs:0x1478, %2"   \
+                     : "=&r"((c)->stack_base), "=&r"((c)->stack_limit), "=&r"((c)->stack_start))
 
 static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landing *l)
 {
@@ -50,8 +49,7 @@ static BZ_ALWAYS_INLINE void bz_ctx_jump(struct bz_ctx *to, struct bz_ctx_landin
                      "movq %%rbp, 8(%%rdx)\n\t"
                      "movq %%r8, 16(%%rdx)\n\t"
                      "movq %%gs:0x10, %%r8\n\t"
-                     "movq %%r8, 32(%%rdx)\n\t" BZ_CTX_LOAD_BOUNDS
-                     "movq 16(%%rcx), %%r8\n\t"
+                     "movq %%r8, 32(%%rdx)\n\t" BZ_CTX_LOAD_BOUNDS "movq 16(%%rcx), %%r8\n\t"
                      "movq 0(%%rcx), %%rsp\n\t"
                      "movq 8(%%rcx), %%rbp\n\t"
                      "jmp *%%r8\n"
@@ -75,7 +73,7 @@ BZ_NORETURN static BZ_ALWAYS_INLINE void bz_ctx_jump_last(struct bz_ctx *to,
 }
 
 #define BZ_CTX_FP_BIAS 0
-#define BZ_CTX_THUNK                               \
+#define BZ_CTX_THUNK                                \
     ".section .text$bz_ctx_thunk,\"x\"\n"           \
     ".p2align 4\n"                                  \
     ".globl bz_ctx_thunk\n"                         \

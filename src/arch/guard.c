@@ -61,8 +61,7 @@
     ".popsection\n"
 
 __asm__(BZ_GUARD_CODE);
-int bz_guard_enter(struct bz_guard *g, bz_guard_fn *fn, void *a, const void *b)
-    BZ_HIDDEN;
+int bz_guard_enter(struct bz_guard *g, bz_guard_fn *fn, void *a, const void *b) BZ_HIDDEN;
 extern const char bz_guard_land[] BZ_HIDDEN;
 
 uintptr_t bz_guard_landing(void)

@@ -505,10 +505,10 @@ static bool has_queues(void)
 
 static const char *name_of(enum bz_io_kind kind)
 {
-    static const char *const names[] = {[BZ_IO_BEST] = "best",   [BZ_IO_NONE] = "none",
-                                        [BZ_IO_EPOLL] = "epoll", [BZ_IO_POLL] = "poll",
-                                        [BZ_IO_URING] = "uring", [BZ_IO_KQUEUE] = "kqueue",
-                                        [BZ_IO_IOCP] = "iocp"};
+    static const char *const names[] = {
+        [BZ_IO_BEST] = "best", [BZ_IO_NONE] = "none",   [BZ_IO_EPOLL] = "epoll",
+        [BZ_IO_POLL] = "poll", [BZ_IO_URING] = "uring", [BZ_IO_KQUEUE] = "kqueue",
+        [BZ_IO_IOCP] = "iocp"};
     return names[kind];
 }
 

@@ -35,7 +35,8 @@ unsigned bz_files_fini(struct bz_files *files);
  * Owns:    takes `fd`, unless BZ_FILE_FOREIGN; on error it is still the caller's.
  * Returns: 0, -ENOMEM, -EMFILE (a million of them).
  */
-BZ_MUST_USE int bz_file_open(struct bz_files *files, blitz_fd fd, unsigned flags, struct bz_file **out);
+BZ_MUST_USE int bz_file_open(struct bz_files *files, blitz_fd fd, unsigned flags,
+                             struct bz_file **out);
 
 /* Prefetch a file that will be used soon, and then its waiter. */
 void bz_file_fetch(struct bz_files *files, uint64_t key);

@@ -44,7 +44,7 @@ enum { KEY_OPERATION = 0, KEY_KICK = 1, KEY_DONE = 2 };
 struct iocp {
     struct bz_lock lock; /* of the opening */
     bz_atomic(void *) port;
-    HANDLE afd; /* of the driver of sockets; constant once there is a port */
+    HANDLE afd;                   /* of the driver of sockets; constant once there is a port */
     bz_atomic(uint32_t) inside;   /* threads that sleep at the port */
     bz_atomic(uint32_t) has_kick; /* a kick is in the port */
 };
@@ -66,12 +66,11 @@ struct flight {
     int64_t result;  /* KEY_DONE */
     bool is_done;
     DWORD flags;
-    struct afd_poll poll; /* POLL */
+    struct afd_poll poll;      /* POLL */
     char names[2 * NAME_ROOM]; /* ACCEPT */
 };
 
-_Static_assert(sizeof(OVERLAPPED_ENTRY) * PACKETS_MAX <=
-                   sizeof((struct bz_reaped *)0)->room,
+_Static_assert(sizeof(OVERLAPPED_ENTRY) * PACKETS_MAX <= sizeof((struct bz_reaped *)0)->room,
                "the packets fit");
 
 static struct iocp *iocp_of(struct bz_poll *poll)
@@ -136,7 +135,7 @@ static int bind_to(struct bz_poll *poll, struct bz_file *f)
     if (err != 0)
         return err;
     if (CreateIoCompletionPort((HANDLE)f->fd, port_of(poll), KEY_OPERATION, 0) == NULL)
-        return -EBUSY; /* the program has bound it to a port of its own */
+        return -EBUSY;         /* the program has bound it to a port of its own */
     f->kept = (uintptr_t)poll; /* I3 */
     return 0;
 }
@@ -175,8 +174,8 @@ static int start_accept(struct flight *r, SOCKET listener)
                              WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
     if (r->accepted == INVALID_SOCKET)
         return bz_winsock_failed();
-    int err = outcome(call(listener, r->accepted, r->names, 0, NAME_ROOM, NAME_ROOM, &got,
-                           &r->overlapped));
+    int err = outcome(
+        call(listener, r->accepted, r->names, 0, NAME_ROOM, NAME_ROOM, &got, &r->overlapped));
     if (err != 0)
         closesocket(r->accepted);
     return err;
@@ -374,8 +373,9 @@ static bool gather(struct bz_poll *poll, HANDLE port, bool sleeps, DWORD ms,
         e->more = 0;
     }
     if (is_kicked) {
-        bz_store_seqcst(&own->has_kick, 0);   /* [H] */
-        if (bz_load_seqcst(&own->inside) > 0) /* [H] it may be meant for a thread that is still inside */
+        bz_store_seqcst(&own->has_kick, 0); /* [H] */
+        if (bz_load_seqcst(&own->inside) >
+            0) /* [H] it may be meant for a thread that is still inside */
             kick_port(poll, port);
     }
     return true;
@@ -451,10 +451,9 @@ static int64_t result_of(struct flight *r)
     if (r->is_done)
         return r->result;
     if (op->code == BZ_OP_POLL)
-        return r->overlapped.Internal == 0
-                   ? polled(r)
-                   : -bz_winsock_error(
-                         (int)RtlNtStatusToDosError((NTSTATUS)r->overlapped.Internal));
+        return r->overlapped.Internal == 0 ? polled(r)
+                                           : -bz_winsock_error((int)RtlNtStatusToDosError(
+                                                 (NTSTATUS)r->overlapped.Internal));
     bool is_ok = WSAGetOverlappedResult(s, &r->overlapped, &bytes, FALSE, &flags);
     int err = is_ok ? 0 : WSAGetLastError();
     if (op->code == BZ_OP_ACCEPT && is_ok)

@@ -286,7 +286,8 @@ int bz_sock_get(int fd, enum bz_sock_option o, int *value)
     *value = 0;
     if (options[o].level == 0 || options[o].name == NOTHING)
         return -EOPNOTSUPP;
-    int err = outcome(getsockopt((SOCKET)fd, options[o].level, options[o].name, (char *)value, &bytes));
+    int err =
+        outcome(getsockopt((SOCKET)fd, options[o].level, options[o].name, (char *)value, &bytes));
     if (err == 0 && o == BZ_SOCK_ERROR && *value != 0)
         *value = bz_winsock_error(*value);
     return err;
@@ -296,8 +297,7 @@ int bz_sock_linger(int fd, int seconds)
 {
     struct linger how = {.l_onoff = seconds >= 0,
                          .l_linger = (u_short)(seconds >= 0 ? seconds : 0)};
-    return outcome(
-        setsockopt((SOCKET)fd, SOL_SOCKET, SO_LINGER, (const char *)&how, sizeof how));
+    return outcome(setsockopt((SOCKET)fd, SOL_SOCKET, SO_LINGER, (const char *)&how, sizeof how));
 }
 
 int bz_sock_group(int fd, const blitz_addr *group, uint32_t card, bool is_joined)
@@ -377,7 +377,8 @@ int64_t bz_attempt(struct bz_op *op)
         SOCKET s = accept((SOCKET)fd, (struct sockaddr *)op->name.address,
                           op->name.address != NULL ? &bytes : NULL);
         op->name.bytes = (uint32_t)bytes;
-        return s != INVALID_SOCKET ? (int64_t)s : bz_winsock_failed(); /* non-blocking as the listener */
+        return s != INVALID_SOCKET ? (int64_t)s
+                                   : bz_winsock_failed(); /* non-blocking as the listener */
     }
     case BZ_OP_POLL: {
         WSAPOLLFD one = {.fd = (SOCKET)fd, .events = op->events};

@@ -64,8 +64,7 @@ static HMODULE module_at(const void *at, DWORD flags)
 bool bz_look_symbol(char *out, size_t size, uintptr_t pc)
 {
     char path[MAX_PATH];
-    HMODULE file =
-        module_at((const void *)pc, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT);
+    HMODULE file = module_at((const void *)pc, GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT);
     out[0] = '\0';
     if (file == NULL)
         return false;

@@ -22,7 +22,7 @@
 
 size_t bz_windows_page_bytes(const struct bz_os *os)
 {
-    static bz_atomic(uint32_t) page; /* 0: not read yet */
+    static bz_atomic(uint32_t) page;         /* 0: not read yet */
     uint32_t known = bz_load_relaxed(&page); /* relaxed: a constant once read */
     SYSTEM_INFO info;
     (void)os;

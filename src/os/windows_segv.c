@@ -14,7 +14,8 @@
 #include "base/bz_atomic.h"
 #include "base/check.h"
 
-static bz_atomic(bz_segv_explain *) watcher; /* [W] watch release -> handler acquire: its data is there */
+static bz_atomic(bz_segv_explain *)
+    watcher; /* [W] watch release -> handler acquire: its data is there */
 static void *handle;
 
 static LONG CALLBACK on_exception(EXCEPTION_POINTERS *what)

@@ -76,7 +76,7 @@ void bz_windows_relax(const struct bz_os *os, unsigned round)
 
 static bool is_wine(void)
 {
-    static bz_atomic(int) known; /* 1: it is; -1: it is not; 0: not asked yet */
+    static bz_atomic(int) known;      /* 1: it is; -1: it is not; 0: not asked yet */
     int is = bz_load_relaxed(&known); /* relaxed: a constant once found */
     if (BZ_UNLIKELY(is == 0)) {
         HMODULE ntdll = GetModuleHandleA("ntdll.dll");

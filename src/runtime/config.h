@@ -13,7 +13,15 @@
 #include "task/stack.h"
 
 /* Backends of io/poll.h. The order of preference is io.c's. */
-enum bz_io_kind { BZ_IO_BEST, BZ_IO_NONE, BZ_IO_EPOLL, BZ_IO_POLL, BZ_IO_URING, BZ_IO_KQUEUE, BZ_IO_IOCP };
+enum bz_io_kind {
+    BZ_IO_BEST,
+    BZ_IO_NONE,
+    BZ_IO_EPOLL,
+    BZ_IO_POLL,
+    BZ_IO_URING,
+    BZ_IO_KQUEUE,
+    BZ_IO_IOCP
+};
 
 struct bz_settings {
     unsigned procs, procs_max;

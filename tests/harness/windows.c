@@ -218,8 +218,8 @@ static void child_start(struct child *it, const struct t_case *c, uint64_t seed,
                              CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, NULL);
     if (it->output == INVALID_HANDLE_VALUE)
         give_up("cannot make a file for a case's output");
-    snprintf(command, sizeof command, "\"%s\" %s --seed=%llu%s --record=%llu --abort-at=%u", program,
-             name, (unsigned long long)seed, t_is_quick ? " --quick" : "",
+    snprintf(command, sizeof command, "\"%s\" %s --seed=%llu%s --record=%llu --abort-at=%u",
+             program, name, (unsigned long long)seed, t_is_quick ? " --quick" : "",
              (unsigned long long)(uintptr_t)record, check);
     start.hStdInput = INVALID_HANDLE_VALUE;
     start.hStdOutput = start.hStdError = it->output;
@@ -430,7 +430,8 @@ int main(int argc, char **argv)
     t_options_parse(&options, argc, argv);
     t_options = &options;
     t_is_quick = (uint64_t)time(NULL) >= options.quick_from;
-    setvbuf(stdout, NULL, _IONBF, 0); /* a crash loses no line; this C library has no line buffers */
+    setvbuf(stdout, NULL, _IONBF,
+            0); /* a crash loses no line; this C library has no line buffers */
     if (is_child || options.here)
         run_here(record);
     for (struct t_case *c = cases; options.list && c != NULL; c = c->next)

@@ -231,7 +231,8 @@ TEST(ctx, a_switch_keeps_every_register_the_callee_must)
         bz_ctx_fini(&fiber[i]);
 }
 
-#if defined(__x86_64__) && !defined(_WIN32) /* its convention has others: tests/windows/switch_test.c */
+#if defined(__x86_64__) && \
+    !defined(_WIN32) /* its convention has others: tests/windows/switch_test.c */
 /* Every callee-saved register by name, whatever the compiler would have put there. */
 static BZ_NOINLINE int registers_survive(struct bz_coro *c)
 {

@@ -194,7 +194,8 @@ static int late(void *arg)
     }
     CHECK_EQ(blitz_tcp_accept(p.listener, &none, NULL, blitz_after(BLITZ_MS)), -ETIMEDOUT);
     CHECK_EQ(blitz_tcp_write(p.there, "x", 1, BLITZ_FOREVER), 1);
-    CHECK_EQ(blitz_tcp_read(p.here, got, sizeof got, BLITZ_FOREVER), 1); /* nothing was read by those */
+    CHECK_EQ(blitz_tcp_read(p.here, got, sizeof got, BLITZ_FOREVER),
+             1); /* nothing was read by those */
     CHECK_EQ(blitz_tcp_try_read(p.here, got, sizeof got), -EAGAIN);
     close_pair(&p);
     return 0;
@@ -311,4 +312,50 @@ static int await_both(void *arg)
 TEST(windows_net, futures_read)
 {
     run(await_both);
+}
+
+/* ---- datagrams, names ---- */
+
+static int send_datagrams(void *arg)
+{
+    blitz_udp *here, *there;
+    blitz_addr any = blitz_addr_loopback_v4(0), at, from, of;
+    char got[8] = "";
+    (void)arg;
+    CHECK_EQ(blitz_udp_bind(&any, NULL, &here), 0);
+    CHECK_EQ(blitz_udp_bind(&any, NULL, &there), 0);
+    CHECK_EQ(blitz_udp_local(here, &of), 0);
+    CHECK_EQ(blitz_udp_local(there, &at), 0);
+    CHECK_EQ(blitz_udp_recv_from(there, got, sizeof got, &from, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(blitz_udp_send_to(here, "ping", 4, &at, BLITZ_FOREVER), 4);
+        CHECK_EQ(blitz_udp_recv_from(there, got, sizeof got, &from, BLITZ_FOREVER), 4);
+        CHECK_MEM_EQ(got, "ping", 4);
+        CHECK_EQ(from.port, of.port);
+    }
+    blitz_udp_close(here);
+    blitz_udp_close(there);
+    return 0;
+}
+
+TEST(windows_net, datagrams_come_with_the_address_of_their_sender)
+{
+    run(send_datagrams);
+}
+
+static int wait_for_both(void *arg)
+{
+    struct pair p = connected();
+    (void)arg;
+    CHECK_EQ(blitz_tcp_wait(p.here, BLITZ_WRITABLE, BLITZ_FOREVER), 0);
+    CHECK_EQ(blitz_tcp_wait(p.here, BLITZ_READABLE, blitz_after(BLITZ_MS)), -ETIMEDOUT);
+    CHECK_EQ(blitz_tcp_write(p.there, "x", 1, BLITZ_FOREVER), 1);
+    CHECK_EQ(blitz_tcp_wait(p.here, BLITZ_READABLE, BLITZ_FOREVER), 0);
+    close_pair(&p);
+    return 0;
+}
+
+TEST(windows_net, a_socket_is_waited_for)
+{
+    run(wait_for_both);
 }

@@ -446,9 +446,10 @@ TEST(windows_os, guards_that_do_not_fit_are_refused_whole)
 {
     struct bz_os_slab slab = slab_of(16 * page());
     size_t p = page();
-    struct bz_os_guards bad[] = {{0, 4 * p, p, 5},  {16 * p, 0, p, 1}, {15 * p, 0, 2 * p, 1},
-                                 {1, 4 * p, p, 2},  {0, 4 * p, p + 1, 2}, {0, p, 2 * p, 2},
-                                 {0, 4 * p, 0, 2},  {0, 4 * p, p, 0},  {0, SIZE_MAX - p + 1, p, 2}};
+    struct bz_os_guards bad[] = {
+        {0, 4 * p, p, 5}, {16 * p, 0, p, 1},    {15 * p, 0, 2 * p, 1},
+        {1, 4 * p, p, 2}, {0, 4 * p, p + 1, 2}, {0, p, 2 * p, 2},
+        {0, 4 * p, 0, 2}, {0, 4 * p, p, 0},     {0, SIZE_MAX - p + 1, p, 2}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_EQ(bz_os_slab_guard(os, &slab, BZ_OS_GUARD_BEST, &bad[i]), -EINVAL);
     for (size_t i = 0; i < 16; i++)

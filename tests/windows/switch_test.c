@@ -66,10 +66,9 @@ static BZ_NOINLINE void call_with(const struct marks *in, struct marks *out, voi
                      "movups %%xmm14, 184(%%rax)\n\tmovups %%xmm15, 200(%%rax)"
                      : "+a"(in), "+d"(out), "+c"(arg), "+r"(called)
                      :
-                     : "rbx", "rsi", "rdi", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-                       "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
-                       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory",
-                       "cc");
+                     : "rbx", "rsi", "rdi", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",
+                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
 }
 
 static void yield_in(void *c)

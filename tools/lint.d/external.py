@@ -108,7 +108,9 @@ def clang_tidy(tree):
 
 def foreign(f):
     """True for the code of other systems, whose headers are not installed, and of other C libraries."""
-    return f.name in ("windows.c", "darwin.c", "kqueue_calls.c", "spot_own.c", "find_object.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
+    if f.name.startswith(("windows_", "winsock")) or f.path.startswith("tests/windows/"):
+        return True
+    return f.name in ("windows.c", "iocp.c", "darwin.c", "kqueue_calls.c", "spot_own.c", "find_object.c") or f.name.endswith(("_windows.c", "_darwin.c", "_kqueue.c", "_iocp.c"))
 
 
 def reached(tree, f):
