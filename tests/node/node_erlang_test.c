@@ -29,6 +29,14 @@ static void needs_erlang(void)
         t_skip("escript or epmd is not installed (erlang-base)");
 }
 
+/* A port of this process alone. A node of Erlang listens at all addresses, so no other test may listen at its port: t_own_addr()
+ * is below 30000, and the system's own choices begin at 32768. */
+enum own_port { EPMD_PORT, PEER_PORT, OWN_PORTS };
+static uint16_t own_port(enum own_port which)
+{
+    return (uint16_t)(30000 + ((unsigned)getpid() * OWN_PORTS + which) % 2700);
+}
+
 static blitz_process *start_program(const char *program, const char *const *args,
                                     const struct world *w, bool is_quiet)
 {
@@ -76,8 +84,7 @@ static int start_node(struct world *w, const char *name, blitz_node_opts opts, b
 /* erlang: the name of its node */
 static void world_start_as(struct world *w, const char *erlang, blitz_node_opts opts)
 {
-    /* cases side by side have the same seed: the process tells them apart */
-    w->epmd_port = (uint16_t)(20000 + ((uint64_t)getpid() + t_random_below(10000)) % 10000);
+    w->epmd_port = own_port(EPMD_PORT);
     (void)snprintf(w->port, sizeof w->port, "%u", (unsigned)w->epmd_port);
     (void)snprintf(w->erlang, sizeof w->erlang, "%s", erlang);
     start_epmd(w);
@@ -982,12 +989,11 @@ static void until_connected(struct split *s)
 static void split_begin(struct split *s)
 {
     char port[8];
-    blitz_addr listen = t_own_addr();
+    blitz_addr listen = blitz_addr_loopback_v4(own_port(PEER_PORT));
     memset(s, 0, sizeof *s);
     CHECK_EQ(blitz_receiver_begin(&(blitz_actor_opts){.name = "tester", .trap_exit = true}, &s->me),
              0);
     /* the port of the peer is fixed, so that the valve leads there; our node finds it by the valve alone */
-    listen = blitz_addr_loopback_v4(blitz_addr_port(&listen));
     t_valve_start(&s->valve, listen);
     (void)snprintf(s->w.erlang, sizeof s->w.erlang, "split%u@localhost", (unsigned)getpid());
     blitz_node_place place = {s->w.erlang, s->valve.at};
