@@ -70,7 +70,7 @@ static int send_term(blitz_actor_id to, blitz_term term, blitz_reply_to reply)
     return rc == 0 ? send_with(to, BLITZ_MSG_TERM, NULL, 0, b, reply) : rc;
 }
 
-/* A call. What its actor does not take is answered with an error; the dead are left to the caller's monitor. */
+/* A call. If its actor does not take it, the answer is an error. If the actor is dead, the caller's monitor tells. */
 static int send_call(struct bz_session *s, struct bz_actor *a, blitz_actor_id to,
                      const struct bz_gen_call *call)
 {

@@ -1,8 +1,8 @@
 /*
  * windows.c - the Windows backend of os.h: its table, and randomness.
  *
- * The other parts have their own files (windows_clock.c, windows_pages.c, windows_thread.c, windows_word.c). What else
- * src/os owes is in windows_look.c and windows_lacks.c.
+ * The other parts have their own files (windows_clock.c, windows_pages.c, windows_thread.c, windows_word.c). The rest
+ * is in windows_look.c and windows_lacks.c.
  *
  * Threads have ids. They cannot be interrupted, and the system does not tell cheaply whether a thread sleeps. The number of
  * threads that can still act is not known, so a deadlock of all threads is not found.

@@ -8,7 +8,7 @@
  * - An exit of a link has a link before it, of one side or the other. Nothing of it comes after an unlink.
  * - Nothing of a connection is delivered after `noconnection` of a monitor or a link made over it. That news is a signal, which overtakes
  *   messages in a mailbox. So the player sends itself a message (C_GONE): what was delivered before lies before it.
- * - To a watcher nodes go up and down in turn. What a connection has carried comes between the news of its beginning and of its end.
+ * - To a watcher nodes go up and down in turn. The messages of a connection come between the news of its beginning and of its end.
  *
  * A connection is known by the port of the side that has connected. A message is of a connection if that was up before and after the
  * send. If it was not, the message is checked for its order alone.

@@ -3,7 +3,7 @@
  *
  * Each node has two actors, which end and begin again, and one task that receives, which is its watcher. A task of the scene is the
  * weather: it closes connections, makes them, stops nodes and starts them again. The simulated network resets connections and holds
- * directions up. Then the sky clears. What must follow: each node reaches each other one, and every monitor and link of a task is told.
+ * directions up. Then the sky clears. Afterwards each node reaches each other one, and every monitor and link of a task is told.
  * Everything else is checked while it happens: cluster_model.h.
  */
 #ifndef T_CLUSTER_SCENE_H

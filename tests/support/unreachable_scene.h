@@ -163,7 +163,7 @@ static inline void reach_name(int k, char *text)
 
 /* ---- checks ---- */
 
-/* All messages are handled. What can be reached is alive; the rest is dead, now or soon. */
+/* All messages are handled. Each actor that can be reached is alive; the rest is dead, now or soon. */
 static inline void reach_check(struct reach_driver *d)
 {
     CHECK_EQ(blitz_actors_wait_quiet(NULL, BLITZ_FOREVER), 0);
